@@ -8,13 +8,31 @@ use jp_attachment::{AttachError, Declared, Place, Source, parse_input, parse_sto
 /// credentials of a URL.
 pub fn declarations(text: &str) {
     let root = PathBuf::from("/nonexistent");
-    let place = Place { current_dir: root.clone(), root, home: None, external_key: None };
+    let place = Place {
+        current_dir: root.clone(),
+        root,
+        home: None,
+        external_key: None,
+    };
     _ = parse_stored(text, &place);
-    let Ok(Declared { declaration: Some(stored), source, .. }) = parse_input(text, &place) else { return };
-    match (&source, parse_stored(&stored, &place).map(|declared| declared.source)) {
+    let Ok(Declared {
+        declaration: Some(stored),
+        source,
+        ..
+    }) = parse_input(text, &place)
+    else {
+        return;
+    };
+    match (
+        &source,
+        parse_stored(&stored, &place).map(|declared| declared.source),
+    ) {
         (Source::Path(_) | Source::Glob(_) | Source::Exclude(_), _) => {}
         (Source::Http { url, .. }, read) => match read {
-            Ok(Source::Http { url: again, credentials: None }) => {
+            Ok(Source::Http {
+                url: again,
+                credentials: None,
+            }) => {
                 assert_eq!(url, &again, "{text:?}");
                 assert_eq!(url.to_string(), stored, "{text:?}");
             }

@@ -23,7 +23,11 @@ fn check_places(bytes: &[u8], parsed: &Parsed<'_>) {
     for (index, event) in parsed.events.iter().enumerate() {
         let start = offset(text, event);
         let punctuation = if index == 0 { "[" } else { "," };
-        assert_eq!(text[end..start].trim_matches(JSON_SPACE), punctuation, "before event {index}");
+        assert_eq!(
+            text[end..start].trim_matches(JSON_SPACE),
+            punctuation,
+            "before event {index}"
+        );
         end = start + event.len();
         assert_eq!(&text[start..end], *event);
     }
@@ -57,8 +61,12 @@ fn assert_same_events(bytes: &[u8], parsed: &Parsed<'_>) {
 }
 
 fn check_event(json: &str) {
-    let Ok(event) = Event::from_json(json) else { return };
-    let written = event.to_json().expect("an event that was read can be written");
+    let Ok(event) = Event::from_json(json) else {
+        return;
+    };
+    let written = event
+        .to_json()
+        .expect("an event that was read can be written");
     let again = Event::from_json(&written).expect("an event that was written can be read");
     assert_eq!(again.timestamp, event.timestamp);
     assert_eq!(again.to_json().expect("it was written before"), written);

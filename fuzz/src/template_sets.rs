@@ -15,17 +15,34 @@ pub fn template_sets(text: &str) {
     }
     let matcher = |(index, template): (usize, &str)| {
         let template = UriTemplate::parse(template).ok()?;
-        if index % 4 == 3 { Matcher::lenient(&template).ok() } else { Matcher::new(&template).ok() }
+        if index % 4 == 3 {
+            Matcher::lenient(&template).ok()
+        } else {
+            Matcher::new(&template).ok()
+        }
     };
-    let matchers: Vec<Matcher> = templates.lines().enumerate().filter_map(matcher).take(TEMPLATES).collect();
+    let matchers: Vec<Matcher> = templates
+        .lines()
+        .enumerate()
+        .filter_map(matcher)
+        .take(TEMPLATES)
+        .collect();
     let found = TemplateSet::new(matchers.clone()).find(uri);
-    let matching: Vec<usize> =
-        (0..matchers.len()).filter(|index| matchers[*index].matches(uri).is_some()).collect();
+    let matching: Vec<usize> = (0..matchers.len())
+        .filter(|index| matchers[*index].matches(uri).is_some())
+        .collect();
     let Some((best, values)) = found else {
-        assert!(matching.is_empty(), "{matching:?} of {templates:?} match {uri:?}");
+        assert!(
+            matching.is_empty(),
+            "{matching:?} of {templates:?} match {uri:?}"
+        );
         return;
     };
-    assert_eq!(matchers[best].matches(uri), Some(values), "{templates:?} and {uri:?}");
+    assert_eq!(
+        matchers[best].matches(uri),
+        Some(values),
+        "{templates:?} and {uri:?}"
+    );
     for other in matching.into_iter().filter(|other| *other != best) {
         let (first, second) = (best.min(other), best.max(other));
         let two = TemplateSet::new(vec![matchers[first].clone(), matchers[second].clone()]);

@@ -13,11 +13,18 @@ const PATIENCE: Duration = Duration::from_secs(2);
 /// where these are what a URI can say.
 pub fn templates(text: &str) {
     let (template, uri) = text.split_once('\n').unwrap_or((text, ""));
-    let Ok(template) = UriTemplate::parse(template) else { return };
-    assert_eq!(UriTemplate::parse(template.as_str()).as_ref(), Ok(&template));
+    let Ok(template) = UriTemplate::parse(template) else {
+        return;
+    };
+    assert_eq!(
+        UriTemplate::parse(template.as_str()).as_ref(),
+        Ok(&template)
+    );
     let matchers = [Matcher::new(&template), Matcher::lenient(&template)];
     assert_eq!(matchers[0].is_ok(), matchers[1].is_ok(), "{template}");
-    let [Ok(strict), Ok(lenient)] = matchers else { return };
+    let [Ok(strict), Ok(lenient)] = matchers else {
+        return;
+    };
     check(&strict, uri);
     check(&lenient, uri);
     if let Some(found) = strict.matches(uri) {
@@ -32,7 +39,11 @@ fn check(matcher: &Matcher, uri: &str) {
     let start = Instant::now();
     let found = matcher.matches(uri);
     let time = start.elapsed();
-    assert!(time < PATIENCE, "{} and {uri:?}: {time:?}", matcher.template());
+    assert!(
+        time < PATIENCE,
+        "{} and {uri:?}: {time:?}",
+        matcher.template()
+    );
     if let Some(found) = found {
         check_inverse(matcher, uri, found);
     }
@@ -44,21 +55,39 @@ fn check(matcher: &Matcher, uri: &str) {
 fn check_inverse(matcher: &Matcher, uri: &str, found: Match) {
     let template = matcher.template();
     let names = template.variables();
-    assert!(found.variables().iter().all(|variable| names.contains(&&*variable.name)), "{template}");
+    assert!(
+        found
+            .variables()
+            .iter()
+            .all(|variable| names.contains(&&*variable.name)),
+        "{template}"
+    );
     let is_inverse = found.variables().iter().all(is_written_plainly)
         && !template.as_str().contains("{&")
         && mentions(template) == names.len();
     let values = found.into_values();
-    let Ok(again) = template.expand(&values) else { return };
+    let Ok(again) = template.expand(&values) else {
+        return;
+    };
     if is_inverse && again.len() <= MAX_URI_LENGTH {
         let second = matcher.matches(&again).map(Match::into_values);
-        assert_eq!(second.as_ref(), Some(&values), "{template}, {uri:?}, then {again:?}");
+        assert_eq!(
+            second.as_ref(),
+            Some(&values),
+            "{template}, {uri:?}, then {again:?}"
+        );
     }
 }
 
 fn mentions(template: &UriTemplate) -> usize {
-    let expressions = template.as_str().split('{').skip(1).filter_map(|text| text.split('}').next());
-    expressions.map(|variables| variables.split(',').count()).sum()
+    let expressions = template
+        .as_str()
+        .split('{')
+        .skip(1)
+        .filter_map(|text| text.split('}').next());
+    expressions
+        .map(|variables| variables.split(',').count())
+        .sum()
 }
 
 /// Whether a URI has the value in the form that `{+v}` gives it.

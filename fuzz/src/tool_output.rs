@@ -17,11 +17,19 @@ pub fn tool_output(bytes: &[u8]) {
     };
     let mut output = Kept::at_most(kept);
     output.push(stdout);
-    let parsed = parse_command_output(Captured { stdout: output, stderr: "".into(), end, was_held: false });
+    let parsed = parse_command_output(Captured {
+        stdout: output,
+        stderr: "".into(),
+        end,
+        was_held: false,
+    });
     let response = &parsed.response;
     let says = !response.content.is_empty() || response.structured_content.is_some();
     assert!(says || !parsed.warnings.is_empty());
-    let asks = response.content.iter().any(|block| matches!(block, ContentBlock::Question { .. }));
+    let asks = response
+        .content
+        .iter()
+        .any(|block| matches!(block, ContentBlock::Question { .. }));
     assert!(!asks || end != End::Moot);
     assert!(response.is_error || end != End::Moot);
 }

@@ -3,9 +3,13 @@
 use std::{fs, path::Path};
 
 fn seeds(target: &str) -> Vec<Vec<u8>> {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("seeds").join(target);
-    let seeds: Vec<_> =
-        fs::read_dir(folder).unwrap().map(|seed| fs::read(seed.unwrap().path()).unwrap()).collect();
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("seeds")
+        .join(target);
+    let seeds: Vec<_> = fs::read_dir(folder)
+        .unwrap()
+        .map(|seed| fs::read(seed.unwrap().path()).unwrap())
+        .collect();
     assert!(!seeds.is_empty());
     seeds
 }
@@ -38,19 +42,24 @@ fn templates_hold_for_every_cut_of_every_pair_of_their_seeds() {
         let seed = String::from_utf8(seed).unwrap();
         for (template, uri) in seed.lines().filter_map(|line| line.split_once(' ')) {
             let pair = format!("{template}\n{uri}");
-            (0..=pair.len()).filter_map(|length| pair.get(..length)).for_each(jp_fuzz::templates);
+            (0..=pair.len())
+                .filter_map(|length| pair.get(..length))
+                .for_each(jp_fuzz::templates);
         }
     }
 }
 
 #[test]
 fn template_sets_hold_for_every_uri_of_their_seeds_and_every_cut_of_it() {
-    let seeds: Vec<_> =
-        seeds("template_sets").into_iter().map(|seed| String::from_utf8(seed).unwrap()).collect();
+    let seeds: Vec<_> = seeds("template_sets")
+        .into_iter()
+        .map(|seed| String::from_utf8(seed).unwrap())
+        .collect();
     for (templates, _) in seeds.iter().filter_map(|seed| seed.rsplit_once('\n')) {
         for (_, uri) in seeds.iter().filter_map(|seed| seed.rsplit_once('\n')) {
-            (0..=uri.len())
-                .for_each(|length| jp_fuzz::template_sets(&format!("{templates}\n{}", &uri[..length])));
+            (0..=uri.len()).for_each(|length| {
+                jp_fuzz::template_sets(&format!("{templates}\n{}", &uri[..length]))
+            });
         }
     }
 }
@@ -66,7 +75,10 @@ fn declarations_hold_for_every_line_of_their_seeds() {
 #[test]
 fn view_holds_for_every_whole_event_of_its_seeds() {
     for seed in seeds("view").into_iter().chain(seeds("events_json")) {
-        let ends = seed.iter().enumerate().filter(|(_, byte)| matches!(byte, b'\n' | b'}'));
+        let ends = seed
+            .iter()
+            .enumerate()
+            .filter(|(_, byte)| matches!(byte, b'\n' | b'}'));
         ends.for_each(|(end, _)| jp_fuzz::view(&seed[..=end]));
         jp_fuzz::view(&seed);
     }

@@ -37,7 +37,13 @@ impl ContentStore for Hashing {
     ) -> Result<BlobRef, Box<dyn Error + Send + Sync>> {
         let blob = content.blob_ref();
         if let (Some(file), Ok(mut known)) = (file, self.known.lock()) {
-            known.insert(file.clone(), Known { blob, mime_type: mime_type.to_owned() });
+            known.insert(
+                file.clone(),
+                Known {
+                    blob,
+                    mime_type: mime_type.to_owned(),
+                },
+            );
         }
         Ok(blob)
     }
@@ -45,18 +51,33 @@ impl ContentStore for Hashing {
 
 fn main() -> Result<(), Box<dyn Error>> {
     let mut arguments = env::args().skip(1);
-    let directory = arguments.next().ok_or("usage: resolve_bench DIRECTORY [WORKERS]")?;
+    let directory = arguments
+        .next()
+        .ok_or("usage: resolve_bench DIRECTORY [WORKERS]")?;
     let root = canonical_path(Path::new(&directory))?;
-    let place = Place { current_dir: root.clone(), root, home: None, external_key: None };
+    let place = Place {
+        current_dir: root.clone(),
+        root,
+        home: None,
+        external_key: None,
+    };
     let store = Hashing::default();
     let mut context = Context::new(&place, &store, SystemTime::now() + Duration::from_secs(3));
-    context.limits = Limits { max_bytes: u64::MAX, max_total_bytes: u64::MAX, max_files: usize::MAX };
+    context.limits = Limits {
+        max_bytes: u64::MAX,
+        max_total_bytes: u64::MAX,
+        max_files: usize::MAX,
+    };
     if let Some(workers) = arguments.next() {
         context.workers = workers.parse::<NonZeroUsize>()?;
     }
-    for (label, forget) in
-        [("read", true), ("read", true), ("read", true), ("known", false), ("known", false)]
-    {
+    for (label, forget) in [
+        ("read", true),
+        ("read", true),
+        ("read", true),
+        ("known", false),
+        ("known", false),
+    ] {
         if forget {
             store.known.lock().map_err(|_| "poisoned")?.clear();
         }
@@ -71,6 +92,12 @@ fn main() -> Result<(), Box<dyn Error>> {
         );
     }
     let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
-    println!("{}", status.lines().find(|line| line.starts_with("VmHWM")).unwrap_or("no peak known"));
+    println!(
+        "{}",
+        status
+            .lines()
+            .find(|line| line.starts_with("VmHWM"))
+            .unwrap_or("no peak known")
+    );
     Ok(())
 }

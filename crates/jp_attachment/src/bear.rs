@@ -83,26 +83,39 @@ impl Handler for BearHandler {
     }
 
     /// One after the other: it is one database, and a search reads all of it.
-    fn resolve(&self, declared: &[Declared], context: &Context<'_>) -> Result<Resolved, AttachError> {
+    fn resolve(
+        &self,
+        declared: &[Declared],
+        context: &Context<'_>,
+    ) -> Result<Resolved, AttachError> {
         let read = |declared| context.unavailable.tolerate(read(declared, context));
-        let given = declared.iter().map(read).collect::<Result<_, AttachError>>()?;
+        let given = declared
+            .iter()
+            .map(read)
+            .collect::<Result<_, AttachError>>()?;
         keep::assemble(declared, given, context)
     }
 }
 
 #[cfg(any(feature = "bear", target_os = "macos"))]
 fn read(declared: &Declared, context: &Context<'_>) -> Result<Vec<keep::Kept>, AttachError> {
-    let Source::Bear(uri) = &declared.source else { return Ok(Vec::new()) };
+    let Source::Bear(uri) = &declared.source else {
+        return Ok(Vec::new());
+    };
     let notes = notes::read(uri, declared, context)?;
-    notes.into_iter().map(|note| context.keep(declared, note)).collect()
+    notes
+        .into_iter()
+        .map(|note| context.keep(declared, note))
+        .collect()
 }
 
 #[cfg(not(any(feature = "bear", target_os = "macos")))]
 fn read(declared: &Declared, _: &Context<'_>) -> Result<Vec<keep::Kept>, AttachError> {
     match &declared.source {
-        Source::Bear(_) => {
-            Err(AttachError::Bear { input: declared.input.clone(), source: BearError::NotSupported })
-        }
+        Source::Bear(_) => Err(AttachError::Bear {
+            input: declared.input.clone(),
+            source: BearError::NotSupported,
+        }),
         _ => Ok(Vec::new()),
     }
 }
@@ -110,7 +123,9 @@ fn read(declared: &Declared, _: &Context<'_>) -> Result<Vec<keep::Kept>, AttachE
 impl BearUri {
     /// Reads what follows `bear:`. Says what is wrong where it can't.
     pub(crate) fn parse(rest: &str) -> Result<Self, String> {
-        let Some(rest) = rest.strip_prefix("//") else { return Self::note(decoded(rest)?) };
+        let Some(rest) = rest.strip_prefix("//") else {
+            return Self::note(decoded(rest)?);
+        };
         let (path, query) = rest.split_once('?').unwrap_or((rest, ""));
         // A configuration's table encodes the `/` as well.
         let path = decoded(path)?;
@@ -118,15 +133,22 @@ impl BearUri {
         match action {
             "get" => Self::note(argument.to_owned()),
             "search" => Self::search(argument.to_owned(), parameters(query, "tag")?),
-            "x-callback-url" if argument == "open-note" => {
-                Self::note(parameters(query, "id")?.into_iter().next().unwrap_or_default())
-            }
+            "x-callback-url" if argument == "open-note" => Self::note(
+                parameters(query, "id")?
+                    .into_iter()
+                    .next()
+                    .unwrap_or_default(),
+            ),
             _ => Err(FORMS.to_owned()),
         }
     }
 
     fn note(id: String) -> Result<Self, String> {
-        if id.is_empty() { Err(FORMS.to_owned()) } else { Ok(Self::Note(id)) }
+        if id.is_empty() {
+            Err(FORMS.to_owned())
+        } else {
+            Ok(Self::Note(id))
+        }
     }
 
     fn search(words: String, tags: Vec<String>) -> Result<Self, String> {
@@ -146,7 +168,11 @@ fn parameters(query: &str, name: &str) -> Result<Vec<String>, String> {
         match parameter.split_once('=') {
             Some((key, value)) if key == name => values.push(decoded(value)?),
             _ if name == "id" => {}
-            _ => return Err(format!("{parameter:?} is not a parameter of it; `tag=TAG` is")),
+            _ => {
+                return Err(format!(
+                    "{parameter:?} is not a parameter of it; `tag=TAG` is"
+                ));
+            }
         }
     }
     values.retain(|value| !value.is_empty());
@@ -165,7 +191,12 @@ mod tests {
     use crate::{Place, parse_configured, parse_input, parse_stored};
 
     fn place() -> Place {
-        Place { root: "/w".into(), current_dir: "/w/none".into(), home: None, external_key: None }
+        Place {
+            root: "/w".into(),
+            current_dir: "/w/none".into(),
+            home: None,
+            external_key: None,
+        }
     }
 
     fn note(id: &str) -> BearUri {
@@ -173,7 +204,10 @@ mod tests {
     }
 
     fn search(words: &str, tags: &[&str]) -> BearUri {
-        BearUri::Search { words: words.into(), tags: tags.iter().map(|tag| (*tag).to_owned()).collect() }
+        BearUri::Search {
+            words: words.into(),
+            tags: tags.iter().map(|tag| (*tag).to_owned()).collect(),
+        }
     }
 
     #[test]
@@ -183,9 +217,18 @@ mod tests {
             ("bear:A-1", note("A-1")),
             ("BEAR:a%20b", note("a b")),
             ("bear://get%2FA-1", note("A-1")),
-            ("bear://x-callback-url/open-note?id=A-1&edit=yes", note("A-1")),
-            ("bear://search/milk%20and+honey", search("milk and+honey", &[])),
-            ("bear://search/a/b?tag=work/x&tag=%F0%9F%90%BB", search("a/b", &["work/x", "🐻"])),
+            (
+                "bear://x-callback-url/open-note?id=A-1&edit=yes",
+                note("A-1"),
+            ),
+            (
+                "bear://search/milk%20and+honey",
+                search("milk and+honey", &[]),
+            ),
+            (
+                "bear://search/a/b?tag=work/x&tag=%F0%9F%90%BB",
+                search("a/b", &["work/x", "🐻"]),
+            ),
             ("bear://search/?tag=a", search("", &["a"])),
             ("bear://search?tag=a", search("", &["a"])),
         ] {
@@ -210,13 +253,25 @@ mod tests {
             ("bear://get", FORMS),
             ("bear://create/x", FORMS),
             ("bear://x-callback-url/open-note?title=x", FORMS),
-            ("bear://search/", "a search needs words or a tag, `bear://search/WORDS?tag=TAG`"),
-            ("bear://search/?tag=", "a search needs words or a tag, `bear://search/WORDS?tag=TAG`"),
-            ("bear://search/x?tags=a", r#""tags=a" is not a parameter of it; `tag=TAG` is"#),
+            (
+                "bear://search/",
+                "a search needs words or a tag, `bear://search/WORDS?tag=TAG`",
+            ),
+            (
+                "bear://search/?tag=",
+                "a search needs words or a tag, `bear://search/WORDS?tag=TAG`",
+            ),
+            (
+                "bear://search/x?tags=a",
+                r#""tags=a" is not a parameter of it; `tag=TAG` is"#,
+            ),
             ("bear:%FF", r#""%FF" does not decode to UTF-8"#),
         ] {
             let expected = format!("attach {input:?}: {reason}");
-            assert_eq!(parse_input(input, &place()).unwrap_err().to_string(), expected);
+            assert_eq!(
+                parse_input(input, &place()).unwrap_err().to_string(),
+                expected
+            );
         }
     }
 
@@ -224,11 +279,18 @@ mod tests {
     #[test]
     fn build_without_the_database_says_so() {
         let place = place();
-        let context = Context::new(&place, &crate::store::Nowhere, std::time::SystemTime::UNIX_EPOCH);
+        let context = Context::new(
+            &place,
+            &crate::store::Nowhere,
+            std::time::SystemTime::UNIX_EPOCH,
+        );
         let declared = [parse_input("bear:A-1", &place).unwrap()];
         let error = BearHandler.resolve(&declared, &context).unwrap_err();
         assert!(error.is_unavailable());
-        assert_eq!(error.source().unwrap().to_string(), "Bear notes can be attached on macOS");
+        assert_eq!(
+            error.source().unwrap().to_string(),
+            "Bear notes can be attached on macOS"
+        );
     }
 
     proptest! {

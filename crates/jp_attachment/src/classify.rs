@@ -39,7 +39,12 @@ pub(crate) fn magic_type(bytes: &[u8]) -> Option<&'static str> {
 
 /// Returns whether other formats are built on this one, that the name may tell.
 fn is_container(mime_type: &str) -> bool {
-    ["application/zip", "application/x-ole-storage", "application/gzip"].contains(&mime_type)
+    [
+        "application/zip",
+        "application/x-ole-storage",
+        "application/gzip",
+    ]
+    .contains(&mime_type)
 }
 
 /// Returns the type that a name has, unless it is that of text.
@@ -47,7 +52,9 @@ fn binary_type_of_name(name: &str) -> Option<&'static str> {
     if mime::from_path(name).is_some() {
         return None;
     }
-    mime_guess::from_path(name).first_raw().filter(|guess| !mime::is_text(guess))
+    mime_guess::from_path(name)
+        .first_raw()
+        .filter(|guess| !mime::is_text(guess))
 }
 
 #[cfg(test)]
@@ -73,8 +80,18 @@ mod tests {
             (b"\xff\xd8\xff\xe0\0", "x", "image/jpeg", false),
             (ZIP, "a.zip", "application/zip", false),
             (ZIP, "a", "application/zip", false),
-            (ZIP, "a.docx", "application/vnd.openxmlformats-officedocument.wordprocessingml.document", false),
-            (ZIP, "a.xlsx", "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet", false),
+            (
+                ZIP,
+                "a.docx",
+                "application/vnd.openxmlformats-officedocument.wordprocessingml.document",
+                false,
+            ),
+            (
+                ZIP,
+                "a.xlsx",
+                "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet",
+                false,
+            ),
             (
                 ZIP,
                 "a.pptx",
@@ -88,7 +105,11 @@ mod tests {
         ];
         for (bytes, name, mime_type, is_text) in table {
             let (content, found) = classify(bytes.to_vec(), name);
-            assert_eq!((found, content.as_text().is_some()), (mime_type, is_text), "{name:?} {bytes:?}");
+            assert_eq!(
+                (found, content.as_text().is_some()),
+                (mime_type, is_text),
+                "{name:?} {bytes:?}"
+            );
         }
     }
 }

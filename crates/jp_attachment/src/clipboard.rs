@@ -53,13 +53,21 @@ impl Handler for ClipboardHandler {
         &["clip"]
     }
 
-    fn resolve(&self, declared: &[Declared], context: &Context<'_>) -> Result<Resolved, AttachError> {
-        let Some(first) = declared.first() else { return Ok(Resolved::default()) };
+    fn resolve(
+        &self,
+        declared: &[Declared],
+        context: &Context<'_>,
+    ) -> Result<Resolved, AttachError> {
+        let Some(first) = declared.first() else {
+            return Ok(Resolved::default());
+        };
         // The clipboard is read once, however often it is declared.
         let given = read(context).and_then(|bytes| {
             let bytes = bytes.map_err(|source| AttachError::Clipboard { source })?;
             let (content, mime_type) = classify(bytes, "");
-            let resource = snapshot("clip", content).with_mime_type(mime_type).with_name("clipboard");
+            let resource = snapshot("clip", content)
+                .with_mime_type(mime_type)
+                .with_name("clipboard");
             context.keep(first, resource).map(|kept| vec![kept])
         });
         assemble(&declared[..1], vec![given], context)
@@ -84,15 +92,26 @@ struct Tool {
     empty: Option<&'static str>,
 }
 
-const WL_PASTE: Tool =
-    Tool { program: "wl-paste", arguments: &["--no-newline"], empty: Some("Nothing is copied") };
+const WL_PASTE: Tool = Tool {
+    program: "wl-paste",
+    arguments: &["--no-newline"],
+    empty: Some("Nothing is copied"),
+};
 const XCLIP: Tool = Tool {
     program: "xclip",
     arguments: &["-selection", "clipboard", "-o"],
     empty: Some("target STRING not available"),
 };
-const XSEL: Tool = Tool { program: "xsel", arguments: &["--clipboard", "--output"], empty: None };
-const PBPASTE: Tool = Tool { program: "pbpaste", arguments: &[], empty: None };
+const XSEL: Tool = Tool {
+    program: "xsel",
+    arguments: &["--clipboard", "--output"],
+    empty: None,
+};
+const PBPASTE: Tool = Tool {
+    program: "pbpaste",
+    arguments: &[],
+    empty: None,
+};
 const POWERSHELL: Tool = Tool {
     program: "powershell",
     arguments: &["-NoProfile", "-Command", "Get-Clipboard", "-Raw"],
@@ -102,7 +121,11 @@ const POWERSHELL: Tool = Tool {
 impl Displays {
     /// Sets for the tool alone what this process may not have.
     fn pass(&self, command: &mut Command) {
-        command.envs(self.wayland.iter().map(|display| ("WAYLAND_DISPLAY", display)));
+        command.envs(
+            self.wayland
+                .iter()
+                .map(|display| ("WAYLAND_DISPLAY", display)),
+        );
         command.envs(self.x11.iter().map(|display| ("DISPLAY", display)));
     }
 }
@@ -117,7 +140,10 @@ fn tools(has_wayland: bool, has_x11: bool, os: &str) -> Vec<Tool> {
         _ => {
             let wayland = has_wayland.then_some(WL_PASTE);
             let x11 = has_x11.then_some([XCLIP, XSEL]);
-            wayland.into_iter().chain(x11.into_iter().flatten()).collect()
+            wayland
+                .into_iter()
+                .chain(x11.into_iter().flatten())
+                .collect()
         }
     }
 }
@@ -125,29 +151,46 @@ fn tools(has_wayland: bool, has_x11: bool, os: &str) -> Vec<Tool> {
 /// Runs the first tool that is there; interruption is the outer error.
 fn read(context: &Context<'_>) -> Result<Result<Vec<u8>, ClipboardError>, AttachError> {
     let displays = context.displays.cloned().unwrap_or_default();
-    let tools = tools(displays.wayland.is_some(), displays.x11.is_some(), env::consts::OS);
+    let tools = tools(
+        displays.wayland.is_some(),
+        displays.x11.is_some(),
+        env::consts::OS,
+    );
     if tools.is_empty() {
         return Ok(Err(ClipboardError::NoDisplay));
     }
     for tool in &tools {
         let mut command = Command::new(tool.program);
-        command.args(tool.arguments).current_dir(&context.place.root);
+        command
+            .args(tool.arguments)
+            .current_dir(&context.place.root);
         displays.pass(&mut command);
         match run_within(command, &|| false, context)? {
             Err(CommandError::NotFound { .. }) => {}
-            Err(source) => return Ok(Err(ClipboardError::Tool { tool: tool.program, source })),
+            Err(source) => {
+                return Ok(Err(ClipboardError::Tool {
+                    tool: tool.program,
+                    source,
+                }));
+            }
             Ok(output) => return Ok(tool.content(output)),
         }
     }
     let tried: Vec<&str> = tools.iter().map(|tool| tool.program).collect();
-    Ok(Err(ClipboardError::NoTool { tried: tried.join(", ") }))
+    Ok(Err(ClipboardError::NoTool {
+        tried: tried.join(", "),
+    }))
 }
 
 impl Tool {
     fn content(&self, output: Output) -> Result<Vec<u8>, ClipboardError> {
         let said = String::from_utf8_lossy(&output.stderr);
         if output.status == 0 {
-            return if output.stdout.is_empty() { Err(ClipboardError::Empty) } else { Ok(output.stdout) };
+            return if output.stdout.is_empty() {
+                Err(ClipboardError::Empty)
+            } else {
+                Ok(output.stdout)
+            };
         }
         if self.empty.is_some_and(|empty| said.contains(empty)) {
             return Err(ClipboardError::Empty);
@@ -156,7 +199,10 @@ impl Tool {
             "" => format!("exit status: {}", output.status),
             said => said.to_owned(),
         };
-        Err(ClipboardError::Refused { tool: self.program, said })
+        Err(ClipboardError::Refused {
+            tool: self.program,
+            said,
+        })
     }
 }
 

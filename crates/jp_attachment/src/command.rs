@@ -37,19 +37,29 @@ impl Handler for CommandHandler {
         &["cmd"]
     }
 
-    fn resolve(&self, declared: &[Declared], context: &Context<'_>) -> Result<Resolved, AttachError> {
+    fn resolve(
+        &self,
+        declared: &[Declared],
+        context: &Context<'_>,
+    ) -> Result<Resolved, AttachError> {
         let failed = AtomicUsize::new(usize::MAX);
         let indexes: Vec<usize> = (0..declared.len()).collect();
         let work = |(): &mut (), index: &usize| {
             // Once an earlier one failed, nobody waits for this one.
             let is_moot = || failed.load(Relaxed) < *index;
-            let given = context.unavailable.tolerate(attach(&declared[*index], &is_moot, context));
+            let given = context
+                .unavailable
+                .tolerate(attach(&declared[*index], &is_moot, context));
             if given.is_err() {
                 failed.fetch_min(*index, Relaxed);
             }
             given
         };
-        assemble(declared, parallel::map(&indexes, AT_ONCE, || (), work)?, context)
+        assemble(
+            declared,
+            parallel::map(&indexes, AT_ONCE, || (), work)?,
+            context,
+        )
     }
 }
 
@@ -58,16 +68,24 @@ fn attach(
     is_moot: &dyn Fn() -> bool,
     context: &Context<'_>,
 ) -> Result<Vec<Kept>, AttachError> {
-    let Source::Command(line) = &declared.source else { return Ok(Vec::new()) };
+    let Source::Command(line) = &declared.source else {
+        return Ok(Vec::new());
+    };
     let root = &context.place.root;
     let mut command = Command::new(line.executable(root));
     command.args(line.arguments()).current_dir(root);
-    let failed = |source| AttachError::Command { input: declared.input.clone(), source };
+    let failed = |source| AttachError::Command {
+        input: declared.input.clone(),
+        source,
+    };
     let output = run_within(command, is_moot, context)?.map_err(failed)?;
     let mut notices = notices(line, &output);
     let resource = content::resource(line, output);
     if resource.formatted.is_some() {
-        notices.push(Notice::Garbled { name: line.name(), charset: "UTF-8".to_owned() });
+        notices.push(Notice::Garbled {
+            name: line.name(),
+            charset: "UTF-8".to_owned(),
+        });
     }
     let limit = context.limits.max_bytes;
     if resource.content.as_bytes().len() as u64 > limit {
@@ -85,18 +103,27 @@ pub(crate) fn run_within(
     context: &Context<'_>,
 ) -> Result<Result<Output, CommandError>, AttachError> {
     let is_moot = || is_moot() || context.check_cancelled().is_err();
-    let bounds = Bounds { timeout: context.timeout, max_bytes: context.limits.max_bytes, is_moot: &is_moot };
+    let bounds = Bounds {
+        timeout: context.timeout,
+        max_bytes: context.limits.max_bytes,
+        is_moot: &is_moot,
+    };
     if is_moot() {
         return Err(AttachError::Interrupted);
     }
-    run(command, &bounds).transpose().ok_or(AttachError::Interrupted)
+    run(command, &bounds)
+        .transpose()
+        .ok_or(AttachError::Interrupted)
 }
 
 fn notices(line: &CommandLine, output: &Output) -> Vec<Notice> {
     let name = || line.name();
     let is_empty = output.status == 0 && output.stdout.is_empty() && output.stderr.is_empty();
     let empty = is_empty.then(|| Notice::EmptyOutput { name: name() });
-    let failed = (output.status != 0).then(|| Notice::ExitStatus { name: name(), status: output.status });
+    let failed = (output.status != 0).then(|| Notice::ExitStatus {
+        name: name(),
+        status: output.status,
+    });
     let held = output.was_held.then(|| Notice::HeldOutput { name: name() });
     [empty, failed, held].into_iter().flatten().collect()
 }

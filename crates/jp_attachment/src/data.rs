@@ -1,7 +1,9 @@
 use data_url::{DataUrl, mime::Mime};
 use jp_resource::{Checksum, Resource, ResourceContent};
 
-use crate::{AttachError, Context, Declared, Resolved, classify::classify, handler::Handler, keep::assemble};
+use crate::{
+    AttachError, Context, Declared, Resolved, classify::classify, handler::Handler, keep::assemble,
+};
 
 /// Resolves `data:` URLs (RFC 2397): the content is in the URL.
 ///
@@ -20,13 +22,22 @@ impl Handler for DataHandler {
         &["data"]
     }
 
-    fn resolve(&self, declared: &[Declared], context: &Context<'_>) -> Result<Resolved, AttachError> {
+    fn resolve(
+        &self,
+        declared: &[Declared],
+        context: &Context<'_>,
+    ) -> Result<Resolved, AttachError> {
         let give = |declared: &Declared| {
-            let crate::Source::Data(url) = &declared.source else { return Ok(Vec::new()) };
+            let crate::Source::Data(url) = &declared.source else {
+                return Ok(Vec::new());
+            };
             let resource = decode(url).map_err(|reason| malformed(&declared.input, reason))?;
             let limit = context.limits.max_bytes;
             if resource.content.as_bytes().len() as u64 > limit {
-                return Err(AttachError::TooLong { input: declared.input.clone(), limit });
+                return Err(AttachError::TooLong {
+                    input: declared.input.clone(),
+                    limit,
+                });
             }
             context.keep(declared, resource).map(|kept| vec![kept])
         };
@@ -54,26 +65,39 @@ pub(crate) fn shown(url: &str) -> String {
 }
 
 fn malformed(input: &str, reason: String) -> AttachError {
-    AttachError::Malformed { input: input.to_owned(), reason }
+    AttachError::Malformed {
+        input: input.to_owned(),
+        reason,
+    }
 }
 
 /// Decodes a URL. Refuses text in a charset other than UTF-8 and US-ASCII rather than garble it.
 fn decode(url: &str) -> Result<Resource, String> {
-    let parsed = DataUrl::process(url).map_err(|_| "a data: URL is `data:TYPE[;base64],DATA`".to_owned())?;
-    let (bytes, _) = parsed.decode_to_vec().map_err(|_| "its base64 is malformed".to_owned())?;
+    let parsed =
+        DataUrl::process(url).map_err(|_| "a data: URL is `data:TYPE[;base64],DATA`".to_owned())?;
+    let (bytes, _) = parsed
+        .decode_to_vec()
+        .map_err(|_| "its base64 is malformed".to_owned())?;
     let declared = parsed.mime_type();
     let mime_type = format!("{}/{}", declared.type_, declared.subtype);
     let content = if is_text(declared) {
-        ResourceContent::Text(String::from_utf8(bytes).map_err(|_| "its text is not UTF-8".to_owned())?)
+        ResourceContent::Text(
+            String::from_utf8(bytes).map_err(|_| "its text is not UTF-8".to_owned())?,
+        )
     } else {
         classify(bytes, "").0
     };
     let uri = if url.len() <= MAX_URI {
         url.to_owned()
     } else {
-        format!("data:{mime_type};sha256={},", Checksum::of(content.as_bytes()))
+        format!(
+            "data:{mime_type};sha256={},",
+            Checksum::of(content.as_bytes())
+        )
     };
-    Ok(Resource::new(uri, content).with_mime_type(mime_type).with_name(shown(url)))
+    Ok(Resource::new(uri, content)
+        .with_mime_type(mime_type)
+        .with_name(shown(url)))
 }
 
 /// Returns whether the type says that the content is text.
@@ -90,7 +114,11 @@ mod tests {
     fn url_holds_type_and_content() {
         for (url, mime_type, text) in [
             ("data:,A%20note", "text/plain", Some("A note")),
-            ("data:text/html;charset=utf-8,%3Cp%3E", "text/html", Some("<p>")),
+            (
+                "data:text/html;charset=utf-8,%3Cp%3E",
+                "text/html",
+                Some("<p>"),
+            ),
             ("DATA:text/plain;base64,w6k=", "text/plain", Some("é")),
             ("data:application/json,{}", "application/json", Some("{}")),
             ("data:image/png;base64,iVBORw0KGgoA", "image/png", None),
@@ -104,7 +132,12 @@ mod tests {
 
     #[test]
     fn malformed_url_is_refused() {
-        for url in ["data:", "data:text/plain;base64,%", "data:text/plain;base64,a", "data:text/plain,%ff"] {
+        for url in [
+            "data:",
+            "data:text/plain;base64,%",
+            "data:text/plain;base64,a",
+            "data:text/plain,%ff",
+        ] {
             assert!(decode(url).is_err(), "{url}");
         }
     }

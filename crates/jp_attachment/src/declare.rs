@@ -7,10 +7,12 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use self::reading::{Query, Reading, exists, from_native, resolved_as_far_as_possible, split_query};
+use self::reading::{
+    Query, Reading, exists, from_native, resolved_as_far_as_possible, split_query,
+};
 use crate::{
-    AttachError, BearUri, CommandLine, Credentials, Exclude, Glob, HttpUrl, McpUri, Place, Scheme, data,
-    glob::has_wildcard,
+    AttachError, BearUri, CommandLine, Credentials, Exclude, Glob, HttpUrl, McpUri, Place, Scheme,
+    data, glob::has_wildcard,
 };
 
 /// Something to attach, or to exclude from what is attached.
@@ -116,7 +118,11 @@ pub fn parse_input(input: &str, place: &Place) -> Result<Declared, AttachError> 
     if input.is_empty() {
         return Err(AttachError::Empty);
     }
-    let reading = Reading { input, place, directory: &place.current_dir };
+    let reading = Reading {
+        input,
+        place,
+        directory: &place.current_dir,
+    };
     let path = reading.absolute(input)?;
     if input != "-" && exists(&path) {
         return reading.path(&path);
@@ -141,7 +147,11 @@ pub fn parse_input(input: &str, place: &Place) -> Result<Declared, AttachError> 
         return reading.exclude(&from_native(pattern));
     }
     let pattern = from_native(input);
-    if has_wildcard(&pattern) { reading.glob(&pattern) } else { reading.path(&path) }
+    if has_wildcard(&pattern) {
+        reading.glob(&pattern)
+    } else {
+        reading.path(&path)
+    }
 }
 
 /// Reads a declaration that was stored, or that a configuration makes: its paths are relative to the
@@ -150,13 +160,24 @@ pub fn parse_input(input: &str, place: &Place) -> Result<Declared, AttachError> 
 /// Older ones name the root `/` or a host: `file:///crates/x` and `file://docs/x` are relative to the
 /// root where there is no such absolute path.
 pub fn parse_stored(declaration: &str, place: &Place) -> Result<Declared, AttachError> {
-    let place = Place { current_dir: place.root.clone(), ..place.clone() };
-    let reading = Reading { input: declaration, place: &place, directory: &place.root };
+    let place = Place {
+        current_dir: place.root.clone(),
+        ..place.clone()
+    };
+    let reading = Reading {
+        input: declaration,
+        place: &place,
+        directory: &place.root,
+    };
     let declared = match Scheme::split(declaration) {
         Some((Scheme::File, rest)) => reading.file_url(rest),
         _ => parse_input(declaration, &place),
     }?;
-    Ok(Declared { declaration: Some(declaration.to_owned()), is_trusted: false, ..declared })
+    Ok(Declared {
+        declaration: Some(declaration.to_owned()),
+        is_trusted: false,
+        ..declared
+    })
 }
 
 /// Reads a declaration of a configuration file; its paths are relative to the workspace root.
@@ -164,8 +185,14 @@ pub fn parse_stored(declaration: &str, place: &Place) -> Result<Declared, Attach
 /// Unlike what is typed, it is read again for every conversation, so it always has a stored form: for
 /// a directory or glob outside the workspace that is `external:…/NAME/` or `external:…/NAME/PATTERN`.
 pub fn parse_configured(input: &str, place: &Place) -> Result<Declared, AttachError> {
-    let place = Place { current_dir: place.root.clone(), ..place.clone() };
-    let mut declared = Declared { is_trusted: false, ..parse_input(input, &place)? };
+    let place = Place {
+        current_dir: place.root.clone(),
+        ..place.clone()
+    };
+    let mut declared = Declared {
+        is_trusted: false,
+        ..parse_input(input, &place)?
+    };
     if declared.declaration.is_some() {
         return Ok(declared);
     }
@@ -175,13 +202,27 @@ pub fn parse_configured(input: &str, place: &Place) -> Result<Declared, AttachEr
         Source::Exclude(_) => return Ok(declared),
         Source::Stdin => {
             let reason = "stdin is attached with `--attach -` alone".to_owned();
-            return Err(AttachError::Malformed { input: input.to_owned(), reason });
+            return Err(AttachError::Malformed {
+                input: input.to_owned(),
+                reason,
+            });
         }
         // What it gives names a snapshot; what was configured is delivered with it all the same.
-        _ => return Ok(Declared { declaration: Some(input.to_owned()), ..declared }),
+        _ => {
+            return Ok(Declared {
+                declaration: Some(input.to_owned()),
+                ..declared
+            });
+        }
     };
-    let not_utf8 = |_| AttachError::NotUtf8 { input: input.to_owned(), path: directory.clone() };
-    declared.declaration = Some(format!("{}/{pattern}", place.external(directory).map_err(not_utf8)?));
+    let not_utf8 = |_| AttachError::NotUtf8 {
+        input: input.to_owned(),
+        path: directory.clone(),
+    };
+    declared.declaration = Some(format!(
+        "{}/{pattern}",
+        place.external(directory).map_err(not_utf8)?
+    ));
     Ok(declared)
 }
 
@@ -190,22 +231,40 @@ pub fn parse_configured(input: &str, place: &Place) -> Result<Declared, AttachEr
 #[must_use]
 pub fn possible_declarations(input: &str, place: &Place) -> Vec<String> {
     let mut declarations = vec![input.to_owned()];
-    declarations.extend(parse_input(input, place).ok().and_then(|declared| declared.declaration));
+    declarations.extend(
+        parse_input(input, place)
+            .ok()
+            .and_then(|declared| declared.declaration),
+    );
     match parse_input(input, place).map(|declared| declared.source) {
         Ok(Source::Data(url)) => declarations.extend(data::uri(&url)),
         Ok(Source::Glob(glob)) if place.relative(&glob.base).is_none() => {
             let files = files_below(&glob.base).into_iter();
-            let is_match =
-                |file: &PathBuf| file.strip_prefix(&glob.base).is_ok_and(|below| glob.matches(below));
-            declarations.extend(files.filter(is_match).filter_map(|file| place.declaration(&file).ok()));
+            let is_match = |file: &PathBuf| {
+                file.strip_prefix(&glob.base)
+                    .is_ok_and(|below| glob.matches(below))
+            };
+            declarations.extend(
+                files
+                    .filter(is_match)
+                    .filter_map(|file| place.declaration(&file).ok()),
+            );
         }
         _ => {}
     }
-    let reading = Reading { input, place, directory: &place.current_dir };
+    let reading = Reading {
+        input,
+        place,
+        directory: &place.current_dir,
+    };
     if let Ok(path) = reading.absolute(input) {
         let path = resolved_as_far_as_possible(&path);
         if place.relative(&path).is_none() && path.is_dir() {
-            declarations.extend(files_below(&path).iter().filter_map(|file| place.declaration(file).ok()));
+            declarations.extend(
+                files_below(&path)
+                    .iter()
+                    .filter_map(|file| place.declaration(file).ok()),
+            );
         }
         if let Ok(file) = place.declaration(&path) {
             declarations.push(format!("{file}/"));
@@ -226,7 +285,12 @@ fn files_below(directory: &Path) -> Vec<PathBuf> {
     let mut left = MAX_ENTRIES;
     let mut pending = vec![directory.to_owned()];
     while let Some(directory) = pending.pop() {
-        for entry in fs::read_dir(directory).into_iter().flatten().flatten().take(left) {
+        for entry in fs::read_dir(directory)
+            .into_iter()
+            .flatten()
+            .flatten()
+            .take(left)
+        {
             left -= 1;
             match entry.file_type() {
                 Ok(kind) if kind.is_dir() => pending.push(entry.path()),

@@ -66,7 +66,10 @@ pub enum AttachError {
         input: String,
     },
     /// There is no handler for the scheme.
-    #[error("attach {input:?}: `{scheme}` is not supported; what can be attached is {}", Scheme::supported())]
+    #[error(
+        "attach {input:?}: `{scheme}` is not supported; what can be attached is {}",
+        Scheme::supported()
+    )]
     Unsupported {
         /// What was asked for.
         input: String,
@@ -362,11 +365,21 @@ impl AttachError {
     }
 
     /// Names what `action` on `path` failed with; what is not there is [`Self::Missing`].
-    pub(crate) fn io(input: &str, action: &'static str, path: impl Into<PathBuf>, source: io::Error) -> Self {
+    pub(crate) fn io(
+        input: &str,
+        action: &'static str,
+        path: impl Into<PathBuf>,
+        source: io::Error,
+    ) -> Self {
         let (input, path) = (input.to_owned(), path.into());
         match source.kind() {
             io::ErrorKind::NotFound => Self::Missing { input, path },
-            _ => Self::Io { input, action, path, source },
+            _ => Self::Io {
+                input,
+                action,
+                path,
+                source,
+            },
         }
     }
 }

@@ -29,7 +29,11 @@ impl Exclude {
             true => compile(name.trim_start_matches("./").trim_start_matches('/')),
             false => compile(&format!("**/{name}")),
         }?;
-        Ok(Self { base, pattern, matcher })
+        Ok(Self {
+            base,
+            pattern,
+            matcher,
+        })
     }
 
     /// Returns whether the pattern matches `path` itself, which is absolute.
@@ -38,13 +42,22 @@ impl Exclude {
         // A pattern that matches at any depth does so outside its base too: there the name alone counts.
         let is_name = !self.pattern.trim_end_matches('/').contains('/');
         let name = || path.file_name().filter(|_| is_name).map(Path::new);
-        let relative = path.strip_prefix(&self.base).ok().or_else(name).filter(|_| is_kind);
-        relative.is_some_and(|relative| relative != Path::new("") && self.matcher.is_match(relative))
+        let relative = path
+            .strip_prefix(&self.base)
+            .ok()
+            .or_else(name)
+            .filter(|_| is_kind);
+        relative
+            .is_some_and(|relative| relative != Path::new("") && self.matcher.is_match(relative))
     }
 
     /// Returns whether `path` or a directory that it is in matches.
     pub(crate) fn covers(&self, path: &Path, is_directory: bool) -> bool {
-        self.matches(path, is_directory) || path.ancestors().skip(1).any(|parent| self.matches(parent, true))
+        self.matches(path, is_directory)
+            || path
+                .ancestors()
+                .skip(1)
+                .any(|parent| self.matches(parent, true))
     }
 }
 
@@ -58,7 +71,10 @@ impl Eq for Exclude {}
 
 impl fmt::Debug for Exclude {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Exclude").field("base", &self.base).field("pattern", &self.pattern).finish()
+        f.debug_struct("Exclude")
+            .field("base", &self.base)
+            .field("pattern", &self.pattern)
+            .finish()
     }
 }
 
@@ -86,7 +102,11 @@ mod tests {
         ];
         for (pattern, path, covered) in table {
             let exclude = Exclude::new("/w".into(), pattern).unwrap();
-            assert_eq!(exclude.covers(Path::new(path), false), covered, "{pattern:?} {path:?}");
+            assert_eq!(
+                exclude.covers(Path::new(path), false),
+                covered,
+                "{pattern:?} {path:?}"
+            );
         }
     }
 }

@@ -20,8 +20,8 @@ use self::{
     read::{Content, Kept},
 };
 use crate::{
-    AttachError, Context, Declared, Delivered, Notice, Resolved, Source, Unavailable, handler::Handler,
-    place::Identity,
+    AttachError, Context, Declared, Delivered, Notice, Resolved, Source, Unavailable,
+    handler::Handler, place::Identity,
 };
 
 /// Resolves files, directories and globs, inside the workspace and outside.
@@ -44,7 +44,11 @@ impl Handler for FileHandler {
 
     /// Reads no file that [`ContentStore::known`](crate::ContentStore::known) knows; for any other
     /// there are five system calls: stat, open, read, fstat, close. A thread holds one file's content.
-    fn resolve(&self, declared: &[Declared], context: &Context<'_>) -> Result<Resolved, AttachError> {
+    fn resolve(
+        &self,
+        declared: &[Declared],
+        context: &Context<'_>,
+    ) -> Result<Resolved, AttachError> {
         refuse_only_excludes(declared)?;
         let plan = plan::plan(declared, context)?;
         let inspected = inspect::inspect(&plan.files, declared, context)?;
@@ -56,7 +60,11 @@ impl Handler for FileHandler {
 
 fn refuse_only_excludes(declared: &[Declared]) -> Result<(), AttachError> {
     match declared.first() {
-        Some(first) if declared.iter().all(|one| matches!(one.source, Source::Exclude(_))) => {
+        Some(first)
+            if declared
+                .iter()
+                .all(|one| matches!(one.source, Source::Exclude(_))) =>
+        {
             Err(AttachError::OnlyExcludes(first.input.clone()))
         }
         _ => Ok(()),
@@ -68,7 +76,10 @@ type Tolerated<T> = Result<T, AttachError>;
 
 impl Unavailable {
     /// Lets an error stand for a value where it may, and fails with it otherwise.
-    pub(crate) fn tolerate<T>(self, result: Result<T, AttachError>) -> Result<Tolerated<T>, AttachError> {
+    pub(crate) fn tolerate<T>(
+        self,
+        result: Result<T, AttachError>,
+    ) -> Result<Tolerated<T>, AttachError> {
         match (self, result) {
             (Self::Skip, Err(error)) if error.is_unavailable() => Ok(Err(error)),
             (_, Err(error)) => Err(error),
@@ -85,16 +96,26 @@ fn assemble(
     context: &Context<'_>,
 ) -> Result<Resolved, AttachError> {
     let resources = Vec::with_capacity(contents.len());
-    let mut resolved = Resolved { notices: plan.notices, resources, ..Resolved::default() };
+    let mut resolved = Resolved {
+        notices: plan.notices,
+        resources,
+        ..Resolved::default()
+    };
     let mut outcomes = Vec::with_capacity(contents.len());
-    let (paths, identities): (Vec<_>, Vec<_>) =
-        plan.files.into_iter().map(|file| (file.path, file.identity)).unzip();
+    let (paths, identities): (Vec<_>, Vec<_>) = plan
+        .files
+        .into_iter()
+        .map(|file| (file.path, file.identity))
+        .unzip();
     for (identity, content) in identities.into_iter().zip(contents) {
         outcomes.push(resolved.outcome(identity, content));
     }
     for (index, (declared, given)) in declared.iter().zip(plan.given).enumerate() {
         let Some(given) = given else { continue };
-        let given = match context.unavailable.tolerate(without_keys(given, &outcomes, declared))? {
+        let given = match context
+            .unavailable
+            .tolerate(without_keys(given, &outcomes, declared))?
+        {
             Ok(given) => given,
             Err(error) => {
                 resolved.notices.push(Notice::Skipped(error));
@@ -113,7 +134,9 @@ fn assemble(
         }
     }
     let mut seen = HashSet::new();
-    resolved.delivered.retain(|delivered| seen.insert(delivered.declaration.clone()));
+    resolved
+        .delivered
+        .retain(|delivered| seen.insert(delivered.declaration.clone()));
     Ok(resolved)
 }
 
@@ -129,7 +152,11 @@ enum Outcome {
 
 /// Takes private keys out of what a directory or glob gives. Fails where that leaves nothing, unless
 /// another declaration names one of them.
-fn without_keys(given: Given, outcomes: &[Outcome], declared: &Declared) -> Result<Vec<usize>, AttachError> {
+fn without_keys(
+    given: Given,
+    outcomes: &[Outcome],
+    declared: &Declared,
+) -> Result<Vec<usize>, AttachError> {
     let Given { mut files, is_walk } = given;
     let (mut left_out, mut named) = (None, false);
     files.retain(|file| match &outcomes[*file] {
@@ -137,16 +164,20 @@ fn without_keys(given: Given, outcomes: &[Outcome], declared: &Declared) -> Resu
             left_out = left_out.or(Some(name));
             false
         }
-        Outcome::Resource { is_private_key: true, .. } if is_walk => {
+        Outcome::Resource {
+            is_private_key: true,
+            ..
+        } if is_walk => {
             named = true;
             false
         }
         Outcome::Resource { .. } | Outcome::Skipped => true,
     });
     match left_out {
-        Some(example) if files.is_empty() && !named => {
-            Err(AttachError::AllSecret { input: declared.input.clone(), example: example.clone() })
-        }
+        Some(example) if files.is_empty() && !named => Err(AttachError::AllSecret {
+            input: declared.input.clone(),
+            example: example.clone(),
+        }),
         _ => Ok(files),
     }
 }
@@ -158,7 +189,10 @@ impl Resolved {
             Ok(Content::Kept(kept)) => {
                 let (index, is_private_key) = (self.resources.len(), kept.is_private_key);
                 self.add(identity, kept);
-                Outcome::Resource { index, is_private_key }
+                Outcome::Resource {
+                    index,
+                    is_private_key,
+                }
             }
             Ok(Content::LeftOut) => {
                 let name = identity.name;
@@ -175,9 +209,10 @@ impl Resolved {
     fn add(&mut self, identity: Identity, kept: Kept) {
         let mut resource = Resource::new(identity.uri, kept.blob).with_name(identity.name);
         resource.mime_type = Some(kept.mime_type);
-        resource.annotations = kept
-            .last_modified
-            .map(|time| Annotations { last_modified: Some(time), ..Annotations::default() });
+        resource.annotations = kept.last_modified.map(|time| Annotations {
+            last_modified: Some(time),
+            ..Annotations::default()
+        });
         self.notices.extend(kept.notices);
         self.totals.files += 1;
         self.totals.bytes += kept.blob.size;
@@ -186,7 +221,13 @@ impl Resolved {
     }
 
     /// Records what a declaration gave, unless all of it was skipped.
-    fn deliver(&mut self, declared: usize, declaration: &str, given: &[usize], outcomes: &[Outcome]) {
+    fn deliver(
+        &mut self,
+        declared: usize,
+        declaration: &str,
+        given: &[usize],
+        outcomes: &[Outcome],
+    ) {
         let resource = |file: &usize| match outcomes[*file] {
             Outcome::Resource { index, .. } => Some(index),
             Outcome::LeftOut(_) | Outcome::Skipped => None,
@@ -195,6 +236,10 @@ impl Resolved {
         if resources.is_empty() && !given.is_empty() {
             return;
         }
-        self.delivered.push(Delivered { declared, declaration: declaration.to_owned(), resources });
+        self.delivered.push(Delivered {
+            declared,
+            declaration: declaration.to_owned(),
+            resources,
+        });
     }
 }

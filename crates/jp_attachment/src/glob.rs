@@ -27,7 +27,11 @@ impl Glob {
             pattern.push_str("**");
         }
         let matcher = compile(&pattern)?;
-        Ok(Self { base, pattern, matcher })
+        Ok(Self {
+            base,
+            pattern,
+            matcher,
+        })
     }
 
     /// Returns whether a path relative to the base matches.
@@ -37,7 +41,11 @@ impl Glob {
 
     /// Returns how many directories below the base a match may be in.
     pub(crate) fn depth(&self) -> usize {
-        if self.pattern.contains("**") { usize::MAX } else { self.pattern.matches('/').count() }
+        if self.pattern.contains("**") {
+            usize::MAX
+        } else {
+            self.pattern.matches('/').count()
+        }
     }
 }
 
@@ -51,7 +59,10 @@ impl Eq for Glob {}
 
 impl fmt::Debug for Glob {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Glob").field("base", &self.base).field("pattern", &self.pattern).finish()
+        f.debug_struct("Glob")
+            .field("base", &self.base)
+            .field("pattern", &self.pattern)
+            .finish()
     }
 }
 
@@ -72,7 +83,8 @@ pub(crate) fn stored(pattern: &str) -> String {
 
 /// Returns whether `pattern` has a wildcard.
 pub(crate) fn has_wildcard(pattern: &str) -> bool {
-    pieces(pattern).any(|piece| matches!(piece, Piece::Wildcard(character) if "*?[{".contains(character)))
+    pieces(pattern)
+        .any(|piece| matches!(piece, Piece::Wildcard(character) if "*?[{".contains(character)))
 }
 
 /// Returns the text that a pattern without wildcards matches.
@@ -99,7 +111,11 @@ pub(crate) fn split(pattern: &str, exists: impl Fn(&Path) -> bool) -> (PathBuf, 
     let mut base = PathBuf::from(if pattern.starts_with('/') { "/" } else { "" });
     let mut rest = pattern.trim_start_matches('/');
     while let Some((name, after)) = rest.split_once('/') {
-        let literal = base.join(if has_wildcard(name) { name.to_owned() } else { unescape(name) });
+        let literal = base.join(if has_wildcard(name) {
+            name.to_owned()
+        } else {
+            unescape(name)
+        });
         if has_wildcard(name) && !exists(&literal) {
             break;
         }
@@ -134,7 +150,11 @@ pub(crate) fn decode(encoded: &str) -> Result<String, UriError> {
     while let [first, after @ ..] = rest {
         let decoded = (*first == b'%').then(|| hexadecimal(after)).flatten();
         let byte = decoded.unwrap_or(*first);
-        rest = if decoded.is_some() { &after[2..] } else { after };
+        rest = if decoded.is_some() {
+            &after[2..]
+        } else {
+            after
+        };
         if class.is_open {
             class.step(char::from(byte));
         } else if decoded.is_none() && byte == b'[' {
@@ -157,7 +177,9 @@ enum Piece {
 impl Piece {
     fn character(self) -> char {
         match self {
-            Self::Literal(character) | Self::Wildcard(character) | Self::InClass(character) => character,
+            Self::Literal(character) | Self::Wildcard(character) | Self::InClass(character) => {
+                character
+            }
         }
     }
 }
@@ -172,7 +194,11 @@ struct Class {
 
 impl Class {
     fn opened() -> Self {
-        Self { is_open: true, is_empty: true, is_negatable: true }
+        Self {
+            is_open: true,
+            is_empty: true,
+            is_negatable: true,
+        }
     }
 
     /// Takes the next character; returns whether it closes the class.
@@ -242,7 +268,11 @@ mod tests {
         for (pattern, encoded) in table {
             let encoded = encoded.replace("%7B", "{").replace("%7D", "}");
             assert_eq!(encode(pattern), encoded, "{pattern:?}");
-            assert_eq!(decode(&encoded).unwrap(), pattern.replace('?', "[!/]"), "{pattern:?}");
+            assert_eq!(
+                decode(&encoded).unwrap(),
+                pattern.replace('?', "[!/]"),
+                "{pattern:?}"
+            );
         }
     }
 
@@ -281,9 +311,16 @@ mod tests {
         ];
         for (pattern, path, matches) in table {
             let glob = Glob::new(PathBuf::new(), pattern).unwrap();
-            assert_eq!(glob.matches(Path::new(path)), matches, "{pattern:?} {path:?}");
+            assert_eq!(
+                glob.matches(Path::new(path)),
+                matches,
+                "{pattern:?} {path:?}"
+            );
         }
-        assert_eq!(Glob::new(PathBuf::new(), "[a").unwrap_err(), "unclosed character class; missing ']'");
+        assert_eq!(
+            Glob::new(PathBuf::new(), "[a").unwrap_err(),
+            "unclosed character class; missing ']'"
+        );
     }
 
     proptest! {

@@ -17,7 +17,11 @@ pub(crate) trait Handler {
     ///
     /// Gives the first error in declared order and then keeps nothing of the result, unless
     /// [`Unavailable::Skip`] tolerates it.
-    fn resolve(&self, declared: &[Declared], context: &Context<'_>) -> Result<Resolved, AttachError>;
+    fn resolve(
+        &self,
+        declared: &[Declared],
+        context: &Context<'_>,
+    ) -> Result<Resolved, AttachError>;
 }
 
 /// What resolving depends on besides the declarations.
@@ -118,7 +122,11 @@ impl<'a> Context<'a> {
 impl Context<'_> {
     /// Fails once the person has interrupted, or nobody waits any more.
     pub(crate) fn check_cancelled(&self) -> Result<(), AttachError> {
-        if self.is_cancelled() { Err(AttachError::Interrupted) } else { Ok(()) }
+        if self.is_cancelled() {
+            Err(AttachError::Interrupted)
+        } else {
+            Ok(())
+        }
     }
 
     pub(crate) fn is_cancelled(&self) -> bool {
@@ -129,6 +137,10 @@ impl Context<'_> {
 
 impl Default for Limits {
     fn default() -> Self {
-        Self { max_bytes: 10_000_000, max_total_bytes: 200_000_000, max_files: 20_000 }
+        Self {
+            max_bytes: 10_000_000,
+            max_total_bytes: 200_000_000,
+            max_files: 20_000,
+        }
     }
 }

@@ -54,8 +54,15 @@ impl Handler for HttpHandler {
         &["http", "https"]
     }
 
-    fn resolve(&self, declared: &[Declared], context: &Context<'_>) -> Result<Resolved, AttachError> {
-        let network = Network { names: Arc::new(SystemNames), has_proxies: true };
+    fn resolve(
+        &self,
+        declared: &[Declared],
+        context: &Context<'_>,
+    ) -> Result<Resolved, AttachError> {
+        let network = Network {
+            names: Arc::new(SystemNames),
+            has_proxies: true,
+        };
         resolve_with(declared, context, network)
     }
 }
@@ -66,10 +73,16 @@ fn resolve_with(
     context: &Context<'_>,
     network: Network,
 ) -> Result<Resolved, AttachError> {
-    let Some(first) = declared.first() else { return Ok(Resolved::default()) };
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(|source| {
-        AttachError::Http { input: first.input.clone(), source: Box::new(HttpError::Runtime(source)) }
-    })?;
+    let Some(first) = declared.first() else {
+        return Ok(Resolved::default());
+    };
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .map_err(|source| AttachError::Http {
+            input: first.input.clone(),
+            source: Box::new(HttpError::Runtime(source)),
+        })?;
     let resolving = Resolving {
         fetcher: Fetcher {
             clients: Clients::new(network),
@@ -107,7 +120,9 @@ struct Resolving<'a> {
 impl Resolving<'_> {
     /// Gets what is declared, up to the first error that is not tolerated.
     async fn all(&self, declared: &[Declared]) -> Vec<Result<Vec<Kept>, AttachError>> {
-        let mut pages = futures_util::stream::iter(declared).map(|one| self.one(one)).buffered(PARALLEL);
+        let mut pages = futures_util::stream::iter(declared)
+            .map(|one| self.one(one))
+            .buffered(PARALLEL);
         let mut all = Vec::with_capacity(declared.len());
         while let Some(kept) = pages.next().await {
             let ends = |error: &AttachError| {
@@ -123,10 +138,20 @@ impl Resolving<'_> {
     }
 
     async fn one(&self, declared: &Declared) -> Result<Vec<Kept>, AttachError> {
-        let Source::Http { url, credentials } = &declared.source else { return Ok(Vec::new()) };
+        let Source::Http { url, credentials } = &declared.source else {
+            return Ok(Vec::new());
+        };
         let credentials = credentials.as_ref();
-        let request = Request { url, credentials, is_trusted: declared.is_trusted };
-        let page = self.fetcher.get(&request).await.map_err(|source| attach_error(declared, source))?;
+        let request = Request {
+            url,
+            credentials,
+            is_trusted: declared.is_trusted,
+        };
+        let page = self
+            .fetcher
+            .get(&request)
+            .await
+            .map_err(|source| attach_error(declared, source))?;
         let url = url.clone();
         // Not where other pages wait.
         let reading = tokio::task::spawn_blocking(move || content::read(&url, page));
@@ -144,7 +169,10 @@ fn attach_error(declared: &Declared, source: HttpError) -> AttachError {
     let input = declared.input.clone();
     match source {
         HttpError::TooLong { limit, .. } => AttachError::TooLong { input, limit },
-        source => AttachError::Http { input, source: Box::new(source) },
+        source => AttachError::Http {
+            input,
+            source: Box::new(source),
+        },
     }
 }
 

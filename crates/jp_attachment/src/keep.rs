@@ -25,7 +25,12 @@ impl Context<'_> {
         let findings = secret::scan(text);
         if let (Secrets::Refuse, Some(first)) = (self.secrets, findings.first()) {
             let (input, name) = (without_secret(input), without_secret(name));
-            return Err(AttachError::Secret { input, name, kind: first.kind, line: first.line });
+            return Err(AttachError::Secret {
+                input,
+                name,
+                kind: first.kind,
+                line: first.line,
+            });
         }
         let notice = |found: secret::Finding| Notice::Secret {
             name: without_secret(name),
@@ -36,7 +41,11 @@ impl Context<'_> {
     }
 
     /// Keeps a resource that a handler has in memory, once it is looked at for secrets.
-    pub(crate) fn keep(&self, declared: &Declared, resource: Resource) -> Result<Kept, AttachError> {
+    pub(crate) fn keep(
+        &self,
+        declared: &Declared,
+        resource: Resource,
+    ) -> Result<Kept, AttachError> {
         let text = resource.content.as_text().or(resource.formatted.as_deref());
         let mut notices = self.check_secrets(&declared.input, resource.label(), text)?;
         if notices.is_empty() {
@@ -44,14 +53,20 @@ impl Context<'_> {
             let beside = text_beside(&resource);
             notices = self.check_secrets(&declared.input, resource.label(), Some(&beside))?;
         }
-        let mime_type = resource.mime_type.as_deref().unwrap_or(match resource.content {
-            ResourceContent::Text(_) => "text/plain",
-            ResourceContent::Blob(_) => "application/octet-stream",
-        });
-        let blob = self.store.keep(&resource.content, mime_type, None).map_err(|source| {
-            let (input, of) = (declared.input.clone(), resource.uri.clone());
-            AttachError::Store { input, of, source }
-        })?;
+        let mime_type = resource
+            .mime_type
+            .as_deref()
+            .unwrap_or(match resource.content {
+                ResourceContent::Text(_) => "text/plain",
+                ResourceContent::Blob(_) => "application/octet-stream",
+            });
+        let blob = self
+            .store
+            .keep(&resource.content, mime_type, None)
+            .map_err(|source| {
+                let (input, of) = (declared.input.clone(), resource.uri.clone());
+                AttachError::Store { input, of, source }
+            })?;
         if let Some(progress) = self.progress {
             progress.finish();
         }
@@ -62,9 +77,21 @@ impl Context<'_> {
 
 /// Returns what is stored of a resource beside its content.
 fn text_beside(resource: &Resource) -> String {
-    let Resource { uri, name, title, description, meta, .. } = resource;
-    let others = [name, title, description].into_iter().filter_map(Option::as_deref);
-    let mut text = std::iter::once(uri.as_str()).chain(others).collect::<Vec<_>>().join("\n");
+    let Resource {
+        uri,
+        name,
+        title,
+        description,
+        meta,
+        ..
+    } = resource;
+    let others = [name, title, description]
+        .into_iter()
+        .filter_map(Option::as_deref);
+    let mut text = std::iter::once(uri.as_str())
+        .chain(others)
+        .collect::<Vec<_>>()
+        .join("\n");
     for (key, value) in meta.iter().flatten() {
         text += &format!("\n{key}: {value}");
     }
@@ -107,11 +134,13 @@ pub(crate) fn assemble(
                 declaration: declaration.clone(),
                 resources: delivered.into_iter().map(|(place, _)| place).collect(),
             }),
-            None => resolved.delivered.extend(delivered.into_iter().map(|(place, declaration)| Delivered {
-                declared: index,
-                declaration,
-                resources: vec![place],
-            })),
+            None => resolved
+                .delivered
+                .extend(delivered.into_iter().map(|(place, declaration)| Delivered {
+                    declared: index,
+                    declaration,
+                    resources: vec![place],
+                })),
         }
     }
     Ok(resolved)
@@ -120,11 +149,15 @@ pub(crate) fn assemble(
 /// Returns what to call content that holds a secret where its name, such as a URL or a command line, may
 /// hold it as well.
 fn without_secret(name: &str) -> String {
-    let is_data = name.get(..5).is_some_and(|scheme| scheme.eq_ignore_ascii_case("data:"));
+    let is_data = name
+        .get(..5)
+        .is_some_and(|scheme| scheme.eq_ignore_ascii_case("data:"));
     match name.split_once(if is_data { ',' } else { ':' }) {
         Some((kind, _)) if is_data => format!("{kind},…"),
         _ if secret::scan(name).is_empty() => name.to_owned(),
-        Some((scheme, _)) if scheme.bytes().all(|byte| byte.is_ascii_lowercase()) => format!("{scheme}:…"),
+        Some((scheme, _)) if scheme.bytes().all(|byte| byte.is_ascii_lowercase()) => {
+            format!("{scheme}:…")
+        }
         _ => "…".to_owned(),
     }
 }

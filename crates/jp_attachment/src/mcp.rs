@@ -2,7 +2,9 @@ use std::{error::Error, fmt, time::Duration};
 
 use jp_resource::Resource;
 
-use crate::{AttachError, Context, Declared, Notice, Resolved, Source, handler::Handler, keep, parallel};
+use crate::{
+    AttachError, Context, Declared, Notice, Resolved, Source, handler::Handler, keep, parallel,
+};
 
 /// The prefix of what jp notes in a resource's `_meta`, which no server does.
 const OWN: &str = "computer.jp/";
@@ -17,8 +19,12 @@ const UNKNOWN: &str = "computer.jp/unknown";
 pub trait ReadMcp: Sync {
     /// Returns what the resource `uri` of the server holds (MCP 2026-07-28, `resources/read`), with name, title and
     /// MIME type as far as the server tells them, and URIs byte for byte. Waits no longer once `is_cancelled`.
-    fn read(&self, server: &str, uri: &str, is_cancelled: &dyn Fn() -> bool)
-    -> Result<McpContents, McpError>;
+    fn read(
+        &self,
+        server: &str,
+        uri: &str,
+        is_cancelled: &dyn Fn() -> bool,
+    ) -> Result<McpContents, McpError>;
 }
 
 /// What a resource of an MCP server holds.
@@ -35,7 +41,12 @@ pub struct McpContents {
 /// Returns how long the MCP server that gave a resource took it for current, counted from when it was read.
 #[must_use]
 pub fn mcp_ttl<C, T>(resource: &Resource<C, T>) -> Option<Duration> {
-    resource.meta.as_ref()?.get(TTL)?.as_u64().map(Duration::from_millis)
+    resource
+        .meta
+        .as_ref()?
+        .get(TTL)?
+        .as_u64()
+        .map(Duration::from_millis)
 }
 
 /// A resource of an MCP server, written `mcp+SERVER+URI`.
@@ -84,22 +95,38 @@ impl Handler for McpHandler {
         &["mcp"]
     }
 
-    fn resolve(&self, declared: &[Declared], context: &Context<'_>) -> Result<Resolved, AttachError> {
-        let work = |(): &mut (), declared: &Declared| context.unavailable.tolerate(read(declared, context));
+    fn resolve(
+        &self,
+        declared: &[Declared],
+        context: &Context<'_>,
+    ) -> Result<Resolved, AttachError> {
+        let work = |(): &mut (), declared: &Declared| {
+            context.unavailable.tolerate(read(declared, context))
+        };
         let given = parallel::map(declared, context.workers, || (), work)?;
         keep::assemble(declared, given, context)
     }
 }
 
 fn read(declared: &Declared, context: &Context<'_>) -> Result<Vec<keep::Kept>, AttachError> {
-    let Source::Mcp(McpUri { server, uri }) = &declared.source else { return Ok(Vec::new()) };
-    let failure = |source| AttachError::Mcp { input: declared.input.clone(), server: server.clone(), source };
+    let Source::Mcp(McpUri { server, uri }) = &declared.source else {
+        return Ok(Vec::new());
+    };
+    let failure = |source| AttachError::Mcp {
+        input: declared.input.clone(),
+        server: server.clone(),
+        source,
+    };
     context.check_cancelled()?;
     let client = context.mcp.ok_or_else(|| failure(McpError::NoClient))?;
     let read = client.read(server, uri, &|| context.is_cancelled());
     // What an interrupted request fails with says less.
     context.check_cancelled()?;
-    let McpContents { contents, ttl, warnings } = read.map_err(failure)?;
+    let McpContents {
+        contents,
+        ttl,
+        warnings,
+    } = read.map_err(failure)?;
     if contents.is_empty() {
         return Err(failure(McpError::Empty));
     }
@@ -108,7 +135,10 @@ fn read(declared: &Declared, context: &Context<'_>) -> Result<Vec<keep::Kept>, A
         kept.push(keep(declared, noted(resource, ttl), context)?);
     }
     if let Some(first) = kept.first_mut() {
-        let passed_over = |reason| Notice::PassedOver { name: declared.input.clone(), reason };
+        let passed_over = |reason| Notice::PassedOver {
+            name: declared.input.clone(),
+            reason,
+        };
         first.notices.extend(warnings.into_iter().map(passed_over));
     }
     Ok(kept)
@@ -121,7 +151,10 @@ fn noted(mut resource: Resource, ttl: Option<Duration>) -> Resource {
     let mut meta = resource.meta.take().unwrap_or_default();
     meta.retain(|key, _| key == UNKNOWN || !key.starts_with(OWN));
     if let Some(ttl) = ttl {
-        meta.insert(TTL.to_owned(), u64::try_from(ttl.as_millis()).unwrap_or(u64::MAX).into());
+        meta.insert(
+            TTL.to_owned(),
+            u64::try_from(ttl.as_millis()).unwrap_or(u64::MAX).into(),
+        );
     }
     resource.meta = (!meta.is_empty()).then_some(meta);
     resource
@@ -134,7 +167,10 @@ fn keep(
 ) -> Result<keep::Kept, AttachError> {
     let limit = context.limits.max_bytes;
     if resource.content.as_bytes().len() as u64 > limit {
-        return Err(AttachError::TooLong { input: declared.input.clone(), limit });
+        return Err(AttachError::TooLong {
+            input: declared.input.clone(),
+            limit,
+        });
     }
     if resource.name.is_none() {
         resource.name = Some(resource.uri.clone());
@@ -150,14 +186,20 @@ impl McpUri {
             return Err("it is `mcp+SERVER+URI`, and the name of the server is missing".to_owned());
         }
         if uri.is_empty() {
-            let message =
-                format!("it is `mcp+SERVER+URI`, and what to read from the server {server:?} is missing");
+            let message = format!(
+                "it is `mcp+SERVER+URI`, and what to read from the server {server:?} is missing"
+            );
             return Err(message);
         }
         if !has_scheme(uri) {
-            return Err(format!("{uri:?} is no URI: it has no scheme, such as `file:`"));
+            return Err(format!(
+                "{uri:?} is no URI: it has no scheme, such as `file:`"
+            ));
         }
-        Ok(Self { server: server.to_owned(), uri: uri.to_owned() })
+        Ok(Self {
+            server: server.to_owned(),
+            uri: uri.to_owned(),
+        })
     }
 }
 
@@ -165,7 +207,9 @@ impl McpUri {
 fn has_scheme(uri: &str) -> bool {
     uri.split_once(':').is_some_and(|(scheme, rest)| {
         scheme.starts_with(|first: char| first.is_ascii_alphabetic())
-            && scheme.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"+-.".contains(&byte))
+            && scheme
+                .bytes()
+                .all(|byte| byte.is_ascii_alphanumeric() || b"+-.".contains(&byte))
             && !rest.is_empty()
     })
 }
@@ -190,7 +234,12 @@ mod tests {
     struct Servers;
 
     impl ReadMcp for Servers {
-        fn read(&self, server: &str, uri: &str, _: &dyn Fn() -> bool) -> Result<McpContents, McpError> {
+        fn read(
+            &self,
+            server: &str,
+            uri: &str,
+            _: &dyn Fn() -> bool,
+        ) -> Result<McpContents, McpError> {
             let text = |text: &str| ResourceContent::Text(text.to_owned());
             let contents = match (server, uri) {
                 ("a" | "b", "note:x") => vec![Resource::new(uri, text(server))],
@@ -208,7 +257,10 @@ mod tests {
                 ("a", "note:none") => Vec::new(),
                 _ => return Err(McpError::NotFound("no note".to_owned())),
             };
-            Ok(McpContents { contents, ..McpContents::default() })
+            Ok(McpContents {
+                contents,
+                ..McpContents::default()
+            })
         }
     }
 
@@ -219,18 +271,35 @@ mod tests {
             .map(|(key, value)| (key.to_owned(), value.into()));
         resource.meta = Some(meta.into_iter().collect());
         let warnings = vec!["one content was".to_owned()];
-        McpContents { contents: vec![resource], ttl: Some(Duration::from_secs(5)), warnings }
+        McpContents {
+            contents: vec![resource],
+            ttl: Some(Duration::from_secs(5)),
+            warnings,
+        }
     }
 
     fn place() -> Place {
-        Place { root: "/w".into(), current_dir: "/w/none".into(), home: None, external_key: None }
+        Place {
+            root: "/w".into(),
+            current_dir: "/w/none".into(),
+            home: None,
+            external_key: None,
+        }
     }
 
-    fn attach(inputs: &[&str], with: impl FnOnce(&mut Context<'_>)) -> Result<Resolved, AttachError> {
+    fn attach(
+        inputs: &[&str],
+        with: impl FnOnce(&mut Context<'_>),
+    ) -> Result<Resolved, AttachError> {
         let place = place();
-        let declared: Vec<_> = inputs.iter().map(|input| parse_input(input, &place).unwrap()).collect();
-        let mut context =
-            Context { mcp: Some(&Servers), ..Context::new(&place, &Nowhere, SystemTime::UNIX_EPOCH) };
+        let declared: Vec<_> = inputs
+            .iter()
+            .map(|input| parse_input(input, &place).unwrap())
+            .collect();
+        let mut context = Context {
+            mcp: Some(&Servers),
+            ..Context::new(&place, &Nowhere, SystemTime::UNIX_EPOCH)
+        };
         with(&mut context);
         resolve(&declared, &context)
     }
@@ -247,7 +316,11 @@ mod tests {
 
     #[test]
     fn contents_keep_the_uris_of_their_server() {
-        let inputs = ["mcp+a+git+https://h/p?q#f%20+", "mcp+b+note:x", "MCP+a+note:x"];
+        let inputs = [
+            "mcp+a+git+https://h/p?q#f%20+",
+            "mcp+b+note:x",
+            "MCP+a+note:x",
+        ];
         let resolved = attach(&inputs, |_| {}).unwrap();
         let told: Vec<_> = resolved
             .resources
@@ -262,17 +335,24 @@ mod tests {
         ];
         assert_eq!(told, expected);
         assert_ne!(resolved.resources[2].content, resolved.resources[3].content);
-        let delivered: Vec<_> =
-            resolved.delivered.iter().map(|one| (one.declaration.as_str(), &one.resources[..])).collect();
-        let expected: [(_, &[usize]); 3] = [(inputs[0], &[0, 1]), (inputs[1], &[2]), (inputs[2], &[3])];
+        let delivered: Vec<_> = resolved
+            .delivered
+            .iter()
+            .map(|one| (one.declaration.as_str(), &one.resources[..]))
+            .collect();
+        let expected: [(_, &[usize]); 3] =
+            [(inputs[0], &[0, 1]), (inputs[1], &[2]), (inputs[2], &[3])];
         assert_eq!(delivered, expected);
     }
 
     #[test]
     fn contents_that_share_a_uri_are_all_kept() {
-        let resolved = attach(&["mcp+a+note:twice", "mcp+A+note:x", "mcp+a+note:x"], |context| {
-            context.unavailable = Unavailable::Skip;
-        });
+        let resolved = attach(
+            &["mcp+a+note:twice", "mcp+A+note:x", "mcp+a+note:x"],
+            |context| {
+                context.unavailable = Unavailable::Skip;
+            },
+        );
         let resolved = resolved.unwrap();
         assert_eq!(resolved.resources.len(), 3);
         assert_eq!(resolved.delivered[0].resources, [0, 1]);
@@ -281,22 +361,39 @@ mod tests {
     #[test]
     fn ttl_of_the_answer_and_unknown_fields_are_kept() {
         let resolved = attach(&["mcp+a+note:current", "mcp+b+note:x"], |_| {}).unwrap();
-        assert_eq!(mcp_ttl(&resolved.resources[0]), Some(Duration::from_secs(5)));
-        let keys: Vec<_> = resolved.resources[0].meta.as_ref().unwrap().keys().cloned().collect();
+        assert_eq!(
+            mcp_ttl(&resolved.resources[0]),
+            Some(Duration::from_secs(5))
+        );
+        let keys: Vec<_> = resolved.resources[0]
+            .meta
+            .as_ref()
+            .unwrap()
+            .keys()
+            .cloned()
+            .collect();
         assert_eq!(keys, [UNKNOWN, "a.b/c", TTL]);
         assert_eq!(mcp_ttl(&resolved.resources[1]), None);
         assert_eq!(resolved.resources[1].meta, None);
         let said: Vec<_> = resolved.notices.iter().map(ToString::to_string).collect();
-        assert_eq!(said, [r#""mcp+a+note:current" is attached without a part of it: one content was"#]);
+        assert_eq!(
+            said,
+            [r#""mcp+a+note:current" is attached without a part of it: one content was"#]
+        );
     }
 
     #[test]
     fn what_a_server_does_not_give_is_an_error_that_names_it() {
         let error = attach(&["mcp+c+note:x"], |_| {}).unwrap_err();
-        let refused = r#"attach "mcp+c+note:x" of the MCP server "c": there is no such resource: no note"#;
+        let refused =
+            r#"attach "mcp+c+note:x" of the MCP server "c": there is no such resource: no note"#;
         assert_eq!(message(&error), refused);
         let error = attach(&["mcp+a+note:none"], |_| {}).unwrap_err();
-        assert!(message(&error).ends_with("the server gave nothing for it"), "{}", message(&error));
+        assert!(
+            message(&error).ends_with("the server gave nothing for it"),
+            "{}",
+            message(&error)
+        );
         let error = attach(&["mcp+a+note:x"], |context| context.mcp = None).unwrap_err();
         assert!(message(&error).ends_with("no MCP servers are configured for this command"));
         let error = attach(&["mcp+a+note:x"], |context| context.limits.max_bytes = 0).unwrap_err();
@@ -320,31 +417,66 @@ mod tests {
     #[test]
     fn what_is_wrong_with_a_declaration_is_named() {
         for (input, reason) in [
-            ("mcp+", "it is `mcp+SERVER+URI`, and the name of the server is missing"),
-            ("mcp++x:y", "it is `mcp+SERVER+URI`, and the name of the server is missing"),
-            ("mcp+docs", r#"it is `mcp+SERVER+URI`, and what to read from the server "docs" is missing"#),
-            ("mcp+docs+", r#"it is `mcp+SERVER+URI`, and what to read from the server "docs" is missing"#),
-            ("mcp+docs+readme", r#""readme" is no URI: it has no scheme, such as `file:`"#),
-            ("mcp+docs+1x:y", r#""1x:y" is no URI: it has no scheme, such as `file:`"#),
-            ("mcp+docs+x:", r#""x:" is no URI: it has no scheme, such as `file:`"#),
+            (
+                "mcp+",
+                "it is `mcp+SERVER+URI`, and the name of the server is missing",
+            ),
+            (
+                "mcp++x:y",
+                "it is `mcp+SERVER+URI`, and the name of the server is missing",
+            ),
+            (
+                "mcp+docs",
+                r#"it is `mcp+SERVER+URI`, and what to read from the server "docs" is missing"#,
+            ),
+            (
+                "mcp+docs+",
+                r#"it is `mcp+SERVER+URI`, and what to read from the server "docs" is missing"#,
+            ),
+            (
+                "mcp+docs+readme",
+                r#""readme" is no URI: it has no scheme, such as `file:`"#,
+            ),
+            (
+                "mcp+docs+1x:y",
+                r#""1x:y" is no URI: it has no scheme, such as `file:`"#,
+            ),
+            (
+                "mcp+docs+x:",
+                r#""x:" is no URI: it has no scheme, such as `file:`"#,
+            ),
         ] {
             let expected = format!("attach {input:?}: {reason}");
-            assert_eq!(parse_input(input, &place()).unwrap_err().to_string(), expected);
+            assert_eq!(
+                parse_input(input, &place()).unwrap_err().to_string(),
+                expected
+            );
         }
     }
 
     #[test]
     fn uri_is_taken_apart_byte_for_byte() {
         for (input, server, uri) in [
-            ("mcp+docs+file:///a b/%zz?x#y", "docs", "file:///a b/%zz?x#y"),
+            (
+                "mcp+docs+file:///a b/%zz?x#y",
+                "docs",
+                "file:///a b/%zz?x#y",
+            ),
             ("McP+Docs+git+https://h/p", "Docs", "git+https://h/p"),
             ("mcp+a b+note:x", "a b", "note:x"),
             ("mcp+https://h+urn:x:y", "https://h", "urn:x:y"),
-            ("mcp+d+db://{table}/{id*}{?q}", "d", "db://{table}/{id*}{?q}"),
+            (
+                "mcp+d+db://{table}/{id*}{?q}",
+                "d",
+                "db://{table}/{id*}{?q}",
+            ),
             ("mcp+d+x:?exclude", "d", "x:?exclude"),
         ] {
             let declared = parse_input(input, &place()).unwrap();
-            let expected = McpUri { server: server.into(), uri: uri.into() };
+            let expected = McpUri {
+                server: server.into(),
+                uri: uri.into(),
+            };
             assert_eq!(declared.source, Source::Mcp(expected), "{input}");
             assert_eq!(declared.declaration.as_deref(), Some(input));
         }

@@ -29,7 +29,11 @@ pub(crate) fn map<T: Sync, S, R: Send, E: Send>(
             done.push((index, result));
         }
     };
-    let mut done = if workers.get().min(items.len()) < 2 { run() } else { on_threads(workers, run) };
+    let mut done = if workers.get().min(items.len()) < 2 {
+        run()
+    } else {
+        on_threads(workers, run)
+    };
     done.sort_unstable_by_key(|(index, _)| *index);
     done.into_iter().map(|(_, result)| result).collect()
 }
@@ -37,7 +41,8 @@ pub(crate) fn map<T: Sync, S, R: Send, E: Send>(
 fn on_threads<R: Send>(workers: NonZeroUsize, run: impl Fn() -> Vec<R> + Sync) -> Vec<R> {
     thread::scope(|scope| {
         // As many as the system has threads for; one is here.
-        let others = (1..workers.get()).map_while(|_| thread::Builder::new().spawn_scoped(scope, &run).ok());
+        let others =
+            (1..workers.get()).map_while(|_| thread::Builder::new().spawn_scoped(scope, &run).ok());
         let others: Vec<_> = others.collect();
         let mut done = run();
         for other in others {
@@ -60,14 +65,18 @@ mod tests {
     fn results_are_in_order() {
         let items: Vec<usize> = (0..1000).collect();
         let doubled = map(&items, WORKERS, || (), |(), item| Ok::<_, ()>(item * 2)).unwrap();
-        assert_eq!(doubled, items.iter().map(|item| item * 2).collect::<Vec<_>>());
+        assert_eq!(
+            doubled,
+            items.iter().map(|item| item * 2).collect::<Vec<_>>()
+        );
     }
 
     #[test]
     fn first_error_in_order_is_returned() {
         let items: Vec<usize> = (0..1000).collect();
         for _ in 0..50 {
-            let work = |(): &mut (), item: &usize| if item % 100 == 99 { Err(*item) } else { Ok(()) };
+            let work =
+                |(): &mut (), item: &usize| if item % 100 == 99 { Err(*item) } else { Ok(()) };
             assert_eq!(map(&items, WORKERS, || (), work), Err(99));
         }
     }

@@ -59,16 +59,26 @@ impl Place {
     ///
     /// Inside the workspace that is `file:///…` and the path from the root; outside `external:…` and
     /// the path below `attached`, else the file's name.
-    pub(crate) fn identify(&self, path: &Path, attached: Option<&Path>) -> Result<Identity, NotUtf8> {
+    pub(crate) fn identify(
+        &self,
+        path: &Path,
+        attached: Option<&Path>,
+    ) -> Result<Identity, NotUtf8> {
         if let Some(relative) = self.relative(path) {
             let text = path.to_str().ok_or(NotUtf8)?;
             let uri = file_uri(text, PathStyle::native()).map_err(|_| NotUtf8)?;
-            return Ok(Identity { uri, name: slashed(relative)? });
+            return Ok(Identity {
+                uri,
+                name: slashed(relative)?,
+            });
         }
         let uri = self.external(path)?;
         let below = attached.and_then(|directory| path.strip_prefix(directory).ok());
         let name = below.or(path.file_name().map(Path::new)).ok_or(NotUtf8)?;
-        Ok(Identity { uri, name: slashed(name)? })
+        Ok(Identity {
+            uri,
+            name: slashed(name)?,
+        })
     }
 
     /// Returns the stored declaration of the file at a canonical path: `file:RELATIVE`, or outside
@@ -83,13 +93,20 @@ impl Place {
     /// Returns the stored declaration of a directory inside the workspace, `file:RELATIVE/`.
     pub(crate) fn directory_declaration(&self, path: &Path) -> Result<String, NotUtf8> {
         let relative = self.relative(path).ok_or(NotUtf8)?;
-        let relative = slashed(if relative == Path::new("") { Path::new(".") } else { relative })?;
+        let relative = slashed(if relative == Path::new("") {
+            Path::new(".")
+        } else {
+            relative
+        })?;
         Ok(format!("file:{}/", encode_literal(&relative)))
     }
 
     pub(crate) fn external(&self, path: &Path) -> Result<String, NotUtf8> {
         let parent = path.parent().and_then(Path::to_str).ok_or(NotUtf8)?;
-        let name = path.file_name().and_then(|name| name.to_str()).ok_or(NotUtf8)?;
+        let name = path
+            .file_name()
+            .and_then(|name| name.to_str())
+            .ok_or(NotUtf8)?;
         let key = self.external_key.as_ref().map(|key| key.0.as_slice());
         Ok(external_uri(parent, name, key, PathStyle::native()))
     }
@@ -113,7 +130,8 @@ impl fmt::Debug for ExternalKey {
 /// The one way to canonicalise here: a workspace root that was found otherwise might not be the prefix
 /// of its own files. Costs a few system calls for each name in the path.
 pub fn canonical_path(path: &Path) -> io::Result<PathBuf> {
-    path.canonicalize().map(|canonical| true_case::of(&canonical))
+    path.canonicalize()
+        .map(|canonical| true_case::of(&canonical))
 }
 
 /// Removes `.` and `..` without asking the file system.
@@ -134,7 +152,11 @@ pub(crate) fn normalized(path: &Path) -> PathBuf {
 /// Returns a relative path with `/` between its names.
 pub(crate) fn slashed(relative: &Path) -> Result<String, NotUtf8> {
     let text = relative.to_str().ok_or(NotUtf8)?;
-    Ok(if cfg!(windows) { text.replace('\\', "/") } else { text.to_owned() })
+    Ok(if cfg!(windows) {
+        text.replace('\\', "/")
+    } else {
+        text.to_owned()
+    })
 }
 
 /// Percent-encodes a relative path for a declaration: nothing in it is a wildcard, `~` or query.
@@ -169,7 +191,10 @@ mod true_case {
     pub(super) fn of(canonical: &Path) -> PathBuf {
         let mut path = PathBuf::new();
         for component in canonical.components() {
-            let name = component.as_os_str().to_str().and_then(|name| kept_name(&path, name));
+            let name = component
+                .as_os_str()
+                .to_str()
+                .and_then(|name| kept_name(&path, name));
             match name {
                 Some(name) => path.push(name),
                 None => path.push(component),
@@ -185,7 +210,9 @@ mod true_case {
     fn kept_name(directory: &Path, name: &str) -> Option<String> {
         let flipped = flip_case(name);
         let identity = |name: &str| {
-            fs::symlink_metadata(directory.join(name)).ok().map(|found| (found.dev(), found.ino()))
+            fs::symlink_metadata(directory.join(name))
+                .ok()
+                .map(|found| (found.dev(), found.ino()))
         };
         if flipped == name {
             return None;
@@ -225,17 +252,26 @@ mod tests {
         std::fs::write(root.join("Readme"), "x").unwrap();
         std::fs::hard_link(root.join("Readme"), root.join("rEADME")).unwrap();
         for name in ["Readme", "rEADME"] {
-            assert_eq!(canonical_path(&root.join("..").join(&root).join(name)).unwrap(), root.join(name));
+            assert_eq!(
+                canonical_path(&root.join("..").join(&root).join(name)).unwrap(),
+                root.join(name)
+            );
         }
     }
 
     #[test]
     fn literal_path_has_no_wildcard() {
-        assert_eq!(encode_literal("~/a*[1]{x}?.rs"), "%7E/a%2A%5B1%5D%7Bx%7D%3F.rs");
+        assert_eq!(
+            encode_literal("~/a*[1]{x}?.rs"),
+            "%7E/a%2A%5B1%5D%7Bx%7D%3F.rs"
+        );
     }
 
     #[test]
     fn key_is_never_shown() {
-        assert_eq!(format!("{:?}", ExternalKey::new("secret")), "ExternalKey(…)");
+        assert_eq!(
+            format!("{:?}", ExternalKey::new("secret")),
+            "ExternalKey(…)"
+        );
     }
 }

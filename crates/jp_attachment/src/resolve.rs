@@ -5,9 +5,9 @@ use std::{
 };
 
 use crate::{
-    AttachError, Context, Declared, Delivered, Resolved, bear::BearHandler, clipboard::ClipboardHandler,
-    command::CommandHandler, data::DataHandler, file::FileHandler, handler::Handler, http::HttpHandler,
-    mcp::McpHandler, stdin::StdinHandler,
+    AttachError, Context, Declared, Delivered, Resolved, bear::BearHandler,
+    clipboard::ClipboardHandler, command::CommandHandler, data::DataHandler, file::FileHandler,
+    handler::Handler, http::HttpHandler, mcp::McpHandler, stdin::StdinHandler,
 };
 
 /// One handler for each kind of thing that can be attached.
@@ -27,10 +27,15 @@ const HANDLERS: [&(dyn Handler + Sync); 8] = [
 /// All or nothing, unless [`Unavailable::Skip`](crate::Unavailable::Skip). The result is in declared
 /// order. Refuses excludes without anything to exclude from, and more bytes in all than are allowed.
 pub fn resolve(declared: &[Declared], context: &Context<'_>) -> Result<Resolved, AttachError> {
-    let parts: Vec<Part> = HANDLERS.iter().filter_map(|handler| Part::of(*handler, declared)).collect();
+    let parts: Vec<Part> = HANDLERS
+        .iter()
+        .filter_map(|handler| Part::of(*handler, declared))
+        .collect();
     if let Some(progress) = context.progress {
         // What a directory gives is not known before it is walked.
-        let counted = parts.iter().filter(|part| !part.handler.schemes().contains(&"file"));
+        let counted = parts
+            .iter()
+            .filter(|part| !part.handler.schemes().contains(&"file"));
         progress.expect(counted.map(|part| part.declared.len()).sum(), 0);
     }
     let results = match &parts[..] {
@@ -50,7 +55,10 @@ pub fn resolve(declared: &[Declared], context: &Context<'_>) -> Result<Resolved,
 /// Resolves every part; once one has failed, the others end early.
 fn all_at_once(parts: &[Part], context: &Context<'_>) -> Vec<Result<Resolved, AttachError>> {
     let failed = AtomicBool::new(false);
-    let context = &Context { failed: Some(&failed), ..*context };
+    let context = &Context {
+        failed: Some(&failed),
+        ..*context
+    };
     let run = |part: &Part| {
         let resolved = part.handler.resolve(&part.declared, context);
         failed.fetch_or(resolved.is_err(), Ordering::Relaxed);
@@ -58,10 +66,16 @@ fn all_at_once(parts: &[Part], context: &Context<'_>) -> Vec<Result<Resolved, At
     };
     let run = &run;
     thread::scope(|scope| {
-        let start = |part| thread::Builder::new().spawn_scoped(scope, move || run(part)).map_err(|_| part);
+        let start = |part| {
+            thread::Builder::new()
+                .spawn_scoped(scope, move || run(part))
+                .map_err(|_| part)
+        };
         let running: Vec<_> = parts.iter().map(start).collect();
         let finish = |running: Result<thread::ScopedJoinHandle<'_, _>, _>| match running {
-            Ok(running) => running.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)),
+            Ok(running) => running
+                .join()
+                .unwrap_or_else(|panic| std::panic::resume_unwind(panic)),
             // The system had no thread for it.
             Err(part) => run(part),
         };
@@ -74,9 +88,9 @@ fn first_error(results: Vec<Result<Resolved, AttachError>>) -> AttachError {
     let mut errors = results.into_iter().filter_map(Result::err);
     let first = errors.next().expect("one part failed");
     match first {
-        AttachError::Interrupted => {
-            errors.find(|error| !matches!(error, AttachError::Interrupted)).unwrap_or(first)
-        }
+        AttachError::Interrupted => errors
+            .find(|error| !matches!(error, AttachError::Interrupted))
+            .unwrap_or(first),
         first => first,
     }
 }
@@ -92,7 +106,11 @@ struct Part {
 impl Part {
     /// Takes what a handler resolves; what is declared twice, once.
     fn of(handler: &'static (dyn Handler + Sync), all: &[Declared]) -> Option<Self> {
-        let mut part = Self { handler, declared: Vec::new(), indexes: Vec::new() };
+        let mut part = Self {
+            handler,
+            declared: Vec::new(),
+            indexes: Vec::new(),
+        };
         let mut seen = HashSet::new();
         let its = |(_, one): &(usize, &Declared)| handler.schemes().contains(&one.source.scheme());
         for (index, one) in all.iter().enumerate().filter(its) {
@@ -117,9 +135,12 @@ impl Merge {
     fn add(&mut self, part: &Part, mut resolved: Resolved) {
         let place = self.parts.len();
         let delivered = std::mem::take(&mut resolved.delivered).into_iter();
-        let among_all =
-            |delivered: Delivered| Delivered { declared: part.indexes[delivered.declared], ..delivered };
-        self.delivered.extend(delivered.map(|delivered| (place, among_all(delivered))));
+        let among_all = |delivered: Delivered| Delivered {
+            declared: part.indexes[delivered.declared],
+            ..delivered
+        };
+        self.delivered
+            .extend(delivered.map(|delivered| (place, among_all(delivered))));
         self.parts.push(resolved);
     }
 
@@ -131,17 +152,27 @@ impl Merge {
             merged.totals.bytes += part.totals.bytes;
             merged.totals.known += part.totals.known;
         }
-        let (files, size, limit) = (merged.totals.files, merged.totals.bytes, context.limits.max_total_bytes);
+        let (files, size, limit) = (
+            merged.totals.files,
+            merged.totals.bytes,
+            context.limits.max_total_bytes,
+        );
         if size > limit {
             return Err(AttachError::TooManyBytes { files, size, limit });
         }
         let resources = self.parts.into_iter().map(|part| part.resources);
-        let mut resources: Vec<Vec<Option<_>>> =
-            resources.map(|resources| resources.into_iter().map(Some).collect()).collect();
-        let mut places: Vec<Vec<Option<usize>>> =
-            resources.iter().map(|resources| vec![None; resources.len()]).collect();
-        merged.resources.reserve_exact(resources.iter().map(Vec::len).sum());
-        self.delivered.sort_by_key(|(_, delivered)| delivered.declared);
+        let mut resources: Vec<Vec<Option<_>>> = resources
+            .map(|resources| resources.into_iter().map(Some).collect())
+            .collect();
+        let mut places: Vec<Vec<Option<usize>>> = resources
+            .iter()
+            .map(|resources| vec![None; resources.len()])
+            .collect();
+        merged
+            .resources
+            .reserve_exact(resources.iter().map(Vec::len).sum());
+        self.delivered
+            .sort_by_key(|(_, delivered)| delivered.declared);
         for (part, mut delivered) in self.delivered {
             for index in &mut delivered.resources {
                 let place = *places[part][*index].get_or_insert(merged.resources.len());

@@ -170,11 +170,20 @@ pub enum Notice {
 impl fmt::Display for Notice {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::LeavesWorkspace { name, uri: Some(uri) } => {
-                write!(f, "{name:?} leads out of the workspace and is attached as {uri}")
+            Self::LeavesWorkspace {
+                name,
+                uri: Some(uri),
+            } => {
+                write!(
+                    f,
+                    "{name:?} leads out of the workspace and is attached as {uri}"
+                )
             }
             Self::LeavesWorkspace { name, uri: None } => {
-                write!(f, "{name:?} leads out of the workspace; its files are attached as external ones")
+                write!(
+                    f,
+                    "{name:?} leads out of the workspace; its files are attached as external ones"
+                )
             }
             Self::LeftOut { name } => write!(
                 f,
@@ -191,12 +200,17 @@ impl fmt::Display for Notice {
                 f,
                 "{name:?} is a link to what belongs to {directory:?} and was left out; name it outright to attach it"
             ),
-            Self::BrokenLink { name } => write!(f, "{name:?} is a link that leads nowhere and was left out"),
+            Self::BrokenLink { name } => {
+                write!(f, "{name:?} is a link that leads nowhere and was left out")
+            }
             Self::Special { name, kind } => write!(f, "{name:?} is a {kind} and was left out"),
             Self::Excluded { name } => write!(f, "{name:?} is excluded and was left out"),
             Self::EmptyOutput { name } => write!(f, "{name:?} printed nothing"),
             Self::ExitStatus { name, status } => {
-                write!(f, "{name:?} ended with exit status {status}; what it printed is attached with that")
+                write!(
+                    f,
+                    "{name:?} ended with exit status {status}; what it printed is attached with that"
+                )
             }
             Self::HeldOutput { name } => {
                 write!(
@@ -212,10 +226,16 @@ impl fmt::Display for Notice {
                 write!(f, "{name:?} line {line} holds what looks like {kind}")
             }
             Self::GuessedCharset { name, charset } => {
-                write!(f, "{name:?} does not say its charset and is not UTF-8; it is read as {charset}")
+                write!(
+                    f,
+                    "{name:?} does not say its charset and is not UTF-8; it is read as {charset}"
+                )
             }
             Self::Garbled { name, charset } => {
-                write!(f, "{name:?} has bytes that are not {charset}; they are shown to the model as �")
+                write!(
+                    f,
+                    "{name:?} has bytes that are not {charset}; they are shown to the model as �"
+                )
             }
             Self::NotText { name, mime_type } => {
                 write!(
@@ -224,7 +244,10 @@ impl fmt::Display for Notice {
                 )
             }
             Self::EmptyPage { name } => {
-                write!(f, "{name:?} shows no text by itself; its HTML is attached as it is")
+                write!(
+                    f,
+                    "{name:?} shows no text by itself; its HTML is attached as it is"
+                )
             }
             Self::NotConverted { name } => {
                 write!(

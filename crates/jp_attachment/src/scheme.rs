@@ -45,7 +45,9 @@ impl Scheme {
         let (name, rest) = input.split_once(':')?;
         let is_scheme = name.len() > 1
             && name.starts_with(|first: char| first.is_ascii_alphabetic())
-            && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"+-.".contains(&byte));
+            && name
+                .bytes()
+                .all(|byte| byte.is_ascii_alphanumeric() || b"+-.".contains(&byte));
         is_scheme.then(|| (Self::named(&name.to_ascii_lowercase()), rest))
     }
 

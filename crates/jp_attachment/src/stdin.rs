@@ -2,7 +2,9 @@ use std::io::Read as _;
 
 use jp_resource::{Resource, ResourceContent};
 
-use crate::{AttachError, Context, Declared, Resolved, classify::classify, handler::Handler, keep::assemble};
+use crate::{
+    AttachError, Context, Declared, Resolved, classify::classify, handler::Handler, keep::assemble,
+};
 
 /// Resolves `-` to what is piped into the command.
 ///
@@ -15,13 +17,22 @@ impl Handler for StdinHandler {
         &["stdin"]
     }
 
-    fn resolve(&self, declared: &[Declared], context: &Context<'_>) -> Result<Resolved, AttachError> {
-        let Some(first) = declared.first() else { return Ok(Resolved::default()) };
+    fn resolve(
+        &self,
+        declared: &[Declared],
+        context: &Context<'_>,
+    ) -> Result<Resolved, AttachError> {
+        let Some(first) = declared.first() else {
+            return Ok(Resolved::default());
+        };
         let given = read(context).and_then(|bytes| {
             let size = bytes.len() as u64;
             let limit = context.limits.max_bytes;
             if size > limit {
-                return Err(AttachError::TooLong { input: first.input.clone(), limit });
+                return Err(AttachError::TooLong {
+                    input: first.input.clone(),
+                    limit,
+                });
             }
             if bytes.is_empty() {
                 return Err(AttachError::EmptyStdin);
@@ -39,8 +50,10 @@ fn read(context: &Context<'_>) -> Result<Vec<u8>, AttachError> {
     let mut chunk = vec![0; 64 << 10];
     while (bytes.len() as u64) < limit {
         wait(context)?;
-        let length =
-            std::io::stdin().lock().read(&mut chunk).map_err(|source| AttachError::Stdin { source })?;
+        let length = std::io::stdin()
+            .lock()
+            .read(&mut chunk)
+            .map_err(|source| AttachError::Stdin { source })?;
         if length == 0 {
             break;
         }
@@ -56,10 +69,16 @@ fn read(context: &Context<'_>) -> Result<Vec<u8>, AttachError> {
 #[cfg(unix)]
 fn wait(context: &Context<'_>) -> Result<(), AttachError> {
     use rustix::event::{PollFd, PollFlags, Timespec, poll};
-    let patience = Timespec { tv_sec: 0, tv_nsec: 100_000_000 };
+    let patience = Timespec {
+        tv_sec: 0,
+        tv_nsec: 100_000_000,
+    };
     loop {
         context.check_cancelled()?;
-        match poll(&mut [PollFd::new(&std::io::stdin(), PollFlags::IN)], Some(&patience)) {
+        match poll(
+            &mut [PollFd::new(&std::io::stdin(), PollFlags::IN)],
+            Some(&patience),
+        ) {
             Ok(0) | Err(rustix::io::Errno::INTR) => {}
             // What is amiss with it, reading will say.
             Ok(_) | Err(_) => return Ok(()),
@@ -74,7 +93,9 @@ fn wait(context: &Context<'_>) -> Result<(), AttachError> {
 
 fn resource(bytes: Vec<u8>) -> Resource {
     let (content, mime_type) = classify(bytes, "stdin");
-    snapshot("stdin", content).with_mime_type(mime_type).with_name("stdin")
+    snapshot("stdin", content)
+        .with_mime_type(mime_type)
+        .with_name("stdin")
 }
 
 /// Makes a resource whose URI is a scheme and the checksum of its content.

@@ -16,26 +16,56 @@ use std::{
 };
 
 use jp_attachment::{
-    AttachError, ContentStore, Context, FileStamp, HttpError, Known, Place, canonical_path, parse_input,
-    resolve,
+    AttachError, ContentStore, Context, FileStamp, HttpError, Known, Place, canonical_path,
+    parse_input, resolve,
 };
 use jp_resource::{BlobRef, Resource, ResourceContent};
 use tempfile::TempDir;
 
 /// A file of a server, and what becomes of it: type, whether it is text, what the model is shown.
-type Served = (&'static str, &'static [u8], &'static str, bool, Option<&'static str>);
+type Served = (
+    &'static str,
+    &'static [u8],
+    &'static str,
+    bool,
+    Option<&'static str>,
+);
 
 const FILES: &[Served] = &[
-    ("page.html", b"<title>A page</title><h1>Head</h1><p>Text", "text/html", true, Some("# Head\n\nText")),
+    (
+        "page.html",
+        b"<title>A page</title><h1>Head</h1><p>Text",
+        "text/html",
+        true,
+        Some("# Head\n\nText"),
+    ),
     ("notes.txt", b"caf\xc3\xa9", "text/plain", true, None),
     ("data.json", b"{\"a\": 1}", "application/json", true, None),
     ("style.css", b"p {}", "text/css", true, None),
-    ("feed.xml", b"<?xml version=\"1.0\"?><a/>", "XML", true, None),
+    (
+        "feed.xml",
+        b"<?xml version=\"1.0\"?><a/>",
+        "XML",
+        true,
+        None,
+    ),
     ("drawing.svg", b"<svg/>", "image/svg+xml", true, None),
-    ("image.png", b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR", "image/png", false, None),
+    (
+        "image.png",
+        b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR",
+        "image/png",
+        false,
+        None,
+    ),
     ("paper.pdf", b"%PDF-1.4\n", "application/pdf", false, None),
     ("Makefile", b"all:\n", "text/x-makefile", true, None),
-    ("archive.bin", b"\0\x01\x02", "application/octet-stream", false, None),
+    (
+        "archive.bin",
+        b"\0\x01\x02",
+        "application/octet-stream",
+        false,
+        None,
+    ),
     ("a b+c%.txt", b"x", "text/plain", true, None),
     ("empty.txt", b"", "text/plain", true, None),
 ];
@@ -54,7 +84,10 @@ impl ContentStore for Store {
         _: &str,
         _: Option<&FileStamp>,
     ) -> Result<BlobRef, Box<dyn Error + Send + Sync>> {
-        self.0.lock().unwrap().insert(content.blob_ref(), content.clone());
+        self.0
+            .lock()
+            .unwrap()
+            .insert(content.blob_ref(), content.clone());
         Ok(content.blob_ref())
     }
 }
@@ -73,11 +106,18 @@ impl Drop for Server {
 }
 
 fn get(url: &str) -> Result<(Resource<BlobRef>, ResourceContent), AttachError> {
-    let place =
-        Place { root: "/nowhere".into(), current_dir: "/nowhere".into(), home: None, external_key: None };
+    let place = Place {
+        root: "/nowhere".into(),
+        current_dir: "/nowhere".into(),
+        home: None,
+        external_key: None,
+    };
     let store = Store::default();
     let declared = parse_input(url, &place).unwrap();
-    let mut resolved = resolve(&[declared], &Context::new(&place, &store, SystemTime::now()))?;
+    let mut resolved = resolve(
+        &[declared],
+        &Context::new(&place, &store, SystemTime::now()),
+    )?;
     let resource = resolved.resources.remove(0);
     let content = store.0.lock().unwrap()[&resource.content].clone();
     Ok((resource, content))
@@ -90,7 +130,11 @@ fn skip(server: &str) {
 }
 
 fn has(program: &str, argument: &str) -> bool {
-    let run = Command::new(program).arg(argument).stdout(Stdio::null()).stderr(Stdio::null()).status();
+    let run = Command::new(program)
+        .arg(argument)
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .status();
     run.is_ok_and(|status| status.success())
 }
 
@@ -114,19 +158,33 @@ fn serves_files(server: &Server) {
     for (name, bytes, mime_type, is_text, formatted) in FILES {
         let (resource, content) = get(&format!("{base}/{}", encoded(name))).unwrap();
         let found = resource.mime_type.unwrap();
-        let found = if found.ends_with("/xml") { "XML" } else { &found };
+        let found = if found.ends_with("/xml") {
+            "XML"
+        } else {
+            &found
+        };
         assert_eq!(found, *mime_type, "{name}");
         assert_eq!(content.as_bytes(), *bytes, "{name}");
         assert_eq!(content.as_text().is_some(), *is_text, "{name}");
         assert_eq!(resource.formatted.as_deref(), *formatted, "{name}");
         let modified = resource.annotations.unwrap().last_modified.unwrap();
-        assert!(modified.ends_with('Z') && modified.contains('T'), "{modified}");
+        assert!(
+            modified.ends_with('Z') && modified.contains('T'),
+            "{modified}"
+        );
     }
     let (resource, _) = get(&format!("{base}/folder")).unwrap();
     assert_eq!(resource.uri, format!("{base}/folder"));
     assert_eq!(resource.formatted.as_deref(), Some("Index"));
-    let error = get(&format!("{base}/gone")).unwrap_err().source().unwrap().to_string();
-    assert_eq!(error, format!("get {base}/gone: the server answered 404 (Not Found)"));
+    let error = get(&format!("{base}/gone"))
+        .unwrap_err()
+        .source()
+        .unwrap()
+        .to_string();
+    assert_eq!(
+        error,
+        format!("get {base}/gone: the server answered 404 (Not Found)")
+    );
 }
 
 #[test]
@@ -172,9 +230,19 @@ fn nginx_serves_files() {
     assert_eq!(content.as_bytes().len(), 4000);
     assert_eq!(compressed.formatted.unwrap().len(), 4000 - "<p>".len());
     let (resource, content) = get(&format!("{base}/latin/latin.txt")).unwrap();
-    assert_eq!(resource.mime_type.as_deref(), Some("text/plain; charset=koi8-r"));
-    assert_eq!((content.as_bytes(), resource.formatted.as_deref()), (&b"\xc1\xc2"[..], Some("аб")));
-    let error = get(&format!("{base}/protected")).unwrap_err().source().unwrap().to_string();
+    assert_eq!(
+        resource.mime_type.as_deref(),
+        Some("text/plain; charset=koi8-r")
+    );
+    assert_eq!(
+        (content.as_bytes(), resource.formatted.as_deref()),
+        (&b"\xc1\xc2"[..], Some("аб"))
+    );
+    let error = get(&format!("{base}/protected"))
+        .unwrap_err()
+        .source()
+        .unwrap()
+        .to_string();
     assert!(error.ends_with("401 (Unauthorized)"), "{error}");
     let (_, content) = get(&format!("http://joe:s%40cret@127.0.0.1:{port}/protected")).unwrap();
     assert_eq!(content.as_text(), Some("in"));
@@ -218,14 +286,44 @@ fn certificate_that_nobody_signed_is_refused() {
     }
     let directory = tempfile::tempdir().unwrap();
     let run = Command::new("openssl")
-        .args(["req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "1", "-subj", "/CN=localhost"])
-        .args(["-addext", "subjectAltName=IP:127.0.0.1", "-keyout", "key.pem", "-out", "certificate.pem"])
+        .args([
+            "req",
+            "-x509",
+            "-newkey",
+            "rsa:2048",
+            "-nodes",
+            "-days",
+            "1",
+            "-subj",
+            "/CN=localhost",
+        ])
+        .args([
+            "-addext",
+            "subjectAltName=IP:127.0.0.1",
+            "-keyout",
+            "key.pem",
+            "-out",
+            "certificate.pem",
+        ])
         .current_dir(directory.path())
         .output()
         .unwrap();
-    assert!(run.status.success(), "{}", String::from_utf8_lossy(&run.stderr));
+    assert!(
+        run.status.success(),
+        "{}",
+        String::from_utf8_lossy(&run.stderr)
+    );
     let mut process = Command::new("openssl")
-        .args(["s_server", "-www", "-accept", "127.0.0.1:0", "-key", "key.pem", "-cert", "certificate.pem"])
+        .args([
+            "s_server",
+            "-www",
+            "-accept",
+            "127.0.0.1:0",
+            "-key",
+            "key.pem",
+            "-cert",
+            "certificate.pem",
+        ])
         .current_dir(directory.path())
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
@@ -235,7 +333,9 @@ fn certificate_that_nobody_signed_is_refused() {
     let port = announced_port(&mut process, "ACCEPT 127.0.0.1:");
     let server = Server { process, port };
     let error = get(&format!("https://127.0.0.1:{}/", server.port)).unwrap_err();
-    let AttachError::Http { source, .. } = &error else { panic!("{error:?}") };
+    let AttachError::Http { source, .. } = &error else {
+        panic!("{error:?}")
+    };
     assert!(matches!(**source, HttpError::Tls { .. }), "{source:?}");
 }
 
@@ -243,9 +343,15 @@ fn certificate_that_nobody_signed_is_refused() {
 fn announced_port(process: &mut Child, before: &str) -> u16 {
     let output = BufReader::new(process.stdout.take().unwrap());
     let mut lines = output.lines().map_while(Result::ok).take(20);
-    let line = lines.find(|line| line.contains(before)).expect("the server starts");
+    let line = lines
+        .find(|line| line.contains(before))
+        .expect("the server starts");
     let (_, rest) = line.split_once(before).unwrap();
-    rest.split(|character: char| !character.is_ascii_digit()).next().unwrap().parse().unwrap()
+    rest.split(|character: char| !character.is_ascii_digit())
+        .next()
+        .unwrap()
+        .parse()
+        .unwrap()
 }
 
 /// Finds a port that is free now, below those that the system gives to whoever asks for any. Another that looks for one
@@ -254,7 +360,9 @@ fn announced_port(process: &mut Child, before: &str) -> u16 {
 fn free_port() -> u16 {
     let ports = (0..).map(|attempt| 20_000 + (std::process::id() + attempt) % 10_000);
     let mut ports = ports.map(|port| u16::try_from(port).unwrap());
-    ports.find(|port| TcpListener::bind(("127.0.0.1", *port)).is_ok()).unwrap()
+    ports
+        .find(|port| TcpListener::bind(("127.0.0.1", *port)).is_ok())
+        .unwrap()
 }
 
 fn await_connection(port: u16) {

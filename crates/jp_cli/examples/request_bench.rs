@@ -4,14 +4,18 @@
 //! bytes of history; `request_bench build DIRECTORY` reads it and builds the request in all six formats;
 //! `request_bench memory DIRECTORY` reads it and builds one request, once, for what that adds to the process's peak.
 
-#![allow(clippy::print_stdout, clippy::unwrap_used, reason = "a program to run by hand")]
+#![allow(
+    clippy::print_stdout,
+    clippy::unwrap_used,
+    reason = "a program to run by hand"
+)]
 
 use std::{error::Error, fs, path::Path, sync::Arc, time::Instant};
 
 use jiff::Timestamp;
 use jp_conversation::{
-    ChatRequest, ChatResponse, Event, EventKind, InquiryRequest, InquiryResponse, Stream, ToolCallRequest,
-    ToolCallResponse, view,
+    ChatRequest, ChatResponse, Event, EventKind, InquiryRequest, InquiryResponse, Stream,
+    ToolCallRequest, ToolCallResponse, view,
 };
 use jp_llm::{Body, Contents, Format, Request};
 use jp_resource::{BlobRef, Payload, ResourceContent};
@@ -26,19 +30,26 @@ const EVENTS: usize = 692;
 const KINDS: &str = "TQRMCCCAAACCCAAARCCAACCAACACCAARCCAACCAARCCAACAMCAMTQRMTQRMTQRCARMTQRCACACAMCCAAMCAMTQMTQCACIYAMCACIYAMTQMCACAMCIYAM";
 /// How many characters each of them has.
 const SIZES: [usize; KINDS.len()] = [
-    0, 4291, 489, 110, 52, 52, 56, 42188, 4460, 1956, 52, 24, 32, 32168, 88, 1912, 154, 52, 44, 10696, 7860,
-    52, 160, 15836, 7648, 80, 11696, 120, 120, 7980, 4016, 860, 28, 78, 384, 160, 66, 104, 112, 1624, 2225,
-    88, 101, 10764, 3444, 125, 6568, 150, 88, 6628, 5603, 0, 951, 5125, 3875, 0, 1930, 12108, 4001, 0, 1439,
-    76, 64, 28440, 1032, 3568, 0, 108, 205, 108, 108, 108, 3208, 56, 3100, 134, 80, 84, 2328, 2800, 68,
-    20119, 140, 1473, 0, 791, 3018, 0, 44, 108, 20004, 5824, 4451, 4, 5820, 206, 142, 3772, 2160, 1847, 4,
-    2272, 1023, 0, 745, 1101, 1280, 148, 142, 4504, 101, 1268, 921, 4, 1096, 325,
+    0, 4291, 489, 110, 52, 52, 56, 42188, 4460, 1956, 52, 24, 32, 32168, 88, 1912, 154, 52, 44,
+    10696, 7860, 52, 160, 15836, 7648, 80, 11696, 120, 120, 7980, 4016, 860, 28, 78, 384, 160, 66,
+    104, 112, 1624, 2225, 88, 101, 10764, 3444, 125, 6568, 150, 88, 6628, 5603, 0, 951, 5125, 3875,
+    0, 1930, 12108, 4001, 0, 1439, 76, 64, 28440, 1032, 3568, 0, 108, 205, 108, 108, 108, 3208, 56,
+    3100, 134, 80, 84, 2328, 2800, 68, 20119, 140, 1473, 0, 791, 3018, 0, 44, 108, 20004, 5824,
+    4451, 4, 5820, 206, 142, 3772, 2160, 1847, 4, 2272, 1023, 0, 745, 1101, 1280, 148, 142, 4504,
+    101, 1268, 921, 4, 1096, 325,
 ];
 /// How many characters a signature has for one of the reasoning it signs.
 const SIGNATURE: usize = 3;
 const RUNS: usize = 41;
 const MODEL: &str = "anthropic/m";
-const FORMATS: [Format; 6] =
-    [Format::Anthropic, Format::Chat, Format::Gemini, Format::OpenAi, Format::OpenRouter, Format::Ollama];
+const FORMATS: [Format; 6] = [
+    Format::Anthropic,
+    Format::Chat,
+    Format::Gemini,
+    Format::OpenAi,
+    Format::OpenRouter,
+    Format::Ollama,
+];
 
 fn main() {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
@@ -47,21 +58,30 @@ fn main() {
         ["write", directory, bytes] => write(&open(directory), bytes.parse().unwrap()),
         ["build", directory] => build(&open(directory)),
         ["memory", directory] => memory(&open(directory)),
-        _ => println!("usage: request_bench write DIRECTORY BYTES | build DIRECTORY | memory DIRECTORY"),
+        _ => println!(
+            "usage: request_bench write DIRECTORY BYTES | build DIRECTORY | memory DIRECTORY"
+        ),
     }
 }
 
 fn open(directory: &str) -> Store {
     let root = Path::new(directory);
     fs::create_dir_all(root.join(".jp")).unwrap();
-    Workspace::open(root, &root.join("data"), &root.join("cache")).unwrap().store()
+    Workspace::open(root, &root.join("data"), &root.join("cache"))
+        .unwrap()
+        .store()
 }
 
 fn write(store: &Store, bytes: usize) {
     let now = Timestamp::now();
     let kinds = Twin::new(bytes).take(EVENTS);
     let mut writer = store.start(Some("A twin"), now, &[]).unwrap();
-    writer.append(kinds.map(|kind| Event::new(now, kind)).collect(), store.batch()).unwrap();
+    writer
+        .append(
+            kinds.map(|kind| Event::new(now, kind)).collect(),
+            store.batch(),
+        )
+        .unwrap();
 }
 
 /// The events of a conversation like the real one, over and over, with other words each time.
@@ -77,8 +97,15 @@ struct Twin {
 impl Twin {
     fn new(bytes: usize) -> Self {
         let shape = KINDS.chars().zip(SIZES).cycle().take(EVENTS);
-        let real: usize =
-            shape.map(|(kind, size)| if kind == 'R' { size * (1 + SIGNATURE) } else { size }).sum();
+        let real: usize = shape
+            .map(|(kind, size)| {
+                if kind == 'R' {
+                    size * (1 + SIGNATURE)
+                } else {
+                    size
+                }
+            })
+            .sum();
         Self {
             scale: bytes as f64 / real as f64,
             random: fastrand::Rng::with_seed(692),
@@ -123,27 +150,54 @@ impl Twin {
         let signature: String = (0..signature).map(|_| self.random.alphanumeric()).collect();
         let metadata = json!({"model": MODEL, "anthropic_thinking_signature": signature});
         let metadata = metadata.as_object().unwrap().clone();
-        ChatResponse { metadata, ..ChatResponse::reasoning(self.text(size)) }
+        ChatResponse {
+            metadata,
+            ..ChatResponse::reasoning(self.text(size))
+        }
     }
 
     fn call(&mut self, size: usize) -> ToolCallRequest {
         let id = format!("call_{:020}", self.open.end);
         self.open.end += 1;
         let arguments = self.object("path", size);
-        ToolCallRequest { id, name: "fs_read_file".to_owned(), arguments, metadata: Map::new() }
+        ToolCallRequest {
+            id,
+            name: "fs_read_file".to_owned(),
+            arguments,
+            metadata: Map::new(),
+        }
     }
 
     fn result(&mut self, size: usize) -> ToolCallResponse {
         let id = format!("call_{:020}", self.open.next().unwrap());
         let text = Payload::Inline(self.text(size));
-        let content = vec![StoredBlock::Text { text, annotations: None, meta: None }];
-        ToolCallResponse { id, content, is_error: false, structured_content: None, meta: Map::new() }
+        let content = vec![StoredBlock::Text {
+            text,
+            annotations: None,
+            meta: None,
+        }];
+        ToolCallResponse {
+            id,
+            content,
+            is_error: false,
+            structured_content: None,
+            meta: Map::new(),
+        }
     }
 
     fn inquiry(&mut self, size: usize) -> InquiryRequest {
         let (text, schema) = (self.text(size), self.object("type", 8));
-        let question = InputRequest { id: "apply".to_owned(), text, schema, default: None };
-        InquiryRequest { id: "inquiry".to_owned(), source: Value::Null, question }
+        let question = InputRequest {
+            id: "apply".to_owned(),
+            text,
+            schema,
+            default: None,
+        };
+        InquiryRequest {
+            id: "inquiry".to_owned(),
+            source: Value::Null,
+            question,
+        }
     }
 }
 
@@ -161,9 +215,10 @@ impl Iterator for Twin {
             b'C' => EventKind::ToolCallRequest(self.call(size)),
             b'A' => EventKind::ToolCallResponse(self.result(size)),
             b'I' => EventKind::InquiryRequest(self.inquiry(size)),
-            b'Y' => {
-                EventKind::InquiryResponse(InquiryResponse { id: "inquiry".to_owned(), answer: true.into() })
-            }
+            b'Y' => EventKind::InquiryResponse(InquiryResponse {
+                id: "inquiry".to_owned(),
+                answer: true.into(),
+            }),
             _ => EventKind::ChatResponse(ChatResponse::message(self.text(size))),
         })
     }
@@ -172,21 +227,36 @@ impl Iterator for Twin {
 fn build(store: &Store) {
     let located = store.list().unwrap().pop().unwrap();
     let (read, mut stream) = timed(|| store.read(&located).unwrap().stream);
-    let size = fs::metadata(located.directory.join("events.json")).unwrap().len();
-    println!("{:>24} {read}  ({size} bytes, {} events)", "read of events.json", stream.events().len());
-    stream.push(Event::new(Timestamp::now(), EventKind::ChatRequest(ChatRequest::new("And now?"))));
+    let size = fs::metadata(located.directory.join("events.json"))
+        .unwrap()
+        .len();
+    println!(
+        "{:>24} {read}  ({size} bytes, {} events)",
+        "read of events.json",
+        stream.events().len()
+    );
+    stream.push(Event::new(
+        Timestamp::now(),
+        EventKind::ChatRequest(ChatRequest::new("And now?")),
+    ));
     let blobs = view::thread(&stream).blobs().len();
     for format in FORMATS {
         let (times, body) = timed(|| encode(store, &stream, format));
         let name = format!("{format:?}");
-        println!("{name:>24} {times}  ({} bytes, {blobs} of the texts from blobs)", body.len());
+        println!(
+            "{name:>24} {times}  ({} bytes, {blobs} of the texts from blobs)",
+            body.len()
+        );
     }
 }
 
 fn memory(store: &Store) {
     let located = store.list().unwrap().pop().unwrap();
     let mut stream = store.read(&located).unwrap().stream;
-    stream.push(Event::new(Timestamp::now(), EventKind::ChatRequest(ChatRequest::new("And now?"))));
+    stream.push(Event::new(
+        Timestamp::now(),
+        EventKind::ChatRequest(ChatRequest::new("And now?")),
+    ));
     let before = peak_kilobytes();
     let body = encode(store, &stream, Format::Anthropic);
     let added = (peak_kilobytes() - before) as f64 / 1000.0;
@@ -198,14 +268,18 @@ fn memory(store: &Store) {
 fn peak_kilobytes() -> u64 {
     let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
-    line.and_then(|line| line.trim().trim_end_matches(" kB").parse().ok()).unwrap_or(0)
+    line.and_then(|line| line.trim().trim_end_matches(" kB").parse().ok())
+        .unwrap_or(0)
 }
 
 /// Builds a request as a query does.
 fn encode(store: &Store, stream: &Stream, format: Format) -> Body {
     let thread = view::thread(stream);
     let mut contents = Ahead(store.blobs().read_ahead(thread.blobs(), Arc::default()));
-    let request = Request { system: Some("You pair."), ..Request::new(MODEL, &thread) };
+    let request = Request {
+        system: Some("You pair."),
+        ..Request::new(MODEL, &thread)
+    };
     format.body(&request, &mut contents).unwrap().0
 }
 
@@ -214,7 +288,10 @@ struct Ahead(ReadAhead);
 
 impl Contents for Ahead {
     fn load(&mut self, _: &BlobRef) -> Result<ResourceContent, Box<dyn Error + Send + Sync>> {
-        Ok(self.0.next().ok_or("more was loaded than the thread needs")??)
+        Ok(self
+            .0
+            .next()
+            .ok_or("more was loaded than the thread needs")??)
     }
 }
 
@@ -227,5 +304,8 @@ fn timed<T>(work: impl Fn() -> T) -> (String, T) {
     };
     let mut times: Vec<f64> = (0..RUNS).map(|_| time()).collect();
     times.sort_by(f64::total_cmp);
-    (format!("{:6.2} ms, least {:5.2}", times[RUNS / 2], times[0]), work())
+    (
+        format!("{:6.2} ms, least {:5.2}", times[RUNS / 2], times[0]),
+        work(),
+    )
 }

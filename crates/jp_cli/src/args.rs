@@ -8,7 +8,12 @@ use clap::{ArgAction, CommandFactory as _, Parser, Subcommand, ValueEnum, error:
 
 /// A pair programmer for the command line: ask about your files, and keep what was asked.
 #[derive(Debug, Parser)]
-#[command(name = "jp", version, arg_required_else_help = true, infer_subcommands = false)]
+#[command(
+    name = "jp",
+    version,
+    arg_required_else_help = true,
+    infer_subcommands = false
+)]
 pub(crate) struct Args {
     #[command(flatten)]
     pub(crate) global: Global,
@@ -399,7 +404,9 @@ pub(crate) enum Mcp {
 }
 
 fn address(argument: &str) -> Result<SocketAddr, String> {
-    argument.parse().map_err(|_| "write an address and a port, as 127.0.0.1:8080".to_owned())
+    argument
+        .parse()
+        .map_err(|_| "write an address and a port, as 127.0.0.1:8080".to_owned())
 }
 
 /// Takes what a `Host` header may hold.
@@ -407,7 +414,9 @@ fn host(argument: &str) -> Result<String, String> {
     let is_host = |byte: u8| byte.is_ascii_alphanumeric() || b".-_:[]".contains(&byte);
     match !argument.is_empty() && argument.bytes().all(is_host) {
         true => Ok(argument.to_owned()),
-        false => Err("write a name as clients do, with or without a port, as box.example:8080".to_owned()),
+        false => Err(
+            "write a name as clients do, with or without a port, as box.example:8080".to_owned(),
+        ),
     }
 }
 
@@ -463,8 +472,14 @@ mod tests {
 
     fn descriptions(command: &Command, descriptions: &mut Vec<String>) {
         let about = command.get_about().map(ToString::to_string);
-        descriptions.push(format!("{}: {}", command.get_name(), about.unwrap_or_default()));
-        let commands = command.get_subcommands().filter(|command| command.get_name() != "help");
+        descriptions.push(format!(
+            "{}: {}",
+            command.get_name(),
+            about.unwrap_or_default()
+        ));
+        let commands = command
+            .get_subcommands()
+            .filter(|command| command.get_name() != "help");
         commands.for_each(|command| self::descriptions(command, descriptions));
     }
 

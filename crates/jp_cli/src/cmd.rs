@@ -38,7 +38,9 @@ fn only_stores(command: &Command) -> bool {
 /// Runs a command.
 pub(crate) fn run(args: Args, environment: &Environment, output: &Output) -> Result<Code, Failure> {
     if args.global.no_persist && only_stores(&args.command) {
-        return Err(Failure::usage("--no-persist leaves nothing to do: all that this command does is store"));
+        return Err(Failure::usage(
+            "--no-persist leaves nothing to do: all that this command does is store",
+        ));
     }
     let command = match args.command {
         Command::Init(init) => return init::run(&init, environment, output),
@@ -48,7 +50,9 @@ pub(crate) fn run(args: Args, environment: &Environment, output: &Output) -> Res
     environment.secure_stand_in()?;
     let context = Context::open(&args.global, environment, output)?;
     match command {
-        Command::Init(_) | Command::ShellSession => unreachable!("returned above: they need no workspace"),
+        Command::Init(_) | Command::ShellSession => {
+            unreachable!("returned above: they need no workspace")
+        }
         Command::Query(query) => query::run(query, &context),
         Command::Attachment(command) => attachment::run(command, &context),
         Command::Resource(command) => resource::run(command, &context),

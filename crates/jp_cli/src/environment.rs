@@ -50,18 +50,26 @@ impl Environment {
         let stdin_is_terminal = io::stdin().is_terminal();
         // Without a home there is still somewhere to keep locks, of this user's own.
         let stand_in = env::temp_dir().join(format!("jp-{}", user()));
-        let below_home =
-            |path: &str| home.as_deref().map_or_else(|| stand_in.clone(), |home| home.join(path));
+        let below_home = |path: &str| {
+            home.as_deref()
+                .map_or_else(|| stand_in.clone(), |home| home.join(path))
+        };
         let (data, cache) = (directory("XDG_DATA_HOME"), directory("XDG_CACHE_HOME"));
         let is_needed = home.is_none() && (data.is_none() || cache.is_none());
         Self {
             current_dir: env::current_dir().unwrap_or_else(|_| PathBuf::from(".")),
-            config: directory("XDG_CONFIG_HOME").or_else(|| home.as_ref().map(|home| home.join(".config"))),
-            data: data.unwrap_or_else(|| below_home(".local/share")).join("jp"),
+            config: directory("XDG_CONFIG_HOME")
+                .or_else(|| home.as_ref().map(|home| home.join(".config"))),
+            data: data
+                .unwrap_or_else(|| below_home(".local/share"))
+                .join("jp"),
             cache: cache.unwrap_or_else(|| below_home(".cache")).join("jp"),
             stand_in: is_needed.then_some(stand_in),
             bear_database: env::var_os("JP_BEAR_DATABASE").map(PathBuf::from),
-            displays: Displays { wayland: display("WAYLAND_DISPLAY"), x11: display("DISPLAY") },
+            displays: Displays {
+                wayland: display("WAYLAND_DISPLAY"),
+                x11: display("DISPLAY"),
+            },
             editor: variable("VISUAL").or_else(|| variable("EDITOR")),
             executable: env::current_exe().unwrap_or_else(|_| PathBuf::from("jp")),
             secret_variables: secret_variables(),
@@ -79,7 +87,9 @@ impl Environment {
     /// Makes what stands in for a home, or makes sure that nobody else can have put anything there: what is in it is
     /// trusted.
     pub(crate) fn secure_stand_in(&self) -> Result<(), Failure> {
-        let Some(directory) = &self.stand_in else { return Ok(()) };
+        let Some(directory) = &self.stand_in else {
+            return Ok(());
+        };
         let shown = directory.display();
         let reason = match make_own(directory) {
             Ok(true) => return Ok(()),
@@ -94,12 +104,17 @@ impl Environment {
 
     /// Returns the user's own configuration file.
     pub(crate) fn user_config(&self) -> Option<PathBuf> {
-        self.config.as_deref().map(|config| config.join("jp/config.toml"))
+        self.config
+            .as_deref()
+            .map(|config| config.join("jp/config.toml"))
     }
 
     /// Returns a path as people write it: below the current directory or the home where it is.
     pub(crate) fn display(&self, path: &Path) -> String {
-        let home = self.home.as_deref().and_then(|home| path.strip_prefix(home).ok());
+        let home = self
+            .home
+            .as_deref()
+            .and_then(|home| path.strip_prefix(home).ok());
         match (path.strip_prefix(&self.current_dir), home) {
             (Ok(relative), _) if !relative.as_os_str().is_empty() => relative.display().to_string(),
             (_, Some(below)) => format!("~/{}", below.display()),
@@ -114,12 +129,16 @@ fn display(variable: &str) -> Option<OsString> {
 
 fn secret_variables() -> Vec<String> {
     let names = env::vars_os().filter_map(|(name, _)| name.into_string().ok());
-    names.filter(|name| jp_config::is_secret_name(name)).collect()
+    names
+        .filter(|name| jp_config::is_secret_name(name))
+        .collect()
 }
 
 fn directory(variable: &str) -> Option<PathBuf> {
     // A relative path is invalid by the XDG base directory specification.
-    env::var_os(variable).map(PathBuf::from).filter(|path| path.is_absolute())
+    env::var_os(variable)
+        .map(PathBuf::from)
+        .filter(|path| path.is_absolute())
 }
 
 fn variable(name: &str) -> Option<String> {
@@ -169,7 +188,11 @@ fn terminal_session(has_terminal: bool) -> Option<String> {
     let terminal = rustix::termios::ttyname(io::stderr(), Vec::new())
         .or_else(|_| rustix::termios::ttyname(io::stdin(), Vec::new()))
         .ok()?;
-    Some(format!("{}-{}", terminal.to_string_lossy(), leader.as_raw_nonzero()))
+    Some(format!(
+        "{}-{}",
+        terminal.to_string_lossy(),
+        leader.as_raw_nonzero()
+    ))
 }
 
 #[cfg(not(unix))]

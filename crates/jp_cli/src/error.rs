@@ -35,15 +35,25 @@ pub(crate) struct Failure {
 
 impl Failure {
     pub(crate) fn new(message: impl Into<String>) -> Self {
-        Self { code: Code::Failed, message: message.into(), hints: Vec::new() }
+        Self {
+            code: Code::Failed,
+            message: message.into(),
+            hints: Vec::new(),
+        }
     }
 
     pub(crate) fn usage(message: impl Into<String>) -> Self {
-        Self { code: Code::Usage, ..Self::new(message) }
+        Self {
+            code: Code::Usage,
+            ..Self::new(message)
+        }
     }
 
     pub(crate) fn interrupted() -> Self {
-        Self { code: Code::Interrupted, ..Self::new("interrupted") }
+        Self {
+            code: Code::Interrupted,
+            ..Self::new("interrupted")
+        }
     }
 
     pub(crate) fn with_hint(mut self, hint: impl Into<String>) -> Self {
@@ -55,7 +65,9 @@ impl Failure {
 impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}", self.message)?;
-        self.hints.iter().try_for_each(|hint| write!(f, "\nhint: {hint}"))
+        self.hints
+            .iter()
+            .try_for_each(|hint| write!(f, "\nhint: {hint}"))
     }
 }
 
@@ -90,7 +102,9 @@ pub(crate) fn chain(error: &dyn Error) -> String {
 /// Returns what a cause says after an error; a link that the error has just named is "it".
 pub(crate) fn cause_after(text: &str, cause: &(dyn Error + 'static)) -> String {
     let cause_text = cause.to_string();
-    let link = cause.downcast_ref::<std::io::Error>().and_then(RefusedLink::behind);
+    let link = cause
+        .downcast_ref::<std::io::Error>()
+        .and_then(RefusedLink::behind);
     match link.map(|RefusedLink { path }| path.display().to_string()) {
         Some(path) if text.ends_with(&path) => cause_text.replacen(&path, "it", 1),
         _ => cause_text,
@@ -107,7 +121,8 @@ fn is_out_of_files(error: &std::io::Error) -> bool {
 /// Returns whether git could not merge a file, which could be read a moment ago.
 fn has_marks_of_a_merge(path: &Path) -> bool {
     let text = read_regular(path).unwrap_or_default();
-    text.split(|byte| *byte == b'\n').any(|line| line.starts_with(b"<<<<<<< "))
+    text.split(|byte| *byte == b'\n')
+        .any(|line| line.starts_with(b"<<<<<<< "))
 }
 
 /// Returns a hint for a file that jp refused to open: a link or a special file.
@@ -145,7 +160,10 @@ fn hint_for(error: &(dyn Error + 'static)) -> Option<&'static str> {
                     "attaching what it is from again puts it back; `jp storage check` finds all that lacks.",
                 );
             }
-            Some(BlobError::Corrupt { damage: Damage::Size { .. }, .. }) => {
+            Some(BlobError::Corrupt {
+                damage: Damage::Size { .. },
+                ..
+            }) => {
                 return Some(
                     "unless it is the size in events.json that was edited, delete that file, and attach what it is from again.",
                 );
@@ -158,11 +176,17 @@ fn hint_for(error: &(dyn Error + 'static)) -> Option<&'static str> {
             _ => {}
         }
         match error.downcast_ref::<ReadError>() {
-            Some(ReadError::BeingWritten { .. }) => return Some("try again when the other program is done."),
-            Some(ReadError::Removed { .. }) => return Some("`jp conversation ls` lists the conversations."),
+            Some(ReadError::BeingWritten { .. }) => {
+                return Some("try again when the other program is done.");
+            }
+            Some(ReadError::Removed { .. }) => {
+                return Some("`jp conversation ls` lists the conversations.");
+            }
             _ => {}
         }
-        if let Some(ReadError::Events { path, .. } | ReadError::Json { path, .. }) = error.downcast_ref() {
+        if let Some(ReadError::Events { path, .. } | ReadError::Json { path, .. }) =
+            error.downcast_ref()
+        {
             return Some(match has_marks_of_a_merge(path) {
                 true => {
                     "git left the marks of a merge in it: keep one side, or in events.json the events of both, one after the other."
@@ -175,7 +199,9 @@ fn hint_for(error: &(dyn Error + 'static)) -> Option<&'static str> {
         if let Some(error) = error.downcast_ref::<std::io::Error>() {
             return match error.kind() {
                 _ if is_out_of_files(error) => Some("let it open more files: `ulimit -n 1024`."),
-                std::io::ErrorKind::StorageFull => Some("free some space on that disk and try again."),
+                std::io::ErrorKind::StorageFull => {
+                    Some("free some space on that disk and try again.")
+                }
                 std::io::ErrorKind::ReadOnlyFilesystem => {
                     Some("`jp query --no-persist` asks without storing anything.")
                 }

@@ -53,12 +53,21 @@ impl Interrupt {
             signals.receive().await;
             std::process::exit(Code::Interrupted as i32);
         };
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build();
         if let Ok(runtime) = runtime {
-            _ = thread::Builder::new().name("signals".into()).spawn(move || runtime.block_on(listen));
+            _ = thread::Builder::new()
+                .name("signals".into())
+                .spawn(move || runtime.block_on(listen));
             _ = is_ready.recv();
         }
-        Self { flag, is_lent, returned, received }
+        Self {
+            flag,
+            is_lent,
+            returned,
+            received,
+        }
     }
 
     /// Does some work that has the terminal to itself: until it ends, Ctrl-C is its own business.
@@ -84,7 +93,11 @@ impl Interrupt {
 
     /// Fails once a signal came.
     pub(crate) fn check(&self) -> Result<(), Failure> {
-        if self.flag.load(Ordering::Relaxed) { Err(Failure::interrupted()) } else { Ok(()) }
+        if self.flag.load(Ordering::Relaxed) {
+            Err(Failure::interrupted())
+        } else {
+            Ok(())
+        }
     }
 
     /// Waits for a signal.
@@ -137,7 +150,11 @@ struct Signals([Option<tokio::signal::unix::Signal>; 3]);
 impl Signals {
     fn new() -> Self {
         use tokio::signal::unix::{SignalKind, signal};
-        let kinds = [SignalKind::interrupt(), SignalKind::terminate(), SignalKind::hangup()];
+        let kinds = [
+            SignalKind::interrupt(),
+            SignalKind::terminate(),
+            SignalKind::hangup(),
+        ];
         let ignored = ignored();
         let listen = |kind: SignalKind| match ignored >> (kind.as_raw_value() - 1) & 1 {
             0 => signal(kind).ok(),
@@ -167,7 +184,8 @@ impl Signals {
 fn ignored() -> u64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
-    mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).unwrap_or(0)
+    mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok())
+        .unwrap_or(0)
 }
 
 #[cfg(not(unix))]

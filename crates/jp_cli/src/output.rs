@@ -63,7 +63,9 @@ impl Output {
             Color::Always => true,
             Color::Never => false,
             Color::Auto => {
-                environment.stderr_is_terminal && !environment.no_color && !environment.terminal_is_dumb
+                environment.stderr_is_terminal
+                    && !environment.no_color
+                    && !environment.terminal_is_dumb
             }
         };
         Self {
@@ -108,10 +110,10 @@ impl Output {
     pub(crate) fn content(&self, bytes: &[u8]) -> Result<(), Failure> {
         match std::str::from_utf8(bytes) {
             Ok(text) => self.text(text),
-            Err(_) if self.stdout_is_terminal => {
-                Err(Failure::new("the content is not text, and stdout is a terminal")
-                    .with_hint("write it to a file: add `> FILE`."))
-            }
+            Err(_) if self.stdout_is_terminal => Err(Failure::new(
+                "the content is not text, and stdout is a terminal",
+            )
+            .with_hint("write it to a file: add `> FILE`.")),
             Err(_) => self.bytes(bytes),
         }
     }
@@ -183,7 +185,11 @@ impl Output {
 
     /// Tells a line to a person who is going to be asked something, `-q` or not.
     pub(crate) fn tell(&self, tone: Tone, line: &str) {
-        let _ = writeln!(self.free_line(), "{}", self.paint(&visible(line), tone.style()));
+        let _ = writeln!(
+            self.free_line(),
+            "{}",
+            self.paint(&visible(line), tone.style())
+        );
     }
 
     /// Asks a person something; the cursor stays behind it.
@@ -195,7 +201,11 @@ impl Output {
 
     /// Ends a line of data that is open on the person's screen; returns whether it is there, and not in a file.
     pub(crate) fn end_line_on_screen(&self) -> Result<bool, Failure> {
-        if self.stdout_is_terminal { self.line("").map(|()| true) } else { Ok(false) }
+        if self.stdout_is_terminal {
+            self.line("").map(|()| true)
+        } else {
+            Ok(false)
+        }
     }
 
     /// Says what went wrong; returns the exit code.
@@ -208,12 +218,20 @@ impl Output {
     }
 
     fn paint(&self, text: &str, style: &str) -> String {
-        if self.color && !style.is_empty() { format!("\x1b[{style}m{text}\x1b[0m") } else { text.to_owned() }
+        if self.color && !style.is_empty() {
+            format!("\x1b[{style}m{text}\x1b[0m")
+        } else {
+            text.to_owned()
+        }
     }
 
     /// Writes one of our own labels and a line that may hold anything.
     fn stderr(&self, label: &str, line: &str) {
-        let line = if self.stderr_is_terminal { printable(line) } else { line.to_owned() };
+        let line = if self.stderr_is_terminal {
+            printable(line)
+        } else {
+            line.to_owned()
+        };
         // Nothing is left to say it to if this fails.
         let _ = writeln!(self.free_line(), "{label}{line}");
     }
@@ -233,9 +251,13 @@ pub(crate) fn without_credentials(text: &str) -> String {
     let mut pieces = text.split("://");
     let mut shown = pieces.next().unwrap_or_default().to_owned();
     for piece in pieces {
-        let end = piece.find(['/', '?', '#', '"', '\'', ' ']).unwrap_or(piece.len());
+        let end = piece
+            .find(['/', '?', '#', '"', '\'', ' '])
+            .unwrap_or(piece.len());
         let (authority, rest) = piece.split_at(end);
-        let host = authority.rsplit_once('@').map(|(_, host)| format!("…@{host}"));
+        let host = authority
+            .rsplit_once('@')
+            .map(|(_, host)| format!("…@{host}"));
         shown += &format!("://{}{rest}", host.as_deref().unwrap_or(authority));
     }
     shown
@@ -243,7 +265,9 @@ pub(crate) fn without_credentials(text: &str) -> String {
 
 /// Removes what could steer a terminal or turn the order of letters round, but for newline and tab.
 pub(crate) fn printable(text: &str) -> String {
-    text.chars().filter(|c| !is_steering(*c) || matches!(c, '\n' | '\t')).collect()
+    text.chars()
+        .filter(|c| !is_steering(*c) || matches!(c, '\n' | '\t'))
+        .collect()
 }
 
 /// Returns whether a character is a control, or an override, embedding or isolate of Unicode's bidirectional algorithm.
@@ -274,9 +298,14 @@ pub(crate) fn one_line(text: &str, most: usize) -> String {
     let mut shown = String::new();
     let mut left = most;
     for character in text.chars() {
-        let piece =
-            if character == '\t' { " ".to_owned() } else { visible(character.encode_utf8(&mut [0; 4])) };
-        let Some(rest) = left.checked_sub(piece.chars().count()) else { return shown + "…" };
+        let piece = if character == '\t' {
+            " ".to_owned()
+        } else {
+            visible(character.encode_utf8(&mut [0; 4]))
+        };
+        let Some(rest) = left.checked_sub(piece.chars().count()) else {
+            return shown + "…";
+        };
         left = rest;
         shown += &piece;
     }
@@ -311,18 +340,33 @@ pub(crate) fn quoted(word: &str) -> String {
 /// character in a cell is shown as its escape, so that a name can't forge a row.
 pub(crate) fn table(rows: &[Vec<String>]) -> Vec<String> {
     let escape = |cell: &String| {
-        if cell.contains(is_steering) { cell.escape_debug().to_string() } else { cell.clone() }
+        if cell.contains(is_steering) {
+            cell.escape_debug().to_string()
+        } else {
+            cell.clone()
+        }
     };
-    let rows: Vec<Vec<String>> = rows.iter().map(|row| row.iter().map(escape).collect()).collect();
+    let rows: Vec<Vec<String>> = rows
+        .iter()
+        .map(|row| row.iter().map(escape).collect())
+        .collect();
     let columns = rows.iter().map(Vec::len).max().unwrap_or(0);
     let width = |column: usize| {
-        rows.iter().filter_map(|row| row.get(column)).map(|cell| cell.width()).max().unwrap_or(0)
+        rows.iter()
+            .filter_map(|row| row.get(column))
+            .map(|cell| cell.width())
+            .max()
+            .unwrap_or(0)
     };
     let widths: Vec<usize> = (0..columns).map(width).collect();
     let line = |row: &Vec<String>| {
         let last = row.len().saturating_sub(1);
         let cells = row.iter().enumerate().map(|(index, cell)| {
-            let padding = if index == last { 0 } else { widths[index] - cell.width() };
+            let padding = if index == last {
+                0
+            } else {
+                widths[index] - cell.width()
+            };
             cell.clone() + &" ".repeat(padding)
         });
         cells.collect::<Vec<_>>().join("  ")
@@ -345,18 +389,27 @@ mod tests {
     fn columns_are_as_wide_as_a_terminal_shows_them() {
         let names = ["ab", "日本", "cafe\u{301}", "🎉"];
         let rows = names.map(|name| vec![name.to_owned(), "1".to_owned()]);
-        assert_eq!(table(&rows), ["ab    1", "日本  1", "cafe\u{301}  1", "🎉    1"]);
+        assert_eq!(
+            table(&rows),
+            ["ab    1", "日本  1", "cafe\u{301}  1", "🎉    1"]
+        );
     }
 
     #[test]
     fn what_can_not_be_seen_is_shown_as_its_escape() {
         assert_eq!(visible("a\tb \\ \"c\" 'd' ~"), "a\tb \\ \"c\" 'd' ~");
-        assert_eq!(visible("\u{1b}[2J\r\n\0\u{7f}\u{9b}1m"), r"\u{1b}[2J\r\n\0\u{7f}\u{9b}1m");
+        assert_eq!(
+            visible("\u{1b}[2J\r\n\0\u{7f}\u{9b}1m"),
+            r"\u{1b}[2J\r\n\0\u{7f}\u{9b}1m"
+        );
         assert_eq!(
             visible("a\u{202e}b\u{2066}c\u{200b}d\u{e0041}"),
             r"a\u{202e}b\u{2066}c\u{200b}d\u{e0041}"
         );
-        assert_eq!(visible("\u{2028}\u{feff}\u{ad}\u{e000}"), r"\u{2028}\u{feff}\u{ad}\u{e000}");
+        assert_eq!(
+            visible("\u{2028}\u{feff}\u{ad}\u{e000}"),
+            r"\u{2028}\u{feff}\u{ad}\u{e000}"
+        );
     }
 
     #[test]

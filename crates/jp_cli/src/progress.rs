@@ -35,7 +35,11 @@ pub(crate) fn with_progress<T>(
 }
 
 /// Shows the line until the other end of `is_done` is dropped, and then clears it.
-fn show_until_done(output: &Output, mut line: impl FnMut() -> String, is_done: &mpsc::Receiver<()>) {
+fn show_until_done(
+    output: &Output,
+    mut line: impl FnMut() -> String,
+    is_done: &mpsc::Receiver<()>,
+) {
     let mut wait = DELAY;
     while is_done.recv_timeout(wait) == Err(RecvTimeoutError::Timeout) {
         output.progress(&line());

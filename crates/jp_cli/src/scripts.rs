@@ -62,7 +62,10 @@ impl CommandWords<'_> {
         let started = self.started_by_uv();
         let mut runs_any = program.is_some()
             || runs_files(self.program) && started.is_none()
-            || self.arguments.iter().any(|argument| starts_interpreter(argument));
+            || self
+                .arguments
+                .iter()
+                .any(|argument| starts_interpreter(argument));
         let mut scripts = Vec::from_iter(program);
         for (index, argument) in self.arguments.iter().enumerate() {
             let words = words(argument);
@@ -70,7 +73,9 @@ impl CommandWords<'_> {
             runs_any |= words.iter().any(|word| runs_files(word));
             let is_of_uv = started.is_some_and(|started| index <= started);
             let may_run = runs_any || is_of_uv || self.is_program_of_its_own(index);
-            let named = words.iter().flat_map(|word| named_files(word, root, &directories));
+            let named = words
+                .iter()
+                .flat_map(|word| named_files(word, root, &directories));
             scripts.extend(named.filter(|script| may_run || looks_like_script(&script.file)));
         }
         let mut seen = HashSet::new();
@@ -80,19 +85,25 @@ impl CommandWords<'_> {
 
     /// Returns the program, if it is a file of the workspace.
     fn program_script(self, root: &Path, path: Option<SearchPath<'_>>) -> Option<Script> {
-        let has_separator = self.program.contains('/') || (cfg!(windows) && self.program.contains('\\'));
+        let has_separator =
+            self.program.contains('/') || (cfg!(windows) && self.program.contains('\\'));
         let found = match has_separator {
             true => PathBuf::from(self.program),
             false => find_program(self.program, root, path)?,
         };
-        Some(Script { word: self.program.to_owned(), file: workspace_file(root, &found)? })
+        Some(Script {
+            word: self.program.to_owned(),
+            file: workspace_file(root, &found)?,
+        })
     }
 
     /// Returns whether an argument of `awk` or `sed` holds or names what these run: it follows an option, or is one.
     fn is_program_of_its_own(self, index: usize) -> bool {
         const PROGRAMS: [&str; 7] = ["awk", "gawk", "gsed", "mawk", "nawk", "original-awk", "sed"];
         let is_option = |index: usize| {
-            self.arguments.get(index).is_some_and(|argument| argument.starts_with('-') && argument != "--")
+            self.arguments
+                .get(index)
+                .is_some_and(|argument| argument.starts_with('-') && argument != "--")
         };
         PROGRAMS.contains(&base_name(self.program))
             && (is_option(index) || index.checked_sub(1).is_some_and(is_option))
@@ -104,7 +115,9 @@ impl CommandWords<'_> {
     /// the program itself whatever its name is, if it is a zip file. A word after an option may be the option's value.
     fn started_by_uv(self) -> Option<usize> {
         let follows_word = |index: &usize| {
-            let before = index.checked_sub(1).and_then(|before| self.arguments.get(before));
+            let before = index
+                .checked_sub(1)
+                .and_then(|before| self.arguments.get(before));
             before.is_none_or(|before| before == "--" || !before.starts_with('-'))
         };
         let mut words = (0..self.arguments.len())
@@ -121,10 +134,12 @@ impl CommandWords<'_> {
         let mut directories: Vec<_> = root.ancestors().map(Path::to_owned).collect();
         for word in self.arguments.iter().flat_map(|argument| words(argument)) {
             for name in spellings(&word) {
-                let below =
-                    directories.iter().filter_map(|directory| directory.join(name).canonicalize().ok());
-                let new: Vec<_> =
-                    below.filter(|below| below.is_dir() && !directories.contains(below)).collect();
+                let below = directories
+                    .iter()
+                    .filter_map(|directory| directory.join(name).canonicalize().ok());
+                let new: Vec<_> = below
+                    .filter(|below| below.is_dir() && !directories.contains(below))
+                    .collect();
                 directories.extend(new);
             }
         }
@@ -138,19 +153,24 @@ impl CommandWords<'_> {
     fn only_prints_files(self) -> bool {
         const GIT: [&str; 6] = ["blame", "diff", "log", "ls-files", "show", "status"];
         let has_option = |options: &[&str]| {
-            self.arguments.iter().any(|argument| options.iter().any(|option| argument.starts_with(option)))
+            self.arguments
+                .iter()
+                .any(|argument| options.iter().any(|option| argument.starts_with(option)))
         };
         // `--output` writes a file, and git lets one abbreviate it.
         let is_output = |argument: &String| argument.starts_with("--o") && argument != "--oneline";
         match (self.program, self.arguments) {
             ("git", arguments) => {
                 let command = arguments.iter().find(|argument| *argument != "--no-pager");
-                command.is_some_and(|command| GIT.contains(&&**command)) && !arguments.iter().any(is_output)
+                command.is_some_and(|command| GIT.contains(&&**command))
+                    && !arguments.iter().any(is_output)
             }
             // These options name a program.
             ("rg", _) => !has_option(&["--pre", "--hostname-bin"]),
             ("sed", [option, lines, files @ ..]) => {
-                let is_of_numbers = lines.chars().all(|c| c.is_ascii_digit() || ",;$p".contains(c));
+                let is_of_numbers = lines
+                    .chars()
+                    .all(|c| c.is_ascii_digit() || ",;$p".contains(c));
                 option == "-n" && is_of_numbers && !files.iter().any(|file| file.starts_with('-'))
             }
             (program, _) => PRINTERS.contains(&program),
@@ -170,7 +190,11 @@ pub(crate) fn as_they_are(scripts: &[Script]) -> String {
 
 /// Names the files for people.
 pub(crate) fn names(scripts: &[Script]) -> String {
-    scripts.iter().map(|script| script.word.as_str()).collect::<Vec<_>>().join(", ")
+    scripts
+        .iter()
+        .map(|script| script.word.as_str())
+        .collect::<Vec<_>>()
+        .join(", ")
 }
 
 /// Returns whether an argument is an interpreter, a command line of one, or an option that names one. Its file may
@@ -180,12 +204,17 @@ fn starts_interpreter(argument: &str) -> bool {
         return words(argument).iter().any(|word| runs_files(word));
     }
     let is_before_program = |word: &&str| *word == "exec" || word.contains('=');
-    argument.split_whitespace().find(|word| !is_before_program(word)).is_some_and(runs_files)
+    argument
+        .split_whitespace()
+        .find(|word| !is_before_program(word))
+        .is_some_and(runs_files)
 }
 
 /// Returns an argument and its pieces, and those of the value of a short option.
 fn words(argument: &str) -> Vec<String> {
-    let option = argument.strip_prefix('-').filter(|option| !option.starts_with('-'));
+    let option = argument
+        .strip_prefix('-')
+        .filter(|option| !option.starts_with('-'));
     // The value is a line itself, perhaps (`tar '-Ish run'`), but no further option: `-a-a-a` is one with a long value.
     let value = option.and_then(|option| option.get(1..));
     let lines = iter::once(argument).chain(value);
@@ -220,11 +249,19 @@ fn split_line(line: &str, separators: &str) -> Vec<String> {
         // A line's end ends a redirection, too: the `>` belongs to a comment.
         let redirects = separators.trim_end_matches([' ', '\t', '&', '|']);
         // `<>` opens a file for reading, too.
-        let is_written = redirects.ends_with('>') && !redirects.ends_with("<>") && !before.ends_with('\\');
+        let is_written =
+            redirects.ends_with('>') && !redirects.ends_with("<>") && !before.ends_with('\\');
         // Of `$HOME/x`, what is below.
-        let piece_below = piece.split_once('/').filter(|_| separators.ends_with('$')).map(|(_, below)| below);
+        let piece_below = piece
+            .split_once('/')
+            .filter(|_| separators.ends_with('$'))
+            .map(|(_, below)| below);
         pieces.extend(
-            [Some(piece), piece_below].into_iter().flatten().filter(|_| !is_written).map(str::to_owned),
+            [Some(piece), piece_below]
+                .into_iter()
+                .flatten()
+                .filter(|_| !is_written)
+                .map(str::to_owned),
         );
         (before, rest) = (piece, after);
     }
@@ -238,7 +275,8 @@ fn spellings(word: &str) -> impl Iterator<Item = &str> {
 
 /// Returns the files of the workspace that a word names, from each of the directories. The first of these is the root.
 fn named_files(word: &str, root: &Path, directories: &[PathBuf]) -> Vec<Script> {
-    let files = spellings(word).flat_map(|name| directories.iter().map(move |directory| (name, directory)));
+    let files =
+        spellings(word).flat_map(|name| directories.iter().map(move |directory| (name, directory)));
     let script = |(name, directory): (&str, &PathBuf)| {
         let named = directory.join(name);
         // An empty file runs nothing; that it is filled is a change.
@@ -251,7 +289,10 @@ fn named_files(word: &str, root: &Path, directories: &[PathBuf]) -> Vec<Script> 
         Some(Script { word, file })
     };
     let mut seen = HashSet::new();
-    files.filter_map(script).filter(|script| seen.insert(script.file.clone())).collect()
+    files
+        .filter_map(script)
+        .filter(|script| seen.insert(script.file.clone()))
+        .collect()
 }
 
 /// Returns the file that a path from the root names, if it is the workspace's: inside of it, or led to by a link there.
@@ -296,14 +337,20 @@ fn is_empty(file: &Path) -> bool {
 
 fn looks_like_script(file: &Path) -> bool {
     const EXTENSIONS: [&str; 32] = [
-        "awk", "bash", "bat", "cjs", "cmd", "csh", "cts", "el", "exp", "fish", "groovy", "jl", "jq", "js",
-        "ksh", "lua", "mjs", "mk", "mts", "php", "pl", "ps1", "py", "r", "rb", "sed", "sh", "sql", "tcl",
-        "ts", "vim", "zsh",
+        "awk", "bash", "bat", "cjs", "cmd", "csh", "cts", "el", "exp", "fish", "groovy", "jl",
+        "jq", "js", "ksh", "lua", "mjs", "mk", "mts", "php", "pl", "ps1", "py", "r", "rb", "sed",
+        "sh", "sql", "tcl", "ts", "vim", "zsh",
     ];
-    let extension = file.extension().and_then(OsStr::to_str).map(str::to_ascii_lowercase);
+    let extension = file
+        .extension()
+        .and_then(OsStr::to_str)
+        .map(str::to_ascii_lowercase);
     let has_shebang = || {
         let mut first = [0; 2];
-        File::open(file).and_then(|mut file| file.read_exact(&mut first)).is_ok() && first == *b"#!"
+        File::open(file)
+            .and_then(|mut file| file.read_exact(&mut first))
+            .is_ok()
+            && first == *b"#!"
     };
     extension.is_some_and(|extension| EXTENSIONS.contains(&&*extension))
         || is_executable(file)
@@ -333,9 +380,13 @@ fn checksum(path: &Path) -> io::Result<Checksum> {
     Ok(match pieces[..] {
         [] => Checksum::of(b""),
         [only] => only,
-        ref several => {
-            Checksum::of(&several.iter().flat_map(Checksum::as_bytes).copied().collect::<Vec<u8>>())
-        }
+        ref several => Checksum::of(
+            &several
+                .iter()
+                .flat_map(Checksum::as_bytes)
+                .copied()
+                .collect::<Vec<u8>>(),
+        ),
     })
 }
 
@@ -369,9 +420,16 @@ mod tests {
 
     fn found(line: &str, root: &Path, path: &str) -> Vec<String> {
         let words = shlex::split(line).unwrap();
-        let command = CommandWords { program: &words[0], arguments: &words[1..] };
+        let command = CommandWords {
+            program: &words[0],
+            arguments: &words[1..],
+        };
         let path = Some(SearchPath::Any(OsStr::new(path)));
-        command.scripts(root, path).into_iter().map(|script| script.word).collect()
+        command
+            .scripts(root, path)
+            .into_iter()
+            .map(|script| script.word)
+            .collect()
     }
 
     #[test]
@@ -387,7 +445,11 @@ mod tests {
             ("python3 -u a.py data", "/usr/bin", &["a.py", "data"]),
             ("env X=1 ./run", "/usr/bin", &["./run"]),
             ("node --require=./a.py x", "/usr/bin", &["./a.py"]),
-            ("sh -c 'cd .; ./run|sort >data && . ./a.py'", "/usr/bin", &["./run", "./a.py"]),
+            (
+                "sh -c 'cd .; ./run|sort >data && . ./a.py'",
+                "/usr/bin",
+                &["./run", "./a.py"],
+            ),
             ("sh link.sh", "/usr/bin", &["link.sh"]),
             ("sh ../outside.sh", "/usr/bin", &[]),
             ("sh no.sh bin", "/usr/bin", &[]),
@@ -407,7 +469,11 @@ mod tests {
         for (line, path, expected) in [
             ("cat data run", "/usr/bin", &[][..]),
             ("git diff a.py", "/usr/bin", &[]),
-            ("git -c core.pager=./run diff a.py", "/usr/bin", &["./run", "a.py"]),
+            (
+                "git -c core.pager=./run diff a.py",
+                "/usr/bin",
+                &["./run", "a.py"],
+            ),
             ("git bisect start ./run", "/usr/bin", &["./run"]),
             ("./run data", "/usr/bin", &["./run", "data"]),
             ("python3 a.py data", "/usr/bin", &["a.py", "data"]),
@@ -435,7 +501,10 @@ mod tests {
             ("sh -c 'cat <data | sh'", &["data"]),
             ("sh -c 'echo $(. ./data)'", &["./data"]),
             ("sh -c 'cd bin && ./tool'", &["bin/tool"]),
-            ("sh -c '. $PWD/data; . \"${PWD}\"/bin/tool'", &["data", "bin/tool"]),
+            (
+                "sh -c '. $PWD/data; . \"${PWD}\"/bin/tool'",
+                &["data", "bin/tool"],
+            ),
             ("sh -c './da\"\"ta'", &["./data"]),
             ("env -C bin ./tool", &["bin/tool"]),
             ("env --chdir=bin tool", &["bin/tool"]),
@@ -465,7 +534,8 @@ mod tests {
         for name in ["a=b", "a,b:c", "x[1]", "nbsp\u{a0}"] {
             fs::write(root.join(name), "echo\n").unwrap();
             assert!(
-                found(&format!("sh -c 'true;./{name}'"), &root, "/usr/bin").contains(&format!("./{name}"))
+                found(&format!("sh -c 'true;./{name}'"), &root, "/usr/bin")
+                    .contains(&format!("./{name}"))
             );
         }
         // The parent of the workspace is a home directory here.
@@ -515,15 +585,23 @@ mod tests {
         }
         // A directory of `PATH` that is relative depends on where the line is by then.
         fs::rename(root.join("bin/tool"), root.join("bin/cat")).unwrap();
-        assert_eq!(found("sh -c 'cd bin; cat data'", &root, ".:/usr/bin"), ["bin/cat", "data"]);
+        assert_eq!(
+            found("sh -c 'cd bin; cat data'", &root, ".:/usr/bin"),
+            ["bin/cat", "data"]
+        );
     }
 
     #[test]
     fn long_argument_is_split_once() {
         let (_directory, root) = workspace();
         let options = "-a".repeat(500_000);
-        assert_eq!(found(&format!("tool {options} a.py"), &root, "/usr/bin"), ["a.py"]);
-        let distinct: String = (100_000..250_000).map(|number| format!("{number} ")).collect();
+        assert_eq!(
+            found(&format!("tool {options} a.py"), &root, "/usr/bin"),
+            ["a.py"]
+        );
+        let distinct: String = (100_000..250_000)
+            .map(|number| format!("{number} "))
+            .collect();
         assert_eq!(words(&distinct).len(), 150_001);
     }
 

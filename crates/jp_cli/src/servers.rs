@@ -21,7 +21,8 @@ use std::{
 use agreement::Agreement;
 use jp_config::{CommandSetting, Layer, McpKind, McpServer, Resolved};
 use jp_mcp::{
-    Caller, Client, Connection, Endpoint, Program, Revision, ServerConfig, ServerError, Tokens, Transport,
+    Caller, Client, Connection, Endpoint, Program, Revision, ServerConfig, ServerError, Tokens,
+    Transport,
 };
 
 use crate::{
@@ -81,19 +82,34 @@ impl Servers {
         let mut known = BTreeMap::new();
         let mut configs = Vec::new();
         for (name, settings) in &config.config.providers.mcp {
-            let reading = Reading { name, settings, config };
+            let reading = Reading {
+                name,
+                settings,
+                config,
+            };
             let server = reading.server(context)?;
             known.insert(name.clone(), reading.known(context, &server));
             configs.push(server);
         }
         let root = context.workspace.root().to_owned();
         let wants_logs = context.global.verbose > 0;
-        let client = Client { version: env!("CARGO_PKG_VERSION").to_owned(), root, wants_logs };
+        let client = Client {
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            root,
+            wants_logs,
+        };
         let tokens = Tokens::new(context.environment.data.join("mcp-tokens"));
         let servers = Arc::new(jp_mcp::Servers::new(configs, client)?.with_tokens(tokens.clone()));
         let cancelled = context.interrupt().shared_flag();
         let output = context.output.clone();
-        Ok(Self { servers, tokens, output, known, said: Mutex::default(), cancelled })
+        Ok(Self {
+            servers,
+            tokens,
+            output,
+            known,
+            said: Mutex::default(),
+            cancelled,
+        })
     }
 
     /// Returns whether there are none.
@@ -147,7 +163,11 @@ impl Servers {
     }
 
     /// As [`Self::connect`], for somebody who is told what comes up.
-    pub(crate) fn connect_for(&self, name: &str, caller: &dyn Caller) -> Result<Arc<Connection>, Refusal> {
+    pub(crate) fn connect_for(
+        &self,
+        name: &str,
+        caller: &dyn Caller,
+    ) -> Result<Arc<Connection>, Refusal> {
         if !self.may_start(name) {
             return Err(self.not_agreed(name));
         }
@@ -173,7 +193,9 @@ impl Servers {
         }
         let what = format!("{what} {}", names.join(", "));
         let answers = watched::with_each(context, names, &what, |name, person| {
-            let answer = self.connect_for(name, person).and_then(|connection| Ok(ask(&connection, person)?));
+            let answer = self
+                .connect_for(name, person)
+                .and_then(|connection| Ok(ask(&connection, person)?));
             (name.to_owned(), answer)
         });
         context.interrupt().check()?;
@@ -183,7 +205,10 @@ impl Servers {
     /// Fails where the variable that is to hold a server's token is not set.
     pub(crate) fn check_token(&self, name: &str) -> Result<(), Refusal> {
         match self.known.get(name).and_then(|known| known.missing.clone()) {
-            Some(variable) => Err(Refusal::NoToken { server: name.to_owned(), variable }),
+            Some(variable) => Err(Refusal::NoToken {
+                server: name.to_owned(),
+                variable,
+            }),
             None => Ok(()),
         }
     }
@@ -196,8 +221,9 @@ impl Servers {
             self.output.warn(&format!(
                 "the MCP server `{name}`: what {variable} holds goes to it by http, which others can read on the way"
             ));
-            self.output
-                .hint(&format!("an https URL as providers.mcp.{name}.url keeps it to the two of you."));
+            self.output.hint(&format!(
+                "an https URL as providers.mcp.{name}.url keeps it to the two of you."
+            ));
         }
     }
 
@@ -254,31 +280,45 @@ impl Reading<'_> {
                 return Err(self.fault("", "has a command and a url; `type` says which counts"));
             }
             (None, None, None) => {
-                return Err(self.fault("", "has neither a command nor a url").with_hint(EXAMPLE));
+                return Err(self
+                    .fault("", "has neither a command nor a url")
+                    .with_hint(EXAMPLE));
             }
         };
         let transport = match kind {
             McpKind::Stdio => Transport::Stdio(self.program(context)?),
             McpKind::Http => Transport::Http(self.endpoint()?),
         };
-        let seconds = |field: &str, seconds: Option<u64>, usual: u64| match seconds.unwrap_or(usual) {
+        let seconds = |field: &str, seconds: Option<u64>, usual: u64| match seconds.unwrap_or(usual)
+        {
             0 => Err(self.fault(field, "is 0, which no server can keep to")),
             seconds => Ok(Duration::from_secs(seconds)),
         };
         Ok(ServerConfig {
             name: self.name.to_owned(),
             transport,
-            revision: settings.revision.as_deref().map(|revision| self.revision(revision)).transpose()?,
-            startup_timeout: seconds("startup_timeout_secs", settings.startup_timeout_secs, STARTUP_TIMEOUT)?,
+            revision: settings
+                .revision
+                .as_deref()
+                .map(|revision| self.revision(revision))
+                .transpose()?,
+            startup_timeout: seconds(
+                "startup_timeout_secs",
+                settings.startup_timeout_secs,
+                STARTUP_TIMEOUT,
+            )?,
             timeout: seconds("timeout_secs", settings.timeout_secs, TIMEOUT)?,
         })
     }
 
     fn revision(&self, named: &str) -> Result<Revision, Failure> {
-        let found = Revision::ALL.into_iter().find(|revision| revision.name() == named);
+        let found = Revision::ALL
+            .into_iter()
+            .find(|revision| revision.name() == named);
         found.ok_or_else(|| {
             let names = Revision::ALL.map(Revision::name).join(", ");
-            self.fault("revision", "is none that jp speaks").with_hint(format!("there are: {names}."))
+            self.fault("revision", "is none that jp speaks")
+                .with_hint(format!("there are: {names}."))
         })
     }
 
@@ -301,12 +341,15 @@ impl Reading<'_> {
         };
         let mut words = words.into_iter();
         let program = words.next().filter(|program| !program.is_empty());
-        let program = program.ok_or_else(|| self.fault("command", "is empty").with_hint(EXAMPLE))?;
+        let program =
+            program.ok_or_else(|| self.fault("command", "is empty").with_hint(EXAMPLE))?;
         let mut withheld = secret_variables(context, self.config);
         withheld.retain(|variable| !self.settings.variables.contains(variable));
         Ok(Program {
             program,
-            arguments: words.chain(self.settings.arguments.iter().cloned()).collect(),
+            arguments: words
+                .chain(self.settings.arguments.iter().cloned())
+                .collect(),
             environment: self.settings.environment.clone(),
             withheld,
             directory: context.workspace.root().to_owned(),
@@ -314,21 +357,35 @@ impl Reading<'_> {
     }
 
     fn endpoint(&self) -> Result<Endpoint, Failure> {
-        let url =
-            self.settings.url.as_deref().ok_or_else(|| self.fault("", "has no url").with_hint(EXAMPLE))?;
+        let url = self
+            .settings
+            .url
+            .as_deref()
+            .ok_or_else(|| self.fault("", "has no url").with_hint(EXAMPLE))?;
         let read = url::Url::parse(url)
             .ok()
             .filter(|url| matches!(url.scheme(), "http" | "https") && url.has_host());
         let url = read.ok_or_else(|| self.fault("url", "is no http or https URL"))?;
-        let token = self.settings.token_env.as_ref().and_then(|variable| token(variable));
-        Ok(Endpoint { url, headers: self.settings.headers.clone(), token })
+        let token = self
+            .settings
+            .token_env
+            .as_ref()
+            .and_then(|variable| token(variable));
+        Ok(Endpoint {
+            url,
+            headers: self.settings.headers.clone(),
+            token,
+        })
     }
 
     fn known(&self, context: &Context<'_>, server: &ServerConfig) -> Known {
         let shown = match &server.transport {
             Transport::Stdio(program) => {
                 let words = std::iter::once(&program.program).chain(&program.arguments);
-                format!("it runs `{}`", words.map(|word| quoted(word)).collect::<Vec<_>>().join(" "))
+                format!(
+                    "it runs `{}`",
+                    words.map(|word| quoted(word)).collect::<Vec<_>>().join(" ")
+                )
             }
             Transport::Http(endpoint) => format!("it is at {}", endpoint.url),
         };
@@ -337,7 +394,9 @@ impl Reading<'_> {
             is_optional: self.settings.optional.unwrap_or(true),
             agreement: self.agreement(context, server),
             shown,
-            missing: token_env.clone().filter(|variable| token(variable).is_none()),
+            missing: token_env
+                .clone()
+                .filter(|variable| token(variable).is_none()),
             exposed: token_env.clone().filter(|_| is_exposed(&server.transport)),
             is_warned_of: AtomicBool::new(false),
         }
@@ -347,10 +406,17 @@ impl Reading<'_> {
     fn fault(&self, field: &str, fault: &str) -> Failure {
         let dot = if field.is_empty() { "" } else { "." };
         let key = format!("providers.mcp.{}{dot}{field}", self.name);
-        let layer = self.config.contributors(&key).pop().unwrap_or(&Layer::Default);
+        let layer = self
+            .config
+            .contributors(&key)
+            .pop()
+            .unwrap_or(&Layer::Default);
         let is_typed = matches!(layer, Layer::Argument { .. } | Layer::Flag { .. });
         let failure = Failure::new(format!("{key} in {layer} {fault}"));
-        Failure { code: if is_typed { Code::Usage } else { Code::Failed }, ..failure }
+        Failure {
+            code: if is_typed { Code::Usage } else { Code::Failed },
+            ..failure
+        }
     }
 }
 
@@ -380,9 +446,19 @@ const EXAMPLE: &str =
 /// Names the variables that hold keys: those of providers, and what is called like one.
 pub(crate) fn secret_variables(context: &Context<'_>, config: &Resolved) -> Vec<String> {
     let config = &config.config;
-    let configured = config.providers.llm.values().filter_map(|llm| llm.api_key_env.clone());
-    let tokens = config.providers.mcp.values().filter_map(|server| server.token_env.clone());
-    let usual = USUAL_KEY_VARIABLES.iter().map(|(_, variable)| (*variable).to_owned());
+    let configured = config
+        .providers
+        .llm
+        .values()
+        .filter_map(|llm| llm.api_key_env.clone());
+    let tokens = config
+        .providers
+        .mcp
+        .values()
+        .filter_map(|server| server.token_env.clone());
+    let usual = USUAL_KEY_VARIABLES
+        .iter()
+        .map(|(_, variable)| (*variable).to_owned());
     let mut variables = context.environment.secret_variables.clone();
     let external = config.conversation.attachment.external_key.clone();
     variables.extend(configured.chain(tokens).chain(usual).chain(external));

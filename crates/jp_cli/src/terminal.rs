@@ -45,13 +45,19 @@ impl<'a> Terminal<'a> {
             return None;
         }
         let input = Input::open(environment.stdin_is_terminal)?;
-        Some(Self { input, output: context.output, interrupt: context.interrupt() })
+        Some(Self {
+            input,
+            output: context.output,
+            interrupt: context.interrupt(),
+        })
     }
 
     /// Returns how many characters a row takes.
     pub(crate) fn columns(&self) -> usize {
         const USUAL: usize = 80;
-        input::columns().filter(|columns| *columns > 0).unwrap_or(USUAL)
+        input::columns()
+            .filter(|columns| *columns > 0)
+            .unwrap_or(USUAL)
     }
 
     /// Shows a line.
@@ -109,11 +115,16 @@ mod input {
     pub(super) struct Input(File);
 
     /// How long to wait for input before looking whether there was a signal: 50 ms.
-    const TICK: Timespec = Timespec { tv_sec: 0, tv_nsec: 50_000_000 };
+    const TICK: Timespec = Timespec {
+        tv_sec: 0,
+        tv_nsec: 50_000_000,
+    };
 
     /// Returns how wide the terminal is that is written to.
     pub(super) fn columns() -> Option<usize> {
-        rustix::termios::tcgetwinsize(io::stderr()).ok().map(|size| usize::from(size.ws_col))
+        rustix::termios::tcgetwinsize(io::stderr())
+            .ok()
+            .map(|size| usize::from(size.ws_col))
     }
 
     impl Input {
@@ -163,7 +174,10 @@ mod input {
                     Ok(Some(count))
                 }
                 Err(error)
-                    if matches!(error.kind(), io::ErrorKind::Interrupted | io::ErrorKind::WouldBlock) =>
+                    if matches!(
+                        error.kind(),
+                        io::ErrorKind::Interrupted | io::ErrorKind::WouldBlock
+                    ) =>
                 {
                     Ok(None)
                 }
@@ -173,7 +187,9 @@ mod input {
 
         /// Lets a program read from the terminal, and write to where prompts are.
         pub(super) fn lend(&self, command: &mut Command) -> io::Result<()> {
-            command.stdin(self.0.try_clone()?).stdout(io::stderr().as_fd().try_clone_to_owned()?);
+            command
+                .stdin(self.0.try_clone()?)
+                .stdout(io::stderr().as_fd().try_clone_to_owned()?);
             Ok(())
         }
     }
@@ -203,7 +219,9 @@ mod input {
         pub(super) fn read(&self, _is_interrupted: &AtomicBool) -> Typed {
             let mut line = String::new();
             match io::stdin().read_line(&mut line) {
-                Ok(count) if count > 0 => Typed::Line(line.trim_end_matches(['\r', '\n']).to_owned()),
+                Ok(count) if count > 0 => {
+                    Typed::Line(line.trim_end_matches(['\r', '\n']).to_owned())
+                }
                 _ => Typed::Nothing,
             }
         }

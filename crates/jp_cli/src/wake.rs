@@ -33,7 +33,9 @@ pub(crate) fn report_failures(output: &Output) {
 /// Reads tokio's message: its own words, and the `Debug` form of an `io::Error`.
 fn read_panic(message: &str) -> Option<WakeError> {
     let cause = message.strip_prefix("failed to wake I/O driver: ")?;
-    let code = cause.split_once("code: ").and_then(|(_, rest)| rest.split_once(','));
+    let code = cause
+        .split_once("code: ")
+        .and_then(|(_, rest)| rest.split_once(','));
     let error = match code.and_then(|(code, _)| code.parse().ok()) {
         Some(code) => io::Error::from_raw_os_error(code),
         None => io::Error::other(cause.to_owned()),
@@ -63,7 +65,11 @@ mod tests {
     #[test]
     fn cause_without_a_number_is_shown_as_it_is_and_another_panic_is_none_of_ours() {
         let report = report("failed to wake I/O driver: Custom { kind: Other }");
-        assert!(report.unwrap().ends_with("network thread: Custom { kind: Other }"));
+        assert!(
+            report
+                .unwrap()
+                .ends_with("network thread: Custom { kind: Other }")
+        );
         assert!(read_panic("index out of bounds").is_none());
     }
 }

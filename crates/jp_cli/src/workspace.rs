@@ -11,7 +11,9 @@ use std::{
 use jiff::Timestamp;
 use jp_config::{Assignment, Layer, Layers, Resolved};
 use jp_conversation::EventKind;
-use jp_storage::{Conversation, ConversationId, Located, Sessions, Store, StoreError, Workspace, Writer};
+use jp_storage::{
+    Conversation, ConversationId, Located, Sessions, Store, StoreError, Workspace, Writer,
+};
 use serde_json::{Map, Value, json};
 
 use crate::{
@@ -46,8 +48,11 @@ impl Found {
     pub(crate) fn refuse_archived(&self) -> Result<(), Failure> {
         let id = self.located.id;
         match self.located.is_archived() {
-            true => Err(Failure::new(format!("conversation {id} is archived and read-only"))
-                .with_hint(format!("`jp conversation fork {id}` continues a copy of it."))),
+            true => Err(
+                Failure::new(format!("conversation {id} is archived and read-only")).with_hint(
+                    format!("`jp conversation fork {id}` continues a copy of it."),
+                ),
+            ),
             false => Ok(()),
         }
     }
@@ -61,7 +66,10 @@ fn the_only(mut conversations: Vec<Found>, place: usize) -> Result<Found, Failur
         Some(other) => {
             let [one, two] = [&found, other].map(|found| found.located.directory.display());
             let hint = "rename or remove one of them; a copy or a merge may have made it.";
-            Err(Failure::new(format!("two conversations have the id {id}: {one} and {two}")).with_hint(hint))
+            Err(Failure::new(format!(
+                "two conversations have the id {id}: {one} and {two}"
+            ))
+            .with_hint(hint))
         }
         None => Ok(found),
     }
@@ -79,8 +87,11 @@ impl<'a> Context<'a> {
             None => environment.current_dir.clone(),
         };
         let root = Workspace::find(&start).ok_or_else(|| {
-            Failure::new(format!("no workspace at or above {}", environment.display(&start)))
-                .with_hint("`jp init` makes the current directory one; `-w DIR` names another.")
+            Failure::new(format!(
+                "no workspace at or above {}",
+                environment.display(&start)
+            ))
+            .with_hint("`jp init` makes the current directory one; `-w DIR` names another.")
         })?;
         let workspace = Workspace::open(&root, &environment.data, &environment.cache)?;
         Ok(Self {
@@ -94,7 +105,10 @@ impl<'a> Context<'a> {
     }
 
     /// Returns the time.
-    #[expect(clippy::unused_self, reason = "the clock is part of the context, and read nowhere else")]
+    #[expect(
+        clippy::unused_self,
+        reason = "the clock is part of the context, and read nowhere else"
+    )]
     pub(crate) fn now(&self) -> Timestamp {
         Timestamp::now()
     }
@@ -112,12 +126,19 @@ impl<'a> Context<'a> {
             let servers = Arc::new(Servers::configured(self, config)?);
             _ = self.servers.set(servers);
         }
-        Ok(self.servers.get().unwrap_or_else(|| unreachable!("it was set above")))
+        Ok(self
+            .servers
+            .get()
+            .unwrap_or_else(|| unreachable!("it was set above")))
     }
 
     /// Returns the store for shared conversations, or for this user's own.
     pub(crate) fn store(&self, is_local: bool) -> Store {
-        if is_local { self.workspace.local_store() } else { self.workspace.store() }
+        if is_local {
+            self.workspace.local_store()
+        } else {
+            self.workspace.store()
+        }
     }
 
     /// Starts a conversation in one of the stores, with an id that neither has.
@@ -127,7 +148,9 @@ impl<'a> Context<'a> {
         title: Option<&str>,
         now: Timestamp,
     ) -> Result<Writer, Failure> {
-        Ok(self.store(is_local).start(title, now, &[self.store(!is_local)])?)
+        Ok(self
+            .store(is_local)
+            .start(title, now, &[self.store(!is_local)])?)
     }
 
     pub(crate) fn sessions(&self) -> Sessions {
@@ -167,8 +190,9 @@ impl<'a> Context<'a> {
         match id {
             Some(id) => self.named(id),
             None => self.current()?.ok_or_else(|| {
-                Failure::new("there is no current conversation")
-                    .with_hint("`jp query --new` starts one; `jp conversation ls` lists what there is.")
+                Failure::new("there is no current conversation").with_hint(
+                    "`jp query --new` starts one; `jp conversation ls` lists what there is.",
+                )
             }),
         }
     }
@@ -176,18 +200,24 @@ impl<'a> Context<'a> {
     /// Returns the current conversation: the one last used here, or else the newest of the workspace.
     pub(crate) fn current(&self) -> Result<Option<Found>, Failure> {
         let conversations = self.conversations()?;
-        self.place_of_current(&conversations).map(|place| the_only(conversations, place)).transpose()
+        self.place_of_current(&conversations)
+            .map(|place| the_only(conversations, place))
+            .transpose()
     }
 
     /// Returns the id of the current conversation.
     pub(crate) fn current_id(&self) -> Result<Option<ConversationId>, Failure> {
         let conversations = self.conversations()?;
-        Ok(self.place_of_current(&conversations).map(|place| conversations[place].located.id))
+        Ok(self
+            .place_of_current(&conversations)
+            .map(|place| conversations[place].located.id))
     }
 
     fn place_of_current(&self, conversations: &[Found]) -> Option<usize> {
         let current = self.sessions().current();
-        let last_used = conversations.iter().position(|found| Some(found.located.id) == current);
+        let last_used = conversations
+            .iter()
+            .position(|found| Some(found.located.id) == current);
         last_used.or_else(|| conversations.iter().position(|found| !found.is_local))
     }
 
@@ -210,7 +240,10 @@ impl<'a> Context<'a> {
     /// Reads a conversation and says what was amiss with it.
     pub(crate) fn read(&self, found: &Found) -> Result<Conversation, Failure> {
         let conversation = found.store.read(&found.located)?;
-        conversation.warnings.iter().for_each(|warning| self.output.warn(warning));
+        conversation
+            .warnings
+            .iter()
+            .for_each(|warning| self.output.warn(warning));
         Ok(conversation)
     }
 
@@ -224,17 +257,26 @@ impl<'a> Context<'a> {
     ) -> Result<Resolved, Failure> {
         let mut layers = Layers::new();
         self.add_files(&mut layers)?;
-        conversation.map_or(Ok(()), |conversation| self.add_conversation(&mut layers, conversation))?;
-        layers.add_env(
-            std::env::vars_os()
-                .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?))),
-        )?;
+        conversation.map_or(Ok(()), |conversation| {
+            self.add_conversation(&mut layers, conversation)
+        })?;
+        layers.add_env(std::env::vars_os().filter_map(|(name, value)| {
+            Some((name.into_string().ok()?, value.into_string().ok()?))
+        }))?;
         for argument in &self.global.cfg {
             self.add_argument(&mut layers, argument)?;
         }
         for (name, key, value) in flags {
-            let assignment = Assignment::Set { key: key.parse()?, text: (*value).to_owned() };
-            layers.add_assignment(Layer::Flag { name: (*name).to_owned() }, &assignment)?;
+            let assignment = Assignment::Set {
+                key: key.parse()?,
+                text: (*value).to_owned(),
+            };
+            layers.add_assignment(
+                Layer::Flag {
+                    name: (*name).to_owned(),
+                },
+                &assignment,
+            )?;
         }
         layers.resolve().map_err(config_failure)
     }
@@ -242,11 +284,19 @@ impl<'a> Context<'a> {
     fn add_files(&self, layers: &mut Layers) -> Result<(), Failure> {
         let shown = |path: &PathBuf| PathBuf::from(self.environment.display(path));
         let workspace = self.workspace.config();
-        let bytes = self.workspace.read_config().map_err(|error| unread(&workspace, error))?;
+        let bytes = self
+            .workspace
+            .read_config()
+            .map_err(|error| unread(&workspace, error))?;
         if let Some(bytes) = bytes {
-            let text =
-                String::from_utf8(bytes).map_err(|error| unread(&workspace, io::Error::other(error)))?;
-            layers.add_toml(Layer::Workspace { path: shown(&workspace) }, &text)?;
+            let text = String::from_utf8(bytes)
+                .map_err(|error| unread(&workspace, io::Error::other(error)))?;
+            layers.add_toml(
+                Layer::Workspace {
+                    path: shown(&workspace),
+                },
+                &text,
+            )?;
         }
         if let Some(user) = self.environment.user_config()
             && let Some(text) = read_optional(&user)?
@@ -257,7 +307,11 @@ impl<'a> Context<'a> {
     }
 
     /// Adds what a conversation says: that a tool is on only where the person switched it on themself, here.
-    fn add_conversation(&self, layers: &mut Layers, conversation: &Conversation) -> Result<(), Failure> {
+    fn add_conversation(
+        &self,
+        layers: &mut Layers,
+        conversation: &Conversation,
+    ) -> Result<(), Failure> {
         let trust = self.workspace.trust();
         let may_be_on = |tool: &str| trust.contains(&switched_on(tool, conversation.id));
         let mut aliases = Map::new();
@@ -281,7 +335,11 @@ impl<'a> Context<'a> {
     }
 
     /// Remembers which tools the person switched on in a conversation.
-    pub(crate) fn remember_tools<'n>(&self, id: ConversationId, names: impl Iterator<Item = &'n str>) {
+    pub(crate) fn remember_tools<'n>(
+        &self,
+        id: ConversationId,
+        names: impl Iterator<Item = &'n str>,
+    ) {
         let texts: Vec<_> = names.map(|name| switched_on(name, id)).collect();
         self.remember_agreed(texts.iter().map(String::as_str));
     }
@@ -291,8 +349,12 @@ impl<'a> Context<'a> {
         let trust = self.workspace.trust();
         if let Err(error) = trust.add(texts) {
             let path = self.environment.display(trust.path());
-            self.output.warn(&format!("what you agreed to was not remembered in {path}: {error}"));
-            self.output.hint("if that file is damaged, remove it: you are asked again about what it held.");
+            self.output.warn(&format!(
+                "what you agreed to was not remembered in {path}: {error}"
+            ));
+            self.output.hint(
+                "if that file is damaged, remove it: you are asked again about what it held.",
+            );
         }
     }
 
@@ -301,8 +363,13 @@ impl<'a> Context<'a> {
         let trust = self.workspace.trust();
         let mut tools = BTreeMap::new();
         for event in conversation.stream.events() {
-            let EventKind::ConfigDelta(delta) = &event.kind else { continue };
-            let said = delta.delta.get("conversation").and_then(|said| said.get("tools")?.as_object());
+            let EventKind::ConfigDelta(delta) = &event.kind else {
+                continue;
+            };
+            let said = delta
+                .delta
+                .get("conversation")
+                .and_then(|said| said.get("tools")?.as_object());
             for (name, tool) in said.into_iter().flatten() {
                 match tool.get("enable").and_then(Value::as_bool) {
                     Some(true) => {
@@ -320,19 +387,33 @@ impl<'a> Context<'a> {
     fn add_argument(&self, layers: &mut Layers, argument: &str) -> Result<(), Failure> {
         let path = self.environment.current_dir.join(argument);
         let is_file = path.is_file();
-        let usage = |error: jp_config::Error| Failure { code: Code::Usage, ..Failure::from(error) };
+        let usage = |error: jp_config::Error| Failure {
+            code: Code::Usage,
+            ..Failure::from(error)
+        };
         if is_file {
             let text = fs::read_to_string(&path)
                 .map_err(|error| Failure::new(format!("failed to read {argument}: {error}")))?;
-            return Ok(layers.add_toml(Layer::File { path: PathBuf::from(argument) }, &text)?);
+            return Ok(layers.add_toml(
+                Layer::File {
+                    path: PathBuf::from(argument),
+                },
+                &text,
+            )?);
         }
         match Assignment::parse(argument).map_err(usage)? {
-            Assignment::File(path) => {
-                Err(Failure::usage(format!("failed to load {}: there is no such file", path.display()))
-                    .with_hint("`-c KEY=VALUE` sets a value, `-c FILE` loads a TOML file."))
-            }
+            Assignment::File(path) => Err(Failure::usage(format!(
+                "failed to load {}: there is no such file",
+                path.display()
+            ))
+            .with_hint("`-c KEY=VALUE` sets a value, `-c FILE` loads a TOML file.")),
             assignment => layers
-                .add_assignment(Layer::Argument { text: argument.to_owned() }, &assignment)
+                .add_assignment(
+                    Layer::Argument {
+                        text: argument.to_owned(),
+                    },
+                    &assignment,
+                )
                 .map_err(usage),
         }
     }
@@ -341,18 +422,26 @@ impl<'a> Context<'a> {
 /// A mistake on the command line is one of usage.
 fn config_failure(error: jp_config::Error) -> Failure {
     let layer = match &error {
-        jp_config::Error::Invalid { layer, .. } | jp_config::Error::UnknownKey { layer, .. } => Some(layer),
+        jp_config::Error::Invalid { layer, .. } | jp_config::Error::UnknownKey { layer, .. } => {
+            Some(layer)
+        }
         _ => None,
     };
     let is_typed = matches!(layer, Some(Layer::Argument { .. } | Layer::Flag { .. }));
     let code = if is_typed { Code::Usage } else { Code::Failed };
-    Failure { code, ..Failure::from(error) }
+    Failure {
+        code,
+        ..Failure::from(error)
+    }
 }
 
 /// Keeps what a conversation may set: history can come from anywhere, so it says nothing of where
 /// requests go, which keys go with them, how much is attached how safely and what tools may do: of those it
 /// says no more than which are off, and which of those are on that `may_be_on`.
-fn of_conversation(config: &Map<String, Value>, may_be_on: &dyn Fn(&str) -> bool) -> Map<String, Value> {
+fn of_conversation(
+    config: &Map<String, Value>,
+    may_be_on: &dyn Fn(&str) -> bool,
+) -> Map<String, Value> {
     let may_set = |key: &str| matches!(key, "assistant" | "conversation");
     let mut config: Map<String, Value> = config
         .iter()
@@ -389,7 +478,9 @@ fn add_aliases(config: &Map<String, Value>, layers: &Layers, aliases: &mut Map<S
 
 /// Puts a model in the place of its name.
 fn with_alias(mut config: Map<String, Value>, aliases: &Map<String, Value>) -> Map<String, Value> {
-    let id = config.get_mut("assistant").and_then(|assistant| assistant.pointer_mut("/model/id"));
+    let id = config
+        .get_mut("assistant")
+        .and_then(|assistant| assistant.pointer_mut("/model/id"));
     if let Some(id) = id
         && let Some(model) = id.as_str().and_then(|name| aliases.get(name))
     {
@@ -415,5 +506,8 @@ fn read_optional(path: &Path) -> Result<Option<String>, Failure> {
 fn unread(path: &Path, error: io::Error) -> Failure {
     let deed = format!("failed to read {}", path.display());
     let message = format!("{deed}: {}", cause_after(&deed, &error));
-    Failure { message, ..Failure::from(error) }
+    Failure {
+        message,
+        ..Failure::from(error)
+    }
 }

@@ -28,14 +28,17 @@ fn calling_once(tools: &str, calls: &[(&str, Value)]) -> (Server, Sandbox) {
 /// Runs a query without a terminal and returns it with its JSON document.
 fn query(sandbox: &Sandbox, options: &[&str]) -> (Run, Value) {
     let run = sandbox.jp(&[&["query", "-F", "json"], options, &["Begin."]].concat());
-    let document = serde_json::from_str(&run.stdout).unwrap_or_else(|error| panic!("{error}: {run:?}"));
+    let document =
+        serde_json::from_str(&run.stdout).unwrap_or_else(|error| panic!("{error}: {run:?}"));
     (run, document)
 }
 
 /// Returns what a document says was decided about each call.
 fn decisions(document: &Value) -> Vec<[Value; 2]> {
     let calls = document["calls"].as_array().unwrap().iter();
-    calls.map(|call| [call["decision"].clone(), call["reason"].clone()]).collect()
+    calls
+        .map(|call| [call["decision"].clone(), call["reason"].clone()])
+        .collect()
 }
 
 const GREET: &str = "[conversation.tools.greet]\ncommand = 'printf hello'\n";
@@ -45,11 +48,26 @@ fn call_that_nobody_could_allow_is_exit_code_3_and_the_turn_ends_normally() {
     let (server, sandbox) = calling_once(GREET, &[("greet", json!({}))]);
     let run = sandbox.jp(&["query", "Begin."]).failed(
         3,
-        &["the call of `greet` was refused", "`--yes`", "`conversation.tools.greet.run = \"unattended\"`"],
+        &[
+            "the call of `greet` was refused",
+            "`--yes`",
+            "`conversation.tools.greet.run = \"unattended\"`",
+        ],
     );
     assert_eq!(run.stdout, "Done.\n");
-    assert!(results(&server)[0].contains("no terminal"), "{:?}", results(&server));
-    assert_eq!(sandbox.events().iter().filter(|event| event["type"] == "chat_response").count(), 1);
+    assert!(
+        results(&server)[0].contains("no terminal"),
+        "{:?}",
+        results(&server)
+    );
+    assert_eq!(
+        sandbox
+            .events()
+            .iter()
+            .filter(|event| event["type"] == "chat_response")
+            .count(),
+        1
+    );
 }
 
 #[test]
@@ -60,14 +78,25 @@ fn document_says_of_each_call_what_was_decided_and_why() {
         assert_eq!(document["answer"], "Done.");
         (run.code, decisions(&document).remove(0))
     };
-    let expected = |code: i32, decision: &str, reason: &str| (code, [json!(decision), json!(reason)]);
+    let expected =
+        |code: i32, decision: &str, reason: &str| (code, [json!(decision), json!(reason)]);
     assert_eq!(decided(GREET, &[]), expected(3, "refused", "no_terminal"));
     assert_eq!(decided(GREET, &["--yes"]), expected(0, "allowed", "yes"));
     let with = |run: &str| format!("{GREET}run = '{run}'\n");
-    assert_eq!(decided(&with("unattended"), &[]), expected(0, "allowed", "run"));
-    assert_eq!(decided(&with("unattended"), &["--yes"]), expected(0, "allowed", "run"));
+    assert_eq!(
+        decided(&with("unattended"), &[]),
+        expected(0, "allowed", "run")
+    );
+    assert_eq!(
+        decided(&with("unattended"), &["--yes"]),
+        expected(0, "allowed", "run")
+    );
     assert_eq!(decided(&with("deny"), &[]), expected(0, "refused", "run"));
-    assert_eq!(decided("", &[]), (0, [Value::Null, Value::Null]), "there is no such tool");
+    assert_eq!(
+        decided("", &[]),
+        (0, [Value::Null, Value::Null]),
+        "there is no such tool"
+    );
 }
 
 #[test]
@@ -75,12 +104,21 @@ fn call_that_a_workspace_lets_run_is_refused_as_untrusted() {
     let decided = |options: &[&str]| {
         let (_server, sandbox) = calling_once("", &[("greet", json!({}))]);
         let config = fs::read_to_string(sandbox.path(".jp/config.toml")).unwrap();
-        sandbox.write(".jp/config.toml", format!("{config}{GREET}run = 'unattended'\n"));
+        sandbox.write(
+            ".jp/config.toml",
+            format!("{config}{GREET}run = 'unattended'\n"),
+        );
         let (run, document) = query(&sandbox, options);
         (run.code, decisions(&document))
     };
-    assert_eq!(decided(&[]), (3, vec![[json!("refused"), json!("untrusted")]]));
-    assert_eq!(decided(&["--yes"]), (0, vec![[json!("allowed"), json!("yes")]]));
+    assert_eq!(
+        decided(&[]),
+        (3, vec![[json!("refused"), json!("untrusted")]])
+    );
+    assert_eq!(
+        decided(&["--yes"]),
+        (0, vec![[json!("allowed"), json!("yes")]])
+    );
 }
 
 #[test]
@@ -113,14 +151,16 @@ fn failure_after_a_refused_call_keeps_its_own_exit_code() {
 
 /// Writes a tool that asks a question with this default, and says what it was answered.
 fn asks(sandbox: &Sandbox, settings: &str) {
-    let question =
-        json!({"id": "sure", "text": "Delete it all?", "schema": {"type": "boolean"}, "default": true});
+    let question = json!({"id": "sure", "text": "Delete it all?", "schema": {"type": "boolean"}, "default": true});
     let asked = json!({"content": [{"type": "question", "question": question}]});
     let script = format!(
         "case $(cat) in\n*'\"answers\":{{}}'*) echo '{asked}';;\n*) touch deleted; echo deleted;;\nesac\n"
     );
     let path = sandbox.write("~/asks.sh", script);
-    let tool = format!("[conversation.tools.wipe]\ncommand = 'sh {}'\nrun = 'unattended'\n", path.display());
+    let tool = format!(
+        "[conversation.tools.wipe]\ncommand = 'sh {}'\nrun = 'unattended'\n",
+        path.display()
+    );
     sandbox.write(USER, tool + settings);
 }
 
@@ -132,11 +172,28 @@ fn question_that_nobody_can_answer_is_declined_whatever_its_default() {
     assert!(!sandbox.path("deleted").exists());
     let setting = "conversation.tools.wipe.questions.sure.answer";
     for words in ["Delete it all?", "no terminal", setting] {
-        assert!(run.stderr.contains(words), "{words:?} is not in {}", run.stderr);
-        assert!(results(&server)[0].contains(words), "{words:?} is not in {:?}", results(&server));
+        assert!(
+            run.stderr.contains(words),
+            "{words:?} is not in {}",
+            run.stderr
+        );
+        assert!(
+            results(&server)[0].contains(words),
+            "{words:?} is not in {:?}",
+            results(&server)
+        );
     }
-    assert!(results(&server)[0].contains("default"), "{:?}", results(&server));
-    assert!(!sandbox.events().iter().any(|event| event["type"] == "inquiry_response"));
+    assert!(
+        results(&server)[0].contains("default"),
+        "{:?}",
+        results(&server)
+    );
+    assert!(
+        !sandbox
+            .events()
+            .iter()
+            .any(|event| event["type"] == "inquiry_response")
+    );
 
     let (server, sandbox) = calling_once("", &[("wipe", json!({}))]);
     asks(&sandbox, "questions.sure.answer = true\n");
@@ -183,14 +240,22 @@ fn all_blocks_around_questions_are_shown_in_their_order() {
     terminal.expect("Done.");
     assert_eq!(terminal.wait(), 0);
     assert_eq!(results(&server), ["thanks\n"]);
-    assert_eq!(terminal.output().matches("At the very end.").count(), 1, "{}", terminal.output());
+    assert_eq!(
+        terminal.output().matches("At the very end.").count(),
+        1,
+        "{}",
+        terminal.output()
+    );
 }
 
 #[test]
 fn line_of_a_call_shows_the_arguments_that_ran() {
     let tools = "[conversation.tools.greet]\ncommand = ['echo', '{{tool.arguments.name}}']\nparameters.name.type = 'string'\n";
     let (server, sandbox) = calling_once(tools, &[("greet", json!({"name": "ada"}))]);
-    let editor = sandbox.write("~/bin/edit", "#!/bin/sh\necho '{\"name\":\"eve\"}' > \"$1\"\n");
+    let editor = sandbox.write(
+        "~/bin/edit",
+        "#!/bin/sh\necho '{\"name\":\"eve\"}' > \"$1\"\n",
+    );
     fs::set_permissions(&editor, fs::Permissions::from_mode(0o755)).unwrap();
     let out = sandbox.path("out");
     let mut command = sandbox.command(&["query", "-F", "json", "Begin."]);
@@ -200,22 +265,35 @@ fn line_of_a_call_shows_the_arguments_that_ran() {
     terminal.answer(RUN, "y\n");
     terminal.expect("Called greet eve:");
     assert_eq!(terminal.wait(), 0);
-    assert!(!terminal.output().contains("Called greet ada"), "{}", terminal.output());
-    assert!(results(&server)[0].contains("eve"), "{:?}", results(&server));
+    assert!(
+        !terminal.output().contains("Called greet ada"),
+        "{}",
+        terminal.output()
+    );
+    assert!(
+        results(&server)[0].contains("eve"),
+        "{:?}",
+        results(&server)
+    );
     let document: Value = serde_json::from_slice(&fs::read(out).unwrap()).unwrap();
     assert_eq!(document["calls"][0]["arguments"], json!({"name": "eve"}));
 }
 
 /// Configures as many tools that ask for permission, each of which prints its number.
 fn numbered(count: usize, settings: &str) -> String {
-    (0..count).map(|n| format!("[conversation.tools.t{n}]\ncommand = 'echo {n}'\n{settings}")).collect()
+    (0..count)
+        .map(|n| format!("[conversation.tools.t{n}]\ncommand = 'echo {n}'\n{settings}"))
+        .collect()
 }
 
 #[test]
 fn prompts_of_parallel_calls_come_in_call_order() {
     const COUNT: usize = 12;
     let names: Vec<_> = (0..COUNT).map(|n| format!("t{n}")).collect();
-    let calls: Vec<_> = names.iter().map(|name| (name.as_str(), json!({}))).collect();
+    let calls: Vec<_> = names
+        .iter()
+        .map(|name| (name.as_str(), json!({})))
+        .collect();
     for _ in 0..3 {
         let (_server, sandbox) = calling_once(&numbered(COUNT, ""), &calls);
         let mut terminal = Terminal::run(sandbox.command(&["query", "Begin."]));
@@ -232,7 +310,9 @@ fn prompts_of_parallel_calls_come_in_call_order() {
 /// Returns the tools that the person was asked to allow, in order.
 fn asked_for(output: &str) -> Vec<String> {
     let asked = output.split("The model wants to run `").skip(1);
-    asked.map(|rest| rest.split('`').next().unwrap().to_owned()).collect()
+    asked
+        .map(|rest| rest.split('`').next().unwrap().to_owned())
+        .collect()
 }
 
 #[test]
@@ -254,7 +334,8 @@ fn calls_that_wait_for_others_ask_in_call_order_too() {
 #[test]
 fn questions_of_parallel_calls_are_all_asked() {
     let ask = |n: usize| {
-        let question = json!({"id": "q", "text": format!("Question {n}?"), "schema": {"type": "string"}});
+        let question =
+            json!({"id": "q", "text": format!("Question {n}?"), "schema": {"type": "string"}});
         let asked = json!({"content": [{"type": "question", "question": question}]});
         format!("case $(cat) in\n*'\"answers\":{{}}'*) echo '{asked}';;\n*) echo {n};;\nesac\n")
     };
@@ -264,8 +345,10 @@ fn questions_of_parallel_calls_are_all_asked() {
     let mut tools = String::new();
     for (n, name) in names.iter().enumerate() {
         let path = sandbox.write(&format!("~/{name}.sh"), ask(n));
-        tools +=
-            &format!("[conversation.tools.{name}]\ncommand = 'sh {}'\nrun = 'unattended'\n", path.display());
+        tools += &format!(
+            "[conversation.tools.{name}]\ncommand = 'sh {}'\nrun = 'unattended'\n",
+            path.display()
+        );
     }
     sandbox.write(USER, tools);
     let mut terminal = Terminal::run(sandbox.command(&["query", "Begin."]));
@@ -275,5 +358,8 @@ fn questions_of_parallel_calls_are_all_asked() {
     }
     assert_eq!(terminal.wait(), 0);
     let output = terminal.output();
-    assert!((0..3).all(|n| output.contains(&format!("Question {n}?"))), "{output}");
+    assert!(
+        (0..3).all(|n| output.contains(&format!("Question {n}?"))),
+        "{output}"
+    );
 }

@@ -14,21 +14,39 @@ use serde_json::{Value, json};
 use support::{Sandbox, answering, last_message};
 
 fn names(rows: &Value) -> Vec<&str> {
-    rows.as_array().unwrap().iter().map(|row| row["name"].as_str().unwrap_or("-")).collect()
+    rows.as_array()
+        .unwrap()
+        .iter()
+        .map(|row| row["name"].as_str().unwrap_or("-"))
+        .collect()
 }
 
 #[test]
 fn directory_gives_its_files_in_order_and_respects_ignore_rules() {
     let server = answering("Yes.");
     let sandbox = Sandbox::new().with_server(&server);
-    for path in ["src/b.rs", "src/a.rs", "src/sub/c.rs", "src/skip.log", "src/gen/x.rs", "src/.hidden"] {
+    for path in [
+        "src/b.rs",
+        "src/a.rs",
+        "src/sub/c.rs",
+        "src/skip.log",
+        "src/gen/x.rs",
+        "src/.hidden",
+    ] {
         sandbox.write(path, path);
     }
     sandbox.write(".gitignore", "*.log\n");
-    sandbox.jp(&["q", "--new", "-a", "src", "-a", "!src/gen/", "what?"]).succeeded();
+    sandbox
+        .jp(&["q", "--new", "-a", "src", "-a", "!src/gen/", "what?"])
+        .succeeded();
     let rows = sandbox.json(&["resource", "ls"]);
-    assert_eq!(names(&rows), ["src/.hidden", "src/a.rs", "src/b.rs", "src/sub/c.rs"]);
-    sandbox.jp(&["q", "-a", "src/skip.log", "and this?"]).succeeded();
+    assert_eq!(
+        names(&rows),
+        ["src/.hidden", "src/a.rs", "src/b.rs", "src/sub/c.rs"]
+    );
+    sandbox
+        .jp(&["q", "-a", "src/skip.log", "and this?"])
+        .succeeded();
     assert!(last_message(&server).contains("src/skip.log"));
 }
 
@@ -53,19 +71,37 @@ fn names_of_every_kind_are_attached_and_shown_again() {
         sandbox.write(name, name);
     }
     let mut arguments = vec!["q", "--new", "what?"];
-    strange.iter().for_each(|name| arguments.extend(["-a", name]));
+    strange
+        .iter()
+        .for_each(|name| arguments.extend(["-a", name]));
     sandbox.jp(&arguments).succeeded();
     let rows = sandbox.json(&["resource", "ls"]);
     assert_eq!(names(&rows), strange);
-    let uris: Vec<_> = rows.as_array().unwrap().iter().map(|row| row["uri"].as_str().unwrap()).collect();
-    assert!(uris.iter().all(|uri| uri.is_ascii() && !uri.contains([' ', '"', '\n'])), "{uris:?}");
+    let uris: Vec<_> = rows
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|row| row["uri"].as_str().unwrap())
+        .collect();
+    assert!(
+        uris.iter()
+            .all(|uri| uri.is_ascii() && !uri.contains([' ', '"', '\n'])),
+        "{uris:?}"
+    );
     for (name, uri) in strange.iter().zip(&uris) {
-        assert_eq!(sandbox.jp(&["resource", "show", uri]).succeeded().stdout, *name);
+        assert_eq!(
+            sandbox.jp(&["resource", "show", uri]).succeeded().stdout,
+            *name
+        );
     }
     let declared = sandbox.json(&["attachment", "ls"]);
     assert_eq!(declared.as_array().unwrap().len(), strange.len());
     sandbox.jp(&["q", "again?"]).succeeded();
-    assert_eq!(sandbox.json(&["resource", "ls"]), rows, "nothing is attached twice");
+    assert_eq!(
+        sandbox.json(&["resource", "ls"]),
+        rows,
+        "nothing is attached twice"
+    );
 }
 
 #[test]
@@ -74,18 +110,46 @@ fn what_cannot_be_attached_stops_the_query_before_anything_is_stored() {
     let sandbox = Sandbox::new().with_server(&server);
     sandbox.write("ok.txt", "fine");
     fs::create_dir(sandbox.path("empty")).unwrap();
-    fs::File::create(sandbox.path("huge")).unwrap().set_len(3 << 30).unwrap();
+    fs::File::create(sandbox.path("huge"))
+        .unwrap()
+        .set_len(3 << 30)
+        .unwrap();
     let fifo = sandbox.path("fifo");
-    assert!(std::process::Command::new("mkfifo").arg(&fifo).status().unwrap().success());
+    assert!(
+        std::process::Command::new("mkfifo")
+            .arg(&fifo)
+            .status()
+            .unwrap()
+            .success()
+    );
     std::os::unix::fs::symlink("loop", sandbox.path("loop")).unwrap();
     for (input, words) in [
         ("missing.rs", vec!["\"missing.rs\"", "does not exist"]),
         ("*.nothing", vec!["*.nothing", "matches"]),
         ("empty", vec!["empty", "no file"]),
-        ("huge", vec!["huge", "3221225472 bytes", "conversation.attachment.max_bytes"]),
-        ("fifo", vec!["is a pipe", "hint: `-a -` attaches what is piped in"]),
-        ("/dev/fd/0", vec!["is a pipe", "hint: `-a -` attaches what is piped in"]),
-        ("/proc/version", vec!["is made up as it is read", "hint: `-a 'cmd:cat /proc/version'`"]),
+        (
+            "huge",
+            vec![
+                "huge",
+                "3221225472 bytes",
+                "conversation.attachment.max_bytes",
+            ],
+        ),
+        (
+            "fifo",
+            vec!["is a pipe", "hint: `-a -` attaches what is piped in"],
+        ),
+        (
+            "/dev/fd/0",
+            vec!["is a pipe", "hint: `-a -` attaches what is piped in"],
+        ),
+        (
+            "/proc/version",
+            vec![
+                "is made up as it is read",
+                "hint: `-a 'cmd:cat /proc/version'`",
+            ],
+        ),
         ("file:", vec!["attach an empty name"]),
         ("loop", vec!["loop"]),
         ("gopher://example.com/", vec!["gopher:", "not supported"]),
@@ -117,12 +181,29 @@ fn unavailable_can_be_skipped_and_is_said() {
     sandbox.write("big.txt", "x".repeat(2000));
     let limit = "conversation.attachment.max_bytes=1KB";
     sandbox
-        .jp(&["q", "--new", "-c", limit, "-a", "ok.txt", "-a", "big.txt", "?"])
+        .jp(&[
+            "q", "--new", "-c", limit, "-a", "ok.txt", "-a", "big.txt", "?",
+        ])
         .failed(1, &["--skip-unavailable"]);
     let run = sandbox
-        .jp(&["q", "--new", "-c", limit, "--skip-unavailable", "-a", "ok.txt", "-a", "big.txt", "?"])
+        .jp(&[
+            "q",
+            "--new",
+            "-c",
+            limit,
+            "--skip-unavailable",
+            "-a",
+            "ok.txt",
+            "-a",
+            "big.txt",
+            "?",
+        ])
         .succeeded();
-    assert!(run.stderr.contains("skipped") && run.stderr.contains("big.txt"), "{}", run.stderr);
+    assert!(
+        run.stderr.contains("skipped") && run.stderr.contains("big.txt"),
+        "{}",
+        run.stderr
+    );
     assert_eq!(names(&sandbox.json(&["resource", "ls"])), ["ok.txt"]);
 }
 
@@ -133,9 +214,13 @@ fn name_that_is_not_utf8_is_named_in_the_error() {
     let sandbox = Sandbox::new().with_server(&server);
     let name = std::ffi::OsStr::from_bytes(b"bad\xff.txt");
     fs::write(sandbox.root.join(name), "x").unwrap();
-    sandbox.jp(&["q", "--new", "-a", ".", "what?"]).failed(1, &["bad", "UTF-8"]);
-    let mut arguments: Vec<&std::ffi::OsStr> =
-        ["q", "--new", "what?", "-a"].iter().map(std::ffi::OsStr::new).collect();
+    sandbox
+        .jp(&["q", "--new", "-a", ".", "what?"])
+        .failed(1, &["bad", "UTF-8"]);
+    let mut arguments: Vec<&std::ffi::OsStr> = ["q", "--new", "what?", "-a"]
+        .iter()
+        .map(std::ffi::OsStr::new)
+        .collect();
     arguments.push(name);
     let run = sandbox.jp(&arguments);
     assert_ne!(run.code, 0, "{run:?}");
@@ -147,7 +232,9 @@ fn directory_loop_ends_and_is_said() {
     let sandbox = Sandbox::new().with_server(&server);
     sandbox.write("src/a.rs", "x");
     std::os::unix::fs::symlink("../src", sandbox.path("src/again")).unwrap();
-    let run = sandbox.jp(&["q", "--new", "-a", "src", "what?"]).succeeded();
+    let run = sandbox
+        .jp(&["q", "--new", "-a", "src", "what?"])
+        .succeeded();
     assert!(run.stderr.contains("link to a directory"), "{}", run.stderr);
     assert_eq!(names(&sandbox.json(&["resource", "ls"])), ["src/a.rs"]);
 }
@@ -167,7 +254,14 @@ fn workspace_under_a_symlink_is_the_same_workspace() {
     sandbox.jp(&["q", "-a", "a.txt", "again?"]).succeeded();
     let rows = sandbox.json(&["resource", "ls"]);
     assert_eq!(rows[0]["uri"], rows[1]["uri"]);
-    assert_eq!(sandbox.json(&["attachment", "ls"]).as_array().unwrap().len(), 1);
+    assert_eq!(
+        sandbox
+            .json(&["attachment", "ls"])
+            .as_array()
+            .unwrap()
+            .len(),
+        1
+    );
 }
 
 #[test]
@@ -176,9 +270,20 @@ fn link_out_of_the_workspace_becomes_external_and_is_said() {
     let sandbox = Sandbox::new().with_server(&server);
     let outside = sandbox.write("~/outside/notes.md", "# Notes");
     std::os::unix::fs::symlink(outside, sandbox.path("notes.md")).unwrap();
-    let run = sandbox.jp(&["q", "--new", "-a", "notes.md", "what?"]).succeeded();
-    assert!(run.stderr.contains("leads out of the workspace"), "{}", run.stderr);
-    assert!(sandbox.json(&["resource", "ls"])[0]["uri"].as_str().unwrap().starts_with("external:"));
+    let run = sandbox
+        .jp(&["q", "--new", "-a", "notes.md", "what?"])
+        .succeeded();
+    assert!(
+        run.stderr.contains("leads out of the workspace"),
+        "{}",
+        run.stderr
+    );
+    assert!(
+        sandbox.json(&["resource", "ls"])[0]["uri"]
+            .as_str()
+            .unwrap()
+            .starts_with("external:")
+    );
 }
 
 #[test]
@@ -186,8 +291,14 @@ fn binary_file_is_attached_and_its_omission_is_said() {
     let server = answering("Yes.");
     let sandbox = Sandbox::new().with_server(&server);
     sandbox.write("data.bin", [0, 159, 146, 150]);
-    let run = sandbox.jp(&["q", "--new", "-a", "data.bin", "what?"]).succeeded();
-    assert!(run.stderr.contains("data.bin") && run.stderr.contains("not shown"), "{}", run.stderr);
+    let run = sandbox
+        .jp(&["q", "--new", "-a", "data.bin", "what?"])
+        .succeeded();
+    assert!(
+        run.stderr.contains("data.bin") && run.stderr.contains("not shown"),
+        "{}",
+        run.stderr
+    );
     assert!(last_message(&server).contains("data.bin"));
     let mut show = sandbox.command(&["resource", "show", "data.bin"]);
     assert_eq!(show.output().unwrap().stdout, [0, 159, 146, 150]);
@@ -200,7 +311,9 @@ fn added_attachment_comes_with_the_next_message_and_removed_one_stays_in_the_his
     sandbox.write("a.txt", "abc");
     sandbox.write("~/outside/notes.md", "outside");
     sandbox.jp(&["q", "--new", "start"]).succeeded();
-    sandbox.jp(&["attachment", "add", "a.txt", "~/outside/notes.md"]).succeeded();
+    sandbox
+        .jp(&["attachment", "add", "a.txt", "~/outside/notes.md"])
+        .succeeded();
     let rows = sandbox.json(&["attachment", "ls"]);
     assert_eq!(
         rows[0],
@@ -215,13 +328,19 @@ fn added_attachment_comes_with_the_next_message_and_removed_one_stays_in_the_his
     let rows = sandbox.json(&["attachment", "ls"]);
     assert_eq!((&rows[0]["turn"], &rows[1]["turn"]), (&json!(2), &json!(2)));
 
-    sandbox.jp(&["attachment", "rm", "a.txt", "notes.md"]).succeeded();
+    sandbox
+        .jp(&["attachment", "rm", "a.txt", "notes.md"])
+        .succeeded();
     assert_eq!(sandbox.json(&["attachment", "ls"]), json!([]));
     sandbox.jp(&["q", "still there?"]).succeeded();
-    assert_eq!(sandbox.json(&["resource", "ls"]).as_array().unwrap().len(), 2);
-    sandbox
-        .jp(&["attachment", "rm", "a.txt"])
-        .failed(1, &["a.txt is not attached", "hint: nothing is attached to it"]);
+    assert_eq!(
+        sandbox.json(&["resource", "ls"]).as_array().unwrap().len(),
+        2
+    );
+    sandbox.jp(&["attachment", "rm", "a.txt"]).failed(
+        1,
+        &["a.txt is not attached", "hint: nothing is attached to it"],
+    );
 }
 
 #[test]
@@ -232,17 +351,34 @@ fn vanished_file_of_the_configuration_names_the_way_out() {
     let config = fs::read_to_string(sandbox.path(".jp/config.toml")).unwrap();
     let attachments = "[conversation]\nattachments = [\"file:gone.md\", \"cmd:no-such-program\"]\n";
     sandbox.write(".jp/config.toml", format!("{config}{attachments}"));
+    sandbox.jp(&["q", "--new", "what?"]).failed(
+        1,
+        &[
+            "gone.md",
+            "1 more",
+            "conversation.attachments of the configuration",
+        ],
+    );
+    sandbox.jp(&["q", "what?"]).failed(
+        1,
+        &[
+            "gone.md",
+            "`jp attachment rm file:gone.md cmd://no-such-program`",
+        ],
+    );
+    let id = sandbox.json(&["c", "ls"])[0]["id"]
+        .as_str()
+        .unwrap()
+        .to_owned();
+    sandbox.jp(&["q", "-i", &id, "what?"]).failed(
+        1,
+        &[&format!(
+            "`jp attachment rm file:gone.md cmd://no-such-program -i {id}`"
+        )],
+    );
     sandbox
-        .jp(&["q", "--new", "what?"])
-        .failed(1, &["gone.md", "1 more", "conversation.attachments of the configuration"]);
-    sandbox
-        .jp(&["q", "what?"])
-        .failed(1, &["gone.md", "`jp attachment rm file:gone.md cmd://no-such-program`"]);
-    let id = sandbox.json(&["c", "ls"])[0]["id"].as_str().unwrap().to_owned();
-    sandbox
-        .jp(&["q", "-i", &id, "what?"])
-        .failed(1, &[&format!("`jp attachment rm file:gone.md cmd://no-such-program -i {id}`")]);
-    sandbox.jp(&["attachment", "rm", "file:gone.md", "cmd:no-such-program"]).succeeded();
+        .jp(&["attachment", "rm", "file:gone.md", "cmd:no-such-program"])
+        .succeeded();
     sandbox.jp(&["q", "what?"]).succeeded();
 }
 
@@ -255,20 +391,43 @@ fn workspace_and_history_may_not_reach_for_files_outside() {
     let config = fs::read_to_string(sandbox.path(".jp/config.toml")).unwrap();
     let attachments = "[conversation]\nattachments = ['~/id_rsa', 'link', '../../id_rsa']\n";
     sandbox.write(".jp/config.toml", format!("{config}{attachments}"));
-    let run = sandbox.jp(&["q", "--new", "-c", "conversation.attachments+=.jp/.id", "what?"]).succeeded();
-    assert_eq!(run.stderr.matches("is left out").count(), 3, "{}", run.stderr);
+    let run = sandbox
+        .jp(&[
+            "q",
+            "--new",
+            "-c",
+            "conversation.attachments+=.jp/.id",
+            "what?",
+        ])
+        .succeeded();
+    assert_eq!(
+        run.stderr.matches("is left out").count(),
+        3,
+        "{}",
+        run.stderr
+    );
     sandbox.write(".jp/config.toml", config);
     let path = sandbox.conversation().join("events.json");
     let delta = r#"{"timestamp":"2026-11-21T12:00:00Z","type":"config_delta","delta":{"conversation":{"attachments":{"add":["file:../../id_rsa","file:link","file:///etc/hostname"]}}}}"#;
-    let text = fs::read_to_string(&path).unwrap().replacen("[\n", &format!("[\n{delta},\n"), 1);
+    let text = fs::read_to_string(&path)
+        .unwrap()
+        .replacen("[\n", &format!("[\n{delta},\n"), 1);
     fs::write(&path, text).unwrap();
     let run = sandbox.jp(&["q", "again?"]).succeeded();
-    assert_eq!(run.stderr.matches("is left out").count(), 3, "{}", run.stderr);
+    assert_eq!(
+        run.stderr.matches("is left out").count(),
+        3,
+        "{}",
+        run.stderr
+    );
     for request in server.received() {
         assert!(!String::from_utf8_lossy(&request.body).contains("PRIVATE"));
     }
     sandbox.jp(&["q", "-a", "link", "mine"]).succeeded();
-    assert!(last_message(&server).contains("PRIVATE"), "a person may attach what they like");
+    assert!(
+        last_message(&server).contains("PRIVATE"),
+        "a person may attach what they like"
+    );
 }
 
 #[test]
@@ -277,24 +436,38 @@ fn directory_of_a_workspace_or_a_history_does_not_lead_out_by_its_links() {
     let sandbox = Sandbox::new().with_server(&server);
     sandbox.write("~/history.txt", "PRIVATE");
     sandbox.write("docs/a.md", "public");
-    std::os::unix::fs::symlink(sandbox.home.join("history.txt"), sandbox.path("docs/link")).unwrap();
+    std::os::unix::fs::symlink(sandbox.home.join("history.txt"), sandbox.path("docs/link"))
+        .unwrap();
     let config = fs::read_to_string(sandbox.path(".jp/config.toml")).unwrap();
     for declared in ["docs", "docs/*", "file:docs/"] {
-        sandbox.write(".jp/config.toml", format!("conversation.attachments = [\"{declared}\"]\n{config}"));
+        sandbox.write(
+            ".jp/config.toml",
+            format!("conversation.attachments = [\"{declared}\"]\n{config}"),
+        );
         let run = sandbox.jp(&["q", "--new", "what?"]).succeeded();
         assert!(
-            run.stderr.contains("\"docs/link\" leads out of the workspace and was left out"),
+            run.stderr
+                .contains("\"docs/link\" leads out of the workspace and was left out"),
             "{}",
             run.stderr
         );
-        assert!(last_message(&server).contains("public") && !last_message(&server).contains("PRIVATE"));
+        assert!(
+            last_message(&server).contains("public") && !last_message(&server).contains("PRIVATE")
+        );
     }
     sandbox.write(".jp/config.toml", config);
-    sandbox.jp(&["q", "--new", "-a", "docs", "mine"]).succeeded();
+    sandbox
+        .jp(&["q", "--new", "-a", "docs", "mine"])
+        .succeeded();
     assert!(last_message(&server).contains("PRIVATE"));
-    sandbox.jp(&["conversation", "fork", "--turns", "0"]).succeeded();
+    sandbox
+        .jp(&["conversation", "fork", "--turns", "0"])
+        .succeeded();
     sandbox.jp(&["q", "again"]).succeeded();
-    assert!(!last_message(&server).contains("PRIVATE"), "a history can be a stranger's");
+    assert!(
+        !last_message(&server).contains("PRIVATE"),
+        "a history can be a stranger's"
+    );
 }
 
 #[test]
@@ -305,11 +478,14 @@ fn declaration_of_a_history_that_cannot_be_read_is_said() {
     sandbox.jp(&["q", "--new", "start"]).succeeded();
     let path = sandbox.conversation().join("events.json");
     let delta = r#"{"timestamp":"2026-11-21T12:00:00Z","type":"config_delta","delta":{"conversation":{"attachments":{"add":[{"type":"file"},"file:a.txt"]}}}}"#;
-    let text = fs::read_to_string(&path).unwrap().replacen("[\n", &format!("[\n{delta},\n"), 1);
+    let text = fs::read_to_string(&path)
+        .unwrap()
+        .replacen("[\n", &format!("[\n{delta},\n"), 1);
     fs::write(&path, text).unwrap();
     for arguments in [["attachment", "ls"], ["q", "and now?"]] {
         let run = sandbox.jp(&arguments).succeeded();
-        let warning = r#"can't be read: {"type":"file"}: a declaration table needs `path` as a string"#;
+        let warning =
+            r#"can't be read: {"type":"file"}: a declaration table needs `path` as a string"#;
         assert_eq!(run.stderr.matches(warning).count(), 1, "{}", run.stderr);
     }
     assert_eq!(names(&sandbox.json(&["resource", "ls"])), ["a.txt"]);
@@ -322,11 +498,17 @@ fn clipboard_is_that_of_the_desktop_that_the_command_runs_on() {
 
     let server = answering("Yes.");
     let sandbox = Sandbox::new().with_server(&server);
-    let program = sandbox.write("~/bin/wl-paste", "#!/bin/sh\necho \"copied on $WAYLAND_DISPLAY\"\n");
+    let program = sandbox.write(
+        "~/bin/wl-paste",
+        "#!/bin/sh\necho \"copied on $WAYLAND_DISPLAY\"\n",
+    );
     fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).unwrap();
     let query = |display: &str| {
         let mut command = sandbox.command(&["q", "--new", "-a", "clip:", "?"]);
-        let path = format!("{}:/usr/bin:/bin", support::shown(program.parent().unwrap()));
+        let path = format!(
+            "{}:/usr/bin:/bin",
+            support::shown(program.parent().unwrap())
+        );
         command.env("PATH", path).env("WAYLAND_DISPLAY", display);
         support::run(command)
     };
@@ -339,14 +521,21 @@ fn clipboard_is_that_of_the_desktop_that_the_command_runs_on() {
 fn history_does_not_loosen_what_the_person_set() {
     let server = answering("Yes.");
     let sandbox = Sandbox::new().with_server(&server);
-    sandbox.write("~/.config/jp/config.toml", "conversation.attachment.max_bytes = '10B'\n");
+    sandbox.write(
+        "~/.config/jp/config.toml",
+        "conversation.attachment.max_bytes = '10B'\n",
+    );
     sandbox.write("a.txt", "more than ten bytes");
     sandbox.jp(&["q", "--new", "start"]).succeeded();
     let path = sandbox.conversation().join("events.json");
     let delta = r#"{"timestamp":"2026-11-21T12:00:00Z","type":"config_delta","delta":{"conversation":{"attachment":{"max_bytes":"1GB","secrets":"off"}}}}"#;
-    let text = fs::read_to_string(&path).unwrap().replacen("[\n", &format!("[\n{delta},\n"), 1);
+    let text = fs::read_to_string(&path)
+        .unwrap()
+        .replacen("[\n", &format!("[\n{delta},\n"), 1);
     fs::write(&path, text).unwrap();
-    sandbox.jp(&["q", "-a", "a.txt", "x"]).failed(1, &["the 10 that"]);
+    sandbox
+        .jp(&["q", "-a", "a.txt", "x"])
+        .failed(1, &["the 10 that"]);
 }
 
 #[test]
@@ -355,7 +544,9 @@ fn exclude_of_an_earlier_message_does_not_keep_out_what_is_named_outright() {
     let sandbox = Sandbox::new().with_server(&server);
     sandbox.write("a.txt", "a");
     sandbox.write("x.lock", "locked");
-    sandbox.jp(&["q", "--new", "-a", ".", "-a", "!*.lock", "one"]).succeeded();
+    sandbox
+        .jp(&["q", "--new", "-a", ".", "-a", "!*.lock", "one"])
+        .succeeded();
     sandbox.jp(&["q", "-a", ".", "two"]).succeeded();
     assert!(!last_message(&server).contains("locked"));
     let run = sandbox.jp(&["q", "-a", "x.lock", "three"]).succeeded();
@@ -375,7 +566,19 @@ fn part_of_a_directory_is_not_removed_but_it_is_said_how_to() {
     sandbox.write("src/b.txt", "b");
     sandbox.write("~/out/c.txt", "c");
     let long = format!("data:text/plain,{}", "y".repeat(500));
-    sandbox.jp(&["q", "--new", "-a", "src", "-a", &long, "-a", "~/out/*.txt", "one"]).succeeded();
+    sandbox
+        .jp(&[
+            "q",
+            "--new",
+            "-a",
+            "src",
+            "-a",
+            &long,
+            "-a",
+            "~/out/*.txt",
+            "one",
+        ])
+        .succeeded();
     sandbox.jp(&["attachment", "rm", "src/a.txt"]).failed(
         1,
         &[
@@ -384,7 +587,9 @@ fn part_of_a_directory_is_not_removed_but_it_is_said_how_to() {
             "jp attachment add '!src/a.txt'",
         ],
     );
-    sandbox.jp(&["attachment", "rm", "src", &long, "~/out/*.txt"]).succeeded();
+    sandbox
+        .jp(&["attachment", "rm", "src", &long, "~/out/*.txt"])
+        .succeeded();
     assert_eq!(sandbox.json(&["attachment", "ls"]), json!([]));
 }
 
@@ -397,20 +602,32 @@ fn removing_takes_what_adding_by_that_name_declared_and_nothing_else() {
     sandbox.write("~/out/c.txt", "c");
     let inputs = ["~/out/c.txt", "cmd:echo hi", "a.txt", "data:,x", "!*.log"];
     let mut arguments = vec!["q", "--new", "what?"];
-    inputs.iter().for_each(|input| arguments.extend(["-a", input]));
+    inputs
+        .iter()
+        .for_each(|input| arguments.extend(["-a", input]));
     sandbox.jp(&arguments).succeeded();
     let declared = || -> Vec<String> {
         let rows = sandbox.json(&["attachment", "ls"]);
-        rows.as_array().unwrap().iter().map(|row| row["declaration"].as_str().unwrap().to_owned()).collect()
+        rows.as_array()
+            .unwrap()
+            .iter()
+            .map(|row| row["declaration"].as_str().unwrap().to_owned())
+            .collect()
     };
     let before = declared();
     assert_eq!(before.len(), inputs.len());
     for name in [".", "./", "src/..", "src"] {
         sandbox.jp(&["attachment", "rm", name]).failed(
             1,
-            &[&format!("{name} is not attached to conversation"), "'cmd://echo?arg=hi'", "'file:a.txt'"],
+            &[
+                &format!("{name} is not attached to conversation"),
+                "'cmd://echo?arg=hi'",
+                "'file:a.txt'",
+            ],
         );
-        sandbox.jp(&["attachment", "rm", "a.txt", name]).failed(1, &["is not attached"]);
+        sandbox
+            .jp(&["attachment", "rm", "a.txt", name])
+            .failed(1, &["is not attached"]);
     }
     assert_eq!(declared(), before);
     sandbox.jp(&["attachment", "add", "."]).succeeded();
@@ -428,10 +645,22 @@ fn walk_says_which_links_it_left_out() {
     for (target, name) in [("ignd/s.txt", "l.txt"), (".jp/config.toml", "j.txt")] {
         std::os::unix::fs::symlink(target, sandbox.path(name)).unwrap();
     }
-    let stderr = sandbox.jp(&["q", "--new", "-a", ".", "what?"]).succeeded().stderr;
-    assert!(stderr.contains(r#""l.txt" is a link to a file that is ignored and was left out"#), "{stderr}");
-    assert!(stderr.contains(r#""j.txt" is a link to what belongs to ".jp" and was left out"#), "{stderr}");
-    assert_eq!(names(&sandbox.json(&["resource", "ls"])), [".gitignore", "a.txt"]);
+    let stderr = sandbox
+        .jp(&["q", "--new", "-a", ".", "what?"])
+        .succeeded()
+        .stderr;
+    assert!(
+        stderr.contains(r#""l.txt" is a link to a file that is ignored and was left out"#),
+        "{stderr}"
+    );
+    assert!(
+        stderr.contains(r#""j.txt" is a link to what belongs to ".jp" and was left out"#),
+        "{stderr}"
+    );
+    assert_eq!(
+        names(&sandbox.json(&["resource", "ls"])),
+        [".gitignore", "a.txt"]
+    );
 }
 
 #[test]
@@ -440,7 +669,9 @@ fn exclude_by_name_holds_outside_the_workspace_too() {
     let sandbox = Sandbox::new().with_server(&server);
     sandbox.write("~/outside/a.md", "a");
     sandbox.write("~/outside/a.key", "secret");
-    sandbox.jp(&["q", "--new", "-a", "~/outside", "-a", "!*.key", "what?"]).succeeded();
+    sandbox
+        .jp(&["q", "--new", "-a", "~/outside", "-a", "!*.key", "what?"])
+        .succeeded();
     assert_eq!(names(&sandbox.json(&["resource", "ls"])), ["a.md"]);
 }
 
@@ -450,15 +681,26 @@ fn exclude_by_path_outside_the_workspace_counts_once_and_says_so() {
     let sandbox = Sandbox::new().with_server(&server);
     sandbox.write("~/outside/a.md", "a");
     sandbox.write("~/outside/private/b.md", "b");
-    let arguments = ["q", "--new", "-a", "~/outside", "-a", "!~/outside/private", "what?"];
+    let arguments = [
+        "q",
+        "--new",
+        "-a",
+        "~/outside",
+        "-a",
+        "!~/outside/private",
+        "what?",
+    ];
     let run = sandbox.jp(&arguments).succeeded();
     assert!(
-        run.stderr.contains("warning: `!~/outside/private` counts for this command alone"),
+        run.stderr
+            .contains("warning: `!~/outside/private` counts for this command alone"),
         "{}",
         run.stderr
     );
     assert_eq!(names(&sandbox.json(&["resource", "ls"])), ["a.md"]);
-    let run = sandbox.jp(&["q", "--new", "-a", "~/outside", "-a", "!*.key", "what?"]).succeeded();
+    let run = sandbox
+        .jp(&["q", "--new", "-a", "~/outside", "-a", "!*.key", "what?"])
+        .succeeded();
     assert!(!run.stderr.contains("this command alone"), "{}", run.stderr);
 }
 
@@ -468,7 +710,9 @@ fn directory_outside_is_removed_by_the_name_it_was_attached_by() {
     let sandbox = Sandbox::new().with_server(&server);
     sandbox.write("~/outside/a.md", "a");
     sandbox.write("~/outside/more/b.md", "b");
-    sandbox.jp(&["q", "--new", "-a", "~/outside", "what?"]).succeeded();
+    sandbox
+        .jp(&["q", "--new", "-a", "~/outside", "what?"])
+        .succeeded();
     sandbox.jp(&["attachment", "rm", "~/outside"]).succeeded();
     assert_eq!(sandbox.json(&["attachment", "ls"]), json!([]));
 }
@@ -485,9 +729,15 @@ fn configured_files_outside_the_workspace_are_attached_to_each_new_conversation_
     );
     for _ in 0..2 {
         sandbox.jp(&["q", "--new", "one"]).succeeded();
-        assert_eq!(names(&sandbox.json(&["resource", "ls"])), ["style.md", "naming.md"]);
+        assert_eq!(
+            names(&sandbox.json(&["resource", "ls"])),
+            ["style.md", "naming.md"]
+        );
         sandbox.jp(&["q", "two"]).succeeded();
-        assert_eq!(names(&sandbox.json(&["resource", "ls"])), ["style.md", "naming.md"]);
+        assert_eq!(
+            names(&sandbox.json(&["resource", "ls"])),
+            ["style.md", "naming.md"]
+        );
     }
 }
 
@@ -497,9 +747,22 @@ fn fork_inherits_snapshots_and_a_trimmed_one_resolves_again() {
     let sandbox = Sandbox::new().with_server(&server);
     sandbox.write("a.txt", "first");
     sandbox.write("~/outside/notes.md", "outside");
-    sandbox.jp(&["q", "--new", "-a", "a.txt", "-a", "~/outside/notes.md", "one"]).succeeded();
+    sandbox
+        .jp(&[
+            "q",
+            "--new",
+            "-a",
+            "a.txt",
+            "-a",
+            "~/outside/notes.md",
+            "one",
+        ])
+        .succeeded();
     sandbox.jp(&["q", "two"]).succeeded();
-    let original = sandbox.json(&["conversation", "show"])["id"].as_str().unwrap().to_owned();
+    let original = sandbox.json(&["conversation", "show"])["id"]
+        .as_str()
+        .unwrap()
+        .to_owned();
     sandbox.write("a.txt", "second");
 
     let fork = sandbox.json(&["conversation", "fork"]);
@@ -515,7 +778,11 @@ fn fork_inherits_snapshots_and_a_trimmed_one_resolves_again() {
         "{message}"
     );
     assert_eq!(
-        sandbox.json(&["resource", "ls", "-i", &original]).as_array().unwrap().len(),
+        sandbox
+            .json(&["resource", "ls", "-i", &original])
+            .as_array()
+            .unwrap()
+            .len(),
         2,
         "the original is untouched"
     );

@@ -13,7 +13,8 @@ use support::{Sandbox, answering, last_message};
 #[cfg(target_os = "linux")]
 fn running(group: i32) -> Vec<String> {
     let processes = fs::read_dir("/proc").unwrap().flatten();
-    let stats = processes.filter_map(|process| fs::read_to_string(process.path().join("stat")).ok());
+    let stats =
+        processes.filter_map(|process| fs::read_to_string(process.path().join("stat")).ok());
     let is_running = |stat: &String| {
         let mut fields = stat.rsplit(')').next().unwrap().split_whitespace();
         let (state, group_of_it) = (fields.next(), fields.nth(1));
@@ -26,8 +27,12 @@ fn running(group: i32) -> Vec<String> {
 fn repository(sandbox: &Sandbox) {
     let git = |arguments: &[&str]| {
         let mut command = Command::new("git");
-        command.args(["-c", "user.name=A", "-c", "user.email=a@example.com"]).args(arguments);
-        command.current_dir(&sandbox.root).env("HOME", &sandbox.home);
+        command
+            .args(["-c", "user.name=A", "-c", "user.email=a@example.com"])
+            .args(arguments);
+        command
+            .current_dir(&sandbox.root)
+            .env("HOME", &sandbox.home);
         assert!(command.output().unwrap().status.success(), "{arguments:?}");
     };
     sandbox.write("a.txt", "one\n");
@@ -42,24 +47,44 @@ fn output_of_a_command_is_a_snapshot_that_stays_as_it_was() {
     let server = answering("Yes.");
     let sandbox = Sandbox::new().with_server(&server);
     repository(&sandbox);
-    sandbox.jp(&["q", "--new", "-a", "cmd:git diff", "what changed?"]).succeeded();
-    assert!(last_message(&server).contains("-one\n+two"), "{}", last_message(&server));
+    sandbox
+        .jp(&["q", "--new", "-a", "cmd:git diff", "what changed?"])
+        .succeeded();
+    assert!(
+        last_message(&server).contains("-one\n+two"),
+        "{}",
+        last_message(&server)
+    );
     let row = sandbox.json(&["attachment", "ls"])[0].clone();
     assert_eq!(
         (&row["kind"], &row["name"], &row["uri"]),
-        (&json!("command"), &json!("git diff"), &json!("cmd://git?arg=diff"))
+        (
+            &json!("command"),
+            &json!("git diff"),
+            &json!("cmd://git?arg=diff")
+        )
     );
     sandbox.write("a.txt", "three\n");
     sandbox.jp(&["q", "again?"]).succeeded();
-    assert_eq!(sandbox.json(&["resource", "ls"]).as_array().unwrap().len(), 1);
-    sandbox.jp(&["q", "-a", "cmd://git?arg=diff", "and now?"]).succeeded();
+    assert_eq!(
+        sandbox.json(&["resource", "ls"]).as_array().unwrap().len(),
+        1
+    );
+    sandbox
+        .jp(&["q", "-a", "cmd://git?arg=diff", "and now?"])
+        .succeeded();
     assert!(last_message(&server).contains("+three"));
     let versions = sandbox.json(&["resource", "ls"]);
-    assert_eq!((&versions[0]["uri"], versions.as_array().unwrap().len()), (&versions[1]["uri"], 2));
+    assert_eq!(
+        (&versions[0]["uri"], versions.as_array().unwrap().len()),
+        (&versions[1]["uri"], 2)
+    );
     sandbox.write("a.txt", "four\n");
     let report = sandbox.json(&["resource", "refresh", "git diff"]);
     assert_eq!(report, json!({"refreshed": ["git diff"], "unchanged": []}));
-    sandbox.jp(&["attachment", "rm", "cmd:git diff"]).succeeded();
+    sandbox
+        .jp(&["attachment", "rm", "cmd:git diff"])
+        .succeeded();
     assert_eq!(sandbox.json(&["attachment", "ls"]), json!([]));
 }
 
@@ -68,23 +93,54 @@ fn failing_command_is_attached_with_its_status_and_one_that_cannot_start_is_an_e
     let server = answering("Yes.");
     let sandbox = Sandbox::new().with_server(&server);
     sandbox.write("ok.txt", "fine");
-    sandbox.jp(&["q", "--new", "-a", "cmd:sh -c 'echo out; echo err >&2; exit 3'", "why?"]).succeeded();
+    sandbox
+        .jp(&[
+            "q",
+            "--new",
+            "-a",
+            "cmd:sh -c 'echo out; echo err >&2; exit 3'",
+            "why?",
+        ])
+        .succeeded();
     let message = last_message(&server);
-    assert!(message.contains("out\n[stderr]\nerr\n[exit status: 3]"), "{message}");
+    assert!(
+        message.contains("out\n[stderr]\nerr\n[exit status: 3]"),
+        "{message}"
+    );
     let blobs = sandbox.files(".jp/blobs").len();
     for (input, limit, words) in [
-        ("cmd:no-such-program x", "max_bytes=10MB", vec!["no-such-program", "--skip-unavailable"]),
+        (
+            "cmd:no-such-program x",
+            "max_bytes=10MB",
+            vec!["no-such-program", "--skip-unavailable"],
+        ),
         ("cmd:sh -c 'kill -9 $$'", "max_bytes=10MB", vec!["SIGKILL"]),
         ("cmd:sleep 60", "timeout_secs=1", vec!["sleep 60", "1 s"]),
-        ("cmd:yes", "max_bytes=1MB", vec!["yes", "1000000 bytes", "conversation.attachment.max_bytes"]),
+        (
+            "cmd:yes",
+            "max_bytes=1MB",
+            vec!["yes", "1000000 bytes", "conversation.attachment.max_bytes"],
+        ),
         ("cmd:git 'diff", "max_bytes=10MB", vec!["not closed"]),
     ] {
         let limit = format!("conversation.attachment.{limit}");
-        sandbox.jp(&["q", "-c", &limit, "-a", "ok.txt", "-a", input, "x"]).failed(1, &words);
+        sandbox
+            .jp(&["q", "-c", &limit, "-a", "ok.txt", "-a", input, "x"])
+            .failed(1, &words);
     }
     assert_eq!(sandbox.files(".jp/blobs").len(), blobs, "nothing is stored");
     assert_eq!(sandbox.json(&["conversation", "show"])["turns"], 1);
-    sandbox.jp(&["q", "--skip-unavailable", "-a", "ok.txt", "-a", "cmd:no-such-program", "x"]).succeeded();
+    sandbox
+        .jp(&[
+            "q",
+            "--skip-unavailable",
+            "-a",
+            "ok.txt",
+            "-a",
+            "cmd:no-such-program",
+            "x",
+        ])
+        .succeeded();
     assert!(last_message(&server).contains("fine"));
 }
 
@@ -93,29 +149,47 @@ fn command_of_a_workspace_or_a_history_runs_only_with_the_persons_word() {
     let server = answering("Yes.");
     let sandbox = Sandbox::new().with_server(&server);
     let config = fs::read_to_string(sandbox.path(".jp/config.toml")).unwrap();
-    let attachments =
-        r#"conversation.attachments = [{ type = "cmd", path = "touch", params = { arg = ["ran"] } }]"#;
+    let attachments = r#"conversation.attachments = [{ type = "cmd", path = "touch", params = { arg = ["ran"] } }]"#;
     sandbox.write(".jp/config.toml", format!("{attachments}\n{config}"));
     let ran = || fs::remove_file(sandbox.path("ran")).is_ok();
 
-    sandbox
-        .jp(&["q", "--new", "x"])
-        .failed(1, &["touch ran", "no terminal to ask", "`--yes` runs it", "--skip-unavailable"]);
-    let run = sandbox.jp(&["q", "--new", "--skip-unavailable", "x"]).succeeded();
-    assert!(run.stderr.contains("skipped") && run.stderr.contains("touch ran"), "{}", run.stderr);
+    sandbox.jp(&["q", "--new", "x"]).failed(
+        1,
+        &[
+            "touch ran",
+            "no terminal to ask",
+            "`--yes` runs it",
+            "--skip-unavailable",
+        ],
+    );
+    let run = sandbox
+        .jp(&["q", "--new", "--skip-unavailable", "x"])
+        .succeeded();
+    assert!(
+        run.stderr.contains("skipped") && run.stderr.contains("touch ran"),
+        "{}",
+        run.stderr
+    );
     assert!(!ran());
     sandbox.jp(&["q", "--new", "--yes", "x"]).succeeded();
     assert!(ran());
     sandbox.jp(&["q", "--new", "x"]).failed(1, &["touch ran"]);
     assert!(!ran(), "--yes is for one command");
-    sandbox.jp(&["q", "--new", "-a", "cmd:touch ran", "x"]).succeeded();
+    sandbox
+        .jp(&["q", "--new", "-a", "cmd:touch ran", "x"])
+        .succeeded();
     assert!(ran());
     sandbox.jp(&["q", "--new", "x"]).succeeded();
     assert!(ran(), "what the person attached themself is remembered");
 
     // A copy at another place is another checkout, and may be a stranger's.
     let copy = sandbox.home.join("copy");
-    let copied = Command::new("cp").arg("-r").arg(&sandbox.root).arg(&copy).status().unwrap();
+    let copied = Command::new("cp")
+        .arg("-r")
+        .arg(&sandbox.root)
+        .arg(&copy)
+        .status()
+        .unwrap();
     assert!(copied.success());
     let mut command = sandbox.command(&["q", "--new", "x"]);
     command.current_dir(&copy);
@@ -133,18 +207,30 @@ fn command_of_a_workspace_or_a_history_runs_only_with_the_persons_word() {
 fn agreement_that_can_not_be_kept_is_said() {
     let server = answering("Yes.");
     let sandbox = Sandbox::new().with_server(&server);
-    sandbox.jp(&["q", "--new", "-a", "cmd:echo one", "x"]).succeeded();
-    let trusted =
-        sandbox.files("~/.local/share/jp").into_iter().find(|path| path.iter().any(|name| name == "trusted"));
+    sandbox
+        .jp(&["q", "--new", "-a", "cmd:echo one", "x"])
+        .succeeded();
+    let trusted = sandbox
+        .files("~/.local/share/jp")
+        .into_iter()
+        .find(|path| path.iter().any(|name| name == "trusted"));
     fs::write(trusted.unwrap(), b"\xff\n").unwrap();
-    let run = sandbox.jp(&["q", "--new", "-a", "cmd:echo two", "x"]).succeeded();
+    let run = sandbox
+        .jp(&["q", "--new", "-a", "cmd:echo two", "x"])
+        .succeeded();
     assert_eq!(
-        run.stderr.matches("warning: what you agreed to was not remembered in ").count(),
+        run.stderr
+            .matches("warning: what you agreed to was not remembered in ")
+            .count(),
         1,
         "{}",
         run.stderr
     );
-    assert!(run.stderr.contains("/trusted/") && run.stderr.contains("remove it"), "{}", run.stderr);
+    assert!(
+        run.stderr.contains("/trusted/") && run.stderr.contains("remove it"),
+        "{}",
+        run.stderr
+    );
 }
 
 #[test]
@@ -152,16 +238,30 @@ fn command_that_a_person_attached_runs_for_later_messages_and_forks() {
     let server = answering("Yes.");
     let sandbox = Sandbox::new().with_server(&server);
     sandbox.jp(&["q", "--new", "start"]).succeeded();
-    sandbox.jp(&["attachment", "add", "cmd:echo hello"]).succeeded();
-    assert_eq!(sandbox.json(&["resource", "ls"]), json!([]), "adding runs nothing");
+    sandbox
+        .jp(&["attachment", "add", "cmd:echo hello"])
+        .succeeded();
+    assert_eq!(
+        sandbox.json(&["resource", "ls"]),
+        json!([]),
+        "adding runs nothing"
+    );
     sandbox.jp(&["q", "one"]).succeeded();
     assert!(last_message(&server).contains("hello"));
-    sandbox.jp(&["conversation", "fork", "--turns", "0"]).succeeded();
+    sandbox
+        .jp(&["conversation", "fork", "--turns", "0"])
+        .succeeded();
     sandbox.jp(&["q", "two"]).succeeded();
     assert!(last_message(&server).contains("hello"));
-    sandbox.write("~/.config/jp/config.toml", "conversation.attachments = ['cmd:echo mine']\n");
+    sandbox.write(
+        "~/.config/jp/config.toml",
+        "conversation.attachments = ['cmd:echo mine']\n",
+    );
     sandbox.jp(&["q", "--new", "three"]).succeeded();
-    assert!(last_message(&server).contains("mine"), "one's own configuration is one's own word");
+    assert!(
+        last_message(&server).contains("mine"),
+        "one's own configuration is one's own word"
+    );
 }
 
 #[test]
@@ -172,14 +272,30 @@ fn interrupt_ends_a_command_with_all_it_started() {
     let pid = sandbox.path("pid");
     // A pipe, so that the test knows when the command runs.
     assert!(Command::new("mkfifo").arg(&pid).status().unwrap().success());
-    let mut command = sandbox.command(&["q", "--new", "-a", "cmd:sh -c 'echo $$ >pid; sleep 60; true'", "x"]);
-    let child = command.stderr(std::process::Stdio::piped()).spawn().unwrap();
+    let mut command = sandbox.command(&[
+        "q",
+        "--new",
+        "-a",
+        "cmd:sh -c 'echo $$ >pid; sleep 60; true'",
+        "x",
+    ]);
+    let child = command
+        .stderr(std::process::Stdio::piped())
+        .spawn()
+        .unwrap();
     let group: i32 = fs::read_to_string(&pid).unwrap().trim().parse().unwrap();
     let jp = rustix::process::Pid::from_child(&child);
     rustix::process::kill_process(jp, rustix::process::Signal::INT).unwrap();
     let output = child.wait_with_output().unwrap();
     assert_eq!(output.status.code(), Some(130));
-    assert_eq!(String::from_utf8_lossy(&output.stderr), "error: interrupted\n");
-    assert_eq!(running(group), Vec::<String>::new(), "nothing of it runs on");
+    assert_eq!(
+        String::from_utf8_lossy(&output.stderr),
+        "error: interrupted\n"
+    );
+    assert_eq!(
+        running(group),
+        Vec::<String>::new(),
+        "nothing of it runs on"
+    );
     assert!(!sandbox.path(".jp/conversations").exists());
 }

@@ -25,9 +25,13 @@ fn with_five_turns(after: Vec<Reply>) -> (Server, Sandbox) {
         format!("[conversation.tools.long]\ncommand = 'sh -c \"for i in $(seq 40); do echo $i {LONG}; done\"'\nrun = 'unattended'\n"),
     );
     sandbox.write("notes.txt", "Remember the milk.\n");
-    sandbox.jp(&["query", "--new", "-a", "notes.txt", "question 1"]).succeeded();
+    sandbox
+        .jp(&["query", "--new", "-a", "notes.txt", "question 1"])
+        .succeeded();
     for turn in 2..=5 {
-        sandbox.jp(&["query", &format!("question {turn}")]).succeeded();
+        sandbox
+            .jp(&["query", &format!("question {turn}")])
+            .succeeded();
     }
     (server, sandbox)
 }
@@ -38,12 +42,20 @@ fn history(sandbox: &Sandbox) -> String {
 
 /// Returns the events that compactions are.
 fn compactions(sandbox: &Sandbox) -> Vec<Value> {
-    sandbox.events().into_iter().filter(|event| event["type"] == "compaction").collect()
+    sandbox
+        .events()
+        .into_iter()
+        .filter(|event| event["type"] == "compaction")
+        .collect()
 }
 
 fn asked(server: &Server) -> usize {
     let asks = |head: &str| head.starts_with("post /v1/chat/completions");
-    server.received().iter().filter(|request| asks(&request.head)).count()
+    server
+        .received()
+        .iter()
+        .filter(|request| asks(&request.head))
+        .count()
 }
 
 #[test]
@@ -52,7 +64,10 @@ fn results_of_older_turns_are_left_out_and_the_history_stays_as_it_is() {
     let before = history(&sandbox);
     let dry = sandbox.json(&["c", "compact", "--dry-run"]);
     assert_eq!(history(&sandbox), before);
-    assert_eq!((&dry["compacted"], &dry["turns"]), (&json!(false), &json!(2)));
+    assert_eq!(
+        (&dry["compacted"], &dry["turns"]),
+        (&json!(false), &json!(2))
+    );
     let done = sandbox.json(&["c", "compact"]);
     let expected = json!({
         "compacted": true, "reset": false, "turns": 2, "tokens_before": dry["tokens_before"],
@@ -61,23 +76,34 @@ fn results_of_older_turns_are_left_out_and_the_history_stays_as_it_is() {
     assert_eq!(done, expected);
     assert!(done["tokens_after"].as_u64() < done["tokens_before"].as_u64());
     let after = history(&sandbox);
-    assert!(after.starts_with(before.trim_end().trim_end_matches(']').trim_end()), "{after}");
+    assert!(
+        after.starts_with(before.trim_end().trim_end_matches(']').trim_end()),
+        "{after}"
+    );
     assert_eq!(compactions(&sandbox).len(), 1);
     sandbox.jp(&["query", "question 6"]).succeeded();
     let results = results(&server);
     assert_eq!(results.len(), 2);
     assert!(
-        results.iter().all(|result| result.starts_with("[Left out to shorten") && !result.contains(LONG))
+        results
+            .iter()
+            .all(|result| result.starts_with("[Left out to shorten") && !result.contains(LONG))
     );
-    assert!(last_request(&server).to_string().contains("Remember the milk."));
+    assert!(
+        last_request(&server)
+            .to_string()
+            .contains("Remember the milk.")
+    );
 }
 
 #[test]
 fn result_that_was_left_out_can_be_read_again() {
     let text: String = (1..=40).map(|n| format!("{n} {LONG}\n")).collect();
     let uri = format!("jp://blob/{}", jp_resource::Checksum::of(text.as_bytes()));
-    let (server, sandbox) =
-        with_five_turns(vec![calling(&[("read_more", json!({"uri": uri}))]), answer("Six.")]);
+    let (server, sandbox) = with_five_turns(vec![
+        calling(&[("read_more", json!({"uri": uri}))]),
+        answer("Six."),
+    ]);
     sandbox.jp(&["c", "compact"]).succeeded();
     sandbox.jp(&["query", "question 6"]).succeeded();
     let results = results(&server);
@@ -88,22 +114,45 @@ fn result_that_was_left_out_can_be_read_again() {
 #[test]
 fn compaction_is_told_to_a_person_and_taken_back() {
     let (_server, sandbox) = with_five_turns(vec![]);
-    let dry = sandbox.jp(&["c", "compact", "--dry-run", "--strip", "tools"]).succeeded();
+    let dry = sandbox
+        .jp(&["c", "compact", "--dry-run", "--strip", "tools"])
+        .succeeded();
     let words = "From the next message on, turns 1 to 2 are sent without what tools returned.\nWhat is sent before the next message: about ";
     assert!(dry.stdout.starts_with(words), "{}", dry.stdout);
     assert!(dry.stderr.contains("Nothing was stored."), "{}", dry.stderr);
     let none = sandbox.jp(&["c", "compact", "--reset"]).succeeded();
-    assert!(none.stderr.contains("there is nothing to reset"), "{}", none.stderr);
+    assert!(
+        none.stderr.contains("there is nothing to reset"),
+        "{}",
+        none.stderr
+    );
     let before = sandbox.jp(&["c", "print", "--as-sent"]).succeeded().stdout;
-    let done = sandbox.jp(&["c", "compact", "--strip", "tools"]).succeeded();
+    let done = sandbox
+        .jp(&["c", "compact", "--strip", "tools"])
+        .succeeded();
     assert!(done.stderr.starts_with(words), "{}", done.stderr);
     assert_eq!(compactions(&sandbox)[0]["strip"], json!(["tools"]));
-    let again = sandbox.jp(&["c", "compact", "--strip", "tools"]).succeeded();
-    assert!(again.stderr.contains("Nothing to compact"), "{}", again.stderr);
-    assert_ne!(sandbox.jp(&["c", "print", "--as-sent"]).succeeded().stdout, before);
+    let again = sandbox
+        .jp(&["c", "compact", "--strip", "tools"])
+        .succeeded();
+    assert!(
+        again.stderr.contains("Nothing to compact"),
+        "{}",
+        again.stderr
+    );
+    assert_ne!(
+        sandbox.jp(&["c", "print", "--as-sent"]).succeeded().stdout,
+        before
+    );
     let reset = sandbox.json(&["c", "compact", "--reset"]);
-    assert_eq!((&reset["reset"], &reset["compacted"]), (&json!(true), &json!(false)));
-    assert_eq!(sandbox.jp(&["c", "print", "--as-sent"]).succeeded().stdout, before);
+    assert_eq!(
+        (&reset["reset"], &reset["compacted"]),
+        (&json!(true), &json!(false))
+    );
+    assert_eq!(
+        sandbox.jp(&["c", "print", "--as-sent"]).succeeded().stdout,
+        before
+    );
     assert_eq!(compactions(&sandbox).len(), 2);
 }
 
@@ -111,9 +160,14 @@ fn compaction_is_told_to_a_person_and_taken_back() {
 fn nothing_is_stored_where_there_is_nothing_to_compact() {
     let (_server, sandbox) = with_five_turns(vec![]);
     let before = history(&sandbox);
-    let run = sandbox.jp(&["c", "compact", "--keep-last", "5"]).succeeded();
+    let run = sandbox
+        .jp(&["c", "compact", "--keep-last", "5"])
+        .succeeded();
     assert!(run.stderr.contains("Nothing to compact"), "{}", run.stderr);
-    assert_eq!(sandbox.json(&["c", "compact", "--strip", "reasoning"])["compacted"], false);
+    assert_eq!(
+        sandbox.json(&["c", "compact", "--strip", "reasoning"])["compacted"],
+        false
+    );
     assert_eq!(history(&sandbox), before);
 }
 
@@ -121,11 +175,24 @@ fn nothing_is_stored_where_there_is_nothing_to_compact() {
 fn conversation_that_is_in_use_is_left_alone() {
     let (_server, sandbox) = with_five_turns(vec![Reply::stream(&chunk("Six")).then_hang()]);
     let mut command = sandbox.command(&["query", "question 6"]);
-    let mut child = command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
+    let mut child = command
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
     let mut shown = [0; 3];
-    child.stdout.as_mut().unwrap().read_exact(&mut shown).unwrap();
-    sandbox.jp(&["c", "compact", "--no-wait"]).failed(1, &["is in use by"]);
-    sandbox.jp(&["c", "compact", "--no-wait", "--dry-run"]).succeeded();
+    child
+        .stdout
+        .as_mut()
+        .unwrap()
+        .read_exact(&mut shown)
+        .unwrap();
+    sandbox
+        .jp(&["c", "compact", "--no-wait"])
+        .failed(1, &["is in use by"]);
+    sandbox
+        .jp(&["c", "compact", "--no-wait", "--dry-run"])
+        .succeeded();
     child.kill().unwrap();
     child.wait().unwrap();
     assert!(compactions(&sandbox).is_empty());
@@ -149,10 +216,17 @@ fn wrong_use_exits_with_2() {
 
 #[test]
 fn summary_by_the_model_stands_in_the_place_of_the_turns() {
-    let (server, sandbox) = with_five_turns(vec![answer(" The milk is remembered.\n"), answer("Six.")]);
+    let (server, sandbox) =
+        with_five_turns(vec![answer(" The milk is remembered.\n"), answer("Six.")]);
     let sent_before = last_request(&server)["messages"].clone();
-    let dry = sandbox.jp(&["c", "compact", "--summarize", "--dry-run"]).succeeded();
-    assert!(dry.stdout.contains("would be asked for a summary"), "{}", dry.stdout);
+    let dry = sandbox
+        .jp(&["c", "compact", "--summarize", "--dry-run"])
+        .succeeded();
+    assert!(
+        dry.stdout.contains("would be asked for a summary"),
+        "{}",
+        dry.stdout
+    );
     let asked_before = asked(&server);
     let done = sandbox.json(&["c", "compact", "--summarize"]);
     assert_eq!(
@@ -162,11 +236,19 @@ fn summary_by_the_model_stands_in_the_place_of_the_turns() {
     assert_eq!(asked(&server), asked_before + 1);
     let request = last_request(&server)["messages"].clone();
     let messages = request.as_array().unwrap();
-    assert_eq!(messages[..messages.len() - 2], sent_before.as_array().unwrap()[..]);
+    assert_eq!(
+        messages[..messages.len() - 2],
+        sent_before.as_array().unwrap()[..]
+    );
     let instruction = messages.last().unwrap()["content"].to_string();
-    assert!(instruction.contains("begins with") && instruction.contains("question 3"), "{instruction}");
+    assert!(
+        instruction.contains("begins with") && instruction.contains("question 3"),
+        "{instruction}"
+    );
     let events = sandbox.events();
-    let [.., usage, compaction] = &events[..] else { panic!("{events:?}") };
+    let [.., usage, compaction] = &events[..] else {
+        panic!("{events:?}")
+    };
     assert_eq!(
         (&usage["type"], &usage["input"], &usage["model"]),
         (&json!("usage"), &json!(50), &json!("llamacpp/m"))
@@ -175,9 +257,12 @@ fn summary_by_the_model_stands_in_the_place_of_the_turns() {
     sandbox.jp(&["query", "question 6"]).succeeded();
     let request = last_request(&server);
     let first = request["messages"][0].to_string();
-    for words in
-        ["Summary of this conversation up to turn 2", "The milk is remembered.", "notes.txt", "question 3"]
-    {
+    for words in [
+        "Summary of this conversation up to turn 2",
+        "The milk is remembered.",
+        "notes.txt",
+        "question 3",
+    ] {
         assert!(first.contains(words), "{words}: {first}");
     }
     let text = request.to_string();
@@ -202,9 +287,15 @@ fn summary_that_fails_leaves_the_conversation_as_it_is() {
         calling(&[("long", json!({}))]),
     ]);
     let before = history(&sandbox);
-    sandbox.jp(&["c", "compact", "--summarize"]).failed(1, &["400"]);
-    sandbox.jp(&["c", "compact", "--summarize"]).failed(1, &["gave no summary: its answer is empty"]);
-    sandbox.jp(&["c", "compact", "--summarize"]).failed(1, &["gave no summary: it called a tool instead"]);
+    sandbox
+        .jp(&["c", "compact", "--summarize"])
+        .failed(1, &["400"]);
+    sandbox
+        .jp(&["c", "compact", "--summarize"])
+        .failed(1, &["gave no summary: its answer is empty"]);
+    sandbox
+        .jp(&["c", "compact", "--summarize"])
+        .failed(1, &["gave no summary: it called a tool instead"]);
     assert_eq!(history(&sandbox), before);
 }
 
@@ -214,7 +305,11 @@ fn interrupted_summary_exits_with_130_and_stores_nothing() {
     let (server, sandbox) = with_five_turns(vec![Reply::stream(&chunk("So")).then_hang()]);
     let (before, asked_before) = (history(&sandbox), asked(&server));
     let mut command = sandbox.command(&["c", "compact", "--summarize"]);
-    let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let child = command
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
     let until = std::time::Instant::now() + std::time::Duration::from_secs(20);
     while asked(&server) == asked_before {
         assert!(std::time::Instant::now() < until, "the model is not asked");
@@ -223,16 +318,29 @@ fn interrupted_summary_exits_with_130_and_stores_nothing() {
     let process = rustix::process::Pid::from_child(&child);
     rustix::process::kill_process(process, rustix::process::Signal::INT).unwrap();
     let output = child.wait_with_output().unwrap();
-    assert_eq!(output.status.code(), Some(130), "{}", String::from_utf8_lossy(&output.stderr));
+    assert_eq!(
+        output.status.code(),
+        Some(130),
+        "{}",
+        String::from_utf8_lossy(&output.stderr)
+    );
     assert_eq!(history(&sandbox), before);
 }
 
 #[test]
 fn what_would_be_sent_is_printed() {
     let (_server, sandbox) = with_five_turns(vec![]);
-    sandbox.jp(&["c", "compact", "--strip", "tools"]).succeeded();
-    let id = sandbox.json(&["c", "ls"])[0]["id"].as_str().unwrap().to_owned();
-    let text = sandbox.jp(&["c", "print", "--as-sent", "-i", &id, "--turn", "1"]).succeeded().stdout;
+    sandbox
+        .jp(&["c", "compact", "--strip", "tools"])
+        .succeeded();
+    let id = sandbox.json(&["c", "ls"])[0]["id"]
+        .as_str()
+        .unwrap()
+        .to_owned();
+    let text = sandbox
+        .jp(&["c", "print", "--as-sent", "-i", &id, "--turn", "1"])
+        .succeeded()
+        .stdout;
     let place = format!("file://{}", support::shown(&sandbox.root));
     insta::assert_snapshot!(text.replace(&place, "ROOT"), @r#"
     ## Turn 1, user
@@ -259,16 +367,33 @@ fn what_would_be_sent_is_printed() {
 
     One.
     "#);
-    assert_eq!(sandbox.jp(&["c", "print", "--as-sent", &id, "--turn", "1"]).succeeded().stdout, text);
+    assert_eq!(
+        sandbox
+            .jp(&["c", "print", "--as-sent", &id, "--turn", "1"])
+            .succeeded()
+            .stdout,
+        text
+    );
     let document = sandbox.json(&["c", "print", "--as-sent"]);
     let messages = document["messages"].as_array().unwrap();
     let resource = &messages[0]["blocks"][1];
-    assert_eq!((&messages[0]["role"], &messages[0]["turn"]), (&json!("user"), &json!(1)));
-    assert_eq!((&resource["kind"], &resource["delivery"]), (&json!("resource"), &json!("full")));
+    assert_eq!(
+        (&messages[0]["role"], &messages[0]["turn"]),
+        (&json!("user"), &json!(1))
+    );
+    assert_eq!(
+        (&resource["kind"], &resource["delivery"]),
+        (&json!("resource"), &json!("full"))
+    );
     assert!(resource["uri"].as_str().unwrap().ends_with("/notes.txt"));
     let result = &messages[2]["blocks"][0];
-    assert_eq!((&messages[2]["role"], &result["delivery"]), (&json!("tool"), &json!("compacted")));
-    sandbox.jp(&["c", "print", "--as-sent", "--turn", "9"]).failed(1, &["there is no turn 9"]);
+    assert_eq!(
+        (&messages[2]["role"], &result["delivery"]),
+        (&json!("tool"), &json!("compacted"))
+    );
+    sandbox
+        .jp(&["c", "print", "--as-sent", "--turn", "9"])
+        .failed(1, &["there is no turn 9"]);
 }
 
 #[test]
@@ -276,10 +401,15 @@ fn content_that_is_no_text_is_a_line() {
     let server = playing(vec![answer("Yes.")]);
     let sandbox = Sandbox::new().with_server(&server);
     sandbox.write("a.png", b"\x89PNG\r\n\x1a\n\0\xff");
-    sandbox.jp(&["query", "--new", "-a", "a.png", "See."]).succeeded();
+    sandbox
+        .jp(&["query", "--new", "-a", "a.png", "See."])
+        .succeeded();
     let document = sandbox.json(&["c", "print", "--as-sent"]);
     let block = &document["messages"][0]["blocks"][1];
-    assert_eq!((&block["mimeType"], &block["bytes"]), (&json!("image/png"), &json!(10)));
+    assert_eq!(
+        (&block["mimeType"], &block["bytes"]),
+        (&json!("image/png"), &json!(10))
+    );
     let text = sandbox.jp(&["c", "print", "--as-sent"]).succeeded().stdout;
     assert!(text.contains("image/png, 10 B]"), "{text}");
 }
@@ -289,22 +419,46 @@ fn failed_call_is_printed_as_the_model_is_told_of_it() {
     let missing = calling(&[("read_file", json!({"path": "gone.txt"}))]);
     let server = playing(vec![missing, answer("It is gone.")]);
     let sandbox = Sandbox::new().with_server(&server);
-    sandbox.jp(&["query", "--new", "What is in gone.txt?"]).succeeded();
-    let [result] = &support::results(&server)[..] else { panic!("one result is sent") };
-    assert!(result.starts_with("The tool reported an error:\n"), "{result}");
+    sandbox
+        .jp(&["query", "--new", "What is in gone.txt?"])
+        .succeeded();
+    let [result] = &support::results(&server)[..] else {
+        panic!("one result is sent")
+    };
+    assert!(
+        result.starts_with("The tool reported an error:\n"),
+        "{result}"
+    );
     let text = sandbox.jp(&["c", "print", "--as-sent"]).succeeded().stdout;
-    assert!(text.contains(&format!("### result of read_file\n\n{}\n", result.trim_end())), "{text}");
+    assert!(
+        text.contains(&format!(
+            "### result of read_file\n\n{}\n",
+            result.trim_end()
+        )),
+        "{text}"
+    );
     let document = sandbox.json(&["c", "print", "--as-sent"]);
-    let flags: Vec<_> =
-        document["messages"].as_array().unwrap().iter().map(|sent| &sent["is_error"]).collect();
-    assert_eq!(flags, [&json!(null), &json!(null), &json!(true), &json!(null)]);
+    let flags: Vec<_> = document["messages"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|sent| &sent["is_error"])
+        .collect();
+    assert_eq!(
+        flags,
+        [&json!(null), &json!(null), &json!(true), &json!(null)]
+    );
 }
 
 #[test]
 fn closed_pipe_is_quiet() {
     let (_server, sandbox) = with_five_turns(vec![]);
     let mut command = sandbox.command(&["c", "print", "--as-sent"]);
-    let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut child = command
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
     drop(child.stdout.take());
     let output = child.wait_with_output().unwrap();
     assert_eq!((output.status.code(), &*output.stderr), (Some(0), &b""[..]));

@@ -88,13 +88,25 @@ fn list_shows_the_newest_first_and_marks_the_current_one() {
         (row(1, "id"), row(1, "title"), row(1, "turns")),
         (json!(first), json!("The first question of all"), json!(1))
     );
-    assert_eq!((row(1, "local"), row(1, "current")), (json!(false), json!(false)));
+    assert_eq!(
+        (row(1, "local"), row(1, "current")),
+        (json!(false), json!(false))
+    );
     sandbox.jp(&["c", "use", &first]).succeeded();
     sandbox.jp(&["q", "goes on with the first"]).succeeded();
     let rows = sandbox.json(&["conversation", "ls"]);
-    assert_eq!((&rows[1]["turns"], &rows[1]["current"]), (&json!(2), &json!(true)));
+    assert_eq!(
+        (&rows[1]["turns"], &rows[1]["current"]),
+        (&json!(2), &json!(true))
+    );
     let text = sandbox.jp(&["c", "ls"]).succeeded().stdout;
-    assert!(text.lines().nth(1).unwrap().starts_with(&format!("* {first}  2 turns")), "{text}");
+    assert!(
+        text.lines()
+            .nth(1)
+            .unwrap()
+            .starts_with(&format!("* {first}  2 turns")),
+        "{text}"
+    );
 }
 
 #[test]
@@ -102,24 +114,37 @@ fn local_conversation_stays_out_of_the_workspace() {
     let server = answering("Yes.");
     let sandbox = Sandbox::new().with_server(&server);
     sandbox.write("a.txt", "abc");
-    sandbox.jp(&["q", "--new", "--local", "-a", "a.txt", "mine"]).succeeded();
+    sandbox
+        .jp(&["q", "--new", "--local", "-a", "a.txt", "mine"])
+        .succeeded();
     assert!(!sandbox.path(".jp/conversations").exists() && !sandbox.path(".jp/blobs").exists());
     assert_eq!(sandbox.json(&["c", "ls"])[0]["local"], true);
     sandbox.jp(&["q", "more"]).succeeded();
     assert_eq!(sandbox.json(&["c", "show"])["turns"], 2);
-    assert_eq!(sandbox.jp(&["r", "show", "a.txt"]).succeeded().stdout, "abc");
+    assert_eq!(
+        sandbox.jp(&["r", "show", "a.txt"]).succeeded().stdout,
+        "abc"
+    );
 }
 
 #[test]
 fn local_conversation_never_shares_an_id_with_one_of_the_workspace() {
     let server = answering("Yes.");
     let sandbox = Sandbox::new().with_server(&server);
-    for flags in [&["q", "--new", "a"][..], &["q", "--new", "--local", "b"], &["q", "--new", "c"]] {
+    for flags in [
+        &["q", "--new", "a"][..],
+        &["q", "--new", "--local", "b"],
+        &["q", "--new", "c"],
+    ] {
         sandbox.jp(flags).succeeded();
     }
     let rows = sandbox.json(&["c", "ls"]);
-    let ids: std::collections::BTreeSet<_> =
-        rows.as_array().unwrap().iter().map(|row| row["id"].to_string()).collect();
+    let ids: std::collections::BTreeSet<_> = rows
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|row| row["id"].to_string())
+        .collect();
     assert_eq!(ids.len(), 3, "{rows}");
 }
 
@@ -129,8 +154,20 @@ fn name_of_two_resources_is_not_enough() {
     let sandbox = Sandbox::new().with_server(&server);
     sandbox.write("~/a/config.yaml", "a");
     sandbox.write("~/b/config.yaml", "b");
-    sandbox.jp(&["q", "--new", "-a", "~/a/config.yaml", "-a", "~/b/config.yaml", "x"]).succeeded();
-    sandbox.jp(&["r", "show", "config.yaml"]).failed(1, &["the name of 2 resources", "external:"]);
+    sandbox
+        .jp(&[
+            "q",
+            "--new",
+            "-a",
+            "~/a/config.yaml",
+            "-a",
+            "~/b/config.yaml",
+            "x",
+        ])
+        .succeeded();
+    sandbox
+        .jp(&["r", "show", "config.yaml"])
+        .failed(1, &["the name of 2 resources", "external:"]);
 }
 
 #[test]
@@ -139,20 +176,30 @@ fn print_shows_turns_as_text_and_as_json() {
     sandbox.jp(&["q", "-i", &first, "And then?"]).succeeded();
     let text = sandbox.jp(&["c", "print", &first]).succeeded().stdout;
     assert!(
-        text.starts_with("## Turn 1\n\nThe first question of all\n\n- attached: a.txt (3 B) <file:///"),
+        text.starts_with(
+            "## Turn 1\n\nThe first question of all\n\n- attached: a.txt (3 B) <file:///"
+        ),
         "{text}"
     );
-    assert!(text.ends_with("## Turn 2\n\nAnd then?\n\nYes.\n\n"), "{text}");
+    assert!(
+        text.ends_with("## Turn 2\n\nAnd then?\n\nYes.\n\n"),
+        "{text}"
+    );
     let document = sandbox.json(&["c", "print", &first, "--turn", "2"]);
     assert_eq!(document["turns"].as_array().unwrap().len(), 1);
     assert_eq!(document["turns"][0]["events"][0]["content"], "And then?");
-    sandbox.jp(&["c", "print", &first, "--turn", "3..x"]).failed(2, &["no range of turns"]);
+    sandbox
+        .jp(&["c", "print", &first, "--turn", "3..x"])
+        .failed(2, &["no range of turns"]);
 }
 
 #[test]
 fn files_of_a_conversation_are_all_it_needs() {
     let (_server, sandbox, [first, _]) = with_two_conversations();
-    let files = sandbox.jp(&["c", "show", &first, "--files"]).succeeded().stdout;
+    let files = sandbox
+        .jp(&["c", "show", &first, "--files"])
+        .succeeded()
+        .stdout;
     let clone = Sandbox::new();
     fs::copy(sandbox.path(".jp/.id"), clone.path(".jp/.id")).unwrap();
     for file in files.lines() {
@@ -160,7 +207,13 @@ fn files_of_a_conversation_are_all_it_needs() {
         fs::create_dir_all(target.parent().unwrap()).unwrap();
         fs::copy(sandbox.root.join(file), target).unwrap();
     }
-    assert_eq!(clone.jp(&["r", "show", "a.txt", "-i", &first]).succeeded().stdout, "abc");
+    assert_eq!(
+        clone
+            .jp(&["r", "show", "a.txt", "-i", &first])
+            .succeeded()
+            .stdout,
+        "abc"
+    );
     clone.jp(&["storage", "check"]).succeeded();
 }
 
@@ -169,26 +222,45 @@ fn removed_conversation_is_gone_and_the_other_stays() {
     let (_server, sandbox, [first, second]) = with_two_conversations();
     sandbox.jp(&["c", "rm", &second]).succeeded();
     let rows = sandbox.json(&["c", "ls"]);
-    assert_eq!((rows.as_array().unwrap().len(), &rows[0]["id"]), (1, &json!(first)));
-    sandbox.jp(&["c", "rm", &second]).failed(1, &["there is no conversation"]);
+    assert_eq!(
+        (rows.as_array().unwrap().len(), &rows[0]["id"]),
+        (1, &json!(first))
+    );
+    sandbox
+        .jp(&["c", "rm", &second])
+        .failed(1, &["there is no conversation"]);
 }
 
 #[test]
 fn versions_of_a_resource_are_chosen_by_number_or_checksum() {
     let (_server, sandbox, [first, _]) = with_two_conversations();
     sandbox.write("a.txt", "changed");
-    sandbox.jp(&["q", "-i", &first, "-a", "a.txt", "and now?"]).succeeded();
+    sandbox
+        .jp(&["q", "-i", &first, "-a", "a.txt", "and now?"])
+        .succeeded();
     let rows = sandbox.json(&["r", "ls"]);
     let checksum = rows[0]["checksum"].as_str().unwrap();
-    let show =
-        |arguments: &[&str]| sandbox.jp(&[&["r", "show", "a.txt"], arguments].concat()).succeeded().stdout;
+    let show = |arguments: &[&str]| {
+        sandbox
+            .jp(&[&["r", "show", "a.txt"], arguments].concat())
+            .succeeded()
+            .stdout
+    };
     assert_eq!(
-        [show(&[]), show(&["--version", "1"]), show(&["--version", &checksum[..12]])],
+        [
+            show(&[]),
+            show(&["--version", "1"]),
+            show(&["--version", &checksum[..12]])
+        ],
         ["changed", "abc", "abc"]
     );
     assert_eq!(sandbox.json(&["r", "show", "a.txt"])["text"], "changed");
-    sandbox.jp(&["r", "show", "a.txt", "--version", "3"]).failed(1, &["has no version 3", "2 versions"]);
-    sandbox.jp(&["r", "show", "b.txt"]).failed(1, &["no resource b.txt", "hint: `jp resource ls`"]);
+    sandbox
+        .jp(&["r", "show", "a.txt", "--version", "3"])
+        .failed(1, &["has no version 3", "2 versions"]);
+    sandbox
+        .jp(&["r", "show", "b.txt"])
+        .failed(1, &["no resource b.txt", "hint: `jp resource ls`"]);
 }
 
 #[test]
@@ -201,9 +273,17 @@ fn check_names_the_damaged_blob_and_its_conversation() {
     bytes[middle] ^= 1;
     fs::write(&blob, bytes).unwrap();
     let run = sandbox.jp(&["storage", "check"]).failed(1, &["1 problem"]);
-    assert!(run.stdout.contains(&first) && run.stdout.contains("is damaged"), "{}", run.stdout);
-    sandbox.jp(&["r", "show", "a.txt", "-i", &first]).failed(1, &["is damaged"]);
-    sandbox.jp(&["q", "-i", &first, "x"]).failed(1, &["is damaged"]);
+    assert!(
+        run.stdout.contains(&first) && run.stdout.contains("is damaged"),
+        "{}",
+        run.stdout
+    );
+    sandbox
+        .jp(&["r", "show", "a.txt", "-i", &first])
+        .failed(1, &["is damaged"]);
+    sandbox
+        .jp(&["q", "-i", &first, "x"])
+        .failed(1, &["is damaged"]);
 }
 
 #[test]
@@ -212,13 +292,30 @@ fn id_that_two_conversations_have_means_neither() {
     let directory = sandbox.path(&format!(".jp/conversations/{second}-second"));
     fs::create_dir(sandbox.path(&format!(".jp/conversations/{second}-renamed"))).unwrap();
     for name in ["events.json", "metadata.json"] {
-        fs::copy(directory.join(name), sandbox.path(&format!(".jp/conversations/{second}-renamed/{name}")))
-            .unwrap();
+        fs::copy(
+            directory.join(name),
+            sandbox.path(&format!(".jp/conversations/{second}-renamed/{name}")),
+        )
+        .unwrap();
     }
-    assert_eq!(sandbox.json(&["conversation", "ls"]).as_array().unwrap().len(), 3);
-    let said = ["two conversations have the id", "-renamed", "-second", "hint: rename or remove one"];
+    assert_eq!(
+        sandbox
+            .json(&["conversation", "ls"])
+            .as_array()
+            .unwrap()
+            .len(),
+        3
+    );
+    let said = [
+        "two conversations have the id",
+        "-renamed",
+        "-second",
+        "hint: rename or remove one",
+    ];
     sandbox.jp(&["query", "more"]).failed(1, &said);
-    sandbox.jp(&["conversation", "print", &second]).failed(1, &said);
+    sandbox
+        .jp(&["conversation", "print", &second])
+        .failed(1, &said);
     fs::remove_dir_all(directory).unwrap();
     sandbox.jp(&["query", "more"]).succeeded();
 }
@@ -226,8 +323,17 @@ fn id_that_two_conversations_have_means_neither() {
 #[test]
 fn check_tells_what_interrupted_writers_left() {
     let (_server, sandbox, _) = with_two_conversations();
-    let directory = sandbox.files(".jp/conversations").pop().unwrap().parent().unwrap().to_owned();
-    let beside = format!("{}/.tmp-4", directory.strip_prefix(sandbox.path("")).unwrap().display());
+    let directory = sandbox
+        .files(".jp/conversations")
+        .pop()
+        .unwrap()
+        .parent()
+        .unwrap()
+        .to_owned();
+    let beside = format!(
+        "{}/.tmp-4",
+        directory.strip_prefix(sandbox.path("")).unwrap().display()
+    );
     let leftovers = [
         ".jp/blobs/00/.tmp-1",
         ".jp/conversations/.tmp-2/events.json",
@@ -238,34 +344,71 @@ fn check_tells_what_interrupted_writers_left() {
     for path in leftovers {
         sandbox.write(path, "half");
     }
-    for path in [".jp/blobs/00/.tmp-1", ".jp/conversations/.tmp-2", ".jp/conversations/.tmp-5"] {
+    for path in [
+        ".jp/blobs/00/.tmp-1",
+        ".jp/conversations/.tmp-2",
+        ".jp/conversations/.tmp-5",
+    ] {
         let long_ago = SystemTime::now() - Duration::from_secs(7200);
-        fs::File::open(sandbox.path(path)).unwrap().set_modified(long_ago).unwrap();
+        fs::File::open(sandbox.path(path))
+            .unwrap()
+            .set_modified(long_ago)
+            .unwrap();
     }
     let removed = "Removed 3 temporary files that an interrupted jp left.";
     let left = "Left 2 temporary files of a jp at work";
-    assert!(!sandbox.jp(&["conversation", "show", "--files"]).succeeded().stdout.contains(".tmp-"));
+    assert!(
+        !sandbox
+            .jp(&["conversation", "show", "--files"])
+            .succeeded()
+            .stdout
+            .contains(".tmp-")
+    );
     let run = sandbox.jp(&["storage", "check"]).succeeded();
-    assert!(run.stderr.contains(removed) && run.stderr.contains(left), "{}", run.stderr);
+    assert!(
+        run.stderr.contains(removed) && run.stderr.contains(left),
+        "{}",
+        run.stderr
+    );
     let is_there = leftovers.map(|path| sandbox.path(path).exists());
     assert_eq!(is_there, [false, false, false, true, true]);
     let run = sandbox.jp(&["storage", "check"]).succeeded();
-    assert!(!run.stderr.contains("Removed") && run.stderr.contains(left), "{}", run.stderr);
+    assert!(
+        !run.stderr.contains("Removed") && run.stderr.contains(left),
+        "{}",
+        run.stderr
+    );
 }
 
 #[test]
 fn file_that_git_could_not_merge_is_named_with_what_to_do() {
     let (_server, sandbox, _) = with_two_conversations();
     // The events are needed, and the metadata is not.
-    for (name, code, advice) in [("events.json", 1, "hint: "), ("metadata.json", 0, "has no title: ")] {
-        let file = sandbox.files(".jp/conversations").into_iter().rfind(|path| path.ends_with(name)).unwrap();
+    for (name, code, advice) in [
+        ("events.json", 1, "hint: "),
+        ("metadata.json", 0, "has no title: "),
+    ] {
+        let file = sandbox
+            .files(".jp/conversations")
+            .into_iter()
+            .rfind(|path| path.ends_with(name))
+            .unwrap();
         let text = fs::read_to_string(&file).unwrap();
-        fs::write(&file, format!("<<<<<<< HEAD\n{text}=======\n{text}>>>>>>> theirs\n")).unwrap();
+        fs::write(
+            &file,
+            format!("<<<<<<< HEAD\n{text}=======\n{text}>>>>>>> theirs\n"),
+        )
+        .unwrap();
         let marks = format!("{advice}git left the marks of a merge in it: keep one side");
         sandbox.jp(&["c", "show"]).failed(code, &[name, &marks]);
         fs::write(&file, "{").unwrap();
         let damaged = sandbox.jp(&["c", "show"]).failed(code, &[name, "line 1"]);
-        assert!(code == 0 || damaged.stderr.contains("hint: mend it there by hand, or get it back"));
+        assert!(
+            code == 0
+                || damaged
+                    .stderr
+                    .contains("hint: mend it there by hand, or get it back")
+        );
         fs::write(&file, text).unwrap();
     }
 }
@@ -279,12 +422,19 @@ fn check_removes_nothing_through_a_link() {
     let theirs = outside.path().join(".tmp-theirs");
     fs::write(&theirs, "theirs").unwrap();
     let long_ago = SystemTime::now() - Duration::from_secs(7200);
-    fs::File::open(&theirs).unwrap().set_modified(long_ago).unwrap();
+    fs::File::open(&theirs)
+        .unwrap()
+        .set_modified(long_ago)
+        .unwrap();
     let theirs = [theirs, outside.path().join("0a/.tmp-theirs")];
     fs::create_dir(outside.path().join("0a")).unwrap();
     fs::rename(&theirs[0], &theirs[1]).unwrap();
     fs::hard_link(&theirs[1], &theirs[0]).unwrap();
-    for link in [".jp/conversations/link", ".jp/conversations/17000000000-link", ".jp/blobs/0a"] {
+    for link in [
+        ".jp/conversations/link",
+        ".jp/conversations/17000000000-link",
+        ".jp/blobs/0a",
+    ] {
         std::os::unix::fs::symlink(outside.path(), sandbox.path(link)).unwrap();
     }
     sandbox.jp(&["storage", "check"]);
@@ -298,36 +448,72 @@ fn check_removes_nothing_through_a_link() {
 fn status_counts_what_is_there() {
     let (_server, sandbox, _) = with_two_conversations();
     let rows = sandbox.json(&["storage", "status"]);
-    assert_eq!((&rows[0]["conversations"], &rows[0]["blobs"]), (&json!(2), &json!(1)));
+    assert_eq!(
+        (&rows[0]["conversations"], &rows[0]["blobs"]),
+        (&json!(2), &json!(1))
+    );
     assert_eq!(rows[1]["conversations"], 0);
 }
 
 #[test]
 fn config_shows_each_value_with_its_layer() {
     let (_server, sandbox, _) = with_two_conversations();
-    sandbox.write("~/.config/jp/config.toml", "conversation.attachment.max_files = 7\n");
-    let entries = sandbox.json(&["config", "show", "-c", "conversation.attachment.max_bytes=1MB"]);
+    sandbox.write(
+        "~/.config/jp/config.toml",
+        "conversation.attachment.max_files = 7\n",
+    );
+    let entries = sandbox.json(&[
+        "config",
+        "show",
+        "-c",
+        "conversation.attachment.max_bytes=1MB",
+    ]);
     let layer = |key: &str| {
         let entries = entries.as_array().unwrap();
-        entries.iter().find(|entry| entry["key"] == key).unwrap()["layer"].as_str().unwrap().to_owned()
+        entries.iter().find(|entry| entry["key"] == key).unwrap()["layer"]
+            .as_str()
+            .unwrap()
+            .to_owned()
     };
     assert!(layer("assistant.model.id").contains(".jp/config.toml"));
     assert!(layer("conversation.attachment.max_files").contains(".config/jp/config.toml"));
     assert!(layer("conversation.attachment.max_bytes").contains("-c"));
     assert_eq!(layer("conversation.deduplication.enabled"), "default");
     sandbox.write(".jp/config.toml", "[conversation\n");
-    sandbox.jp(&["config", "show"]).failed(1, &[".jp/config.toml", "line 1"]);
+    sandbox
+        .jp(&["config", "show"])
+        .failed(1, &[".jp/config.toml", "line 1"]);
     let path = sandbox.path(".jp/config.toml");
     fs::remove_file(&path).unwrap();
-    assert!(std::process::Command::new("mkfifo").arg(&path).status().unwrap().success());
-    sandbox.jp(&["config", "show"]).failed(1, &[".jp/config.toml", "it is a named pipe, not a regular file"]);
+    assert!(
+        std::process::Command::new("mkfifo")
+            .arg(&path)
+            .status()
+            .unwrap()
+            .success()
+    );
+    sandbox.jp(&["config", "show"]).failed(
+        1,
+        &[".jp/config.toml", "it is a named pipe, not a regular file"],
+    );
     fs::remove_file(&path).unwrap();
-    sandbox.write(".jp/config.toml", "conversation.attachment.max_bytes = 'lots'\n");
-    sandbox.jp(&["config", "show"]).failed(1, &["max_bytes", "lots", ".jp/config.toml"]);
+    sandbox.write(
+        ".jp/config.toml",
+        "conversation.attachment.max_bytes = 'lots'\n",
+    );
+    sandbox
+        .jp(&["config", "show"])
+        .failed(1, &["max_bytes", "lots", ".jp/config.toml"]);
     sandbox.write(".jp/config.toml", "assistent.model.id = 'a/b'\n");
     let run = sandbox.jp(&["config", "show"]).succeeded();
-    assert!(run.stderr.contains("unknown key `assistent`"), "{}", run.stderr);
-    sandbox.jp(&["config", "show", "-c", "assistent=1"]).failed(2, &["assistent"]);
+    assert!(
+        run.stderr.contains("unknown key `assistent`"),
+        "{}",
+        run.stderr
+    );
+    sandbox
+        .jp(&["config", "show", "-c", "assistent=1"])
+        .failed(2, &["assistent"]);
 }
 
 #[test]
@@ -350,9 +536,15 @@ fn init_makes_a_workspace_once_and_overwrites_nothing() {
 fn check_and_list_find_nothing_wrong_beside_rm_fork_and_query() {
     let (_server, sandbox, [first, second]) = with_two_conversations();
     let is_second = |path: &std::path::PathBuf| path.to_string_lossy().contains(&second);
-    let events = sandbox.files(".jp/conversations").into_iter().find(is_second).unwrap();
+    let events = sandbox
+        .files(".jp/conversations")
+        .into_iter()
+        .find(is_second)
+        .unwrap();
     let source = events.parent().unwrap();
-    let copies: Vec<String> = (1..=80_u64).map(|index| (10_000_000_000 + index).to_string()).collect();
+    let copies: Vec<String> = (1..=80_u64)
+        .map(|index| (10_000_000_000 + index).to_string())
+        .collect();
     for id in &copies {
         let copy = sandbox.path(".jp/conversations").join(id);
         fs::create_dir(&copy).unwrap();
@@ -363,7 +555,11 @@ fn check_and_list_find_nothing_wrong_beside_rm_fork_and_query() {
     let (first, second) = (first.as_str(), second.as_str());
     std::thread::scope(|scope| {
         let removing = scope.spawn(|| {
-            sandbox.jp(&[&["c", "rm"], &*Vec::from_iter(copies.iter().map(String::as_str))].concat())
+            sandbox.jp(&[
+                &["c", "rm"],
+                &*Vec::from_iter(copies.iter().map(String::as_str)),
+            ]
+            .concat())
         });
         let writing = scope.spawn(|| {
             for _ in 0..4 {
@@ -374,9 +570,15 @@ fn check_and_list_find_nothing_wrong_beside_rm_fork_and_query() {
         let mut checks = 0;
         while checks < 5 || !removing.is_finished() || !writing.is_finished() {
             let checked = sandbox.jp(&["storage", "check"]).succeeded();
-            assert!(checked.stdout.is_empty() && !checked.stderr.contains("warning"), "{checked:?}");
+            assert!(
+                checked.stdout.is_empty() && !checked.stderr.contains("warning"),
+                "{checked:?}"
+            );
             let listed = sandbox.jp(&["c", "ls"]).succeeded().stdout;
-            assert!(!listed.contains("unreadable") && !listed.contains("no title"), "{listed}");
+            assert!(
+                !listed.contains("unreadable") && !listed.contains("no title"),
+                "{listed}"
+            );
             checks += 1;
         }
         removing.join().unwrap().succeeded();
@@ -388,15 +590,26 @@ fn check_and_list_find_nothing_wrong_beside_rm_fork_and_query() {
 fn archived_conversations_are_listed_apart_and_only_read() {
     let (_server, sandbox, [first, second]) = with_two_conversations();
     let is_first = |path: &std::path::PathBuf| path.to_string_lossy().contains(&first);
-    let events = sandbox.files(".jp/conversations").into_iter().find(is_first).unwrap();
+    let events = sandbox
+        .files(".jp/conversations")
+        .into_iter()
+        .find(is_first)
+        .unwrap();
     let directory = events.parent().unwrap();
     let archive = sandbox.path(".jp/conversations/.archive");
     fs::create_dir(&archive).unwrap();
     fs::rename(directory, archive.join(directory.file_name().unwrap())).unwrap();
 
     let listed = sandbox.jp(&["c", "ls"]).succeeded();
-    assert!(listed.stdout.contains(&second) && !listed.stdout.contains(&first), "{listed:?}");
-    assert!(listed.stderr.contains("`jp conversation ls --archived` lists 1 archived conversation."));
+    assert!(
+        listed.stdout.contains(&second) && !listed.stdout.contains(&first),
+        "{listed:?}"
+    );
+    assert!(
+        listed
+            .stderr
+            .contains("`jp conversation ls --archived` lists 1 archived conversation.")
+    );
     let archived = sandbox.json(&["c", "ls", "--archived"]);
     assert_eq!(
         (&archived[0]["id"], &archived[0]["archived"], &archived[1]),
@@ -404,15 +617,28 @@ fn archived_conversations_are_listed_apart_and_only_read() {
     );
     let printed = sandbox.jp(&["c", "print", &first]).succeeded();
     assert!(printed.stdout.contains("The first question of all"));
-    assert_eq!(sandbox.jp(&["r", "show", "a.txt", "-i", &first]).succeeded().stdout, "abc");
-    for writing in
-        [&["q", "-i", &first, "more"][..], &["c", "use", &first], &["a", "add", "a.txt", "-i", &first]]
-    {
+    assert_eq!(
+        sandbox
+            .jp(&["r", "show", "a.txt", "-i", &first])
+            .succeeded()
+            .stdout,
+        "abc"
+    );
+    for writing in [
+        &["q", "-i", &first, "more"][..],
+        &["c", "use", &first],
+        &["a", "add", "a.txt", "-i", &first],
+    ] {
         let hint = format!("hint: `jp conversation fork {first}` continues a copy of it.");
-        sandbox.jp(writing).failed(1, &[&format!("conversation {first} is archived"), &hint]);
+        sandbox
+            .jp(writing)
+            .failed(1, &[&format!("conversation {first} is archived"), &hint]);
     }
     assert_eq!(sandbox.json(&["storage", "check"])["conversations"], 2);
-    let fork = sandbox.json(&["c", "fork", &first])["id"].as_str().unwrap().to_owned();
+    let fork = sandbox.json(&["c", "fork", &first])["id"]
+        .as_str()
+        .unwrap()
+        .to_owned();
     assert!(sandbox.jp(&["c", "ls"]).succeeded().stdout.contains(&fork));
     sandbox.jp(&["c", "rm", &first]).succeeded();
     assert_eq!(sandbox.json(&["c", "ls", "--archived"]), json!([]));
@@ -427,23 +653,42 @@ fn unreadable_metadata_closes_no_conversation_and_is_kept() {
     for (number, damage) in ["{\"title\": \"Half", "no JSON", "[]"].iter().enumerate() {
         fs::write(&metadata, damage).unwrap();
         let printed = sandbox.jp(&["c", "print"]).succeeded();
-        let kept = "the next message renames the file to metadata.json.damaged-1, or a later number";
-        assert!(printed.stdout.contains("The question") && printed.stderr.contains(kept), "{printed:?}");
+        let kept =
+            "the next message renames the file to metadata.json.damaged-1, or a later number";
         assert!(
-            sandbox.jp(&["storage", "check"]).failed(1, &[]).stdout.contains("metadata.json can't be read")
+            printed.stdout.contains("The question") && printed.stderr.contains(kept),
+            "{printed:?}"
         );
-        assert_eq!(&fs::read_to_string(&metadata).unwrap(), damage, "a reader changes nothing");
+        assert!(
+            sandbox
+                .jp(&["storage", "check"])
+                .failed(1, &[])
+                .stdout
+                .contains("metadata.json can't be read")
+        );
+        assert_eq!(
+            &fs::read_to_string(&metadata).unwrap(),
+            damage,
+            "a reader changes nothing"
+        );
         sandbox.jp(&["q", "go on"]).succeeded();
-        let aside = sandbox.conversation().join(format!("metadata.json.damaged-{}", number + 1));
+        let aside = sandbox
+            .conversation()
+            .join(format!("metadata.json.damaged-{}", number + 1));
         assert_eq!(&fs::read_to_string(aside).unwrap(), damage);
-        assert!(fs::read_to_string(&metadata).unwrap().contains("last_activated_at"));
+        assert!(
+            fs::read_to_string(&metadata)
+                .unwrap()
+                .contains("last_activated_at")
+        );
     }
     sandbox.jp(&["storage", "check"]).succeeded();
 }
 
 #[test]
 fn older_conversations_are_listed_printed_and_continued() {
-    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/data/jp-conversations");
+    let source =
+        Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/data/jp-conversations");
     if !source.is_dir() {
         eprintln!("skipped: {} is not there", source.display());
         return;
@@ -456,18 +701,38 @@ fn older_conversations_are_listed_printed_and_continued() {
         fs::create_dir_all(&target).unwrap();
         for file in fs::read_dir(entry.path()).unwrap() {
             let file = file.unwrap();
-            fs::write(target.join(file.file_name()), fs::read(file.path()).unwrap()).unwrap();
+            fs::write(
+                target.join(file.file_name()),
+                fs::read(file.path()).unwrap(),
+            )
+            .unwrap();
         }
     }
     let rows = sandbox.json(&["c", "ls"]);
     assert!(rows.as_array().unwrap().len() >= 5);
     for row in rows.as_array().unwrap() {
         let id = row["id"].as_str().unwrap();
-        assert!(row["turns"].as_u64().unwrap() > 0 && row["title"].is_string(), "{row}");
+        assert!(
+            row["turns"].as_u64().unwrap() > 0 && row["title"].is_string(),
+            "{row}"
+        );
         sandbox.jp(&["c", "print", id]).succeeded();
-        sandbox.jp(&["q", "-i", id, "-m", "llamacpp/m", "--skip-unavailable", "Summarise."]).succeeded();
+        sandbox
+            .jp(&[
+                "q",
+                "-i",
+                id,
+                "-m",
+                "llamacpp/m",
+                "--skip-unavailable",
+                "Summarise.",
+            ])
+            .succeeded();
         let after = sandbox.json(&["c", "show", id]);
-        assert_eq!(after["turns"].as_u64().unwrap(), row["turns"].as_u64().unwrap() + 1);
+        assert_eq!(
+            after["turns"].as_u64().unwrap(),
+            row["turns"].as_u64().unwrap() + 1
+        );
     }
     sandbox.jp(&["storage", "check"]).succeeded();
 }
@@ -477,20 +742,31 @@ fn older_conversation_has_its_model_by_an_alias_of_its_own_and_nobody_else_has_i
     let server = answering("Yes.");
     let sandbox = Sandbox::new().with_server(&server);
     let directory = ".jp/conversations/17600000000-old";
-    let request = json!({"timestamp": "2025-12-04 09:28:23.2", "type": "chat_request", "content": "old"});
-    sandbox.write(&format!("{directory}/events.json"), json!([request]).to_string());
+    let request =
+        json!({"timestamp": "2025-12-04 09:28:23.2", "type": "chat_request", "content": "old"});
+    sandbox.write(
+        &format!("{directory}/events.json"),
+        json!([request]).to_string(),
+    );
     let metadata = json!({"title": "Old", "last_activated_at": "2025-12-04 09:24:06.7"});
     sandbox.write(&format!("{directory}/metadata.json"), metadata.to_string());
     let aliases = json!({"mine": {"provider": "llamacpp", "name": "of-alias"}});
-    let base = json!({"assistant": {"model": {"id": "mine"}}, "providers": {"llm": {"aliases": aliases}}});
+    let base =
+        json!({"assistant": {"model": {"id": "mine"}}, "providers": {"llm": {"aliases": aliases}}});
     sandbox.write(&format!("{directory}/base_config.json"), base.to_string());
     sandbox.jp(&["q", "-i", "17600000000", "go on"]).succeeded();
     assert_eq!(support::last_request(&server)["model"], "of-alias");
-    sandbox.jp(&["q", "-i", "17600000000", "-m", "mine", "go on"]).failed(2, &["the model `mine`"]);
+    sandbox
+        .jp(&["q", "-i", "17600000000", "-m", "mine", "go on"])
+        .failed(2, &["the model `mine`"]);
     let user = sandbox.path("~/.config/jp/config.toml");
     let text = fs::read_to_string(&user).unwrap_or_default();
     fs::create_dir_all(user.parent().unwrap()).unwrap();
-    fs::write(&user, format!("{text}\n[providers.aliases]\nmine = 'llamacpp/of-the-person'\n")).unwrap();
+    fs::write(
+        &user,
+        format!("{text}\n[providers.aliases]\nmine = 'llamacpp/of-the-person'\n"),
+    )
+    .unwrap();
     sandbox.jp(&["q", "-i", "17600000000", "go on"]).succeeded();
     assert_eq!(support::last_request(&server)["model"], "of-the-person");
 }
@@ -527,9 +803,15 @@ fn fork_of_an_older_conversation_is_converted_and_keeps_its_configuration() {
         &format!("{directory}/base_config.json"),
         "{\"assistant\": {\"model\": {\"id\": \"llamacpp/from-base\"}}}",
     );
-    let fork = sandbox.json(&["c", "fork", "17600000000"])["id"].as_str().unwrap().to_owned();
+    let fork = sandbox.json(&["c", "fork", "17600000000"])["id"]
+        .as_str()
+        .unwrap()
+        .to_owned();
     sandbox.jp(&["q", "-i", &fork, "go on"]).succeeded();
-    assert_eq!(support::last_request(&server)["model"], "llamacpp/from-base".trim_start_matches("llamacpp/"));
+    assert_eq!(
+        support::last_request(&server)["model"],
+        "llamacpp/from-base".trim_start_matches("llamacpp/")
+    );
     let forked = sandbox
         .files(".jp/conversations")
         .into_iter()

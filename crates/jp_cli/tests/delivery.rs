@@ -33,7 +33,9 @@ const USER: &str = "~/.config/jp/config.toml";
 
 /// Returns lines that are all different.
 fn lines(word: &str, count: usize) -> String {
-    (1..=count).map(|line| format!("{word} {line} of a file that is longer than a reference\n")).collect()
+    (1..=count)
+        .map(|line| format!("{word} {line} of a file that is longer than a reference\n"))
+        .collect()
 }
 
 /// Calls `read_file` once.
@@ -44,31 +46,55 @@ fn reading(arguments: Value) -> Reply {
 /// Returns the messages of each request to the model.
 fn messages(server: &Server) -> Vec<Vec<Value>> {
     let asks = |head: &str| head.starts_with("post /v1/chat/completions");
-    let received = server.received().into_iter().filter(|request| asks(&request.head));
+    let received = server
+        .received()
+        .into_iter()
+        .filter(|request| asks(&request.head));
     let body = received.map(|request| serde_json::from_slice::<Value>(&request.body).unwrap());
-    body.map(|mut body| body["messages"].take().as_array().unwrap().clone()).collect()
+    body.map(|mut body| body["messages"].take().as_array().unwrap().clone())
+        .collect()
 }
 
 /// Returns the rows that `--explain` has of resources.
 fn resources(explained: &Value) -> Vec<Value> {
     let turns = explained["turns"].as_array().unwrap().iter();
-    let rows = turns.flat_map(|turn| turn["blocks"].as_array().unwrap().iter().map(move |row| (turn, row)));
+    let rows = turns.flat_map(|turn| {
+        turn["blocks"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(move |row| (turn, row))
+    });
     let rows = rows.filter(|(_, row)| row["uri"].is_string());
-    rows.map(|(turn, row)| json!({"turn": turn["turn"], "row": row})).collect()
+    rows.map(|(turn, row)| json!({"turn": turn["turn"], "row": row}))
+        .collect()
 }
 
 /// Returns how each resource is delivered, a line each.
 fn told(explained: &Value) -> String {
     let line = |found: &Value| {
         let (turn, row) = (&found["turn"], &found["row"]);
-        format!("{turn} {}: {}", row["delivery"].as_str().unwrap(), row["reason"].as_str().unwrap())
+        format!(
+            "{turn} {}: {}",
+            row["delivery"].as_str().unwrap(),
+            row["reason"].as_str().unwrap()
+        )
     };
-    resources(explained).iter().map(line).collect::<Vec<_>>().join("\n")
+    resources(explained)
+        .iter()
+        .map(line)
+        .collect::<Vec<_>>()
+        .join("\n")
 }
 
 fn explained(sandbox: &Sandbox, settings: &[&str]) -> Value {
     let settings = settings.iter().flat_map(|setting| ["-c", setting]);
-    sandbox.json(&["q", "--explain", "next"].into_iter().chain(settings).collect::<Vec<_>>())
+    sandbox.json(
+        &["q", "--explain", "next"]
+            .into_iter()
+            .chain(settings)
+            .collect::<Vec<_>>(),
+    )
 }
 
 /// A conversation in which a file is attached, read whole and by lines, read again, edited, read and attached again.
@@ -112,7 +138,10 @@ fn known_content_is_a_reference_its_lines_are_named_and_a_change_is_a_diff() {
     let shown = |text: &str| text.replace(&uri, "URI");
     insta::assert_snapshot!(shown(&results[0]), @"URI has not changed. Its content, sha256 11e58fdb0f21, stands in the attachments of turn 1.");
     insta::assert_snapshot!(shown(&results[1]), @"URI#L5-20: lines 5-20 are lines 5-20 of what stands in the attachments of turn 1, sha256 11e58fdb0f21.");
-    assert_eq!(results[2], format!("```rs (a.rs)\n{}```\n", lines("line", 60)));
+    assert_eq!(
+        results[2],
+        format!("```rs (a.rs)\n{}```\n", lines("line", 60))
+    );
     insta::assert_snapshot!(shown(&results[3]), @r"
     URI has changed. This is what changed from the version that stands in the result of call 1 of turn 4 (`read_file`, call_1), sha256 11e58fdb0f21, to sha256 8b4a48fcbde8:
     ```diff
@@ -143,24 +172,45 @@ fn known_content_is_a_reference_its_lines_are_named_and_a_change_is_a_diff() {
     5 diff: what changed since the version in the result of call 1 of turn 4 (`read_file`, call_1)
     6 reference: the same content is in the result of call 1 of turn 5 (`read_file`, call_1)
     ");
-    let bytes: Vec<_> = resources(&explained).iter().map(|found| found["row"]["bytes"].clone()).collect();
+    let bytes: Vec<_> = resources(&explained)
+        .iter()
+        .map(|found| found["row"]["bytes"].clone())
+        .collect();
     let whole = lines("line", 60).len();
     let [reference, known, _, diff] = [0, 1, 2, 3].map(|index| results[index].len());
-    assert_eq!(bytes[..5], [json!(whole), json!(reference), json!(known), json!(whole), json!(diff)]);
+    assert_eq!(
+        bytes[..5],
+        [
+            json!(whole),
+            json!(reference),
+            json!(known),
+            json!(whole),
+            json!(diff)
+        ]
+    );
     let saved = explained["plain_tokens"].as_u64().unwrap() - explained["tokens"].as_u64().unwrap();
     assert!(saved > 1000, "{saved}");
     let sent = messages(&server).pop().unwrap();
-    assert_eq!(explained["request"]["messages"].as_array().unwrap()[..sent.len()], sent[..]);
+    assert_eq!(
+        explained["request"]["messages"].as_array().unwrap()[..sent.len()],
+        sent[..]
+    );
 }
 
 #[test]
 fn person_is_shown_how_each_part_of_a_request_is_delivered() {
     let (_server, sandbox) = of_one_file("");
     sandbox.write("ä b%.txt", lines("other", 4));
-    let shown = sandbox.jp(&["q", "--explain", "-T", "-a", "ä b%.txt", "next"]).succeeded().stdout;
+    let shown = sandbox
+        .jp(&["q", "--explain", "-T", "-a", "ä b%.txt", "next"])
+        .succeeded()
+        .stdout;
     // How many bytes a reference has depends on where the workspace is.
     let column = shown.find("delivery").unwrap();
-    let rows = shown.lines().map_while(|line| line.get(column..)).filter(|row| !row.contains("history"));
+    let rows = shown
+        .lines()
+        .map_while(|line| line.get(column..))
+        .filter(|row| !row.contains("history"));
     insta::assert_snapshot!(rows.take(9).collect::<Vec<_>>().join("\n"), @r"
     delivery   what        why
     full       a.rs        no other version of it is in this request
@@ -172,20 +222,39 @@ fn person_is_shown_how_each_part_of_a_request_is_delivered() {
     full       -           new in this turn
     full       ä b%.txt    new in this turn; too small to be referred to
     ");
-    assert!(shown.contains("\n1     message          4        1  full       -"), "{shown}");
-    assert!(shown.ends_with(" tokens less than with everything whole\n"), "{shown}");
+    assert!(
+        shown.contains("\n1     message          4        1  full       -"),
+        "{shown}"
+    );
+    assert!(
+        shown.ends_with(" tokens less than with everything whole\n"),
+        "{shown}"
+    );
 }
 
 #[test]
 fn each_setting_switches_off_what_it_names() {
     let (_server, sandbox) = of_one_file("");
     let told = |setting: &str| {
-        let explained = explained(&sandbox, &[&format!("conversation.deduplication.{setting}")]);
-        told(&explained).replace(" of call 1", "").replace(" (`read_file`, call_1)", "")
+        let explained = explained(
+            &sandbox,
+            &[&format!("conversation.deduplication.{setting}")],
+        );
+        told(&explained)
+            .replace(" of call 1", "")
+            .replace(" (`read_file`, call_1)", "")
     };
-    let settings =
-        ["enabled:=false", "ranges:=false", "diffs:=false", "min_bytes:=100000", "lookback_turns:=1"];
-    let all: Vec<_> = settings.iter().map(|setting| format!("{setting}\n{}", told(setting))).collect();
+    let settings = [
+        "enabled:=false",
+        "ranges:=false",
+        "diffs:=false",
+        "min_bytes:=100000",
+        "lookback_turns:=1",
+    ];
+    let all: Vec<_> = settings
+        .iter()
+        .map(|setting| format!("{setting}\n{}", told(setting)))
+        .collect();
     insta::assert_snapshot!(all.join("\n\n"), @r"
     enabled:=false
     1 full: references are switched off for it
@@ -235,18 +304,35 @@ fn switched_off_it_is_the_plain_history_byte_for_byte() {
     let (server, plain) = of_one_file(off);
     let requests = messages(&server);
     let text = json!(requests).to_string();
-    assert!(!text.contains("has not changed") && !text.contains("```diff"), "{text}");
-    let fenced = [lines("line", 60), edited()].map(|content| format!("```rs (a.rs)\n{content}```\n"));
+    assert!(
+        !text.contains("has not changed") && !text.contains("```diff"),
+        "{text}"
+    );
+    let fenced =
+        [lines("line", 60), edited()].map(|content| format!("```rs (a.rs)\n{content}```\n"));
     let read = results(&server);
-    assert_eq!([&read[0], &read[2], &read[3]], [&fenced[0], &fenced[0], &fenced[1]]);
-    assert_eq!(told(&explained(&plain, &[])).matches("full: references are switched off for it").count(), 6);
+    assert_eq!(
+        [&read[0], &read[2], &read[3]],
+        [&fenced[0], &fenced[0], &fenced[1]]
+    );
+    assert_eq!(
+        told(&explained(&plain, &[]))
+            .matches("full: references are switched off for it")
+            .count(),
+        6
+    );
 
     // What was sent in the one is what the other, which had references, sends when they are switched off.
     let (_server, delivered) = of_one_file("");
-    let off = ["conversation.deduplication.enabled:=false", "conversation.superseded.policy=keep"];
+    let off = [
+        "conversation.deduplication.enabled:=false",
+        "conversation.superseded.policy=keep",
+    ];
     let [plain, delivered] = [(&plain, &[][..]), (&delivered, &off)].map(|(sandbox, settings)| {
         let root = support::shown(&sandbox.root);
-        explained(sandbox, settings)["request"].to_string().replace(&root, "ROOT")
+        explained(sandbox, settings)["request"]
+            .to_string()
+            .replace(&root, "ROOT")
     });
     assert_eq!(plain, delivered);
 }
@@ -258,15 +344,26 @@ fn with_local_tools(server: &Server) -> Sandbox {
     let uri = format!("file://{}/a.txt", support::shown(&sandbox.root));
     let resource = json!({"uri": uri, "mimeType": "text/plain", "text": content});
     // Outside of the workspace, so that the person's word on them is enough.
-    let blocks = sandbox
-        .write("~/blocks.json", json!({"content": [{"type": "resource", "resource": resource}]}).to_string());
+    let blocks = sandbox.write(
+        "~/blocks.json",
+        json!({"content": [{"type": "resource", "resource": resource}]}).to_string(),
+    );
     let fenced = sandbox.write("~/fenced.txt", format!("```txt (a.txt)\n{content}```\n"));
     let tool = |name: &str, file: &Path, more: &str| {
         let file = file.display();
         format!("[conversation.tools.{name}]\ncommand = 'cat {file}'\nrun = 'unattended'\n{more}\n")
     };
-    let tools = [("show", &blocks, ""), ("always", &blocks, "deduplicate = false"), ("text", &fenced, "")];
-    sandbox.write(USER, tools.map(|(name, file, more)| tool(name, file, more)).concat());
+    let tools = [
+        ("show", &blocks, ""),
+        ("always", &blocks, "deduplicate = false"),
+        ("text", &fenced, ""),
+    ];
+    sandbox.write(
+        USER,
+        tools
+            .map(|(name, file, more)| tool(name, file, more))
+            .concat(),
+    );
     sandbox.write("a.txt", content);
     sandbox
 }
@@ -276,9 +373,14 @@ fn resources_of_local_tools_take_part_unless_told_not_to_and_text_is_left_alone(
     let calls = ["show", "always", "text", "text"].map(|name| (name, json!({})));
     let server = playing(vec![calling(&calls), answer("Done.")]);
     let sandbox = with_local_tools(&server);
-    sandbox.jp(&["q", "--new", "-a", "a.txt", "look"]).succeeded();
+    sandbox
+        .jp(&["q", "--new", "-a", "a.txt", "look"])
+        .succeeded();
     let results = results(&server);
-    assert!(results[0].ends_with("stands in the attachments of turn 1."), "{results:?}");
+    assert!(
+        results[0].ends_with("stands in the attachments of turn 1."),
+        "{results:?}"
+    );
     let fenced = fs::read_to_string(sandbox.path("~/fenced.txt")).unwrap();
     assert!(results[1].contains(&lines("line", 20)), "{results:?}");
     assert_eq!(results[2..], [fenced.clone(), fenced]);
@@ -299,7 +401,11 @@ struct Person {
 impl Person {
     fn new(wire: &'static Wire, script: Vec<String>) -> Self {
         let count = AtomicUsize::new(0);
-        let kind = if wire.provider == "ollama" { "application/x-ndjson" } else { "text/event-stream" };
+        let kind = if wire.provider == "ollama" {
+            "application/x-ndjson"
+        } else {
+            "text/event-stream"
+        };
         let server = Server::scripted(move |_, path| match path.starts_with(wire.path) {
             true => {
                 let stream = &script[count.fetch_add(1, Relaxed).min(script.len() - 1)];
@@ -310,7 +416,11 @@ impl Person {
         let sandbox = Sandbox::new();
         let (name, url) = (wire.provider, server.url());
         sandbox.write(USER, format!("[assistant.model]\nid = '{name}/m'\n[providers.llm.{name}]\nbase_url = '{url}'\nmodels.m = {{ tools = true, images = true }}\n"));
-        Self { wire, server, sandbox }
+        Self {
+            wire,
+            server,
+            sandbox,
+        }
     }
 
     fn query(&self, arguments: &[&str]) {
@@ -322,9 +432,19 @@ impl Person {
     /// Returns the messages of each request, without the cache marks: those move.
     fn requests(&self) -> Vec<Vec<Value>> {
         let start = format!("post {}", self.wire.path);
-        let received = self.server.received().into_iter().filter(|request| request.head.starts_with(&start));
+        let received = self
+            .server
+            .received()
+            .into_iter()
+            .filter(|request| request.head.starts_with(&start));
         let body = received.map(|request| serde_json::from_slice::<Value>(&request.body).unwrap());
-        body.map(|mut body| unmarked(body[self.wire.messages].take()).as_array().unwrap().clone()).collect()
+        body.map(|mut body| {
+            unmarked(body[self.wire.messages].take())
+                .as_array()
+                .unwrap()
+                .clone()
+        })
+        .collect()
     }
 }
 
@@ -345,8 +465,7 @@ fn unmarked(value: Value) -> Value {
 fn each_request_begins_with_the_messages_of_the_one_before_in_every_format() {
     for wire in &WIRES {
         let whole = || json!({"path": "a.rs"});
-        let part =
-            |first: usize, last: usize| json!({"path": "a.rs", "first_line": first, "last_line": last});
+        let part = |first: usize, last: usize| json!({"path": "a.rs", "first_line": first, "last_line": last});
         let person = Person::new(
             wire,
             vec![
@@ -370,12 +489,19 @@ fn each_request_begins_with_the_messages_of_the_one_before_in_every_format() {
         let (requests, name) = (person.requests(), wire.provider);
         assert_eq!(requests.len(), 8, "{name}");
         for (index, pair) in requests.windows(2).enumerate() {
-            let [before, after] = pair else { unreachable!() };
+            let [before, after] = pair else {
+                unreachable!()
+            };
             assert!(before.len() < after.len(), "{name}");
             assert_eq!(before[..], after[..before.len()], "{name}, request {index}");
         }
         let last = json!(requests.last()).to_string();
-        for words in ["has not changed. Its content", "lines 5-20 are lines 5-20", "```diff", "LINE 30"] {
+        for words in [
+            "has not changed. Its content",
+            "lines 5-20 are lines 5-20",
+            "```diff",
+            "LINE 30",
+        ] {
             assert!(last.contains(words), "{name}: {words}: {last}");
         }
         assert_eq!(last.matches("other 30 of").count(), 1, "{name}: {last}");
@@ -386,7 +512,9 @@ fn each_request_begins_with_the_messages_of_the_one_before_in_every_format() {
 fn picture_that_is_attached_again_is_sent_once_and_named_then() {
     for wire in WIRES.iter().filter(|wire| wire.provider != "ollama") {
         let person = Person::new(wire, vec![(wire.says)("Yes.")]);
-        person.sandbox.write("a.png", [&b"\x89PNG\r\n\x1a\n"[..], &[0xff; 400]].concat());
+        person
+            .sandbox
+            .write("a.png", [&b"\x89PNG\r\n\x1a\n"[..], &[0xff; 400]].concat());
         person.query(&["--new", "-a", "a.png", "one"]);
         person.query(&["-a", "a.png", "two"]);
         let requests = person.requests();
@@ -394,63 +522,110 @@ fn picture_that_is_attached_again_is_sent_once_and_named_then() {
         // The base64 of what each PNG begins with.
         assert_eq!(last.matches("iVBORw0KGgr///").count(), 1, "{name}: {last}");
         let newest = requests[1].last().unwrap().to_string();
-        assert!(newest.contains("stands in the attachments of turn 1."), "{name}: {newest}");
+        assert!(
+            newest.contains("stands in the attachments of turn 1."),
+            "{name}: {newest}"
+        );
     }
 }
 
 #[test]
 fn block_of_an_unknown_type_is_noted_in_every_format_and_kept() {
     for wire in &WIRES {
-        let replies =
-            vec![(wire.reads)(&[json!({"path": "a.rs"})]), (wire.says)("One."), (wire.says)("Two.")];
+        let replies = vec![
+            (wire.reads)(&[json!({"path": "a.rs"})]),
+            (wire.says)("One."),
+            (wire.says)("Two."),
+        ];
         let person = Person::new(wire, replies);
         person.sandbox.write("a.rs", lines("line", 3));
         person.query(&["--new", "one"]);
         let block = json!({"length": 2, "type": "video", "uri": "workspace:///v"});
         let mut events = person.sandbox.events();
-        for event in events.iter_mut().filter(|event| event["type"] == "tool_call_response") {
+        for event in events
+            .iter_mut()
+            .filter(|event| event["type"] == "tool_call_response")
+        {
             event["content"].as_array_mut().unwrap().push(block.clone());
         }
-        fs::write(person.sandbox.conversation().join("events.json"), json!(events).to_string()).unwrap();
+        fs::write(
+            person.sandbox.conversation().join("events.json"),
+            json!(events).to_string(),
+        )
+        .unwrap();
         person.query(&["two"]);
         let (last, name) = (json!(person.requests().last()).to_string(), wire.provider);
         let note = "is not shown: this version of jp does not know that type.";
         assert_eq!(last.matches(note).count(), 1, "{name}: {last}");
         for shown in [&["c", "print"][..], &["c", "print", "--as-sent"]] {
-            assert!(person.sandbox.jp(shown).succeeded().stdout.contains(note), "{name}: {shown:?}");
+            assert!(
+                person.sandbox.jp(shown).succeeded().stdout.contains(note),
+                "{name}: {shown:?}"
+            );
         }
-        let fork = person.sandbox.json(&["c", "fork"])["id"].as_str().unwrap().to_owned();
+        let fork = person.sandbox.json(&["c", "fork"])["id"]
+            .as_str()
+            .unwrap()
+            .to_owned();
         let is_fork = |path: &std::path::PathBuf| {
             path.ends_with("events.json") && path.to_string_lossy().contains(&fork)
         };
-        let forked = person.sandbox.files(".jp/conversations").into_iter().find(is_fork).unwrap();
-        assert!(fs::read_to_string(forked).unwrap().contains(&block.to_string()), "{name}");
+        let forked = person
+            .sandbox
+            .files(".jp/conversations")
+            .into_iter()
+            .find(is_fork)
+            .unwrap();
+        assert!(
+            fs::read_to_string(forked)
+                .unwrap()
+                .contains(&block.to_string()),
+            "{name}"
+        );
     }
 }
 
 #[test]
 fn print_as_sent_shows_what_the_provider_is_sent() {
     for wire in &WIRES {
-        let replies = vec![(wire.reads)(&[json!({"path": "b.rs"})]), (wire.says)("One.")];
+        let replies = vec![
+            (wire.reads)(&[json!({"path": "b.rs"})]),
+            (wire.says)("One."),
+        ];
         let person = Person::new(wire, replies);
         person.sandbox.write("a.rs", "fn a() {}\n");
         person.sandbox.write("b.rs", "fn b() {}\n");
         person.sandbox.write("c.png", b"\x89PNG\r\n\x1a\n\0\xff");
         person.query(&["--new", "-a", "a.rs", "-a", "c.png", "one"]);
-        let text = person.sandbox.jp(&["c", "print", "--as-sent"]).succeeded().stdout;
+        let text = person
+            .sandbox
+            .jp(&["c", "print", "--as-sent"])
+            .succeeded()
+            .stdout;
         let sent = json!(person.requests().last()).to_string();
         let name = wire.provider;
-        for frame in
-            ["<resource uri=", "```rs (b.rs)", "[the next part of this message]", "[image 1 of this message]"]
-        {
+        for frame in [
+            "<resource uri=",
+            "```rs (b.rs)",
+            "[the next part of this message]",
+            "[image 1 of this message]",
+        ] {
             let is_sent = sent.contains(frame) || sent.contains(&frame.replace('=', "=\\\""));
             assert_eq!(text.contains(frame), is_sent, "{name}: {frame}: {text}");
         }
         let root = support::shown(&person.sandbox.root);
-        let document =
-            format!("[document: b.rs]\nURI: file://{root}/b.rs\nMIME type: text/x-rust\n\nfn b() {{}}\n");
-        assert_eq!(text.contains(&document), name == "anthropic", "{name}: {text}");
-        assert!(text.contains("image/png, 10 B]") || name == "ollama", "{name}: {text}");
+        let document = format!(
+            "[document: b.rs]\nURI: file://{root}/b.rs\nMIME type: text/x-rust\n\nfn b() {{}}\n"
+        );
+        assert_eq!(
+            text.contains(&document),
+            name == "anthropic",
+            "{name}: {text}"
+        );
+        assert!(
+            text.contains("image/png, 10 B]") || name == "ollama",
+            "{name}: {text}"
+        );
     }
 }
 
@@ -468,23 +643,41 @@ fn of_two_versions() -> (Server, Sandbox) {
 /// Makes all that happened in the conversation old.
 fn age(sandbox: &Sandbox) {
     let mut events = sandbox.events();
-    events.iter_mut().for_each(|event| event["timestamp"] = json!("2026-01-02T03:04:05Z"));
-    fs::write(sandbox.conversation().join("events.json"), json!(events).to_string()).unwrap();
+    events
+        .iter_mut()
+        .for_each(|event| event["timestamp"] = json!("2026-01-02T03:04:05Z"));
+    fs::write(
+        sandbox.conversation().join("events.json"),
+        json!(events).to_string(),
+    )
+    .unwrap();
 }
 
 fn superseded(sandbox: &Sandbox) -> Vec<Value> {
-    sandbox.events().into_iter().filter(|event| event["type"] == "superseded").collect()
+    sandbox
+        .events()
+        .into_iter()
+        .filter(|event| event["type"] == "superseded")
+        .collect()
 }
 
 /// Returns whether a request has the older version, and whether it says that this is left out.
 fn has_old(request: &[Value]) -> (bool, bool) {
     let text = json!(request).to_string();
-    (text.contains("old 200 of a file"), text.contains("is left out here: a newer version"))
+    (
+        text.contains("old 200 of a file"),
+        text.contains("is left out here: a newer version"),
+    )
 }
 
 #[test]
 fn replaced_version_is_left_out_once_the_cache_is_cold_and_stays_so() {
-    const OTHER: [&str; 4] = ["-m", "llamacpp/n", "-c", "providers.llm.llamacpp.models.n.tools:=true"];
+    const OTHER: [&str; 4] = [
+        "-m",
+        "llamacpp/n",
+        "-c",
+        "providers.llm.llamacpp.models.n.tools:=true",
+    ];
     for (is_old, model) in [(true, &[][..]), (false, &OTHER)] {
         let (server, sandbox) = of_two_versions();
         sandbox.jp(&["q", "two and a half"]).succeeded();
@@ -494,17 +687,22 @@ fn replaced_version_is_left_out_once_the_cache_is_cold_and_stays_so() {
             age(&sandbox);
         }
         sandbox.jp(&[&["q", "three"], model].concat()).succeeded();
-        let [decision] = &superseded(&sandbox)[..] else { panic!("{:?}", sandbox.events()) };
-        let version =
-            json!({"uri": "workspace:///a.txt", "checksum": Checksum::of(lines("old", 200).as_bytes())});
+        let [decision] = &superseded(&sandbox)[..] else {
+            panic!("{:?}", sandbox.events())
+        };
+        let version = json!({"uri": "workspace:///a.txt", "checksum": Checksum::of(lines("old", 200).as_bytes())});
         assert_eq!(decision["dropped"], json!([version]));
         sandbox.jp(&[&["q", "four"], model].concat()).succeeded();
         assert_eq!(superseded(&sandbox).len(), 1);
         // What was left out does not stand anywhere, so nothing refers to it when it is back.
         sandbox.write("a.txt", lines("old", 200));
-        sandbox.jp(&[&["q", "-a", "a.txt", "five"], model].concat()).succeeded();
+        sandbox
+            .jp(&[&["q", "-a", "a.txt", "five"], model].concat())
+            .succeeded();
         let requests = messages(&server);
-        let [.., third, fourth, fifth] = &requests[..] else { unreachable!() };
+        let [.., third, fourth, fifth] = &requests[..] else {
+            unreachable!()
+        };
         assert_eq!(
             [has_old(third), has_old(fourth), has_old(fifth)],
             [(false, true), (false, true), (true, true)]
@@ -514,7 +712,8 @@ fn replaced_version_is_left_out_once_the_cache_is_cold_and_stays_so() {
         let explained = explained(&sandbox, &[]);
         assert_eq!(resources(&explained)[0]["row"]["delivery"], "tombstone");
         assert!(
-            told(&explained).starts_with("1 tombstone: a newer version is in the attachments of turn 2\n")
+            told(&explained)
+                .starts_with("1 tombstone: a newer version is in the attachments of turn 2\n")
         );
     }
 }
@@ -522,12 +721,17 @@ fn replaced_version_is_left_out_once_the_cache_is_cold_and_stays_so() {
 #[test]
 fn request_after_a_cold_cache_stays_what_it_was() {
     let attachments = ["a.txt", "cmd:cat a.txt"];
-    for (attachment, budget) in
-        attachments.iter().flat_map(|name| [(name, &[][..]), (name, &["--budget=900000"])])
+    for (attachment, budget) in attachments
+        .iter()
+        .flat_map(|name| [(name, &[][..]), (name, &["--budget=900000"])])
     {
         let server = playing(vec![answer("Yes.")]);
         let sandbox = Sandbox::new().with_server(&server);
-        let ask = |words: &[&str]| sandbox.jp(&[&["q", "--yes"], words, budget].concat()).succeeded();
+        let ask = |words: &[&str]| {
+            sandbox
+                .jp(&[&["q", "--yes"], words, budget].concat())
+                .succeeded()
+        };
         sandbox.write("a.txt", lines("line", 200));
         ask(&["--new", "-a", attachment, "one"]);
         age(&sandbox);
@@ -535,11 +739,18 @@ fn request_after_a_cold_cache_stays_what_it_was() {
         ask(&["-a", attachment, "two"]);
         ask(&["three"]);
         let requests = messages(&server);
-        assert_eq!(requests[1][..], requests[2][..requests[1].len()], "{attachment} {budget:?}");
+        assert_eq!(
+            requests[1][..],
+            requests[2][..requests[1].len()],
+            "{attachment} {budget:?}"
+        );
         // The first version is what the second builds on, so it is not dropped.
         assert!(superseded(&sandbox).is_empty(), "{attachment} {budget:?}");
         let text = json!(requests[1]).to_string();
-        assert!(text.contains("-line 30 of a file") && text.contains("+LINE 30 of a file"), "{text}");
+        assert!(
+            text.contains("-line 30 of a file") && text.contains("+LINE 30 of a file"),
+            "{text}"
+        );
     }
 }
 
@@ -550,7 +761,11 @@ fn replaced_versions_are_kept_or_always_left_out_where_the_person_says_so() {
         age(&sandbox);
         let setting = format!("conversation.superseded.policy={policy}");
         sandbox.jp(&["q", "-c", &setting, "three"]).succeeded();
-        assert_eq!(has_old(messages(&server).last().unwrap()), expected, "{policy}");
+        assert_eq!(
+            has_old(messages(&server).last().unwrap()),
+            expected,
+            "{policy}"
+        );
         assert!(superseded(&sandbox).is_empty(), "{policy}");
     }
 }
@@ -559,8 +774,15 @@ fn replaced_versions_are_kept_or_always_left_out_where_the_person_says_so() {
 fn copy(from: &Path, to: &Path) {
     fs::create_dir_all(to).unwrap();
     for entry in fs::read_dir(from).unwrap() {
-        let (from, to) = (entry.as_ref().unwrap().path(), to.join(entry.unwrap().file_name()));
-        if from.is_dir() { copy(&from, &to) } else { fs::write(to, fs::read(from).unwrap()).unwrap() }
+        let (from, to) = (
+            entry.as_ref().unwrap().path(),
+            to.join(entry.unwrap().file_name()),
+        );
+        if from.is_dir() {
+            copy(&from, &to)
+        } else {
+            fs::write(to, fs::read(from).unwrap()).unwrap()
+        }
     }
 }
 
@@ -571,12 +793,18 @@ fn clone_at_another_path_gives_the_same_and_goes_on_from_there() {
     sandbox.jp(&["q", "-a", "b.txt", "seven"]).succeeded();
     let clone = Sandbox::new();
     copy(&sandbox.root, &clone.root);
-    let id = sandbox.json(&["c", "ls"])[0]["id"].as_str().unwrap().to_owned();
+    let id = sandbox.json(&["c", "ls"])[0]["id"]
+        .as_str()
+        .unwrap()
+        .to_owned();
     clone.jp(&["c", "use", &id]).succeeded();
     let [here, there] = [&sandbox, &clone].map(|sandbox| support::shown(&sandbox.root));
     let sent = |sandbox: &Sandbox| sandbox.jp(&["c", "print", "--as-sent"]).succeeded().stdout;
     assert_eq!(sent(&sandbox).replace(&here, &there), sent(&clone));
-    assert_eq!(told(&explained(&sandbox, &[])), told(&explained(&clone, &[])));
+    assert_eq!(
+        told(&explained(&sandbox, &[])),
+        told(&explained(&clone, &[]))
+    );
 
     let uri = format!("file://{there}/b.txt");
     let refresh = calling(&[("refresh_resource", json!({"uri": uri}))]);
@@ -584,16 +812,30 @@ fn clone_at_another_path_gives_the_same_and_goes_on_from_there() {
     let clone = clone.with_server(&server);
     clone.jp(&["q", "-a", "b.txt", "eight"]).succeeded();
     let attached = support::last_message(&server);
-    assert!(attached.contains(&format!("{uri} has not changed.")), "{attached}");
+    assert!(
+        attached.contains(&format!("{uri} has not changed.")),
+        "{attached}"
+    );
     clone.write("b.txt", lines("other", 30).replace("other 7 ", "OTHER 7 "));
     clone.jp(&["q", "nine"]).succeeded();
     let refreshed = results(&server).pop().unwrap();
-    assert!(refreshed.starts_with(&format!("{uri} has changed.")), "{refreshed}");
+    assert!(
+        refreshed.starts_with(&format!("{uri} has changed.")),
+        "{refreshed}"
+    );
     assert!(refreshed.contains("\n+OTHER 7 "), "{refreshed}");
     for path in clone.files(".jp") {
         let content = fs::read(&path).unwrap();
-        let names = |place: &str| content.windows(place.len()).any(|bytes| bytes == place.as_bytes());
-        assert!(!names(&here) && !names(&there), "{} names a place", path.display());
+        let names = |place: &str| {
+            content
+                .windows(place.len())
+                .any(|bytes| bytes == place.as_bytes())
+        };
+        assert!(
+            !names(&here) && !names(&there),
+            "{} names a place",
+            path.display()
+        );
     }
 }
 
@@ -609,7 +851,9 @@ impl Gate {
     /// Waits until so many requests have come.
     fn wait_for(&self, requests: usize) {
         let state = self.state.lock().unwrap();
-        let waited = self.changed.wait_timeout_while(state, PATIENCE, |(came, _)| *came < requests);
+        let waited = self
+            .changed
+            .wait_timeout_while(state, PATIENCE, |(came, _)| *came < requests);
         assert!(!waited.unwrap().1.timed_out(), "the model is not asked");
     }
 
@@ -623,7 +867,11 @@ impl Gate {
         state.0 += 1;
         self.changed.notify_all();
         let number = state.0;
-        drop(self.changed.wait_while(state, |(_, answers)| *answers < number).unwrap());
+        drop(
+            self.changed
+                .wait_while(state, |(_, answers)| *answers < number)
+                .unwrap(),
+        );
         number
     }
 }
@@ -643,14 +891,20 @@ fn gated() -> (Arc<Gate>, Server) {
 
 /// Starts a command whose output is kept.
 fn start(mut command: Command) -> Child {
-    command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
+    command
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap()
 }
 
 /// Starts a query and returns when it says that it waits.
 fn waiting(sandbox: &Sandbox, words: &str) -> Child {
     let mut child = start(sandbox.command(&["q", words]));
     let mut told = String::new();
-    BufReader::new(child.stderr.as_mut().unwrap()).read_line(&mut told).unwrap();
+    BufReader::new(child.stderr.as_mut().unwrap())
+        .read_line(&mut told)
+        .unwrap();
     assert!(told.starts_with("Waiting for "), "{told}");
     child
 }
@@ -658,7 +912,11 @@ fn waiting(sandbox: &Sandbox, words: &str) -> Child {
 #[track_caller]
 fn ended(child: Child) -> String {
     let output = child.wait_with_output().unwrap();
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    assert!(
+        output.status.success(),
+        "{}",
+        String::from_utf8_lossy(&output.stderr)
+    );
     String::from_utf8(output.stdout).unwrap()
 }
 
@@ -672,21 +930,31 @@ fn queries_of_one_conversation_wait_for_each_other_and_for_a_compaction() {
     let first = start(sandbox.command(&["q", "-a", "a.txt", "two"]));
     gate.wait_for(2);
     let second = waiting(&sandbox, "three");
-    sandbox.jp(&["q", "--no-wait", "never"]).failed(1, &["is in use by"]);
+    sandbox
+        .jp(&["q", "--no-wait", "never"])
+        .failed(1, &["is in use by"]);
     gate.open(3);
-    assert_eq!([ended(first), ended(second)], ["Answer 2.\n", "Answer 3.\n"]);
+    assert_eq!(
+        [ended(first), ended(second)],
+        ["Answer 2.\n", "Answer 3.\n"]
+    );
 
     let compaction = start(sandbox.command(&["c", "compact", "--summarize", "--keep-last", "1"]));
     gate.wait_for(4);
     let third = waiting(&sandbox, "four");
-    sandbox.jp(&["q", "--no-wait", "never"]).failed(1, &["is in use by"]);
+    sandbox
+        .jp(&["q", "--no-wait", "never"])
+        .failed(1, &["is in use by"]);
     gate.open(5);
     ended(compaction);
     assert_eq!(ended(third), "Answer 5.\n");
     let requests = messages(&server);
     assert_eq!(requests[1][..], requests[2][..requests[1].len()]);
     let last = json!(requests[4]).to_string();
-    assert!(last.contains("Answer 4.") && last.contains("three") && !last.contains("never"), "{last}");
+    assert!(
+        last.contains("Answer 4.") && last.contains("three") && !last.contains("never"),
+        "{last}"
+    );
     let events = sandbox.events();
     let asked: Vec<_> = events
         .iter()
@@ -699,26 +967,43 @@ fn queries_of_one_conversation_wait_for_each_other_and_for_a_compaction() {
 #[test]
 fn what_was_not_sent_again_is_told_after_the_answer() {
     let read = || reading(json!({"path": "a.rs"}));
-    let server = playing(vec![answer("One."), read(), answer("Two."), answer("Three.")]);
+    let server = playing(vec![
+        answer("One."),
+        read(),
+        answer("Two."),
+        answer("Three."),
+    ]);
     let sandbox = Sandbox::new().with_server(&server);
     sandbox.write("a.rs", lines("line", 60));
-    assert_eq!(sandbox.json(&["q", "--new", "-a", "a.rs", "one"])["saved_tokens"], 0);
+    assert_eq!(
+        sandbox.json(&["q", "--new", "-a", "a.rs", "one"])["saved_tokens"],
+        0
+    );
     let document = sandbox.json(&["q", "two"]);
     let explained = explained(&sandbox, &[]);
     let saved = document["saved_tokens"].as_u64().unwrap();
     assert!(saved > 700, "{document}");
-    assert_eq!(explained["plain_tokens"].as_u64().unwrap() - explained["tokens"].as_u64().unwrap(), saved);
+    assert_eq!(
+        explained["plain_tokens"].as_u64().unwrap() - explained["tokens"].as_u64().unwrap(),
+        saved
+    );
 
     let mut terminal = Terminal::run(sandbox.command(&["q", "three"]));
-    terminal.expect(&format!("Tokens: 50 input, 40 from cache, 7 output, about {saved} not sent again"));
+    terminal.expect(&format!(
+        "Tokens: 50 input, 40 from cache, 7 output, about {saved} not sent again"
+    ));
     assert_eq!(terminal.wait(), 0, "{}", terminal.output());
     let shown = sandbox.json(&["c", "show"]);
-    assert_eq!((&shown["usage"]["input"], &shown["usage"]["requests"]), (&json!(150), &json!(3)));
+    assert_eq!(
+        (&shown["usage"]["input"], &shown["usage"]["requests"]),
+        (&json!(150), &json!(3))
+    );
 }
 
 #[test]
 fn older_conversations_are_explained_and_what_is_attached_twice_there_is_a_reference() {
-    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/data/jp-conversations");
+    let source =
+        Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/data/jp-conversations");
     if !source.is_dir() {
         return support::skip(&format!("{} is not there", source.display()));
     }
@@ -727,8 +1012,23 @@ fn older_conversations_are_explained_and_what_is_attached_twice_there_is_a_refer
     copy(&source, &sandbox.path(".jp/conversations"));
     sandbox.write("a.txt", lines("line", 30));
     let rows = sandbox.json(&["c", "ls"]);
-    for id in rows.as_array().unwrap().iter().map(|row| row["id"].as_str().unwrap()) {
-        let asked = ["q", "-i", id, "-m", "llamacpp/m", "--skip-unavailable", "-a", "a.txt", "Look."];
+    for id in rows
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|row| row["id"].as_str().unwrap())
+    {
+        let asked = [
+            "q",
+            "-i",
+            id,
+            "-m",
+            "llamacpp/m",
+            "--skip-unavailable",
+            "-a",
+            "a.txt",
+            "Look.",
+        ];
         let explain = || sandbox.json(&[&asked[..], &["--explain"]].concat());
         let before = told(&explain());
         assert!(
@@ -739,7 +1039,9 @@ fn older_conversations_are_explained_and_what_is_attached_twice_there_is_a_refer
         let after = told(&explain());
         let turn = sandbox.json(&["c", "show", id])["turns"].clone();
         assert!(
-            after.ends_with(&format!("the same content is in the attachments of turn {turn}")),
+            after.ends_with(&format!(
+                "the same content is in the attachments of turn {turn}"
+            )),
             "{id}: {after}"
         );
     }

@@ -11,10 +11,19 @@ use support::{Sandbox, run};
 
 /// Returns the commands in a page's `sh` blocks, one block after the other.
 fn commands(page: &str) -> Vec<String> {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").join(page);
+    let path = Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("../..")
+        .join(page);
     let text = fs::read_to_string(path).unwrap();
-    let blocks = text.split("```sh\n").skip(1).filter_map(|rest| rest.split("```").next());
-    blocks.flat_map(str::lines).filter(|line| !line.trim().is_empty()).map(str::to_owned).collect()
+    let blocks = text
+        .split("```sh\n")
+        .skip(1)
+        .filter_map(|rest| rest.split("```").next());
+    blocks
+        .flat_map(str::lines)
+        .filter(|line| !line.trim().is_empty())
+        .map(str::to_owned)
+        .collect()
 }
 
 /// Runs a page's commands in a workspace with three files, a conversation and a model.
@@ -32,11 +41,14 @@ fn runs_with(page: &str, answer: &'static str, prepare: impl FnOnce(&Sandbox)) {
     sandbox.write("README.md", "# Read me\n");
     sandbox.write("src/main.rs", "fn main() {}\n");
     sandbox.write("src/generated/x.rs", "// made\n");
-    sandbox.jp(&["q", "--new", "-a", "README.md", "first"]).succeeded();
+    sandbox
+        .jp(&["q", "--new", "-a", "README.md", "first"])
+        .succeeded();
     prepare(&sandbox);
     let bin = Path::new(env!("CARGO_BIN_EXE_jp")).parent().unwrap();
     let path = std::env::join_paths(
-        std::iter::once(bin.to_owned()).chain(std::env::split_paths(&std::env::var_os("PATH").unwrap())),
+        std::iter::once(bin.to_owned())
+            .chain(std::env::split_paths(&std::env::var_os("PATH").unwrap())),
     )
     .unwrap();
     let commands = commands(page);
@@ -44,8 +56,14 @@ fn runs_with(page: &str, answer: &'static str, prepare: impl FnOnce(&Sandbox)) {
     for line in commands {
         assert!(line.starts_with("jp "), "{page}: {line}");
         let mut shell = Command::new("sh");
-        shell.args(["-c", &line]).current_dir(&sandbox.root).env_clear();
-        shell.env("HOME", &sandbox.home).env("PATH", &path).stdin(std::process::Stdio::null());
+        shell
+            .args(["-c", &line])
+            .current_dir(&sandbox.root)
+            .env_clear();
+        shell
+            .env("HOME", &sandbox.home)
+            .env("PATH", &path)
+            .stdin(std::process::Stdio::null());
         let run = run(shell);
         assert_eq!(run.code, 0, "{page}: {line}\n{}{}", run.stdout, run.stderr);
     }
@@ -85,7 +103,10 @@ fn models_page_runs() {
 fn mcp_page_runs() {
     runs_with("docs/mcp.md", "Yes.", |sandbox| {
         let program = sandbox.write("~/notes.py", include_str!("support/notes.py"));
-        let settings = format!("[providers.mcp.docs]\ncommand = [\"python3\", \"{}\"]\n", program.display());
+        let settings = format!(
+            "[providers.mcp.docs]\ncommand = [\"python3\", \"{}\"]\n",
+            program.display()
+        );
         sandbox.write("~/.config/jp/config.toml", settings);
     });
 }

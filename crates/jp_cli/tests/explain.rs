@@ -12,7 +12,9 @@ const USER: &str = "~/.config/jp/config.toml";
 /// Asks once with a long file attached.
 fn asked_once(sandbox: &Sandbox) {
     sandbox.write("long.txt", "many words\n".repeat(400));
-    sandbox.jp(&["q", "--new", "-a", "long.txt", "one"]).succeeded();
+    sandbox
+        .jp(&["q", "--new", "-a", "long.txt", "one"])
+        .succeeded();
 }
 
 #[test]
@@ -24,12 +26,23 @@ fn explain_counts_what_the_last_request_carried_and_no_more() {
     asked_once(&sandbox);
     let document = sandbox.json(&["q", "--explain", "two"]);
     let blocks = &document["turns"][0]["blocks"];
-    let of_request: u64 = (0..2).map(|index| blocks[index]["tokens"].as_u64().unwrap()).sum();
+    let of_request: u64 = (0..2)
+        .map(|index| blocks[index]["tokens"].as_u64().unwrap())
+        .sum();
     assert_eq!(document["cached_prefix_tokens"], of_request);
     assert_eq!(blocks[2]["kind"], "message");
     assert_eq!(document["cache_is_cold"], false);
-    let keys = ["tokens", "plain_tokens", "system_tokens", "cache_marks", "request"];
-    assert!(keys.iter().all(|key| !document[key].is_null()), "{document}");
+    let keys = [
+        "tokens",
+        "plain_tokens",
+        "system_tokens",
+        "cache_marks",
+        "request",
+    ];
+    assert!(
+        keys.iter().all(|key| !document[key].is_null()),
+        "{document}"
+    );
 }
 
 #[test]
@@ -37,30 +50,59 @@ fn explain_says_that_another_model_has_nothing_cached() {
     let server = answering("Yes.");
     let sandbox = Sandbox::new().with_server(&server);
     asked_once(&sandbox);
-    let other =
-        ["q", "--explain", "-m", "llamacpp/n", "-c", "providers.llm.llamacpp.models.n.tools:=true", "two"];
+    let other = [
+        "q",
+        "--explain",
+        "-m",
+        "llamacpp/n",
+        "-c",
+        "providers.llm.llamacpp.models.n.tools:=true",
+        "two",
+    ];
     let shown = sandbox.jp(&other).succeeded().stdout;
-    assert!(shown.contains("already, but the provider's cache of it is gone\n"), "{shown}");
+    assert!(
+        shown.contains("already, but the provider's cache of it is gone\n"),
+        "{shown}"
+    );
     assert_eq!(sandbox.json(&other)["cache_is_cold"], true);
 }
 
 #[test]
 fn explain_shows_where_the_request_has_cache_marks() {
     let sandbox = Sandbox::new();
-    sandbox
-        .write(USER, "[providers.llm.anthropic]\nbase_url = \"http://127.0.0.1:9\"\nmodels.m.tools = true\n");
+    sandbox.write(
+        USER,
+        "[providers.llm.anthropic]\nbase_url = \"http://127.0.0.1:9\"\nmodels.m.tools = true\n",
+    );
     sandbox.write("a.txt", "abc");
     let explain = |flags: &[&str]| {
-        let mut command =
-            sandbox.command(&["q", "--new", "--explain", "-m", "anthropic/m", "-a", "a.txt", "one"]);
+        let mut command = sandbox.command(&[
+            "q",
+            "--new",
+            "--explain",
+            "-m",
+            "anthropic/m",
+            "-a",
+            "a.txt",
+            "one",
+        ]);
         command.args(flags).env("ANTHROPIC_API_KEY", "sk-test");
         support::run(command).succeeded().stdout
     };
     let shown = explain(&[]);
-    assert!(shown.contains("cache marks after: what stands before all turns, turn 1\n"), "{shown}");
+    assert!(
+        shown.contains("cache marks after: what stands before all turns, turn 1\n"),
+        "{shown}"
+    );
     let document: serde_json::Value = serde_json::from_str(&explain(&["-F", "json"])).unwrap();
     assert_eq!(document["cache_marks"], json!([{"turn": 0}, {"turn": 1}]));
-    assert_eq!(document["request"].to_string().matches("cache_control").count(), 2);
+    assert_eq!(
+        document["request"]
+            .to_string()
+            .matches("cache_control")
+            .count(),
+        2
+    );
 }
 
 #[test]
@@ -78,59 +120,113 @@ fn request_beyond_the_budget_is_neither_sent_nor_stored() {
             "--explain",
         ],
     );
-    assert!(run.stdout.is_empty() && !run.stderr.contains("compact"), "{run:?}");
+    assert!(
+        run.stdout.is_empty() && !run.stderr.contains("compact"),
+        "{run:?}"
+    );
     assert!(server.received().is_empty() && sandbox.files(".jp/conversations").is_empty());
-    let json = sandbox.jp(&["q", "--new", "--budget", "1000", "-a", "long.txt", "-F", "json", "one"]);
-    assert!(json.failed(3, &["error: the request has about"]).stdout.is_empty());
+    let json = sandbox.jp(&[
+        "q", "--new", "--budget", "1000", "-a", "long.txt", "-F", "json", "one",
+    ]);
+    assert!(
+        json.failed(3, &["error: the request has about"])
+            .stdout
+            .is_empty()
+    );
 
-    sandbox.jp(&["q", "--new", "--budget", "20000", "-a", "long.txt", "one"]).succeeded();
+    sandbox
+        .jp(&["q", "--new", "--budget", "20000", "-a", "long.txt", "one"])
+        .succeeded();
     let (events, requests) = (sandbox.events(), server.received().len());
     sandbox
         .jp(&["q", "--budget", "1000", "two"])
         .failed(3, &["hint: `jp conversation compact` sends older turns"]);
-    assert_eq!((sandbox.events(), server.received().len()), (events, requests));
+    assert_eq!(
+        (sandbox.events(), server.received().len()),
+        (events, requests)
+    );
 }
 
 #[test]
 fn budget_counts_new_content_as_it_is_sent_before_it_is_stored() {
     let server = answering("Yes.");
     let sandbox = Sandbox::new().with_server(&server);
-    let text = |word: &str| (1..300).map(|line| format!("{word} {line}\n")).collect::<String>();
+    let text = |word: &str| {
+        (1..300)
+            .map(|line| format!("{word} {line}\n"))
+            .collect::<String>()
+    };
     sandbox.write("a.txt", text("a line"));
-    sandbox.jp(&["q", "--new", "-T", "-a", "cmd:cat a.txt", "one"]).succeeded();
+    sandbox
+        .jp(&["q", "--new", "-T", "-a", "cmd:cat a.txt", "one"])
+        .succeeded();
     sandbox.write("a.txt", text("a line").replace("a line 30\n", "another\n"));
     let again = ["q", "-T", "-a", "cmd:cat a.txt", "two"];
     let explained = sandbox.json(&[&again[..], &["--explain"]].concat());
-    let needed = explained["tokens"].as_u64().unwrap() + explained["system_tokens"].as_u64().unwrap();
-    assert!(needed + 500 < explained["plain_tokens"].as_u64().unwrap(), "{explained}");
+    let needed =
+        explained["tokens"].as_u64().unwrap() + explained["system_tokens"].as_u64().unwrap();
+    assert!(
+        needed + 500 < explained["plain_tokens"].as_u64().unwrap(),
+        "{explained}"
+    );
     let budget = |tokens: u64| format!("--budget={tokens}");
-    sandbox.jp(&[&again[..], &[&budget(needed - 1)]].concat()).failed(3, &["nothing was sent or stored"]);
-    sandbox.jp(&[&again[..], &[&budget(needed)]].concat()).succeeded();
+    sandbox
+        .jp(&[&again[..], &[&budget(needed - 1)]].concat())
+        .failed(3, &["nothing was sent or stored"]);
+    sandbox
+        .jp(&[&again[..], &[&budget(needed)]].concat())
+        .succeeded();
 }
 
 #[test]
 fn tools_that_a_model_is_not_told_of_count_for_nothing() {
     let server = answering("Yes.");
     let sandbox = Sandbox::new().with_server(&server);
-    let asked = |flag| ["q", "--new", flag, "-c", "providers.llm.llamacpp.models.m.tools:=false", "one"];
+    let asked = |flag| {
+        [
+            "q",
+            "--new",
+            flag,
+            "-c",
+            "providers.llm.llamacpp.models.m.tools:=false",
+            "one",
+        ]
+    };
     assert_eq!(sandbox.json(&asked("--explain"))["tools"], json!([]));
     sandbox.jp(&asked("--budget=100")).succeeded();
-    sandbox.jp(&["q", "--new", "--budget=100", "one"]).failed(3, &["the budget is 100"]);
+    sandbox
+        .jp(&["q", "--new", "--budget=100", "one"])
+        .failed(3, &["the budget is 100"]);
 }
 
 #[test]
 fn what_a_model_is_not_shown_counts_as_the_note_that_it_gets() {
     let server = answering("Yes.");
     let sandbox = Sandbox::new().with_server(&server);
-    sandbox.write("raw.bin", (0..=255_u8).cycle().take(300_000).collect::<Vec<_>>());
+    sandbox.write(
+        "raw.bin",
+        (0..=255_u8).cycle().take(300_000).collect::<Vec<_>>(),
+    );
     let asked = ["q", "--new", "-T", "-a", "raw.bin", "one"];
-    assert!(sandbox.json(&[&asked[..], &["--explain"]].concat())["tokens"].as_u64().unwrap() < 100);
-    sandbox.jp(&[&asked[..], &["--budget=100"]].concat()).succeeded();
+    assert!(
+        sandbox.json(&[&asked[..], &["--explain"]].concat())["tokens"]
+            .as_u64()
+            .unwrap()
+            < 100
+    );
+    sandbox
+        .jp(&[&asked[..], &["--budget=100"]].concat())
+        .succeeded();
     // What the history has counts as little.
     sandbox.jp(&["q", "--budget=100", "two"]).succeeded();
     let explained = sandbox.json(&["q", "--explain", "three"]);
-    assert!(explained["cached_prefix_tokens"].as_u64().unwrap() < 100, "{explained}");
-    let refused = sandbox.jp(&["q", "--budget=5", "three"]).failed(3, &["the budget is 5"]);
+    assert!(
+        explained["cached_prefix_tokens"].as_u64().unwrap() < 100,
+        "{explained}"
+    );
+    let refused = sandbox
+        .jp(&["q", "--budget=5", "three"])
+        .failed(3, &["the budget is 5"]);
     assert!(!refused.stderr.contains("75,0"), "{refused:?}");
 }
 
@@ -138,8 +234,9 @@ fn what_a_model_is_not_shown_counts_as_the_note_that_it_gets() {
 fn explained_request_beyond_the_budget_is_shown_and_refused() {
     let server = answering("Yes.");
     let sandbox = Sandbox::new().with_server(&server);
-    let run =
-        sandbox.jp(&["q", "--new", "--explain", "--budget", "1", "one"]).failed(3, &["the budget is 1"]);
+    let run = sandbox
+        .jp(&["q", "--new", "--explain", "--budget", "1", "one"])
+        .failed(3, &["the budget is 1"]);
     assert!(run.stdout.contains("new in this turn"), "{run:?}");
 }
 
@@ -147,13 +244,18 @@ fn explained_request_beyond_the_budget_is_shown_and_refused() {
 fn budget_is_a_number_of_tokens() {
     let sandbox = Sandbox::new();
     for budget in ["0", "some", "-1", "1.5"] {
-        sandbox.jp(&["q", &format!("--budget={budget}"), "one"]).failed(2, &["--budget <TOKENS>"]);
+        sandbox
+            .jp(&["q", &format!("--budget={budget}"), "one"])
+            .failed(2, &["--budget <TOKENS>"]);
     }
 }
 
 #[test]
 fn turn_ends_where_a_result_goes_beyond_the_budget_and_goes_on_with_more() {
-    let server = playing(vec![calling(&[("read_file", json!({"path": "long.txt"}))]), answer("Long.")]);
+    let server = playing(vec![
+        calling(&[("read_file", json!({"path": "long.txt"}))]),
+        answer("Long."),
+    ]);
     let sandbox = Sandbox::new().with_server(&server);
     sandbox.write("long.txt", "many words\n".repeat(1000));
     sandbox.jp(&["q", "--new", "--budget", "2500", "What is in it?"]).failed(
@@ -164,10 +266,29 @@ fn turn_ends_where_a_result_goes_beyond_the_budget_and_goes_on_with_more() {
             "hint: what came so far is kept: `jp query` without words and with a larger --budget goes on from there.",
         ],
     );
-    let kinds = |kind: &str| sandbox.events().iter().filter(|event| event["type"] == kind).count();
-    assert_eq!([kinds("tool_call_response"), kinds("chat_response")], [1, 0]);
-    assert_eq!(sandbox.jp(&["q", "--budget", "20000"]).succeeded().stdout, "Long.\n");
-    assert_eq!([kinds("chat_request"), kinds("tool_call_response"), kinds("chat_response")], [1, 1, 1]);
+    let kinds = |kind: &str| {
+        sandbox
+            .events()
+            .iter()
+            .filter(|event| event["type"] == kind)
+            .count()
+    };
+    assert_eq!(
+        [kinds("tool_call_response"), kinds("chat_response")],
+        [1, 0]
+    );
+    assert_eq!(
+        sandbox.jp(&["q", "--budget", "20000"]).succeeded().stdout,
+        "Long.\n"
+    );
+    assert_eq!(
+        [
+            kinds("chat_request"),
+            kinds("tool_call_response"),
+            kinds("chat_response")
+        ],
+        [1, 1, 1]
+    );
 }
 
 #[test]
@@ -176,10 +297,13 @@ fn conversation_shows_what_all_its_requests_cost() {
     let sandbox = Sandbox::new().with_server(&server);
     sandbox.jp(&["q", "--new", "one"]).succeeded();
     let shown = |sandbox: &Sandbox| sandbox.jp(&["c", "show"]).succeeded().stdout;
-    let line = "50 input, 40 cached read, 7 output in 1 request; 80 % of the input was read from cache\n";
+    let line =
+        "50 input, 40 cached read, 7 output in 1 request; 80 % of the input was read from cache\n";
     assert!(shown(&sandbox).contains(line), "{}", shown(&sandbox));
     let other = "providers.llm.llamacpp.models.n.tools:=true";
-    sandbox.jp(&["q", "-m", "llamacpp/n", "-c", other, "two"]).succeeded();
+    sandbox
+        .jp(&["q", "-m", "llamacpp/n", "-c", other, "two"])
+        .succeeded();
     let line = "llamacpp/n: 50 input, 40 cached read, 7 output in 1 request;";
     assert!(
         shown(&sandbox).contains("in 2 requests") && shown(&sandbox).contains(line),
@@ -199,22 +323,35 @@ fn answer_says_how_many_tokens_delivery_saved() {
     let server = answering("Yes.");
     let sandbox = Sandbox::new().with_server(&server);
     let document = sandbox.json(&["q", "--new", "one"]);
-    assert_eq!((&document["saved_tokens"], &document["usage"]["input"]), (&json!(0), &json!(50)));
+    assert_eq!(
+        (&document["saved_tokens"], &document["usage"]["input"]),
+        (&json!(0), &json!(50))
+    );
     let run = sandbox.jp(&["q", "two"]).succeeded();
-    assert!(run.stderr.contains("Tokens: 50 input, 40 from cache, 7 output\n"), "{run:?}");
+    assert!(
+        run.stderr
+            .contains("Tokens: 50 input, 40 from cache, 7 output\n"),
+        "{run:?}"
+    );
 }
 
 #[test]
 fn saved_tokens_are_those_of_all_requests_of_a_turn() {
     let reading = |path: &str| calling(&[("read_file", json!({"path": path}))]);
-    let server =
-        playing(vec![answer("Yes."), reading("long.txt"), reading("b.txt"), answer("Both."), answer("Yes.")]);
+    let server = playing(vec![
+        answer("Yes."),
+        reading("long.txt"),
+        reading("b.txt"),
+        answer("Both."),
+        answer("Yes."),
+    ]);
     let sandbox = Sandbox::new().with_server(&server);
     sandbox.write("b.txt", "b\n");
     asked_once(&sandbox);
     let document = sandbox.json(&["q", "two"]);
     let explained = sandbox.json(&["q", "--explain", "three"]);
-    let of_one = explained["plain_tokens"].as_u64().unwrap() - explained["tokens"].as_u64().unwrap();
+    let of_one =
+        explained["plain_tokens"].as_u64().unwrap() - explained["tokens"].as_u64().unwrap();
     assert!(of_one > 500, "{of_one}");
     // The first of the three requests had nothing to refer to yet.
     assert_eq!(document["saved_tokens"], 2 * of_one);
@@ -228,18 +365,22 @@ fn version_that_is_dropped_counts_as_saved() {
     asked_once(&sandbox);
     sandbox.write("long.txt", "other lines\n".repeat(400));
     let always = "conversation.superseded.policy=always";
-    let saved =
-        |words: &[&str]| sandbox.json(&[&["q", "-c", always], words].concat())["saved_tokens"].as_u64();
+    let saved = |words: &[&str]| {
+        sandbox.json(&[&["q", "-c", always], words].concat())["saved_tokens"].as_u64()
+    };
     assert!(saved(&["-a", "long.txt", "two"]).unwrap() > 900);
 }
 
 /// A server whose model thinks before it answers; Chat Completions takes none of that back.
 fn thinking() -> jp_llm::testing::Server {
-    let delta = |delta: serde_json::Value| format!("data: {}\n\n", json!({"choices": [{"delta": delta}]}));
+    let delta =
+        |delta: serde_json::Value| format!("data: {}\n\n", json!({"choices": [{"delta": delta}]}));
     let thought = delta(json!({"reasoning_content": "I wonder. ".repeat(100)}));
     let words = delta(json!({"content": "Yes."}));
     let end = "data: {\"choices\":[{\"delta\":{},\"finish_reason\":\"stop\"}]}\n\ndata: [DONE]\n\n";
-    playing(vec![jp_llm::testing::Reply::stream(&format!("{thought}{words}{end}"))])
+    playing(vec![jp_llm::testing::Reply::stream(&format!(
+        "{thought}{words}{end}"
+    ))])
 }
 
 #[test]
@@ -254,15 +395,30 @@ fn reasoning_that_the_provider_does_not_take_back_costs_nothing_and_is_not_shown
     assert_eq!(*row, expected);
     assert!(explained["tokens"].as_u64().unwrap() < 10, "{explained}");
     assert!(!explained["request"].to_string().contains("I wonder"));
-    sandbox.jp(&["q", "-T", "--budget", "50", "two"]).succeeded();
+    sandbox
+        .jp(&["q", "-T", "--budget", "50", "two"])
+        .succeeded();
 
     let sent = || sandbox.jp(&["c", "print", "--as-sent"]).succeeded().stdout;
-    assert!(sent().contains("Yes.") && !sent().contains("I wonder"), "{}", sent());
+    assert!(
+        sent().contains("Yes.") && !sent().contains("I wonder"),
+        "{}",
+        sent()
+    );
     let before = sandbox.json(&["q", "--explain", "-T", "three"]);
-    let nothing = sandbox.jp(&["c", "compact", "--strip", "reasoning", "--keep-last", "0"]).succeeded();
-    assert!(nothing.stderr.contains("Nothing to compact"), "{}", nothing.stderr);
+    let nothing = sandbox
+        .jp(&["c", "compact", "--strip", "reasoning", "--keep-last", "0"])
+        .succeeded();
+    assert!(
+        nothing.stderr.contains("Nothing to compact"),
+        "{}",
+        nothing.stderr
+    );
     let after = sandbox.json(&["q", "--explain", "-T", "three"]);
-    assert_eq!(before["cached_prefix_tokens"], after["cached_prefix_tokens"]);
+    assert_eq!(
+        before["cached_prefix_tokens"],
+        after["cached_prefix_tokens"]
+    );
     assert_eq!(after["cache_is_cold"], false);
     // To what model it goes is not known.
     sandbox.write(".jp/config.toml", "");
@@ -276,15 +432,24 @@ fn nothing_of_a_fork_was_sent_before_its_first_answer() {
     asked_once(&sandbox);
     let path = sandbox.conversation().join("events.json");
     let mut events = sandbox.events();
-    events.iter_mut().for_each(|event| event["timestamp"] = json!("2020-01-02T03:04:05Z"));
+    events
+        .iter_mut()
+        .for_each(|event| event["timestamp"] = json!("2020-01-02T03:04:05Z"));
     std::fs::write(path, json!(events).to_string()).unwrap();
     // The name says when it was made; two of the same tenth of a second would not be told apart.
     let old = "15779342450";
-    std::fs::rename(sandbox.conversation(), sandbox.path(".jp/conversations").join(old)).unwrap();
+    std::fs::rename(
+        sandbox.conversation(),
+        sandbox.path(".jp/conversations").join(old),
+    )
+    .unwrap();
     sandbox.jp(&["c", "fork", old]).succeeded();
     let explained = || {
         let document = sandbox.json(&["q", "--explain", "next"]);
-        (document["cached_prefix_tokens"].as_u64().unwrap(), document["cache_is_cold"].clone())
+        (
+            document["cached_prefix_tokens"].as_u64().unwrap(),
+            document["cache_is_cold"].clone(),
+        )
     };
     assert_eq!(explained(), (0, json!(false)));
     sandbox.jp(&["q", "two"]).succeeded();
@@ -294,13 +459,19 @@ fn nothing_of_a_fork_was_sent_before_its_first_answer() {
 
 #[test]
 fn file_is_named_by_its_path_whoever_put_it_into_the_request() {
-    let server = playing(vec![calling(&[("read_file", json!({"path": "long.txt"}))]), answer("Long.")]);
+    let server = playing(vec![
+        calling(&[("read_file", json!({"path": "long.txt"}))]),
+        answer("Long."),
+    ]);
     let sandbox = Sandbox::new().with_server(&server);
     sandbox.write("long.txt", "many words\n".repeat(1000));
     sandbox
         .jp(&["q", "--new", "--budget", "2500", "What is in it?"])
         .failed(3, &["tokens: long.txt, turn 1"]);
-    let shown = sandbox.jp(&["q", "--explain", "-a", "long.txt", "again"]).succeeded().stdout;
+    let shown = sandbox
+        .jp(&["q", "--explain", "-a", "long.txt", "again"])
+        .succeeded()
+        .stdout;
     assert_eq!(shown.matches(" long.txt ").count(), 2, "{shown}");
     assert!(!shown.contains("file://"), "{shown}");
 }

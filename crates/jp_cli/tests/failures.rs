@@ -46,7 +46,10 @@ const PROVIDERS: [Provider; 6] = [
             401,
             r#"{"type":"error","error":{"type":"authentication_error","message":"invalid x-api-key"}}"#,
         ),
-        unknown_model: (404, r#"{"type":"error","error":{"type":"not_found_error","message":"model: m"}}"#),
+        unknown_model: (
+            404,
+            r#"{"type":"error","error":{"type":"not_found_error","message":"model: m"}}"#,
+        ),
         too_long: (
             400,
             r#"{"type":"error","error":{"type":"invalid_request_error","message":"prompt is too long: 191989 tokens > 180000 maximum"}}"#,
@@ -103,7 +106,10 @@ const PROVIDERS: [Provider; 6] = [
         variable: Some("OPENROUTER_API_KEY"),
         answer: CHAT,
         wrong_key: (401, r#"{"error":{"message":"User not found.","code":401}}"#),
-        unknown_model: (400, r#"{"error":{"message":"m is not a valid model ID","code":400}}"#),
+        unknown_model: (
+            400,
+            r#"{"error":{"message":"m is not a valid model ID","code":400}}"#,
+        ),
         too_long: (
             400,
             r#"{"error":{"message":"This endpoint's maximum context length is 32768 tokens. However, you requested about 42832 tokens (42832 of text input).","code":400}}"#,
@@ -146,7 +152,11 @@ const PROVIDERS: [Provider; 6] = [
 ];
 
 fn refusal((status, body): (u16, &str)) -> Reply {
-    if status == 200 { Reply::stream(body) } else { Reply::json(status, body) }
+    if status == 200 {
+        Reply::stream(body)
+    } else {
+        Reply::json(status, body)
+    }
 }
 
 impl Provider {
@@ -166,21 +176,46 @@ impl Provider {
         let name = self.name;
         let server = Server::new(vec![refusal(how), self.reply()]);
         let sandbox = Sandbox::new();
-        let config =
-            format!("[providers.llm.{name}]\nbase_url = \"{}\"\nmodels.m.tools = true\n", server.url());
+        let config = format!(
+            "[providers.llm.{name}]\nbase_url = \"{}\"\nmodels.m.tools = true\n",
+            server.url()
+        );
         sandbox.write("~/.config/jp/config.toml", config);
         sandbox.write("big.txt", "word ".repeat(400));
         let model = format!("{name}/m");
-        let ask = self.command(&sandbox, &["q", "--new", "-m", &model, "-a", "big.txt", "What is it?"]);
+        let ask = self.command(
+            &sandbox,
+            &["q", "--new", "-m", &model, "-a", "big.txt", "What is it?"],
+        );
         let run = support::run(ask).failed(1, words);
         assert_eq!(run.stdout, "", "{name}");
-        assert_eq!(run.stderr.matches("error: ").count(), 1, "{name}: {}", run.stderr);
-        assert!(!run.stderr.contains("retry") && !run.stderr.contains("sk-test"), "{name}: {}", run.stderr);
-        assert!(run.stderr.contains("hint: the message is kept: `jp query` without words sends it again."));
-        assert!(sandbox.events().iter().any(|event| event["content"] == "What is it?"), "{name}");
+        assert_eq!(
+            run.stderr.matches("error: ").count(),
+            1,
+            "{name}: {}",
+            run.stderr
+        );
+        assert!(
+            !run.stderr.contains("retry") && !run.stderr.contains("sk-test"),
+            "{name}: {}",
+            run.stderr
+        );
+        assert!(
+            run.stderr
+                .contains("hint: the message is kept: `jp query` without words sends it again.")
+        );
+        assert!(
+            sandbox
+                .events()
+                .iter()
+                .any(|event| event["content"] == "What is it?"),
+            "{name}"
+        );
         let again = support::run(self.command(&sandbox, &["q"])).succeeded();
         assert_eq!(again.stdout, "Hello.\n", "{name}");
-        let [first, second] = &server.received()[..] else { panic!("{name}: two requests") };
+        let [first, second] = &server.received()[..] else {
+            panic!("{name}: two requests")
+        };
         assert_eq!(first.body, second.body, "{name}");
         run.stderr.replace(server.url(), "URL")
     }
@@ -206,9 +241,10 @@ fn wrong_key_of_a_command_names_the_command() {
         server.url()
     );
     sandbox.write("~/.config/jp/config.toml", config);
-    let run = sandbox
-        .jp(&["q", "-m", "anthropic/m", "x"])
-        .failed(1, &["the command in providers.llm.anthropic.api_key_command gives"]);
+    let run = sandbox.jp(&["q", "-m", "anthropic/m", "x"]).failed(
+        1,
+        &["the command in providers.llm.anthropic.api_key_command gives"],
+    );
     assert!(!run.stderr.contains("sk-secret"), "{}", run.stderr);
 }
 
@@ -217,14 +253,23 @@ fn unknown_model_is_named_with_its_provider() {
     for provider in &PROVIDERS {
         let words = [provider.name, " has no model `m`: ", "`jp model ls`"];
         let said = provider.is_refused(provider.unknown_model, &words);
-        assert_eq!(said.contains("`ollama pull m`"), provider.name == "ollama", "{said}");
+        assert_eq!(
+            said.contains("`ollama pull m`"),
+            provider.name == "ollama",
+            "{said}"
+        );
     }
 }
 
 #[test]
 fn too_long_request_says_what_is_largest_in_it() {
     for provider in &PROVIDERS {
-        let words = [provider.length, "big.txt, turn 1", "`jp query --new`", "--model PROVIDER/NAME"];
+        let words = [
+            provider.length,
+            "big.txt, turn 1",
+            "`jp query --new`",
+            "--model PROVIDER/NAME",
+        ];
         provider.is_refused(provider.too_long, &words);
     }
     insta::assert_snapshot!(PROVIDERS[5].is_refused(PROVIDERS[5].too_long, &[]), @r"
@@ -241,9 +286,16 @@ fn too_long_request_says_what_is_largest_in_it() {
 #[test]
 fn what_is_large_in_the_history_can_be_left_behind() {
     let provider = &PROVIDERS[0];
-    let server = Server::new(vec![provider.reply(), refusal(provider.too_long), provider.reply()]);
+    let server = Server::new(vec![
+        provider.reply(),
+        refusal(provider.too_long),
+        provider.reply(),
+    ]);
     let sandbox = Sandbox::new();
-    let config = format!("[providers.llm.anthropic]\nbase_url = \"{}\"\n", server.url());
+    let config = format!(
+        "[providers.llm.anthropic]\nbase_url = \"{}\"\n",
+        server.url()
+    );
     sandbox.write("~/.config/jp/config.toml", config);
     sandbox.write("big.txt", "word ".repeat(400));
     let jp = |arguments: &[&str]| support::run(provider.command(&sandbox, arguments));
@@ -259,19 +311,37 @@ fn what_is_large_in_the_history_can_be_left_behind() {
     jp(&["a", "rm", "file:big.txt"]).succeeded();
     assert_eq!(jp(&["q"]).succeeded().stdout, "Hello.\n");
     let request = String::from_utf8(server.received().pop().unwrap().body).unwrap();
-    assert!(request.contains("two") && !request.contains("word word"), "{request}");
+    assert!(
+        request.contains("two") && !request.contains("word word"),
+        "{request}"
+    );
 }
 
 #[test]
 fn missing_key_stores_nothing_at_all() {
     for provider in &PROVIDERS {
-        let Some(variable) = provider.variable else { continue };
+        let Some(variable) = provider.variable else {
+            continue;
+        };
         let sandbox = Sandbox::new();
         sandbox.write("a.txt", "abc");
         let before = sandbox.files(".jp");
         sandbox
-            .jp(&["q", "-m", &format!("{}/m", provider.name), "-a", "a.txt", "x"])
-            .failed(1, &[&format!("the API key of {} is missing: {variable} is not set", provider.name)]);
+            .jp(&[
+                "q",
+                "-m",
+                &format!("{}/m", provider.name),
+                "-a",
+                "a.txt",
+                "x",
+            ])
+            .failed(
+                1,
+                &[&format!(
+                    "the API key of {} is missing: {variable} is not set",
+                    provider.name
+                )],
+            );
         assert_eq!(sandbox.files(".jp"), before);
         assert!(!sandbox.path(".jp/conversations").exists());
     }
@@ -285,8 +355,17 @@ fn of_many_things_that_a_model_is_not_shown_ten_are_named() {
         sandbox.write(&format!("raw/{number}.zip"), b"PK\x05\x06\0\0\0\0");
     }
     let run = sandbox.jp(&["q", "--new", "-a", "raw", "x"]).succeeded();
-    assert_eq!(run.stderr.matches("is not shown").count(), 10, "{}", run.stderr);
-    assert!(run.stderr.contains("warning: 5 more are not shown"), "{}", run.stderr);
+    assert_eq!(
+        run.stderr.matches("is not shown").count(),
+        10,
+        "{}",
+        run.stderr
+    );
+    assert!(
+        run.stderr.contains("warning: 5 more are not shown"),
+        "{}",
+        run.stderr
+    );
 }
 
 #[cfg(unix)]
@@ -296,10 +375,14 @@ fn what_is_not_utf_8_is_named() {
     let sandbox = Sandbox::new();
     let name = OsStr::from_bytes(b"bad\xff.txt");
     let arguments = [OsStr::new("q"), OsStr::new("-a"), name, OsStr::new("x")];
-    sandbox.jp(&arguments).failed(2, &[r#"the argument "bad\xFF.txt" is not UTF-8; a file of that name"#]);
-    sandbox
-        .jp(&[OsStr::new("init"), name])
-        .failed(1, &[r#"bad\xFF.txt" as a workspace: its path is not UTF-8"#]);
+    sandbox.jp(&arguments).failed(
+        2,
+        &[r#"the argument "bad\xFF.txt" is not UTF-8; a file of that name"#],
+    );
+    sandbox.jp(&[OsStr::new("init"), name]).failed(
+        1,
+        &[r#"bad\xFF.txt" as a workspace: its path is not UTF-8"#],
+    );
     assert!(!sandbox.path("").join(name).exists());
 }
 
@@ -307,29 +390,58 @@ fn what_is_not_utf_8_is_named() {
 fn base_url_that_is_none_says_where_it_was_set() {
     let sandbox = Sandbox::new();
     let setting = "providers.llm.work.base_url";
-    let asked = ["q", "-m", "work/m", "-c", &format!("{setting}=localhost:1"), "x"];
-    sandbox.jp(&asked).failed(1, &["it does not start with http://", setting]);
+    let asked = [
+        "q",
+        "-m",
+        "work/m",
+        "-c",
+        &format!("{setting}=localhost:1"),
+        "x",
+    ];
+    sandbox
+        .jp(&asked)
+        .failed(1, &["it does not start with http://", setting]);
 }
 
 #[test]
 fn model_without_images_is_told_of_them_and_so_is_the_person() {
     let provider = &PROVIDERS[4];
     let server = Server::routed(vec![
-        ("/api/show", Reply::json(200, r#"{"capabilities":["completion"]}"#)),
+        (
+            "/api/show",
+            Reply::json(200, r#"{"capabilities":["completion"]}"#),
+        ),
         ("/api/chat", Reply::json(400, "{}")),
     ]);
     let sandbox = Sandbox::new();
-    let config = format!("[providers.llm.{}]\nbase_url = \"{}\"\n", provider.name, server.url());
+    let config = format!(
+        "[providers.llm.{}]\nbase_url = \"{}\"\n",
+        provider.name,
+        server.url()
+    );
     sandbox.write("~/.config/jp/config.toml", config);
     sandbox.write("logo.png", b"\x89PNG\r\n\x1a\n\0\0\0\0");
     let run = sandbox.jp(&["q", "-m", "ollama/m", "-a", "logo.png", "What is it?"]);
-    let run = run.failed(1, &["logo.png is not shown: this model does not take image/png"]);
+    let run = run.failed(
+        1,
+        &["logo.png is not shown: this model does not take image/png"],
+    );
     let (note, error) = (run.stderr.find("is not shown"), run.stderr.find("error:"));
-    assert!(note < error, "the note comes before anything is sent: {}", run.stderr);
-    let chat =
-        server.received().into_iter().find(|received| received.head.starts_with("post /api/chat")).unwrap();
+    assert!(
+        note < error,
+        "the note comes before anything is sent: {}",
+        run.stderr
+    );
+    let chat = server
+        .received()
+        .into_iter()
+        .find(|received| received.head.starts_with("post /api/chat"))
+        .unwrap();
     let request: Value = serde_json::from_slice(&chat.body).unwrap();
     assert_eq!(request["messages"][0]["images"], json!(null));
     let content = request["messages"][0]["content"].as_str().unwrap();
-    assert!(content.contains("[not shown: this model does not take image/png; 12 bytes]"), "{content}");
+    assert!(
+        content.contains("[not shown: this model does not take image/png; 12 bytes]"),
+        "{content}"
+    );
 }

@@ -23,7 +23,10 @@ use support::{Sandbox, answer, calling, playing, results, skip};
 
 /// A model that makes these calls, each in an answer of its own.
 fn workspace(calls: &[(&str, Value)]) -> (Server, Sandbox) {
-    let mut replies: Vec<_> = calls.iter().map(|call| calling(std::slice::from_ref(call))).collect();
+    let mut replies: Vec<_> = calls
+        .iter()
+        .map(|call| calling(std::slice::from_ref(call)))
+        .collect();
     replies.push(answer("Done."));
     let server = playing(replies);
     let sandbox = Sandbox::new().with_server(&server);
@@ -31,8 +34,19 @@ fn workspace(calls: &[(&str, Value)]) -> (Server, Sandbox) {
 }
 
 fn query(sandbox: &Sandbox, options: &[&str]) {
-    let tools = ["-t", "delete_file", "-t", "create_file", "-t", "edit_file", "-t", "move_file"];
-    sandbox.jp(&[&["query", "--yes"], &tools[..], options, &["Tidy up."]].concat()).succeeded();
+    let tools = [
+        "-t",
+        "delete_file",
+        "-t",
+        "create_file",
+        "-t",
+        "edit_file",
+        "-t",
+        "move_file",
+    ];
+    sandbox
+        .jp(&[&["query", "--yes"], &tools[..], options, &["Tidy up."]].concat())
+        .succeeded();
 }
 
 fn delete(path: &str) -> (&'static str, Value) {
@@ -42,14 +56,25 @@ fn delete(path: &str) -> (&'static str, Value) {
 /// Runs git in the workspace.
 fn git(sandbox: &Sandbox, words: &[&str]) {
     let mut command = Command::new("git");
-    command.current_dir(&sandbox.root).env_clear().env("PATH", std::env::var_os("PATH").unwrap());
-    command.env("HOME", &sandbox.home).args(["-c", "user.name=Jean", "-c", "user.email=jean@example.org"]);
+    command
+        .current_dir(&sandbox.root)
+        .env_clear()
+        .env("PATH", std::env::var_os("PATH").unwrap());
+    command.env("HOME", &sandbox.home).args([
+        "-c",
+        "user.name=Jean",
+        "-c",
+        "user.email=jean@example.org",
+    ]);
     let output = command.args(words).output().unwrap();
     assert!(output.status.success(), "{words:?}: {output:?}");
 }
 
 fn has_git() -> bool {
-    let has = Command::new("git").arg("--version").output().is_ok_and(|output| output.status.success());
+    let has = Command::new("git")
+        .arg("--version")
+        .output()
+        .is_ok_and(|output| output.status.success());
     if !has {
         skip("git is not installed");
     }
@@ -61,9 +86,16 @@ fn file_that_was_never_read_is_not_deleted() {
     let (server, sandbox) = workspace(&[delete("notes.txt")]);
     sandbox.write("notes.txt", "a year of work\n");
     query(&sandbox, &[]);
-    assert_eq!(fs::read_to_string(sandbox.path("notes.txt")).unwrap(), "a year of work\n");
+    assert_eq!(
+        fs::read_to_string(sandbox.path("notes.txt")).unwrap(),
+        "a year of work\n"
+    );
     for words in ["notes.txt", "`read_file`", "git"] {
-        assert!(results(&server)[0].contains(words), "{words:?} is not in {:?}", results(&server));
+        assert!(
+            results(&server)[0].contains(words),
+            "{words:?} is not in {:?}",
+            results(&server)
+        );
     }
 }
 
@@ -75,10 +107,16 @@ fn file_whose_content_the_conversation_holds_is_deleted() {
         delete("attached.txt"),
         ("create_file", json!({"path": "own.txt", "content": "mine"})),
         ("move_file", json!({"path": "own.txt", "to": "moved.txt"})),
-        ("edit_file", json!({"path": "moved.txt", "old": "mine", "new": "ours"})),
+        (
+            "edit_file",
+            json!({"path": "moved.txt", "old": "mine", "new": "ours"}),
+        ),
         delete("moved.txt"),
         delete("empty.txt"),
-        ("read_file", json!({"path": "lines.txt", "first_line": 1, "last_line": 100})),
+        (
+            "read_file",
+            json!({"path": "lines.txt", "first_line": 1, "last_line": 100}),
+        ),
         delete("lines.txt"),
     ];
     let (server, sandbox) = workspace(&calls);
@@ -87,17 +125,33 @@ fn file_whose_content_the_conversation_holds_is_deleted() {
     }
     sandbox.write("empty.txt", "");
     query(&sandbox, &["--attach", "attached.txt"]);
-    for name in ["read.txt", "attached.txt", "moved.txt", "empty.txt", "lines.txt"] {
-        assert!(!sandbox.path(name).exists(), "{name}: {:?}", results(&server));
+    for name in [
+        "read.txt",
+        "attached.txt",
+        "moved.txt",
+        "empty.txt",
+        "lines.txt",
+    ] {
+        assert!(
+            !sandbox.path(name).exists(),
+            "{name}: {:?}",
+            results(&server)
+        );
     }
 }
 
 #[test]
 fn file_that_was_read_in_part_or_has_changed_is_not_deleted() {
     let calls = [
-        ("read_file", json!({"path": "part.txt", "first_line": 1, "last_line": 1})),
+        (
+            "read_file",
+            json!({"path": "part.txt", "first_line": 1, "last_line": 1}),
+        ),
         delete("part.txt"),
-        ("edit_file", json!({"path": "part.txt", "old": "one", "new": "1"})),
+        (
+            "edit_file",
+            json!({"path": "part.txt", "old": "one", "new": "1"}),
+        ),
         delete("part.txt"),
         delete("changed.txt"),
     ];
@@ -106,13 +160,25 @@ fn file_that_was_read_in_part_or_has_changed_is_not_deleted() {
     sandbox.write("changed.txt", "before\n");
     let question = playing(vec![answer("Yes.")]);
     let url = format!("providers.llm.llamacpp.base_url={}", question.url());
-    sandbox.jp(&["query", "-c", &url, "--attach", "changed.txt", "Look."]).succeeded();
+    sandbox
+        .jp(&["query", "-c", &url, "--attach", "changed.txt", "Look."])
+        .succeeded();
     sandbox.write("changed.txt", "after\n");
     query(&sandbox, &[]);
-    assert_eq!(fs::read_to_string(sandbox.path("part.txt")).unwrap(), "1\ntwo\n");
-    assert_eq!(fs::read_to_string(sandbox.path("changed.txt")).unwrap(), "after\n");
+    assert_eq!(
+        fs::read_to_string(sandbox.path("part.txt")).unwrap(),
+        "1\ntwo\n"
+    );
+    assert_eq!(
+        fs::read_to_string(sandbox.path("changed.txt")).unwrap(),
+        "after\n"
+    );
     for index in [1, 3, 4] {
-        assert!(results(&server)[index].contains("read"), "{:?}", results(&server));
+        assert!(
+            results(&server)[index].contains("read"),
+            "{:?}",
+            results(&server)
+        );
     }
 }
 
@@ -134,10 +200,18 @@ fn file_that_git_has_is_deleted_and_one_that_it_ignores_is_not() {
     git(&sandbox, &["add", "staged.txt"]);
     sandbox.write("changed.txt", "not committed\n");
     query(&sandbox, &[]);
-    for (name, is_there) in
-        [("committed.txt", false), ("staged.txt", false), ("changed.txt", true), ("ignored.txt", true)]
-    {
-        assert_eq!(sandbox.path(name).exists(), is_there, "{name}: {:?}", results(&server));
+    for (name, is_there) in [
+        ("committed.txt", false),
+        ("staged.txt", false),
+        ("changed.txt", true),
+        ("ignored.txt", true),
+    ] {
+        assert_eq!(
+            sandbox.path(name).exists(),
+            is_there,
+            "{name}: {:?}",
+            results(&server)
+        );
     }
 }
 
@@ -163,12 +237,17 @@ fn large_file_is_deleted_if_git_has_it() {
 fn ctrl_c_ends_git_before_the_call_is_allowed() {
     let (_server, sandbox) = workspace(&[delete("notes.txt")]);
     sandbox.write("notes.txt", "a year of work\n");
-    let git = sandbox
-        .write("~/bin/git", "#!/bin/sh\necho $$ >\"$HOME/pid\"\ntouch \"$HOME/asked\"\nexec sleep 600\n");
+    let git = sandbox.write(
+        "~/bin/git",
+        "#!/bin/sh\necho $$ >\"$HOME/pid\"\ntouch \"$HOME/asked\"\nexec sleep 600\n",
+    );
     fs::set_permissions(&git, fs::Permissions::from_mode(0o755)).unwrap();
     let mut command = sandbox.command(&["query", "-t", "delete_file", "Tidy up."]);
     let path = std::env::var("PATH").unwrap();
-    command.env("PATH", format!("{}:{path}", git.parent().unwrap().display()));
+    command.env(
+        "PATH",
+        format!("{}:{path}", git.parent().unwrap().display()),
+    );
     let mut child = command.spawn().unwrap();
     let started = Instant::now();
     while !sandbox.path("~/asked").exists() && started.elapsed() < Duration::from_secs(60) {
@@ -178,10 +257,24 @@ fn ctrl_c_ends_git_before_the_call_is_allowed() {
     kill_process(Pid::from_child(&child), Signal::INT).unwrap();
     assert_eq!(child.wait().unwrap().code(), Some(130));
     // jp itself gives git 30 s.
-    assert!(interrupted.elapsed() < Duration::from_secs(20), "git ran to its end");
-    let git = fs::read_to_string(sandbox.path("~/pid")).unwrap().trim().parse().ok();
-    assert_eq!(test_kill_process(git.and_then(Pid::from_raw).unwrap()), Err(Errno::SRCH));
-    let event = sandbox.events().into_iter().find(|event| event["type"] == "tool_call_response").unwrap();
+    assert!(
+        interrupted.elapsed() < Duration::from_secs(20),
+        "git ran to its end"
+    );
+    let git = fs::read_to_string(sandbox.path("~/pid"))
+        .unwrap()
+        .trim()
+        .parse()
+        .ok();
+    assert_eq!(
+        test_kill_process(git.and_then(Pid::from_raw).unwrap()),
+        Err(Errno::SRCH)
+    );
+    let event = sandbox
+        .events()
+        .into_iter()
+        .find(|event| event["type"] == "tool_call_response")
+        .unwrap();
     assert_eq!(event["content"][0]["text"], "The call was interrupted.");
 }
 
@@ -212,7 +305,14 @@ fn nothing_that_a_clone_configures_runs_where_git_is_asked() {
     ] {
         git(&sandbox, &["config", key, &program]);
     }
-    git(&sandbox, &["config", "core.hooksPath", &sandbox.root.display().to_string()]);
+    git(
+        &sandbox,
+        &[
+            "config",
+            "core.hooksPath",
+            &sandbox.root.display().to_string(),
+        ],
+    );
     // What is missing would be fetched, by a program.
     for (key, value) in [
         ("core.repositoryFormatVersion", "1"),
@@ -227,5 +327,9 @@ fn nothing_that_a_clone_configures_runs_where_git_is_asked() {
     sandbox.write(".gitattributes", "* filter=x\n");
     query(&sandbox, &[]);
     assert!(!sandbox.path("~/owned").exists());
-    assert!(!sandbox.path("a.txt").exists() && sandbox.path("b.txt").exists(), "{:?}", results(&server));
+    assert!(
+        !sandbox.path("a.txt").exists() && sandbox.path("b.txt").exists(),
+        "{:?}",
+        results(&server)
+    );
 }

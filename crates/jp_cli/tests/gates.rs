@@ -24,11 +24,26 @@ use support::{Sandbox, answering, run};
 fn traced(sandbox: &Sandbox, arguments: &[&str]) -> Option<Vec<String>> {
     let log = sandbox.home.join("trace");
     let mut command = Command::new("strace");
-    command.args(["-f", "-qq", "-o"]).arg(&log).arg(env!("CARGO_BIN_EXE_jp")).args(arguments);
+    command
+        .args(["-f", "-qq", "-o"])
+        .arg(&log)
+        .arg(env!("CARGO_BIN_EXE_jp"))
+        .args(arguments);
     let plain = sandbox.command(arguments);
-    command.current_dir(&sandbox.root).env_clear().stdin(std::process::Stdio::null());
-    command.envs(plain.get_envs().filter_map(|(name, value)| Some((name, value?))));
-    if !Command::new("strace").arg("-V").output().is_ok_and(|output| output.status.success()) {
+    command
+        .current_dir(&sandbox.root)
+        .env_clear()
+        .stdin(std::process::Stdio::null());
+    command.envs(
+        plain
+            .get_envs()
+            .filter_map(|(name, value)| Some((name, value?))),
+    );
+    if !Command::new("strace")
+        .arg("-V")
+        .output()
+        .is_ok_and(|output| output.status.success())
+    {
         support::skip("strace is not installed");
         return None;
     }
@@ -36,12 +51,23 @@ fn traced(sandbox: &Sandbox, arguments: &[&str]) -> Option<Vec<String>> {
     let text = fs::read_to_string(&log).unwrap();
     // A call that another thread interrupted is on two lines; the second one has no name of its own.
     let calls = text.lines().filter(|line| !line.contains("resumed>"));
-    Some(calls.map(|line| line.split_once(' ').unwrap().1.trim_start().to_owned()).collect())
+    Some(
+        calls
+            .map(|line| line.split_once(' ').unwrap().1.trim_start().to_owned())
+            .collect(),
+    )
 }
 
 #[cfg(target_os = "linux")]
 fn count(calls: &[String], names: &[&str]) -> usize {
-    calls.iter().filter(|call| names.iter().any(|name| call.starts_with(&format!("{name}(")))).count()
+    calls
+        .iter()
+        .filter(|call| {
+            names
+                .iter()
+                .any(|name| call.starts_with(&format!("{name}(")))
+        })
+        .count()
 }
 
 #[test]
@@ -51,20 +77,30 @@ fn new_blob_costs_at_most_14_system_calls_and_a_query_a_handful_of_syncs() {
     let sandbox = Sandbox::new().with_server(&server);
     let make = |directory: &str, files: usize| {
         for index in 0..files {
-            sandbox.write(&format!("{directory}/{index:04}.txt"), format!("{directory} {index}"));
+            sandbox.write(
+                &format!("{directory}/{index:04}.txt"),
+                format!("{directory} {index}"),
+            );
         }
     };
     make("few", 10);
     make("many", 1010);
-    let Some(few) = traced(&sandbox, &["q", "--new", "-a", "few", "x"]) else { return };
-    let Some(many) = traced(&sandbox, &["q", "--new", "-a", "many", "x"]) else { return };
+    let Some(few) = traced(&sandbox, &["q", "--new", "-a", "few", "x"]) else {
+        return;
+    };
+    let Some(many) = traced(&sandbox, &["q", "--new", "-a", "many", "x"]) else {
+        return;
+    };
     // Four of them read the blob back for the request; the wake-ups of threads depend on the machine.
     let working = |calls: &[String]| calls.len() - count(calls, &["futex", "sched_yield"]);
     let each = (working(&many) - working(&few)) as f64 / 1000.0;
     // A store's first blobs make its 256 directories, one call each.
     let directories = (count(&many, &["mkdirat"]) - count(&few, &["mkdirat"])) as f64 / 1000.0;
     let own = each - 2.0 * directories - 4.0;
-    assert!(own <= 14.0, "{own} system calls a blob ({each} with reading it back and new directories)");
+    assert!(
+        own <= 14.0,
+        "{own} system calls a blob ({each} with reading it back and new directories)"
+    );
     let syncs = count(&many, &["fsync", "fdatasync", "syncfs", "sync"]);
     assert!(syncs <= 5, "{syncs} syncs");
 }
@@ -75,18 +111,34 @@ fn attaching_again_opens_each_file_once_and_no_blob() {
     let server = answering("Yes.");
     let sandbox = Sandbox::new().with_server(&server);
     for index in 0..40 {
-        sandbox.write(&format!("src/{index}.txt"), format!("a text of its own, {index}\n").repeat(500));
+        sandbox.write(
+            &format!("src/{index}.txt"),
+            format!("a text of its own, {index}\n").repeat(500),
+        );
     }
     // A file may change within the tick of its time: what was written this instant is not remembered.
     std::thread::sleep(std::time::Duration::from_millis(200));
     sandbox.jp(&["q", "--new", "-a", "src", "x"]).succeeded();
-    let Some(calls) = traced(&sandbox, &["q", "--new", "-a", "src", "x"]) else { return };
-    let opened =
-        |name: &str| calls.iter().filter(|call| call.starts_with("open") && call.contains(name)).count();
+    let Some(calls) = traced(&sandbox, &["q", "--new", "-a", "src", "x"]) else {
+        return;
+    };
+    let opened = |name: &str| {
+        calls
+            .iter()
+            .filter(|call| call.starts_with("open") && call.contains(name))
+            .count()
+    };
     assert_eq!((opened(".txt"), opened(".blob.gz")), (40, 0));
     let request = &server.received()[1].body;
-    assert!(request.len() > 400_000 && request == &server.received()[0].body, "the same is sent");
-    assert_eq!(opened("O_TMPFILE"), 0, "the request is not written to a file first");
+    assert!(
+        request.len() > 400_000 && request == &server.received()[0].body,
+        "the same is sent"
+    );
+    assert_eq!(
+        opened("O_TMPFILE"),
+        0,
+        "the request is not written to a file first"
+    );
 }
 
 #[test]
@@ -94,10 +146,14 @@ fn attaching_again_opens_each_file_once_and_no_blob() {
 fn append_writes_little_more_than_the_event() {
     let server = answering("Yes.");
     let sandbox = Sandbox::new().with_server(&server);
-    sandbox.jp(&["q", "--new", &"history ".repeat(10_000)]).succeeded();
+    sandbox
+        .jp(&["q", "--new", &"history ".repeat(10_000)])
+        .succeeded();
     let path = sandbox.conversation().join("events.json");
     let before = fs::metadata(&path).unwrap().len();
-    let Some(calls) = traced(&sandbox, &["q", "short"]) else { return };
+    let Some(calls) = traced(&sandbox, &["q", "short"]) else {
+        return;
+    };
     let grown = fs::metadata(&path).unwrap().len() - before;
     let is_event = |call: &&String| call.starts_with("write(") && call.contains("timestamp");
     let written: u64 = calls
@@ -105,7 +161,10 @@ fn append_writes_little_more_than_the_event() {
         .filter(is_event)
         .filter_map(|call| call.rsplit_once("= ")?.1.trim().parse::<u64>().ok())
         .sum();
-    assert!(written >= grown && written <= grown + 100, "{written} bytes written for {grown} more");
+    assert!(
+        written >= grown && written <= grown + 100,
+        "{written} bytes written for {grown} more"
+    );
 }
 
 #[test]
@@ -118,9 +177,12 @@ fn listing_opens_no_file_of_a_conversation() {
         sandbox.write(&format!("{directory}/metadata.json"), "{}\n");
     }
     sandbox.jp(&["c", "ls"]).succeeded();
-    let Some(calls) = traced(&sandbox, &["c", "ls"]) else { return };
+    let Some(calls) = traced(&sandbox, &["c", "ls"]) else {
+        return;
+    };
     let is_open = |call: &&String| {
-        call.starts_with("openat") && (call.contains("events.json") || call.contains("metadata.json"))
+        call.starts_with("openat")
+            && (call.contains("events.json") || call.contains("metadata.json"))
     };
     let opened: Vec<_> = calls.iter().filter(is_open).collect();
     assert!(opened.is_empty(), "{opened:?}");
@@ -132,16 +194,25 @@ fn question_reads_its_history_once_and_syncs_three_times() {
     let server = answering("Yes.");
     let sandbox = Sandbox::new().with_server(&server);
     for index in 0..40 {
-        sandbox.write(&format!("src/{index}.txt"), format!("a text of its own, {index}"));
+        sandbox.write(
+            &format!("src/{index}.txt"),
+            format!("a text of its own, {index}"),
+        );
     }
     sandbox.jp(&["q", "--new", "-a", "src", "x"]).succeeded();
-    let Some(calls) = traced(&sandbox, &["q", "short"]) else { return };
+    let Some(calls) = traced(&sandbox, &["q", "short"]) else {
+        return;
+    };
     let opens = |call: &&String, name: &str| call.starts_with("openat") && call.contains(name);
     let reads_events = |call: &&String| opens(call, "events.json") && call.contains("O_RDONLY");
     assert_eq!(calls.iter().filter(reads_events).count(), 1);
     let blobs = calls.iter().filter(|call| opens(call, ".blob.gz"));
     let blobs: Vec<&str> = blobs.filter_map(|call| call.split('"').nth(1)).collect();
-    assert_eq!((blobs.len(), blobs.iter().collect::<BTreeSet<_>>().len()), (40, 40), "{blobs:?}");
+    assert_eq!(
+        (blobs.len(), blobs.iter().collect::<BTreeSet<_>>().len()),
+        (40, 40),
+        "{blobs:?}"
+    );
     // The question, when the conversation was last used, the answer, what it cost.
     let syncs = count(&calls, &["fsync", "fdatasync", "syncfs", "sync"]);
     assert_eq!(syncs, 3);
@@ -155,13 +226,22 @@ fn first_word_is_shown_while_the_rest_is_held_back() {
     let server = std::thread::spawn(move || {
         let (mut stream, _) = listener.accept().unwrap();
         read_request(BufReader::new(&stream));
-        let head = "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\nconnection: close\r\n\r\n";
-        stream.write_all(format!("{head}{}", chunk("First")).as_bytes()).unwrap();
+        let head =
+            "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\nconnection: close\r\n\r\n";
+        stream
+            .write_all(format!("{head}{}", chunk("First")).as_bytes())
+            .unwrap();
         let is_seen = is_shown.recv_timeout(Duration::from_secs(20)).is_ok();
-        stream.write_all(format!("{}data: [DONE]\n\n", chunk(" and last.")).as_bytes()).unwrap();
+        stream
+            .write_all(format!("{}data: [DONE]\n\n", chunk(" and last.")).as_bytes())
+            .unwrap();
         is_seen
     });
-    let mut jp = sandbox.command(&["q", "--new", "x"]).stdout(Stdio::piped()).spawn().unwrap();
+    let mut jp = sandbox
+        .command(&["q", "--new", "x"])
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
     let mut stdout = jp.stdout.take().unwrap();
     let mut word = [0; 5];
     stdout.read_exact(&mut word).unwrap();
@@ -176,8 +256,10 @@ fn first_word_is_shown_while_the_rest_is_held_back() {
 fn read_request(mut reader: impl BufRead) {
     let mut head = String::new();
     while reader.read_line(&mut head).unwrap() > 2 {}
-    let length =
-        head.to_lowercase().lines().find_map(|line| line.strip_prefix("content-length: ")?.parse().ok());
+    let length = head
+        .to_lowercase()
+        .lines()
+        .find_map(|line| line.strip_prefix("content-length: ")?.parse().ok());
     reader.read_exact(&mut vec![0; length.unwrap()]).unwrap();
 }
 
@@ -185,7 +267,11 @@ fn read_request(mut reader: impl BufRead) {
 fn benches_are_runnable() {
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../benches/bench.py");
     match Command::new("python3").arg(script).arg("--help").output() {
-        Ok(output) => assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr)),
+        Ok(output) => assert!(
+            output.status.success(),
+            "{}",
+            String::from_utf8_lossy(&output.stderr)
+        ),
         Err(error) => support::skip(&format!("python3: {error}")),
     }
 }

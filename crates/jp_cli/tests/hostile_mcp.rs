@@ -17,13 +17,23 @@ const MODERN: &str = "2026-07-28";
 fn program() -> PathBuf {
     let test = std::env::current_exe().unwrap();
     let name = format!("hostile_mcp{}", std::env::consts::EXE_SUFFIX);
-    test.parent().and_then(Path::parent).unwrap().join("examples").join(name)
+    test.parent()
+        .and_then(Path::parent)
+        .unwrap()
+        .join("examples")
+        .join(name)
 }
 
 fn spawn(arguments: &[&str]) -> Child {
     let mut command = Command::new(program());
-    command.args(arguments).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
-    command.spawn().expect("the server is not built; `cargo build -p jp_cli --example hostile_mcp` does it")
+    command
+        .args(arguments)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped());
+    command
+        .spawn()
+        .expect("the server is not built; `cargo build -p jp_cli --example hostile_mcp` does it")
 }
 
 /// A server over stdio, and how many requests it was sent.
@@ -40,8 +50,16 @@ impl Peer {
     }
 
     fn of(mut child: Child) -> Self {
-        let (stdin, stdout) = (child.stdin.take().unwrap(), BufReader::new(child.stdout.take().unwrap()));
-        Self { child, stdin, stdout, requests: 0 }
+        let (stdin, stdout) = (
+            child.stdin.take().unwrap(),
+            BufReader::new(child.stdout.take().unwrap()),
+        );
+        Self {
+            child,
+            stdin,
+            stdout,
+            requests: 0,
+        }
     }
 
     /// One that was told of a client which can be asked, in 2025-11-25.
@@ -88,12 +106,21 @@ impl Peer {
 
     /// Closes stdin, and gives the exit status with what is left of stdout and stderr.
     fn finish(self) -> (Option<i32>, String, String) {
-        let Self { child, stdin, mut stdout, .. } = self;
+        let Self {
+            child,
+            stdin,
+            mut stdout,
+            ..
+        } = self;
         drop(stdin);
         let mut rest = String::new();
         stdout.read_to_string(&mut rest).unwrap();
         let output = child.wait_with_output().unwrap();
-        (output.status.code(), rest, String::from_utf8(output.stderr).unwrap())
+        (
+            output.status.code(),
+            rest,
+            String::from_utf8(output.stderr).unwrap(),
+        )
     }
 }
 
@@ -116,12 +143,17 @@ fn modern(mut params: Value) -> Value {
 }
 
 fn text(message: &Value) -> &str {
-    message["result"]["content"][0]["text"].as_str().unwrap_or_else(|| panic!("{message}"))
+    message["result"]["content"][0]["text"]
+        .as_str()
+        .unwrap_or_else(|| panic!("{message}"))
 }
 
 fn names(message: &Value) -> Vec<&str> {
     let tools = message["result"]["tools"].as_array().unwrap();
-    tools.iter().map(|tool| tool["name"].as_str().unwrap()).collect()
+    tools
+        .iter()
+        .map(|tool| tool["name"].as_str().unwrap())
+        .collect()
 }
 
 // -- the well-behaved ones -----------------------------------------------------------------------------------------
@@ -129,7 +161,10 @@ fn names(message: &Value) -> Vec<&str> {
 #[test]
 fn good_is_a_server_of_2025_11_25() {
     let mut peer = Peer::start("good");
-    assert_eq!(peer.ask("server/discover", &modern(json!({})))["error"]["code"], -32601);
+    assert_eq!(
+        peer.ask("server/discover", &modern(json!({})))["error"]["code"],
+        -32601
+    );
     peer.ask("initialize", &initialize());
     assert!(names(&peer.ask("tools/list", &json!({}))).starts_with(&[
         "echo",
@@ -149,12 +184,18 @@ fn good_is_a_server_of_2025_11_25() {
             {"uri": "note:both", "mimeType": "application/octet-stream", "blob": "AAECAwQF"},
         ])
     );
-    assert_eq!(peer.ask("resources/read", &json!({"uri": "note:x"}))["error"]["code"], -32002);
+    assert_eq!(
+        peer.ask("resources/read", &json!({"uri": "note:x"}))["error"]["code"],
+        -32002
+    );
     let completed = peer.ask(
         "completion/complete",
         &json!({"ref": {"type": "ref/resource", "uri": "note:{name}{?lang}"}, "argument": {"name": "name", "value": "b"}}),
     );
-    assert_eq!(completed["result"]["completion"]["values"], json!(["both", "blob"]));
+    assert_eq!(
+        completed["result"]["completion"]["values"],
+        json!(["both", "blob"])
+    );
     let (status, rest, stderr) = peer.finish();
     assert_eq!((status, &*rest, &*stderr), (Some(0), "", ""));
 }
@@ -165,10 +206,16 @@ fn good_asks_and_says_what_was_answered() {
     let call = peer.request("tools/call", &json!({"name": "ask"}));
     let question = peer.message();
     assert_eq!(question["method"], "elicitation/create");
-    assert_eq!(question["params"]["requestedSchema"]["required"], json!(["name"]));
+    assert_eq!(
+        question["params"]["requestedSchema"]["required"],
+        json!(["name"])
+    );
     peer.send(&json!({"jsonrpc": "2.0", "id": question["id"], "result": {"action": "decline"}}));
     let answer = peer.message();
-    assert_eq!((&answer["id"], text(&answer)), (&json!(call), r#"The answer was: {"action":"decline"}"#));
+    assert_eq!(
+        (&answer["id"], text(&answer)),
+        (&json!(call), r#"The answer was: {"action":"decline"}"#)
+    );
 
     peer.request("tools/call", &json!({"name": "visit"}));
     let question = peer.message();
@@ -183,7 +230,10 @@ fn good_asks_and_says_what_was_answered() {
 #[test]
 fn good_does_not_ask_a_client_that_can_not_be_asked() {
     let mut peer = Peer::start("good");
-    peer.ask("initialize", &json!({"protocolVersion": "2025-11-25", "capabilities": {}}));
+    peer.ask(
+        "initialize",
+        &json!({"protocolVersion": "2025-11-25", "capabilities": {}}),
+    );
     assert_eq!(peer.call("ask", &json!({}))["error"]["code"], -32021);
 }
 
@@ -194,7 +244,9 @@ fn good_reports_progress_log_and_changes() {
         "tools/call",
         &json!({"name": "slow", "arguments": {"pause": 0}, "_meta": {"progressToken": "p"}}),
     );
-    let steps: Vec<Value> = (0..3).map(|_| peer.message()["params"]["progress"].clone()).collect();
+    let steps: Vec<Value> = (0..3)
+        .map(|_| peer.message()["params"]["progress"].clone())
+        .collect();
     assert_eq!(steps, [1, 2, 3]);
     assert_eq!(peer.message()["method"], "notifications/message");
     assert_eq!(text(&peer.message()), "Done, in three steps.");
@@ -209,18 +261,26 @@ fn good_reports_progress_log_and_changes() {
     assert_eq!(peer.message()["params"], json!({"uri": "note:one"}));
     peer.message();
     let read = peer.ask("resources/read", &json!({"uri": "note:one"}));
-    assert_eq!(read["result"]["contents"][0]["text"], "The first note, version 2.");
+    assert_eq!(
+        read["result"]["contents"][0]["text"],
+        "The first note, version 2."
+    );
 }
 
 #[test]
 fn good_leaves_a_cancelled_call_unanswered_and_tells_that_it_heard() {
     let mut peer = Peer::initialized("good");
-    let call = peer.request("tools/call", &json!({"name": "slow", "arguments": {"pause": 200}}));
-    let cancel =
-        json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": call}});
+    let call = peer.request(
+        "tools/call",
+        &json!({"name": "slow", "arguments": {"pause": 200}}),
+    );
+    let cancel = json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": call}});
     peer.send(&cancel);
     let heard: Value = serde_json::from_str(text(&peer.call("heard", &json!({})))).unwrap();
-    assert_eq!(heard["requests"], json!(["initialize", "tools/call slow", "tools/call heard"]));
+    assert_eq!(
+        heard["requests"],
+        json!(["initialize", "tools/call slow", "tools/call heard"])
+    );
     assert_eq!(
         heard["notifications"],
         json!([{"method": "notifications/cancelled", "params": {"requestId": call}}])
@@ -246,10 +306,17 @@ fn modern_is_a_server_of_2026_07_28() {
     let read = peer.ask("resources/read", &modern(json!({"uri": "note:one"})));
     let result = &read["result"];
     assert_eq!(
-        (&result["resultType"], &result["ttlMs"], &result["cacheScope"]),
+        (
+            &result["resultType"],
+            &result["ttlMs"],
+            &result["cacheScope"]
+        ),
         (&json!("complete"), &json!(5000), &json!("private"))
     );
-    assert_eq!(peer.ask("initialize", &modern(initialize()))["error"]["code"], -32601);
+    assert_eq!(
+        peer.ask("initialize", &modern(initialize()))["error"]["code"],
+        -32601
+    );
 }
 
 #[test]
@@ -257,7 +324,10 @@ fn modern_takes_the_answer_with_a_second_call_once() {
     let mut peer = Peer::start("modern");
     let asked = peer.ask("tools/call", &modern(json!({"name": "ask"})));
     assert_eq!(asked["result"]["resultType"], "input_required");
-    assert_eq!(asked["result"]["inputRequests"]["question"]["method"], "elicitation/create");
+    assert_eq!(
+        asked["result"]["inputRequests"]["question"]["method"],
+        "elicitation/create"
+    );
     let retry = modern(json!({
         "name": "ask",
         "requestState": asked["result"]["requestState"],
@@ -274,7 +344,10 @@ fn modern_takes_the_answer_with_a_second_call_once() {
 fn modern_tells_subscribers_of_updates() {
     let mut peer = Peer::start("modern");
     let wants = json!({"resourceSubscriptions": ["note:one"]});
-    let id = peer.request("subscriptions/listen", &modern(json!({"notifications": wants})));
+    let id = peer.request(
+        "subscriptions/listen",
+        &modern(json!({"notifications": wants})),
+    );
     let meta = json!({"io.modelcontextprotocol/subscriptionId": id});
     assert_eq!(
         peer.message(),
@@ -300,11 +373,24 @@ fn list_has_a_sentence_for_each_mode_and_other_modes_are_refused() {
     let output = spawn(&["--list"]).wait_with_output().unwrap();
     let list = String::from_utf8(output.stdout).unwrap();
     assert_eq!(list.lines().count(), 33);
-    assert!(list.lines().all(|line| line.contains(". (") || line.ends_with('.')), "{list}");
+    assert!(
+        list.lines()
+            .all(|line| line.contains(". (") || line.ends_with('.')),
+        "{list}"
+    );
     for (arguments, message) in [
-        (&["nice"][..], "there is no mode nice; `hostile_mcp --list` says which there are\n"),
-        (&["http-401"], "the mode http-401 is for HTTP: add `--http PORT-FILE`\n"),
-        (&["rubbish", "--http", "x"], "the mode rubbish is for stdio: leave `--http` out\n"),
+        (
+            &["nice"][..],
+            "there is no mode nice; `hostile_mcp --list` says which there are\n",
+        ),
+        (
+            &["http-401"],
+            "the mode http-401 is for HTTP: add `--http PORT-FILE`\n",
+        ),
+        (
+            &["rubbish", "--http", "x"],
+            "the mode rubbish is for stdio: leave `--http` out\n",
+        ),
     ] {
         let output = spawn(arguments).wait_with_output().unwrap();
         assert_eq!(String::from_utf8(output.stderr).unwrap(), message);
@@ -318,7 +404,10 @@ fn rubbish_stands_before_each_answer() {
     for number in 1..=8 {
         let id = peer.request("tools/list", &json!({}));
         let rubbish = serde_json::from_slice::<Value>(&peer.line());
-        assert!(rubbish.is_err() || rubbish.unwrap().get("jsonrpc").is_none(), "line {number}");
+        assert!(
+            rubbish.is_err() || rubbish.unwrap().get("jsonrpc").is_none(),
+            "line {number}"
+        );
         assert_eq!(peer.message()["id"], id);
     }
 }
@@ -355,7 +444,10 @@ fn silent_servers_take_everything_and_answer_nothing_of_it() {
 #[test]
 fn answers_come_under_a_wrong_id() {
     let mut peer = Peer::initialized("wrong-id");
-    peer.request("tools/call", &json!({"name": "echo", "arguments": {"text": "hi"}}));
+    peer.request(
+        "tools/call",
+        &json!({"name": "echo", "arguments": {"text": "hi"}}),
+    );
     let answer = peer.message();
     assert_eq!((&answer["id"], text(&answer)), (&json!(987_654), "hi"));
 }
@@ -380,7 +472,10 @@ fn lists_are_long_endless_or_go_in_circles() {
 
     let mut peer = Peer::initialized("cursor-loop");
     for cursor in [Value::Null, json!("again"), json!("again")] {
-        assert_eq!(peer.ask("tools/list", &json!({"cursor": cursor}))["result"]["nextCursor"], "again");
+        assert_eq!(
+            peer.ask("tools/list", &json!({"cursor": cursor}))["result"]["nextCursor"],
+            "again"
+        );
     }
 }
 
@@ -393,11 +488,20 @@ fn large_answers_are_as_large_as_they_say() {
     let mut peer = Peer::initialized("huge-line");
     peer.request("tools/call", &json!({"name": "echo"}));
     drop(peer.stdin);
-    assert_eq!(io::copy(&mut peer.stdout, &mut io::sink()).unwrap(), 300_000_000);
+    assert_eq!(
+        io::copy(&mut peer.stdout, &mut io::sink()).unwrap(),
+        300_000_000
+    );
     assert_eq!(peer.child.wait().unwrap().code(), Some(0));
 
     let mut peer = Peer::initialized("many-blocks");
-    assert_eq!(peer.call("echo", &json!({}))["result"]["content"].as_array().unwrap().len(), 100_000);
+    assert_eq!(
+        peer.call("echo", &json!({}))["result"]["content"]
+            .as_array()
+            .unwrap()
+            .len(),
+        100_000
+    );
 }
 
 #[test]
@@ -415,10 +519,16 @@ fn blobs_are_no_base64_between_blocks_that_are_fine() {
     let mut peer = Peer::initialized("bad-base64");
     let called = peer.call("echo", &json!({}));
     let content = &called["result"]["content"];
-    assert_eq!((&content[0]["text"], &content[3]["text"]), (&json!("Before."), &json!("After.")));
+    assert_eq!(
+        (&content[0]["text"], &content[3]["text"]),
+        (&json!("Before."), &json!("After."))
+    );
     let read = peer.ask("resources/read", &json!({"uri": "note:one"}));
-    let blobs =
-        [&content[1]["data"], &content[2]["resource"]["blob"], &read["result"]["contents"][0]["blob"]];
+    let blobs = [
+        &content[1]["data"],
+        &content[2]["resource"]["blob"],
+        &read["result"]["contents"][0]["blob"],
+    ];
     assert_eq!(blobs, ["!!! this is not base64 !!!"; 3]);
 }
 
@@ -439,10 +549,16 @@ fn paths_that_escape_are_listed_linked_and_readable() {
         "../../secret"
     ]));
     let links = peer.call("echo", &json!({}));
-    assert_eq!(links["result"]["content"].as_array().unwrap().len(), 2 * (uris.len() - 1));
+    assert_eq!(
+        links["result"]["content"].as_array().unwrap().len(),
+        2 * (uris.len() - 1)
+    );
     for uri in &uris[1..] {
         let read = peer.ask("resources/read", &json!({"uri": uri}));
-        assert_eq!(read["result"]["contents"][0], json!({"uri": uri, "text": "The server's own words."}));
+        assert_eq!(
+            read["result"]["contents"][0],
+            json!({"uri": uri, "text": "The server's own words."})
+        );
     }
 }
 
@@ -459,13 +575,22 @@ fn escapes_are_in_all_that_is_shown() {
     ];
     assert!(shown.iter().all(|text| text == &shown[0]), "{shown:?}");
     let text = shown[0].as_str().unwrap();
-    assert!(['\u{1b}', '\u{9b}', '\u{202e}', '\n'].iter().all(|&hostile| text.contains(hostile)), "{text:?}");
+    assert!(
+        ['\u{1b}', '\u{9b}', '\u{202e}', '\n']
+            .iter()
+            .all(|&hostile| text.contains(hostile)),
+        "{text:?}"
+    );
 }
 
 #[test]
 fn schemas_refer_to_the_network_or_are_none() {
     let mut command = Command::new(program());
-    command.arg("ref-network").env("HOSTILE_REF", "4711").stdin(Stdio::piped()).stdout(Stdio::piped());
+    command
+        .arg("ref-network")
+        .env("HOSTILE_REF", "4711")
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped());
     let mut peer = Peer::of(command.spawn().unwrap());
     let tools = peer.ask("tools/list", &json!({}))["result"]["tools"].clone();
     assert_eq!(
@@ -473,18 +598,37 @@ fn schemas_refer_to_the_network_or_are_none() {
         json!({"$ref": "http://127.0.0.1:4711/schema.json"})
     );
 
-    let tools = Peer::initialized("bad-schema").ask("tools/list", &json!({}))["result"]["tools"].clone();
-    let schemas: Vec<&Value> =
-        tools.as_array().unwrap()[2..6].iter().map(|tool| &tool["inputSchema"]).collect();
-    assert_eq!(schemas, [&json!("object"), &json!({"properties": {}}), &json!(true), &Value::Null]);
+    let tools =
+        Peer::initialized("bad-schema").ask("tools/list", &json!({}))["result"]["tools"].clone();
+    let schemas: Vec<&Value> = tools.as_array().unwrap()[2..6]
+        .iter()
+        .map(|tool| &tool["inputSchema"])
+        .collect();
+    assert_eq!(
+        schemas,
+        [
+            &json!("object"),
+            &json!({"properties": {}}),
+            &json!(true),
+            &Value::Null
+        ]
+    );
 }
 
 #[test]
 fn links_lead_to_themselves_or_come_again_and_again() {
     let mut peer = Peer::initialized("self-link");
-    assert_eq!(peer.call("echo", &json!({}))["result"]["content"][0]["uri"], "note:self");
+    assert_eq!(
+        peer.call("echo", &json!({}))["result"]["content"][0]["uri"],
+        "note:self"
+    );
     let read = peer.ask("resources/read", &json!({"uri": "note:self"}));
-    assert!(read["result"]["contents"][0]["text"].as_str().unwrap().contains("note:self"));
+    assert!(
+        read["result"]["contents"][0]["text"]
+            .as_str()
+            .unwrap()
+            .contains("note:self")
+    );
 
     let mut peer = Peer::initialized("link-loop");
     let called = peer.call("echo", &json!({}));
@@ -531,9 +675,15 @@ impl Listening {
         let file = directory.path().join("port");
         let mut child = spawn(&[mode, "--http", file.to_str().unwrap()]);
         let mut line = String::new();
-        BufReader::new(child.stdout.as_mut().unwrap()).read_line(&mut line).unwrap();
+        BufReader::new(child.stdout.as_mut().unwrap())
+            .read_line(&mut line)
+            .unwrap();
         assert_eq!(fs::read_to_string(file).unwrap(), line.trim_end());
-        Self { child, port: line.trim_end().parse().unwrap(), directory }
+        Self {
+            child,
+            port: line.trim_end().parse().unwrap(),
+            directory,
+        }
     }
 
     /// Sends a request to `/mcp` and gives all that comes back.
@@ -569,28 +719,48 @@ impl Drop for Listening {
 }
 
 fn body(response: &str) -> Value {
-    serde_json::from_str(response.split_once("\r\n\r\n").unwrap().1).unwrap_or_else(|_| panic!("{response}"))
+    serde_json::from_str(response.split_once("\r\n\r\n").unwrap().1)
+        .unwrap_or_else(|_| panic!("{response}"))
 }
 
 #[test]
 fn http_answers_with_json_and_asks_with_events() {
     let server = Listening::start("good");
     let initialized = server.post("", "initialize", &initialize());
-    assert!(initialized.contains("\r\nmcp-session-id: hostile-1\r\n"), "{initialized}");
-    assert_eq!(body(&initialized)["result"]["serverInfo"]["name"], "hostile");
+    assert!(
+        initialized.contains("\r\nmcp-session-id: hostile-1\r\n"),
+        "{initialized}"
+    );
+    assert_eq!(
+        body(&initialized)["result"]["serverInfo"]["name"],
+        "hostile"
+    );
     assert!(server.send("GET", "", "").starts_with("HTTP/1.1 405 "));
-    assert!(server.post("", "tools/list", &json!({})).starts_with("HTTP/1.1 400 "));
+    assert!(
+        server
+            .post("", "tools/list", &json!({}))
+            .starts_with("HTTP/1.1 400 ")
+    );
 
     let session = "mcp-session-id: hostile-1\r\n";
-    let call = json!({"jsonrpc": "2.0", "id": 2, "method": "tools/call", "params": {"name": "ask"}});
+    let call =
+        json!({"jsonrpc": "2.0", "id": 2, "method": "tools/call", "params": {"name": "ask"}});
     let mut events = BufReader::new(server.connect("POST", session, &call.to_string())).lines();
     let mut event = || {
-        let line = events.by_ref().map(Result::unwrap).find(|line| line.starts_with("data: ")).unwrap();
+        let line = events
+            .by_ref()
+            .map(Result::unwrap)
+            .find(|line| line.starts_with("data: "))
+            .unwrap();
         serde_json::from_str::<Value>(&line[6..]).unwrap()
     };
     let question = event();
     let answer = json!({"jsonrpc": "2.0", "id": question["id"], "result": {"action": "cancel"}});
-    assert!(server.send("POST", session, &answer.to_string()).starts_with("HTTP/1.1 202 "));
+    assert!(
+        server
+            .send("POST", session, &answer.to_string())
+            .starts_with("HTTP/1.1 202 ")
+    );
     assert_eq!(text(&event()), r#"The answer was: {"action":"cancel"}"#);
 }
 
@@ -598,7 +768,10 @@ fn http_answers_with_json_and_asks_with_events() {
 fn http_headers_must_agree_with_the_message_in_2026_07_28() {
     let server = Listening::start("modern");
     let headers = format!("mcp-protocol-version: {MODERN}\r\nmcp-method: tools/list\r\n");
-    assert!(body(&server.post(&headers, "tools/list", &modern(json!({}))))["result"]["tools"].is_array());
+    assert!(
+        body(&server.post(&headers, "tools/list", &modern(json!({}))))["result"]["tools"]
+            .is_array()
+    );
     let refused = server.post(&headers, "resources/list", &modern(json!({})));
     assert!(refused.starts_with("HTTP/1.1 400 "));
     assert_eq!(body(&refused)["error"]["code"], -32020);
@@ -611,13 +784,19 @@ fn http_failures_are_what_they_are_called() {
         ("http-403", "HTTP/1.1 403 "),
         ("http-404", "HTTP/1.1 404 "),
         ("http-500", "HTTP/1.1 500 "),
-        ("http-html", "HTTP/1.1 200 OK\r\ncontent-type: text/html\r\n"),
+        (
+            "http-html",
+            "HTTP/1.1 200 OK\r\ncontent-type: text/html\r\n",
+        ),
     ] {
         let response = Listening::start(mode).post("", "initialize", &initialize());
         assert!(response.starts_with(start), "{mode}: {response}");
     }
     let half = Listening::start("http-half").post("", "initialize", &initialize());
-    assert!(half.contains("content-length: 1000\r\n") && half.ends_with(r#"{"jsonrpc":"2.0","#), "{half}");
+    assert!(
+        half.contains("content-length: 1000\r\n") && half.ends_with(r#"{"jsonrpc":"2.0","#),
+        "{half}"
+    );
 }
 
 #[test]
@@ -628,7 +807,10 @@ fn hanging_server_takes_the_request_and_ends_with_its_stdin() {
     let mut answer = Vec::new();
     // The connection breaks with the server; whether with an error is the system's choice.
     let _ = stream.read_to_end(&mut answer);
-    assert_eq!((answer, server.child.wait().unwrap().code()), (Vec::new(), Some(0)));
+    assert_eq!(
+        (answer, server.child.wait().unwrap().code()),
+        (Vec::new(), Some(0))
+    );
 }
 
 #[test]
@@ -637,12 +819,20 @@ fn redirected_requests_are_written_down() {
     let record = server.directory.path().join("port.redirected");
     let response = server.post("", "initialize", &initialize());
     assert_eq!(fs::read_to_string(&record).unwrap(), "");
-    let to = response.lines().find_map(|line| line.strip_prefix("location: http://")).unwrap();
+    let to = response
+        .lines()
+        .find_map(|line| line.strip_prefix("location: http://"))
+        .unwrap();
     let mut stream = TcpStream::connect(to.strip_suffix("/mcp").unwrap()).unwrap();
-    stream.write_all(b"GET /mcp HTTP/1.1\r\nauthorization: Bearer secret\r\n\r\n").unwrap();
+    stream
+        .write_all(b"GET /mcp HTTP/1.1\r\nauthorization: Bearer secret\r\n\r\n")
+        .unwrap();
     io::copy(&mut stream, &mut io::sink()).unwrap();
     let record = fs::read_to_string(&record).unwrap();
-    assert!(record.starts_with("a connection\nGET /mcp ") && record.contains("Bearer secret"), "{record}");
+    assert!(
+        record.starts_with("a connection\nGET /mcp ") && record.contains("Bearer secret"),
+        "{record}"
+    );
 }
 
 #[test]
@@ -652,7 +842,11 @@ fn lost_sessions_are_not_found_and_a_new_one_works() {
     let echo = json!({"name": "echo", "arguments": {"text": "hi"}});
     let first = "mcp-session-id: hostile-1\r\n";
     assert_eq!(text(&body(&server.post(first, "tools/call", &echo))), "hi");
-    assert!(server.post(first, "tools/call", &echo).starts_with("HTTP/1.1 404 "));
+    assert!(
+        server
+            .post(first, "tools/call", &echo)
+            .starts_with("HTTP/1.1 404 ")
+    );
     server.post("", "initialize", &initialize());
     for _ in 0..2 {
         let second = "mcp-session-id: hostile-2\r\n";

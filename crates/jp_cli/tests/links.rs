@@ -43,8 +43,14 @@ impl Scene {
         let their_server = answering("Noted.");
         let theirs = Sandbox::new().with_server(&their_server);
         theirs.write("notes.txt", format!("{SECRET}\n").repeat(20));
-        theirs.jp(&["q", "--new", "-a", "notes.txt", SECRET]).succeeded();
-        let conversation = theirs.conversation().strip_prefix(&theirs.root).unwrap().to_owned();
+        theirs
+            .jp(&["q", "--new", "-a", "notes.txt", SECRET])
+            .succeeded();
+        let conversation = theirs
+            .conversation()
+            .strip_prefix(&theirs.root)
+            .unwrap()
+            .to_owned();
         let name = conversation.file_name().unwrap().to_str().unwrap();
         let id = name.split('-').next().unwrap().to_owned();
 
@@ -62,7 +68,14 @@ impl Scene {
         git(&upstream, &["add", "-Af", "."]);
         git(&upstream, &["commit", "-qm", "Everything"]);
         git(&theirs.home, &["clone", "-q", "upstream", "work/clone"]);
-        Self { theirs, _their_server: their_server, server, clone, conversation, id }
+        Self {
+            theirs,
+            _their_server: their_server,
+            server,
+            clone,
+            conversation,
+            id,
+        }
     }
 
     fn jp(&self, arguments: &[&str]) -> Run {
@@ -93,15 +106,33 @@ impl Scene {
             &["config", "show"],
             &["conversation", "rm", id],
         ];
-        commands.into_iter().map(|command| (command.to_vec(), self.jp(command))).collect()
+        commands
+            .into_iter()
+            .map(|command| (command.to_vec(), self.jp(command)))
+            .collect()
     }
 }
 
 fn git(directory: &Path, arguments: &[&str]) {
     let mut command = Command::new("git");
-    command.args(["-c", "user.name=a", "-c", "user.email=a@example.org", "-c", "init.defaultBranch=main"]);
-    let output = command.args(arguments).current_dir(directory).output().unwrap();
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    command.args([
+        "-c",
+        "user.name=a",
+        "-c",
+        "user.email=a@example.org",
+        "-c",
+        "init.defaultBranch=main",
+    ]);
+    let output = command
+        .args(arguments)
+        .current_dir(directory)
+        .output()
+        .unwrap();
+    assert!(
+        output.status.success(),
+        "{}",
+        String::from_utf8_lossy(&output.stderr)
+    );
 }
 
 fn copy(from: &Path, to: &Path) {
@@ -153,7 +184,12 @@ fn check_untouched(
     }
     for (command, run) in runs {
         assert!(!run.stdout.contains(SECRET), "{command:?}: {}", run.stdout);
-        assert!(run.code <= 3, "{command:?} ended with {}: {}", run.code, run.stderr);
+        assert!(
+            run.code <= 3,
+            "{command:?} ended with {}: {}",
+            run.code,
+            run.stderr
+        );
     }
 }
 
@@ -164,7 +200,11 @@ fn check_refused(runs: &[(Vec<&str>, Run)], refused: &[&str], at: &Path) {
         let words = command.join(" ");
         if refused.iter().any(|first| words.starts_with(first)) {
             let said = format!("{}{}", run.stdout, run.stderr);
-            assert!(run.code == 1 && names_link(&said, at), "{words} ended with {}: {said}", run.code);
+            assert!(
+                run.code == 1 && names_link(&said, at),
+                "{words} ended with {}: {said}",
+                run.code
+            );
         }
     }
 }
@@ -173,12 +213,17 @@ fn check_refused(runs: &[(Vec<&str>, Run)], refused: &[&str], at: &Path) {
 fn names_link(said: &str, at: &Path) -> bool {
     let (at, link) = (at.display(), "is a symbolic link, which jp does not follow");
     let says = |text: String| said.contains(&text);
-    (says(format!("{at} {link}")) || says(format!("{at}: it {link}"))) && !says(format!("{at}: {at}"))
+    (says(format!("{at} {link}")) || says(format!("{at}: it {link}")))
+        && !says(format!("{at}: {at}"))
 }
 
 #[track_caller]
 fn check_names_link(run: &Run, at: &Path) {
-    assert!(run.code == 1 && names_link(&run.stderr, at), "{}", run.stderr);
+    assert!(
+        run.code == 1 && names_link(&run.stderr, at),
+        "{}",
+        run.stderr
+    );
 }
 
 /// What reads a conversation, and what removes one.
@@ -203,17 +248,25 @@ fn linked_conversations_are_neither_read_nor_sent_nor_changed() {
     for absolute in [true, false] {
         let scene = Scene::new(|theirs, upstream, _| {
             let relative = Path::new("../../project/.jp/conversations");
-            let target = if absolute { theirs.join(".jp/conversations") } else { relative.to_owned() };
+            let target = if absolute {
+                theirs.join(".jp/conversations")
+            } else {
+                relative.to_owned()
+            };
             link(target, upstream.join(".jp/conversations"));
         });
         let before = states(&scene.theirs.root);
         let runs = scene.run_all();
         check_untouched(&scene, &before, &runs);
         assert!(scene.server.received().is_empty());
-        let refused: Vec<&str> =
-            OF_CONVERSATION.into_iter().chain(["conversation ls", "conversation rm"]).collect();
+        let refused: Vec<&str> = OF_CONVERSATION
+            .into_iter()
+            .chain(["conversation ls", "conversation rm"])
+            .collect();
         check_refused(&runs, &refused, &scene.clone.join(".jp/conversations"));
-        let new = scene.jp(&["query", "--new", "hello"]).failed(1, &["hint: ", "rm "]);
+        let new = scene
+            .jp(&["query", "--new", "hello"])
+            .failed(1, &["hint: ", "rm "]);
         check_names_link(&new, &scene.clone.join(".jp/conversations"));
         assert!(scene.server.received().is_empty());
         assert_eq!(states(&scene.theirs.root), before);
@@ -229,7 +282,10 @@ fn linked_conversation_is_neither_read_nor_removed() {
     let runs = scene.run_all();
     check_untouched(&scene, &before, &runs);
     assert!(scene.server.received().is_empty());
-    let refused: Vec<&str> = OF_CONVERSATION.into_iter().chain(["conversation rm"]).collect();
+    let refused: Vec<&str> = OF_CONVERSATION
+        .into_iter()
+        .chain(["conversation rm"])
+        .collect();
     check_refused(&runs, &refused, &scene.clone.join(&scene.conversation));
 }
 
@@ -238,7 +294,10 @@ fn linked_file_of_a_conversation_is_neither_read_nor_written() {
     for file in ["events.json", "metadata.json", "base_config.json"] {
         let scene = Scene::new(|theirs, upstream, conversation| {
             fs::write(theirs.join(conversation).join("base_config.json"), "{}\n").unwrap();
-            link(theirs.join(conversation).join(file), upstream.join(conversation).join(file));
+            link(
+                theirs.join(conversation).join(file),
+                upstream.join(conversation).join(file),
+            );
         });
         let before = states(&scene.theirs.root);
         let runs = scene.run_all();
@@ -246,7 +305,11 @@ fn linked_file_of_a_conversation_is_neither_read_nor_written() {
         // The names of files are no content; only events are counted.
         refused.retain(|command| *command != "conversation show");
         refused.retain(|command| file == "events.json" || *command != "storage status");
-        check_refused(&runs, &refused, &scene.clone.join(&scene.conversation).join(file));
+        check_refused(
+            &runs,
+            &refused,
+            &scene.clone.join(&scene.conversation).join(file),
+        );
         assert!(scene.server.received().is_empty(), "{file}");
         assert_eq!(states(&scene.theirs.root), before, "{file}");
     }
@@ -266,7 +329,9 @@ fn nothing_is_read_from_linked_blobs_or_written_there() {
             at = match place {
                 "" => PathBuf::from(".jp/blobs"),
                 "ab" => Path::new(".jp/blobs").join(shard),
-                _ => Path::new(".jp/blobs").join(shard).join(format!("{rest}.blob.gz")),
+                _ => Path::new(".jp/blobs")
+                    .join(shard)
+                    .join(format!("{rest}.blob.gz")),
             };
             link(theirs.join(&at), upstream.join(&at));
         });
@@ -298,11 +363,19 @@ fn nothing_is_read_from_linked_blobs_or_written_there() {
 fn linked_configuration_and_id_are_not_read() {
     for file in ["config.toml", ".id"] {
         let scene = Scene::new(|theirs, upstream, _| {
-            link(theirs.join(".jp").join(file), upstream.join(".jp").join(file));
+            link(
+                theirs.join(".jp").join(file),
+                upstream.join(".jp").join(file),
+            );
         });
         let before = states(&scene.theirs.root);
         let at = scene.clone.join(".jp").join(file);
-        for command in [&["query", "--new", "x"][..], &["config", "show"], &["init"], &["attachment", "ls"]] {
+        for command in [
+            &["query", "--new", "x"][..],
+            &["config", "show"],
+            &["init"],
+            &["attachment", "ls"],
+        ] {
             let run = scene.jp(command).failed(1, &["hint: "]);
             check_names_link(&run, &at);
         }
@@ -325,10 +398,17 @@ fn linked_dot_jp_is_no_workspace() {
 #[test]
 fn links_that_lead_nowhere_or_back_are_refused_too() {
     let scene = Scene::new(|_, upstream, conversation| {
-        fs::rename(upstream.join(conversation), upstream.join(".jp/conversations/real")).unwrap();
+        fs::rename(
+            upstream.join(conversation),
+            upstream.join(".jp/conversations/real"),
+        )
+        .unwrap();
         link("real", upstream.join(conversation));
     });
-    check_names_link(&scene.jp(&["query", "x"]), &scene.clone.join(&scene.conversation));
+    check_names_link(
+        &scene.jp(&["query", "x"]),
+        &scene.clone.join(&scene.conversation),
+    );
     for file in ["config.toml", ".id", "conversations"] {
         let at = scene.clone.join(".jp").join(file);
         let saved = scene.clone.join(".jp/saved");
@@ -358,12 +438,24 @@ fn hard_links_and_a_linked_data_directory_are_used_as_ever() {
     symlink(sandbox.home.join("disk"), sandbox.home.join(".local/share")).unwrap();
     symlink("data", sandbox.home.join("disk/jp")).unwrap();
     sandbox.jp(&["q", "--new", "--local", "x"]).succeeded();
-    assert!(sandbox.home.join("disk/data/workspaces/test/conversations").is_dir());
+    assert!(
+        sandbox
+            .home
+            .join("disk/data/workspaces/test/conversations")
+            .is_dir()
+    );
     sandbox.jp(&["q", "--new", "y"]).succeeded();
-    fs::hard_link(sandbox.conversation().join("events.json"), sandbox.home.join("backup.json")).unwrap();
+    fs::hard_link(
+        sandbox.conversation().join("events.json"),
+        sandbox.home.join("backup.json"),
+    )
+    .unwrap();
     sandbox.jp(&["q", "z"]).succeeded();
     assert_eq!(
-        fs::read_to_string(sandbox.home.join("backup.json")).unwrap().matches("chat_request").count(),
+        fs::read_to_string(sandbox.home.join("backup.json"))
+            .unwrap()
+            .matches("chat_request")
+            .count(),
         2
     );
 }
@@ -373,7 +465,9 @@ fn local_conversation_can_be_read_by_its_user_alone() {
     let server = answering("Yes.");
     let sandbox = Sandbox::new().with_server(&server);
     sandbox.write("notes.txt", SECRET.repeat(20));
-    sandbox.jp(&["q", "--new", "--local", "-a", "notes.txt", "x"]).succeeded();
+    sandbox
+        .jp(&["q", "--new", "--local", "-a", "notes.txt", "x"])
+        .succeeded();
     sandbox.jp(&["q", "y"]).succeeded();
     sandbox.jp(&["conversation", "fork"]).succeeded();
     let data = sandbox.home.join(".local/share/jp/workspaces/test");
@@ -406,7 +500,8 @@ fn at_once(sandbox: &Sandbox, arguments: &[&str]) -> Run {
     let process = rustix::process::Pid::from_child(&child);
     let (ended, is_ended) = mpsc::channel::<()>();
     let watch = std::thread::spawn(move || {
-        let is_late = is_ended.recv_timeout(Duration::from_secs(20)) == Err(mpsc::RecvTimeoutError::Timeout);
+        let is_late =
+            is_ended.recv_timeout(Duration::from_secs(20)) == Err(mpsc::RecvTimeoutError::Timeout);
         is_late.then(|| rustix::process::kill_process(process, rustix::process::Signal::KILL));
         is_late
     });
@@ -450,7 +545,9 @@ fn what_is_no_file_is_an_error_at_once_in_the_place_of_any_file() {
         let server = answering("Yes.");
         let sandbox = Sandbox::new().with_server(&server);
         sandbox.write("notes.txt", SECRET.repeat(20));
-        sandbox.jp(&["q", "--new", "-a", "notes.txt", "x"]).succeeded();
+        sandbox
+            .jp(&["q", "--new", "-a", "notes.txt", "x"])
+            .succeeded();
         let conversation = sandbox.conversation();
         let blob = sandbox.files(".jp/blobs").remove(0);
         let commands: [&[&str]; 9] = [
@@ -478,22 +575,43 @@ fn what_is_no_file_is_an_error_at_once_in_the_place_of_any_file() {
                 if refused.contains(&index) {
                     let said = format!("{}{}", run.stdout, run.stderr);
                     let is_named = said.contains(&format!("it is {kind}, not a regular file"));
-                    assert!(run.code == 1 && is_named, "{command:?} beside {}: {said}", path.display());
+                    assert!(
+                        run.code == 1 && is_named,
+                        "{command:?} beside {}: {said}",
+                        path.display()
+                    );
                 }
             }
-            if kind == "a directory" { fs::remove_dir(&path) } else { fs::remove_file(&path) }.unwrap();
+            if kind == "a directory" {
+                fs::remove_dir(&path)
+            } else {
+                fs::remove_file(&path)
+            }
+            .unwrap();
             fs::write(&path, saved).unwrap();
             // A query that could go on added to the list of conversations.
-            for other in fs::read_dir(sandbox.path(".jp/conversations")).unwrap().map(Result::unwrap) {
+            for other in fs::read_dir(sandbox.path(".jp/conversations"))
+                .unwrap()
+                .map(Result::unwrap)
+            {
                 if other.path() != conversation {
                     fs::remove_dir_all(other.path()).unwrap();
                 }
             }
-            sandbox.jp(&["conversation", "use", conversation_id(&conversation)]).succeeded();
+            sandbox
+                .jp(&["conversation", "use", conversation_id(&conversation)])
+                .succeeded();
         }
     }
 }
 
 fn conversation_id(directory: &Path) -> &str {
-    directory.file_name().unwrap().to_str().unwrap().split('-').next().unwrap()
+    directory
+        .file_name()
+        .unwrap()
+        .to_str()
+        .unwrap()
+        .split('-')
+        .next()
+        .unwrap()
 }

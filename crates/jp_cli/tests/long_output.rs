@@ -14,12 +14,18 @@ const USER: &str = "~/.config/jp/config.toml";
 
 /// A model that makes these calls, each in an answer of its own, and a workspace with the tool `t`, a shell script.
 fn calling_in_turn(script: &str, calls: &[(&str, Value)]) -> (Server, Sandbox) {
-    let mut replies: Vec<_> = calls.iter().map(|call| calling(std::slice::from_ref(call))).collect();
+    let mut replies: Vec<_> = calls
+        .iter()
+        .map(|call| calling(std::slice::from_ref(call)))
+        .collect();
     replies.push(answer("Done."));
     let server = playing(replies);
     let sandbox = Sandbox::new().with_server(&server);
     let path = sandbox.write("~/t.sh", script);
-    let tool = format!("[conversation.tools.t]\ncommand = 'sh {}'\nrun = 'unattended'\n", path.display());
+    let tool = format!(
+        "[conversation.tools.t]\ncommand = 'sh {}'\nrun = 'unattended'\n",
+        path.display()
+    );
     sandbox.write(USER, tool);
     (server, sandbox)
 }
@@ -30,16 +36,32 @@ fn middle_of_a_long_output_of_the_shell_is_read_on() {
     let checksum = Checksum::of(numbers.trim_end().as_bytes());
     let calls = [
         ("shell", json!({"action": "spawn", "handle": "s"})),
-        ("shell", json!({"action": "apply", "handle": "s", "input": {"text": "seq 100000"}})),
-        ("read_more", json!({"uri": format!("jp://blob/{checksum}"), "offset": 288_000})),
+        (
+            "shell",
+            json!({"action": "apply", "handle": "s", "input": {"text": "seq 100000"}}),
+        ),
+        (
+            "read_more",
+            json!({"uri": format!("jp://blob/{checksum}"), "offset": 288_000}),
+        ),
     ];
     let (server, sandbox) = calling_in_turn("", &calls);
-    sandbox.jp(&["query", "--yes", "-t", "shell", "Count."]).succeeded();
+    sandbox
+        .jp(&["query", "--yes", "-t", "shell", "Count."])
+        .succeeded();
     let results = results(&server);
-    assert!(results[1].starts_with("1\n2\n") && results[1].contains("\n100000\n"), "{}", results[1].len());
+    assert!(
+        results[1].starts_with("1\n2\n") && results[1].contains("\n100000\n"),
+        "{}",
+        results[1].len()
+    );
     assert!(results[1].contains(&format!("`read_more` with uri \"jp://blob/{checksum}\"")));
     assert!(results[1].len() < 100_000, "{}", results[1].len());
-    assert!(results[2].contains("\n50001\n50002\n"), "{}", &results[2][..100]);
+    assert!(
+        results[2].contains("\n50001\n50002\n"),
+        "{}",
+        &results[2][..100]
+    );
 }
 
 #[test]
@@ -47,15 +69,26 @@ fn output_of_the_shell_beyond_the_bound_is_an_error_that_says_how_much_it_was() 
     let text = "head -c 20000000 /dev/zero | tr '\\0' x; echo; echo last";
     let calls = [
         ("shell", json!({"action": "spawn", "handle": "s"})),
-        ("shell", json!({"action": "apply", "handle": "s", "input": {"text": text, "wait_secs": 100}})),
+        (
+            "shell",
+            json!({"action": "apply", "handle": "s", "input": {"text": text, "wait_secs": 100}}),
+        ),
     ];
     let (_server, sandbox) = calling_in_turn("", &calls);
-    sandbox.jp(&["query", "--yes", "-t", "shell", "Count."]).succeeded();
+    sandbox
+        .jp(&["query", "--yes", "-t", "shell", "Count."])
+        .succeeded();
     let events = sandbox.events();
-    let result = events.iter().rfind(|event| event["type"] == "tool_call_response").unwrap();
+    let result = events
+        .iter()
+        .rfind(|event| event["type"] == "tool_call_response")
+        .unwrap();
     assert_eq!(result["is_error"], true);
     let said = result["content"].to_string();
-    assert!(said.contains("at most 16000000 bytes per call") && said.contains("2000000"), "{said:.1000}");
+    assert!(
+        said.contains("at most 16000000 bytes per call") && said.contains("2000000"),
+        "{said:.1000}"
+    );
 }
 
 /// Prints a resource of 17 MB, as base64, beside a text.
@@ -70,21 +103,39 @@ fn blocks_of_17_mb_are_read_as_blocks_and_kept_whole() {
     let run = sandbox.jp(&["query", "Look."]).succeeded();
     assert!(results(&server)[0].contains("An image.") && !results(&server)[0].contains("AAAAAAAA"));
     assert!(!run.stderr.contains("not kept"), "{}", run.stderr);
-    let event = sandbox.events().into_iter().find(|event| event["type"] == "tool_call_response").unwrap();
-    assert_eq!(event["content"][1]["resource"]["content"]["size"], 12_750_000, "{event}");
+    let event = sandbox
+        .events()
+        .into_iter()
+        .find(|event| event["type"] == "tool_call_response")
+        .unwrap();
+    assert_eq!(
+        event["content"][1]["resource"]["content"]["size"], 12_750_000,
+        "{event}"
+    );
     assert_eq!(event["is_error"], false);
 }
 
 #[test]
 fn text_of_17_mb_is_kept_whole_and_read_on() {
-    let text = format!("{}\nmiddle\n{}\n", "x".repeat(8_500_000), "y".repeat(8_500_000));
+    let text = format!(
+        "{}\nmiddle\n{}\n",
+        "x".repeat(8_500_000),
+        "y".repeat(8_500_000)
+    );
     let uri = format!("jp://blob/{}", Checksum::of(text.as_bytes()));
     let script = "head -c 8500000 /dev/zero | tr '\\0' x\nprintf '\\nmiddle\\n'\nhead -c 8500000 /dev/zero | tr '\\0' y\necho\n";
-    let calls = [("t", json!({})), ("read_more", json!({"uri": uri, "offset": 8_499_999}))];
+    let calls = [
+        ("t", json!({})),
+        ("read_more", json!({"uri": uri, "offset": 8_499_999})),
+    ];
     let (server, sandbox) = calling_in_turn(script, &calls);
     sandbox.jp(&["query", "Look."]).succeeded();
     assert!(results(&server)[0].contains(&uri));
-    assert!(results(&server)[1].starts_with("x\nmiddle\nyyy"), "{}", &results(&server)[1][..100]);
+    assert!(
+        results(&server)[1].starts_with("x\nmiddle\nyyy"),
+        "{}",
+        &results(&server)[1][..100]
+    );
 }
 
 #[test]
@@ -94,8 +145,16 @@ fn output_beyond_the_bound_is_an_error_that_says_how_much_it_was() {
     let run = sandbox.jp(&["query", "Look."]).succeeded();
     for words in ["64000001 bytes", "64000000"] {
         assert!(results(&server)[0].contains(words), "{words:?}");
-        assert!(run.stderr.contains(words), "{words:?} is not in {}", run.stderr);
+        assert!(
+            run.stderr.contains(words),
+            "{words:?} is not in {}",
+            run.stderr
+        );
     }
-    let event = sandbox.events().into_iter().find(|event| event["type"] == "tool_call_response").unwrap();
+    let event = sandbox
+        .events()
+        .into_iter()
+        .find(|event| event["type"] == "tool_call_response")
+        .unwrap();
     assert_eq!(event["is_error"], true);
 }

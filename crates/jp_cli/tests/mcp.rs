@@ -24,7 +24,9 @@ const NOTES: &str = include_str!("support/notes.py");
 
 /// Makes a workspace; the user configures the servers, `NAME = COMMAND`, with a program of their own.
 fn with(servers: &[(&str, &str)]) -> Sandbox {
-    let settings = servers.iter().map(|(name, command)| format!("{name}.command = {}\n", json!(command)));
+    let settings = servers
+        .iter()
+        .map(|(name, command)| format!("{name}.command = {}\n", json!(command)));
     configured(&settings.collect::<String>())
 }
 
@@ -32,7 +34,10 @@ fn configured(settings: &str) -> Sandbox {
     let sandbox = with_program();
     sandbox.write("~/notes.py", NOTES);
     let settings = settings.replace("notes.py", "../../notes.py");
-    sandbox.write("~/.config/jp/config.toml", format!("[providers.mcp]\n{settings}"));
+    sandbox.write(
+        "~/.config/jp/config.toml",
+        format!("[providers.mcp]\n{settings}"),
+    );
     sandbox
 }
 
@@ -55,10 +60,19 @@ struct Endpoint {
 impl Endpoint {
     fn new(sandbox: &Sandbox, mode: &str) -> Self {
         let mut command = Command::new("python3");
-        command.args(["notes.py", mode, "--http"]).current_dir(&sandbox.root);
-        let mut process = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+        command
+            .args(["notes.py", mode, "--http"])
+            .current_dir(&sandbox.root);
+        let mut process = command
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
         let port = line(&mut BufReader::new(process.stdout.take().unwrap()));
-        Self { process, url: format!("http://127.0.0.1:{}/mcp", port.trim()) }
+        Self {
+            process,
+            url: format!("http://127.0.0.1:{}/mcp", port.trim()),
+        }
     }
 }
 
@@ -83,7 +97,10 @@ fn interrupt(child: &Child) {
 fn servers_are_listed_with_what_they_offer() {
     let sandbox = with(&[
         ("notes", "python3 notes.py"),
-        ("dead", r#"sh -c 'printf "\033[31mNo\033[0m \033[2Jdata\n" >&2; exit 3'"#),
+        (
+            "dead",
+            r#"sh -c 'printf "\033[31mNo\033[0m \033[2Jdata\n" >&2; exit 3'"#,
+        ),
         ("loop", "python3 notes.py loop"),
         ("wrong", "no-such-program"),
     ]);
@@ -106,7 +123,10 @@ fn servers_are_listed_with_what_they_offer() {
 
 #[test]
 fn servers_are_listed_as_a_document() {
-    let sandbox = with(&[("notes", "python3 notes.py"), ("dead", "sh -c 'echo why >&2; exit 3'")]);
+    let sandbox = with(&[
+        ("notes", "python3 notes.py"),
+        ("dead", "sh -c 'echo why >&2; exit 3'"),
+    ]);
     assert_eq!(
         sandbox.json(&["mcp", "ls"]),
         json!([
@@ -128,20 +148,36 @@ fn list_fails_where_no_server_can_be_had() {
     let sandbox = with(&[("dead", "sh -c 'exit 3'"), ("wrong", "no-such-program")]);
     let hint = "hint: `dead`: it wrote nothing to stderr; in a shell its command may say more.";
     sandbox.jp(&["mcp", "ls"]).failed(1, &[hint]);
-    let run = sandbox.jp(&["mcp", "resources"]).failed(1, &["warning: the MCP server `dead`"]);
+    let run = sandbox
+        .jp(&["mcp", "resources"])
+        .failed(1, &["warning: the MCP server `dead`"]);
     assert_eq!(run.stdout, "");
     let none = configured("").jp(&["mcp", "ls"]).succeeded();
-    assert!(none.stderr.starts_with("No MCP server is configured.\nhint: "), "{}", none.stderr);
+    assert!(
+        none.stderr
+            .starts_with("No MCP server is configured.\nhint: "),
+        "{}",
+        none.stderr
+    );
     assert_eq!(configured("").json(&["mcp", "resources"]), json!([]));
 }
 
 #[test]
 fn servers_start_at_once() {
     let waits = |own: &str, other: &str| {
-        format!("sh -c 'touch {own}; until [ -e {other} ]; do sleep 0.01; done; exec python3 notes.py'")
+        format!(
+            "sh -c 'touch {own}; until [ -e {other} ]; do sleep 0.01; done; exec python3 notes.py'"
+        )
     };
     let sandbox = with(&[("a", &waits("a", "b")), ("b", &waits("b", "a"))]);
-    assert_eq!(sandbox.json(&["mcp", "templates"]).as_array().unwrap().len(), 2);
+    assert_eq!(
+        sandbox
+            .json(&["mcp", "templates"])
+            .as_array()
+            .unwrap()
+            .len(),
+        2
+    );
 }
 
 #[test]
@@ -152,7 +188,11 @@ fn tools_of_a_server_are_listed() {
         run.stdout,
         "count_notes  notes_count_notes  Counts the notes.\nadd_note     notes_add_note     Add a note\n"
     );
-    assert!(run.stderr.contains("was passed over: missing field `name`"), "{}", run.stderr);
+    assert!(
+        run.stderr.contains("was passed over: missing field `name`"),
+        "{}",
+        run.stderr
+    );
     let tools = sandbox.json(&["mcp", "ls", "notes"]);
     assert_eq!(tools[0]["annotations"], json!({"readOnlyHint": true}));
     let schema = json!({"type": "object", "properties": {"text": {"type": "string"}}});
@@ -164,8 +204,11 @@ fn tools_of_a_server_are_listed() {
 
 #[test]
 fn resources_and_templates_are_listed() {
-    let sandbox =
-        with(&[("docs", "python3 notes.py"), ("notes", "python3 notes.py"), ("dead", "sh -c 'exit 3'")]);
+    let sandbox = with(&[
+        ("docs", "python3 notes.py"),
+        ("notes", "python3 notes.py"),
+        ("dead", "sh -c 'exit 3'"),
+    ]);
     let run = sandbox.jp(&["mcp", "resources"]).succeeded();
     insta::assert_snapshot!(run.stdout, @"
     server  name      type        size  URI
@@ -178,10 +221,9 @@ fn resources_and_templates_are_listed() {
     notes   picture   image/png   -     note:picture
     notes   file      -           -     note:file
     ");
-    assert!(
-        run.stderr
-            .starts_with("warning: the MCP server `dead`: it ended with exit status: 3; it is left out\n")
-    );
+    assert!(run.stderr.starts_with(
+        "warning: the MCP server `dead`: it ended with exit status: 3; it is left out\n"
+    ));
     let templates = sandbox.jp(&["mcp", "templates", "notes"]).succeeded();
     insta::assert_snapshot!(templates.stdout, @"
     server  name  type  template            description
@@ -196,12 +238,17 @@ fn resources_and_templates_are_listed() {
         )
     );
     let template = json!({"server": "notes", "uriTemplate": "note:{name}{?lang}", "name": "note", "description": "A note by its name."});
-    assert_eq!(sandbox.json(&["mcp", "templates", "notes"]), json!([template]));
+    assert_eq!(
+        sandbox.json(&["mcp", "templates", "notes"]),
+        json!([template])
+    );
 }
 
 #[test]
 fn list_that_is_cut_is_shown_as_far_as_it_goes() {
-    let run = with(&[("loop", "python3 notes.py loop")]).jp(&["mcp", "resources", "loop"]).succeeded();
+    let run = with(&[("loop", "python3 notes.py loop")])
+        .jp(&["mcp", "resources", "loop"])
+        .succeeded();
     assert_eq!(run.stdout.lines().count(), 1 + 8);
     let warning = "warning: the MCP server `loop`: of its list the first 8 are shown, as the pages of `resources/list` lead";
     assert!(run.stderr.starts_with(warning), "{}", run.stderr);
@@ -210,7 +257,12 @@ fn list_that_is_cut_is_shown_as_far_as_it_goes() {
 #[test]
 fn content_is_written_as_it_is() {
     let sandbox = good();
-    let read = |uri: &str| sandbox.command(&["mcp", "read", "notes", uri]).output().unwrap();
+    let read = |uri: &str| {
+        sandbox
+            .command(&["mcp", "read", "notes", uri])
+            .output()
+            .unwrap()
+    };
     assert_eq!(read("note:one?lang=de").stdout, b"The first note, in de.\n");
     assert_eq!(read("note:picture").stdout, b"\x89PNG\r\n\x1a\n\xff");
     let both = read("note:both");
@@ -244,9 +296,15 @@ fn on_terminal(sandbox: &Sandbox, arguments: &[&str], code: i32) -> String {
 fn terminal_is_shown_text_only() {
     let sandbox = good();
     let picture = on_terminal(&sandbox, &["mcp", "read", "notes", "note:picture"], 1);
-    assert!(picture.contains("the content is not text, and stdout is a terminal"), "{picture}");
+    assert!(
+        picture.contains("the content is not text, and stdout is a terminal"),
+        "{picture}"
+    );
     let both = on_terminal(&sandbox, &["mcp", "read", "notes", "note:both"], 1);
-    assert!(both.contains("no end of line\r\n") && both.contains("Two.\r\n"), "{both}");
+    assert!(
+        both.contains("no end of line\r\n") && both.contains("Two.\r\n"),
+        "{both}"
+    );
 }
 
 #[test]
@@ -259,28 +317,54 @@ fn nothing_of_a_server_steers_a_terminal() {
         &["mcp", "templates", "nasty", "-v"],
     ] {
         let shown = on_terminal(&sandbox, arguments, 0);
-        assert!(!shown.contains("\u{1b}[2J") && !shown.contains("forged  row\r"), "{arguments:?}: {shown}");
+        assert!(
+            !shown.contains("\u{1b}[2J") && !shown.contains("forged  row\r"),
+            "{arguments:?}: {shown}"
+        );
     }
     let content = on_terminal(&sandbox, &["mcp", "read", "nasty", "note:one"], 0);
-    assert!(content.contains("gone\r\nforged") && !content.contains("\u{1b}[2J"), "{content}");
+    assert!(
+        content.contains("gone\r\nforged") && !content.contains("\u{1b}[2J"),
+        "{content}"
+    );
     let refused = sandbox.jp(&["mcp", "read", "nasty", "note:none"]);
     let refused = refused.failed(1, &[r"such thing\u{1b}[2Jall\u{202e}gone\nforged  row"]);
     assert!(!refused.stderr.contains('\u{1b}'));
-    let raw = sandbox.jp(&["mcp", "read", "nasty", "note:one"]).succeeded();
-    assert_eq!(raw.stdout, "The first note.\n\u{1b}[2Jall\u{202e}gone\nforged  row");
+    let raw = sandbox
+        .jp(&["mcp", "read", "nasty", "note:one"])
+        .succeeded();
+    assert_eq!(
+        raw.stdout,
+        "The first note.\n\u{1b}[2Jall\u{202e}gone\nforged  row"
+    );
 }
 
 #[test]
 fn what_a_server_logs_is_shown_with_v() {
     let sandbox = with(&[("notes", "python3 notes.py slow")]);
     let mut command = sandbox.command(&["mcp", "read", "notes", "note:one", "-v"]);
-    let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut child = command
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
     let mut told = String::new();
-    BufReader::new(child.stderr.take().unwrap()).read_line(&mut told).unwrap();
+    BufReader::new(child.stderr.take().unwrap())
+        .read_line(&mut told)
+        .unwrap();
     assert_eq!(told, "notes: info (disk): a note is read\n");
     sandbox.write("go", "");
-    assert_eq!(child.wait_with_output().unwrap().stdout, b"The first note.\n");
-    assert_eq!(sandbox.jp(&["mcp", "read", "notes", "note:one"]).succeeded().stderr, "");
+    assert_eq!(
+        child.wait_with_output().unwrap().stdout,
+        b"The first note.\n"
+    );
+    assert_eq!(
+        sandbox
+            .jp(&["mcp", "read", "notes", "note:one"])
+            .succeeded()
+            .stderr,
+        ""
+    );
 }
 
 #[test]
@@ -290,7 +374,12 @@ fn failure_names_the_cause_and_the_next_step() {
         ("dead", r#"sh -c 'printf "no\tdata\n" >&2; exit 3'"#),
         ("wrong", "no-such-program"),
     ]);
-    let failing = |server: &str, uri: &str| sandbox.jp(&["mcp", "read", server, uri]).failed(1, &[]).stderr;
+    let failing = |server: &str, uri: &str| {
+        sandbox
+            .jp(&["mcp", "read", server, uri])
+            .failed(1, &[])
+            .stderr
+    };
     let told = [
         failing("nots", "note:one"),
         failing("elsewhere", "note:one"),
@@ -321,11 +410,22 @@ fn failure_names_the_cause_and_the_next_step() {
 fn endpoint_is_reached_over_http() {
     let sandbox = with_program();
     let endpoint = Endpoint::new(&sandbox, "good");
-    sandbox.write("~/.config/jp/config.toml", format!("[providers.mcp.notes]\nurl = \"{}\"\n", endpoint.url));
+    sandbox.write(
+        "~/.config/jp/config.toml",
+        format!("[providers.mcp.notes]\nurl = \"{}\"\n", endpoint.url),
+    );
     let listed = sandbox.json(&["mcp", "ls"]);
-    assert_eq!((&listed[0]["type"], &listed[0]["url"]), (&json!("http"), &json!(endpoint.url)));
-    assert_eq!((&listed[0]["resources"], &listed[0]["error"]), (&json!(4), &json!(null)));
-    let read = sandbox.jp(&["mcp", "read", "notes", "note:one"]).succeeded();
+    assert_eq!(
+        (&listed[0]["type"], &listed[0]["url"]),
+        (&json!("http"), &json!(endpoint.url))
+    );
+    assert_eq!(
+        (&listed[0]["resources"], &listed[0]["error"]),
+        (&json!(4), &json!(null))
+    );
+    let read = sandbox
+        .jp(&["mcp", "read", "notes", "note:one"])
+        .succeeded();
     assert_eq!(read.stdout, "The first note.\n");
 }
 
@@ -338,36 +438,60 @@ fn endpoint_that_refuses_is_told_with_what_to_set() {
             "hint: `jp mcp login notes` logs in there; where a token was given to you, providers.mcp.notes.token_env names",
         ),
         ("404", "hint: check providers.mcp.notes.url"),
-        ("307", "set providers.mcp.notes.url = \"https://other.example/mcp\""),
+        (
+            "307",
+            "set providers.mcp.notes.url = \"https://other.example/mcp\"",
+        ),
     ] {
         let endpoint = Endpoint::new(&sandbox, status);
         sandbox.write(
             "~/.config/jp/config.toml",
             format!("[providers.mcp.notes]\nurl = \"{}\"\n", endpoint.url),
         );
-        sandbox.jp(&["mcp", "read", "notes", "note:one"]).failed(1, &[status, hint]);
+        sandbox
+            .jp(&["mcp", "read", "notes", "note:one"])
+            .failed(1, &[status, hint]);
     }
     sandbox.write(
         "~/.config/jp/config.toml",
         "[providers.mcp.notes]\nurl = 'http://127.0.0.1:9/mcp'\ntoken_env = 'NOTES_TOKEN'\n",
     );
     let hint = "hint: set NOTES_TOKEN, or name another variable as providers.mcp.notes.token_env.";
-    sandbox.jp(&["mcp", "read", "notes", "note:one"]).failed(1, &["`NOTES_TOKEN`", hint]);
+    sandbox
+        .jp(&["mcp", "read", "notes", "note:one"])
+        .failed(1, &["`NOTES_TOKEN`", hint]);
 }
 
 #[test]
 fn server_of_the_workspace_starts_only_where_the_person_agrees() {
     let sandbox = with_program();
     let command = "sh -c 'touch started; exec python3 notes.py'";
-    sandbox.write(".jp/config.toml", format!("[providers.mcp.notes]\ncommand = {}\n", json!(command)));
+    sandbox.write(
+        ".jp/config.toml",
+        format!("[providers.mcp.notes]\ncommand = {}\n", json!(command)),
+    );
     let is_started = || fs::remove_file(sandbox.path("started")).is_ok();
     let read = ["mcp", "read", "notes", "note:one"];
 
-    sandbox.jp(&read).failed(1, &["there is no terminal to ask you on", "hint: `--yes` starts it."]);
+    sandbox.jp(&read).failed(
+        1,
+        &[
+            "there is no terminal to ask you on",
+            "hint: `--yes` starts it.",
+        ],
+    );
     let listed = sandbox.jp(&["mcp", "ls"]).failed(1, &[]);
-    assert!(listed.stdout.contains("not started: the workspace configures it"), "{}", listed.stdout);
+    assert!(
+        listed
+            .stdout
+            .contains("not started: the workspace configures it"),
+        "{}",
+        listed.stdout
+    );
     assert!(!is_started());
-    sandbox.jp(&["--yes", "mcp", "read", "notes", "note:one"]).succeeded();
+    sandbox
+        .jp(&["--yes", "mcp", "read", "notes", "note:one"])
+        .succeeded();
     assert!(is_started());
 
     let mut terminal = Terminal::run(sandbox.command(&read));
@@ -389,8 +513,21 @@ fn server_of_the_user_that_runs_a_file_of_the_workspace_starts_only_where_they_a
     sandbox.write("~/.config/jp/config.toml", settings);
     let read = ["mcp", "read", "notes", "note:one"];
     let why = "not started: it runs a file of the workspace";
-    sandbox.jp(&read).failed(1, &[why, "there is no terminal to ask you on", "hint: `--yes` starts it."]);
-    assert!(sandbox.jp(&["mcp", "ls"]).failed(1, &[]).stdout.contains(why));
+    sandbox.jp(&read).failed(
+        1,
+        &[
+            why,
+            "there is no terminal to ask you on",
+            "hint: `--yes` starts it.",
+        ],
+    );
+    assert!(
+        sandbox
+            .jp(&["mcp", "ls"])
+            .failed(1, &[])
+            .stdout
+            .contains(why)
+    );
 
     let mut terminal = Terminal::run(sandbox.command(&read));
     terminal.expect("Your MCP server `notes` runs a file of the workspace:");
@@ -402,7 +539,13 @@ fn server_of_the_user_that_runs_a_file_of_the_workspace_starts_only_where_they_a
     sandbox.jp(&read).failed(1, &[why]);
 
     sandbox.write("~/.config/jp/config.toml", "");
-    sandbox.jp(&[&["-c", "providers.mcp.notes.command=python3 notes.py"], &read[..]].concat()).succeeded();
+    sandbox
+        .jp(&[
+            &["-c", "providers.mcp.notes.command=python3 notes.py"],
+            &read[..],
+        ]
+        .concat())
+        .succeeded();
 }
 
 #[test]
@@ -438,9 +581,17 @@ fn server_of_the_user_starts_unasked_if_path_finds_their_program_before_a_file_o
         let program = sandbox.write(path, &script);
         fs::set_permissions(program, fs::Permissions::from_mode(0o755)).unwrap();
     }
-    sandbox.write("~/.config/jp/config.toml", "[providers.mcp.notes]\ncommand = 'notes-server'\n");
+    sandbox.write(
+        "~/.config/jp/config.toml",
+        "[providers.mcp.notes]\ncommand = 'notes-server'\n",
+    );
     let run_with = |first: &Path, second: &Path| {
-        let path = format!("{}:{}:{}", first.display(), second.display(), env::var("PATH").unwrap());
+        let path = format!(
+            "{}:{}:{}",
+            first.display(),
+            second.display(),
+            env::var("PATH").unwrap()
+        );
         let mut command = sandbox.command(&["mcp", "read", "notes", "note:one"]);
         command.env("PATH", path);
         support::run(command)
@@ -464,7 +615,8 @@ fn all_that_the_workspace_adds_is_shown_before_it_is_agreed_to() {
          [providers.mcp.far]\nheaders.X-Sent = \"first\\u001b[2J\\nlast\"\ntoken_env = 'B_TOKEN'\n",
     );
     let shown = |server: &str| {
-        let mut terminal = Terminal::run(sandbox.command(&["--color", "never", "mcp", "read", server, "x"]));
+        let mut terminal =
+            Terminal::run(sandbox.command(&["--color", "never", "mcp", "read", server, "x"]));
         terminal.answer("Start it? [y/N]", "n\n");
         assert_eq!(terminal.wait(), 1);
         let output = terminal.output().replace("\r\n", "\n");
@@ -494,11 +646,20 @@ fn secrets_stay_here_unless_they_are_named() {
     );
     let passed = |server: &str| {
         let mut command = sandbox.command(&["mcp", "read", server, "note:environment"]);
-        command.env("NOTES_TOKEN", "t").env("OTHER_API_KEY", "k").env("PLAIN", "p");
-        command.env("GITHUB_PAT", "g").env("NPM_CONFIG__AUTH", "a").env("AWS_SESSION", "s");
+        command
+            .env("NOTES_TOKEN", "t")
+            .env("OTHER_API_KEY", "k")
+            .env("PLAIN", "p");
+        command
+            .env("GITHUB_PAT", "g")
+            .env("NPM_CONFIG__AUTH", "a")
+            .env("AWS_SESSION", "s");
         support::run(command).succeeded().stdout
     };
-    assert_eq!((&*passed("plain"), &*passed("named")), ("PLAIN", "NOTES_TOKEN PLAIN"));
+    assert_eq!(
+        (&*passed("plain"), &*passed("named")),
+        ("PLAIN", "NOTES_TOKEN PLAIN")
+    );
 }
 
 #[test]
@@ -506,14 +667,23 @@ fn interrupt_ends_waiting_for_a_silent_server() {
     let sandbox = with(&[("notes", "python3 notes.py silent")]);
     let asked = sandbox.path("asked");
     // A pipe, so that the test knows when the server is waited for.
-    assert!(Command::new("mkfifo").arg(&asked).status().unwrap().success());
+    assert!(
+        Command::new("mkfifo")
+            .arg(&asked)
+            .status()
+            .unwrap()
+            .success()
+    );
     let mut command = sandbox.command(&["mcp", "read", "notes", "note:one"]);
     let child = command.stderr(Stdio::piped()).spawn().unwrap();
     fs::read(&asked).unwrap();
     let before = std::time::Instant::now();
     interrupt(&child);
     let output = child.wait_with_output().unwrap();
-    assert_eq!((output.status.code(), &*output.stderr), (Some(130), &b"error: interrupted\n"[..]));
+    assert_eq!(
+        (output.status.code(), &*output.stderr),
+        (Some(130), &b"error: interrupted\n"[..])
+    );
     // Far less than the server has for its answer.
     assert!(before.elapsed().as_secs() < 30, "{:?}", before.elapsed());
 }
@@ -522,19 +692,28 @@ fn interrupt_ends_waiting_for_a_silent_server() {
 fn login_asks_for_the_rights_that_the_server_misses() {
     let sandbox = with_program();
     let endpoint = Endpoint::new(&sandbox, "403");
-    sandbox.write("~/.config/jp/config.toml", format!("[providers.mcp.notes]\nurl = \"{}\"\n", endpoint.url));
+    sandbox.write(
+        "~/.config/jp/config.toml",
+        format!("[providers.mcp.notes]\nurl = \"{}\"\n", endpoint.url),
+    );
     let mut command = sandbox.command(&["mcp", "login", "notes", "--client-id", "jp"]);
     let mut child = command.stderr(Stdio::piped()).spawn().unwrap();
-    let mut told = BufReader::new(child.stderr.take().unwrap()).lines().map(Result::unwrap);
+    let mut told = BufReader::new(child.stderr.take().unwrap())
+        .lines()
+        .map(Result::unwrap);
     let page = told.find(|line| line.starts_with("http://")).unwrap();
-    assert!(page.contains("/agree?") && page.contains("scope=notes%3Awrite"), "{page}");
+    assert!(
+        page.contains("/agree?") && page.contains("scope=notes%3Awrite"),
+        "{page}"
+    );
     interrupt(&child);
     assert_eq!(child.wait().unwrap().code(), Some(130));
 }
 
 #[test]
 fn login_is_refused_where_a_variable_is_to_hold_the_token() {
-    let sandbox = configured("notes = { url = 'http://127.0.0.1:9/mcp', token_env = 'NOTES_TOKEN' }\n");
+    let sandbox =
+        configured("notes = { url = 'http://127.0.0.1:9/mcp', token_env = 'NOTES_TOKEN' }\n");
     let hints = [
         "hint: set NOTES_TOKEN, or",
         "hint: or take providers.mcp.notes.token_env away, where you want to log in.",
@@ -549,7 +728,8 @@ fn token_that_others_can_read_on_its_way_is_warned_of() {
     // An address that leads here and does not say so.
     let far = endpoint.url.replace("127.0.0.1", "0.0.0.0");
     let told = |url: &str| {
-        let settings = format!("[providers.mcp.notes]\nurl = \"{url}\"\ntoken_env = 'NOTES_TOKEN'\n");
+        let settings =
+            format!("[providers.mcp.notes]\nurl = \"{url}\"\ntoken_env = 'NOTES_TOKEN'\n");
         sandbox.write("~/.config/jp/config.toml", settings);
         let mut command = sandbox.command(&["mcp", "read", "notes", "note:one"]);
         command.env("NOTES_TOKEN", "hush");
@@ -567,7 +747,11 @@ fn closed_pipe_is_quiet() {
     let sandbox = good();
     for arguments in [&["mcp", "ls"][..], &["mcp", "read", "notes", "note:one"]] {
         let mut command = sandbox.command(arguments);
-        let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        let mut child = command
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
         drop(child.stdout.take());
         let output = child.wait_with_output().unwrap();
         assert_eq!((output.status.code(), &*output.stderr), (Some(0), &b""[..]));
@@ -579,7 +763,11 @@ fn watched_resource_is_written_again_when_it_changes() {
     let sandbox = good();
     sandbox.write("note.txt", "one\n");
     let mut command = sandbox.command(&["mcp", "read", "notes", "note:file", "--watch"]);
-    let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut child = command
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
     let mut stdout = BufReader::new(child.stdout.take().unwrap());
     assert_eq!(line(&mut stdout), "one\n");
     sandbox.write("next", "two\n");
@@ -588,7 +776,10 @@ fn watched_resource_is_written_again_when_it_changes() {
     interrupt(&child);
     let output = child.wait_with_output().unwrap();
     assert_eq!(output.status.code(), Some(130));
-    assert_eq!(String::from_utf8(output.stderr).unwrap(), "note:file changed.\nerror: interrupted\n");
+    assert_eq!(
+        String::from_utf8(output.stderr).unwrap(),
+        "note:file changed.\nerror: interrupted\n"
+    );
 }
 
 #[test]
@@ -597,31 +788,54 @@ fn watching_ends_with_the_server_and_with_the_reader() {
     sandbox.write("note.txt", "one\n");
     let arguments = ["mcp", "read", "notes", "note:file", "--watch"];
     let mut command = sandbox.command(&arguments);
-    let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut child = command
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
     let mut stdout = BufReader::new(child.stdout.take().unwrap());
     assert_eq!(line(&mut stdout), "one\n");
     fs::remove_file(sandbox.path("note.txt")).unwrap();
     let mut told = String::new();
-    child.stderr.take().unwrap().read_to_string(&mut told).unwrap();
+    child
+        .stderr
+        .take()
+        .unwrap()
+        .read_to_string(&mut told)
+        .unwrap();
     assert_eq!(child.wait().unwrap().code(), Some(1));
     assert!(
-        told.ends_with("error: the MCP server `notes` has ended\nhint: `jp mcp read` starts it again.\n"),
+        told.ends_with(
+            "error: the MCP server `notes` has ended\nhint: `jp mcp read` starts it again.\n"
+        ),
         "{told}"
     );
 
     sandbox.write("note.txt", "one\n");
     let mut command = sandbox.command(&arguments);
-    let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut child = command
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
     drop(child.stdout.take());
     assert_eq!(child.wait().unwrap().code(), Some(0));
 
     let still = with(&[("notes", "python3 notes.py still")]).jp(&arguments);
     still.failed(
         1,
-        &["it has no subscriptions", "hint: it does not tell what changes; without --watch it is read once."],
+        &[
+            "it has no subscriptions",
+            "hint: it does not tell what changes; without --watch it is read once.",
+        ],
     );
-    let words = ["--watch writes again and again", "hint: leave one of them out."];
-    sandbox.jp(&[&arguments[..], &["-F", "json"]].concat()).failed(2, &words);
+    let words = [
+        "--watch writes again and again",
+        "hint: leave one of them out.",
+    ];
+    sandbox
+        .jp(&[&arguments[..], &["-F", "json"]].concat())
+        .failed(2, &words);
 }
 
 #[test]
@@ -638,7 +852,12 @@ fn person_sees_how_far_a_server_is() {
 #[test]
 fn what_a_server_asks_is_declined() {
     let sandbox = with(&[("notes", "python3 notes.py asks")]);
-    let run = sandbox.jp(&["mcp", "read", "notes", "note:one"]).succeeded();
+    let run = sandbox
+        .jp(&["mcp", "read", "notes", "note:one"])
+        .succeeded();
     assert_eq!(run.stdout, "decline");
-    assert_eq!(run.stderr, "warning: the MCP server `notes` asks, and is not answered: Who?\n");
+    assert_eq!(
+        run.stderr,
+        "warning: the MCP server `notes` asks, and is not answered: Who?\n"
+    );
 }

@@ -11,7 +11,9 @@ use std::fs;
 
 use jp_llm::testing::Server;
 use serde_json::{Value, json};
-use support::{Run, Sandbox, answer, answering, calling, last_message, last_request, playing, results};
+use support::{
+    Run, Sandbox, answer, answering, calling, last_message, last_request, playing, results,
+};
 use terminal::Terminal;
 
 const USER: &str = "~/.config/jp/config.toml";
@@ -60,11 +62,18 @@ fn has(sandbox: &Sandbox, name: &str, state: &Value) {
 /// Returns what a server was asked to read.
 fn reads(sandbox: &Sandbox, name: &str) -> Vec<String> {
     let log = fs::read_to_string(sandbox.path(&format!("~/{name}.json.log"))).unwrap_or_default();
-    log.lines().filter_map(|line| line.strip_prefix("resources/read ")).map(str::to_owned).collect()
+    log.lines()
+        .filter_map(|line| line.strip_prefix("resources/read "))
+        .map(str::to_owned)
+        .collect()
 }
 
 fn request(sandbox: &Sandbox) -> Value {
-    sandbox.events().into_iter().rfind(|event| event["type"] == "chat_request").unwrap()
+    sandbox
+        .events()
+        .into_iter()
+        .rfind(|event| event["type"] == "chat_request")
+        .unwrap()
 }
 
 fn asked(sandbox: &Sandbox, arguments: &[&str]) -> Run {
@@ -77,23 +86,38 @@ fn resource_is_attached_with_what_the_server_says_of_it() {
     let sandbox = with_servers(&server, &["docs"], &notes());
     asked(&sandbox, &["--new", "-a", "mcp+docs+note:one", "what?"]).succeeded();
     let message = last_message(&server);
-    assert!(message.contains("The first note.") && message.contains("note:one"), "{message}");
+    assert!(
+        message.contains("The first note.") && message.contains("note:one"),
+        "{message}"
+    );
     let request = request(&sandbox);
     let resource = &request["resources"][0];
     assert_eq!(resource["uri"], "note:one");
-    assert_eq!((&resource["name"], &resource["title"]), (&json!("one"), &json!("Note one")));
+    assert_eq!(
+        (&resource["name"], &resource["title"]),
+        (&json!("one"), &json!("Note one"))
+    );
     assert_eq!(resource["mimeType"], "text/plain");
     assert_eq!(
         resource["annotations"],
         json!({"audience": ["user"], "priority": 0.5, "lastModified": "2026-01-02T03:04:05Z"})
     );
-    assert_eq!(request["delivered"], json!([{"declaration": "mcp+docs+note:one", "resources": [0]}]));
+    assert_eq!(
+        request["delivered"],
+        json!([{"declaration": "mcp+docs+note:one", "resources": [0]}])
+    );
     let row = &sandbox.json(&["attachment", "ls"])[0];
-    assert_eq!((&row["kind"], &row["declaration"]), (&json!("mcp"), &json!("mcp+docs+note:one")));
+    assert_eq!(
+        (&row["kind"], &row["declaration"]),
+        (&json!("mcp"), &json!("mcp+docs+note:one"))
+    );
 
     asked(&sandbox, &["-a", "mcp+docs+note:%7e/A?b#c", "and this?"]).succeeded();
     let resource = &self::request(&sandbox)["resources"][0];
-    assert_eq!((&resource["uri"], &resource["name"]), (&json!("note:%7e/A?b#c"), &json!("note:%7e/A?b#c")));
+    assert_eq!(
+        (&resource["uri"], &resource["name"]),
+        (&json!("note:%7e/A?b#c"), &json!("note:%7e/A?b#c"))
+    );
     assert_eq!(reads(&sandbox, "docs"), ["note:one", "note:%7e/A?b#c"]);
 }
 
@@ -102,28 +126,49 @@ fn every_content_of_a_resource_is_attached_and_bytes_stay_bytes() {
     let server = answering("Yes.");
     let sandbox = with_servers(&server, &["docs"], &notes());
     asked(&sandbox, &["--new", "-a", "mcp+docs+note:both", "what?"]).succeeded();
-    assert!(last_message(&server).contains("Both of them."), "{}", last_message(&server));
+    assert!(
+        last_message(&server).contains("Both of them."),
+        "{}",
+        last_message(&server)
+    );
     let request = request(&sandbox);
-    let told: Vec<_> =
-        request["resources"].as_array().unwrap().iter().map(|one| &one["content"]["encoding"]).collect();
+    let told: Vec<_> = request["resources"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|one| &one["content"]["encoding"])
+        .collect();
     assert_eq!(told, ["utf8", "binary"], "{request}");
     assert_eq!(request["delivered"][0]["resources"], json!([0, 1]));
     let shown = sandbox.jp(&["resource", "show", "note:both"]).succeeded();
     assert_eq!(shown.stdout.as_bytes(), [0, 1, 2, 3, 4, 5]);
     let run = sandbox.jp(&["resource", "refresh"]).succeeded();
-    assert!(run.stderr.contains("2 resources are unchanged"), "{}", run.stderr);
+    assert!(
+        run.stderr.contains("2 resources are unchanged"),
+        "{}",
+        run.stderr
+    );
 }
 
 #[test]
 fn contents_that_share_a_uri_are_no_versions_of_each_other() {
     let server = answering("Yes.");
-    let lines: String = (0..200).map(|line| format!("line {line} of what goes on for a while\n")).collect();
+    let lines: String = (0..200)
+        .map(|line| format!("line {line} of what goes on for a while\n"))
+        .collect();
     let other = lines.replace("line 50 ", "LINE 50 ");
     let texts = json!([{"uri": "note:two", "text": lines}, {"uri": "note:two", "text": other}]);
-    let sandbox = with_servers(&server, &["docs"], &json!({"resources": {"note:two": texts}}));
+    let sandbox = with_servers(
+        &server,
+        &["docs"],
+        &json!({"resources": {"note:two": texts}}),
+    );
     asked(&sandbox, &["--new", "-a", "mcp+docs+note:two", "what?"]).succeeded();
     let message = last_message(&server);
-    assert!(message.contains("LINE 50 ") && !message.contains("has changed"), "{message}");
+    assert!(
+        message.contains("LINE 50 ") && !message.contains("has changed"),
+        "{message}"
+    );
 }
 
 #[test]
@@ -135,9 +180,23 @@ fn two_servers_may_use_one_uri() {
         "b",
         &json!({"resources": {"note:one": [{"uri": "note:one", "text": "The other first note."}]}}),
     );
-    asked(&sandbox, &["--new", "-a", "mcp+a+note:one", "-a", "mcp+b+note:one", "what?"]).succeeded();
+    asked(
+        &sandbox,
+        &[
+            "--new",
+            "-a",
+            "mcp+a+note:one",
+            "-a",
+            "mcp+b+note:one",
+            "what?",
+        ],
+    )
+    .succeeded();
     let message = last_message(&server);
-    assert!(message.contains("The first note.") && message.contains("The other first note."), "{message}");
+    assert!(
+        message.contains("The first note.") && message.contains("The other first note."),
+        "{message}"
+    );
 }
 
 #[test]
@@ -147,9 +206,19 @@ fn template_takes_its_values_from_what_follows_it() {
     let input = "mcp+docs+note:{name}{?lang}?name=%6Fne&lang=de";
     asked(&sandbox, &["--new", "-a", input, "what?"]).succeeded();
     assert!(last_message(&server).contains("Die erste Notiz."));
-    assert_eq!(request(&sandbox)["delivered"][0]["declaration"], "mcp+docs+note:one?lang=de");
-    asked(&sandbox, &["-a", "mcp+docs+note:{name}{?lang}?name=one", "what?"]).succeeded();
-    assert_eq!(request(&sandbox)["delivered"][0]["declaration"], "mcp+docs+note:one");
+    assert_eq!(
+        request(&sandbox)["delivered"][0]["declaration"],
+        "mcp+docs+note:one?lang=de"
+    );
+    asked(
+        &sandbox,
+        &["-a", "mcp+docs+note:{name}{?lang}?name=one", "what?"],
+    )
+    .succeeded();
+    assert_eq!(
+        request(&sandbox)["delivered"][0]["declaration"],
+        "mcp+docs+note:one"
+    );
 
     let gave = "mcp+docs+note:{name}{?lang}?name=one";
     sandbox.jp(&["attachment", "rm", gave]).succeeded();
@@ -163,8 +232,14 @@ fn template_takes_its_values_from_what_follows_it() {
             "'mcp+docs+note:{name}{?lang}?name=…&lang=…'",
         ],
     );
-    asked(&sandbox, &["-a", "mcp+docs+note:{name}{?lang}?lang=de&nmae=x", "what?"])
-        .failed(1, &[r#"the template has no variable "nmae"; it has: name, lang"#]);
+    asked(
+        &sandbox,
+        &["-a", "mcp+docs+note:{name}{?lang}?lang=de&nmae=x", "what?"],
+    )
+    .failed(
+        1,
+        &[r#"the template has no variable "nmae"; it has: name, lang"#],
+    );
     asked(&sandbox, &["-a", "mcp+docs+note:{na", "what?"]).failed(1, &["failed to attach"]);
 }
 
@@ -182,7 +257,10 @@ fn template_asks_at_a_terminal_and_says_what_is_offered() {
     terminal.answer("lang (de, en; may be left out):", "de\n");
     assert_eq!(terminal.wait(), 0, "{}", terminal.output());
     assert!(last_message(&server).contains("Die erste Notiz."));
-    assert_eq!(request(&sandbox)["delivered"][0]["declaration"], "mcp+docs+note:one?lang=de");
+    assert_eq!(
+        request(&sandbox)["delivered"][0]["declaration"],
+        "mcp+docs+note:one?lang=de"
+    );
 
     let command = sandbox.command(&["attachment", "add", "mcp+docs+note:{name}{?lang}?lang=en"]);
     let mut terminal = Terminal::run(command);
@@ -196,7 +274,11 @@ fn what_a_server_has_not_is_said_with_the_way_to_see_what_it_has() {
     let server = answering("Yes.");
     let sandbox = with_servers(&server, &["docs"], &notes());
     for code in [-32002, -32602] {
-        has(&sandbox, "docs", &json!({"refusal": {"code": code, "message": "no such note"}}));
+        has(
+            &sandbox,
+            "docs",
+            &json!({"refusal": {"code": code, "message": "no such note"}}),
+        );
         asked(&sandbox, &["--new", "-a", "mcp+docs+note:none", "what?"]).failed(
             1,
             &[
@@ -206,15 +288,29 @@ fn what_a_server_has_not_is_said_with_the_way_to_see_what_it_has() {
             ],
         );
     }
-    has(&sandbox, "docs", &json!({"refusal": {"code": -32603, "message": "the disk is full"}}));
-    asked(&sandbox, &["--new", "-a", "mcp+docs+note:none", "what?"])
-        .failed(1, &["it answered `resources/read` with the error -32603: the disk is full"]);
-    asked(&sandbox, &["--new", "-a", "mcp+dosc+note:one", "what?"])
-        .failed(1, &[r#"of the MCP server "dosc": it is not configured"#, "there are: docs."]);
+    has(
+        &sandbox,
+        "docs",
+        &json!({"refusal": {"code": -32603, "message": "the disk is full"}}),
+    );
+    asked(&sandbox, &["--new", "-a", "mcp+docs+note:none", "what?"]).failed(
+        1,
+        &["it answered `resources/read` with the error -32603: the disk is full"],
+    );
+    asked(&sandbox, &["--new", "-a", "mcp+dosc+note:one", "what?"]).failed(
+        1,
+        &[
+            r#"of the MCP server "dosc": it is not configured"#,
+            "there are: docs.",
+        ],
+    );
     for input in ["mcp+docs", "mcp+docs+"] {
         asked(&sandbox, &["--new", "-a", input, "what?"]).failed(
             1,
-            &["what to read from the server \"docs\" is missing", "`jp mcp resources docs` lists"],
+            &[
+                "what to read from the server \"docs\" is missing",
+                "`jp mcp resources docs` lists",
+            ],
         );
     }
     assert!(!sandbox.path(".jp/conversations").exists());
@@ -225,21 +321,45 @@ fn what_a_server_has_not_is_said_with_the_way_to_see_what_it_has() {
 fn server_that_ends_is_shown_with_its_last_words_and_can_be_skipped() {
     let server = answering("Yes.");
     let sandbox = with_servers(&server, &["docs", "dead"], &notes());
-    has(&sandbox, "dead", &json!({"last_words": "the database is locked"}));
-    let both = ["--new", "-a", "mcp+docs+note:one", "-a", "mcp+dead+note:one", "what?"];
+    has(
+        &sandbox,
+        "dead",
+        &json!({"last_words": "the database is locked"}),
+    );
+    let both = [
+        "--new",
+        "-a",
+        "mcp+docs+note:one",
+        "-a",
+        "mcp+dead+note:one",
+        "what?",
+    ];
     asked(&sandbox, &both).failed(
         1,
-        &[r#"failed to attach "mcp+dead+note:one" of the MCP server "dead""#, "  │ the database is locked"],
+        &[
+            r#"failed to attach "mcp+dead+note:one" of the MCP server "dead""#,
+            "  │ the database is locked",
+        ],
     );
     assert_eq!(server.received().len(), 0);
     let run = asked(&sandbox, &[&both[..], &["--skip-unavailable"]].concat()).succeeded();
-    assert!(run.stderr.contains(r#"skipped: failed to attach "mcp+dead+note:one""#), "{}", run.stderr);
-    assert!(run.stderr.contains("  │ the database is locked"), "{}", run.stderr);
+    assert!(
+        run.stderr
+            .contains(r#"skipped: failed to attach "mcp+dead+note:one""#),
+        "{}",
+        run.stderr
+    );
+    assert!(
+        run.stderr.contains("  │ the database is locked"),
+        "{}",
+        run.stderr
+    );
     assert!(last_message(&server).contains("The first note."));
 
     let nothing = "[providers.mcp.dead]\ncommand = \"jp-no-such-program\"\n";
     sandbox.write(USER, nothing);
-    asked(&sandbox, &["--new", "-a", "mcp+dead+note:one", "what?"]).failed(1, &["jp-no-such-program"]);
+    asked(&sandbox, &["--new", "-a", "mcp+dead+note:one", "what?"])
+        .failed(1, &["jp-no-such-program"]);
     sandbox.write(USER, "");
     asked(&sandbox, &["--new", "-a", "mcp+dead+note:one", "what?"])
         .failed(1, &["no MCP servers are configured", "docs/mcp.md"]);
@@ -274,7 +394,12 @@ fn log_of_a_server_that_is_read_is_told_with_v_only() {
     let sandbox = with_servers(&server, &["docs"], &state);
     let told = "docs: info: a note was looked for\\u{1b}[2J\n";
     let arguments = ["--new", "-a", "mcp+docs+note:one", "what?"];
-    assert!(!asked(&sandbox, &arguments).succeeded().stderr.contains("looked for"));
+    assert!(
+        !asked(&sandbox, &arguments)
+            .succeeded()
+            .stderr
+            .contains("looked for")
+    );
     let run = asked(&sandbox, &[&arguments[..], &["-v"]].concat()).succeeded();
     assert!(run.stderr.contains(told), "{}", run.stderr);
     let run = sandbox.jp(&["resource", "refresh", "-v"]).succeeded();
@@ -310,24 +435,46 @@ fn what_is_too_large_is_named() {
     let server = answering("Yes.");
     let sandbox = with_servers(&server, &["docs"], &notes());
     let limit = "conversation.attachment.max_bytes=10";
-    asked(&sandbox, &["--new", "-c", limit, "-a", "mcp+docs+note:one", "what?"])
-        .failed(1, &[r#"attach "mcp+docs+note:one": it is longer than the 10 bytes"#]);
+    asked(
+        &sandbox,
+        &["--new", "-c", limit, "-a", "mcp+docs+note:one", "what?"],
+    )
+    .failed(
+        1,
+        &[r#"attach "mcp+docs+note:one": it is longer than the 10 bytes"#],
+    );
 }
 
 #[test]
 fn secret_in_a_resource_is_found() {
     let server = answering("Yes.");
     let sandbox = with_servers(&server, &["docs"], &notes());
-    let token = format!("ghp_{}", "a1B2c3D4e5F6g7H8i9J0".repeat(2).get(..36).unwrap());
-    has(&sandbox, "docs", &json!({"resources": {"note:one": [{"uri": "note:one", "text": token}]}}));
+    let token = format!(
+        "ghp_{}",
+        "a1B2c3D4e5F6g7H8i9J0".repeat(2).get(..36).unwrap()
+    );
+    has(
+        &sandbox,
+        "docs",
+        &json!({"resources": {"note:one": [{"uri": "note:one", "text": token}]}}),
+    );
     let refuse = "conversation.attachment.secrets=refuse";
-    asked(&sandbox, &["--new", "-c", refuse, "-a", "mcp+docs+note:one", "what?"]).failed(3, &["looks like"]);
+    asked(
+        &sandbox,
+        &["--new", "-c", refuse, "-a", "mcp+docs+note:one", "what?"],
+    )
+    .failed(3, &["looks like"]);
 }
 
 #[test]
 fn new_snapshots_are_read_from_the_server_again() {
     let refresh = calling(&[("refresh_resource", json!({"uri": "note:one"}))]);
-    let server = playing(vec![answer("Yes."), answer("Yes."), refresh, answer("Now I see.")]);
+    let server = playing(vec![
+        answer("Yes."),
+        answer("Yes."),
+        refresh,
+        answer("Now I see."),
+    ]);
     let mut state = notes();
     state["ttlMs"] = json!(3_600_000);
     let sandbox = with_servers(&server, &["docs"], &state);
@@ -337,36 +484,63 @@ fn new_snapshots_are_read_from_the_server_again() {
     let run = sandbox.jp(&["resource", "refresh", "note:one"]).succeeded();
     assert!(run.stderr.contains("has a new snapshot"), "{}", run.stderr);
     asked(&sandbox, &["and now?"]).succeeded();
-    assert!(last_message(&server).contains("second version"), "{}", last_message(&server));
+    assert!(
+        last_message(&server).contains("second version"),
+        "{}",
+        last_message(&server)
+    );
 
     state["resources"]["note:one"][0]["text"] = json!("The third one.");
     has(&sandbox, "docs", &state);
     asked(&sandbox, &["read it again"]).succeeded();
-    assert!(results(&server)[0].contains("third one"), "{}", last_request(&server));
+    assert!(
+        results(&server)[0].contains("third one"),
+        "{}",
+        last_request(&server)
+    );
     assert_eq!(reads(&sandbox, "docs").len(), 3);
 }
 
 #[test]
 fn refresh_that_fails_says_why_without_a_place() {
     let refresh = calling(&[("refresh_resource", json!({"uri": "note:one"}))]);
-    let server = playing(vec![answer("Yes."), refresh.clone(), answer("Well."), refresh, answer("Gone.")]);
+    let server = playing(vec![
+        answer("Yes."),
+        refresh.clone(),
+        answer("Well."),
+        refresh,
+        answer("Gone."),
+    ]);
     let sandbox = with_servers(&server, &["docs"], &notes());
     asked(&sandbox, &["--new", "-a", "mcp+docs+note:one", "what?"]).succeeded();
     let before = fs::read_to_string(sandbox.path(USER)).unwrap();
     let home = support::shown(&sandbox.home);
-    sandbox.write(USER, format!("[providers.mcp.docs]\ncommand = ['{home}/no-such-program']\n"));
+    sandbox.write(
+        USER,
+        format!("[providers.mcp.docs]\ncommand = ['{home}/no-such-program']\n"),
+    );
     asked(&sandbox, &["read it again"]).succeeded();
     let result = &results(&server)[0];
-    assert!(result.contains("the program of its MCP server can't be started"), "{result}");
+    assert!(
+        result.contains("the program of its MCP server can't be started"),
+        "{result}"
+    );
     for file in sandbox.files(".jp/conversations") {
-        assert!(!fs::read_to_string(&file).unwrap().contains(&home), "{}", file.display());
+        assert!(
+            !fs::read_to_string(&file).unwrap().contains(&home),
+            "{}",
+            file.display()
+        );
     }
 
     sandbox.write(USER, before);
     has(&sandbox, "docs", &json!({}));
     asked(&sandbox, &["and again"]).succeeded();
     let result = results(&server).pop().unwrap();
-    assert!(result.contains("there is no such resource: no such note"), "{result}");
+    assert!(
+        result.contains("there is no such resource: no such note"),
+        "{result}"
+    );
 }
 
 /// Declares resources in the user's own configuration, with `refresh = "notify"`.
@@ -374,7 +548,13 @@ fn watch(sandbox: &Sandbox, resources: &[&str]) {
     let table = |path: &&str| format!("{{ type = 'mcp', path = '{path}', refresh = 'notify' }}");
     let tables: Vec<_> = resources.iter().map(table).collect();
     let before = fs::read_to_string(sandbox.path(USER)).unwrap();
-    sandbox.write(USER, format!("conversation.attachments = [{}]\n{before}", tables.join(", ")));
+    sandbox.write(
+        USER,
+        format!(
+            "conversation.attachments = [{}]\n{before}",
+            tables.join(", ")
+        ),
+    );
 }
 
 #[test]
@@ -389,10 +569,19 @@ fn change_of_a_resource_is_told() {
     state["resources"]["note:one"][0]["text"] = json!("Another.");
     has(&sandbox, "docs", &state);
     let run = asked(&sandbox, &["three"]).succeeded();
-    assert!(run.stderr.contains("one has changed since turn 1; the model is told."), "{}", run.stderr);
+    assert!(
+        run.stderr
+            .contains("one has changed since turn 1; the model is told."),
+        "{}",
+        run.stderr
+    );
     has(&sandbox, "docs", &json!({}));
     asked(&sandbox, &["four"]).succeeded();
-    assert!(last_message(&server).contains("is gone from its source"), "{}", last_message(&server));
+    assert!(
+        last_message(&server).contains("is gone from its source"),
+        "{}",
+        last_message(&server)
+    );
     assert_eq!(reads(&sandbox, "docs").len(), 4);
 }
 
@@ -403,7 +592,10 @@ fn unknown_fields_of_attached_contents_are_kept() {
     state["resources"]["note:one"][0]["tone"] = json!("low");
     let sandbox = with_servers(&server, &["docs"], &state);
     asked(&sandbox, &["--new", "-a", "mcp+docs+note:one", "one"]).succeeded();
-    assert_eq!(request(&sandbox)["resources"][0]["_meta"], json!({"computer.jp/unknown": {"tone": "low"}}));
+    assert_eq!(
+        request(&sandbox)["resources"][0]["_meta"],
+        json!({"computer.jp/unknown": {"tone": "low"}})
+    );
 }
 
 #[test]
@@ -414,17 +606,27 @@ fn what_its_server_takes_for_current_is_not_read_for_a_notification() {
     let sandbox = with_servers(&server, &["docs"], &state);
     watch(&sandbox, &["docs+note:one"]);
     asked(&sandbox, &["--new", "one"]).succeeded();
-    assert_eq!(request(&sandbox)["resources"][0]["_meta"], json!({"computer.jp/ttlMs": 3_600_000}));
+    assert_eq!(
+        request(&sandbox)["resources"][0]["_meta"],
+        json!({"computer.jp/ttlMs": 3_600_000})
+    );
     state["resources"]["note:one"][0]["text"] = json!("Another.");
     state["ttlMs"] = json!(1);
     has(&sandbox, "docs", &state);
     asked(&sandbox, &["two"]).succeeded();
-    assert_eq!((last_message(&server), reads(&sandbox, "docs").len()), ("two".to_owned(), 1));
+    assert_eq!(
+        (last_message(&server), reads(&sandbox, "docs").len()),
+        ("two".to_owned(), 1)
+    );
 
     // Asked for outright it is read, and what it says now holds from then on.
     sandbox.jp(&["resource", "refresh"]).succeeded();
     asked(&sandbox, &["three"]).succeeded();
-    assert!(last_message(&server).contains("Another."), "{}", last_message(&server));
+    assert!(
+        last_message(&server).contains("Another."),
+        "{}",
+        last_message(&server)
+    );
     asked(&sandbox, &["four"]).succeeded();
     assert_eq!(reads(&sandbox, "docs").len(), 3);
 }
@@ -449,10 +651,21 @@ fn servers_and_files_that_share_a_uri_are_compared_each_with_its_own() {
     assert_eq!(last_message(&server), "two", "{}", run.stderr);
     has(&sandbox, "b", &other("It has changed."));
     asked(&sandbox, &["three"]).succeeded();
-    assert_eq!(last_message(&server).matches("has changed since").count(), 1, "{}", last_message(&server));
+    assert_eq!(
+        last_message(&server).matches("has changed since").count(),
+        1,
+        "{}",
+        last_message(&server)
+    );
     asked(&sandbox, &["four"]).succeeded();
     assert_eq!(last_message(&server), "four");
-    assert!(sandbox.jp(&["resource", "show", uri]).succeeded().stdout.contains("server"));
+    assert!(
+        sandbox
+            .jp(&["resource", "show", uri])
+            .succeeded()
+            .stdout
+            .contains("server")
+    );
 }
 
 #[test]
@@ -461,21 +674,35 @@ fn server_of_the_workspace_starts_with_the_persons_word() {
     let sandbox = with_servers(&server, &["docs"], &notes());
     let table = sandbox.path(USER);
     let before = fs::read_to_string(sandbox.path(".jp/config.toml")).unwrap();
-    sandbox.write(".jp/config.toml", before + &fs::read_to_string(&table).unwrap());
+    sandbox.write(
+        ".jp/config.toml",
+        before + &fs::read_to_string(&table).unwrap(),
+    );
     sandbox.write(USER, "");
     let arguments = ["q", "--new", "-a", "mcp+docs+note:one", "what?"];
     sandbox.jp(&arguments).failed(
         1,
-        &["it is not started: the workspace configures it, and nobody agreed to that", "`--yes` starts it."],
+        &[
+            "it is not started: the workspace configures it, and nobody agreed to that",
+            "`--yes` starts it.",
+        ],
     );
-    assert!(!sandbox.path("~/docs.json.log").exists(), "the server was started");
+    assert!(
+        !sandbox.path("~/docs.json.log").exists(),
+        "the server was started"
+    );
     let mut terminal = Terminal::run(sandbox.command(&arguments));
     terminal.expect("The workspace configures the MCP server `docs`:");
     terminal.expect("│ command = \"python3\" (.jp/config.toml)");
     terminal.answer("Start it? [y/N]", "n\n");
     assert_eq!(terminal.wait(), 1, "{}", terminal.output());
-    assert!(!sandbox.path("~/docs.json.log").exists(), "the server was started");
-    let run = sandbox.jp(&[&arguments[..], &["--skip-unavailable"]].concat()).succeeded();
+    assert!(
+        !sandbox.path("~/docs.json.log").exists(),
+        "the server was started"
+    );
+    let run = sandbox
+        .jp(&[&arguments[..], &["--skip-unavailable"]].concat())
+        .succeeded();
     assert!(run.stderr.contains("skipped"), "{}", run.stderr);
 
     let mut terminal = Terminal::run(sandbox.command(&arguments));
@@ -489,7 +716,9 @@ fn server_of_the_workspace_starts_with_the_persons_word() {
         fs::read_to_string(sandbox.path(".jp/config.toml")).unwrap() + "timeout_secs = 5\n",
     );
     sandbox.jp(&arguments).failed(1, &["nobody agreed to that"]);
-    sandbox.jp(&[&arguments[..], &["--yes"]].concat()).succeeded();
+    sandbox
+        .jp(&[&arguments[..], &["--yes"]].concat())
+        .succeeded();
 }
 
 #[test]
@@ -497,7 +726,10 @@ fn workspace_reads_from_a_server_of_the_persons_with_their_word() {
     let server = answering("Yes.");
     let sandbox = with_servers(&server, &["mail"], &notes());
     let before = fs::read_to_string(sandbox.path(".jp/config.toml")).unwrap();
-    sandbox.write(".jp/config.toml", format!("conversation.attachments = ['mcp+mail+note:one']\n{before}"));
+    sandbox.write(
+        ".jp/config.toml",
+        format!("conversation.attachments = ['mcp+mail+note:one']\n{before}"),
+    );
     asked(&sandbox, &["--new", "what?"]).failed(
         1,
         &[
@@ -507,7 +739,10 @@ fn workspace_reads_from_a_server_of_the_persons_with_their_word() {
     );
     assert!(reads(&sandbox, "mail").is_empty());
     let mut terminal = Terminal::run(sandbox.command(&["q", "--new", "what?"]));
-    terminal.answer("attaches `note:one` of your MCP server `mail`. Read it? [y/N]", "y\n");
+    terminal.answer(
+        "attaches `note:one` of your MCP server `mail`. Read it? [y/N]",
+        "y\n",
+    );
     assert_eq!(terminal.wait(), 0, "{}", terminal.output());
     assert!(last_message(&server).contains("The first note."));
     asked(&sandbox, &["--new", "what?"]).succeeded();
@@ -518,17 +753,31 @@ fn declared_resource_is_printed_read_and_stored_without_a_place() {
     let server = answering("Yes.");
     let sandbox = with_servers(&server, &["docs"], &notes());
     asked(&sandbox, &["--new", "hello"]).succeeded();
-    sandbox.jp(&["attachment", "add", "mcp+docs+note:one"]).succeeded();
+    sandbox
+        .jp(&["attachment", "add", "mcp+docs+note:one"])
+        .succeeded();
     assert!(reads(&sandbox, "docs").is_empty());
-    let run = sandbox.jp(&["attachment", "print", "mcp+docs+note:one"]).succeeded();
+    let run = sandbox
+        .jp(&["attachment", "print", "mcp+docs+note:one"])
+        .succeeded();
     assert_eq!(run.stdout, "The first note.");
     asked(&sandbox, &["what?"]).succeeded();
     assert!(last_message(&server).contains("The first note."));
-    sandbox.jp(&["attachment", "rm", "mcp+docs+note:one"]).succeeded();
-    asked(&sandbox, &["-a", "mcp+docs+file:///../../etc/passwd", "and now?"]).succeeded();
+    sandbox
+        .jp(&["attachment", "rm", "mcp+docs+note:one"])
+        .succeeded();
+    asked(
+        &sandbox,
+        &["-a", "mcp+docs+file:///../../etc/passwd", "and now?"],
+    )
+    .succeeded();
     let root = support::shown(&sandbox.home);
     for file in sandbox.files(".jp") {
         let content = String::from_utf8_lossy(&fs::read(&file).unwrap()).into_owned();
-        assert!(!content.contains(&root) && !content.contains("root:x:"), "{}: {content}", file.display());
+        assert!(
+            !content.contains(&root) && !content.contains("root:x:"),
+            "{}: {content}",
+            file.display()
+        );
     }
 }

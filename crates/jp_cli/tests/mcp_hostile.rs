@@ -17,7 +17,8 @@ use std::{
 };
 
 use hostile::{
-    Listening, UNATTENDED, USER, calling_once, calling_rounds, stdio, with_short_calls, with_short_start,
+    Listening, UNATTENDED, USER, calling_once, calling_rounds, stdio, with_short_calls,
+    with_short_start,
 };
 use jp_llm::testing::{Server, UNUSED_URL};
 use serde_json::json;
@@ -37,12 +38,23 @@ const PATIENCE: Duration = Duration::from_secs(60);
 
 impl Came {
     fn of(config: &str) -> Self {
-        let (server, sandbox) =
-            calling_once(&format!("{UNATTENDED}{config}"), &[("peer_echo", json!({"text": "hi"}))]);
+        let (server, sandbox) = calling_once(
+            &format!("{UNATTENDED}{config}"),
+            &[("peer_echo", json!({"text": "hi"}))],
+        );
         let start = Instant::now();
         let run = sandbox.jp(&["q", "--new", "x"]);
-        assert!(start.elapsed() < PATIENCE, "{:?}: {config}", start.elapsed());
-        Self { server, sandbox, run, config: config.to_owned() }
+        assert!(
+            start.elapsed() < PATIENCE,
+            "{:?}: {config}",
+            start.elapsed()
+        );
+        Self {
+            server,
+            sandbox,
+            run,
+            config: config.to_owned(),
+        }
     }
 
     fn over_stdio(mode: &str) -> Self {
@@ -60,7 +72,10 @@ impl Came {
         let stderr = &self.run.stderr;
         let warning = format!("warning: the MCP server `peer`: {why}");
         assert!(stderr.contains(&warning), "{warning} is not in {stderr}");
-        assert!(stderr.contains("; it is left out") && !stderr.contains('\u{1b}'), "{stderr}");
+        assert!(
+            stderr.contains("; it is left out") && !stderr.contains('\u{1b}'),
+            "{stderr}"
+        );
         assert_eq!(offered(&self.server), [""; 0]);
         self
     }
@@ -71,9 +86,17 @@ impl Came {
         self.went_on();
         let stderr = &self.run.stderr;
         let said = format!("the call of `peer_echo` failed: the MCP server `peer`: {why}");
-        assert!(stderr.contains(&format!("warning: {said}\n")), "{said} is not in {stderr}: {}", self.config);
+        assert!(
+            stderr.contains(&format!("warning: {said}\n")),
+            "{said} is not in {stderr}: {}",
+            self.config
+        );
         let result = results(&self.server).remove(0);
-        assert!(result.contains(&said[4..]), "{said} is not in {result}: {}", self.config);
+        assert!(
+            result.contains(&said[4..]),
+            "{said} is not in {result}: {}",
+            self.config
+        );
         self
     }
 
@@ -82,21 +105,36 @@ impl Came {
     fn answered(self) -> Self {
         self.went_on();
         let results = results(&self.server);
-        assert!(results.len() == 1 && !results[0].contains("failed"), "{results:?}: {}", self.config);
+        assert!(
+            results.len() == 1 && !results[0].contains("failed"),
+            "{results:?}: {}",
+            self.config
+        );
         self
     }
 
     #[track_caller]
     fn went_on(&self) {
         let run = &self.run;
-        assert_eq!((run.code, &*run.stdout), (0, "Done.\n"), "{}: {}", self.config, run.stderr);
+        assert_eq!(
+            (run.code, &*run.stdout),
+            (0, "Done.\n"),
+            "{}: {}",
+            self.config,
+            run.stderr
+        );
     }
 }
 
 /// Returns the names of the server's tools in the last request.
 fn offered(server: &Server) -> Vec<String> {
-    let tools = last_request(server)["tools"].as_array().cloned().unwrap_or_default();
-    let names = tools.iter().map(|tool| tool["function"]["name"].as_str().unwrap().to_owned());
+    let tools = last_request(server)["tools"]
+        .as_array()
+        .cloned()
+        .unwrap_or_default();
+    let names = tools
+        .iter()
+        .map(|tool| tool["function"]["name"].as_str().unwrap().to_owned());
     names.filter(|name| name.starts_with("peer_")).collect()
 }
 
@@ -165,7 +203,9 @@ const MODES: &[(&str, Configured, Outcome)] = &[
 fn try_modes(is_meant: impl Fn(&Outcome) -> bool) {
     for (mode, configured, outcome) in MODES.iter().filter(|(.., outcome)| is_meant(outcome)) {
         let listening = matches!(configured, Http | HttpShortStart).then(|| Listening::start(mode));
-        let config = listening.as_ref().map_or_else(|| stdio("peer", mode), |it| it.config("peer"));
+        let config = listening
+            .as_ref()
+            .map_or_else(|| stdio("peer", mode), |it| it.config("peer"));
         let came = Came::of(&match configured {
             Program | Http => config,
             ProgramShortStart | HttpShortStart => with_short_start(&config),
@@ -196,9 +236,16 @@ fn what_else_is_wrong_costs_no_call() {
 
 #[test]
 fn every_mode_is_tried() {
-    let list = std::process::Command::new(hostile::program()).arg("--list").output().unwrap().stdout;
+    let list = std::process::Command::new(hostile::program())
+        .arg("--list")
+        .output()
+        .unwrap()
+        .stdout;
     let list = String::from_utf8(list).unwrap();
-    let listed: Vec<_> = list.lines().filter_map(|line| line.split_whitespace().next()).collect();
+    let listed: Vec<_> = list
+        .lines()
+        .filter_map(|line| line.split_whitespace().next())
+        .collect();
     let tried: Vec<_> = MODES.iter().map(|(mode, ..)| *mode).collect();
     assert_eq!(tried, listed);
 }
@@ -210,10 +257,14 @@ fn rubbish_between_messages_is_passed_over_and_told_of_with_v() {
     let Came { server, run, .. } = Came::over_stdio("rubbish");
     assert_eq!(results(&server), ["hi"]);
     assert!(!run.stderr.contains("no message"), "{}", run.stderr);
-    let (_server, sandbox) = calling_once(&stdio("peer", "rubbish"), &[("peer_echo", json!({"text": "hi"}))]);
+    let (_server, sandbox) = calling_once(
+        &stdio("peer", "rubbish"),
+        &[("peer_echo", json!({"text": "hi"}))],
+    );
     let run = sandbox.jp(&["q", "--new", "--yes", "-v", "x"]).succeeded();
     assert!(
-        run.stderr.contains("peer: warning: it printed a line to stdout that is no message: "),
+        run.stderr
+            .contains("peer: warning: it printed a line to stdout that is no message: "),
         "{}",
         run.stderr
     );
@@ -221,10 +272,16 @@ fn rubbish_between_messages_is_passed_over_and_told_of_with_v() {
 
 #[test]
 fn first_and_last_lines_of_a_server_that_dies_at_its_start_are_shown_behind_a_margin() {
-    let Came { run, .. } = Came::over_stdio("dies-at-start").lost_its_tools("it ended with exit status: 1");
+    let Came { run, .. } =
+        Came::over_stdio("dies-at-start").lost_its_tools("it ended with exit status: 1");
     let first = "; what it wrote to stderr:\n  │ Error: the database notes.db can't be opened\n";
     assert!(run.stderr.contains(first), "{}", run.stderr);
-    assert!(run.stderr.contains("  │     at frame_29 (server.js:29:7)\n"), "{}", run.stderr);
+    assert!(
+        run.stderr
+            .contains("  │     at frame_29 (server.js:29:7)\n"),
+        "{}",
+        run.stderr
+    );
     assert_eq!(run.stderr.matches("at frame").count(), 19);
 }
 
@@ -238,7 +295,10 @@ fn command_that_is_not_there_is_named() {
 
 #[test]
 fn query_fails_without_a_server_that_is_not_optional() {
-    let came = Came::of(&format!("{}optional = false\n", stdio("peer", "dies-at-start")));
+    let came = Came::of(&format!(
+        "{}optional = false\n",
+        stdio("peer", "dies-at-start")
+    ));
     let run = came.run.failed(
         1,
         &[
@@ -252,21 +312,37 @@ fn query_fails_without_a_server_that_is_not_optional() {
 
 #[test]
 fn dead_server_costs_no_other_ones_tools() {
-    let config = format!("{UNATTENDED}{}{}", stdio("dead", "dies-at-start"), stdio("peer", "good"));
+    let config = format!(
+        "{UNATTENDED}{}{}",
+        stdio("dead", "dies-at-start"),
+        stdio("peer", "good")
+    );
     let (server, sandbox) = calling_once(&config, &[("peer_echo", json!({"text": "hi"}))]);
     let run = sandbox.jp(&["q", "--new", "x"]).succeeded();
-    assert!(run.stderr.contains("the MCP server `dead`: it ended with exit status: 1"), "{}", run.stderr);
+    assert!(
+        run.stderr
+            .contains("the MCP server `dead`: it ended with exit status: 1"),
+        "{}",
+        run.stderr
+    );
     assert_eq!(results(&server), ["hi"]);
 }
 
 #[test]
 fn server_that_dies_in_a_call_is_told_of_with_its_last_words() {
-    let Came { server, run, .. } = Came::over_stdio("dies").failed_its_call("it ended with exit status: 3");
+    let Came { server, run, .. } =
+        Came::over_stdio("dies").failed_its_call("it ended with exit status: 3");
     let said = "warning: `peer` on stderr: fatal: the disk is full\n";
     assert!(run.stderr.contains(said), "{}", run.stderr);
     let result = results(&server).remove(0);
-    assert!(result.contains("The server is gone until the person's next request"), "{result}");
-    assert!(result.ends_with("the disk is full\nthe server gives up"), "{result}");
+    assert!(
+        result.contains("The server is gone until the person's next request"),
+        "{result}"
+    );
+    assert!(
+        result.ends_with("the disk is full\nthe server gives up"),
+        "{result}"
+    );
 }
 
 #[test]
@@ -294,7 +370,11 @@ fn large_answers_cost_no_more_memory_than_is_taken_of_them() {
         let (_server, sandbox) = calling_rounds(&config, &[calls]);
         // A shell that becomes jp leaves its peak behind when it is waited for; `time` is not everywhere.
         let mut command = sandbox.command(&["q", "--new", "x"]);
-        let mut child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+        let mut child = command
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap();
         let mut peak = 0;
         while child.try_wait().unwrap().is_none() {
             peak = peak.max(peak_of(child.id()).unwrap_or_default());
@@ -308,20 +388,43 @@ fn large_answers_cost_no_more_memory_than_is_taken_of_them() {
 #[cfg(target_os = "linux")]
 fn peak_of(process: u32) -> Option<usize> {
     let status = fs::read_to_string(format!("/proc/{process}/status")).ok()?;
-    status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?.split_whitespace().next()?.parse().ok()
+    status
+        .lines()
+        .find_map(|line| line.strip_prefix("VmHWM:"))?
+        .split_whitespace()
+        .next()?
+        .parse()
+        .ok()
 }
 
 #[test]
 fn blocks_that_are_no_base64_are_passed_over_and_the_others_stay() {
-    let Came { server, sandbox, run, .. } = Came::over_stdio("bad-base64");
+    let Came {
+        server,
+        sandbox,
+        run,
+        ..
+    } = Came::over_stdio("bad-base64");
     let passed_over = |block: usize| format!("content block {block} was passed over: ");
     for block in [2, 3] {
-        let warning = format!("warning: `peer_echo` of the MCP server `peer`: {}", passed_over(block));
+        let warning = format!(
+            "warning: `peer_echo` of the MCP server `peer`: {}",
+            passed_over(block)
+        );
         assert!(run.stderr.contains(&warning), "{}", run.stderr);
         assert!(results(&server)[0].contains(&passed_over(block)));
     }
-    assert!(results(&server)[0].starts_with("Before.\nAfter.\n"), "{:?}", results(&server));
-    assert!(!sandbox.events().iter().any(|event| event.to_string().contains("not base64")));
+    assert!(
+        results(&server)[0].starts_with("Before.\nAfter.\n"),
+        "{:?}",
+        results(&server)
+    );
+    assert!(
+        !sandbox
+            .events()
+            .iter()
+            .any(|event| event.to_string().contains("not base64"))
+    );
 }
 
 #[test]
@@ -329,7 +432,9 @@ fn links_are_followed_once_whatever_they_lead_to() {
     let Came { server, .. } = Came::over_stdio("self-link");
     assert_eq!(
         results(&server),
-        ["```json (note:self)\n{\"type\":\"resource_link\",\"uri\":\"note:self\",\"name\":\"self\"}\n```\n"]
+        [
+            "```json (note:self)\n{\"type\":\"resource_link\",\"uri\":\"note:self\",\"name\":\"self\"}\n```\n"
+        ]
     );
     let Came { server, run, .. } = Came::over_stdio("link-loop");
     let warning = "999 of its links were passed over: each is there before";
@@ -344,16 +449,32 @@ fn links_are_followed_once_whatever_they_lead_to() {
 
 #[test]
 fn paths_that_escape_are_names_and_nothing_else() {
-    let before = |sandbox: &Sandbox| sandbox.files("~/").into_iter().filter(|path| !is_jps(path)).count();
-    let Came { server, sandbox, run, .. } = Came::over_stdio("path-escape");
+    let before = |sandbox: &Sandbox| {
+        sandbox
+            .files("~/")
+            .into_iter()
+            .filter(|path| !is_jps(path))
+            .count()
+    };
+    let Came {
+        server,
+        sandbox,
+        run,
+        ..
+    } = Came::over_stdio("path-escape");
     assert_eq!(run.code, 0, "{}", run.stderr);
     let result = results(&server).remove(0);
     // What it holds is what the server says, never what is in a file of that name.
     assert!(
-        result.contains("```(file:///etc/passwd, no newline at the end)\nThe server's own words.\n```"),
+        result.contains(
+            "```(file:///etc/passwd, no newline at the end)\nThe server's own words.\n```"
+        ),
         "{result}"
     );
-    assert!(!result.contains("root:") && !run.stderr.contains("root:"), "{result}");
+    assert!(
+        !result.contains("root:") && !run.stderr.contains("root:"),
+        "{result}"
+    );
     assert_eq!(before(&sandbox), 3, "{:?}", sandbox.files("~/"));
     assert!(!sandbox.directory.path().join("secret").exists());
 }
@@ -361,7 +482,9 @@ fn paths_that_escape_are_names_and_nothing_else() {
 /// Returns whether a file is where jp keeps its own.
 fn is_jps(path: &std::path::Path) -> bool {
     let path = path.to_string_lossy();
-    ["/.jp/conversations", "/.jp/blobs", "/.local/", "/.cache/"].iter().any(|own| path.contains(own))
+    ["/.jp/conversations", "/.jp/blobs", "/.local/", "/.cache/"]
+        .iter()
+        .any(|own| path.contains(own))
 }
 
 #[test]
@@ -370,7 +493,8 @@ fn schema_is_looked_for_nowhere_else() {
     elsewhere.set_nonblocking(true).unwrap();
     let port = elsewhere.local_addr().unwrap().port();
     let config = stdio("peer", "ref-network");
-    let Came { server, run, .. } = Came::of(&format!("{config}environment.HOSTILE_REF = '{port}'\n"));
+    let Came { server, run, .. } =
+        Came::of(&format!("{config}environment.HOSTILE_REF = '{port}'\n"));
     let warning = format!(
         "warning: the MCP server `peer`: jp can't use all of these tools' argument schemas, so it checks less: \"refer\" (it refers to http://127.0.0.1:{port}/schema.json, and nothing is read beside the schema itself)\n"
     );
@@ -388,13 +512,24 @@ fn tools_that_cant_be_offered_are_named_and_the_others_stay() {
         let warning = format!(
             "warning: the MCP server `peer`: one of its tools, \"{tool}\", was passed over: its `inputSchema` is no object\n"
         );
-        assert!(run.stderr.contains(&warning), "{warning} is not in {}", run.stderr);
+        assert!(
+            run.stderr.contains(&warning),
+            "{warning} is not in {}",
+            run.stderr
+        );
     }
-    assert!(run.stderr.contains("4 more of its tools were passed over\n"), "{}", run.stderr);
+    assert!(
+        run.stderr
+            .contains("4 more of its tools were passed over\n"),
+        "{}",
+        run.stderr
+    );
     let names = offered(&server);
     let usual = |name: &String| {
         name.len() <= 64
-            && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-'))
+            && name
+                .bytes()
+                .all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-'))
     };
     assert!(names.iter().all(usual), "{names:?}");
     assert_eq!(names.len(), 6, "{names:?}");
@@ -404,9 +539,13 @@ fn tools_that_cant_be_offered_are_named_and_the_others_stay() {
 #[test]
 fn server_that_asks_for_ever_is_given_up() {
     for mode in ["asks-forever", "rounds-forever"] {
-        let came = Came::over_stdio(mode).failed_its_call("it asked back 20 times without an answer");
+        let came =
+            Came::over_stdio(mode).failed_its_call("it asked back 20 times without an answer");
         assert_eq!(
-            came.run.stderr.matches("there is no terminal to ask you on").count(),
+            came.run
+                .stderr
+                .matches("there is no terminal to ask you on")
+                .count(),
             1,
             "{}",
             came.run.stderr
@@ -425,7 +564,9 @@ fn server_that_asks_for_ever_is_given_up() {
 }
 
 /// What no terminal may be sent, whoever wrote it.
-const STEERING: [char; 6] = ['\u{7}', '\u{8}', '\u{9b}', '\u{202e}', '\u{202c}', '\u{200b}'];
+const STEERING: [char; 6] = [
+    '\u{7}', '\u{8}', '\u{9b}', '\u{202e}', '\u{202c}', '\u{200b}',
+];
 
 #[track_caller]
 fn steers_nothing(shown: &str) {
@@ -441,7 +582,10 @@ fn nothing_that_a_server_writes_steers_a_terminal_or_passes_for_jps_words() {
         &[("peer_ask", json!({}))],
         &[("peer_slow", json!({}))],
         &[("peer_fail", json!({}))],
-        &[("peer_echo", json!({"text": "hi"})), ("peer_titled", json!({}))],
+        &[
+            ("peer_echo", json!({"text": "hi"})),
+            ("peer_titled", json!({})),
+        ],
     ];
     let (_server, sandbox) = calling_rounds(&stdio("peer", "escapes"), &calls);
     let mut terminal = Terminal::run(sandbox.command(&["q", "--new", "-v", "x"]));
@@ -456,14 +600,21 @@ fn nothing_that_a_server_writes_steers_a_terminal_or_passes_for_jps_words() {
     let config = format!("{UNATTENDED}{}", stdio("peer", "escapes"));
     let (_server, sandbox) = calling_rounds(&config, &calls);
     let run = sandbox.jp(&["q", "--new", "-v", "x"]).succeeded();
-    assert!(run.stderr.contains("peer: info (hostile): \\u{1b}[31mred"), "{}", run.stderr);
+    assert!(
+        run.stderr.contains("peer: info (hostile): \\u{1b}[31mred"),
+        "{}",
+        run.stderr
+    );
     steers_nothing(&run.stderr);
 }
 
 #[test]
 fn last_words_on_stderr_steer_nothing_either() {
     let words = "printf '\\033]0;title\\007 \\342\\200\\256x\\rhint: run this\\n' >&2; exit 1";
-    let config = format!("providers.mcp.peer.command = {}\n", json!(["sh", "-c", words]));
+    let config = format!(
+        "providers.mcp.peer.command = {}\n",
+        json!(["sh", "-c", words])
+    );
     for optional in ["", "providers.mcp.peer.optional = false\n"] {
         let came = Came::of(&format!("{config}{optional}"));
         let shown = "\n  │ \\u{1b}]0;title\\u{7} \\u{202e}x\\rhint: run this\n";
@@ -484,13 +635,23 @@ fn redirect_is_not_followed_and_no_token_goes_there() {
     let listening = Listening::start("http-redirect");
     let server = answering("Yes.");
     let sandbox = Sandbox::new().with_server(&server);
-    sandbox.write(USER, format!("{}token_env = 'THE_TOKEN'\n", listening.config("peer")));
+    sandbox.write(
+        USER,
+        format!("{}token_env = 'THE_TOKEN'\n", listening.config("peer")),
+    );
     let mut command = sandbox.command(&["q", "--new", "x"]);
     command.env("THE_TOKEN", "not-for-everyone");
     let run = support::run(command).succeeded();
-    assert!(run.stderr.contains("which is not followed; it is left out"), "{}", run.stderr);
+    assert!(
+        run.stderr.contains("which is not followed; it is left out"),
+        "{}",
+        run.stderr
+    );
     assert!(!run.stderr.contains("not-for-everyone"), "{}", run.stderr);
-    assert_eq!(fs::read_to_string(listening.directory.path().join("port.redirected")).unwrap(), "");
+    assert_eq!(
+        fs::read_to_string(listening.directory.path().join("port.redirected")).unwrap(),
+        ""
+    );
 }
 
 #[test]
@@ -499,7 +660,10 @@ fn session_that_was_lost_is_begun_anew() {
     let echo = |text: &str| vec![("peer_echo", json!({"text": text}))];
     let rounds = [echo("one"), echo("two"), echo("three")];
     let rounds: Vec<_> = rounds.iter().map(|calls| &calls[..]).collect();
-    let (server, sandbox) = calling_rounds(&format!("{UNATTENDED}{}", listening.config("peer")), &rounds);
+    let (server, sandbox) = calling_rounds(
+        &format!("{UNATTENDED}{}", listening.config("peer")),
+        &rounds,
+    );
     let run = sandbox.jp(&["q", "--new", "x"]).succeeded();
     assert_eq!(results(&server), ["one", "two", "three"], "{}", run.stderr);
 }

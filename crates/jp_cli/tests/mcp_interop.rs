@@ -17,11 +17,18 @@ use support::{Sandbox, answering, last_message, skip};
 fn example() -> Option<PathBuf> {
     let test = std::env::current_exe().unwrap();
     let name = format!("notes{}", std::env::consts::EXE_SUFFIX);
-    let program = test.parent().and_then(|deps| deps.parent()).unwrap().join("examples").join(name);
+    let program = test
+        .parent()
+        .and_then(|deps| deps.parent())
+        .unwrap()
+        .join("examples")
+        .join(name);
     if program.is_file() {
         return Some(program);
     }
-    skip("the example `notes` is not built; `cargo build -p mcp_resources --example notes` does it");
+    skip(
+        "the example `notes` is not built; `cargo build -p mcp_resources --example notes` does it",
+    );
     None
 }
 
@@ -34,11 +41,19 @@ struct Listening {
 impl Listening {
     fn new(program: &PathBuf, sandbox: &Sandbox) -> Self {
         let mut command = Command::new(program);
-        command.args(["--http", "127.0.0.1:0"]).arg(sandbox.path("~/notes")).stdout(Stdio::piped());
+        command
+            .args(["--http", "127.0.0.1:0"])
+            .arg(sandbox.path("~/notes"))
+            .stdout(Stdio::piped());
         let mut child = command.spawn().unwrap();
         let mut url = String::new();
-        BufReader::new(child.stdout.take().unwrap()).read_line(&mut url).unwrap();
-        Self { child, url: url.trim().to_owned() }
+        BufReader::new(child.stdout.take().unwrap())
+            .read_line(&mut url)
+            .unwrap();
+        Self {
+            child,
+            url: url.trim().to_owned(),
+        }
     }
 }
 
@@ -57,7 +72,10 @@ fn with_notes(workspace: impl Fn() -> Sandbox, check: impl Fn(&Sandbox, &str)) {
         sandbox.write("~/notes/todo.md", "# Tasks\n## Urgent\nCall\n");
         sandbox.write("~/notes/a b.md", "# Spaced\n");
         let listening = Listening::new(&program, &sandbox);
-        let (program, notes) = (support::shown(&program), support::shown(&sandbox.path("~/notes")));
+        let (program, notes) = (
+            support::shown(&program),
+            support::shown(&sandbox.path("~/notes")),
+        );
         let command = format!("command = '{program}'\narguments = ['{notes}']");
         for server in [command, format!("url = '{}'", listening.url)] {
             let table = format!("[providers.mcp.notes]\n{server}\nrevision = '{revision}'\n");
@@ -72,7 +90,12 @@ fn what_the_library_serves_is_listed_and_read() {
     with_notes(Sandbox::new, |sandbox, revision| {
         let listed = &sandbox.json(&["mcp", "ls"])[0];
         assert_eq!(
-            (&listed["revision"], &listed["resources"], &listed["templates"], &listed["warnings"]),
+            (
+                &listed["revision"],
+                &listed["resources"],
+                &listed["templates"],
+                &listed["warnings"]
+            ),
             (&json!(revision), &json!(2), &json!(3), &json!([]))
         );
         let first = &sandbox.json(&["mcp", "resources", "notes"])[0];
@@ -83,7 +106,10 @@ fn what_the_library_serves_is_listed_and_read() {
         let templates = sandbox.json(&["mcp", "templates", "notes"]);
         assert_eq!(templates[1]["uriTemplate"], "notes://{file}/outline");
         let read = |uri: &str| sandbox.jp(&["mcp", "read", "notes", uri]);
-        assert_eq!(read("notes://todo.md").succeeded().stdout, "# Tasks\n## Urgent\nCall\n");
+        assert_eq!(
+            read("notes://todo.md").succeeded().stdout,
+            "# Tasks\n## Urgent\nCall\n"
+        );
         let outline = read("notes://a%20b.md/outline").succeeded().stdout;
         assert_eq!(
             serde_json::from_str::<Value>(&outline).unwrap(),
@@ -99,13 +125,28 @@ fn what_the_library_serves_is_attached() {
     with_notes(
         || Sandbox::new().with_server(&server),
         |sandbox, _| {
-            sandbox.jp(&["query", "--new", "-a", "mcp+notes+notes://a%20b.md", "What?"]).succeeded();
-            assert!(last_message(&server).contains("# Spaced"), "{}", last_message(&server));
+            sandbox
+                .jp(&[
+                    "query",
+                    "--new",
+                    "-a",
+                    "mcp+notes+notes://a%20b.md",
+                    "What?",
+                ])
+                .succeeded();
+            assert!(
+                last_message(&server).contains("# Spaced"),
+                "{}",
+                last_message(&server)
+            );
             let under = "mcp+notes+notes://{file}/headline/{+path}?file=todo.md&path=Tasks/Urgent";
-            sandbox.jp(&["query", "--new", "-a", under, "What?"]).succeeded();
+            sandbox
+                .jp(&["query", "--new", "-a", under, "What?"])
+                .succeeded();
             let message = last_message(&server);
             assert!(
-                message.contains("notes://todo.md/headline/Tasks/Urgent") && message.contains("Call"),
+                message.contains("notes://todo.md/headline/Tasks/Urgent")
+                    && message.contains("Call"),
                 "{message}"
             );
         },

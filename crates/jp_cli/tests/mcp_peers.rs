@@ -18,19 +18,26 @@ use support::{Sandbox, answer, calling, last_request, playing, results, skip};
 
 /// Returns a directory of `.local` that the peers are installed in; says why a test is skipped where they are not.
 fn installed(directory: &str) -> Option<PathBuf> {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).ancestors().nth(2).unwrap();
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"))
+        .ancestors()
+        .nth(2)
+        .unwrap();
     let path = root.join(".local").join(directory);
     if path.is_dir() {
         return Some(path);
     }
-    skip(&format!("`.local/{directory}` is not there; scripts/get_mcp_peers installs it"));
+    skip(&format!(
+        "`.local/{directory}` is not there; scripts/get_mcp_peers installs it"
+    ));
     None
 }
 
 /// Returns the program of an npm server.
 fn npm(package: &str) -> Option<String> {
-    let server =
-        installed("mcp")?.join("node_modules/@modelcontextprotocol").join(package).join("dist/index.js");
+    let server = installed("mcp")?
+        .join("node_modules/@modelcontextprotocol")
+        .join(package)
+        .join("dist/index.js");
     assert!(server.is_file(), "{server:?}");
     Some(server.display().to_string())
 }
@@ -43,7 +50,9 @@ fn on_node(name: &str, arguments: &[&str]) -> String {
 
 /// The table of one of the Python servers.
 fn on_python(name: &str, script: &str, packages: &Path, revision: &str) -> String {
-    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/support/peers").join(script);
+    let script = Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("tests/support/peers")
+        .join(script);
     format!(
         "[providers.mcp.{name}]\ncommand = 'python3'\narguments = ['{}']\nrevision = '{revision}'\n\
          environment = {{ PYTHONPATH = '{}', PYTHONDONTWRITEBYTECODE = '1' }}\n",
@@ -79,28 +88,38 @@ impl Turn {
     fn tools(&self) -> Vec<String> {
         let request = last_request(&self.server);
         let tools = request["tools"].as_array().unwrap().iter();
-        tools.map(|tool| tool["function"]["name"].as_str().unwrap().to_owned()).collect()
+        tools
+            .map(|tool| tool["function"]["name"].as_str().unwrap().to_owned())
+            .collect()
     }
 
     /// Returns the result of a call as it is in the conversation; calls count from 1.
     fn recorded(&self, call: usize) -> Value {
-        let is_of =
-            |event: &Value| event["type"] == "tool_call_response" && event["id"] == format!("call_{call}");
+        let is_of = |event: &Value| {
+            event["type"] == "tool_call_response" && event["id"] == format!("call_{call}")
+        };
         self.sandbox.events().into_iter().find(is_of).unwrap()
     }
 }
 
 #[test]
 fn everything_over_stdio() {
-    let Some(program) = npm("server-everything") else { return };
+    let Some(program) = npm("server-everything") else {
+        return;
+    };
     everything(&on_node("every", &[&program]));
 }
 
 #[test]
 fn everything_over_http() {
-    let Some(program) = npm("server-everything") else { return };
+    let Some(program) = npm("server-everything") else {
+        return;
+    };
     let server = Listening::node(&program);
-    everything(&format!("[providers.mcp.every]\nurl = 'http://127.0.0.1:{}/mcp'\n", server.port));
+    everything(&format!(
+        "[providers.mcp.every]\nurl = 'http://127.0.0.1:{}/mcp'\n",
+        server.port
+    ));
 }
 
 fn everything(server: &str) {
@@ -111,17 +130,31 @@ fn everything(server: &str) {
             ("every_echo", json!({"message": "hi"})),
             ("every_get-sum", json!({"a": 1, "b": 2})),
             ("every_get-tiny-image", json!({})),
-            ("every_get-resource-reference", json!({"resourceType": "Text", "resourceId": 1})),
+            (
+                "every_get-resource-reference",
+                json!({"resourceType": "Text", "resourceId": 1}),
+            ),
             ("every_get-resource-links", json!({"count": 2})),
-            ("every_get-structured-content", json!({"location": "Chicago"})),
-            ("every_trigger-long-running-operation", json!({"duration": 1, "steps": 2})),
+            (
+                "every_get-structured-content",
+                json!({"location": "Chicago"}),
+            ),
+            (
+                "every_trigger-long-running-operation",
+                json!({"duration": 1, "steps": 2}),
+            ),
             ("every_get-roots-list", json!({})),
             ("every_trigger-elicitation-request", json!({})),
         ],
     );
     let results = turn.results();
-    let has =
-        |index: usize, words: &str| assert!(results[index].contains(words), "{index}: {}", results[index]);
+    let has = |index: usize, words: &str| {
+        assert!(
+            results[index].contains(words),
+            "{index}: {}",
+            results[index]
+        )
+    };
     has(0, "Echo: hi");
     has(1, "The sum of 1 and 2 is 3.");
     has(2, "image/png");
@@ -132,13 +165,20 @@ fn everything(server: &str) {
     has(7, "project");
     has(8, "Ada");
     let reference = &turn.recorded(4)["content"];
-    assert!(reference.to_string().contains(r#""uri":"demo://resource/dynamic/text/1""#), "{reference}");
+    assert!(
+        reference
+            .to_string()
+            .contains(r#""uri":"demo://resource/dynamic/text/1""#),
+        "{reference}"
+    );
     assert_eq!(turn.recorded(1)["_meta"]["computer.jp/server"], "every");
 }
 
 #[test]
 fn filesystem_serves_the_workspace_as_its_root() {
-    let Some(program) = npm("server-filesystem") else { return };
+    let Some(program) = npm("server-filesystem") else {
+        return;
+    };
     let turn = Turn::new("", &[]);
     let note = turn.sandbox.write("note.md", "# A note\n");
     let root = turn.sandbox.root.clone();
@@ -148,21 +188,31 @@ fn filesystem_serves_the_workspace_as_its_root() {
         ("files_read_text_file", json!({"path": "/etc/hostname"})),
     ];
     let server = playing(vec![calling(&calls), answer("Done.")]);
-    let turn = Turn { sandbox: turn.sandbox.with_server(&server), server };
+    let turn = Turn {
+        sandbox: turn.sandbox.with_server(&server),
+        server,
+    };
     let config = on_node("files", &[&program, &root.display().to_string()]);
-    turn.sandbox
-        .write("~/.config/jp/config.toml", format!("{config}[conversation.tools.'*']\nrun = 'unattended'\n"));
+    turn.sandbox.write(
+        "~/.config/jp/config.toml",
+        format!("{config}[conversation.tools.'*']\nrun = 'unattended'\n"),
+    );
     let results = turn.results();
     assert!(results[0].contains("work/project"), "{}", results[0]);
     assert!(results[1].contains("# A note"), "{}", results[1]);
-    assert!(results[2].to_lowercase().contains("denied"), "{}", results[2]);
+    assert!(
+        results[2].to_lowercase().contains("denied"),
+        "{}",
+        results[2]
+    );
 }
 
 #[test]
 fn memory_keeps_what_it_is_told_in_one_turn() {
-    let Some(program) = npm("server-memory") else { return };
-    let entity =
-        json!({"entities": [{"name": "jp", "entityType": "program", "observations": ["It is in Rust."]}]});
+    let Some(program) = npm("server-memory") else {
+        return;
+    };
+    let entity = json!({"entities": [{"name": "jp", "entityType": "program", "observations": ["It is in Rust."]}]});
     let server = playing(vec![
         calling(&[("memory_create_entities", entity)]),
         calling(&[("memory_read_graph", json!({}))]),
@@ -171,20 +221,28 @@ fn memory_keeps_what_it_is_told_in_one_turn() {
     let sandbox = Sandbox::new().with_server(&server);
     let file = sandbox.path("~/memory.jsonl");
     let config = on_node("memory", &[&program]);
-    let environment = format!("environment = {{ MEMORY_FILE_PATH = '{}' }}\n", file.display());
+    let environment = format!(
+        "environment = {{ MEMORY_FILE_PATH = '{}' }}\n",
+        file.display()
+    );
     sandbox.write(
         "~/.config/jp/config.toml",
         format!("{config}{environment}[conversation.tools.'*']\nrun = 'unattended'\n"),
     );
     sandbox.jp(&["query", "--new", "Go."]).succeeded();
     let results = results(&server);
-    assert!(results.last().unwrap().contains("It is in Rust."), "{results:?}");
+    assert!(
+        results.last().unwrap().contains("It is in Rust."),
+        "{results:?}"
+    );
     assert!(file.is_file());
 }
 
 #[test]
 fn sdk_of_python_in_both_eras() {
-    let Some(packages) = installed("mcp-python") else { return };
+    let Some(packages) = installed("mcp-python") else {
+        return;
+    };
     for revision in ["2025-11-25", "2026-07-28"] {
         python("everything_mcp.py", &packages, revision);
     }
@@ -192,15 +250,16 @@ fn sdk_of_python_in_both_eras() {
 
 #[test]
 fn fastmcp_in_both_eras() {
-    let Some(packages) = installed("mcp-python") else { return };
+    let Some(packages) = installed("mcp-python") else {
+        return;
+    };
     for revision in ["2025-11-25", "2026-07-28"] {
         python("everything_fastmcp.py", &packages, revision);
     }
 }
 
 fn python(script: &str, packages: &Path, revision: &str) {
-    let answers =
-        "[conversation.tools.py_ask]\nquestions.elicitation.answer = { name = 'Ada', agree = true }\n";
+    let answers = "[conversation.tools.py_ask]\nquestions.elicitation.answer = { name = 'Ada', agree = true }\n";
     let turn = Turn::new(
         &format!("{}{answers}", on_python("py", script, packages, revision)),
         &[
@@ -213,7 +272,11 @@ fn python(script: &str, packages: &Path, revision: &str) {
     );
     let results = turn.results();
     let has = |index: usize, words: &str| {
-        assert!(results[index].contains(words), "{script} {revision} {index}: {}", results[index])
+        assert!(
+            results[index].contains(words),
+            "{script} {revision} {index}: {}",
+            results[index]
+        )
     };
     assert_eq!(results[0].matches("sum").count(), 1, "{}", results[0]);
     has(1, "The first note.");
@@ -222,7 +285,9 @@ fn python(script: &str, packages: &Path, revision: &str) {
     has(4, "It failed, as it was asked to.");
     assert_eq!(turn.recorded(1)["structuredContent"], json!({"sum": 3}));
     assert!(
-        turn.recorded(2)["content"].to_string().contains(r#""uri":"note://one""#),
+        turn.recorded(2)["content"]
+            .to_string()
+            .contains(r#""uri":"note://one""#),
         "{}",
         turn.recorded(2)
     );
@@ -232,12 +297,26 @@ fn python(script: &str, packages: &Path, revision: &str) {
 #[test]
 fn server_on_rmcp() {
     let program = std::env::current_exe().unwrap();
-    let program = program.parent().and_then(Path::parent).unwrap().join("examples/rmcp_server");
+    let program = program
+        .parent()
+        .and_then(Path::parent)
+        .unwrap()
+        .join("examples/rmcp_server");
     let config = format!("[providers.mcp.rust]\ncommand = '{}'\n", program.display());
-    let turn = Turn::new(&config, &[("rust_add", json!({"a": 1, "b": 2})), ("rust_note", json!({}))]);
+    let turn = Turn::new(
+        &config,
+        &[
+            ("rust_add", json!({"a": 1, "b": 2})),
+            ("rust_note", json!({})),
+        ],
+    );
     let results = turn.results();
     assert_eq!(results[0], r#"{"sum":3}"#);
-    assert!(results[1].contains("note:one") && results[1].contains("The first note."), "{}", results[1]);
+    assert!(
+        results[1].contains("note:one") && results[1].contains("The first note."),
+        "{}",
+        results[1]
+    );
     assert_eq!(turn.tools().last().unwrap(), "rust_note");
 }
 
@@ -252,8 +331,13 @@ impl Listening {
     fn node(program: &str) -> Self {
         let port = free_port();
         let mut command = Command::new("node");
-        command.args([program, "streamableHttp"]).env("PORT", port.to_string());
-        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
+        command
+            .args([program, "streamableHttp"])
+            .env("PORT", port.to_string());
+        command
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(Stdio::piped());
         let mut child = command.spawn().unwrap();
         let mut stderr = BufReader::new(child.stderr.take().unwrap());
         let mut line = String::new();
@@ -273,7 +357,9 @@ impl Listening {
 fn free_port() -> u16 {
     let ports = (0..).map(|attempt| 20_000 + (std::process::id() + attempt) % 10_000);
     let mut ports = ports.map(|port| u16::try_from(port).unwrap());
-    ports.find(|port| std::net::TcpListener::bind(("127.0.0.1", *port)).is_ok()).unwrap()
+    ports
+        .find(|port| std::net::TcpListener::bind(("127.0.0.1", *port)).is_ok())
+        .unwrap()
 }
 
 impl Drop for Listening {

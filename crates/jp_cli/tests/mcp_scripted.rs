@@ -35,8 +35,10 @@ fn discovered(capabilities: &Value) -> Value {
 
 /// A list of tools, each of which takes anything.
 fn tools(names: &[&str]) -> Value {
-    let tools: Vec<_> =
-        names.iter().map(|name| json!({"name": name, "inputSchema": {"type": "object"}})).collect();
+    let tools: Vec<_> = names
+        .iter()
+        .map(|name| json!({"name": name, "inputSchema": {"type": "object"}}))
+        .collect();
     json!({"resultType": "complete", "ttlMs": 0, "cacheScope": "private", "tools": tools})
 }
 
@@ -86,11 +88,20 @@ fn logging(log: &str) -> Value {
 
 fn calls_in(sandbox: &Sandbox, log: &str) -> Vec<String> {
     let log = fs::read_to_string(sandbox.path(log)).unwrap();
-    log.lines().filter(|line| !line.contains(['/', '{'])).map(str::to_owned).collect()
+    log.lines()
+        .filter(|line| !line.contains(['/', '{']))
+        .map(str::to_owned)
+        .collect()
 }
 
-const ONE_AFTER_THE_OTHER: [&str; 6] =
-    ["add begins", "add ends", "commit begins", "commit ends", "status begins", "status ends"];
+const ONE_AFTER_THE_OTHER: [&str; 6] = [
+    "add begins",
+    "add ends",
+    "commit begins",
+    "commit ends",
+    "status begins",
+    "status ends",
+];
 
 #[test]
 fn calls_of_one_message_reach_a_server_one_after_the_other_and_in_order() {
@@ -108,7 +119,10 @@ fn call_after_the_server_ended_is_not_sent_and_says_so() {
     let (server, sandbox, _) = asked(&[("peer", script)], &calls);
     assert_eq!(calls_in(&sandbox, "log"), ["add begins"]);
     let results = results(&server);
-    assert!(results[0].contains("What the call did before is not known."), "{results:?}");
+    assert!(
+        results[0].contains("What the call did before is not known."),
+        "{results:?}"
+    );
     assert!(results[1].contains("This call was not sent"), "{results:?}");
 }
 
@@ -150,7 +164,10 @@ fn prompt_does_not_wait_for_earlier_calls_that_need_none() {
     configure(&sandbox, &[("peer", script)]);
     let greet = sandbox.write("~/greet.sh", "echo 'add begins' >> log\n");
     let config = fs::read_to_string(sandbox.path(USER)).unwrap();
-    let tool = format!("[conversation.tools.greet]\ncommand = 'sh {}'\nrun = 'ask'\n", greet.display());
+    let tool = format!(
+        "[conversation.tools.greet]\ncommand = 'sh {}'\nrun = 'ask'\n",
+        greet.display()
+    );
     sandbox.write(USER, config + &tool);
     let mut terminal = Terminal::run(sandbox.command(&["q", "--new", "x"]));
     terminal.expect("The model wants to run `greet`:");
@@ -177,12 +194,21 @@ fn resource_of_a_server_is_refreshed_after_the_calls_before_it() {
     let server = playing(vec![calling(&calls), answer("Done.")]);
     let sandbox = Sandbox::new().with_server(&server);
     configure(&sandbox, &[("peer", script)]);
-    sandbox.jp(&["q", "--new", "-a", "mcp+peer+note:one", "x"]).succeeded();
+    sandbox
+        .jp(&["q", "--new", "-a", "mcp+peer+note:one", "x"])
+        .succeeded();
     let log = fs::read_to_string(sandbox.path("log")).unwrap();
     let at = |line: &str| log.lines().position(|other| other == line).unwrap();
-    let refreshed =
-        log.lines().enumerate().filter(|(_, line)| *line == "resources/read begins").last().unwrap();
-    assert!(at("add ends") < refreshed.0 && refreshed.0 < at("status begins"), "{log}");
+    let refreshed = log
+        .lines()
+        .enumerate()
+        .filter(|(_, line)| *line == "resources/read begins")
+        .last()
+        .unwrap();
+    assert!(
+        at("add ends") < refreshed.0 && refreshed.0 < at("status begins"),
+        "{log}"
+    );
 }
 
 #[test]
@@ -221,18 +247,44 @@ fn server_that_starts_slowly_is_spoken_to_in_the_revision_that_it_answers_first(
         ("new", newer(), None, [DISCOVER, "initialize"], newest),
         ("later", newer(), None, ["initialize", DISCOVER], newest),
         ("old", None, older(), [DISCOVER, "initialize"], "2025-11-25"),
-        ("elder", None, older(), ["initialize", DISCOVER], "2025-11-25"),
+        (
+            "elder",
+            None,
+            older(),
+            ["initialize", DISCOVER],
+            "2025-11-25",
+        ),
         ("both", newer(), older(), [DISCOVER, "initialize"], newest),
-        ("either", newer(), older(), ["initialize", DISCOVER], "2025-11-25"),
+        (
+            "either",
+            newer(),
+            older(),
+            ["initialize", DISCOVER],
+            "2025-11-25",
+        ),
     ];
-    let servers = cases.clone().map(|(name, newer, older, order, _)| (name, slow(newer, older, order)));
+    let servers = cases
+        .clone()
+        .map(|(name, newer, older, order, _)| (name, slow(newer, older, order)));
     let sandbox = Sandbox::new();
     configure(&sandbox, &servers);
-    let limits = cases.iter().map(|(name, ..)| format!("-cproviders.mcp.{name}.startup_timeout_secs=6"));
-    let listed = sandbox.json(&[vec!["mcp".to_owned(), "ls".to_owned()], limits.collect()].concat());
+    let limits = cases
+        .iter()
+        .map(|(name, ..)| format!("-cproviders.mcp.{name}.startup_timeout_secs=6"));
+    let listed =
+        sandbox.json(&[vec!["mcp".to_owned(), "ls".to_owned()], limits.collect()].concat());
     for (name, _, _, _, revision) in cases {
-        let row = listed.as_array().unwrap().iter().find(|row| row["name"] == name).unwrap();
-        assert_eq!((&row["revision"], &row["tools"]), (&json!(revision), &json!(1)), "{row}");
+        let row = listed
+            .as_array()
+            .unwrap()
+            .iter()
+            .find(|row| row["name"] == name)
+            .unwrap();
+        assert_eq!(
+            (&row["revision"], &row["tools"]),
+            (&json!(revision), &json!(1)),
+            "{row}"
+        );
     }
 }
 
@@ -253,7 +305,8 @@ fn revision_that_jp_does_not_speak_is_refused_by_its_name() {
 
 #[test]
 fn server_without_templates_or_without_resources_has_none() {
-    let resources = json!({"resultType": "complete", "ttlMs": 0, "cacheScope": "private", "resources": []});
+    let resources =
+        json!({"resultType": "complete", "ttlMs": 0, "cacheScope": "private", "resources": []});
     let scripts = [
         json!({"server/discover": discovered(&json!({"resources": {}})), "resources/list": resources}),
         json!({"initialize": initialized(&json!({"resources": {}}))}),
@@ -263,7 +316,10 @@ fn server_without_templates_or_without_resources_has_none() {
         let sandbox = with(script);
         for list in ["templates", "resources"] {
             let run = sandbox.jp(&["mcp", list]).succeeded();
-            assert_eq!((&*run.stdout, &*run.stderr), ("", &*format!("There are no {list}.\n")));
+            assert_eq!(
+                (&*run.stdout, &*run.stderr),
+                ("", &*format!("There are no {list}.\n"))
+            );
             assert_eq!(sandbox.json(&["mcp", list, "peer"]), json!([]));
         }
     }
@@ -284,8 +340,12 @@ fn schema(input_schema: &Value) -> Value {
 #[test]
 fn schema_that_cannot_be_compiled_loses_the_check_and_not_the_tool() {
     let pattern = json!({"type": "string", "pattern": "^(?!secret).*$"});
-    let input = json!({"type": "object", "properties": {"name": pattern, "limit": {"type": "integer"}}});
-    let calls = [("peer_find", json!({"name": "secret"})), ("peer_find", json!({"limit": "many"}))];
+    let input =
+        json!({"type": "object", "properties": {"name": pattern, "limit": {"type": "integer"}}});
+    let calls = [
+        ("peer_find", json!({"name": "secret"})),
+        ("peer_find", json!({"limit": "many"})),
+    ];
     let (server, _, run) = asked(&[("peer", schema(&input))], &calls);
     let warning = "warning: the MCP server `peer`: jp can't use all of these tools' argument schemas, so it checks less: \"find\" (at /properties/name/pattern";
     assert!(run.stderr.contains(warning), "{}", run.stderr);
@@ -293,7 +353,12 @@ fn schema_that_cannot_be_compiled_loses_the_check_and_not_the_tool() {
     assert_eq!(results[0], "found");
     assert!(results[1].contains("want integer"), "{results:?}");
     let tools = last_request(&server)["tools"].clone();
-    let find = tools.as_array().unwrap().iter().find(|tool| tool["function"]["name"] == "peer_find").unwrap();
+    let find = tools
+        .as_array()
+        .unwrap()
+        .iter()
+        .find(|tool| tool["function"]["name"] == "peer_find")
+        .unwrap();
     assert_eq!(find["function"]["parameters"], input);
 }
 
@@ -306,13 +371,22 @@ fn default_of_what_is_required_is_filled_in() {
             "where": {"type": "object", "required": ["kind"], "properties": {"kind": {"default": "any"}}},
         },
     });
-    let calls = [("peer_find", json!({"name": "a", "where": {}})), ("peer_find", json!({"limit": 1}))];
+    let calls = [
+        ("peer_find", json!({"name": "a", "where": {}})),
+        ("peer_find", json!({"limit": 1})),
+    ];
     let (server, sandbox, _) = asked(&[("peer", schema(&input))], &calls);
     let log = fs::read_to_string(sandbox.path("log")).unwrap();
-    assert!(log.contains(r#"find gets {"limit": 10, "name": "a", "where": {"kind": "any"}}"#), "{log}");
+    assert!(
+        log.contains(r#"find gets {"limit": 10, "name": "a", "where": {"kind": "any"}}"#),
+        "{log}"
+    );
     let results = results(&server);
     assert_eq!(results[0], "found");
-    assert!(results[1].contains("missing properties 'name', 'where'"), "{results:?}");
+    assert!(
+        results[1].contains("missing properties 'name', 'where'"),
+        "{results:?}"
+    );
 }
 
 // -- whom content is for -------------------------------------------------------------------------------------------
@@ -337,10 +411,23 @@ fn content_for_the_user_alone_is_shown_despite_quiet() {
     let server = playing(vec![calling(&[("peer_find", json!({}))]), answer("Done.")]);
     let sandbox = Sandbox::new().with_server(&server);
     configure(&sandbox, &[("peer", script)]);
-    let run = sandbox.jp(&["q", "--yes", "--quiet", "--new", "x"]).succeeded();
+    let run = sandbox
+        .jp(&["q", "--yes", "--quiet", "--new", "x"])
+        .succeeded();
     assert!(run.stderr.contains("row 199\n"), "{}", run.stderr);
-    assert!(run.stderr.contains("… and 50 more lines; `jp conversation print` shows all"), "{}", run.stderr);
-    assert!(sandbox.jp(&["conversation", "print"]).succeeded().stdout.contains("row 249"));
+    assert!(
+        run.stderr
+            .contains("… and 50 more lines; `jp conversation print` shows all"),
+        "{}",
+        run.stderr
+    );
+    assert!(
+        sandbox
+            .jp(&["conversation", "print"])
+            .succeeded()
+            .stdout
+            .contains("row 249")
+    );
 }
 
 #[test]
@@ -356,11 +443,26 @@ fn content_for_the_user_alone_is_shown_and_kept_and_not_sent() {
     assert!(run.stderr.contains(shown), "{}", run.stderr);
     assert_eq!(results(&server), ["for both"]);
     let kept = serde_json::to_string(&sandbox.events()).unwrap();
-    assert!(kept.contains("secret line") && kept.contains(r#""uri":"note:1""#), "{kept}");
-    assert!(kept.contains(r#""computer.jp/unknown":{"elapsed":3}"#), "{kept}");
-    let as_sent = sandbox.jp(&["conversation", "print", "--as-sent"]).succeeded().stdout;
-    assert!(as_sent.contains("for both") && !as_sent.contains("secret"), "{as_sent}");
-    let explained = sandbox.jp(&["q", "--explain", "--format", "json", "y"]).succeeded().stdout;
+    assert!(
+        kept.contains("secret line") && kept.contains(r#""uri":"note:1""#),
+        "{kept}"
+    );
+    assert!(
+        kept.contains(r#""computer.jp/unknown":{"elapsed":3}"#),
+        "{kept}"
+    );
+    let as_sent = sandbox
+        .jp(&["conversation", "print", "--as-sent"])
+        .succeeded()
+        .stdout;
+    assert!(
+        as_sent.contains("for both") && !as_sent.contains("secret"),
+        "{as_sent}"
+    );
+    let explained = sandbox
+        .jp(&["q", "--explain", "--format", "json", "y"])
+        .succeeded()
+        .stdout;
     assert!(!explained.contains("note:1"), "{explained}");
     sandbox.jp(&["q", "y"]).succeeded();
     let request = last_request(&server).to_string();
@@ -388,12 +490,24 @@ fn name_of_a_link_reaches_the_model_and_all_of_it_is_kept() {
     });
     let (server, sandbox, _) = asked(&[("peer", script)], &[("peer_find", json!({}))]);
     let result = results(&server).remove(0);
-    assert!(result.starts_with("```(report, note:1)\nOne.\n```\n"), "{result}");
-    assert!(result.contains("A link to the resource report: note:gone."), "{result}");
+    assert!(
+        result.starts_with("```(report, note:1)\nOne.\n```\n"),
+        "{result}"
+    );
+    assert!(
+        result.contains("A link to the resource report: note:gone."),
+        "{result}"
+    );
     let events = sandbox.events();
-    let response = events.iter().find(|event| event["type"] == "tool_call_response").unwrap();
+    let response = events
+        .iter()
+        .find(|event| event["type"] == "tool_call_response")
+        .unwrap();
     for (index, uri) in ["note:1", "note:gone"].into_iter().enumerate() {
         let kept = json!({"uri": uri, "name": "report", "icons": [{"src": "i"}]});
-        assert_eq!(response["content"][index]["_meta"], json!({"k": 1, "computer.jp/link": kept}));
+        assert_eq!(
+            response["content"][index]["_meta"],
+            json!({"k": 1, "computer.jp/link": kept})
+        );
     }
 }

@@ -48,8 +48,15 @@ struct Client {
 }
 
 enum Link {
-    Stdio { process: Child, input: Option<ChildStdin> },
-    Http { address: String, session: Option<String>, sender: Sender<Value> },
+    Stdio {
+        process: Child,
+        input: Option<ChildStdin>,
+    },
+    Http {
+        address: String,
+        session: Option<String>,
+        sender: Sender<Value>,
+    },
 }
 
 impl Client {
@@ -58,7 +65,11 @@ impl Client {
     }
 
     fn with(mut command: Command, era: Era) -> Self {
-        let mut process = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+        let mut process = command
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
         let output = process.stdout.take().unwrap();
         let (sender, messages) = mpsc::channel();
         thread::spawn(move || receive(output, &sender));
@@ -70,7 +81,15 @@ impl Client {
     fn over_http(endpoint: &Endpoint, era: Era) -> Self {
         let (sender, messages) = mpsc::channel();
         let address = endpoint.address.clone();
-        let mut client = Self::greeting(Link::Http { address, session: None, sender }, messages, era);
+        let mut client = Self::greeting(
+            Link::Http {
+                address,
+                session: None,
+                sender,
+            },
+            messages,
+            era,
+        );
         if era == Era::Legacy {
             client.exchange("GET", "", "");
         }
@@ -78,11 +97,16 @@ impl Client {
     }
 
     fn greeting(link: Link, messages: Receiver<Value>, era: Era) -> Self {
-        let mut client = Self { link, messages, notices: Vec::new(), era, next: 0 };
+        let mut client = Self {
+            link,
+            messages,
+            notices: Vec::new(),
+            era,
+            next: 0,
+        };
         if era == Era::Legacy {
             let client_info = json!({"name": "test", "version": "1"});
-            let hello =
-                json!({"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": client_info});
+            let hello = json!({"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": client_info});
             client.result("initialize", hello);
             client.write(&json!({"jsonrpc": "2.0", "method": "notifications/initialized"}));
         }
@@ -106,9 +130,23 @@ impl Client {
 
     /// Sends a request over HTTP; what comes back is received on a thread.
     fn exchange(&mut self, method: &str, headers: &str, body: &str) {
-        let Link::Http { address, session, sender } = &mut self.link else { unreachable!() };
-        let version = if self.era == Era::Legacy { "2025-11-25" } else { "2026-07-28" };
-        let named = session.iter().map(|id| format!("Mcp-Session-Id: {id}\r\n")).collect::<String>();
+        let Link::Http {
+            address,
+            session,
+            sender,
+        } = &mut self.link
+        else {
+            unreachable!()
+        };
+        let version = if self.era == Era::Legacy {
+            "2025-11-25"
+        } else {
+            "2026-07-28"
+        };
+        let named = session
+            .iter()
+            .map(|id| format!("Mcp-Session-Id: {id}\r\n"))
+            .collect::<String>();
         let mut stream = TcpStream::connect(&*address).unwrap();
         let length = body.len();
         write!(
@@ -121,7 +159,9 @@ impl Client {
         let mut line = String::new();
         while reader.read_line(&mut line).unwrap() > 0 && line != "\r\n" {
             let given = line.to_lowercase().starts_with("mcp-session-id:");
-            *session = given.then(|| line[15..].trim().to_owned()).or_else(|| session.take());
+            *session = given
+                .then(|| line[15..].trim().to_owned())
+                .or_else(|| session.take());
             line.clear();
         }
         let sender = sender.clone();
@@ -166,7 +206,10 @@ impl Client {
         let answer = self.request("resources/read", json!({"uri": uri}));
         let error = &answer["error"];
         assert!(error.is_object(), "{uri}: {answer}");
-        (error["code"].as_i64().unwrap(), error["message"].as_str().unwrap().to_owned())
+        (
+            error["code"].as_i64().unwrap(),
+            error["message"].as_str().unwrap().to_owned(),
+        )
     }
 
     #[track_caller]
@@ -182,22 +225,34 @@ impl Client {
     }
 
     fn list(&mut self) -> Vec<Value> {
-        self.result("resources/list", json!({}))["resources"].as_array().unwrap().clone()
+        self.result("resources/list", json!({}))["resources"]
+            .as_array()
+            .unwrap()
+            .clone()
     }
 
     fn names(&mut self) -> Vec<String> {
-        self.list().iter().map(|resource| resource["name"].as_str().unwrap().to_owned()).collect()
+        self.list()
+            .iter()
+            .map(|resource| resource["name"].as_str().unwrap().to_owned())
+            .collect()
     }
 
     fn completed(&mut self, template: &str, name: &str, value: &str, others: Value) -> Vec<String> {
         let values = self.completion(template, name, value, others)["values"].take();
-        values.as_array().unwrap().iter().map(|value| value.as_str().unwrap().to_owned()).collect()
+        values
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|value| value.as_str().unwrap().to_owned())
+            .collect()
     }
 
     fn completion(&mut self, template: &str, name: &str, value: &str, others: Value) -> Value {
         let reference = json!({"type": "ref/resource", "uri": template});
         let argument = json!({"name": name, "value": value});
-        let params = json!({"ref": reference, "argument": argument, "context": {"arguments": others}});
+        let params =
+            json!({"ref": reference, "argument": argument, "context": {"arguments": others}});
         self.result("completion/complete", params)["completion"].take()
     }
 
@@ -205,7 +260,10 @@ impl Client {
     #[track_caller]
     fn until(&mut self, names: &[&str]) {
         if self.era == Era::Modern {
-            self.send("subscriptions/listen", json!({"notifications": {"resourcesListChanged": true}}));
+            self.send(
+                "subscriptions/listen",
+                json!({"notifications": {"resourcesListChanged": true}}),
+            );
         }
         let deadline = std::time::Instant::now() + PATIENCE;
         while self.names() != names {
@@ -231,19 +289,23 @@ impl Client {
     fn notice(&mut self, method: &str, uri: Option<&str>) {
         loop {
             let message = match self.notices.is_empty() {
-                true => {
-                    self.messages.recv_timeout(PATIENCE).unwrap_or_else(|_| panic!("no {method} {uri:?}"))
-                }
+                true => self
+                    .messages
+                    .recv_timeout(PATIENCE)
+                    .unwrap_or_else(|_| panic!("no {method} {uri:?}")),
                 false => self.notices.remove(0),
             };
-            if message["method"] == method && uri.is_none_or(|uri| message["params"]["uri"] == uri) {
+            if message["method"] == method && uri.is_none_or(|uri| message["params"]["uri"] == uri)
+            {
                 return;
             }
         }
     }
 
     fn end(mut self) -> i32 {
-        let Link::Stdio { process, input } = &mut self.link else { unreachable!() };
+        let Link::Stdio { process, input } = &mut self.link else {
+            unreachable!()
+        };
         *input = None;
         process.wait().unwrap().code().unwrap()
     }
@@ -282,10 +344,24 @@ impl Endpoint {
         let mut stderr = BufReader::new(process.stderr.take().unwrap());
         stderr.read_line(&mut line).unwrap();
         let (sender, lines) = mpsc::channel();
-        thread::spawn(move || stderr.lines().map_while(Result::ok).for_each(|line| _ = sender.send(line)));
-        let address = line.split("http://").nth(1).and_then(|rest| rest.split("/mcp").next());
-        let address = address.unwrap_or_else(|| panic!("no URL in {line:?}")).to_owned();
-        Self { process, address, lines }
+        thread::spawn(move || {
+            stderr
+                .lines()
+                .map_while(Result::ok)
+                .for_each(|line| _ = sender.send(line))
+        });
+        let address = line
+            .split("http://")
+            .nth(1)
+            .and_then(|rest| rest.split("/mcp").next());
+        let address = address
+            .unwrap_or_else(|| panic!("no URL in {line:?}"))
+            .to_owned();
+        Self {
+            process,
+            address,
+            lines,
+        }
     }
 
     /// Waits for the line of stderr after that with the URL.
@@ -299,8 +375,11 @@ impl Endpoint {
             "protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "test", "version": "1"},
         }})
         .to_string();
-        let host =
-            if headers.contains("Host:") { String::new() } else { format!("Host: {}\r\n", self.address) };
+        let host = if headers.contains("Host:") {
+            String::new()
+        } else {
+            format!("Host: {}\r\n", self.address)
+        };
         let head = format!(
             "POST /mcp HTTP/1.1\r\n{host}{headers}Content-Type: application/json\r\n\
              Accept: application/json, text/event-stream\r\nConnection: close\r\nContent-Length: {}\r\n\r\n",
@@ -333,18 +412,32 @@ fn workspace() -> Sandbox {
     let sandbox = Sandbox::new().with_server(&server);
     sandbox.write("README.md", "# Read me\n");
     sandbox.write("src/main.rs", "fn main() {}\n");
-    sandbox.jp(&["q", "--new", "-a", "README.md", "first"]).succeeded();
+    sandbox
+        .jp(&["q", "--new", "-a", "README.md", "first"])
+        .succeeded();
     sandbox
 }
 
 /// Has another model answer from now on.
 fn configure(sandbox: &Sandbox, url: &str) {
     let model = "[assistant.model]\nid = \"llamacpp/m\"\n[providers.llm.llamacpp]\n";
-    sandbox.write(".jp/config.toml", format!("{model}base_url = \"{url}\"\nmodels.m.tools = true\n"));
+    sandbox.write(
+        ".jp/config.toml",
+        format!("{model}base_url = \"{url}\"\nmodels.m.tools = true\n"),
+    );
 }
 
 fn id(sandbox: &Sandbox) -> String {
-    sandbox.conversation().file_name().unwrap().to_str().unwrap().split('-').next().unwrap().to_owned()
+    sandbox
+        .conversation()
+        .file_name()
+        .unwrap()
+        .to_str()
+        .unwrap()
+        .split('-')
+        .next()
+        .unwrap()
+        .to_owned()
 }
 
 fn uri(sandbox: &Sandbox, path: &str) -> String {
@@ -363,17 +456,31 @@ fn attachments_and_snapshots_are_listed_and_read_in_each_era() {
     for era in ERAS {
         let mut client = Client::new(&sandbox, era);
         let listed = client.list();
-        let [file, snapshot] = &listed[..] else { panic!("{listed:?}") };
+        let [file, snapshot] = &listed[..] else {
+            panic!("{listed:?}")
+        };
         assert_eq!(file["uri"], uri(&sandbox, "README.md"), "{era:?}");
-        assert_eq!((&file["name"], &file["mimeType"]), (&json!("README.md"), &json!("text/markdown")));
+        assert_eq!(
+            (&file["name"], &file["mimeType"]),
+            (&json!("README.md"), &json!("text/markdown"))
+        );
         assert_eq!(file["size"], 16);
         assert!(file["annotations"]["lastModified"].is_string(), "{file}");
-        assert_eq!((&snapshot["name"], &snapshot["size"]), (&json!("README.md (turn 1)"), &json!(10)));
-        assert_eq!(client.text(file["uri"].as_str().unwrap()), "# Read me again\n");
+        assert_eq!(
+            (&snapshot["name"], &snapshot["size"]),
+            (&json!("README.md (turn 1)"), &json!(10))
+        );
+        assert_eq!(
+            client.text(file["uri"].as_str().unwrap()),
+            "# Read me again\n"
+        );
         let kept = snapshot["uri"].as_str().unwrap();
         assert!(kept.starts_with("jp://blob/"), "{kept}");
         let read = client.read(kept);
-        assert_eq!((&read["text"], &read["mimeType"]), (&json!("# Read me\n"), &json!("text/markdown")));
+        assert_eq!(
+            (&read["text"], &read["mimeType"]),
+            (&json!("# Read me\n"), &json!("text/markdown"))
+        );
         assert_eq!(client.end(), 0);
     }
 }
@@ -383,9 +490,20 @@ fn client_that_asks_for_tools_and_prompts_gets_empty_lists() {
     let sandbox = workspace();
     for era in ERAS {
         let endpoint = Endpoint::new(sandbox.command(&["mcp", "serve", "--http", "127.0.0.1:0"]));
-        for mut client in [Client::new(&sandbox, era), Client::over_http(&endpoint, era)] {
-            assert_eq!(client.result("tools/list", json!({}))["tools"], json!([]), "{era:?}");
-            assert_eq!(client.result("prompts/list", json!({}))["prompts"], json!([]), "{era:?}");
+        for mut client in [
+            Client::new(&sandbox, era),
+            Client::over_http(&endpoint, era),
+        ] {
+            assert_eq!(
+                client.result("tools/list", json!({}))["tools"],
+                json!([]),
+                "{era:?}"
+            );
+            assert_eq!(
+                client.result("prompts/list", json!({}))["prompts"],
+                json!([]),
+                "{era:?}"
+            );
         }
     }
 }
@@ -397,21 +515,39 @@ fn files_are_read_and_completed_below_the_root() {
     sandbox.write("picture.png", b"\x89PNG\r\n\x1a\n\0\0\0\0");
     let mut client = Client::new(&sandbox, Era::Modern);
     let main = client.read(&uri(&sandbox, "src/main.rs"));
-    assert_eq!((&main["text"], &main["mimeType"]), (&json!("fn main() {}\n"), &json!("text/x-rust")));
-    assert_eq!(client.text(&uri(&sandbox, "a%20b/%C3%BC%3F.txt")), "named strangely\n");
+    assert_eq!(
+        (&main["text"], &main["mimeType"]),
+        (&json!("fn main() {}\n"), &json!("text/x-rust"))
+    );
+    assert_eq!(
+        client.text(&uri(&sandbox, "a%20b/%C3%BC%3F.txt")),
+        "named strangely\n"
+    );
     let picture = client.read(&uri(&sandbox, "picture.png"));
-    assert_eq!((&picture["blob"], &picture["mimeType"]), (&json!("iVBORw0KGgoAAAAA"), &json!("image/png")));
+    assert_eq!(
+        (&picture["blob"], &picture["mimeType"]),
+        (&json!("iVBORw0KGgoAAAAA"), &json!("image/png"))
+    );
     let template = files(&sandbox);
     assert_eq!(
         client.completed(&template, "path", "", json!({})),
         ["README.md", "a b/", "picture.png", "src/"]
     );
-    assert_eq!(client.completed(&template, "path", "src/m", json!({})), ["src/main.rs"]);
-    assert_eq!(client.completed(&template, "path", "../", json!({})), [""; 0]);
+    assert_eq!(
+        client.completed(&template, "path", "src/m", json!({})),
+        ["src/main.rs"]
+    );
+    assert_eq!(
+        client.completed(&template, "path", "../", json!({})),
+        [""; 0]
+    );
     let (code, message) = client.refused(&uri(&sandbox, "src/none.rs"));
     assert_eq!(
         (code, message.as_str()),
-        (-32602, "the workspace has no file src/none.rs; completion of the template offers what there is")
+        (
+            -32602,
+            "the workspace has no file src/none.rs; completion of the template offers what there is"
+        )
     );
 }
 
@@ -423,22 +559,46 @@ fn conversation_and_turn_are_what_print_writes() {
     sandbox.jp(&["q", "second"]).succeeded();
     let id = id(&sandbox);
     let printed = sandbox.jp(&["conversation", "print"]).succeeded().stdout;
-    let second = sandbox.jp(&["conversation", "print", "--turn", "2"]).succeeded().stdout;
+    let second = sandbox
+        .jp(&["conversation", "print", "--turn", "2"])
+        .succeeded()
+        .stdout;
     for era in ERAS {
         let mut client = Client::new(&sandbox, era);
         let whole = client.read(&format!("jp://conversation/{id}"));
-        assert_eq!((&whole["text"], &whole["mimeType"]), (&json!(printed), &json!("text/markdown")));
-        assert_eq!(client.text(&format!("jp://conversation/{id}/turn/2")), second);
+        assert_eq!(
+            (&whole["text"], &whole["mimeType"]),
+            (&json!(printed), &json!("text/markdown"))
+        );
+        assert_eq!(
+            client.text(&format!("jp://conversation/{id}/turn/2")),
+            second
+        );
         let template = "jp://conversation/{id}/turn/{n}";
-        assert_eq!(client.completed(template, "id", &id[..3], json!({})), [id.as_str()]);
-        assert_eq!(client.completed(template, "n", "", json!({"id": id})), ["2", "1"]);
+        assert_eq!(
+            client.completed(template, "id", &id[..3], json!({})),
+            [id.as_str()]
+        );
+        assert_eq!(
+            client.completed(template, "n", "", json!({"id": id})),
+            ["2", "1"]
+        );
         let (code, message) = client.refused(&format!("jp://conversation/{id}/turn/3"));
         assert_eq!(code, -32602);
-        assert!(message.contains("has no turn 3, it has 2; turns are counted from 1"), "{message}");
+        assert!(
+            message.contains("has no turn 3, it has 2; turns are counted from 1"),
+            "{message}"
+        );
         let (_, message) = client.refused("jp://conversation/17");
-        assert!(message.contains("no conversation 17; completion of"), "{message}");
+        assert!(
+            message.contains("no conversation 17; completion of"),
+            "{message}"
+        );
         let (_, message) = client.refused("jp://conversation/..%2F..");
-        assert!(message.contains("a conversation id is a number"), "{message}");
+        assert!(
+            message.contains("a conversation id is a number"),
+            "{message}"
+        );
     }
 }
 
@@ -449,14 +609,20 @@ fn damaged_conversation_keeps_nothing_else_from_being_read() {
     sandbox.write(".jp/conversations/17-damaged/events.json", "{");
     let mut client = Client::new(&sandbox, Era::Modern);
     assert_eq!(client.names(), ["README.md", "README.md (turn 1)"]);
-    assert_eq!(client.completed("jp://conversation/{id}", "id", "", json!({})), [id.as_str(), "17"]);
+    assert_eq!(
+        client.completed("jp://conversation/{id}", "id", "", json!({})),
+        [id.as_str(), "17"]
+    );
     let (code, message) = client.refused("jp://conversation/17");
     assert_eq!(code, -32603);
     assert!(
         message.contains("conversation 17 is damaged or can't be opened; `jp storage check`"),
         "{message}"
     );
-    assert!(!message.contains(sandbox.home.to_str().unwrap()), "{message}");
+    assert!(
+        !message.contains(sandbox.home.to_str().unwrap()),
+        "{message}"
+    );
 }
 
 #[test]
@@ -466,16 +632,30 @@ fn what_is_not_of_the_workspace_is_its_snapshot_and_nothing_runs() {
     let outside = sandbox.write("~/elsewhere/plan.md", "The plan\n");
     let command = "cmd:sh -c 'echo ran >> ran; echo printed'";
     let outside = outside.to_str().unwrap();
-    sandbox.jp(&["q", "--new", "-a", outside, "-a", command, "first"]).succeeded();
+    sandbox
+        .jp(&["q", "--new", "-a", outside, "-a", command, "first"])
+        .succeeded();
     fs::remove_file(outside).unwrap();
     let mut client = Client::new(&sandbox, Era::Legacy);
     let listed = client.list();
     assert_eq!(listed.len(), 4, "{listed:?}");
-    assert!(listed[0]["uri"].as_str().unwrap().starts_with("external:"), "{listed:?}");
-    assert!(!json!(listed).to_string().contains("elsewhere"), "{listed:?}");
-    assert_eq!(client.text(listed[0]["uri"].as_str().unwrap()), "The plan\n");
+    assert!(
+        listed[0]["uri"].as_str().unwrap().starts_with("external:"),
+        "{listed:?}"
+    );
+    assert!(
+        !json!(listed).to_string().contains("elsewhere"),
+        "{listed:?}"
+    );
+    assert_eq!(
+        client.text(listed[0]["uri"].as_str().unwrap()),
+        "The plan\n"
+    );
     assert_eq!(client.text(listed[1]["uri"].as_str().unwrap()), "printed\n");
-    assert_eq!(client.text(listed[2]["uri"].as_str().unwrap()), "The plan\n");
+    assert_eq!(
+        client.text(listed[2]["uri"].as_str().unwrap()),
+        "The plan\n"
+    );
     assert_eq!(fs::read_to_string(sandbox.path("ran")).unwrap(), "ran\n");
 }
 
@@ -485,20 +665,44 @@ fn blob_is_read_by_its_checksum_alone_and_verified() {
     let blob = client_blob(&sandbox);
     let other = answering("Yes.");
     configure(&sandbox, other.url());
-    sandbox.jp(&["q", "--new", "another conversation"]).succeeded();
+    sandbox
+        .jp(&["q", "--new", "another conversation"])
+        .succeeded();
     let mut client = Client::new(&sandbox, Era::Modern);
-    assert_eq!(client.names(), [""; 0], "nothing is attached to the current conversation");
+    assert_eq!(
+        client.names(),
+        [""; 0],
+        "nothing is attached to the current conversation"
+    );
     assert_eq!(client.read(&blob)["mimeType"], "text/markdown");
     let (code, message) = client.refused(&format!("jp://blob/{}", "0".repeat(64)));
     assert_eq!(code, -32602);
-    assert!(message.contains("keeps no snapshot with the checksum 000"), "{message}");
-    assert!(client.refused("jp://blob/..%2Fid").1.contains("64 hexadecimal digits"));
-    let file = sandbox.files(".jp/blobs").into_iter().find(|file| is_of(file, &blob)).unwrap();
+    assert!(
+        message.contains("keeps no snapshot with the checksum 000"),
+        "{message}"
+    );
+    assert!(
+        client
+            .refused("jp://blob/..%2Fid")
+            .1
+            .contains("64 hexadecimal digits")
+    );
+    let file = sandbox
+        .files(".jp/blobs")
+        .into_iter()
+        .find(|file| is_of(file, &blob))
+        .unwrap();
     fs::write(&file, "damaged").unwrap();
     let (code, message) = client.refused(&blob);
     assert_eq!(code, -32603);
-    assert!(message.contains("is damaged or can't be opened; `jp storage check`"), "{message}");
-    assert!(!message.contains(sandbox.home.to_str().unwrap()), "{message}");
+    assert!(
+        message.contains("is damaged or can't be opened; `jp storage check`"),
+        "{message}"
+    );
+    assert!(
+        !message.contains(sandbox.home.to_str().unwrap()),
+        "{message}"
+    );
 }
 
 fn client_blob(sandbox: &Sandbox) -> String {
@@ -508,14 +712,22 @@ fn client_blob(sandbox: &Sandbox) -> String {
 
 fn is_of(file: &std::path::Path, blob: &str) -> bool {
     let checksum = blob.rsplit('/').next().unwrap();
-    file.to_str().unwrap().ends_with(&format!("{}/{}.blob.gz", &checksum[..2], &checksum[2..]))
+    file.to_str()
+        .unwrap()
+        .ends_with(&format!("{}/{}.blob.gz", &checksum[..2], &checksum[2..]))
 }
 
 #[test]
 fn no_path_leads_out_of_the_workspace() {
     let sandbox = workspace();
-    let secret = sandbox.write("../secret.md", "SECRET").canonicalize().unwrap();
-    let sibling = format!("../{}-too/secret.md", sandbox.root.file_name().unwrap().to_str().unwrap());
+    let secret = sandbox
+        .write("../secret.md", "SECRET")
+        .canonicalize()
+        .unwrap();
+    let sibling = format!(
+        "../{}-too/secret.md",
+        sandbox.root.file_name().unwrap().to_str().unwrap()
+    );
     sandbox.write(&sibling, "SECRET");
     symlink("..", sandbox.path("link")).unwrap();
     symlink("../../secret.md", sandbox.path("src/link.md")).unwrap();
@@ -551,10 +763,18 @@ fn no_path_leads_out_of_the_workspace() {
     for path in paths {
         let (code, message) = client.refused(&uri(&sandbox, path));
         assert_eq!(code, -32602, "{path}: {message}");
-        let told = message.replace(&uri(&sandbox, path), "").replace(secret, "");
-        assert!(!told.contains(sandbox.home.to_str().unwrap()), "{path}: {message}");
+        let told = message
+            .replace(&uri(&sandbox, path), "")
+            .replace(secret, "");
+        assert!(
+            !told.contains(sandbox.home.to_str().unwrap()),
+            "{path}: {message}"
+        );
     }
-    for other in [format!("file://{secret}"), format!("file://{}-too/secret.md", sandbox.root.display())] {
+    for other in [
+        format!("file://{secret}"),
+        format!("file://{}-too/secret.md", sandbox.root.display()),
+    ] {
         assert_eq!(client.refused(&other).0, -32602, "{other}");
     }
 }
@@ -566,9 +786,19 @@ fn what_a_walk_would_leave_out_is_refused_and_not_offered() {
     sandbox.write(".jpignore", "private\n");
     sandbox.write("src/.ignore", "made.rs\n");
     sandbox.write(".git/config", "[remote]\n");
-    sandbox.write("key", "-----BEGIN PRIVATE KEY-----\nx\n-----END PRIVATE KEY-----\n");
-    for path in ["target/a", "x.log", "kept.log", "private/a", "src/made.rs", ".env", "sub/.aws/credentials"]
-    {
+    sandbox.write(
+        "key",
+        "-----BEGIN PRIVATE KEY-----\nx\n-----END PRIVATE KEY-----\n",
+    );
+    for path in [
+        "target/a",
+        "x.log",
+        "kept.log",
+        "private/a",
+        "src/made.rs",
+        ".env",
+        "sub/.aws/credentials",
+    ] {
         sandbox.write(path, "text\n");
     }
     symlink("src", sandbox.path("to-src")).unwrap();
@@ -581,32 +811,69 @@ fn what_a_walk_would_leave_out_is_refused_and_not_offered() {
         ("target/a", ".gitignore ignores it by the rule `target/`"),
         ("x.log", ".gitignore ignores it by the rule `*.log`"),
         ("private/a", ".jpignore ignores it by the rule `private`"),
-        ("src/made.rs", "src/.ignore ignores it by the rule `made.rs`"),
-        (".env", "its name is that of a file that holds secrets; a person who wants it read can attach it"),
-        ("sub/.aws/credentials", "its name is that of a file that holds secrets"),
+        (
+            "src/made.rs",
+            "src/.ignore ignores it by the rule `made.rs`",
+        ),
+        (
+            ".env",
+            "its name is that of a file that holds secrets; a person who wants it read can attach it",
+        ),
+        (
+            "sub/.aws/credentials",
+            "its name is that of a file that holds secrets",
+        ),
         ("harmless", "its name is that of a file that holds secrets"),
         ("key", "it is a private key"),
         ("to-key", "it is a private key"),
-        (".git/config", "what belongs to version control and to jp is closed"),
-        (".jp/config.toml", "what belongs to version control and to jp is closed"),
-        ("settings", "what belongs to version control and to jp is closed"),
+        (
+            ".git/config",
+            "what belongs to version control and to jp is closed",
+        ),
+        (
+            ".jp/config.toml",
+            "what belongs to version control and to jp is closed",
+        ),
+        (
+            "settings",
+            "what belongs to version control and to jp is closed",
+        ),
         ("to-src/main.rs", "a directory on its path is a link"),
     ];
     for (path, why) in because {
         let (code, message) = client.refused(&uri(&sandbox, path));
         assert_eq!(code, -32602, "{path}: {message}");
-        assert!(message.starts_with(&format!("{path} is not offered: ")), "{message}");
+        assert!(
+            message.starts_with(&format!("{path} is not offered: ")),
+            "{message}"
+        );
         assert!(message.contains(why), "{message}");
     }
     assert_eq!(client.text(&uri(&sandbox, "kept.log")), "text\n");
     let offered = client.completed(&files(&sandbox), "path", "", json!({}));
     assert_eq!(
         offered,
-        [".gitignore", ".jpignore", "README.md", "kept.log", "key", "src/", "sub/", "to-key"]
+        [
+            ".gitignore",
+            ".jpignore",
+            "README.md",
+            "kept.log",
+            "key",
+            "src/",
+            "sub/",
+            "to-key"
+        ]
     );
-    assert_eq!(client.completed(&files(&sandbox), "path", "src/", json!({})), ["src/.ignore", "src/main.rs"]);
+    assert_eq!(
+        client.completed(&files(&sandbox), "path", "src/", json!({})),
+        ["src/.ignore", "src/main.rs"]
+    );
     for closed in ["target/", "private/", ".git/", ".jp/", "to-src/"] {
-        assert_eq!(client.completed(&files(&sandbox), "path", closed, json!({})), [""; 0], "{closed}");
+        assert_eq!(
+            client.completed(&files(&sandbox), "path", closed, json!({})),
+            [""; 0],
+            "{closed}"
+        );
     }
 }
 
@@ -616,7 +883,13 @@ fn file_is_bounded_and_looked_through_as_the_configuration_says() {
     let settings = "[conversation.attachment]\nmax_bytes = 100\nsecrets = \"refuse\"\n";
     sandbox.write("~/.config/jp/config.toml", settings);
     sandbox.write("large", "x".repeat(101));
-    sandbox.write("notes.md", format!("one\ntoken: ghp_{}\n", "a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8"));
+    sandbox.write(
+        "notes.md",
+        format!(
+            "one\ntoken: ghp_{}\n",
+            "a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8"
+        ),
+    );
     let mut client = Client::new(&sandbox, Era::Modern);
     let (_, message) = client.refused(&uri(&sandbox, "large"));
     assert!(
@@ -624,7 +897,10 @@ fn file_is_bounded_and_looked_through_as_the_configuration_says() {
         "{message}"
     );
     let (_, message) = client.refused(&uri(&sandbox, "notes.md"));
-    assert!(message.contains("line 2 holds what looks like") && message.contains("refuses it"), "{message}");
+    assert!(
+        message.contains("line 2 holds what looks like") && message.contains("refuses it"),
+        "{message}"
+    );
     assert!(!message.contains("ghp_"), "{message}");
 }
 
@@ -635,27 +911,51 @@ fn what_is_attached_outright_is_read_and_a_directory_gives_no_secrets() {
     sandbox.write("conf/a.toml", "a = 1\n");
     sandbox.jp(&["attachment", "add", "conf"]).succeeded();
     let mut client = Client::new(&sandbox, Era::Modern);
-    assert_eq!(client.names(), ["README.md", "conf/a.toml", "README.md (turn 1)"]);
-    assert!(client.refused(&uri(&sandbox, "conf/.env")).1.contains("is not offered"));
+    assert_eq!(
+        client.names(),
+        ["README.md", "conf/a.toml", "README.md (turn 1)"]
+    );
+    assert!(
+        client
+            .refused(&uri(&sandbox, "conf/.env"))
+            .1
+            .contains("is not offered")
+    );
     sandbox.jp(&["attachment", "add", "conf/.env"]).succeeded();
     let mut client = Client::new(&sandbox, Era::Modern);
-    assert_eq!(client.names(), ["README.md", "conf/a.toml", "conf/.env", "README.md (turn 1)"]);
+    assert_eq!(
+        client.names(),
+        [
+            "README.md",
+            "conf/a.toml",
+            "conf/.env",
+            "README.md (turn 1)"
+        ]
+    );
     assert_eq!(client.text(&uri(&sandbox, "conf/.env")), "A=1\n");
     fs::remove_file(sandbox.path("README.md")).unwrap();
     let mut client = Client::new(&sandbox, Era::Modern);
-    assert_eq!(client.names(), ["conf/a.toml", "conf/.env", "README.md (turn 1)"]);
+    assert_eq!(
+        client.names(),
+        ["conf/a.toml", "conf/.env", "README.md (turn 1)"]
+    );
 }
 
 /// Attaches files in the workspace's configuration, as a clone may have it.
 fn attach_in_workspace(sandbox: &Sandbox, files: &[&str]) {
     let before = fs::read_to_string(sandbox.path(".jp/config.toml")).unwrap();
-    sandbox.write(".jp/config.toml", format!("conversation.attachments = {files:?}\n{before}"));
+    sandbox.write(
+        ".jp/config.toml",
+        format!("conversation.attachments = {files:?}\n{before}"),
+    );
 }
 
 /// Forgets what the person attached in this checkout, as in a clone of it.
 fn forget(sandbox: &Sandbox) {
     let data = sandbox.files("~/.local/share/jp");
-    let trusted = data.iter().filter(|path| path.iter().any(|name| name == "trusted"));
+    let trusted = data
+        .iter()
+        .filter(|path| path.iter().any(|name| name == "trusted"));
     trusted.for_each(|path| fs::remove_file(path).unwrap());
 }
 
@@ -665,7 +965,12 @@ const KEY: &str = "-----BEGIN PRIVATE KEY-----\nx\n-----END PRIVATE KEY-----\n";
 fn secret_that_a_clone_attaches_is_given_only_once_the_person_attaches_it() {
     let sandbox = workspace();
     sandbox.write(".gitignore", "made.log\n");
-    for (file, content) in [(".env", "A=1\n"), ("key", KEY), ("made.log", "made\n"), ("sub/.env", "B=1\n")] {
+    for (file, content) in [
+        (".env", "A=1\n"),
+        ("key", KEY),
+        ("made.log", "made\n"),
+        ("sub/.env", "B=1\n"),
+    ] {
         sandbox.write(file, content);
     }
     sandbox.jp(&["attachment", "add", "sub/.env"]).succeeded();
@@ -674,27 +979,47 @@ fn secret_that_a_clone_attaches_is_given_only_once_the_person_attaches_it() {
     let mut client = Client::new(&sandbox, Era::Legacy);
     assert_eq!(client.names(), ["key", "README.md", "README.md (turn 1)"]);
     for closed in [".env", "key", "made.log", "sub/.env"] {
-        assert!(client.refused(&uri(&sandbox, closed)).1.contains("is not offered"), "{closed}");
+        assert!(
+            client
+                .refused(&uri(&sandbox, closed))
+                .1
+                .contains("is not offered"),
+            "{closed}"
+        );
     }
     let told = sandbox.jp(&["mcp", "serve"]).succeeded().stderr;
     for path in [".env", "made.log", "sub/.env"] {
-        assert!(told.contains(&format!("{path} is attached by the workspace or its history")), "{told}");
+        assert!(
+            told.contains(&format!(
+                "{path} is attached by the workspace or its history"
+            )),
+            "{told}"
+        );
     }
-    sandbox.jp(&["attachment", "add", ".env", "key"]).succeeded();
+    sandbox
+        .jp(&["attachment", "add", ".env", "key"])
+        .succeeded();
     client.until(&[".env", "key", "README.md", "README.md (turn 1)"]);
     assert_eq!(client.text(&uri(&sandbox, ".env")), "A=1\n");
     assert_eq!(client.text(&uri(&sandbox, "key")), KEY);
     fs::remove_file(sandbox.path(".env")).unwrap();
     symlink("sub/.env", sandbox.path(".env")).unwrap();
     let mut client = Client::new(&sandbox, Era::Legacy);
-    assert_eq!(client.names(), ["key", "README.md", "README.md (turn 1)"], "a link is not what was attached");
+    assert_eq!(
+        client.names(),
+        ["key", "README.md", "README.md (turn 1)"],
+        "a link is not what was attached"
+    );
 }
 
 #[test]
 fn secret_that_the_persons_own_configuration_attaches_is_given() {
     let sandbox = workspace();
     sandbox.write("key", KEY);
-    sandbox.write("~/.config/jp/config.toml", "conversation.attachments = [\"key\"]\n");
+    sandbox.write(
+        "~/.config/jp/config.toml",
+        "conversation.attachments = [\"key\"]\n",
+    );
     let mut client = Client::new(&sandbox, Era::Modern);
     assert_eq!(client.text(&uri(&sandbox, "key")), KEY);
 }
@@ -724,12 +1049,17 @@ fn what_is_too_large_is_refused_before_it_is_read() {
     let large = 20_000_000;
     let sandbox = workspace();
     let conversation = format!("jp://conversation/{}", id(&sandbox));
-    rewrite(&sandbox, |events| having(events, "$blob").unwrap()["size"] = json!(large));
+    rewrite(&sandbox, |events| {
+        having(events, "$blob").unwrap()["size"] = json!(large)
+    });
     let mut client = Client::new(&sandbox, Era::Modern);
     let snapshot = client.list()[1]["uri"].as_str().unwrap().to_owned();
     let (code, message) = client.refused(&snapshot);
     assert_eq!(code, -32602, "{message}");
-    assert!(message.contains("has 20000000 bytes, and no more than"), "{message}");
+    assert!(
+        message.contains("has 20000000 bytes, and no more than"),
+        "{message}"
+    );
 
     rewrite(&sandbox, |events| {
         let content = having(events, "$blob").unwrap().clone();
@@ -741,27 +1071,44 @@ fn what_is_too_large_is_refused_before_it_is_read() {
     });
     let (code, message) = client.refused(&conversation);
     assert_eq!(code, -32602, "{message}");
-    assert!(message.contains("are given at once; read one turn of it"), "{message}");
+    assert!(
+        message.contains("are given at once; read one turn of it"),
+        "{message}"
+    );
     let (code, message) = client.refused(&format!("{conversation}/turn/1"));
     assert_eq!(code, -32602, "{message}");
-    assert!(message.contains("are given at once; read another turn"), "{message}");
+    assert!(
+        message.contains("are given at once; read another turn"),
+        "{message}"
+    );
 }
 
 /// Has files and directories be as if nothing had happened to them for long.
 fn settle(sandbox: &Sandbox, paths: &[&str]) {
     let long_ago = SystemTime::now() - Duration::from_secs(3600);
-    paths.iter().for_each(|path| fs::File::open(sandbox.path(path)).unwrap().set_modified(long_ago).unwrap());
+    paths.iter().for_each(|path| {
+        fs::File::open(sandbox.path(path))
+            .unwrap()
+            .set_modified(long_ago)
+            .unwrap()
+    });
 }
 
 #[test]
 fn directory_that_gives_nothing_or_too_much_is_looked_at_again() {
     let sandbox = workspace();
     sandbox.write("docs/deep/a.md", "a\n");
-    sandbox.write("~/.config/jp/config.toml", "[conversation.attachment]\nmax_files = 1\n");
+    sandbox.write(
+        "~/.config/jp/config.toml",
+        "[conversation.attachment]\nmax_files = 1\n",
+    );
     sandbox.jp(&["attachment", "add", "docs"]).succeeded();
     settle(&sandbox, &["README.md", "docs", "docs/deep"]);
     let mut client = Client::new(&sandbox, Era::Legacy);
-    assert_eq!(client.names(), ["README.md", "docs/deep/a.md", "README.md (turn 1)"]);
+    assert_eq!(
+        client.names(),
+        ["README.md", "docs/deep/a.md", "README.md (turn 1)"]
+    );
     fs::remove_file(sandbox.path("docs/deep/a.md")).unwrap();
     client.until(&["README.md", "README.md (turn 1)"]);
     sandbox.write("docs/deep/b.md", "b\n");
@@ -804,7 +1151,10 @@ fn file_of_a_directory_that_is_edited_in_place_is_listed_as_it_is() {
     client.notice("notifications/resources/list_changed", None);
     let after = client.list()[1].clone();
     assert_eq!(after["size"], 7);
-    assert_ne!(before["annotations"]["lastModified"], after["annotations"]["lastModified"]);
+    assert_ne!(
+        before["annotations"]["lastModified"],
+        after["annotations"]["lastModified"]
+    );
 }
 
 #[test]
@@ -822,10 +1172,15 @@ fn changes_of_files_conversations_and_the_list_are_told_in_each_era() {
         client.notice("notifications/resources/updated", Some(&readme));
         let conversation = format!("jp://conversation/{}", id(&sandbox));
         client.subscribe(&conversation);
-        sandbox.jp(&["attachment", "add", "src/main.rs"]).succeeded();
+        sandbox
+            .jp(&["attachment", "add", "src/main.rs"])
+            .succeeded();
         client.notice("notifications/resources/updated", Some(&conversation));
         client.notice("notifications/resources/list_changed", None);
-        assert_eq!(client.names(), ["README.md", "src/main.rs", "README.md (turn 1)"]);
+        assert_eq!(
+            client.names(),
+            ["README.md", "src/main.rs", "README.md (turn 1)"]
+        );
     }
 }
 
@@ -834,7 +1189,9 @@ fn newer_snapshot_of_what_is_attached_is_told_and_read() {
     let server = answering("Yes.");
     let sandbox = Sandbox::new().with_server(&server);
     sandbox.write("state", "one\n");
-    sandbox.jp(&["q", "--new", "-a", "cmd:cat state", "first"]).succeeded();
+    sandbox
+        .jp(&["q", "--new", "-a", "cmd:cat state", "first"])
+        .succeeded();
     let mut client = Client::new(&sandbox, Era::Legacy);
     let uri = client.list()[0]["uri"].as_str().unwrap().to_owned();
     client.subscribe(&uri);
@@ -856,11 +1213,23 @@ fn list_follows_the_directories_and_the_rules_and_a_read_does_at_once() {
     fn names<'a>(docs: &[&'a str]) -> Vec<&'a str> {
         [&["README.md"], docs, &["README.md (turn 1)"]].concat()
     }
-    assert_eq!(client.names(), names(&["docs/deep/three.md", "docs/one.md", "docs/two.md"]));
+    assert_eq!(
+        client.names(),
+        names(&["docs/deep/three.md", "docs/one.md", "docs/two.md"])
+    );
     sandbox.write("docs/deep/four.md", "text\n");
-    client.until(&names(&["docs/deep/four.md", "docs/deep/three.md", "docs/one.md", "docs/two.md"]));
+    client.until(&names(&[
+        "docs/deep/four.md",
+        "docs/deep/three.md",
+        "docs/one.md",
+        "docs/two.md",
+    ]));
     fs::remove_file(sandbox.path("docs/one.md")).unwrap();
-    client.until(&names(&["docs/deep/four.md", "docs/deep/three.md", "docs/two.md"]));
+    client.until(&names(&[
+        "docs/deep/four.md",
+        "docs/deep/three.md",
+        "docs/two.md",
+    ]));
     assert_eq!(client.text(&uri(&sandbox, "docs/two.md")), "text\n");
     sandbox.write(".gitignore", "two.md\n");
     assert!(
@@ -871,25 +1240,48 @@ fn list_follows_the_directories_and_the_rules_and_a_read_does_at_once() {
     );
     client.until(&names(&["docs/deep/four.md", "docs/deep/three.md"]));
     sandbox.write(".gitignore", "\n");
-    client.until(&names(&["docs/deep/four.md", "docs/deep/three.md", "docs/two.md"]));
+    client.until(&names(&[
+        "docs/deep/four.md",
+        "docs/deep/three.md",
+        "docs/two.md",
+    ]));
     sandbox.write("docs/deep/.ignore", "three.md\n");
-    client.until(&names(&["docs/deep/.ignore", "docs/deep/four.md", "docs/two.md"]));
+    client.until(&names(&[
+        "docs/deep/.ignore",
+        "docs/deep/four.md",
+        "docs/two.md",
+    ]));
 }
 
 #[test]
 fn listed_directory_gives_no_private_key_and_nothing_that_secrets_refuses_through_a_link_neither() {
     let sandbox = workspace();
-    sandbox.write("~/.config/jp/config.toml", "[conversation.attachment]\nsecrets = \"refuse\"\n");
+    sandbox.write(
+        "~/.config/jp/config.toml",
+        "[conversation.attachment]\nsecrets = \"refuse\"\n",
+    );
     sandbox.write("docs/plain.md", "text\n");
     let mut client = Client::new(&sandbox, Era::Modern);
     sandbox.jp(&["attachment", "add", "docs"]).succeeded();
-    sandbox.write("docs/key", "-----BEGIN PRIVATE KEY-----\nx\n-----END PRIVATE KEY-----\n");
-    sandbox.write("docs/notes.md", format!("token: ghp_{}\n", "a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8"));
-    sandbox.write("elsewhere/key", "-----BEGIN PRIVATE KEY-----\ny\n-----END PRIVATE KEY-----\n");
+    sandbox.write(
+        "docs/key",
+        "-----BEGIN PRIVATE KEY-----\nx\n-----END PRIVATE KEY-----\n",
+    );
+    sandbox.write(
+        "docs/notes.md",
+        format!("token: ghp_{}\n", "a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8"),
+    );
+    sandbox.write(
+        "elsewhere/key",
+        "-----BEGIN PRIVATE KEY-----\ny\n-----END PRIVATE KEY-----\n",
+    );
     symlink("../elsewhere/key", sandbox.path("docs/link")).unwrap();
     symlink("notes.md", sandbox.path("docs/link.md")).unwrap();
-    let (key, linked, notes) =
-        (uri(&sandbox, "docs/key"), uri(&sandbox, "elsewhere/key"), uri(&sandbox, "docs/notes.md"));
+    let (key, linked, notes) = (
+        uri(&sandbox, "docs/key"),
+        uri(&sandbox, "elsewhere/key"),
+        uri(&sandbox, "docs/notes.md"),
+    );
     client.until(&[
         "README.md",
         "docs/key",
@@ -899,10 +1291,19 @@ fn listed_directory_gives_no_private_key_and_nothing_that_secrets_refuses_throug
         "README.md (turn 1)",
     ]);
     for uri in [&key, &linked, &self::uri(&sandbox, "docs/link")] {
-        assert!(client.refused(uri).1.contains("it is a private key"), "{uri}");
+        assert!(
+            client.refused(uri).1.contains("it is a private key"),
+            "{uri}"
+        );
     }
     for uri in [&notes, &self::uri(&sandbox, "docs/link.md")] {
-        assert!(client.refused(uri).1.contains("conversation.attachment.secrets refuses it"), "{uri}");
+        assert!(
+            client
+                .refused(uri)
+                .1
+                .contains("conversation.attachment.secrets refuses it"),
+            "{uri}"
+        );
     }
 }
 
@@ -911,11 +1312,16 @@ fn snapshot_takes_no_uri_of_ours_whatever_its_server_called_it() {
     let server = answering("Yes.");
     let sandbox = Sandbox::new().with_server(&server);
     sandbox.write("a/b", "the file\n");
-    sandbox.jp(&["q", "--new", "-a", "cmd:echo false", "first"]).succeeded();
+    sandbox
+        .jp(&["q", "--new", "-a", "cmd:echo false", "first"])
+        .succeeded();
     let id = id(&sandbox);
     let events = sandbox.conversation().join("events.json");
     let before = fs::read_to_string(&events).unwrap();
-    let listed = Client::new(&sandbox, Era::Legacy).list()[0]["uri"].as_str().unwrap().to_owned();
+    let listed = Client::new(&sandbox, Era::Legacy).list()[0]["uri"]
+        .as_str()
+        .unwrap()
+        .to_owned();
     let written = format!("\"uri\":\"{listed}\"");
     assert!(before.contains(&written), "{before}");
     let conversation = format!("jp://conversation/{id}");
@@ -926,13 +1332,31 @@ fn snapshot_takes_no_uri_of_ours_whatever_its_server_called_it() {
         uri(&sandbox, "a%2Fb"),
         uri(&sandbox, "a%2fb").replace("file:", "FILE:"),
     ] {
-        fs::write(&events, before.replace(&written, &format!("\"uri\":\"{hostile}\""))).unwrap();
+        fs::write(
+            &events,
+            before.replace(&written, &format!("\"uri\":\"{hostile}\"")),
+        )
+        .unwrap();
         let mut client = Client::new(&sandbox, Era::Legacy);
-        let uris: Vec<_> = client.list().iter().map(|one| one["uri"].as_str().unwrap().to_owned()).collect();
-        assert!(uris.len() == 1 && uris[0].starts_with("jp://blob/"), "{hostile}: {uris:?}");
+        let uris: Vec<_> = client
+            .list()
+            .iter()
+            .map(|one| one["uri"].as_str().unwrap().to_owned())
+            .collect();
+        assert!(
+            uris.len() == 1 && uris[0].starts_with("jp://blob/"),
+            "{hostile}: {uris:?}"
+        );
         assert_eq!(client.text(&uris[0]), "false\n");
-        assert!(client.text(&conversation).starts_with("## Turn 1"), "{hostile}");
-        assert_eq!(client.text(&uri(&sandbox, "a%2Fb")), "the file\n", "{hostile}");
+        assert!(
+            client.text(&conversation).starts_with("## Turn 1"),
+            "{hostile}"
+        );
+        assert_eq!(
+            client.text(&uri(&sandbox, "a%2Fb")),
+            "the file\n",
+            "{hostile}"
+        );
     }
 }
 
@@ -940,12 +1364,17 @@ fn snapshot_takes_no_uri_of_ours_whatever_its_server_called_it() {
 fn what_is_not_listed_is_told_to_the_person() {
     let sandbox = workspace();
     sandbox.write("docs/small.md", "text\n");
-    sandbox.jp(&["attachment", "add", "docs", ".jp/config.toml"]).succeeded();
+    sandbox
+        .jp(&["attachment", "add", "docs", ".jp/config.toml"])
+        .succeeded();
     sandbox.write("docs/large.md", "x".repeat(200));
     sandbox.write("docs/a\\b.md", "text\n");
     let outside = sandbox.write("~/elsewhere/plan.md", "The plan\n");
     attach_in_workspace(&sandbox, &[outside.to_str().unwrap()]);
-    sandbox.write("~/.config/jp/config.toml", "[conversation.attachment]\nmax_bytes = 100\n");
+    sandbox.write(
+        "~/.config/jp/config.toml",
+        "[conversation.attachment]\nmax_bytes = 100\n",
+    );
     let mut client = Client::new(&sandbox, Era::Modern);
     assert_eq!(
         client.names(),
@@ -953,12 +1382,27 @@ fn what_is_not_listed_is_told_to_the_person() {
         "nothing of .jp, nothing large"
     );
     let told = sandbox.jp(&["mcp", "serve"]).succeeded().stderr;
-    assert!(told.contains("not all that is attached is in the list") && told.contains("large.md"), "{told}");
-    assert!(told.contains(r#"the path "docs/a\\b.md" has a backslash"#), "{told}");
-    assert!(told.contains("plan.md is outside the workspace and is left out"), "{told}");
-    sandbox.write("~/.config/jp/config.toml", "[conversation.attachment]\nmax_files = 1\n");
+    assert!(
+        told.contains("not all that is attached is in the list") && told.contains("large.md"),
+        "{told}"
+    );
+    assert!(
+        told.contains(r#"the path "docs/a\\b.md" has a backslash"#),
+        "{told}"
+    );
+    assert!(
+        told.contains("plan.md is outside the workspace and is left out"),
+        "{told}"
+    );
+    sandbox.write(
+        "~/.config/jp/config.toml",
+        "[conversation.attachment]\nmax_files = 1\n",
+    );
     let told = sandbox.jp(&["mcp", "serve"]).succeeded().stderr;
-    assert!(told.contains("not all that is attached is in the list"), "{told}");
+    assert!(
+        told.contains("not all that is attached is in the list"),
+        "{told}"
+    );
 }
 
 #[cfg(target_os = "linux")]
@@ -967,16 +1411,31 @@ fn list_is_offered_as_it_is_where_there_is_no_thread_to_follow_it() {
     let sandbox = workspace();
     let mut command = sandbox.command(&["mcp", "serve", "--stdio"]);
     // No thread has so much room for its stack.
-    command.env("RUST_MIN_STACK", (1_u64 << 50).to_string()).stderr(Stdio::piped());
+    command
+        .env("RUST_MIN_STACK", (1_u64 << 50).to_string())
+        .stderr(Stdio::piped());
     let mut client = Client::with(command, Era::Legacy);
     assert_eq!(client.names(), ["README.md", "README.md (turn 1)"]);
-    let Link::Stdio { process, input } = &mut client.link else { unreachable!() };
+    let Link::Stdio { process, input } = &mut client.link else {
+        unreachable!()
+    };
     drop(input.take());
     let mut told = String::new();
-    process.stderr.take().unwrap().read_to_string(&mut told).unwrap();
+    process
+        .stderr
+        .take()
+        .unwrap()
+        .read_to_string(&mut told)
+        .unwrap();
     assert!(process.wait().unwrap().success(), "{told}");
-    assert!(told.contains("files can't be watched, so nobody is told when they change"), "{told}");
-    assert!(told.contains("the list stays as it is now: no thread could be started"), "{told}");
+    assert!(
+        told.contains("files can't be watched, so nobody is told when they change"),
+        "{told}"
+    );
+    assert!(
+        told.contains("the list stays as it is now: no thread could be started"),
+        "{told}"
+    );
 }
 
 #[test]
@@ -985,7 +1444,10 @@ fn completion_says_that_there_is_more_than_it_has() {
     (0..150).for_each(|number| _ = sandbox.write(&format!("many/{number}"), "x"));
     let mut client = Client::new(&sandbox, Era::Modern);
     let completion = client.completion(&files(&sandbox), "path", "many/", json!({}));
-    assert_eq!((&completion["total"], &completion["hasMore"]), (&json!(150), &json!(true)));
+    assert_eq!(
+        (&completion["total"], &completion["hasMore"]),
+        (&json!(150), &json!(true))
+    );
     assert_eq!(completion["values"].as_array().unwrap().len(), 100);
 }
 
@@ -1007,15 +1469,30 @@ fn clients_over_http_list_read_are_refused_and_are_told_side_by_side() {
         sandbox.write(".gitignore", "target\n");
         sandbox.write("target/a", "a\n");
         let endpoint = Endpoint::new(sandbox.command(&["mcp", "serve", "--http", "127.0.0.1:0"]));
-        let mut clients = [Client::over_http(&endpoint, era), Client::over_http(&endpoint, era)];
+        let mut clients = [
+            Client::over_http(&endpoint, era),
+            Client::over_http(&endpoint, era),
+        ];
         let (main, readme) = (uri(&sandbox, "src/main.rs"), uri(&sandbox, "README.md"));
         for client in &mut clients {
-            assert_eq!(client.names(), ["README.md", "README.md (turn 1)"], "{era:?}");
+            assert_eq!(
+                client.names(),
+                ["README.md", "README.md (turn 1)"],
+                "{era:?}"
+            );
             assert_eq!(client.text(&readme), "# Read me\n");
             assert_eq!(client.text(&main), "fn main() {}\n");
-            assert!(client.text(&format!("jp://conversation/{}", id(&sandbox))).starts_with("## Turn 1"));
+            assert!(
+                client
+                    .text(&format!("jp://conversation/{}", id(&sandbox)))
+                    .starts_with("## Turn 1")
+            );
             for closed in ["target/a", ".jp/config.toml", ".env", "../x"] {
-                assert_eq!(client.refused(&uri(&sandbox, closed)).0, -32602, "{era:?} {closed}");
+                assert_eq!(
+                    client.refused(&uri(&sandbox, closed)).0,
+                    -32602,
+                    "{era:?} {closed}"
+                );
             }
             client.subscribe(&main);
         }
@@ -1031,10 +1508,15 @@ fn list_is_that_of_the_conversation_that_becomes_the_current_one() {
     let sandbox = workspace();
     let first = id(&sandbox);
     let mut client = Client::new(&sandbox, Era::Legacy);
-    let mut pinned = Client::with(sandbox.command(&["mcp", "serve", "--id", &first]), Era::Legacy);
+    let mut pinned = Client::with(
+        sandbox.command(&["mcp", "serve", "--id", &first]),
+        Era::Legacy,
+    );
     let other = answering("Yes.");
     configure(&sandbox, other.url());
-    sandbox.jp(&["q", "--new", "-a", "src/main.rs", "second"]).succeeded();
+    sandbox
+        .jp(&["q", "--new", "-a", "src/main.rs", "second"])
+        .succeeded();
     client.notice("notifications/resources/list_changed", None);
     while client.names() != ["src/main.rs", "src/main.rs (turn 1)"] {
         client.notice("notifications/resources/list_changed", None);
@@ -1047,20 +1529,42 @@ fn local_conversation_is_offered_only_where_it_is_named() {
     let sandbox = workspace();
     let other = answering("Yes.");
     configure(&sandbox, other.url());
-    sandbox.jp(&["q", "--new", "--local", "-a", "src/main.rs", "mine alone"]).succeeded();
+    sandbox
+        .jp(&["q", "--new", "--local", "-a", "src/main.rs", "mine alone"])
+        .succeeded();
     let all = sandbox.json(&["conversation", "ls"]);
-    let local = all.as_array().unwrap().iter().find(|one| one["local"] == true).unwrap();
+    let local = all
+        .as_array()
+        .unwrap()
+        .iter()
+        .find(|one| one["local"] == true)
+        .unwrap();
     let id = local["id"].as_str().unwrap();
     let mut client = Client::new(&sandbox, Era::Modern);
     assert_eq!(client.names(), [""; 0]);
     let template = "jp://conversation/{id}";
-    assert_eq!(client.completed(template, "id", "", json!({})), [self::id(&sandbox)]);
-    assert!(client.refused(&format!("jp://conversation/{id}")).1.contains("has no conversation"));
+    assert_eq!(
+        client.completed(template, "id", "", json!({})),
+        [self::id(&sandbox)]
+    );
+    assert!(
+        client
+            .refused(&format!("jp://conversation/{id}"))
+            .1
+            .contains("has no conversation")
+    );
     let mut named = Client::with(sandbox.command(&["mcp", "serve", "--id", id]), Era::Modern);
     assert_eq!(named.names(), ["src/main.rs", "src/main.rs (turn 1)"]);
-    assert!(named.text(&format!("jp://conversation/{id}")).contains("mine alone"));
+    assert!(
+        named
+            .text(&format!("jp://conversation/{id}"))
+            .contains("mine alone")
+    );
     let warned = sandbox.jp(&["mcp", "serve"]).succeeded().stderr;
-    assert!(warned.contains(&format!("`jp mcp serve --id {id}` offers it all the same")), "{warned}");
+    assert!(
+        warned.contains(&format!("`jp mcp serve --id {id}` offers it all the same")),
+        "{warned}"
+    );
 }
 
 /// Every file and directory of jp's in the workspace and of the person's, with its time and its size.
@@ -1077,7 +1581,11 @@ fn tree(sandbox: &Sandbox) -> BTreeMap<PathBuf, (SystemTime, u64)> {
     while let Some(path) = pending.pop() {
         let found = fs::symlink_metadata(&path).unwrap();
         if found.is_dir() {
-            pending.extend(fs::read_dir(&path).unwrap().map(|entry| entry.unwrap().path()));
+            pending.extend(
+                fs::read_dir(&path)
+                    .unwrap()
+                    .map(|entry| entry.unwrap().path()),
+            );
         }
         tree.insert(path, (found.modified().unwrap(), found.len()));
     }
@@ -1099,9 +1607,14 @@ fn nothing_is_written_and_no_lock_is_held() {
     client.completed("jp://conversation/{id}", "id", "", json!({}));
     assert_eq!(tree(&sandbox), before);
     for _ in 0..200 {
-        client.send("resources/read", json!({"uri": format!("jp://conversation/{id}")}));
+        client.send(
+            "resources/read",
+            json!({"uri": format!("jp://conversation/{id}")}),
+        );
     }
-    sandbox.jp(&["attachment", "add", "src/main.rs"]).succeeded();
+    sandbox
+        .jp(&["attachment", "add", "src/main.rs"])
+        .succeeded();
     assert_eq!(client.end(), 0);
 }
 
@@ -1110,21 +1623,48 @@ fn http_serves_this_machine_and_wants_the_token() {
     let sandbox = workspace();
     let mut command = sandbox.command(&["mcp", "serve", "--http", "127.0.0.1:0"]);
     let open = Endpoint::new(command);
-    assert!(open.hint().contains("hint: every user of this machine can read it"));
+    assert!(
+        open.hint()
+            .contains("hint: every user of this machine can read it")
+    );
     assert_eq!(open.post("").0, 200);
     assert_eq!(open.post("Host: elsewhere.example\r\n").0, 403);
     assert_eq!(open.post("Origin: http://elsewhere.example\r\n").0, 403);
     let own = ["--allow-host", "localhost:8080", "--allow-host", "[::1]"];
     command = sandbox.command(&[&["mcp", "serve", "--http", "127.0.0.1:0"], &own[..]].concat());
-    assert_eq!(Endpoint::new(command).post("").0, 200, "names of this machine need no token");
-    command = sandbox.command(&["mcp", "serve", "--http", "127.0.0.1:0", "--allow-host", "box.example"]);
+    assert_eq!(
+        Endpoint::new(command).post("").0,
+        200,
+        "names of this machine need no token"
+    );
+    command = sandbox.command(&[
+        "mcp",
+        "serve",
+        "--http",
+        "127.0.0.1:0",
+        "--allow-host",
+        "box.example",
+    ]);
     command.env("JP_MCP_TOKEN", "a-secret");
     let guarded = Endpoint::new(command);
     assert_eq!(guarded.post("").0, 401);
-    assert_eq!(guarded.post("Authorization: Bearer a-secret-too\r\n").0, 401);
+    assert_eq!(
+        guarded.post("Authorization: Bearer a-secret-too\r\n").0,
+        401
+    );
     assert_eq!(guarded.post("Authorization: Bearer a-secret\r\n").0, 200);
-    assert_eq!(guarded.post("Host: box.example\r\nAuthorization: Bearer a-secret\r\n").0, 200);
-    assert_eq!(guarded.post("Host: other.example\r\nAuthorization: Bearer a-secret\r\n").0, 403);
+    assert_eq!(
+        guarded
+            .post("Host: box.example\r\nAuthorization: Bearer a-secret\r\n")
+            .0,
+        200
+    );
+    assert_eq!(
+        guarded
+            .post("Host: other.example\r\nAuthorization: Bearer a-secret\r\n")
+            .0,
+        403
+    );
 }
 
 #[test]
@@ -1134,7 +1674,9 @@ fn ctrl_c_and_the_end_of_stdin_end_it_quietly() {
     kill_process(Pid::from_child(&http.process), Signal::INT).unwrap();
     assert_eq!(http.process.wait().unwrap().code(), Some(0));
     let mut client = Client::new(&sandbox, Era::Legacy);
-    let Link::Stdio { process, .. } = &mut client.link else { unreachable!() };
+    let Link::Stdio { process, .. } = &mut client.link else {
+        unreachable!()
+    };
     kill_process(Pid::from_child(process), Signal::INT).unwrap();
     assert_eq!(process.wait().unwrap().code(), Some(0));
     let run = sandbox.jp(&["mcp", "serve"]).succeeded();
@@ -1155,31 +1697,69 @@ fn what_can_not_be_served_says_why() {
     let sandbox = workspace();
     let taken = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = taken.local_addr().unwrap().to_string();
-    sandbox
-        .jp(&["mcp", "serve", "--http", &address])
-        .failed(1, &[&format!("failed to listen to {address}: "), "hint: name another port"]);
-    sandbox
-        .jp(&["mcp", "serve", "--http", "0.0.0.0:0"])
-        .failed(2, &["can be reached from other machines", "hint: set JP_MCP_TOKEN"]);
-    let proxied = ["mcp", "serve", "--http", "127.0.0.1:0", "--allow-host", "box.example:8080"];
+    sandbox.jp(&["mcp", "serve", "--http", &address]).failed(
+        1,
+        &[
+            &format!("failed to listen to {address}: "),
+            "hint: name another port",
+        ],
+    );
+    sandbox.jp(&["mcp", "serve", "--http", "0.0.0.0:0"]).failed(
+        2,
+        &[
+            "can be reached from other machines",
+            "hint: set JP_MCP_TOKEN",
+        ],
+    );
+    let proxied = [
+        "mcp",
+        "serve",
+        "--http",
+        "127.0.0.1:0",
+        "--allow-host",
+        "box.example:8080",
+    ];
     sandbox.jp(&proxied).failed(
         2,
-        &["with --allow-host box.example:8080 other machines can reach this", "hint: set JP_MCP_TOKEN"],
+        &[
+            "with --allow-host box.example:8080 other machines can reach this",
+            "hint: set JP_MCP_TOKEN",
+        ],
     );
-    sandbox.jp(&["mcp", "serve", "--http", "localhost"]).failed(2, &["write an address and a port"]);
+    sandbox
+        .jp(&["mcp", "serve", "--http", "localhost"])
+        .failed(2, &["write an address and a port"]);
     for host in ["", "http://box/"] {
-        let arguments = ["mcp", "serve", "--http", "127.0.0.1:0", "--allow-host", host];
-        sandbox.jp(&arguments).failed(2, &["write a name as clients do"]);
+        let arguments = [
+            "mcp",
+            "serve",
+            "--http",
+            "127.0.0.1:0",
+            "--allow-host",
+            host,
+        ];
+        sandbox
+            .jp(&arguments)
+            .failed(2, &["write a name as clients do"]);
     }
-    sandbox.jp(&["mcp", "serve", "--id", "17"]).failed(1, &["there is no conversation 17", "hint: "]);
-    sandbox.jp(&["mcp", "serve", "--id", "x"]).failed(2, &["a conversation id is a number"]);
+    sandbox
+        .jp(&["mcp", "serve", "--id", "17"])
+        .failed(1, &["there is no conversation 17", "hint: "]);
+    sandbox
+        .jp(&["mcp", "serve", "--id", "x"])
+        .failed(2, &["a conversation id is a number"]);
     let mut command = sandbox.command(&["mcp", "serve", "--http", "127.0.0.1:0"]);
     command.env("JP_MCP_TOKEN", "two words");
     support::run(command).failed(2, &["the token in JP_MCP_TOKEN can't be sent"]);
     let mut command = sandbox.command(&["mcp", "serve", "--http", "127.0.0.1:0"]);
     command.env("JP_MCP_TOKEN", "");
-    support::run(command)
-        .failed(2, &["the token in JP_MCP_TOKEN can't be sent: it is empty", "signs alone, or unset it"]);
+    support::run(command).failed(
+        2,
+        &[
+            "the token in JP_MCP_TOKEN can't be sent: it is empty",
+            "signs alone, or unset it",
+        ],
+    );
     let mut command = sandbox.command(&["mcp", "serve"]);
     command.current_dir(&sandbox.home);
     support::run(command).failed(1, &["no workspace at or above", "hint: `jp init`"]);
@@ -1189,18 +1769,30 @@ fn what_can_not_be_served_says_why() {
 fn jp_itself_is_a_client_of_it() {
     let sandbox = workspace();
     let settings = json!([env!("CARGO_BIN_EXE_jp"), "mcp", "serve"]);
-    sandbox.write("~/.config/jp/config.toml", format!("[providers.mcp.here]\ncommand = {settings}\n"));
+    sandbox.write(
+        "~/.config/jp/config.toml",
+        format!("[providers.mcp.here]\ncommand = {settings}\n"),
+    );
     let list = sandbox.jp(&["mcp", "ls"]).succeeded().stdout;
     assert!(list.contains("here"), "{list}");
     let resources = sandbox.jp(&["mcp", "resources"]).succeeded().stdout;
     assert!(resources.contains("README.md (turn 1)"), "{resources}");
     let templates = sandbox.jp(&["mcp", "templates"]).succeeded().stdout;
-    assert!(templates.contains("jp://conversation/{id}/turn/{n}"), "{templates}");
-    let read = sandbox.jp(&["mcp", "read", "here", &uri(&sandbox, "src/main.rs")]).succeeded();
+    assert!(
+        templates.contains("jp://conversation/{id}/turn/{n}"),
+        "{templates}"
+    );
+    let read = sandbox
+        .jp(&["mcp", "read", "here", &uri(&sandbox, "src/main.rs")])
+        .succeeded();
     assert_eq!(read.stdout, "fn main() {}\n");
     let turn = format!("jp://conversation/{}/turn/1", id(&sandbox));
     assert!(
-        sandbox.jp(&["mcp", "read", "here", &turn]).succeeded().stdout.starts_with("## Turn 1\n\nfirst\n")
+        sandbox
+            .jp(&["mcp", "read", "here", &turn])
+            .succeeded()
+            .stdout
+            .starts_with("## Turn 1\n\nfirst\n")
     );
     sandbox
         .jp(&["mcp", "read", "here", &uri(&sandbox, ".env")])

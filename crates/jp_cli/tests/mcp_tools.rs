@@ -40,19 +40,31 @@ const OFFERED: [&str; 13] = [
 
 /// Returns the tools of servers in the last request.
 fn tools(server: &Server) -> Vec<Value> {
-    let tools = last_request(server)["tools"].as_array().cloned().unwrap_or_default();
+    let tools = last_request(server)["tools"]
+        .as_array()
+        .cloned()
+        .unwrap_or_default();
     let own = ["read_file", "list_files", "search_files", "read_more"];
     let functions = tools.into_iter().map(|mut tool| tool["function"].take());
-    functions.filter(|function| !own.iter().any(|own| function["name"] == *own)).collect()
+    functions
+        .filter(|function| !own.iter().any(|own| function["name"] == *own))
+        .collect()
 }
 
 fn names(server: &Server) -> Vec<String> {
-    tools(server).iter().map(|tool| tool["name"].as_str().unwrap().to_owned()).collect()
+    tools(server)
+        .iter()
+        .map(|tool| tool["name"].as_str().unwrap().to_owned())
+        .collect()
 }
 
 /// Returns the results of calls, as the conversation keeps them.
 fn responses(sandbox: &Sandbox) -> Vec<Value> {
-    sandbox.events().into_iter().filter(|event| event["type"] == "tool_call_response").collect()
+    sandbox
+        .events()
+        .into_iter()
+        .filter(|event| event["type"] == "tool_call_response")
+        .collect()
 }
 
 /// Somebody whose model calls these tools of the server, an answer each.
@@ -91,11 +103,16 @@ fn entry_renames_describes_permits_and_switches_off() {
                    [conversation.tools.peer_ecko]\nenable = false\n\
                    [conversation.tools.peek]\nsource = 'mcp.peer'\n";
     let config = format!("{entries}{}", stdio("peer", "good"));
-    let (server, sandbox) =
-        calling_once(&config, &[("say", json!({"text": "hi"})), ("peer_fail", json!({}))]);
+    let (server, sandbox) = calling_once(
+        &config,
+        &[("say", json!({"text": "hi"})), ("peer_fail", json!({}))],
+    );
     // What nothing is said of asks, and nobody is there.
     let run = sandbox.jp(&["q", "--new", "x"]).failed(3, &[]);
-    let mut expected: Vec<_> = OFFERED.into_iter().filter(|name| *name != "peer_grow").collect();
+    let mut expected: Vec<_> = OFFERED
+        .into_iter()
+        .filter(|name| *name != "peer_grow")
+        .collect();
     (expected[1], expected[6]) = ("say", "peek");
     assert_eq!(names(&server), expected);
     assert_eq!(tools(&server)[1]["description"], "Says it.");
@@ -112,7 +129,9 @@ fn flags_choose_among_the_tools_of_servers() {
         let server = answering("Yes.");
         let sandbox = Sandbox::new().with_server(&server);
         sandbox.write(USER, format!("{}{config}", stdio("peer", "good")));
-        sandbox.jp(&[&["q", "--new"], flags, &["x"]].concat()).succeeded();
+        sandbox
+            .jp(&[&["q", "--new"], flags, &["x"]].concat())
+            .succeeded();
         names(&server)
     };
     assert_eq!(offered("", &["-T"]), [""; 0]);
@@ -132,9 +151,14 @@ fn server_whose_tools_are_off_is_not_started() {
     let server = answering("Yes.");
     let sandbox = Sandbox::new().with_server(&server);
     let command = ["sh", "-c", "touch started"];
-    sandbox.write(USER, format!("providers.mcp.peer.command = {}", json!(command)));
+    sandbox.write(
+        USER,
+        format!("providers.mcp.peer.command = {}", json!(command)),
+    );
     sandbox.jp(&["q", "--new", "-T", "x"]).succeeded();
-    sandbox.jp(&["q", "--new", "-c", "providers.mcp.peer.tools=false", "x"]).succeeded();
+    sandbox
+        .jp(&["q", "--new", "-c", "providers.mcp.peer.tools=false", "x"])
+        .succeeded();
     assert!(!sandbox.path("started").exists());
     sandbox.jp(&["q", "--new", "x"]).succeeded();
     assert!(sandbox.path("started").exists());
@@ -145,9 +169,15 @@ fn server_of_the_workspace_is_started_once_the_person_agrees() {
     let server = answering("Yes.");
     let sandbox = Sandbox::new().with_server(&server);
     let config = fs::read_to_string(sandbox.path(".jp/config.toml")).unwrap();
-    sandbox.write(".jp/config.toml", format!("{config}{}", stdio("peer", "good")));
+    sandbox.write(
+        ".jp/config.toml",
+        format!("{config}{}", stdio("peer", "good")),
+    );
     let run = sandbox.jp(&["q", "--new", "x"]).succeeded();
-    assert!(run.stderr.contains("the MCP server `peer` is not started: the workspace configures it"));
+    assert!(
+        run.stderr
+            .contains("the MCP server `peer` is not started: the workspace configures it")
+    );
     assert_eq!(names(&server), [""; 0]);
 
     let mut terminal = Terminal::run(sandbox.command(&["q", "--new", "x"]));
@@ -163,7 +193,10 @@ fn server_of_the_workspace_is_started_once_the_person_agrees() {
     // They are not asked twice, unless something of it changes.
     sandbox.jp(&["q", "--new", "x"]).succeeded();
     assert_eq!(names(&server), OFFERED);
-    sandbox.write(".jp/config.toml", format!("{config}{}", stdio("peer", "modern")));
+    sandbox.write(
+        ".jp/config.toml",
+        format!("{config}{}", stdio("peer", "modern")),
+    );
     sandbox.jp(&["q", "--new", "x"]).succeeded();
     assert_eq!(names(&server), [""; 0]);
     sandbox.jp(&["q", "--new", "--yes", "x"]).succeeded();
@@ -173,8 +206,13 @@ fn server_of_the_workspace_is_started_once_the_person_agrees() {
 #[test]
 fn person_is_shown_the_server_the_tool_the_arguments_and_a_hint_that_nobody_vouches_for() {
     let config = stdio("peer", "good");
-    let (server, sandbox) =
-        calling_rounds(&config, &[&[("peer_echo", json!({"text": "hi"}))], &[("peer_fetch", json!({}))]]);
+    let (server, sandbox) = calling_rounds(
+        &config,
+        &[
+            &[("peer_echo", json!({"text": "hi"}))],
+            &[("peer_fetch", json!({}))],
+        ],
+    );
     let mut terminal = Terminal::run(sandbox.command(&["q", "--new", "x"]));
     terminal.expect("The model wants to run `peer_echo`:");
     terminal.expect("`echo` of the MCP server `peer` {\"text\":\"hi\"}");
@@ -186,7 +224,10 @@ fn person_is_shown_the_server_the_tool_the_arguments_and_a_hint_that_nobody_vouc
     assert_eq!(terminal.wait(), 0);
     let results = results(&server);
     assert_eq!(results[0], "hi");
-    assert!(results[1].contains("The person refused the call of `peer_fetch`."), "{results:?}");
+    assert!(
+        results[1].contains("The person refused the call of `peer_fetch`."),
+        "{results:?}"
+    );
 }
 
 // -- what comes back -----------------------------------------------------------------------------------------------
@@ -199,11 +240,16 @@ fn file_that_a_server_gives_is_a_resource_with_its_uri() {
         let uri = "repo://owner/repo/sha/abc/contents/src/main.rs";
         assert_eq!(
             results(&server),
-            [format!("successfully downloaded text file (SHA: abc)\n```({uri})\nfn main() {{}}\n```\n")]
+            [format!(
+                "successfully downloaded text file (SHA: abc)\n```({uri})\nfn main() {{}}\n```\n"
+            )]
         );
         let response = responses(&sandbox).remove(0);
         let resource = &response["content"][1]["resource"];
-        assert_eq!((&resource["uri"], &resource["content"]["size"]), (&json!(uri), &json!(13)));
+        assert_eq!(
+            (&resource["uri"], &resource["content"]["size"]),
+            (&json!(uri), &json!(13))
+        );
         assert_eq!(response["_meta"]["computer.jp/server"], "peer");
     }
 }
@@ -223,10 +269,15 @@ fn every_kind_of_block_is_kept_and_shown_once() {
     );
     let run = sandbox.jp(&["q", "--new", "x"]).succeeded();
     let unknown = "content block 7 was passed over: unknown block type `hologram`";
-    assert!(run.stderr.contains(&format!("`peer_many_blocks` of the MCP server `peer`: {unknown}")));
+    assert!(run.stderr.contains(&format!(
+        "`peer_many_blocks` of the MCP server `peer`: {unknown}"
+    )));
 
     // Two of the blocks are for the user alone.
-    for shown in ["│ ```(note:inside)\n", "│ (note:outside: application/octet-stream, 6 B)\n"] {
+    for shown in [
+        "│ ```(note:inside)\n",
+        "│ (note:outside: application/octet-stream, 6 B)\n",
+    ] {
         assert!(run.stderr.contains(shown), "{}", run.stderr);
     }
     let results = results(&server);
@@ -245,28 +296,67 @@ fn every_kind_of_block_is_kept_and_shown_once() {
     There are warnings about this result:
     - content block 7 was passed over: unknown block type `hologram`
     "#);
-    assert_eq!(results[1], "A link to the resource note:one. It was read earlier in this turn.");
+    assert_eq!(
+        results[1],
+        "A link to the resource note:one. It was read earlier in this turn."
+    );
     assert!(
-        results[2].contains("A link to the resource note:gone. It could not be read; a warning says why."),
+        results[2].contains(
+            "A link to the resource note:gone. It could not be read; a warning says why."
+        ),
         "{}",
         results[2]
     );
     let heard: Value = serde_json::from_str(&results[3]).unwrap();
-    let reads: Vec<_> = heard["requests"].as_array().unwrap().iter().filter_map(Value::as_str).collect();
-    let reads: Vec<_> = reads.into_iter().filter(|request| request.starts_with("resources/read")).collect();
-    assert_eq!(reads, ["resources/read note:one", "resources/read note:both", "resources/read note:gone"]);
+    let reads: Vec<_> = heard["requests"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .filter_map(Value::as_str)
+        .collect();
+    let reads: Vec<_> = reads
+        .into_iter()
+        .filter(|request| request.starts_with("resources/read"))
+        .collect();
+    assert_eq!(
+        reads,
+        [
+            "resources/read note:one",
+            "resources/read note:both",
+            "resources/read note:gone"
+        ]
+    );
 
     let response = responses(&sandbox).remove(0);
-    let kinds: Vec<_> =
-        response["content"].as_array().unwrap().iter().map(|block| block["type"].as_str().unwrap()).collect();
+    let kinds: Vec<_> = response["content"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|block| block["type"].as_str().unwrap())
+        .collect();
     let resources = ["resource"; 5];
-    assert_eq!(kinds, [&["text", "image", "audio"], &resources[..], &["text", "text"]].concat());
-    let annotations = json!({"audience": ["user"], "priority": 0.5, "lastModified": "2026-01-02T03:04:05Z"});
+    assert_eq!(
+        kinds,
+        [
+            &["text", "image", "audio"],
+            &resources[..],
+            &["text", "text"]
+        ]
+        .concat()
+    );
+    let annotations =
+        json!({"audience": ["user"], "priority": 0.5, "lastModified": "2026-01-02T03:04:05Z"});
     for index in [3, 4] {
-        assert_eq!(response["content"][index]["resource"]["annotations"], annotations);
+        assert_eq!(
+            response["content"][index]["resource"]["annotations"],
+            annotations
+        );
     }
     assert_eq!(response["structuredContent"], json!({"count": 8}));
-    assert_eq!(response["_meta"], json!({"example.test/trace": "t-1", "computer.jp/server": "peer"}));
+    assert_eq!(
+        response["_meta"],
+        json!({"example.test/trace": "t-1", "computer.jp/server": "peer"})
+    );
     assert_eq!(results[0].matches("count").count(), 1);
 }
 
@@ -298,13 +388,20 @@ done
 "#
     );
     let script = sandbox.write(&format!("~/{name}.sh"), script);
-    format!("[providers.mcp.{name}]\ncommand = ['sh', '{}']\ntimeout_secs = 5\n", script.display())
+    format!(
+        "[providers.mcp.{name}]\ncommand = ['sh', '{}']\ntimeout_secs = 5\n",
+        script.display()
+    )
 }
 
 /// Configures a server that returns the same for each call.
 fn returning(sandbox: &Sandbox, name: &str, result: &Value) -> String {
     let path = sandbox.write(&format!("~/{name}.json"), format!("\"result\":{result}"));
-    scripted(sandbox, name, &format!("say \"$id\" \"$(cat '{}')\"", path.display()))
+    scripted(
+        sandbox,
+        name,
+        &format!("say \"$id\" \"$(cat '{}')\"", path.display()),
+    )
 }
 
 const GOT: &str = r#"say "$id" '"result":{"content":[{"type":"text","text":"got"}]}'"#;
@@ -314,7 +411,12 @@ fn no_server_takes_the_name_of_anothers_tool_and_what_is_permitted_for_it() {
     let calls: hostile::Calls<'_> = &[("git_hub_search", json!({}))];
     let (server, sandbox) = calling_rounds("", &[calls]);
     let permitted = "[conversation.tools.git_hub_search]\nrun = 'unattended'\n";
-    let git = listing(&sandbox, "git", &listed(&["hub_search", "log"]), "touch taken");
+    let git = listing(
+        &sandbox,
+        "git",
+        &listed(&["hub_search", "log"]),
+        "touch taken",
+    );
     let git_hub = listing(&sandbox, "git_hub", &listed(&["search"]), GOT);
     sandbox.write(USER, format!("{permitted}{git}{git_hub}"));
     let run = sandbox.jp(&["q", "--new", "x"]).succeeded();
@@ -330,7 +432,8 @@ fn no_server_takes_the_name_of_anothers_tool_and_what_is_permitted_for_it() {
     let run = sandbox.jp(&["q", "--new", "x"]).succeeded();
     assert_eq!(names(&server), [""; 0]);
     assert!(
-        run.stderr.contains("conversation.tools.git_log.source gives that to another one"),
+        run.stderr
+            .contains("conversation.tools.git_log.source gives that to another one"),
         "{}",
         run.stderr
     );
@@ -349,7 +452,12 @@ fn servers_list_their_tools_at_once_while_the_person_sees_that_it_takes_a_while(
     // Each waits until the other one is asked too, and both for the test.
     let waits = |own: &str, other: &str| {
         let until = format!("touch {own}; until [ -e {other} ] && [ -e go ]; do sleep 0.01; done");
-        listing(&sandbox, own, &format!("{until}; {log}; {}", listed(&["get"])), GOT)
+        listing(
+            &sandbox,
+            own,
+            &format!("{until}; {log}; {}", listed(&["get"])),
+            GOT,
+        )
     };
     sandbox.write(USER, waits("one", "two") + &waits("two", "one"));
     let mut terminal = Terminal::run(sandbox.command(&["q", "--new", "-v", "x"]));
@@ -359,7 +467,11 @@ fn servers_list_their_tools_at_once_while_the_person_sees_that_it_takes_a_while(
     assert_eq!(terminal.wait(), 0, "{}", terminal.output());
     assert_eq!(names(&server), ["one_get", "two_get"]);
     for name in ["one", "two"] {
-        assert!(terminal.output().contains(&format!("{name}: info: tools are looked for")));
+        assert!(
+            terminal
+                .output()
+                .contains(&format!("{name}: info: tools are looked for"))
+        );
     }
 }
 
@@ -374,13 +486,33 @@ fn server_that_can_not_list_its_new_tools_costs_no_other_ones_and_is_told_of_onc
         let list = format!("if [ -e {name} ]; then {list}; else touch {name}; {first}; fi");
         listing(&sandbox, name, &list, &called)
     };
-    let bad = anew("bad", r#"say "$id" '"error":{"code":-32603,"message":"no list today"}'"#);
+    let bad = anew(
+        "bad",
+        r#"say "$id" '"error":{"code":-32603,"message":"no list today"}'"#,
+    );
     let good = anew("good", &listed(&["get", "more"]));
     sandbox.write(USER, format!("{UNATTENDED}{bad}{good}"));
     let run = sandbox.jp(&["q", "--new", "x"]).succeeded();
-    assert_eq!(names(&server), ["bad_get", "good_get", "good_more"], "{}", run.stderr);
-    assert!(run.stderr.contains("The tools of good have changed; new: `good_more`."), "{}", run.stderr);
-    assert_eq!(run.stderr.matches("no list today; its tools stay as they were").count(), 1, "{}", run.stderr);
+    assert_eq!(
+        names(&server),
+        ["bad_get", "good_get", "good_more"],
+        "{}",
+        run.stderr
+    );
+    assert!(
+        run.stderr
+            .contains("The tools of good have changed; new: `good_more`."),
+        "{}",
+        run.stderr
+    );
+    assert_eq!(
+        run.stderr
+            .matches("no list today; its tools stay as they were")
+            .count(),
+        1,
+        "{}",
+        run.stderr
+    );
 }
 
 #[test]
@@ -388,16 +520,30 @@ fn tool_that_is_asked_for_fails_with_its_server() {
     let server = answering("Yes.");
     let sandbox = Sandbox::new().with_server(&server);
     let entry = "[conversation.tools.find]\nsource = 'mcp.peer.search'\n";
-    sandbox.write(USER, format!("{entry}[providers.mcp.peer]\ncommand = ['sh', '-c', 'exit 3']\n"));
+    sandbox.write(
+        USER,
+        format!("{entry}[providers.mcp.peer]\ncommand = ['sh', '-c', 'exit 3']\n"),
+    );
     for tool in ["peer_echo", "find"] {
-        let hint = format!("hint: the tool `{tool}` is one of it; without `-t {tool}` the query goes on.\n");
-        let words = ["error: the MCP server `peer`: it ended with exit status: 3\n", &hint];
-        let run = sandbox.jp(&["q", "--new", "-t", tool, "x"]).failed(1, &words);
+        let hint = format!(
+            "hint: the tool `{tool}` is one of it; without `-t {tool}` the query goes on.\n"
+        );
+        let words = [
+            "error: the MCP server `peer`: it ended with exit status: 3\n",
+            &hint,
+        ];
+        let run = sandbox
+            .jp(&["q", "--new", "-t", tool, "x"])
+            .failed(1, &words);
         assert!(!run.stderr.contains("warning"), "{}", run.stderr);
         // What is not there is off.
-        sandbox.jp(&["q", "--new", &format!("-T={tool}"), "x"]).succeeded();
+        sandbox
+            .jp(&["q", "--new", &format!("-T={tool}"), "x"])
+            .succeeded();
     }
-    sandbox.jp(&["q", "--new", "-t", "pear_echo", "x"]).failed(2, &["there is no tool `pear_echo`"]);
+    sandbox
+        .jp(&["q", "--new", "-t", "pear_echo", "x"])
+        .failed(2, &["there is no tool `pear_echo`"]);
 }
 
 #[test]
@@ -409,41 +555,74 @@ fn keys_of_jps_own_are_not_the_servers_to_set() {
         }],
         "_meta": {"computer.jp/server": "another", "computer.jp/file": {"path": "x"}, "computer.jp/hidden": [0, 1], "its/own": 1},
     });
-    let server = playing(vec![support::calling(&[("one_get", json!({}))]), answer("Done.")]);
+    let server = playing(vec![
+        support::calling(&[("one_get", json!({}))]),
+        answer("Done."),
+    ]);
     let sandbox = Sandbox::new().with_server(&server);
     let config = returning(&sandbox, "one", &forged);
     sandbox.write(USER, format!("{UNATTENDED}{config}"));
     sandbox.jp(&["q", "--new", "x"]).succeeded();
     assert_eq!(results(&server), ["```(a:b)\nThe content.\n```\n"]);
     let response = responses(&sandbox).remove(0);
-    assert_eq!(response["_meta"], json!({"its/own": 1, "computer.jp/server": "one"}));
+    assert_eq!(
+        response["_meta"],
+        json!({"its/own": 1, "computer.jp/server": "one"})
+    );
     assert!(!response.to_string().contains("forged"), "{response}");
 }
 
 #[test]
 fn resource_that_comes_twice_is_referred_to_and_another_servers_is_not() {
-    let text: String = (1..300).map(|number| format!("This is line {number} of it.\n")).collect();
-    let result =
-        |text: &str| json!({"content": [{"type": "resource", "resource": {"uri": "doc:1", "text": text}}]});
-    let calls: [&[(&str, Value)]; 3] =
-        [&[("one_get", json!({}))], &[("one_get", json!({}))], &[("other_get", json!({}))]];
-    let replies = calls.iter().map(|calls| support::calling(calls)).chain([answer("Done.")]).collect();
+    let text: String = (1..300)
+        .map(|number| format!("This is line {number} of it.\n"))
+        .collect();
+    let result = |text: &str| json!({"content": [{"type": "resource", "resource": {"uri": "doc:1", "text": text}}]});
+    let calls: [&[(&str, Value)]; 3] = [
+        &[("one_get", json!({}))],
+        &[("one_get", json!({}))],
+        &[("other_get", json!({}))],
+    ];
+    let replies = calls
+        .iter()
+        .map(|calls| support::calling(calls))
+        .chain([answer("Done.")])
+        .collect();
     let server = playing(replies);
     let sandbox = Sandbox::new().with_server(&server);
     let one = returning(&sandbox, "one", &result(&text));
-    let other = returning(&sandbox, "other", &result(&text.replace("line 7 ", "row 7 ")));
+    let other = returning(
+        &sandbox,
+        "other",
+        &result(&text.replace("line 7 ", "row 7 ")),
+    );
     sandbox.write(USER, format!("{UNATTENDED}{one}{other}"));
     sandbox.jp(&["q", "--new", "x"]).succeeded();
     let results = results(&server);
-    assert!(results[0].contains("This is line 299 of it."), "{}", results[0]);
-    assert!(results[1].len() < 300 && results[1].contains("doc:1"), "{}", results[1]);
+    assert!(
+        results[0].contains("This is line 299 of it."),
+        "{}",
+        results[0]
+    );
+    assert!(
+        results[1].len() < 300 && results[1].contains("doc:1"),
+        "{}",
+        results[1]
+    );
     // Neither a reference to the other server's, nor a difference from it.
-    assert!(results[2].contains("This is row 7 of it.") && results[2].contains("line 299"), "{}", results[2]);
+    assert!(
+        results[2].contains("This is row 7 of it.") && results[2].contains("line 299"),
+        "{}",
+        results[2]
+    );
 }
 
 #[test]
 fn error_of_a_server_is_the_models_to_mend() {
-    let server = playing(vec![support::calling(&[("one_get", json!({}))]), answer("Done.")]);
+    let server = playing(vec![
+        support::calling(&[("one_get", json!({}))]),
+        answer("Done."),
+    ]);
     let sandbox = Sandbox::new().with_server(&server);
     let config = scripted(
         &sandbox,
@@ -454,7 +633,10 @@ fn error_of_a_server_is_the_models_to_mend() {
     let run = sandbox.jp(&["q", "--new", "x"]).succeeded();
     assert!(!run.stderr.contains("warning"), "{}", run.stderr);
     let failed = "The call of `one_get` failed: the MCP server `one`: it answered `tools/call` with the error -32602: there is no such thing. Other arguments may be taken.";
-    assert_eq!(results(&server), [format!("The tool reported an error:\n{failed}")]);
+    assert_eq!(
+        results(&server),
+        [format!("The tool reported an error:\n{failed}")]
+    );
 }
 
 // -- what is asked -------------------------------------------------------------------------------------------------
@@ -489,8 +671,19 @@ fn form_is_filled_in_value_by_value() {
                 r#"{"action":"decline"}"#,
             ]
         );
-        let kinds: Vec<_> = sandbox.events().iter().map(|event| event["type"].clone()).collect();
-        assert_eq!(kinds.iter().filter(|kind| *kind == "inquiry_response").count(), 2, "{kinds:?}");
+        let kinds: Vec<_> = sandbox
+            .events()
+            .iter()
+            .map(|event| event["type"].clone())
+            .collect();
+        assert_eq!(
+            kinds
+                .iter()
+                .filter(|kind| *kind == "inquiry_response")
+                .count(),
+            2,
+            "{kinds:?}"
+        );
     }
 }
 
@@ -498,10 +691,14 @@ fn form_is_filled_in_value_by_value() {
 fn form_without_values_is_agreed_to() {
     let asks = r#"printf '{"jsonrpc":"2.0","id":"e","method":"elicitation/create","params":{"message":"Delete all?","requestedSchema":{"type":"object","properties":{}}}}\n'
       read -r answer; say "$id" "\"result\":{\"content\":[{\"type\":\"text\",\"text\":\"heard\"}],\"structuredContent\":$answer}""#;
-    for (typed, heard) in
-        [("y\n", json!({"action": "accept", "content": {}})), ("n\n", json!({"action": "decline"}))]
-    {
-        let server = playing(vec![support::calling(&[("one_get", json!({}))]), answer("Done.")]);
+    for (typed, heard) in [
+        ("y\n", json!({"action": "accept", "content": {}})),
+        ("n\n", json!({"action": "decline"})),
+    ] {
+        let server = playing(vec![
+            support::calling(&[("one_get", json!({}))]),
+            answer("Done."),
+        ]);
         let sandbox = Sandbox::new().with_server(&server);
         let config = scripted(&sandbox, "one", asks);
         sandbox.write(USER, format!("{UNATTENDED}{config}"));
@@ -522,7 +719,10 @@ fn ctrl_c_at_a_form_cancels_the_call() {
         assert_eq!(terminal.wait(), 130, "{}", terminal.output());
         // The server may answer what it was told before it hears that nobody waits.
         let response = responses(&sandbox)[0].to_string();
-        assert!(response.contains("interrupted") || response.contains("cancel"), "{response}");
+        assert!(
+            response.contains("interrupted") || response.contains("cancel"),
+            "{response}"
+        );
     }
 }
 
@@ -534,7 +734,8 @@ fn form_is_declined_where_there_is_no_terminal_and_the_person_told_how_to_answer
     let told = "warning: the MCP server `peer` asks something, and there is no terminal to ask you on: it was declined";
     assert!(run.stderr.contains(told), "{}", run.stderr);
     assert!(
-        run.stderr.contains("conversation.tools.peer_ask.questions.elicitation.answer"),
+        run.stderr
+            .contains("conversation.tools.peer_ask.questions.elicitation.answer"),
         "{}",
         run.stderr
     );
@@ -547,7 +748,10 @@ fn configuration_answers_a_form_if_the_answer_fits() {
     };
     let (server, sandbox) = asked("good", &setting("{ name = 'Eve' }"), &["peer_ask"]);
     sandbox.jp(&["q", "--new", "x"]).succeeded();
-    assert_eq!(answered(&server), [r#"{"action":"accept","content":{"name":"Eve"}}"#]);
+    assert_eq!(
+        answered(&server),
+        [r#"{"action":"accept","content":{"name":"Eve"}}"#]
+    );
 
     let (server, sandbox) = asked("good", &setting("{ nam = 'Eve' }"), &["peer_ask"]);
     let run = sandbox.jp(&["q", "--new", "x"]).succeeded();
@@ -574,24 +778,37 @@ fn model_answers_a_form_where_the_person_says_so() {
     // A visit is the person's own affair.
     assert_eq!(
         answered(&server),
-        [r#"{"action":"accept","content":{"name":"Mo"}}"#, r#"{"action":"decline"}"#]
+        [
+            r#"{"action":"accept","content":{"name":"Mo"}}"#,
+            r#"{"action":"decline"}"#
+        ]
     );
 }
 
 #[test]
 fn page_to_visit_is_shown_with_its_host_and_opened_by_nobody() {
     for mode in ["good", "modern"] {
-        let (server, sandbox) = asked(mode, UNATTENDED, &["peer_visit", "peer_visit", "peer_visit"]);
+        let (server, sandbox) = asked(
+            mode,
+            UNATTENDED,
+            &["peer_visit", "peer_visit", "peer_visit"],
+        );
         let mut terminal = Terminal::run(sandbox.command(&["q", "--new", "x"]));
         terminal.expect("│ Please log in.");
-        terminal.expect("Open https://example.test/login yourself (it is at example.test; jp opens nothing)");
+        terminal.expect(
+            "Open https://example.test/login yourself (it is at example.test; jp opens nothing)",
+        );
         terminal.answer("Did you?", "y\n");
         terminal.answer("Did you?", "n\n");
         terminal.answer("Did you?", CTRL_D);
         assert_eq!(terminal.wait(), 0);
         assert_eq!(
             answered(&server),
-            [r#"{"action":"accept"}"#, r#"{"action":"decline"}"#, r#"{"action":"cancel"}"#]
+            [
+                r#"{"action":"accept"}"#,
+                r#"{"action":"decline"}"#,
+                r#"{"action":"cancel"}"#
+            ]
         );
     }
 }
@@ -605,7 +822,8 @@ fn workspace_is_the_root_and_the_model_is_not_the_servers_to_use() {
         answered(&server),
         [
             json!({"roots": [{"uri": root, "name": "project"}]}).to_string(),
-            r#"{"code":-32601,"message":"this client does not offer `sampling/createMessage`"}"#.to_owned(),
+            r#"{"code":-32601,"message":"this client does not offer `sampling/createMessage`"}"#
+                .to_owned(),
         ]
     );
 }
@@ -617,11 +835,18 @@ fn calls_of_one_server_run_one_after_the_other_even_where_each_stands_for_itself
     let calls = vec![("peer_slow", json!({"pause": 100})); 3];
     let (server, sandbox) = calling_once(UNATTENDED, &calls);
     let command = format!("'{}' modern | tee -a lines", hostile::program().display());
-    sandbox
-        .write(USER, format!("{UNATTENDED}providers.mcp.peer.command = {}\n", json!(["sh", "-c", command])));
+    sandbox.write(
+        USER,
+        format!(
+            "{UNATTENDED}providers.mcp.peer.command = {}\n",
+            json!(["sh", "-c", command])
+        ),
+    );
     sandbox.jp(&["q", "--new", "x"]).succeeded();
     let lines = fs::read_to_string(sandbox.path("lines")).unwrap();
-    let messages = lines.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
+    let messages = lines
+        .lines()
+        .map(|line| serde_json::from_str::<Value>(line).unwrap());
     let tokens = messages.filter_map(|message| message["params"].get("progressToken")?.as_i64());
     let tokens: Vec<i64> = tokens.collect();
     assert_eq!(tokens.len(), 9, "each call reports three times: {lines}");
@@ -636,7 +861,11 @@ fn question_is_answered_as_is_configured_for_the_call_that_led_to_it() {
             "{UNATTENDED}conversation.tools.peer_ask.questions.elicitation.answer = {{ name = 'Eve' }}\n{}",
             stdio("peer", mode)
         );
-        let calls = [("peer_slow", json!({})), ("peer_ask", json!({})), ("peer_slow", json!({"pause": 50}))];
+        let calls = [
+            ("peer_slow", json!({})),
+            ("peer_ask", json!({})),
+            ("peer_slow", json!({"pause": 50})),
+        ];
         let (server, sandbox) = calling_once(&config, &calls);
         sandbox.jp(&["q", "--new", "x"]).succeeded();
         let answers = answered(&server);
@@ -668,7 +897,9 @@ fn log_of_a_server_is_told_with_v_only() {
     for mode in ["good", "modern"] {
         let ran = |flags: &[&str]| -> Run {
             let (_server, sandbox) = asked(mode, UNATTENDED, &["peer_slow"]);
-            sandbox.jp(&[&["q", "--new"], flags, &["x"]].concat()).succeeded()
+            sandbox
+                .jp(&[&["q", "--new"], flags, &["x"]].concat())
+                .succeeded()
         };
         let log = "peer: info (hostile): All three steps are done.";
         assert!(!ran(&[]).stderr.contains(log));
@@ -686,7 +917,10 @@ fn ctrl_c_cancels_the_call_at_the_server() {
         let command = format!("tee sent | '{}' {mode}", hostile::program().display());
         sandbox.write(
             USER,
-            format!("{UNATTENDED}providers.mcp.peer.command = {}\n", json!(["sh", "-c", command])),
+            format!(
+                "{UNATTENDED}providers.mcp.peer.command = {}\n",
+                json!(["sh", "-c", command])
+            ),
         );
         interrupt_a_slow_call(&sandbox);
         let sent = fs::read_to_string(sandbox.path("sent")).unwrap();
@@ -698,14 +932,22 @@ fn ctrl_c_cancels_the_call_at_the_server() {
 fn ctrl_c_cancels_the_call_over_http() {
     for mode in ["good", "modern"] {
         let listening = Listening::start(mode);
-        let rounds: [hostile::Calls<'_>; 2] =
-            [&[("peer_slow", json!({"pause": 700}))], &[("peer_heard", json!({}))]];
-        let (server, sandbox) = calling_rounds(&format!("{UNATTENDED}{}", listening.config("peer")), &rounds);
+        let rounds: [hostile::Calls<'_>; 2] = [
+            &[("peer_slow", json!({"pause": 700}))],
+            &[("peer_heard", json!({}))],
+        ];
+        let (server, sandbox) = calling_rounds(
+            &format!("{UNATTENDED}{}", listening.config("peer")),
+            &rounds,
+        );
         interrupt_a_slow_call(&sandbox);
         // The server is still there to be asked what it was told; in 2026-07-28 the end of the stream says it.
         sandbox.jp(&["q"]).succeeded();
         let heard = results(&server).pop().unwrap();
-        assert!(heard.contains("notifications/cancelled") || mode == "modern", "{heard}");
+        assert!(
+            heard.contains("notifications/cancelled") || mode == "modern",
+            "{heard}"
+        );
     }
 }
 
@@ -714,7 +956,11 @@ fn interrupt_a_slow_call(sandbox: &Sandbox) {
     let mut terminal = Terminal::run(sandbox.command(&["q", "--new", "x"]));
     terminal.answer("Step 1", CTRL_C);
     assert_eq!(terminal.wait(), 130, "{}", terminal.output());
-    assert!(responses(sandbox)[0].to_string().contains("The call was interrupted."));
+    assert!(
+        responses(sandbox)[0]
+            .to_string()
+            .contains("The call was interrupted.")
+    );
 }
 
 #[test]
@@ -727,12 +973,29 @@ fn server_ends_with_jp_even_if_it_does_not_want_to() {
         program.display()
     );
     let stubborn = sandbox.write("~/stubborn.sh", stubborn);
-    let polite = sandbox.write("~/polite.sh", format!("echo $$ > pid\nexec {} good\n", program.display()));
+    let polite = sandbox.write(
+        "~/polite.sh",
+        format!("echo $$ > pid\nexec {} good\n", program.display()),
+    );
     for script in [polite, stubborn] {
-        sandbox.write(USER, format!("providers.mcp.peer.command = ['sh', '{}']", script.display()));
+        sandbox.write(
+            USER,
+            format!(
+                "providers.mcp.peer.command = ['sh', '{}']",
+                script.display()
+            ),
+        );
         sandbox.jp(&["q", "--new", "x"]).succeeded();
         assert_eq!(names(&server), OFFERED);
-        let pid = fs::read_to_string(sandbox.path("pid")).unwrap().trim().parse().unwrap();
-        assert!(test_kill_process(Pid::from_raw(pid).unwrap()).is_err(), "{} goes on", script.display());
+        let pid = fs::read_to_string(sandbox.path("pid"))
+            .unwrap()
+            .trim()
+            .parse()
+            .unwrap();
+        assert!(
+            test_kill_process(Pid::from_raw(pid).unwrap()).is_err(),
+            "{} goes on",
+            script.display()
+        );
     }
 }

@@ -101,24 +101,38 @@ impl<'a> Person<'a> {
              parameters.q.type = \"string\"\n"
         );
         sandbox.write("~/.config/jp/config.toml", config);
-        Self { provider, sandbox, flags: &[] }
+        Self {
+            provider,
+            sandbox,
+            flags: &[],
+        }
     }
 
     fn query(&self, arguments: &[&str]) -> Run {
-        let mut command = self.sandbox.command(&[&["query"], self.flags, arguments].concat());
+        let mut command = self
+            .sandbox
+            .command(&[&["query"], self.flags, arguments].concat());
         command.env(self.provider.variable, "sk-test");
         support::run(command)
     }
 
     /// Returns the events of a type.
     fn events(&self, kind: &str) -> Vec<Value> {
-        self.sandbox.events().into_iter().filter(|event| event["type"] == kind).collect()
+        self.sandbox
+            .events()
+            .into_iter()
+            .filter(|event| event["type"] == kind)
+            .collect()
     }
 }
 
 /// Runs a check of each person, all at the same time.
 fn each(people: &[Person<'_>], check: impl Fn(&Person<'_>) + Sync) {
-    thread::scope(|scope| people.iter().for_each(|person| _ = scope.spawn(|| check(person))));
+    thread::scope(|scope| {
+        people
+            .iter()
+            .for_each(|person| _ = scope.spawn(|| check(person)))
+    });
 }
 
 /// llmock with a fault for each format it speaks, and who is going to meet it.
@@ -133,14 +147,23 @@ impl Trouble {
     fn new<const N: usize>(faults: [Value; N]) -> Option<Self> {
         let mock = Mock::llmock()?;
         let mut people = Vec::new();
-        for (provider, (root, path)) in
-            PROVIDERS.iter().filter_map(|provider| Some((provider, provider.llmock?)))
+        for (provider, (root, path)) in PROVIDERS
+            .iter()
+            .filter_map(|provider| Some((provider, provider.llmock?)))
         {
             let mut faults = faults.clone();
-            faults.iter_mut().for_each(|fault| fault["match"] = json!({ "path": path }));
-            mock.post("/_llmock/scenario", &json!({ "behaviors": faults.to_vec() }));
+            faults
+                .iter_mut()
+                .for_each(|fault| fault["match"] = json!({ "path": path }));
+            mock.post(
+                "/_llmock/scenario",
+                &json!({ "behaviors": faults.to_vec() }),
+            );
             // llmock calls tools where it can.
-            people.push(Person { flags: &["-T"], ..Person::new(provider, &format!("{}{root}", mock.url)) });
+            people.push(Person {
+                flags: &["-T"],
+                ..Person::new(provider, &format!("{}{root}", mock.url))
+            });
         }
         Some(Self { mock, people })
     }
@@ -155,7 +178,9 @@ impl Trouble {
         let verdict = self.ended(attempts);
         assert_eq!(verdict["attempts"], attempts, "{verdict}");
         let findings = verdict["findings"].as_array().unwrap().iter();
-        findings.map(|finding| finding["code"].as_str().unwrap().to_owned()).collect()
+        findings
+            .map(|finding| finding["code"].as_str().unwrap().to_owned())
+            .collect()
     }
 
     /// Waits until llmock has seen the end of so many requests, which it can long after jp has: what is sent before that
@@ -178,25 +203,34 @@ const CLEAN: [&str; 0] = [];
 /// A long answer with a fault in it: it goes on well after jp has hung up.
 fn broken(kind: &str, after_chunks: usize) -> [Value; 2] {
     let words = "Hello! This is a mock response ".repeat(10);
-    let fault =
-        json!({"type": "stream_fault", "kind": kind, "after_chunks": after_chunks, "stall_seconds": 30});
+    let fault = json!({"type": "stream_fault", "kind": kind, "after_chunks": after_chunks, "stall_seconds": 30});
     [json!({"type": "reply", "text": words}), fault]
 }
 
 /// The words of every other answer of llmock.
 fn hello(person: &Person<'_>) -> String {
-    format!("Hello! This is a mock response from {}.\n", person.provider.model)
+    format!(
+        "Hello! This is a mock response from {}.\n",
+        person.provider.model
+    )
 }
 
 #[test]
 fn busy_server_is_asked_again_when_it_says() {
     let busy = json!({"type": "fail", "status": 429, "retry_after": 0.3, "times": 2});
-    let Some(trouble) = Trouble::new([busy]) else { return };
+    let Some(trouble) = Trouble::new([busy]) else {
+        return;
+    };
     trouble.each(|person| {
         let run = person.query(&["hi"]).succeeded();
         assert_eq!(run.stdout, hello(person));
         assert!(run.stderr.contains("429: "), "{}", run.stderr);
-        assert!(run.stderr.contains("(it asks to wait 0.3 s); retry 2 in 0.3 s"), "{}", run.stderr);
+        assert!(
+            run.stderr
+                .contains("(it asks to wait 0.3 s); retry 2 in 0.3 s"),
+            "{}",
+            run.stderr
+        );
         assert_eq!(person.events("chat_response")[0].get("incomplete"), None);
     });
     assert_eq!(trouble.verdict(15), CLEAN);
@@ -204,11 +238,17 @@ fn busy_server_is_asked_again_when_it_says() {
 
 #[test]
 fn failing_server_is_asked_again_ever_later() {
-    let Some(trouble) = Trouble::new([json!({"type": "fail", "status": 500, "times": 3})]) else { return };
+    let Some(trouble) = Trouble::new([json!({"type": "fail", "status": 500, "times": 3})]) else {
+        return;
+    };
     trouble.each(|person| {
         let run = person.query(&["hi"]).succeeded();
         assert_eq!(run.stdout, hello(person));
-        assert!(run.stderr.contains("500: ") && run.stderr.contains("; retry 3 in "), "{}", run.stderr);
+        assert!(
+            run.stderr.contains("500: ") && run.stderr.contains("; retry 3 in "),
+            "{}",
+            run.stderr
+        );
     });
     assert_eq!(trouble.verdict(20), CLEAN);
 }
@@ -216,12 +256,22 @@ fn failing_server_is_asked_again_ever_later() {
 #[test]
 fn message_is_kept_where_the_server_stays_busy_and_is_sent_again() {
     let fail = |status| json!({"type": "fail", "status": status, "retry_after": 0.02, "times": 3});
-    let Some(trouble) = Trouble::new([fail(500), fail(429)]) else { return };
+    let Some(trouble) = Trouble::new([fail(500), fail(429)]) else {
+        return;
+    };
     trouble.each(|person| {
-        let run = person.query(&["hi"]).failed(1, &["error: failed to get an answer", "the message is kept"]);
+        let run = person.query(&["hi"]).failed(
+            1,
+            &["error: failed to get an answer", "the message is kept"],
+        );
         assert_eq!(run.stdout, "");
         let count = |words| run.stderr.matches(words).count();
-        assert_eq!((count(": 500: "), count(": 429: "), count("; retry ")), (3, 3, 5), "{}", run.stderr);
+        assert_eq!(
+            (count(": 500: "), count(": 429: "), count("; retry ")),
+            (3, 3, 5),
+            "{}",
+            run.stderr
+        );
         assert_eq!(person.events("chat_request").len(), 1);
         assert_eq!(person.events("chat_response").len(), 0);
         assert_eq!(person.query(&[]).succeeded().stdout, hello(person));
@@ -233,7 +283,9 @@ fn message_is_kept_where_the_server_stays_busy_and_is_sent_again() {
 #[test]
 fn answer_that_ends_before_its_first_word_is_asked_for_again() {
     let fault = |kind| json!({"type": "stream_fault", "kind": kind, "after_chunks": 0});
-    let Some(trouble) = Trouble::new([fault("truncate"), fault("disconnect")]) else { return };
+    let Some(trouble) = Trouble::new([fault("truncate"), fault("disconnect")]) else {
+        return;
+    };
     trouble.each(|person| {
         let run = person.query(&["hi"]).succeeded();
         assert_eq!(run.stdout, hello(person));
@@ -246,9 +298,14 @@ fn answer_that_ends_before_its_first_word_is_asked_for_again() {
 
 #[test]
 fn message_is_kept_where_nonsense_is_the_answer_and_is_sent_again() {
-    let Some(trouble) = Trouble::new(broken("malformed", 0)) else { return };
+    let Some(trouble) = Trouble::new(broken("malformed", 0)) else {
+        return;
+    };
     trouble.each(|person| {
-        let words = ["it holds what is no part of an answer", "the message is kept"];
+        let words = [
+            "it holds what is no part of an answer",
+            "the message is kept",
+        ];
         assert_eq!(person.query(&["hi"]).failed(1, &words).stdout, "");
     });
     trouble.ended(5);
@@ -262,14 +319,24 @@ fn break_off(kind: &str, reason: &str) -> Option<Trouble> {
     let trouble = Trouble::new(broken(kind, 6))?;
     trouble.each(|person| {
         let timeout = format!("providers.llm.{}.idle_timeout_secs=1", person.provider.name);
-        let run =
-            person.query(&["-c", &timeout, "hi"]).failed(1, &[reason, "what arrived of the answer is kept"]);
+        let run = person
+            .query(&["-c", &timeout, "hi"])
+            .failed(1, &[reason, "what arrived of the answer is kept"]);
         let arrived = run.stdout.strip_suffix('\n').unwrap();
-        assert!(arrived.starts_with("Hello! This ") && hello(person).starts_with(arrived), "{arrived:?}");
+        assert!(
+            arrived.starts_with("Hello! This ") && hello(person).starts_with(arrived),
+            "{arrived:?}"
+        );
         let responses = person.events("chat_response");
         assert_eq!(responses.len(), 1, "{responses:?}");
         assert_eq!(responses[0]["message"], arrived);
-        assert!(responses[0]["incomplete"].as_str().unwrap().contains(reason), "{responses:?}");
+        assert!(
+            responses[0]["incomplete"]
+                .as_str()
+                .unwrap()
+                .contains(reason),
+            "{responses:?}"
+        );
         assert_eq!(person.events("chat_request")[0]["content"], "hi");
     });
     Some(trouble)
@@ -283,9 +350,14 @@ fn ask_again(trouble: &Trouble) {
         assert_eq!(person.query(&["Go on."]).succeeded().stdout, hello(person));
     });
     let requests = trouble.mock.get("/_llmock/requests");
-    let bodies: Vec<_> =
-        requests["requests"].as_array().unwrap().iter().map(|it| it["body"].to_string()).collect();
-    let goes_on = |body: &&String| body.contains("Go on.") && body.matches("Hello! This ").count() == 1;
+    let bodies: Vec<_> = requests["requests"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|it| it["body"].to_string())
+        .collect();
+    let goes_on =
+        |body: &&String| body.contains("Go on.") && body.matches("Hello! This ").count() == 1;
     assert_eq!(bodies.iter().filter(goes_on).count(), 5, "{bodies:?}");
     assert_eq!(trouble.verdict(15), CLEAN);
 }
@@ -294,7 +366,9 @@ fn ask_again(trouble: &Trouble) {
 /// used, though jp has failed.
 #[test]
 fn answer_that_ends_early_is_kept_as_incomplete() {
-    let Some(trouble) = break_off("truncate", "it ended before it was complete") else { return };
+    let Some(trouble) = break_off("truncate", "it ended before it was complete") else {
+        return;
+    };
     assert_eq!(trouble.verdict(5), ["truncated_stream_accepted"; 5]);
     ask_again(&trouble);
 }
@@ -302,7 +376,9 @@ fn answer_that_ends_early_is_kept_as_incomplete() {
 /// As above, a warning.
 #[test]
 fn answer_whose_connection_breaks_is_kept_as_incomplete() {
-    let Some(trouble) = break_off("disconnect", "the connection broke") else { return };
+    let Some(trouble) = break_off("disconnect", "the connection broke") else {
+        return;
+    };
     assert_eq!(trouble.verdict(5), ["gave_up"; 5]);
     ask_again(&trouble);
 }
@@ -310,17 +386,28 @@ fn answer_whose_connection_breaks_is_kept_as_incomplete() {
 /// "The client neither retried nor stopped reading", llmock warns, and has on record that jp left before the end.
 #[test]
 fn answer_with_nonsense_in_it_is_kept_as_incomplete() {
-    let Some(trouble) = break_off("malformed", "it holds what is no part of an answer") else { return };
+    let Some(trouble) = break_off("malformed", "it holds what is no part of an answer") else {
+        return;
+    };
     assert_eq!(trouble.verdict(5), ["malformed_chunk_ignored"; 5]);
     let requests = trouble.mock.get("/_llmock/requests");
     let is_whole = |request: &Value| request["completed"] != false;
-    assert!(!requests["requests"].as_array().unwrap().iter().any(is_whole), "{requests}");
+    assert!(
+        !requests["requests"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .any(is_whole),
+        "{requests}"
+    );
     ask_again(&trouble);
 }
 
 #[test]
 fn answer_that_stalls_is_kept_as_incomplete() {
-    let Some(trouble) = break_off("stall", "nothing came for 1 s") else { return };
+    let Some(trouble) = break_off("stall", "nothing came for 1 s") else {
+        return;
+    };
     assert_eq!(trouble.verdict(5), CLEAN);
     ask_again(&trouble);
 }
@@ -354,7 +441,11 @@ impl Script {
             Person::new(provider, &format!("{}{}", relay.url, provider.aimock))
         };
         let people = PROVIDERS.iter().zip(&relays).map(person).collect();
-        Some(Self { mock, relays, people })
+        Some(Self {
+            mock,
+            relays,
+            people,
+        })
     }
 
     /// Lets each person send messages, and returns the last request of each by its provider.
@@ -369,7 +460,11 @@ impl Script {
 fn assert_usage(person: &Person<'_>) {
     let usage = person.events("usage").pop().unwrap();
     let label = format!("{}/{}", person.provider.name, person.provider.model);
-    let (input, output) = if person.provider.name == "ollama" { (0, 0) } else { (12, 3) };
+    let (input, output) = if person.provider.name == "ollama" {
+        (0, 0)
+    } else {
+        (12, 3)
+    };
     assert_eq!(
         (&usage["model"], &usage["input"], &usage["output"]),
         (&json!(label), &json!(input), &json!(output))
@@ -378,28 +473,56 @@ fn assert_usage(person: &Person<'_>) {
 
 #[test]
 fn streamed_answer_arrives_whole_in_every_format() {
-    let Some(script) = Script::new(&json!({ "content": ANSWER })) else { return };
+    let Some(script) = Script::new(&json!({ "content": ANSWER })) else {
+        return;
+    };
     script.requests(|person| {
-        assert_eq!(person.query(&["Begin."]).succeeded().stdout, format!("{ANSWER}\n"));
+        assert_eq!(
+            person.query(&["Begin."]).succeeded().stdout,
+            format!("{ANSWER}\n")
+        );
         let responses = person.events("chat_response");
-        assert_eq!(responses.last().unwrap()["message"], ANSWER, "{responses:?}");
+        assert_eq!(
+            responses.last().unwrap()["message"],
+            ANSWER,
+            "{responses:?}"
+        );
         assert_usage(person);
     });
 }
 
 #[test]
 fn tool_call_and_its_result_go_back_in_every_format() {
-    let call = json!({"toolCalls": [{"id": "call_1", "name": "lookup", "arguments": {"q": "brest"}}]});
-    let Some(script) = Script::new(&call) else { return };
+    let call =
+        json!({"toolCalls": [{"id": "call_1", "name": "lookup", "arguments": {"q": "brest"}}]});
+    let Some(script) = Script::new(&call) else {
+        return;
+    };
     let requests = script.requests(|person| {
         let run = person.query(&["Begin."]).succeeded();
         assert_eq!(run.stdout, format!("{ANSWER}\n"));
-        assert!(run.stderr.contains("Called lookup brest: 5 B\n"), "{}", run.stderr);
-        let (call, result) = (person.events("tool_call_request"), person.events("tool_call_response"));
-        assert_eq!((&call[0]["name"], &call[0]["arguments"]), (&json!("lookup"), &json!({"q": "brest"})));
-        assert_eq!((&result[0]["id"], &result[0]["is_error"]), (&call[0]["id"], &json!(false)));
+        assert!(
+            run.stderr.contains("Called lookup brest: 5 B\n"),
+            "{}",
+            run.stderr
+        );
+        let (call, result) = (
+            person.events("tool_call_request"),
+            person.events("tool_call_response"),
+        );
+        assert_eq!(
+            (&call[0]["name"], &call[0]["arguments"]),
+            (&json!("lookup"), &json!({"q": "brest"}))
+        );
+        assert_eq!(
+            (&result[0]["id"], &result[0]["is_error"]),
+            (&call[0]["id"], &json!(false))
+        );
         assert_usage(person);
-        assert_eq!(person.query(&["And now?"]).succeeded().stdout, format!("{ANSWER}\n"));
+        assert_eq!(
+            person.query(&["And now?"]).succeeded().stdout,
+            format!("{ANSWER}\n")
+        );
     });
     insta::assert_snapshot!(answers_in(&requests), @r#"
     anthropic {"role":"assistant","content":[{"type":"tool_use","id":"call_1","name":"lookup","input":{"q":"brest"}}]}
@@ -429,8 +552,13 @@ fn tool_call_and_its_result_go_back_in_every_format() {
     "#);
     // What aimock understood of the second and the third request of each.
     let journal = script.mock.get("/v1/_requests");
-    let understood = journal.as_array().unwrap().iter().map(|entry| entry["body"]["messages"].to_string());
-    let is_answered = |messages: &String| messages.contains("\"lookup\"") && messages.contains("found");
+    let understood = journal
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|entry| entry["body"]["messages"].to_string());
+    let is_answered =
+        |messages: &String| messages.contains("\"lookup\"") && messages.contains("found");
     assert_eq!(understood.filter(is_answered).count(), 12, "{journal}");
 }
 
@@ -438,10 +566,15 @@ fn tool_call_and_its_result_go_back_in_every_format() {
 fn answers_in(requests: &Value) -> String {
     let mut lines = Vec::new();
     for (provider, request) in requests.as_object().unwrap() {
-        let messages =
-            ["messages", "input", "contents"].iter().find_map(|field| request[field].as_array()).unwrap();
+        let messages = ["messages", "input", "contents"]
+            .iter()
+            .find_map(|field| request[field].as_array())
+            .unwrap();
         // aimock's reasoning and messages of OpenAI have other ids each time.
-        let messages = messages[1..].iter().filter(|message| message["type"] != "reasoning").cloned();
+        let messages = messages[1..]
+            .iter()
+            .filter(|message| message["type"] != "reasoning")
+            .cloned();
         lines.extend(messages.map(|mut message| {
             message.as_object_mut().unwrap().shift_remove("id");
             format!("{provider} {message}")
@@ -462,12 +595,22 @@ fn reasoning_goes_back_as_it_came_and_only_to_the_model_that_made_it() {
     let requests = script.requests(|person| {
         let said = person.query(&["Begin."]).succeeded().stdout;
         assert_eq!(said, format!("Let me see.\n{ANSWER}\n"));
-        let is_kept = person.events("chat_response").iter().any(|response| response["reasoning"] == thought);
-        assert_eq!(is_kept, person.provider.name != "ollama", "{}", person.provider.name);
+        let is_kept = person
+            .events("chat_response")
+            .iter()
+            .any(|response| response["reasoning"] == thought);
+        assert_eq!(
+            is_kept,
+            person.provider.name != "ollama",
+            "{}",
+            person.provider.name
+        );
         person.query(&["And now?"]).succeeded();
     });
     assert_eq!(
-        requests["anthropic"]["messages"][1]["content"].as_array().unwrap()[..2],
+        requests["anthropic"]["messages"][1]["content"]
+            .as_array()
+            .unwrap()[..2],
         [
             json!({"type": "redacted_thinking", "data": "b3BhcXVl"}),
             json!({"type": "thinking", "thinking": thought, "signature": "c2lnbmF0dXJl"}),
@@ -477,10 +620,17 @@ fn reasoning_goes_back_as_it_came_and_only_to_the_model_that_made_it() {
     let is_opaque = |field: &str| item[field].as_str().is_some_and(|text| !text.is_empty());
     assert!(is_opaque("id") && is_opaque("encrypted_content"), "{item}");
     assert_eq!(item["type"].take(), "reasoning");
-    assert_eq!(item["summary"], json!([{"type": "summary_text", "text": thought}]));
+    assert_eq!(
+        item["summary"],
+        json!([{"type": "summary_text", "text": thought}])
+    );
     // Reasoning that no signature came with is not sent back.
     for provider in ["google", "openrouter", "llamacpp", "ollama"] {
-        assert!(!requests[provider].to_string().contains(thought), "{}", requests[provider]);
+        assert!(
+            !requests[provider].to_string().contains(thought),
+            "{}",
+            requests[provider]
+        );
     }
     let requests = script.requests(|person| {
         let model = format!("{}/{}", person.provider.name, person.provider.other_model);
@@ -488,8 +638,16 @@ fn reasoning_goes_back_as_it_came_and_only_to_the_model_that_made_it() {
     });
     for (_, request) in requests.as_object().unwrap() {
         let text = request.to_string();
-        assert!(text.contains("Let me see.") && text.contains("And you?"), "{text}");
-        for left_out in [thought, "c2lnbmF0dXJl", "b3BhcXVl", "\"type\":\"reasoning\""] {
+        assert!(
+            text.contains("Let me see.") && text.contains("And you?"),
+            "{text}"
+        );
+        for left_out in [
+            thought,
+            "c2lnbmF0dXJl",
+            "b3BhcXVl",
+            "\"type\":\"reasoning\"",
+        ] {
             assert!(!text.contains(left_out), "{text}");
         }
     }

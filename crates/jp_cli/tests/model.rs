@@ -54,8 +54,11 @@ fn model(max_tokens: &str) -> Option<Model> {
         .spawn()
         .unwrap();
     let mut line = String::new();
-    BufReader::new(process.stdout.take().unwrap()).read_line(&mut line).unwrap();
-    let ready: Value = serde_json::from_str(&line).unwrap_or_else(|error| panic!("{error}: {line:?}"));
+    BufReader::new(process.stdout.take().unwrap())
+        .read_line(&mut line)
+        .unwrap();
+    let ready: Value =
+        serde_json::from_str(&line).unwrap_or_else(|error| panic!("{error}: {line:?}"));
     let url = ready["base_url"].as_str().unwrap().to_owned();
     Some(Model { process, url })
 }
@@ -64,18 +67,28 @@ fn model(max_tokens: &str) -> Option<Model> {
 fn real_model_answers_about_an_attached_file_and_its_cache_stays_warm() {
     let Some(model) = model("24") else { return };
     let sandbox = Sandbox::new().with_url(&model.url);
-    let text = "fn main() {\n    println!(\"The lighthouse keeper lives in Brest.\");\n}\n".repeat(20);
+    let text =
+        "fn main() {\n    println!(\"The lighthouse keeper lives in Brest.\");\n}\n".repeat(20);
     sandbox.write("src/main.rs", text);
     let first = sandbox.json(&["q", "--new", "-a", "src/", "What does this print?"]);
-    assert!(!first["answer"].as_str().unwrap().trim().is_empty(), "{first}");
+    assert!(
+        !first["answer"].as_str().unwrap().trim().is_empty(),
+        "{first}"
+    );
     let prompt = first["usage"]["input"].as_u64().unwrap();
     assert!(prompt > 300, "{first}");
     let second = sandbox.json(&["q", "And why?"]);
     let cached = second["usage"]["cached_read"].as_u64().unwrap();
-    assert!(cached * 100 >= prompt * 95, "{cached} of {prompt} tokens came from the cache");
+    assert!(
+        cached * 100 >= prompt * 95,
+        "{cached} of {prompt} tokens came from the cache"
+    );
     assert_eq!(sandbox.json(&["c", "show"])["turns"], 2);
     // Its template has no place for tools: the server would drop them without a word.
-    assert_eq!(sandbox.json(&["model", "ls", "llamacpp"])[0]["takes"]["tools"], false);
+    assert_eq!(
+        sandbox.json(&["model", "ls", "llamacpp"])[0]["takes"]["tools"],
+        false
+    );
 }
 
 /// The server's grammar lets 22 characters of white space stand at each of five places, and which of them the model
@@ -103,9 +116,14 @@ fn twenty_turns_with_attachments_keep_the_cache_of_a_real_model_warm() {
     let reads: Vec<Read> = (1..=20).map(|turn| ask(&sandbox, turn)).collect();
     let warm = |pair: &[Read]| pair[1].cached * 100 / pair[0].input;
     let percent: Vec<u64> = reads.windows(2).map(warm).collect();
-    report(&format!("{reads:?}\nof the previous prompt, in percent: {percent:?}"));
+    report(&format!(
+        "{reads:?}\nof the previous prompt, in percent: {percent:?}"
+    ));
     assert!(reads[19].input > 700, "{reads:?}");
-    assert!(percent.iter().all(|percent| *percent >= 95), "{percent:?} of {reads:?}");
+    assert!(
+        percent.iter().all(|percent| *percent >= 95),
+        "{percent:?} of {reads:?}"
+    );
 }
 
 /// Asks something, in most turns with something attached.
@@ -115,7 +133,9 @@ fn ask(sandbox: &Sandbox, turn: u32) -> Read {
         1 => Some(write("src/lib.rs", "fn lighthouse() {} // changes")),
         3 => Some(write(&format!("log/{turn}.md"), "- The keeper's log")),
         4 => Some(write("~/notes.txt", "A note from outside the workspace")),
-        6 => write("src/lib.rs", "fn lighthouse() {} // changes").parent().map(Path::to_owned),
+        6 => write("src/lib.rs", "fn lighthouse() {} // changes")
+            .parent()
+            .map(Path::to_owned),
         9 => Some(write("~/notes.txt", "It changes as well")),
         _ => None,
     };
@@ -123,10 +143,22 @@ fn ask(sandbox: &Sandbox, turn: u32) -> Read {
     let words = format!("What is new? ({turn})");
     let attach = file.iter().flat_map(|file| ["-a", file]);
     let new = (turn == 1).then_some("--new");
-    let arguments: Vec<&str> = ["q"].into_iter().chain(new).chain(attach).chain([words.as_str()]).collect();
+    let arguments: Vec<&str> = ["q"]
+        .into_iter()
+        .chain(new)
+        .chain(attach)
+        .chain([words.as_str()])
+        .collect();
     let answer = sandbox.json(&arguments);
-    let figure = |name: &str| answer["usage"][name].as_u64().unwrap_or_else(|| panic!("no {name}: {answer}"));
-    Read { input: figure("input"), cached: figure("cached_read") }
+    let figure = |name: &str| {
+        answer["usage"][name]
+            .as_u64()
+            .unwrap_or_else(|| panic!("no {name}: {answer}"))
+    };
+    Read {
+        input: figure("input"),
+        cached: figure("cached_read"),
+    }
 }
 
 /// Shows figures to who runs the test with `--nocapture`.

@@ -23,7 +23,10 @@ fn llamacpp(vision: bool) -> Server {
         "default_generation_settings": {"n_ctx": 4096},
     });
     Server::routed(vec![
-        ("/v1/models", Reply::json(200, r#"{"data":[{"id":"m","meta":{"n_ctx_train":8192}}]}"#)),
+        (
+            "/v1/models",
+            Reply::json(200, r#"{"data":[{"id":"m","meta":{"n_ctx_train":8192}}]}"#),
+        ),
         ("/props", Reply::json(200, &properties.to_string())),
         ("/v1/chat/completions", Reply::stream(ANSWER)),
     ])
@@ -33,7 +36,9 @@ fn llamacpp(vision: bool) -> Server {
 fn sent(server: &Server) -> Vec<Value> {
     let received = server.received().into_iter();
     let queries = received.filter(|request| request.head.starts_with("post /v1/chat/completions"));
-    queries.map(|request| serde_json::from_slice(&request.body).unwrap()).collect()
+    queries
+        .map(|request| serde_json::from_slice(&request.body).unwrap())
+        .collect()
 }
 
 #[test]
@@ -64,7 +69,8 @@ fn every_provider_that_is_set_up_is_listed_with_what_its_models_take() {
     *  llamacpp/m          4,096    text, schema, tools                          configuration, provider, assumed
     ");
     assert!(
-        run.stderr.contains("warning: the models of gone are not listed: failed to reach gone at"),
+        run.stderr
+            .contains("warning: the models of gone are not listed: failed to reach gone at"),
         "{}",
         run.stderr
     );
@@ -87,9 +93,15 @@ fn every_provider_that_is_set_up_is_listed_with_what_its_models_take() {
 #[test]
 fn provider_that_does_not_answer_is_an_error_if_it_is_asked_for() {
     let sandbox = Sandbox::new().with_url(UNUSED_URL);
-    sandbox.jp(&["model", "ls", "llamacpp"]).failed(1, &["failed to reach llamacpp", "connection refused"]);
-    sandbox.jp(&["model", "ls", "nobody"]).failed(1, &["nothing is known of the provider `nobody`"]);
-    let run = sandbox.jp(&["model", "ls", "anthropic"]).failed(1, &["ANTHROPIC_API_KEY is not set"]);
+    sandbox
+        .jp(&["model", "ls", "llamacpp"])
+        .failed(1, &["failed to reach llamacpp", "connection refused"]);
+    sandbox
+        .jp(&["model", "ls", "nobody"])
+        .failed(1, &["nothing is known of the provider `nobody`"]);
+    let run = sandbox
+        .jp(&["model", "ls", "anthropic"])
+        .failed(1, &["ANTHROPIC_API_KEY is not set"]);
     assert_eq!(run.stdout, "");
 }
 
@@ -97,10 +109,19 @@ fn provider_that_does_not_answer_is_an_error_if_it_is_asked_for() {
 fn model_that_answers_is_listed_even_if_its_provider_does_not_list_it() {
     let server = llamacpp(false);
     let sandbox = Sandbox::new().with_server(&server);
-    let run = sandbox.jp(&["model", "ls", "-c", "assistant.model.id=llamacpp/other"]).succeeded();
-    assert!(run.stdout.lines().any(|line| line.starts_with("*  llamacpp/other ")), "{}", run.stdout);
+    let run = sandbox
+        .jp(&["model", "ls", "-c", "assistant.model.id=llamacpp/other"])
+        .succeeded();
     assert!(
-        run.stderr.contains("llamacpp/other would answer, but its provider does not list it"),
+        run.stdout
+            .lines()
+            .any(|line| line.starts_with("*  llamacpp/other ")),
+        "{}",
+        run.stdout
+    );
+    assert!(
+        run.stderr
+            .contains("llamacpp/other would answer, but its provider does not list it"),
         "{}",
         run.stderr
     );
@@ -111,18 +132,36 @@ fn image_goes_to_a_model_that_takes_it_or_a_note_says_why_not() {
     for (vision, setting, is_sent) in [
         (true, None, true),
         (false, None, false),
-        (false, Some("providers.llm.llamacpp.models.m.images=true"), true),
-        (true, Some("providers.llm.llamacpp.models.m.images=false"), false),
+        (
+            false,
+            Some("providers.llm.llamacpp.models.m.images=true"),
+            true,
+        ),
+        (
+            true,
+            Some("providers.llm.llamacpp.models.m.images=false"),
+            false,
+        ),
     ] {
         let server = llamacpp(vision);
         let sandbox = Sandbox::new().with_server(&server);
         sandbox.write("shot.png", PNG);
-        let setting: Vec<_> = setting.into_iter().flat_map(|setting| ["-c", setting]).collect();
+        let setting: Vec<_> = setting
+            .into_iter()
+            .flat_map(|setting| ["-c", setting])
+            .collect();
         let query = [&["query", "--new", "-a", "shot.png", "See?"], &setting[..]].concat();
         let note = "shot.png is not shown: this model does not take image/png";
 
-        let explained = sandbox.jp(&[&query[..], &["--explain"]].concat()).succeeded();
-        assert_eq!(explained.stderr.contains(note), !is_sent, "{}", explained.stderr);
+        let explained = sandbox
+            .jp(&[&query[..], &["--explain"]].concat())
+            .succeeded();
+        assert_eq!(
+            explained.stderr.contains(note),
+            !is_sent,
+            "{}",
+            explained.stderr
+        );
         assert!(sent(&server).is_empty());
         let document = sandbox.json(&[&query[..], &["--explain"]].concat());
         let noted = document["notes"].as_array().unwrap();
@@ -136,7 +175,10 @@ fn image_goes_to_a_model_that_takes_it_or_a_note_says_why_not() {
         assert_eq!(body.contains("image_url"), is_sent, "{body}");
         assert!(body.contains("image/png"), "{body}");
         let explained = document["request"].clone();
-        assert_eq!(explained["messages"].to_string(), sent(&server)[0]["messages"].to_string());
+        assert_eq!(
+            explained["messages"].to_string(),
+            sent(&server)[0]["messages"].to_string()
+        );
     }
 }
 
@@ -159,7 +201,12 @@ fn model_without_tools_is_warned_of_only_if_a_tool_was_switched_on() {
         let warning = "warning: the list of tools is left out: this model takes none\n";
         for more in [&[][..], &["--explain"]] {
             let run = sandbox.jp(&[&query[..], more].concat()).succeeded();
-            assert_eq!(run.stderr.contains(warning), is_wanted, "{flags:?} {more:?}: {}", run.stderr);
+            assert_eq!(
+                run.stderr.contains(warning),
+                is_wanted,
+                "{flags:?} {more:?}: {}",
+                run.stderr
+            );
         }
         assert!(sent(&server).pop().unwrap().get("tools").is_none());
     }
@@ -177,12 +224,25 @@ fn what_a_server_said_holds_while_it_does_not_say_it() {
     });
     let sandbox = Sandbox::new().with_server(&server);
     sandbox.write("shot.png", PNG);
-    sandbox.jp(&["query", "--new", "-a", "shot.png", "See?"]).succeeded();
+    sandbox
+        .jp(&["query", "--new", "-a", "shot.png", "See?"])
+        .succeeded();
     is_busy.store(true, Relaxed);
     let run = sandbox.jp(&["query", "-v", "And now?"]).succeeded();
-    assert!(run.stderr.contains("llamacpp did not say what the model takes"), "{}", run.stderr);
-    let messages: Vec<_> = sent(&server).iter().map(|body| body["messages"][0].clone()).collect();
-    assert!(messages[0].to_string().contains("[not shown: this model"), "{messages:?}");
+    assert!(
+        run.stderr
+            .contains("llamacpp did not say what the model takes"),
+        "{}",
+        run.stderr
+    );
+    let messages: Vec<_> = sent(&server)
+        .iter()
+        .map(|body| body["messages"][0].clone())
+        .collect();
+    assert!(
+        messages[0].to_string().contains("[not shown: this model"),
+        "{messages:?}"
+    );
     assert_eq!(messages[0], messages[1]);
 }
 
@@ -198,15 +258,26 @@ fn requests_name_their_conversation_to_the_providers_cache() {
     let sandbox = Sandbox::new();
     let url = format!("providers.llm.openai.base_url={}", server.url());
     for words in ["One.", "Two."] {
-        sandbox.jp(&["query", "-m", "openai/gpt-5", "-c", &url, words]).succeeded();
+        sandbox
+            .jp(&["query", "-m", "openai/gpt-5", "-c", &url, words])
+            .succeeded();
     }
     let bodies = server.received();
     let keys: Vec<Value> = bodies
         .iter()
-        .map(|request| serde_json::from_slice::<Value>(&request.body).unwrap()["prompt_cache_key"].clone())
+        .map(|request| {
+            serde_json::from_slice::<Value>(&request.body).unwrap()["prompt_cache_key"].clone()
+        })
         .collect();
     let directory = sandbox.conversation();
-    let id = directory.file_name().unwrap().to_str().unwrap().split('-').next().unwrap();
+    let id = directory
+        .file_name()
+        .unwrap()
+        .to_str()
+        .unwrap()
+        .split('-')
+        .next()
+        .unwrap();
     assert_eq!(keys, [json!(format!("jp-{id}")), json!(format!("jp-{id}"))]);
 }
 
@@ -217,9 +288,17 @@ fn request_that_is_longer_than_the_model_takes_is_told_of_before_it_is_sent() {
     sandbox.write("long.txt", "word ".repeat(1000));
     let limit = "providers.llm.llamacpp.models.m.context_tokens=1000";
     for explain in [&["--explain"][..], &[]] {
-        let query = [&["query", "--new", "-a", "long.txt", "-c", limit, "See?"], explain].concat();
+        let query = [
+            &["query", "--new", "-a", "long.txt", "-c", limit, "See?"],
+            explain,
+        ]
+        .concat();
         let run = sandbox.jp(&query).succeeded();
-        assert!(run.stderr.contains("tokens, and the model takes 1,000"), "{}", run.stderr);
+        assert!(
+            run.stderr.contains("tokens, and the model takes 1,000"),
+            "{}",
+            run.stderr
+        );
     }
 }
 
@@ -227,22 +306,32 @@ fn request_that_is_longer_than_the_model_takes_is_told_of_before_it_is_sent() {
 fn anthropic_gets_no_larger_limit_than_its_model_has() {
     let stream = "data: {\"type\":\"message_stop\"}\n\n";
     let server = Server::routed(vec![
-        ("/v1/models/claude-x", Reply::json(200, r#"{"id":"claude-x","max_tokens":8192}"#)),
+        (
+            "/v1/models/claude-x",
+            Reply::json(200, r#"{"id":"claude-x","max_tokens":8192}"#),
+        ),
         ("/v1/messages", Reply::stream(stream)),
     ]);
     let sandbox = Sandbox::new();
     sandbox.write(
         "~/.config/jp/config.toml",
-        format!("[providers.llm.anthropic]\nbase_url = \"{}\"\n", server.url()),
+        format!(
+            "[providers.llm.anthropic]\nbase_url = \"{}\"\n",
+            server.url()
+        ),
     );
     sandbox.write("shot.png", PNG);
     for flags in [&["-a", "shot.png"][..], &[]] {
         sandbox.jp(&[&["query", "-m", "anthropic/claude-x", "See?"], flags].concat());
     }
     let received = server.received();
-    let bodies = received.iter().filter(|request| request.head.starts_with("post /v1/messages"));
+    let bodies = received
+        .iter()
+        .filter(|request| request.head.starts_with("post /v1/messages"));
     let limits: Vec<_> = bodies
-        .map(|request| serde_json::from_slice::<Value>(&request.body).unwrap()["max_tokens"].clone())
+        .map(|request| {
+            serde_json::from_slice::<Value>(&request.body).unwrap()["max_tokens"].clone()
+        })
         .collect();
     assert_eq!(limits, [8192, 8192]);
 }
@@ -260,8 +349,13 @@ fn key_that_no_header_takes_is_told_before_anything_is_stored() {
 #[test]
 fn workspace_names_no_secret_but_an_api_key() {
     let sandbox = Sandbox::new();
-    sandbox.write(".jp/config.toml", "[providers.llm.openrouter]\napi_key_env = \"AWS_SECRET_ACCESS_KEY\"\n");
-    sandbox.jp(&["query", "-m", "openrouter/a/b", "x"]).failed(1, &["names AWS_SECRET_ACCESS_KEY"]);
+    sandbox.write(
+        ".jp/config.toml",
+        "[providers.llm.openrouter]\napi_key_env = \"AWS_SECRET_ACCESS_KEY\"\n",
+    );
+    sandbox
+        .jp(&["query", "-m", "openrouter/a/b", "x"])
+        .failed(1, &["names AWS_SECRET_ACCESS_KEY"]);
     assert!(!sandbox.path(".jp/conversations").exists());
 }
 
@@ -273,7 +367,8 @@ const ATTACHED: &str = "what is attached";
 /// Asks a model about an attached file, with keys in the environment.
 fn ask(sandbox: &Sandbox, model: &[&str]) -> support::Run {
     sandbox.write("a.txt", ATTACHED);
-    let mut command = sandbox.command(&[&["q", "--new", "-a", "a.txt"], model, &["What is it?"]].concat());
+    let mut command =
+        sandbox.command(&[&["q", "--new", "-a", "a.txt"], model, &["What is it?"]].concat());
     for variable in ["ANTHROPIC_API_KEY", "WORK_API_KEY", "OTHER_API_KEY"] {
         command.env(variable, format!("sk-{variable}"));
     }
@@ -300,11 +395,22 @@ fn workspace_redirects_no_model_that_the_user_names() {
     for model in ["work/m", "fast"] {
         let run = ask(&sandbox, &["--model", model]).succeeded();
         assert_eq!(run.stdout, "Yes.\n", "{model}: {}", run.stderr);
-        for words in ["providers.aliases.'work/m' in .jp/config.toml is ignored", "hint: rename it there"] {
-            assert!(run.stderr.contains(words), "{words:?} is not in {}", run.stderr);
+        for words in [
+            "providers.aliases.'work/m' in .jp/config.toml is ignored",
+            "hint: rename it there",
+        ] {
+            assert!(
+                run.stderr.contains(words),
+                "{words:?} is not in {}",
+                run.stderr
+            );
         }
     }
-    assert_eq!(other.received().len(), 0, "nothing was sent to the workspace's server");
+    assert_eq!(
+        other.received().len(),
+        0,
+        "nothing was sent to the workspace's server"
+    );
     assert!(String::from_utf8_lossy(&own.received()[0].body).contains(ATTACHED));
 }
 
@@ -330,7 +436,11 @@ fn alias_of_the_user_that_reads_as_a_provider_and_a_name_is_ignored_with_a_warni
         "can't contain a `/`",
         "hint: rename it",
     ] {
-        assert!(run.stderr.contains(words), "{words:?} is not in {}", run.stderr);
+        assert!(
+            run.stderr.contains(words),
+            "{words:?} is not in {}",
+            run.stderr
+        );
     }
 }
 
@@ -339,14 +449,24 @@ fn ignored_alias_is_named_by_the_key_that_the_user_wrote() {
     let server = support::answering("Yes.");
     let sandbox = Sandbox::new().with_server(&server);
     let settings = [
-        ("[providers.llm.aliases]\n'a/b' = 'llamacpp/m'\n", "providers.llm.aliases.'a/b'"),
-        ("[providers.aliases]\n'a/b' = 'llamacpp/m'\n", "providers.aliases.'a/b'"),
+        (
+            "[providers.llm.aliases]\n'a/b' = 'llamacpp/m'\n",
+            "providers.llm.aliases.'a/b'",
+        ),
+        (
+            "[providers.aliases]\n'a/b' = 'llamacpp/m'\n",
+            "providers.aliases.'a/b'",
+        ),
     ];
     for (config, key) in settings {
         sandbox.write(USER, config);
         let run = ask(&sandbox, &[]).succeeded();
         let warning = format!("warning: {key} in ~/.config/jp/config.toml is ignored");
-        assert!(run.stderr.contains(&warning), "{warning:?} is not in {}", run.stderr);
+        assert!(
+            run.stderr.contains(&warning),
+            "{warning:?} is not in {}",
+            run.stderr
+        );
     }
 }
 
@@ -357,7 +477,15 @@ fn workspace_does_not_move_a_provider_that_jp_knows() {
     let moved = format!("[providers.llm.anthropic]\nbase_url = '{}'\n", other.url());
     sandbox.write(".jp/config.toml", &moved);
     sandbox.write("a.txt", ATTACHED);
-    let explicit = ["q", "--new", "-a", "a.txt", "--model", "anthropic/claude-x", "What is it?"];
+    let explicit = [
+        "q",
+        "--new",
+        "-a",
+        "a.txt",
+        "--model",
+        "anthropic/claude-x",
+        "What is it?",
+    ];
     // Without a key the provider's own server is not asked either.
     let words = [
         "ANTHROPIC_API_KEY is not set",
@@ -367,7 +495,9 @@ fn workspace_does_not_move_a_provider_that_jp_knows() {
     sandbox.jp(&explicit).failed(1, &words);
     sandbox.jp(&["model", "ls", "anthropic"]).failed(1, &words);
     sandbox.write(USER, "assistant.model.id = 'anthropic/claude-x'\n");
-    sandbox.jp(&["q", "--new", "-a", "a.txt", "What is it?"]).failed(1, &words);
+    sandbox
+        .jp(&["q", "--new", "-a", "a.txt", "What is it?"])
+        .failed(1, &words);
     assert_eq!(other.received().len(), 0);
 }
 
@@ -375,31 +505,60 @@ fn workspace_does_not_move_a_provider_that_jp_knows() {
 fn workspace_takes_no_name_that_differs_from_a_known_providers_only_in_case() {
     let (own, other) = (support::answering("Yes."), support::answering("No."));
     let sandbox = Sandbox::new();
-    sandbox.write(USER, format!("[providers.llm.work]\nbase_url = '{}'\nmodels.m.tools = true\n", own.url()));
+    sandbox.write(
+        USER,
+        format!(
+            "[providers.llm.work]\nbase_url = '{}'\nmodels.m.tools = true\n",
+            own.url()
+        ),
+    );
     let provider = |name: &str, url: &str| {
         format!("[providers.llm.{name}]\nbase_url = '{url}'\nmodels.m.tools = true\n")
     };
     for (name, known) in [("Anthropic", "anthropic"), ("WORK", "work")] {
         sandbox.write(".jp/config.toml", provider(name, other.url()));
         let said = format!("providers.llm.{name}.base_url in .jp/config.toml is ignored");
-        let words = [&*format!("nothing is known of the provider `{name}`"), &said, &format!("`{known}`")];
+        let words = [
+            &*format!("nothing is known of the provider `{name}`"),
+            &said,
+            &format!("`{known}`"),
+        ];
         let refused = ask(&sandbox, &["--model", &format!("{name}/m")]).failed(1, &words);
         assert!(
-            !refused.stderr.contains(&format!("set providers.llm.{name}.base_url")),
+            !refused
+                .stderr
+                .contains(&format!("set providers.llm.{name}.base_url")),
             "{}",
             refused.stderr
         );
-        assert!(refused.stderr.contains(&format!("hint: use `--model {known}/m`")), "{}", refused.stderr);
+        assert!(
+            refused
+                .stderr
+                .contains(&format!("hint: use `--model {known}/m`")),
+            "{}",
+            refused.stderr
+        );
     }
     // Nor if the workspace chooses the model, too.
-    let chosen = format!("assistant.model.id = 'WORK/m'\n{}", provider("WORK", other.url()));
+    let chosen = format!(
+        "assistant.model.id = 'WORK/m'\n{}",
+        provider("WORK", other.url())
+    );
     sandbox.write(".jp/config.toml", chosen);
-    ask(&sandbox, &[]).failed(1, &["providers.llm.WORK.base_url in .jp/config.toml is ignored"]);
+    ask(&sandbox, &[]).failed(
+        1,
+        &["providers.llm.WORK.base_url in .jp/config.toml is ignored"],
+    );
     assert_eq!(other.received().len(), 0);
     // The user may use any name.
     sandbox.write(".jp/config.toml", "");
     sandbox.write(USER, provider("Anthropic", own.url()));
-    assert_eq!(ask(&sandbox, &["--model", "Anthropic/m"]).succeeded().stdout, "Yes.\n");
+    assert_eq!(
+        ask(&sandbox, &["--model", "Anthropic/m"])
+            .succeeded()
+            .stdout,
+        "Yes.\n"
+    );
 }
 
 #[test]
@@ -416,23 +575,43 @@ fn workspace_chooses_no_key_of_the_user_for_a_provider() {
             "{work}[providers.llm.else]\nbase_url = 'http://127.0.0.1:9'\napi_key_env = 'OTHER_API_KEY'\n"
         ),
     );
-    for (variable, owner) in
-        [("ANTHROPIC_API_KEY", "anthropic"), ("GOOGLE_API_KEY", "google"), ("OTHER_API_KEY", "else")]
-    {
-        sandbox.write(".jp/config.toml", format!("providers.llm.work.api_key_env = '{variable}'\n"));
+    for (variable, owner) in [
+        ("ANTHROPIC_API_KEY", "anthropic"),
+        ("GOOGLE_API_KEY", "google"),
+        ("OTHER_API_KEY", "else"),
+    ] {
+        sandbox.write(
+            ".jp/config.toml",
+            format!("providers.llm.work.api_key_env = '{variable}'\n"),
+        );
         let words = format!("providers.llm.work.api_key_env in .jp/config.toml names {variable}");
-        ask(&sandbox, &[]).failed(1, &[&words, &format!("the key of {owner}"), "hint: set it in your own"]);
+        ask(&sandbox, &[]).failed(
+            1,
+            &[
+                &words,
+                &format!("the key of {owner}"),
+                "hint: set it in your own",
+            ],
+        );
     }
     assert_eq!(server.received().len(), 0);
 
-    sandbox.write(".jp/config.toml", "providers.llm.work.api_key_env = 'WORK_API_KEY'\n");
+    sandbox.write(
+        ".jp/config.toml",
+        "providers.llm.work.api_key_env = 'WORK_API_KEY'\n",
+    );
     let run = ask(&sandbox, &[]).succeeded();
     assert!(
-        run.stderr.contains("providers.llm.work.api_key_env in .jp/config.toml is ignored"),
+        run.stderr
+            .contains("providers.llm.work.api_key_env in .jp/config.toml is ignored"),
         "{}",
         run.stderr
     );
-    assert!(!server.received()[0].head.contains("sk-"), "{}", server.received()[0].head);
+    assert!(
+        !server.received()[0].head.contains("sk-"),
+        "{}",
+        server.received()[0].head
+    );
 }
 
 #[test]
@@ -446,10 +625,18 @@ fn dot_in_the_name_of_a_workspaces_provider_gets_it_no_key() {
         )
     };
     sandbox.write(".jp/config.toml", config("ANTHROPIC_API_KEY"));
-    ask(&sandbox, &[])
-        .failed(1, &["providers.llm.'a.b'.api_key_env in .jp/config.toml", "the key of anthropic"]);
+    ask(&sandbox, &[]).failed(
+        1,
+        &[
+            "providers.llm.'a.b'.api_key_env in .jp/config.toml",
+            "the key of anthropic",
+        ],
+    );
     sandbox.write(".jp/config.toml", config("WORK_API_KEY"));
-    ask(&sandbox, &[]).failed(1, &["providers.llm.'a.b'.base_url in .jp/config.toml gets no API key"]);
+    ask(&sandbox, &[]).failed(
+        1,
+        &["providers.llm.'a.b'.base_url in .jp/config.toml gets no API key"],
+    );
     assert_eq!(server.received().len(), 0);
 }
 
@@ -470,7 +657,8 @@ fn history_sets_nothing_of_a_provider() {
         "assistant": {"model": {"id": "work/m"}},
         "providers": {"llm": {"work": server, "anthropic": server, "aliases": {"work/m": "anthropic/m"}}, "aliases": {"work/m": "anthropic/m"}},
     });
-    let event = json!({"timestamp": "2026-11-21T12:00:00Z", "type": "config_delta", "delta": delta});
+    let event =
+        json!({"timestamp": "2026-11-21T12:00:00Z", "type": "config_delta", "delta": delta});
     std::fs::write(&path, events.replacen("[\n", &format!("[\n{event},\n"), 1)).unwrap();
     let mut command = sandbox.command(&["q", "-a", "a.txt", "And now?"]);
     command.env("ANTHROPIC_API_KEY", "sk-test");

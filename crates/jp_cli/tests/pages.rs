@@ -29,14 +29,23 @@ impl Files {
             print(server.server_port, flush=True)\n\
             server.serve_forever()\n";
         let mut command = Command::new("python3");
-        command.args(["-c", script]).arg(directory).stdout(Stdio::piped()).stderr(Stdio::null());
+        command
+            .args(["-c", script])
+            .arg(directory)
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null());
         let Ok(mut server) = command.spawn() else {
             skip("python3 is not installed");
             return None;
         };
         let mut port = String::new();
-        BufReader::new(server.stdout.take().unwrap()).read_line(&mut port).unwrap();
-        Some(Self { server, url: format!("http://127.0.0.1:{}", port.trim()) })
+        BufReader::new(server.stdout.take().unwrap())
+            .read_line(&mut port)
+            .unwrap();
+        Some(Self {
+            server,
+            url: format!("http://127.0.0.1:{}", port.trim()),
+        })
     }
 }
 
@@ -56,29 +65,63 @@ fn page_is_shown_as_markdown_and_kept_as_it_is() {
     sandbox.write("~/site/index.html", html);
     sandbox.write("~/site/data.json", "{\"a\": 1}");
     sandbox.write("~/site/a.pdf", b"%PDF-1.4 \xff");
-    let Some(files) = Files::serve(&sandbox.home.join("site")) else { return };
+    let Some(files) = Files::serve(&sandbox.home.join("site")) else {
+        return;
+    };
     let [page, data, pdf] = ["", "data.json", "a.pdf"].map(|name| format!("{}/{name}", files.url));
-    sandbox.jp(&["q", "--new", "-a", &page, "-a", &data, "-a", &pdf, "what?"]).succeeded();
+    sandbox
+        .jp(&["q", "--new", "-a", &page, "-a", &data, "-a", &pdf, "what?"])
+        .succeeded();
     let message = last_message(&server);
-    assert!(message.contains("# Start") && message.contains("[more](/more)"), "{message}");
-    assert!(!message.contains("evil") && message.contains("{\"a\": 1}"), "{message}");
+    assert!(
+        message.contains("# Start") && message.contains("[more](/more)"),
+        "{message}"
+    );
+    assert!(
+        !message.contains("evil") && message.contains("{\"a\": 1}"),
+        "{message}"
+    );
     let rows = sandbox.json(&["resource", "ls"]);
-    let types: Vec<_> = rows.as_array().unwrap().iter().map(|row| row["mimeType"].clone()).collect();
+    let types: Vec<_> = rows
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|row| row["mimeType"].clone())
+        .collect();
     assert_eq!(types, ["text/html", "application/json", "application/pdf"]);
-    assert_eq!(sandbox.jp(&["resource", "show", &page]).succeeded().stdout, html);
+    assert_eq!(
+        sandbox.jp(&["resource", "show", &page]).succeeded().stdout,
+        html
+    );
     let printed = sandbox.jp(&["attachment", "print", &page]).succeeded();
     assert!(printed.stdout.starts_with("# Start"), "{}", printed.stdout);
-    let event = sandbox.events().into_iter().find(|event| event["type"] == "chat_request").unwrap();
+    let event = sandbox
+        .events()
+        .into_iter()
+        .find(|event| event["type"] == "chat_request")
+        .unwrap();
     let resource = &event["resources"][0];
     assert_eq!(resource["title"], "Guide");
-    assert!(resource["annotations"]["lastModified"].is_string(), "{resource}");
+    assert!(
+        resource["annotations"]["lastModified"].is_string(),
+        "{resource}"
+    );
 
     sandbox.write("~/site/data.json", "{\"a\": 2}");
     let report = sandbox.json(&["resource", "refresh"]);
     assert_eq!(report["refreshed"], json!([data]));
-    sandbox.jp(&["q", "-a", &format!("{}/missing", files.url), "x"]).failed(1, &["404", "/missing"]);
     sandbox
-        .jp(&["q", "-c", "conversation.attachment.max_bytes=10B", "-a", &page, "x"])
+        .jp(&["q", "-a", &format!("{}/missing", files.url), "x"])
+        .failed(1, &["404", "/missing"]);
+    sandbox
+        .jp(&[
+            "q",
+            "-c",
+            "conversation.attachment.max_bytes=10B",
+            "-a",
+            &page,
+            "x",
+        ])
         .failed(1, &["10 bytes"]);
     assert_eq!(sandbox.json(&["conversation", "show"])["turns"], 1);
 }
@@ -88,27 +131,44 @@ fn private_address_is_reached_only_by_who_typed_it() {
     let server = answering("Yes.");
     let sandbox = Sandbox::new().with_server(&server);
     sandbox.write("~/site/secret.txt", "internal");
-    let Some(files) = Files::serve(&sandbox.home.join("site")) else { return };
+    let Some(files) = Files::serve(&sandbox.home.join("site")) else {
+        return;
+    };
     let url = format!("{}/secret.txt", files.url);
     let config = fs::read_to_string(sandbox.path(".jp/config.toml")).unwrap();
-    sandbox.write(".jp/config.toml", format!("conversation.attachments = [\"{url}\"]\n{config}"));
-    sandbox.jp(&["q", "--new", "x"]).failed(1, &["127.0.0.1", "private"]);
+    sandbox.write(
+        ".jp/config.toml",
+        format!("conversation.attachments = [\"{url}\"]\n{config}"),
+    );
+    sandbox
+        .jp(&["q", "--new", "x"])
+        .failed(1, &["127.0.0.1", "private"]);
     sandbox.jp(&["q", "--new", "-a", &url, "mine"]).succeeded();
     assert!(last_message(&server).contains("internal"));
     let run = sandbox
         .jp(&["attachment", "add", "http://hans:hunter2@127.0.0.1:1/x"])
         .failed(1, &["credentials", "jp query --attach"]);
     assert!(!run.stderr.contains("hunter2"), "{}", run.stderr);
-    let run =
-        sandbox.jp(&["attachment", "rm", "http://hans:hunter2@127.0.0.1:1/x"]).failed(1, &["not attached"]);
+    let run = sandbox
+        .jp(&["attachment", "rm", "http://hans:hunter2@127.0.0.1:1/x"])
+        .failed(1, &["not attached"]);
     assert!(!run.stderr.contains("hunter2"), "{}", run.stderr);
-    for input in ["!http://hans:hunter2@h/x", "mcp+s+http://hans:hunter2@h/x", "ftp://hans:hunter2@h/x"] {
-        let run = sandbox.jp(&["q", "-a", input, "x"]).failed(1, &["failed to attach"]);
+    for input in [
+        "!http://hans:hunter2@h/x",
+        "mcp+s+http://hans:hunter2@h/x",
+        "ftp://hans:hunter2@h/x",
+    ] {
+        let run = sandbox
+            .jp(&["q", "-a", input, "x"])
+            .failed(1, &["failed to attach"]);
         assert!(!run.stderr.contains("hunter2"), "{}", run.stderr);
     }
     // Once it was typed in this checkout, it is the person's own.
     sandbox.jp(&["q", "--new", "again"]).succeeded();
     assert!(last_message(&server).contains("internal"));
     let rows: Value = sandbox.json(&["attachment", "ls"]);
-    assert_eq!((&rows[0]["kind"], &rows[0]["uri"]), (&json!("url"), &json!(url)));
+    assert_eq!(
+        (&rows[0]["kind"], &rows[0]["uri"]),
+        (&json!("url"), &json!(url))
+    );
 }

@@ -18,7 +18,11 @@ fn content(path: &std::path::Path) -> Vec<u8> {
     if path.extension().is_none_or(|extension| extension != "gz") {
         return bytes;
     }
-    let output = std::process::Command::new("gzip").arg("-dc").arg(path).output().unwrap();
+    let output = std::process::Command::new("gzip")
+        .arg("-dc")
+        .arg(path)
+        .output()
+        .unwrap();
     assert!(output.status.success());
     output.stdout
 }
@@ -27,7 +31,11 @@ fn content(path: &std::path::Path) -> Vec<u8> {
 fn no_path_of_the_machine_is_stored() {
     let server = answering("Yes.");
     let sandbox = Sandbox::new().with_server(&server);
-    fs::rename(sandbox.path(".jp/config.toml"), sandbox.home.join("config.toml")).unwrap();
+    fs::rename(
+        sandbox.path(".jp/config.toml"),
+        sandbox.home.join("config.toml"),
+    )
+    .unwrap();
     let home = support::shown(&sandbox.home);
     let declared = format!(
         "conversation.attachments = ['{home}/outside/style.md', '~/outside/all/', '{home}/outside/all/*.txt']\n"
@@ -42,7 +50,11 @@ fn no_path_of_the_machine_is_stored() {
     sandbox.write("~/outside/more/a.txt", "a");
     sandbox.write("~/outside/more/b.txt", "b");
     sandbox.write("~/outside/glob/c.md", "c");
-    std::os::unix::fs::symlink(sandbox.home.join("outside/notes.md"), sandbox.path("link.md")).unwrap();
+    std::os::unix::fs::symlink(
+        sandbox.home.join("outside/notes.md"),
+        sandbox.path("link.md"),
+    )
+    .unwrap();
     let root = support::shown(&sandbox.root);
     let jp = |arguments: &[&str]| {
         let mut all = vec!["-c", &*config];
@@ -75,15 +87,32 @@ fn no_path_of_the_machine_is_stored() {
     jp(&["q", "three"]);
 
     let files = sandbox.files(".jp");
-    assert!(files.iter().filter(|path| path.ends_with("events.json")).count() == 2 && files.len() > 8);
+    assert!(
+        files
+            .iter()
+            .filter(|path| path.ends_with("events.json"))
+            .count()
+            == 2
+            && files.len() > 8
+    );
     for path in files {
         let mut bytes = Vec::new();
         content(&path).as_slice().read_to_end(&mut bytes).unwrap();
-        for private in
-            [support::shown(&sandbox.home), "jean".to_owned(), "outside/".to_owned(), "file:///".to_owned()]
-        {
-            let found = bytes.windows(private.len()).any(|window| window == private.as_bytes());
-            assert!(!found, "{private:?} is in {}: {}", path.display(), String::from_utf8_lossy(&bytes));
+        for private in [
+            support::shown(&sandbox.home),
+            "jean".to_owned(),
+            "outside/".to_owned(),
+            "file:///".to_owned(),
+        ] {
+            let found = bytes
+                .windows(private.len())
+                .any(|window| window == private.as_bytes());
+            assert!(
+                !found,
+                "{private:?} is in {}: {}",
+                path.display(),
+                String::from_utf8_lossy(&bytes)
+            );
         }
     }
 }
@@ -95,24 +124,45 @@ fn command_with_the_path_of_the_workspace_is_stored_without_it() {
     sandbox.write("a b.txt", "content");
     sandbox.write("x.sh", "#!/bin/sh\necho \"$1\"");
     let root = support::shown(&sandbox.root);
-    let commands = [format!("cmd:cat '{root}/a b.txt'"), format!("cmd:/bin/sh {root}/x.sh one")];
-    sandbox.jp(&["q", "--new", "-a", &commands[0], "-a", &commands[1], "?"]).succeeded();
-    for path in sandbox.files(".jp").iter().filter(|path| path.ends_with("events.json")) {
+    let commands = [
+        format!("cmd:cat '{root}/a b.txt'"),
+        format!("cmd:/bin/sh {root}/x.sh one"),
+    ];
+    sandbox
+        .jp(&["q", "--new", "-a", &commands[0], "-a", &commands[1], "?"])
+        .succeeded();
+    for path in sandbox
+        .files(".jp")
+        .iter()
+        .filter(|path| path.ends_with("events.json"))
+    {
         let text = fs::read_to_string(path).unwrap();
         for private in [
             root.clone(),
             root.replace('/', "%2F"),
-            sandbox.home.file_name().unwrap().to_string_lossy().into_owned(),
+            sandbox
+                .home
+                .file_name()
+                .unwrap()
+                .to_string_lossy()
+                .into_owned(),
         ] {
             assert!(!text.contains(&private), "{private:?} is in {text}");
         }
     }
     let rows = sandbox.json(&["attachment", "ls"]);
     let path = root.replace('/', "%2F");
-    assert_eq!(rows[0]["declaration"], json!(format!("cmd://cat?arg={path}%2Fa%20b.txt")));
+    assert_eq!(
+        rows[0]["declaration"],
+        json!(format!("cmd://cat?arg={path}%2Fa%20b.txt"))
+    );
     assert_eq!(rows[0]["name"], json!(format!("cat '{root}/a b.txt'")));
     sandbox.jp(&["q", "again"]).succeeded();
-    assert_eq!(sandbox.json(&["resource", "ls"]).as_array().unwrap().len(), 2, "nothing is attached twice");
+    assert_eq!(
+        sandbox.json(&["resource", "ls"]).as_array().unwrap().len(),
+        2,
+        "nothing is attached twice"
+    );
     sandbox.jp(&["attachment", "rm", &commands[0]]).succeeded();
 }
 
@@ -137,55 +187,130 @@ fn no_result_of_a_tool_holds_where_the_workspace_is() {
         call("search_files", json!({"pattern": "one"})),
         call("search_files", json!({"pattern": "("})),
         call("create_file", json!({"path": "src/a.txt", "content": "x"})),
-        call("create_file", json!({"path": "new/b.txt", "content": "x\n"})),
-        call("edit_file", json!({"path": "src/a.txt", "old": "none", "new": "x"})),
-        call("edit_file", json!({"path": "src/a.txt", "old": "one", "new": "two"})),
+        call(
+            "create_file",
+            json!({"path": "new/b.txt", "content": "x\n"}),
+        ),
+        call(
+            "edit_file",
+            json!({"path": "src/a.txt", "old": "none", "new": "x"}),
+        ),
+        call(
+            "edit_file",
+            json!({"path": "src/a.txt", "old": "one", "new": "two"}),
+        ),
         call("move_file", json!({"path": "new/b.txt", "to": "src/a.txt"})),
         call("move_file", json!({"path": "new/b.txt", "to": "c.txt"})),
         call("delete_file", json!({"path": "src"})),
         call("delete_file", json!({"path": "c.txt"})),
         call("delete_file", json!({"path": "c.txt"})),
         call("run_command", json!({"command": "true", "path": "none"})),
-        call("run_command", json!({"command": "cat a.txt; exit 1", "path": "src"})),
+        call(
+            "run_command",
+            json!({"command": "cat a.txt; exit 1", "path": "src"}),
+        ),
         call("read_more", json!({"uri": "none"})),
     ];
     let count = calls.len();
-    let replies = [answer("Seen.")].into_iter().chain(calls).chain([answer("Done.")]);
+    let replies = [answer("Seen.")]
+        .into_iter()
+        .chain(calls)
+        .chain([answer("Done.")]);
     let server = playing(replies.collect());
     let sandbox = Sandbox::new().with_server(&server);
-    let names = ["gone.txt", "linked.txt", "large.txt", "nameless.txt", "directory"];
-    names.iter().chain(&["src/a.txt"]).for_each(|name| _ = sandbox.write(name, "one\n"));
-    let attach = ["src", "gone.txt", "linked.txt", "large.txt", "nameless.txt", "directory"];
+    let names = [
+        "gone.txt",
+        "linked.txt",
+        "large.txt",
+        "nameless.txt",
+        "directory",
+    ];
+    names
+        .iter()
+        .chain(&["src/a.txt"])
+        .for_each(|name| _ = sandbox.write(name, "one\n"));
+    let attach = [
+        "src",
+        "gone.txt",
+        "linked.txt",
+        "large.txt",
+        "nameless.txt",
+        "directory",
+    ];
     let arguments = attach.iter().flat_map(|name| ["-a", name]);
-    sandbox.jp(&["q", "--new", "look"].into_iter().chain(arguments).collect::<Vec<_>>()).succeeded();
+    sandbox
+        .jp(&["q", "--new", "look"]
+            .into_iter()
+            .chain(arguments)
+            .collect::<Vec<_>>())
+        .succeeded();
     let mut events = sandbox.events();
     let named = |event: &&mut serde_json::Value| event["type"] == "chat_request";
-    for resource in events.iter_mut().find(named).unwrap()["resources"].as_array_mut().unwrap() {
+    for resource in events.iter_mut().find(named).unwrap()["resources"]
+        .as_array_mut()
+        .unwrap()
+    {
         if resource["name"] == "nameless.txt" {
             resource.as_object_mut().unwrap().remove("name");
         }
     }
-    fs::write(sandbox.conversation().join("events.json"), json!(events).to_string()).unwrap();
+    fs::write(
+        sandbox.conversation().join("events.json"),
+        json!(events).to_string(),
+    )
+    .unwrap();
     ["gone.txt", "linked.txt", "nameless.txt", "directory"]
         .iter()
         .for_each(|name| fs::remove_file(sandbox.path(name)).unwrap());
     fs::create_dir(sandbox.path("directory")).unwrap();
-    std::os::unix::fs::symlink(sandbox.write("~/secret.txt", "x"), sandbox.path("linked.txt")).unwrap();
+    std::os::unix::fs::symlink(
+        sandbox.write("~/secret.txt", "x"),
+        sandbox.path("linked.txt"),
+    )
+    .unwrap();
     sandbox.write("large.txt", "x".repeat(2000));
-    let tools: String = ["create_file", "edit_file", "move_file", "delete_file", "run_command"]
-        .map(|tool| format!("conversation.tools.{tool}.enable = true\n"))
-        .concat();
+    let tools: String = [
+        "create_file",
+        "edit_file",
+        "move_file",
+        "delete_file",
+        "run_command",
+    ]
+    .map(|tool| format!("conversation.tools.{tool}.enable = true\n"))
+    .concat();
     sandbox.write("~/.config/jp/config.toml", tools);
-    sandbox.jp(&["q", "--yes", "-c", "conversation.attachment.max_bytes=1000", "go"]).succeeded();
-    let results = sandbox.events().into_iter().filter(|event| event["type"] == "tool_call_response");
+    sandbox
+        .jp(&[
+            "q",
+            "--yes",
+            "-c",
+            "conversation.attachment.max_bytes=1000",
+            "go",
+        ])
+        .succeeded();
+    let results = sandbox
+        .events()
+        .into_iter()
+        .filter(|event| event["type"] == "tool_call_response");
     let results: Vec<_> = results.collect();
     assert_eq!(results.len(), count);
-    let errors = results.iter().filter(|result| result["is_error"] == true).count();
+    let errors = results
+        .iter()
+        .filter(|result| result["is_error"] == true)
+        .count();
     assert_eq!(errors, 19, "{results:#?}");
     let home = support::shown(sandbox.root.parent().unwrap());
-    for path in sandbox.files(".jp").iter().filter(|path| !path.ends_with("config.toml")) {
+    for path in sandbox
+        .files(".jp")
+        .iter()
+        .filter(|path| !path.ends_with("config.toml"))
+    {
         let text = String::from_utf8_lossy(&content(path)).into_owned();
-        assert!(!text.contains(&home) && !text.contains("file:///"), "{}: {text}", path.display());
+        assert!(
+            !text.contains(&home) && !text.contains("file:///"),
+            "{}: {text}",
+            path.display()
+        );
     }
 }
 
@@ -196,7 +321,11 @@ fn errors_of_jp_name_no_place_of_the_machine() {
     sandbox.write("a b.txt", "content");
     let programs = ["bin/run.sh", "~/tools/run.sh"].map(|name| {
         let program = sandbox.write(name, "#!/bin/sh\necho \"$@\"\n");
-        fs::set_permissions(&program, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+        fs::set_permissions(
+            &program,
+            std::os::unix::fs::PermissionsExt::from_mode(0o755),
+        )
+        .unwrap();
         program
     });
     let uris = [
@@ -232,12 +361,22 @@ fn errors_of_jp_name_no_place_of_the_machine() {
         format!("cmd:cat '{root}/a b.txt'"),
     ];
     let arguments = attach.iter().flat_map(|command| ["-a", command]);
-    sandbox.jp(&["q", "--new", "look"].into_iter().chain(arguments).collect::<Vec<_>>()).succeeded();
-    programs.iter().for_each(|program| fs::remove_file(program).unwrap());
+    sandbox
+        .jp(&["q", "--new", "look"]
+            .into_iter()
+            .chain(arguments)
+            .collect::<Vec<_>>())
+        .succeeded();
+    programs
+        .iter()
+        .for_each(|program| fs::remove_file(program).unwrap());
     sandbox.jp(&["q", "--yes", "go"]).succeeded();
     let mut results = support::results(&server);
     let refreshed = results.remove(3);
-    assert!(refreshed.contains("content"), "what the list says can be asked for: {refreshed}");
+    assert!(
+        refreshed.contains("content"),
+        "what the list says can be asked for: {refreshed}"
+    );
     insta::assert_snapshot!(results.join("\n\n"), @r#"
     The tool reported an error:
     bin/run.sh one could not be refreshed: there is no program "bin/run.sh". The conversation still holds what was read before.
@@ -257,14 +396,25 @@ fn errors_of_jp_name_no_place_of_the_machine() {
     The tool reported an error:
     `stays` can't be started, as "gone" can't: No such file or directory (os error 2).
     "#);
-    for path in sandbox.files(".jp").iter().filter(|path| !path.ends_with("config.toml")) {
+    for path in sandbox
+        .files(".jp")
+        .iter()
+        .filter(|path| !path.ends_with("config.toml"))
+    {
         let text = String::from_utf8_lossy(&content(path)).into_owned();
         for private in [root.clone(), root.replace('/', "%2F")] {
-            assert!(!text.contains(&private), "{private:?} is in {}: {text}", path.display());
+            assert!(
+                !text.contains(&private),
+                "{private:?} is in {}: {text}",
+                path.display()
+            );
         }
     }
     let told = results.concat();
-    assert!(!told.contains(&home) && !told.contains(&home.replace('/', "%2F")), "{told}");
+    assert!(
+        !told.contains(&home) && !told.contains(&home.replace('/', "%2F")),
+        "{told}"
+    );
 }
 
 /// What is in it decides what runs unasked, and others may make directories in the temporary one.
@@ -287,7 +437,11 @@ fn without_a_home_nothing_is_trusted_that_others_could_have_made() {
         let mode = std::fs::metadata(&stand_in).unwrap().permissions().mode();
         assert_eq!(mode & 0o777, 0o700);
     }
-    let refused = ["there is no home directory, and ", "open to others", "hint: set HOME"];
+    let refused = [
+        "there is no home directory, and ",
+        "open to others",
+        "hint: set HOME",
+    ];
     std::fs::set_permissions(&stand_in, std::fs::Permissions::from_mode(0o755)).unwrap();
     list().failed(1, &refused);
     std::fs::rename(&stand_in, temporary.join("elsewhere")).unwrap();
@@ -310,8 +464,14 @@ fn page_server() -> u16 {
                 }
                 head.push(byte[0]);
             }
-            let is_known = String::from_utf8_lossy(&head).to_lowercase().contains("authorization: basic");
-            let body = if is_known { "<h1>Welcome</h1>" } else { "<h1>Who?</h1>" };
+            let is_known = String::from_utf8_lossy(&head)
+                .to_lowercase()
+                .contains("authorization: basic");
+            let body = if is_known {
+                "<h1>Welcome</h1>"
+            } else {
+                "<h1>Who?</h1>"
+            };
             let length = body.len();
             _ = write!(
                 connection,
@@ -326,32 +486,65 @@ fn page_server() -> u16 {
 fn no_kind_of_attachment_stores_a_place_or_a_credential() {
     let server = answering("Yes.");
     let sandbox = Sandbox::new().with_server(&server);
-    fs::rename(sandbox.path(".jp/config.toml"), sandbox.home.join("config.toml")).unwrap();
+    fs::rename(
+        sandbox.path(".jp/config.toml"),
+        sandbox.home.join("config.toml"),
+    )
+    .unwrap();
     let config = support::shown(&sandbox.home.join("config.toml"));
     sandbox.write("src/main.rs", "fn main() {}");
     sandbox.write("~/outside/notes.md", "# Notes");
     sandbox.write("~/stdin.txt", "piped");
     let port = page_server();
     let url = format!("http://hans:hunter2@127.0.0.1:{port}/a/../page");
-    let attach = ["src/", "~/outside/notes.md", &url, "cmd:ls src", "data:text/plain,hello", "-"];
+    let attach = [
+        "src/",
+        "~/outside/notes.md",
+        &url,
+        "cmd:ls src",
+        "data:text/plain,hello",
+        "-",
+    ];
     let jp = |arguments: &[&str]| {
         let mut command = sandbox.command(&["-c", &config]);
-        command.args(arguments).stdin(fs::File::open(sandbox.home.join("stdin.txt")).unwrap());
+        command
+            .args(arguments)
+            .stdin(fs::File::open(sandbox.home.join("stdin.txt")).unwrap());
         support::run(command).succeeded()
     };
     let mut arguments = vec!["q", "--new", "one"];
-    attach.iter().for_each(|input| arguments.extend(["-a", input]));
+    attach
+        .iter()
+        .for_each(|input| arguments.extend(["-a", input]));
     let run = jp(&arguments);
     assert!(!run.stderr.contains("hunter2"), "{}", run.stderr);
     let message = support::last_message(&server);
-    for part in ["fn main", "# Notes", "# Welcome", "main.rs\n", "hello", "piped"] {
+    for part in [
+        "fn main",
+        "# Notes",
+        "# Welcome",
+        "main.rs\n",
+        "hello",
+        "piped",
+    ] {
         assert!(message.contains(part), "{part:?} is not in {message}");
     }
     let rows = sandbox.json(&["-c", &config, "attachment", "ls"]);
-    let kinds: Vec<_> = rows.as_array().unwrap().iter().map(|row| row["kind"].as_str().unwrap()).collect();
-    assert_eq!(kinds, ["workspace", "external", "url", "command", "data", "stdin"]);
+    let kinds: Vec<_> = rows
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|row| row["kind"].as_str().unwrap())
+        .collect();
+    assert_eq!(
+        kinds,
+        ["workspace", "external", "url", "command", "data", "stdin"]
+    );
     let shown = format!("http://127.0.0.1:{port}/page");
-    assert_eq!((&rows[2]["uri"], &rows[2]["name"]), (&shown.clone().into(), &shown.clone().into()));
+    assert_eq!(
+        (&rows[2]["uri"], &rows[2]["name"]),
+        (&shown.clone().into(), &shown.clone().into())
+    );
     jp(&["resource", "refresh", &shown]);
     jp(&["attachment", "rm", &url]);
     jp(&["conversation", "fork", "--turns", "0"]);
@@ -359,13 +552,34 @@ fn no_kind_of_attachment_stores_a_place_or_a_credential() {
     assert!(!support::last_message(&server).contains("Who?"));
 
     let files = sandbox.files(".jp");
-    assert!(files.iter().filter(|path| path.ends_with("events.json")).count() == 2 && files.len() > 8);
+    assert!(
+        files
+            .iter()
+            .filter(|path| path.ends_with("events.json"))
+            .count()
+            == 2
+            && files.len() > 8
+    );
     let root = support::shown(&sandbox.root);
     for path in files {
         let bytes = content(&path);
-        for private in [&*support::shown(&sandbox.home), &root, "jean", "outside/", "hans", "hunter2"] {
-            let found = bytes.windows(private.len()).any(|window| window == private.as_bytes());
-            assert!(!found, "{private:?} is in {}: {}", path.display(), String::from_utf8_lossy(&bytes));
+        for private in [
+            &*support::shown(&sandbox.home),
+            &root,
+            "jean",
+            "outside/",
+            "hans",
+            "hunter2",
+        ] {
+            let found = bytes
+                .windows(private.len())
+                .any(|window| window == private.as_bytes());
+            assert!(
+                !found,
+                "{private:?} is in {}: {}",
+                path.display(),
+                String::from_utf8_lossy(&bytes)
+            );
         }
     }
 }
@@ -375,10 +589,18 @@ fn moved_workspace_finds_its_files() {
     let server = answering("Yes.");
     let sandbox = Sandbox::new().with_server(&server);
     sandbox.write("a.txt", "abc");
-    sandbox.jp(&["q", "--new", "-a", "a.txt", "one"]).succeeded();
-    let moved = Sandbox { root: sandbox.home.join("elsewhere"), ..sandbox };
+    sandbox
+        .jp(&["q", "--new", "-a", "a.txt", "one"])
+        .succeeded();
+    let moved = Sandbox {
+        root: sandbox.home.join("elsewhere"),
+        ..sandbox
+    };
     fs::rename(moved.home.join("work/project"), &moved.root).unwrap();
-    let uri = moved.json(&["resource", "ls"])[0]["uri"].as_str().unwrap().to_owned();
+    let uri = moved.json(&["resource", "ls"])[0]["uri"]
+        .as_str()
+        .unwrap()
+        .to_owned();
     assert!(uri.ends_with("/elsewhere/a.txt"), "{uri}");
     moved.jp(&["q", "-a", "a.txt", "two"]).succeeded();
     let rows = moved.json(&["resource", "ls"]);
@@ -394,12 +616,24 @@ fn key_makes_external_uris_unguessable_and_may_not_be_in_the_workspace() {
     sandbox.write(".jp/key", "secret\n");
     let uri = |key: &str| {
         let key = format!("conversation.attachment.external_key={key}");
-        sandbox.jp(&["q", "--new", "-c", &key, "-a", "~/outside/notes.md", "x"]).succeeded();
-        sandbox.json(&["resource", "ls"])[0]["uri"].as_str().unwrap().to_owned()
+        sandbox
+            .jp(&["q", "--new", "-c", &key, "-a", "~/outside/notes.md", "x"])
+            .succeeded();
+        sandbox.json(&["resource", "ls"])[0]["uri"]
+            .as_str()
+            .unwrap()
+            .to_owned()
     };
     let keyed = uri("~/key");
-    sandbox.jp(&["q", "--new", "-a", "~/outside/notes.md", "x"]).succeeded();
-    assert_ne!(sandbox.json(&["resource", "ls"])[0]["uri"].as_str().unwrap(), keyed);
+    sandbox
+        .jp(&["q", "--new", "-a", "~/outside/notes.md", "x"])
+        .succeeded();
+    assert_ne!(
+        sandbox.json(&["resource", "ls"])[0]["uri"]
+            .as_str()
+            .unwrap(),
+        keyed
+    );
     assert_eq!(uri("~/key"), keyed);
     sandbox
         .jp(&[
@@ -447,13 +681,28 @@ fn secrets_of_the_configuration_are_not_shown() {
     let key = sandbox
         .jp(&["q", "-m", "other/m", "x"])
         .failed(1, &["providers.llm.other.api_key_command gave no API key"]);
-    let malformed = sandbox.jp(&["config", "show", "-c", "providers.mcp.docs.headers:={\"A\": \"hush-7\""]);
-    let wrong = sandbox.jp(&["config", "show", "-c", "providers.mcp.docs.headers=['hush-8']"]);
-    let unknown =
-        sandbox.jp(&["config", "show", "-c", "providers.mcp.docs={ headers = { A = 'hush-9' }, x = 1 }"]);
+    let malformed = sandbox.jp(&[
+        "config",
+        "show",
+        "-c",
+        "providers.mcp.docs.headers:={\"A\": \"hush-7\"",
+    ]);
+    let wrong = sandbox.jp(&[
+        "config",
+        "show",
+        "-c",
+        "providers.mcp.docs.headers=['hush-8']",
+    ]);
+    let unknown = sandbox.jp(&[
+        "config",
+        "show",
+        "-c",
+        "providers.mcp.docs={ headers = { A = 'hush-9' }, x = 1 }",
+    ]);
     let bad = [&malformed, &wrong, &unknown].map(|run| run.code);
     assert_eq!(bad, [2, 2, 2], "{malformed:?} {wrong:?} {unknown:?}");
-    let runs = [&mcp, &key, &malformed, &wrong, &unknown].map(|run| format!("{}{}", run.stdout, run.stderr));
+    let runs = [&mcp, &key, &malformed, &wrong, &unknown]
+        .map(|run| format!("{}{}", run.stdout, run.stderr));
     for shown in [text, document].iter().chain(&runs) {
         assert!(!shown.contains("hush"), "{shown}");
     }
@@ -492,6 +741,9 @@ fn secrets_in_the_arguments_and_the_urls_of_servers_are_not_shown() {
         assert!(text.contains(line), "{line} is not in {text}");
     }
     for shown in [text, sandbox.json(&show).to_string()] {
-        assert!(!shown.contains("hush") && !shown.contains(&token), "{shown}");
+        assert!(
+            !shown.contains("hush") && !shown.contains(&token),
+            "{shown}"
+        );
     }
 }

@@ -33,7 +33,10 @@ impl Desk {
         let mut replies: Vec<_> = calls.iter().map(calling).collect();
         replies.push(answer("Done."));
         let server = Server::new(replies);
-        Self { sandbox: Sandbox::new().with_server(&server), server }
+        Self {
+            sandbox: Sandbox::new().with_server(&server),
+            server,
+        }
     }
 
     /// The model calls a tool, each time on its own, that returns these blocks until it has an answer to `q`.
@@ -51,14 +54,18 @@ impl Desk {
     fn tool(&self, name: &str, settings: &str, script: &str) {
         let path = self.sandbox.write(&format!("~/tools/{name}.sh"), script);
         let path = path.display();
-        self.configure(name, &format!("command = \"sh {path} {{{{context}}}}\"\n{settings}"));
+        self.configure(
+            name,
+            &format!("command = \"sh {path} {{{{context}}}}\"\n{settings}"),
+        );
     }
 
     fn configure(&self, name: &str, settings: &str) {
         let path = self.sandbox.path("~/.config/jp/config.toml");
         let before = fs::read_to_string(&path).unwrap_or_default();
         let tool = format!("[conversation.tools.{name}]\nsource = \"local\"\n{settings}\n");
-        self.sandbox.write("~/.config/jp/config.toml", before + &tool);
+        self.sandbox
+            .write("~/.config/jp/config.toml", before + &tool);
     }
 
     /// Adds the tool `greet`: it says whom it greets, and keeps count.
@@ -71,7 +78,10 @@ impl Desk {
     }
 
     fn runs(&self) -> usize {
-        fs::read_to_string(self.sandbox.path("runs")).unwrap_or_default().lines().count()
+        fs::read_to_string(self.sandbox.path("runs"))
+            .unwrap_or_default()
+            .lines()
+            .count()
     }
 
     fn command(&self, words: &[&str]) -> Command {
@@ -84,7 +94,9 @@ impl Desk {
 
     /// Starts the query with an editor, a shell script that is handed the file.
     fn ask_with_editor(&self, script: &str) -> Terminal {
-        let path = self.sandbox.write("~/bin/my editor", format!("#!/bin/sh\n{script}"));
+        let path = self
+            .sandbox
+            .write("~/bin/my editor", format!("#!/bin/sh\n{script}"));
         fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
         let mut command = self.command(&["Begin."]);
         command.env("EDITOR", format!("'{}' --wait", path.display()));
@@ -111,7 +123,9 @@ impl Desk {
 fn text(content: &Value) -> String {
     let parts = content.as_array().into_iter().flatten();
     let parts: Vec<_> = parts.filter_map(|part| part["text"].as_str()).collect();
-    content.as_str().map_or_else(|| parts.join("\n"), str::to_owned)
+    content
+        .as_str()
+        .map_or_else(|| parts.join("\n"), str::to_owned)
 }
 
 /// A model's answer that calls tools: `[[NAME, ARGUMENTS], …]`.
@@ -120,7 +134,13 @@ fn calling(calls: &Value) -> Reply {
         let function = json!({"name": call[0], "arguments": call[1].to_string()});
         json!({"index": index, "id": format!("call_{index}"), "type": "function", "function": function})
     };
-    let calls: Vec<_> = calls.as_array().unwrap().iter().enumerate().map(call).collect();
+    let calls: Vec<_> = calls
+        .as_array()
+        .unwrap()
+        .iter()
+        .enumerate()
+        .map(call)
+        .collect();
     let delta = json!({"choices": [{"index": 0, "delta": {"content": "Let me see.", "tool_calls": calls}}]});
     let end = json!({"choices": [{"delta": {}, "finish_reason": "tool_calls"}]});
     Reply::stream(&format!("data: {delta}\n\ndata: {end}\n\ndata: [DONE]\n\n"))
@@ -174,7 +194,11 @@ fn model_is_told_why_not() {
     terminal.answer("Why not?", "she is asleep\n");
     terminal.expect("Done.");
     assert_eq!(terminal.wait(), 0);
-    assert!(desk.results()[0].contains("and says: she is asleep"), "{:?}", desk.results());
+    assert!(
+        desk.results()[0].contains("and says: she is asleep"),
+        "{:?}",
+        desk.results()
+    );
 }
 
 #[test]
@@ -191,14 +215,22 @@ fn anything_else_is_asked_again_with_help() {
 #[test]
 fn always_this_turn_holds_for_calls_that_wait_and_for_later_ones() {
     let call = |name: &str| json!(["greet", {"name": name}]);
-    let desk = Desk::new(&[json!([call("ada"), call("bob"), call("cyd")]), json!([call("dan")])]);
+    let desk = Desk::new(&[
+        json!([call("ada"), call("bob"), call("cyd")]),
+        json!([call("dan")]),
+    ]);
     desk.greeter();
     let mut terminal = desk.ask();
     terminal.answer(RUN, "a\n");
     terminal.expect("Done.");
     assert_eq!(terminal.wait(), 0);
     assert_eq!(desk.runs(), 4);
-    assert_eq!(terminal.output().matches(RUN).count(), 1, "{}", terminal.output());
+    assert_eq!(
+        terminal.output().matches(RUN).count(),
+        1,
+        "{}",
+        terminal.output()
+    );
 }
 
 #[test]
@@ -254,7 +286,11 @@ fn editor_that_changes_nothing_or_fails_leads_back_to_the_question() {
 fn missing_editor_is_named() {
     let path = std::env::var("PATH").unwrap();
     for (editor, path, said) in [
-        ("no-such-editor -w", path.as_str(), "no-such-editor -w` could not be started"),
+        (
+            "no-such-editor -w",
+            path.as_str(),
+            "no-such-editor -w` could not be started",
+        ),
         ("'", &path, "is no command line"),
         ("", "/nowhere", "There is no editor: set VISUAL or EDITOR"),
     ] {
@@ -302,7 +338,10 @@ fn person_is_asked_on_the_terminal_where_stdin_is_piped() {
     assert_eq!(terminal.wait(), 0);
     assert_eq!(desk.runs(), 1);
     let request = last_request(&desk.server).to_string();
-    assert!(request.contains("a diff") && request.contains("Begin."), "{request}");
+    assert!(
+        request.contains("a diff") && request.contains("Begin."),
+        "{request}"
+    );
 }
 
 #[test]
@@ -310,14 +349,18 @@ fn workspace_is_trusted_with_a_tool_where_the_person_says_so_and_not_by_a_yes() 
     let desk = Desk::new(&[json!([["greet", {}]]), json!([["greet", {}]])]);
     let config = fs::read_to_string(desk.sandbox.path(".jp/config.toml")).unwrap();
     let tool = "[conversation.tools.greet]\ncommand = \"printf hello\"\nrun = \"unattended\"\n";
-    desk.sandbox.write(".jp/config.toml", format!("{config}{tool}"));
+    desk.sandbox
+        .write(".jp/config.toml", format!("{config}{tool}"));
     let mut terminal = desk.ask();
     terminal.expect("tool greet, unattended: printf hello");
     terminal.answer("[t]rust it from now on", "y\n");
     terminal.answer("[t]rust it from now on", "t\n");
     terminal.expect("Done.");
     assert_eq!(terminal.wait(), 0);
-    let desk = Desk { server: Server::new(vec![calling(&json!([["greet", {}]])), answer("Done.")]), ..desk };
+    let desk = Desk {
+        server: Server::new(vec![calling(&json!([["greet", {}]])), answer("Done.")]),
+        ..desk
+    };
     let url = format!("providers.llm.llamacpp.base_url={}", desk.server.url());
     let run = support::run(desk.command(&["-c", &url, "Again."])).succeeded();
     assert!(run.stderr.contains("Called greet: 5 B"), "{}", run.stderr);
@@ -325,7 +368,9 @@ fn workspace_is_trusted_with_a_tool_where_the_person_says_so_and_not_by_a_yes() 
 
 #[test]
 fn nobody_agrees_to_what_they_were_not_shown() {
-    let content = (1..=250).map(|number| format!("line {number}\n")).collect::<String>();
+    let content = (1..=250)
+        .map(|number| format!("line {number}\n"))
+        .collect::<String>();
     let desk = Desk::new(&[json!([["create_file", {"path": "a.txt", "content": content}]])]);
     let mut terminal = Terminal::run(desk.command(&["-t", "create_file", "Begin."]));
     terminal.expect("Not all of it is shown: v shows it.");
@@ -337,14 +382,21 @@ fn nobody_agrees_to_what_they_were_not_shown() {
     terminal.answer(RUN, "y\n");
     terminal.expect("Done.");
     assert_eq!(terminal.wait(), 0);
-    assert_eq!(fs::read_to_string(desk.sandbox.path("a.txt")).unwrap(), content);
+    assert_eq!(
+        fs::read_to_string(desk.sandbox.path("a.txt")).unwrap(),
+        content
+    );
 }
 
 #[test]
 fn nobody_is_asked_without_a_terminal() {
     let desk = greeting();
     let run = support::run(desk.command(&["Begin."])).failed(3, &[]);
-    assert!(run.stderr.contains("`--yes`") && !run.stderr.contains(RUN), "{}", run.stderr);
+    assert!(
+        run.stderr.contains("`--yes`") && !run.stderr.contains(RUN),
+        "{}",
+        run.stderr
+    );
     assert_eq!(desk.runs(), 0);
 }
 
@@ -379,7 +431,9 @@ fn answered(schema: &Value, default: Option<Value>, dialogue: &[(&str, &str)]) -
     let desk = Desk::asking(1, &[question(schema, default)]);
     let mut terminal = desk.ask();
     terminal.expect("The tool `ask` asks:");
-    dialogue.iter().for_each(|(shown, typed)| terminal.answer(shown, typed));
+    dialogue
+        .iter()
+        .for_each(|(shown, typed)| terminal.answer(shown, typed));
     terminal.expect("Done.");
     assert_eq!(terminal.wait(), 0);
     desk.answer()
@@ -389,52 +443,132 @@ fn answered(schema: &Value, default: Option<Value>, dialogue: &[(&str, &str)]) -
 fn boolean_is_answered_with_yes_or_no() {
     let schema = json!({"type": "boolean"});
     assert_eq!(answered(&schema, None, &[("What now? [y/n]", "y\n")]), true);
-    assert_eq!(answered(&schema, None, &[("[y/n]", "\n"), ("Type y or n.", ""), ("[y/n]", "No\n")]), false);
-    assert_eq!(answered(&schema, Some(json!(true)), &[("[Y/n]", "\n")]), true);
     assert_eq!(
-        answered(&schema, Some(json!(false)), &[("[y/N]", "?\n"), ("Ctrl-D", ""), ("[y/N]", "\n")]),
+        answered(
+            &schema,
+            None,
+            &[("[y/n]", "\n"), ("Type y or n.", ""), ("[y/n]", "No\n")]
+        ),
+        false
+    );
+    assert_eq!(
+        answered(&schema, Some(json!(true)), &[("[Y/n]", "\n")]),
+        true
+    );
+    assert_eq!(
+        answered(
+            &schema,
+            Some(json!(false)),
+            &[("[y/N]", "?\n"), ("Ctrl-D", ""), ("[y/N]", "\n")]
+        ),
         false
     );
     // A default that is no answer is none.
-    assert_eq!(answered(&schema, Some(json!("yes")), &[("[y/n]", "n\n")]), false);
+    assert_eq!(
+        answered(&schema, Some(json!("yes")), &[("[y/n]", "n\n")]),
+        false
+    );
 }
 
 #[test]
 fn one_of_several_is_chosen_by_its_number_or_its_words() {
     let schema = json!({"type": "string", "enum": ["main", "develop", "1"]});
     let shown = ("  2. develop", "");
-    assert_eq!(answered(&schema, None, &[shown, ("Which one?", "2\n")]), "develop");
-    assert_eq!(answered(&schema, None, &[shown, ("Which one?", "main\n")]), "main");
+    assert_eq!(
+        answered(&schema, None, &[shown, ("Which one?", "2\n")]),
+        "develop"
+    );
+    assert_eq!(
+        answered(&schema, None, &[shown, ("Which one?", "main\n")]),
+        "main"
+    );
     // What could be both is the words.
     assert_eq!(answered(&schema, None, &[("Which one?", "1\n")]), "1");
-    assert_eq!(answered(&schema, Some(json!("develop")), &[("Which one? [develop]", "\n")]), "develop");
-    let wrong =
-        [("Which one?", "4\n"), ("Type the number", ""), ("Which one?", "\n"), ("Type the number", "")];
-    assert_eq!(answered(&schema, None, &[&wrong[..], &[("Which one?", "3\n")]].concat()), "1");
-    let titled = json!({"type": "string", "oneOf": [{"const": "#f00", "title": "Red"}, {"const": "#00f"}]});
-    assert_eq!(answered(&titled, None, &[("1. #f00 (Red)", ""), ("Which one?", "Red\n")]), "#f00");
-    assert_eq!(answered(&json!({"enum": [10, null]}), None, &[("Which one?", "1\n")]), 10);
+    assert_eq!(
+        answered(
+            &schema,
+            Some(json!("develop")),
+            &[("Which one? [develop]", "\n")]
+        ),
+        "develop"
+    );
+    let wrong = [
+        ("Which one?", "4\n"),
+        ("Type the number", ""),
+        ("Which one?", "\n"),
+        ("Type the number", ""),
+    ];
+    assert_eq!(
+        answered(
+            &schema,
+            None,
+            &[&wrong[..], &[("Which one?", "3\n")]].concat()
+        ),
+        "1"
+    );
+    let titled =
+        json!({"type": "string", "oneOf": [{"const": "#f00", "title": "Red"}, {"const": "#00f"}]});
+    assert_eq!(
+        answered(
+            &titled,
+            None,
+            &[("1. #f00 (Red)", ""), ("Which one?", "Red\n")]
+        ),
+        "#f00"
+    );
+    assert_eq!(
+        answered(&json!({"enum": [10, null]}), None, &[("Which one?", "1\n")]),
+        10
+    );
 }
 
 #[test]
 fn text_is_typed_on_a_line() {
     let schema = json!({"type": "string"});
-    assert_eq!(answered(&schema, None, &[("What now?", "go  on!\n")]), "go  on!");
+    assert_eq!(
+        answered(&schema, None, &[("What now?", "go  on!\n")]),
+        "go  on!"
+    );
     assert_eq!(answered(&schema, None, &[("What now?", "\n")]), "");
-    assert_eq!(answered(&schema, Some(json!("stop")), &[("What now? [stop]", "\n")]), "stop");
+    assert_eq!(
+        answered(&schema, Some(json!("stop")), &[("What now? [stop]", "\n")]),
+        "stop"
+    );
     let bounded = json!({"type": "string", "minLength": 2, "description": "Two letters or more."});
-    let dialogue =
-        [("Two letters or more.", ""), ("What now?", "\n"), ("does not fit", ""), ("What now?", "ok\n")];
+    let dialogue = [
+        ("Two letters or more.", ""),
+        ("What now?", "\n"),
+        ("does not fit", ""),
+        ("What now?", "ok\n"),
+    ];
     assert_eq!(answered(&bounded, None, &dialogue), "ok");
 }
 
 #[test]
 fn number_is_typed_as_one() {
     let schema = json!({"type": "integer", "minimum": 1});
-    let dialogue =
-        [("What now?", "many\n"), ("Type a number", ""), ("What now?", "0\n"), ("does not fit", "")];
-    assert_eq!(answered(&schema, None, &[&dialogue[..], &[("What now?", "3\n")]].concat()), 3);
-    assert_eq!(answered(&json!({"type": "number"}), Some(json!(0.5)), &[("What now? [0.5]", "\n")]), 0.5);
+    let dialogue = [
+        ("What now?", "many\n"),
+        ("Type a number", ""),
+        ("What now?", "0\n"),
+        ("does not fit", ""),
+    ];
+    assert_eq!(
+        answered(
+            &schema,
+            None,
+            &[&dialogue[..], &[("What now?", "3\n")]].concat()
+        ),
+        3
+    );
+    assert_eq!(
+        answered(
+            &json!({"type": "number"}),
+            Some(json!(0.5)),
+            &[("What now? [0.5]", "\n")]
+        ),
+        0.5
+    );
 }
 
 #[test]
@@ -459,9 +593,11 @@ fn anything_else_is_written_in_the_editor_until_it_fits() {
 
 #[test]
 fn editor_begins_with_a_template_of_the_answer() {
-    let schema = json!({"type": "object", "required": ["name"], "properties": {"name": {"type": "string"}}});
+    let schema =
+        json!({"type": "object", "required": ["name"], "properties": {"name": {"type": "string"}}});
     let desk = Desk::asking(1, &[question(&schema, None)]);
-    let mut terminal = desk.ask_with_editor("echo \"$(sed 's/: \"\"/: \"ada\"/' \"$2\")\" > \"$2\"");
+    let mut terminal =
+        desk.ask_with_editor("echo \"$(sed 's/: \"\"/: \"ada\"/' \"$2\")\" > \"$2\"");
     terminal.answer("Enter opens it in your editor", "\n");
     assert_eq!(terminal.wait(), 0);
     assert_eq!(desk.answer(), json!({"name": "ada"}));
@@ -471,14 +607,23 @@ fn editor_begins_with_a_template_of_the_answer() {
 fn same_for_this_turn_is_not_asked_again() {
     for (schema, typed, answer) in [
         (json!({"type": "boolean"}), "y!\n", json!(true)),
-        (json!({"type": "string", "enum": ["main", "develop"]}), "2!\n", json!("develop")),
+        (
+            json!({"type": "string", "enum": ["main", "develop"]}),
+            "2!\n",
+            json!("develop"),
+        ),
     ] {
         let desk = Desk::asking(2, &[question(&schema, None)]);
         let mut terminal = desk.ask();
         terminal.answer("(? for help)", typed);
         terminal.expect("Done.");
         assert_eq!(terminal.wait(), 0);
-        assert_eq!(terminal.output().matches("(? for help)").count(), 1, "{}", terminal.output());
+        assert_eq!(
+            terminal.output().matches("(? for help)").count(),
+            1,
+            "{}",
+            terminal.output()
+        );
         assert_eq!(desk.answer(), answer);
         assert_eq!(desk.results(), ["heard\n"; 2]);
     }
@@ -500,7 +645,11 @@ fn question_without_an_answer_is_an_error_result() {
         terminal.answer("\x1b[0m ", typed);
         terminal.expect("Done.");
         assert_eq!(terminal.wait(), 0);
-        assert!(desk.results()[0].contains("The person gave no answer"), "{:?}", desk.results());
+        assert!(
+            desk.results()[0].contains("The person gave no answer"),
+            "{:?}",
+            desk.results()
+        );
     }
 }
 
@@ -508,16 +657,27 @@ fn question_without_an_answer_is_an_error_result() {
 fn ctrl_c_at_a_prompt_ends_the_turn() {
     let asked = json!({"content": [question(&json!({"type": "string"}), None)]});
     let asks = format!("cat <<'END'\n{asked}\nEND");
-    for (prompt, settings, script) in
-        [(RUN, "run = \"ask\"", "true"), ("What now?", "run = \"unattended\"", asks.as_str())]
-    {
+    for (prompt, settings, script) in [
+        (RUN, "run = \"ask\"", "true"),
+        ("What now?", "run = \"unattended\"", asks.as_str()),
+    ] {
         let desk = Desk::new(&[json!([["sleep", {}], ["ask", {}]])]);
-        desk.tool("sleep", "run = \"unattended\"", "echo $$ > pid\nexec sleep 60");
+        desk.tool(
+            "sleep",
+            "run = \"unattended\"",
+            "echo $$ > pid\nexec sleep 60",
+        );
         desk.tool("ask", settings, script);
         let mut terminal = desk.ask();
         let modes = terminal.modes();
         terminal.expect(prompt);
-        let pid = wait_for(|| fs::read_to_string(desk.sandbox.path("pid")).ok()?.trim().parse().ok());
+        let pid = wait_for(|| {
+            fs::read_to_string(desk.sandbox.path("pid"))
+                .ok()?
+                .trim()
+                .parse()
+                .ok()
+        });
         terminal.send("half a line");
         terminal.send(CTRL_C);
         terminal.expect("interrupted");
@@ -525,11 +685,20 @@ fn ctrl_c_at_a_prompt_ends_the_turn() {
         assert_eq!(terminal.modes(), modes);
         assert!(!runs(pid), "the other tool goes on");
         let events = desk.sandbox.events();
-        let results = events.iter().filter(|event| event["type"] == "tool_call_response");
+        let results = events
+            .iter()
+            .filter(|event| event["type"] == "tool_call_response");
         let results: Vec<_> = results.map(|event| text(&event["content"])).collect();
         let is_told = |result: &String| result.starts_with("The call was interrupted");
-        assert!(results.len() == 2 && results.iter().all(is_told), "{results:?}");
-        assert!(!terminal.output().contains("no terminal"), "{}", terminal.output());
+        assert!(
+            results.len() == 2 && results.iter().all(is_told),
+            "{results:?}"
+        );
+        assert!(
+            !terminal.output().contains("no terminal"),
+            "{}",
+            terminal.output()
+        );
     }
 }
 
@@ -537,7 +706,10 @@ fn ctrl_c_at_a_prompt_ends_the_turn() {
 fn ctrl_c_where_an_attachment_is_asked_about_ends_the_query() {
     let desk = Desk::new(&[]);
     let config = fs::read_to_string(desk.sandbox.path(".jp/config.toml")).unwrap();
-    desk.sandbox.write(".jp/config.toml", format!("conversation.attachments = [\"cmd:echo hi\"]\n{config}"));
+    desk.sandbox.write(
+        ".jp/config.toml",
+        format!("conversation.attachments = [\"cmd:echo hi\"]\n{config}"),
+    );
     let prompt = "attaches the output of `echo hi`. Run it? [y/N]";
     let mut terminal = desk.ask();
     terminal.answer(prompt, CTRL_C);
@@ -598,7 +770,10 @@ fn nothing_that_comes_from_elsewhere_steers_the_terminal() {
     desk.sandbox.write("asked.json", asked.to_string());
     desk.configure(
         "ask",
-        &format!("command = [\"cat\", \"asked.json\", {}]\nparameters.x.type = \"string\"", json!(HOSTILE)),
+        &format!(
+            "command = [\"cat\", \"asked.json\", {}]\nparameters.x.type = \"string\"",
+            json!(HOSTILE)
+        ),
     );
     desk.sandbox.write(HOSTILE.replace('/', "_").as_str(), "");
     let mut terminal = Terminal::run(desk.command(&["--color=never", "Begin."]));
@@ -613,14 +788,22 @@ fn nothing_that_comes_from_elsewhere_steers_the_terminal() {
     };
     assert!(output.chars().all(is_harmless), "{output:?}");
     assert!(!output.replace("\r\n", "\n").contains('\r'), "{output:?}");
-    assert!(output.contains(r"\u{1b}[2J") && output.contains(r"\u{202e}txt"), "{output}");
+    assert!(
+        output.contains(r"\u{1b}[2J") && output.contains(r"\u{202e}txt"),
+        "{output}"
+    );
     // What is quoted has a margin.
-    assert!(output.contains("\n  │ Run it?") && !output.contains("\nRun it?\r"), "{output}");
+    assert!(
+        output.contains("\n  │ Run it?") && !output.contains("\nRun it?\r"),
+        "{output}"
+    );
 }
 
 #[test]
 fn blocks_before_a_question_are_shown_above_it() {
-    let long = (1..=203).map(|number| format!("line {number}\n")).collect::<String>();
+    let long = (1..=203)
+        .map(|number| format!("line {number}\n"))
+        .collect::<String>();
     let blocks = [
         json!({"type": "text", "text": long}),
         json!({"type": "resource", "resource": {"uri": "file:///a.rs", "mimeType": "text/x-rust", "text": "fn main() {}"}}),
@@ -641,7 +824,11 @@ fn blocks_before_a_question_are_shown_above_it() {
     }
     terminal.answer("What now?", "ok\n");
     assert_eq!(terminal.wait(), 0);
-    assert!(!terminal.output().contains("line 201"), "{}", terminal.output());
+    assert!(
+        !terminal.output().contains("line 201"),
+        "{}",
+        terminal.output()
+    );
 }
 
 /// Prints blocks, and with them two questions until it has the answers.
@@ -664,7 +851,10 @@ else:
 "#;
 
 fn has_python() -> bool {
-    let has = Command::new("python3").arg("--version").output().is_ok_and(|output| output.status.success());
+    let has = Command::new("python3")
+        .arg("--version")
+        .output()
+        .is_ok_and(|output| output.status.success());
     if !has {
         skip("python3 is not installed");
     }
@@ -695,16 +885,28 @@ fn tool_in_python_asks_two_questions_at_once() {
     terminal.expect("Done.");
     assert_eq!(terminal.wait(), 0);
     let results = desk.results();
-    assert!(results[0].contains("A page") && results[0].contains("develop for ada"), "{results:?}");
+    assert!(
+        results[0].contains("A page") && results[0].contains("develop for ada"),
+        "{results:?}"
+    );
     assert!(!results[0].contains("One more thing."), "{results:?}");
-    let inquiries = desk.sandbox.events().into_iter().filter(|event| event["type"] == "inquiry_response");
+    let inquiries = desk
+        .sandbox
+        .events()
+        .into_iter()
+        .filter(|event| event["type"] == "inquiry_response");
     let answers: Vec<_> = inquiries.map(|event| event["answer"].clone()).collect();
     assert_eq!(answers, ["develop", "ada"]);
 }
 
 /// A call of the long turn: its tool and arguments, what is answered to which prompts, and how its result begins or
 /// goes on.
-type Scene = (&'static str, Value, &'static [(&'static str, &'static str)], &'static str);
+type Scene = (
+    &'static str,
+    Value,
+    &'static [(&'static str, &'static str)],
+    &'static str,
+);
 
 /// What happens in the long turn: the model calls what is in one list at once.
 fn scenes() -> Vec<Vec<Scene>> {
@@ -715,10 +917,19 @@ fn scenes() -> Vec<Vec<Scene>> {
         vec![(
             "survey",
             json!({}),
-            &[(RUN, "y\n"), ("Which one?", "develop\n"), ("Your name?", "ada\n")],
+            &[
+                (RUN, "y\n"),
+                ("Which one?", "develop\n"),
+                ("Your name?", "ada\n"),
+            ],
             "develop for ada",
         )],
-        vec![("greet", greet("bob"), &[(RUN, "\n")], "The person refused the call of `greet`.")],
+        vec![(
+            "greet",
+            greet("bob"),
+            &[(RUN, "\n")],
+            "The person refused the call of `greet`.",
+        )],
         vec![(
             "greet",
             greet("cyd"),
@@ -737,9 +948,19 @@ fn scenes() -> Vec<Vec<Scene>> {
             ("count", json!({}), &[], "counted"),
         ],
         vec![("count", json!({}), &[], "counted")],
-        vec![("forbidden", json!({}), &[], "the user's configuration denies it")],
+        vec![(
+            "forbidden",
+            json!({}),
+            &[],
+            "the user's configuration denies it",
+        )],
         vec![("unknown", json!({}), &[], "There is no tool `unknown`.")],
-        vec![("read_file", json!({"path": "notes/a.txt"}), &[], "\"name\":\"notes/a.txt\"")],
+        vec![(
+            "read_file",
+            json!({"path": "notes/a.txt"}),
+            &[],
+            "\"name\":\"notes/a.txt\"",
+        )],
         vec![(
             "edit_file",
             json!({"path": "notes/b.txt", "old": "another", "new": "one more"}),
@@ -764,7 +985,9 @@ fn fixtures(scenes: &[Vec<Scene>]) -> Value {
         );
     }
     let end = json!({"content": "All of that is done."});
-    fixtures.push(json!({"match": {"userMessage": "Begin", "turnIndex": scenes.len()}, "response": end}));
+    fixtures.push(
+        json!({"match": {"userMessage": "Begin", "turnIndex": scenes.len()}, "response": end}),
+    );
     json!({ "fixtures": fixtures })
 }
 
@@ -774,12 +997,16 @@ fn turn_of_a_dozen_calls_is_answered_at_the_terminal() {
     let directory = tempfile::tempdir().unwrap();
     let file = directory.path().join("fixtures.json");
     fs::write(&file, fixtures(&scenes).to_string()).unwrap();
-    let Some(mock) = Mock::aimock(&file) else { return };
+    let Some(mock) = Mock::aimock(&file) else {
+        return;
+    };
     if !has_python() {
         return;
     }
-    let desk =
-        Desk { sandbox: Sandbox::new().with_url(&mock.url), server: Server::new(vec![answer("unused")]) };
+    let desk = Desk {
+        sandbox: Sandbox::new().with_url(&mock.url),
+        server: Server::new(vec![answer("unused")]),
+    };
     desk.greeter();
     desk.survey();
     desk.sandbox.write("notes/a.txt", "a note");
@@ -788,15 +1015,21 @@ fn turn_of_a_dozen_calls_is_answered_at_the_terminal() {
     desk.tool("count", "", "echo counted");
     desk.tool("forbidden", "run = \"deny\"", "echo never");
     let config = desk.sandbox.path("~/.config/jp/config.toml");
-    let settings = fs::read_to_string(&config).unwrap() + "[conversation.tools.edit_file]\nenable = true\n";
+    let settings =
+        fs::read_to_string(&config).unwrap() + "[conversation.tools.edit_file]\nenable = true\n";
     fs::write(&config, settings).unwrap();
     let mut terminal = desk.ask_with_editor("echo \"$(sed 's/dan/eve/' \"$2\")\" > \"$2\"");
     for (_, _, dialogue, _) in scenes.iter().flatten() {
-        dialogue.iter().for_each(|(shown, typed)| terminal.answer(shown, typed));
+        dialogue
+            .iter()
+            .for_each(|(shown, typed)| terminal.answer(shown, typed));
     }
     terminal.expect("All of that is done.");
     assert_eq!(terminal.wait(), 0);
-    assert_eq!(fs::read_to_string(desk.sandbox.path("notes/b.txt")).unwrap(), "one more");
+    assert_eq!(
+        fs::read_to_string(desk.sandbox.path("notes/b.txt")).unwrap(),
+        "one more"
+    );
     check_stream(&desk.sandbox.events(), &scenes);
 }
 
@@ -809,11 +1042,20 @@ fn check_stream(events: &[Value], scenes: &[Vec<Scene>]) {
         let requests: Vec<_> = events.by_ref().take(calls.len()).collect();
         let results: Vec<_> = events.by_ref().take(calls.len()).collect();
         for ((name, arguments, _, expected), request) in calls.iter().zip(requests) {
-            assert_eq!((request["name"].as_str(), &request["arguments"]), (Some(*name), arguments));
-            let result = results.iter().find(|result| result["id"] == request["id"]).unwrap();
+            assert_eq!(
+                (request["name"].as_str(), &request["arguments"]),
+                (Some(*name), arguments)
+            );
+            let result = results
+                .iter()
+                .find(|result| result["id"] == request["id"])
+                .unwrap();
             assert_eq!(result["type"], "tool_call_response");
             let blocks = result["content"].as_array().unwrap().iter();
-            let said: String = blocks.clone().filter_map(|block| block["text"].as_str()).collect();
+            let said: String = blocks
+                .clone()
+                .filter_map(|block| block["text"].as_str())
+                .collect();
             let said = said + &blocks.map(Value::to_string).collect::<String>();
             assert!(said.contains(expected), "{expected:?} is not in {said:?}");
         }

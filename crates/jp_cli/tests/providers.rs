@@ -94,8 +94,10 @@ const PROVIDERS: [Provider; 5] = [
 impl Provider {
     fn reply(&self) -> Reply {
         let (kind, stream) = (self.content_type, self.stream);
-        let head =
-            format!("HTTP/1.1 200 OK\r\ncontent-type: {kind}\r\ncontent-length: {}\r\n\r\n", stream.len());
+        let head = format!(
+            "HTTP/1.1 200 OK\r\ncontent-type: {kind}\r\ncontent-length: {}\r\n\r\n",
+            stream.len()
+        );
         Reply::raw(head + stream)
     }
 }
@@ -106,12 +108,15 @@ fn every_provider_is_spoken_to_in_its_own_format() {
         let server = Server::new(vec![provider.reply()]);
         let sandbox = Sandbox::new();
         let name = provider.name;
-        let config =
-            format!("[providers.llm.{name}]\nbase_url = \"{}\"\nmodels.m.tools = true\n", server.url());
+        let config = format!(
+            "[providers.llm.{name}]\nbase_url = \"{}\"\nmodels.m.tools = true\n",
+            server.url()
+        );
         sandbox.write("~/.config/jp/config.toml", config);
         sandbox.write("a.txt", "attached text");
         let ask = |words: &str, flags: &[&str]| {
-            let mut command = sandbox.command(&["q", "-m", &format!("{name}/m"), "-a", "a.txt", words]);
+            let mut command =
+                sandbox.command(&["q", "-m", &format!("{name}/m"), "-a", "a.txt", words]);
             command.args(flags).env(provider.variable, "sk-test");
             support::run(command).succeeded()
         };
@@ -121,17 +126,40 @@ fn every_provider_is_spoken_to_in_its_own_format() {
         let received = server.received();
         let first: Value = serde_json::from_slice(&received[0].body).unwrap();
         let request_line = received[0].head.lines().next().unwrap();
-        assert_eq!(request_line, format!("post {} http/1.1", provider.path), "{name}");
-        assert!(received[0].head.contains(provider.header), "{name}: {}", received[0].head);
-        let words = first.pointer(provider.words).and_then(Value::as_str).unwrap_or_default();
+        assert_eq!(
+            request_line,
+            format!("post {} http/1.1", provider.path),
+            "{name}"
+        );
+        assert!(
+            received[0].head.contains(provider.header),
+            "{name}: {}",
+            received[0].head
+        );
+        let words = first
+            .pointer(provider.words)
+            .and_then(Value::as_str)
+            .unwrap_or_default();
         assert!(words.starts_with("What is it?"), "{name}: {first}");
-        assert!(first.to_string().contains("attached text"), "{name}: {first}");
+        assert!(
+            first.to_string().contains("attached text"),
+            "{name}: {first}"
+        );
         let second = String::from_utf8_lossy(&received[1].body).into_owned();
-        assert!(second.contains("Hello.") && second.contains("And now?"), "{name}: {second}");
-        assert!(explained.contains(&format!("\"request\": {second}")), "{name}: {explained}");
+        assert!(
+            second.contains("Hello.") && second.contains("And now?"),
+            "{name}: {second}"
+        );
+        assert!(
+            explained.contains(&format!("\"request\": {second}")),
+            "{name}: {explained}"
+        );
         assert!(!explained.contains("sk-test"), "{name}: {explained}");
         let events = sandbox.events();
-        let usage = events.iter().find(|event| event["type"] == "usage").unwrap();
+        let usage = events
+            .iter()
+            .find(|event| event["type"] == "usage")
+            .unwrap();
         assert_eq!(
             (&usage["input"], &usage["output"]),
             (&json!(provider.usage.0), &json!(provider.usage.1)),

@@ -25,7 +25,16 @@ fn answer_streams_to_stdout_and_the_rest_to_stderr() {
     sandbox.write("src/main.rs", "fn main() {}\n");
     sandbox.write("~/outside/notes.md", "# Notes\n");
     let run = sandbox
-        .jp(&["query", "--new", "--attach", "src/", "--attach", "~/outside/notes.md", "What", "now?"])
+        .jp(&[
+            "query",
+            "--new",
+            "--attach",
+            "src/",
+            "--attach",
+            "~/outside/notes.md",
+            "What",
+            "now?",
+        ])
         .succeeded();
     assert_eq!(run.stdout, "It prints hello.\n");
     assert!(!run.stderr.contains("warning"), "{}", run.stderr);
@@ -37,12 +46,20 @@ fn answer_streams_to_stdout_and_the_rest_to_stderr() {
         "50 input, 40 from cache, 7 output",
         "`jp query \"…\"` goes on with conversation",
     ] {
-        assert!(run.stderr.contains(words), "{words:?} is not in {}", run.stderr);
+        assert!(
+            run.stderr.contains(words),
+            "{words:?} is not in {}",
+            run.stderr
+        );
     }
     let message = last_message(&server);
-    assert!(message.starts_with("What now?\n<resource uri=\"file:///"), "{message}");
     assert!(
-        message.contains("name=\"src/main.rs\" mimeType=\"text/x-rust\">\nfn main() {}\n</resource>"),
+        message.starts_with("What now?\n<resource uri=\"file:///"),
+        "{message}"
+    );
+    assert!(
+        message
+            .contains("name=\"src/main.rs\" mimeType=\"text/x-rust\">\nfn main() {}\n</resource>"),
         "{message}"
     );
     assert!(
@@ -56,12 +73,16 @@ fn conversation_goes_on_and_attachments_stay_at_their_turn() {
     let server = answering("Yes.");
     let sandbox = Sandbox::new().with_server(&server);
     sandbox.write("a.txt", "first");
-    sandbox.jp(&["q", "--new", "-a", "a.txt", "one"]).succeeded();
+    sandbox
+        .jp(&["q", "--new", "-a", "a.txt", "one"])
+        .succeeded();
     let first = server.received().pop().unwrap().body;
     sandbox.write("a.txt", "second");
     sandbox.jp(&["q", "two"]).succeeded();
     let second = server.received().pop().unwrap().body;
-    let history = first.strip_suffix(b"]}").expect("a request ends with its messages");
+    let history = first
+        .strip_suffix(b"]}")
+        .expect("a request ends with its messages");
     assert!(
         second.starts_with(history),
         "{}\n{}",
@@ -71,8 +92,13 @@ fn conversation_goes_on_and_attachments_stay_at_their_turn() {
     assert!(!String::from_utf8_lossy(&second).contains("second"));
     sandbox.jp(&["q", "-a", "a.txt", "three"]).succeeded();
     assert!(last_message(&server).contains("second"));
-    let turns: Vec<_> =
-        sandbox.json(&["resource", "ls"]).as_array().unwrap().iter().map(|row| row["turn"].clone()).collect();
+    let turns: Vec<_> = sandbox
+        .json(&["resource", "ls"])
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|row| row["turn"].clone())
+        .collect();
     assert_eq!(turns, [json!(1), json!(3)]);
 }
 
@@ -81,9 +107,17 @@ fn piped_input_goes_before_the_words() {
     let server = answering("Yes.");
     let sandbox = Sandbox::new().with_server(&server);
     let mut command = sandbox.command(&["query", "--new", "explain"]);
-    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    command
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped());
     let mut child = command.spawn().unwrap();
-    child.stdin.take().unwrap().write_all(b"error[E0308]\n").unwrap();
+    child
+        .stdin
+        .take()
+        .unwrap()
+        .write_all(b"error[E0308]\n")
+        .unwrap();
     assert!(child.wait_with_output().unwrap().status.success());
     assert_eq!(last_message(&server), "error[E0308]\n\nexplain");
 }
@@ -108,7 +142,9 @@ fn no_persist_stores_nothing_and_answers_all_the_same() {
     let sandbox = Sandbox::new().with_server(&server);
     sandbox.write("a.txt", "abc");
     let before = sandbox.files(".jp");
-    let run = sandbox.jp(&["query", "--new", "--no-persist", "-a", "a.txt", "is it?"]).succeeded();
+    let run = sandbox
+        .jp(&["query", "--new", "--no-persist", "-a", "a.txt", "is it?"])
+        .succeeded();
     assert_eq!(run.stdout, "Yes.\n");
     assert!(last_message(&server).contains("abc"));
     assert_eq!(sandbox.files(".jp"), before);
@@ -119,12 +155,19 @@ fn no_persist_continues_a_conversation_with_its_stored_content() {
     let server = answering("Yes.");
     let sandbox = Sandbox::new().with_server(&server);
     sandbox.write("a.txt", "stored before");
-    sandbox.jp(&["query", "--new", "-a", "a.txt", "one"]).succeeded();
+    sandbox
+        .jp(&["query", "--new", "-a", "a.txt", "one"])
+        .succeeded();
     let events = sandbox.events();
     sandbox.write("b.txt", "not stored");
-    sandbox.jp(&["query", "--no-persist", "-a", "b.txt", "two"]).succeeded();
+    sandbox
+        .jp(&["query", "--no-persist", "-a", "b.txt", "two"])
+        .succeeded();
     let request = last_request(&server).to_string();
-    assert!(request.contains("stored before") && request.contains("not stored"), "{request}");
+    assert!(
+        request.contains("stored before") && request.contains("not stored"),
+        "{request}"
+    );
     assert_eq!(sandbox.events(), events);
 }
 
@@ -133,7 +176,9 @@ fn explain_sends_and_stores_nothing() {
     let server = answering("Yes.");
     let sandbox = Sandbox::new().with_server(&server);
     sandbox.write("a.txt", "abc");
-    sandbox.jp(&["query", "--new", "-a", "a.txt", "one"]).succeeded();
+    sandbox
+        .jp(&["query", "--new", "-a", "a.txt", "one"])
+        .succeeded();
     let (events, requests) = (sandbox.events(), server.received().len());
     let document = sandbox.json(&["query", "--explain", "-a", "a.txt", "two"]);
     assert_eq!(document["turns"][1]["blocks"][1]["kind"], "resource");
@@ -142,60 +187,122 @@ fn explain_sends_and_stores_nothing() {
     assert!(document["cached_prefix_tokens"].as_u64() < document["tokens"].as_u64());
     assert_eq!(document["request"]["messages"].as_array().unwrap().len(), 3);
     let run = sandbox.jp(&["query", "--explain", "two"]).succeeded();
-    assert!(run.stdout.contains("about") && run.stderr.contains("Nothing was sent"), "{run:?}");
-    assert_eq!((sandbox.events(), server.received().len()), (events, requests));
+    assert!(
+        run.stdout.contains("about") && run.stderr.contains("Nothing was sent"),
+        "{run:?}"
+    );
+    assert_eq!(
+        (sandbox.events(), server.received().len()),
+        (events, requests)
+    );
 }
 
 #[test]
 fn failed_query_is_kept_and_sent_again_without_words() {
     let sandbox = Sandbox::new().with_url(UNUSED_URL);
     sandbox.write("a.txt", "abc");
-    sandbox.jp(&["query", "--new", "-a", "a.txt", "is it?"]).failed(
-        1,
-        &["connection refused", "hint: start the server", "`jp query` without words sends it again"],
+    sandbox
+        .jp(&["query", "--new", "-a", "a.txt", "is it?"])
+        .failed(
+            1,
+            &[
+                "connection refused",
+                "hint: start the server",
+                "`jp query` without words sends it again",
+            ],
+        );
+    assert_eq!(
+        sandbox
+            .events()
+            .iter()
+            .filter(|event| event["type"] == "chat_request")
+            .count(),
+        1
     );
-    assert_eq!(sandbox.events().iter().filter(|event| event["type"] == "chat_request").count(), 1);
     let server = answering("Yes.");
     let sandbox = sandbox.with_server(&server);
     assert_eq!(sandbox.jp(&["query"]).succeeded().stdout, "Yes.\n");
     assert!(last_message(&server).contains("abc"));
-    assert_eq!(sandbox.events().iter().filter(|event| event["type"] == "chat_request").count(), 1);
-    sandbox.jp(&["query"]).failed(2, &["there is nothing to ask, and no unanswered message"]);
+    assert_eq!(
+        sandbox
+            .events()
+            .iter()
+            .filter(|event| event["type"] == "chat_request")
+            .count(),
+        1
+    );
+    sandbox
+        .jp(&["query"])
+        .failed(2, &["there is nothing to ask, and no unanswered message"]);
 }
 
 #[test]
 fn half_an_answer_is_kept_and_marked() {
     let server = Server::new(vec![Reply::stream(&chunk("It pri"))]);
     let sandbox = Sandbox::new().with_server(&server);
-    let run = sandbox
-        .jp(&["query", "--new", "what?"])
-        .failed(1, &["ended before it was complete", "what arrived of the answer is kept"]);
+    let run = sandbox.jp(&["query", "--new", "what?"]).failed(
+        1,
+        &[
+            "ended before it was complete",
+            "what arrived of the answer is kept",
+        ],
+    );
     assert_eq!(run.stdout, "It pri\n");
     let events = sandbox.events();
-    let answer = events.iter().find(|event| event["type"] == "chat_response").unwrap();
+    let answer = events
+        .iter()
+        .find(|event| event["type"] == "chat_response")
+        .unwrap();
     assert_eq!(answer["message"], "It pri");
-    assert!(answer["incomplete"].as_str().unwrap().contains("connection"), "{answer}");
-    assert_eq!(server.received().len(), 1, "nothing is sent again once an answer was shown");
+    assert!(
+        answer["incomplete"]
+            .as_str()
+            .unwrap()
+            .contains("connection"),
+        "{answer}"
+    );
+    assert_eq!(
+        server.received().len(),
+        1,
+        "nothing is sent again once an answer was shown"
+    );
 }
 
 #[test]
 fn rubbish_is_an_error_that_shows_it() {
     for (reply, words) in [
-        (Reply::with_headers(200, "content-type: text/html\r\n", "<h1>Login</h1>"), "text/html"),
+        (
+            Reply::with_headers(200, "content-type: text/html\r\n", "<h1>Login</h1>"),
+            "text/html",
+        ),
         (Reply::stream("data: {rubbish\n\n"), "rubbish"),
-        (Reply::json(401, r#"{"error":{"message":"bad key"}}"#), "bad key"),
+        (
+            Reply::json(401, r#"{"error":{"message":"bad key"}}"#),
+            "bad key",
+        ),
         (Reply::raw("\x00\x01\x02"), "reach"),
     ] {
         let server = Server::new(vec![reply]);
         let sandbox = Sandbox::new().with_server(&server);
-        sandbox.jp(&["query", "--new", "what?"]).failed(1, &[words, "sends it again"]);
-        assert!(sandbox.events().iter().any(|event| event["type"] == "chat_request"));
+        sandbox
+            .jp(&["query", "--new", "what?"])
+            .failed(1, &[words, "sends it again"]);
+        assert!(
+            sandbox
+                .events()
+                .iter()
+                .any(|event| event["type"] == "chat_request")
+        );
     }
 }
 
 #[test]
 fn busy_server_is_asked_again_and_the_person_is_told() {
-    let busy = Reply::with_headers(429, "retry-after: 0\r\n", r#"{"error":{"message":"slow down"}}"#);
+    let busy = Reply::with_headers(
+        429,
+        "retry-after: 0\r\n",
+        r#"{"error":{"message":"slow down"}}"#,
+    );
     let server = Server::new(vec![busy, answer("Yes.")]);
     let sandbox = Sandbox::new().with_server(&server);
     let run = sandbox.jp(&["query", "--new", "what?"]).succeeded();
@@ -209,7 +316,13 @@ fn silent_server_is_given_up_after_the_idle_timeout() {
     let server = Server::new(vec![Reply::stream(&chunk("Well,")).then_hang()]);
     let sandbox = Sandbox::new().with_server(&server);
     let run = sandbox
-        .jp(&["query", "--new", "-c", "providers.llm.llamacpp.idle_timeout_secs=1", "what?"])
+        .jp(&[
+            "query",
+            "--new",
+            "-c",
+            "providers.llm.llamacpp.idle_timeout_secs=1",
+            "what?",
+        ])
         .failed(1, &["nothing came for 1 s"]);
     assert_eq!(run.stdout, "Well,\n");
 }
@@ -218,10 +331,17 @@ fn silent_server_is_given_up_after_the_idle_timeout() {
 fn server_that_says_nothing_is_named_after_ten_seconds() {
     let server = Server::new(vec![Reply::hang()]);
     let sandbox = Sandbox::new().with_server(&server);
-    let mut child = sandbox.command(&["query", "--new", "one"]).stderr(Stdio::piped()).spawn().unwrap();
+    let mut child = sandbox
+        .command(&["query", "--new", "one"])
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
     let mut lines = BufReader::new(child.stderr.take().unwrap()).lines();
     let line = lines.next().unwrap().unwrap();
-    assert_eq!(line, "Still waiting for llamacpp/m; Ctrl-C ends it, and the message is kept.");
+    assert_eq!(
+        line,
+        "Still waiting for llamacpp/m; Ctrl-C ends it, and the message is kept."
+    );
     child.kill().unwrap();
     child.wait().unwrap();
 }
@@ -236,13 +356,26 @@ fn interrupt_keeps_what_arrived_and_exits_with_130() {
     command.stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut child = command.spawn().unwrap();
     let mut shown = [0; 16];
-    child.stdout.as_mut().unwrap().read_exact(&mut shown).unwrap();
+    child
+        .stdout
+        .as_mut()
+        .unwrap()
+        .read_exact(&mut shown)
+        .unwrap();
     let process = rustix::process::Pid::from_child(&child);
     rustix::process::kill_process(process, rustix::process::Signal::INT).unwrap();
     let output = child.wait_with_output().unwrap();
-    assert_eq!(output.status.code(), Some(130), "{}", String::from_utf8_lossy(&output.stderr));
+    assert_eq!(
+        output.status.code(),
+        Some(130),
+        "{}",
+        String::from_utf8_lossy(&output.stderr)
+    );
     let events = sandbox.events();
-    let answer = events.iter().find(|event| event["type"] == "chat_response").unwrap();
+    let answer = events
+        .iter()
+        .find(|event| event["type"] == "chat_response")
+        .unwrap();
     assert_eq!(
         (&answer["message"], &answer["incomplete"]),
         (&json!("Once upon a time"), &json!("interrupted"))
@@ -258,9 +391,23 @@ fn closed_pipe_is_quiet_and_the_answer_is_kept() {
     let mut child = command.spawn().unwrap();
     drop(child.stdout.take());
     let output = child.wait_with_output().unwrap();
-    assert_eq!(output.status.code(), Some(0), "{}", String::from_utf8_lossy(&output.stderr));
-    assert!(!String::from_utf8_lossy(&output.stderr).to_lowercase().contains("pipe"));
-    assert!(sandbox.events().iter().any(|event| event["message"] == "Yes, and a good deal more."));
+    assert_eq!(
+        output.status.code(),
+        Some(0),
+        "{}",
+        String::from_utf8_lossy(&output.stderr)
+    );
+    assert!(
+        !String::from_utf8_lossy(&output.stderr)
+            .to_lowercase()
+            .contains("pipe")
+    );
+    assert!(
+        sandbox
+            .events()
+            .iter()
+            .any(|event| event["message"] == "Yes, and a good deal more.")
+    );
 }
 
 #[test]
@@ -269,18 +416,34 @@ fn full_disk_behind_stdout_is_an_error_and_the_answer_is_kept() {
     let server = answering("Yes, and a good deal more.");
     let sandbox = Sandbox::new().with_server(&server);
     let mut command = sandbox.command(&["query", "--new", "what?"]);
-    command.stdout(fs::OpenOptions::new().write(true).open("/dev/full").unwrap()).stderr(Stdio::piped());
+    command
+        .stdout(
+            fs::OpenOptions::new()
+                .write(true)
+                .open("/dev/full")
+                .unwrap(),
+        )
+        .stderr(Stdio::piped());
     let output = command.spawn().unwrap().wait_with_output().unwrap();
     assert_eq!(output.status.code(), Some(1));
     assert!(String::from_utf8_lossy(&output.stderr).contains("failed to write to stdout"));
-    assert!(sandbox.events().iter().any(|event| event["message"] == "Yes, and a good deal more."));
+    assert!(
+        sandbox
+            .events()
+            .iter()
+            .any(|event| event["message"] == "Yes, and a good deal more.")
+    );
 }
 
 /// tokio wakes its thread by a write, which can fail like any other.
 #[test]
 #[cfg(target_os = "linux")]
 fn wake_up_that_fails_is_an_error_and_no_panic() {
-    if !Command::new("strace").arg("-V").output().is_ok_and(|output| output.status.success()) {
+    if !Command::new("strace")
+        .arg("-V")
+        .output()
+        .is_ok_and(|output| output.status.success())
+    {
         return support::skip("strace is not installed");
     }
     let server = answering("Yes.");
@@ -291,14 +454,36 @@ fn wake_up_that_fails_is_an_error_and_no_panic() {
         let plain = sandbox.command(&["query", "--new", "what?"]);
         let mut command = Command::new("strace");
         command.args(["-f", "-qq", "-e", "trace=write", "-e"]);
-        command.arg(format!("inject=write:error=ENOSPC:when={write}")).arg("-o").arg(&log);
-        command.arg(plain.get_program()).args(plain.get_args()).current_dir(&sandbox.root).env_clear();
-        command.envs(plain.get_envs().filter_map(|(name, value)| Some((name, value?)))).stdin(Stdio::null());
+        command
+            .arg(format!("inject=write:error=ENOSPC:when={write}"))
+            .arg("-o")
+            .arg(&log);
+        command
+            .arg(plain.get_program())
+            .args(plain.get_args())
+            .current_dir(&sandbox.root)
+            .env_clear();
+        command
+            .envs(
+                plain
+                    .get_envs()
+                    .filter_map(|(name, value)| Some((name, value?))),
+            )
+            .stdin(Stdio::null());
         let run = support::run(command);
-        assert!([0, 1].contains(&run.code) && !run.stderr.contains("panicked"), "write {write}: {run:?}");
+        assert!(
+            [0, 1].contains(&run.code) && !run.stderr.contains("panicked"),
+            "write {write}: {run:?}"
+        );
         if run.stderr.contains("failed to wake the network thread") {
             failed_wake_ups += 1;
-            run.failed(1, &["No space left on device", "hint: free some space on that disk"]);
+            run.failed(
+                1,
+                &[
+                    "No space left on device",
+                    "hint: free some space on that disk",
+                ],
+            );
         }
     }
     assert!(failed_wake_ups > 0, "no wake-up was made to fail");
@@ -309,13 +494,18 @@ fn wake_up_that_fails_is_an_error_and_no_panic() {
 fn missing_key_fails_before_anything_is_resolved_or_stored() {
     let sandbox = Sandbox::new();
     sandbox.write("~/.config/jp/config.toml", "assistant.model.id = 'work/m'\n[providers.llm.work]\nbase_url = 'http://127.0.0.1:1'\napi_key_env = 'WORK_KEY'\n");
-    sandbox.jp(&["query", "--new", "-a", "missing.txt", "what?"]).failed(1, &["WORK_KEY is not set"]);
+    sandbox
+        .jp(&["query", "--new", "-a", "missing.txt", "what?"])
+        .failed(1, &["WORK_KEY is not set"]);
     assert!(!sandbox.path(".jp/conversations").exists());
 }
 
 #[test]
 fn second_query_waits_for_the_first_or_fails_with_no_wait() {
-    let server = Server::new(vec![Reply::stream(&chunk("Hm")).then_hang(), answer("Yes.")]);
+    let server = Server::new(vec![
+        Reply::stream(&chunk("Hm")).then_hang(),
+        answer("Yes."),
+    ]);
     let sandbox = Sandbox::new().with_server(&server);
     let mut command = sandbox.command(&["query", "--new", "one"]);
     command.stdout(Stdio::piped()).stderr(Stdio::piped());
@@ -324,7 +514,9 @@ fn second_query_waits_for_the_first_or_fails_with_no_wait() {
     std::io::Read::read_exact(first.stdout.as_mut().unwrap(), &mut shown).unwrap();
 
     let process = first.id().to_string();
-    sandbox.jp(&["query", "--no-wait", "two"]).failed(1, &["is in use by another jp", &process]);
+    sandbox
+        .jp(&["query", "--no-wait", "two"])
+        .failed(1, &["is in use by another jp", &process]);
     let mut command = sandbox.command(&["query", "two"]);
     command.stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut second = command.spawn().unwrap();
@@ -335,9 +527,18 @@ fn second_query_waits_for_the_first_or_fails_with_no_wait() {
     first.kill().unwrap();
     first.wait().unwrap();
     assert!(second.wait_with_output().unwrap().status.success());
-    let requests: Vec<_> =
-        sandbox.events().into_iter().filter(|event| event["type"] == "chat_request").collect();
-    assert_eq!(requests.iter().map(|event| &event["content"]).collect::<Vec<_>>(), ["one", "two"]);
+    let requests: Vec<_> = sandbox
+        .events()
+        .into_iter()
+        .filter(|event| event["type"] == "chat_request")
+        .collect();
+    assert_eq!(
+        requests
+            .iter()
+            .map(|event| &event["content"])
+            .collect::<Vec<_>>(),
+        ["one", "two"]
+    );
 }
 
 #[test]
@@ -346,9 +547,13 @@ fn damaged_conversation_is_left_alone_with_line_and_column() {
     let sandbox = Sandbox::new().with_server(&server);
     sandbox.jp(&["query", "--new", "one"]).succeeded();
     let path = sandbox.conversation().join("events.json");
-    let broken = fs::read_to_string(&path).unwrap().replacen("},\n", "}\n", 1);
+    let broken = fs::read_to_string(&path)
+        .unwrap()
+        .replacen("},\n", "}\n", 1);
     fs::write(&path, &broken).unwrap();
-    sandbox.jp(&["query", "two"]).failed(1, &["expected `,` or `]` at line 3, column 1"]);
+    sandbox
+        .jp(&["query", "two"])
+        .failed(1, &["expected `,` or `]` at line 3, column 1"]);
     assert_eq!(fs::read_to_string(&path).unwrap(), broken);
     assert_eq!(server.received().len(), 1);
 }
@@ -362,8 +567,19 @@ fn torn_conversation_goes_on_with_one_warning() {
     let whole = fs::read_to_string(&path).unwrap();
     fs::write(&path, &whole[..whole.len() - 20]).unwrap();
     let run = sandbox.jp(&["query", "two"]).succeeded();
-    assert_eq!(run.stderr.matches("was cut off").count(), 1, "{}", run.stderr);
-    assert!(!sandbox.jp(&["query", "three"]).succeeded().stderr.contains("was cut off"));
+    assert_eq!(
+        run.stderr.matches("was cut off").count(),
+        1,
+        "{}",
+        run.stderr
+    );
+    assert!(
+        !sandbox
+            .jp(&["query", "three"])
+            .succeeded()
+            .stderr
+            .contains("was cut off")
+    );
     assert!(sandbox.conversation().join("events.json.torn-1").exists());
 }
 
@@ -372,11 +588,14 @@ fn torn_conversation_goes_on_with_one_warning() {
 fn full_disk_is_an_error_and_nothing_is_half_written() {
     let server = answering("Yes.");
     let sandbox = Sandbox::new().with_server(&server);
-    let Some(disk) = SmallDisk::mount(&sandbox.path(".jp")) else { return };
+    let Some(disk) = SmallDisk::mount(&sandbox.path(".jp")) else {
+        return;
+    };
     sandbox.write(".jp/.id", "full\n");
     let sandbox = sandbox.with_server(&server);
-    let incompressible: Vec<u8> =
-        (0..400_000_u32).flat_map(|index| (index.wrapping_mul(2_654_435_761) >> 7).to_le_bytes()).collect();
+    let incompressible: Vec<u8> = (0..400_000_u32)
+        .flat_map(|index| (index.wrapping_mul(2_654_435_761) >> 7).to_le_bytes())
+        .collect();
     sandbox.write("big.bin", incompressible);
     let run = sandbox.jp(&["query", "--new", "-a", "big.bin", "what?"]);
     let left = sandbox.files(".jp");
@@ -384,7 +603,9 @@ fn full_disk_is_an_error_and_nothing_is_half_written() {
     run.failed(1, &["No space left", "hint: free some space"]);
     assert_eq!(server.received().len(), 0);
     assert!(
-        !left.iter().any(|path| path.ends_with("events.json") || path.extension().is_some_and(|e| e == "gz")),
+        !left.iter().any(
+            |path| path.ends_with("events.json") || path.extension().is_some_and(|e| e == "gz")
+        ),
         "{left:?}"
     );
 }
@@ -394,18 +615,32 @@ fn full_disk_is_an_error_and_nothing_is_half_written() {
 fn message_that_a_full_disk_still_took_is_kept_and_said() {
     let server = answering("Yes.");
     let sandbox = Sandbox::new();
-    let Some(_disk) = SmallDisk::mount(&sandbox.path(".jp")) else { return };
+    let Some(_disk) = SmallDisk::mount(&sandbox.path(".jp")) else {
+        return;
+    };
     sandbox.write(".jp/.id", "full\n");
     let sandbox = sandbox.with_server(&server);
     sandbox.jp(&["query", "--new", "one"]).succeeded();
     let _ = fs::write(sandbox.path(".jp/fill"), vec![0; 1 << 20]);
     // The events' last page has room, a new file has none.
-    let said = ["No space left", "hint: free some space", "the message is kept: `jp query` without words"];
+    let said = [
+        "No space left",
+        "hint: free some space",
+        "the message is kept: `jp query` without words",
+    ];
     sandbox.jp(&["query", "two"]).failed(1, &said);
     fs::remove_file(sandbox.path(".jp/fill")).unwrap();
     assert_eq!(sandbox.jp(&["query"]).succeeded().stdout, "Yes.\n");
-    let messages = sandbox.events().into_iter().filter(|event| event["type"] == "chat_request");
-    assert_eq!(messages.map(|event| event["content"].clone()).collect::<Vec<_>>(), ["one", "two"]);
+    let messages = sandbox
+        .events()
+        .into_iter()
+        .filter(|event| event["type"] == "chat_request");
+    assert_eq!(
+        messages
+            .map(|event| event["content"].clone())
+            .collect::<Vec<_>>(),
+        ["one", "two"]
+    );
 }
 
 #[test]
@@ -413,7 +648,9 @@ fn message_that_a_full_disk_still_took_is_kept_and_said() {
 fn answer_that_a_full_disk_did_not_take_is_said_to_be_lost_and_can_be_had_again() {
     let server = answering(&"word ".repeat(12_000));
     let sandbox = Sandbox::new();
-    let Some(_disk) = SmallDisk::mount(&sandbox.path(".jp")) else { return };
+    let Some(_disk) = SmallDisk::mount(&sandbox.path(".jp")) else {
+        return;
+    };
     sandbox.write(".jp/.id", "full\n");
     let sandbox = sandbox.with_server(&server);
     sandbox.jp(&["query", "--new", "one"]).succeeded();
@@ -421,15 +658,31 @@ fn answer_that_a_full_disk_did_not_take_is_said_to_be_lost_and_can_be_had_again(
     sandbox.write(".jp/room", vec![0; 16 << 10]);
     let _ = fs::write(sandbox.path(".jp/fill"), vec![0; 1 << 20]);
     fs::remove_file(sandbox.path(".jp/room")).unwrap();
-    let said =
-        ["No space left", "hint: free some space", "shown last is not stored", "`jp query` without words"];
+    let said = [
+        "No space left",
+        "hint: free some space",
+        "shown last is not stored",
+        "`jp query` without words",
+    ];
     let run = sandbox.jp(&["query", "two"]).failed(1, &said);
     assert!(run.stdout.starts_with("word word"), "{run:?}");
     fs::remove_file(sandbox.path(".jp/fill")).unwrap();
     sandbox.jp(&["query"]).succeeded();
-    let kinds: Vec<_> = sandbox.events().into_iter().map(|event| event["type"].clone()).collect();
-    assert_eq!(kinds.iter().filter(|kind| *kind == "chat_request").count(), 2, "{kinds:?}");
-    assert_eq!(kinds.iter().filter(|kind| *kind == "chat_response").count(), 2, "{kinds:?}");
+    let kinds: Vec<_> = sandbox
+        .events()
+        .into_iter()
+        .map(|event| event["type"].clone())
+        .collect();
+    assert_eq!(
+        kinds.iter().filter(|kind| *kind == "chat_request").count(),
+        2,
+        "{kinds:?}"
+    );
+    assert_eq!(
+        kinds.iter().filter(|kind| *kind == "chat_response").count(),
+        2,
+        "{kinds:?}"
+    );
 }
 
 /// A file system of 256 kB.
@@ -442,7 +695,10 @@ impl SmallDisk {
     fn mount(directory: &std::path::Path) -> Option<Self> {
         let directory = support::shown(directory);
         let arguments = ["-t", "tmpfs", "-o", "size=256k", "tmpfs", &directory];
-        let mount = std::process::Command::new("mount").args(arguments).stderr(Stdio::null()).status();
+        let mount = std::process::Command::new("mount")
+            .args(arguments)
+            .stderr(Stdio::null())
+            .status();
         let is_mounted = mount.is_ok_and(|status| status.success());
         if !is_mounted {
             eprintln!("skipped: a small file system can't be mounted here");
@@ -469,7 +725,9 @@ fn read_only_workspace_is_an_error_that_names_it() {
     let server = answering("Yes.");
     let sandbox = Sandbox::new().with_server(&server);
     fs::set_permissions(sandbox.path(".jp"), fs::Permissions::from_mode(0o555)).unwrap();
-    sandbox.jp(&["query", "--new", "what?"]).failed(1, &[".jp", "hint: check the permissions"]);
+    sandbox
+        .jp(&["query", "--new", "what?"])
+        .failed(1, &[".jp", "hint: check the permissions"]);
     assert_eq!(server.received().len(), 0);
 }
 
@@ -477,11 +735,21 @@ fn read_only_workspace_is_an_error_that_names_it() {
 fn usage_errors_exit_with_2() {
     let server = answering("Yes.");
     let sandbox = Sandbox::new().with_server(&server);
-    sandbox.jp(&["query", "--new"]).failed(2, &["there is nothing to ask"]);
-    sandbox.jp(&["query", "--nwe", "x"]).failed(2, &["unexpected argument '--nwe'"]);
-    sandbox.jp(&["query", "--new", "--model", "nothing", "x"]).failed(2, &["PROVIDER/NAME"]);
-    sandbox.jp(&["query", "--id", "x", "y"]).failed(2, &["a conversation id is a number"]);
-    sandbox.jp(&["query", "--id", "123", "y"]).failed(1, &["there is no conversation 123"]);
+    sandbox
+        .jp(&["query", "--new"])
+        .failed(2, &["there is nothing to ask"]);
+    sandbox
+        .jp(&["query", "--nwe", "x"])
+        .failed(2, &["unexpected argument '--nwe'"]);
+    sandbox
+        .jp(&["query", "--new", "--model", "nothing", "x"])
+        .failed(2, &["PROVIDER/NAME"]);
+    sandbox
+        .jp(&["query", "--id", "x", "y"])
+        .failed(2, &["a conversation id is a number"]);
+    sandbox
+        .jp(&["query", "--id", "123", "y"])
+        .failed(1, &["there is no conversation 123"]);
     assert_eq!(server.received().len(), 0);
 }
 
@@ -497,9 +765,10 @@ fn command_works_only_in_a_workspace() {
 fn flag_works_before_and_after_the_command() {
     let server = answering("Yes.");
     let sandbox = Sandbox::new().with_server(&server);
-    for arguments in
-        [["--format", "json", "query", "--new", "x"], ["query", "--new", "x", "--format", "json"]]
-    {
+    for arguments in [
+        ["--format", "json", "query", "--new", "x"],
+        ["query", "--new", "x", "--format", "json"],
+    ] {
         let run = sandbox.jp(&arguments).succeeded();
         assert!(run.stdout.starts_with('{'), "{}", run.stdout);
     }
@@ -509,7 +778,9 @@ fn flag_works_before_and_after_the_command() {
 fn model_named_once_is_kept_for_the_conversation() {
     let server = answering("Yes.");
     let sandbox = Sandbox::new().with_server(&server);
-    sandbox.jp(&["query", "--new", "--model", "llamacpp/other", "x"]).succeeded();
+    sandbox
+        .jp(&["query", "--new", "--model", "llamacpp/other", "x"])
+        .succeeded();
     sandbox.jp(&["query", "y"]).succeeded();
     assert_eq!(last_request(&server)["model"], "other");
 }
@@ -518,22 +789,37 @@ fn model_named_once_is_kept_for_the_conversation() {
 fn workspace_gets_no_key_for_its_own_server() {
     let server = answering("Yes.");
     let sandbox = Sandbox::new();
-    let config =
-        format!("assistant.model.id = 'work/m'\n[providers.llm.work]\nbase_url = '{}'\n", server.url());
+    let config = format!(
+        "assistant.model.id = 'work/m'\n[providers.llm.work]\nbase_url = '{}'\n",
+        server.url()
+    );
     sandbox.write(".jp/config.toml", &config);
-    sandbox.write("~/.config/jp/config.toml", "providers.llm.work.api_key_command = 'echo sk-secret'\n");
-    sandbox.jp(&["query", "--new", "what?"]).failed(1, &["gets no API key", "~/.config/jp/config.toml"]);
+    sandbox.write(
+        "~/.config/jp/config.toml",
+        "providers.llm.work.api_key_command = 'echo sk-secret'\n",
+    );
+    sandbox
+        .jp(&["query", "--new", "what?"])
+        .failed(1, &["gets no API key", "~/.config/jp/config.toml"]);
     assert_eq!(server.received().len(), 0);
 }
 
 #[test]
 fn answer_cut_off_by_the_limit_is_said() {
-    let end = "data: {\"choices\":[{\"delta\":{},\"finish_reason\":\"length\"}]}\n\ndata: [DONE]\n\n";
+    let end =
+        "data: {\"choices\":[{\"delta\":{},\"finish_reason\":\"length\"}]}\n\ndata: [DONE]\n\n";
     let server = Server::new(vec![Reply::stream(&format!("{}{end}", chunk("It is")))]);
     let sandbox = Sandbox::new().with_server(&server);
     let run = sandbox.jp(&["query", "--new", "what?"]).succeeded();
-    assert!(run.stderr.contains("incomplete: length limit reached"), "{}", run.stderr);
-    assert_eq!(sandbox.json(&["query", "--new", "what?"])["incomplete"], "length limit reached");
+    assert!(
+        run.stderr.contains("incomplete: length limit reached"),
+        "{}",
+        run.stderr
+    );
+    assert_eq!(
+        sandbox.json(&["query", "--new", "what?"])["incomplete"],
+        "length limit reached"
+    );
 }
 
 #[test]
@@ -542,7 +828,9 @@ fn empty_answer_is_an_error() {
         "data: {\"choices\":[{\"delta\":{},\"finish_reason\":\"stop\"}]}\n\ndata: [DONE]\n\n",
     )]);
     let sandbox = Sandbox::new().with_server(&server);
-    sandbox.jp(&["query", "--new", "what?"]).failed(1, &["answer is empty", "sends it again"]);
+    sandbox
+        .jp(&["query", "--new", "what?"])
+        .failed(1, &["answer is empty", "sends it again"]);
 }
 
 #[test]
@@ -552,8 +840,12 @@ fn question_after_an_unanswered_one_keeps_turns_alternating() {
     sandbox.jp(&["query", "--new", "one"]).failed(1, &[]);
     sandbox.jp(&["query", "two"]).succeeded();
     let request = last_request(&server);
-    let roles: Vec<_> =
-        request["messages"].as_array().unwrap().iter().map(|message| &message["role"]).collect();
+    let roles: Vec<_> = request["messages"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|message| &message["role"])
+        .collect();
     assert_eq!(roles, ["user", "assistant", "user"]);
 }
 
@@ -561,7 +853,10 @@ fn question_after_an_unanswered_one_keeps_turns_alternating() {
 fn no_persist_is_refused_where_there_is_nothing_else_to_do() {
     let server = answering("Yes.");
     let sandbox = Sandbox::new().with_server(&server);
-    let id = sandbox.json(&["query", "--new", "one"])["conversation"].as_str().unwrap().to_owned();
+    let id = sandbox.json(&["query", "--new", "one"])["conversation"]
+        .as_str()
+        .unwrap()
+        .to_owned();
     for arguments in [
         vec!["c", "rm", &id],
         vec!["c", "fork"],
@@ -569,7 +864,9 @@ fn no_persist_is_refused_where_there_is_nothing_else_to_do() {
         vec!["a", "add", "."],
         vec!["init", "x"],
     ] {
-        sandbox.jp(&[&["--no-persist"], &*arguments].concat()).failed(2, &["--no-persist"]);
+        sandbox
+            .jp(&[&["--no-persist"], &*arguments].concat())
+            .failed(2, &["--no-persist"]);
     }
     assert_eq!(sandbox.json(&["c", "ls"]).as_array().unwrap().len(), 1);
 }
@@ -583,14 +880,25 @@ fn key_command_of_a_workspace_is_not_run() {
         server.url()
     );
     sandbox.write(".jp/config.toml", &config);
-    sandbox
-        .jp(&["query", "--new", "what?"])
-        .failed(1, &["api_key_command", "is not run", "~/.config/jp/config.toml"]);
+    sandbox.jp(&["query", "--new", "what?"]).failed(
+        1,
+        &["api_key_command", "is not run", "~/.config/jp/config.toml"],
+    );
     assert!(!sandbox.path("ran").exists());
     sandbox.write(".jp/config.toml", "");
-    sandbox.write("~/.config/jp/config.toml", config.replace("['touch', 'ran']", "'echo sk-secret'"));
+    sandbox.write(
+        "~/.config/jp/config.toml",
+        config.replace("['touch', 'ran']", "'echo sk-secret'"),
+    );
     sandbox.jp(&["query", "--new", "what?"]).succeeded();
-    assert!(server.received().pop().unwrap().head.contains("authorization: bearer sk-secret"));
+    assert!(
+        server
+            .received()
+            .pop()
+            .unwrap()
+            .head
+            .contains("authorization: bearer sk-secret")
+    );
     for path in sandbox.files(".jp") {
         assert!(!String::from_utf8_lossy(&fs::read(path).unwrap()).contains("sk-secret"));
     }
@@ -603,7 +911,15 @@ fn new_conversation_that_can_not_be_stored_is_not_sent_and_does_not_become_the_c
     sandbox.jp(&["q", "--new", "first"]).succeeded();
     let first = sandbox.conversation();
     sandbox.jp(&["q", "--new", "second"]).succeeded();
-    let id = first.file_name().unwrap().to_str().unwrap().split('-').next().unwrap().to_owned();
+    let id = first
+        .file_name()
+        .unwrap()
+        .to_str()
+        .unwrap()
+        .split('-')
+        .next()
+        .unwrap()
+        .to_owned();
     sandbox.jp(&["conversation", "use", &id]).succeeded();
 
     sandbox.write("a.txt", "text\n");
@@ -611,9 +927,16 @@ fn new_conversation_that_can_not_be_stored_is_not_sent_and_does_not_become_the_c
     let (shard, rest) = checksum.split_at(2);
     // In the way of the content's name.
     fs::create_dir_all(sandbox.path(&format!(".jp/blobs/{shard}/{rest}.blob.gz"))).unwrap();
-    sandbox.jp(&["q", "--new", "-a", "a.txt", "third"]).failed(1, &["error: ", &format!("{rest}.blob.gz")]);
+    sandbox
+        .jp(&["q", "--new", "-a", "a.txt", "third"])
+        .failed(1, &["error: ", &format!("{rest}.blob.gz")]);
     assert_eq!(server.received().len(), 2);
-    assert_eq!(fs::read_dir(sandbox.path(".jp/conversations")).unwrap().count(), 2);
+    assert_eq!(
+        fs::read_dir(sandbox.path(".jp/conversations"))
+            .unwrap()
+            .count(),
+        2
+    );
 
     sandbox.jp(&["q", "fourth"]).succeeded();
     let events = fs::read_to_string(first.join("events.json")).unwrap();
@@ -633,7 +956,11 @@ fn text_that_changes_while_it_is_sent_is_sent_as_it_was_attached() {
     });
     let sandbox = sandbox.with_server(&server);
     sandbox.jp(&["q", "--new", "-a", "a.txt", "x"]).succeeded();
-    let bodies: Vec<_> = server.received().into_iter().map(|received| received.body).collect();
+    let bodies: Vec<_> = server
+        .received()
+        .into_iter()
+        .map(|received| received.body)
+        .collect();
     assert_eq!(bodies.len(), 2);
     assert!(String::from_utf8_lossy(&bodies[0]).contains("before"));
     assert_eq!(bodies[0], bodies[1]);
@@ -648,7 +975,9 @@ fn text_that_is_not_as_long_as_is_remembered_is_an_error_and_then_read_first() {
     // A file is remembered once it has not been written to for a moment.
     let remembered = (0..100).find_map(|_| {
         sandbox.jp(&["q", "--new", "-a", "a.txt", "x"]).succeeded();
-        sandbox.file_states().filter(|lines| lines.contains(measure))
+        sandbox
+            .file_states()
+            .filter(|lines| lines.contains(measure))
     });
     let remembered = remembered.expect("the length of a text is remembered");
     sandbox.write_file_states(&remembered.replace(measure, " 1,9,0,1\n"));
@@ -671,19 +1000,30 @@ fn content_that_is_lost_is_named_with_the_way_back_and_the_message_is_kept() {
     let server = answering("Yes.");
     let sandbox = Sandbox::new().with_server(&server);
     sandbox.write("a.txt", "a text of some length\n");
-    sandbox.jp(&["q", "--new", "-a", "a.txt", "one"]).succeeded();
+    sandbox
+        .jp(&["q", "--new", "-a", "a.txt", "one"])
+        .succeeded();
     let blob = sandbox.files(".jp/blobs").pop().unwrap();
     let whole = fs::read(&blob).unwrap();
-    for (lost, hint) in
-        [(None, "attaching what it is from again"), (Some(&whole[..whole.len() - 9]), "delete that file")]
-    {
+    for (lost, hint) in [
+        (None, "attaching what it is from again"),
+        (Some(&whole[..whole.len() - 9]), "delete that file"),
+    ] {
         match lost {
             None => fs::remove_file(&blob).unwrap(),
             Some(bytes) => fs::write(&blob, bytes).unwrap(),
         }
         let name = blob.file_name().unwrap().to_str().unwrap();
         let run = sandbox.jp(&["q", "two"]);
-        run.failed(1, &["a.txt for the request", name, hint, "hint: the message is kept"]);
+        run.failed(
+            1,
+            &[
+                "a.txt for the request",
+                name,
+                hint,
+                "hint: the message is kept",
+            ],
+        );
         assert_eq!(server.received().len(), 1);
     }
     // What is said: delete it, and attach it again.

@@ -26,8 +26,12 @@ const USER: &str = "~/.config/jp/config.toml";
 
 /// A model that answers, then refreshes each of these in a turn of its own.
 fn refreshing(uris: &[&str]) -> Server {
-    let turns =
-        uris.iter().flat_map(|uri| [calling(&[("refresh_resource", json!({"uri": uri}))]), answer("Done.")]);
+    let turns = uris.iter().flat_map(|uri| {
+        [
+            calling(&[("refresh_resource", json!({"uri": uri}))]),
+            answer("Done."),
+        ]
+    });
     playing([answer("Seen.")].into_iter().chain(turns).collect())
 }
 
@@ -54,13 +58,17 @@ fn with_attached(input: &str, path: &str, content: &str) -> (Server, Sandbox) {
 /// Returns the events of results.
 fn responses(sandbox: &Sandbox) -> Vec<Value> {
     let events = sandbox.events().into_iter();
-    events.filter(|event| event["type"] == "tool_call_response").collect()
+    events
+        .filter(|event| event["type"] == "tool_call_response")
+        .collect()
 }
 
 /// Returns the only resource of the last result.
 fn refreshed(sandbox: &Sandbox) -> Value {
     let response = responses(sandbox).pop().unwrap();
-    let [block] = &response["content"].as_array().unwrap()[..] else { panic!("{response}") };
+    let [block] = &response["content"].as_array().unwrap()[..] else {
+        panic!("{response}")
+    };
     block["resource"].clone()
 }
 
@@ -74,13 +82,18 @@ fn error(sandbox: &Sandbox) -> String {
 fn offers(server: &Server) -> bool {
     let request = last_request(server);
     let tools = request["tools"].as_array().cloned().unwrap_or_default();
-    tools.iter().any(|tool| tool["function"]["name"] == "refresh_resource")
+    tools
+        .iter()
+        .any(|tool| tool["function"]["name"] == "refresh_resource")
 }
 
 /// Returns what the first request attached.
 fn attached(sandbox: &Sandbox) -> Value {
     let events = sandbox.events();
-    let request = events.iter().find(|event| event["type"] == "chat_request").unwrap();
+    let request = events
+        .iter()
+        .find(|event| event["type"] == "chat_request")
+        .unwrap();
     request["resources"][0].clone()
 }
 
@@ -89,7 +102,11 @@ fn changed_file_is_a_new_snapshot_of_the_same_identity() {
     let (server, sandbox) = with_file("src/a.rs", "fn old() {}\n");
     sandbox.write("src/a.rs", "fn new() {}\n");
     sandbox.jp(&["q", "again"]).succeeded();
-    assert!(results(&server)[0].contains("fn new() {}"), "{:?}", results(&server));
+    assert!(
+        results(&server)[0].contains("fn new() {}"),
+        "{:?}",
+        results(&server)
+    );
     let (old, new) = (attached(&sandbox), refreshed(&sandbox));
     for field in ["uri", "name", "mimeType"] {
         assert_eq!(old[field], new[field]);
@@ -102,10 +119,19 @@ fn changed_file_is_a_new_snapshot_of_the_same_identity() {
 fn unchanged_file_has_the_content_that_was_attached() {
     let (_server, sandbox) = with_file("a.txt", "same\n".repeat(100).as_str());
     sandbox.jp(&["q", "again"]).succeeded();
-    assert_eq!(attached(&sandbox)["content"], refreshed(&sandbox)["content"]);
+    assert_eq!(
+        attached(&sandbox)["content"],
+        refreshed(&sandbox)["content"]
+    );
     let blobs = sandbox.files(".jp/blobs");
     let named = attached(&sandbox)["content"]["$blob"].as_str().unwrap()[2..].to_owned();
-    assert_eq!(blobs.iter().filter(|path| support::shown(path).contains(&named)).count(), 1);
+    assert_eq!(
+        blobs
+            .iter()
+            .filter(|path| support::shown(path).contains(&named))
+            .count(),
+        1
+    );
 }
 
 #[test]
@@ -120,7 +146,9 @@ fn deleted_file_is_an_error_that_the_model_can_go_on_from() {
 fn file_that_is_too_large_now_is_not_read() {
     let (_server, sandbox) = with_file("a.txt", "x");
     sandbox.write("a.txt", "x".repeat(2000));
-    sandbox.jp(&["q", "-c", "conversation.attachment.max_bytes=1000", "again"]).succeeded();
+    sandbox
+        .jp(&["q", "-c", "conversation.attachment.max_bytes=1000", "again"])
+        .succeeded();
     insta::assert_snapshot!(error(&sandbox), @"a.txt could not be refreshed: it has 2000 bytes now, more than the 1000 that conversation.attachment.max_bytes allows. The conversation still holds what was read before.");
 }
 
@@ -131,13 +159,21 @@ fn secrets_are_looked_for_as_where_something_is_attached() {
     let server = refreshing(&[&uri, &uri]);
     let sandbox = sandbox.with_server(&server);
     sandbox.write("a.txt", "x");
-    sandbox.jp(&["q", "--new", "-a", "a.txt", "look"]).succeeded();
+    sandbox
+        .jp(&["q", "--new", "-a", "a.txt", "look"])
+        .succeeded();
     // Put together here, so that nothing finds one in this file.
     let token = ["ghp", "_", "16C7e42F292c6912E7710c838347Ae178B4a"].concat();
     sandbox.write("a.txt", format!("fine\ntoken = '{token}'\n"));
     let refuse = "conversation.attachment.secrets=refuse";
-    let warned = sandbox.jp(&["q", "-c", "conversation.attachment.secrets=warn", "again"]).succeeded();
-    assert!(warned.stderr.contains("line 2 holds what looks like"), "{}", warned.stderr);
+    let warned = sandbox
+        .jp(&["q", "-c", "conversation.attachment.secrets=warn", "again"])
+        .succeeded();
+    assert!(
+        warned.stderr.contains("line 2 holds what looks like"),
+        "{}",
+        warned.stderr
+    );
     assert!(refreshed(&sandbox)["content"].is_object());
     sandbox.jp(&["q", "-c", refuse, "again"]).succeeded();
     insta::assert_snapshot!(error(&sandbox), @"a.txt could not be refreshed: its line 2 holds what looks like a password or token, and conversation.attachment.secrets refuses that. The conversation still holds what was read before.");
@@ -147,11 +183,16 @@ fn secrets_are_looked_for_as_where_something_is_attached() {
 fn file_of_a_directory_or_pattern_comes_alone() {
     for (input, declaration) in [("src", "file:src/"), ("src/*.rs", "file:src/*.rs")] {
         let (_server, sandbox) = with_attached(input, "src/a.rs", "old");
-        assert_eq!(sandbox.events()[0]["delta"]["conversation"]["attachments"]["add"], json!([declaration]));
+        assert_eq!(
+            sandbox.events()[0]["delta"]["conversation"]["attachments"]["add"],
+            json!([declaration])
+        );
         sandbox.write("src/a.rs", "new");
         sandbox.write("src/large.rs", "x".repeat(5000));
         // The directory as a whole can't be read any more; the file can.
-        sandbox.jp(&["q", "-c", "conversation.attachment.max_bytes=1000", "again"]).succeeded();
+        sandbox
+            .jp(&["q", "-c", "conversation.attachment.max_bytes=1000", "again"])
+            .succeeded();
         assert_eq!(refreshed(&sandbox)["name"], "src/a.rs", "{input}");
         fs::remove_file(sandbox.path("src/a.rs")).unwrap();
     }
@@ -171,9 +212,11 @@ fn link_that_leads_out_by_now_is_not_followed() {
 fn page() -> Server {
     let count = Arc::new(AtomicUsize::new(0));
     Server::scripted(move |_, _| match count.fetch_add(1, Relaxed) {
-        version @ ..2 => {
-            Reply::with_headers(200, "content-type: text/plain\r\n", &format!("version {version}\n"))
-        }
+        version @ ..2 => Reply::with_headers(
+            200,
+            "content-type: text/plain\r\n",
+            &format!("version {version}\n"),
+        ),
         _ => Reply::json(404, "{}"),
     })
 }
@@ -186,8 +229,15 @@ fn page_is_got_again_and_its_absence_is_told() {
     let sandbox = Sandbox::new().with_server(&server);
     sandbox.jp(&["q", "--new", "-a", &url, "look"]).succeeded();
     sandbox.jp(&["q", "again"]).succeeded();
-    assert!(results(&server)[0].contains("version 1"), "{:?}", results(&server));
-    assert_eq!((&attached(&sandbox)["uri"], &refreshed(&sandbox)["uri"]), (&json!(url), &json!(url)));
+    assert!(
+        results(&server)[0].contains("version 1"),
+        "{:?}",
+        results(&server)
+    );
+    assert_eq!(
+        (&attached(&sandbox)["uri"], &refreshed(&sandbox)["uri"]),
+        (&json!(url), &json!(url))
+    );
     sandbox.jp(&["q", "and again"]).succeeded();
     insta::assert_snapshot!(error(&sandbox).replace(page.url(), "http://PAGE"), @"http://PAGE/notes could not be refreshed: get http://PAGE/notes: the server answered 404 (Not Found). The conversation still holds what was read before.");
 }
@@ -210,11 +260,19 @@ fn page_of_a_history_that_is_not_trusted_asks() {
     sandbox.jp(&["q", "--new", "-a", &url, "look"]).succeeded();
     forget(&sandbox);
     sandbox.jp(&["q", "again"]).failed(3, &[]);
-    assert!(error(&sandbox).contains("there is no terminal"), "{}", error(&sandbox));
+    assert!(
+        error(&sandbox).contains("there is no terminal"),
+        "{}",
+        error(&sandbox)
+    );
     assert_eq!(page.received().len(), 1);
     // Who agrees to the page does not agree to a private address.
     sandbox.jp(&["q", "--yes", "again"]).succeeded();
-    assert!(error(&sandbox).contains("private network"), "{}", error(&sandbox));
+    assert!(
+        error(&sandbox).contains("private network"),
+        "{}",
+        error(&sandbox)
+    );
     assert_eq!(page.received().len(), 1);
 }
 
@@ -227,9 +285,14 @@ fn ctrl_c_ends_what_a_page_takes() {
     });
     let server = refreshing(&[page.url()]);
     let sandbox = Sandbox::new().with_server(&server);
-    sandbox.jp(&["q", "--new", "-a", page.url(), "look"]).succeeded();
+    sandbox
+        .jp(&["q", "--new", "-a", page.url(), "look"])
+        .succeeded();
     let uri = attached(&sandbox)["uri"].as_str().unwrap().to_owned();
-    let server = playing(vec![calling(&[("refresh_resource", json!({"uri": uri}))]), answer("Done.")]);
+    let server = playing(vec![
+        calling(&[("refresh_resource", json!({"uri": uri}))]),
+        answer("Done."),
+    ]);
     let sandbox = sandbox.with_server(&server);
     let mut child = sandbox.command(&["q", "again"]).spawn().unwrap();
     let until = Instant::now() + Duration::from_secs(20);
@@ -252,7 +315,10 @@ fn with_command() -> (Server, Sandbox) {
     let sandbox = sandbox.with_server(&asked);
     sandbox.jp(&["q", "--new", "-a", COUNT, "look"]).succeeded();
     let uri = attached(&sandbox)["uri"].as_str().unwrap().to_owned();
-    let server = playing(vec![calling(&[("refresh_resource", json!({"uri": uri}))]), answer("Done.")]);
+    let server = playing(vec![
+        calling(&[("refresh_resource", json!({"uri": uri}))]),
+        answer("Done."),
+    ]);
     let sandbox = sandbox.with_server(&server);
     (server, sandbox)
 }
@@ -261,8 +327,16 @@ fn with_command() -> (Server, Sandbox) {
 fn command_asks_and_is_refused_without_a_terminal() {
     let (server, sandbox) = with_command();
     let run = sandbox.jp(&["q", "again"]).failed(3, &[]);
-    assert!(run.stderr.contains("`refresh_resource` was refused"), "{}", run.stderr);
-    assert!(results(&server)[0].contains("there is no terminal"), "{:?}", results(&server));
+    assert!(
+        run.stderr.contains("`refresh_resource` was refused"),
+        "{}",
+        run.stderr
+    );
+    assert!(
+        results(&server)[0].contains("there is no terminal"),
+        "{:?}",
+        results(&server)
+    );
     assert_eq!(fs::read_to_string(sandbox.path("runs")).unwrap(), "x\n");
 }
 
@@ -277,14 +351,20 @@ fn person_is_shown_what_would_run_and_says_yes_for_the_turn() {
     terminal.expect("refresh the output of `sh -c");
     terminal.answer("[w]hy not:", "a\r");
     assert_eq!(terminal.wait(), 0, "{}", terminal.output());
-    assert_eq!(fs::read_to_string(sandbox.path("runs")).unwrap(), "x\nx\nx\n");
+    assert_eq!(
+        fs::read_to_string(sandbox.path("runs")).unwrap(),
+        "x\nx\nx\n"
+    );
 }
 
 #[test]
 fn command_runs_again_with_leave() {
     let leaves: [(&str, &[&str]); 2] = [
         ("", &["q", "--yes", "again"]),
-        ("conversation.tools.refresh_resource.run = 'unattended'", &["q", "again"]),
+        (
+            "conversation.tools.refresh_resource.run = 'unattended'",
+            &["q", "again"],
+        ),
     ];
     for (config, arguments) in leaves {
         let (_server, sandbox) = with_command();
@@ -298,10 +378,17 @@ fn command_runs_again_with_leave() {
 #[test]
 fn command_of_a_history_that_is_not_trusted_asks_whatever_runs_unattended() {
     let (_server, sandbox) = with_command();
-    sandbox.write(USER, "conversation.tools.refresh_resource.run = 'unattended'");
+    sandbox.write(
+        USER,
+        "conversation.tools.refresh_resource.run = 'unattended'",
+    );
     forget(&sandbox);
     sandbox.jp(&["q", "again"]).failed(3, &[]);
-    assert!(error(&sandbox).contains("there is no terminal"), "{}", error(&sandbox));
+    assert!(
+        error(&sandbox).contains("there is no terminal"),
+        "{}",
+        error(&sandbox)
+    );
     assert_eq!(fs::read_to_string(sandbox.path("runs")).unwrap(), "x\n");
 }
 
@@ -311,9 +398,14 @@ fn file_outside_is_a_snapshot_and_the_model_is_told_how_to_have_it_again() {
     let asked = answering("Seen.");
     let sandbox = sandbox.with_server(&asked);
     let outside = sandbox.write("~/notes.md", "x");
-    sandbox.jp(&["q", "--new", "-a", &support::shown(&outside), "look"]).succeeded();
+    sandbox
+        .jp(&["q", "--new", "-a", &support::shown(&outside), "look"])
+        .succeeded();
     let uri = attached(&sandbox)["uri"].as_str().unwrap().to_owned();
-    let server = playing(vec![calling(&[("refresh_resource", json!({"uri": uri}))]), answer("Done.")]);
+    let server = playing(vec![
+        calling(&[("refresh_resource", json!({"uri": uri}))]),
+        answer("Done."),
+    ]);
     let sandbox = sandbox.with_server(&server);
     sandbox.jp(&["q", "again"]).succeeded();
     insta::assert_snapshot!(error(&sandbox), @"notes.md is a snapshot: the conversation does not say where it is from, so it can't be read again. Ask the person to attach the file again with `--attach PATH`, if you need what is there now.");
@@ -331,7 +423,9 @@ fn what_is_not_attached_is_refused_though_a_tool_named_it() {
     let sandbox = sandbox.with_server(&server);
     sandbox.write("known.txt", "x");
     sandbox.write("named.txt", "y");
-    sandbox.jp(&["q", "--new", "-a", "known.txt", "look"]).succeeded();
+    sandbox
+        .jp(&["q", "--new", "-a", "known.txt", "look"])
+        .succeeded();
     insta::assert_snapshot!(error(&sandbox), @r#""named.txt" is not attached to this conversation, so it is not read. What can be refreshed: known.txt."#);
 }
 
@@ -346,13 +440,20 @@ fn scheme_decides_where_no_declaration_is_recorded() {
     fs::write(&path, json!(events).to_string()).unwrap();
     sandbox.write("a.txt", "new");
     sandbox.jp(&["q", "again"]).succeeded();
-    assert_ne!(refreshed(&sandbox)["content"], attached(&sandbox)["content"]);
+    assert_ne!(
+        refreshed(&sandbox)["content"],
+        attached(&sandbox)["content"]
+    );
 
-    let text = json!(events).to_string().replace("workspace:///a.txt", "org://notes");
+    let text = json!(events)
+        .to_string()
+        .replace("workspace:///a.txt", "org://notes");
     assert!(text.contains("org://notes"));
     fs::write(&path, text).unwrap();
-    let server =
-        playing(vec![calling(&[("refresh_resource", json!({"uri": "org://notes"}))]), answer("Done.")]);
+    let server = playing(vec![
+        calling(&[("refresh_resource", json!({"uri": "org://notes"}))]),
+        answer("Done."),
+    ]);
     let sandbox = sandbox.with_server(&server);
     sandbox.jp(&["q", "again"]).succeeded();
     insta::assert_snapshot!(error(&sandbox), @"a.txt could not be refreshed: nothing here reads `org:`. The conversation still holds what was read before.");
@@ -365,44 +466,88 @@ fn fragment_does_not_matter_where_none_was_attached() {
     let server = refreshing(&[&uri]);
     let sandbox = sandbox.with_server(&server);
     sandbox.write("a.txt", "x");
-    sandbox.jp(&["q", "--new", "-a", "a.txt", "look"]).succeeded();
+    sandbox
+        .jp(&["q", "--new", "-a", "a.txt", "look"])
+        .succeeded();
     sandbox.jp(&["q", "again"]).succeeded();
     assert_eq!(refreshed(&sandbox)["uri"], attached(&sandbox)["uri"]);
 }
 
 #[test]
 fn attached_file_is_meant_by_its_path_or_by_a_name_that_no_other_has() {
-    let server = refreshing(&["src/a.txt", "a#1.txt", "src/a.txt#L1-2", "notes.md", "mod.rs"]);
+    let server = refreshing(&[
+        "src/a.txt",
+        "a#1.txt",
+        "src/a.txt#L1-2",
+        "notes.md",
+        "mod.rs",
+    ]);
     let sandbox = Sandbox::new().with_server(&server);
-    for file in ["src/a.txt", "a#1.txt", "~/notes.md", "~/one/mod.rs", "~/two/mod.rs"] {
+    for file in [
+        "src/a.txt",
+        "a#1.txt",
+        "~/notes.md",
+        "~/one/mod.rs",
+        "~/two/mod.rs",
+    ] {
         sandbox.write(file, "x");
     }
-    let attach =
-        ["-a", "src", "-a", "a#1.txt", "-a", "~/notes.md", "-a", "~/one/mod.rs", "-a", "~/two/mod.rs"];
-    sandbox.jp(&[&["q", "--new", "look"][..], &attach].concat()).succeeded();
+    let attach = [
+        "-a",
+        "src",
+        "-a",
+        "a#1.txt",
+        "-a",
+        "~/notes.md",
+        "-a",
+        "~/one/mod.rs",
+        "-a",
+        "~/two/mod.rs",
+    ];
+    sandbox
+        .jp(&[&["q", "--new", "look"][..], &attach].concat())
+        .succeeded();
     for name in ["src/a.txt", "a#1.txt", "src/a.txt"] {
         sandbox.jp(&["q", "again"]).succeeded();
         assert_eq!(refreshed(&sandbox)["name"], name);
     }
     sandbox.jp(&["q", "again"]).succeeded();
-    assert!(error(&sandbox).starts_with("notes.md is a snapshot: "), "{}", error(&sandbox));
+    assert!(
+        error(&sandbox).starts_with("notes.md is a snapshot: "),
+        "{}",
+        error(&sandbox)
+    );
     sandbox.jp(&["q", "again"]).succeeded();
     let told = error(&sandbox);
-    assert!(told.starts_with("Several attached resources are called \"mod.rs\"."), "{told}");
+    assert!(
+        told.starts_with("Several attached resources are called \"mod.rs\"."),
+        "{told}"
+    );
     assert_eq!(told.matches("external:").count(), 2, "{told}");
 }
 
 #[test]
 fn file_with_secrets_asks_however_it_is_named() {
     let sandbox = Sandbox::new();
-    let names = [file_uri(&sandbox, ".env"), ".env".to_owned(), "./.env".to_owned(), ".env#L1".to_owned()];
+    let names = [
+        file_uri(&sandbox, ".env"),
+        ".env".to_owned(),
+        "./.env".to_owned(),
+        ".env#L1".to_owned(),
+    ];
     let server = refreshing(&names.each_ref().map(String::as_str));
     let sandbox = sandbox.with_server(&server);
     sandbox.write(".env", "x");
-    sandbox.jp(&["q", "--new", "-a", ".env", "look"]).succeeded();
+    sandbox
+        .jp(&["q", "--new", "-a", ".env", "look"])
+        .succeeded();
     for name in names {
         sandbox.jp(&["q", "again"]).failed(3, &[]);
-        assert!(error(&sandbox).contains("there is no terminal"), "{name}: {}", error(&sandbox));
+        assert!(
+            error(&sandbox).contains("there is no terminal"),
+            "{name}: {}",
+            error(&sandbox)
+        );
     }
 }
 
@@ -412,32 +557,51 @@ fn what_is_declared_no_longer_is_refreshed_from_where_it_was_attached() {
     sandbox.write("a.txt", "new");
     sandbox.jp(&["attachment", "rm", "a.txt"]).succeeded();
     sandbox.jp(&["q", "again"]).succeeded();
-    assert_ne!(refreshed(&sandbox)["content"], attached(&sandbox)["content"]);
-    let words = ["a.txt is not attached to the conversation", "`jp attachment ls` lists what is"];
-    sandbox.jp(&["resource", "refresh", "a.txt"]).failed(1, &words);
+    assert_ne!(
+        refreshed(&sandbox)["content"],
+        attached(&sandbox)["content"]
+    );
+    let words = [
+        "a.txt is not attached to the conversation",
+        "`jp attachment ls` lists what is",
+    ];
+    sandbox
+        .jp(&["resource", "refresh", "a.txt"])
+        .failed(1, &words);
 }
 
 #[test]
 fn what_nothing_here_reads_is_refused_with_what_to_do() {
-    for (uri, declaration) in [("mcp+notes+x://1", "mcp+notes+x://1"), ("bear://get/1", "bear://get/1")] {
+    for (uri, declaration) in [
+        ("mcp+notes+x://1", "mcp+notes+x://1"),
+        ("bear://get/1", "bear://get/1"),
+    ] {
         let (_server, sandbox) = with_file("a.txt", "old");
         let path = sandbox.conversation().join("events.json");
         let text = json!(sandbox.events()).to_string();
-        let text = text.replace("workspace:///a.txt", uri).replace("file:a.txt", declaration);
+        let text = text
+            .replace("workspace:///a.txt", uri)
+            .replace("file:a.txt", declaration);
         fs::write(&path, text).unwrap();
         let call = calling(&[("refresh_resource", json!({"uri": uri}))]);
         let server = playing(vec![call.clone(), answer("Done."), call, answer("Done.")]);
         let sandbox = sandbox.with_server(&server);
         sandbox.jp(&["q", "--yes", "again"]).succeeded();
         assert!(error(&sandbox).contains("; ask the"), "{}", error(&sandbox));
-        sandbox.write(USER, format!("conversation.attachments = ['{declaration}']"));
+        sandbox.write(
+            USER,
+            format!("conversation.attachments = ['{declaration}']"),
+        );
         sandbox.jp(&["q", "--yes", "again"]).succeeded();
         let told = error(&sandbox);
         assert!(
-            told.starts_with("a.txt could not be refreshed: ") && told.contains("ask the person to"),
+            told.starts_with("a.txt could not be refreshed: ")
+                && told.contains("ask the person to"),
             "{told}"
         );
-        sandbox.jp(&["resource", "refresh", uri]).failed(1, &["pipe it in with `--attach -`"]);
+        sandbox
+            .jp(&["resource", "refresh", uri])
+            .failed(1, &["pipe it in with `--attach -`"]);
     }
 }
 
@@ -465,7 +629,9 @@ fn tool_is_offered_once_something_is_declared_and_stays() {
 fn tool_is_offered_where_the_configuration_declares_or_chooses_it() {
     let server = answering("Yes.");
     let sandbox = Sandbox::new().with_server(&server);
-    sandbox.jp(&["q", "--new", "-t", "refresh_resource", "x"]).succeeded();
+    sandbox
+        .jp(&["q", "--new", "-t", "refresh_resource", "x"])
+        .succeeded();
     assert!(offers(&server));
     sandbox.jp(&["q", "x"]).succeeded();
     assert!(offers(&server));
@@ -481,7 +647,10 @@ fn tool_is_offered_where_the_configuration_declares_or_chooses_it() {
 
 /// Refreshes each of these in one turn, and returns the results.
 fn refreshed_all(sandbox: Sandbox, spellings: &[String]) -> (Sandbox, Vec<Value>) {
-    let calls: Vec<_> = spellings.iter().map(|text| ("refresh_resource", json!({"uri": text}))).collect();
+    let calls: Vec<_> = spellings
+        .iter()
+        .map(|text| ("refresh_resource", json!({"uri": text})))
+        .collect();
     let server = playing(vec![calling(&calls), answer("Done.")]);
     let sandbox = sandbox.with_server(&server);
     sandbox.jp(&["q", "--yes", "again"]).succeeded();
@@ -497,7 +666,9 @@ fn attached_file_is_found_however_it_is_spelled() {
     std::os::unix::fs::symlink("R&D plan.txt", sandbox.path("src/link")).unwrap();
     let server = answering("Seen.");
     let sandbox = sandbox.with_server(&server);
-    sandbox.jp(&["q", "--new", "-a", "src/R&D plan.txt", "look"]).succeeded();
+    sandbox
+        .jp(&["q", "--new", "-a", "src/R&D plan.txt", "look"])
+        .succeeded();
     let root = sandbox.root.display().to_string();
     let uri = file_uri(&sandbox, "src/R&D%20plan.txt");
     let spellings = [
@@ -523,7 +694,11 @@ fn attached_file_is_found_however_it_is_spelled() {
     assert_eq!(responses.len(), spellings.len());
     for (spelling, response) in spellings.iter().zip(responses) {
         assert_eq!(response["is_error"], false, "{spelling}: {response}");
-        assert_eq!(response["content"][0]["resource"]["uri"], attached(&sandbox)["uri"], "{spelling}");
+        assert_eq!(
+            response["content"][0]["resource"]["uri"],
+            attached(&sandbox)["uri"],
+            "{spelling}"
+        );
     }
 }
 
@@ -535,10 +710,21 @@ fn what_is_not_held_is_refused_however_it_is_spelled() {
     sandbox.write("known.txt", "x");
     sandbox.write("other&.txt", "y");
     let outside = sandbox.write("~/Notes.md", "z");
-    let attach = ["q", "--new", "-a", "known.txt", "-a", &support::shown(&outside), "look"];
+    let attach = [
+        "q",
+        "--new",
+        "-a",
+        "known.txt",
+        "-a",
+        &support::shown(&outside),
+        "look",
+    ];
     sandbox.jp(&attach).succeeded();
     let events = sandbox.events();
-    let request = events.iter().find(|event| event["type"] == "chat_request").unwrap();
+    let request = events
+        .iter()
+        .find(|event| event["type"] == "chat_request")
+        .unwrap();
     let external = request["resources"][1]["uri"].as_str().unwrap();
     assert!(external.starts_with("external:"), "{external}");
     let uri = file_uri(&sandbox, "other&.txt");
@@ -556,7 +742,10 @@ fn what_is_not_held_is_refused_however_it_is_spelled() {
     let (_sandbox, responses) = refreshed_all(sandbox, &spellings);
     for (spelling, response) in spellings.iter().zip(responses) {
         let text = response["content"][0]["text"].as_str().unwrap();
-        assert!(text.contains("is not attached to this conversation"), "{spelling}: {response}");
+        assert!(
+            text.contains("is not attached to this conversation"),
+            "{spelling}: {response}"
+        );
     }
 }
 
@@ -567,10 +756,22 @@ fn page_and_command_are_found_in_other_spellings() {
     let sandbox = Sandbox::new();
     let server = answering("Seen.");
     let sandbox = sandbox.with_server(&server);
-    sandbox.jp(&["q", "--new", "-a", &url, "-a", "cmd:echo a b", "look"]).succeeded();
-    let spellings = [url.replace('&', "&amp;"), url.replace("http:", "HTTP:"), "cmd:echo a b".to_owned()];
+    sandbox
+        .jp(&["q", "--new", "-a", &url, "-a", "cmd:echo a b", "look"])
+        .succeeded();
+    let spellings = [
+        url.replace('&', "&amp;"),
+        url.replace("http:", "HTTP:"),
+        "cmd:echo a b".to_owned(),
+    ];
     let (_sandbox, responses) = refreshed_all(sandbox, &spellings);
-    let told: Vec<_> = responses.iter().map(|response| response["content"][0].to_string()).collect();
+    let told: Vec<_> = responses
+        .iter()
+        .map(|response| response["content"][0].to_string())
+        .collect();
     assert_eq!(told.len(), spellings.len());
-    assert!(told.iter().all(|text| !text.contains("is not attached")), "{told:?}");
+    assert!(
+        told.iter().all(|text| !text.contains("is not attached")),
+        "{told:?}"
+    );
 }

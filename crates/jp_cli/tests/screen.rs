@@ -26,9 +26,16 @@ fn dumb_terminal_gets_no_escape_sequences_unless_colour_is_asked_for() {
     assert!(shown_at(&sandbox, "xterm", &fails).contains("\x1b[31;1merror: "));
     for terminal in ["dumb", ""] {
         let dumb = shown_at(&sandbox, terminal, &fails);
-        assert!(dumb.contains("error: ") && !dumb.contains('\x1b'), "{terminal:?}: {dumb:?}");
+        assert!(
+            dumb.contains("error: ") && !dumb.contains('\x1b'),
+            "{terminal:?}: {dumb:?}"
+        );
     }
-    let asked_for = shown_at(&sandbox, "dumb", &["--color", "always", "conversation", "show", "17"]);
+    let asked_for = shown_at(
+        &sandbox,
+        "dumb",
+        &["--color", "always", "conversation", "show", "17"],
+    );
     assert!(asked_for.contains("\x1b[31;1merror: "), "{asked_for:?}");
 }
 
@@ -38,7 +45,9 @@ fn columns_stay_aligned_beside_wide_characters() {
     let sandbox = Sandbox::new().with_server(&server);
     sandbox.write("日本.md", "1\n");
     sandbox.write("plain.md", "2\n");
-    sandbox.jp(&["q", "--new", "-a", "日本.md", "-a", "plain.md", "x"]).succeeded();
+    sandbox
+        .jp(&["q", "--new", "-a", "日本.md", "-a", "plain.md", "x"])
+        .succeeded();
     let listed = sandbox.jp(&["attachment", "ls"]).succeeded().stdout;
     for row in ["  日本.md   file:///", "  plain.md  file:///"] {
         assert!(listed.contains(row), "{listed}");
@@ -49,16 +58,30 @@ fn columns_stay_aligned_beside_wide_characters() {
 fn suggested_commands_are_names_of_visible_ones() {
     let sandbox = Sandbox::new();
     for (words, suggested) in [
-        (&["ask"][..], "  tip: a similar subcommand exists: 'query'\n"),
+        (
+            &["ask"][..],
+            "  tip: a similar subcommand exists: 'query'\n",
+        ),
         (&["hello"], "  tip: a similar subcommand exists: 'help'\n"),
-        (&["atach"], "  tip: a similar subcommand exists: 'attachment'\n"),
+        (
+            &["atach"],
+            "  tip: a similar subcommand exists: 'attachment'\n",
+        ),
         (&["qury"], "  tip: a similar subcommand exists: 'query'\n"),
-        (&["conversation", "delete"], "  tip: a similar subcommand exists: 'rm'\n"),
-        (&["-w", ".", "c", "list"], "  tip: a similar subcommand exists: 'ls'\n"),
+        (
+            &["conversation", "delete"],
+            "  tip: a similar subcommand exists: 'rm'\n",
+        ),
+        (
+            &["-w", ".", "c", "list"],
+            "  tip: a similar subcommand exists: 'ls'\n",
+        ),
     ] {
         let run = sandbox.jp(words).failed(2, &["unrecognized subcommand"]);
         assert!(run.stderr.contains(suggested), "{words:?}: {}", run.stderr);
     }
-    let run = sandbox.jp(&["shell-sesion"]).failed(2, &["unrecognized subcommand 'shell-sesion'"]);
+    let run = sandbox
+        .jp(&["shell-sesion"])
+        .failed(2, &["unrecognized subcommand 'shell-sesion'"]);
     assert!(!run.stderr.contains("tip:"), "{}", run.stderr);
 }

@@ -16,8 +16,14 @@ use terminal::Terminal;
 const USER: &str = "~/.config/jp/config.toml";
 
 /// The ways in which a command reaches the script `x.sh` or `bin/x`, which do the same.
-const SCRIPTS: [&str; 6] =
-    ["sh x.sh", "./x.sh", "sh -c './x.sh | cat'", "env A=b sh ./bin/../x.sh", "/bin/sh ROOT/x.sh", "x"];
+const SCRIPTS: [&str; 6] = [
+    "sh x.sh",
+    "./x.sh",
+    "sh -c './x.sh | cat'",
+    "env A=b sh ./bin/../x.sh",
+    "/bin/sh ROOT/x.sh",
+    "x",
+];
 
 /// Writes an executable script that says a word.
 fn write_script(sandbox: &Sandbox, word: &str) {
@@ -38,7 +44,10 @@ fn ran(sandbox: &Sandbox) -> String {
 fn jp(sandbox: &Sandbox, arguments: &[&str]) -> support::Run {
     let mut command = sandbox.command(arguments);
     let path = std::env::var("PATH").unwrap();
-    command.env("PATH", format!("{}:bin:{path}", sandbox.root.join("none").display()));
+    command.env(
+        "PATH",
+        format!("{}:bin:{path}", sandbox.root.join("none").display()),
+    );
     support::run(command)
 }
 
@@ -55,12 +64,23 @@ fn script_that_has_changed_is_asked_about_before_its_command_runs_again() {
         jp(&sandbox, &["q", "--new", "-a", &attachment, "x"]).succeeded();
         assert_eq!(ran(&sandbox), "one\n", "{line}");
 
-        sandbox.write(".jp/config.toml", format!("conversation.attachments = [{attachment:?}]\n{config}"));
+        sandbox.write(
+            ".jp/config.toml",
+            format!("conversation.attachments = [{attachment:?}]\n{config}"),
+        );
         jp(&sandbox, &["q", "--new", "x"]).succeeded();
-        assert_eq!(ran(&sandbox), "one\n", "{line}: it is as it was when the user attached it");
+        assert_eq!(
+            ran(&sandbox),
+            "one\n",
+            "{line}: it is as it was when the user attached it"
+        );
 
         write_script(&sandbox, "two");
-        let words = ["which you have not approved as it is now", "no terminal to ask", "`--yes` runs it"];
+        let words = [
+            "which you have not approved as it is now",
+            "no terminal to ask",
+            "`--yes` runs it",
+        ];
         jp(&sandbox, &["q", "--new", "x"]).failed(1, &words);
         jp(&sandbox, &["resource", "refresh", &attachment]).failed(1, &words);
         assert_eq!(ran(&sandbox), "", "{line}");
@@ -70,7 +90,11 @@ fn script_that_has_changed_is_asked_about_before_its_command_runs_again() {
 
         write_script(&sandbox, "one");
         jp(&sandbox, &["q", "--new", "x"]).succeeded();
-        assert_eq!(ran(&sandbox), "one\n", "{line}: it is again what the user approved");
+        assert_eq!(
+            ran(&sandbox),
+            "one\n",
+            "{line}: it is again what the user approved"
+        );
     }
 }
 
@@ -100,7 +124,10 @@ fn file_that_a_shell_runs_is_a_script_whatever_it_looks_like() {
         write("one");
         sandbox.write(".jp/config.toml", &config);
         jp(&["q", "--new", "-a", &attachment, "x"]).succeeded();
-        sandbox.write(".jp/config.toml", format!("conversation.attachments = [{attachment:?}]\n{config}"));
+        sandbox.write(
+            ".jp/config.toml",
+            format!("conversation.attachments = [{attachment:?}]\n{config}"),
+        );
         jp(&["q", "--new", "x"]).succeeded();
         assert_eq!(ran(&sandbox), "one\none\n", "{line}");
         write("two");
@@ -115,7 +142,9 @@ fn command_that_reads_data_is_not_asked_about_when_it_changes() {
     let sandbox = Sandbox::new().with_server(&server);
     let config = fs::read_to_string(sandbox.path(".jp/config.toml")).unwrap();
     sandbox.write("package.json", "1\n");
-    sandbox.jp(&["q", "--new", "-a", "cmd:sed -n 1,9p package.json", "x"]).succeeded();
+    sandbox
+        .jp(&["q", "--new", "-a", "cmd:sed -n 1,9p package.json", "x"])
+        .succeeded();
     let watched = "conversation.attachments = [{ type = 'cmd', path = 'sed', params = { arg = ['-n', '1,9p', 'package.json'] }, refresh = 'notify' }]\n";
     sandbox.write(".jp/config.toml", format!("{watched}{config}"));
     sandbox.write("package.json", "2\n");
@@ -129,14 +158,23 @@ fn script_that_was_replaced_or_removed_is_asked_about() {
     let server = answering("Yes.");
     let sandbox = Sandbox::new().with_server(&server);
     write_script(&sandbox, "one");
-    sandbox.jp(&["q", "--new", "-a", "cmd:sh x.sh", "x"]).succeeded();
-    sandbox.jp(&["conversation", "fork", "--turns", "0"]).succeeded();
+    sandbox
+        .jp(&["q", "--new", "-a", "cmd:sh x.sh", "x"])
+        .succeeded();
+    sandbox
+        .jp(&["conversation", "fork", "--turns", "0"])
+        .succeeded();
     ran(&sandbox);
     let outside = sandbox.write("~/evil.sh", "echo evil >>ran\n");
     fs::remove_file(sandbox.path("x.sh")).unwrap();
-    sandbox.jp(&["q", "x"]).failed(1, &["sh x.sh", "no terminal to ask"]);
+    sandbox
+        .jp(&["q", "x"])
+        .failed(1, &["sh x.sh", "no terminal to ask"]);
     std::os::unix::fs::symlink(outside, sandbox.path("x.sh")).unwrap();
-    sandbox.jp(&["q", "x"]).failed(1, &["x.sh, which you have not approved", "no terminal to ask"]);
+    sandbox.jp(&["q", "x"]).failed(
+        1,
+        &["x.sh, which you have not approved", "no terminal to ask"],
+    );
     assert_eq!(ran(&sandbox), "");
 }
 
@@ -145,9 +183,15 @@ fn script_that_changes_while_it_runs_is_approved_as_it_was() {
     let server = answering("Yes.");
     let sandbox = Sandbox::new().with_server(&server);
     sandbox.write("x.sh", "echo ran >>ran\necho 'echo other >>ran' >x.sh\n");
-    sandbox.jp(&["q", "--new", "-a", "cmd:sh x.sh", "x"]).succeeded();
-    sandbox.jp(&["conversation", "fork", "--turns", "0"]).succeeded();
-    sandbox.jp(&["q", "x"]).failed(1, &["x.sh, which you have not approved as it is now"]);
+    sandbox
+        .jp(&["q", "--new", "-a", "cmd:sh x.sh", "x"])
+        .succeeded();
+    sandbox
+        .jp(&["conversation", "fork", "--turns", "0"])
+        .succeeded();
+    sandbox
+        .jp(&["q", "x"])
+        .failed(1, &["x.sh, which you have not approved as it is now"]);
     assert_eq!(ran(&sandbox), "ran\n");
 }
 
@@ -156,18 +200,31 @@ fn script_of_a_workspace_that_the_users_own_file_names_is_asked_about_once() {
     let server = answering("Yes.");
     let sandbox = Sandbox::new().with_server(&server);
     write_script(&sandbox, "one");
-    sandbox.write(USER, "conversation.attachments = ['cmd:sh x.sh', 'cmd:cat x.sh']\n");
-    sandbox.jp(&["q", "--new", "x"]).failed(1, &["`sh x.sh`", "which you have not approved as it is now"]);
+    sandbox.write(
+        USER,
+        "conversation.attachments = ['cmd:sh x.sh', 'cmd:cat x.sh']\n",
+    );
+    sandbox.jp(&["q", "--new", "x"]).failed(
+        1,
+        &["`sh x.sh`", "which you have not approved as it is now"],
+    );
     assert_eq!(ran(&sandbox), "");
     let mut terminal = Terminal::run(sandbox.command(&["q", "--new", "x"]));
-    let question =
-        "Attaching the output of `sh x.sh` runs x.sh, which you have not approved as it is now. Run it?";
+    let question = "Attaching the output of `sh x.sh` runs x.sh, which you have not approved as it is now. Run it?";
     terminal.answer(question, "y\n");
     assert_eq!(terminal.wait(), 0, "{}", terminal.output());
     sandbox.jp(&["q", "--new", "x"]).succeeded();
     assert_eq!(ran(&sandbox), "one\none\n");
     sandbox.write(USER, "");
-    sandbox.jp(&["q", "--new", "-c", "conversation.attachments+=cmd:sh x.sh", "x"]).succeeded();
+    sandbox
+        .jp(&[
+            "q",
+            "--new",
+            "-c",
+            "conversation.attachments+=cmd:sh x.sh",
+            "x",
+        ])
+        .succeeded();
 }
 
 #[test]
@@ -179,15 +236,27 @@ fn command_whose_script_has_changed_is_not_run_to_see_whether_its_output_has() {
     let watched = "conversation.attachments = [{ type = 'cmd', path = 'sh', params = { arg = ['x.sh'] }, refresh = 'notify' }]\n\
          conversation.tools.refresh_resource.run = 'unattended'\n";
     sandbox.write(".jp/config.toml", format!("{watched}{config}"));
-    sandbox.jp(&["q", "--new", "-a", "cmd:sh x.sh", "x"]).succeeded();
+    sandbox
+        .jp(&["q", "--new", "-a", "cmd:sh x.sh", "x"])
+        .succeeded();
     sandbox.jp(&["q", "y"]).succeeded();
-    assert_eq!(ran(&sandbox), "one\none\n", "it is run again as the user approved it");
+    assert_eq!(
+        ran(&sandbox),
+        "one\none\n",
+        "it is run again as the user approved it"
+    );
     write_script(&sandbox, "two");
     let run = sandbox.jp(&["q", "z"]).succeeded();
-    for words in
-        ["it is not known whether", "it runs x.sh, which you have not approved", "hint: attach it once"]
-    {
-        assert!(run.stderr.contains(words), "{words:?} is not in {}", run.stderr);
+    for words in [
+        "it is not known whether",
+        "it runs x.sh, which you have not approved",
+        "hint: attach it once",
+    ] {
+        assert!(
+            run.stderr.contains(words),
+            "{words:?} is not in {}",
+            run.stderr
+        );
     }
     assert_eq!(ran(&sandbox), "");
 }
@@ -198,18 +267,33 @@ fn refresh_that_skips_an_unapproved_script_fails_and_says_what_to_do() {
     let sandbox = Sandbox::new().with_server(&server);
     write_script(&sandbox, "one");
     sandbox.write("a.txt", "old");
-    sandbox.jp(&["q", "--new", "-a", "cmd:sh x.sh", "-a", "a.txt", "x"]).succeeded();
+    sandbox
+        .jp(&["q", "--new", "-a", "cmd:sh x.sh", "-a", "a.txt", "x"])
+        .succeeded();
     assert_eq!(ran(&sandbox), "one\n");
     write_script(&sandbox, "two");
     sandbox.write("a.txt", "new");
-    let words = ["skipped: failed to attach the output of `sh x.sh`", "hint: `--yes` runs it."];
+    let words = [
+        "skipped: failed to attach the output of `sh x.sh`",
+        "hint: `--yes` runs it.",
+    ];
     let run = sandbox.jp(&["resource", "refresh"]).failed(1, &words);
-    assert!(run.stderr.contains("a.txt has a new snapshot"), "the rest is refreshed: {}", run.stderr);
-    let run = sandbox.jp(&["resource", "refresh", "-F", "json"]).failed(1, &words);
+    assert!(
+        run.stderr.contains("a.txt has a new snapshot"),
+        "the rest is refreshed: {}",
+        run.stderr
+    );
+    let run = sandbox
+        .jp(&["resource", "refresh", "-F", "json"])
+        .failed(1, &words);
     assert!(run.stdout.contains("\"unchanged\""), "{}", run.stdout);
     assert_eq!(ran(&sandbox), "");
     let run = sandbox.jp(&["resource", "refresh", "--yes"]).succeeded();
-    assert!(run.stderr.contains("sh x.sh has a new snapshot"), "{}", run.stderr);
+    assert!(
+        run.stderr.contains("sh x.sh has a new snapshot"),
+        "{}",
+        run.stderr
+    );
     assert_eq!(ran(&sandbox), "two\n");
 }
 
@@ -218,13 +302,19 @@ fn ctrl_c_at_the_question_of_a_refresh_ends_it_and_is_no_skip() {
     let server = answering("Yes.");
     let sandbox = Sandbox::new().with_server(&server);
     write_script(&sandbox, "one");
-    sandbox.jp(&["q", "--new", "-a", "cmd:sh x.sh", "x"]).succeeded();
+    sandbox
+        .jp(&["q", "--new", "-a", "cmd:sh x.sh", "x"])
+        .succeeded();
     assert_eq!(ran(&sandbox), "one\n");
     write_script(&sandbox, "two");
     let mut terminal = Terminal::run(sandbox.command(&["resource", "refresh"]));
     terminal.answer("Run it? [y/N]", "\u{3}");
     assert_eq!(terminal.wait(), 130, "{}", terminal.output());
-    assert!(!terminal.output().contains("skipped"), "{}", terminal.output());
+    assert!(
+        !terminal.output().contains("skipped"),
+        "{}",
+        terminal.output()
+    );
     assert_eq!(ran(&sandbox), "");
 }
 
@@ -233,8 +323,13 @@ fn model_does_not_refresh_a_command_whose_script_has_changed() {
     let asked = answering("Seen.");
     let sandbox = Sandbox::new().with_server(&asked);
     write_script(&sandbox, "one");
-    sandbox.write(USER, "conversation.tools.refresh_resource.run = 'unattended'");
-    sandbox.jp(&["q", "--new", "-a", "cmd:sh x.sh", "look"]).succeeded();
+    sandbox.write(
+        USER,
+        "conversation.tools.refresh_resource.run = 'unattended'",
+    );
+    sandbox
+        .jp(&["q", "--new", "-a", "cmd:sh x.sh", "look"])
+        .succeeded();
     let refreshing = |sandbox: Sandbox| {
         let call = support::calling(&[("refresh_resource", json!({"uri": "cmd://sh?arg=x.sh"}))]);
         let server = support::playing(vec![call, support::answer("Done.")]);

@@ -33,7 +33,11 @@ impl Session {
             .spawn()
             .unwrap();
         let answers = BufReader::new(jp.stdout.take().unwrap());
-        Self { jp, answers, _directory: directory }
+        Self {
+            jp,
+            answers,
+            _directory: directory,
+        }
     }
 
     fn ask(&mut self, action: &str, arguments: Value) -> Vec<String> {
@@ -43,14 +47,19 @@ impl Session {
         self.answers.read_line(&mut line).unwrap();
         let answer: Value = serde_json::from_str(&line).unwrap();
         let blocks = answer["content"].as_array().unwrap();
-        blocks.iter().map(|block| block["text"].as_str().unwrap().to_owned()).collect()
+        blocks
+            .iter()
+            .map(|block| block["text"].as_str().unwrap().to_owned())
+            .collect()
     }
 
     /// Starts something that runs on and on, and returns its process.
     fn start_sleeping(&mut self) -> String {
         self.ask("spawn", json!({}));
-        let mut shown =
-            self.ask("apply", json!({"text": "sh -c 'echo $$; exec sleep 1000'", "wait_secs": 0.1}));
+        let mut shown = self.ask(
+            "apply",
+            json!({"text": "sh -c 'echo $$; exec sleep 1000'", "wait_secs": 0.1}),
+        );
         while shown.len() < 2 {
             shown = self.ask("fetch", json!({"wait_secs": 0.1}));
         }
@@ -76,9 +85,15 @@ fn is_gone(pid: &str) -> bool {
 #[test]
 fn state_stays_between_requests() {
     let mut session = Session::spawn();
-    assert_eq!(session.ask("spawn", json!({})), ["The prompt is back; exit status 0."]);
+    assert_eq!(
+        session.ask("spawn", json!({})),
+        ["The prompt is back; exit status 0."]
+    );
     assert_eq!(session.ask("apply", json!({"text": "cd / && pwd"}))[0], "/");
-    assert_eq!(session.ask("apply", json!({"text": "pwd"})), ["/", "The prompt is back; exit status 0."]);
+    assert_eq!(
+        session.ask("apply", json!({"text": "pwd"})),
+        ["/", "The prompt is back; exit status 0."]
+    );
     session.ask("abort", json!({}));
     assert!(session.jp.wait().unwrap().success());
 }

@@ -15,37 +15,66 @@ use support::{Run, Sandbox, answering, last_message};
 
 fn piped(sandbox: &Sandbox, arguments: &[&str], input: &[u8]) -> Run {
     let mut command = sandbox.command(arguments);
-    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    command
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped());
     let mut child = command.spawn().unwrap();
     // Fails where the command does not read it.
     _ = child.stdin.take().unwrap().write_all(input);
     let output = child.wait_with_output().unwrap();
     let text = |bytes: Vec<u8>| String::from_utf8_lossy(&bytes).into_owned();
-    Run { code: output.status.code().unwrap_or(-1), stdout: text(output.stdout), stderr: text(output.stderr) }
+    Run {
+        code: output.status.code().unwrap_or(-1),
+        stdout: text(output.stdout),
+        stderr: text(output.stderr),
+    }
 }
 
 fn column(rows: &Value, key: &str) -> Vec<Value> {
-    rows.as_array().unwrap().iter().map(|row| row[key].clone()).collect()
+    rows.as_array()
+        .unwrap()
+        .iter()
+        .map(|row| row[key].clone())
+        .collect()
 }
 
 #[test]
 fn piped_stdin_is_a_resource_where_it_is_attached_and_words_where_not() {
     let server = answering("Yes.");
     let sandbox = Sandbox::new().with_server(&server);
-    piped(&sandbox, &["q", "--new", "-a", "-", "what is this?"], b"from a pipe\n").succeeded();
+    piped(
+        &sandbox,
+        &["q", "--new", "-a", "-", "what is this?"],
+        b"from a pipe\n",
+    )
+    .succeeded();
     let message = last_message(&server);
-    assert!(message.contains("<resource uri=\"stdin:") && message.contains("from a pipe"), "{message}");
+    assert!(
+        message.contains("<resource uri=\"stdin:") && message.contains("from a pipe"),
+        "{message}"
+    );
     assert!(message.starts_with("what is this?\n<resource"), "{message}");
     let row = sandbox.json(&["attachment", "ls"])[0].clone();
-    assert_eq!((&row["kind"], &row["name"], &row["turn"]), (&json!("stdin"), &json!("stdin"), &json!(1)));
-    let checksum = sandbox.json(&["resource", "ls"])[0]["checksum"].as_str().unwrap().to_owned();
+    assert_eq!(
+        (&row["kind"], &row["name"], &row["turn"]),
+        (&json!("stdin"), &json!("stdin"), &json!(1))
+    );
+    let checksum = sandbox.json(&["resource", "ls"])[0]["checksum"]
+        .as_str()
+        .unwrap()
+        .to_owned();
     assert_eq!(row["uri"], json!(format!("stdin:{checksum}")));
 
     piped(&sandbox, &["q", "and this?"], b"more\n").succeeded();
     assert_eq!(last_message(&server), "more\n\nand this?");
-    assert_eq!(sandbox.json(&["resource", "ls"]).as_array().unwrap().len(), 1);
+    assert_eq!(
+        sandbox.json(&["resource", "ls"]).as_array().unwrap().len(),
+        1
+    );
 
-    piped(&sandbox, &["q", "-a", "-", "x"], b"").failed(1, &["stdin", "nothing in it", "--skip-unavailable"]);
+    piped(&sandbox, &["q", "-a", "-", "x"], b"")
+        .failed(1, &["stdin", "nothing in it", "--skip-unavailable"]);
     piped(&sandbox, &["attachment", "add", "-"], b"kept for later").succeeded();
     sandbox.jp(&["q", "now?"]).succeeded();
     assert!(last_message(&server).contains("kept for later"));
@@ -57,7 +86,9 @@ fn stdin_of_a_turn_that_a_fork_lacks_is_taken_along() {
     let sandbox = Sandbox::new().with_server(&server);
     piped(&sandbox, &["q", "--new", "-a", "-", "one"], b"from a pipe").succeeded();
     sandbox.jp(&["q", "two"]).succeeded();
-    sandbox.jp(&["conversation", "fork", "--turns", "1"]).succeeded();
+    sandbox
+        .jp(&["conversation", "fork", "--turns", "1"])
+        .succeeded();
     sandbox.jp(&["q", "three"]).succeeded();
     assert!(last_message(&server).contains("from a pipe"));
 }
@@ -67,15 +98,36 @@ fn data_url_is_decoded_and_a_long_one_is_not_repeated() {
     let server = answering("Yes.");
     let sandbox = Sandbox::new().with_server(&server);
     let long = format!("data:text/plain,{}", "y".repeat(500));
-    sandbox.jp(&["q", "--new", "-a", "data:text/markdown,%23%20Hi", "-a", &long, "what?"]).succeeded();
+    sandbox
+        .jp(&[
+            "q",
+            "--new",
+            "-a",
+            "data:text/markdown,%23%20Hi",
+            "-a",
+            &long,
+            "what?",
+        ])
+        .succeeded();
     let message = last_message(&server);
-    assert!(message.contains("# Hi") && message.contains(&"y".repeat(500)), "{message}");
+    assert!(
+        message.contains("# Hi") && message.contains(&"y".repeat(500)),
+        "{message}"
+    );
     let rows = sandbox.json(&["attachment", "ls"]);
     assert_eq!(rows[0]["uri"], "data:text/markdown,%23%20Hi");
-    assert!(rows[1]["uri"].as_str().unwrap().starts_with("data:text/plain;sha256="), "{rows}");
+    assert!(
+        rows[1]["uri"]
+            .as_str()
+            .unwrap()
+            .starts_with("data:text/plain;sha256="),
+        "{rows}"
+    );
     let stored = fs::read_to_string(sandbox.conversation().join("events.json")).unwrap();
     assert!(!stored.contains(&"y".repeat(100)));
-    sandbox.jp(&["q", "-a", "data:text/plain;base64,%", "x"]).failed(1, &["base64"]);
+    sandbox
+        .jp(&["q", "-a", "data:text/plain;base64,%", "x"])
+        .failed(1, &["base64"]);
 }
 
 #[test]
@@ -85,7 +137,9 @@ fn refresh_takes_a_snapshot_now_that_goes_with_the_next_message() {
     sandbox.write("src/a.txt", "a1");
     sandbox.write("src/b.txt", "b1");
     sandbox.write("~/outside.txt", "outside");
-    sandbox.jp(&["q", "--new", "-a", "src", "-a", "~/outside.txt", "one"]).succeeded();
+    sandbox
+        .jp(&["q", "--new", "-a", "src", "-a", "~/outside.txt", "one"])
+        .succeeded();
     let report = sandbox.json(&["resource", "refresh", "src/a.txt"]);
     assert_eq!(report, json!({"refreshed": [], "unchanged": ["src/a.txt"]}));
     let before = sandbox.events().len();
@@ -96,25 +150,46 @@ fn refresh_takes_a_snapshot_now_that_goes_with_the_next_message() {
     assert_eq!(report, json!({"refreshed": ["src/a.txt"], "unchanged": []}));
     assert_eq!(sandbox.events().len(), before + 1);
     let rows = sandbox.json(&["attachment", "ls"]);
-    assert_eq!(column(&rows, "name"), ["src/a.txt", "src/b.txt", "outside.txt"]);
+    assert_eq!(
+        column(&rows, "name"),
+        ["src/a.txt", "src/b.txt", "outside.txt"]
+    );
     assert_eq!(column(&rows, "turn"), [Value::Null, json!(1), json!(1)]);
 
     // A snapshot does not change any more, even if it was not sent yet.
     sandbox.write("src/a.txt", "a3");
     sandbox.jp(&["q", "two"]).succeeded();
     let message = last_message(&server);
-    assert!(message.contains("a2") && !message.contains("a3") && !message.contains("b2"), "{message}");
+    assert!(
+        message.contains("a2") && !message.contains("a3") && !message.contains("b2"),
+        "{message}"
+    );
     sandbox.jp(&["q", "three"]).succeeded();
     assert_eq!(last_message(&server), "three");
 
     let run = sandbox.jp(&["resource", "refresh"]).succeeded();
-    assert!(run.stderr.contains("src/a.txt has a new snapshot"), "{}", run.stderr);
-    assert!(run.stderr.contains("src/b.txt has a new snapshot"), "{}", run.stderr);
-    assert!(run.stderr.contains("1 snapshot of what can't be read again"), "{}", run.stderr);
+    assert!(
+        run.stderr.contains("src/a.txt has a new snapshot"),
+        "{}",
+        run.stderr
+    );
+    assert!(
+        run.stderr.contains("src/b.txt has a new snapshot"),
+        "{}",
+        run.stderr
+    );
+    assert!(
+        run.stderr
+            .contains("1 snapshot of what can't be read again"),
+        "{}",
+        run.stderr
+    );
     sandbox
         .jp(&["resource", "refresh", "outside.txt"])
         .failed(1, &["can't be read again", "attach the file"]);
-    sandbox.jp(&["resource", "refresh", "nothing"]).failed(1, &["nothing is not attached"]);
+    sandbox
+        .jp(&["resource", "refresh", "nothing"])
+        .failed(1, &["nothing is not attached"]);
 }
 
 #[test]
@@ -123,16 +198,23 @@ fn refreshed_snapshot_of_a_turn_that_a_fork_lacks_is_taken_anew() {
     let sandbox = Sandbox::new().with_server(&server);
     sandbox.write("a.txt", "a1");
     sandbox.write("b.txt", "b1");
-    sandbox.jp(&["q", "--new", "-a", "*.txt", "one"]).succeeded();
+    sandbox
+        .jp(&["q", "--new", "-a", "*.txt", "one"])
+        .succeeded();
     sandbox.write("a.txt", "a2");
     sandbox.jp(&["resource", "refresh", "a.txt"]).succeeded();
     sandbox.jp(&["q", "two"]).succeeded();
     sandbox.jp(&["q", "three"]).succeeded();
     sandbox.write("a.txt", "a3");
-    sandbox.jp(&["conversation", "fork", "--turns", "1"]).succeeded();
+    sandbox
+        .jp(&["conversation", "fork", "--turns", "1"])
+        .succeeded();
     sandbox.jp(&["q", "four"]).succeeded();
     let message = last_message(&server);
-    assert!(message.contains("a3") && message.contains("b1") && !message.contains("a2"), "{message}");
+    assert!(
+        message.contains("a3") && message.contains("b1") && !message.contains("a2"),
+        "{message}"
+    );
 }
 
 #[test]
@@ -143,23 +225,36 @@ fn refreshes_add_up_and_a_directory_refreshed_by_name_brings_new_files() {
     sandbox.write("src/b.txt", "b1");
     sandbox.jp(&["q", "--new", "-a", "src", "one"]).succeeded();
     sandbox.write("src/a.txt", "a2");
-    sandbox.jp(&["resource", "refresh", "src/a.txt"]).succeeded();
+    sandbox
+        .jp(&["resource", "refresh", "src/a.txt"])
+        .succeeded();
     sandbox.write("src/b.txt", "b2");
     sandbox.write("src/c.txt", "c1");
     let report = sandbox.json(&["resource", "refresh", "src/b.txt"]);
     assert_eq!(report, json!({"refreshed": ["src/b.txt"], "unchanged": []}));
     let report = sandbox.json(&["resource", "refresh", "src"]);
-    assert_eq!(report, json!({"refreshed": ["src/c.txt"], "unchanged": ["src/a.txt", "src/b.txt"]}));
+    assert_eq!(
+        report,
+        json!({"refreshed": ["src/c.txt"], "unchanged": ["src/a.txt", "src/b.txt"]})
+    );
     sandbox.jp(&["q", "two"]).succeeded();
     let message = last_message(&server);
-    assert!(["a2", "b2", "c1"].iter().all(|text| message.contains(text)), "{message}");
+    assert!(
+        ["a2", "b2", "c1"].iter().all(|text| message.contains(text)),
+        "{message}"
+    );
     // What was removed and added again is all to be sent again.
     sandbox.jp(&["attachment", "rm", "src"]).succeeded();
     sandbox.jp(&["attachment", "add", "src"]).succeeded();
-    sandbox.jp(&["resource", "refresh", "src/a.txt"]).succeeded();
+    sandbox
+        .jp(&["resource", "refresh", "src/a.txt"])
+        .succeeded();
     sandbox.jp(&["q", "three"]).succeeded();
     let message = last_message(&server);
-    assert!(["a2", "b2", "c1"].iter().all(|text| message.contains(text)), "{message}");
+    assert!(
+        ["a2", "b2", "c1"].iter().all(|text| message.contains(text)),
+        "{message}"
+    );
 }
 
 #[test]
@@ -169,25 +264,43 @@ fn fork_without_the_turn_that_a_refresh_was_beside_has_everything_and_nothing_re
     sandbox.write("src/a.txt", "a1");
     sandbox.write("src/b.txt", "b1");
     sandbox.jp(&["q", "--new", "-a", "src", "one"]).succeeded();
-    let original = sandbox.json(&["conversation", "show"])["id"].as_str().unwrap().to_owned();
+    let original = sandbox.json(&["conversation", "show"])["id"]
+        .as_str()
+        .unwrap()
+        .to_owned();
     sandbox.write("src/a.txt", "a2");
-    sandbox.jp(&["resource", "refresh", "src/a.txt"]).succeeded();
+    sandbox
+        .jp(&["resource", "refresh", "src/a.txt"])
+        .succeeded();
     for turns in ["0", "1"] {
-        sandbox.jp(&["conversation", "fork", &original, "--turns", turns]).succeeded();
+        sandbox
+            .jp(&["conversation", "fork", &original, "--turns", turns])
+            .succeeded();
         sandbox.jp(&["q", "next"]).succeeded();
         let message = last_message(&server);
         let has_b = message.contains("b1");
-        assert!(message.contains("a2") && has_b == (turns == "0"), "{turns}: {message}");
+        assert!(
+            message.contains("a2") && has_b == (turns == "0"),
+            "{turns}: {message}"
+        );
         sandbox.jp(&["conversation", "use", &original]).succeeded();
     }
     sandbox.jp(&["q", "two"]).succeeded();
-    sandbox.jp(&["conversation", "fork", "--turns", "1"]).succeeded();
+    sandbox
+        .jp(&["conversation", "fork", "--turns", "1"])
+        .succeeded();
     sandbox.jp(&["q", "three"]).succeeded();
     assert!(last_message(&server).contains("b1"));
     sandbox.jp(&["conversation", "use", &original]).succeeded();
     sandbox.jp(&["attachment", "rm", "src"]).succeeded();
-    sandbox.jp(&["conversation", "fork", "--turns", "1"]).succeeded();
-    assert_eq!(sandbox.json(&["attachment", "ls"]), json!([]), "a removal survives");
+    sandbox
+        .jp(&["conversation", "fork", "--turns", "1"])
+        .succeeded();
+    assert_eq!(
+        sandbox.json(&["attachment", "ls"]),
+        json!([]),
+        "a removal survives"
+    );
 }
 
 #[test]
@@ -197,12 +310,21 @@ fn removal_survives_a_fork_and_leaves_the_history_alone() {
     sandbox.write("a.txt", "abc");
     sandbox.write("b.txt", "def");
     let config = fs::read_to_string(sandbox.path(".jp/config.toml")).unwrap();
-    sandbox.write(".jp/config.toml", format!("conversation.attachments = [\"a.txt\", \"b.txt\"]\n{config}"));
+    sandbox.write(
+        ".jp/config.toml",
+        format!("conversation.attachments = [\"a.txt\", \"b.txt\"]\n{config}"),
+    );
     sandbox.jp(&["q", "--new", "one"]).succeeded();
     sandbox.jp(&["attachment", "rm", "a.txt"]).succeeded();
     for turns in ["9", "1", "0"] {
-        sandbox.jp(&["conversation", "fork", "--turns", turns]).succeeded();
-        assert_eq!(column(&sandbox.json(&["attachment", "ls"]), "declaration"), ["file:b.txt"], "{turns}");
+        sandbox
+            .jp(&["conversation", "fork", "--turns", turns])
+            .succeeded();
+        assert_eq!(
+            column(&sandbox.json(&["attachment", "ls"]), "declaration"),
+            ["file:b.txt"],
+            "{turns}"
+        );
         sandbox.jp(&["q", "two"]).succeeded();
         assert!(!last_message(&server).contains("abc"), "{turns}");
     }
@@ -215,7 +337,9 @@ fn print_writes_what_is_attached_and_reads_only_what_was_not_sent() {
     sandbox.write("a.txt", "a1\n");
     sandbox.write("b.txt", "b1\n");
     sandbox.write("data.bin", [0, 159, 146, 150]);
-    sandbox.jp(&["q", "--new", "-a", "a.txt", "-a", "data.bin", "one"]).succeeded();
+    sandbox
+        .jp(&["q", "--new", "-a", "a.txt", "-a", "data.bin", "one"])
+        .succeeded();
     sandbox.write("a.txt", "a2\n");
     sandbox.jp(&["attachment", "add", "b.txt"]).succeeded();
     let events = sandbox.events();
@@ -224,7 +348,11 @@ fn print_writes_what_is_attached_and_reads_only_what_was_not_sent() {
     assert_eq!((run.stdout.as_str(), run.stderr.as_str()), ("a1\n", ""));
     let run = sandbox.jp(&["attachment", "print", "b.txt"]).succeeded();
     assert_eq!(run.stdout, "b1\n");
-    assert!(run.stderr.contains("file:b.txt was not sent yet"), "{}", run.stderr);
+    assert!(
+        run.stderr.contains("file:b.txt was not sent yet"),
+        "{}",
+        run.stderr
+    );
     let run = sandbox.jp(&["attachment", "print"]).succeeded();
     assert_eq!(
         run.stdout,
@@ -233,8 +361,13 @@ fn print_writes_what_is_attached_and_reads_only_what_was_not_sent() {
     let mut binary = sandbox.command(&["attachment", "print", "data.bin"]);
     assert_eq!(binary.output().unwrap().stdout, [0, 159, 146, 150]);
     let rows = sandbox.json(&["attachment", "print", "data.bin"]);
-    assert_eq!((&rows[0]["blob"], &rows[0]["name"]), (&json!("AJ+Slg=="), &json!("data.bin")));
-    sandbox.jp(&["attachment", "print", "c.txt"]).failed(1, &["c.txt is not attached"]);
+    assert_eq!(
+        (&rows[0]["blob"], &rows[0]["name"]),
+        (&json!("AJ+Slg=="), &json!("data.bin"))
+    );
+    sandbox
+        .jp(&["attachment", "print", "c.txt"])
+        .failed(1, &["c.txt is not attached"]);
     assert_eq!(sandbox.events(), events, "nothing is stored");
 }
 
@@ -244,17 +377,38 @@ fn files_of_one_name_are_told_apart_without_their_path() {
     let sandbox = Sandbox::new().with_server(&server);
     sandbox.write("~/one/config.yaml", "one");
     sandbox.write("~/two/config.yaml", "two");
-    sandbox.jp(&["q", "--new", "-a", "~/one/config.yaml", "-a", "~/two/config.yaml", "?"]).succeeded();
+    sandbox
+        .jp(&[
+            "q",
+            "--new",
+            "-a",
+            "~/one/config.yaml",
+            "-a",
+            "~/two/config.yaml",
+            "?",
+        ])
+        .succeeded();
     let rows = sandbox.json(&["attachment", "ls"]);
     assert_eq!(column(&rows, "kind"), ["external", "external"]);
     assert_eq!(column(&rows, "name"), ["config.yaml", "config.yaml"]);
     let [first, second] = [0, 1].map(|row| rows[row]["uri"].as_str().unwrap().to_owned());
     assert_ne!(first, second);
-    assert_eq!(sandbox.jp(&["attachment", "print", &second]).succeeded().stdout, "two");
-    let run = sandbox.jp(&["resource", "show", "config.yaml"]).failed(1, &["name of 2 resources", &first]);
+    assert_eq!(
+        sandbox
+            .jp(&["attachment", "print", &second])
+            .succeeded()
+            .stdout,
+        "two"
+    );
+    let run = sandbox
+        .jp(&["resource", "show", "config.yaml"])
+        .failed(1, &["name of 2 resources", &first]);
     assert!(!run.stderr.contains("/one/"), "{}", run.stderr);
     sandbox.jp(&["attachment", "rm", &first]).succeeded();
-    assert_eq!(column(&sandbox.json(&["attachment", "ls"]), "uri"), [json!(second)]);
+    assert_eq!(
+        column(&sandbox.json(&["attachment", "ls"]), "uri"),
+        [json!(second)]
+    );
 }
 
 #[test]
@@ -263,7 +417,10 @@ fn interrupt_while_attaching_ends_the_command_and_stores_nothing() {
     let sandbox = Sandbox::new().with_server(&server);
     let mut command = sandbox.command(&["q", "--new", "-v", "-a", "-", "one"]);
     let (reader, writer) = std::io::pipe().unwrap();
-    command.stdin(reader).stdout(Stdio::piped()).stderr(Stdio::piped());
+    command
+        .stdin(reader)
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped());
     let mut child = command.spawn().unwrap();
     drop(command);
     let mut writer = writer;
@@ -273,7 +430,12 @@ fn interrupt_while_attaching_ends_the_command_and_stores_nothing() {
     rustix::process::kill_process(pid, rustix::process::Signal::INT).unwrap();
     let code = child.wait().unwrap().code();
     let mut said = String::new();
-    child.stderr.take().unwrap().read_to_string(&mut said).unwrap();
+    child
+        .stderr
+        .take()
+        .unwrap()
+        .read_to_string(&mut said)
+        .unwrap();
     assert_eq!((code, said.as_str()), (Some(130), "error: interrupted\n"));
     assert!(!sandbox.path(".jp/conversations").exists());
     drop(writer);

@@ -21,14 +21,21 @@ const USER: &str = "~/.config/jp/config.toml";
 fn watching(server: &Server, paths: &[&str]) -> Sandbox {
     let sandbox = Sandbox::new().with_server(server);
     let table = |path: &&str| format!("{{ type = 'file', path = '{path}', refresh = 'notify' }}");
-    declare(&sandbox, &paths.iter().map(table).collect::<Vec<_>>().join(", "));
+    declare(
+        &sandbox,
+        &paths.iter().map(table).collect::<Vec<_>>().join(", "),
+    );
     sandbox
 }
 
 fn declare(sandbox: &Sandbox, tables: &str) {
     let path = sandbox.path(".jp/config.toml");
     let before = fs::read_to_string(&path).unwrap();
-    fs::write(path, format!("{before}\n[conversation]\nattachments = [{tables}]\n")).unwrap();
+    fs::write(
+        path,
+        format!("{before}\n[conversation]\nattachments = [{tables}]\n"),
+    )
+    .unwrap();
 }
 
 fn asked(sandbox: &Sandbox, words: &str) -> Run {
@@ -36,7 +43,11 @@ fn asked(sandbox: &Sandbox, words: &str) -> Run {
 }
 
 fn notifications(sandbox: &Sandbox) -> Vec<Value> {
-    sandbox.events().into_iter().filter(|event| event["type"] == "notification").collect()
+    sandbox
+        .events()
+        .into_iter()
+        .filter(|event| event["type"] == "notification")
+        .collect()
 }
 
 /// Returns the URI that a model is shown of a file.
@@ -55,7 +66,12 @@ fn each_new_state_of_a_file_is_told_once_and_stays_in_the_history_as_it_was_said
 
     sandbox.write("README.md", "b");
     let run = asked(&sandbox, "three");
-    assert!(run.stderr.contains("README.md has changed since turn 1; the model is told."), "{}", run.stderr);
+    assert!(
+        run.stderr
+            .contains("README.md has changed since turn 1; the model is told."),
+        "{}",
+        run.stderr
+    );
     let told = last_message(&server);
     assert_eq!(
         told,
@@ -64,9 +80,19 @@ fn each_new_state_of_a_file_is_told_once_and_stays_in_the_history_as_it_was_said
             uri(&sandbox, "README.md")
         )
     );
-    let kinds: Vec<_> = sandbox.events().iter().map(|event| event["type"].clone()).collect();
-    let place = kinds.iter().position(|kind| kind == "notification").unwrap();
-    assert_eq!((&kinds[place - 1], &kinds[place + 1]), (&json!("turn_start"), &json!("chat_request")));
+    let kinds: Vec<_> = sandbox
+        .events()
+        .iter()
+        .map(|event| event["type"].clone())
+        .collect();
+    let place = kinds
+        .iter()
+        .position(|kind| kind == "notification")
+        .unwrap();
+    assert_eq!(
+        (&kinds[place - 1], &kinds[place + 1]),
+        (&json!("turn_start"), &json!("chat_request"))
+    );
     let event = &notifications(&sandbox)[0];
     assert_eq!(event["uri"], "workspace:///README.md");
     assert_eq!(event["checksum"], json!(Checksum::of(b"a")));
@@ -76,17 +102,36 @@ fn each_new_state_of_a_file_is_told_once_and_stays_in_the_history_as_it_was_said
     assert_eq!(last_message(&server), "four");
     assert!(!run.stderr.contains("the model is told"), "{}", run.stderr);
     let history = last_request(&server)["messages"].clone();
-    assert!(history.as_array().unwrap().iter().any(|message| message["content"] == json!(told)), "{history}");
+    assert!(
+        history
+            .as_array()
+            .unwrap()
+            .iter()
+            .any(|message| message["content"] == json!(told)),
+        "{history}"
+    );
 
     sandbox.write("README.md", "a");
     let run = asked(&sandbox, "five");
     assert!(last_message(&server).contains("is again as it was when it was attached in turn 1."));
-    assert!(run.stderr.contains("README.md is again as in turn 1"), "{}", run.stderr);
+    assert!(
+        run.stderr.contains("README.md is again as in turn 1"),
+        "{}",
+        run.stderr
+    );
 
     fs::remove_file(sandbox.path("README.md")).unwrap();
     let run = asked(&sandbox, "six");
-    assert!(last_message(&server).contains("is gone from its source"), "{}", last_message(&server));
-    assert!(run.stderr.contains("README.md is gone; the model is told."), "{}", run.stderr);
+    assert!(
+        last_message(&server).contains("is gone from its source"),
+        "{}",
+        last_message(&server)
+    );
+    assert!(
+        run.stderr.contains("README.md is gone; the model is told."),
+        "{}",
+        run.stderr
+    );
     assert_eq!(notifications(&sandbox)[2]["now"], Value::Null);
     asked(&sandbox, "seven");
     assert_eq!(last_message(&server), "seven");
@@ -96,7 +141,10 @@ fn each_new_state_of_a_file_is_told_once_and_stays_in_the_history_as_it_was_said
 fn nothing_is_told_without_the_setting() {
     let server = answering("Yes.");
     let sandbox = Sandbox::new().with_server(&server);
-    declare(&sandbox, "'file:a.txt', { type = 'file', path = 'b.txt', refresh = 'manual' }");
+    declare(
+        &sandbox,
+        "'file:a.txt', { type = 'file', path = 'b.txt', refresh = 'manual' }",
+    );
     sandbox.write("a.txt", "a");
     sandbox.write("b.txt", "b");
     asked(&sandbox, "one");
@@ -114,10 +162,18 @@ fn file_that_the_message_attaches_anew_is_not_told_of() {
     asked(&sandbox, "one");
     sandbox.write("README.md", "b");
     sandbox.jp(&["q", "-a", "README.md", "two"]).succeeded();
-    assert!(!last_message(&server).contains("Note by jp"), "{}", last_message(&server));
+    assert!(
+        !last_message(&server).contains("Note by jp"),
+        "{}",
+        last_message(&server)
+    );
     sandbox.write("README.md", "c");
     asked(&sandbox, "three");
-    assert!(last_message(&server).contains("attached in turn 2."), "{}", last_message(&server));
+    assert!(
+        last_message(&server).contains("attached in turn 2."),
+        "{}",
+        last_message(&server)
+    );
 }
 
 #[test]
@@ -144,9 +200,19 @@ fn directory_tells_of_its_files_and_of_many_not_all_at_once() {
     (0..52).for_each(|index| _ = sandbox.write(&name(index), "b"));
     sandbox.write("src/new.txt", "never attached");
     let run = asked(&sandbox, "two");
-    let told = |message: String| message.lines().filter(|line| line.starts_with("Note by jp")).count();
+    let told = |message: String| {
+        message
+            .lines()
+            .filter(|line| line.starts_with("Note by jp"))
+            .count()
+    };
     assert_eq!(told(last_message(&server)), 50);
-    assert!(run.stderr.contains("50 attached resources have changed (src/00.txt, "), "{}", run.stderr);
+    assert!(
+        run.stderr
+            .contains("50 attached resources have changed (src/00.txt, "),
+        "{}",
+        run.stderr
+    );
     assert!(run.stderr.contains("2 more have changed"), "{}", run.stderr);
     asked(&sandbox, "three");
     assert_eq!(told(last_message(&server)), 2);
@@ -160,7 +226,10 @@ fn file_whose_state_is_known_is_not_read() {
     let sandbox = watching(&server, &["README.md"]);
     sandbox.write("README.md", "a");
     asked(&sandbox, "one");
-    let (own, others) = (Checksum::of(b"a").to_string(), Checksum::of(b"what was never there").to_string());
+    let (own, others) = (
+        Checksum::of(b"a").to_string(),
+        Checksum::of(b"what was never there").to_string(),
+    );
     // A file is remembered once it has not been written to for a moment.
     let remembered = (0..100).find_map(|_| {
         asked(&sandbox, "again");
@@ -170,7 +239,11 @@ fn file_whose_state_is_known_is_not_read() {
     assert!(notifications(&sandbox).is_empty());
     sandbox.write_file_states(&remembered.replace(&own, &others));
     asked(&sandbox, "two");
-    assert_eq!(notifications(&sandbox)[0]["now"], json!(others), "what the cache says is believed");
+    assert_eq!(
+        notifications(&sandbox)[0]["now"],
+        json!(others),
+        "what the cache says is believed"
+    );
 }
 
 #[test]
@@ -186,7 +259,10 @@ fn what_the_model_changed_or_read_itself_it_is_not_told() {
         answer("Yes."),
     ]);
     let sandbox = watching(&server, &["a.txt", "b.txt"]);
-    sandbox.write(USER, "conversation.tools.edit_file = { enable = true, run = 'unattended' }");
+    sandbox.write(
+        USER,
+        "conversation.tools.edit_file = { enable = true, run = 'unattended' }",
+    );
     sandbox.write("a.txt", "one\n");
     sandbox.write("b.txt", "one\n");
     asked(&sandbox, "one");
@@ -195,13 +271,19 @@ fn what_the_model_changed_or_read_itself_it_is_not_told() {
     sandbox.write("b.txt", "two\n");
     asked(&sandbox, "three");
     let message = last_message(&server);
-    assert!(!message.contains("a.txt") && message.contains("b.txt"), "{message}");
+    assert!(
+        !message.contains("a.txt") && message.contains("b.txt"),
+        "{message}"
+    );
 
     asked(&sandbox, "read it");
     sandbox.write("b.txt", "three\n");
     asked(&sandbox, "five");
     let message = last_message(&server);
-    assert!(message.contains("has changed since it was read in turn 4."), "{message}");
+    assert!(
+        message.contains("has changed since it was read in turn 4."),
+        "{message}"
+    );
 }
 
 #[test]
@@ -212,8 +294,14 @@ fn what_the_model_deleted_moved_or_created_itself_it_is_not_told() {
             ("delete_file", json!({"path": "gone.txt"})),
             ("move_file", json!({"path": "from.txt", "to": "to.txt"})),
             ("delete_file", json!({"path": "anew.txt"})),
-            ("create_file", json!({"path": "anew.txt", "content": "two\n"})),
-            ("edit_file", json!({"path": "edited.txt", "old": "one\n", "new": ""})),
+            (
+                "create_file",
+                json!({"path": "anew.txt", "content": "two\n"}),
+            ),
+            (
+                "edit_file",
+                json!({"path": "edited.txt", "old": "one\n", "new": ""}),
+            ),
         ]),
         answer("Done."),
         answer("Yes."),
@@ -221,22 +309,40 @@ fn what_the_model_deleted_moved_or_created_itself_it_is_not_told() {
     ]);
     let files = ["gone.txt", "from.txt", "anew.txt", "edited.txt"];
     let sandbox = watching(&server, &files);
-    let unattended =
-        |tool: &str| format!("conversation.tools.{tool} = {{ enable = true, run = 'unattended' }}\n");
-    sandbox.write(USER, ["delete_file", "move_file", "create_file", "edit_file"].map(unattended).concat());
-    files.iter().for_each(|file| _ = sandbox.write(file, "one\n"));
+    let unattended = |tool: &str| {
+        format!("conversation.tools.{tool} = {{ enable = true, run = 'unattended' }}\n")
+    };
+    sandbox.write(
+        USER,
+        ["delete_file", "move_file", "create_file", "edit_file"]
+            .map(unattended)
+            .concat(),
+    );
+    files
+        .iter()
+        .for_each(|file| _ = sandbox.write(file, "one\n"));
     asked(&sandbox, "one");
     asked(&sandbox, "do it");
     assert!(sandbox.path("to.txt").exists() && !sandbox.path("gone.txt").exists());
-    assert_eq!(fs::read_to_string(sandbox.path("anew.txt")).unwrap(), "two\n");
+    assert_eq!(
+        fs::read_to_string(sandbox.path("anew.txt")).unwrap(),
+        "two\n"
+    );
     assert_eq!(fs::read_to_string(sandbox.path("edited.txt")).unwrap(), "");
     asked(&sandbox, "three");
     assert_eq!(last_message(&server), "three");
 
-    files.iter().for_each(|file| _ = sandbox.write(file, "three\n"));
+    files
+        .iter()
+        .for_each(|file| _ = sandbox.write(file, "three\n"));
     asked(&sandbox, "four");
     let message = last_message(&server);
-    assert!(files.iter().all(|file| message.contains(&format!("{file} ("))), "{message}");
+    assert!(
+        files
+            .iter()
+            .all(|file| message.contains(&format!("{file} ("))),
+        "{message}"
+    );
 }
 
 #[test]
@@ -250,7 +356,11 @@ fn what_no_message_took_yet_is_not_told_of() {
     fs::remove_file(sandbox.path("src/b.txt")).unwrap();
     sandbox.jp(&["attachment", "add", "src/"]).succeeded();
     asked(&sandbox, "again");
-    assert!(!last_message(&server).contains("Note by jp"), "{}", last_message(&server));
+    assert!(
+        !last_message(&server).contains("Note by jp"),
+        "{}",
+        last_message(&server)
+    );
     assert_eq!(notifications(&sandbox), Vec::<Value>::new());
 }
 
@@ -265,12 +375,24 @@ fn what_names_a_snapshot_is_refused_by_name_and_file() {
     ] {
         let sandbox = Sandbox::new().with_server(&server);
         sandbox.write("~/outside.txt", "x");
-        sandbox.write(USER, format!("conversation.attachments = ['file:a.txt', {table}]"));
+        sandbox.write(
+            USER,
+            format!("conversation.attachments = ['file:a.txt', {table}]"),
+        );
         sandbox.write("a.txt", "a");
         let hint = "leave `refresh` out of it";
-        let run = sandbox.jp(&["q", "one"]).failed(1, &["refresh = \"notify\"", "config.toml", hint]);
-        let (scheme, name) = (table.split('\'').nth(1).unwrap(), table.split('\'').nth(3).unwrap());
-        assert!(run.stderr.contains(scheme) && run.stderr.contains(name), "{table}: {}", run.stderr);
+        let run = sandbox
+            .jp(&["q", "one"])
+            .failed(1, &["refresh = \"notify\"", "config.toml", hint]);
+        let (scheme, name) = (
+            table.split('\'').nth(1).unwrap(),
+            table.split('\'').nth(3).unwrap(),
+        );
+        assert!(
+            run.stderr.contains(scheme) && run.stderr.contains(name),
+            "{table}: {}",
+            run.stderr
+        );
     }
 }
 
@@ -287,8 +409,17 @@ fn program_runs_only_with_the_persons_word_and_its_new_output_is_told() {
     sandbox.write("state", "b");
     let run = asked(&sandbox, "two");
     assert_eq!((runs(), last_message(&server)), (1, "two".to_owned()));
-    assert_eq!(run.stderr.matches("it is not known whether").count(), 1, "{}", run.stderr);
-    assert!(run.stderr.contains("you have not attached it yourself"), "{}", run.stderr);
+    assert_eq!(
+        run.stderr.matches("it is not known whether").count(),
+        1,
+        "{}",
+        run.stderr
+    );
+    assert!(
+        run.stderr.contains("you have not attached it yourself"),
+        "{}",
+        run.stderr
+    );
 
     sandbox.jp(&["q", "--yes", "three"]).succeeded();
     assert_eq!(runs(), 2);
@@ -299,13 +430,20 @@ fn program_runs_only_with_the_persons_word_and_its_new_output_is_told() {
     sandbox.write(USER, format!("conversation.attachments = [{table}]"));
     sandbox.write("state", "c");
     asked(&sandbox, "four");
-    assert!(last_message(&server).contains("has changed since"), "it is in the person's own file");
+    assert!(
+        last_message(&server).contains("has changed since"),
+        "it is in the person's own file"
+    );
 }
 
 #[test]
 fn page_is_compared_and_one_that_cannot_be_had_is_a_warning() {
     let server = answering("Yes.");
-    let page = Arc::new(Mutex::new(Reply::with_headers(200, "content-type: text/plain\r\n", "a")));
+    let page = Arc::new(Mutex::new(Reply::with_headers(
+        200,
+        "content-type: text/plain\r\n",
+        "a",
+    )));
     let shown = Arc::clone(&page);
     let site = Server::scripted(move |_, _| shown.lock().unwrap().clone());
     let sandbox = Sandbox::new().with_server(&server);
@@ -315,31 +453,56 @@ fn page_is_compared_and_one_that_cannot_be_had_is_a_warning() {
     let shows = |reply: Reply| *page.lock().unwrap() = reply;
     asked(&sandbox, "one");
     asked(&sandbox, "two");
-    assert_eq!((site.received().len(), last_message(&server)), (2, "two".to_owned()));
+    assert_eq!(
+        (site.received().len(), last_message(&server)),
+        (2, "two".to_owned())
+    );
 
-    shows(Reply::with_headers(200, "content-type: text/plain\r\n", "b"));
+    shows(Reply::with_headers(
+        200,
+        "content-type: text/plain\r\n",
+        "b",
+    ));
     asked(&sandbox, "three");
-    assert!(last_message(&server).contains("/doc has changed since"), "{}", last_message(&server));
+    assert!(
+        last_message(&server).contains("/doc has changed since"),
+        "{}",
+        last_message(&server)
+    );
 
     shows(Reply::json(503, "{}"));
     let run = asked(&sandbox, "four");
     assert_eq!(last_message(&server), "four");
-    assert!(run.stderr.contains("it is not known whether") && run.stderr.contains("503"), "{}", run.stderr);
+    assert!(
+        run.stderr.contains("it is not known whether") && run.stderr.contains("503"),
+        "{}",
+        run.stderr
+    );
 
     shows(Reply::json(404, "{}"));
     asked(&sandbox, "five");
-    assert!(last_message(&server).contains("is gone from its source"), "{}", last_message(&server));
+    assert!(
+        last_message(&server).contains("is gone from its source"),
+        "{}",
+        last_message(&server)
+    );
 }
 
 #[test]
 fn clone_at_another_path_tells_of_files_and_fetches_and_runs_nothing() {
     let server = answering("Yes.");
-    let site = Server::new(vec![Reply::with_headers(200, "content-type: text/plain\r\n", "a")]);
+    let site = Server::new(vec![Reply::with_headers(
+        200,
+        "content-type: text/plain\r\n",
+        "a",
+    )]);
     let sandbox = watching(&server, &["README.md"]);
     sandbox.write("README.md", "a");
     let page = format!("{}/doc", site.url());
     let program = "cmd:sh -c 'echo >> ../runs'";
-    sandbox.jp(&["q", "--new", "-a", &page, "-a", program, "one"]).succeeded();
+    sandbox
+        .jp(&["q", "--new", "-a", &page, "-a", program, "one"])
+        .succeeded();
     // A history may say so as well.
     let events = sandbox.conversation().join("events.json");
     let url = page.strip_prefix("http://").unwrap();
@@ -351,19 +514,49 @@ fn clone_at_another_path_tells_of_files_and_fetches_and_runs_nothing() {
         "type": "config_delta",
         "delta": {"conversation": {"attachments": {"add": [table, cmd]}}},
     });
-    fs::write(&events, format!("[\n{delta},\n{}", text.trim_start().strip_prefix('[').unwrap())).unwrap();
+    fs::write(
+        &events,
+        format!(
+            "[\n{delta},\n{}",
+            text.trim_start().strip_prefix('[').unwrap()
+        ),
+    )
+    .unwrap();
 
     let other = Sandbox::new();
-    let copied = Command::new("cp").arg("-R").arg(sandbox.path(".")).arg(other.path("clone")).status();
+    let copied = Command::new("cp")
+        .arg("-R")
+        .arg(sandbox.path("."))
+        .arg(other.path("clone"))
+        .status();
     assert!(copied.unwrap().success());
-    let clone = Sandbox { root: other.path("clone"), home: other.home.clone(), directory: other.directory };
+    let clone = Sandbox {
+        root: other.path("clone"),
+        home: other.home.clone(),
+        directory: other.directory,
+    };
     fs::remove_dir_all(sandbox.root.clone()).unwrap();
     clone.write("README.md", "b");
     let runs = clone.path("../runs");
     let run = asked(&clone, "two");
     let message = last_message(&server);
-    assert!(message.contains(&format!("README.md ({}) has changed", uri(&clone, "README.md"))), "{message}");
-    assert_eq!(site.received().len(), 1, "nobody said that it may be fetched here");
+    assert!(
+        message.contains(&format!(
+            "README.md ({}) has changed",
+            uri(&clone, "README.md")
+        )),
+        "{message}"
+    );
+    assert_eq!(
+        site.received().len(),
+        1,
+        "nobody said that it may be fetched here"
+    );
     assert!(!runs.exists(), "nobody said that it may run here");
-    assert_eq!(run.stderr.matches("it is not known whether").count(), 2, "{}", run.stderr);
+    assert_eq!(
+        run.stderr.matches("it is not known whether").count(),
+        2,
+        "{}",
+        run.stderr
+    );
 }

@@ -26,7 +26,9 @@ fn answer_that_fits_is_all_of_stdout() {
     let server = answering(r#"{"title": "x"}"#);
     let sandbox = Sandbox::new().with_server(&server);
     sandbox.write("schema.json", SCHEMA);
-    let run = sandbox.jp(&["q", "--new", "-s", "@schema.json", "what?"]).succeeded();
+    let run = sandbox
+        .jp(&["q", "--new", "-s", "@schema.json", "what?"])
+        .succeeded();
     assert_eq!(run.stdout, "{\"title\": \"x\"}\n");
     let sent = &last_request(&server)["response_format"]["json_schema"]["schema"];
     assert_eq!(sent.to_string(), SCHEMA);
@@ -39,40 +41,74 @@ fn answer_that_fits_is_all_of_stdout() {
 
 #[test]
 fn answer_that_does_not_fit_is_an_error_with_its_place() {
-    let server = answering_each(vec![answer(r#"{"title": "x", "n": "three"}"#), answer("Sure!")]);
+    let server = answering_each(vec![
+        answer(r#"{"title": "x", "n": "three"}"#),
+        answer("Sure!"),
+    ]);
     let sandbox = Sandbox::new().with_server(&server);
-    let run = sandbox
-        .jp(&["q", "--new", "-s", SCHEMA, "what?"])
-        .failed(1, &["the answer does not fit the schema: at /n: want integer, but got string", "is kept"]);
+    let run = sandbox.jp(&["q", "--new", "-s", SCHEMA, "what?"]).failed(
+        1,
+        &[
+            "the answer does not fit the schema: at /n: want integer, but got string",
+            "is kept",
+        ],
+    );
     assert!(run.stdout.contains("three"), "{}", run.stdout);
-    assert!(sandbox.events().iter().any(|event| event["type"] == "chat_response"));
+    assert!(
+        sandbox
+            .events()
+            .iter()
+            .any(|event| event["type"] == "chat_response")
+    );
     let run = sandbox
         .jp(&["q", "-F", "json", "-s", SCHEMA, "what?"])
-        .failed(1, &["the answer is no JSON document: expected value at line 1 column 1"]);
+        .failed(
+            1,
+            &["the answer is no JSON document: expected value at line 1 column 1"],
+        );
     assert_eq!(run.stdout, "");
 }
 
 #[test]
 fn answer_that_was_cut_off_says_so() {
-    let end = "data: {\"choices\":[{\"delta\":{},\"finish_reason\":\"length\"}]}\n\ndata: [DONE]\n\n";
-    let server = answering_each(vec![Reply::stream(&format!("{}{end}", chunk("{\"title\": \"x")))]);
+    let end =
+        "data: {\"choices\":[{\"delta\":{},\"finish_reason\":\"length\"}]}\n\ndata: [DONE]\n\n";
+    let server = answering_each(vec![Reply::stream(&format!(
+        "{}{end}",
+        chunk("{\"title\": \"x")
+    ))]);
     let sandbox = Sandbox::new().with_server(&server);
-    sandbox
-        .jp(&["q", "--new", "-s", SCHEMA, "what?"])
-        .failed(1, &["the answer was cut off, length limit reached: the answer is no JSON document"]);
+    sandbox.jp(&["q", "--new", "-s", SCHEMA, "what?"]).failed(
+        1,
+        &["the answer was cut off, length limit reached: the answer is no JSON document"],
+    );
 }
 
 #[test]
 fn message_that_is_sent_again_keeps_its_schema() {
-    let server = answering_each(vec![Reply::json(400, "{}"), answer("[]"), answer(r#"{"title":"x"}"#)]);
+    let server = answering_each(vec![
+        Reply::json(400, "{}"),
+        answer("[]"),
+        answer(r#"{"title":"x"}"#),
+    ]);
     let sandbox = Sandbox::new().with_server(&server);
-    sandbox.jp(&["q", "--new", "-s", SCHEMA, "what?"]).failed(1, &["sends it again"]);
+    sandbox
+        .jp(&["q", "--new", "-s", SCHEMA, "what?"])
+        .failed(1, &["sends it again"]);
     sandbox.jp(&["q", "-s", SCHEMA]).failed(2, &["has its own"]);
-    sandbox.jp(&["q"]).failed(1, &["at its top: want object, but got array", "without words asks again"]);
+    sandbox.jp(&["q"]).failed(
+        1,
+        &[
+            "at its top: want object, but got array",
+            "without words asks again",
+        ],
+    );
     sandbox.jp(&["q"]).succeeded();
     sandbox.jp(&["q"]).failed(2, &["no unanswered message"]);
     let received = server.received();
-    let mut queries = received.iter().filter(|request| request.head.starts_with("post "));
+    let mut queries = received
+        .iter()
+        .filter(|request| request.head.starts_with("post "));
     let (first, second) = (queries.next().unwrap(), queries.next().unwrap());
     assert_eq!(first.body, second.body);
 }
@@ -84,15 +120,24 @@ fn schema_that_is_none_is_refused_before_anything_happens() {
     sandbox.write("list.json", "[]");
     sandbox.write("other.json", "{}");
     for (schema, words) in [
-        ("{", "the argument is no JSON: EOF while parsing an object at line 1 column 1"),
+        (
+            "{",
+            "the argument is no JSON: EOF while parsing an object at line 1 column 1",
+        ),
         ("@missing.json", "failed to read missing.json: No such file"),
         ("@list.json", "list.json is no JSON Schema object"),
-        (r#"{"type":"text"}"#, "the argument is no JSON Schema: at /type: value must be one of"),
+        (
+            r#"{"type":"text"}"#,
+            "the argument is no JSON Schema: at /type: value must be one of",
+        ),
         (
             r#"{"$ref":"https://example.com/a.json"}"#,
             "it refers to https://example.com/a.json, and nothing is read",
         ),
-        (r#"{"$ref":"other.json"}"#, "it refers to other.json, and nothing is read"),
+        (
+            r#"{"$ref":"other.json"}"#,
+            "it refers to other.json, and nothing is read",
+        ),
     ] {
         let run = sandbox.jp(&["q", "--new", "-a", "missing", "-s", schema, "what?"]);
         run.failed(2, &["--schema can't be used: ", words, "hint: "]);
@@ -106,7 +151,12 @@ fn explain_shows_the_schema_and_the_words_stay_as_they_are() {
     let server = answering("{}");
     let sandbox = Sandbox::new().with_server(&server);
     let document = sandbox.json(&["q", "--new", "--explain", "-s", SCHEMA, "what?"]);
-    assert_eq!(document["request"]["response_format"]["type"], "json_schema");
-    sandbox.jp(&["q", "--new", "-s", r#"{"type":"object"}"#, "what?"]).succeeded();
+    assert_eq!(
+        document["request"]["response_format"]["type"],
+        "json_schema"
+    );
+    sandbox
+        .jp(&["q", "--new", "-s", r#"{"type":"object"}"#, "what?"])
+        .succeeded();
     assert_eq!(last_message(&server), "what?");
 }

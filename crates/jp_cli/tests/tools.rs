@@ -26,7 +26,10 @@ fn calling_once(tools: &str, name: &str, arguments: Value) -> (Server, Sandbox) 
 fn offered(server: &Server) -> Vec<String> {
     let request = last_request(server);
     let tools = request["tools"].as_array().cloned().unwrap_or_default();
-    tools.iter().map(|tool| tool["function"]["name"].as_str().unwrap().to_owned()).collect()
+    tools
+        .iter()
+        .map(|tool| tool["function"]["name"].as_str().unwrap().to_owned())
+        .collect()
 }
 
 fn offers(server: &Server, name: &str) -> bool {
@@ -52,7 +55,11 @@ fn output_of_a_program_reaches_the_model() {
     make_executable(&script);
     let run = sandbox.jp(&["q", "--new", "greet"]).succeeded();
     assert_eq!(run.stdout, "Done.\n");
-    assert!(run.stderr.starts_with("Called greet Jean: 12 B\n"), "{}", run.stderr);
+    assert!(
+        run.stderr.starts_with("Called greet Jean: 12 B\n"),
+        "{}",
+        run.stderr
+    );
     assert_eq!(results(&server), ["hello world\n"]);
     let tools = last_request(&server)["tools"].as_array().unwrap().clone();
     let function = json!({
@@ -63,9 +70,17 @@ fn output_of_a_program_reaches_the_model() {
         },
     });
     assert_eq!(tools.last().unwrap()["function"], function);
-    let kinds: Vec<_> = sandbox.events().iter().map(|event| event["type"].clone()).collect();
+    let kinds: Vec<_> = sandbox
+        .events()
+        .iter()
+        .map(|event| event["type"].clone())
+        .collect();
     for kind in ["tool_call_request", "tool_call_response"] {
-        assert_eq!(kinds.iter().filter(|other| **other == kind).count(), 1, "{kinds:?}");
+        assert_eq!(
+            kinds.iter().filter(|other| **other == kind).count(),
+            1,
+            "{kinds:?}"
+        );
     }
     let quiet = sandbox.jp(&["q", "--new", "-q", "greet"]).succeeded();
     assert_eq!(quiet.stderr, "");
@@ -89,8 +104,15 @@ fn conversation_is_printed_with_its_calls() {
         "question": {"id": "sure", "text": "Sure?", "schema": {"type": "boolean"}}});
     let answer = json!({"timestamp": "2026-11-21T12:00:00Z", "type": "inquiry_response", "id": "call_1.sure", "answer": true});
     let events = fs::read_to_string(&path).unwrap();
-    let line = events.lines().find(|line| line.contains("tool_call_response")).unwrap();
-    fs::write(&path, events.replace(line, &format!("{inquiry},\n{answer},\n{line}"))).unwrap();
+    let line = events
+        .lines()
+        .find(|line| line.contains("tool_call_response"))
+        .unwrap();
+    fs::write(
+        &path,
+        events.replace(line, &format!("{inquiry},\n{answer},\n{line}")),
+    )
+    .unwrap();
     let printed = sandbox.jp(&["conversation", "print"]).succeeded().stdout;
     insta::assert_snapshot!(printed, @r#"
     ## Turn 1
@@ -114,8 +136,12 @@ fn conversation_is_printed_with_its_calls() {
     Done.
     "#);
     let document = sandbox.json(&["conversation", "print"]);
-    let kinds: Vec<_> =
-        document["turns"][0]["events"].as_array().unwrap().iter().map(|event| &event["type"]).collect();
+    let kinds: Vec<_> = document["turns"][0]["events"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|event| &event["type"])
+        .collect();
     assert_eq!(
         kinds,
         [
@@ -137,7 +163,10 @@ fn words_before_a_call_end_their_line() {
     let call = Reply::stream(&format!("data: {chunk}\n\ndata: {end}\n\ndata: [DONE]\n\n"));
     let server = playing(vec![call, answer("Done.")]);
     let sandbox = Sandbox::new().with_server(&server);
-    assert_eq!(sandbox.jp(&["q", "--new", "x"]).succeeded().stdout, "I look.\nDone.\n");
+    assert_eq!(
+        sandbox.jp(&["q", "--new", "x"]).succeeded().stdout,
+        "I look.\nDone.\n"
+    );
 }
 
 #[test]
@@ -178,13 +207,22 @@ fn keys_are_kept_from_tools() {
         json!({}),
     );
     let mut command = sandbox.command(&["q", "--new", "env"]);
-    for name in ["ANTHROPIC_API_KEY", "MY_OWN", "SOME_API_TOKEN", "AWS_SECRET_KEY", "AN_ACCESS_KEY"] {
+    for name in [
+        "ANTHROPIC_API_KEY",
+        "MY_OWN",
+        "SOME_API_TOKEN",
+        "AWS_SECRET_KEY",
+        "AN_ACCESS_KEY",
+    ] {
         command.env(name, "s3cret");
     }
     command.env("KEYBOARD", "qwerty");
     support::run(command).succeeded();
     let environment = results(&server).remove(0);
-    assert!(environment.contains("KEYBOARD=qwerty") && !environment.contains("s3cret"), "{environment}");
+    assert!(
+        environment.contains("KEYBOARD=qwerty") && !environment.contains("s3cret"),
+        "{environment}"
+    );
 }
 
 #[test]
@@ -193,11 +231,24 @@ fn without_a_terminal_a_call_is_refused_and_the_turn_goes_on() {
     let (server, sandbox) = calling_once(tools, "greet", json!({}));
     let run = sandbox.jp(&["q", "--new", "greet"]).failed(3, &[]);
     assert_eq!(run.stdout, "Done.\n");
-    for words in ["warning: the call of `greet` was refused", "--yes", "Called greet: error: "] {
-        assert!(run.stderr.contains(words), "{words:?} is not in {}", run.stderr);
+    for words in [
+        "warning: the call of `greet` was refused",
+        "--yes",
+        "Called greet: error: ",
+    ] {
+        assert!(
+            run.stderr.contains(words),
+            "{words:?} is not in {}",
+            run.stderr
+        );
     }
     let result = results(&server).remove(0);
-    for words in ["error", "there is no terminal", "`--yes`", "conversation.tools.greet.run"] {
+    for words in [
+        "error",
+        "there is no terminal",
+        "`--yes`",
+        "conversation.tools.greet.run",
+    ] {
         assert!(result.contains(words), "{words:?} is not in {result}");
     }
 
@@ -214,7 +265,11 @@ fn denied_tool_never_runs() {
     ] {
         let (server, sandbox) = calling_once(tools, "make", json!({}));
         sandbox.jp(&["q", "--new", "--yes", "make"]).succeeded();
-        assert!(results(&server)[0].contains("configuration denies it"), "{:?}", results(&server));
+        assert!(
+            results(&server)[0].contains("configuration denies it"),
+            "{:?}",
+            results(&server)
+        );
         assert!(!sandbox.path("made").exists());
     }
 }
@@ -229,12 +284,20 @@ fn settings_of_all_tools_are_those_of_each_that_says_nothing() {
         [conversation.tools.two]
         command = 'printf two'
         run = 'ask'";
-    let server = playing(vec![calling(&[("one", json!({})), ("two", json!({}))]), answer("Done.")]);
+    let server = playing(vec![
+        calling(&[("one", json!({})), ("two", json!({}))]),
+        answer("Done."),
+    ]);
     let sandbox = Sandbox::new().with_server(&server);
     sandbox.write(USER, tools);
-    sandbox.jp(&["q", "--new", "x"]).failed(3, &["`two` was refused"]);
+    sandbox
+        .jp(&["q", "--new", "x"])
+        .failed(3, &["`two` was refused"]);
     let results = results(&server);
-    assert!(results[0] == "one" && results[1].contains("refused"), "{results:?}");
+    assert!(
+        results[0] == "one" && results[1].contains("refused"),
+        "{results:?}"
+    );
 }
 
 #[test]
@@ -245,21 +308,40 @@ fn readers_run_unasked_whatever_is_said_of_all_tools() {
     sandbox.jp(&["q", "--new", "x"]).succeeded();
     let result = results(&server).remove(0);
     assert!(result.contains(&uri) && !result.contains("den"), "{result}");
-    let (server, sandbox) =
-        calling_once("conversation.tools.read_more.run = 'deny'", "read_more", json!({"uri": uri}));
+    let (server, sandbox) = calling_once(
+        "conversation.tools.read_more.run = 'deny'",
+        "read_more",
+        json!({"uri": uri}),
+    );
     sandbox.jp(&["q", "--new", "x"]).succeeded();
-    assert!(results(&server)[0].contains("configuration denies it"), "{:?}", results(&server));
+    assert!(
+        results(&server)[0].contains("configuration denies it"),
+        "{:?}",
+        results(&server)
+    );
 }
 
 #[test]
 fn model_is_told_of_tools_that_there_are_not_or_that_are_off() {
-    let server = playing(vec![calling(&[("nothing", json!({})), ("greet", json!({}))]), answer("Done.")]);
+    let server = playing(vec![
+        calling(&[("nothing", json!({})), ("greet", json!({}))]),
+        answer("Done."),
+    ]);
     let sandbox = Sandbox::new().with_server(&server);
-    sandbox.write(USER, "conversation.tools.greet = { command = 'printf hello', enable = false }");
+    sandbox.write(
+        USER,
+        "conversation.tools.greet = { command = 'printf hello', enable = false }",
+    );
     sandbox.jp(&["q", "--new", "--yes", "x"]).succeeded();
     let results = results(&server);
-    assert!(results[0].contains("There is no tool `nothing`"), "{results:?}");
-    assert!(results[1].contains("`greet` is switched off"), "{results:?}");
+    assert!(
+        results[0].contains("There is no tool `nothing`"),
+        "{results:?}"
+    );
+    assert!(
+        results[1].contains("`greet` is switched off"),
+        "{results:?}"
+    );
 }
 
 #[test]
@@ -269,7 +351,14 @@ fn only_what_reads_is_on_by_default() {
     sandbox.jp(&["q", "--new", "x"]).succeeded();
     let offered = offered(&server);
     assert!(offered.contains(&"read_more".to_owned()), "{offered:?}");
-    for writer in ["create_file", "edit_file", "move_file", "delete_file", "run_command", "shell"] {
+    for writer in [
+        "create_file",
+        "edit_file",
+        "move_file",
+        "delete_file",
+        "run_command",
+        "shell",
+    ] {
         assert!(!offered.contains(&writer.to_owned()), "{offered:?}");
     }
 }
@@ -278,7 +367,10 @@ fn only_what_reads_is_on_by_default() {
 fn tools_are_offered_in_one_order_and_by_name() {
     let server = answering("Yes.");
     let sandbox = Sandbox::new().with_server(&server);
-    sandbox.write(USER, "conversation.tools = { b = { command = 'b' }, a = { command = 'a' } }");
+    sandbox.write(
+        USER,
+        "conversation.tools = { b = { command = 'b' }, a = { command = 'a' } }",
+    );
     sandbox.jp(&["q", "--new", "x"]).succeeded();
     let offered = offered(&server);
     assert_eq!(offered[offered.len() - 2..], ["a", "b"]);
@@ -288,8 +380,10 @@ fn tools_are_offered_in_one_order_and_by_name() {
 fn chosen_tools_stay_chosen_in_their_conversation() {
     let server = answering("Yes.");
     let sandbox = Sandbox::new().with_server(&server);
-    sandbox
-        .write(USER, "conversation.tools = { a = { command = 'a' }, b = { command = 'b', enable = false } }");
+    sandbox.write(
+        USER,
+        "conversation.tools = { a = { command = 'a' }, b = { command = 'b', enable = false } }",
+    );
     let tools = |arguments: &[&str]| {
         sandbox.jp(arguments).succeeded();
         last_request(&server)["tools"].to_string()
@@ -322,8 +416,17 @@ fn unknown_tool_is_a_mistake_of_usage_that_stores_nothing() {
     let server = answering("Yes.");
     let sandbox = Sandbox::new().with_server(&server);
     let run = sandbox.jp(&["q", "--new", "-t", "red_more", "x"]);
-    run.failed(2, &["there is no tool `red_more`", "hint: did you mean `read_more`?", "hint: there are: "]);
-    sandbox.jp(&["q", "--new", "-T=elsewhere", "x"]).failed(2, &["there is no tool `elsewhere`"]);
+    run.failed(
+        2,
+        &[
+            "there is no tool `red_more`",
+            "hint: did you mean `read_more`?",
+            "hint: there are: ",
+        ],
+    );
+    sandbox
+        .jp(&["q", "--new", "-T=elsewhere", "x"])
+        .failed(2, &["there is no tool `elsewhere`"]);
     let both = sandbox.jp(&["q", "--new", "-T=read_more", "-t", "read_more", "x"]);
     both.failed(2, &["--tool and --no-tool both name `read_more`"]);
     assert_eq!(server.received().len(), 0);
@@ -332,7 +435,10 @@ fn unknown_tool_is_a_mistake_of_usage_that_stores_nothing() {
 
 #[test]
 fn two_calls_run_at_once_and_are_answered_in_their_order() {
-    let server = playing(vec![calling(&[("first", json!({})), ("second", json!({}))]), answer("Done.")]);
+    let server = playing(vec![
+        calling(&[("first", json!({})), ("second", json!({}))]),
+        answer("Done."),
+    ]);
     let sandbox = Sandbox::new().with_server(&server);
     sandbox.write(
         USER,
@@ -343,7 +449,10 @@ fn two_calls_run_at_once_and_are_answered_in_their_order() {
     let document = sandbox.json(&["q", "--new", "both"]);
     assert_eq!(results(&server), ["1\n", "2\n"]);
     let call = |id: &str, tool: &str| json!({"id": id, "tool": tool, "arguments": {}, "is_error": false, "decision": "allowed", "reason": "run"});
-    assert_eq!(document["calls"], json!([call("call_1", "first"), call("call_2", "second")]));
+    assert_eq!(
+        document["calls"],
+        json!([call("call_1", "first"), call("call_2", "second")])
+    );
     assert_eq!(document["answer"], "Done.");
 }
 
@@ -359,13 +468,23 @@ fn document_says_which_calls_failed() {
 #[test]
 fn calls_that_share_an_id_are_told_apart() {
     let ok = || calling(&[("ok", json!({}))]);
-    let server =
-        playing(vec![calling(&[("nothing", json!({}))]), ok(), answer("Done."), ok(), answer("Done.")]);
+    let server = playing(vec![
+        calling(&[("nothing", json!({}))]),
+        ok(),
+        answer("Done."),
+        ok(),
+        answer("Done."),
+    ]);
     let sandbox = Sandbox::new().with_server(&server);
-    sandbox.write(USER, "conversation.tools.ok = { command = 'true', run = 'unattended' }");
+    sandbox.write(
+        USER,
+        "conversation.tools.ok = { command = 'true', run = 'unattended' }",
+    );
     let failed = |document: &Value| {
         let calls = document["calls"].as_array().unwrap().iter();
-        calls.map(|call| call["is_error"].as_bool().unwrap()).collect::<Vec<_>>()
+        calls
+            .map(|call| call["is_error"].as_bool().unwrap())
+            .collect::<Vec<_>>()
     };
     assert_eq!(failed(&sandbox.json(&["q", "--new", "x"])), [true, false]);
     assert_eq!(failed(&sandbox.json(&["q", "again"])), [false]);
@@ -375,14 +494,26 @@ fn calls_that_share_an_id_are_told_apart() {
 fn explain_lists_the_tools_and_what_they_cost() {
     let server = answering("Yes.");
     let sandbox = Sandbox::new().with_server(&server);
-    sandbox.write(USER, "conversation.tools.greet = { command = 'printf hello', summary = 'Greets.' }");
+    sandbox.write(
+        USER,
+        "conversation.tools.greet = { command = 'printf hello', summary = 'Greets.' }",
+    );
     let arguments = ["q", "--new", "--explain", "-T", "-t", "greet", "x"];
     let shown = sandbox.jp(&arguments).succeeded().stdout;
-    assert!(shown.contains("tools: greet, about 21 tokens more\n"), "{shown}");
+    assert!(
+        shown.contains("tools: greet, about 21 tokens more\n"),
+        "{shown}"
+    );
     let document = sandbox.json(&arguments);
-    assert_eq!(document["tools"], json!([{"name": "greet", "bytes": 82, "tokens": 21}]));
+    assert_eq!(
+        document["tools"],
+        json!([{"name": "greet", "bytes": 82, "tokens": 21}])
+    );
     assert_eq!(document["request"]["tools"][0]["function"]["name"], "greet");
-    let without = sandbox.jp(&["q", "--new", "--explain", "-T", "x"]).succeeded().stdout;
+    let without = sandbox
+        .jp(&["q", "--new", "--explain", "-T", "x"])
+        .succeeded()
+        .stdout;
     assert!(!without.contains("tools:"), "{without}");
 }
 
@@ -398,7 +529,11 @@ fn in_workspace(tools: &str, name: &str) -> (Server, Sandbox) {
 /// Lets the person have agreed to this.
 fn agree(sandbox: &Sandbox, text: &str) {
     let [data, cache] = [".local/share/jp", ".cache/jp"].map(|path| sandbox.home.join(path));
-    jp_storage::Workspace::open(&sandbox.root, &data, &cache).unwrap().trust().add([text]).unwrap();
+    jp_storage::Workspace::open(&sandbox.root, &data, &cache)
+        .unwrap()
+        .trust()
+        .add([text])
+        .unwrap();
 }
 
 #[test]
@@ -406,10 +541,20 @@ fn workspace_lets_no_tool_run_unattended_before_the_person_agrees() {
     let tools = "[conversation.tools.greet]\ncommand = 'printf hello'\nrun = 'unattended'\n";
     let (server, sandbox) = in_workspace(tools, "greet");
     let run = sandbox.jp(&["q", "--new", "x"]).failed(3, &[]);
-    assert!(results(&server)[0].contains("refused"), "{:?}", results(&server));
-    let words =
-        ["warning: the tool `greet` asks, as the workspace has a part", "-c conversation.tools.greet"];
-    assert!(words.iter().all(|words| run.stderr.contains(words)), "{}", run.stderr);
+    assert!(
+        results(&server)[0].contains("refused"),
+        "{:?}",
+        results(&server)
+    );
+    let words = [
+        "warning: the tool `greet` asks, as the workspace has a part",
+        "-c conversation.tools.greet",
+    ];
+    assert!(
+        words.iter().all(|words| run.stderr.contains(words)),
+        "{}",
+        run.stderr
+    );
 
     let ran = |arguments: &[&str], tools: &str| {
         let (server, sandbox) = in_workspace(tools, "greet");
@@ -417,22 +562,37 @@ fn workspace_lets_no_tool_run_unattended_before_the_person_agrees() {
         let run = sandbox.jp(&[&["q", "--new", "x"], arguments].concat());
         let result = results(&server).remove(0);
         assert_eq!(run.code, if result.contains("refused") { 3 } else { 0 });
-        assert_eq!(run.stderr.contains("has a part"), result.contains("refused"), "{}", run.stderr);
+        assert_eq!(
+            run.stderr.contains("has a part"),
+            result.contains("refused"),
+            "{}",
+            run.stderr
+        );
         result
     };
     assert_eq!(ran(&[], tools), "hello");
     let changed = tools.replace("hello", "hullo");
     assert!(ran(&[], &changed).contains("refused"));
-    assert_eq!(ran(&["-c", "conversation.tools.greet.run=unattended"], &changed), "hullo");
+    assert_eq!(
+        ran(&["-c", "conversation.tools.greet.run=unattended"], &changed),
+        "hullo"
+    );
     assert_eq!(ran(&["--yes"], &changed), "hullo");
 }
 
 #[test]
 fn persons_word_on_a_tool_is_not_about_a_command_of_the_workspaces() {
-    let (server, sandbox) = in_workspace("conversation.tools.greet.command = 'printf hello'\n", "greet");
+    let (server, sandbox) = in_workspace(
+        "conversation.tools.greet.command = 'printf hello'\n",
+        "greet",
+    );
     sandbox.write(USER, "conversation.tools.greet.run = 'unattended'");
     sandbox.jp(&["q", "--new", "x"]).failed(3, &[]);
-    assert!(results(&server)[0].contains("refused"), "{:?}", results(&server));
+    assert!(
+        results(&server)[0].contains("refused"),
+        "{:?}",
+        results(&server)
+    );
 }
 
 #[test]
@@ -441,27 +601,47 @@ fn workspace_gives_no_leave_that_the_person_denied() {
     let (server, sandbox) = in_workspace(tools, "greet");
     sandbox.write(USER, "conversation.tools.'*'.run = 'deny'");
     sandbox.jp(&["q", "--new", "--yes", "x"]).succeeded();
-    assert!(results(&server)[0].contains("configuration denies it"), "{:?}", results(&server));
+    assert!(
+        results(&server)[0].contains("configuration denies it"),
+        "{:?}",
+        results(&server)
+    );
 }
 
 #[test]
 fn workspace_gives_no_answers_in_the_persons_place_before_they_agree() {
     let question = r#"{"content": [{"type": "question", "question": {"id": "sure", "text": "Sure?", "schema": {"type": "boolean"}}}]}"#;
-    for (setting, agreed) in [("answer = true", "true"), ("target = 'assistant'", "whatever the model says")]
-    {
+    for (setting, agreed) in [
+        ("answer = true", "true"),
+        ("target = 'assistant'", "whatever the model says"),
+    ] {
         let tools = format!(
             "[conversation.tools.ask]\ncommand = ['printf', '%s', '{question}']\nquestions.sure.{setting}\n"
         );
         let asked = |agreed: Option<&str>| {
             let (server, sandbox) = in_workspace(&tools, "ask");
             agreed.into_iter().for_each(|text| agree(&sandbox, text));
-            let run = ["q", "--new", "-c", "conversation.tools.ask.run=unattended", "x"];
+            let run = [
+                "q",
+                "--new",
+                "-c",
+                "conversation.tools.ask.run=unattended",
+                "x",
+            ];
             sandbox.jp(&run).succeeded();
             results(&server).remove(0)
         };
-        assert!(asked(None).contains("there is no terminal to ask"), "{}", asked(None));
+        assert!(
+            asked(None).contains("there is no terminal to ask"),
+            "{}",
+            asked(None)
+        );
         let text = format!("tool ask: printf %s '{question}'; sure = {agreed}");
-        assert!(!asked(Some(&text)).contains("terminal"), "{}", asked(Some(&text)));
+        assert!(
+            !asked(Some(&text)).contains("terminal"),
+            "{}",
+            asked(Some(&text))
+        );
     }
 }
 
@@ -484,9 +664,13 @@ fn history_says_of_tools_which_are_on_and_no_more() {
             "forged": {"enable": true, "command": "printf evil"},
         },
     }});
-    let event = json!({"timestamp": "2026-11-21T12:00:00Z", "type": "config_delta", "delta": delta});
+    let event =
+        json!({"timestamp": "2026-11-21T12:00:00Z", "type": "config_delta", "delta": delta});
     fs::write(&path, events.replacen("[\n", &format!("[\n{event},\n"), 1)).unwrap();
-    let shown = sandbox.jp(&["config", "show", "conversation"]).succeeded().stdout;
+    let shown = sandbox
+        .jp(&["config", "show", "conversation"])
+        .succeeded()
+        .stdout;
     for words in ["evil", "conversation.tools.'*'", "none", "\"unattended\""] {
         assert!(!shown.contains(words), "{words:?} is in {shown}");
     }
@@ -530,23 +714,40 @@ fn tool_that_the_persons_own_file_lets_run_is_asked_about_where_the_workspace_ha
     let (server, sandbox) = calling_once(tools, "greet", json!({}));
     sandbox.write("greet.sh", "echo hello\n");
     let run = sandbox.jp(&["q", "--new", "x"]).failed(3, &[]);
-    assert!(run.stderr.contains("the workspace has a part in what it runs"), "{}", run.stderr);
-    assert!(results(&server)[0].contains("refused"), "{:?}", results(&server));
+    assert!(
+        run.stderr
+            .contains("the workspace has a part in what it runs"),
+        "{}",
+        run.stderr
+    );
+    assert!(
+        results(&server)[0].contains("refused"),
+        "{:?}",
+        results(&server)
+    );
 }
 
 #[test]
 fn history_of_somebody_else_switches_no_tool_on() {
     let server = answering("Yes.");
     let sandbox = Sandbox::new().with_server(&server);
-    sandbox.write(USER, "conversation.tools.run_command = { enable = false, run = 'unattended' }");
+    sandbox.write(
+        USER,
+        "conversation.tools.run_command = { enable = false, run = 'unattended' }",
+    );
     sandbox.jp(&["q", "--new", "x"]).succeeded();
     let path = sandbox.conversation().join("events.json");
     let events = fs::read_to_string(&path).unwrap();
     let delta = json!({"conversation": {"tools": {"run_command": {"enable": true}}}});
-    let event = json!({"timestamp": "2026-11-21T12:00:00Z", "type": "config_delta", "delta": delta});
+    let event =
+        json!({"timestamp": "2026-11-21T12:00:00Z", "type": "config_delta", "delta": delta});
     fs::write(&path, events.replacen("[\n", &format!("[\n{event},\n"), 1)).unwrap();
     let run = sandbox.jp(&["q", "x"]).succeeded();
-    assert!(run.stderr.contains("off until you say `-t run_command`"), "{}", run.stderr);
+    assert!(
+        run.stderr.contains("off until you say `-t run_command`"),
+        "{}",
+        run.stderr
+    );
     assert!(!offers(&server, "run_command"));
     sandbox.jp(&["q", "-t", "run_command", "x"]).succeeded();
     sandbox.jp(&["q", "x"]).succeeded();
@@ -570,15 +771,28 @@ fn workspace_switches_nothing_on_that_the_person_has_off_for_all() {
 
 #[test]
 fn what_jp_keeps_for_the_person_is_written_by_no_tool_where_their_home_is_the_workspace() {
-    let create = calling(&[("create_file", json!({"path": ".config/jp/extra.toml", "content": "x"}))]);
+    let create = calling(&[(
+        "create_file",
+        json!({"path": ".config/jp/extra.toml", "content": "x"}),
+    )]);
     let server = playing(vec![create, answer("Done.")]);
     let sandbox = Sandbox::new().with_server(&server);
     let home = sandbox.home.display().to_string();
     fs::create_dir_all(sandbox.home.join(".jp")).unwrap();
-    fs::copy(sandbox.path(".jp/config.toml"), sandbox.home.join(".jp/config.toml")).unwrap();
+    fs::copy(
+        sandbox.path(".jp/config.toml"),
+        sandbox.home.join(".jp/config.toml"),
+    )
+    .unwrap();
     fs::write(sandbox.home.join(".jp/.id"), "home\n").unwrap();
-    sandbox.jp(&["-w", &home, "q", "--new", "--yes", "-t", "create_file", "x"]).succeeded();
-    assert!(results(&server)[0].contains("error"), "{:?}", results(&server));
+    sandbox
+        .jp(&["-w", &home, "q", "--new", "--yes", "-t", "create_file", "x"])
+        .succeeded();
+    assert!(
+        results(&server)[0].contains("error"),
+        "{:?}",
+        results(&server)
+    );
     assert!(!sandbox.home.join(".config/jp/extra.toml").exists());
 }
 
@@ -588,7 +802,10 @@ fn denied_tool_is_not_offered() {
     let sandbox = Sandbox::new().with_server(&server);
     sandbox.write(USER, "conversation.tools.read_file.run = 'deny'");
     sandbox.jp(&["q", "--new", "x"]).succeeded();
-    assert_eq!(offered(&server), ["list_files", "search_files", "read_more"]);
+    assert_eq!(
+        offered(&server),
+        ["list_files", "search_files", "read_more"]
+    );
 }
 
 #[test]
@@ -596,14 +813,22 @@ fn calls_that_look_at_files_come_after_those_before_them_that_change_some() {
     let calls = [
         ("create_file", json!({"path": "a.txt", "content": "made"})),
         ("read_file", json!({"path": "a.txt"})),
-        ("run_command", json!({"command": "printf ' and changed' >> a.txt"})),
+        (
+            "run_command",
+            json!({"command": "printf ' and changed' >> a.txt"}),
+        ),
         ("read_file", json!({"path": "a.txt"})),
     ];
     let server = playing(vec![calling(&calls), answer("Done.")]);
     let sandbox = Sandbox::new().with_server(&server);
-    sandbox.jp(&["q", "--yes", "-t", "create_file", "-t", "run_command", "x"]).succeeded();
+    sandbox
+        .jp(&["q", "--yes", "-t", "create_file", "-t", "run_command", "x"])
+        .succeeded();
     let results = results(&server);
-    assert!(results[1].contains("made\n") && results[3].contains("made and changed\n"), "{results:?}");
+    assert!(
+        results[1].contains("made\n") && results[3].contains("made and changed\n"),
+        "{results:?}"
+    );
 }
 
 #[test]
@@ -612,11 +837,26 @@ fn what_cant_be_offered_is_found_before_anything_happens() {
     let sandbox = Sandbox::new().with_server(&server);
     let long = format!("'{}' = {{ command = 'a' }}", "x".repeat(65));
     for (tool, words) in [
-        ("x = {}", "conversation.tools.x in ~/.config/jp/config.toml has no command, and is no tool of"),
-        ("x = { command = '' }", "conversation.tools.x.command in ~/.config/jp/config.toml is empty"),
-        ("x = { command = '  ' }", "conversation.tools.x.command in ~/.config/jp/config.toml is empty"),
-        ("x = { command = [''] }", "conversation.tools.x.command in ~/.config/jp/config.toml is empty"),
-        ("x = { command = \"a 'b\" }", "has a quotation mark that is not closed"),
+        (
+            "x = {}",
+            "conversation.tools.x in ~/.config/jp/config.toml has no command, and is no tool of",
+        ),
+        (
+            "x = { command = '' }",
+            "conversation.tools.x.command in ~/.config/jp/config.toml is empty",
+        ),
+        (
+            "x = { command = '  ' }",
+            "conversation.tools.x.command in ~/.config/jp/config.toml is empty",
+        ),
+        (
+            "x = { command = [''] }",
+            "conversation.tools.x.command in ~/.config/jp/config.toml is empty",
+        ),
+        (
+            "x = { command = \"a 'b\" }",
+            "has a quotation mark that is not closed",
+        ),
         (
             "x = { command = \"sh -c 'grep {{tool.arguments.word}} a'\" }",
             "hint: pass the argument as a word of its own: command = [\"sh\", \"-c\", 'grep -e \"$1\"",
@@ -626,27 +866,70 @@ fn what_cant_be_offered_is_found_before_anything_happens() {
             "hint: awk takes the argument with `-v word={{tool.arguments.word}}`",
         ),
         ("'a b' = { command = 'a' }", "conversation.tools.'a b' in"),
-        ("'é' = { command = 'a' }", "declares a tool whose name providers refuse"),
+        (
+            "'é' = { command = 'a' }",
+            "declares a tool whose name providers refuse",
+        ),
         (&*long, "declares a tool whose name providers refuse"),
-        ("read_more = { command = 'a' }", "conversation.tools.read_more.command in"),
-        ("read_more = { source = 'local' }", "declares a tool that jp has itself: `read_more`"),
-        ("read_more = { summary = 'Reads.' }", "has no effect: `read_more` is a tool of jp's own"),
-        ("x = { source = 'builtin' }", "conversation.tools.x.source in"),
-        ("x = { source = 'elsewhere' }", "names nothing that tools are from: `elsewhere`"),
-        ("x = { command = 'a', parameters = { n = 1 } }", "conversation.tools.x.parameters.n in"),
-        ("x = { command = 'a', parameters = { n = { type = 'text' } } }", "is no JSON Schema: at "),
-        ("x = { command = 'a', keep = true }", "conversation.tools.x.keep in"),
-        ("x = { command = 'a', stateful = true, actions = [] }", "leaves nothing"),
-        ("x = { command = 'a', timeout_secs = 0 }", "conversation.tools.x.timeout_secs in"),
-        ("'*' = { command = 'a' }", "conversation.tools.'*'.command in"),
-        ("'*' = { timeout_secs = 0 }", "conversation.tools.'*'.timeout_secs in"),
+        (
+            "read_more = { command = 'a' }",
+            "conversation.tools.read_more.command in",
+        ),
+        (
+            "read_more = { source = 'local' }",
+            "declares a tool that jp has itself: `read_more`",
+        ),
+        (
+            "read_more = { summary = 'Reads.' }",
+            "has no effect: `read_more` is a tool of jp's own",
+        ),
+        (
+            "x = { source = 'builtin' }",
+            "conversation.tools.x.source in",
+        ),
+        (
+            "x = { source = 'elsewhere' }",
+            "names nothing that tools are from: `elsewhere`",
+        ),
+        (
+            "x = { command = 'a', parameters = { n = 1 } }",
+            "conversation.tools.x.parameters.n in",
+        ),
+        (
+            "x = { command = 'a', parameters = { n = { type = 'text' } } }",
+            "is no JSON Schema: at ",
+        ),
+        (
+            "x = { command = 'a', keep = true }",
+            "conversation.tools.x.keep in",
+        ),
+        (
+            "x = { command = 'a', stateful = true, actions = [] }",
+            "leaves nothing",
+        ),
+        (
+            "x = { command = 'a', timeout_secs = 0 }",
+            "conversation.tools.x.timeout_secs in",
+        ),
+        (
+            "'*' = { command = 'a' }",
+            "conversation.tools.'*'.command in",
+        ),
+        (
+            "'*' = { timeout_secs = 0 }",
+            "conversation.tools.'*'.timeout_secs in",
+        ),
     ] {
         sandbox.write(USER, format!("[conversation.tools]\n{tool}\n"));
         sandbox.jp(&["q", "--new", "x"]).failed(1, &[words]);
-        sandbox.jp(&["q", "--new", "--explain", "x"]).failed(1, &[words]);
+        sandbox
+            .jp(&["q", "--new", "--explain", "x"])
+            .failed(1, &[words]);
     }
     fs::remove_file(sandbox.path(USER)).unwrap();
-    sandbox.jp(&["q", "--new", "-c", "conversation.tools.x.run=deny", "x"]).failed(2, &["tools.x in `-c"]);
+    sandbox
+        .jp(&["q", "--new", "-c", "conversation.tools.x.run=deny", "x"])
+        .failed(2, &["tools.x in `-c"]);
     assert_eq!(server.received().len(), 0);
     assert!(!sandbox.path(".jp/conversations").exists());
 }
@@ -657,31 +940,51 @@ fn documented(language: &str) -> Vec<String> {
     let text = fs::read_to_string(page).unwrap();
     let begin = format!("```{language}\n");
     let blocks = text.split(&begin).skip(1);
-    blocks.map(|rest| rest.split("```").next().unwrap().to_owned()).collect()
+    blocks
+        .map(|rest| rest.split("```").next().unwrap().to_owned())
+        .collect()
 }
 
 #[test]
 fn tools_of_the_documentation_run() {
-    let config: String = documented("toml").into_iter().filter(|block| block.contains("scripts/")).collect();
+    let config: String = documented("toml")
+        .into_iter()
+        .filter(|block| block.contains("scripts/"))
+        .collect();
     let scripts = [documented("bash").remove(0), documented("python").remove(0)];
     let arguments = json!({"name": "a.md"});
-    let server = playing(vec![calling(&[("todo", json!({})), ("note", arguments)]), answer("Done.")]);
+    let server = playing(vec![
+        calling(&[("todo", json!({})), ("note", arguments)]),
+        answer("Done."),
+    ]);
     let sandbox = Sandbox::new().with_server(&server);
     sandbox.write(USER, config);
     sandbox.write("src/main.rs", "// TODO: all of it\n");
     sandbox.write("notes/a.md", "# A note\n");
     for script in scripts {
-        let name = script.lines().nth(1).unwrap().split(':').next().unwrap().trim_start_matches("# ");
+        let name = script
+            .lines()
+            .nth(1)
+            .unwrap()
+            .split(':')
+            .next()
+            .unwrap()
+            .trim_start_matches("# ");
         make_executable(&sandbox.write(name, &script));
     }
     let no = "conversation.tools.note.questions.archive.answer=false";
-    let run = sandbox.jp(&["q", "--new", "--yes", "-c", no, "x"]).succeeded();
+    let run = sandbox
+        .jp(&["q", "--new", "--yes", "-c", no, "x"])
+        .succeeded();
     let results = results(&server);
     assert_eq!(results[0], "src/main.rs:1:// TODO: all of it\n");
     if run.stderr.contains("python3") {
         return support::skip("python3 is not installed");
     }
-    assert!(results[1].contains("# A note") && !results[1].contains("archived"), "{results:?}");
+    assert!(
+        results[1].contains("# A note") && !results[1].contains("archived"),
+        "{results:?}"
+    );
 }
 
 #[test]
@@ -698,8 +1001,17 @@ fn tool_of_a_server_that_is_not_configured_is_left_out_and_said_so() {
         assert!(run.stderr.contains(words), "{}", run.stderr);
     }
     assert!(!offers(&server, "notes"));
-    sandbox.write(USER, "conversation.tools.notes = { source = 'mcp.bear.notes', enable = false }");
-    assert!(!sandbox.jp(&["q", "--new", "x"]).succeeded().stderr.contains("notes"));
+    sandbox.write(
+        USER,
+        "conversation.tools.notes = { source = 'mcp.bear.notes', enable = false }",
+    );
+    assert!(
+        !sandbox
+            .jp(&["q", "--new", "x"])
+            .succeeded()
+            .stderr
+            .contains("notes")
+    );
 }
 
 #[test]
@@ -718,11 +1030,23 @@ fn keys_are_kept_from_every_kind_of_tool() {
     ]);
     let sandbox = Sandbox::new().with_server(&server);
     let line = r#"{"content":[{"type":"text","text":"up"}]}"#;
-    sandbox.write("kept.sh", format!("env >kept.env\nwhile read -r line; do echo '{line}'; done\n"));
+    sandbox.write(
+        "kept.sh",
+        format!("env >kept.env\nwhile read -r line; do echo '{line}'; done\n"),
+    );
     let tools = "conversation.tools.local.command = ['sh', '-c', 'env >local.env']\n\
                  conversation.tools.kept = { command = 'sh kept.sh', stateful = true }\n";
     sandbox.write(USER, tools);
-    let mut command = sandbox.command(&["q", "--new", "--yes", "-t", "shell", "-t", "run_command", "env"]);
+    let mut command = sandbox.command(&[
+        "q",
+        "--new",
+        "--yes",
+        "-t",
+        "shell",
+        "-t",
+        "run_command",
+        "env",
+    ]);
     for variable in ["GITHUB_PAT", "NPM_CONFIG__AUTH", "AWS_SESSION"] {
         command.env(variable, "s3cret");
     }
@@ -730,7 +1054,10 @@ fn keys_are_kept_from_every_kind_of_tool() {
     support::run(command).succeeded();
     for tool in ["local", "run_command", "kept", "shell"] {
         let environment = fs::read_to_string(sandbox.path(&format!("{tool}.env"))).unwrap();
-        assert!(environment.contains("KEYBOARD=qwerty"), "{tool}: {environment}");
+        assert!(
+            environment.contains("KEYBOARD=qwerty"),
+            "{tool}: {environment}"
+        );
         assert!(!environment.contains("s3cret"), "{tool}: {environment}");
     }
 }

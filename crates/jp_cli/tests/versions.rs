@@ -20,14 +20,25 @@ fn text(word: &str, bytes: usize) -> String {
 /// A model that calls a tool once in each of so many turns, after a first answer.
 fn calling_in_turns(tool: &str, arguments: &Value, turns: usize) -> Server {
     let turn = || [calling(&[(tool, arguments.clone())]), answer("Done.")];
-    playing([answer("Seen.")].into_iter().chain((0..turns).flat_map(|_| turn())).collect())
+    playing(
+        [answer("Seen.")]
+            .into_iter()
+            .chain((0..turns).flat_map(|_| turn()))
+            .collect(),
+    )
 }
 
 /// Makes all that happened in the conversation old.
 fn age(sandbox: &Sandbox) {
     let mut events = sandbox.events();
-    events.iter_mut().for_each(|event| event["timestamp"] = json!("2026-01-02T03:04:05Z"));
-    fs::write(sandbox.conversation().join("events.json"), json!(events).to_string()).unwrap();
+    events
+        .iter_mut()
+        .for_each(|event| event["timestamp"] = json!("2026-01-02T03:04:05Z"));
+    fs::write(
+        sandbox.conversation().join("events.json"),
+        json!(events).to_string(),
+    )
+    .unwrap();
 }
 
 #[test]
@@ -36,17 +47,29 @@ fn attachment_stays_while_the_model_has_no_more_than_head_and_tail_of_what_it_is
     let sandbox = Sandbox::new().with_server(&server);
     let old = text("old", 345_000);
     sandbox.write("a.txt", &old);
-    sandbox.jp(&["q", "--new", "-a", "a.txt", "one"]).succeeded();
+    sandbox
+        .jp(&["q", "--new", "-a", "a.txt", "one"])
+        .succeeded();
     sandbox.write("a.txt", text("new", 345_000));
     sandbox.jp(&["q", "two"]).succeeded();
-    assert!(results(&server)[0].contains("bytes are left out here"), "{:.100}", results(&server)[0]);
+    assert!(
+        results(&server)[0].contains("bytes are left out here"),
+        "{:.100}",
+        results(&server)[0]
+    );
     age(&sandbox);
     sandbox.jp(&["q", "three"]).succeeded();
     let request = last_request(&server).to_string();
     assert!(
-        request.contains("old 03000 of a file") && !request.contains("is left out here: a newer version")
+        request.contains("old 03000 of a file")
+            && !request.contains("is left out here: a newer version")
     );
-    assert!(!sandbox.events().iter().any(|event| event["type"] == "superseded"));
+    assert!(
+        !sandbox
+            .events()
+            .iter()
+            .any(|event| event["type"] == "superseded")
+    );
 }
 
 #[test]
@@ -54,11 +77,18 @@ fn repeated_refresh_of_an_unchanged_file_is_answered_with_its_content_once() {
     let server = calling_in_turns("refresh_resource", &json!({"uri": "a.txt"}), 5);
     let sandbox = Sandbox::new().with_server(&server);
     sandbox.write("a.txt", text("line", 62_000));
-    sandbox.jp(&["q", "--new", "-a", "a.txt", "one"]).succeeded();
+    sandbox
+        .jp(&["q", "--new", "-a", "a.txt", "one"])
+        .succeeded();
     let mut sent: Vec<Vec<Value>> = Vec::new();
     for _ in 0..5 {
         sandbox.jp(&["q", "again"]).succeeded();
-        sent.push(last_request(&server)["messages"].as_array().unwrap().clone());
+        sent.push(
+            last_request(&server)["messages"]
+                .as_array()
+                .unwrap()
+                .clone(),
+        );
     }
     let sizes: Vec<_> = results(&server).iter().map(String::len).collect();
     let is_whole: Vec<_> = sizes.iter().map(|size| *size > 60_000).collect();
@@ -79,8 +109,14 @@ fn file_that_a_tool_returned_is_a_reference_where_it_is_attached_later() {
     }
     sandbox.jp(&["q", "-a", "a.txt", "nine"]).succeeded();
     let message = last_message(&server);
-    assert!(message.contains("has not changed. Its content"), "{message}");
-    assert!(message.contains("stands in the result of call 1 of turn 1"), "{message}");
+    assert!(
+        message.contains("has not changed. Its content"),
+        "{message}"
+    );
+    assert!(
+        message.contains("stands in the result of call 1 of turn 1"),
+        "{message}"
+    );
 }
 
 /// A file that is attached by itself and with its directory.
@@ -88,21 +124,34 @@ fn of_two_declarations(server: &Server) -> Sandbox {
     let sandbox = Sandbox::new().with_server(server);
     sandbox.write("src/a.txt", text("one", 1_000));
     sandbox.write("src/b.txt", "b");
-    sandbox.jp(&["q", "--new", "-a", "src", "-a", "src/a.txt", "look"]).succeeded();
+    sandbox
+        .jp(&["q", "--new", "-a", "src", "-a", "src/a.txt", "look"])
+        .succeeded();
     sandbox
 }
 
 /// Returns the names of what the last message took, and which of them each declaration gave.
 fn taken(sandbox: &Sandbox) -> (Vec<String>, Value) {
     let events = sandbox.events();
-    let request = events.iter().rfind(|event| event["type"] == "chat_request").unwrap();
+    let request = events
+        .iter()
+        .rfind(|event| event["type"] == "chat_request")
+        .unwrap();
     let resources = request["resources"].as_array().unwrap().iter();
     let names = resources.map(|resource| resource["name"].as_str().unwrap().to_owned());
     let delivered = request["delivered"].as_array().unwrap().iter();
-    let delivered = delivered.map(|one| (one["declaration"].as_str().unwrap().to_owned(), &one["resources"]));
+    let delivered = delivered.map(|one| {
+        (
+            one["declaration"].as_str().unwrap().to_owned(),
+            &one["resources"],
+        )
+    });
     (
         names.collect(),
-        delivered.map(|(name, indexes)| (name, indexes.clone())).collect::<serde_json::Map<_, _>>().into(),
+        delivered
+            .map(|(name, indexes)| (name, indexes.clone()))
+            .collect::<serde_json::Map<_, _>>()
+            .into(),
     )
 }
 
@@ -120,7 +169,10 @@ fn file_of_two_declarations_is_in_a_message_once_after_a_refresh() {
     let expected = json!({"file:src/": [0], "file:src/a.txt": [0]});
     assert_eq!(taken(&sandbox), (vec!["src/a.txt".to_owned()], expected));
     // Both declarations have it: nothing is left to refresh, or to send.
-    assert_eq!(sandbox.json(&["resource", "refresh"])["refreshed"], json!([]));
+    assert_eq!(
+        sandbox.json(&["resource", "refresh"])["refreshed"],
+        json!([])
+    );
     sandbox.jp(&["q", "and again"]).succeeded();
     assert_eq!(last_message(&server), "and again");
 }
@@ -135,10 +187,16 @@ fn file_that_is_attached_again_replaces_the_snapshot_that_its_directory_has_of_i
     sandbox.write("src/a.txt", text("three", 1_000));
     sandbox.jp(&["q", "-a", "src/a.txt", "again"]).succeeded();
     let message = last_message(&server);
-    assert!(message.contains("three 00001 of a file") && !message.contains("two 00001"), "{message}");
+    assert!(
+        message.contains("three 00001 of a file") && !message.contains("two 00001"),
+        "{message}"
+    );
     let (names, delivered) = taken(&sandbox);
     assert_eq!(names, ["src/a.txt", "src/b.txt"]);
-    assert_eq!(delivered, json!({"file:src/": [0, 1], "file:src/a.txt": [0]}));
+    assert_eq!(
+        delivered,
+        json!({"file:src/": [0, 1], "file:src/a.txt": [0]})
+    );
 }
 
 #[test]
@@ -147,14 +205,17 @@ fn versions_that_the_model_refreshed_are_listed_and_shown() {
     let sandbox = Sandbox::new().with_server(&server);
     sandbox.write("a.txt", "one");
     sandbox.write("b.txt", "other");
-    sandbox.jp(&["q", "--new", "-a", "a.txt", "-a", "b.txt", "one"]).succeeded();
+    sandbox
+        .jp(&["q", "--new", "-a", "a.txt", "-a", "b.txt", "one"])
+        .succeeded();
     sandbox.write("a.txt", "two");
     sandbox.jp(&["q", "two"]).succeeded();
     sandbox.write("a.txt", "three");
     sandbox.jp(&["q", "-a", "a.txt", "three"]).succeeded();
     let rows = sandbox.json(&["resource", "ls"]);
     let row = |row: &Value| json!([row["name"], row["turn"], row["version"], row["origin"]]);
-    let attached = |path: &str| json!({"kind": "attachment", "declaration": format!("file:{path}")});
+    let attached =
+        |path: &str| json!({"kind": "attachment", "declaration": format!("file:{path}")});
     let refreshed = json!({"kind": "refresh", "tool": "refresh_resource", "call": "call_1"});
     assert_eq!(
         rows.as_array().unwrap().iter().map(row).collect::<Vec<_>>(),
@@ -171,11 +232,28 @@ fn versions_that_the_model_refreshed_are_listed_and_shown() {
     }
     let checksum = rows[2]["checksum"].as_str().unwrap();
     assert_eq!(show(checksum).succeeded().stdout, "two");
-    assert_eq!(sandbox.json(&["resource", "show", "a.txt", "--version", "2"])["origin"]["kind"], "refresh");
+    assert_eq!(
+        sandbox.json(&["resource", "show", "a.txt", "--version", "2"])["origin"]["kind"],
+        "refresh"
+    );
     show("4").failed(1, &["a.txt has no version 4, only 3 versions"]);
     let listed = sandbox.jp(&["resource", "ls"]).succeeded().stdout;
-    assert_eq!(listed.lines().filter(|line| line.contains("turn 2")).count(), 1, "{listed}");
+    assert_eq!(
+        listed
+            .lines()
+            .filter(|line| line.contains("turn 2"))
+            .count(),
+        1,
+        "{listed}"
+    );
     // The number stands where a terminal of 80 columns shows it.
-    let shown = listed.lines().map(|line| line.split("  ").next().unwrap()).collect::<Vec<_>>();
-    assert_eq!(shown, ["version 1", "version 1", "version 2", "version 3"], "{listed}");
+    let shown = listed
+        .lines()
+        .map(|line| line.split("  ").next().unwrap())
+        .collect::<Vec<_>>();
+    assert_eq!(
+        shown,
+        ["version 1", "version 1", "version 2", "version 3"],
+        "{listed}"
+    );
 }

@@ -52,12 +52,21 @@ impl Assignment {
         };
         let (left, value) = (&text[..equals], &text[equals + 1..]);
         if let Some(key) = left.strip_suffix(':') {
-            return Ok(Self::SetJson { key: key.parse()?, value: parse_json(text, value)? });
+            return Ok(Self::SetJson {
+                key: key.parse()?,
+                value: parse_json(text, value)?,
+            });
         }
         if let Some(key) = left.strip_suffix('+') {
-            return Ok(Self::Append { key: key.parse()?, text: value.to_owned() });
+            return Ok(Self::Append {
+                key: key.parse()?,
+                text: value.to_owned(),
+            });
         }
-        Ok(Self::Set { key: left.parse()?, text: value.to_owned() })
+        Ok(Self::Set {
+            key: left.parse()?,
+            text: value.to_owned(),
+        })
     }
 }
 
@@ -76,8 +85,10 @@ pub(crate) fn find_equals(text: &str) -> Option<usize> {
 }
 
 fn parse_json(text: &str, value: &str) -> Result<Value, Error> {
-    serde_json::from_str(value)
-        .map_err(|error| Error::Json { text: text.to_owned(), source: Cause(error.to_string()) })
+    serde_json::from_str(value).map_err(|error| Error::Json {
+        text: text.to_owned(),
+        source: Cause(error.to_string()),
+    })
 }
 
 #[cfg(test)]
@@ -93,11 +104,21 @@ mod tests {
     #[test]
     fn each_operator_gives_its_variant() {
         assert_eq!(
-            ["a.b=c=d", "a.b:=[1]", "a.b+=c", "dir/file.toml"].map(|text| Assignment::parse(text).unwrap()),
+            ["a.b=c=d", "a.b:=[1]", "a.b+=c", "dir/file.toml"]
+                .map(|text| Assignment::parse(text).unwrap()),
             [
-                Assignment::Set { key: key("a.b"), text: "c=d".into() },
-                Assignment::SetJson { key: key("a.b"), value: json!([1]) },
-                Assignment::Append { key: key("a.b"), text: "c".into() },
+                Assignment::Set {
+                    key: key("a.b"),
+                    text: "c=d".into()
+                },
+                Assignment::SetJson {
+                    key: key("a.b"),
+                    value: json!([1])
+                },
+                Assignment::Append {
+                    key: key("a.b"),
+                    text: "c".into()
+                },
                 Assignment::File("dir/file.toml".into()),
             ]
         );
@@ -106,12 +127,19 @@ mod tests {
     #[test]
     fn equals_sign_in_a_quoted_key_is_part_of_it() {
         let assignment = Assignment::parse("tools.'a=b'.run=ask").unwrap();
-        assert_eq!(assignment, Assignment::Set { key: key("tools.'a=b'.run"), text: "ask".into() });
+        assert_eq!(
+            assignment,
+            Assignment::Set {
+                key: key("tools.'a=b'.run"),
+                text: "ask".into()
+            }
+        );
     }
 
     #[test]
     fn malformed_key_and_json_are_named() {
-        let messages = ["=x", "a..b=1", "a:={"].map(|text| Assignment::parse(text).unwrap_err().to_string());
+        let messages =
+            ["=x", "a..b=1", "a:={"].map(|text| Assignment::parse(text).unwrap_err().to_string());
         assert_eq!(
             messages,
             [

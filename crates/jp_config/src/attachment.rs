@@ -25,7 +25,11 @@ pub struct AttachmentTable {
     /// What follows the scheme: a path, a program, the rest of a URL.
     pub path: String,
     /// Query parameters; a single value is a list of one.
-    #[serde(default, deserialize_with = "params", skip_serializing_if = "BTreeMap::is_empty")]
+    #[serde(
+        default,
+        deserialize_with = "params",
+        skip_serializing_if = "BTreeMap::is_empty"
+    )]
     pub params: BTreeMap<String, Vec<String>>,
     /// What happens when the content has changed since the newest snapshot.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -77,13 +81,19 @@ impl<'de> Visitor<'de> for DeclarationVisitor {
     }
 
     fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Self::Value, A::Error> {
-        AttachmentTable::deserialize(MapAccessDeserializer::new(map)).map(AttachmentDeclaration::Table)
+        AttachmentTable::deserialize(MapAccessDeserializer::new(map))
+            .map(AttachmentDeclaration::Table)
     }
 }
 
-fn params<'de, D: Deserializer<'de>>(deserializer: D) -> Result<BTreeMap<String, Vec<String>>, D::Error> {
+fn params<'de, D: Deserializer<'de>>(
+    deserializer: D,
+) -> Result<BTreeMap<String, Vec<String>>, D::Error> {
     let params = BTreeMap::<String, Texts>::deserialize(deserializer)?;
-    Ok(params.into_iter().map(|(name, Texts(texts))| (name, texts)).collect())
+    Ok(params
+        .into_iter()
+        .map(|(name, Texts(texts))| (name, texts))
+        .collect())
 }
 
 /// One text or a list of them.
@@ -144,16 +154,26 @@ mod tests {
             "params": { "arg": ["diff", "--cached"], "depth": ["2"] },
             "refresh": "notify",
         });
-        assert_eq!(serde_json::to_value(declarations).unwrap(), json!(["file:README.md", git]));
+        assert_eq!(
+            serde_json::to_value(declarations).unwrap(),
+            json!(["file:README.md", git])
+        );
     }
 
     #[test]
     fn changes_are_told_only_where_a_table_says_so() {
-        let refresh = |value| serde_json::from_value::<AttachmentDeclaration>(value).unwrap().refresh();
+        let refresh = |value| {
+            serde_json::from_value::<AttachmentDeclaration>(value)
+                .unwrap()
+                .refresh()
+        };
         let table = |refresh| json!({ "type": "file", "path": "README.md", "refresh": refresh });
         assert_eq!(refresh(table("notify")), Refresh::Notify);
         assert_eq!(refresh(table("manual")), Refresh::Manual);
-        assert_eq!(refresh(json!({ "type": "file", "path": "README.md" })), Refresh::Manual);
+        assert_eq!(
+            refresh(json!({ "type": "file", "path": "README.md" })),
+            Refresh::Manual
+        );
         assert_eq!(refresh(json!("file:README.md")), Refresh::Manual);
     }
 
@@ -164,7 +184,11 @@ mod tests {
             json!({ "type": "cmd", "path": "git", "refresh": "always" }),
             json!(5),
         ]
-        .map(|value| serde_json::from_value::<AttachmentDeclaration>(value).unwrap_err().to_string());
+        .map(|value| {
+            serde_json::from_value::<AttachmentDeclaration>(value)
+                .unwrap_err()
+                .to_string()
+        });
         assert_eq!(
             errors,
             [

@@ -261,13 +261,22 @@ impl Default for AttachmentSettings {
 
 impl Default for Deduplication {
     fn default() -> Self {
-        Self { enabled: true, min_bytes: 300, lookback_turns: 30, ranges: true, diffs: true }
+        Self {
+            enabled: true,
+            min_bytes: 300,
+            lookback_turns: 30,
+            ranges: true,
+            diffs: true,
+        }
     }
 }
 
 impl Default for Superseded {
     fn default() -> Self {
-        Self { policy: SupersededPolicy::default(), min_tokens: 1000 }
+        Self {
+            policy: SupersededPolicy::default(),
+            min_tokens: 1000,
+        }
     }
 }
 

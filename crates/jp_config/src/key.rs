@@ -28,7 +28,9 @@ impl Key {
 
     /// Returns the key and then each of its ancestors, down to the root.
     pub(crate) fn with_ancestors(&self) -> impl Iterator<Item = Self> + '_ {
-        (0..=self.0.len()).rev().map(|length| Self(self.0[..length].to_vec()))
+        (0..=self.0.len())
+            .rev()
+            .map(|length| Self(self.0[..length].to_vec()))
     }
 
     pub(crate) fn is_at_or_below(&self, ancestor: &Self) -> bool {
@@ -46,7 +48,9 @@ impl FromStr for Key {
     type Err = Error;
 
     fn from_str(text: &str) -> Result<Self, Error> {
-        parse(text).ok_or_else(|| Error::Key { text: text.to_owned() })
+        parse(text).ok_or_else(|| Error::Key {
+            text: text.to_owned(),
+        })
     }
 }
 
@@ -91,7 +95,10 @@ impl fmt::Display for Key {
 }
 
 fn is_bare(part: &str) -> bool {
-    !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-'))
+    !part.is_empty()
+        && part
+            .bytes()
+            .all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-'))
 }
 
 #[cfg(test)]
@@ -100,7 +107,9 @@ mod tests {
 
     #[test]
     fn key_is_written_as_toml_would_quote_it() {
-        let key: Key = ["conversation", "tools", "*", "a.b", "it's"].into_iter().collect();
+        let key: Key = ["conversation", "tools", "*", "a.b", "it's"]
+            .into_iter()
+            .collect();
         assert_eq!(key.to_string(), r#"conversation.tools.'*'.'a.b'."it's""#);
         assert_eq!(key.to_string().parse(), Ok(key));
     }
@@ -113,7 +122,12 @@ mod tests {
     #[test]
     fn empty_parts_and_open_quotes_are_refused() {
         for text in ["", ".", "a.", ".a", "a..b", "a.'b", "'a'b"] {
-            assert_eq!(text.parse::<Key>(), Err(Error::Key { text: text.to_owned() }));
+            assert_eq!(
+                text.parse::<Key>(),
+                Err(Error::Key {
+                    text: text.to_owned()
+                })
+            );
         }
     }
 }

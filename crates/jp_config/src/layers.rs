@@ -58,7 +58,10 @@ impl Layers {
     /// # Errors
     ///
     /// Returns [`Error::Key`] for a name with an empty part.
-    pub fn add_env(&mut self, variables: impl IntoIterator<Item = (String, String)>) -> Result<(), Error> {
+    pub fn add_env(
+        &mut self,
+        variables: impl IntoIterator<Item = (String, String)>,
+    ) -> Result<(), Error> {
         let ours = |(name, _): &(String, String)| name.starts_with(VARIABLE_PREFIX);
         let mut variables: Vec<_> = variables.into_iter().filter(ours).collect();
         variables.sort_unstable();
@@ -88,7 +91,10 @@ impl Layers {
     /// Returns whether the layers so far have a model by this name of the person's.
     #[must_use]
     pub fn has_alias(&self, name: &str) -> bool {
-        self.tree.root.pointer("/providers/aliases").is_some_and(|aliases| aliases.get(name).is_some())
+        self.tree
+            .root
+            .pointer("/providers/aliases")
+            .is_some_and(|aliases| aliases.get(name).is_some())
     }
 
     /// Types what the layers say together.
@@ -114,24 +120,39 @@ impl Layers {
     fn append(&mut self, layer: Layer, key: &Key, text: &str) -> Result<(), Error> {
         let addition = match text::guess(text) {
             Value::Array(values) => Addition { values, text: None },
-            value => Addition { text: (!value.is_string()).then(|| text.to_owned()), values: vec![value] },
+            value => Addition {
+                text: (!value.is_string()).then(|| text.to_owned()),
+                values: vec![value],
+            },
         };
         let index = self.tree.origins.add(layer.clone());
-        self.tree.append(index, key, addition).ok_or_else(|| Error::NotAList { key: key.clone(), layer })
+        self.tree
+            .append(index, key, addition)
+            .ok_or_else(|| Error::NotAList {
+                key: key.clone(),
+                layer,
+            })
     }
 
     fn merge(&mut self, layer: Layer, mut value: Value) {
         let moved = older::modernise(&mut value, &self.tree.root);
         let index = self.tree.origins.add(layer);
         self.tree.merge(index, value);
-        moved.into_iter().for_each(|moved| self.tree.origins.mark_older(moved.key, moved.older));
+        moved
+            .into_iter()
+            .for_each(|moved| self.tree.origins.mark_older(moved.key, moved.older));
     }
 }
 
 fn variable_key(variable: &str) -> Result<Key, Error> {
-    let name = variable.strip_prefix(VARIABLE_PREFIX).unwrap_or(variable).to_lowercase();
+    let name = variable
+        .strip_prefix(VARIABLE_PREFIX)
+        .unwrap_or(variable)
+        .to_lowercase();
     if name.split("__").any(str::is_empty) {
-        return Err(Error::Key { text: variable.to_owned() });
+        return Err(Error::Key {
+            text: variable.to_owned(),
+        });
     }
     Ok(name.split("__").collect())
 }
@@ -144,15 +165,21 @@ mod tests {
     use crate::{AttachmentDeclaration, Config};
 
     fn workspace() -> Layer {
-        Layer::Workspace { path: ".jp/config.toml".into() }
+        Layer::Workspace {
+            path: ".jp/config.toml".into(),
+        }
     }
 
     fn user() -> Layer {
-        Layer::User { path: "/home/me/.config/jp/config.toml".into() }
+        Layer::User {
+            path: "/home/me/.config/jp/config.toml".into(),
+        }
     }
 
     fn argument(text: &str) -> Layer {
-        Layer::Argument { text: text.to_owned() }
+        Layer::Argument {
+            text: text.to_owned(),
+        }
     }
 
     fn with_arguments(toml: &str, arguments: &[&str]) -> Result<Resolved, Error> {
@@ -176,12 +203,17 @@ mod tests {
 
     #[test]
     fn refresh_survives_what_other_layers_add() {
-        let notifying = "conversation.attachments = [{ type = 'file', path = 'a', refresh = 'notify' }]";
+        let notifying =
+            "conversation.attachments = [{ type = 'file', path = 'a', refresh = 'notify' }]";
         let append = r#"conversation.attachments+=["file:b"]"#;
         for appended in [append, "conversation.attachments+=file:b"] {
             let resolved = with_arguments(notifying, &[appended]).unwrap();
             let attachments = &resolved.config.conversation.attachments;
-            assert_eq!(attachments[0].refresh(), crate::Refresh::Notify, "{attachments:?}");
+            assert_eq!(
+                attachments[0].refresh(),
+                crate::Refresh::Notify,
+                "{attachments:?}"
+            );
             assert_eq!(attachments.len(), 2);
         }
     }
@@ -195,24 +227,45 @@ mod tests {
         let mut look = |layers: &Layers| {
             let resolved = layers.resolve().unwrap();
             let id = resolved.config.assistant.model.id.clone();
-            seen.push((id.unwrap_or_default(), resolved.origins.layer(&key).to_string()));
+            seen.push((
+                id.unwrap_or_default(),
+                resolved.origins.layer(&key).to_string(),
+            ));
         };
 
         look(&layers);
-        layers.add_toml(workspace(), "assistant.model.id = 'a/1'").unwrap();
+        layers
+            .add_toml(workspace(), "assistant.model.id = 'a/1'")
+            .unwrap();
         look(&layers);
-        layers.add_toml(user(), "assistant.model.id = 'a/2'").unwrap();
+        layers
+            .add_toml(user(), "assistant.model.id = 'a/2'")
+            .unwrap();
         look(&layers);
         let delta = json!({ "assistant": { "model": { "id": "a/3" } } });
         layers.add_json(Layer::Conversation, &delta).unwrap();
         look(&layers);
-        layers.add_env([(variable.to_owned(), "a/4".to_owned())]).unwrap();
+        layers
+            .add_env([(variable.to_owned(), "a/4".to_owned())])
+            .unwrap();
         look(&layers);
         let text = "assistant.model.id=a/5";
-        layers.add_assignment(argument(text), &Assignment::parse(text).unwrap()).unwrap();
+        layers
+            .add_assignment(argument(text), &Assignment::parse(text).unwrap())
+            .unwrap();
         look(&layers);
-        let flag = Layer::Flag { name: "--model".into() };
-        layers.add_assignment(flag, &Assignment::Set { key: key.clone(), text: "a/6".into() }).unwrap();
+        let flag = Layer::Flag {
+            name: "--model".into(),
+        };
+        layers
+            .add_assignment(
+                flag,
+                &Assignment::Set {
+                    key: key.clone(),
+                    text: "a/6".into(),
+                },
+            )
+            .unwrap();
         look(&layers);
 
         insta::assert_debug_snapshot!(seen, @r#"
@@ -254,24 +307,40 @@ mod tests {
         let mut layers = Layers::new();
         let toml = "[conversation]\nattachments = ['a', 'b']\n[conversation.deduplication]\nmin_bytes = 1\ndiffs = false";
         layers.add_toml(workspace(), toml).unwrap();
-        let toml = "[conversation]\nattachments = ['c']\n[conversation.deduplication]\nmin_bytes = 2";
+        let toml =
+            "[conversation]\nattachments = ['c']\n[conversation.deduplication]\nmin_bytes = 2";
         layers.add_toml(user(), toml).unwrap();
 
         let resolved = layers.resolve().unwrap();
         assert_eq!(texts(&resolved), ["c"]);
         assert_eq!(resolved.config.conversation.deduplication.min_bytes, 2);
-        assert_eq!(resolved.origin("conversation.deduplication.min_bytes"), &user());
-        assert_eq!(resolved.origin("conversation.deduplication.diffs"), &workspace());
-        assert_eq!(resolved.origin("conversation.deduplication.ranges"), &Layer::Default);
+        assert_eq!(
+            resolved.origin("conversation.deduplication.min_bytes"),
+            &user()
+        );
+        assert_eq!(
+            resolved.origin("conversation.deduplication.diffs"),
+            &workspace()
+        );
+        assert_eq!(
+            resolved.origin("conversation.deduplication.ranges"),
+            &Layer::Default
+        );
     }
 
     #[test]
     fn null_takes_back_what_earlier_layers_set() {
         let toml = "conversation.deduplication.enabled = false\nassistant.model.id = 'a/b'";
-        let arguments = ["conversation.deduplication:=null", "assistant.model.id:=null"];
+        let arguments = [
+            "conversation.deduplication:=null",
+            "assistant.model.id:=null",
+        ];
         let resolved = with_arguments(toml, &arguments).unwrap();
         assert_eq!(resolved.config, Config::default());
-        assert_eq!(resolved.origin("conversation.deduplication.enabled"), &Layer::Default);
+        assert_eq!(
+            resolved.origin("conversation.deduplication.enabled"),
+            &Layer::Default
+        );
     }
 
     #[test]
@@ -284,7 +353,10 @@ mod tests {
         ];
         let resolved = with_arguments("conversation.attachments = ['a']", &arguments).unwrap();
         assert_eq!(texts(&resolved), ["a", "b c", "2024", "d", "e", "true"]);
-        assert_eq!(resolved.origin("conversation.attachments"), &argument(arguments[3]));
+        assert_eq!(
+            resolved.origin("conversation.attachments"),
+            &argument(arguments[3])
+        );
         assert_eq!(resolved.origin("conversation.attachments.0"), &workspace());
     }
 
@@ -293,9 +365,9 @@ mod tests {
         let resolved = with_arguments("", &["conversation.attachments+=a"]).unwrap();
         assert_eq!(texts(&resolved), ["a"]);
 
-        let error = with_arguments("assistant.model.id = 'a/b'", &["assistant.model.id+=c"]).unwrap_err();
-        let message =
-            "read configuration: assistant.model.id in `-c assistant.model.id+=c` is not a list to append to";
+        let error =
+            with_arguments("assistant.model.id = 'a/b'", &["assistant.model.id+=c"]).unwrap_err();
+        let message = "read configuration: assistant.model.id in `-c assistant.model.id+=c` is not a list to append to";
         assert_eq!(error.to_string(), message);
     }
 
@@ -317,29 +389,47 @@ mod tests {
         assert_eq!(config.assistant.model.id.as_deref(), Some("123"));
         assert_eq!(config.assistant.system_prompt.as_deref(), Some("[true]"));
         assert_eq!(config.providers.aliases["x"], "0x10");
-        assert_eq!(config.conversation.tools["*"].run, Some(crate::RunMode::Ask));
+        assert_eq!(
+            config.conversation.tools["*"].run,
+            Some(crate::RunMode::Ask)
+        );
     }
 
     #[test]
     fn variables_of_others_are_left_alone_and_values_coerced() {
         let variables = [
-            ("JP_CFG_PROVIDERS__LLM__OLLAMA__BASE_URL", "http://localhost:1"),
+            (
+                "JP_CFG_PROVIDERS__LLM__OLLAMA__BASE_URL",
+                "http://localhost:1",
+            ),
             ("JP_CFG_CONVERSATION__DEDUPLICATION__ENABLED", "false"),
             ("JP_CFG_ASSISTANT__SYSTEM_PROMPT", "42"),
             ("HOME", "/home/me"),
         ];
         let mut layers = Layers::new();
-        layers.add_env(variables.map(|(name, value)| (name.to_owned(), value.to_owned()))).unwrap();
+        layers
+            .add_env(variables.map(|(name, value)| (name.to_owned(), value.to_owned())))
+            .unwrap();
         let config = layers.resolve().unwrap().config;
-        assert_eq!(config.providers.llm["ollama"].base_url.as_deref(), Some("http://localhost:1"));
+        assert_eq!(
+            config.providers.llm["ollama"].base_url.as_deref(),
+            Some("http://localhost:1")
+        );
         assert!(!config.conversation.deduplication.enabled);
         assert_eq!(config.assistant.system_prompt.as_deref(), Some("42"));
     }
 
     #[test]
     fn variable_with_an_empty_part_is_refused() {
-        let error = Layers::new().add_env([("JP_CFG_A____B".to_owned(), String::new())]).unwrap_err();
-        assert_eq!(error, Error::Key { text: "JP_CFG_A____B".into() });
+        let error = Layers::new()
+            .add_env([("JP_CFG_A____B".to_owned(), String::new())])
+            .unwrap_err();
+        assert_eq!(
+            error,
+            Error::Key {
+                text: "JP_CFG_A____B".into()
+            }
+        );
     }
 
     #[test]
@@ -354,8 +444,14 @@ mod tests {
         let mut layers = Layers::new();
         layers.add_json(Layer::Conversation, &delta).unwrap();
         let resolved = layers.resolve().unwrap();
-        assert_eq!(resolved.config.assistant.model.id.as_deref(), Some("google/x"));
-        assert_eq!(resolved.config.assistant.system_prompt.as_deref(), Some("Be brief."));
+        assert_eq!(
+            resolved.config.assistant.model.id.as_deref(),
+            Some("google/x")
+        );
+        assert_eq!(
+            resolved.config.assistant.system_prompt.as_deref(),
+            Some("Be brief.")
+        );
         assert_eq!(texts(&resolved), ["a"]);
         assert_eq!(resolved.origin("assistant.model.id"), &Layer::Conversation);
     }
@@ -363,7 +459,9 @@ mod tests {
     #[test]
     fn attachment_changes_of_a_conversation_leave_those_of_the_file() {
         let mut layers = Layers::new();
-        layers.add_toml(workspace(), "conversation.attachments = ['a']").unwrap();
+        layers
+            .add_toml(workspace(), "conversation.attachments = ['a']")
+            .unwrap();
         let delta = json!({ "conversation": { "attachments": { "add": ["b"], "remove": ["a"] } } });
         layers.add_json(Layer::Conversation, &delta).unwrap();
         assert_eq!(texts(&layers.resolve().unwrap()), ["a"]);
@@ -372,11 +470,20 @@ mod tests {
     #[test]
     fn delta_that_is_no_table_and_file_that_is_not_loaded_are_refused() {
         let mut layers = Layers::new();
-        let error = layers.add_json(Layer::Conversation, &json!([])).unwrap_err();
-        assert_eq!(error.to_string(), "read configuration: conversation is not a table");
+        let error = layers
+            .add_json(Layer::Conversation, &json!([]))
+            .unwrap_err();
+        assert_eq!(
+            error.to_string(),
+            "read configuration: conversation is not a table"
+        );
 
-        let error =
-            layers.add_assignment(argument("x.toml"), &Assignment::File("x.toml".into())).unwrap_err();
-        assert_eq!(error.to_string(), "read configuration: `-c x.toml` names a file that was not loaded");
+        let error = layers
+            .add_assignment(argument("x.toml"), &Assignment::File("x.toml".into()))
+            .unwrap_err();
+        assert_eq!(
+            error.to_string(),
+            "read configuration: `-c x.toml` names a file that was not loaded"
+        );
     }
 }

@@ -49,8 +49,8 @@ mod tree;
 pub use assignment::Assignment;
 pub use attachment::{AttachmentDeclaration, AttachmentTable, Refresh};
 pub use config::{
-    Assistant, AttachmentSettings, CommandSetting, Config, Conversation, Deduplication, LlmProvider, McpKind,
-    McpServer, Model, Providers, Secrets, Superseded, SupersededPolicy,
+    Assistant, AttachmentSettings, CommandSetting, Config, Conversation, Deduplication,
+    LlmProvider, McpKind, McpServer, Model, Providers, Secrets, Superseded, SupersededPolicy,
 };
 pub use error::{Cause, Error};
 pub use key::Key;

@@ -23,7 +23,10 @@ pub(crate) struct Moved {
 pub(crate) fn modernise(layer: &mut Value, earlier: &Value) -> Vec<Moved> {
     unwrap_value(layer, "/assistant/system_prompt");
     unwrap_value(layer, "/conversation/attachments");
-    join_model(layer.pointer_mut("/assistant/model/id"), earlier.pointer("/assistant/model/id"));
+    join_model(
+        layer.pointer_mut("/assistant/model/id"),
+        earlier.pointer("/assistant/model/id"),
+    );
     modernise_tools(layer.pointer_mut("/conversation/tools"));
     move_aliases(layer, earlier)
 }
@@ -32,7 +35,9 @@ pub(crate) fn modernise(layer: &mut Value, earlier: &Value) -> Vec<Moved> {
 ///
 /// They are no configuration: the conversation itself carries them out.
 pub(crate) fn drop_attachment_changes(layer: &mut Value) {
-    let Some(conversation) = layer.get_mut("conversation").and_then(Value::as_object_mut) else { return };
+    let Some(conversation) = layer.get_mut("conversation").and_then(Value::as_object_mut) else {
+        return;
+    };
     let is_change = |value: &Value| value.get("add").is_some() || value.get("remove").is_some();
     if conversation.get("attachments").is_some_and(is_change) {
         conversation.shift_remove("attachments");
@@ -40,7 +45,9 @@ pub(crate) fn drop_attachment_changes(layer: &mut Value) {
 }
 
 fn unwrap_value(layer: &mut Value, pointer: &str) {
-    let Some(node) = layer.pointer_mut(pointer) else { return };
+    let Some(node) = layer.pointer_mut(pointer) else {
+        return;
+    };
     if let Some(value) = node.get_mut("value") {
         *node = value.take();
     }
@@ -48,8 +55,10 @@ fn unwrap_value(layer: &mut Value, pointer: &str) {
 
 fn modernise_tools(tools: Option<&mut Value>) {
     let tools = tools.and_then(Value::as_object_mut);
-    for enable in
-        tools.into_iter().flat_map(|tools| tools.values_mut()).filter_map(|tool| tool.get_mut("enable"))
+    for enable in tools
+        .into_iter()
+        .flat_map(|tools| tools.values_mut())
+        .filter_map(|tool| tool.get_mut("enable"))
     {
         match enable.as_str() {
             Some("explicit") => *enable = false.into(),
@@ -61,13 +70,18 @@ fn modernise_tools(tools: Option<&mut Value>) {
 
 fn join_model(model: Option<&mut Value>, earlier: Option<&Value>) {
     let Some(model) = model else { return };
-    if let Some(joined) = model.as_object().and_then(|table| joined_model(table, earlier)) {
+    if let Some(joined) = model
+        .as_object()
+        .and_then(|table| joined_model(table, earlier))
+    {
         *model = Value::String(joined);
     }
 }
 
 fn joined_model(table: &Map<String, Value>, earlier: Option<&Value>) -> Option<String> {
-    let earlier = earlier.and_then(Value::as_str).and_then(|id| id.split_once('/'));
+    let earlier = earlier
+        .and_then(Value::as_str)
+        .and_then(|id| id.split_once('/'));
     let part = |name| table.get(name).and_then(Value::as_str);
     let provider = part("provider").or(earlier.map(|(provider, _)| provider))?;
     let name = part("name").or(earlier.map(|(_, name)| name))?;
@@ -76,10 +90,14 @@ fn joined_model(table: &Map<String, Value>, earlier: Option<&Value>) -> Option<S
 
 fn move_aliases(layer: &mut Value, earlier: &Value) -> Vec<Moved> {
     let providers = layer.get_mut("providers").and_then(Value::as_object_mut);
-    let Some(providers) = providers else { return Vec::new() };
+    let Some(providers) = providers else {
+        return Vec::new();
+    };
     let llm = providers.get_mut("llm").and_then(Value::as_object_mut);
     let older = llm.and_then(|llm| llm.shift_remove("aliases"));
-    let Some(Value::Object(mut aliases)) = older else { return Vec::new() };
+    let Some(Value::Object(mut aliases)) = older else {
+        return Vec::new();
+    };
     let today = providers.get("aliases");
     let is_moved = |alias: &&String| today.is_none_or(|today| today.get(alias.as_str()).is_none());
     let moved = |alias: &String| Moved {
@@ -88,7 +106,12 @@ fn move_aliases(layer: &mut Value, earlier: &Value) -> Vec<Moved> {
     };
     let moved = aliases.keys().filter(is_moved).map(moved).collect();
     for (alias, model) in &mut aliases {
-        join_model(Some(model), earlier.pointer("/providers/aliases").and_then(|aliases| aliases.get(alias)));
+        join_model(
+            Some(model),
+            earlier
+                .pointer("/providers/aliases")
+                .and_then(|aliases| aliases.get(alias)),
+        );
     }
     if let Some(today) = providers.insert("aliases".to_owned(), Value::Object(aliases)) {
         overlay(providers.get_mut("aliases"), today);
@@ -130,7 +153,10 @@ mod tests {
     fn half_a_model_is_completed_from_earlier_layers() {
         let model = |id: Value| json!({ "assistant": { "model": { "id": id } } });
         let half = model(json!({ "name": "y" }));
-        assert_eq!(modernised(half.clone(), model(json!("google/x"))), model(json!("google/y")));
+        assert_eq!(
+            modernised(half.clone(), model(json!("google/x"))),
+            model(json!("google/y"))
+        );
         assert_eq!(modernised(half.clone(), json!({})), half);
     }
 
@@ -149,7 +175,8 @@ mod tests {
 
     #[test]
     fn attachment_changes_of_a_conversation_are_dropped_and_lists_kept() {
-        let mut changes = json!({ "conversation": { "attachments": { "add": ["a"] }, "tools": {} } });
+        let mut changes =
+            json!({ "conversation": { "attachments": { "add": ["a"] }, "tools": {} } });
         drop_attachment_changes(&mut changes);
         assert_eq!(changes, json!({ "conversation": { "tools": {} } }));
 

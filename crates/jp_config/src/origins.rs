@@ -20,7 +20,9 @@ impl Origins {
     /// Returns the layer that last wrote `key`, [`Layer::Default`] if none did.
     #[must_use]
     pub fn layer(&self, key: &Key) -> &Layer {
-        self.nodes.get(key).map_or(&Layer::Default, |index| self.at(*index))
+        self.nodes
+            .get(key)
+            .map_or(&Layer::Default, |index| self.at(*index))
     }
 
     /// Returns the key under which `key` was last written: older versions had another name for some.
@@ -31,12 +33,15 @@ impl Origins {
 
     /// Returns the layer that wrote `key`, or what it is part of.
     pub(crate) fn covering(&self, key: &Key) -> &Layer {
-        self.covering_index(key).map_or(&Layer::Default, |index| self.at(index))
+        self.covering_index(key)
+            .map_or(&Layer::Default, |index| self.at(index))
     }
 
     /// Returns every layer that wrote `key` or something below it, in the order they were added.
     pub(crate) fn writing(&self, key: &Key) -> Vec<&Layer> {
-        let mut indexes: Vec<_> = at_or_below(&self.nodes, key).map(|(_, index)| *index).collect();
+        let mut indexes: Vec<_> = at_or_below(&self.nodes, key)
+            .map(|(_, index)| *index)
+            .collect();
         indexes.sort_unstable();
         indexes.dedup();
         indexes.into_iter().map(|index| self.at(index)).collect()
@@ -77,14 +82,19 @@ impl Origins {
     /// Records for each of the first `length` elements of a list, where it has no origin of its own,
     /// the list's.
     pub(crate) fn pin_elements(&mut self, list: &Key, length: usize) {
-        let Some(layer) = self.covering_index(list) else { return };
+        let Some(layer) = self.covering_index(list) else {
+            return;
+        };
         for index in 0..length {
-            self.nodes.entry(list.child(index.to_string())).or_insert(layer);
+            self.nodes
+                .entry(list.child(index.to_string()))
+                .or_insert(layer);
         }
     }
 
     fn covering_index(&self, key: &Key) -> Option<LayerIndex> {
-        key.with_ancestors().find_map(|key| self.nodes.get(&key).copied())
+        key.with_ancestors()
+            .find_map(|key| self.nodes.get(&key).copied())
     }
 
     fn at(&self, index: LayerIndex) -> &Layer {
@@ -93,13 +103,19 @@ impl Origins {
 }
 
 /// Returns what `map` holds for `key` and all below it, which its order keeps together.
-fn at_or_below<'a, V>(map: &'a BTreeMap<Key, V>, key: &'a Key) -> impl Iterator<Item = (&'a Key, &'a V)> {
-    map.range(key..).take_while(|(node, _)| node.is_at_or_below(key))
+fn at_or_below<'a, V>(
+    map: &'a BTreeMap<Key, V>,
+    key: &'a Key,
+) -> impl Iterator<Item = (&'a Key, &'a V)> {
+    map.range(key..)
+        .take_while(|(node, _)| node.is_at_or_below(key))
 }
 
 /// Removes what `map` holds for `key` and all below it.
 pub(crate) fn remove_at_or_below<V>(map: &mut BTreeMap<Key, V>, key: &Key) {
-    let nodes: Vec<Key> = at_or_below(map, key).map(|(node, _)| node.clone()).collect();
+    let nodes: Vec<Key> = at_or_below(map, key)
+        .map(|(node, _)| node.clone())
+        .collect();
     for node in nodes {
         map.remove(&node);
     }

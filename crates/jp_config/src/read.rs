@@ -25,7 +25,9 @@ pub(crate) fn read(tree: &Tree) -> Result<(Config, Vec<Key>), Error> {
             Ok(read) => return Ok(read),
             Err(rejected) => rejected,
         };
-        let text = texts.remove(&rejected.key).filter(|_| rejected.is_of_wrong_type());
+        let text = texts
+            .remove(&rejected.key)
+            .filter(|_| rejected.is_of_wrong_type());
         let (Some(text), Some(value)) = (text, at_mut(&mut root, &rejected.key)) else {
             return Err(rejected.into_error(tree, &root));
         };
@@ -36,14 +38,20 @@ pub(crate) fn read(tree: &Tree) -> Result<(Config, Vec<Key>), Error> {
 fn attempt(root: &Value) -> Result<(Config, Vec<Key>), Rejected> {
     let shape = serde_json::to_value(shape()).expect("a configuration is JSON");
     if let Some(key) = list_for_table(&shape, root, &Key::root()) {
-        return Err(Rejected { key, message: "invalid type: sequence, expected a map".to_owned() });
+        return Err(Rejected {
+            key,
+            message: "invalid type: sequence, expected a map".to_owned(),
+        });
     }
     let mut unknown = Vec::new();
     let mut record = |path: serde_ignored::Path<'_>| unknown.push(ignored_key(&path));
     let deserializer = serde_ignored::Deserializer::new(root, &mut record);
     match serde_path_to_error::deserialize(deserializer) {
         Ok(config) => Ok((config, unknown)),
-        Err(error) => Err(Rejected { key: rejected_key(error.path()), message: error.inner().to_string() }),
+        Err(error) => Err(Rejected {
+            key: rejected_key(error.path()),
+            message: error.inner().to_string(),
+        }),
     }
 }
 
@@ -55,11 +63,24 @@ fn shape() -> Config {
     fn any<T>(table: T) -> BTreeMap<String, T> {
         BTreeMap::from([(ANY_NAME.to_owned(), table)])
     }
-    let provider = LlmProvider { models: any(ModelSettings::default()), ..LlmProvider::default() };
-    let tool = ToolSettings { questions: any(QuestionSettings::default()), ..ToolSettings::default() };
+    let provider = LlmProvider {
+        models: any(ModelSettings::default()),
+        ..LlmProvider::default()
+    };
+    let tool = ToolSettings {
+        questions: any(QuestionSettings::default()),
+        ..ToolSettings::default()
+    };
     Config {
-        providers: Providers { llm: any(provider), mcp: any(McpServer::default()), ..Providers::default() },
-        conversation: Conversation { tools: any(tool), ..Conversation::default() },
+        providers: Providers {
+            llm: any(provider),
+            mcp: any(McpServer::default()),
+            ..Providers::default()
+        },
+        conversation: Conversation {
+            tools: any(tool),
+            ..Conversation::default()
+        },
         ..Config::default()
     }
 }
@@ -68,10 +89,12 @@ fn shape() -> Config {
 fn list_for_table(shape: &Value, value: &Value, key: &Key) -> Option<Key> {
     match (shape, value) {
         (Value::Object(_), Value::Array(_)) => Some(key.clone()),
-        (Value::Object(shapes), Value::Object(values)) => values.iter().find_map(|(name, value)| {
-            let shape = shapes.get(name).or_else(|| shapes.get(ANY_NAME))?;
-            list_for_table(shape, value, &key.child(name.as_str()))
-        }),
+        (Value::Object(shapes), Value::Object(values)) => {
+            values.iter().find_map(|(name, value)| {
+                let shape = shapes.get(name).or_else(|| shapes.get(ANY_NAME))?;
+                list_for_table(shape, value, &key.child(name.as_str()))
+            })
+        }
         _ => None,
     }
 }
@@ -90,7 +113,10 @@ impl Rejected {
 
     fn into_error(self, tree: &Tree, root: &Value) -> Error {
         Error::Invalid {
-            value: shortened(&without_secrets(&self.key, at(root, &self.key).unwrap_or(&Value::Null))),
+            value: shortened(&without_secrets(
+                &self.key,
+                at(root, &self.key).unwrap_or(&Value::Null),
+            )),
             layer: tree.origins.covering(&self.key).clone(),
             source: Cause(expectation(&self.message)),
             key: self.key,
@@ -114,9 +140,9 @@ fn ignored_key(path: &serde_ignored::Path<'_>) -> Key {
         Path::Root => Key::root(),
         Path::Seq { parent, index } => ignored_key(parent).child(index.to_string()),
         Path::Map { parent, key } => ignored_key(parent).child(key.as_str()),
-        Path::Some { parent } | Path::NewtypeStruct { parent } | Path::NewtypeVariant { parent } => {
-            ignored_key(parent)
-        }
+        Path::Some { parent }
+        | Path::NewtypeStruct { parent }
+        | Path::NewtypeVariant { parent } => ignored_key(parent),
     }
 }
 
@@ -160,14 +186,23 @@ mod tests {
 
     fn file_error(toml: &str) -> String {
         let mut layers = Layers::new();
-        layers.add_toml(Layer::Workspace { path: ".jp/config.toml".into() }, toml).unwrap();
+        layers
+            .add_toml(
+                Layer::Workspace {
+                    path: ".jp/config.toml".into(),
+                },
+                toml,
+            )
+            .unwrap();
         chain(&layers.resolve().unwrap_err())
     }
 
     fn argument_error(text: &str) -> String {
         let mut layers = Layers::new();
         let layer = Layer::Argument { text: text.into() };
-        layers.add_assignment(layer, &Assignment::parse(text).unwrap()).unwrap();
+        layers
+            .add_assignment(layer, &Assignment::parse(text).unwrap())
+            .unwrap();
         chain(&layers.resolve().unwrap_err())
     }
 
@@ -217,10 +252,16 @@ mod tests {
             "conversation.tools.z.questions.q",
         ] {
             let message = file_error(&format!("{key} = []"));
-            assert!(message.ends_with(" = [] in .jp/config.toml: expected a table"), "{message}");
+            assert!(
+                message.ends_with(" = [] in .jp/config.toml: expected a table"),
+                "{message}"
+            );
         }
         let declared = file_error("conversation.attachments = [['file', 'a']]");
-        assert!(declared.ends_with("a table with `type` and `path`"), "{declared}");
+        assert!(
+            declared.ends_with("a table with `type` and `path`"),
+            "{declared}"
+        );
         let mut layers = Layers::new();
         let toml = "
             conversation.attachments = ['a', { type = 'file', path = 'b' }]
@@ -231,7 +272,14 @@ mod tests {
             conversation.tools.z.options.o = [{}]
             providers.mcp.x = { command = ['a'], arguments = ['b'], variables = ['C'] }
         ";
-        layers.add_toml(Layer::Workspace { path: ".jp/config.toml".into() }, toml).unwrap();
+        layers
+            .add_toml(
+                Layer::Workspace {
+                    path: ".jp/config.toml".into(),
+                },
+                toml,
+            )
+            .unwrap();
         assert_eq!(layers.resolve().unwrap().unknown, []);
     }
 
@@ -273,7 +321,10 @@ mod tests {
     #[test]
     fn error_names_the_argument_or_variable() {
         let mut layers = Layers::new();
-        let variable = ("JP_CFG_CONVERSATION__ATTACHMENT__SECRETS".to_owned(), "true".to_owned());
+        let variable = (
+            "JP_CFG_CONVERSATION__ATTACHMENT__SECRETS".to_owned(),
+            "true".to_owned(),
+        );
         layers.add_env([variable]).unwrap();
         let errors = [
             argument_error("conversation.attachment.max_files=many"),
@@ -296,25 +347,43 @@ mod tests {
     #[test]
     fn element_of_a_list_is_blamed_on_the_layer_that_gave_it() {
         let mut layers = Layers::new();
-        layers.add_toml(Layer::User { path: "u.toml".into() }, "conversation.attachments = [[]]").unwrap();
+        layers
+            .add_toml(
+                Layer::User {
+                    path: "u.toml".into(),
+                },
+                "conversation.attachments = [[]]",
+            )
+            .unwrap();
         let text = "conversation.attachments+=a";
         let layer = Layer::Argument { text: text.into() };
-        layers.add_assignment(layer, &Assignment::parse(text).unwrap()).unwrap();
+        layers
+            .add_assignment(layer, &Assignment::parse(text).unwrap())
+            .unwrap();
         insta::assert_snapshot!(chain(&layers.resolve().unwrap_err()), @r#"failed to read configuration: conversation.attachments.0 = [] in u.toml: expected a path, a URL, or a table with `type` and `path`"#);
     }
 
     #[test]
     fn long_value_is_shortened() {
-        let message = file_error(&format!("conversation.attachment.secrets = '{}'", "é".repeat(100)));
+        let message = file_error(&format!(
+            "conversation.attachment.secrets = '{}'",
+            "é".repeat(100)
+        ));
         insta::assert_snapshot!(message, @r#"failed to read configuration: conversation.attachment.secrets = "ééééééééééééééééééééééééééééééééééééééééééééééééééééééééééé… in .jp/config.toml: expected one of `off`, `warn`, `refuse`"#);
     }
 
     #[test]
     fn value_that_a_later_layer_replaces_is_not_looked_at() {
         let mut layers = Layers::new();
-        let layer = Layer::User { path: "u.toml".into() };
-        layers.add_toml(layer.clone(), "conversation.attachment.secrets = 5").unwrap();
-        layers.add_toml(layer, "conversation.attachment.secrets = 'warn'").unwrap();
+        let layer = Layer::User {
+            path: "u.toml".into(),
+        };
+        layers
+            .add_toml(layer.clone(), "conversation.attachment.secrets = 5")
+            .unwrap();
+        layers
+            .add_toml(layer, "conversation.attachment.secrets = 'warn'")
+            .unwrap();
         assert!(layers.resolve().is_ok());
     }
 }

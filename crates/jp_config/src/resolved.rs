@@ -30,9 +30,14 @@ pub struct Entry<'a> {
 impl Resolved {
     pub(crate) fn new(config: Config, unknown: &[Key], origins: Origins) -> Result<Self, Error> {
         let unknown = unknown_in_layers(unknown, &origins)?;
-        let values =
-            serde_json::to_value(&config).expect("configuration has text keys and no custom failures");
-        Ok(Self { config, origins, unknown, values })
+        let values = serde_json::to_value(&config)
+            .expect("configuration has text keys and no custom failures");
+        Ok(Self {
+            config,
+            origins,
+            unknown,
+            values,
+        })
     }
 
     /// Returns the effective value at `key`, a table as a whole; `None` where nothing is set.
@@ -46,14 +51,16 @@ impl Resolved {
     /// Returns the layer that last wrote `key`, [`Layer::Default`] if none did.
     #[must_use]
     pub fn origin(&self, key: &str) -> &Layer {
-        key.parse().map_or(&Layer::Default, |key| self.origins.layer(&key))
+        key.parse()
+            .map_or(&Layer::Default, |key| self.origins.layer(&key))
     }
 
     /// Returns every layer that wrote `key` or something below it, in the order they were added; none
     /// where the defaults stand.
     #[must_use]
     pub fn contributors(&self, key: &str) -> Vec<&Layer> {
-        key.parse().map_or_else(|_| Vec::new(), |key| self.origins.writing(&key))
+        key.parse()
+            .map_or_else(|_| Vec::new(), |key| self.origins.writing(&key))
     }
 
     /// Returns every effective value, defaults included, in the order of the types' fields.
@@ -72,7 +79,11 @@ impl Resolved {
                     self.collect_entries(&key.child(name.as_str()), value, entries);
                 }
             }
-            value => entries.push(Entry { key: key.clone(), value, layer: self.origins.layer(key) }),
+            value => entries.push(Entry {
+                key: key.clone(),
+                value,
+                layer: self.origins.layer(key),
+            }),
         }
     }
 }
@@ -83,7 +94,10 @@ fn unknown_in_layers(unknown: &[Key], origins: &Origins) -> Result<Vec<(Key, Lay
     for key in unknown {
         for layer in origins.contributing(key) {
             if layer.refuses_unknown_keys() {
-                return Err(Error::UnknownKey { key: key.clone(), layer: layer.clone() });
+                return Err(Error::UnknownKey {
+                    key: key.clone(),
+                    layer: layer.clone(),
+                });
             }
             reported.push((key.clone(), layer.clone()));
         }
@@ -99,7 +113,9 @@ mod tests {
     use crate::{Assignment, Layers};
 
     fn workspace() -> Layer {
-        Layer::Workspace { path: ".jp/config.toml".into() }
+        Layer::Workspace {
+            path: ".jp/config.toml".into(),
+        }
     }
 
     fn resolve(toml: &str) -> Resolved {
@@ -109,7 +125,8 @@ mod tests {
     }
 
     fn shown(resolved: &Resolved) -> String {
-        let line = |entry: Entry<'_>| format!("{} = {} ({})\n", entry.key, entry.value, entry.layer);
+        let line =
+            |entry: Entry<'_>| format!("{} = {} ({})\n", entry.key, entry.value, entry.layer);
         resolved.entries().into_iter().map(line).collect()
     }
 
@@ -142,7 +159,10 @@ mod tests {
             providers.llm.openai.api_key_command = ['pass', 'openai']",
         );
         let lines = shown(&resolved);
-        let set: Vec<&str> = lines.lines().filter(|line| !line.ends_with("(default)")).collect();
+        let set: Vec<&str> = lines
+            .lines()
+            .filter(|line| !line.ends_with("(default)"))
+            .collect();
         insta::assert_debug_snapshot!(set, @r#"
         [
             "assistant.model.id = \"google/x\" (.jp/config.toml)",
@@ -156,17 +176,32 @@ mod tests {
     #[test]
     fn value_is_found_by_key_and_unset_is_none() {
         let resolved = resolve("assistant.model.id = 'a/b'\nconversation.tools.'*'.run = 'ask'");
-        assert_eq!(resolved.get("assistant.model"), Some(&json!({ "id": "a/b" })));
-        assert_eq!(resolved.get("conversation.tools.'*'.run"), Some(&json!("ask")));
-        assert_eq!(resolved.get("conversation.attachment.max_bytes"), Some(&json!("10MB")));
-        let absent = ["assistant.system_prompt", "no.such", "not a..key"].map(|key| resolved.get(key));
+        assert_eq!(
+            resolved.get("assistant.model"),
+            Some(&json!({ "id": "a/b" }))
+        );
+        assert_eq!(
+            resolved.get("conversation.tools.'*'.run"),
+            Some(&json!("ask"))
+        );
+        assert_eq!(
+            resolved.get("conversation.attachment.max_bytes"),
+            Some(&json!("10MB"))
+        );
+        let absent =
+            ["assistant.system_prompt", "no.such", "not a..key"].map(|key| resolved.get(key));
         assert_eq!(absent, [None; 3]);
     }
 
     #[test]
     fn unknown_keys_of_files_and_conversations_are_reported_once_a_layer() {
         let mut layers = Layers::new();
-        layers.add_toml(workspace(), "style.code.color = true\nproviders.mcp.x.new = 1").unwrap();
+        layers
+            .add_toml(
+                workspace(),
+                "style.code.color = true\nproviders.mcp.x.new = 1",
+            )
+            .unwrap();
         let delta = json!({
             "style": { "code": { "width": 3 } },
             "assistant": { "model": { "parameters": {} } },
@@ -176,7 +211,10 @@ mod tests {
         layers.add_json(Layer::Conversation, &delta).unwrap();
 
         let unknown = layers.resolve().unwrap().unknown;
-        let unknown: Vec<_> = unknown.iter().map(|(key, layer)| format!("{key} ({layer})")).collect();
+        let unknown: Vec<_> = unknown
+            .iter()
+            .map(|(key, layer)| format!("{key} ({layer})"))
+            .collect();
         insta::assert_debug_snapshot!(unknown, @r#"
         [
             "style (.jp/config.toml)",
@@ -192,17 +230,26 @@ mod tests {
     fn unknown_keys_of_an_mcp_server_are_reported() {
         let resolved =
             resolve("[providers.mcp.docs]\ncommand = 'my-server'\ncomand = 'x'\nenv = { A = 'b' }");
-        let unknown: Vec<_> =
-            resolved.unknown.iter().map(|(key, layer)| format!("{key} ({layer})")).collect();
+        let unknown: Vec<_> = resolved
+            .unknown
+            .iter()
+            .map(|(key, layer)| format!("{key} ({layer})"))
+            .collect();
         assert_eq!(
             unknown,
-            ["providers.mcp.docs.comand (.jp/config.toml)", "providers.mcp.docs.env (.jp/config.toml)"]
+            [
+                "providers.mcp.docs.comand (.jp/config.toml)",
+                "providers.mcp.docs.env (.jp/config.toml)"
+            ]
         );
 
         let text = "providers.mcp.docs.comand=hush";
         let mut layers = Layers::new();
         layers
-            .add_assignment(Layer::Argument { text: text.into() }, &Assignment::parse(text).unwrap())
+            .add_assignment(
+                Layer::Argument { text: text.into() },
+                &Assignment::parse(text).unwrap(),
+            )
             .unwrap();
         let error = layers.resolve().unwrap_err().to_string();
         assert_eq!(
@@ -214,14 +261,30 @@ mod tests {
     #[test]
     fn entries_of_an_mcp_server_show_what_is_set_and_where() {
         let mut layers = Layers::new();
-        layers.add_toml(workspace(), "[providers.mcp.docs]\ncommand = 'a --b'\narguments = ['c']").unwrap();
         layers
-            .add_toml(Layer::User { path: "u.toml".into() }, "providers.mcp.docs.timeout_secs = 5")
+            .add_toml(
+                workspace(),
+                "[providers.mcp.docs]\ncommand = 'a --b'\narguments = ['c']",
+            )
             .unwrap();
-        let variable = ("JP_CFG_PROVIDERS__MCP__DOCS__OPTIONAL".to_owned(), "false".to_owned());
+        layers
+            .add_toml(
+                Layer::User {
+                    path: "u.toml".into(),
+                },
+                "providers.mcp.docs.timeout_secs = 5",
+            )
+            .unwrap();
+        let variable = (
+            "JP_CFG_PROVIDERS__MCP__DOCS__OPTIONAL".to_owned(),
+            "false".to_owned(),
+        );
         layers.add_env([variable]).unwrap();
         let lines = shown(&layers.resolve().unwrap());
-        let set: Vec<&str> = lines.lines().filter(|line| line.starts_with("providers.mcp")).collect();
+        let set: Vec<&str> = lines
+            .lines()
+            .filter(|line| line.starts_with("providers.mcp"))
+            .collect();
         insta::assert_snapshot!(set.join("\n"), @r#"
         providers.mcp.docs.command = "a --b" (.jp/config.toml)
         providers.mcp.docs.arguments = ["c"] (.jp/config.toml)
@@ -234,12 +297,19 @@ mod tests {
     fn unknown_keys_of_the_command_line_and_the_environment_are_errors() {
         let text = "conversation.atachment.max_bytes=5";
         let mut layers = Layers::new();
-        layers.add_toml(workspace(), "style.code.color = true").unwrap();
+        layers
+            .add_toml(workspace(), "style.code.color = true")
+            .unwrap();
         let mut arguments = layers.clone();
         arguments
-            .add_assignment(Layer::Argument { text: text.into() }, &Assignment::parse(text).unwrap())
+            .add_assignment(
+                Layer::Argument { text: text.into() },
+                &Assignment::parse(text).unwrap(),
+            )
             .unwrap();
-        layers.add_env([("JP_CFG_STYLE__CODE__COLOR".to_owned(), "false".to_owned())]).unwrap();
+        layers
+            .add_env([("JP_CFG_STYLE__CODE__COLOR".to_owned(), "false".to_owned())])
+            .unwrap();
 
         let errors = [arguments, layers].map(|layers| layers.resolve().unwrap_err().to_string());
         insta::assert_debug_snapshot!(errors, @r#"

@@ -15,7 +15,8 @@ const HIDDEN: &str = "…";
 pub fn without_secrets(key: &Key, value: &Value) -> Value {
     match (server_field(key), value) {
         (Some("arguments" | "command"), Value::Array(words)) => {
-            let shown = words_without_secrets(words.iter().map(|word| word.as_str().unwrap_or_default()));
+            let shown =
+                words_without_secrets(words.iter().map(|word| word.as_str().unwrap_or_default()));
             return shown.into();
         }
         (Some("command"), Value::String(line)) => return line_without_secrets(line).into(),
@@ -23,10 +24,14 @@ pub fn without_secrets(key: &Key, value: &Value) -> Value {
         _ => {}
     }
     match value {
-        Value::Array(list) => list.iter().map(|value| without_secrets(key, value)).collect(),
+        Value::Array(list) => list
+            .iter()
+            .map(|value| without_secrets(key, value))
+            .collect(),
         Value::Object(table) => {
-            let entry =
-                |(name, value): (&String, &Value)| (name.clone(), without_secrets(&key.child(name), value));
+            let entry = |(name, value): (&String, &Value)| {
+                (name.clone(), without_secrets(&key.child(name), value))
+            };
             table.iter().map(entry).collect()
         }
         _ if is_secret(key) => HIDDEN.into(),
@@ -36,7 +41,9 @@ pub fn without_secrets(key: &Key, value: &Value) -> Value {
 
 /// Returns a `KEY=VALUE` argument for display, with a value that may hold a secret hidden.
 pub(crate) fn argument_without_secrets(text: &str) -> String {
-    let Some(equals) = find_equals(text) else { return text.to_owned() };
+    let Some(equals) = find_equals(text) else {
+        return text.to_owned();
+    };
     let (name, value) = (&text[..equals], &text[equals + 1..]);
     let key = name.strip_suffix([':', '+']).unwrap_or(name).parse::<Key>();
     match key {
@@ -55,7 +62,10 @@ pub(crate) fn argument_without_secrets(text: &str) -> String {
 /// Returns a `KEY=VALUE` argument for display with the value hidden: if the key is unknown, the
 /// value may be a secret.
 pub(crate) fn argument_without_value(text: &str) -> String {
-    find_equals(text).map_or_else(|| text.to_owned(), |equals| format!("{}={HIDDEN}", &text[..equals]))
+    find_equals(text).map_or_else(
+        || text.to_owned(),
+        |equals| format!("{}={HIDDEN}", &text[..equals]),
+    )
 }
 
 /// Returns whether the value at a key, or a part of it, may be a secret.
@@ -70,7 +80,10 @@ fn is_secret(key: &Key) -> bool {
 /// Returns whether a key is in a table of an MCP server: headers or variables, also where that name
 /// is mistyped.
 fn is_in_server_table(key: &Key) -> bool {
-    matches!(key.parts().collect::<Vec<_>>()[..], ["providers", "mcp", _, _, _, ..])
+    matches!(
+        key.parts().collect::<Vec<_>>()[..],
+        ["providers", "mcp", _, _, _, ..]
+    )
 }
 
 /// Returns whether the text of a table seems to name a field that may be a secret.
@@ -80,7 +93,9 @@ fn may_hold_secrets(table: &Key, text: &str) -> bool {
         ["providers"] | ["providers", "mcp" | "llm"] | ["providers", "mcp" | "llm", _]
     );
     is_above
-        && ["headers", "environment", "api_key_command", "arguments"].iter().any(|field| text.contains(field))
+        && ["headers", "environment", "api_key_command", "arguments"]
+            .iter()
+            .any(|field| text.contains(field))
 }
 
 /// Returns whether the text of an MCP server, or of a field of one, may hold a secret in a command
@@ -89,7 +104,10 @@ fn may_hold_secrets(table: &Key, text: &str) -> bool {
 /// An appended argument may be a secret because its flag is in another layer.
 fn is_part_of_server_with_secrets(key: &Key, text: &str) -> bool {
     const PUNCTUATION: [char; 7] = ['"', '\'', ',', '[', ']', '{', '}'];
-    let is_server = matches!(key.parts().collect::<Vec<_>>()[..], ["providers"] | ["providers", "mcp", ..]);
+    let is_server = matches!(
+        key.parts().collect::<Vec<_>>()[..],
+        ["providers"] | ["providers", "mcp", ..]
+    );
     let words = text.replace(PUNCTUATION, " ");
     server_field(key) == Some("arguments") || (is_server && line_without_secrets(&words) != words)
 }
@@ -136,7 +154,9 @@ fn words_without_secrets<'w>(words: impl Iterator<Item = &'w str>) -> Vec<String
 /// Returns whether the word after this one is a secret: `--token`, or the scheme of an
 /// `Authorization` header.
 fn announces_secret(word: &str) -> bool {
-    let is_scheme = ["basic", "bearer"].iter().any(|scheme| word.eq_ignore_ascii_case(scheme));
+    let is_scheme = ["basic", "bearer"]
+        .iter()
+        .any(|scheme| word.eq_ignore_ascii_case(scheme));
     let is_flag = word.starts_with('-') && !word.contains(['=', ':']) && is_secret_name(word);
     is_scheme || is_flag
 }
@@ -145,7 +165,9 @@ fn announces_secret(word: &str) -> bool {
 /// `Bearer …`, `--user=me:…` or the query of a URL.
 fn word_without_secrets(word: &str, previous: &str) -> String {
     let word = url_without_query(word);
-    let Some(start) = find_secret(&word, previous) else { return word };
+    let Some(start) = find_secret(&word, previous) else {
+        return word;
+    };
     format!("{}{HIDDEN}", &word[..start])
 }
 
@@ -161,7 +183,11 @@ fn find_secret(word: &str, previous: &str) -> Option<usize> {
             _ => announces_secret(name),
         };
         if is_announced {
-            let value = if separator == ":" { after.strip_prefix(' ').unwrap_or(after) } else { after };
+            let value = if separator == ":" {
+                after.strip_prefix(' ').unwrap_or(after)
+            } else {
+                after
+            };
             return Some(word.len() - value.len());
         }
         previous = if name.is_empty() { previous } else { name };
@@ -194,11 +220,18 @@ fn is_scheme_of_url(name: &str, after: &str) -> bool {
 
 /// Returns a text with the values in the query of its URL hidden; those of the names stay.
 fn url_without_query(text: &str) -> String {
-    let query = text.find("://").and_then(|start| Some(start + text[start..].find('?')? + 1));
-    let Some(start) = query else { return text.to_owned() };
-    let end = text[start..].find('#').map_or(text.len(), |length| start + length);
+    let query = text
+        .find("://")
+        .and_then(|start| Some(start + text[start..].find('?')? + 1));
+    let Some(start) = query else {
+        return text.to_owned();
+    };
+    let end = text[start..]
+        .find('#')
+        .map_or(text.len(), |length| start + length);
     let hide = |pair: &str| {
-        pair.split_once('=').map_or_else(|| HIDDEN.to_owned(), |(name, _)| format!("{name}={HIDDEN}"))
+        pair.split_once('=')
+            .map_or_else(|| HIDDEN.to_owned(), |(name, _)| format!("{name}={HIDDEN}"))
     };
     let shown: Vec<String> = text[start..end].split('&').map(hide).collect();
     format!("{}{}{}", &text[..start], shown.join("&"), &text[end..])
@@ -236,7 +269,10 @@ pub fn is_secret_name(name: &str) -> bool {
     const SESSIONS: [&str; 2] = ["DESKTOP_SESSION", "JP_SESSION"];
     let name = name.to_uppercase();
     let is_separator = |character: char| !character.is_alphanumeric();
-    let words: Vec<&str> = name.split(is_separator).filter(|word| !word.is_empty()).collect();
+    let words: Vec<&str> = name
+        .split(is_separator)
+        .filter(|word| !word.is_empty())
+        .collect();
     let is_secret_word =
         |word: &&str| WORDS.contains(word) || ENDINGS.iter().any(|ending| word.ends_with(ending));
     let is_secret_last = || match words[..] {
@@ -259,19 +295,46 @@ mod tests {
                 "providers.mcp.docs.headers.Authorization=Bearer s",
                 "providers.mcp.docs.headers.Authorization=…",
             ),
-            ("providers.mcp.'a=b'.headers.x=s", "providers.mcp.'a=b'.headers.x=…"),
-            ("providers.mcp.docs.environment:={\"A\": \"s\"}", "providers.mcp.docs.environment:=…"),
-            ("providers.mcp.docs={ url = 'x', headers = { A = 's' } }", "providers.mcp.docs=…"),
-            ("providers:={\"llm\": {\"x\": {\"api_key_command\": [\"s\"]}}}", "providers:=…"),
+            (
+                "providers.mcp.'a=b'.headers.x=s",
+                "providers.mcp.'a=b'.headers.x=…",
+            ),
+            (
+                "providers.mcp.docs.environment:={\"A\": \"s\"}",
+                "providers.mcp.docs.environment:=…",
+            ),
+            (
+                "providers.mcp.docs={ url = 'x', headers = { A = 's' } }",
+                "providers.mcp.docs=…",
+            ),
+            (
+                "providers:={\"llm\": {\"x\": {\"api_key_command\": [\"s\"]}}}",
+                "providers:=…",
+            ),
             (
                 "providers.mcp.docs.header.Authorization:=Bearer s",
                 "providers.mcp.docs.header.Authorization:=…",
             ),
-            ("providers.llm.x.api_key_command+=s", "providers.llm.x.api_key_command+=…"),
-            ("providers.mcp.docs.command=docker run --env=API_KEY=s x", "providers.mcp.docs.command=…"),
-            ("providers.mcp.docs.command:=[\"curl\", \"-u\", \"me:s\"]", "providers.mcp.docs.command:=…"),
-            ("providers.mcp.docs={ command = 'a' }", "providers.mcp.docs={ command = 'a' }"),
-            ("assistant.system_prompt=headers", "assistant.system_prompt=headers"),
+            (
+                "providers.llm.x.api_key_command+=s",
+                "providers.llm.x.api_key_command+=…",
+            ),
+            (
+                "providers.mcp.docs.command=docker run --env=API_KEY=s x",
+                "providers.mcp.docs.command=…",
+            ),
+            (
+                "providers.mcp.docs.command:=[\"curl\", \"-u\", \"me:s\"]",
+                "providers.mcp.docs.command:=…",
+            ),
+            (
+                "providers.mcp.docs={ command = 'a' }",
+                "providers.mcp.docs={ command = 'a' }",
+            ),
+            (
+                "assistant.system_prompt=headers",
+                "assistant.system_prompt=headers",
+            ),
             ("file.toml", "file.toml"),
         ] {
             assert_eq!(argument_without_secrets(text), shown);
@@ -284,35 +347,82 @@ mod tests {
             ("notes --token=s --quiet", "notes --token=… --quiet"),
             ("notes --token s --quiet", "notes --token … --quiet"),
             ("notes --auth --quiet", "notes --auth --quiet"),
-            ("docker run -e API_KEY=s -e HOME=/x", "docker run -e API_KEY=… -e HOME=/x"),
+            (
+                "docker run -e API_KEY=s -e HOME=/x",
+                "docker run -e API_KEY=… -e HOME=/x",
+            ),
             ("curl -H 'Authorization: Bearer s' x", "curl …"),
             ("curl -H Authorization:s", "curl -H Authorization:…"),
-            ("npx remote https://h/mcp?key=s&t", "npx remote https://h/mcp?key=…&…"),
-            ("npx --url=https://h/mcp?key=s#f", "npx --url=https://h/mcp?key=…#f"),
-            ("docker run --env=API_KEY=s x", "docker run --env=API_KEY=… x"),
-            ("git --config-env=DB_PASSWORD=s", "git --config-env=DB_PASSWORD=…"),
+            (
+                "npx remote https://h/mcp?key=s&t",
+                "npx remote https://h/mcp?key=…&…",
+            ),
+            (
+                "npx --url=https://h/mcp?key=s#f",
+                "npx --url=https://h/mcp?key=…#f",
+            ),
+            (
+                "docker run --env=API_KEY=s x",
+                "docker run --env=API_KEY=… x",
+            ),
+            (
+                "git --config-env=DB_PASSWORD=s",
+                "git --config-env=DB_PASSWORD=…",
+            ),
             ("curl --header='X-Api-Key: s' x", "curl …"),
             ("curl -d 'a=b&token=s' x", "curl …"),
-            ("curl --user=me:s -u me:s -Ume:s", "curl --user=me:… -u me:… -Ume:…"),
+            (
+                "curl --user=me:s -u me:s -Ume:s",
+                "curl --user=me:… -u me:… -Ume:…",
+            ),
             ("npx remote --header Authorization:\\ Bearer\\ s", "npx …"),
             ("notes --token a\\ s", "notes …"),
             ("TOKEN=s notes C:\\x", "TOKEN=… …"),
             ("curl -u  me:s --token  s", "curl -u  me:… --token  …"),
-            ("notes -u https://h/x -url=https://h:80", "notes -u https://h/x -url=https://h:80"),
-            ("npx https://h/mcp?a=s&key=s&t", "npx https://h/mcp?a=…&key=…"),
-            ("notes --port=80 C:\\x a:b 'c d'", "notes --port=80 C:\\x a:b 'c d'"),
+            (
+                "notes -u https://h/x -url=https://h:80",
+                "notes -u https://h/x -url=https://h:80",
+            ),
+            (
+                "npx https://h/mcp?a=s&key=s&t",
+                "npx https://h/mcp?a=…&key=…",
+            ),
+            (
+                "notes --port=80 C:\\x a:b 'c d'",
+                "notes --port=80 C:\\x a:b 'c d'",
+            ),
         ] {
             assert_eq!(line_without_secrets(line), shown);
         }
-        let words = ["--header", "Authorization: Bearer s", "Bearer s", "X-Api-Key: s", "bearer", "s"];
-        let shown = ["--header", "Authorization: …", "Bearer …", "X-Api-Key: …", "bearer", "…"];
+        let words = [
+            "--header",
+            "Authorization: Bearer s",
+            "Bearer s",
+            "X-Api-Key: s",
+            "bearer",
+            "s",
+        ];
+        let shown = [
+            "--header",
+            "Authorization: …",
+            "Bearer …",
+            "X-Api-Key: …",
+            "bearer",
+            "…",
+        ];
         assert_eq!(words_without_secrets(words.into_iter()), shown);
         for (word, shown) in [
-            ("--header=Authorization: Bearer s", "--header=Authorization: …"),
+            (
+                "--header=Authorization: Bearer s",
+                "--header=Authorization: …",
+            ),
             ("-HAuthorization: Bearer s", "-HAuthorization: …"),
             ("-key=s", "-key=…"),
             ("X-Forwarded: Bearer s", "X-Forwarded: Bearer …"),
-            ("{\"a\": \"b\", \"token\": \"s\"}", "{\"a\": \"b\", \"token\": …"),
+            (
+                "{\"a\": \"b\", \"token\": \"s\"}",
+                "{\"a\": \"b\", \"token\": …",
+            ),
             ("export TOKEN=s; curl x", "export TOKEN=…"),
             ("curl -u me:s x", "curl -u me:…"),
             ("notes --token\ts", "notes --token\t…"),

@@ -52,21 +52,32 @@ impl FromStr for ByteSize {
 }
 
 fn parse(text: &str) -> Option<u64> {
-    let digits = text.find(|character: char| !character.is_ascii_digit()).unwrap_or(text.len());
+    let digits = text
+        .find(|character: char| !character.is_ascii_digit())
+        .unwrap_or(text.len());
     let (number, unit) = text.split_at(digits);
-    number.parse::<u64>().ok()?.checked_mul(factor(unit.trim_start())?)
+    number
+        .parse::<u64>()
+        .ok()?
+        .checked_mul(factor(unit.trim_start())?)
 }
 
 fn factor(unit: &str) -> Option<u64> {
     if unit.is_empty() || unit.eq_ignore_ascii_case("B") {
         return Some(1);
     }
-    UNITS.iter().find(|(name, _)| name.eq_ignore_ascii_case(unit)).map(|(_, factor)| *factor)
+    UNITS
+        .iter()
+        .find(|(name, _)| name.eq_ignore_ascii_case(unit))
+        .map(|(_, factor)| *factor)
 }
 
 impl fmt::Display for ByteSize {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match UNITS.iter().find(|(_, factor)| self.0 >= *factor && self.0.is_multiple_of(*factor)) {
+        match UNITS
+            .iter()
+            .find(|(_, factor)| self.0 >= *factor && self.0.is_multiple_of(*factor))
+        {
             Some((unit, factor)) => write!(formatter, "{}{unit}", self.0 / factor),
             None => write!(formatter, "{}B", self.0),
         }
@@ -99,11 +110,14 @@ impl Visitor<'_> for ByteSizeVisitor {
     }
 
     fn visit_i64<E: de::Error>(self, bytes: i64) -> Result<ByteSize, E> {
-        u64::try_from(bytes).map(ByteSize).map_err(|_| E::invalid_value(de::Unexpected::Signed(bytes), &self))
+        u64::try_from(bytes)
+            .map(ByteSize)
+            .map_err(|_| E::invalid_value(de::Unexpected::Signed(bytes), &self))
     }
 
     fn visit_str<E: de::Error>(self, text: &str) -> Result<ByteSize, E> {
-        text.parse().map_err(|_| E::invalid_value(de::Unexpected::Str(text), &self))
+        text.parse()
+            .map_err(|_| E::invalid_value(de::Unexpected::Str(text), &self))
     }
 }
 
@@ -117,19 +131,32 @@ mod tests {
     fn decimal_and_binary_units_are_told_apart() {
         let sizes = ["10MB", "10MiB", "10 mb", "7", "7B", "256KB", "1KiB"];
         let bytes = sizes.map(|text| text.parse::<ByteSize>().unwrap().bytes());
-        assert_eq!(bytes, [10_000_000, 10_485_760, 10_000_000, 7, 7, 256_000, 1024]);
+        assert_eq!(
+            bytes,
+            [10_000_000, 10_485_760, 10_000_000, 7, 7, 256_000, 1024]
+        );
     }
 
     #[test]
     fn what_is_no_size_is_refused() {
-        for text in ["", "MB", "10 parsecs", "-1", "1.5MB", "10M", "99999999999TB", "18446744073709551616"] {
+        for text in [
+            "",
+            "MB",
+            "10 parsecs",
+            "-1",
+            "1.5MB",
+            "10M",
+            "99999999999TB",
+            "18446744073709551616",
+        ] {
             assert_eq!(text.parse::<ByteSize>(), Err(ParseByteSizeError), "{text}");
         }
     }
 
     #[test]
     fn size_is_written_in_the_largest_unit_that_divides_it() {
-        let sizes = [0, 7, 1000, 1024, 200_000_000, 1 << 30, 1500].map(|bytes| ByteSize(bytes).to_string());
+        let sizes =
+            [0, 7, 1000, 1024, 200_000_000, 1 << 30, 1500].map(|bytes| ByteSize(bytes).to_string());
         assert_eq!(sizes, ["0B", "7B", "1kB", "1KiB", "200MB", "1GiB", "1500B"]);
     }
 

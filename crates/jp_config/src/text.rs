@@ -48,7 +48,10 @@ fn json_of(value: toml::Value) -> Value {
         toml::Value::Boolean(value) => Value::Bool(value),
         toml::Value::Datetime(datetime) => Value::String(datetime.to_string()),
         toml::Value::Array(list) => list.into_iter().map(json_of).collect(),
-        toml::Value::Table(table) => table.into_iter().map(|(name, value)| (name, json_of(value))).collect(),
+        toml::Value::Table(table) => table
+            .into_iter()
+            .map(|(name, value)| (name, json_of(value)))
+            .collect(),
     }
 }
 
@@ -60,8 +63,18 @@ mod tests {
 
     #[test]
     fn only_unmistakable_toml_is_taken_for_a_value() {
-        let texts =
-            ["true", " 7 ", "[1, 'a']", "{ a = 1 }", "1.10", "'quoted'", "2026-01-01", "a b", "", "1\nb = 2"];
+        let texts = [
+            "true",
+            " 7 ",
+            "[1, 'a']",
+            "{ a = 1 }",
+            "1.10",
+            "'quoted'",
+            "2026-01-01",
+            "a b",
+            "",
+            "1\nb = 2",
+        ];
         assert_eq!(
             Value::from_iter(texts.map(guess)),
             json!([true, 7, [1, "a"], { "a": 1 }, "1.10", "'quoted'", "2026-01-01", "a b", "", "1\nb = 2"])
@@ -70,9 +83,14 @@ mod tests {
 
     #[test]
     fn syntax_error_names_file_line_and_column() {
-        let layer = Layer::Workspace { path: ".jp/config.toml".into() };
+        let layer = Layer::Workspace {
+            path: ".jp/config.toml".into(),
+        };
         let error = parse_toml(&layer, "[assistant]\nmodel = = 3\n").unwrap_err();
-        assert_eq!(error.to_string(), "read configuration: .jp/config.toml, line 2, column 9");
+        assert_eq!(
+            error.to_string(),
+            "read configuration: .jp/config.toml, line 2, column 9"
+        );
     }
 
     #[test]

@@ -18,7 +18,11 @@ pub(crate) struct Tree {
 
 impl Default for Tree {
     fn default() -> Self {
-        Self { root: Value::Object(Map::new()), origins: Origins::default(), texts: BTreeMap::new() }
+        Self {
+            root: Value::Object(Map::new()),
+            origins: Origins::default(),
+            texts: BTreeMap::new(),
+        }
     }
 }
 
@@ -67,7 +71,8 @@ impl Tree {
             self.forget(into, key);
             *into = Value::Object(Map::new());
         }
-        into.as_object_mut().expect("anything else was just replaced by a table")
+        into.as_object_mut()
+            .expect("anything else was just replaced by a table")
     }
 
     /// Forgets what is known about the value at `key`, which is about to go.
@@ -79,7 +84,12 @@ impl Tree {
     }
 
     /// Appends to the list at `key`, which is made if there is nothing; `None` if it is no list.
-    pub(crate) fn append(&mut self, layer: LayerIndex, key: &Key, addition: Addition) -> Option<()> {
+    pub(crate) fn append(
+        &mut self,
+        layer: LayerIndex,
+        key: &Key,
+        addition: Addition,
+    ) -> Option<()> {
         if at(&self.root, key).is_none() {
             self.merge(layer, nest(key, Value::Array(Vec::new())));
         }
@@ -103,7 +113,9 @@ pub(crate) struct Addition {
 
 /// Wraps `value` into the tables that `key` names.
 pub(crate) fn nest(key: &Key, value: Value) -> Value {
-    key.parts().rev().fold(value, |value, part| Value::Object(Map::from_iter([(part.to_owned(), value)])))
+    key.parts().rev().fold(value, |value, part| {
+        Value::Object(Map::from_iter([(part.to_owned(), value)]))
+    })
 }
 
 /// Returns the value at `key`.

@@ -9,13 +9,18 @@ use jp_config::{Layer, Layers, Resolved};
 use serde_json::Value;
 
 fn conversations() -> Vec<PathBuf> {
-    let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/data/jp-conversations");
-    let Ok(entries) = fs::read_dir(directory) else { return Vec::new() };
+    let directory =
+        Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/data/jp-conversations");
+    let Ok(entries) = fs::read_dir(directory) else {
+        return Vec::new();
+    };
     entries.map(|entry| entry.unwrap().path()).collect()
 }
 
 fn json(path: &Path) -> Option<Value> {
-    fs::read(path).ok().map(|bytes| serde_json::from_slice(&bytes).unwrap())
+    fs::read(path)
+        .ok()
+        .map(|bytes| serde_json::from_slice(&bytes).unwrap())
 }
 
 /// Resolves a conversation's base configuration and, over it, each of its deltas.
@@ -25,8 +30,15 @@ fn resolve(conversation: &Path) -> Resolved {
         layers.add_json(Layer::Conversation, &base).unwrap();
     }
     let events = json(&conversation.join("events.json")).unwrap();
-    for event in events.as_array().unwrap().iter().filter(|event| event["type"] == "config_delta") {
-        layers.add_json(Layer::Conversation, event.get("delta").unwrap_or(event)).unwrap();
+    for event in events
+        .as_array()
+        .unwrap()
+        .iter()
+        .filter(|event| event["type"] == "config_delta")
+    {
+        layers
+            .add_json(Layer::Conversation, event.get("delta").unwrap_or(event))
+            .unwrap();
         layers.resolve().unwrap();
     }
     layers.resolve().unwrap()

@@ -54,7 +54,8 @@ fn json() -> impl Strategy<Value = Value> {
 }
 
 fn argument() -> impl Strategy<Value = String> {
-    let key = prop::collection::vec(name(), 1..4).prop_map(|parts| Key::from_iter(parts).to_string());
+    let key =
+        prop::collection::vec(name(), 1..4).prop_map(|parts| Key::from_iter(parts).to_string());
     let operator = prop::sample::select(&["=", ":=", "+="][..]);
     let value = prop_oneof![json().prop_map(|value| value.to_string()), any::<String>()];
     (key, operator, value).prop_map(|(key, operator, value)| format!("{key}{operator}{value}"))
@@ -62,7 +63,12 @@ fn argument() -> impl Strategy<Value = String> {
 
 fn add_argument(layers: &mut Layers, text: &str) {
     if let Ok(assignment) = Assignment::parse(text) {
-        let _ = layers.add_assignment(Layer::Argument { text: text.to_owned() }, &assignment);
+        let _ = layers.add_assignment(
+            Layer::Argument {
+                text: text.to_owned(),
+            },
+            &assignment,
+        );
     }
 }
 

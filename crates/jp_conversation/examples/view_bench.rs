@@ -2,7 +2,11 @@
 //!
 //! `view_bench` runs as it is: 10,000 events with 2,000 resources (and twice and four times that) from memory.
 
-#![allow(clippy::print_stdout, clippy::unwrap_used, reason = "a program to run by hand")]
+#![allow(
+    clippy::print_stdout,
+    clippy::unwrap_used,
+    reason = "a program to run by hand"
+)]
 
 use std::{collections::HashMap, convert::Infallible, sync::Arc, time::Instant};
 
@@ -25,16 +29,29 @@ impl Texts for Stored {
 }
 
 fn main() {
-    for (scale, every, said) in
-        [(1, 80, ""), (2, 80, ""), (4, 80, ""), (1, 3, ", a third of the lines changed each time")]
-    {
+    for (scale, every, said) in [
+        (1, 80, ""),
+        (2, 80, ""),
+        (4, 80, ""),
+        (1, 3, ", a third of the lines changed each time"),
+    ] {
         let (stream, mut texts) = conversation(400 * scale, every);
         let plain = best(|| thread(&stream).messages.len());
-        let view = best(|| delivered(&stream, &Policy::default(), &mut texts).messages.len());
-        println!("{} events{said}: plain {plain:.2} ms, delivered {view:.2} ms", stream.events().len());
+        let view = best(|| {
+            delivered(&stream, &Policy::default(), &mut texts)
+                .messages
+                .len()
+        });
+        println!(
+            "{} events{said}: plain {plain:.2} ms, delivered {view:.2} ms",
+            stream.events().len()
+        );
         let thread = delivered(&stream, &Policy::default(), &mut texts);
         let mut names: HashMap<&str, usize> = HashMap::new();
-        let deliveries = thread.messages.iter().flat_map(|message| message.deliveries());
+        let deliveries = thread
+            .messages
+            .iter()
+            .flat_map(|message| message.deliveries());
         deliveries.for_each(|delivery| *names.entry(Delivery::name(delivery)).or_default() += 1);
         println!("  {names:?}");
     }
@@ -46,17 +63,48 @@ fn main() {
     let reversed = |text: String| text.lines().rev().map(|line| format!("{line}\n")).collect();
     for (name, old, new) in [
         ("3 kinds of lines", numbers(7919, 3), numbers(104_729, 3)),
-        ("997 kinds of lines", numbers(7919, 997), numbers(104_729, 997)),
-        ("one line again and again", "a\n".repeat(9_900), "a\nb\n".repeat(4_950)),
-        ("reversed", numbers(1, 1 << 40), reversed(numbers(1, 1 << 40))),
-        ("a million characters on a line", "ab".repeat(500_000), "ab".repeat(400_000)),
-        ("a million empty lines", "\n".repeat(1_000_000), "\n".repeat(999_999) + "x"),
+        (
+            "997 kinds of lines",
+            numbers(7919, 997),
+            numbers(104_729, 997),
+        ),
+        (
+            "one line again and again",
+            "a\n".repeat(9_900),
+            "a\nb\n".repeat(4_950),
+        ),
+        (
+            "reversed",
+            numbers(1, 1 << 40),
+            reversed(numbers(1, 1 << 40)),
+        ),
+        (
+            "a million characters on a line",
+            "ab".repeat(500_000),
+            "ab".repeat(400_000),
+        ),
+        (
+            "a million empty lines",
+            "\n".repeat(1_000_000),
+            "\n".repeat(999_999) + "x",
+        ),
     ] {
         let lines = format!("a:b#L2-{}", new.len());
-        let results = [result(1, "a:b", &old), result(2, "a:b", &new), result(3, &lines, &new[1..])];
-        let kinds = results.into_iter().enumerate().flat_map(|(index, result)| [call(index + 1), result]);
+        let results = [
+            result(1, "a:b", &old),
+            result(2, "a:b", &new),
+            result(3, &lines, &new[1..]),
+        ];
+        let kinds = results
+            .into_iter()
+            .enumerate()
+            .flat_map(|(index, result)| [call(index + 1), result]);
         let stream = Stream::from_events(kinds.map(event).collect());
-        let time = best(|| delivered(&stream, &Policy::default(), &mut NoTexts).messages.len());
+        let time = best(|| {
+            delivered(&stream, &Policy::default(), &mut NoTexts)
+                .messages
+                .len()
+        });
         println!("  {name}: {time:.1} ms");
     }
 }
@@ -82,7 +130,10 @@ fn conversation(turns: usize, every: usize) -> (Stream, Stored) {
         for round in 0..5 {
             let number = (turn * 7 + round * 31) % 60;
             let id = turn * 10 + round;
-            kinds.extend([EventKind::ChatResponse(ChatResponse::message("Let me look.")), call(id)]);
+            kinds.extend([
+                EventKind::ChatResponse(ChatResponse::message("Let me look.")),
+                call(id),
+            ]);
             if round == 4 || every == 3 {
                 versions[number] += 1;
             }
@@ -94,20 +145,29 @@ fn conversation(turns: usize, every: usize) -> (Stream, Stored) {
             });
             kinds.push(EventKind::ChatResponse(ChatResponse::reasoning("Hm.")));
         }
-        kinds.extend(std::iter::repeat_n(EventKind::ChatResponse(ChatResponse::message("Done.")), 3));
+        kinds.extend(std::iter::repeat_n(
+            EventKind::ChatResponse(ChatResponse::message("Done.")),
+            3,
+        ));
     }
     let mut texts = Stored::default();
     let store = |kind| {
         let mut event = event(kind);
         let put = |bytes: &[u8], encoding| {
             let blob = BlobRef::of(bytes, encoding);
-            texts.0.entry(blob.checksum).or_insert_with(|| String::from_utf8_lossy(bytes).into());
+            texts
+                .0
+                .entry(blob.checksum)
+                .or_insert_with(|| String::from_utf8_lossy(bytes).into());
             Ok::<_, Infallible>(blob)
         };
         event.store_payloads(put).unwrap();
         event
     };
-    (Stream::from_events(kinds.into_iter().map(store).collect()), texts)
+    (
+        Stream::from_events(kinds.into_iter().map(store).collect()),
+        texts,
+    )
 }
 
 fn file(number: usize, version: usize, every: usize) -> String {
@@ -119,7 +179,10 @@ fn file(number: usize, version: usize, every: usize) -> String {
 }
 
 fn lines(text: &str, first: usize, last: usize) -> String {
-    text.split_inclusive('\n').skip(first - 1).take(last - first + 1).collect()
+    text.split_inclusive('\n')
+        .skip(first - 1)
+        .take(last - first + 1)
+        .collect()
 }
 
 fn event(kind: EventKind) -> Event {
@@ -129,12 +192,20 @@ fn event(kind: EventKind) -> Event {
 fn request(attached: Option<String>) -> EventKind {
     let resource = |text| Resource::new("file:///w/notes.md", ResourceContent::Text(text)).into();
     let resources = attached.into_iter().map(resource).collect();
-    EventKind::ChatRequest(ChatRequest { resources, ..ChatRequest::new("And?") })
+    EventKind::ChatRequest(ChatRequest {
+        resources,
+        ..ChatRequest::new("And?")
+    })
 }
 
 fn call(id: usize) -> EventKind {
     let (id, name) = (id.to_string(), "read_file".to_owned());
-    EventKind::ToolCallRequest(ToolCallRequest { id, name, arguments: Map::new(), metadata: Map::new() })
+    EventKind::ToolCallRequest(ToolCallRequest {
+        id,
+        name,
+        arguments: Map::new(),
+        metadata: Map::new(),
+    })
 }
 
 fn result(id: usize, uri: &str, text: &str) -> EventKind {

@@ -27,14 +27,20 @@ impl Declaration {
     /// Returns whether the declaration excludes what others would attach (`file:target/**?exclude`).
     #[must_use]
     pub fn is_exclude(&self) -> bool {
-        let query = self.0.strip_prefix("file:").and_then(|rest| rest.split_once('?'));
+        let query = self
+            .0
+            .strip_prefix("file:")
+            .and_then(|rest| rest.split_once('?'));
         query.is_some_and(|(_, query)| query.split('&').any(|parameter| parameter == "exclude"))
     }
 
     /// Returns the MCP server of a resource of one (`mcp+SERVER+URI`).
     #[must_use]
     pub fn server(&self) -> Option<&str> {
-        self.0.strip_prefix("mcp+")?.split_once('+').map(|(server, _)| server)
+        self.0
+            .strip_prefix("mcp+")?
+            .split_once('+')
+            .map(|(server, _)| server)
     }
 
     /// Returns whether the declaration names a snapshot, of which nothing says where it is from: a file
@@ -42,8 +48,14 @@ impl Declaration {
     #[must_use]
     pub fn names_snapshot(&self) -> bool {
         let is_hashed_data = self.0.starts_with("data:")
-            && self.0.strip_suffix(',').is_some_and(|header| header.contains(";sha256="));
-        is_hashed_data || ["external:", "stdin:", "clip:"].iter().any(|scheme| self.0.starts_with(scheme))
+            && self
+                .0
+                .strip_suffix(',')
+                .is_some_and(|header| header.contains(";sha256="));
+        is_hashed_data
+            || ["external:", "stdin:", "clip:"]
+                .iter()
+                .any(|scheme| self.0.starts_with(scheme))
     }
 
     /// Reads a declaration of a configuration: a URL, or a table `{type, path, params}`.
@@ -80,7 +92,11 @@ fn table_url(table: &Map<String, Value>) -> Result<String, String> {
     let (scheme, path) = (field("type")?, field("path")?);
     let parameters = parameters(table)?;
     if scheme == "file" {
-        let query = if is_excluded(parameters)? { "?exclude" } else { "" };
+        let query = if is_excluded(parameters)? {
+            "?exclude"
+        } else {
+            ""
+        };
         return Ok(format!("file:{path}{query}"));
     }
     let mut url = match scheme {
@@ -99,7 +115,11 @@ fn table_url(table: &Map<String, Value>) -> Result<String, String> {
     for (index, (key, value)) in pairs.enumerate() {
         let key = if key == "args" { "arg" } else { key };
         url.push(if index == 0 { '?' } else { '&' });
-        url.push_str(&format!("{}={}", encode_argument(key), encode_argument(&value)));
+        url.push_str(&format!(
+            "{}={}",
+            encode_argument(key),
+            encode_argument(&value)
+        ));
     }
     Ok(url)
 }
@@ -117,13 +137,19 @@ fn is_excluded(parameters: Option<&Map<String, Value>>) -> Result<bool, String> 
     let mut is_excluded = false;
     for (key, value) in parameters.into_iter().flatten() {
         if key != "exclude" {
-            return Err(format!("a declaration of files has no parameter `{key}`, only `exclude`"));
+            return Err(format!(
+                "a declaration of files has no parameter `{key}`, only `exclude`"
+            ));
         }
         let values: Vec<String> = values(value).collect();
         is_excluded = match values.iter().map(String::as_str).collect::<Vec<_>>()[..] {
             ["true" | ""] => true,
             ["false"] => false,
-            _ => return Err(format!("the parameter `exclude` is true or false, not {value}")),
+            _ => {
+                return Err(format!(
+                    "the parameter `exclude` is true or false, not {value}"
+                ));
+            }
         };
     }
     Ok(is_excluded)
@@ -162,7 +188,10 @@ mod tests {
     #[test]
     fn tables_become_urls() {
         for (table, url) in [
-            (json!({"type": "file", "path": "README.md", "refresh": "notify"}), "file:README.md"),
+            (
+                json!({"type": "file", "path": "README.md", "refresh": "notify"}),
+                "file:README.md",
+            ),
             (
                 json!({"type": "cmd", "path": "git", "params": {"arg": ["diff", "--cached"]}}),
                 "cmd://git?arg=diff&arg=--cached",
@@ -171,14 +200,38 @@ mod tests {
                 json!({"type": "cmd", "path": "rg", "params": {"args": ["a&b"], "description": "x y"}}),
                 "cmd://rg?arg=a%26b&description=x%20y",
             ),
-            (json!({"type": "file", "path": "*.lock", "params": {"exclude": true}}), "file:*.lock?exclude"),
-            (json!({"type": "file", "path": "a", "params": {"exclude": ["true"]}}), "file:a?exclude"),
-            (json!({"type": "file", "path": "a", "params": {"exclude": ""}}), "file:a?exclude"),
-            (json!({"type": "file", "path": "a", "params": {"exclude": "false"}}), "file:a"),
-            (json!({"type": "file", "path": "a", "params": null}), "file:a"),
-            (json!({"type": "cmd", "path": "scripts/a (b)"}), "cmd://scripts/a%20%28b%29"),
-            (json!({"type": "http", "path": "example.com/docs"}), "http://example.com/docs"),
-            (json!({"type": "mcp", "path": "docs+note:a b%7e/c?d"}), "mcp+docs+note:a b%7e/c?d"),
+            (
+                json!({"type": "file", "path": "*.lock", "params": {"exclude": true}}),
+                "file:*.lock?exclude",
+            ),
+            (
+                json!({"type": "file", "path": "a", "params": {"exclude": ["true"]}}),
+                "file:a?exclude",
+            ),
+            (
+                json!({"type": "file", "path": "a", "params": {"exclude": ""}}),
+                "file:a?exclude",
+            ),
+            (
+                json!({"type": "file", "path": "a", "params": {"exclude": "false"}}),
+                "file:a",
+            ),
+            (
+                json!({"type": "file", "path": "a", "params": null}),
+                "file:a",
+            ),
+            (
+                json!({"type": "cmd", "path": "scripts/a (b)"}),
+                "cmd://scripts/a%20%28b%29",
+            ),
+            (
+                json!({"type": "http", "path": "example.com/docs"}),
+                "http://example.com/docs",
+            ),
+            (
+                json!({"type": "mcp", "path": "docs+note:a b%7e/c?d"}),
+                "mcp+docs+note:a b%7e/c?d",
+            ),
         ] {
             assert_eq!(Declaration::from_json(&table), Ok(Declaration::new(url)));
         }
@@ -188,15 +241,30 @@ mod tests {
     fn mistakes_in_a_table_are_named() {
         let file = |params| json!({"type": "file", "path": "a", "params": params});
         for (value, reason) in [
-            (json!({"type": "cmd"}), "a declaration table needs `path` as a string"),
-            (json!(["file:a"]), r#"a declaration is a string or a table, not ["file:a"]"#),
-            (file(json!("exclude")), r#"`params` of a declaration is a table, not "exclude""#),
+            (
+                json!({"type": "cmd"}),
+                "a declaration table needs `path` as a string",
+            ),
+            (
+                json!(["file:a"]),
+                r#"a declaration is a string or a table, not ["file:a"]"#,
+            ),
+            (
+                file(json!("exclude")),
+                r#"`params` of a declaration is a table, not "exclude""#,
+            ),
             (
                 file(json!({"exclude": true, "depth": 2})),
                 "a declaration of files has no parameter `depth`, only `exclude`",
             ),
-            (file(json!({"exclude": "*.rs"})), r#"the parameter `exclude` is true or false, not "*.rs""#),
-            (file(json!({"exclude": {}})), "the parameter `exclude` is true or false, not {}"),
+            (
+                file(json!({"exclude": "*.rs"})),
+                r#"the parameter `exclude` is true or false, not "*.rs""#,
+            ),
+            (
+                file(json!({"exclude": {}})),
+                "the parameter `exclude` is true or false, not {}",
+            ),
         ] {
             assert_eq!(Declaration::from_json(&value), Err(reason.to_owned()));
         }

@@ -17,9 +17,16 @@ pub fn newest_by_declaration(stream: &Stream) -> HashMap<&Declaration, Vec<Taken
         for delivered in delivered {
             let given = newest.entry(&delivered.declaration).or_default();
             let mut counts: HashMap<&str, usize> = HashMap::new();
-            for snapshot in delivered.resources.iter().filter_map(|index| resources.get(*index)) {
+            for snapshot in delivered
+                .resources
+                .iter()
+                .filter_map(|index| resources.get(*index))
+            {
                 // Contents of one resource of an MCP server may share a URI; their order tells them apart.
-                let count = counts.entry(&snapshot.uri).and_modify(|count| *count += 1).or_default();
+                let count = counts
+                    .entry(&snapshot.uri)
+                    .and_modify(|count| *count += 1)
+                    .or_default();
                 let place = *places
                     .entry((&delivered.declaration, snapshot.uri.as_str(), *count))
                     .or_insert_with(|| given.len());
@@ -31,7 +38,9 @@ pub fn newest_by_declaration(stream: &Stream) -> HashMap<&Declaration, Vec<Taken
             // Where there are fewer contents than there were, the last are gone.
             for (uri, last) in counts {
                 let place = |count| places.get(&(&delivered.declaration, uri, count));
-                (last + 1..).map_while(place).for_each(|place| given[*place] = None);
+                (last + 1..)
+                    .map_while(place)
+                    .for_each(|place| given[*place] = None);
             }
         }
     }
@@ -54,7 +63,9 @@ pub fn deliveries(stream: &Stream) -> Vec<Delivery<'_>> {
                 deliveries.retain(|(turn, ..)| *turn > 0);
                 deliveries.push((turn, &request.resources[..], &request.delivered[..]));
             }
-            EventKind::ConfigDelta(delta) => deliveries.push((0, &delta.resources[..], &delta.delivered[..])),
+            EventKind::ConfigDelta(delta) => {
+                deliveries.push((0, &delta.resources[..], &delta.delivered[..]))
+            }
             _ => {}
         }
     }

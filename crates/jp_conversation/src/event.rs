@@ -317,35 +317,53 @@ impl Event {
             EventKind::ChatRequest(request) => ("chat_request", json::to_string(request)?),
             EventKind::ChatResponse(response) => ("chat_response", json::to_string(response)?),
             EventKind::ToolCallRequest(request) => ("tool_call_request", json::to_string(request)?),
-            EventKind::ToolCallResponse(response) => ("tool_call_response", json::to_string(response)?),
+            EventKind::ToolCallResponse(response) => {
+                ("tool_call_response", json::to_string(response)?)
+            }
             EventKind::InquiryRequest(request) => ("inquiry_request", json::to_string(request)?),
-            EventKind::InquiryResponse(response) => ("inquiry_response", json::to_string(response)?),
+            EventKind::InquiryResponse(response) => {
+                ("inquiry_response", json::to_string(response)?)
+            }
             EventKind::ConfigDelta(delta) => ("config_delta", json::to_string(delta)?),
             EventKind::Usage(usage) => ("usage", json::to_string(usage)?),
             EventKind::Superseded(superseded) => ("superseded", json::to_string(superseded)?),
-            EventKind::Notification(notification) => ("notification", json::to_string(notification)?),
+            EventKind::Notification(notification) => {
+                ("notification", json::to_string(notification)?)
+            }
             EventKind::Compaction(compaction) => ("compaction", json::to_string(compaction)?),
             EventKind::Unknown(raw) => return Ok(raw.get().to_owned()),
         };
         let separator = if fields == "{}" { "" } else { "," };
-        Ok(format!(r#"{{"timestamp":"{}","type":"{kind}"{separator}{}"#, self.timestamp, &fields[1..]))
+        Ok(format!(
+            r#"{{"timestamp":"{}","type":"{kind}"{separator}{}"#,
+            self.timestamp,
+            &fields[1..]
+        ))
     }
 }
 
 /// Reads RFC 3339, or the older `YYYY-MM-DD hh:mm:ss.f` as UTC.
 pub fn parse_timestamp(text: &str) -> Result<Timestamp, EventError> {
     let older = || {
-        text.parse::<DateTime>().and_then(|time| time.to_zoned(TimeZone::UTC)).map(|time| time.timestamp())
+        text.parse::<DateTime>()
+            .and_then(|time| time.to_zoned(TimeZone::UTC))
+            .map(|time| time.timestamp())
     };
     text.parse::<Timestamp>()
         .or_else(|_| older())
-        .map_err(|source| EventError::Timestamp { text: text.to_owned(), source })
+        .map_err(|source| EventError::Timestamp {
+            text: text.to_owned(),
+            source,
+        })
 }
 
 impl ChatRequest {
     /// Makes a request of nothing but words.
     pub fn new(content: impl Into<String>) -> Self {
-        Self { content: content.into(), ..Self::default() }
+        Self {
+            content: content.into(),
+            ..Self::default()
+        }
     }
 }
 
@@ -361,7 +379,11 @@ impl ChatResponse {
     }
 
     fn new(content: ResponseContent) -> Self {
-        Self { content, metadata: Map::new(), incomplete: None }
+        Self {
+            content,
+            metadata: Map::new(),
+            incomplete: None,
+        }
     }
 }
 
@@ -384,7 +406,13 @@ impl Serialize for ChatResponse {
             ResponseContent::Message(text) => (None, Some(text.into())),
         };
         let (metadata, incomplete) = (self.metadata.clone(), self.incomplete.clone());
-        WireResponse { reasoning, message, metadata, incomplete }.serialize(serializer)
+        WireResponse {
+            reasoning,
+            message,
+            metadata,
+            incomplete,
+        }
+        .serialize(serializer)
     }
 }
 
@@ -397,7 +425,11 @@ impl<'de> Deserialize<'de> for ChatResponse {
             (None, None) => return Err(de::Error::custom("neither `reasoning` nor `message`")),
             (Some(_), Some(_)) => return Err(de::Error::custom("both `reasoning` and `message`")),
         };
-        Ok(Self { content, metadata: wire.metadata, incomplete: wire.incomplete })
+        Ok(Self {
+            content,
+            metadata: wire.metadata,
+            incomplete: wire.incomplete,
+        })
     }
 }
 
@@ -406,11 +438,15 @@ fn present<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Value>, 
     Value::deserialize(deserializer).map(Some)
 }
 
-fn blocks_or_text<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<StoredBlock>, D::Error> {
+fn blocks_or_text<'de, D: Deserializer<'de>>(
+    deserializer: D,
+) -> Result<Vec<StoredBlock>, D::Error> {
     match Value::deserialize(deserializer)? {
-        Value::String(text) => {
-            Ok(vec![StoredBlock::Text { text: Payload::Inline(text), annotations: None, meta: None }])
-        }
+        Value::String(text) => Ok(vec![StoredBlock::Text {
+            text: Payload::Inline(text),
+            annotations: None,
+            meta: None,
+        }]),
         blocks => serde_json::from_value(blocks).map_err(de::Error::custom),
     }
 }
@@ -446,7 +482,9 @@ mod tests {
             r#""type":"compaction","reset":true,"keep_last":0}"#,
             r#""type":"from_the_future","anything":[1.0,{"x":null}]}"#,
         ] {
-            round_trip(&format!(r#"{{"timestamp":"2026-11-21T12:00:00.123456Z",{fields}"#));
+            round_trip(&format!(
+                r#"{{"timestamp":"2026-11-21T12:00:00.123456Z",{fields}"#
+            ));
         }
     }
 
@@ -464,17 +502,30 @@ mod tests {
             r#"{"timestamp":"2026-11-21T12:00:00Z","type":"tool_call_response","id":"1","content":"x","is_error":true}"#,
         )
         .unwrap();
-        let EventKind::ToolCallResponse(response) = event.kind.clone() else { panic!("a tool response") };
-        let text = StoredBlock::Text { text: Payload::Inline("x".into()), annotations: None, meta: None };
+        let EventKind::ToolCallResponse(response) = event.kind.clone() else {
+            panic!("a tool response")
+        };
+        let text = StoredBlock::Text {
+            text: Payload::Inline("x".into()),
+            annotations: None,
+            meta: None,
+        };
         assert_eq!((&response.content, response.is_error), (&vec![text], true));
-        let event = Event { kind: EventKind::ToolCallResponse(response), ..event };
+        let event = Event {
+            kind: EventKind::ToolCallResponse(response),
+            ..event
+        };
         insta::assert_snapshot!(event.to_json().unwrap(), @r#"{"timestamp":"2026-11-21T12:00:00Z","type":"tool_call_response","id":"1","content":[{"type":"text","text":"x"}],"is_error":true}"#);
     }
 
     #[test]
     fn malformed_event_says_what_is_missing() {
         let error =
-            Event::from_json(r#"{"timestamp":"2026-11-21T12:00:00Z","type":"chat_request"}"#).unwrap_err();
-        assert_eq!(error.to_string(), "missing field `content` at line 1 column 58");
+            Event::from_json(r#"{"timestamp":"2026-11-21T12:00:00Z","type":"chat_request"}"#)
+                .unwrap_err();
+        assert_eq!(
+            error.to_string(),
+            "missing field `content` at line 1 column 58"
+        );
     }
 }

@@ -19,8 +19,12 @@ const MAX_PART_DEPTH: usize = 100;
 pub fn is_shallow(value: &Value) -> bool {
     fn has_at_most(levels: usize, value: &Value) -> bool {
         match value {
-            Value::Array(values) => levels > 0 && values.iter().all(|value| has_at_most(levels - 1, value)),
-            Value::Object(map) => levels > 0 && map.values().all(|value| has_at_most(levels - 1, value)),
+            Value::Array(values) => {
+                levels > 0 && values.iter().all(|value| has_at_most(levels - 1, value))
+            }
+            Value::Object(map) => {
+                levels > 0 && map.values().all(|value| has_at_most(levels - 1, value))
+            }
             _ => true,
         }
     }
@@ -30,7 +34,10 @@ pub fn is_shallow(value: &Value) -> bool {
 /// Writes a value on one line. One that is nested deeper than it could be read again is an error.
 pub(crate) fn to_string<T: Serialize>(value: &T) -> serde_json::Result<String> {
     let mut json = Vec::with_capacity(128);
-    value.serialize(&mut Serializer::with_formatter(&mut json, Shallow { depth: 0 }))?;
+    value.serialize(&mut Serializer::with_formatter(
+        &mut json,
+        Shallow { depth: 0 },
+    ))?;
     Ok(String::from_utf8(json).expect("serde_json writes UTF-8"))
 }
 
@@ -43,8 +50,9 @@ impl Shallow {
     fn enter(&mut self) -> io::Result<()> {
         self.depth += 1;
         if self.depth > MAX_DEPTH {
-            let reason =
-                format!("it is nested more than {MAX_DEPTH} levels deep, so it could not be read again");
+            let reason = format!(
+                "it is nested more than {MAX_DEPTH} levels deep, so it could not be read again"
+            );
             return Err(io::Error::other(reason));
         }
         Ok(())
@@ -86,7 +94,10 @@ mod tests {
     #[test]
     fn what_could_not_be_read_again_is_not_written() {
         let json = to_string(&nested(MAX_DEPTH)).unwrap();
-        assert_eq!(serde_json::from_str::<Value>(&json).unwrap(), nested(MAX_DEPTH));
+        assert_eq!(
+            serde_json::from_str::<Value>(&json).unwrap(),
+            nested(MAX_DEPTH)
+        );
         let error = to_string(&nested(MAX_DEPTH + 1)).unwrap_err();
         assert_eq!(
             error.to_string(),
@@ -94,6 +105,9 @@ mod tests {
         );
         assert!(is_shallow(&nested(MAX_PART_DEPTH)) && !is_shallow(&nested(MAX_PART_DEPTH + 1)));
         let wide = vec![json!({"a": [1, {}]}); MAX_DEPTH];
-        assert_eq!(to_string(&wide).unwrap(), serde_json::to_string(&wide).unwrap());
+        assert_eq!(
+            to_string(&wide).unwrap(),
+            serde_json::to_string(&wide).unwrap()
+        );
     }
 }

@@ -31,8 +31,8 @@ pub mod view;
 pub use declaration::Declaration;
 pub use event::{
     ChatRequest, ChatResponse, Compaction, ConfigDelta, Delivered, Event, EventError, EventKind,
-    InquiryRequest, InquiryResponse, Notification, ResponseContent, Strip, Superseded, ToolCallRequest,
-    ToolCallResponse, Usage, Version, parse_timestamp,
+    InquiryRequest, InquiryResponse, Notification, ResponseContent, Strip, Superseded,
+    ToolCallRequest, ToolCallResponse, Usage, Version, parse_timestamp,
 };
 pub use json::is_shallow;
 pub use payload::{INLINE_BYTES, blobs_in};

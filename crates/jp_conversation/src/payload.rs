@@ -22,9 +22,10 @@ impl Event {
         match &mut self.kind {
             EventKind::ChatRequest(request) => store_snapshots(&mut request.resources, put),
             EventKind::ConfigDelta(delta) => store_snapshots(&mut delta.resources, put),
-            EventKind::ToolCallResponse(response) => {
-                response.content.iter_mut().try_for_each(|block| store_block(block, put))
-            }
+            EventKind::ToolCallResponse(response) => response
+                .content
+                .iter_mut()
+                .try_for_each(|block| store_block(block, put)),
             _ => Ok(()),
         }
     }
@@ -33,9 +34,15 @@ impl Event {
     #[must_use]
     pub fn blobs(&self) -> Vec<BlobRef> {
         match &self.kind {
-            EventKind::ChatRequest(request) => request.resources.iter().flat_map(snapshot_blobs).collect(),
-            EventKind::ConfigDelta(delta) => delta.resources.iter().flat_map(snapshot_blobs).collect(),
-            EventKind::ToolCallResponse(response) => response.content.iter().flat_map(block_blobs).collect(),
+            EventKind::ChatRequest(request) => {
+                request.resources.iter().flat_map(snapshot_blobs).collect()
+            }
+            EventKind::ConfigDelta(delta) => {
+                delta.resources.iter().flat_map(snapshot_blobs).collect()
+            }
+            EventKind::ToolCallResponse(response) => {
+                response.content.iter().flat_map(block_blobs).collect()
+            }
             _ => Vec::new(),
         }
     }
@@ -45,11 +52,16 @@ fn block_blobs(block: &StoredBlock) -> Vec<BlobRef> {
     match block {
         StoredBlock::Text { text, .. } => Vec::from_iter(text.stored()),
         StoredBlock::Resource { resource, .. } => snapshot_blobs(resource),
-        StoredBlock::Image(media) | StoredBlock::Audio(media) => Vec::from_iter(media.data.stored()),
+        StoredBlock::Image(media) | StoredBlock::Audio(media) => {
+            Vec::from_iter(media.data.stored())
+        }
         StoredBlock::Question { .. } => Vec::new(),
         StoredBlock::Unknown(block) => {
             let mut blobs = Vec::new();
-            block.json().values().for_each(|value| blobs_in(value, &mut blobs));
+            block
+                .json()
+                .values()
+                .for_each(|value| blobs_in(value, &mut blobs));
             blobs
         }
     }
@@ -57,7 +69,12 @@ fn block_blobs(block: &StoredBlock) -> Vec<BlobRef> {
 
 fn snapshot_blobs(snapshot: &Snapshot) -> Vec<BlobRef> {
     let formatted = snapshot.formatted.as_ref().and_then(Payload::stored);
-    snapshot.content.stored().into_iter().chain(formatted).collect()
+    snapshot
+        .content
+        .stored()
+        .into_iter()
+        .chain(formatted)
+        .collect()
 }
 
 /// Finds the stored payloads that JSON names, `{"$blob", "size"}`, at any depth and in any field.
@@ -65,7 +82,10 @@ pub fn blobs_in(value: &Value, blobs: &mut Vec<BlobRef>) {
     match value {
         Value::Array(values) => values.iter().for_each(|value| blobs_in(value, blobs)),
         Value::Object(object) => {
-            let checksum = object.get("$blob").and_then(Value::as_str).and_then(|hex| hex.parse().ok());
+            let checksum = object
+                .get("$blob")
+                .and_then(Value::as_str)
+                .and_then(|hex| hex.parse().ok());
             let size = object.get("size").and_then(Value::as_u64);
             blobs.extend(checksum.zip(size).map(|(checksum, size)| BlobRef {
                 checksum,
@@ -81,14 +101,19 @@ pub fn blobs_in(value: &Value, blobs: &mut Vec<BlobRef>) {
 type Put<'a, E> = &'a mut dyn FnMut(&[u8], Encoding) -> Result<BlobRef, E>;
 
 fn store_snapshots<E>(snapshots: &mut [Snapshot], put: Put<'_, E>) -> Result<(), E> {
-    snapshots.iter_mut().try_for_each(|snapshot| store_snapshot(snapshot, put))
+    snapshots
+        .iter_mut()
+        .try_for_each(|snapshot| store_snapshot(snapshot, put))
 }
 
 fn store_snapshot<E>(snapshot: &mut Snapshot, put: Put<'_, E>) -> Result<(), E> {
     if let Payload::Inline(content) = &snapshot.content {
-        snapshot.content = Payload::<ResourceContent>::Stored(put(content.as_bytes(), content.encoding())?);
+        snapshot.content =
+            Payload::<ResourceContent>::Stored(put(content.as_bytes(), content.encoding())?);
     }
-    snapshot.formatted.as_mut().map_or(Ok(()), |formatted| store_text(formatted, INLINE_BYTES + 1, put))
+    snapshot.formatted.as_mut().map_or(Ok(()), |formatted| {
+        store_text(formatted, INLINE_BYTES + 1, put)
+    })
 }
 
 fn store_block<E>(block: &mut StoredBlock, put: Put<'_, E>) -> Result<(), E> {
@@ -141,7 +166,10 @@ mod tests {
                 r#"{{"timestamp":"2026-11-21T12:00:00Z","type":"tool_call_response","id":"1","content":[{{"type":"text","text":"{text}"}}]}}"#
             );
             let (json, sizes) = stored(&json);
-            assert_eq!((sizes, json.contains("$blob")), (moved.clone(), !moved.is_empty()));
+            assert_eq!(
+                (sizes, json.contains("$blob")),
+                (moved.clone(), !moved.is_empty())
+            );
         }
     }
 
@@ -149,7 +177,10 @@ mod tests {
     fn blobs_are_found_at_any_depth() {
         let blob = BlobRef::of(b"x", Encoding::Binary);
         let mut blobs = Vec::new();
-        blobs_in(&serde_json::json!({"a": [{"b": {"$blob": blob.checksum, "size": 1}}]}), &mut blobs);
+        blobs_in(
+            &serde_json::json!({"a": [{"b": {"$blob": blob.checksum, "size": 1}}]}),
+            &mut blobs,
+        );
         assert_eq!(blobs, [blob]);
     }
 
@@ -157,11 +188,16 @@ mod tests {
     fn stored_payloads_of_an_event_are_those_of_its_content_alone() {
         let json = r#"{"timestamp":"2026-11-21T12:00:00Z","type":"tool_call_response","id":"1","content":[{"type":"resource","resource":{"uri":"a:b","content":{"text":"x"},"formatted":"F"}},{"type":"text","text":"T"}]}"#;
         let [formatted, text] = ["f", "t"].map(|letter| letter.repeat(300));
-        let json = json.replace('F', &formatted).replace(r#""T""#, &format!("{text:?}"));
+        let json = json
+            .replace('F', &formatted)
+            .replace(r#""T""#, &format!("{text:?}"));
         let mut event = Event::from_json(&json).unwrap();
         assert!(event.blobs().is_empty());
-        event.store_payloads(|bytes, encoding| Ok::<_, Infallible>(BlobRef::of(bytes, encoding))).unwrap();
-        let expected = ["x", &formatted, &text].map(|text| BlobRef::of(text.as_bytes(), Encoding::Utf8));
+        event
+            .store_payloads(|bytes, encoding| Ok::<_, Infallible>(BlobRef::of(bytes, encoding)))
+            .unwrap();
+        let expected =
+            ["x", &formatted, &text].map(|text| BlobRef::of(text.as_bytes(), Encoding::Utf8));
         assert_eq!(event.blobs(), expected);
         let forged = format!(
             r#"{{"timestamp":"2026-11-21T12:00:00Z","type":"tool_call_request","id":"1","name":"f","arguments":{{"$blob":"{}","size":1}}}}"#,
@@ -176,6 +212,9 @@ mod tests {
             r#"{"timestamp":"2026-11-21T12:00:00Z","type":"chat_request","content":"hi","resources":[{"uri":"a:b","content":{"text":""},"formatted":"f"}]}"#,
         );
         assert_eq!(sizes, [0]);
-        assert!(json.contains(r#""size":0,"encoding":"utf8"},"formatted":"f""#), "{json}");
+        assert!(
+            json.contains(r#""size":0,"encoding":"utf8"},"formatted":"f""#),
+            "{json}"
+        );
     }
 }

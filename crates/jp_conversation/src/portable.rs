@@ -15,8 +15,14 @@ impl Event {
         let rewrite: Rewrite<'_> = &mut rewrite;
         match &mut self.kind {
             EventKind::ChatRequest(request) => {
-                request.resources.iter_mut().for_each(|snapshot| snapshot_places(snapshot, rewrite));
-                request.delivered.iter_mut().for_each(|delivered| delivered_places(delivered, rewrite));
+                request
+                    .resources
+                    .iter_mut()
+                    .for_each(|snapshot| snapshot_places(snapshot, rewrite));
+                request
+                    .delivered
+                    .iter_mut()
+                    .for_each(|delivered| delivered_places(delivered, rewrite));
             }
             EventKind::ChatResponse(response) => map_places(&mut response.metadata, rewrite),
             EventKind::ToolCallRequest(request) => {
@@ -24,16 +30,28 @@ impl Event {
                 map_places(&mut request.metadata, rewrite);
             }
             EventKind::ToolCallResponse(response) => {
-                response.content.iter_mut().for_each(|block| block_places(block, rewrite));
+                response
+                    .content
+                    .iter_mut()
+                    .for_each(|block| block_places(block, rewrite));
                 map_places(&mut response.meta, rewrite);
             }
             EventKind::ConfigDelta(delta) => {
                 map_places(&mut delta.delta, rewrite);
-                delta.resources.iter_mut().for_each(|snapshot| snapshot_places(snapshot, rewrite));
-                delta.delivered.iter_mut().for_each(|delivered| delivered_places(delivered, rewrite));
+                delta
+                    .resources
+                    .iter_mut()
+                    .for_each(|snapshot| snapshot_places(snapshot, rewrite));
+                delta
+                    .delivered
+                    .iter_mut()
+                    .for_each(|delivered| delivered_places(delivered, rewrite));
             }
             EventKind::Superseded(superseded) => {
-                superseded.dropped.iter_mut().for_each(|version| rewrite(&mut version.uri));
+                superseded
+                    .dropped
+                    .iter_mut()
+                    .for_each(|version| rewrite(&mut version.uri));
             }
             EventKind::Notification(notification) => {
                 rewrite(&mut notification.uri);
@@ -80,13 +98,16 @@ fn block_places(block: &mut StoredBlock, rewrite: Rewrite<'_>) {
 }
 
 fn map_places(map: &mut Map<String, Value>, rewrite: Rewrite<'_>) {
-    map.values_mut().for_each(|value| value_places(value, rewrite));
+    map.values_mut()
+        .for_each(|value| value_places(value, rewrite));
 }
 
 fn value_places(value: &mut Value, rewrite: Rewrite<'_>) {
     match value {
         Value::String(text) => rewrite(text),
-        Value::Array(values) => values.iter_mut().for_each(|value| value_places(value, rewrite)),
+        Value::Array(values) => values
+            .iter_mut()
+            .for_each(|value| value_places(value, rewrite)),
         Value::Object(map) => map_places(map, rewrite),
         Value::Null | Value::Bool(_) | Value::Number(_) => {}
     }
@@ -110,7 +131,12 @@ mod tests {
         let now = "2026-11-21T12:00:00Z".parse().unwrap();
         let mut event = Event::new(now, EventKind::Notification(notification));
         event.rewrite_places(|text| *text = text.replace("/w/", ""));
-        let EventKind::Notification(notification) = event.kind else { panic!("{event:?}") };
-        assert_eq!((&*notification.uri, notification.name.as_deref()), ("cmd://cat?arg=a", Some("cat a")));
+        let EventKind::Notification(notification) = event.kind else {
+            panic!("{event:?}")
+        };
+        assert_eq!(
+            (&*notification.uri, notification.name.as_deref()),
+            ("cmd://cat?arg=a", Some("cat a"))
+        );
     }
 }

@@ -37,18 +37,32 @@ pub fn compare(
     targets: &RefreshTargets,
 ) -> Refresh {
     let newest = newest_by_declaration(stream);
-    let pending: HashSet<_> = resolution::plan(stream, configured, &[]).resolve.into_iter().collect();
+    let pending: HashSet<_> = resolution::plan(stream, configured, &[])
+        .resolve
+        .into_iter()
+        .collect();
     let mut refresh = Refresh::default();
     let mut delta = ConfigDelta::default();
     // Indexes in the delta by indexes in `snapshots`: two declarations may give one snapshot.
     let mut kept = HashMap::new();
-    for Delivered { declaration, resources } in delivered {
+    for Delivered {
+        declaration,
+        resources,
+    } in delivered
+    {
         let is_pending = pending.contains(&declaration);
-        let known = newest.get(&declaration).into_iter().flatten().filter(|_| !is_pending);
+        let known = newest
+            .get(&declaration)
+            .into_iter()
+            .flatten()
+            .filter(|_| !is_pending);
         let known = Known::new(&known.map(|(_, snapshot)| *snapshot).collect::<Vec<_>>());
         let given: Vec<&Snapshot> = resources.iter().map(|index| &snapshots[*index]).collect();
         let mut stale = Stale::find(&known, &given);
-        let wanted = targets.get(&declaration).and_then(Option::as_ref).filter(|_| !is_pending);
+        let wanted = targets
+            .get(&declaration)
+            .and_then(Option::as_ref)
+            .filter(|_| !is_pending);
         let mut changed = Vec::new();
         for index in resources {
             let snapshot = &snapshots[index];
@@ -70,12 +84,24 @@ pub fn compare(
             }));
         }
         if !changed.is_empty() {
-            delta.delivered.push(Delivered { declaration, resources: changed });
+            delta.delivered.push(Delivered {
+                declaration,
+                resources: changed,
+            });
         }
     }
     if !delta.delivered.is_empty() {
-        let add = delta.delivered.iter().map(|one| one.declaration.clone()).collect();
-        delta.delta = Change { add, ..Change::default() }.into_delta().delta;
+        let add = delta
+            .delivered
+            .iter()
+            .map(|one| one.declaration.clone())
+            .collect();
+        delta.delta = Change {
+            add,
+            ..Change::default()
+        }
+        .into_delta()
+        .delta;
         refresh.delta = Some(delta);
     }
     refresh
@@ -89,12 +115,18 @@ struct Known<'s> {
 
 impl<'s> Known<'s> {
     fn new(snapshots: &[&'s Snapshot]) -> Self {
-        let versions = snapshots.iter().map(|snapshot| (snapshot.uri.as_str(), snapshot.blob_ref()));
-        Self { versions: versions.collect(), counts: count_contents(snapshots) }
+        let versions = snapshots
+            .iter()
+            .map(|snapshot| (snapshot.uri.as_str(), snapshot.blob_ref()));
+        Self {
+            versions: versions.collect(),
+            counts: count_contents(snapshots),
+        }
     }
 
     fn has(&self, snapshot: &Snapshot) -> bool {
-        self.versions.contains(&(&snapshot.uri, snapshot.blob_ref()))
+        self.versions
+            .contains(&(&snapshot.uri, snapshot.blob_ref()))
     }
 }
 
@@ -111,11 +143,19 @@ struct Stale<'s> {
 
 impl<'s> Stale<'s> {
     fn find(known: &Known<'_>, given: &[&'s Snapshot]) -> Self {
-        let new: HashSet<&str> =
-            given.iter().filter(|one| !known.has(one)).map(|one| one.uri.as_str()).collect();
+        let new: HashSet<&str> = given
+            .iter()
+            .filter(|one| !known.has(one))
+            .map(|one| one.uri.as_str())
+            .collect();
         let now = count_contents(given);
         let is_resized = |uri: &&str| known.counts.get(uri) != now.get(uri) && !new.contains(uri);
-        let resized = now.keys().copied().filter(is_resized).map(|uri| (uri, true)).collect();
+        let resized = now
+            .keys()
+            .copied()
+            .filter(is_resized)
+            .map(|uri| (uri, true))
+            .collect();
         Self { new, resized }
     }
 
@@ -132,7 +172,9 @@ impl<'s> Stale<'s> {
 /// Returns how many contents each URI has.
 fn count_contents<'s>(snapshots: &[&'s Snapshot]) -> HashMap<&'s str, usize> {
     let mut counts = HashMap::new();
-    snapshots.iter().for_each(|snapshot| *counts.entry(snapshot.uri.as_str()).or_default() += 1);
+    snapshots
+        .iter()
+        .for_each(|snapshot| *counts.entry(snapshot.uri.as_str()).or_default() += 1);
     counts
 }
 
@@ -146,10 +188,16 @@ mod tests {
     /// What one declaration gave: a URI and a text each.
     fn taken(contents: &[(&str, &str)]) -> (Vec<Snapshot>, Vec<Delivered>) {
         let snapshot = |(uri, text): &(&str, &str)| {
-            Resource::new(*uri, Payload::Inline(ResourceContent::Text((*text).to_owned())))
+            Resource::new(
+                *uri,
+                Payload::Inline(ResourceContent::Text((*text).to_owned())),
+            )
         };
         let resources = (0..contents.len()).collect();
-        let delivered = vec![Delivered { declaration: Declaration::new("mcp+docs+x://y"), resources }];
+        let delivered = vec![Delivered {
+            declaration: Declaration::new("mcp+docs+x://y"),
+            resources,
+        }];
         (contents.iter().map(snapshot).collect(), delivered)
     }
 
@@ -158,7 +206,11 @@ mod tests {
         let now = "2026-11-21T12:00:00Z".parse().unwrap();
         let known = before.iter().map(|contents| {
             let (resources, delivered) = taken(contents);
-            let known = ConfigDelta { resources, delivered, ..ConfigDelta::default() };
+            let known = ConfigDelta {
+                resources,
+                delivered,
+                ..ConfigDelta::default()
+            };
             Event::new(now, EventKind::ConfigDelta(known))
         });
         let stream = Stream::from_events(known.collect());
@@ -183,12 +235,23 @@ mod tests {
 
     #[test]
     fn resource_with_fewer_contents_has_changed() {
-        let before = [("x://y", "one"), ("x://y", "two"), ("x://y", "two"), ("x://z", "z")];
+        let before = [
+            ("x://y", "one"),
+            ("x://y", "two"),
+            ("x://y", "two"),
+            ("x://z", "z"),
+        ];
         for after in [&before[..1], &before[..2]] {
             let shrunk = refresh(&[&before], after);
             assert_eq!(shrunk.delta.unwrap().resources, taken(after).0);
-            assert_eq!((shrunk.changed, shrunk.unchanged), (vec!["x://y".to_owned()], vec![]));
-            assert!(refresh(&[&before, after], after).delta.is_none(), "that was taken already");
+            assert_eq!(
+                (shrunk.changed, shrunk.unchanged),
+                (vec!["x://y".to_owned()], vec![])
+            );
+            assert!(
+                refresh(&[&before, after], after).delta.is_none(),
+                "that was taken already"
+            );
         }
         assert!(refresh(&[&before], &before).delta.is_none());
     }

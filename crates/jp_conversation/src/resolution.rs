@@ -31,16 +31,25 @@ impl Plan {
     /// Resolves files outside the workspace that can be found after all: the configuration names them.
     #[must_use]
     pub fn resolving(mut self, is_found: impl Fn(&Declaration) -> bool) -> Self {
-        let is_found = |declaration: &Declaration| declaration.names_snapshot() && is_found(declaration);
-        let copies = self.copies.extract_if(.., |(declaration, _)| is_found(declaration));
-        self.resolve.extend(copies.map(|(declaration, _)| declaration));
-        self.resolve.extend(self.lost.extract_if(.., |declaration| is_found(declaration)));
+        let is_found =
+            |declaration: &Declaration| declaration.names_snapshot() && is_found(declaration);
+        let copies = self
+            .copies
+            .extract_if(.., |(declaration, _)| is_found(declaration));
+        self.resolve
+            .extend(copies.map(|(declaration, _)| declaration));
+        self.resolve.extend(
+            self.lost
+                .extract_if(.., |declaration| is_found(declaration)),
+        );
         self
     }
 
     /// Returns the declarations that the next request delivers.
     pub fn declarations(&self) -> impl Iterator<Item = &Declaration> {
-        self.resolve.iter().chain(self.copies.iter().map(|(declaration, _)| declaration))
+        self.resolve
+            .iter()
+            .chain(self.copies.iter().map(|(declaration, _)| declaration))
     }
 }
 
@@ -56,28 +65,49 @@ pub fn plan(stream: &Stream, configured: &[Declaration], explicit: &[Declaration
     let typed: HashSet<&Declaration> = explicit.iter().collect();
     let declared = declared(stream, configured);
     let mut copies: Vec<(Declaration, Vec<TakenByHand>)> = Vec::new();
-    let pending = declared.into_iter().filter(|declared| !declared.is_delivered(&delivered));
-    for Declared { declaration, taken, .. } in pending {
+    let pending = declared
+        .into_iter()
+        .filter(|declared| !declared.is_delivered(&delivered));
+    for Declared {
+        declaration, taken, ..
+    } in pending
+    {
         if typed.contains(&declaration) || declaration.is_exclude() {
             continue;
         }
         let since = delivered.get(&declaration).copied();
         let taken = taken.into_iter().filter(|event| Some(*event) > since);
-        let taken = taken_by_hand(taken.map(|event| (event, &stream.events()[event].kind)), &declaration);
+        let taken = taken_by_hand(
+            taken.map(|event| (event, &stream.events()[event].kind)),
+            &declaration,
+        );
         if !taken.is_empty() {
             copies.push((declaration, taken));
         } else if !declaration.names_snapshot() {
             plan.resolve.push(declaration);
         } else if let Some(snapshot) = snapshots.get(declaration.as_str()) {
-            copies.push((declaration, vec![TakenByHand { event: 0, snapshot: (*snapshot).clone() }]));
+            copies.push((
+                declaration,
+                vec![TakenByHand {
+                    event: 0,
+                    snapshot: (*snapshot).clone(),
+                }],
+            ));
         } else {
             plan.lost.push(declaration);
         }
     }
     share_newest(&mut copies);
-    let snapshots = |taken: Vec<TakenByHand>| taken.into_iter().map(|taken| taken.snapshot).collect();
-    plan.copies = copies.into_iter().map(|(declaration, taken)| (declaration, snapshots(taken))).collect();
-    let attached = explicit.iter().filter(|declaration| !declaration.is_exclude()).cloned();
+    let snapshots =
+        |taken: Vec<TakenByHand>| taken.into_iter().map(|taken| taken.snapshot).collect();
+    plan.copies = copies
+        .into_iter()
+        .map(|(declaration, taken)| (declaration, snapshots(taken)))
+        .collect();
+    let attached = explicit
+        .iter()
+        .filter(|declaration| !declaration.is_exclude())
+        .cloned();
     plan.resolve.extend(attached);
     plan.excludes = effective(stream, configured);
     plan.excludes.extend(explicit.iter().cloned());
@@ -102,13 +132,23 @@ fn taken_by_hand<'e>(
     let mut taken: Vec<Option<TakenByHand>> = Vec::new();
     let mut places = HashMap::new();
     for (event, kind) in events {
-        let EventKind::ConfigDelta(delta) = kind else { continue };
+        let EventKind::ConfigDelta(delta) = kind else {
+            continue;
+        };
         let mut counts: HashMap<&str, usize> = HashMap::new();
         for snapshot in delta.taken_of(declaration) {
             // Contents of one resource of an MCP server may share a URI; their order tells them apart.
-            let count = counts.entry(&snapshot.uri).and_modify(|count| *count += 1).or_default();
-            let place = *places.entry((snapshot.uri.as_str(), *count)).or_insert(taken.len());
-            let snapshot = TakenByHand { event, snapshot: snapshot.clone() };
+            let count = counts
+                .entry(&snapshot.uri)
+                .and_modify(|count| *count += 1)
+                .or_default();
+            let place = *places
+                .entry((snapshot.uri.as_str(), *count))
+                .or_insert(taken.len());
+            let snapshot = TakenByHand {
+                event,
+                snapshot: snapshot.clone(),
+            };
             match taken.get_mut(place) {
                 Some(known) => *known = Some(snapshot),
                 None => taken.push(Some(snapshot)),
@@ -131,7 +171,9 @@ fn share_newest(copies: &mut [(Declaration, Vec<TakenByHand>)]) {
     for (declaration, taken) in copies.iter() {
         for one in alone(taken).map(|index| &taken[index]) {
             let server = declaration.server().map(str::to_owned);
-            let known = newest.entry((server, one.snapshot.uri.clone())).or_insert_with(|| one.clone());
+            let known = newest
+                .entry((server, one.snapshot.uri.clone()))
+                .or_insert_with(|| one.clone());
             if known.event < one.event {
                 known.clone_from(one);
             }
@@ -150,29 +192,47 @@ fn share_newest(copies: &mut [(Declaration, Vec<TakenByHand>)]) {
 /// Returns the indexes of the snapshots whose URI no other one has.
 fn alone(taken: &[TakenByHand]) -> impl Iterator<Item = usize> {
     let mut counts: HashMap<&str, usize> = HashMap::new();
-    taken.iter().for_each(|one| *counts.entry(&one.snapshot.uri).or_default() += 1);
+    taken
+        .iter()
+        .for_each(|one| *counts.entry(&one.snapshot.uri).or_default() += 1);
     let is_alone = move |one: &TakenByHand| counts.get(one.snapshot.uri.as_str()) == Some(&1);
-    taken.iter().enumerate().filter(move |(_, one)| is_alone(one)).map(|(index, _)| index)
+    taken
+        .iter()
+        .enumerate()
+        .filter(move |(_, one)| is_alone(one))
+        .map(|(index, _)| index)
 }
 
 impl ConfigDelta {
     /// Returns the snapshots that were taken of a declaration by hand.
     pub fn taken_of(&self, declaration: &Declaration) -> impl Iterator<Item = &Snapshot> {
-        let delivered = self.delivered.iter().filter(move |delivered| delivered.declaration == *declaration);
-        delivered
-            .flat_map(|delivered| delivered.resources.iter().filter_map(|index| self.resources.get(*index)))
+        let delivered = self
+            .delivered
+            .iter()
+            .filter(move |delivered| delivered.declaration == *declaration);
+        delivered.flat_map(|delivered| {
+            delivered
+                .resources
+                .iter()
+                .filter_map(|index| self.resources.get(*index))
+        })
     }
 
     /// Returns whether snapshots were taken of a declaration by hand.
     fn has_taken(&self, declaration: &Declaration) -> bool {
-        self.delivered.iter().any(|delivered| delivered.declaration == *declaration)
+        self.delivered
+            .iter()
+            .any(|delivered| delivered.declaration == *declaration)
     }
 }
 
 /// Returns the declarations in force: configured ones and what the conversation added, less what it removed.
 #[must_use]
 pub fn effective(stream: &Stream, configured: &[Declaration]) -> Vec<Declaration> {
-    declared(stream, configured).into_iter().map(|declared| declared.declaration).collect()
+    declared(stream, configured)
+        .into_iter()
+        .map(|declared| declared.declaration)
+        .collect()
 }
 
 /// Returns the declarations in force whose changes a model is told of: those of `configured` that say so, and those of
@@ -193,26 +253,38 @@ pub fn notifying(
         }
     }
     let mut declared = effective(stream, configured);
-    declared.retain(|one| said.get(one).copied().unwrap_or_else(|| say_so.contains(one)));
+    declared.retain(|one| {
+        said.get(one)
+            .copied()
+            .unwrap_or_else(|| say_so.contains(one))
+    });
     declared
 }
 
 /// Returns what the conversation declares or takes back and that can't be read, as it is written there, and why.
 #[must_use]
 pub fn unreadable(stream: &Stream) -> Vec<(&Value, String)> {
-    let deltas = stream.events().iter().filter_map(|event| match &event.kind {
-        EventKind::ConfigDelta(delta) => Some(delta),
-        _ => None,
-    });
-    let written = deltas.flat_map(|delta| Change::added(delta).iter().chain(Change::removed(delta)));
-    written.filter_map(|value| Some((value, Declaration::from_json(value).err()?))).collect()
+    let deltas = stream
+        .events()
+        .iter()
+        .filter_map(|event| match &event.kind {
+            EventKind::ConfigDelta(delta) => Some(delta),
+            _ => None,
+        });
+    let written =
+        deltas.flat_map(|delta| Change::added(delta).iter().chain(Change::removed(delta)));
+    written
+        .filter_map(|value| Some((value, Declaration::from_json(value).err()?)))
+        .collect()
 }
 
 /// Returns whether anything was ever attached, or was to be; it stays so whatever is detached since.
 #[must_use]
 pub fn has_attached(stream: &Stream) -> bool {
     stream.events().iter().any(|event| match &event.kind {
-        EventKind::ChatRequest(request) => !request.resources.is_empty() || !request.delivered.is_empty(),
+        EventKind::ChatRequest(request) => {
+            !request.resources.is_empty() || !request.delivered.is_empty()
+        }
         EventKind::ConfigDelta(delta) => !Change::of(delta).add.is_empty(),
         _ => false,
     })
@@ -228,7 +300,11 @@ pub fn newest_snapshots(stream: &Stream) -> HashMap<&str, &Snapshot> {
             EventKind::ConfigDelta(delta) => &delta.resources,
             _ => continue,
         };
-        newest.extend(snapshots.iter().map(|snapshot| (snapshot.uri.as_str(), snapshot)));
+        newest.extend(
+            snapshots
+                .iter()
+                .map(|snapshot| (snapshot.uri.as_str(), snapshot)),
+        );
     }
     newest
 }
@@ -246,7 +322,11 @@ impl Change {
     /// Returns the change as a configuration delta.
     #[must_use]
     pub fn into_delta(self) -> ConfigDelta {
-        let list = |list: Vec<Declaration>| list.iter().map(|d| Value::from(d.as_str())).collect::<Value>();
+        let list = |list: Vec<Declaration>| {
+            list.iter()
+                .map(|d| Value::from(d.as_str()))
+                .collect::<Value>()
+        };
         let mut attachments = Map::new();
         for (key, declarations) in [("add", self.add), ("remove", self.remove)] {
             if !declarations.is_empty() {
@@ -255,15 +335,24 @@ impl Change {
         }
         let conversation = Map::from_iter([("attachments".to_owned(), Value::Object(attachments))]);
         let delta = Map::from_iter([("conversation".to_owned(), Value::Object(conversation))]);
-        ConfigDelta { delta, ..ConfigDelta::default() }
+        ConfigDelta {
+            delta,
+            ..ConfigDelta::default()
+        }
     }
 
     /// Reads the change out of a delta; older ones list all declarations, which counts as adding them. What can't be
     /// read is left out ([`unreadable`]).
     fn of(delta: &ConfigDelta) -> Self {
-        let read =
-            |list: &[Value]| list.iter().filter_map(|value| Declaration::from_json(value).ok()).collect();
-        Self { add: read(Self::added(delta)), remove: read(Self::removed(delta)) }
+        let read = |list: &[Value]| {
+            list.iter()
+                .filter_map(|value| Declaration::from_json(value).ok())
+                .collect()
+        };
+        Self {
+            add: read(Self::added(delta)),
+            remove: read(Self::removed(delta)),
+        }
     }
 
     /// Returns what a delta adds, as it is written there.
@@ -291,7 +380,9 @@ fn listed(value: Option<&Value>) -> &[Value] {
 
 impl ConfigDelta {
     fn attachments(&self) -> Option<&Value> {
-        self.delta.get("conversation").and_then(|value| value.get("attachments"))
+        self.delta
+            .get("conversation")
+            .and_then(|value| value.get("attachments"))
     }
 }
 
@@ -305,7 +396,9 @@ struct Declared {
 
 impl Declared {
     fn is_delivered(&self, last_deliveries: &HashMap<&Declaration, usize>) -> bool {
-        last_deliveries.get(&self.declaration).is_some_and(|event| Some(*event) > self.added)
+        last_deliveries
+            .get(&self.declaration)
+            .is_some_and(|event| Some(*event) > self.added)
     }
 }
 
@@ -314,7 +407,12 @@ fn last_deliveries(stream: &Stream) -> HashMap<&Declaration, usize> {
     let mut last = HashMap::new();
     for (index, event) in stream.events().iter().enumerate() {
         if let EventKind::ChatRequest(request) = &event.kind {
-            last.extend(request.delivered.iter().map(|delivered| (&delivered.declaration, index)));
+            last.extend(
+                request
+                    .delivered
+                    .iter()
+                    .map(|delivered| (&delivered.declaration, index)),
+            );
         }
     }
     last
@@ -322,7 +420,9 @@ fn last_deliveries(stream: &Stream) -> HashMap<&Declaration, usize> {
 
 fn declared(stream: &Stream, configured: &[Declaration]) -> Vec<Declared> {
     let mut list = DeclaredList::default();
-    configured.iter().for_each(|declaration| list.add(declaration.clone(), None));
+    configured
+        .iter()
+        .for_each(|declaration| list.add(declaration.clone(), None));
     for (index, event) in stream.events().iter().enumerate() {
         if let EventKind::ConfigDelta(delta) = &event.kind {
             let change = Change::of(delta);
@@ -364,7 +464,11 @@ impl DeclaredList {
         let next = self.entries.len();
         let place = *self.places.entry(declaration.clone()).or_insert(next);
         if place == next {
-            self.entries.push(Declared { declaration, added: None, taken: Vec::new() });
+            self.entries.push(Declared {
+                declaration,
+                added: None,
+                taken: Vec::new(),
+            });
         }
         &mut self.entries[place]
     }
@@ -374,8 +478,13 @@ impl DeclaredList {
             return;
         }
         let removed: HashSet<_> = removed.iter().collect();
-        self.entries.retain(|entry| !removed.contains(&entry.declaration));
-        let places = self.entries.iter().enumerate().map(|(place, entry)| (entry.declaration.clone(), place));
+        self.entries
+            .retain(|entry| !removed.contains(&entry.declaration));
+        let places = self
+            .entries
+            .iter()
+            .enumerate()
+            .map(|(place, entry)| (entry.declaration.clone(), place));
         self.places = places.collect();
     }
 }
@@ -402,16 +511,30 @@ mod tests {
     }
 
     fn change(add: &[&str], remove: &[&str]) -> Event {
-        event(EventKind::ConfigDelta(Change { add: names(add), remove: names(remove) }.into_delta()))
+        event(EventKind::ConfigDelta(
+            Change {
+                add: names(add),
+                remove: names(remove),
+            }
+            .into_delta(),
+        ))
     }
 
     fn delivered(declarations: &[&str]) -> Event {
-        let snapshot = |uri: &&str| Resource::new(*uri, Payload::Inline(ResourceContent::Text("x".into())));
-        let entry = |(index, declaration)| Delivered { declaration, resources: vec![index] };
+        let snapshot =
+            |uri: &&str| Resource::new(*uri, Payload::Inline(ResourceContent::Text("x".into())));
+        let entry = |(index, declaration)| Delivered {
+            declaration,
+            resources: vec![index],
+        };
         event(EventKind::ChatRequest(ChatRequest {
             content: "go".into(),
             resources: declarations.iter().map(snapshot).collect(),
-            delivered: names(declarations).into_iter().enumerate().map(entry).collect(),
+            delivered: names(declarations)
+                .into_iter()
+                .enumerate()
+                .map(entry)
+                .collect(),
             ..ChatRequest::default()
         }))
     }
@@ -424,7 +547,10 @@ mod tests {
 
     #[test]
     fn new_conversation_resolves_everything_declared() {
-        assert_eq!(resolved(&[], &["file:a", "file:b"], &["file:c"]), ["file:a", "file:b", "file:c"]);
+        assert_eq!(
+            resolved(&[], &["file:a", "file:b"], &["file:c"]),
+            ["file:a", "file:b", "file:c"]
+        );
     }
 
     #[test]
@@ -442,7 +568,11 @@ mod tests {
 
     #[test]
     fn follow_up_without_attachments_resolves_nothing() {
-        let history = [delivered(&["file:a"]), change(&["file:b"], &[]), delivered(&["file:b"])];
+        let history = [
+            delivered(&["file:a"]),
+            change(&["file:b"], &[]),
+            delivered(&["file:b"]),
+        ];
         assert_eq!(resolved(&history, &["file:a"], &[]), Vec::<String>::new());
     }
 
@@ -457,14 +587,24 @@ mod tests {
     fn removed_declaration_stays_removed_and_readding_resolves_again() {
         let history = [delivered(&["file:a"]), change(&[], &["file:a"])];
         assert_eq!(resolved(&history, &["file:a"], &[]), Vec::<String>::new());
-        assert_eq!(effective(&Stream::from_events(history.to_vec()), &names(&["file:a"])), []);
-        let readded = [history[0].clone(), history[1].clone(), change(&["file:a"], &[])];
+        assert_eq!(
+            effective(&Stream::from_events(history.to_vec()), &names(&["file:a"])),
+            []
+        );
+        let readded = [
+            history[0].clone(),
+            history[1].clone(),
+            change(&["file:a"], &[]),
+        ];
         assert_eq!(resolved(&readded, &["file:a"], &[]), ["file:a"]);
     }
 
     #[test]
     fn declaration_added_to_a_file_later_is_resolved_at_the_next_request() {
-        assert_eq!(resolved(&[delivered(&["file:a"])], &["file:a", "file:b"], &[]), ["file:b"]);
+        assert_eq!(
+            resolved(&[delivered(&["file:a"])], &["file:a", "file:b"], &[]),
+            ["file:b"]
+        );
     }
 
     #[test]
@@ -472,17 +612,28 @@ mod tests {
         let delta = |value: Value| {
             let delta = json!({"conversation": {"attachments": {"add": [value]}}});
             let delta = delta.as_object().cloned().unwrap();
-            event(EventKind::ConfigDelta(ConfigDelta { delta, ..ConfigDelta::default() }))
+            event(EventKind::ConfigDelta(ConfigDelta {
+                delta,
+                ..ConfigDelta::default()
+            }))
         };
-        let table =
-            |path: &str, refresh: &str| delta(json!({"type": "file", "path": path, "refresh": refresh}));
+        let table = |path: &str, refresh: &str| {
+            delta(json!({"type": "file", "path": path, "refresh": refresh}))
+        };
         let say_so = names(&["file:a", "file:b", "file:c"]).into_iter().collect();
-        let history =
-            [delta(json!("file:a")), table("b", "manual"), table("d", "notify"), table("e", "notify")];
+        let history = [
+            delta(json!("file:a")),
+            table("b", "manual"),
+            table("d", "notify"),
+            table("e", "notify"),
+        ];
         let removed = change(&[], &["file:c", "file:e"]);
         let stream = Stream::from_events([&history[..], &[removed]].concat());
         let configured = names(&["file:a", "file:b", "file:c", "file:x"]);
-        assert_eq!(notifying(&stream, &configured, &say_so), names(&["file:a", "file:d"]));
+        assert_eq!(
+            notifying(&stream, &configured, &say_so),
+            names(&["file:a", "file:d"])
+        );
     }
 
     #[test]
@@ -490,7 +641,10 @@ mod tests {
         let delta = |attachments: Value| {
             let delta = json!({"conversation": {"attachments": attachments}});
             let delta = delta.as_object().cloned().unwrap();
-            event(EventKind::ConfigDelta(ConfigDelta { delta, ..ConfigDelta::default() }))
+            event(EventKind::ConfigDelta(ConfigDelta {
+                delta,
+                ..ConfigDelta::default()
+            }))
         };
         let stream = Stream::from_events(vec![
             delta(json!({"add": ["file:a", {"type": "file"}, "file:b"], "remove": [1]})),
@@ -499,7 +653,10 @@ mod tests {
         ]);
         assert_eq!(effective(&stream, &[]), names(&["file:a", "file:b"]));
         let unreadable = unreadable(&stream);
-        let told: Vec<_> = unreadable.iter().map(|(value, why)| format!("{value}: {why}")).collect();
+        let told: Vec<_> = unreadable
+            .iter()
+            .map(|(value, why)| format!("{value}: {why}"))
+            .collect();
         assert_eq!(
             told,
             [
@@ -514,10 +671,16 @@ mod tests {
     #[test]
     fn glob_that_delivered_several_files_counts_as_delivered() {
         let mut request = ChatRequest::new("go");
-        request.delivered =
-            vec![Delivered { declaration: Declaration::new("file:src/*.rs"), resources: vec![] }];
+        request.delivered = vec![Delivered {
+            declaration: Declaration::new("file:src/*.rs"),
+            resources: vec![],
+        }];
         assert_eq!(
-            resolved(&[event(EventKind::ChatRequest(request))], &["file:src/*.rs"], &[]),
+            resolved(
+                &[event(EventKind::ChatRequest(request))],
+                &["file:src/*.rs"],
+                &[]
+            ),
             Vec::<String>::new()
         );
     }
@@ -533,7 +696,10 @@ mod tests {
             }))
         };
         let request = event(EventKind::ChatRequest(ChatRequest::new("old")));
-        for value in [json!(["file:a"]), json!({"value": ["file:a"], "strategy": "replace"})] {
+        for value in [
+            json!(["file:a"]),
+            json!({"value": ["file:a"], "strategy": "replace"}),
+        ] {
             let history = [delta(value), request.clone()];
             assert_eq!(resolved(&history, &[], &[]), ["file:a"]);
             let continued = [history[0].clone(), request.clone(), delivered(&["file:a"])];
@@ -544,38 +710,82 @@ mod tests {
     #[test]
     fn external_file_is_never_resolved_but_its_newest_snapshot_is_copied() {
         let external = "external:00/notes.md";
-        let mut change = Change { add: names(&[external]), remove: vec![] }.into_delta();
+        let mut change = Change {
+            add: names(&[external]),
+            remove: vec![],
+        }
+        .into_delta();
         let lost = Stream::from_events(vec![event(EventKind::ConfigDelta(change.clone()))]);
-        assert_eq!(plan(&lost, &[], &[]), Plan { lost: names(&[external]), ..Plan::default() });
+        assert_eq!(
+            plan(&lost, &[], &[]),
+            Plan {
+                lost: names(&[external]),
+                ..Plan::default()
+            }
+        );
 
         let snapshot = Resource::new(external, Payload::Inline(ResourceContent::Text("x".into())));
         change.resources.push(snapshot.clone());
         let kept = Stream::from_events(vec![event(EventKind::ConfigDelta(change))]);
         let copies = vec![(Declaration::new(external), vec![snapshot])];
-        assert_eq!(plan(&kept, &[], &[]), Plan { copies, ..Plan::default() });
+        assert_eq!(
+            plan(&kept, &[], &[]),
+            Plan {
+                copies,
+                ..Plan::default()
+            }
+        );
     }
 
     #[test]
     fn excludes_of_all_layers_meet_and_resolve_nothing_themselves() {
         let history = Stream::from_events(vec![change(&["file:b?exclude"], &[])]);
-        let plan = plan(&history, &names(&["file:a?exclude"]), &names(&["file:c?exclude", "file:src/"]));
+        let plan = plan(
+            &history,
+            &names(&["file:a?exclude"]),
+            &names(&["file:c?exclude", "file:src/"]),
+        );
         assert_eq!(plan.resolve, names(&["file:src/"]));
-        assert_eq!(plan.excludes, names(&["file:a?exclude", "file:b?exclude", "file:c?exclude"]));
+        assert_eq!(
+            plan.excludes,
+            names(&["file:a?exclude", "file:b?exclude", "file:c?exclude"])
+        );
     }
 
     #[test]
     fn snapshots_taken_by_hand_are_delivered_once_and_not_resolved() {
-        let snapshot =
-            |text: &str| Resource::new("file:///d/a", Payload::Inline(ResourceContent::Text(text.into())));
+        let snapshot = |text: &str| {
+            Resource::new(
+                "file:///d/a",
+                Payload::Inline(ResourceContent::Text(text.into())),
+            )
+        };
         let refreshed = event(EventKind::ConfigDelta(ConfigDelta {
             resources: vec![snapshot("new")],
-            delivered: vec![Delivered { declaration: Declaration::new("file:d/"), resources: vec![0] }],
-            ..Change { add: names(&["file:d/"]), ..Change::default() }.into_delta()
+            delivered: vec![Delivered {
+                declaration: Declaration::new("file:d/"),
+                resources: vec![0],
+            }],
+            ..Change {
+                add: names(&["file:d/"]),
+                ..Change::default()
+            }
+            .into_delta()
         }));
-        let history = [change(&["file:d/"], &[]), delivered(&["file:d/"]), refreshed];
+        let history = [
+            change(&["file:d/"], &[]),
+            delivered(&["file:d/"]),
+            refreshed,
+        ];
         let planned = |events: &[Event]| plan(&Stream::from_events(events.to_vec()), &[], &[]);
         let copies = vec![(Declaration::new("file:d/"), vec![snapshot("new")])];
-        assert_eq!(planned(&history), Plan { copies, ..Plan::default() });
+        assert_eq!(
+            planned(&history),
+            Plan {
+                copies,
+                ..Plan::default()
+            }
+        );
         let sent = [&history[..], &[delivered(&["file:d/"])]].concat();
         assert_eq!(planned(&sent), Plan::default());
         // Attached anew, it is resolved anew.
@@ -586,14 +796,23 @@ mod tests {
     /// Snapshots of `file:d/` taken by hand, each of a URI and a text.
     fn refreshed(snapshots: &[(&str, &str)]) -> Event {
         let taken = |(uri, text): &(&str, &str)| {
-            Resource::new(*uri, Payload::Inline(ResourceContent::Text((*text).to_owned())))
+            Resource::new(
+                *uri,
+                Payload::Inline(ResourceContent::Text((*text).to_owned())),
+            )
         };
-        let delivered =
-            Delivered { declaration: Declaration::new("file:d/"), resources: (0..snapshots.len()).collect() };
+        let delivered = Delivered {
+            declaration: Declaration::new("file:d/"),
+            resources: (0..snapshots.len()).collect(),
+        };
         event(EventKind::ConfigDelta(ConfigDelta {
             resources: snapshots.iter().map(taken).collect(),
             delivered: vec![delivered],
-            ..Change { add: names(&["file:d/"]), ..Change::default() }.into_delta()
+            ..Change {
+                add: names(&["file:d/"]),
+                ..Change::default()
+            }
+            .into_delta()
         }))
     }
 
@@ -604,11 +823,18 @@ mod tests {
             Payload::Inline(ResourceContent::Text(text)) => (snapshot.uri, text),
             content => panic!("{content:?}"),
         };
-        plan.copies.into_iter().flat_map(|(_, snapshots)| snapshots).map(text).collect()
+        plan.copies
+            .into_iter()
+            .flat_map(|(_, snapshots)| snapshots)
+            .map(text)
+            .collect()
     }
 
     fn pairs(pairs: &[(&str, &str)]) -> Vec<(String, String)> {
-        pairs.iter().map(|(uri, text)| ((*uri).to_owned(), (*text).to_owned())).collect()
+        pairs
+            .iter()
+            .map(|(uri, text)| ((*uri).to_owned(), (*text).to_owned()))
+            .collect()
     }
 
     #[test]
@@ -620,7 +846,10 @@ mod tests {
             refreshed(&[("file:///d/a", "1")]),
             refreshed(&[("file:///d/b", "1"), ("file:///d/a", "2")]),
         ];
-        assert_eq!(copied(&history), pairs(&[("file:///d/a", "2"), ("file:///d/b", "1")]));
+        assert_eq!(
+            copied(&history),
+            pairs(&[("file:///d/a", "2"), ("file:///d/b", "1")])
+        );
     }
 
     #[test]
@@ -629,28 +858,55 @@ mod tests {
             refreshed(&[("x://y", "one"), ("x://y", "two")]),
             refreshed(&[("x://y", "1"), ("x://z", "z"), ("x://y", "2")]),
         ];
-        assert_eq!(copied(&history[..1]), pairs(&[("x://y", "one"), ("x://y", "two")]));
-        assert_eq!(copied(&history), pairs(&[("x://y", "1"), ("x://y", "2"), ("x://z", "z")]));
+        assert_eq!(
+            copied(&history[..1]),
+            pairs(&[("x://y", "one"), ("x://y", "two")])
+        );
+        assert_eq!(
+            copied(&history),
+            pairs(&[("x://y", "1"), ("x://y", "2"), ("x://z", "z")])
+        );
     }
 
     #[test]
     fn declarations_that_hold_one_file_share_its_newest_snapshot() {
         let snapshot = |text: &str| {
-            Resource::new("file:///d/a", Payload::Inline(ResourceContent::Text(text.to_owned())))
+            Resource::new(
+                "file:///d/a",
+                Payload::Inline(ResourceContent::Text(text.to_owned())),
+            )
         };
         let taken = |declarations: &[&str], text: &str| {
-            let entry = |declaration| Delivered { declaration, resources: vec![0] };
+            let entry = |declaration| Delivered {
+                declaration,
+                resources: vec![0],
+            };
             event(EventKind::ConfigDelta(ConfigDelta {
                 resources: vec![snapshot(text)],
                 delivered: names(declarations).into_iter().map(entry).collect(),
-                ..Change { add: names(declarations), ..Change::default() }.into_delta()
+                ..Change {
+                    add: names(declarations),
+                    ..Change::default()
+                }
+                .into_delta()
             }))
         };
         let (both, server) = (["file:d/", "file:d/a"], "mcp+docs+file:///d/a");
-        let history = [taken(&both, "1"), taken(&both[1..], "2"), taken(&[server], "3")];
+        let history = [
+            taken(&both, "1"),
+            taken(&both[1..], "2"),
+            taken(&[server], "3"),
+        ];
         let copy = |name: &str, text: &str| (Declaration::new(name), vec![snapshot(text)]);
         let plan = plan(&Stream::from_events(history.to_vec()), &[], &[]);
-        assert_eq!(plan.copies, [copy("file:d/", "2"), copy("file:d/a", "2"), copy(server, "3")]);
+        assert_eq!(
+            plan.copies,
+            [
+                copy("file:d/", "2"),
+                copy("file:d/a", "2"),
+                copy(server, "3")
+            ]
+        );
     }
 
     #[test]
@@ -660,7 +916,13 @@ mod tests {
             refreshed(&[("x://y", "1")]),
             refreshed(&[("x://y", "1"), ("x://y", "2")]),
         ];
-        assert_eq!(copied(&history[..2]), pairs(&[("x://y", "1"), ("x://z", "z")]));
-        assert_eq!(copied(&history), pairs(&[("x://y", "1"), ("x://y", "2"), ("x://z", "z")]));
+        assert_eq!(
+            copied(&history[..2]),
+            pairs(&[("x://y", "1"), ("x://z", "z")])
+        );
+        assert_eq!(
+            copied(&history),
+            pairs(&[("x://y", "1"), ("x://y", "2"), ("x://z", "z")])
+        );
     }
 }

@@ -53,7 +53,11 @@ impl Stream {
                         last.events.end = start;
                     }
                     let events = start..self.events.len();
-                    turns.push(Turn { number: turns.len() + 1, events, request: index });
+                    turns.push(Turn {
+                        number: turns.len() + 1,
+                        events,
+                        request: index,
+                    });
                 }
                 _ => {}
             }
@@ -67,7 +71,9 @@ impl Stream {
             EventKind::ChatRequest(request) => Some(request),
             _ => None,
         });
-        requests.enumerate().map(|(index, request)| (index + 1, request))
+        requests
+            .enumerate()
+            .map(|(index, request)| (index + 1, request))
     }
 
     /// Returns the last request, if the model has not come to the end of its answer: it said nothing, was cut off, or
@@ -84,7 +90,10 @@ impl Stream {
     #[must_use]
     pub fn kept_by_fork(&self, turns: usize) -> Vec<usize> {
         let all = self.turns();
-        let first = all.len().checked_sub(turns).and_then(|index| all.get(index));
+        let first = all
+            .len()
+            .checked_sub(turns)
+            .and_then(|index| all.get(index));
         let start = match first {
             Some(turn) => turn.events.start,
             None if turns == 0 => self.events.len(),
@@ -93,7 +102,12 @@ impl Stream {
         let kept = |(index, event): &(usize, &Event)| {
             *index >= start || matches!(event.kind, EventKind::ConfigDelta(_))
         };
-        self.events.iter().enumerate().filter(kept).map(|(index, _)| index).collect()
+        self.events
+            .iter()
+            .enumerate()
+            .filter(kept)
+            .map(|(index, _)| index)
+            .collect()
     }
 }
 
@@ -105,9 +119,9 @@ pub(crate) fn awaits_answer(events: &[Event]) -> bool {
 /// Returns whether a request waits for its answer after an event; `None` where that is as it was before.
 pub(crate) fn awaits_after(event: &Event) -> Option<bool> {
     match &event.kind {
-        EventKind::ChatRequest(_) | EventKind::ToolCallRequest(_) | EventKind::ToolCallResponse(_) => {
-            Some(true)
-        }
+        EventKind::ChatRequest(_)
+        | EventKind::ToolCallRequest(_)
+        | EventKind::ToolCallResponse(_) => Some(true),
         EventKind::ChatResponse(response) => Some(response.incomplete.is_some()),
         _ => None,
     }
@@ -139,34 +153,81 @@ mod tests {
 
     #[test]
     fn turns_start_with_their_announcement_or_their_request() {
-        let stream = stream(vec![delta(), request("a"), answer("b"), EventKind::TurnStart, request("c")]);
+        let stream = stream(vec![
+            delta(),
+            request("a"),
+            answer("b"),
+            EventKind::TurnStart,
+            request("c"),
+        ]);
         assert_eq!(
             stream.turns(),
-            [Turn { number: 1, events: 1..3, request: 1 }, Turn { number: 2, events: 3..5, request: 4 }]
+            [
+                Turn {
+                    number: 1,
+                    events: 1..3,
+                    request: 1
+                },
+                Turn {
+                    number: 2,
+                    events: 3..5,
+                    request: 4
+                }
+            ]
         );
     }
 
     #[test]
     fn request_is_unanswered_until_the_model_says_something() {
-        let unanswered = |kinds| stream(kinds).unanswered_request().map(|request| request.content.clone());
+        let unanswered = |kinds| {
+            stream(kinds)
+                .unanswered_request()
+                .map(|request| request.content.clone())
+        };
         assert_eq!(unanswered(vec![]), None);
-        assert_eq!(unanswered(vec![request("a"), delta()]), Some("a".to_owned()));
+        assert_eq!(
+            unanswered(vec![request("a"), delta()]),
+            Some("a".to_owned())
+        );
         assert_eq!(unanswered(vec![request("a"), answer("b")]), None);
-        assert_eq!(unanswered(vec![request("a"), answer("b"), request("c")]), Some("c".to_owned()));
+        assert_eq!(
+            unanswered(vec![request("a"), answer("b"), request("c")]),
+            Some("c".to_owned())
+        );
         let incomplete = Some("connection lost".to_owned());
-        let half = EventKind::ChatResponse(ChatResponse { incomplete, ..ChatResponse::message("b") });
-        assert_eq!(unanswered(vec![request("a"), answer("b"), half.clone()]), Some("a".to_owned()));
+        let half = EventKind::ChatResponse(ChatResponse {
+            incomplete,
+            ..ChatResponse::message("b")
+        });
+        assert_eq!(
+            unanswered(vec![request("a"), answer("b"), half.clone()]),
+            Some("a".to_owned())
+        );
         assert_eq!(unanswered(vec![request("a"), half, answer("b")]), None);
-        let call =
-            ToolCallRequest { id: "1".into(), name: "f".into(), arguments: Map::new(), metadata: Map::new() };
+        let call = ToolCallRequest {
+            id: "1".into(),
+            name: "f".into(),
+            arguments: Map::new(),
+            metadata: Map::new(),
+        };
         let call = || EventKind::ToolCallRequest(call.clone());
-        assert_eq!(unanswered(vec![request("a"), answer("b"), call()]), Some("a".to_owned()));
+        assert_eq!(
+            unanswered(vec![request("a"), answer("b"), call()]),
+            Some("a".to_owned())
+        );
         assert_eq!(unanswered(vec![request("a"), call(), answer("b")]), None);
     }
 
     #[test]
     fn fork_keeps_the_last_turns_and_all_configuration() {
-        let stream = stream(vec![delta(), request("a"), answer("b"), delta(), request("c"), answer("d")]);
+        let stream = stream(vec![
+            delta(),
+            request("a"),
+            answer("b"),
+            delta(),
+            request("c"),
+            answer("d"),
+        ]);
         assert_eq!(stream.kept_by_fork(0), [0, 3]);
         assert_eq!(stream.kept_by_fork(1), [0, 3, 4, 5]);
         assert_eq!(stream.kept_by_fork(2), [0, 1, 2, 3, 4, 5]);

@@ -19,7 +19,9 @@ pub fn order(events: &[Event]) -> Vec<&Event> {
             continue;
         }
         ordered.push(event);
-        let EventKind::ToolCallRequest(call) = &event.kind else { continue };
+        let EventKind::ToolCallRequest(call) = &event.kind else {
+            continue;
+        };
         for (later, event) in events.iter().enumerate().skip(index + 1) {
             if is_placed[later] || !belongs_to(&event.kind, &call.id) {
                 continue;
@@ -37,7 +39,11 @@ pub fn order(events: &[Event]) -> Vec<&Event> {
 
 /// Returns whether an event is the result of the call with this id, one of its questions or an answer.
 fn belongs_to(kind: &EventKind, id: &str) -> bool {
-    let is_question = |inquiry: &str| inquiry.strip_prefix(id).is_some_and(|rest| rest.starts_with('.'));
+    let is_question = |inquiry: &str| {
+        inquiry
+            .strip_prefix(id)
+            .is_some_and(|rest| rest.starts_with('.'))
+    };
     match kind {
         EventKind::ToolCallResponse(response) => response.id == id,
         EventKind::InquiryRequest(inquiry) => is_question(&inquiry.id),
@@ -55,7 +61,10 @@ pub fn event<E>(turn: usize, event: &Event, read: Read<'_, E>) -> Result<String,
     Ok(match &event.kind {
         EventKind::ChatRequest(request) => {
             let mut text = format!("## Turn {turn}\n\n{}\n\n", request.content.trim_end());
-            request.resources.iter().for_each(|snapshot| text += &attached(snapshot));
+            request
+                .resources
+                .iter()
+                .for_each(|snapshot| text += &attached(snapshot));
             if !request.resources.is_empty() {
                 text.push('\n');
             }
@@ -75,14 +84,27 @@ pub fn event<E>(turn: usize, event: &Event, read: Read<'_, E>) -> Result<String,
             text
         }
         EventKind::ToolCallRequest(call) => {
-            let arguments = serde_json::to_string_pretty(&call.arguments).expect("its keys are texts");
-            format!("### Tool call: {}\n\n```json\n{arguments}\n```\n\n", call.name)
+            let arguments =
+                serde_json::to_string_pretty(&call.arguments).expect("its keys are texts");
+            format!(
+                "### Tool call: {}\n\n```json\n{arguments}\n```\n\n",
+                call.name
+            )
         }
         EventKind::ToolCallResponse(response) => {
-            let heading = if response.is_error { "Tool error" } else { "Tool result" };
-            format!("### {heading}\n\n{}\n\n", result(response, read)?.trim_end())
+            let heading = if response.is_error {
+                "Tool error"
+            } else {
+                "Tool result"
+            };
+            format!(
+                "### {heading}\n\n{}\n\n",
+                result(response, read)?.trim_end()
+            )
         }
-        EventKind::InquiryRequest(inquiry) => format!("### Question: {}\n\n", inquiry.question.text),
+        EventKind::InquiryRequest(inquiry) => {
+            format!("### Question: {}\n\n", inquiry.question.text)
+        }
         EventKind::InquiryResponse(inquiry) => format!("Answer: `{}`\n\n", inquiry.answer),
         _ => String::new(),
     })
@@ -90,7 +112,11 @@ pub fn event<E>(turn: usize, event: &Event, read: Read<'_, E>) -> Result<String,
 
 fn attached(snapshot: &Snapshot) -> String {
     let bytes = size(snapshot.blob_ref().size);
-    format!("- attached: {} ({bytes}) <{}>\n", snapshot.label(), snapshot.uri)
+    format!(
+        "- attached: {} ({bytes}) <{}>\n",
+        snapshot.label(),
+        snapshot.uri
+    )
 }
 
 /// Writes a tool's result as a model is shown it.
@@ -99,7 +125,11 @@ fn attached(snapshot: &Snapshot) -> String {
 ///
 /// Those of reading.
 pub fn result<E>(response: &ToolCallResponse, read: Read<'_, E>) -> Result<String, E> {
-    let texts: Result<Vec<_>, E> = response.content.iter().map(|content| block(content, read)).collect();
+    let texts: Result<Vec<_>, E> = response
+        .content
+        .iter()
+        .map(|content| block(content, read))
+        .collect();
     Ok(texts?.join("\n"))
 }
 
@@ -165,8 +195,12 @@ mod tests {
                     "tool_call_request" => {
                         serde_json::json!({"type": kind, "id": id, "name": "t", "arguments": {}})
                     }
-                    "tool_call_response" => serde_json::json!({"type": kind, "id": id, "content": []}),
-                    "inquiry_response" => serde_json::json!({"type": kind, "id": id, "answer": true}),
+                    "tool_call_response" => {
+                        serde_json::json!({"type": kind, "id": id, "content": []})
+                    }
+                    "inquiry_response" => {
+                        serde_json::json!({"type": kind, "id": id, "answer": true})
+                    }
                     _ => serde_json::json!({"type": "chat_response", "message": id}),
                 };
                 let mut json = json;
@@ -175,10 +209,19 @@ mod tests {
             };
             let events: Vec<_> = kinds.iter().map(event).collect();
             let ordered = order(&events);
-            let place = |event: &&Event| events.iter().position(|other| std::ptr::eq(other, *event)).unwrap();
+            let place = |event: &&Event| {
+                events
+                    .iter()
+                    .position(|other| std::ptr::eq(other, *event))
+                    .unwrap()
+            };
             ordered.iter().map(place).collect::<Vec<_>>()
         };
-        let (call, result, answer) = ("tool_call_request", "tool_call_response", "inquiry_response");
+        let (call, result, answer) = (
+            "tool_call_request",
+            "tool_call_response",
+            "inquiry_response",
+        );
         assert_eq!(
             names(&[
                 (call, "1"),
@@ -191,8 +234,14 @@ mod tests {
             ]),
             [0, 4, 5, 1, 2, 3, 6]
         );
-        assert_eq!(names(&[(call, ""), (call, ""), (result, ""), (result, "")]), [0, 2, 1, 3]);
-        assert_eq!(names(&[(result, "none"), ("said", "x"), (call, "1")]), [0, 1, 2]);
+        assert_eq!(
+            names(&[(call, ""), (call, ""), (result, ""), (result, "")]),
+            [0, 2, 1, 3]
+        );
+        assert_eq!(
+            names(&[(result, "none"), ("said", "x"), (call, "1")]),
+            [0, 1, 2]
+        );
     }
 
     #[test]

@@ -40,12 +40,15 @@ pub use lines::Span;
 pub use policy::{NoTexts, Policy, SupersededPolicy, Texts};
 pub use prefix::{last_request, shared_prefix};
 pub use render::{
-    END_MARK, lacks_newline, resource_block, resource_label, text_of_missing_answer, text_of_missing_result,
+    END_MARK, lacks_newline, resource_block, resource_label, text_of_missing_answer,
+    text_of_missing_result,
 };
 pub use superseded::superseded;
 
 use self::superseded::Dropped;
-use crate::{ChatRequest, ChatResponse, Event, EventKind, Stream, ToolCallRequest, ToolCallResponse};
+use crate::{
+    ChatRequest, ChatResponse, Event, EventKind, Stream, ToolCallRequest, ToolCallResponse,
+};
 
 /// A conversation as a model sees it.
 #[derive(Debug, Clone, PartialEq, Default)]
@@ -202,7 +205,11 @@ impl<'a> Builder<'a> {
         self.turn += 1;
         self.calls = 0;
         let deliveries = vec![Delivery::default(); request.resources.len()];
-        let message = Message::User { turn: self.turn, request: Cow::Borrowed(request), deliveries };
+        let message = Message::User {
+            turn: self.turn,
+            request: Cow::Borrowed(request),
+            deliveries,
+        };
         self.push(message, self.event);
     }
 
@@ -218,7 +225,14 @@ impl<'a> Builder<'a> {
 
     /// Drops what is there of an answer that was cut off: nothing of the same answer comes after that.
     fn drop_cut_off(&mut self) {
-        if let Some((AnswerPart::Response(ChatResponse { incomplete: Some(_), .. }), _)) = self.parts.last() {
+        if let Some((
+            AnswerPart::Response(ChatResponse {
+                incomplete: Some(_),
+                ..
+            }),
+            _,
+        )) = self.parts.last()
+        {
             self.parts.clear();
         }
     }
@@ -234,11 +248,22 @@ impl<'a> Builder<'a> {
             if let AnswerPart::Call(call) = part {
                 let event = response.map_or(self.event, |(event, _)| event);
                 let response = response.map(|(_, response)| hidden::shown_response(response));
-                let blocks = response.as_ref().map_or(0, |response| response.content.len());
+                let blocks = response
+                    .as_ref()
+                    .map_or(0, |response| response.content.len());
                 let deliveries = vec![Delivery::default(); blocks];
                 self.calls += 1;
                 let number = self.calls;
-                self.push(Message::Tool { turn, number, call, response, deliveries }, event);
+                self.push(
+                    Message::Tool {
+                        turn,
+                        number,
+                        call,
+                        response,
+                        deliveries,
+                    },
+                    event,
+                );
             }
         }
     }
@@ -273,10 +298,13 @@ impl Thread<'_> {
         };
         self.messages.iter().any(|message| match message {
             Message::User { request, .. } => request.resources.iter().any(is_binary),
-            Message::Tool { response: Some(response), .. } => response.content.iter().any(holds_any),
-            Message::Assistant { .. } | Message::NoAnswer { .. } | Message::Tool { response: None, .. } => {
-                false
-            }
+            Message::Tool {
+                response: Some(response),
+                ..
+            } => response.content.iter().any(holds_any),
+            Message::Assistant { .. }
+            | Message::NoAnswer { .. }
+            | Message::Tool { response: None, .. } => false,
         })
     }
 
@@ -284,7 +312,9 @@ impl Thread<'_> {
     #[must_use]
     pub fn is_shortened(&self) -> bool {
         let deliveries = self.messages.iter().flat_map(Message::deliveries);
-        deliveries.into_iter().any(|delivery| !matches!(delivery, Delivery::Full(_)))
+        deliveries
+            .into_iter()
+            .any(|delivery| !matches!(delivery, Delivery::Full(_)))
     }
 
     /// Returns whether an answer has to fit a schema anywhere.
@@ -305,7 +335,10 @@ impl Thread<'_> {
                 Message::User { request, .. } => {
                     blobs.extend(request.resources.iter().filter_map(shown_blob));
                 }
-                Message::Tool { response: Some(response), .. } => {
+                Message::Tool {
+                    response: Some(response),
+                    ..
+                } => {
                     blobs.extend(response.content.iter().filter_map(block_blob));
                 }
                 Message::Assistant { .. }
@@ -347,7 +380,12 @@ mod tests {
 
     fn call(id: &str) -> EventKind {
         let (id, name) = (id.to_owned(), "read".to_owned());
-        EventKind::ToolCallRequest(ToolCallRequest { id, name, arguments: Map::new(), metadata: Map::new() })
+        EventKind::ToolCallRequest(ToolCallRequest {
+            id,
+            name,
+            arguments: Map::new(),
+            metadata: Map::new(),
+        })
     }
 
     fn result(id: &str, structured: i32) -> EventKind {
@@ -365,9 +403,20 @@ mod tests {
             Message::User { turn, request, .. } => format!("{turn} user {}", request.content),
             Message::Assistant { turn, parts } => format!("{turn} assistant {}", parts.len()),
             Message::NoAnswer { turn } => format!("{turn} no answer"),
-            Message::Tool { turn, call, response, .. } => {
-                let result = response.as_ref().and_then(|response| response.structured_content.clone());
-                format!("{turn} tool {} {:?}", call.id, result.map(|value| value.to_string()))
+            Message::Tool {
+                turn,
+                call,
+                response,
+                ..
+            } => {
+                let result = response
+                    .as_ref()
+                    .and_then(|response| response.structured_content.clone());
+                format!(
+                    "{turn} tool {} {:?}",
+                    call.id,
+                    result.map(|value| value.to_string())
+                )
             }
         };
         thread(stream).messages.iter().map(line).collect()
@@ -386,7 +435,13 @@ mod tests {
         ]);
         assert_eq!(
             outline(&stream),
-            ["1 user go", "1 assistant 3", "1 tool 1 Some(\"10\")", "1 tool 2 Some(\"20\")", "1 assistant 1"]
+            [
+                "1 user go",
+                "1 assistant 3",
+                "1 tool 1 Some(\"10\")",
+                "1 tool 2 Some(\"20\")",
+                "1 assistant 1"
+            ]
         );
     }
 
@@ -395,7 +450,12 @@ mod tests {
         let stream = stream(vec![call("1"), result("1", 10), call("1"), result("1", 20)]);
         assert_eq!(
             outline(&stream),
-            ["0 assistant 1", "0 tool 1 Some(\"10\")", "0 assistant 1", "0 tool 1 Some(\"20\")"]
+            [
+                "0 assistant 1",
+                "0 tool 1 Some(\"10\")",
+                "0 assistant 1",
+                "0 tool 1 Some(\"20\")"
+            ]
         );
     }
 
@@ -411,11 +471,17 @@ mod tests {
         let request = || EventKind::ChatRequest(ChatRequest::new("go"));
         let half = || {
             let incomplete = Some("connection lost".to_owned());
-            EventKind::ChatResponse(ChatResponse { incomplete, ..ChatResponse::message("ha") })
+            EventKind::ChatResponse(ChatResponse {
+                incomplete,
+                ..ChatResponse::message("ha")
+            })
         };
         let thought = || EventKind::ChatResponse(ChatResponse::reasoning("hm"));
         let whole = || EventKind::ChatResponse(ChatResponse::message("half"));
-        assert_eq!(outline(&stream(vec![request(), thought(), half()])), ["1 user go"]);
+        assert_eq!(
+            outline(&stream(vec![request(), thought(), half()])),
+            ["1 user go"]
+        );
         assert_eq!(
             outline(&stream(vec![request(), thought(), half(), request()])),
             ["1 user go", "1 assistant 2", "2 user go"]
@@ -425,24 +491,48 @@ mod tests {
             ["1 user go", "1 assistant 1"]
         );
         assert_eq!(
-            outline(&stream(vec![request(), half(), call("1"), result("1", 1), half(), whole()])),
-            ["1 user go", "1 assistant 1", "1 tool 1 Some(\"1\")", "1 assistant 1"]
+            outline(&stream(vec![
+                request(),
+                half(),
+                call("1"),
+                result("1", 1),
+                half(),
+                whole()
+            ])),
+            [
+                "1 user go",
+                "1 assistant 1",
+                "1 tool 1 Some(\"1\")",
+                "1 assistant 1"
+            ]
         );
     }
 
     #[test]
     fn late_result_does_not_change_a_turn_that_was_sent() {
         let request = || EventKind::ChatRequest(ChatRequest::new("go"));
-        let stream = stream(vec![request(), call("1"), request(), call("1"), result("1", 10)]);
+        let stream = stream(vec![
+            request(),
+            call("1"),
+            request(),
+            call("1"),
+            result("1", 10),
+        ]);
         let outline = outline(&stream);
-        assert_eq!((&*outline[2], &*outline[5]), ("1 tool 1 None", "2 tool 1 Some(\"10\")"));
+        assert_eq!(
+            (&*outline[2], &*outline[5]),
+            ("1 tool 1 None", "2 tool 1 Some(\"10\")")
+        );
     }
 
     #[test]
     fn interrupted_call_has_no_dangling_end() {
         let request = || EventKind::ChatRequest(ChatRequest::new("go"));
         let stream = stream(vec![request(), call("1"), request()]);
-        assert_eq!(outline(&stream), ["1 user go", "1 assistant 1", "1 tool 1 None", "2 user go"]);
+        assert_eq!(
+            outline(&stream),
+            ["1 user go", "1 assistant 1", "1 tool 1 None", "2 user go"]
+        );
     }
 
     #[test]

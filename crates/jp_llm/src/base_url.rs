@@ -16,7 +16,10 @@ impl BaseUrl {
         let refuse = |reason: &str| {
             // What stands before an `@` may be a password.
             let shown = text.rsplit('@').next().unwrap_or_default();
-            Error::BaseUrl { text: shown.to_owned(), reason: reason.to_owned() }
+            Error::BaseUrl {
+                text: shown.to_owned(),
+                reason: reason.to_owned(),
+            }
         };
         const START: &str = "it does not start with http:// or https://";
         let mut url = Url::parse(text.trim()).map_err(|error| match error {
@@ -34,7 +37,10 @@ impl BaseUrl {
         }
         let path = url.path().trim_end_matches('/');
         let versions = ["/v1", "/v1beta"].into_iter();
-        let root = versions.filter_map(|version| path.strip_suffix(version)).next().unwrap_or(path);
+        let root = versions
+            .filter_map(|version| path.strip_suffix(version))
+            .next()
+            .unwrap_or(path);
         let path = root.trim_end_matches('/').to_owned();
         url.set_path(&path);
         Ok(Self(url))
@@ -57,7 +63,9 @@ impl BaseUrl {
 
     /// Returns the URL of `path`, which may have a query, below the root.
     pub(crate) fn join(&self, path: &str) -> Url {
-        let (path, query) = path.split_once('?').map_or((path, None), |(path, query)| (path, Some(query)));
+        let (path, query) = path
+            .split_once('?')
+            .map_or((path, None), |(path, query)| (path, Some(query)));
         let mut url = self.0.clone();
         url.set_query(query);
         url.set_path(&format!("{}/{path}", self.0.path().trim_end_matches('/')));
@@ -78,22 +86,55 @@ mod tests {
     #[test]
     fn trailing_slash_and_version_are_taken_off() {
         for (text, root, chat) in [
-            ("http://127.0.0.1:8080", "http://127.0.0.1:8080", "http://127.0.0.1:8080/v1/x"),
-            ("http://127.0.0.1:8080/", "http://127.0.0.1:8080", "http://127.0.0.1:8080/v1/x"),
-            ("http://localhost:11434/v1", "http://localhost:11434", "http://localhost:11434/v1/x"),
-            ("http://localhost:11434/v1//", "http://localhost:11434", "http://localhost:11434/v1/x"),
-            ("https://openrouter.ai/api/v1/", "https://openrouter.ai/api", "https://openrouter.ai/api/v1/x"),
-            ("http://google.test/v1beta", "http://google.test", "http://google.test/v1/x"),
+            (
+                "http://127.0.0.1:8080",
+                "http://127.0.0.1:8080",
+                "http://127.0.0.1:8080/v1/x",
+            ),
+            (
+                "http://127.0.0.1:8080/",
+                "http://127.0.0.1:8080",
+                "http://127.0.0.1:8080/v1/x",
+            ),
+            (
+                "http://localhost:11434/v1",
+                "http://localhost:11434",
+                "http://localhost:11434/v1/x",
+            ),
+            (
+                "http://localhost:11434/v1//",
+                "http://localhost:11434",
+                "http://localhost:11434/v1/x",
+            ),
+            (
+                "https://openrouter.ai/api/v1/",
+                "https://openrouter.ai/api",
+                "https://openrouter.ai/api/v1/x",
+            ),
+            (
+                "http://google.test/v1beta",
+                "http://google.test",
+                "http://google.test/v1/x",
+            ),
         ] {
             let base_url = BaseUrl::parse(text).unwrap();
-            assert_eq!((base_url.to_string().as_str(), base_url.join("v1/x").as_str()), (root, chat));
+            assert_eq!(
+                (
+                    base_url.to_string().as_str(),
+                    base_url.join("v1/x").as_str()
+                ),
+                (root, chat)
+            );
         }
     }
 
     #[test]
     fn query_stays_a_query() {
         let base_url = BaseUrl::parse("http://localhost:1/a").unwrap();
-        assert_eq!(base_url.join("m/x%2Fy:z?alt=sse").as_str(), "http://localhost:1/a/m/x%2Fy:z?alt=sse");
+        assert_eq!(
+            base_url.join("m/x%2Fy:z?alt=sse").as_str(),
+            "http://localhost:1/a/m/x%2Fy:z?alt=sse"
+        );
     }
 
     #[test]
@@ -105,7 +146,11 @@ mod tests {
             ("http://10.0.0.1", false),
             ("https://localhost.example.com", false),
         ] {
-            assert_eq!(BaseUrl::parse(text).unwrap().is_loopback(), expected, "{text}");
+            assert_eq!(
+                BaseUrl::parse(text).unwrap().is_loopback(),
+                expected,
+                "{text}"
+            );
         }
     }
 

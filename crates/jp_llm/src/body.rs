@@ -46,12 +46,18 @@ impl Sending {
 
     /// Returns when the connection last took something.
     pub(crate) fn last_taken(&self) -> Option<Instant> {
-        *self.last_taken.lock().unwrap_or_else(PoisonError::into_inner)
+        *self
+            .last_taken
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Gives out why the body could not be read, as a connection only says that it broke.
     pub(crate) fn take_failure(&self) -> Option<Error> {
-        self.failure.lock().unwrap_or_else(PoisonError::into_inner).take()
+        self.failure
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .take()
     }
 
     /// Takes note of what a connection is given.
@@ -59,7 +65,10 @@ impl Sending {
         match chunk {
             Ok(chunk) => {
                 self.taken.fetch_add(chunk.len() as u64, Ordering::Relaxed);
-                *self.last_taken.lock().unwrap_or_else(PoisonError::into_inner) = Some(Instant::now());
+                *self
+                    .last_taken
+                    .lock()
+                    .unwrap_or_else(PoisonError::into_inner) = Some(Instant::now());
                 Ok(chunk)
             }
             Err(error) => {
@@ -84,14 +93,26 @@ const AHEAD: usize = 4;
 
 impl Body {
     /// Makes a body of what `write` writes, and returns it with what `write` returns.
-    pub fn new<T>(write: impl FnOnce(&mut dyn Write) -> Result<T, Error>) -> Result<(Self, T), Error> {
+    pub fn new<T>(
+        write: impl FnOnce(&mut dyn Write) -> Result<T, Error>,
+    ) -> Result<(Self, T), Error> {
         let mut out = BufWriter::with_capacity(CHUNK, SpooledTempFile::new(IN_MEMORY));
         let result = write(&mut out)?;
         let mut file = out.into_inner().map_err(io::IntoInnerError::into_error)?;
         let len = file.stream_position()?;
         let file = Arc::new(Mutex::new(file));
         let (gaps, begun) = (Arc::default(), Arc::default());
-        Ok((Self { file, file_len: len, gaps, texts: None, begun, len }, result))
+        Ok((
+            Self {
+                file,
+                file_len: len,
+                gaps,
+                texts: None,
+                begun,
+                len,
+            },
+            result,
+        ))
     }
 
     /// Says what goes where room was left while the body was written.
@@ -99,7 +120,13 @@ impl Body {
         let (gaps, texts) = later.take_gaps();
         let room: u64 = gaps.iter().map(Gap::len).sum();
         let begun = Arc::new(Mutex::new(Some(read(&gaps, &*texts))));
-        Self { len: self.file_len - gaps.len() as u64 + room, gaps, texts: Some(texts), begun, ..self }
+        Self {
+            len: self.file_len - gaps.len() as u64 + room,
+            gaps,
+            texts: Some(texts),
+            begun,
+            ..self
+        }
     }
 
     /// Returns how many bytes it has.
@@ -125,7 +152,9 @@ impl Body {
             return Box::new(self.file_chunks().map(|chunk| Ok(chunk?)));
         }
         let (mut filled, mut left) = (self.filled(), self.len);
-        Box::new(iter::from_fn(move || counted(filled.blocking_recv(), &mut left)))
+        Box::new(iter::from_fn(move || {
+            counted(filled.blocking_recv(), &mut left)
+        }))
     }
 
     /// Reads the body for a connection.
@@ -134,12 +163,16 @@ impl Body {
     pub(crate) fn to_reqwest(&self, sending: &Arc<Sending>) -> reqwest::Body {
         let sending = Arc::clone(sending);
         if self.gaps.is_empty() {
-            let chunks = self.file_chunks().map(move |chunk| sending.note(chunk.map_err(Error::from)));
+            let chunks = self
+                .file_chunks()
+                .map(move |chunk| sending.note(chunk.map_err(Error::from)));
             return reqwest::Body::wrap_stream(stream::iter(chunks));
         }
         let (mut filled, mut left) = (self.filled(), self.len);
         let chunks = stream::poll_fn(move |context| {
-            let received = filled.poll_recv(context).map(|received| counted(received, &mut left));
+            let received = filled
+                .poll_recv(context)
+                .map(|received| counted(received, &mut left));
             received.map(|chunk| chunk.map(|chunk| sending.note(chunk)))
         });
         reqwest::Body::wrap_stream(chunks)
@@ -147,7 +180,11 @@ impl Body {
 
     /// Reads what was written, with its gaps.
     fn file_chunks(&self) -> Chunks {
-        Chunks { file: Arc::clone(&self.file), position: 0, len: self.file_len }
+        Chunks {
+            file: Arc::clone(&self.file),
+            position: 0,
+            len: self.file_len,
+        }
     }
 
     /// Reads what was written, with the texts that there is room for, in a thread.
@@ -167,11 +204,20 @@ impl Body {
     }
 
     fn fill(&self, sender: &mpsc::Sender<Filled>) -> Result<(), Error> {
-        let Some(texts) = &self.texts else { return Ok(()) };
-        let begun = self.begun.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let Some(texts) = &self.texts else {
+            return Ok(());
+        };
+        let begun = self
+            .begun
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .take();
         let mut texts = begun.unwrap_or_else(|| read(&self.gaps, &**texts));
         let mut gaps = self.gaps.iter();
-        let mut out = Sent { sender, chunk: Vec::with_capacity(CHUNK) };
+        let mut out = Sent {
+            sender,
+            chunk: Vec::with_capacity(CHUNK),
+        };
         for written in self.file_chunks() {
             let written = written?;
             let mut start = 0;
@@ -203,7 +249,9 @@ fn counted(received: Option<Filled>, left: &mut u64) -> Option<Filled> {
             *left = left.saturating_sub(chunk.len() as u64);
             Some(Ok(chunk))
         }
-        None if mem::take(left) > 0 => Some(Err(io::Error::from(io::ErrorKind::UnexpectedEof).into())),
+        None if mem::take(left) > 0 => {
+            Some(Err(io::Error::from(io::ErrorKind::UnexpectedEof).into()))
+        }
         received => {
             *left = 0;
             received
@@ -256,7 +304,9 @@ impl Write for Sent<'_> {
 
     fn flush(&mut self) -> io::Result<()> {
         let chunk = mem::replace(&mut self.chunk, Vec::with_capacity(CHUNK));
-        self.sender.blocking_send(Ok(chunk)).map_err(|_| io::ErrorKind::BrokenPipe.into())
+        self.sender
+            .blocking_send(Ok(chunk))
+            .map_err(|_| io::ErrorKind::BrokenPipe.into())
     }
 }
 
@@ -304,7 +354,11 @@ mod tests {
     impl TextSource for One {
         fn read(&self, blobs: Vec<BlobRef>) -> Box<dyn Iterator<Item = Loaded> + Send> {
             let text = self.0;
-            let read = move |_| Ok(ResourceContent::Text(text.expect("a test panics here").to_owned()));
+            let read = move |_| {
+                Ok(ResourceContent::Text(
+                    text.expect("a test panics here").to_owned(),
+                ))
+            };
             Box::new(blobs.into_iter().map(read))
         }
     }
@@ -319,16 +373,35 @@ mod tests {
             bytes[*place] = GAP;
             later.leave_room(&blob, "a:b", TextForm::Plain).unwrap();
         }
-        Body::new(|out| Ok(out.write_all(&bytes)?)).unwrap().0.with_room(&mut later)
+        Body::new(|out| Ok(out.write_all(&bytes)?))
+            .unwrap()
+            .0
+            .with_room(&mut later)
     }
 
     #[test]
     fn gaps_are_filled_wherever_they_are() {
         for len in [1, 5, CHUNK, CHUNK + 2, 3 * CHUNK] {
-            let places = [0, 1, 4, CHUNK - 2, CHUNK - 1, CHUNK, CHUNK + 1, 2 * CHUNK, 3 * CHUNK - 1];
+            let places = [
+                0,
+                1,
+                4,
+                CHUNK - 2,
+                CHUNK - 1,
+                CHUNK,
+                CHUNK + 1,
+                2 * CHUNK,
+                3 * CHUNK - 1,
+            ];
             let places: Vec<_> = places.into_iter().filter(|place| *place < len).collect();
             let body = with_gaps(len, &places, "te\"t", One(Some("te\"t")));
-            let expected = (0..len).map(|place| if places.contains(&place) { r#"te\"t"# } else { "x" });
+            let expected = (0..len).map(|place| {
+                if places.contains(&place) {
+                    r#"te\"t"#
+                } else {
+                    "x"
+                }
+            });
             let expected: String = expected.collect();
             assert!(read(body.chunks()) == expected.as_bytes(), "{len}");
             assert_eq!(body.len(), expected.len() as u64);
@@ -339,6 +412,9 @@ mod tests {
     fn body_whose_reading_panics_ends_with_an_error() {
         let body = with_gaps(3, &[1], "text", One(None));
         let last = body.chunks().last().unwrap().unwrap_err();
-        assert_eq!(crate::error::with_causes(&last), "write the request: unexpected end of file");
+        assert_eq!(
+            crate::error::with_causes(&last),
+            "write the request: unexpected end of file"
+        );
     }
 }

@@ -70,15 +70,29 @@ mod tests {
 
     /// Encodes three turns, the first two with something attached, and returns how many marks it has and where
     /// they are said to be.
-    fn marked(format: Format, label: &str, mark: &str, system: Option<&str>) -> (usize, CacheMarks) {
-        let attached = || vec![Resource::new("file:///a", ResourceContent::Text("x".repeat(20_000)))];
+    fn marked(
+        format: Format,
+        label: &str,
+        mark: &str,
+        system: Option<&str>,
+    ) -> (usize, CacheMarks) {
+        let attached = || {
+            vec![Resource::new(
+                "file:///a",
+                ResourceContent::Text("x".repeat(20_000)),
+            )]
+        };
         let turn = |words: &str, resources| [fixtures::request(words, resources), said("Yes.")];
-        let kinds: Vec<EventKind> =
-            [turn("one", attached()), turn("two", attached()), turn("three", vec![]), turn("four", vec![])]
-                .into_iter()
-                .flatten()
-                .take(7)
-                .collect();
+        let kinds: Vec<EventKind> = [
+            turn("one", attached()),
+            turn("two", attached()),
+            turn("three", vec![]),
+            turn("four", vec![]),
+        ]
+        .into_iter()
+        .flatten()
+        .take(7)
+        .collect();
         let mut store = Store::default();
         let stream = fixtures::stream(kinds, &mut store);
         let thread = view::thread(&stream);
@@ -87,9 +101,17 @@ mod tests {
             description: "Reads.".to_owned(),
             parameters: Default::default(),
         };
-        let capabilities = Capabilities { tools: true, ..Capabilities::default() };
+        let capabilities = Capabilities {
+            tools: true,
+            ..Capabilities::default()
+        };
         let tools = [tool];
-        let request = Request { system, tools: &tools, capabilities, ..Request::new(label, &thread) };
+        let request = Request {
+            system,
+            tools: &tools,
+            capabilities,
+            ..Request::new(label, &thread)
+        };
         let mut out = Vec::new();
         format.encode(&request, &mut store, &mut out).unwrap();
         let body = String::from_utf8(out).unwrap();
@@ -101,21 +123,102 @@ mod tests {
         const CONTROL: &str = r#""cache_control":"#;
         const BREAKPOINT: &str = r#""prompt_cache_breakpoint":"#;
         for (format, label, mark, system, head, messages) in [
-            (Format::Anthropic, "anthropic/m", CONTROL, None, true, vec![2, 4, 6]),
-            (Format::Anthropic, "anthropic/m", CONTROL, Some("Be brief."), true, vec![2, 4, 6]),
-            (Format::OpenRouter, "openrouter/anthropic/m", CONTROL, Some("Be brief."), true, vec![4, 6]),
-            (Format::OpenRouter, "openrouter/anthropic/m", CONTROL, None, false, vec![4, 6]),
-            (Format::OpenRouter, "openrouter/openai/m", CONTROL, Some("Be brief."), false, vec![]),
-            (Format::OpenAi, "openai/gpt-5.6", BREAKPOINT, Some("Be brief."), true, vec![0, 2]),
-            (Format::OpenAi, "openai/gpt-5.6", BREAKPOINT, None, false, vec![0, 2]),
-            (Format::OpenAi, "openai/gpt-4o", BREAKPOINT, Some("Be brief."), false, vec![]),
-            (Format::Chat, "llamacpp/m", CONTROL, Some("Be brief."), false, vec![]),
-            (Format::Gemini, "google/m", CONTROL, Some("Be brief."), false, vec![]),
-            (Format::Ollama, "ollama/m", CONTROL, Some("Be brief."), false, vec![]),
+            (
+                Format::Anthropic,
+                "anthropic/m",
+                CONTROL,
+                None,
+                true,
+                vec![2, 4, 6],
+            ),
+            (
+                Format::Anthropic,
+                "anthropic/m",
+                CONTROL,
+                Some("Be brief."),
+                true,
+                vec![2, 4, 6],
+            ),
+            (
+                Format::OpenRouter,
+                "openrouter/anthropic/m",
+                CONTROL,
+                Some("Be brief."),
+                true,
+                vec![4, 6],
+            ),
+            (
+                Format::OpenRouter,
+                "openrouter/anthropic/m",
+                CONTROL,
+                None,
+                false,
+                vec![4, 6],
+            ),
+            (
+                Format::OpenRouter,
+                "openrouter/openai/m",
+                CONTROL,
+                Some("Be brief."),
+                false,
+                vec![],
+            ),
+            (
+                Format::OpenAi,
+                "openai/gpt-5.6",
+                BREAKPOINT,
+                Some("Be brief."),
+                true,
+                vec![0, 2],
+            ),
+            (
+                Format::OpenAi,
+                "openai/gpt-5.6",
+                BREAKPOINT,
+                None,
+                false,
+                vec![0, 2],
+            ),
+            (
+                Format::OpenAi,
+                "openai/gpt-4o",
+                BREAKPOINT,
+                Some("Be brief."),
+                false,
+                vec![],
+            ),
+            (
+                Format::Chat,
+                "llamacpp/m",
+                CONTROL,
+                Some("Be brief."),
+                false,
+                vec![],
+            ),
+            (
+                Format::Gemini,
+                "google/m",
+                CONTROL,
+                Some("Be brief."),
+                false,
+                vec![],
+            ),
+            (
+                Format::Ollama,
+                "ollama/m",
+                CONTROL,
+                Some("Be brief."),
+                false,
+                vec![],
+            ),
         ] {
             let (count, marks) = marked(format, label, mark, system);
             assert_eq!(marks, CacheMarks { head, messages }, "{label}");
-            assert_eq!(count, marks.messages.len() + usize::from(marks.head), "{label}");
+            assert_eq!(
+                count,
+                marks.messages.len() + usize::from(marks.head),
+                "{label}"
+            );
         }
     }
 

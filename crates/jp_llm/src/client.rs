@@ -46,8 +46,10 @@ const DOCUMENT_BYTES: usize = 4 << 20;
 impl Client {
     /// Makes a client; connects to nothing yet.
     pub fn new(endpoint: Endpoint) -> Result<Self, Error> {
-        let http = http::client(&endpoint.base_url)
-            .map_err(|error| Error::Setup { server: endpoint.server(), source: error.into() })?;
+        let http = http::client(&endpoint.base_url).map_err(|error| Error::Setup {
+            server: endpoint.server(),
+            source: error.into(),
+        })?;
         Ok(Self { endpoint, http })
     }
 
@@ -75,16 +77,31 @@ impl Client {
                 Err(error) => error,
             };
             let elapsed = first_failure.get_or_insert_with(Instant::now).elapsed();
-            let Some(delay) = self.delay(&error, retries, elapsed) else { return Err(error) };
+            let Some(delay) = self.delay(&error, retries, elapsed) else {
+                return Err(error);
+            };
             retries += 1;
-            on_retry(RetryNotice { attempt: retries, delay, reason: &error });
+            on_retry(RetryNotice {
+                attempt: retries,
+                delay,
+                reason: &error,
+            });
             sleep(delay).await;
         }
     }
 
     fn delay(&self, error: &Error, retries: u32, elapsed: Duration) -> Option<Duration> {
-        let policy = self.endpoint.retry.for_error(error, self.endpoint.base_url.is_loopback())?;
-        next_delay(&policy, retries, elapsed, error.retry_after(), fastrand::f64())
+        let policy = self
+            .endpoint
+            .retry
+            .for_error(error, self.endpoint.base_url.is_loopback())?;
+        next_delay(
+            &policy,
+            retries,
+            elapsed,
+            error.retry_after(),
+            fastrand::f64(),
+        )
     }
 
     async fn attempt(&self, body: &Body) -> Result<Response<'_>, Error> {
@@ -100,18 +117,27 @@ impl Client {
             }
             Ok(response)
         };
-        attempt.await.map_err(|error| sending.take_failure().unwrap_or(error))
+        attempt
+            .await
+            .map_err(|error| sending.take_failure().unwrap_or(error))
     }
 
     async fn post(&self, body: &Body, sending: &Arc<Sending>) -> Result<reqwest::Response, Error> {
         let request = self
             .http
-            .post(self.endpoint.base_url.join(&self.endpoint.format.path(&self.endpoint.model)))
+            .post(
+                self.endpoint
+                    .base_url
+                    .join(&self.endpoint.format.path(&self.endpoint.model)),
+            )
             .header(CONTENT_TYPE, "application/json")
             .header(ACCEPT, self.endpoint.format.content_type())
             .header(CONTENT_LENGTH, body.len())
             .body(body.to_reqwest(sending));
-        let request = self.endpoint.format.authorize(request, self.endpoint.api_key.as_ref());
+        let request = self
+            .endpoint
+            .format
+            .authorize(request, self.endpoint.api_key.as_ref());
         let (limit, len) = (self.endpoint.first_byte_timeout, body.len());
         let mut answer = pin!(request.send());
         let mut since = Instant::now();
@@ -132,70 +158,126 @@ impl Client {
 
     /// Gets a small JSON document; gives up after `limit`, without a retry.
     pub(crate) async fn get_json(&self, path: &str, limit: Duration) -> Result<Value, Error> {
-        self.json_answer(self.http.get(self.endpoint.base_url.join(path)), limit).await
+        self.json_answer(self.http.get(self.endpoint.base_url.join(path)), limit)
+            .await
     }
 
     /// Posts a small JSON document and gets one; gives up after `limit`, without a retry.
-    pub(crate) async fn post_json(&self, path: &str, body: &Value, limit: Duration) -> Result<Value, Error> {
+    pub(crate) async fn post_json(
+        &self,
+        path: &str,
+        body: &Value,
+        limit: Duration,
+    ) -> Result<Value, Error> {
         let request = self.http.post(self.endpoint.base_url.join(path));
-        let request = request.header(CONTENT_TYPE, "application/json").body(body.to_string());
+        let request = request
+            .header(CONTENT_TYPE, "application/json")
+            .body(body.to_string());
         self.json_answer(request, limit).await
     }
 
-    async fn json_answer(&self, request: reqwest::RequestBuilder, limit: Duration) -> Result<Value, Error> {
-        let request = self.endpoint.format.authorize(request, self.endpoint.api_key.as_ref());
+    async fn json_answer(
+        &self,
+        request: reqwest::RequestBuilder,
+        limit: Duration,
+    ) -> Result<Value, Error> {
+        let request = self
+            .endpoint
+            .format
+            .authorize(request, self.endpoint.api_key.as_ref());
         let exchange = async {
-            let response = request.send().await.map_err(|error| self.request_error(error))?;
+            let response = request
+                .send()
+                .await
+                .map_err(|error| self.request_error(error))?;
             let mut response = self.check_status(response).await?;
             let text = http::read_text(&mut response, DOCUMENT_BYTES).await;
-            serde_json::from_str(&text)
-                .map_err(|_| self.stream_error(Fault::Malformed { excerpt: excerpt(&text) }))
+            serde_json::from_str(&text).map_err(|_| {
+                self.stream_error(Fault::Malformed {
+                    excerpt: excerpt(&text),
+                })
+            })
         };
-        timeout(limit, exchange).await.unwrap_or_else(|_| Err(self.stream_error(Fault::Idle { limit })))
+        timeout(limit, exchange)
+            .await
+            .unwrap_or_else(|_| Err(self.stream_error(Fault::Idle { limit })))
     }
 
     fn request_error(&self, error: reqwest::Error) -> Error {
         let server = self.endpoint.server();
         match error.without_url() {
-            error if error.is_builder() => Error::Setup { server, source: error.into() },
+            error if error.is_builder() => Error::Setup {
+                server,
+                source: error.into(),
+            },
             error if http::is_refused(&error) => Error::Refused { server },
-            error => Error::Unreachable { server, source: error.into() },
+            error => Error::Unreachable {
+                server,
+                source: error.into(),
+            },
         }
     }
 
-    async fn check_status(&self, mut response: reqwest::Response) -> Result<reqwest::Response, Error> {
+    async fn check_status(
+        &self,
+        mut response: reqwest::Response,
+    ) -> Result<reqwest::Response, Error> {
         let status = response.status();
         if status.is_success() {
             return Ok(response);
         }
         let advice = Advice::from_headers(response.headers(), SystemTime::now());
-        let (message, refusal) = match header(&response, LOCATION).filter(|_| status.is_redirection()) {
-            Some(location) => (format!("redirects to {location}, which is not followed"), None),
-            None => {
-                let body = read_error(&mut response).await;
-                let error = http::error_in(&body);
-                (http::error_message(&error, &body), Refusal::of(Some(status.as_u16()), &error))
-            }
-        };
+        let (message, refusal) =
+            match header(&response, LOCATION).filter(|_| status.is_redirection()) {
+                Some(location) => (
+                    format!("redirects to {location}, which is not followed"),
+                    None,
+                ),
+                None => {
+                    let body = read_error(&mut response).await;
+                    let error = http::error_in(&body);
+                    (
+                        http::error_message(&error, &body),
+                        Refusal::of(Some(status.as_u16()), &error),
+                    )
+                }
+            };
         let message = match message.as_str() {
             "" => status.canonical_reason().unwrap_or("no message").to_owned(),
             message => self.endpoint.redact(message),
         };
         let (server, refusal) = (self.endpoint.server(), refusal.map(Box::new));
-        Err(Error::Status { server, status: status.as_u16(), message, advice, refusal })
+        Err(Error::Status {
+            server,
+            status: status.as_u16(),
+            message,
+            advice,
+            refusal,
+        })
     }
 
     /// Refuses what calls itself compressed, or something else than a stream of events; a missing type passes.
-    async fn check_content_type(&self, mut response: reqwest::Response) -> Result<reqwest::Response, Error> {
+    async fn check_content_type(
+        &self,
+        mut response: reqwest::Response,
+    ) -> Result<reqwest::Response, Error> {
         let is_plain = |encoding: &String| encoding.eq_ignore_ascii_case("identity");
-        if let Some(encoding) = header(&response, CONTENT_ENCODING).filter(|encoding| !is_plain(encoding)) {
+        if let Some(encoding) =
+            header(&response, CONTENT_ENCODING).filter(|encoding| !is_plain(encoding))
+        {
             return Err(self.stream_error(Fault::Compressed { encoding }));
         }
         let expected = self.endpoint.format.content_type();
         match header(&response, CONTENT_TYPE) {
             Some(content_type) if !content_type.to_ascii_lowercase().starts_with(expected) => {
-                let excerpt = self.endpoint.redact(&excerpt(&read_error(&mut response).await));
-                Err(self.stream_error(Fault::NotAStream { content_type, expected, excerpt }))
+                let excerpt = self
+                    .endpoint
+                    .redact(&excerpt(&read_error(&mut response).await));
+                Err(self.stream_error(Fault::NotAStream {
+                    content_type,
+                    expected,
+                    excerpt,
+                }))
             }
             _ => Ok(response),
         }
@@ -205,10 +287,18 @@ impl Client {
         let server: Server = self.endpoint.server();
         let redact = |text: String| self.endpoint.redact(&text);
         let fault = match fault {
-            Fault::Malformed { excerpt } => Fault::Malformed { excerpt: redact(excerpt) },
-            Fault::Provider { status, message, refusal } => {
-                Fault::Provider { status, message: redact(message), refusal }
-            }
+            Fault::Malformed { excerpt } => Fault::Malformed {
+                excerpt: redact(excerpt),
+            },
+            Fault::Provider {
+                status,
+                message,
+                refusal,
+            } => Fault::Provider {
+                status,
+                message: redact(message),
+                refusal,
+            },
             other => other,
         };
         Error::Stream { server, fault }
@@ -216,11 +306,16 @@ impl Client {
 }
 
 fn header(response: &reqwest::Response, name: reqwest::header::HeaderName) -> Option<String> {
-    response.headers().get(name).map(|value| excerpt(&String::from_utf8_lossy(value.as_bytes())))
+    response
+        .headers()
+        .get(name)
+        .map(|value| excerpt(&String::from_utf8_lossy(value.as_bytes())))
 }
 
 async fn read_error(response: &mut reqwest::Response) -> String {
-    timeout(ERROR_TIMEOUT, http::read_text(response, ERROR_BYTES)).await.unwrap_or_default()
+    timeout(ERROR_TIMEOUT, http::read_text(response, ERROR_BYTES))
+        .await
+        .unwrap_or_default()
 }
 
 impl<'c> Response<'c> {
@@ -269,7 +364,11 @@ impl<'c> Response<'c> {
     /// Takes what comes next from the connection: more events, the end, or a fault.
     async fn read(&mut self) {
         let endpoint = &self.client.endpoint;
-        let limit = if self.has_begun { endpoint.idle_timeout } else { endpoint.first_byte_timeout };
+        let limit = if self.has_begun {
+            endpoint.idle_timeout
+        } else {
+            endpoint.first_byte_timeout
+        };
         let taken = match timeout(limit, self.http.chunk()).await {
             Ok(Ok(Some(bytes))) => self.take(&bytes),
             Ok(Ok(None)) => self.finish(),

@@ -16,7 +16,11 @@ const MAX_PART_BYTES: usize = 8 << 20;
 pub(crate) trait Protocol: fmt::Debug + Send {
     /// Takes one message: an event of an SSE stream, or a line in its `data`. Appends what it completes,
     /// what comes before a fault too.
-    fn message(&mut self, message: &sse::Event, events: &mut VecDeque<StreamEvent>) -> Result<Flow, Fault>;
+    fn message(
+        &mut self,
+        message: &sse::Event,
+        events: &mut VecDeque<StreamEvent>,
+    ) -> Result<Flow, Fault>;
 
     /// Returns whether the model has finished; figures may still follow.
     fn is_complete(&self) -> bool;
@@ -64,7 +68,11 @@ impl Decoder {
     }
 
     fn new(framing: Framing, protocol: Box<dyn Protocol>) -> Self {
-        Self { framing, protocol, has_ended: false }
+        Self {
+            framing,
+            protocol,
+            has_ended: false,
+        }
     }
 
     /// Takes the next bytes and appends the events they complete, those before a fault too.
@@ -72,11 +80,13 @@ impl Decoder {
     /// After a fault or the end mark nothing more is read.
     pub fn push(&mut self, bytes: &[u8], events: &mut VecDeque<StreamEvent>) -> Result<(), Fault> {
         let messages = self.framing.push(bytes);
-        let taken = messages.iter().try_for_each(|message| self.message(message, events));
+        let taken = messages
+            .iter()
+            .try_for_each(|message| self.message(message, events));
         let taken = match self.framing.pending() {
-            pending if pending > MAX_PART_BYTES => {
-                taken.and(Err(Fault::TooLarge { limit: MAX_PART_BYTES as u64 }))
-            }
+            pending if pending > MAX_PART_BYTES => taken.and(Err(Fault::TooLarge {
+                limit: MAX_PART_BYTES as u64,
+            })),
             _ => taken,
         };
         self.has_ended |= taken.is_err();
@@ -85,7 +95,10 @@ impl Decoder {
 
     /// Takes the end of the connection: complete if the model had finished.
     pub fn finish(&mut self, events: &mut VecDeque<StreamEvent>) -> Result<(), Fault> {
-        let last = self.framing.finish().map_or(Ok(()), |message| self.message(&message, events));
+        let last = self
+            .framing
+            .finish()
+            .map_or(Ok(()), |message| self.message(&message, events));
         let is_complete = self.is_complete();
         match last {
             _ if self.has_ended => {}
@@ -109,7 +122,11 @@ impl Decoder {
         self.has_ended
     }
 
-    fn message(&mut self, message: &sse::Event, events: &mut VecDeque<StreamEvent>) -> Result<(), Fault> {
+    fn message(
+        &mut self,
+        message: &sse::Event,
+        events: &mut VecDeque<StreamEvent>,
+    ) -> Result<(), Fault> {
         if self.has_ended {
             return Ok(());
         }
@@ -166,16 +183,27 @@ pub(crate) fn is_foreign(event: &sse::Event) -> bool {
 
 /// Reads an error object.
 pub(crate) fn provider_fault(error: &Value) -> Fault {
-    let status = ["code", "status"].into_iter().find_map(|field| error.get(field)?.as_u64());
+    let status = ["code", "status"]
+        .into_iter()
+        .find_map(|field| error.get(field)?.as_u64());
     Fault::provider(status.and_then(|status| status.try_into().ok()), error)
 }
 
 /// Returns a call whose arguments came as a string; none at all are an empty object.
 pub(crate) fn tool_call(id: String, name: String, arguments: &str) -> ToolCallRequest {
-    let mut call = ToolCallRequest { id, name, arguments: Map::new(), metadata: Map::new() };
+    let mut call = ToolCallRequest {
+        id,
+        name,
+        arguments: Map::new(),
+        metadata: Map::new(),
+    };
     match arguments_of(arguments) {
         Some(arguments) => call.arguments = arguments,
-        None => _ = call.metadata.insert(INVALID_ARGUMENTS.to_owned(), arguments.into()),
+        None => {
+            _ = call
+                .metadata
+                .insert(INVALID_ARGUMENTS.to_owned(), arguments.into())
+        }
     }
     call
 }
@@ -194,7 +222,10 @@ pub(crate) fn are_shallow(arguments: &Map<String, Value>) -> bool {
 
 fn message_of_line(line: Vec<u8>) -> Option<sse::Event> {
     let data = String::from_utf8_lossy(&line).trim().to_owned();
-    (!data.is_empty()).then(|| sse::Event { name: String::new(), data })
+    (!data.is_empty()).then(|| sse::Event {
+        name: String::new(),
+        data,
+    })
 }
 
 #[cfg(test)]
@@ -203,7 +234,8 @@ mod tests {
 
     #[test]
     fn arguments_that_could_not_be_kept_stand_in_the_metadata() {
-        let nested = |levels: usize| format!("{{\"a\":{}{}}}", "[".repeat(levels), "]".repeat(levels));
+        let nested =
+            |levels: usize| format!("{{\"a\":{}{}}}", "[".repeat(levels), "]".repeat(levels));
         for (arguments, is_kept) in [
             ("", true),
             ("{}", true),

@@ -11,8 +11,14 @@ pub const PROBE_TIMEOUT: Duration = Duration::from_millis(300);
 
 /// Where the usual servers listen, the preferred one first.
 pub const USUAL: [Candidate<'static>; 2] = [
-    Candidate { provider: "llamacpp", base_url: "http://127.0.0.1:8080" },
-    Candidate { provider: "ollama", base_url: "http://127.0.0.1:11434" },
+    Candidate {
+        provider: "llamacpp",
+        base_url: "http://127.0.0.1:8080",
+    },
+    Candidate {
+        provider: "ollama",
+        base_url: "http://127.0.0.1:11434",
+    },
 ];
 
 /// A place where a server might be.
@@ -39,7 +45,11 @@ pub struct Found {
 ///
 /// All are asked at the same time. [`USUAL`] is what to ask without any configuration.
 pub async fn find_local(candidates: &[Candidate<'_>]) -> Option<Found> {
-    join_all(candidates.iter().map(probe)).await.into_iter().flatten().next()
+    join_all(candidates.iter().map(probe))
+        .await
+        .into_iter()
+        .flatten()
+        .next()
 }
 
 async fn probe(candidate: &Candidate<'_>) -> Option<Found> {
@@ -47,7 +57,11 @@ async fn probe(candidate: &Candidate<'_>) -> Option<Found> {
     let client = Client::new(Endpoint::new(candidate.provider, base_url.clone(), "")).ok()?;
     let list = client.get_json("v1/models", PROBE_TIMEOUT).await.ok()?;
     let model = list.pointer("/data/0/id")?.as_str()?.to_owned();
-    Some(Found { provider: candidate.provider.to_owned(), base_url, model })
+    Some(Found {
+        provider: candidate.provider.to_owned(),
+        base_url,
+        model,
+    })
 }
 
 #[cfg(test)]
@@ -61,8 +75,14 @@ mod tests {
 
     fn found(first: &str, second: &str) -> Option<(String, String)> {
         let candidates = [
-            Candidate { provider: "llamacpp", base_url: first },
-            Candidate { provider: "ollama", base_url: second },
+            Candidate {
+                provider: "llamacpp",
+                base_url: first,
+            },
+            Candidate {
+                provider: "ollama",
+                base_url: second,
+            },
         ];
         block_on(find_local(&candidates)).map(|found| (found.provider, found.model))
     }
@@ -73,8 +93,14 @@ mod tests {
         let ollama_server = listing(r#"{"data":[{"id":"gemma3"},{"id":"other"}]}"#);
         let empty = listing(r#"{"data":null}"#);
         let expect = |provider: &str, model: &str| Some((provider.to_owned(), model.to_owned()));
-        assert_eq!(found(llamacpp.url(), ollama_server.url()), expect("llamacpp", "qwen3"));
-        assert_eq!(found(UNUSED_URL, ollama_server.url()), expect("ollama", "gemma3"));
+        assert_eq!(
+            found(llamacpp.url(), ollama_server.url()),
+            expect("llamacpp", "qwen3")
+        );
+        assert_eq!(
+            found(UNUSED_URL, ollama_server.url()),
+            expect("ollama", "gemma3")
+        );
         assert_eq!(found(UNUSED_URL, empty.url()), None);
     }
 
@@ -82,6 +108,9 @@ mod tests {
     fn server_that_hangs_delays_but_does_not_hide_the_other() {
         let hanging = Server::new(vec![Reply::hang()]);
         let ollama = listing(r#"{"data":[{"id":"gemma3"}]}"#);
-        assert_eq!(found(hanging.url(), ollama.url()), Some(("ollama".to_owned(), "gemma3".to_owned())));
+        assert_eq!(
+            found(hanging.url(), ollama.url()),
+            Some(("ollama".to_owned(), "gemma3".to_owned()))
+        );
     }
 }

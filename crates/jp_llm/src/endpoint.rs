@@ -50,7 +50,10 @@ impl Endpoint {
 
     /// Returns what errors call the server.
     pub(crate) fn server(&self) -> Server {
-        Server { provider: self.provider.clone(), base_url: self.base_url.to_string() }
+        Server {
+            provider: self.provider.clone(),
+            base_url: self.base_url.to_string(),
+        }
     }
 
     /// Takes the key out of a text that came from the server.

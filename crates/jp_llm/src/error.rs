@@ -148,9 +148,11 @@ impl Error {
     #[must_use]
     pub fn refusal(&self) -> Option<&Refusal> {
         match self {
-            Self::Status { refusal, .. } | Self::Stream { fault: Fault::Provider { refusal, .. }, .. } => {
-                refusal.as_deref()
-            }
+            Self::Status { refusal, .. }
+            | Self::Stream {
+                fault: Fault::Provider { refusal, .. },
+                ..
+            } => refusal.as_deref(),
             _ => None,
         }
     }
@@ -160,7 +162,11 @@ impl Fault {
     /// Makes a fault of an error object in a stream; one without a message is shown as it is.
     pub(crate) fn provider(status: Option<u16>, error: &Value) -> Self {
         let message = message_in(error).map_or_else(|| excerpt(&error.to_string()), excerpt);
-        Self::Provider { status, message, refusal: Refusal::of(status, error).map(Box::new) }
+        Self::Provider {
+            status,
+            message,
+            refusal: Refusal::of(status, error).map(Box::new),
+        }
     }
 }
 

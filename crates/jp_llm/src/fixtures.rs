@@ -44,7 +44,10 @@ pub(crate) fn stream(kinds: Vec<EventKind>, store: &mut Store) -> Stream {
 
 pub(crate) fn request(content: &str, resources: Vec<Resource>) -> EventKind {
     let resources = resources.into_iter().map(Snapshot::from).collect();
-    EventKind::ChatRequest(ChatRequest { resources, ..ChatRequest::new(content) })
+    EventKind::ChatRequest(ChatRequest {
+        resources,
+        ..ChatRequest::new(content)
+    })
 }
 
 pub(crate) fn text(uri: &str, text: &str) -> Resource {
@@ -52,7 +55,10 @@ pub(crate) fn text(uri: &str, text: &str) -> Resource {
 }
 
 pub(crate) fn binary(name: &str, mime: &str, bytes: &[u8]) -> Resource {
-    let resource = Resource::new(format!("file:///{name}"), ResourceContent::Blob(bytes.to_owned()));
+    let resource = Resource::new(
+        format!("file:///{name}"),
+        ResourceContent::Blob(bytes.to_owned()),
+    );
     resource.with_name(name).with_mime_type(mime)
 }
 
@@ -65,7 +71,10 @@ pub(crate) fn thought(text: &str) -> EventKind {
 }
 
 pub(crate) fn call(id: &str) -> EventKind {
-    let arguments = [("z".to_owned(), Value::from("\"")), ("a".to_owned(), Value::from(1))];
+    let arguments = [
+        ("z".to_owned(), Value::from("\"")),
+        ("a".to_owned(), Value::from(1)),
+    ];
     EventKind::ToolCallRequest(ToolCallRequest {
         id: id.to_owned(),
         name: "read".to_owned(),
@@ -93,40 +102,60 @@ pub(crate) fn any_resource() -> impl Strategy<Value = Resource> {
         any_text().prop_map(ResourceContent::Text),
         prop::collection::vec(any::<u8>(), 0..8).prop_map(ResourceContent::Blob),
     ];
-    let mime = prop::option::of(prop::sample::select(vec!["image/png", "text/x-rust", "application/pdf"]));
-    (any_text(), content, mime, prop::option::of(any_text())).prop_map(|(uri, content, mime, formatted)| {
-        let mut resource = Resource::new(uri, content);
-        resource.mime_type = mime.map(str::to_owned);
-        resource.formatted = formatted;
-        resource
-    })
+    let mime = prop::option::of(prop::sample::select(vec![
+        "image/png",
+        "text/x-rust",
+        "application/pdf",
+    ]));
+    (any_text(), content, mime, prop::option::of(any_text())).prop_map(
+        |(uri, content, mime, formatted)| {
+            let mut resource = Resource::new(uri, content);
+            resource.mime_type = mime.map(str::to_owned);
+            resource.formatted = formatted;
+            resource
+        },
+    )
 }
 
 pub(crate) fn any_blocks() -> impl Strategy<Value = Vec<ContentBlock>> {
-    let block =
-        prop_oneof![any_text().prop_map(ContentBlock::text), any_resource().prop_map(ContentBlock::resource)];
+    let block = prop_oneof![
+        any_text().prop_map(ContentBlock::text),
+        any_resource().prop_map(ContentBlock::resource)
+    ];
     prop::collection::vec(block, 0..3)
 }
 
 /// A request: the beginning of a turn.
 pub(crate) fn any_request() -> impl Strategy<Value = Vec<EventKind>> {
     let schema = prop::option::of(Just(Map::new()));
-    (any_text(), prop::collection::vec(any_resource(), 0..3), schema).prop_map(
-        |(words, resources, schema)| {
-            let EventKind::ChatRequest(request) = request(&words, resources) else { unreachable!() };
-            vec![EventKind::ChatRequest(ChatRequest { schema, ..request })]
-        },
+    (
+        any_text(),
+        prop::collection::vec(any_resource(), 0..3),
+        schema,
     )
+        .prop_map(|(words, resources, schema)| {
+            let EventKind::ChatRequest(request) = request(&words, resources) else {
+                unreachable!()
+            };
+            vec![EventKind::ChatRequest(ChatRequest { schema, ..request })]
+        })
 }
 
 /// What one response of a model says and calls, with the results, which come in any order.
 pub(crate) fn any_round() -> impl Strategy<Value = Vec<EventKind>> {
-    let part =
-        prop_oneof![any_text().prop_map(|text| said(&text)), any_text().prop_map(|text| thought(&text))];
+    let part = prop_oneof![
+        any_text().prop_map(|text| said(&text)),
+        any_text().prop_map(|text| thought(&text))
+    ];
     let results = prop::collection::vec(("[ab]?", any::<bool>(), any_blocks()), 0..3);
     (prop::collection::vec(part, 0..3), results).prop_map(|(mut events, results)| {
         events.extend(results.iter().map(|(id, ..)| call(id)));
-        events.extend(results.into_iter().rev().map(|(id, is_error, blocks)| result(&id, is_error, blocks)));
+        events.extend(
+            results
+                .into_iter()
+                .rev()
+                .map(|(id, is_error, blocks)| result(&id, is_error, blocks)),
+        );
         events
     })
 }
@@ -134,15 +163,24 @@ pub(crate) fn any_round() -> impl Strategy<Value = Vec<EventKind>> {
 /// An answer that was cut off.
 fn any_cut_off() -> impl Strategy<Value = Vec<EventKind>> {
     (prop::option::of(any_text()), any_text()).prop_map(|(reasoning, text)| {
-        let half = ChatResponse { incomplete: Some("cut".to_owned()), ..ChatResponse::message(text) };
+        let half = ChatResponse {
+            incomplete: Some("cut".to_owned()),
+            ..ChatResponse::message(text)
+        };
         let reasoning = reasoning.map(|text| thought(&text));
-        reasoning.into_iter().chain([EventKind::ChatResponse(half)]).collect()
+        reasoning
+            .into_iter()
+            .chain([EventKind::ChatResponse(half)])
+            .collect()
     })
 }
 
 /// Steps of a conversation; a request to the model may follow each.
 pub(crate) fn any_steps() -> impl Strategy<Value = Vec<Vec<EventKind>>> {
-    prop::collection::vec(prop_oneof![3 => any_request(), 3 => any_round(), 1 => any_cut_off()], 0..10)
+    prop::collection::vec(
+        prop_oneof![3 => any_request(), 3 => any_round(), 1 => any_cut_off()],
+        0..10,
+    )
 }
 
 /// What a stream gave, and why it ended early if it did.
@@ -175,7 +213,10 @@ pub(crate) fn assert_every_cut(decode: impl Fn(&[&[u8]]) -> Decoded, stream: &[u
 
 /// Reads a recorded stream; `None`, with the reason printed, where there is none.
 pub(crate) fn recorded(name: &str) -> Option<Vec<u8>> {
-    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../../shared/data/provider-examples/");
+    let folder = concat!(
+        env!("CARGO_MANIFEST_DIR"),
+        "/../../../shared/data/provider-examples/"
+    );
     let path = folder.to_owned() + name;
     let stream = std::fs::read(&path).ok();
     if stream.is_none() {

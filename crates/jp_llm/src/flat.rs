@@ -36,14 +36,33 @@ pub(crate) struct FlatTool<'a> {
 
 impl<'a> FlatTool<'a> {
     pub(crate) fn new(tool: &'a Tool) -> Self {
-        let Tool { description, parameters, .. } = tool;
-        if !REFUSED.iter().any(|(keyword, _)| parameters.contains_key(*keyword)) {
-            return Self { description: Cow::Borrowed(description), parameters: Cow::Borrowed(parameters) };
+        let Tool {
+            description,
+            parameters,
+            ..
+        } = tool;
+        if !REFUSED
+            .iter()
+            .any(|(keyword, _)| parameters.contains_key(*keyword))
+        {
+            return Self {
+                description: Cow::Borrowed(description),
+                parameters: Cow::Borrowed(parameters),
+            };
         }
-        let notes = REFUSED.iter().filter_map(|(keyword, relation)| note(parameters, keyword, relation));
+        let notes = REFUSED
+            .iter()
+            .filter_map(|(keyword, relation)| note(parameters, keyword, relation));
         let said = Some(description.clone()).filter(|description| !description.is_empty());
-        let description = said.into_iter().chain(notes).collect::<Vec<_>>().join("\n\n");
-        Self { description: description.into(), parameters: Cow::Owned(flatten(parameters)) }
+        let description = said
+            .into_iter()
+            .chain(notes)
+            .collect::<Vec<_>>()
+            .join("\n\n");
+        Self {
+            description: description.into(),
+            parameters: Cow::Owned(flatten(parameters)),
+        }
     }
 }
 
@@ -57,15 +76,22 @@ fn note(root: &Map<String, Value>, keyword: &str, relation: &str) -> Option<Stri
     let shown = if text.len() <= MAX_NOTE {
         text
     } else {
-        "they are too long to show here; if a call does not match, its result says what is wrong".to_owned()
+        "they are too long to show here; if a call does not match, its result says what is wrong"
+            .to_owned()
     };
     Some(format!("The arguments must also match {relation}: {shown}"))
 }
 
 /// Returns whether nothing that these schemas say is lost when their properties are merged with the root's.
 fn is_all_merged(schemas: &Value, root: &Map<String, Value>) -> bool {
-    let is_merged = |schema: &Value| schema.as_object().is_some_and(|schema| is_merged(schema, root));
-    schemas.as_array().is_some_and(|schemas| schemas.iter().all(is_merged))
+    let is_merged = |schema: &Value| {
+        schema
+            .as_object()
+            .is_some_and(|schema| is_merged(schema, root))
+    };
+    schemas
+        .as_array()
+        .is_some_and(|schemas| schemas.iter().all(is_merged))
 }
 
 fn is_merged(schema: &Map<String, Value>, root: &Map<String, Value>) -> bool {
@@ -75,17 +101,31 @@ fn is_merged(schema: &Map<String, Value>, root: &Map<String, Value>) -> bool {
         all => all.unwrap_or(schema),
     };
     // What the root says of a property stays, so the same must be said here.
-    let own = |name: &str| root.get("properties").and_then(|properties| properties.get(name));
+    let own = |name: &str| {
+        root.get("properties")
+            .and_then(|properties| properties.get(name))
+    };
     let is_same = |(name, property): (&String, &Value)| own(name).is_none_or(|own| own == property);
     all.keys().all(|key| MERGED.contains(&key.as_str()))
         && is_of_objects(all)
-        && all.get("properties").and_then(Value::as_object).into_iter().flatten().all(is_same)
+        && all
+            .get("properties")
+            .and_then(Value::as_object)
+            .into_iter()
+            .flatten()
+            .all(is_same)
 }
 
 fn flatten(root: &Map<String, Value>) -> Map<String, Value> {
-    let Fields { properties, required } = Fields::read(root, root, &mut MAX_READ.clone());
+    let Fields {
+        properties,
+        required,
+    } = Fields::read(root, root, &mut MAX_READ.clone());
     let mut flat = root.clone();
-    let taken = REFUSED.iter().filter_map(|(keyword, _)| flat.shift_remove_entry(*keyword)).collect();
+    let taken = REFUSED
+        .iter()
+        .filter_map(|(keyword, _)| flat.shift_remove_entry(*keyword))
+        .collect();
     flat.insert("type".to_owned(), "object".into());
     flat.insert("properties".to_owned(), Value::Object(properties));
     if required.is_empty() {
@@ -114,17 +154,23 @@ fn flatten(root: &Map<String, Value>) -> Map<String, Value> {
 /// Redirects references into the root to its definition; returns whether there are any.
 fn redirect(schema: &mut Value) -> bool {
     match schema {
-        Value::Array(items) => items.iter_mut().fold(false, |any, item| redirect(item) | any),
+        Value::Array(items) => items
+            .iter_mut()
+            .fold(false, |any, item| redirect(item) | any),
         Value::Object(object) => {
             let mut any = false;
             if let Some(Value::String(reference)) = object.get_mut("$ref")
                 && let Some(path) = reference.strip_prefix("#/")
-                && REFUSED.iter().any(|(keyword, _)| path.split('/').next() == Some(keyword))
+                && REFUSED
+                    .iter()
+                    .any(|(keyword, _)| path.split('/').next() == Some(keyword))
             {
                 *reference = format!("#/{DEFS}/{}/{path}", MOVED.replace('/', "~1"));
                 any = true;
             }
-            object.values_mut().fold(any, |any, value| redirect(value) | any)
+            object
+                .values_mut()
+                .fold(any, |any, value| redirect(value) | any)
         }
         _ => false,
     }
@@ -158,10 +204,24 @@ impl Fields {
     }
 
     fn own(schema: &Map<String, Value>) -> Self {
-        let properties = schema.get("properties").and_then(Value::as_object).cloned().unwrap_or_default();
-        let required = schema.get("required").and_then(Value::as_array).into_iter().flatten();
-        let required = required.filter_map(Value::as_str).map(str::to_owned).collect();
-        Self { properties, required }
+        let properties = schema
+            .get("properties")
+            .and_then(Value::as_object)
+            .cloned()
+            .unwrap_or_default();
+        let required = schema
+            .get("required")
+            .and_then(Value::as_array)
+            .into_iter()
+            .flatten();
+        let required = required
+            .filter_map(Value::as_str)
+            .map(str::to_owned)
+            .collect();
+        Self {
+            properties,
+            required,
+        }
     }
 
     /// Adds what schemas say. A property that is there stays as it is: what they say of it is in the description.
@@ -211,8 +271,14 @@ fn branches<'s>(
     keyword: &str,
     root: &'s Map<String, Value>,
 ) -> impl Iterator<Item = &'s Map<String, Value>> {
-    let all = schema.get(keyword).and_then(Value::as_array).into_iter().flatten();
-    let objects = all.filter_map(Value::as_object).map(|branch| referred(branch, root).unwrap_or(branch));
+    let all = schema
+        .get(keyword)
+        .and_then(Value::as_array)
+        .into_iter()
+        .flatten();
+    let objects = all
+        .filter_map(Value::as_object)
+        .map(|branch| referred(branch, root).unwrap_or(branch));
     objects.filter(|branch| is_of_objects(branch))
 }
 
@@ -220,12 +286,18 @@ fn branches<'s>(
 fn is_of_objects(schema: &Map<String, Value>) -> bool {
     let is_object = |kind: &Value| kind == "object";
     schema.get("type").is_none_or(|kind| {
-        is_object(kind) || kind.as_array().is_some_and(|kinds| kinds.iter().any(is_object))
+        is_object(kind)
+            || kind
+                .as_array()
+                .is_some_and(|kinds| kinds.iter().any(is_object))
     })
 }
 
 /// Returns what a reference leads to (RFC 6901); `None` for a schema that is none, or leads elsewhere.
-fn referred<'s>(schema: &Map<String, Value>, root: &'s Map<String, Value>) -> Option<&'s Map<String, Value>> {
+fn referred<'s>(
+    schema: &Map<String, Value>,
+    root: &'s Map<String, Value>,
+) -> Option<&'s Map<String, Value>> {
     let pointer = schema.get("$ref")?.as_str()?.strip_prefix("#/")?;
     let (first, rest) = pointer.split_once('/')?;
     root.get(first)?.pointer(&format!("/{rest}"))?.as_object()
@@ -238,16 +310,27 @@ mod tests {
     use super::*;
 
     fn flat(parameters: Value) -> (String, Value) {
-        let Value::Object(parameters) = parameters else { unreachable!() };
-        let tool = Tool { name: "t".to_owned(), description: "Finds.".to_owned(), parameters };
-        let FlatTool { description, parameters } = FlatTool::new(&tool);
-        (description.into_owned(), Value::Object(parameters.into_owned()))
+        let Value::Object(parameters) = parameters else {
+            unreachable!()
+        };
+        let tool = Tool {
+            name: "t".to_owned(),
+            description: "Finds.".to_owned(),
+            parameters,
+        };
+        let FlatTool {
+            description,
+            parameters,
+        } = FlatTool::new(&tool);
+        (
+            description.into_owned(),
+            Value::Object(parameters.into_owned()),
+        )
     }
 
     #[test]
     fn schema_of_an_object_is_left_alone() {
-        let schema =
-            json!({"type": "object", "properties": {"a": {"anyOf": [{"type": "string"}, {"type": "null"}]}}});
+        let schema = json!({"type": "object", "properties": {"a": {"anyOf": [{"type": "string"}, {"type": "null"}]}}});
         assert_eq!(flat(schema.clone()), ("Finds.".to_owned(), schema));
     }
 
@@ -285,7 +368,10 @@ mod tests {
             "$defs": {"named": {"properties": {"by": {"const": "name"}, "name": {}}, "required": ["by"]}},
         }));
         let by = json!({"anyOf": [{"const": "id"}, {"const": "name"}]});
-        assert_eq!(parameters["properties"], json!({"by": by, "id": {"type": "integer"}, "name": {}}));
+        assert_eq!(
+            parameters["properties"],
+            json!({"by": by, "id": {"type": "integer"}, "name": {}})
+        );
         assert_eq!(parameters["required"], json!(["by"]));
         assert_eq!(parameters.get("oneOf"), None);
     }
@@ -299,9 +385,11 @@ mod tests {
             ],
         }));
         assert_eq!(description, "Finds.");
-        let merged = json!({"type": "object", "properties": {"a": {}, "b": {}}, "required": ["a", "b"]});
+        let merged =
+            json!({"type": "object", "properties": {"a": {}, "b": {}}, "required": ["a", "b"]});
         assert_eq!(parameters, merged);
-        let (description, _) = flat(json!({"allOf": [{"if": {}, "then": {}}], "not": {"required": ["c"]}}));
+        let (description, _) =
+            flat(json!({"allOf": [{"if": {}, "then": {}}], "not": {"required": ["c"]}}));
         insta::assert_snapshot!(description, @r#"
         Finds.
 
@@ -319,7 +407,10 @@ mod tests {
             "anyOf": [{"properties": {"a": {"type": "string"}}}, {"properties": {"b": shared}}],
         }));
         let reference = parameters["properties"]["b"]["$ref"].as_str().unwrap();
-        assert_eq!(parameters.pointer(&reference[1..]), Some(&json!({"type": "string"})));
+        assert_eq!(
+            parameters.pointer(&reference[1..]),
+            Some(&json!({"type": "string"}))
+        );
     }
 
     #[test]
@@ -342,7 +433,10 @@ mod tests {
                 "anyOf": [{"properties": {"a": {"$ref": "#/anyOf/1"}}}, {"type": "object"}],
             }));
             let reference = parameters["properties"]["a"]["$ref"].as_str().unwrap();
-            assert_eq!(parameters.pointer(&reference[1..]), Some(&json!({"type": "object"})));
+            assert_eq!(
+                parameters.pointer(&reference[1..]),
+                Some(&json!({"type": "object"}))
+            );
         }
     }
 
@@ -361,7 +455,10 @@ mod tests {
             json!({"type": "string"}),
             json!(false),
         ] {
-            let said = format!("must also match all of these JSON Schemas: {}", json!([part]));
+            let said = format!(
+                "must also match all of these JSON Schemas: {}",
+                json!([part])
+            );
             let (description, _) = with(part);
             assert!(description.ends_with(&said), "{description}");
         }

@@ -202,16 +202,32 @@ mod tests {
     /// What a model is told that takes no schemas: a message with one, then the next.
     fn told(format: Format, turns: usize) -> (String, Vec<String>) {
         let schema = serde_json::json!({"type": "boolean"}).as_object().cloned();
-        let question = ChatRequest { schema, ..ChatRequest::new("Is it?") };
-        let kinds = vec![EventKind::ChatRequest(question), said("true"), fixtures::request("And?", vec![])];
+        let question = ChatRequest {
+            schema,
+            ..ChatRequest::new("Is it?")
+        };
+        let kinds = vec![
+            EventKind::ChatRequest(question),
+            said("true"),
+            fixtures::request("And?", vec![]),
+        ];
         let mut store = Store::default();
         let stream = fixtures::stream(kinds.into_iter().take(turns * 2 - 1).collect(), &mut store);
         let thread = view::thread(&stream);
-        let capabilities = crate::Capabilities { images: true, ..Default::default() };
-        let request = Request { capabilities, ..Request::new("p/m", &thread) };
+        let capabilities = crate::Capabilities {
+            images: true,
+            ..Default::default()
+        };
+        let request = Request {
+            capabilities,
+            ..Request::new("p/m", &thread)
+        };
         let mut out = Vec::new();
         let notes = format.encode(&request, &mut store, &mut out).unwrap();
-        (String::from_utf8(out).unwrap(), notes.iter().map(ToString::to_string).collect())
+        (
+            String::from_utf8(out).unwrap(),
+            notes.iter().map(ToString::to_string).collect(),
+        )
     }
 
     #[test]
@@ -219,12 +235,20 @@ mod tests {
         use Format::{Anthropic, Chat, Gemini, Ollama, OpenAi, OpenRouter};
         for format in [Anthropic, Chat, Gemini, Ollama, OpenAi, OpenRouter] {
             let (first, notes) = told(format, 1);
-            assert_eq!(notes, ["the schema is left out: this model takes none, it is told of it in words"]);
+            assert_eq!(
+                notes,
+                ["the schema is left out: this model takes none, it is told of it in words"]
+            );
             let words = r#"Is it?\n\nAnswer with one JSON document and nothing around it. It must fit this JSON Schema:\n{\"type\":\"boolean\"}"#;
             assert_eq!(first.matches("boolean").count(), 1, "{format:?}: {first}");
-            let (history, _) = first.split_once(words).unwrap_or_else(|| panic!("{format:?}: {first}"));
+            let (history, _) = first
+                .split_once(words)
+                .unwrap_or_else(|| panic!("{format:?}: {first}"));
             let (second, notes) = told(format, 2);
-            assert!(second.starts_with(&format!("{history}{words}\"")), "{format:?}: {second}");
+            assert!(
+                second.starts_with(&format!("{history}{words}\"")),
+                "{format:?}: {second}"
+            );
             assert_eq!(notes, [""; 0]);
         }
     }
@@ -251,53 +275,90 @@ mod tests {
         ];
         for (metadata, expected) in rows {
             let metadata = metadata.as_object().cloned().unwrap();
-            let reasoning = ChatResponse { metadata, ..ChatResponse::reasoning("hm") };
+            let reasoning = ChatResponse {
+                metadata,
+                ..ChatResponse::reasoning("hm")
+            };
             let part = AnswerPart::Response(&reasoning);
             for format in all {
                 let body = |kinds: Vec<EventKind>| {
-                    let kinds = [vec![fixtures::request("Hi", vec![])], kinds, vec![said("Yes.")]].concat();
+                    let kinds = [
+                        vec![fixtures::request("Hi", vec![])],
+                        kinds,
+                        vec![said("Yes.")],
+                    ]
+                    .concat();
                     let mut store = Store::default();
                     let stream = fixtures::stream(kinds, &mut store);
                     let thread = view::thread(&stream);
                     let mut out = Vec::new();
-                    format.encode(&Request::new("p/m", &thread), &mut store, &mut out).unwrap();
+                    format
+                        .encode(&Request::new("p/m", &thread), &mut store, &mut out)
+                        .unwrap();
                     out
                 };
-                let is_sent = body(vec![EventKind::ChatResponse(reasoning.clone())]) != body(vec![]);
+                let is_sent =
+                    body(vec![EventKind::ChatResponse(reasoning.clone())]) != body(vec![]);
                 let expected = expected.contains(&format);
-                assert_eq!((is_sent, format.sends_back(&part, "p/m")), (expected, expected), "{format:?}");
+                assert_eq!(
+                    (is_sent, format.sends_back(&part, "p/m")),
+                    (expected, expected),
+                    "{format:?}"
+                );
             }
         }
-        let EventKind::ChatResponse(words) = said("Yes.") else { unreachable!("words were said") };
-        assert!(all.iter().all(|format| format.sends_back(&AnswerPart::Response(&words), "p/m")));
+        let EventKind::ChatResponse(words) = said("Yes.") else {
+            unreachable!("words were said")
+        };
+        assert!(
+            all.iter()
+                .all(|format| format.sends_back(&AnswerPart::Response(&words), "p/m"))
+        );
     }
 
     #[test]
     fn name_that_a_model_made_up_goes_back_as_one_that_is_taken() {
         let call = |name: &str| match fixtures::call("1") {
             EventKind::ToolCallRequest(call) => {
-                EventKind::ToolCallRequest(jp_conversation::ToolCallRequest { name: name.to_owned(), ..call })
+                EventKind::ToolCallRequest(jp_conversation::ToolCallRequest {
+                    name: name.to_owned(),
+                    ..call
+                })
             }
             _ => unreachable!("a call was made"),
         };
         let mut store = Store::default();
         let long = "x".repeat(300);
-        for (name, sent) in
-            [("functions.read file", Some("functions_read_file")), ("", Some("_")), (&long, None)]
-        {
-            let kinds =
-                vec![fixtures::request("Hi", vec![]), call(name), fixtures::result("1", true, vec![])];
+        for (name, sent) in [
+            ("functions.read file", Some("functions_read_file")),
+            ("", Some("_")),
+            (&long, None),
+        ] {
+            let kinds = vec![
+                fixtures::request("Hi", vec![]),
+                call(name),
+                fixtures::result("1", true, vec![]),
+            ];
             let stream = fixtures::stream(kinds, &mut store);
             let thread = view::thread(&stream);
             use Format::{Anthropic, Chat, Gemini, OpenAi, OpenRouter};
-            for (format, longest) in
-                [(Anthropic, 200), (Chat, 64), (OpenAi, 64), (OpenRouter, 64), (Gemini, 64)]
-            {
+            for (format, longest) in [
+                (Anthropic, 200),
+                (Chat, 64),
+                (OpenAi, 64),
+                (OpenRouter, 64),
+                (Gemini, 64),
+            ] {
                 let mut out = Vec::new();
-                format.encode(&Request::new("p/m", &thread), &mut store, &mut out).unwrap();
+                format
+                    .encode(&Request::new("p/m", &thread), &mut store, &mut out)
+                    .unwrap();
                 let body = String::from_utf8(out).unwrap();
                 let sent = sent.unwrap_or(&long[..longest]);
-                assert!(body.contains(&format!("\"name\":\"{sent}\"")), "{format:?}: {body}");
+                assert!(
+                    body.contains(&format!("\"name\":\"{sent}\"")),
+                    "{format:?}: {body}"
+                );
             }
         }
     }
@@ -308,22 +369,38 @@ mod tests {
         let mut store = Store::default();
         let stream = fixtures::stream(vec![fixtures::request("Hi", vec![])], &mut store);
         let thread = view::thread(&stream);
-        let tool =
-            Tool { name: "read_file".to_owned(), description: String::new(), parameters: Default::default() };
+        let tool = Tool {
+            name: "read_file".to_owned(),
+            description: String::new(),
+            parameters: Default::default(),
+        };
         for format in [Anthropic, Chat, Gemini, Ollama, OpenAi, OpenRouter] {
             let mut encoded = |tools: &[Tool], takes_tools| {
-                let capabilities = crate::Capabilities { tools: takes_tools, ..Default::default() };
-                let request = Request { capabilities, tools, ..Request::new("p/m", &thread) };
+                let capabilities = crate::Capabilities {
+                    tools: takes_tools,
+                    ..Default::default()
+                };
+                let request = Request {
+                    capabilities,
+                    tools,
+                    ..Request::new("p/m", &thread)
+                };
                 let mut out = Vec::new();
                 let notes = format.encode(&request, &mut store, &mut out).unwrap();
-                (String::from_utf8(out).unwrap(), notes.iter().map(ToString::to_string).collect::<Vec<_>>())
+                (
+                    String::from_utf8(out).unwrap(),
+                    notes.iter().map(ToString::to_string).collect::<Vec<_>>(),
+                )
             };
             let tools = std::slice::from_ref(&tool);
             let (with_none, _) = encoded(&[], true);
             let note = "the list of tools is left out: this model takes none".to_owned();
             assert_eq!(encoded(tools, false), (with_none, vec![note]), "{format:?}");
             let (with_tools, notes) = encoded(tools, true);
-            assert!(with_tools.contains("read_file") && notes.is_empty(), "{format:?}: {with_tools}");
+            assert!(
+                with_tools.contains("read_file") && notes.is_empty(),
+                "{format:?}: {with_tools}"
+            );
         }
     }
 
@@ -333,10 +410,13 @@ mod tests {
         let mut store = Store::default();
         let stream = fixtures::stream(vec![fixtures::request("Hi", vec![])], &mut store);
         let thread = view::thread(&stream);
-        let parameters =
-            serde_json::json!({"type": "object", "anyOf": [{"required": ["a"]}, {"required": ["b"]}]});
+        let parameters = serde_json::json!({"type": "object", "anyOf": [{"required": ["a"]}, {"required": ["b"]}]});
         let parameters = parameters.as_object().cloned().unwrap();
-        let tools = [Tool { name: "find".to_owned(), description: "Finds.".to_owned(), parameters }];
+        let tools = [Tool {
+            name: "find".to_owned(),
+            description: "Finds.".to_owned(),
+            parameters,
+        }];
         for (format, takes_them) in [
             (Anthropic, false),
             (OpenAi, false),
@@ -345,12 +425,23 @@ mod tests {
             (Gemini, true),
             (Ollama, true),
         ] {
-            let capabilities = crate::Capabilities { tools: true, ..Default::default() };
-            let request = Request { capabilities, tools: &tools, ..Request::new("llamacpp/m", &thread) };
+            let capabilities = crate::Capabilities {
+                tools: true,
+                ..Default::default()
+            };
+            let request = Request {
+                capabilities,
+                tools: &tools,
+                ..Request::new("llamacpp/m", &thread)
+            };
             let mut out = Vec::new();
             format.encode(&request, &mut store, &mut out).unwrap();
             let body = String::from_utf8(out).unwrap();
-            assert_eq!(body.contains(r#""anyOf":"#), takes_them, "{format:?}: {body}");
+            assert_eq!(
+                body.contains(r#""anyOf":"#),
+                takes_them,
+                "{format:?}: {body}"
+            );
             let is_said = body.contains("must also match at least one of these JSON Schemas");
             assert_eq!(is_said, !takes_them, "{format:?}: {body}");
         }
@@ -375,7 +466,9 @@ mod tests {
 
     /// What the cache of a conversation goes by, without the marks that move and the ends of what is open.
     fn history(body: &str) -> String {
-        let start = ["\"messages\":[", "\"contents\":[", "\"input\":["].iter().find_map(|key| body.find(key));
+        let start = ["\"messages\":[", "\"contents\":[", "\"input\":["]
+            .iter()
+            .find_map(|key| body.find(key));
         let history = &body[start.expect("a request has messages")..];
         history
             .replace(r#","cache_control":{"type":"ephemeral"}"#, "")

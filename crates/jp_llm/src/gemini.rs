@@ -26,7 +26,10 @@ const ID: &str = "id";
 /// Returns where requests for a model go, below the server's root.
 pub(crate) fn path(model: &str) -> String {
     let name = model.strip_prefix("models/").unwrap_or(model);
-    format!("v1beta/models/{}:streamGenerateContent?alt=sse", crate::http::percent_encoded(name))
+    format!(
+        "v1beta/models/{}:streamGenerateContent?alt=sse",
+        crate::http::percent_encoded(name)
+    )
 }
 
 /// Returns whether a part of an answer that is reasoning goes back to the model `label`.
@@ -50,27 +53,48 @@ mod tests {
 
     #[test]
     fn request_goes_to_the_model_with_the_key_in_its_header() {
-        let answer = r#"{"candidates":[{"content":{"parts":[{"text":"hi"}]},"finishReason":"STOP"}]}"#;
+        let answer =
+            r#"{"candidates":[{"content":{"parts":[{"text":"hi"}]},"finishReason":"STOP"}]}"#;
         let server = Server::new(vec![Reply::stream(&format!("data: {answer}\n\n"))]);
         let base_url = BaseUrl::parse(&format!("{}/v1beta", server.url())).unwrap();
         let mut endpoint = Endpoint::new("google", base_url, "gemini-3-pro");
         endpoint.api_key = Some(Secret::new("key-1"));
         let client = Client::new(endpoint).unwrap();
         let (body, _) = Body::new(|out| Ok(out.write_all(b"{}")?)).unwrap();
-        let first = block_on(async { client.send(&body, &mut |_| {}).await.unwrap().next().await.unwrap() });
+        let first = block_on(async {
+            client
+                .send(&body, &mut |_| {})
+                .await
+                .unwrap()
+                .next()
+                .await
+                .unwrap()
+        });
         assert_eq!(first, Some(StreamEvent::Text("hi".to_owned())));
 
         let head = &server.received()[0].head;
         let target = "post /v1beta/models/gemini-3-pro:streamgeneratecontent?alt=sse http/1.1";
         assert_eq!(head.lines().next(), Some(target));
-        assert!(head.contains("x-goog-api-key: key-1") && !head.contains("authorization"), "{head}");
+        assert!(
+            head.contains("x-goog-api-key: key-1") && !head.contains("authorization"),
+            "{head}"
+        );
     }
 
     #[test]
     fn model_is_one_segment_of_the_path() {
         let path = |model| path(model).replace("v1beta/models/", "");
-        assert_eq!(path("gemini-3-pro"), "gemini-3-pro:streamGenerateContent?alt=sse");
-        assert_eq!(path("models/gemini-3-pro"), "gemini-3-pro:streamGenerateContent?alt=sse");
-        assert_eq!(path("a/b?c ä"), "a%2Fb%3Fc%20%C3%A4:streamGenerateContent?alt=sse");
+        assert_eq!(
+            path("gemini-3-pro"),
+            "gemini-3-pro:streamGenerateContent?alt=sse"
+        );
+        assert_eq!(
+            path("models/gemini-3-pro"),
+            "gemini-3-pro:streamGenerateContent?alt=sse"
+        );
+        assert_eq!(
+            path("a/b?c ä"),
+            "a%2Fb%3Fc%20%C3%A4:streamGenerateContent?alt=sse"
+        );
     }
 }

@@ -56,7 +56,9 @@ pub(crate) async fn read_text(response: &mut Response, limit: usize) -> String {
 
 /// Finds the error object in the body of an error response; a body that is no JSON is a string of its own.
 pub(crate) fn error_in(body: &str) -> Value {
-    let Ok(json) = serde_json::from_str::<Value>(body) else { return body.into() };
+    let Ok(json) = serde_json::from_str::<Value>(body) else {
+        return body.into();
+    };
     let response = json.get(0).unwrap_or(&json);
     unpacked(response.get("error").unwrap_or(response))
 }
@@ -76,14 +78,22 @@ pub(crate) fn error_message(error: &Value, body: &str) -> String {
 
 /// Finds the message in an error object, or takes a string as it.
 pub(crate) fn message_in(error: &Value) -> Option<&str> {
-    let fields = ["message", "detail"].into_iter().filter_map(|field| error.get(field)?.as_str());
-    error.as_str().into_iter().chain(fields).find(|message| !message.is_empty())
+    let fields = ["message", "detail"]
+        .into_iter()
+        .filter_map(|field| error.get(field)?.as_str());
+    error
+        .as_str()
+        .into_iter()
+        .chain(fields)
+        .find(|message| !message.is_empty())
 }
 
 /// Escapes all but unreserved characters (RFC 3986 §2.3).
 pub(crate) fn percent_encoded(text: &str) -> String {
     let escaped = text.bytes().map(|byte| match byte {
-        b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'~' => char::from(byte).to_string(),
+        b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'~' => {
+            char::from(byte).to_string()
+        }
         other => format!("%{other:02X}"),
     });
     escaped.collect()
@@ -96,9 +106,15 @@ mod tests {
     #[test]
     fn error_message_is_found_where_servers_put_it() {
         for (body, message) in [
-            (r#"{"error":{"code":400,"message":"too long\n","type":"x"}}"#, "too long"),
+            (
+                r#"{"error":{"code":400,"message":"too long\n","type":"x"}}"#,
+                "too long",
+            ),
             (r#"{"error":"model 'x' not found"}"#, "model 'x' not found"),
-            (r#"{"error":"{\"error\":{\"message\":\"too long\"}}"}"#, "too long"),
+            (
+                r#"{"error":"{\"error\":{\"message\":\"too long\"}}"}"#,
+                "too long",
+            ),
             (r#"[{"error":{"message":"in a list"}}]"#, "in a list"),
             (r#"{"message":"no"}"#, "no"),
             (r#"{"detail":"Not Found"}"#, "Not Found"),

@@ -31,7 +31,10 @@ pub(crate) const GAP: u8 = 0;
 impl<'w> JsonText<'w> {
     /// Goes on in the middle of a string.
     pub(crate) fn inside(out: &'w mut dyn Write) -> Self {
-        Self { out, escaped: Vec::new() }
+        Self {
+            out,
+            escaped: Vec::new(),
+        }
     }
 
     /// Writes a text, or leaves room for it.
@@ -49,7 +52,8 @@ impl<'w> JsonText<'w> {
             let (chunk, after) = split_chunk(rest);
             self.escaped.clear();
             json_escape_simd::escape_into(chunk, &mut self.escaped);
-            self.out.write_all(&self.escaped[1..self.escaped.len() - 1])?;
+            self.out
+                .write_all(&self.escaped[1..self.escaped.len() - 1])?;
             rest = after;
         }
         Ok(())
@@ -59,7 +63,9 @@ impl<'w> JsonText<'w> {
 /// Cuts off as many whole characters as fit in a chunk.
 fn split_chunk(text: &str) -> (&str, &str) {
     let longest = text.len().min(CHUNK);
-    let mut splits = (0..=longest).rev().filter_map(|end| text.split_at_checked(end));
+    let mut splits = (0..=longest)
+        .rev()
+        .filter_map(|end| text.split_at_checked(end));
     splits.next().expect("a text can be split at its start")
 }
 

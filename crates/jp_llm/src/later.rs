@@ -87,7 +87,11 @@ impl Measure {
         let mut next = || fields.next()?.parse().ok();
         let [version, escaped, closings, ends_line] = [next()?, next()?, next()?, next()?];
         let is_whole = version == VERSION && ends_line <= 1 && fields.next().is_none();
-        is_whole.then_some(Self { escaped, closings, ends_line: ends_line == 1 })
+        is_whole.then_some(Self {
+            escaped,
+            closings,
+            ends_line: ends_line == 1,
+        })
     }
 
     fn length(&self, form: TextForm) -> u64 {
@@ -101,7 +105,9 @@ impl Measure {
 /// Counts the bytes that escaping adds to a text in a JSON string.
 fn escapes(text: &[u8]) -> u64 {
     // As many as can be summed up in a byte, so that it is done many at a time.
-    text.chunks(32).map(|chunk| u64::from(chunk.iter().map(|byte| added(*byte)).sum::<u8>())).sum()
+    text.chunks(32)
+        .map(|chunk| u64::from(chunk.iter().map(|byte| added(*byte)).sum::<u8>()))
+        .sum()
 }
 
 /// Returns how many bytes escaping adds to this one: `\n` has two, and `\u0001` six.
@@ -133,19 +139,39 @@ impl Later {
     /// Leaves room for the texts that are measured, which are read from `texts`.
     #[must_use]
     pub fn new(measures: Arc<HashMap<Checksum, Measure>>, texts: Arc<dyn TextSource>) -> Self {
-        Self { measures, texts, gaps: Vec::new() }
+        Self {
+            measures,
+            texts,
+            gaps: Vec::new(),
+        }
     }
 
     /// Gives out what there is room for so far.
     pub(crate) fn take_gaps(&mut self) -> (Arc<[Gap]>, Arc<dyn TextSource>) {
-        (std::mem::take(&mut self.gaps).into(), Arc::clone(&self.texts))
+        (
+            std::mem::take(&mut self.gaps).into(),
+            Arc::clone(&self.texts),
+        )
     }
 
     /// Takes down that there is room for a text, if that is known; `subject` names it in errors.
-    pub(crate) fn leave_room(&mut self, blob: &BlobRef, subject: &str, form: TextForm) -> Option<Measure> {
-        let measure = *self.measures.get(&blob.checksum).filter(|_| blob.encoding == Encoding::Utf8)?;
+    pub(crate) fn leave_room(
+        &mut self,
+        blob: &BlobRef,
+        subject: &str,
+        form: TextForm,
+    ) -> Option<Measure> {
+        let measure = *self
+            .measures
+            .get(&blob.checksum)
+            .filter(|_| blob.encoding == Encoding::Utf8)?;
         let length = measure.length(form);
-        self.gaps.push(Gap { blob: *blob, subject: subject.into(), form, length });
+        self.gaps.push(Gap {
+            blob: *blob,
+            subject: subject.into(),
+            form,
+            length,
+        });
         Some(measure)
     }
 }
@@ -158,10 +184,20 @@ impl Gap {
 
     /// Writes the text that was read for it.
     pub(crate) fn fill(&self, read: Option<Loaded>, out: &mut dyn io::Write) -> Result<(), Error> {
-        let error = |source| Error::Load { subject: self.subject.to_string(), source };
-        let content = read.unwrap_or_else(|| Err("nothing was read".into())).map_err(error)?;
-        let ResourceContent::Text(text) = content else { return Err(error("it is no text".into())) };
-        let mut room = Room { out, left: self.length };
+        let error = |source| Error::Load {
+            subject: self.subject.to_string(),
+            source,
+        };
+        let content = read
+            .unwrap_or_else(|| Err("nothing was read".into()))
+            .map_err(error)?;
+        let ResourceContent::Text(text) = content else {
+            return Err(error("it is no text".into()));
+        };
+        let mut room = Room {
+            out,
+            left: self.length,
+        };
         let mut json = JsonText::inside(&mut room);
         let written = match self.form {
             TextForm::Plain => json.push(&text),
@@ -183,7 +219,10 @@ struct Room<'w> {
 impl io::Write for Room<'_> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         let longer = || io::Error::other("it is longer than the room for it");
-        self.left = self.left.checked_sub(bytes.len() as u64).ok_or_else(longer)?;
+        self.left = self
+            .left
+            .checked_sub(bytes.len() as u64)
+            .ok_or_else(longer)?;
         self.out.write_all(bytes)?;
         Ok(bytes.len())
     }
@@ -195,7 +234,11 @@ impl io::Write for Room<'_> {
 
 impl fmt::Display for Measure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { escaped, closings, ends_line } = self;
+        let Self {
+            escaped,
+            closings,
+            ends_line,
+        } = self;
         write!(f, "{VERSION},{escaped},{closings},{}", u8::from(*ends_line))
     }
 }
@@ -234,7 +277,13 @@ mod tests {
     impl TextSource for Mutex<Store> {
         fn read(&self, blobs: Vec<BlobRef>) -> Box<dyn Iterator<Item = Loaded> + Send> {
             let mut store = self.lock().unwrap();
-            Box::new(blobs.iter().map(|blob| store.load(blob)).collect::<Vec<_>>().into_iter())
+            Box::new(
+                blobs
+                    .iter()
+                    .map(|blob| store.load(blob))
+                    .collect::<Vec<_>>()
+                    .into_iter(),
+            )
         }
     }
 
@@ -251,16 +300,28 @@ mod tests {
     }
 
     fn measures(store: &Store) -> Arc<HashMap<Checksum, Measure>> {
-        let texts = store.bytes.iter().filter_map(|(blob, bytes)| Some((blob, str::from_utf8(bytes).ok()?)));
-        Arc::new(texts.filter_map(|(blob, text)| Some((blob.checksum, Measure::of(text)?))).collect())
+        let texts = store
+            .bytes
+            .iter()
+            .filter_map(|(blob, bytes)| Some((blob, str::from_utf8(bytes).ok()?)));
+        Arc::new(
+            texts
+                .filter_map(|(blob, text)| Some((blob.checksum, Measure::of(text)?)))
+                .collect(),
+        )
     }
 
     fn copy(store: &Store) -> Store {
-        Store { bytes: store.bytes.clone(), asked: Vec::new() }
+        Store {
+            bytes: store.bytes.clone(),
+            asked: Vec::new(),
+        }
     }
 
     fn bytes(body: &Body) -> Result<Vec<u8>, Error> {
-        body.chunks().collect::<Result<Vec<_>, _>>().map(|chunks| chunks.concat())
+        body.chunks()
+            .collect::<Result<Vec<_>, _>>()
+            .map(|chunks| chunks.concat())
     }
 
     /// A conversation with one text attached, encoded with room for it; and how much was loaded.
@@ -271,7 +332,13 @@ mod tests {
         let thread = view::thread(&stream);
         let (measured, mut texts) = (copy(&store), copy(&store));
         change(&mut texts);
-        let (body, _) = body(Format::Chat, &Request::new("p/m", &thread), &measured, &mut store, texts);
+        let (body, _) = body(
+            Format::Chat,
+            &Request::new("p/m", &thread),
+            &measured,
+            &mut store,
+            texts,
+        );
         (body, store.asked.len())
     }
 
@@ -282,13 +349,17 @@ mod tests {
             view::Message::User { request, .. } => Some(request),
             _ => None,
         });
-        let is_measured = |resource: &&jp_resource::Snapshot| match (&resource.formatted, &resource.content) {
-            (None, Payload::Stored(blob)) => {
-                blob.encoding == Encoding::Utf8 && measures.contains_key(&blob.checksum)
-            }
-            _ => false,
-        };
-        requests.flat_map(|request| &request.resources).filter(is_measured).count()
+        let is_measured =
+            |resource: &&jp_resource::Snapshot| match (&resource.formatted, &resource.content) {
+                (None, Payload::Stored(blob)) => {
+                    blob.encoding == Encoding::Utf8 && measures.contains_key(&blob.checksum)
+                }
+                _ => false,
+            };
+        requests
+            .flat_map(|request| &request.resources)
+            .filter(is_measured)
+            .count()
     }
 
     #[test]
@@ -299,7 +370,12 @@ mod tests {
         let sent = bytes(&body).unwrap();
         assert_eq!(body.len(), sent.len() as u64);
         let json: serde_json::Value = serde_json::from_slice(&sent).unwrap();
-        assert!(json["messages"][0]["content"][1]["text"].as_str().unwrap().contains(&text));
+        assert!(
+            json["messages"][0]["content"][1]["text"]
+                .as_str()
+                .unwrap()
+                .contains(&text)
+        );
         assert!(bytes(&body).unwrap() == sent);
     }
 
@@ -307,7 +383,10 @@ mod tests {
     fn text_that_is_gone_or_has_changed_is_an_error_that_names_it() {
         let (body, _) = attached("text", |store| store.bytes.clear());
         let error = bytes(&body).unwrap_err();
-        assert_eq!(crate::error::with_causes(&error), "load file:///a for the request: no such blob");
+        assert_eq!(
+            crate::error::with_causes(&error),
+            "load file:///a for the request: no such blob"
+        );
         let (body, _) = attached("text", |store| {
             for bytes in store.bytes.values_mut() {
                 *bytes = b"te\"t".to_vec();
@@ -322,7 +401,16 @@ mod tests {
 
     #[test]
     fn measure_that_is_damaged_or_of_another_version_is_none() {
-        for text in ["", "1", "1,1,2", "1,1,2,2", "1,-1,2,0", "1,x,2,0", "1,1,2,0,1", "2,1,2,0"] {
+        for text in [
+            "",
+            "1",
+            "1,1,2",
+            "1,1,2,2",
+            "1,-1,2,0",
+            "1,x,2,0",
+            "1,1,2,0,1",
+            "2,1,2,0",
+        ] {
             assert_eq!(Measure::parse(text), None, "{text}");
         }
     }

@@ -92,8 +92,15 @@ impl Facts {
 /// images (design 08, "Providers") and tools.
 #[must_use]
 pub fn built_in(format: Format, model: &str) -> Facts {
-    const TEXT_ONLY: [&str; 7] =
-        ["gpt-3.5", "gpt-4-0", "gpt-4-1106", "gpt-4-32k", "o1-mini", "o1-preview", "o3-mini"];
+    const TEXT_ONLY: [&str; 7] = [
+        "gpt-3.5",
+        "gpt-4-0",
+        "gpt-4-1106",
+        "gpt-4-32k",
+        "o1-mini",
+        "o1-preview",
+        "o3-mini",
+    ];
     let is_text_only = TEXT_ONLY.iter().any(|start| model.starts_with(start)) || model == "gpt-4";
     let sees = !(format == Format::OpenAi && is_text_only);
     let is_hosted = !matches!(format, Format::Chat | Format::Ollama);
@@ -120,7 +127,9 @@ pub async fn list(endpoint: &Endpoint, limit: Duration) -> Result<Vec<Listed>, E
     let get = |path| client.get_json(path, limit);
     match endpoint.format {
         Format::Anthropic => Ok(said::anthropic_list(&get("v1/models?limit=1000").await?)),
-        Format::Gemini => Ok(said::gemini_list(&get("v1beta/models?pageSize=1000").await?)),
+        Format::Gemini => Ok(said::gemini_list(
+            &get("v1beta/models?pageSize=1000").await?,
+        )),
         Format::OpenAi => Ok(said::openai_list(&get("v1/models").await?)),
         Format::OpenRouter => Ok(said::openrouter_list(&get("v1/models").await?)),
         Format::Chat => {
@@ -130,8 +139,16 @@ pub async fn list(endpoint: &Endpoint, limit: Duration) -> Result<Vec<Listed>, E
         Format::Ollama => {
             let names = said::ollama_names(&get("api/tags").await?);
             let facts = names.iter().map(|name| show(client, name, limit));
-            let facts = join_all(facts).await.into_iter().map(Result::unwrap_or_default);
-            Ok(names.iter().cloned().zip(facts).map(|(name, facts)| Listed { name, facts }).collect())
+            let facts = join_all(facts)
+                .await
+                .into_iter()
+                .map(Result::unwrap_or_default);
+            Ok(names
+                .iter()
+                .cloned()
+                .zip(facts)
+                .map(|(name, facts)| Listed { name, facts })
+                .collect())
         }
     }
 }
@@ -163,17 +180,24 @@ pub async fn ask(endpoint: &Endpoint, limit: Duration) -> Result<Facts, Error> {
         return Ok(Facts::default());
     }
     let client = &Client::new(endpoint.clone())?;
-    let (name, get) =
-        (escaped(&endpoint.model), |path: String| async move { client.get_json(&path, limit).await });
+    let (name, get) = (escaped(&endpoint.model), |path: String| async move {
+        client.get_json(&path, limit).await
+    });
     match endpoint.format {
         Format::Anthropic => Ok(said::anthropic(&get(format!("v1/models/{name}")).await?)),
-        Format::OpenRouter => Ok(said::openrouter_one(&get(format!("v1/models/{name}/endpoints")).await?)),
+        Format::OpenRouter => Ok(said::openrouter_one(
+            &get(format!("v1/models/{name}/endpoints")).await?,
+        )),
         Format::Ollama => show(client, &endpoint.model, limit).await,
         Format::Chat | Format::Gemini | Format::OpenAi => {
-            let (models, properties) = tokio::join!(get("v1/models".to_owned()), get("props".to_owned()));
+            let (models, properties) =
+                tokio::join!(get("v1/models".to_owned()), get("props".to_owned()));
             match (models, properties) {
                 (Err(error), Err(_)) => Err(error),
-                (models, properties) => Ok(said::llamacpp(models.ok().as_ref(), properties.ok().as_ref())),
+                (models, properties) => Ok(said::llamacpp(
+                    models.ok().as_ref(),
+                    properties.ok().as_ref(),
+                )),
             }
         }
     }
@@ -181,13 +205,17 @@ pub async fn ask(endpoint: &Endpoint, limit: Duration) -> Result<Facts, Error> {
 
 /// Escapes a model's name for a path. OpenRouter's have slashes; what could lead elsewhere is left out.
 fn escaped(name: &str) -> String {
-    let segments = name.split('/').filter(|segment| !matches!(*segment, "" | "." | ".."));
+    let segments = name
+        .split('/')
+        .filter(|segment| !matches!(*segment, "" | "." | ".."));
     let segments = segments.map(|segment| http::percent_encoded(segment).replace("%3A", ":"));
     segments.collect::<Vec<_>>().join("/")
 }
 
 async fn show(client: &Client, name: &str, limit: Duration) -> Result<Facts, Error> {
-    let said: Value = client.post_json("api/show", &json!({"model": name}), limit).await?;
+    let said: Value = client
+        .post_json("api/show", &json!({"model": name}), limit)
+        .await?;
     Ok(said::ollama(&said))
 }
 

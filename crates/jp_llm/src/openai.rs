@@ -41,6 +41,10 @@ mod tests {
             response.next().await
         });
         assert_eq!(first.unwrap(), Some(StreamEvent::Text("Hi".to_owned())));
-        assert!(server.received()[0].head.contains("authorization: bearer sk-1"));
+        assert!(
+            server.received()[0]
+                .head
+                .contains("authorization: bearer sk-1")
+        );
     }
 }

@@ -28,7 +28,11 @@ pub(crate) struct Separator {
 
 impl Separator {
     pub(crate) fn write(&mut self, out: &mut dyn Write) -> io::Result<()> {
-        if std::mem::replace(&mut self.is_due, true) { out.write_all(b",") } else { Ok(()) }
+        if std::mem::replace(&mut self.is_due, true) {
+            out.write_all(b",")
+        } else {
+            Ok(())
+        }
     }
 }
 
@@ -41,7 +45,11 @@ pub(crate) struct LineBreak {
 impl LineBreak {
     pub(crate) fn push(&mut self, text: &str, out: &mut JsonText<'_>) -> io::Result<()> {
         let is_due = !text.is_empty() && !text.ends_with('\n');
-        out.push(if std::mem::replace(&mut self.is_due, is_due) { "\n" } else { "" })?;
+        out.push(if std::mem::replace(&mut self.is_due, is_due) {
+            "\n"
+        } else {
+            ""
+        })?;
         out.push(text)
     }
 }
@@ -126,5 +134,9 @@ pub(crate) fn essence_of(mime: Option<&str>) -> String {
 
 /// Returns type and subtype, without parameters, in lower case.
 pub(crate) fn essence(mime: &str) -> String {
-    mime.split(';').next().unwrap_or(mime).trim().to_ascii_lowercase()
+    mime.split(';')
+        .next()
+        .unwrap_or(mime)
+        .trim()
+        .to_ascii_lowercase()
 }

@@ -27,7 +27,11 @@ impl Refusal {
     ///
     /// The machine code decides where there is one; most servers have but their words.
     pub(crate) fn of(status: Option<u16>, error: &Value) -> Option<Self> {
-        let said = Said { status, codes: codes(error), text: text(error) };
+        let said = Said {
+            status,
+            codes: codes(error),
+            text: text(error),
+        };
         if said.names_key() {
             Some(Self::Key)
         } else if said.names_output() {
@@ -136,13 +140,19 @@ impl Said {
     }
 
     fn names_model(&self) -> bool {
-        const MISSING: [&str; 5] =
-            ["not found", "does not exist", "not a valid model", "unknown model", "no such model"];
+        const MISSING: [&str; 5] = [
+            "not found",
+            "does not exist",
+            "not a valid model",
+            "unknown model",
+            "no such model",
+        ];
         let is_missing = self.says(&["model"]) && self.says(&MISSING)
             || self.says(&["no endpoints found for"])
             || self.has_code(&["not_found_error"])
                 && (self.text.starts_with("model:") || self.says(&["is not available"]));
-        self.has_code(&["model_not_found"]) || matches!(self.status, None | Some(400 | 404)) && is_missing
+        self.has_code(&["model_not_found"])
+            || matches!(self.status, None | Some(400 | 404)) && is_missing
     }
 
     fn has_code(&self, codes: &[&str]) -> bool {
@@ -156,20 +166,41 @@ impl Said {
 
 /// Returns the machine codes of an error, Google's reasons with them.
 fn codes(error: &Value) -> Vec<String> {
-    let fields = ["code", "type", "status"].into_iter().filter_map(|field| error.get(field));
-    let details = error.get("details").and_then(Value::as_array).into_iter().flatten();
+    let fields = ["code", "type", "status"]
+        .into_iter()
+        .filter_map(|field| error.get(field));
+    let details = error
+        .get("details")
+        .and_then(Value::as_array)
+        .into_iter()
+        .flatten();
     let reasons = details.filter_map(|detail| detail.get("reason"));
-    fields.chain(reasons).filter_map(Value::as_str).map(str::to_lowercase).collect()
+    fields
+        .chain(reasons)
+        .filter_map(Value::as_str)
+        .map(str::to_lowercase)
+        .collect()
 }
 
 /// Returns the words of an error; OpenRouter's with those of the provider that it asked.
 fn text(error: &Value) -> String {
-    let texts = [error.as_str(), message(error), error.pointer("/metadata/raw").and_then(Value::as_str)];
-    texts.into_iter().flatten().collect::<Vec<_>>().join(" ").to_lowercase()
+    let texts = [
+        error.as_str(),
+        message(error),
+        error.pointer("/metadata/raw").and_then(Value::as_str),
+    ];
+    texts
+        .into_iter()
+        .flatten()
+        .collect::<Vec<_>>()
+        .join(" ")
+        .to_lowercase()
 }
 
 fn message(error: &Value) -> Option<&str> {
-    ["message", "detail"].into_iter().find_map(|field| error.get(field)?.as_str())
+    ["message", "detail"]
+        .into_iter()
+        .find_map(|field| error.get(field)?.as_str())
 }
 
 /// Reads the figures: llama.cpp's fields, else the numbers of the text.
@@ -177,7 +208,11 @@ fn too_long(status: Option<u16>, error: &Value, text: &str) -> Refusal {
     let field = |name: &str| error.get(name).and_then(Value::as_u64);
     // A limit of bytes is none of tokens.
     let counts_tokens = text.contains("token") && !text.contains("bytes") && status != Some(413);
-    let mut figures = if counts_tokens { figures(text) } else { Vec::new() };
+    let mut figures = if counts_tokens {
+        figures(text)
+    } else {
+        Vec::new()
+    };
     figures.sort_unstable();
     figures.dedup();
     // The request is the larger one, or it would not be too long; servers that give one number give the limit.
@@ -186,7 +221,10 @@ fn too_long(status: Option<u16>, error: &Value, text: &str) -> Refusal {
         [limit] => (None, Some(limit)),
         [.., limit, tokens] => (Some(tokens), Some(limit)),
     };
-    Refusal::TooLong { tokens: field("n_prompt_tokens").or(tokens), limit: field("n_ctx").or(limit) }
+    Refusal::TooLong {
+        tokens: field("n_prompt_tokens").or(tokens),
+        limit: field("n_ctx").or(limit),
+    }
 }
 
 /// Returns the whole numbers of a text, sums as one: `143653 + 64000 > 200000`.
@@ -195,7 +233,11 @@ fn figures(text: &str) -> Vec<u64> {
     let mut is_added = false;
     for word in text.split_whitespace() {
         let is_mark = |c: char| c.is_ascii_punctuation() && !matches!(c, '-' | '_');
-        let number = word.trim_matches(is_mark).replace(',', "").parse::<u64>().ok();
+        let number = word
+            .trim_matches(is_mark)
+            .replace(',', "")
+            .parse::<u64>()
+            .ok();
         match (number, figures.last_mut()) {
             (Some(number), Some(last)) if is_added => *last = last.saturating_add(number),
             (number, _) => figures.extend(number),

@@ -111,7 +111,11 @@ impl<'a> Request<'a> {
     /// Returns the schema that the provider is to hold the answer to: that of the newest message, where the
     /// model takes one.
     pub(crate) fn schema(&self) -> Option<&'a Map<String, Value>> {
-        self.newest()?.1.schema.as_ref().filter(|_| self.capabilities.schema)
+        self.newest()?
+            .1
+            .schema
+            .as_ref()
+            .filter(|_| self.capabilities.schema)
     }
 
     /// Returns the request as its model takes it, and says which part of it is left out.
@@ -127,8 +131,13 @@ impl<'a> Request<'a> {
     pub(crate) fn schema_note(&self) -> Option<Note> {
         let (turn, newest) = self.newest()?;
         let is_told = newest.schema.is_some() && !self.capabilities.schema;
-        is_told
-            .then(|| Note::left_out(turn, "the schema", "this model takes none, it is told of it in words"))
+        is_told.then(|| {
+            Note::left_out(
+                turn,
+                "the schema",
+                "this model takes none, it is told of it in words",
+            )
+        })
     }
 
     /// Returns the turn of the person's newest message, from 1.
@@ -137,10 +146,14 @@ impl<'a> Request<'a> {
     }
 
     fn newest(&self) -> Option<(usize, &'a ChatRequest)> {
-        self.thread.messages.iter().rev().find_map(|message| match message {
-            view::Message::User { turn, request, .. } => Some((*turn, &**request)),
-            _ => None,
-        })
+        self.thread
+            .messages
+            .iter()
+            .rev()
+            .find_map(|message| match message {
+                view::Message::User { turn, request, .. } => Some((*turn, &**request)),
+                _ => None,
+            })
     }
 }
 
@@ -177,13 +190,20 @@ impl Note {
 
     /// Tells of something that is not content.
     pub(crate) fn left_out(turn: usize, subject: &str, reason: &str) -> Self {
-        Self { turn, subject: subject.to_owned(), reason: reason.to_owned(), bytes: None }
+        Self {
+            turn,
+            subject: subject.to_owned(),
+            reason: reason.to_owned(),
+            bytes: None,
+        }
     }
 }
 
 impl fmt::Display for Note {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { subject, reason, .. } = self;
+        let Self {
+            subject, reason, ..
+        } = self;
         match self.bytes {
             Some(bytes) => write!(f, "{subject} is not shown: {reason} ({bytes} bytes)"),
             None => write!(f, "{subject} is left out: {reason}"),

@@ -74,7 +74,11 @@ pub struct RetryNotice<'a> {
 impl fmt::Display for RetryNotice<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (reason, seconds) = (with_causes(self.reason), self.delay.as_secs_f64());
-        write!(f, "failed to {reason}; retry {} in {seconds:.1} s", self.attempt)
+        write!(
+            f,
+            "failed to {reason}; retry {} in {seconds:.1} s",
+            self.attempt
+        )
     }
 }
 
@@ -97,8 +101,12 @@ pub fn next_delay(
     if let Some(server) = server {
         return (server <= policy.max_server_delay).then_some(server);
     }
-    let doubled = policy.base_delay.saturating_mul(2u32.saturating_pow(retries));
-    let delay = doubled.min(policy.max_delay).mul_f64(1.0 - jitter.clamp(0.0, 1.0) / 4.0);
+    let doubled = policy
+        .base_delay
+        .saturating_mul(2u32.saturating_pow(retries));
+    let delay = doubled
+        .min(policy.max_delay)
+        .mul_f64(1.0 - jitter.clamp(0.0, 1.0) / 4.0);
     (elapsed + delay <= policy.budget).then_some(delay)
 }
 
@@ -109,9 +117,10 @@ impl Policy {
     /// server that is just starting over.
     pub(crate) fn for_error(self, error: &Error, is_loopback: bool) -> Option<Self> {
         match error {
-            Error::Refused { .. } if is_loopback => {
-                Some(Self { max_retries: self.max_retries.min(1), ..self })
-            }
+            Error::Refused { .. } if is_loopback => Some(Self {
+                max_retries: self.max_retries.min(1),
+                ..self
+            }),
             error => is_transient(error).then_some(self),
         }
     }
@@ -121,7 +130,9 @@ fn is_transient(error: &Error) -> bool {
     match error {
         error if error.refusal().is_some() => false,
         Error::Refused { .. } | Error::Unreachable { .. } => true,
-        Error::Status { status, advice, .. } => advice.should_retry.unwrap_or(is_transient_status(*status)),
+        Error::Status { status, advice, .. } => {
+            advice.should_retry.unwrap_or(is_transient_status(*status))
+        }
         Error::Stream { fault, .. } => match fault {
             Fault::Truncated | Fault::Broken(_) => true,
             Fault::Provider { status, .. } => status.is_some_and(is_transient_status),
@@ -155,11 +166,20 @@ impl Error {
 impl Advice {
     /// Reads the headers of a response; `now` turns a date into a delay.
     pub(crate) fn from_headers(headers: &HeaderMap, now: SystemTime) -> Self {
-        let text = |name: &str| headers.get(name).and_then(|value| value.to_str().ok()).map(str::trim);
+        let text = |name: &str| {
+            headers
+                .get(name)
+                .and_then(|value| value.to_str().ok())
+                .map(str::trim)
+        };
         let milliseconds = text("retry-after-ms").and_then(|text| seconds(text, 1e-3));
-        let after = || text("retry-after").and_then(|text| seconds(text, 1.0).or_else(|| until(text, now)));
+        let after =
+            || text("retry-after").and_then(|text| seconds(text, 1.0).or_else(|| until(text, now)));
         let should_retry = text("x-should-retry").and_then(|text| text.parse().ok());
-        Self { should_retry, after: milliseconds.or_else(after) }
+        Self {
+            should_retry,
+            after: milliseconds.or_else(after),
+        }
     }
 }
 
@@ -186,7 +206,10 @@ mod tests {
     fn delays(server: Option<Duration>, jitter: f64) -> Vec<u64> {
         let policy = Policy::default();
         let next = |retries| next_delay(&policy, retries, Duration::ZERO, server, jitter);
-        (0..).map_while(next).map(|delay| delay.as_millis() as u64).collect()
+        (0..)
+            .map_while(next)
+            .map(|delay| delay.as_millis() as u64)
+            .collect()
     }
 
     #[test]
@@ -214,30 +237,67 @@ mod tests {
         let now = httpdate::parse_http_date("Sun, 06 Nov 1994 08:49:37 GMT").unwrap();
         let read = |headers: &[(&'static str, &str)]| {
             let pairs = headers.iter().map(|(name, value)| {
-                (name.parse::<reqwest::header::HeaderName>().unwrap(), value.parse().unwrap())
+                (
+                    name.parse::<reqwest::header::HeaderName>().unwrap(),
+                    value.parse().unwrap(),
+                )
             });
             let advice = Advice::from_headers(&pairs.collect(), now);
             (advice.should_retry, advice.after)
         };
         assert_eq!(read(&[]), (None, None));
-        assert_eq!(read(&[("retry-after", "2"), ("x-should-retry", "false")]), (Some(false), Some(ms(2000))));
-        assert_eq!(read(&[("retry-after", "2"), ("retry-after-ms", "15")]), (None, Some(ms(15))));
-        assert_eq!(read(&[("retry-after", "Sun, 06 Nov 1994 08:49:47 GMT")]), (None, Some(ms(10_000))));
-        assert_eq!(read(&[("retry-after", "Sun, 06 Nov 1994 08:49:27 GMT")]), (None, Some(ms(0))));
+        assert_eq!(
+            read(&[("retry-after", "2"), ("x-should-retry", "false")]),
+            (Some(false), Some(ms(2000)))
+        );
+        assert_eq!(
+            read(&[("retry-after", "2"), ("retry-after-ms", "15")]),
+            (None, Some(ms(15)))
+        );
+        assert_eq!(
+            read(&[("retry-after", "Sun, 06 Nov 1994 08:49:47 GMT")]),
+            (None, Some(ms(10_000)))
+        );
+        assert_eq!(
+            read(&[("retry-after", "Sun, 06 Nov 1994 08:49:27 GMT")]),
+            (None, Some(ms(0)))
+        );
         for nonsense in ["-1", "NaN", "inf", "1e300", "soon", ""] {
-            assert_eq!(read(&[("retry-after", nonsense)]), (None, None), "{nonsense}");
+            assert_eq!(
+                read(&[("retry-after", nonsense)]),
+                (None, None),
+                "{nonsense}"
+            );
         }
     }
 
     #[test]
     fn statuses_that_pass_are_retried_unless_the_server_says_otherwise() {
         let retried = |status, should_retry| {
-            let server = Server { provider: String::new(), base_url: String::new() };
-            let advice = Advice { should_retry, after: None };
-            is_transient(&Error::Status { server, status, message: String::new(), advice, refusal: None })
+            let server = Server {
+                provider: String::new(),
+                base_url: String::new(),
+            };
+            let advice = Advice {
+                should_retry,
+                after: None,
+            };
+            is_transient(&Error::Status {
+                server,
+                status,
+                message: String::new(),
+                advice,
+                refusal: None,
+            })
         };
         let transient: Vec<u16> = (300..600).filter(|status| retried(*status, None)).collect();
-        assert_eq!(transient, [408, 409, 429].into_iter().chain(500..600).collect::<Vec<_>>());
+        assert_eq!(
+            transient,
+            [408, 409, 429]
+                .into_iter()
+                .chain(500..600)
+                .collect::<Vec<_>>()
+        );
         assert!(retried(400, Some(true)));
         assert!(!retried(503, Some(false)));
     }

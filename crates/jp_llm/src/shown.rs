@@ -46,7 +46,9 @@ pub(crate) fn load_block<'a>(
     contents: &mut dyn Contents,
 ) -> Result<Block<'a>, Error> {
     match block {
-        StoredBlock::Text { text, .. } => load_result_text(call, block, text, contents).map(Block::Text),
+        StoredBlock::Text { text, .. } => {
+            load_result_text(call, block, text, contents).map(Block::Text)
+        }
         StoredBlock::Resource { resource, .. } => {
             Ok(match load_result_resource(block, resource, contents)? {
                 Shown::Text(text) => Block::Text(view::resource_block(resource, &text).into()),
@@ -59,7 +61,11 @@ pub(crate) fn load_block<'a>(
                 Payload::Inline(bytes) => bytes.into(),
                 Payload::Stored(blob) => load_bytes(blob, &subject, contents)?.into(),
             };
-            Ok(Block::Binary(Binary::of_media(call, &media.mime_type, bytes)))
+            Ok(Block::Binary(Binary::of_media(
+                call,
+                &media.mime_type,
+                bytes,
+            )))
         }
         StoredBlock::Question { question } => Ok(Block::Text(question.text.as_str().into())),
         StoredBlock::Unknown(block) => Ok(Block::Text(block.note().into())),
@@ -102,12 +108,22 @@ impl<'a> Binary<'a> {
     /// Wraps a resource's content.
     pub(crate) fn of(resource: &Snapshot, bytes: Cow<'a, [u8]>) -> Self {
         let mime = essence_of(resource.mime_type.as_deref());
-        Self { subject: subject(resource), label: view::resource_label(resource), mime, bytes }
+        Self {
+            subject: subject(resource),
+            label: view::resource_label(resource),
+            mime,
+            bytes,
+        }
     }
 
     /// Wraps an image or a sound that a call returned; neither has a name or a URI.
     pub(crate) fn of_media(call: &ToolCallRequest, mime: &str, bytes: Cow<'a, [u8]>) -> Self {
-        Self { subject: result_of(call), label: result_of(call), mime: essence(mime), bytes }
+        Self {
+            subject: result_of(call),
+            label: result_of(call),
+            mime: essence(mime),
+            bytes,
+        }
     }
 }
 
@@ -157,7 +173,8 @@ pub(crate) fn load_text<'a>(
             ResourceContent::Text(text) => Ok(text.into()),
             ResourceContent::Blob(bytes) => {
                 let text = String::from_utf8(bytes);
-                text.map(Cow::Owned).map_err(|error| load_error(subject, error.utf8_error().into()))
+                text.map(Cow::Owned)
+                    .map_err(|error| load_error(subject, error.utf8_error().into()))
             }
         },
     }
@@ -185,10 +202,19 @@ pub(crate) fn load_bytes(
 }
 
 /// Loads a payload; `subject` names it in errors.
-fn load(blob: &BlobRef, subject: &str, contents: &mut dyn Contents) -> Result<ResourceContent, Error> {
-    contents.load(blob).map_err(|source| load_error(subject, source))
+fn load(
+    blob: &BlobRef,
+    subject: &str,
+    contents: &mut dyn Contents,
+) -> Result<ResourceContent, Error> {
+    contents
+        .load(blob)
+        .map_err(|source| load_error(subject, source))
 }
 
 fn load_error(subject: &str, source: Box<dyn StdError + Send + Sync>) -> Error {
-    Error::Load { subject: subject.to_owned(), source }
+    Error::Load {
+        subject: subject.to_owned(),
+        source,
+    }
 }

@@ -54,7 +54,10 @@ impl Decoder {
         let bytes = std::mem::take(&mut self.line);
         let line = String::from_utf8_lossy(&bytes);
         let is_first = !std::mem::replace(&mut self.past_first_line, true);
-        let line = line.strip_prefix('\u{feff}').filter(|_| is_first).unwrap_or(&line);
+        let line = line
+            .strip_prefix('\u{feff}')
+            .filter(|_| is_first)
+            .unwrap_or(&line);
         if line.is_empty() {
             return self.end_event();
         }
@@ -91,9 +94,15 @@ mod tests {
 
     fn decode(chunks: &[&[u8]]) -> Vec<(String, String)> {
         let mut decoder = Decoder::default();
-        let mut events: Vec<Event> = chunks.iter().flat_map(|chunk| decoder.push(chunk)).collect();
+        let mut events: Vec<Event> = chunks
+            .iter()
+            .flat_map(|chunk| decoder.push(chunk))
+            .collect();
         events.extend(decoder.finish());
-        events.into_iter().map(|event| (event.name, event.data)).collect()
+        events
+            .into_iter()
+            .map(|event| (event.name, event.data))
+            .collect()
     }
 
     #[test]

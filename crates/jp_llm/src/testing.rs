@@ -43,7 +43,9 @@ impl Server {
     /// Starts a server that answers each request with the next reply, and with the last for ever.
     #[must_use]
     pub fn new(replies: Vec<Reply>) -> Self {
-        Self::start(Box::new(move |index, _| replies[index.min(replies.len() - 1)].clone()))
+        Self::start(Box::new(move |index, _| {
+            replies[index.min(replies.len() - 1)].clone()
+        }))
     }
 
     /// Starts a server that answers by the request's number, from 0, and its path.
@@ -91,20 +93,25 @@ impl Server {
 impl Reply {
     /// Makes a whole response by hand; `Connection: close` should be among its headers.
     pub fn raw(bytes: impl Into<Vec<u8>>) -> Self {
-        Self { bytes: bytes.into(), then: Then::Close }
+        Self {
+            bytes: bytes.into(),
+            then: Then::Close,
+        }
     }
 
     /// Makes a stream of server-sent events.
     #[must_use]
     pub fn stream(events: &str) -> Self {
-        let head = "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\nconnection: close\r\n\r\n";
+        let head =
+            "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\nconnection: close\r\n\r\n";
         Self::raw(format!("{head}{events}"))
     }
 
     /// Makes a stream of chunks with these words, then the end.
     #[must_use]
     pub fn words(words: &[&str]) -> Self {
-        let end = "data: {\"choices\":[{\"delta\":{},\"finish_reason\":\"stop\"}]}\n\ndata: [DONE]\n\n";
+        let end =
+            "data: {\"choices\":[{\"delta\":{},\"finish_reason\":\"stop\"}]}\n\ndata: [DONE]\n\n";
         Self::stream(&(words.iter().map(|word| chunk(word)).collect::<String>() + end))
     }
 
@@ -132,13 +139,19 @@ impl Reply {
     /// Keeps the connection open, silent, until the client leaves.
     #[must_use]
     pub fn then_hang(self) -> Self {
-        Self { then: Then::Hang, ..self }
+        Self {
+            then: Then::Hang,
+            ..self
+        }
     }
 
     /// Goes on with `bytes` again and again, until the client leaves.
     #[must_use]
     pub fn then_repeat(self, bytes: impl Into<Vec<u8>>) -> Self {
-        Self { then: Then::Repeat(bytes.into()), ..self }
+        Self {
+            then: Then::Repeat(bytes.into()),
+            ..self
+        }
     }
 }
 
@@ -154,12 +167,21 @@ pub const UNUSED_URL: &str = "http://127.0.0.1:1";
 
 /// Runs a future to its end.
 pub fn block_on<F: Future>(future: F) -> F::Output {
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-    runtime.expect("a runtime needs no more than a few file descriptors").block_on(future)
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build();
+    runtime
+        .expect("a runtime needs no more than a few file descriptors")
+        .block_on(future)
 }
 
 fn url_of(listener: &TcpListener) -> String {
-    format!("http://{}", listener.local_addr().expect("a bound socket has an address"))
+    format!(
+        "http://{}",
+        listener
+            .local_addr()
+            .expect("a bound socket has an address")
+    )
 }
 
 fn lock(received: &Mutex<Vec<Received>>) -> MutexGuard<'_, Vec<Received>> {
@@ -168,7 +190,12 @@ fn lock(received: &Mutex<Vec<Received>>) -> MutexGuard<'_, Vec<Received>> {
 
 fn serve(mut stream: &TcpStream, script: &Script, log: &Mutex<Vec<Received>>) -> io::Result<()> {
     let request = read_request(stream)?;
-    let path = request.head.split(' ').nth(1).unwrap_or_default().to_owned();
+    let path = request
+        .head
+        .split(' ')
+        .nth(1)
+        .unwrap_or_default()
+        .to_owned();
     let index = {
         let mut log = lock(log);
         log.push(request);
@@ -193,7 +220,9 @@ fn read_request(stream: &TcpStream) -> io::Result<Received> {
         return Err(io::ErrorKind::UnexpectedEof.into());
     }
     let head = head.to_lowercase();
-    let length = head.lines().find_map(|line| line.strip_prefix("content-length:")?.trim().parse().ok());
+    let length = head
+        .lines()
+        .find_map(|line| line.strip_prefix("content-length:")?.trim().parse().ok());
     let mut body = vec![0; length.unwrap_or(0)];
     reader.read_exact(&mut body)?;
     Ok(Received { head, body })

@@ -45,7 +45,10 @@ pub(crate) fn write_note<C, T>(
 }
 
 /// Writes the label before a resource whose content is a separate part without a name and URI.
-pub(crate) fn write_label<C, T>(out: &mut JsonText<'_>, resource: &Resource<C, T>) -> io::Result<()> {
+pub(crate) fn write_label<C, T>(
+    out: &mut JsonText<'_>,
+    resource: &Resource<C, T>,
+) -> io::Result<()> {
     write_note(out, resource, "[the next part of this message]")
 }
 
@@ -70,7 +73,9 @@ fn escape(value: &str) -> String {
             '<' => escaped.push_str("&lt;"),
             '>' => escaped.push_str("&gt;"),
             '"' => escaped.push_str("&quot;"),
-            control if control.is_control() => escaped.push_str(&format!("&#{};", u32::from(control))),
+            control if control.is_control() => {
+                escaped.push_str(&format!("&#{};", u32::from(control)))
+            }
             other => escaped.push(other),
         }
     }
@@ -94,8 +99,11 @@ pub(crate) const DEFUSED_BY: u64 = 2;
 /// Finds the tags that would close a resource.
 pub(crate) fn closings(text: &str) -> impl Iterator<Item = usize> {
     const NAME: &[u8] = b"resource";
-    let names_resource =
-        |after: &[u8]| after.get(..NAME.len()).is_some_and(|name| name.eq_ignore_ascii_case(NAME));
+    let names_resource = |after: &[u8]| {
+        after
+            .get(..NAME.len())
+            .is_some_and(|name| name.eq_ignore_ascii_case(NAME))
+    };
     let text = text.as_bytes();
     memchr::memmem::find_iter(text, b"</").filter(move |index| names_resource(&text[index + 2..]))
 }
@@ -117,8 +125,13 @@ mod tests {
     #[test]
     fn attributes_are_escaped_and_absent_ones_left_out() {
         let resource = Resource::new("file:///a&b", ());
-        assert_eq!(written(&resource, "x\n"), "<resource uri=\"file:///a&amp;b\">\nx\n</resource>");
-        let resource = resource.with_name("\"a\"\n<b>").with_mime_type("text/plain");
+        assert_eq!(
+            written(&resource, "x\n"),
+            "<resource uri=\"file:///a&amp;b\">\nx\n</resource>"
+        );
+        let resource = resource
+            .with_name("\"a\"\n<b>")
+            .with_mime_type("text/plain");
         assert_eq!(
             written(&resource, "x\n"),
             "<resource uri=\"file:///a&amp;b\" name=\"&quot;a&quot;&#10;&lt;b&gt;\" mimeType=\"text/plain\">\nx\n</resource>"
@@ -134,7 +147,10 @@ mod tests {
             ("</</resource></resourc", "</<\\/resource></resourc"),
             ("</rësource>", "</rësource>"),
         ] {
-            assert_eq!(written(&resource, text), format!("<resource uri=\"a:b\">\n{body}\n</resource>"));
+            assert_eq!(
+                written(&resource, text),
+                format!("<resource uri=\"a:b\">\n{body}\n</resource>")
+            );
         }
     }
 
@@ -143,10 +159,22 @@ mod tests {
         let resource = Resource::new("file:///a", ());
         let unended = "<resource uri=\"file:///a\" endsWithNewline=\"false\">\nx\n</resource>";
         assert_eq!(written(&resource, "x"), unended);
-        assert_eq!(written(&resource, ""), "<resource uri=\"file:///a\">\n</resource>");
-        assert_eq!(written(&resource, "\n"), "<resource uri=\"file:///a\">\n\n</resource>");
-        let reference = Resource { formatted: Some(()), ..resource };
-        assert_eq!(written(&reference, "x"), "<resource uri=\"file:///a\">\nx\n</resource>");
+        assert_eq!(
+            written(&resource, ""),
+            "<resource uri=\"file:///a\">\n</resource>"
+        );
+        assert_eq!(
+            written(&resource, "\n"),
+            "<resource uri=\"file:///a\">\n\n</resource>"
+        );
+        let reference = Resource {
+            formatted: Some(()),
+            ..resource
+        };
+        assert_eq!(
+            written(&reference, "x"),
+            "<resource uri=\"file:///a\">\nx\n</resource>"
+        );
     }
 
     proptest! {

@@ -52,7 +52,10 @@ fn providers() -> [Provider; 6] {
         Provider {
             name: "anthropic",
             label: "anthropic/claude-sonnet-5-5",
-            reasoning: [json!({"signature": "EqQBCg=="}), json!({"redacted_thinking": "EmwKAhgB"})],
+            reasoning: [
+                json!({"signature": "EqQBCg=="}),
+                json!({"redacted_thinking": "EmwKAhgB"}),
+            ],
             words: json!({}),
             call: json!({}),
             replayed: &["Let me look.", "EqQBCg==", "EmwKAhgB"],
@@ -70,12 +73,23 @@ fn providers() -> [Provider; 6] {
             ],
             words: json!({"id": "msg_1", "phase": "commentary"}),
             call: json!({}),
-            replayed: &["rs_1", "Let me look.", "gAAA", "rs_2", "gBBB", "msg_1", "commentary"],
+            replayed: &[
+                "rs_1",
+                "Let me look.",
+                "gAAA",
+                "rs_2",
+                "gBBB",
+                "msg_1",
+                "commentary",
+            ],
         },
         Provider {
             name: "google",
             label: "google/gemini-3-pro",
-            reasoning: [json!({"thoughtSignature": "c2ln", "thought": true}), json!({})],
+            reasoning: [
+                json!({"thoughtSignature": "c2ln", "thought": true}),
+                json!({}),
+            ],
             words: json!({"thoughtSignature": "d29yZHM=", "signedBytes": 0}),
             call: json!({"id": "fc_1", "thoughtSignature": "Y2FsbA=="}),
             replayed: &["Let me look.", "c2ln", "d29yZHM=", "fc_1", "Y2FsbA=="],
@@ -83,7 +97,10 @@ fn providers() -> [Provider; 6] {
         Provider {
             name: "openrouter",
             label: "openrouter/anthropic/claude-sonnet-5.5",
-            reasoning: [json!({"reasoning_details": [detail]}), json!({"reasoning_details": [encrypted]})],
+            reasoning: [
+                json!({"reasoning_details": [detail]}),
+                json!({"reasoning_details": [encrypted]}),
+            ],
             words: json!({}),
             call: json!({}),
             replayed: &["Let me look.", "EqQBCg==", "EmwKAhgB"],
@@ -131,7 +148,10 @@ impl Variant {
 
     fn capabilities(self) -> Capabilities {
         match self {
-            Self::Text => Capabilities { tools: true, ..Capabilities::default() },
+            Self::Text => Capabilities {
+                tools: true,
+                ..Capabilities::default()
+            },
             _ => Capabilities {
                 images: true,
                 pdf: true,
@@ -150,7 +170,9 @@ const PDF: &[u8] = b"%PDF-1.4\n";
 const UNKNOWN: &[u8] = b"\x7fELF\x02";
 
 fn object(value: Value) -> Map<String, Value> {
-    let Value::Object(object) = value else { panic!("not an object: {value}") };
+    let Value::Object(object) = value else {
+        panic!("not an object: {value}")
+    };
     object
 }
 
@@ -159,7 +181,9 @@ fn attached() -> Vec<Resource> {
     let mut formatted = text("cmd://git%20log", "raw").with_name("git log");
     formatted.formatted = Some("Fix a bug.".to_owned());
     vec![
-        text("file:///w/src/main.rs", "fn main() {}").with_name("src/main.rs").with_mime_type("text/x-rust"),
+        text("file:///w/src/main.rs", "fn main() {}")
+            .with_name("src/main.rs")
+            .with_mime_type("text/x-rust"),
         formatted,
         binary("dir/logo.png", "image/png", PNG),
         binary("dir/spec.pdf", "application/pdf", PDF),
@@ -168,7 +192,10 @@ fn attached() -> Vec<Resource> {
 }
 
 fn found() -> Vec<ContentBlock> {
-    let text = Resource::new("file:///w/a.rs#L1-2", ResourceContent::Text("mod b;".to_owned()));
+    let text = Resource::new(
+        "file:///w/a.rs#L1-2",
+        ResourceContent::Text("mod b;".to_owned()),
+    );
     let media = |mime_type: &str, data: &[u8]| Media {
         data: data.to_owned(),
         mime_type: mime_type.to_owned(),
@@ -187,25 +214,43 @@ fn found() -> Vec<ContentBlock> {
 }
 
 fn binary(name: &str, mime_type: &str, bytes: &[u8]) -> Resource {
-    let resource = Resource::new(format!("file:///w/{name}"), ResourceContent::Blob(bytes.to_owned()));
+    let resource = Resource::new(
+        format!("file:///w/{name}"),
+        ResourceContent::Blob(bytes.to_owned()),
+    );
     resource.with_name(name).with_mime_type(mime_type)
 }
 
 /// Several turns: attachments of each kind, parallel calls whose results come out of order and hold resources,
 /// an error, reasoning of this model and of another, a call without a result, a request without an answer.
 fn conversation(provider: &Provider, schema: Option<Value>) -> Vec<EventKind> {
-    let Provider { label, reasoning, words, call, .. } = provider;
+    let Provider {
+        label,
+        reasoning,
+        words,
+        call,
+        ..
+    } = provider;
     let by = |model: &str, metadata: &Value, response| {
         let mut metadata = object(metadata.clone());
         metadata.insert("model".to_owned(), model.into());
-        EventKind::ChatResponse(ChatResponse { metadata, ..response })
+        EventKind::ChatResponse(ChatResponse {
+            metadata,
+            ..response
+        })
     };
     let [thought, other_thought] = reasoning;
     let request = |words, resources: Vec<Resource>| {
         let resources = resources.into_iter().map(Snapshot::from).collect();
-        EventKind::ChatRequest(ChatRequest { resources, ..ChatRequest::new(words) })
+        EventKind::ChatRequest(ChatRequest {
+            resources,
+            ..ChatRequest::new(words)
+        })
     };
-    let last = ChatRequest { schema: schema.map(object), ..ChatRequest::new("Is it \"ok\"?") };
+    let last = ChatRequest {
+        schema: schema.map(object),
+        ..ChatRequest::new("Is it \"ok\"?")
+    };
     vec![
         request("Review these.", attached()),
         by(label, thought, ChatResponse::reasoning("Let me look.")),
@@ -218,9 +263,19 @@ fn conversation(provider: &Provider, schema: Option<Value>) -> Vec<EventKind> {
         by(label, &json!({}), ChatResponse::message("It is fine.")),
         request("And now?", vec![]),
         called("call_3", label, &json!({})),
-        request("Go on.", vec![Resource::new("file:///w/empty", ResourceContent::Text(String::new()))]),
+        request(
+            "Go on.",
+            vec![Resource::new(
+                "file:///w/empty",
+                ResourceContent::Text(String::new()),
+            )],
+        ),
         request("Again.", vec![]),
-        by("another/model", thought, ChatResponse::reasoning("Another's thought.")),
+        by(
+            "another/model",
+            thought,
+            ChatResponse::reasoning("Another's thought."),
+        ),
         by("another/model", words, ChatResponse::message("Yes.")),
         called("odd:id", "another/model", call),
         result("odd:id", false, vec![]),
@@ -324,7 +379,11 @@ fn equal_conversations_give_equal_bytes() {
     for provider in providers() {
         for variant in Variant::ALL {
             let file = variant.file(provider.name);
-            assert_eq!(encoded(&provider, variant), encoded(&provider, variant), "{file}");
+            assert_eq!(
+                encoded(&provider, variant),
+                encoded(&provider, variant),
+                "{file}"
+            );
         }
     }
 }
@@ -338,7 +397,9 @@ fn encoded_result(provider: &Provider, stream: &Stream, blobs: &mut Blobs) -> St
         ..Request::new(provider.label, &thread)
     };
     let mut out = Vec::new();
-    Format::of_provider(provider.name).encode(&request, blobs, &mut out).unwrap();
+    Format::of_provider(provider.name)
+        .encode(&request, blobs, &mut out)
+        .unwrap();
     String::from_utf8(out).unwrap()
 }
 
@@ -374,18 +435,44 @@ fn long_result_is_cut_alike_for_every_provider_wherever_its_text_is() {
                 EventKind::ToolCallResponse(response),
             ];
             let now = "2026-11-21T12:00:00Z".parse().unwrap();
-            let inline =
-                Stream::from_events(kinds.iter().map(|kind| Event::new(now, kind.clone())).collect());
+            let inline = Stream::from_events(
+                kinds
+                    .iter()
+                    .map(|kind| Event::new(now, kind.clone()))
+                    .collect(),
+            );
             let mut blobs = Blobs::default();
             let stored = blobs.keep(kinds);
             let body = encoded_result(&provider, &stored, &mut blobs);
-            assert_eq!(body, encoded_result(&provider, &inline, &mut Blobs::default()), "{}", provider.name);
+            assert_eq!(
+                body,
+                encoded_result(&provider, &inline, &mut Blobs::default()),
+                "{}",
+                provider.name
+            );
             for name in ["text", "resource", "formatted"] {
-                assert!(body.contains(&format!("{name} begins\\n")), "{}", provider.name);
-                assert!(body.contains(&format!("{name} ends\\n")), "{}", provider.name);
+                assert!(
+                    body.contains(&format!("{name} begins\\n")),
+                    "{}",
+                    provider.name
+                );
+                assert!(
+                    body.contains(&format!("{name} ends\\n")),
+                    "{}",
+                    provider.name
+                );
             }
-            assert_eq!(body.matches(" bytes are left out here; ").count(), 3, "{}", provider.name);
-            assert!(!body.contains("MIDDLE") && body.len() < 8000, "{}", provider.name);
+            assert_eq!(
+                body.matches(" bytes are left out here; ").count(),
+                3,
+                "{}",
+                provider.name
+            );
+            assert!(
+                !body.contains("MIDDLE") && body.len() < 8000,
+                "{}",
+                provider.name
+            );
         }
     }
 }
@@ -400,18 +487,32 @@ fn nothing_of_the_conversation_is_lost() {
             // What is left out and has no bytes: a schema, which the model is told in words.
             notes.retain(|note| note.bytes.is_some());
             let subjects: Vec<&str> = notes.iter().map(|note| &*note.subject).collect();
-            let texts = ["fn main() {}", "Fix a bug.", "Found:", "mod b;", "such", "Go on.", "It is fine."];
+            let texts = [
+                "fn main() {}",
+                "Fix a bug.",
+                "Found:",
+                "mod b;",
+                "such",
+                "Go on.",
+                "It is fine.",
+            ];
             for text in texts {
                 assert!(json.contains(text), "{file}: {text}");
             }
             for (name, bytes) in binaries() {
                 let is_shown = json.contains(&STANDARD.encode(&bytes));
-                assert!(is_shown != subjects.contains(&&*name), "{file}: {name}, notes of {subjects:?}");
+                assert!(
+                    is_shown != subjects.contains(&&*name),
+                    "{file}: {name}, notes of {subjects:?}"
+                );
             }
             assert_eq!(json.matches("not shown: ").count(), notes.len(), "{file}");
             // The image and the sound among the results have no name.
             let all = binaries().len() + 2;
-            assert!(variant != Variant::Text || notes.len() == all, "{file}: {subjects:?}");
+            assert!(
+                variant != Variant::Text || notes.len() == all,
+                "{file}: {subjects:?}"
+            );
             let has_schema = json.replace('\\', "").contains(r#""required":["ok"]"#);
             assert_eq!(has_schema, variant != Variant::Plain, "{file}: the schema");
         }
@@ -431,10 +532,14 @@ fn name_and_uri_of_a_binary_stand_before_its_content() {
                 let content = json.find(&STANDARD.encode(&bytes)).filter(|_| !is_numbered);
                 let before = &json[..content.unwrap_or(json.len())];
                 let uri = before.find(&format!("file:///w/{name}"));
-                let uri =
-                    uri.unwrap_or_else(|| panic!("{file}: the URI of {name} is not before its content"));
+                let uri = uri.unwrap_or_else(|| {
+                    panic!("{file}: the URI of {name} is not before its content")
+                });
                 let label = &before[uri.saturating_sub(100)..];
-                assert!(label.matches(&name).count() > 1, "{file}: no name of {name}: {label}");
+                assert!(
+                    label.matches(&name).count() > 1,
+                    "{file}: no name of {name}: {label}"
+                );
             }
         }
     }
@@ -450,7 +555,11 @@ fn binaries() -> Vec<(String, Vec<u8>)> {
         ResourceContent::Blob(bytes) => Some((resource.name?, bytes)),
         ResourceContent::Text(_) => None,
     };
-    attached().into_iter().chain(resources).filter_map(binary).collect()
+    attached()
+        .into_iter()
+        .chain(resources)
+        .filter_map(binary)
+        .collect()
 }
 
 #[test]
@@ -483,14 +592,19 @@ impl Golden {
                 files.push((provider.name, path));
             }
         }
-        Self { files, _temporary: temporary }
+        Self {
+            files,
+            _temporary: temporary,
+        }
     }
 }
 
 #[test]
 fn golden_requests_are_accepted_by_the_types_of_the_providers() {
     let golden = Golden::write(env::var_os("JP_GOLDEN_DIR").map(PathBuf::from));
-    let Some(output) = check(&golden.files) else { return };
+    let Some(output) = check(&golden.files) else {
+        return;
+    };
     assert!(output.status.success(), "{}", told(&output));
 }
 
@@ -498,7 +612,11 @@ fn golden_requests_are_accepted_by_the_types_of_the_providers() {
 fn check(files: &[(&str, PathBuf)]) -> Option<Output> {
     let mut command = python()?;
     command.arg(root().join("scripts/check_request"));
-    command.args(files.iter().map(|(provider, path)| format!("{provider}={}", path.display())));
+    command.args(
+        files
+            .iter()
+            .map(|(provider, path)| format!("{provider}={}", path.display())),
+    );
     let output = command.output().unwrap();
     match output.status.code() {
         Some(0 | 1) => Some(output),
@@ -517,7 +635,8 @@ fn python() -> Option<Command> {
         skip("no SDKs of the providers; scripts/get_sdks installs them");
         return None;
     }
-    let mut command = Command::new(env::var_os("PYTHON").unwrap_or_else(|| OsString::from("python3")));
+    let mut command =
+        Command::new(env::var_os("PYTHON").unwrap_or_else(|| OsString::from("python3")));
     command.env("PYTHONPATH", packages);
     Some(command)
 }
@@ -533,7 +652,8 @@ fn root() -> PathBuf {
 }
 
 fn told(output: &Output) -> String {
-    let [stdout, stderr] = [&output.stdout, &output.stderr].map(|text| String::from_utf8_lossy(text));
+    let [stdout, stderr] =
+        [&output.stdout, &output.stderr].map(|text| String::from_utf8_lossy(text));
     format!("{}\n{stdout}{stderr}", output.status)
 }
 
@@ -552,17 +672,30 @@ for pair in pairs:
         if end.code:
             raise
 ";
-    let Some(tool) = shared("tools/validate_requests.py") else { return };
+    let Some(tool) = shared("tools/validate_requests.py") else {
+        return;
+    };
     let Some(mut python) = python() else { return };
     let golden = Golden::write(None);
     let named = |(provider, path): &(&str, PathBuf)| {
-        let provider = if *provider == "google" { "gemini" } else { provider };
+        let provider = if *provider == "google" {
+            "gemini"
+        } else {
+            provider
+        };
         format!("{provider}={}", path.display())
     };
-    let output = python.args(["-c", EACH]).arg(tool).args(golden.files.iter().map(named)).output().unwrap();
+    let output = python
+        .args(["-c", EACH])
+        .arg(tool)
+        .args(golden.files.iter().map(named))
+        .output()
+        .unwrap();
     assert!(output.status.success(), "{}", told(&output));
-    let accepted =
-        String::from_utf8_lossy(&output.stdout).lines().filter(|line| line.starts_with("OK ")).count();
+    let accepted = String::from_utf8_lossy(&output.stdout)
+        .lines()
+        .filter(|line| line.starts_with("OK "))
+        .count();
     assert_eq!(accepted, golden.files.len(), "{}", told(&output));
 }
 
@@ -578,7 +711,9 @@ fn shared(path: &str) -> Option<PathBuf> {
 
 #[test]
 fn provider_examples_are_judged_as_they_are() {
-    let Some(directory) = shared("data/provider-examples") else { return };
+    let Some(directory) = shared("data/provider-examples") else {
+        return;
+    };
     let examples = [
         ("anthropic", "anthropic"),
         ("openai", "openai"),
@@ -587,14 +722,23 @@ fn provider_examples_are_judged_as_they_are() {
         ("ollama", "ollama"),
         ("llamacpp", "openai-chat"),
     ];
-    let files =
-        |end: &str| examples.map(|(provider, name)| (provider, directory.join(format!("{name}{end}"))));
+    let files = |end: &str| {
+        examples.map(|(provider, name)| (provider, directory.join(format!("{name}{end}"))))
+    };
     let (right, wrong) = (files(".json"), files(".bad.json"));
-    let Some(output) = check(&[right, wrong].concat()) else { return };
-    let has_fault =
-        |file: &Path| faults(&output).any(|fault| fault.starts_with(&format!("{}: ", file.display())));
+    let Some(output) = check(&[right, wrong].concat()) else {
+        return;
+    };
+    let has_fault = |file: &Path| {
+        faults(&output).any(|fault| fault.starts_with(&format!("{}: ", file.display())))
+    };
     for ((_, right), (_, wrong)) in files(".json").iter().zip(&files(".bad.json")) {
-        assert!(!has_fault(right), "{} is refused: {}", right.display(), told(&output));
+        assert!(
+            !has_fault(right),
+            "{} is refused: {}",
+            right.display(),
+            told(&output)
+        );
         assert!(has_fault(wrong), "{} is accepted", wrong.display());
     }
 }
@@ -615,13 +759,33 @@ fn broken() -> Vec<(&'static str, &'static str, Change)> {
     use Change::{Add, Remove, Set};
     let number = || json!(5);
     vec![
-        ("anthropic", "/messages/0/content/3/source/content/0/source", Add("colour")),
-        ("anthropic", "/messages/2/content/0/content/2/source/content/0", Add("colour")),
-        ("anthropic", "/messages/2/content/0/content/0", Set("text", number())),
-        ("anthropic", "/messages/2/content/0/content/1/source", Remove("media_type")),
+        (
+            "anthropic",
+            "/messages/0/content/3/source/content/0/source",
+            Add("colour"),
+        ),
+        (
+            "anthropic",
+            "/messages/2/content/0/content/2/source/content/0",
+            Add("colour"),
+        ),
+        (
+            "anthropic",
+            "/messages/2/content/0/content/0",
+            Set("text", number()),
+        ),
+        (
+            "anthropic",
+            "/messages/2/content/0/content/1/source",
+            Remove("media_type"),
+        ),
         ("anthropic", "/messages/2/content/1", Remove("tool_use_id")),
         ("anthropic", "/messages/1/content/0", Add("cache_control")),
-        ("anthropic", "/messages/4/content/0", Set("text", json!(" "))),
+        (
+            "anthropic",
+            "/messages/4/content/0",
+            Set("text", json!(" ")),
+        ),
         ("openai", "/input/1/content/6", Add("colour")),
         ("openai", "/input/6/output/5", Add("colour")),
         ("openai", "/input/3/content/0", Set("text", number())),
@@ -629,25 +793,61 @@ fn broken() -> Vec<(&'static str, &'static str, Change)> {
         ("openai", "/input/6/output/0", Remove("text")),
         ("openai", "/input/7", Set("call_id", json!("another"))),
         ("google", "/contents/0/parts/4/inlineData", Add("colour")),
-        ("google", "/contents/2/parts/0/functionResponse/parts/0/inlineData", Add("colour")),
-        ("google", "/contents/1/parts/3/functionCall", Set("args", number())),
-        ("google", "/contents/0/parts/6/inlineData", Set("data", json!("%PDF"))),
+        (
+            "google",
+            "/contents/2/parts/0/functionResponse/parts/0/inlineData",
+            Add("colour"),
+        ),
+        (
+            "google",
+            "/contents/1/parts/3/functionCall",
+            Set("args", number()),
+        ),
+        (
+            "google",
+            "/contents/0/parts/6/inlineData",
+            Set("data", json!("%PDF")),
+        ),
         ("google", "", Remove("contents")),
         ("google", "/contents/0", Remove("role")),
         ("llamacpp", "/messages/1/content/6/file", Add("colour")),
         ("llamacpp", "/messages/3", Add("name")),
         ("llamacpp", "/messages/5/content/0", Set("text", number())),
         ("llamacpp", "/messages/2/tool_calls/1", Remove("id")),
-        ("llamacpp", "/messages/2/tool_calls/0/function", Set("arguments", json!("{"))),
-        ("openrouter", "/messages/1/content/4/image_url", Add("colour")),
+        (
+            "llamacpp",
+            "/messages/2/tool_calls/0/function",
+            Set("arguments", json!("{")),
+        ),
+        (
+            "openrouter",
+            "/messages/1/content/4/image_url",
+            Add("colour"),
+        ),
         ("openrouter", "/messages/3/content/5/file", Add("colour")),
-        ("openrouter", "/messages/2/reasoning_details/0", Set("text", number())),
+        (
+            "openrouter",
+            "/messages/2/reasoning_details/0",
+            Set("text", number()),
+        ),
         ("openrouter", "/messages/3", Remove("tool_call_id")),
-        ("openrouter", "/messages/1/content/6/file", Set("file_data", json!("spec.pdf"))),
+        (
+            "openrouter",
+            "/messages/1/content/6/file",
+            Set("file_data", json!("spec.pdf")),
+        ),
         ("ollama", "/messages/1", Add("colour")),
         ("ollama", "/messages/3", Add("name")),
-        ("ollama", "/messages/2/tool_calls/0/function", Set("arguments", json!("{}"))),
-        ("ollama", "/messages/2/tool_calls/1/function", Remove("name")),
+        (
+            "ollama",
+            "/messages/2/tool_calls/0/function",
+            Set("arguments", json!("{}")),
+        ),
+        (
+            "ollama",
+            "/messages/2/tool_calls/1/function",
+            Remove("name"),
+        ),
         ("ollama", "/messages/11", Set("role", json!("person"))),
     ]
 }
@@ -658,7 +858,10 @@ fn broken_requests_are_refused_where_they_are_broken() {
     let mut files = Vec::new();
     let mut expected = Vec::new();
     for (index, (name, pointer, change)) in broken().into_iter().enumerate() {
-        let provider = providers().into_iter().find(|provider| provider.name == name).unwrap();
+        let provider = providers()
+            .into_iter()
+            .find(|provider| provider.name == name)
+            .unwrap();
         let mut body: Value = serde_json::from_str(&encoded(&provider, Variant::Whole).0).unwrap();
         let place = make(change, pointer, &mut body);
         let path = directory.path().join(format!("{name}-{index}.json"));
@@ -682,7 +885,10 @@ fn make(change: Change, pointer: &str, body: &mut Value) -> String {
     let object = object.unwrap_or_else(|| panic!("no object at {pointer}"));
     let key = match change {
         Change::Add(key) => {
-            assert!(object.insert(key.to_owned(), "x".into()).is_none(), "{pointer} has {key}");
+            assert!(
+                object.insert(key.to_owned(), "x".into()).is_none(),
+                "{pointer} has {key}"
+            );
             key
         }
         Change::Remove(key) => {
@@ -690,13 +896,22 @@ fn make(change: Change, pointer: &str, body: &mut Value) -> String {
             key
         }
         Change::Set(key, value) => {
-            assert!(object.insert(key.to_owned(), value).is_some(), "{pointer} has no {key}");
+            assert!(
+                object.insert(key.to_owned(), value).is_some(),
+                "{pointer} has no {key}"
+            );
             key
         }
     };
     let steps = pointer.split('/').skip(1).chain([key]);
     let place: String = steps
-        .map(|step| if step.parse::<usize>().is_ok() { format!("[{step}]") } else { format!(".{step}") })
+        .map(|step| {
+            if step.parse::<usize>().is_ok() {
+                format!("[{step}]")
+            } else {
+                format!(".{step}")
+            }
+        })
         .collect();
     place.trim_start_matches('.').to_owned()
 }

@@ -10,8 +10,8 @@
 use std::{env, error::Error, path::Path, process::ExitCode, thread, time::Duration};
 
 use jp_mcp::{
-    Caller, Client, Connection, Elicitation, Elicited, Endpoint, Fault, KnownClient, Login, ServerConfig,
-    ServerError, Servers, Tokens, ToolInfo, Transport,
+    Caller, Client, Connection, Elicitation, Elicited, Endpoint, Fault, KnownClient, Login,
+    ServerConfig, ServerError, Servers, Tokens, ToolInfo, Transport,
 };
 use serde_json::{Map, Value, json};
 use url::Url;
@@ -34,20 +34,30 @@ fn main() -> ExitCode {
 }
 
 fn run() -> Outcome {
-    let url = env::args().next_back().ok_or("the URL of the server is missing")?;
+    let url = env::args()
+        .next_back()
+        .ok_or("the URL of the server is missing")?;
     let context = match env::var("MCP_CONFORMANCE_CONTEXT") {
         Ok(context) => serde_json::from_str(&context)?,
         Err(_) => Value::Null,
     };
-    let endpoint = Endpoint { url: Url::parse(&url)?, headers: Default::default(), token: None };
+    let endpoint = Endpoint {
+        url: Url::parse(&url)?,
+        headers: Default::default(),
+        token: None,
+    };
     let directory = tempfile::tempdir()?;
     for _ in 0..MAX_LOGINS {
         // A server that could not be connected to stays so.
         let servers = servers(&endpoint, directory.path())?;
-        let result =
-            servers.connect("tested", &Person).and_then(|connection| exercise(&connection, &context));
+        let result = servers
+            .connect("tested", &Person)
+            .and_then(|connection| exercise(&connection, &context));
         match result {
-            Err(ServerError { fault: Fault::Status(answer), .. }) if matches!(answer.status, 401 | 403) => {
+            Err(ServerError {
+                fault: Fault::Status(answer),
+                ..
+            }) if matches!(answer.status, 401 | 403) => {
                 servers.log_in("tested", &login(&context, answer.challenge)?, &Person)?;
             }
             result => return Ok(result?),
@@ -58,9 +68,19 @@ fn run() -> Outcome {
 
 fn login(context: &Value, challenge: Option<String>) -> Outcome<Login> {
     let text = |key: &str| context[key].as_str().map(str::to_owned);
-    let client = text("client_id").map(|id| KnownClient { id, secret: text("client_secret") });
+    let client = text("client_id").map(|id| KnownClient {
+        id,
+        secret: text("client_secret"),
+    });
     let (metadata_url, timeout) = (Some(Url::parse(METADATA)?), Duration::from_secs(10));
-    Ok(Login { client, metadata_url, challenge, scopes: Vec::new(), port: 0, timeout })
+    Ok(Login {
+        client,
+        metadata_url,
+        challenge,
+        scopes: Vec::new(),
+        port: 0,
+        timeout,
+    })
 }
 
 fn servers(endpoint: &Endpoint, tokens: &Path) -> Outcome<Servers> {
@@ -90,14 +110,20 @@ fn exercise(connection: &Connection, context: &Value) -> Result<(), ServerError>
         Some(calls) => {
             for call in calls {
                 let name = call["name"].as_str().unwrap_or_default();
-                connection.call(name, call["arguments"].as_object().unwrap_or(&Map::new()), &Person)?;
+                connection.call(
+                    name,
+                    call["arguments"].as_object().unwrap_or(&Map::new()),
+                    &Person,
+                )?;
             }
         }
         None => {
             for tool in &tools.items {
                 let mut arguments = arguments(tool);
                 // One scenario wants to see what became of another tool's schema.
-                if let (Some(schema), Some(other)) = (arguments.get_mut("schema"), tools.items.first()) {
+                if let (Some(schema), Some(other)) =
+                    (arguments.get_mut("schema"), tools.items.first())
+                {
                     *schema = Value::Object(other.input_schema.clone());
                 }
                 connection.call(&tool.name, &arguments, &Person)?;
@@ -115,7 +141,9 @@ fn arguments(tool: &ToolInfo) -> Map<String, Value> {
     let required = tool.input_schema.get("required").and_then(Value::as_array);
     let names = required.into_iter().flatten().filter_map(Value::as_str);
     let schema = Value::Object(tool.input_schema.clone());
-    names.map(|name| (name.to_owned(), value(&schema["properties"][name]))).collect()
+    names
+        .map(|name| (name.to_owned(), value(&schema["properties"][name])))
+        .collect()
 }
 
 fn value(schema: &Value) -> Value {
@@ -152,8 +180,17 @@ impl Caller for Person {
 /// Visits a page as a browser does, which goes where the page leads.
 fn visit(url: String) {
     thread::spawn(move || -> Result<(), Box<dyn Error + Send + Sync>> {
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-        let visit = async { reqwest::Client::builder().no_proxy().build()?.get(url).send().await };
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build()?;
+        let visit = async {
+            reqwest::Client::builder()
+                .no_proxy()
+                .build()?
+                .get(url)
+                .send()
+                .await
+        };
         runtime.block_on(visit)?;
         Ok(())
     });

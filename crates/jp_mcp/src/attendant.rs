@@ -12,9 +12,10 @@ use std::{
 use rmcp::{
     ErrorData, RoleClient, Service,
     model::{
-        ClientCapabilities, ClientResult, CustomResult, ElicitationCapability, FormElicitationCapability,
-        GetExtensions, Implementation, InitializeRequestParams, ProtocolVersion, RequestId,
-        RootsCapabilities, ServerNotification, ServerRequest, UrlElicitationCapability,
+        ClientCapabilities, ClientResult, CustomResult, ElicitationCapability,
+        FormElicitationCapability, GetExtensions, Implementation, InitializeRequestParams,
+        ProtocolVersion, RequestId, RootsCapabilities, ServerNotification, ServerRequest,
+        UrlElicitationCapability,
     },
     service::{InboundStreamOrigin, NotificationContext, RequestContext},
 };
@@ -98,7 +99,9 @@ impl Attendant {
         let version = match revision {
             Some(Revision::V2025_03_26) => ProtocolVersion::V_2025_03_26,
             Some(Revision::V2025_06_18) => ProtocolVersion::V_2025_06_18,
-            Some(Revision::V2025_11_25 | Revision::V2026_07_28) | None => ProtocolVersion::V_2025_11_25,
+            Some(Revision::V2025_11_25 | Revision::V2026_07_28) | None => {
+                ProtocolVersion::V_2025_11_25
+            }
         };
         Self { shared, version }
     }
@@ -130,7 +133,15 @@ impl Shared {
     ) -> u64 {
         let key = self.keys.fetch_add(1, Relaxed);
         let (id, token, asked) = (None, None, Arc::default());
-        self.running().push(Running { key, id, token, events, signs, progress, asked });
+        self.running().push(Running {
+            key,
+            id,
+            token,
+            events,
+            signs,
+            progress,
+            asked,
+        });
         key
     }
 
@@ -162,23 +173,34 @@ impl Shared {
     pub(crate) fn told(&self, notification: ServerNotification) {
         match notification {
             ServerNotification::ToolListChangedNotification(_) => self.changed(Change::Tools),
-            ServerNotification::ResourceListChangedNotification(_) => self.changed(Change::Resources),
+            ServerNotification::ResourceListChangedNotification(_) => {
+                self.changed(Change::Resources)
+            }
             ServerNotification::PromptListChangedNotification(_) => self.changed(Change::Prompts),
             ServerNotification::ResourceUpdatedNotification(updated) => {
                 self.changed(Change::Resource(updated.params.uri));
             }
-            ServerNotification::ProgressNotification(progress) => self.progressed(&json!(progress.params)),
+            ServerNotification::ProgressNotification(progress) => {
+                self.progressed(&json!(progress.params))
+            }
             _ => {}
         }
     }
 
     fn progressed(&self, params: &Value) {
         let token = params["progressToken"].to_string();
-        let running = self.running().iter().find(|running| running.token.as_ref() == Some(&token)).cloned();
+        let running = self
+            .running()
+            .iter()
+            .find(|running| running.token.as_ref() == Some(&token))
+            .cloned();
         if let (Some(running), Some(progress)) = (running, Progress::read(params)) {
             // Nobody waits for it any more where this fails.
             _ = running.signs.send(Sign::Alive);
-            *running.progress.lock().unwrap_or_else(PoisonError::into_inner) = Some(progress);
+            *running
+                .progress
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner) = Some(progress);
         }
     }
 
@@ -189,14 +211,19 @@ impl Shared {
         let running = {
             let running = self.running();
             match (of, running.as_slice()) {
-                (Some(id), all) => all.iter().find(|running| running.id.as_ref() == Some(id)).cloned(),
+                (Some(id), all) => all
+                    .iter()
+                    .find(|running| running.id.as_ref() == Some(id))
+                    .cloned(),
                 (None, [one]) => Some(one.clone()),
                 (None, _) => None,
             }
         };
         let Some(running) = running else {
-            self.raw
-                .remark("it asked something, and nothing says for which request: it was declined".to_owned());
+            self.raw.remark(
+                "it asked something, and nothing says for which request: it was declined"
+                    .to_owned(),
+            );
             return Elicited::Decline;
         };
         if running.asked.fetch_add(1, Relaxed) > self.rounds {
@@ -215,8 +242,12 @@ impl Shared {
     /// Answers `roots/list`: the workspace is the one root.
     pub(crate) fn roots(&self) -> Value {
         let root: &PathBuf = &self.client.root;
-        let uri = Url::from_file_path(root).map(String::from).unwrap_or_default();
-        let name = root.file_name().map(|name| name.to_string_lossy().into_owned());
+        let uri = Url::from_file_path(root)
+            .map(String::from)
+            .unwrap_or_default();
+        let name = root
+            .file_name()
+            .map(|name| name.to_string_lossy().into_owned());
         match name {
             Some(name) => json!({"roots": [{"uri": uri, "name": name}]}),
             None => json!({"roots": [{"uri": uri}]}),
@@ -230,7 +261,9 @@ impl Shared {
 
 impl std::fmt::Debug for Running {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Running").field("id", &self.id).finish_non_exhaustive()
+        f.debug_struct("Running")
+            .field("id", &self.id)
+            .finish_non_exhaustive()
     }
 }
 
@@ -251,9 +284,11 @@ impl Service<RoleClient> for Attendant {
         };
         match method {
             "elicitation/create" => {
-                let elicitation =
-                    Elicitation::read(&params).map_err(|reason| ErrorData::invalid_params(reason, None))?;
-                Ok(custom(self.shared.ask(elicitation, origin).await.into_result()))
+                let elicitation = Elicitation::read(&params)
+                    .map_err(|reason| ErrorData::invalid_params(reason, None))?;
+                Ok(custom(
+                    self.shared.ask(elicitation, origin).await.into_result(),
+                ))
             }
             method => Err(ErrorData::new(
                 rmcp::model::ErrorCode::METHOD_NOT_FOUND,
@@ -280,8 +315,11 @@ impl Service<RoleClient> for Attendant {
                 .with_url(UrlElicitationCapability::default()),
         );
         capabilities.roots = Some(RootsCapabilities::default());
-        InitializeRequestParams::new(capabilities, Implementation::new("jp", &self.shared.client.version))
-            .with_protocol_version(self.version.clone())
+        InitializeRequestParams::new(
+            capabilities,
+            Implementation::new("jp", &self.shared.client.version),
+        )
+        .with_protocol_version(self.version.clone())
     }
 }
 

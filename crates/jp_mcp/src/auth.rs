@@ -64,7 +64,9 @@ impl fmt::Debug for Login {
 
 impl fmt::Debug for KnownClient {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("KnownClient").field("id", &self.id).finish_non_exhaustive()
+        f.debug_struct("KnownClient")
+            .field("id", &self.id)
+            .finish_non_exhaustive()
     }
 }
 
@@ -79,14 +81,22 @@ pub(crate) fn log_in(
     caller: &dyn Caller,
 ) -> Result<(), Fault> {
     if !is_safe(&endpoint.url) {
-        return Err(Fault::Login(format!("{} is not reached by https", endpoint.url)));
+        return Err(Fault::Login(format!(
+            "{} is not reached by https",
+            endpoint.url
+        )));
     }
     if access::is_configured(endpoint) {
-        return Err(Fault::Login("the configuration says already what proves who asks".to_owned()));
+        return Err(Fault::Login(
+            "the configuration says already what proves who asks".to_owned(),
+        ));
     }
     let unkept = |error: std::io::Error| Fault::Login(format!("its tokens can't be kept: {error}"));
-    let redirect = Redirect::listen(login.port)
-        .map_err(|error| Fault::Login(format!("the port for the way back can't be listened on: {error}")))?;
+    let redirect = Redirect::listen(login.port).map_err(|error| {
+        Fault::Login(format!(
+            "the port for the way back can't be listened on: {error}"
+        ))
+    })?;
     // Of a file that is damaged nothing is left to build on.
     let before = tokens.load(&endpoint.url).ok().flatten();
     let begun = Begun::new(&endpoint.url, login, before.as_ref(), redirect.uri());

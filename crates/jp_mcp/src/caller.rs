@@ -116,11 +116,20 @@ impl Elicitation {
         };
         match params.get("mode").and_then(Value::as_str).unwrap_or("form") {
             "form" => {
-                let schema = params.get("requestedSchema").and_then(Value::as_object).cloned();
+                let schema = params
+                    .get("requestedSchema")
+                    .and_then(Value::as_object)
+                    .cloned();
                 let schema = schema.ok_or("an elicitation without `requestedSchema`")?;
-                Ok(Self::Form { message: text("message")?, schema })
+                Ok(Self::Form {
+                    message: text("message")?,
+                    schema,
+                })
             }
-            "url" => Ok(Self::Url { message: text("message")?, url: text("url")? }),
+            "url" => Ok(Self::Url {
+                message: text("message")?,
+                url: text("url")?,
+            }),
             mode => Err(format!("an elicitation of the unknown mode {mode:?}")),
         }
     }
@@ -132,7 +141,10 @@ impl Progress {
         Some(Self {
             progress: params.get("progress")?.as_f64()?,
             total: params.get("total").and_then(Value::as_f64),
-            message: params.get("message").and_then(Value::as_str).map(str::to_owned),
+            message: params
+                .get("message")
+                .and_then(Value::as_str)
+                .map(str::to_owned),
         })
     }
 }
@@ -145,7 +157,9 @@ impl LogMessage {
         Self {
             level: text("level").unwrap_or_else(|| "info".to_owned()),
             logger: text("logger"),
-            text: data.as_str().map_or_else(|| data.to_string(), str::to_owned),
+            text: data
+                .as_str()
+                .map_or_else(|| data.to_string(), str::to_owned),
         }
     }
 }
@@ -153,18 +167,26 @@ impl LogMessage {
 impl fmt::Display for Progress {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.total {
-            Some(total) if total > 0.0 => {
-                write!(f, "{:.0} %", (self.progress / total * 100.0).clamp(0.0, 100.0))?
-            }
+            Some(total) if total > 0.0 => write!(
+                f,
+                "{:.0} %",
+                (self.progress / total * 100.0).clamp(0.0, 100.0)
+            )?,
             _ => write!(f, "{}", self.progress)?,
         }
-        self.message.as_ref().map_or(Ok(()), |message| write!(f, " {message}"))
+        self.message
+            .as_ref()
+            .map_or(Ok(()), |message| write!(f, " {message}"))
     }
 }
 
 impl fmt::Display for LogMessage {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let logger = self.logger.as_ref().map(|logger| format!(" ({logger})")).unwrap_or_default();
+        let logger = self
+            .logger
+            .as_ref()
+            .map(|logger| format!(" ({logger})"))
+            .unwrap_or_default();
         write!(f, "{}{logger}: {}", self.level, self.text)
     }
 }

@@ -33,10 +33,20 @@ pub enum Revision {
 
 impl Revision {
     /// Every one, the oldest first.
-    pub const ALL: [Self; 4] = [Self::V2025_03_26, Self::V2025_06_18, Self::V2025_11_25, Self::V2026_07_28];
+    pub const ALL: [Self; 4] = [
+        Self::V2025_03_26,
+        Self::V2025_06_18,
+        Self::V2025_11_25,
+        Self::V2026_07_28,
+    ];
     /// Revisions that a server may answer with. jp never requests the oldest one.
-    pub(crate) const SPOKEN: [&str; 5] =
-        ["2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25", "2026-07-28"];
+    pub(crate) const SPOKEN: [&str; 5] = [
+        "2024-11-05",
+        "2025-03-26",
+        "2025-06-18",
+        "2025-11-25",
+        "2026-07-28",
+    ];
 
     /// Returns what the protocol calls it.
     #[must_use]
@@ -181,7 +191,11 @@ mod tests {
     fn endpoint_is_shown_without_keys() {
         let url = Url::parse("https://example.com/mcp").expect("it is a URL");
         let headers = BTreeMap::from([("X-Key".to_owned(), "hush".to_owned())]);
-        let endpoint = Endpoint { url, headers, token: Some("hush".to_owned()) };
+        let endpoint = Endpoint {
+            url,
+            headers,
+            token: Some("hush".to_owned()),
+        };
         let shown = r#"Endpoint { host: Some("example.com"), headers: ["X-Key"], .. }"#;
         assert_eq!(format!("{endpoint:?}"), shown);
     }

@@ -14,8 +14,13 @@ use std::{
 
 use rmcp::{
     Peer, RoleClient, ServiceError,
-    model::{ClientRequest, CustomRequest, ErrorCode, ProtocolVersion, ServerPeerInfo, SubscriptionFilter},
-    service::{ClientInitializeError, ClientLifecycleMode, RunningService, serve_client_with_lifecycle},
+    model::{
+        ClientRequest, CustomRequest, ErrorCode, ProtocolVersion, ServerPeerInfo,
+        SubscriptionFilter,
+    },
+    service::{
+        ClientInitializeError, ClientLifecycleMode, RunningService, serve_client_with_lifecycle,
+    },
 };
 use serde_json::{Map, Value, json};
 use tokio::{runtime::Handle, sync::oneshot};
@@ -107,7 +112,8 @@ pub(crate) async fn connect(
     let attendant = Attendant::new(Arc::clone(&shared), config.revision);
     let (process, served) = match &config.transport {
         Transport::Stdio(program) => {
-            let (process, lines) = stdio::start(program, Arc::clone(&raw), limits).map_err(failure)?;
+            let (process, lines) =
+                stdio::start(program, Arc::clone(&raw), limits).map_err(failure)?;
             let lines = Probing::new(lines, config.startup_timeout);
             let served = serve_client_with_lifecycle(attendant, lines, lifecycle(config.revision));
             let served = async { Ok(served.await?) };
@@ -115,7 +121,14 @@ pub(crate) async fn connect(
         }
         Transport::Http(endpoint) => {
             let http = Http::new(endpoint, tokens, Arc::clone(&raw), limits).map_err(failure)?;
-            (None, ready(config, serve_http(config.revision, endpoint, &http, limits, attendant)).await)
+            (
+                None,
+                ready(
+                    config,
+                    serve_http(config.revision, endpoint, &http, limits, attendant),
+                )
+                .await,
+            )
         }
     };
     let service = match served {
@@ -125,7 +138,9 @@ pub(crate) async fn connect(
     let peer = service.peer().clone();
     let info = peer.peer_info();
     let about = info.as_deref().map(About::read).unwrap_or_default();
-    let logs = info.as_deref().is_some_and(|info| info.capabilities.logging.is_some());
+    let logs = info
+        .as_deref()
+        .is_some_and(|info| info.capabilities.logging.is_some());
     if client.wants_logs && logs && !about.is_stateless() {
         tokio::spawn(ask_for_logs(peer.clone()));
     }
@@ -148,7 +163,9 @@ pub(crate) async fn connect(
 /// Asks a server to log; whether it does is its own affair.
 async fn ask_for_logs(peer: Peer<RoleClient>) {
     let request = CustomRequest::new("logging/setLevel", Some(json!({"level": "info"})));
-    _ = peer.send_request(ClientRequest::CustomRequest(request)).await;
+    _ = peer
+        .send_request(ClientRequest::CustomRequest(request))
+        .await;
 }
 
 /// Probes for the newest revision and falls back to `initialize`, unless one of them is asked for.
@@ -159,7 +176,9 @@ fn lifecycle(revision: Option<Revision>) -> ClientLifecycleMode {
             preferred_versions: newest,
             legacy_version: Some(ProtocolVersion::V_2025_11_25),
         },
-        Some(Revision::V2026_07_28) => ClientLifecycleMode::Discover { preferred_versions: newest },
+        Some(Revision::V2026_07_28) => ClientLifecycleMode::Discover {
+            preferred_versions: newest,
+        },
         Some(_) => ClientLifecycleMode::Initialize,
     }
 }
@@ -207,14 +226,22 @@ async fn serve_http(
 
 /// Returns whether a server that does not know `server/discover` may have answered it with this error.
 fn is_of_older_server(error: &ClientInitializeError) -> bool {
-    let ClientInitializeError::JsonRpcError(error) = error else { return false };
-    !matches!(error.code, ErrorCode::MISSING_REQUIRED_CLIENT_CAPABILITY | ErrorCode::HEADER_MISMATCH)
+    let ClientInitializeError::JsonRpcError(error) = error else {
+        return false;
+    };
+    !matches!(
+        error.code,
+        ErrorCode::MISSING_REQUIRED_CLIENT_CAPABILITY | ErrorCode::HEADER_MISMATCH
+    )
 }
 
 async fn ready(config: &ServerConfig, served: impl Future<Output = Served>) -> Served {
     let served = tokio::time::timeout(config.startup_timeout, served).await;
     let mut service = served.map_err(|_| NotReady::Late)??;
-    let version = service.peer().peer_info().map(|info| info.protocol_version.to_string());
+    let version = service
+        .peer()
+        .peer_info()
+        .map(|info| info.protocol_version.to_string());
     match version.filter(|version| !Revision::SPOKEN.contains(&&**version)) {
         None => Ok(service),
         Some(version) => {
@@ -233,7 +260,9 @@ async fn not_ready(
 ) -> ServerError {
     let fault = match (&failure, raw.start_fault()) {
         (NotReady::Known(fault), _) => fault.clone(),
-        (NotReady::Late, None | Some(Fault::Status(_))) => Fault::StartTimeout(config.startup_timeout),
+        (NotReady::Late, None | Some(Fault::Status(_))) => {
+            Fault::StartTimeout(config.startup_timeout)
+        }
         (_, Some(fault)) => fault,
         (NotReady::Failed(error), None) => match (start_fault(error), &process) {
             (Some(fault), _) => fault,
@@ -246,14 +275,19 @@ async fn not_ready(
         process.stop().await;
         stderr = process.take_stderr();
     }
-    ServerError { stderr, ..ServerError::new(&config.name, fault) }
+    ServerError {
+        stderr,
+        ..ServerError::new(&config.name, fault)
+    }
 }
 
 /// Says what a server answered instead of who it is; nothing where it did not answer.
 fn start_fault(error: &ClientInitializeError) -> Option<Fault> {
     match error {
         ClientInitializeError::JsonRpcError(error) => Some(refused("initialize", error)),
-        ClientInitializeError::NoCompatibleProtocolVersion { server_supported, .. } => {
+        ClientInitializeError::NoCompatibleProtocolVersion {
+            server_supported, ..
+        } => {
             let all: Vec<_> = server_supported.iter().map(ToString::to_string).collect();
             Some(Fault::NoCommonRevision(all.join(", ")))
         }
@@ -261,16 +295,19 @@ fn start_fault(error: &ClientInitializeError) -> Option<Fault> {
         ClientInitializeError::ExpectedInitResponse(Some(_))
         | ClientInitializeError::ExpectedInitResult(Some(_))
         | ClientInitializeError::ConflictInitResponseId(..)
-        | ClientInitializeError::UncorrelatedErrorResponse { .. } => {
-            Some(Fault::Malformed("it answered `initialize` with something else".to_owned()))
-        }
+        | ClientInitializeError::UncorrelatedErrorResponse { .. } => Some(Fault::Malformed(
+            "it answered `initialize` with something else".to_owned(),
+        )),
         _ => None,
     }
 }
 
 impl Default for About {
     fn default() -> Self {
-        Self::read(&ServerPeerInfo::new(ProtocolVersion::V_2025_11_25, Default::default()))
+        Self::read(&ServerPeerInfo::new(
+            ProtocolVersion::V_2025_11_25,
+            Default::default(),
+        ))
     }
 }
 
@@ -280,14 +317,24 @@ impl About {
         let server = info.server_info.as_ref();
         Self {
             revision: info.protocol_version.to_string(),
-            name: server.map(|server| server.name.clone()).filter(|name| !name.is_empty()),
-            version: server.map(|server| server.version.clone()).filter(|version| !version.is_empty()),
+            name: server
+                .map(|server| server.name.clone())
+                .filter(|name| !name.is_empty()),
+            version: server
+                .map(|server| server.version.clone())
+                .filter(|version| !version.is_empty()),
             instructions: info.instructions.clone(),
             has_tools: capabilities.tools.is_some(),
             has_resources: capabilities.resources.is_some(),
             has_completions: capabilities.completions.is_some(),
-            tells_of_tools: capabilities.tools.as_ref().is_some_and(|of| of.list_changed == Some(true)),
-            has_subscriptions: capabilities.resources.as_ref().is_some_and(|of| of.subscribe == Some(true)),
+            tells_of_tools: capabilities
+                .tools
+                .as_ref()
+                .is_some_and(|of| of.list_changed == Some(true)),
+            has_subscriptions: capabilities
+                .resources
+                .as_ref()
+                .is_some_and(|of| of.subscribe == Some(true)),
         }
     }
 
@@ -326,7 +373,10 @@ impl Connection {
     /// Returns whether the server said since the last time that its list of tools has changed.
     #[must_use]
     pub fn has_other_tools(&self) -> bool {
-        !self.shared.changes(|change| *change == Change::Tools).is_empty()
+        !self
+            .shared
+            .changes(|change| *change == Change::Tools)
+            .is_empty()
     }
 
     /// Has the server tell when its lists change, where it has to be asked for that; does not wait.
@@ -345,20 +395,26 @@ impl Connection {
                 return Err(self.failed(Fault::Unsupported("subscriptions")));
             }
             return uris.iter().try_for_each(|uri| {
-                self.request("resources/subscribe", json!({"uri": uri}), caller).map(drop)
+                self.request("resources/subscribe", json!({"uri": uri}), caller)
+                    .map(drop)
             });
         }
         let method = "subscriptions/listen";
         match self.listen(uris).recv_timeout(self.timeout) {
             Ok(Ok(())) => Ok(()),
             Ok(Err(error)) => Err(self.failed(fault(method, error, None, &self.shared.raw))),
-            Err(_) => Err(self.failed(Fault::Timeout { method: method.to_owned(), timeout: self.timeout })),
+            Err(_) => Err(self.failed(Fault::Timeout {
+                method: method.to_owned(),
+                timeout: self.timeout,
+            })),
         }
     }
 
     /// Opens a stream of what changes; returns where it is said that it is open.
     fn listen(&self, uris: &[&str]) -> mpsc::Receiver<Result<(), ServiceError>> {
-        let mut filter = SubscriptionFilter::builder().tools_list_changed().resources_list_changed();
+        let mut filter = SubscriptionFilter::builder()
+            .tools_list_changed()
+            .resources_list_changed();
         if !uris.is_empty() {
             filter = filter.resource_subscriptions(uris.iter().copied());
         }
@@ -377,10 +433,13 @@ impl Connection {
                         break;
                     }
                 };
-                _ = acknowledge.take().map(|acknowledge| acknowledge.send(Ok(())));
+                _ = acknowledge
+                    .take()
+                    .map(|acknowledge| acknowledge.send(Ok(())));
                 if attempt > 0 {
                     // What changed in between was not told.
-                    uris.iter().for_each(|uri| shared.changed(Change::Resource(uri.clone())));
+                    uris.iter()
+                        .for_each(|uri| shared.changed(Change::Resource(uri.clone())));
                     shared.changed(Change::Tools);
                 }
                 while let Ok(Some(notification)) = stream.next().await {
@@ -397,7 +456,10 @@ impl Connection {
     ///
     /// Before 2026-07-28 nothing says for sure which call it is that a server asks something for: such a server is called once
     /// at a time, so that nobody answers for another tool than they think.
-    pub(crate) fn turn(&self, caller: &dyn Caller) -> Result<Option<MutexGuard<'_, ()>>, ServerError> {
+    pub(crate) fn turn(
+        &self,
+        caller: &dyn Caller,
+    ) -> Result<Option<MutexGuard<'_, ()>>, ServerError> {
         if self.about.is_stateless() {
             return Ok(None);
         }
@@ -420,11 +482,18 @@ impl Connection {
         params: Value,
         caller: &dyn Caller,
     ) -> Result<Value, ServerError> {
-        let asking = Asking { connection: self, caller, count: Cell::new(0) };
+        let asking = Asking {
+            connection: self,
+            caller,
+            count: Cell::new(0),
+        };
         let mut asked = params.clone();
         for _ in 0..=self.limits.rounds {
             let answer = match self.request_once(method, asked, &asking) {
-                Err(ServerError { fault: Fault::UrlRequired(pages), .. }) => {
+                Err(ServerError {
+                    fault: Fault::UrlRequired(pages),
+                    ..
+                }) => {
                     self.visited(&pages, &asking)?;
                     asked = params.clone();
                     continue;
@@ -445,16 +514,25 @@ impl Connection {
     }
 
     /// Answers what a server wants before it answers (MCP 2026-07-28, "Multi Round-Trip Requests").
-    fn responses(&self, answer: &Value, asking: &Asking<'_>) -> Result<Map<String, Value>, ServerError> {
+    fn responses(
+        &self,
+        answer: &Value,
+        asking: &Asking<'_>,
+    ) -> Result<Map<String, Value>, ServerError> {
         let requests = answer.get("inputRequests").and_then(Value::as_object);
         let mut responses = Map::new();
         for (key, request) in requests.into_iter().flatten() {
             let params = request.get("params").unwrap_or(&Value::Null);
-            let response = match request.get("method").and_then(Value::as_str).unwrap_or_default() {
+            let response = match request
+                .get("method")
+                .and_then(Value::as_str)
+                .unwrap_or_default()
+            {
                 "elicitation/create" => {
                     let read = Elicitation::read(params);
-                    let elicitation =
-                        read.map_err(|reason| self.failed(Fault::Malformed(format!("it sent {reason}"))))?;
+                    let elicitation = read.map_err(|reason| {
+                        self.failed(Fault::Malformed(format!("it sent {reason}")))
+                    })?;
                     asking.answer(&elicitation)?.into_result()
                 }
                 "roots/list" => self.shared.roots(),
@@ -473,11 +551,14 @@ impl Connection {
         for page in pages {
             let text = |key: &str| page.get(key).and_then(Value::as_str).map(str::to_owned);
             let (Some(message), Some(url)) = (text("message"), text("url")) else {
-                return Err(
-                    self.failed(Fault::Malformed("it wants a page visited and does not say which".into()))
-                );
+                return Err(self.failed(Fault::Malformed(
+                    "it wants a page visited and does not say which".into(),
+                )));
             };
-            if !matches!(asking.answer(&Elicitation::Url { message, url })?, Elicited::Accept(_)) {
+            if !matches!(
+                asking.answer(&Elicitation::Url { message, url })?,
+                Elicited::Accept(_)
+            ) {
                 return Err(self.failed(Fault::Declined));
             }
         }
@@ -485,7 +566,12 @@ impl Connection {
     }
 
     /// Makes one request and waits for what comes of it.
-    fn request_once(&self, method: &str, params: Value, asking: &Asking<'_>) -> Result<Value, ServerError> {
+    fn request_once(
+        &self,
+        method: &str,
+        params: Value,
+        asking: &Asking<'_>,
+    ) -> Result<Value, ServerError> {
         let caller = asking.caller;
         let (events, arrived) = mpsc::channel();
         let progress = Arc::new(Mutex::new(None));
@@ -499,12 +585,22 @@ impl Connection {
             timeout: caller.timeout().unwrap_or(self.timeout),
             wants_logs: self.shared.wants_logs() && self.about.is_stateless(),
         };
-        self.runtime.spawn(request.run(events, Arc::clone(&progress), cancelled));
+        self.runtime
+            .spawn(request.run(events, Arc::clone(&progress), cancelled));
         let mut cancel = Some(cancel);
         let tell = || {
-            self.shared.raw.remarks().iter().for_each(|remark| caller.logged(remark));
-            let newest = progress.lock().unwrap_or_else(PoisonError::into_inner).take();
-            newest.iter().for_each(|progress| caller.progressed(progress));
+            self.shared
+                .raw
+                .remarks()
+                .iter()
+                .for_each(|remark| caller.logged(remark));
+            let newest = progress
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner)
+                .take();
+            newest
+                .iter()
+                .for_each(|progress| caller.progressed(progress));
         };
         let result = loop {
             tell();
@@ -544,7 +640,10 @@ impl Connection {
             .filter(|_| is_gone)
             .map(|process| process.take_stderr())
             .unwrap_or_default();
-        ServerError { stderr, ..self.failed(fault) }
+        ServerError {
+            stderr,
+            ..self.failed(fault)
+        }
     }
 
     /// Returns how long one thing may take in all, whatever signs of life there are.
@@ -558,7 +657,11 @@ impl Connection {
 
     /// Ends the session, and the program.
     pub(crate) async fn close(&self) {
-        let service = self.service.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let service = self
+            .service
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .take();
         if let Some(mut service) = service {
             if let Some(process) = &self.process {
                 process.stop().await;

@@ -17,13 +17,36 @@ const LINK: &str = "computer.jp/link";
 /// Key for fields from a server that this version of jp doesn't know.
 const UNKNOWN: &str = "computer.jp/unknown";
 /// Fields that jp reads of a result; the others belong to the protocol (MCP 2026-07-28, "Results").
-const RESULT_KEYS: [&str; 7] =
-    ["content", "structuredContent", "isError", "_meta", "resultType", "ttlMs", "cacheScope"];
+const RESULT_KEYS: [&str; 7] = [
+    "content",
+    "structuredContent",
+    "isError",
+    "_meta",
+    "resultType",
+    "ttlMs",
+    "cacheScope",
+];
 /// Fields that jp reads of a block.
-const BLOCK_KEYS: [&str; 7] = ["type", "text", "data", "mimeType", "resource", "annotations", "_meta"];
+const BLOCK_KEYS: [&str; 7] = [
+    "type",
+    "text",
+    "data",
+    "mimeType",
+    "resource",
+    "annotations",
+    "_meta",
+];
 /// Fields that jp reads of a resource's contents.
-const CONTENTS_KEYS: [&str; 8] =
-    ["uri", "name", "title", "description", "mimeType", "text", "blob", "annotations"];
+const CONTENTS_KEYS: [&str; 8] = [
+    "uri",
+    "name",
+    "title",
+    "description",
+    "mimeType",
+    "text",
+    "blob",
+    "annotations",
+];
 
 /// What a tool returned.
 #[derive(Debug, Clone, PartialEq, Default)]
@@ -78,7 +101,10 @@ pub(crate) fn result(answer: Value, limits: &Limits) -> Result<Returned, Fault> 
         _ => return Err(Fault::Malformed("its result has no `content`".to_owned())),
     };
     if blocks.len() > limits.blocks {
-        return Err(Fault::TooMany { what: "blocks in one result", limit: limits.blocks });
+        return Err(Fault::TooMany {
+            what: "blocks in one result",
+            limit: limits.blocks,
+        });
     }
     if let Some(Value::Object(meta)) = object.get_mut("_meta") {
         meta.retain(|key, _| !key.starts_with(OWN) || key == ERROR);
@@ -86,15 +112,24 @@ pub(crate) fn result(answer: Value, limits: &Limits) -> Result<Returned, Fault> 
     keep_unknown(&mut object, &RESULT_KEYS);
     let read = ToolResponse::from_json(Value::Object(object));
     let (response, warnings) = read.map_err(|error| Fault::Malformed(error.to_string()))?;
-    let mut returned = Returned { response, warnings, ..Returned::default() };
+    let mut returned = Returned {
+        response,
+        warnings,
+        ..Returned::default()
+    };
     for (index, block) in blocks.into_iter().enumerate() {
         returned.take(block, limits).unwrap_or_else(|reason| {
-            returned.warnings.push(format!("content block {} was passed over: {reason}", index + 1));
+            returned.warnings.push(format!(
+                "content block {} was passed over: {reason}",
+                index + 1
+            ));
         });
     }
     if returned.repeated > 0 {
         let count = returned.repeated;
-        returned.warnings.push(format!("{count} of its links were passed over: each is there before"));
+        returned.warnings.push(format!(
+            "{count} of its links were passed over: each is there before"
+        ));
     }
     returned.add_structured(limits);
     Ok(returned)
@@ -134,7 +169,9 @@ impl Returned {
 
     /// Adds structured content as text, unless the text says the same. What is too long is passed over.
     fn add_structured(&mut self, limits: &Limits) {
-        let Some(structured) = &self.response.structured_content else { return };
+        let Some(structured) = &self.response.structured_content else {
+            return;
+        };
         let length = structured.to_string().len();
         if length > limits.text {
             let limit = limits.text;
@@ -149,7 +186,9 @@ impl Returned {
             return;
         }
         if !repeats(&self.response.content, structured) {
-            self.response.content.push(ContentBlock::text(structured.to_string()));
+            self.response
+                .content
+                .push(ContentBlock::text(structured.to_string()));
         }
     }
 }
@@ -164,15 +203,22 @@ fn repeats(content: &[ContentBlock], structured: &Value) -> bool {
     let for_model = content.iter().filter(|block| !block.is_for_user());
     let texts: Vec<String> = for_model.filter_map(text).collect();
     let says = |text: &String, value: &Value| {
-        value.as_str() == Some(text) || serde_json::from_str::<Value>(text).is_ok_and(|read| read == *value)
+        value.as_str() == Some(text)
+            || serde_json::from_str::<Value>(text).is_ok_and(|read| read == *value)
     };
     // Common servers wrap what is no object, under whatever name, and lists may have a block an item.
     let only = structured.as_object().filter(|object| object.len() == 1);
     let inner = only.and_then(|object| object.values().next());
     let each = |items: &Vec<Value>| {
-        items.len() == texts.len() && items.iter().zip(&texts).all(|(item, text)| says(text, item))
+        items.len() == texts.len()
+            && items
+                .iter()
+                .zip(&texts)
+                .all(|(item, text)| says(text, item))
     };
-    texts.iter().any(|text| says(text, structured) || inner.is_some_and(|inner| says(text, inner)))
+    texts
+        .iter()
+        .any(|text| says(text, structured) || inner.is_some_and(|inner| says(text, inner)))
         || inner.and_then(Value::as_array).is_some_and(each)
 }
 
@@ -182,7 +228,11 @@ fn keep_unknown(object: &mut Map<String, Value>, known: &[&str]) {
     if object.keys().all(is_known) {
         return;
     }
-    let unknown: Map<_, _> = object.clone().into_iter().filter(|(key, _)| !is_known(key)).collect();
+    let unknown: Map<_, _> = object
+        .clone()
+        .into_iter()
+        .filter(|(key, _)| !is_known(key))
+        .collect();
     object.retain(|key, _| is_known(key));
     let meta = object.entry("_meta").or_insert(Value::Null);
     if meta.is_null() {
@@ -198,7 +248,9 @@ fn keep_unknown(object: &mut Map<String, Value>, known: &[&str]) {
 /// would look like jp's own.
 fn remove_own_fields(block: &mut Value) {
     for at in ["", "/resource"] {
-        let Some(Value::Object(object)) = block.pointer_mut(at) else { continue };
+        let Some(Value::Object(object)) = block.pointer_mut(at) else {
+            continue;
+        };
         object.remove("formatted");
         if let Some(Value::Object(meta)) = object.get_mut("_meta") {
             meta.retain(|key, _| !key.starts_with(OWN));
@@ -209,8 +261,13 @@ fn remove_own_fields(block: &mut Value) {
 /// Takes a blob for the text that its type says it is, where it can be: its bytes, and so its checksum, stay what they are.
 /// Without a type, what can be text and has no byte of zero is some.
 fn as_text(resource: &mut Resource) {
-    let ResourceContent::Blob(bytes) = &resource.content else { return };
-    let is_text = resource.mime_type.as_deref().map_or_else(|| !bytes.contains(&0), mime::is_text);
+    let ResourceContent::Blob(bytes) = &resource.content else {
+        return;
+    };
+    let is_text = resource
+        .mime_type
+        .as_deref()
+        .map_or_else(|| !bytes.contains(&0), mime::is_text);
     if let (true, Ok(text)) = (is_text, str::from_utf8(bytes)) {
         resource.content = ResourceContent::Text(text.to_owned());
     }
@@ -226,7 +283,11 @@ fn check_length(block: &ContentBlock, limits: &Limits) -> Result<(), String> {
         ContentBlock::Question { .. } => (0, 0),
         ContentBlock::Unknown(never) => match *never {},
     };
-    if length > limit { Err(format!("it has {length} bytes, and {limit} are the most")) } else { Ok(()) }
+    if length > limit {
+        Err(format!("it has {length} bytes, and {limit} are the most"))
+    } else {
+        Ok(())
+    }
 }
 
 fn check_resource(resource: &Resource, limits: &Limits) -> Result<(), Fault> {
@@ -235,7 +296,10 @@ fn check_resource(resource: &Resource, limits: &Limits) -> Result<(), Fault> {
         ResourceContent::Blob(_) => limits.blob,
     };
     if resource.content.as_bytes().len() > limit {
-        return Err(Fault::TooLong { what: format!("the content of {}", quoted(&resource.uri)), limit });
+        return Err(Fault::TooLong {
+            what: format!("the content of {}", quoted(&resource.uri)),
+            limit,
+        });
     }
     Ok(())
 }
@@ -246,9 +310,16 @@ pub(crate) fn contents(answer: &Value, limits: &Limits) -> Result<Read, Fault> {
         return Err(Fault::Malformed("its result has no `contents`".to_owned()));
     };
     if all.len() > limits.blocks {
-        return Err(Fault::TooMany { what: "contents of one resource", limit: limits.blocks });
+        return Err(Fault::TooMany {
+            what: "contents of one resource",
+            limit: limits.blocks,
+        });
     }
-    let mut read = Read { contents: Vec::new(), ttl: ttl(answer), warnings: Vec::new() };
+    let mut read = Read {
+        contents: Vec::new(),
+        ttl: ttl(answer),
+        warnings: Vec::new(),
+    };
     for contents in all {
         let mut block = json!({"resource": contents});
         remove_own_fields(&mut block);
@@ -262,8 +333,14 @@ pub(crate) fn contents(answer: &Value, limits: &Limits) -> Result<Read, Fault> {
                 read.contents.push(resource);
             }
             Err(error) => {
-                let uri = contents.get("uri").and_then(Value::as_str).unwrap_or_default();
-                read.warnings.push(format!("the content of {} can't be read: {error}", quoted(uri)));
+                let uri = contents
+                    .get("uri")
+                    .and_then(Value::as_str)
+                    .unwrap_or_default();
+                read.warnings.push(format!(
+                    "the content of {} can't be read: {error}",
+                    quoted(uri)
+                ));
             }
         }
     }
@@ -282,7 +359,10 @@ impl ResourceLink {
     fn read(block: Value) -> Result<Self, String> {
         let mut link = Self::deserialize(&block).map_err(|error| error.to_string())?;
         if let Value::Object(whole) = block {
-            link.whole = whole.into_iter().filter(|(key, _)| !matches!(&**key, "type" | "_meta")).collect();
+            link.whole = whole
+                .into_iter()
+                .filter(|(key, _)| !matches!(&**key, "type" | "_meta"))
+                .collect();
         }
         Ok(link)
     }
@@ -297,21 +377,36 @@ impl ResourceLink {
     /// Makes a block that describes an unread link to a model.
     pub(crate) fn description_block(&self, reason: &str) -> ContentBlock {
         let (text, annotations) = (self.describe(reason), self.annotations.clone());
-        ContentBlock::Text { text, annotations, meta: Some(self.block_meta()) }
+        ContentBlock::Text {
+            text,
+            annotations,
+            meta: Some(self.block_meta()),
+        }
     }
 
     fn describe(&self, reason: &str) -> String {
-        let names: Vec<_> = [&self.title, &self.name].into_iter().flatten().map(String::as_str).collect();
+        let names: Vec<_> = [&self.title, &self.name]
+            .into_iter()
+            .flatten()
+            .map(String::as_str)
+            .collect();
         let name = match names[..] {
             [] => String::new(),
             [name] if name == self.uri => String::new(),
             [title, name] if title != name && name != self.uri => format!("{title} ({name}): "),
             [name, ..] => format!("{name}: "),
         };
-        let facts =
-            [self.mime_type.clone(), self.size.map(|size| format!("{size} bytes")), self.description.clone()];
+        let facts = [
+            self.mime_type.clone(),
+            self.size.map(|size| format!("{size} bytes")),
+            self.description.clone(),
+        ];
         let facts: Vec<String> = facts.into_iter().flatten().collect();
-        let facts = if facts.is_empty() { String::new() } else { format!(" ({})", facts.join(", ")) };
+        let facts = if facts.is_empty() {
+            String::new()
+        } else {
+            format!(" ({})", facts.join(", "))
+        };
         format!("A link to the resource {name}{}{facts}. {reason}", self.uri)
     }
 
@@ -324,7 +419,13 @@ impl ResourceLink {
         };
         fill(&mut resource.mime_type, &self.mime_type);
         // Models are shown the URI, which references name, so a name that it ends with says nothing more.
-        fill(&mut resource.name, &self.name.clone().filter(|name| !uri::ends_with_name(&resource.uri, name)));
+        fill(
+            &mut resource.name,
+            &self
+                .name
+                .clone()
+                .filter(|name| !uri::ends_with_name(&resource.uri, name)),
+        );
         fill(&mut resource.title, &self.title);
         fill(&mut resource.description, &self.description);
         if let Some(said) = &self.annotations {
@@ -336,7 +437,10 @@ impl ResourceLink {
             fill(&mut annotations.last_modified, &said.last_modified);
         }
         as_text(&mut resource);
-        ContentBlock::Resource { resource, meta: Some(self.block_meta()) }
+        ContentBlock::Resource {
+            resource,
+            meta: Some(self.block_meta()),
+        }
     }
 }
 
@@ -382,7 +486,10 @@ mod tests {
             }},
         ]);
         let returned = read(json!({"content": blocks, "resultType": "complete", "ttlMs": 5}));
-        assert_eq!(serde_json::to_value(&returned.response.content).unwrap(), blocks);
+        assert_eq!(
+            serde_json::to_value(&returned.response.content).unwrap(),
+            blocks
+        );
         assert!(returned.warnings.is_empty());
     }
 
@@ -403,27 +510,46 @@ mod tests {
             {"type": "question", "question": {"id": "q", "text": "?", "schema": {}}},
             {"type": "image", "data": "?", "mimeType": "image/png"}, {"type": "text", "text": "b"},
         ]}));
-        assert_eq!(returned.response.content, ["a", "b"].map(ContentBlock::text));
-        let numbers: Vec<_> = returned.warnings.iter().map(|warning| &warning[..15]).collect();
-        assert_eq!(numbers, [1, 3, 4, 5, 6].map(|number| format!("content block {number}")));
+        assert_eq!(
+            returned.response.content,
+            ["a", "b"].map(ContentBlock::text)
+        );
+        let numbers: Vec<_> = returned
+            .warnings
+            .iter()
+            .map(|warning| &warning[..15])
+            .collect();
+        assert_eq!(
+            numbers,
+            [1, 3, 4, 5, 6].map(|number| format!("content block {number}"))
+        );
     }
 
     #[test]
     fn what_jp_alone_says_is_dropped() {
         let meta = json!({"a": 1, "computer.jp/server": "other", "computer.jp/error": {"transient": true, "trace": []}});
         let block = json!({"type": "resource", "formatted": "f", "resource": {"uri": "a:b", "text": "x", "formatted": "g"}});
-        let Returned { response, .. } = read(json!({"content": [block], "isError": true, "_meta": meta}));
-        let ContentBlock::Resource { resource, .. } = &response.content[0] else { panic!("{response:?}") };
-        assert_eq!((resource.formatted.as_ref(), response.meta.len()), (None, 1));
+        let Returned { response, .. } =
+            read(json!({"content": [block], "isError": true, "_meta": meta}));
+        let ContentBlock::Resource { resource, .. } = &response.content[0] else {
+            panic!("{response:?}")
+        };
+        assert_eq!(
+            (resource.formatted.as_ref(), response.meta.len()),
+            (None, 1)
+        );
         assert!(response.error.unwrap().transient);
     }
 
     #[test]
     fn what_a_server_says_in_the_name_of_jp_is_dropped_wherever_it_is() {
-        let meta = json!({"k": 1, UNKNOWN: {"tone": "low"}, ERROR: {}, "computer.jp/reachesEnd": true});
+        let meta =
+            json!({"k": 1, UNKNOWN: {"tone": "low"}, ERROR: {}, "computer.jp/reachesEnd": true});
         let resource = json!({"uri": "a:b", "text": "x", "_meta": meta, "icons": [1]});
         let link = json!({"type": "resource_link", "uri": "a:c", "name": "c", "_meta": meta});
-        let Returned { response, links, .. } = read(json!({"content": [
+        let Returned {
+            response, links, ..
+        } = read(json!({"content": [
             {"type": "text", "text": "t", "_meta": meta},
             {"type": "resource", "resource": resource, "_meta": meta},
             link,
@@ -434,7 +560,10 @@ mod tests {
         assert_eq!(blocks[1]["resource"]["_meta"], beside_icons);
         assert_eq!(links[0].1.meta.clone().map(Value::Object), Some(kept));
         let read = contents(&json!({"contents": [resource]}), &Limits::USUAL).unwrap();
-        assert_eq!(read.contents[0].meta.clone().map(Value::Object), Some(beside_icons));
+        assert_eq!(
+            read.contents[0].meta.clone().map(Value::Object),
+            Some(beside_icons)
+        );
     }
 
     #[test]
@@ -444,10 +573,15 @@ mod tests {
             "content": [{"type": "text", "text": "t", "tone": "low"}, {"type": "resource", "resource": contents}],
             "resultType": "complete", "elapsed": 3,
         });
-        let Returned { response, warnings, .. } = read(answer);
+        let Returned {
+            response, warnings, ..
+        } = read(answer);
         assert_eq!(response.meta[UNKNOWN], json!({"elapsed": 3}));
         let blocks = serde_json::to_value(&response.content).unwrap();
-        assert_eq!(blocks[0]["_meta"], json!({"computer.jp/unknown": {"tone": "low"}}));
+        assert_eq!(
+            blocks[0]["_meta"],
+            json!({"computer.jp/unknown": {"tone": "low"}})
+        );
         let kept = json!({"k": 1, "computer.jp/unknown": {"icons": [1]}});
         assert_eq!(blocks[1]["resource"]["_meta"], kept);
         assert!(warnings.is_empty());
@@ -466,28 +600,56 @@ mod tests {
         let link = ResourceLink::read(link).unwrap();
         let meta = json!({"k": 1, "computer.jp/link": whole});
         let described = serde_json::to_value(link.description_block("It is gone.")).unwrap();
-        assert_eq!(described["text"], "A link to the resource The report (report): note:1. It is gone.");
-        assert_eq!((&described["_meta"], &described["annotations"]["audience"]), (&meta, &json!(["user"])));
+        assert_eq!(
+            described["text"],
+            "A link to the resource The report (report): note:1. It is gone."
+        );
+        assert_eq!(
+            (&described["_meta"], &described["annotations"]["audience"]),
+            (&meta, &json!(["user"]))
+        );
         let mut resource = Resource::new("note:1", ResourceContent::Text("x".to_owned()));
-        resource.annotations = Some(Annotations { priority: Some(0.1), ..Annotations::default() });
-        let ContentBlock::Resource { resource, meta: kept } = link.block(resource) else { unreachable!() };
-        assert_eq!((resource.name.as_deref(), kept.map(Value::Object)), (Some("report"), Some(meta)));
+        resource.annotations = Some(Annotations {
+            priority: Some(0.1),
+            ..Annotations::default()
+        });
+        let ContentBlock::Resource {
+            resource,
+            meta: kept,
+        } = link.block(resource)
+        else {
+            unreachable!()
+        };
+        assert_eq!(
+            (resource.name.as_deref(), kept.map(Value::Object)),
+            (Some("report"), Some(meta))
+        );
         let annotations = resource.annotations.unwrap();
-        assert_eq!((annotations.priority, annotations.is_for_user()), (Some(0.1), true));
+        assert_eq!(
+            (annotations.priority, annotations.is_for_user()),
+            (Some(0.1), true)
+        );
     }
 
     #[test]
     fn structured_content_that_only_the_user_is_shown_as_text_is_told_the_model() {
-        let text = json!({"type": "text", "text": "{\"n\": 1}", "annotations": {"audience": ["user"]}});
+        let text =
+            json!({"type": "text", "text": "{\"n\": 1}", "annotations": {"audience": ["user"]}});
         let returned = read(json!({"structuredContent": {"n": 1}, "content": [text]}));
-        assert_eq!(returned.response.content[1], ContentBlock::text("{\"n\":1}"));
+        assert_eq!(
+            returned.response.content[1],
+            ContentBlock::text("{\"n\":1}")
+        );
     }
 
     #[test]
     fn structured_content_alone_needs_no_blocks() {
         let returned = read(json!({"structuredContent": {"n": 1}}));
         assert_eq!(returned.response.structured_content, Some(json!({"n": 1})));
-        assert!(result(json!({}), &Limits::USUAL).is_err() && result(json!([]), &Limits::USUAL).is_err());
+        assert!(
+            result(json!({}), &Limits::USUAL).is_err()
+                && result(json!([]), &Limits::USUAL).is_err()
+        );
     }
 
     fn any_json() -> impl Strategy<Value = Value> {

@@ -128,7 +128,11 @@ pub struct HttpStatus {
 
 impl ServerError {
     pub(crate) fn new(server: &str, fault: impl Into<Fault>) -> Self {
-        Self { server: server.to_owned(), fault: fault.into(), stderr: Vec::new() }
+        Self {
+            server: server.to_owned(),
+            fault: fault.into(),
+            stderr: Vec::new(),
+        }
     }
 }
 
@@ -143,7 +147,9 @@ impl std::error::Error for ServerError {}
 impl fmt::Display for HttpStatus {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let status = http::StatusCode::from_u16(self.status).ok();
-        let reason = status.and_then(|status| status.canonical_reason()).unwrap_or_default();
+        let reason = status
+            .and_then(|status| status.canonical_reason())
+            .unwrap_or_default();
         write!(f, "it answered with the status {} {reason}", self.status)?;
         match &self.location {
             Some(location) => write!(f, ", a redirect to {location}, which is not followed"),

@@ -9,7 +9,9 @@ use futures_util::{StreamExt, stream::BoxStream};
 use http::{HeaderName, HeaderValue, StatusCode, header};
 use reqwest::{RequestBuilder, Response, redirect};
 use rmcp::{
-    model::{ClientJsonRpcMessage, ClientNotification, ClientRequest, RequestId, ServerJsonRpcMessage},
+    model::{
+        ClientJsonRpcMessage, ClientNotification, ClientRequest, RequestId, ServerJsonRpcMessage,
+    },
     transport::streamable_http_client::{
         AuthRequiredError, InsufficientScopeError, SseError, StreamableHttpClient,
         StreamableHttpClientTransport, StreamableHttpClientTransportConfig, StreamableHttpError,
@@ -73,7 +75,9 @@ pub(crate) fn transport(
 
 fn headers(endpoint: &Endpoint) -> Result<HashMap<HeaderName, HeaderValue>, Fault> {
     let header = |(name, value): (&String, &String)| {
-        let read = HeaderName::try_from(name).ok().zip(HeaderValue::try_from(value).ok());
+        let read = HeaderName::try_from(name)
+            .ok()
+            .zip(HeaderValue::try_from(value).ok());
         // The value may be a key.
         let (name, mut value) =
             read.ok_or_else(|| Fault::Malformed(format!("the header {name:?} is none of HTTP")))?;
@@ -97,8 +101,9 @@ impl Http {
         limits: Limits,
     ) -> Result<Self, Fault> {
         provide_cryptography();
-        let mut builder =
-            reqwest::Client::builder().redirect(redirect::Policy::none()).connect_timeout(CONNECT_TIMEOUT);
+        let mut builder = reqwest::Client::builder()
+            .redirect(redirect::Policy::none())
+            .connect_timeout(CONNECT_TIMEOUT);
         if is_loopback(&endpoint.url) {
             builder = builder.no_proxy();
         }
@@ -106,9 +111,19 @@ impl Http {
             // No certificate is looked at: reading the system's would be most of the cost.
             builder = builder.tls_certs_only([]);
         }
-        let client = builder.build().map_err(|error| Fault::Unreachable(causes(&error)))?;
-        let access = tokens.and_then(|tokens| Access::new(endpoint, tokens, Arc::clone(&raw))).map(Arc::new);
-        Ok(Self { client, access, raw, limits, awaits_stream: Arc::new(watch::Sender::new(false)) })
+        let client = builder
+            .build()
+            .map_err(|error| Fault::Unreachable(causes(&error)))?;
+        let access = tokens
+            .and_then(|tokens| Access::new(endpoint, tokens, Arc::clone(&raw)))
+            .map(Arc::new);
+        Ok(Self {
+            client,
+            access,
+            raw,
+            limits,
+            awaits_stream: Arc::new(watch::Sender::new(false)),
+        })
     }
 
     fn request(
@@ -124,7 +139,9 @@ impl Http {
         if let Some(token) = token {
             request = request.bearer_auth(token);
         }
-        headers.into_iter().fold(request, |request, (name, value)| request.header(name, value))
+        headers.into_iter().fold(request, |request, (name, value)| {
+            request.header(name, value)
+        })
     }
 
     /// Sends a request with the token that is configured, or else with that of a login; once more where that is refused and
@@ -135,11 +152,15 @@ impl Http {
         configured: Option<String>,
         id: Option<&RequestId>,
     ) -> Result<Response, Failure> {
-        let Some(access) = &self.access else { return self.send(request(configured), id).await };
+        let Some(access) = &self.access else {
+            return self.send(request(configured), id).await;
+        };
         let token = access.token().await;
         let response = self.send(request(token.clone()), id).await?;
         let refused = token.filter(|_| response.status() == StatusCode::UNAUTHORIZED);
-        let Some(refused) = refused else { return Ok(response) };
+        let Some(refused) = refused else {
+            return Ok(response);
+        };
         match access.token_after(&refused).await {
             Some(token) => self.send(request(Some(token)), id).await,
             None => Ok(response),
@@ -161,8 +182,15 @@ impl Http {
     }
 
     /// Sends a request; the fault of one that fails is kept for whoever waits for `id`.
-    async fn send(&self, request: RequestBuilder, id: Option<&RequestId>) -> Result<Response, Failure> {
-        request.send().await.map_err(|error| self.failed(id, Fault::Unreachable(causes(&error))))
+    async fn send(
+        &self,
+        request: RequestBuilder,
+        id: Option<&RequestId>,
+    ) -> Result<Response, Failure> {
+        request
+            .send()
+            .await
+            .map_err(|error| self.failed(id, Fault::Unreachable(causes(&error))))
     }
 
     fn failed(&self, id: Option<&RequestId>, fault: Fault) -> Failure {
@@ -178,10 +206,14 @@ impl Http {
         let (status, challenge) = (refusal.status, refusal.challenge.clone());
         let failure = self.failed(id, Fault::Status(Box::new(refusal)));
         match (status, challenge) {
-            (401, Some(challenge)) => StreamableHttpError::AuthRequired(AuthRequiredError::new(challenge)),
+            (401, Some(challenge)) => {
+                StreamableHttpError::AuthRequired(AuthRequiredError::new(challenge))
+            }
             (403, Some(challenge)) => {
                 let scope = scope(&challenge);
-                StreamableHttpError::InsufficientScope(InsufficientScopeError::new(challenge, scope))
+                StreamableHttpError::InsufficientScope(InsufficientScopeError::new(
+                    challenge, scope,
+                ))
             }
             _ => failure,
         }
@@ -192,7 +224,8 @@ impl Http {
         let limit = self.limits.message;
         let mut event = EventLength::default();
         let bytes = response.bytes_stream().map(move |chunk| {
-            let chunk = chunk.map_err(|error| HttpError::new(Fault::Unreachable(causes(&error))))?;
+            let chunk =
+                chunk.map_err(|error| HttpError::new(Fault::Unreachable(causes(&error))))?;
             if event.after(&chunk) > limit {
                 Err(HttpError::new(Fault::MessageTooLong(limit)))
             } else {
@@ -225,13 +258,20 @@ impl Http {
             Ok(Some(message)) => Ok(self.raw.received(message)),
             Ok(None) => {
                 let quoted = quoted(&String::from_utf8_lossy(&body));
-                Err(self.failed(id, Fault::Malformed(format!("its answer is no JSON: {quoted}"))))
+                Err(self.failed(
+                    id,
+                    Fault::Malformed(format!("its answer is no JSON: {quoted}")),
+                ))
             }
             Err(fault) => Err(self.failed(id, fault)),
         }
     }
 
-    async fn body(&self, mut response: Response, id: Option<&RequestId>) -> Result<Vec<u8>, Failure> {
+    async fn body(
+        &self,
+        mut response: Response,
+        id: Option<&RequestId>,
+    ) -> Result<Vec<u8>, Failure> {
         let mut body = Vec::new();
         loop {
             let chunk = response.chunk().await;
@@ -281,7 +321,10 @@ fn seen(mut event: Sse, raw: &Raw, limits: &Limits) -> Option<Sse> {
     let message = match raw::read(data.as_bytes(), limits) {
         Ok(Some(message)) => raw.received(message),
         Ok(None) => {
-            raw.remark(format!("it sent an event that is no message: {}", quoted(data)));
+            raw.remark(format!(
+                "it sent an event that is no message: {}",
+                quoted(data)
+            ));
             None
         }
         Err(fault) => {
@@ -328,8 +371,17 @@ impl StreamableHttpClient for Http {
         }
         self.raw.sent(&message);
         let request = |token| {
-            let request = self.client.post(uri.as_ref()).header(header::ACCEPT, ACCEPTED).json(&message);
-            self.request(request, session_id.as_deref(), token, custom_headers.clone())
+            let request = self
+                .client
+                .post(uri.as_ref())
+                .header(header::ACCEPT, ACCEPTED)
+                .json(&message);
+            self.request(
+                request,
+                session_id.as_deref(),
+                token,
+                custom_headers.clone(),
+            )
         };
         let response = self.send_proved(request, auth_header, id).await?;
         let status = response.status();
@@ -343,14 +395,21 @@ impl StreamableHttpClient for Http {
             // rmcp asks for the stream next.
             self.awaits_stream.send_replace(true);
         }
-        let session = response.headers().get(SESSION_ID).and_then(|id| id.to_str().ok()).map(str::to_owned);
+        let session = response
+            .headers()
+            .get(SESSION_ID)
+            .and_then(|id| id.to_str().ok())
+            .map(str::to_owned);
         let kind = content_type(&response);
         // Nothing is answered to what is no request, whatever the body says.
         if id.is_none() || matches!(status, StatusCode::ACCEPTED | StatusCode::NO_CONTENT) {
             return Ok(StreamableHttpPostResponse::Accepted);
         }
         if kind.starts_with(EVENTS) {
-            return Ok(StreamableHttpPostResponse::Sse(self.events(response), session));
+            return Ok(StreamableHttpPostResponse::Sse(
+                self.events(response),
+                session,
+            ));
         }
         if !kind.starts_with(JSON) {
             let fault = Fault::Malformed(format!(
@@ -360,9 +419,10 @@ impl StreamableHttpClient for Http {
         }
         match self.message(response, id).await? {
             Some(message) => Ok(StreamableHttpPostResponse::Json(message, session)),
-            None => {
-                Err(self.failed(id, Fault::Malformed("its answer is not to what it was asked".to_owned())))
-            }
+            None => Err(self.failed(
+                id,
+                Fault::Malformed("its answer is not to what it was asked".to_owned()),
+            )),
         }
     }
 
@@ -374,7 +434,12 @@ impl StreamableHttpClient for Http {
         custom_headers: HashMap<HeaderName, HeaderValue>,
     ) -> Result<(), Failure> {
         let request = |token| {
-            self.request(self.client.delete(uri.as_ref()), Some(&*session_id), token, custom_headers.clone())
+            self.request(
+                self.client.delete(uri.as_ref()),
+                Some(&*session_id),
+                token,
+                custom_headers.clone(),
+            )
         };
         // Whether the server takes sessions back is its own affair.
         self.send_proved(request, auth_header, None).await.map(drop)
@@ -393,7 +458,12 @@ impl StreamableHttpClient for Http {
             if let Some(last) = &last_event_id {
                 request = request.header(LAST_EVENT_ID, last);
             }
-            self.request(request, session_id.as_deref(), token, custom_headers.clone())
+            self.request(
+                request,
+                session_id.as_deref(),
+                token,
+                custom_headers.clone(),
+            )
         };
         let response = self.send_proved(request, auth_header, None).await;
         self.awaits_stream.send_replace(false);
@@ -402,7 +472,9 @@ impl StreamableHttpClient for Http {
             StatusCode::METHOD_NOT_ALLOWED => Err(StreamableHttpError::ServerDoesNotSupportSse),
             status if !status.is_success() => Err(self.refusal(response, None).await),
             _ if content_type(&response).starts_with(EVENTS) => Ok(self.events(response)),
-            _ => Err(StreamableHttpError::UnexpectedContentType(Some(content_type(&response)))),
+            _ => Err(StreamableHttpError::UnexpectedContentType(Some(
+                content_type(&response),
+            ))),
         }
     }
 }
@@ -418,14 +490,18 @@ impl Http {
             return Err(self.refusal(response, None).await);
         };
         let id = Some(&request.id);
-        let is_about_access = matches!(response.status(), StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN);
+        let is_about_access = matches!(
+            response.status(),
+            StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN
+        );
         if is_about_access || response.status().is_redirection() {
             return Err(self.refusal(response, id).await);
         }
         let is_clients = response.status().is_client_error();
         let refusal = refusal_whole(response).await;
-        let error =
-            serde_json::from_str::<Value>(&refusal.body).ok().filter(|body| body.get("error").is_some());
+        let error = serde_json::from_str::<Value>(&refusal.body)
+            .ok()
+            .filter(|body| body.get("error").is_some());
         let is_probe = matches!(request.request, ClientRequest::DiscoverRequest(_));
         let error = match error {
             // Who refuses before the request is looked at does not know its id.
@@ -439,7 +515,8 @@ impl Http {
         match error {
             Some(error) => {
                 // Where what follows the probe fails, this says more than that.
-                self.raw.fail(&request.id, Fault::Status(Box::new(shortened(refusal))));
+                self.raw
+                    .fail(&request.id, Fault::Status(Box::new(shortened(refusal))));
                 let message = ServerJsonRpcMessage::error(error, Some(request.id.clone()));
                 Ok(StreamableHttpPostResponse::Json(message, None))
             }
@@ -449,8 +526,13 @@ impl Http {
 }
 
 fn is_initialized(message: &ClientJsonRpcMessage) -> bool {
-    let ClientJsonRpcMessage::Notification(message) = message else { return false };
-    matches!(message.notification, ClientNotification::InitializedNotification(_))
+    let ClientJsonRpcMessage::Notification(message) = message else {
+        return false;
+    };
+    matches!(
+        message.notification,
+        ClientNotification::InitializedNotification(_)
+    )
 }
 
 async fn refusal(response: Response) -> HttpStatus {
@@ -458,12 +540,22 @@ async fn refusal(response: Response) -> HttpStatus {
 }
 
 fn shortened(refusal: HttpStatus) -> HttpStatus {
-    let body = if refusal.body.is_empty() { String::new() } else { quoted(&refusal.body) };
+    let body = if refusal.body.is_empty() {
+        String::new()
+    } else {
+        quoted(&refusal.body)
+    };
     HttpStatus { body, ..refusal }
 }
 
 async fn refusal_whole(mut response: Response) -> HttpStatus {
-    let header = |name| response.headers().get(name).and_then(|value| value.to_str().ok()).map(str::to_owned);
+    let header = |name| {
+        response
+            .headers()
+            .get(name)
+            .and_then(|value| value.to_str().ok())
+            .map(str::to_owned)
+    };
     let location = header(header::LOCATION);
     let challenge = challenge(&response);
     let status = response.status().as_u16();
@@ -475,19 +567,32 @@ async fn refusal_whole(mut response: Response) -> HttpStatus {
     }
     body.truncate(MAX_ERROR_BYTES);
     let body = String::from_utf8_lossy(&body).trim().to_owned();
-    HttpStatus { status, location, challenge, body }
+    HttpStatus {
+        status,
+        location,
+        challenge,
+        body,
+    }
 }
 
 /// Returns what a server says of who may ask: where it says several things, that which is about tokens (RFC 6750 §3).
 fn challenge(response: &Response) -> Option<String> {
     let all = response.headers().get_all(header::WWW_AUTHENTICATE);
     let mut all: Vec<_> = all.iter().filter_map(|value| value.to_str().ok()).collect();
-    all.sort_by_key(|value| !value.trim_start().to_ascii_lowercase().starts_with("bearer"));
+    all.sort_by_key(|value| {
+        !value
+            .trim_start()
+            .to_ascii_lowercase()
+            .starts_with("bearer")
+    });
     all.first().map(|&value| value.to_owned())
 }
 
 fn content_type(response: &Response) -> String {
-    let kind = response.headers().get(header::CONTENT_TYPE).and_then(|kind| kind.to_str().ok());
+    let kind = response
+        .headers()
+        .get(header::CONTENT_TYPE)
+        .and_then(|kind| kind.to_str().ok());
     kind.unwrap_or_default().to_ascii_lowercase()
 }
 

@@ -107,14 +107,22 @@ struct Kind {
 impl Connection {
     /// Lists the tools; over HTTP without those whose parameters can't be made headers as the server wants it.
     pub fn tools(&self, caller: &dyn Caller) -> Result<Listed<ToolInfo>, ServerError> {
-        let kind = Kind { method: "tools/list", key: "tools", what: "tools", limit: self.limits.tools };
+        let kind = Kind {
+            method: "tools/list",
+            key: "tools",
+            what: "tools",
+            limit: self.limits.tools,
+        };
         let mut listed = self.list::<ToolInfo>(kind, self.about().has_tools, caller)?;
         if self.process.is_none() && self.about().is_stateless() {
             let warnings = &mut listed.warnings;
             listed.items.retain(|tool| {
                 let checked = tool_headers::check(&tool.input_schema);
                 warnings.extend(
-                    checked.as_ref().err().map(|reason| passed_over(&json!(tool.name), kind, reason)),
+                    checked
+                        .as_ref()
+                        .err()
+                        .map(|reason| passed_over(&json!(tool.name), kind, reason)),
                 );
                 checked.is_ok()
             });
@@ -125,14 +133,28 @@ impl Connection {
     /// Lists the resources.
     pub fn resources(&self, caller: &dyn Caller) -> Result<Listed<ResourceInfo>, ServerError> {
         let limit = self.limits.resources;
-        let kind = Kind { method: "resources/list", key: "resources", what: "resources", limit };
+        let kind = Kind {
+            method: "resources/list",
+            key: "resources",
+            what: "resources",
+            limit,
+        };
         none_if_unknown(self.list(kind, self.about().has_resources, caller))
     }
 
     /// Lists the templates of resources.
     pub fn templates(&self, caller: &dyn Caller) -> Result<Listed<TemplateInfo>, ServerError> {
-        let (method, key, limit) = ("resources/templates/list", "resourceTemplates", self.limits.resources);
-        let kind = Kind { method, key, what: "templates", limit };
+        let (method, key, limit) = (
+            "resources/templates/list",
+            "resourceTemplates",
+            self.limits.resources,
+        );
+        let kind = Kind {
+            method,
+            key,
+            what: "templates",
+            limit,
+        };
         none_if_unknown(self.list(kind, self.about().has_resources, caller))
     }
 
@@ -154,10 +176,17 @@ impl Connection {
             "context": {"arguments": values},
         });
         let answer = self.request("completion/complete", params, caller)?;
-        let offered = answer.pointer("/completion/values").and_then(Value::as_array);
+        let offered = answer
+            .pointer("/completion/values")
+            .and_then(Value::as_array);
         let text = |value: &Value| value.as_str().map(str::to_owned);
         // The protocol allows 100.
-        Ok(offered.into_iter().flatten().filter_map(text).take(100).collect())
+        Ok(offered
+            .into_iter()
+            .flatten()
+            .filter_map(text)
+            .take(100)
+            .collect())
     }
 
     fn list<T: DeserializeOwned>(
@@ -166,7 +195,11 @@ impl Connection {
         is_offered: bool,
         caller: &dyn Caller,
     ) -> Result<Listed<T>, ServerError> {
-        let mut listed = Listed { items: Vec::new(), warnings: Vec::new(), cut: None };
+        let mut listed = Listed {
+            items: Vec::new(),
+            warnings: Vec::new(),
+            cut: None,
+        };
         if !is_offered {
             return Ok(listed);
         }
@@ -174,7 +207,9 @@ impl Connection {
         let mut cursor: Option<String> = None;
         let mut seen = HashSet::new();
         for page in 0.. {
-            let params = cursor.as_ref().map_or_else(|| json!({}), |cursor| json!({"cursor": cursor}));
+            let params = cursor
+                .as_ref()
+                .map_or_else(|| json!({}), |cursor| json!({"cursor": cursor}));
             let answer = match self.request(kind.method, params, caller) {
                 Ok(answer) => answer,
                 Err(error) if page == 0 => return Err(error),
@@ -183,7 +218,10 @@ impl Connection {
             if let Some(fault) = listed.take(&answer, kind) {
                 return Ok(listed.cut_by(self.failed(fault)));
             }
-            cursor = answer.get("nextCursor").and_then(Value::as_str).map(str::to_owned);
+            cursor = answer
+                .get("nextCursor")
+                .and_then(Value::as_str)
+                .map(str::to_owned);
             let Some(cursor) = &cursor else { break };
             let most = self.longest();
             if start.elapsed() > most {
@@ -191,7 +229,10 @@ impl Connection {
                 return Ok(listed.cut_by(self.failed(Fault::Timeout { method, timeout })));
             }
             if page + 1 >= self.limits.pages {
-                let fault = Fault::TooMany { what: "pages", limit: self.limits.pages };
+                let fault = Fault::TooMany {
+                    what: "pages",
+                    limit: self.limits.pages,
+                };
                 return Ok(listed.cut_by(self.failed(fault)));
             }
             if !seen.insert(cursor.clone()) {
@@ -207,9 +248,18 @@ impl Connection {
 /// other way round.
 fn none_if_unknown<T>(listed: Result<Listed<T>, ServerError>) -> Result<Listed<T>, ServerError> {
     match listed {
-        Err(ServerError { fault: Fault::Refused { code: METHOD_NOT_FOUND, .. }, .. }) => {
-            Ok(Listed { items: Vec::new(), warnings: Vec::new(), cut: None })
-        }
+        Err(ServerError {
+            fault:
+                Fault::Refused {
+                    code: METHOD_NOT_FOUND,
+                    ..
+                },
+            ..
+        }) => Ok(Listed {
+            items: Vec::new(),
+            warnings: Vec::new(),
+            cut: None,
+        }),
         listed => listed,
     }
 }
@@ -218,11 +268,17 @@ impl<T: DeserializeOwned> Listed<T> {
     /// Takes a page; returns why no more can be taken, where that is so.
     fn take(&mut self, page: &Value, kind: Kind) -> Option<Fault> {
         let Some(items) = page.get(kind.key).and_then(Value::as_array) else {
-            return Some(Fault::Malformed(format!("its answer to `{}` has no `{}`", kind.method, kind.key)));
+            return Some(Fault::Malformed(format!(
+                "its answer to `{}` has no `{}`",
+                kind.method, kind.key
+            )));
         };
         for item in items {
             if self.items.len() + self.warnings.len() >= kind.limit {
-                return Some(Fault::TooMany { what: kind.what, limit: kind.limit });
+                return Some(Fault::TooMany {
+                    what: kind.what,
+                    limit: kind.limit,
+                });
             }
             match T::deserialize(item) {
                 Ok(item) => self.items.push(item),
@@ -243,7 +299,9 @@ fn schema<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Map<String, Valu
     schema.ok_or_else(|| D::Error::custom("its `inputSchema` is no object"))
 }
 
-fn schema_if_any<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Map<String, Value>>, D::Error> {
+fn schema_if_any<'de, D: Deserializer<'de>>(
+    deserializer: D,
+) -> Result<Option<Map<String, Value>>, D::Error> {
     Ok(match Value::deserialize(deserializer)? {
         Value::Object(schema) => Some(schema),
         _ => None,
@@ -256,6 +314,9 @@ fn name(item: &Value) -> &Value {
 }
 
 fn passed_over(name: &Value, kind: Kind, error: &dyn fmt::Display) -> String {
-    let name = name.as_str().map(|name| format!(", {},", crate::raw::quoted(name))).unwrap_or_default();
+    let name = name
+        .as_str()
+        .map(|name| format!(", {},", crate::raw::quoted(name)))
+        .unwrap_or_default();
     format!("one of its {}{name} was passed over: {error}", kind.what)
 }

@@ -11,8 +11,9 @@ use std::time::Duration;
 use rmcp::{
     RoleClient,
     model::{
-        ClientJsonRpcMessage, ClientNotification, ClientRequest, DiscoverResult, ErrorData, Implementation,
-        InitializeResult, ProtocolVersion, RequestId, ServerJsonRpcMessage, ServerResult,
+        ClientJsonRpcMessage, ClientNotification, ClientRequest, DiscoverResult, ErrorData,
+        Implementation, InitializeResult, ProtocolVersion, RequestId, ServerJsonRpcMessage,
+        ServerResult,
     },
     transport::Transport,
 };
@@ -37,7 +38,12 @@ impl<T> Probing<T> {
     /// Waits for a part of the time that the server has to start, so that there is time left for `initialize`.
     pub(crate) fn new(transport: T, startup_timeout: Duration) -> Self {
         let limit = (startup_timeout / 3).min(LONGEST);
-        Self { transport, probe: Probe::default(), limit, deadline: None }
+        Self {
+            transport,
+            probe: Probe::default(),
+            limit,
+            deadline: None,
+        }
     }
 }
 
@@ -76,7 +82,15 @@ impl<T: Transport<RoleClient>> Transport<RoleClient> for Probing<T> {
                     self.probe.expires()
                 }
             };
-            if self.deadline.is_none() && matches!(self.probe, Probe::Both { refusal: Some(_), .. }) {
+            if self.deadline.is_none()
+                && matches!(
+                    self.probe,
+                    Probe::Both {
+                        refusal: Some(_),
+                        ..
+                    }
+                )
+            {
                 self.deadline = Some(Instant::now() + self.limit);
             }
             if seen.is_some() {
@@ -125,9 +139,18 @@ impl Probe {
                 _ => {}
             },
             ClientJsonRpcMessage::Notification(notification) => {
-                let is_initialized =
-                    matches!(notification.notification, ClientNotification::InitializedNotification(_));
-                return !(is_initialized && matches!(self, Self::Settled { is_stateless: true, .. }));
+                let is_initialized = matches!(
+                    notification.notification,
+                    ClientNotification::InitializedNotification(_)
+                );
+                return !(is_initialized
+                    && matches!(
+                        self,
+                        Self::Settled {
+                            is_stateless: true,
+                            ..
+                        }
+                    ));
             }
             _ => {}
         }
@@ -136,13 +159,19 @@ impl Probe {
 
     fn initializes(&mut self, id: &RequestId) {
         if let Self::Asked(discover) | Self::Overdue(discover) = self {
-            *self = Self::Both { discover: discover.clone(), initialize: id.clone(), refusal: None };
+            *self = Self::Both {
+                discover: discover.clone(),
+                initialize: id.clone(),
+                refusal: None,
+            };
         }
     }
 
     /// Handles a message from the server; returns what to pass to rmcp.
     fn receives(&mut self, message: ServerJsonRpcMessage) -> Option<ServerJsonRpcMessage> {
-        let Some(id) = answered(&message) else { return Some(message) };
+        let Some(id) = answered(&message) else {
+            return Some(message);
+        };
         let id = id.cloned();
         let id = id.as_ref();
         match self {
@@ -153,14 +182,21 @@ impl Probe {
                 }
                 Some(message)
             }
-            Self::Both { discover, initialize, refusal } => {
+            Self::Both {
+                discover,
+                initialize,
+                refusal,
+            } => {
                 let (discover, initialize) = (discover.clone(), initialize.clone());
                 if id == Some(&initialize) {
                     if refuses(&message) {
                         *refusal = Some(Box::new(message));
                         return None;
                     }
-                    *self = Self::Settled { late: discover, is_stateless: false };
+                    *self = Self::Settled {
+                        late: discover,
+                        is_stateless: false,
+                    };
                     return Some(message);
                 }
                 if id.is_some_and(|id| *id != discover) {
@@ -171,7 +207,10 @@ impl Probe {
                     Some(about) => {
                         *self = match refusal {
                             Some(_) => Self::Idle,
-                            None => Self::Settled { late: initialize.clone(), is_stateless: true },
+                            None => Self::Settled {
+                                late: initialize.clone(),
+                                is_stateless: true,
+                            },
                         };
                         Some(ServerJsonRpcMessage::response(
                             ServerResult::InitializeResult(about),
@@ -198,7 +237,8 @@ impl Probe {
             Self::Asked(discover) => {
                 let discover = discover.clone();
                 *self = Self::Overdue(discover.clone());
-                let error = ErrorData::internal_error("`server/discover` is not answered yet", None);
+                let error =
+                    ErrorData::internal_error("`server/discover` is not answered yet", None);
                 Some(ServerJsonRpcMessage::error(error, Some(discover)))
             }
             _ => self.take_refusal(),
@@ -207,7 +247,9 @@ impl Probe {
 
     /// Returns the error that `initialize` was answered with, if it was held back.
     fn take_refusal(&mut self) -> Option<ServerJsonRpcMessage> {
-        let Self::Both { refusal, .. } = self else { return None };
+        let Self::Both { refusal, .. } = self else {
+            return None;
+        };
         let refusal = refusal.take()?;
         *self = Self::Idle;
         Some(*refusal)
@@ -232,13 +274,27 @@ fn refuses(message: &ServerJsonRpcMessage) -> bool {
 /// The result is in the words of `initialize`, because rmcp waits for that by now. Its version has no `initialize`, so
 /// rmcp makes every later request stand for itself.
 fn stateless(message: ServerJsonRpcMessage) -> Option<InitializeResult> {
-    let ServerJsonRpcMessage::Response(response) = message else { return None };
-    let ServerResult::DiscoverResult(discovered) = response.result else { return None };
-    if !discovered.supported_versions.contains(&ProtocolVersion::V_2026_07_28) {
+    let ServerJsonRpcMessage::Response(response) = message else {
+        return None;
+    };
+    let ServerResult::DiscoverResult(discovered) = response.result else {
+        return None;
+    };
+    if !discovered
+        .supported_versions
+        .contains(&ProtocolVersion::V_2026_07_28)
+    {
         return None;
     }
-    let server_info = discovered.server_info().unwrap_or_else(|| Implementation::new("", ""));
-    let DiscoverResult { capabilities, instructions, meta, .. } = discovered;
+    let server_info = discovered
+        .server_info()
+        .unwrap_or_else(|| Implementation::new("", ""));
+    let DiscoverResult {
+        capabilities,
+        instructions,
+        meta,
+        ..
+    } = discovered;
     let mut about = InitializeResult::default();
     about.protocol_version = ProtocolVersion::V_2026_07_28;
     about.capabilities = capabilities;
@@ -250,7 +306,9 @@ fn stateless(message: ServerJsonRpcMessage) -> Option<InitializeResult> {
 
 #[cfg(test)]
 mod tests {
-    use rmcp::model::{ClientNotification, DiscoverRequest, InitializeRequest, InitializedNotification};
+    use rmcp::model::{
+        ClientNotification, DiscoverRequest, InitializeRequest, InitializedNotification,
+    };
     use serde_json::{Value, json};
 
     use super::*;
@@ -265,9 +323,15 @@ mod tests {
     /// A server that has been asked both.
     fn asked_both() -> Probe {
         let mut probe = Probe::default();
-        assert!(probe.sends(&request(ClientRequest::DiscoverRequest(DiscoverRequest::default()), DISCOVER)));
+        assert!(probe.sends(&request(
+            ClientRequest::DiscoverRequest(DiscoverRequest::default()),
+            DISCOVER
+        )));
         let told = json!(probe.expires().unwrap());
-        assert_eq!((&told["id"], told["error"].is_object()), (&json!(DISCOVER), true));
+        assert_eq!(
+            (&told["id"], told["error"].is_object()),
+            (&json!(DISCOVER), true)
+        );
         let initialize = ClientRequest::InitializeRequest(InitializeRequest::default());
         assert!(probe.sends(&request(initialize, INITIALIZE)));
         probe
@@ -292,18 +356,26 @@ mod tests {
     }
 
     /// Returns what rmcp sees of messages: ids, with versions or codes.
-    fn seen(probe: &mut Probe, messages: impl IntoIterator<Item = ServerJsonRpcMessage>) -> Vec<String> {
-        let seen = messages.into_iter().filter_map(|message| probe.receives(message));
+    fn seen(
+        probe: &mut Probe,
+        messages: impl IntoIterator<Item = ServerJsonRpcMessage>,
+    ) -> Vec<String> {
+        let seen = messages
+            .into_iter()
+            .filter_map(|message| probe.receives(message));
         let line = |message| {
             let message = json!(message);
-            let said = message.pointer("/result/protocolVersion").or(message.pointer("/error/code"));
+            let said = message
+                .pointer("/result/protocolVersion")
+                .or(message.pointer("/error/code"));
             format!("{} {}", message["id"], said.cloned().unwrap_or_default())
         };
         seen.map(line).collect()
     }
 
     fn sends_initialized(probe: &mut Probe) -> bool {
-        let notification = ClientNotification::InitializedNotification(InitializedNotification::default());
+        let notification =
+            ClientNotification::InitializedNotification(InitializedNotification::default());
         probe.sends(&ClientJsonRpcMessage::notification(notification))
     }
 
@@ -311,7 +383,10 @@ mod tests {
     fn answer_in_time_is_passed_on() {
         for answer in [discovered(json!(["2026-07-28"])), refused(DISCOVER)] {
             let mut probe = Probe::default();
-            probe.sends(&request(ClientRequest::DiscoverRequest(DiscoverRequest::default()), DISCOVER));
+            probe.sends(&request(
+                ClientRequest::DiscoverRequest(DiscoverRequest::default()),
+                DISCOVER,
+            ));
             assert_eq!(json!(probe.receives(answer.clone())), json!(answer));
             assert!(probe.expires().is_none());
             let initialize = ClientRequest::InitializeRequest(InitializeRequest::default());
@@ -323,7 +398,10 @@ mod tests {
     #[test]
     fn late_answer_of_a_newer_server_settles_the_revision() {
         let mut probe = asked_both();
-        assert_eq!(seen(&mut probe, [discovered(json!(["2026-07-28"]))]), [r#"1 "2026-07-28""#]);
+        assert_eq!(
+            seen(&mut probe, [discovered(json!(["2026-07-28"]))]),
+            [r#"1 "2026-07-28""#]
+        );
         assert!(!sends_initialized(&mut probe));
         assert_eq!(seen(&mut probe, [refused(INITIALIZE)]), [""; 0]);
         let mut probe = asked_both();
@@ -335,7 +413,10 @@ mod tests {
     fn late_refusal_of_an_older_server_is_dropped() {
         for first in [refused(DISCOVER), discovered(json!(["2099-01-01"]))] {
             let mut probe = asked_both();
-            assert_eq!(seen(&mut probe, [first, initialized()]), [r#"1 "2025-11-25""#]);
+            assert_eq!(
+                seen(&mut probe, [first, initialized()]),
+                [r#"1 "2025-11-25""#]
+            );
             assert!(sends_initialized(&mut probe));
         }
     }
@@ -356,7 +437,10 @@ mod tests {
         let both = [refused(INITIALIZE), discovered(json!(["2026-07-28"]))];
         assert_eq!(seen(&mut probe, both), [r#"1 "2026-07-28""#]);
         let mut probe = asked_both();
-        assert_eq!(seen(&mut probe, [refused(INITIALIZE), refused(DISCOVER)]), ["1 -32601"]);
+        assert_eq!(
+            seen(&mut probe, [refused(INITIALIZE), refused(DISCOVER)]),
+            ["1 -32601"]
+        );
         let mut probe = asked_both();
         assert_eq!(seen(&mut probe, [refused(INITIALIZE)]), [""; 0]);
         assert_eq!(json!(probe.expires())["id"], INITIALIZE);
@@ -365,10 +449,14 @@ mod tests {
     #[test]
     fn error_without_an_id_is_about_the_probe() {
         let error = || -> ServerJsonRpcMessage {
-            let error = json!({"jsonrpc": "2.0", "error": {"code": -32600, "message": "not initialized"}});
+            let error =
+                json!({"jsonrpc": "2.0", "error": {"code": -32600, "message": "not initialized"}});
             serde_json::from_value(error).unwrap()
         };
         let mut probe = asked_both();
-        assert_eq!(seen(&mut probe, [error(), initialized()]), [r#"1 "2025-11-25""#]);
+        assert_eq!(
+            seen(&mut probe, [error(), initialized()]),
+            [r#"1 "2025-11-25""#]
+        );
     }
 }

@@ -11,7 +11,9 @@ use std::{
     sync::{Mutex, MutexGuard, PoisonError},
 };
 
-use rmcp::model::{ClientJsonRpcMessage, ClientRequest, DiscoverResult, RequestId, ServerJsonRpcMessage};
+use rmcp::model::{
+    ClientJsonRpcMessage, ClientRequest, DiscoverResult, RequestId, ServerJsonRpcMessage,
+};
 use serde_json::{Value, json};
 
 use crate::{Fault, Limits, LogMessage};
@@ -64,8 +66,12 @@ enum Seen {
 impl Raw {
     /// Takes note of a message on its way to the server.
     pub(crate) fn sent(&self, message: &ClientJsonRpcMessage) {
-        let ClientJsonRpcMessage::Request(request) = message else { return };
-        let Some(id) = number(&request.id) else { return };
+        let ClientJsonRpcMessage::Request(request) = message else {
+            return;
+        };
+        let Some(id) = number(&request.id) else {
+            return;
+        };
         let seen = match &request.request {
             ClientRequest::CustomRequest(custom) if custom.method != "tools/list" => Seen::StandIn,
             ClientRequest::DiscoverRequest(_) => Seen::Probe,
@@ -83,12 +89,21 @@ impl Raw {
             self.remark(format!("it answered a request that was not made: id {id}"));
             return None;
         }
-        if message.get("method").is_some_and(|method| method == "notifications/message") {
+        if message
+            .get("method")
+            .is_some_and(|method| method == "notifications/message")
+        {
             // rmcp would hand it on after the answer that it came before.
-            self.remark_logged(LogMessage::read(message.get("params").unwrap_or(&Value::Null)));
+            self.remark_logged(LogMessage::read(
+                message.get("params").unwrap_or(&Value::Null),
+            ));
             return None;
         }
-        let params = if is_answer { None } else { message.get("params").cloned() };
+        let params = if is_answer {
+            None
+        } else {
+            message.get("params").cloned()
+        };
         match serde_json::from_value(message) {
             Ok(ServerJsonRpcMessage::Request(request)) => {
                 self.wonder(&request.id, params.unwrap_or_default());
@@ -100,7 +115,10 @@ impl Raw {
                 let id = id?;
                 self.fail(&RequestId::Number(id), Fault::Malformed(fault.clone()));
                 let error = rmcp::ErrorData::parse_error(fault, None);
-                Some(ServerJsonRpcMessage::error(error, Some(RequestId::Number(id))))
+                Some(ServerJsonRpcMessage::error(
+                    error,
+                    Some(RequestId::Number(id)),
+                ))
             }
             Err(error) => {
                 self.remark(format!("it sent what is no message of JSON-RPC: {error}"));
@@ -117,10 +135,15 @@ impl Raw {
             return message.get("error").is_some() && message.get("id").is_none_or(Value::is_null);
         };
         message["id"] = id.into();
-        let Some(result) = message.get_mut("result") else { return true };
-        if seen == Seen::Probe && serde_json::from_value::<DiscoverResult>(result.clone()).is_err() {
-            let error =
-                rmcp::ErrorData::internal_error("its answer to `server/discover` names no revisions", None);
+        let Some(result) = message.get_mut("result") else {
+            return true;
+        };
+        if seen == Seen::Probe && serde_json::from_value::<DiscoverResult>(result.clone()).is_err()
+        {
+            let error = rmcp::ErrorData::internal_error(
+                "its answer to `server/discover` names no revisions",
+                None,
+            );
             *message = json!({"jsonrpc": "2.0", "id": id, "error": error});
             return true;
         }
@@ -145,7 +168,9 @@ impl Raw {
         if inner.questions.len() >= MAX_QUESTIONS {
             inner.questions.clear();
         }
-        inner.questions.insert(id.clone().into_json_value().to_string(), params);
+        inner
+            .questions
+            .insert(id.clone().into_json_value().to_string(), params);
     }
 
     /// Returns the parameters of a request that the server made.
@@ -171,7 +196,11 @@ impl Raw {
     /// Returns why a server did not get ready: of the requests that are made for that the last counts.
     pub(crate) fn start_fault(&self) -> Option<Fault> {
         let mut inner = self.inner();
-        let last = inner.faults.drain().max_by_key(|(id, _)| *id).map(|(_, fault)| fault);
+        let last = inner
+            .faults
+            .drain()
+            .max_by_key(|(id, _)| *id)
+            .map(|(_, fault)| fault);
         last.or_else(|| inner.end.clone())
     }
 
@@ -191,12 +220,18 @@ impl Raw {
 
     /// Notes something about the server that the person may want to know.
     pub(crate) fn remark(&self, text: String) {
-        self.remark_logged(LogMessage { level: "warning".to_owned(), logger: None, text });
+        self.remark_logged(LogMessage {
+            level: "warning".to_owned(),
+            logger: None,
+            text,
+        });
     }
 
     /// Keeps what the server logs while nobody waits for it.
     pub(crate) fn remark_logged(&self, mut message: LogMessage) {
-        for text in std::iter::once(&mut message.text).chain(&mut message.logger).chain([&mut message.level])
+        for text in std::iter::once(&mut message.text)
+            .chain(&mut message.logger)
+            .chain([&mut message.level])
         {
             shorten(text, MAX_REMARK);
         }
@@ -205,7 +240,11 @@ impl Raw {
             0..MAX_REMARKS => inner.remarks.push_back(message),
             MAX_REMARKS => {
                 let text = "what else it logged meanwhile is left out".to_owned();
-                inner.remarks.push_back(LogMessage { level: "warning".to_owned(), logger: None, text });
+                inner.remarks.push_back(LogMessage {
+                    level: "warning".to_owned(),
+                    logger: None,
+                    text,
+                });
             }
             _ => {}
         }
@@ -256,14 +295,20 @@ pub(crate) fn values(json: &[u8]) -> usize {
 /// Reads a message, unless it holds too many values.
 pub(crate) fn read(json: &[u8], limits: &Limits) -> Result<Option<Value>, Fault> {
     if values(json) > limits.values {
-        return Err(Fault::TooMany { what: "values in one message", limit: limits.values });
+        return Err(Fault::TooMany {
+            what: "values in one message",
+            limit: limits.values,
+        });
     }
     Ok(serde_json::from_slice(json).ok())
 }
 
 /// Returns the beginning of a text, to be quoted.
 pub(crate) fn quoted(text: &str) -> String {
-    let end = text.char_indices().nth(MAX_QUOTED).map_or(text.len(), |(end, _)| end);
+    let end = text
+        .char_indices()
+        .nth(MAX_QUOTED)
+        .map_or(text.len(), |(end, _)| end);
     let more = if end < text.len() { "…" } else { "" };
     format!("{:?}{more}", &text[..end])
 }
@@ -316,10 +361,15 @@ mod tests {
         let raw = Raw::default();
         raw.sent(&request(1, "tools/list"));
         let tools = json!({"tools": [{"name": "a", "inputSchema": {"type": "object"}, "x": 1}]});
-        let Some(ServerJsonRpcMessage::Response(seen)) = raw.received(answer(1.into(), tools.clone())) else {
+        let Some(ServerJsonRpcMessage::Response(seen)) =
+            raw.received(answer(1.into(), tools.clone()))
+        else {
             panic!("it is an answer")
         };
-        assert!(matches!(seen.result, rmcp::model::ServerResult::ListToolsResult(_)));
+        assert!(matches!(
+            seen.result,
+            rmcp::model::ServerResult::ListToolsResult(_)
+        ));
         assert_eq!(raw.take(&RequestId::Number(1)), Some(tools));
     }
 
@@ -342,7 +392,10 @@ mod tests {
         let raw = Raw::default();
         raw.sent(&request(1, "tools/call"));
         assert!(raw.received(answer(99.into(), json!({}))).is_none());
-        assert_eq!(raw.remarks()[0].text, "it answered a request that was not made: id 99");
+        assert_eq!(
+            raw.remarks()[0].text,
+            "it answered a request that was not made: id 99"
+        );
     }
 
     #[test]
@@ -351,6 +404,9 @@ mod tests {
         raw.sent(&request(1, "tools/call"));
         let seen = raw.received(json!({"jsonrpc": "2.0", "id": 1, "error": "no"}));
         assert!(matches!(seen, Some(ServerJsonRpcMessage::Error(_))));
-        assert!(matches!(raw.fault(Some(&RequestId::Number(1))), Some(Fault::Malformed(_))));
+        assert!(matches!(
+            raw.fault(Some(&RequestId::Number(1))),
+            Some(Fault::Malformed(_))
+        ));
     }
 }

@@ -52,7 +52,10 @@ impl Request {
         let key = self.shared.begun(events.clone(), signs, progress);
         // The program may have ended and left a server behind, as `setsid` does: only a closed
         // connection says that the server is gone.
-        let gone = self.process.as_ref().filter(|_| self.peer.is_transport_closed());
+        let gone = self
+            .process
+            .as_ref()
+            .filter(|_| self.peer.is_transport_closed());
         let result = match gone {
             Some(process) => Err(Fault::NotSent(process.end().await)),
             None => self.answered(key, cancelled, signals).await,
@@ -83,13 +86,19 @@ impl Request {
         mut cancelled: oneshot::Receiver<()>,
         mut signals: channel::UnboundedReceiver<Sign>,
     ) -> Result<Value, Fault> {
-        let request =
-            ClientRequest::CustomRequest(CustomRequest::new(&self.method, Some(self.params.clone())));
+        let request = ClientRequest::CustomRequest(CustomRequest::new(
+            &self.method,
+            Some(self.params.clone()),
+        ));
         let raw = &self.shared.raw;
-        let sent = self.peer.send_cancellable_request(request, self.options()).await;
+        let sent = self
+            .peer
+            .send_cancellable_request(request, self.options())
+            .await;
         let mut handle = sent.map_err(|error| fault(&self.method, error, None, raw))?;
         let id = handle.id.clone();
-        self.shared.identified(key, &id, &json!(handle.progress_token));
+        self.shared
+            .identified(key, &id, &json!(handle.progress_token));
         let mut clock = Clock::new(self.timeout);
         let given_up = loop {
             tokio::select! {
@@ -117,7 +126,11 @@ impl Request {
         let params = CancelledNotificationParam::new(Some(id), Some(reason.to_string()));
         let notification = CancelledNotification::new(params);
         // It may be gone.
-        _ = tokio::time::timeout(CLOSE_TIMEOUT, self.peer.send_notification(notification.into())).await;
+        _ = tokio::time::timeout(
+            CLOSE_TIMEOUT,
+            self.peer.send_notification(notification.into()),
+        )
+        .await;
     }
 }
 
@@ -135,7 +148,13 @@ struct Clock {
 impl Clock {
     fn new(timeout: Duration) -> Self {
         let now = Instant::now();
-        Self { timeout, deadline: now + timeout, most: now + timeout * MOST_TIMEOUTS, open: 0, since: now }
+        Self {
+            timeout,
+            deadline: now + timeout,
+            most: now + timeout * MOST_TIMEOUTS,
+            open: 0,
+            since: now,
+        }
     }
 
     fn take(&mut self, sign: Sign) {
@@ -160,7 +179,11 @@ impl Clock {
 
     /// Returns how long the request had, once its time is over.
     fn given(&self) -> Duration {
-        if self.deadline < self.most { self.timeout } else { self.timeout * MOST_TIMEOUTS }
+        if self.deadline < self.most {
+            self.timeout
+        } else {
+            self.timeout * MOST_TIMEOUTS
+        }
     }
 
     /// Returns when the request is given up; never while a person is asked.
@@ -182,21 +205,28 @@ pub(crate) fn fault(method: &str, error: ServiceError, id: Option<&RequestId>, r
     let known = raw.fault(id);
     match error {
         ServiceError::McpError(error) if error.code.0 == URL_REQUIRED => {
-            let elicitations = error.data.as_ref().and_then(|data| data["elicitations"].as_array());
+            let elicitations = error
+                .data
+                .as_ref()
+                .and_then(|data| data["elicitations"].as_array());
             Fault::UrlRequired(elicitations.cloned().unwrap_or_default())
         }
         ServiceError::McpError(error) => match known {
             Some(fault @ Fault::Malformed(_)) => fault,
             _ => refused(method, &error),
         },
-        error => known.unwrap_or_else(|| Fault::Ended(format!("the connection is closed: {error}"))),
+        error => {
+            known.unwrap_or_else(|| Fault::Ended(format!("the connection is closed: {error}")))
+        }
     }
 }
 
 /// Says what a server answered instead of a result.
 pub(crate) fn refused(method: &str, error: &ErrorData) -> Fault {
     let data = error.data.as_ref().filter(|data| !data.is_null());
-    let data = data.map(|data| format!(" ({})", raw::shortened(&data.to_string()))).unwrap_or_default();
+    let data = data
+        .map(|data| format!(" ({})", raw::shortened(&data.to_string())))
+        .unwrap_or_default();
     Fault::Refused {
         method: method.to_owned(),
         code: error.code.0,

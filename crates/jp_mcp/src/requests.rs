@@ -30,12 +30,23 @@ impl Connection {
         caller: &dyn Caller,
     ) -> Result<Called, ServerError> {
         let _turn = self.turn(caller)?;
-        let answer = self.request("tools/call", json!({"name": tool, "arguments": arguments}), caller)?;
+        let answer = self.request(
+            "tools/call",
+            json!({"name": tool, "arguments": arguments}),
+            caller,
+        )?;
         let returned = content::result(answer, &self.limits).map_err(|fault| self.failed(fault))?;
-        let Returned { mut response, links, mut warnings, .. } = returned;
+        let Returned {
+            mut response,
+            links,
+            mut warnings,
+            ..
+        } = returned;
         if links.len() > self.limits.links {
             let (count, limit) = (links.len(), self.limits.links);
-            warnings.push(format!("it links to {count} resources, and the first {limit} were followed"));
+            warnings.push(format!(
+                "it links to {count} resources, and the first {limit} were followed"
+            ));
         }
         // From the last to the first, so that places stay right; read in their order.
         let blocks: Vec<_> = links
@@ -69,11 +80,17 @@ impl Connection {
             Ok(read) => {
                 self.followed().insert(link.uri.clone());
                 warnings.extend(read.warnings);
-                read.contents.into_iter().map(|resource| link.block(resource)).collect()
+                read.contents
+                    .into_iter()
+                    .map(|resource| link.block(resource))
+                    .collect()
             }
             Err(error) => {
                 let uri = crate::raw::quoted(&link.uri);
-                warnings.push(format!("the link to {uri} was not followed: {}", error.fault));
+                warnings.push(format!(
+                    "the link to {uri} was not followed: {}",
+                    error.fault
+                ));
                 told("It could not be read; a warning says why.")
             }
         }
@@ -96,14 +113,19 @@ impl Connection {
     pub fn resource(&self, uri: &str, caller: &dyn Caller) -> Result<Read, ServerError> {
         let mut read = self.read(uri, caller)?;
         let is_complete = |resource: &jp_resource::Resource| {
-            resource.name.is_some() && resource.mime_type.is_some() && resource.annotations.is_some()
+            resource.name.is_some()
+                && resource.mime_type.is_some()
+                && resource.annotations.is_some()
         };
         if read.contents.iter().all(is_complete) {
             return Ok(read);
         }
         // Without a list there is less to say of it, that is all.
-        let listed =
-            self.listed.get_or_init(|| self.resources(caller).map(|list| list.items).unwrap_or_default());
+        let listed = self.listed.get_or_init(|| {
+            self.resources(caller)
+                .map(|list| list.items)
+                .unwrap_or_default()
+        });
         for resource in &mut read.contents {
             if let Some(listed) = listed.iter().find(|listed| listed.uri == resource.uri) {
                 content::complete(resource, listed);

@@ -17,8 +17,8 @@ use tokio::{
 };
 
 use crate::{
-    Caller, Client, Connection, Fault, Limits, Login, ServerConfig, ServerError, Tokens, Transport, auth,
-    connection,
+    Caller, Client, Connection, Fault, Limits, Login, ServerConfig, ServerError, Tokens, Transport,
+    auth, connection,
 };
 
 /// How often whoever waits is asked whether they still want to.
@@ -47,8 +47,11 @@ struct Entry {
 impl Servers {
     /// Puts servers together; none is started. Fails where the system has no thread left.
     pub fn new(configs: Vec<ServerConfig>, client: Client) -> io::Result<Self> {
-        let runtime =
-            Builder::new_multi_thread().worker_threads(2).thread_name("mcp").enable_all().build()?;
+        let runtime = Builder::new_multi_thread()
+            .worker_threads(2)
+            .thread_name("mcp")
+            .enable_all()
+            .build()?;
         let entry = |config: ServerConfig| {
             let name = config.name.clone();
             (
@@ -61,7 +64,12 @@ impl Servers {
             )
         };
         let entries = configs.into_iter().map(entry).collect();
-        Ok(Self { runtime: Some(runtime), client: Arc::new(client), tokens: None, entries })
+        Ok(Self {
+            runtime: Some(runtime),
+            client: Arc::new(client),
+            tokens: None,
+            entries,
+        })
     }
 
     /// Has requests carry what logins gave, and keeps there what logins give.
@@ -76,18 +84,25 @@ impl Servers {
     /// The caller is asked to visit a page, as [`crate::Elicitation::Url`]; whoever accepts has gone there, or will. This then
     /// waits until the page leads back to this machine, and keeps what that gives ([`Self::with_tokens`]). Servers that are
     /// connected to later use it by themselves.
-    pub fn log_in(&self, name: &str, login: &Login, caller: &dyn Caller) -> Result<(), ServerError> {
-        let config = self.config(name).ok_or_else(|| ServerError::new(name, Fault::Unknown))?;
+    pub fn log_in(
+        &self,
+        name: &str,
+        login: &Login,
+        caller: &dyn Caller,
+    ) -> Result<(), ServerError> {
+        let config = self
+            .config(name)
+            .ok_or_else(|| ServerError::new(name, Fault::Unknown))?;
         let result = match (&config.transport, &self.tokens) {
             (Transport::Http(endpoint), Some(tokens)) => {
                 auth::log_in(self.runtime(), endpoint, tokens, login, caller)
             }
-            (Transport::Http(_), None) => {
-                Err(Fault::Login("there is no place to keep its tokens".to_owned()))
-            }
-            (Transport::Stdio(_), _) => {
-                Err(Fault::Login("only servers that are reached by HTTP have one".to_owned()))
-            }
+            (Transport::Http(_), None) => Err(Fault::Login(
+                "there is no place to keep its tokens".to_owned(),
+            )),
+            (Transport::Stdio(_), _) => Err(Fault::Login(
+                "only servers that are reached by HTTP have one".to_owned(),
+            )),
         };
         result.map_err(|fault| ServerError::new(name, fault))
     }
@@ -113,12 +128,18 @@ impl Servers {
     /// Returns the connection to a server, which is started if nobody has; waits until it is ready.
     pub fn connect(&self, name: &str, caller: &dyn Caller) -> Result<Arc<Connection>, ServerError> {
         let failure = |fault| ServerError::new(name, fault);
-        let entry = self.entries.get(name).ok_or_else(|| failure(Fault::Unknown))?;
+        let entry = self
+            .entries
+            .get(name)
+            .ok_or_else(|| failure(Fault::Unknown))?;
         let ready = self.started(entry);
         loop {
             match ready.recv_timeout(TICK) {
                 Ok(Err(error)) if entry.is_told.swap(true, Relaxed) => {
-                    return Err(ServerError { stderr: Vec::new(), ..error });
+                    return Err(ServerError {
+                        stderr: Vec::new(),
+                        ..error
+                    });
                 }
                 Ok(connection) => return connection,
                 Err(mpsc::RecvTimeoutError::Timeout) if caller.is_cancelled() => {
@@ -133,17 +154,24 @@ impl Servers {
     }
 
     fn runtime(&self) -> &Runtime {
-        self.runtime.as_ref().unwrap_or_else(|| unreachable!("it is there until this is dropped"))
+        self.runtime
+            .as_ref()
+            .unwrap_or_else(|| unreachable!("it is there until this is dropped"))
     }
 
     fn started(&self, entry: &Entry) -> mpsc::Receiver<Result<Arc<Connection>, ServerError>> {
         let (sender, ready) = mpsc::channel();
-        let (config, client, cell) =
-            (Arc::clone(&entry.config), Arc::clone(&self.client), Arc::clone(&entry.connection));
+        let (config, client, cell) = (
+            Arc::clone(&entry.config),
+            Arc::clone(&self.client),
+            Arc::clone(&entry.connection),
+        );
         let tokens = self.tokens.clone();
         self.runtime().spawn(async move {
             let connect = || async {
-                connection::connect(&config, &client, tokens.as_deref(), Limits::USUAL).await.map(Arc::new)
+                connection::connect(&config, &client, tokens.as_deref(), Limits::USUAL)
+                    .await
+                    .map(Arc::new)
             };
             let connection = cell.get_or_init(connect).await.clone();
             // Whoever only has it started does not wait.
@@ -160,7 +188,10 @@ impl Drop for Servers {
             .entries
             .values()
             .filter_map(|entry| entry.connection.get()?.as_ref().ok().map(Arc::clone))
-            .map(|connection| self.runtime().spawn(async move { connection.close().await }))
+            .map(|connection| {
+                self.runtime()
+                    .spawn(async move { connection.close().await })
+            })
             .collect();
         let (sender, ended) = mpsc::channel();
         self.runtime().spawn(async move {
@@ -172,6 +203,9 @@ impl Drop for Servers {
         // Each has its own bounds; this only holds where one of them fails to.
         _ = ended.recv_timeout(Duration::from_secs(10));
         // A thread that waits for what another process has is not waited for.
-        self.runtime.take().into_iter().for_each(|runtime| runtime.shutdown_timeout(TICK));
+        self.runtime
+            .take()
+            .into_iter()
+            .for_each(|runtime| runtime.shutdown_timeout(TICK));
     }
 }

@@ -66,32 +66,70 @@ pub(crate) struct Messages {
 }
 
 /// Starts a program; needs a runtime around it.
-pub(crate) fn start(program: &Program, raw: Arc<Raw>, limits: Limits) -> Result<(Process, Messages), Fault> {
-    let failure =
-        |error: io::Error| Fault::Start { program: program.program.clone(), reason: reason(&error, program) };
+pub(crate) fn start(
+    program: &Program,
+    raw: Arc<Raw>,
+    limits: Limits,
+) -> Result<(Process, Messages), Fault> {
+    let failure = |error: io::Error| Fault::Start {
+        program: program.program.clone(),
+        reason: reason(&error, program),
+    };
     let mut command = Command::new(&program.program);
-    command.args(&program.arguments).current_dir(&program.directory);
-    program.withheld.iter().for_each(|variable| _ = command.env_remove(variable));
+    command
+        .args(&program.arguments)
+        .current_dir(&program.directory);
+    program
+        .withheld
+        .iter()
+        .for_each(|variable| _ = command.env_remove(variable));
     command.envs(&program.environment);
-    command.stdin(Pipe::piped()).stdout(Pipe::piped()).stderr(Pipe::piped());
+    command
+        .stdin(Pipe::piped())
+        .stdout(Pipe::piped())
+        .stderr(Pipe::piped());
     group::separate(&mut command);
     let mark = Mark::put_on(&mut command);
     let mut child = command.spawn().map_err(failure)?;
-    let pipes = || -> Option<_> { Some((child.stdin.take()?, child.stdout.take()?, child.stderr.take()?)) }();
-    let Some((stdin, stdout, stderr)) = pipes else { unreachable!("each was asked for") };
-    let stdin = Arc::new(tokio::sync::Mutex::new(Some(ChildStdin::from_std(stdin).map_err(failure)?)));
+    let pipes = || -> Option<_> {
+        Some((
+            child.stdin.take()?,
+            child.stdout.take()?,
+            child.stderr.take()?,
+        ))
+    }();
+    let Some((stdin, stdout, stderr)) = pipes else {
+        unreachable!("each was asked for")
+    };
+    let stdin = Arc::new(tokio::sync::Mutex::new(Some(
+        ChildStdin::from_std(stdin).map_err(failure)?,
+    )));
     let stdout = BufReader::new(ChildStdout::from_std(stdout).map_err(failure)?);
     let kept = Arc::new(Mutex::default());
-    tokio::spawn(keep_stderr(ChildStderr::from_std(stderr).map_err(failure)?, Arc::clone(&kept)));
+    tokio::spawn(keep_stderr(
+        ChildStderr::from_std(stderr).map_err(failure)?,
+        Arc::clone(&kept),
+    ));
     let process = Process {
-        held: Mutex::new(Held { child, status: None }),
+        held: Mutex::new(Held {
+            child,
+            status: None,
+        }),
         mark,
         stdin: Arc::clone(&stdin),
         stderr: kept,
     };
     Ok((
         process,
-        Messages { stdin, stdout, raw, limits, partial: Vec::new(), batch: VecDeque::new(), rubbish: 0 },
+        Messages {
+            stdin,
+            stdout,
+            raw,
+            limits,
+            partial: Vec::new(),
+            batch: VecDeque::new(),
+            rubbish: 0,
+        },
     ))
 }
 
@@ -100,7 +138,9 @@ fn reason(error: &io::Error, program: &Program) -> String {
         io::ErrorKind::NotFound if !program.directory.is_dir() => {
             format!("there is no directory {:?} to run it in", program.directory)
         }
-        io::ErrorKind::NotFound if program.program.contains('/') => "there is no such program".to_owned(),
+        io::ErrorKind::NotFound if program.program.contains('/') => {
+            "there is no such program".to_owned()
+        }
         io::ErrorKind::NotFound => "there is no such program in PATH".to_owned(),
         _ => error.to_string(),
     }
@@ -112,12 +152,18 @@ async fn keep_stderr(stderr: ChildStderr, kept: Arc<Mutex<Lines>>) {
     loop {
         let mut line = Vec::new();
         // What is longer is a line of its own.
-        match (&mut stderr).take(MAX_STDERR_LINE as u64).read_until(b'\n', &mut line).await {
+        match (&mut stderr)
+            .take(MAX_STDERR_LINE as u64)
+            .read_until(b'\n', &mut line)
+            .await
+        {
             Ok(0) | Err(_) => return,
             Ok(_) => {}
         }
         let line = String::from_utf8_lossy(&line).trim_end().to_owned();
-        kept.lock().unwrap_or_else(PoisonError::into_inner).push(line);
+        kept.lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .push(line);
     }
 }
 
@@ -143,7 +189,11 @@ impl Lines {
 
     /// Returns the lines, and forgets them.
     fn take(&mut self) -> Vec<String> {
-        let Self { first, last, left_out } = std::mem::take(self);
+        let Self {
+            first,
+            last,
+            left_out,
+        } = std::mem::take(self);
         let gap = (left_out > 0).then(|| format!("… ({left_out} lines are left out here)"));
         first.into_iter().chain(gap).chain(last).collect()
     }
@@ -152,7 +202,10 @@ impl Lines {
 impl Process {
     /// Returns the first and the last lines that it wrote to stderr since this was asked before.
     pub(crate) fn take_stderr(&self) -> Vec<String> {
-        self.stderr.lock().unwrap_or_else(PoisonError::into_inner).take()
+        self.stderr
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .take()
     }
 
     /// Says how it ended, having waited a moment for that.
@@ -163,7 +216,10 @@ impl Process {
         // What it wrote last is still on its way.
         sleep(TICK * 4).await;
         let status = self.held().reaped(&self.mark);
-        status.map_or_else(|| "it ended".to_owned(), |status| format!("it ended with {status}"))
+        status.map_or_else(
+            || "it ended".to_owned(),
+            |status| format!("it ended with {status}"),
+        )
     }
 
     /// Ends it: closes its stdin, asks it to end, and ends it, each after a while.
@@ -214,7 +270,9 @@ impl Held {
 
     /// Finds what the program started, unless its id may be another's by now.
     fn strays(&self, mark: &Mark) -> Option<Strays> {
-        self.status.is_none().then(|| Strays::of(&self.child, Some(mark)))
+        self.status
+            .is_none()
+            .then(|| Strays::of(&self.child, Some(mark)))
     }
 
     /// Ends the program with all that it started, and returns how it ended.
@@ -272,7 +330,9 @@ impl Messages {
                 "it printed more than {count} lines to stdout that are no messages, such as {quoted}"
             )));
         }
-        self.raw.remark(format!("it printed a line to stdout that is no message: {quoted}"));
+        self.raw.remark(format!(
+            "it printed a line to stdout that is no message: {quoted}"
+        ));
         Ok(())
     }
 }
@@ -290,7 +350,9 @@ impl Transport<RoleClient> for Messages {
             let mut line = serde_json::to_vec(&message).map_err(io::Error::from)?;
             line.push(b'\n');
             let mut stdin = stdin.lock().await;
-            let stdin = stdin.as_mut().ok_or(io::Error::from(io::ErrorKind::BrokenPipe))?;
+            let stdin = stdin
+                .as_mut()
+                .ok_or(io::Error::from(io::ErrorKind::BrokenPipe))?;
             stdin.write_all(&line).await?;
             Ok(stdin.flush().await?)
         }

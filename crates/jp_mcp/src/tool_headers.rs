@@ -11,7 +11,12 @@ const ANNOTATION: &str = "x-mcp-header";
 /// Keywords whose values are no schemas.
 const DATA: [&str; 4] = ["default", "const", "enum", "examples"];
 /// Keywords whose values are schemas by name.
-const BY_NAME: [&str; 4] = ["$defs", "definitions", "dependentSchemas", "patternProperties"];
+const BY_NAME: [&str; 4] = [
+    "$defs",
+    "definitions",
+    "dependentSchemas",
+    "patternProperties",
+];
 
 /// Where in the schema of a tool's arguments another schema is.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -27,20 +32,38 @@ pub(crate) fn check(schema: &Map<String, Value>) -> Result<(), String> {
     check_schema(schema, Place::Root, &mut HashSet::new())
 }
 
-fn check_schema(schema: &Map<String, Value>, place: Place, seen: &mut HashSet<String>) -> Result<(), String> {
+fn check_schema(
+    schema: &Map<String, Value>,
+    place: Place,
+    seen: &mut HashSet<String>,
+) -> Result<(), String> {
     for (keyword, value) in schema {
         match keyword.as_str() {
             ANNOTATION => check_annotation(value, schema, place, seen)?,
             "properties" => {
-                let place = if place == Place::Elsewhere { place } else { Place::Parameter };
-                check_all(value.as_object().into_iter().flat_map(Map::values), place, seen)?;
+                let place = if place == Place::Elsewhere {
+                    place
+                } else {
+                    Place::Parameter
+                };
+                check_all(
+                    value.as_object().into_iter().flat_map(Map::values),
+                    place,
+                    seen,
+                )?;
             }
             keyword if DATA.contains(&keyword) => {}
             keyword if BY_NAME.contains(&keyword) => {
-                check_all(value.as_object().into_iter().flat_map(Map::values), Place::Elsewhere, seen)?;
+                check_all(
+                    value.as_object().into_iter().flat_map(Map::values),
+                    Place::Elsewhere,
+                    seen,
+                )?;
             }
             _ => {
-                let all = value.as_array().map_or(std::slice::from_ref(value), Vec::as_slice);
+                let all = value
+                    .as_array()
+                    .map_or(std::slice::from_ref(value), Vec::as_slice);
                 check_all(all.iter(), Place::Elsewhere, seen)?;
             }
         }
@@ -53,7 +76,9 @@ fn check_all<'a>(
     place: Place,
     seen: &mut HashSet<String>,
 ) -> Result<(), String> {
-    schemas.filter_map(Value::as_object).try_for_each(|schema| check_schema(schema, place, seen))
+    schemas
+        .filter_map(Value::as_object)
+        .try_for_each(|schema| check_schema(schema, place, seen))
 }
 
 fn check_annotation(
@@ -69,7 +94,10 @@ fn check_annotation(
     if place != Place::Parameter {
         return Err(format!("`{ANNOTATION}` {header} is not on a parameter"));
     }
-    if !matches!(schema.get("type").and_then(Value::as_str), Some("string" | "integer" | "boolean")) {
+    if !matches!(
+        schema.get("type").and_then(Value::as_str),
+        Some("string" | "integer" | "boolean")
+    ) {
         return Err(format!(
             "`{ANNOTATION}` {header} is on a parameter that is no string, integer or boolean"
         ));
@@ -101,48 +129,79 @@ mod tests {
     #[test]
     fn headers_of_plain_parameters_are_fine() {
         assert_eq!(
-            checked(json!({"a": {"type": "string", "x-mcp-header": "Region"}, "b": {"type": "number"}})),
+            checked(
+                json!({"a": {"type": "string", "x-mcp-header": "Region"}, "b": {"type": "number"}})
+            ),
             Ok(())
         );
-        let nested =
-            json!({"a": {"type": "object", "properties": {"b": {"type": "boolean", "x-mcp-header": "B"}}}});
+        let nested = json!({"a": {"type": "object", "properties": {"b": {"type": "boolean", "x-mcp-header": "B"}}}});
         assert_eq!(checked(nested), Ok(()));
     }
 
     #[test]
     fn parameter_of_that_name_is_no_annotation() {
         assert_eq!(
-            checked(json!({"x-mcp-header": {"type": "array"}, "a": {"default": {"x-mcp-header": 1}}})),
+            checked(
+                json!({"x-mcp-header": {"type": "array"}, "a": {"default": {"x-mcp-header": 1}}})
+            ),
             Ok(())
         );
     }
 
     #[test]
     fn header_that_cannot_be_made_is_refused() {
-        for header in [json!(""), json!(1), json!("a b"), json!("a:b"), json!("é"), json!("a\r\nb")] {
+        for header in [
+            json!(""),
+            json!(1),
+            json!("a b"),
+            json!("a:b"),
+            json!("é"),
+            json!("a\r\nb"),
+        ] {
             let fault = format!("`x-mcp-header` is {header}, which names no header");
-            assert_eq!(checked(json!({"a": {"type": "string", "x-mcp-header": header}})), Err(fault));
+            assert_eq!(
+                checked(json!({"a": {"type": "string", "x-mcp-header": header}})),
+                Err(fault)
+            );
         }
-        for kind in
-            [json!("number"), json!("object"), json!("array"), json!("null"), json!(["string", "null"])]
-        {
+        for kind in [
+            json!("number"),
+            json!("object"),
+            json!("array"),
+            json!("null"),
+            json!(["string", "null"]),
+        ] {
             let fault =
-                "`x-mcp-header` \"A\" is on a parameter that is no string, integer or boolean".to_owned();
-            assert_eq!(checked(json!({"a": {"type": kind, "x-mcp-header": "A"}})), Err(fault));
+                "`x-mcp-header` \"A\" is on a parameter that is no string, integer or boolean"
+                    .to_owned();
+            assert_eq!(
+                checked(json!({"a": {"type": kind, "x-mcp-header": "A"}})),
+                Err(fault)
+            );
         }
     }
 
     #[test]
     fn header_of_two_parameters_is_refused() {
         let twice = json!({"a": {"type": "string", "x-mcp-header": "A"}, "b": {"type": "string", "x-mcp-header": "a"}});
-        assert_eq!(checked(twice), Err("`x-mcp-header` \"a\" is on two parameters".to_owned()));
+        assert_eq!(
+            checked(twice),
+            Err("`x-mcp-header` \"a\" is on two parameters".to_owned())
+        );
     }
 
     #[test]
     fn header_of_what_is_no_parameter_is_refused() {
-        let item = json!({"a": {"type": "array", "items": {"type": "string", "x-mcp-header": "A"}}});
-        assert_eq!(checked(item), Err("`x-mcp-header` \"A\" is not on a parameter".to_owned()));
+        let item =
+            json!({"a": {"type": "array", "items": {"type": "string", "x-mcp-header": "A"}}});
+        assert_eq!(
+            checked(item),
+            Err("`x-mcp-header` \"A\" is not on a parameter".to_owned())
+        );
         let branch = json!({"a": {"anyOf": [{"type": "string", "x-mcp-header": "A"}]}});
-        assert_eq!(checked(branch), Err("`x-mcp-header` \"A\" is not on a parameter".to_owned()));
+        assert_eq!(
+            checked(branch),
+            Err("`x-mcp-header` \"A\" is not on a parameter".to_owned())
+        );
     }
 }

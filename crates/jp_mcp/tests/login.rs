@@ -14,8 +14,8 @@ use std::{
 };
 
 use jp_mcp::{
-    Caller, Client, Elicitation, Elicited, Endpoint, Fault, Login, Program, ServerConfig, Servers, Tokens,
-    Transport,
+    Caller, Client, Elicitation, Elicited, Endpoint, Fault, Login, Program, ServerConfig, Servers,
+    Tokens, Transport,
 };
 use serde_json::{Value, json};
 use support::{Request, Response};
@@ -48,7 +48,10 @@ impl Server {
         let state = Arc::new(Mutex::new(state));
         let shared = Arc::clone(&state);
         let root = support::start(move |request| shared.lock().unwrap().answer(request));
-        Self { url: root.join("/mcp").unwrap(), state }
+        Self {
+            url: root.join("/mcp").unwrap(),
+            state,
+        }
     }
 
     fn change(&self, change: impl FnOnce(&mut State)) {
@@ -88,12 +91,17 @@ impl State {
             "GET /authorize" => {
                 let query: BTreeMap<_, _> = request.target.query_pairs().collect();
                 let (redirect, state) = (&query["redirect_uri"], &query["state"]);
-                self.log.push(format!("{} {}", request.what, query["scope"]));
-                Response::empty("302 Found", format!("Location: {redirect}?code=hush-code&state={state}"))
+                self.log
+                    .push(format!("{} {}", request.what, query["scope"]));
+                Response::empty(
+                    "302 Found",
+                    format!("Location: {redirect}?code=hush-code&state={state}"),
+                )
             }
             "POST /token" => self.token(request),
             "GET /mcp" | "POST /mcp" | "POST /other" if !self.is_proved(request) => {
-                self.log.push(format!("{} refused {:?}", request.what, proof(request)));
+                self.log
+                    .push(format!("{} refused {:?}", request.what, proof(request)));
                 let pointer = at("/.well-known/oauth-protected-resource/mcp");
                 let challenge = format!("WWW-Authenticate: Bearer resource_metadata=\"{pointer}\"");
                 Response::empty("401 Unauthorized", challenge)
@@ -112,18 +120,31 @@ impl State {
     }
 
     fn is_proved(&self, request: &Request) -> bool {
-        !self.is_revoked && self.given > 0 && proof(request) == format!("Bearer hush-access-{}", self.given)
+        !self.is_revoked
+            && self.given > 0
+            && proof(request) == format!("Bearer hush-access-{}", self.given)
     }
 
     fn token(&mut self, request: &Request) -> Response {
         let mut form: Vec<_> = url::form_urlencoded::parse(request.body.as_bytes()).collect();
         form.retain(|(name, _)| !["code_verifier", "redirect_uri"].contains(&&**name));
         form.sort();
-        let form: Vec<_> = form.iter().map(|(name, value)| format!("{name}={value}")).collect();
-        self.log.push(format!("{} {} {}", request.what, proof(request), form.join(" ")));
+        let form: Vec<_> = form
+            .iter()
+            .map(|(name, value)| format!("{name}={value}"))
+            .collect();
+        self.log.push(format!(
+            "{} {} {}",
+            request.what,
+            proof(request),
+            form.join(" ")
+        ));
         if let Some(refusal) = self.refusal {
             let body = json!({"error": refusal, "error_description": "no more"});
-            return Response { status: "400 Bad Request", ..Response::json(&body) };
+            return Response {
+                status: "400 Bad Request",
+                ..Response::json(&body)
+            };
         }
         self.given += 1;
         self.is_revoked = false;
@@ -137,7 +158,10 @@ impl State {
 }
 
 fn proof(request: &Request) -> &str {
-    request.headers.get("authorization").map_or("", String::as_str)
+    request
+        .headers
+        .get("authorization")
+        .map_or("", String::as_str)
 }
 
 /// Someone who goes wherever they are sent, as a browser does.
@@ -145,12 +169,23 @@ struct Willing;
 
 impl Caller for Willing {
     fn asked(&self, elicitation: &Elicitation) -> Elicited {
-        let Elicitation::Url { url, .. } = elicitation else { panic!("{elicitation:?}") };
+        let Elicitation::Url { url, .. } = elicitation else {
+            panic!("{elicitation:?}")
+        };
         let url = url.clone();
         thread::spawn(move || {
-            let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+            let runtime = tokio::runtime::Builder::new_current_thread()
+                .enable_all()
+                .build()
+                .unwrap();
             runtime.block_on(async {
-                reqwest::Client::builder().no_proxy().build().unwrap().get(url).send().await
+                reqwest::Client::builder()
+                    .no_proxy()
+                    .build()
+                    .unwrap()
+                    .get(url)
+                    .send()
+                    .await
             })
         });
         Elicited::Accept(None)
@@ -159,14 +194,29 @@ impl Caller for Willing {
 
 fn servers(transport: Transport, tokens: &Path) -> Servers {
     let (startup_timeout, timeout) = (Duration::from_secs(10), Duration::from_secs(10));
-    let config =
-        ServerConfig { name: "notes".to_owned(), transport, revision: None, startup_timeout, timeout };
-    let client = Client { version: "1".to_owned(), root: tokens.to_owned(), wants_logs: false };
-    Servers::new(vec![config], client).unwrap().with_tokens(Tokens::new(tokens.join("tokens")))
+    let config = ServerConfig {
+        name: "notes".to_owned(),
+        transport,
+        revision: None,
+        startup_timeout,
+        timeout,
+    };
+    let client = Client {
+        version: "1".to_owned(),
+        root: tokens.to_owned(),
+        wants_logs: false,
+    };
+    Servers::new(vec![config], client)
+        .unwrap()
+        .with_tokens(Tokens::new(tokens.join("tokens")))
 }
 
 fn at(url: &Url) -> Transport {
-    Transport::Http(Endpoint { url: url.clone(), headers: BTreeMap::new(), token: None })
+    Transport::Http(Endpoint {
+        url: url.clone(),
+        headers: BTreeMap::new(),
+        token: None,
+    })
 }
 
 fn login() -> Login {
@@ -184,7 +234,9 @@ fn login() -> Login {
 fn logged_in(expires_in: u64) -> (Server, tempfile::TempDir) {
     let (server, home) = (Server::start(), tempfile::tempdir().unwrap());
     server.change(|state| state.expires_in = expires_in);
-    servers(at(&server.url), home.path()).log_in("notes", &login(), &Willing).unwrap();
+    servers(at(&server.url), home.path())
+        .log_in("notes", &login(), &Willing)
+        .unwrap();
     let log = server.log();
     let resource = &server.url;
     assert_eq!(
@@ -193,7 +245,9 @@ fn logged_in(expires_in: u64) -> (Server, tempfile::TempDir) {
             "GET /mcp refused \"\"".to_owned(),
             "POST /register".to_owned(),
             "GET /authorize read".to_owned(),
-            format!("POST /token {BASIC} code=hush-code grant_type=authorization_code resource={resource}"),
+            format!(
+                "POST /token {BASIC} code=hush-code grant_type=authorization_code resource={resource}"
+            ),
         ]
     );
     (server, home)
@@ -205,26 +259,39 @@ const BASIC: &str = "Basic anAtMTpodXNoLWNsaWVudA==";
 #[test]
 fn whoever_has_logged_in_is_known_from_then_on() {
     let (server, home) = logged_in(3600);
-    servers(at(&server.url), home.path()).connect("notes", &()).unwrap();
+    servers(at(&server.url), home.path())
+        .connect("notes", &())
+        .unwrap();
     assert_eq!(server.log(), ["POST /mcp taken"]);
 
     let other = servers(at(&server.url.join("/other").unwrap()), home.path());
     let error = other.connect("notes", &()).unwrap_err();
     assert!(matches!(error.fault, Fault::Status(status) if status.status == 401));
     assert!(
-        server.log().iter().all(|line| line == "POST /other refused \"\""),
+        server
+            .log()
+            .iter()
+            .all(|line| line == "POST /other refused \"\""),
         "tokens stay with their endpoint"
     );
 
-    assert!(Tokens::new(home.path().join("tokens")).forget(&server.url).unwrap());
-    servers(at(&server.url), home.path()).connect("notes", &()).unwrap_err();
+    assert!(
+        Tokens::new(home.path().join("tokens"))
+            .forget(&server.url)
+            .unwrap()
+    );
+    servers(at(&server.url), home.path())
+        .connect("notes", &())
+        .unwrap_err();
 }
 
 #[test]
 fn token_that_is_refused_is_renewed_as_who_logged_in() {
     let (server, home) = logged_in(3600);
     server.change(|state| state.is_revoked = true);
-    servers(at(&server.url), home.path()).connect("notes", &()).unwrap();
+    servers(at(&server.url), home.path())
+        .connect("notes", &())
+        .unwrap();
     let log = server.log();
     let resource = &server.url;
     // Without a scope the renewed token has the scope that was granted (RFC 6749 §6).
@@ -238,7 +305,9 @@ fn token_that_is_refused_is_renewed_as_who_logged_in() {
             "POST /mcp taken".to_owned(),
         ]
     );
-    servers(at(&server.url), home.path()).connect("notes", &()).unwrap();
+    servers(at(&server.url), home.path())
+        .connect("notes", &())
+        .unwrap();
     assert_eq!(server.log(), ["POST /mcp taken"], "the new one is kept");
 }
 
@@ -246,10 +315,17 @@ fn token_that_is_refused_is_renewed_as_who_logged_in() {
 fn token_that_has_run_out_is_renewed_before_it_is_sent() {
     let (server, home) = logged_in(0);
     server.change(|state| state.expires_in = 3600);
-    servers(at(&server.url), home.path()).connect("notes", &()).unwrap();
+    servers(at(&server.url), home.path())
+        .connect("notes", &())
+        .unwrap();
     let log = server.log();
-    let [asked, renewed, taken] = &log[..] else { panic!("{log:?}") };
-    assert_eq!((&**asked, &**taken), ("GET /mcp refused \"\"", "POST /mcp taken"));
+    let [asked, renewed, taken] = &log[..] else {
+        panic!("{log:?}")
+    };
+    assert_eq!(
+        (&**asked, &**taken),
+        ("GET /mcp refused \"\"", "POST /mcp taken")
+    );
     assert!(renewed.contains("grant_type=refresh_token"), "{renewed}");
 }
 
@@ -259,11 +335,19 @@ fn token_of_another_process_is_taken_rather_than_renewed_again() {
     let one = servers(at(&server.url), home.path());
     let connection = one.connect("notes", &()).unwrap();
     server.change(|state| state.is_revoked = true);
-    servers(at(&server.url), home.path()).connect("notes", &()).unwrap();
+    servers(at(&server.url), home.path())
+        .connect("notes", &())
+        .unwrap();
     server.log();
     connection.subscribe(&[], &()).unwrap_err();
     let log = server.log();
-    assert_eq!(log, ["POST /mcp refused \"Bearer hush-access-1\"", "POST /mcp taken"]);
+    assert_eq!(
+        log,
+        [
+            "POST /mcp refused \"Bearer hush-access-1\"",
+            "POST /mcp taken"
+        ]
+    );
 }
 
 #[test]
@@ -273,9 +357,16 @@ fn nothing_is_sent_to_who_now_says_to_be_the_authorization_server() {
         state.is_revoked = true;
         state.moved_to = "/other";
     });
-    let error = servers(at(&server.url), home.path()).connect("notes", &()).unwrap_err();
+    let error = servers(at(&server.url), home.path())
+        .connect("notes", &())
+        .unwrap_err();
     assert!(matches!(error.fault, Fault::Status(status) if status.status == 401));
-    assert!(!server.log().iter().any(|line| line.starts_with("POST /token")));
+    assert!(
+        !server
+            .log()
+            .iter()
+            .any(|line| line.starts_with("POST /token"))
+    );
 }
 
 #[test]
@@ -293,7 +384,9 @@ fn renewal_that_is_refused_leaves_the_servers_answer() {
 fn login_that_is_refused_says_why() {
     let (server, home) = (Server::start(), tempfile::tempdir().unwrap());
     server.change(|state| state.refusal = Some("invalid_client"));
-    let error = servers(at(&server.url), home.path()).log_in("notes", &login(), &Willing).unwrap_err();
+    let error = servers(at(&server.url), home.path())
+        .log_in("notes", &login(), &Willing)
+        .unwrap_err();
     let expected = "the MCP server `notes`: the login failed: OAuth token exchange failed: \
                     Server returned error response: invalid_client: no more";
     assert_eq!(error.to_string(), expected);
@@ -302,22 +395,41 @@ fn login_that_is_refused_says_why() {
 #[test]
 fn page_that_is_not_visited_is_the_end_of_a_login() {
     let (server, home) = (Server::start(), tempfile::tempdir().unwrap());
-    let error = servers(at(&server.url), home.path()).log_in("notes", &login(), &()).unwrap_err();
-    assert_eq!(error.to_string(), "the MCP server `notes`: the login failed: its page was not visited");
+    let error = servers(at(&server.url), home.path())
+        .log_in("notes", &login(), &())
+        .unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        "the MCP server `notes`: the login failed: its page was not visited"
+    );
 }
 
 #[test]
 fn some_servers_have_no_login() {
     let home = tempfile::tempdir().unwrap();
     let refused = |transport| {
-        servers(transport, home.path()).log_in("notes", &login(), &Willing).unwrap_err().fault.to_string()
+        servers(transport, home.path())
+            .log_in("notes", &login(), &Willing)
+            .unwrap_err()
+            .fault
+            .to_string()
     };
     let plain = Url::parse("http://notes.example/mcp").unwrap();
-    assert_eq!(refused(at(&plain)), "the login failed: http://notes.example/mcp is not reached by https");
+    assert_eq!(
+        refused(at(&plain)),
+        "the login failed: http://notes.example/mcp is not reached by https"
+    );
     let headers = BTreeMap::from([("Authorization".to_owned(), "Bearer hush".to_owned())]);
     let url = Url::parse("https://notes.example/mcp").unwrap();
-    let proved = Transport::Http(Endpoint { url, headers, token: None });
-    assert_eq!(refused(proved), "the login failed: the configuration says already what proves who asks");
+    let proved = Transport::Http(Endpoint {
+        url,
+        headers,
+        token: None,
+    });
+    assert_eq!(
+        refused(proved),
+        "the login failed: the configuration says already what proves who asks"
+    );
     let program = Program {
         program: "notes".to_owned(),
         arguments: Vec::new(),
@@ -340,16 +452,23 @@ fn login_that_nobody_wants_any_more_ends() {
         }
     }
     // It takes connections, and says nothing.
-    let (silent, home) = (TcpListener::bind("127.0.0.1:0").unwrap(), tempfile::tempdir().unwrap());
+    let (silent, home) = (
+        TcpListener::bind("127.0.0.1:0").unwrap(),
+        tempfile::tempdir().unwrap(),
+    );
     let url = Url::parse(&format!("http://{}/mcp", silent.local_addr().unwrap())).unwrap();
-    let error = servers(at(&url), home.path()).log_in("notes", &login(), &Leaving).unwrap_err();
+    let error = servers(at(&url), home.path())
+        .log_in("notes", &login(), &Leaving)
+        .unwrap_err();
     assert!(matches!(error.fault, Fault::Interrupted));
 }
 
 #[test]
 fn damaged_file_is_no_obstacle_to_a_login() {
     let (server, home) = logged_in(3600);
-    let files = fs::read_dir(home.path().join("tokens")).unwrap().map(|file| file.unwrap().path());
+    let files = fs::read_dir(home.path().join("tokens"))
+        .unwrap()
+        .map(|file| file.unwrap().path());
     files.for_each(|file| fs::write(file, "{").unwrap());
     let servers = servers(at(&server.url), home.path());
     servers.log_in("notes", &login(), &Willing).unwrap();
@@ -360,7 +479,16 @@ fn damaged_file_is_no_obstacle_to_a_login() {
 fn more_is_asked_for_on_top_of_what_was_granted() {
     let (server, home) = logged_in(3600);
     let challenge = "Bearer error=\"insufficient_scope\", scope=\"write\"".to_owned();
-    let wider = Login { challenge: Some(challenge), ..login() };
-    servers(at(&server.url), home.path()).log_in("notes", &wider, &Willing).unwrap();
-    assert!(server.log().contains(&"GET /authorize read write".to_owned()));
+    let wider = Login {
+        challenge: Some(challenge),
+        ..login()
+    };
+    servers(at(&server.url), home.path())
+        .log_in("notes", &wider, &Willing)
+        .unwrap();
+    assert!(
+        server
+            .log()
+            .contains(&"GET /authorize read write".to_owned())
+    );
 }

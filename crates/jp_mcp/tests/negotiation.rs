@@ -19,13 +19,24 @@ use url::Url;
 fn servers(url: Url) -> Servers {
     let config = ServerConfig {
         name: "notes".to_owned(),
-        transport: Transport::Http(Endpoint { url, headers: BTreeMap::new(), token: None }),
+        transport: Transport::Http(Endpoint {
+            url,
+            headers: BTreeMap::new(),
+            token: None,
+        }),
         revision: None,
         startup_timeout: Duration::from_secs(10),
         timeout: Duration::from_secs(10),
     };
-    Servers::new(vec![config], Client { version: "1".to_owned(), root: env::temp_dir(), wants_logs: false })
-        .unwrap()
+    Servers::new(
+        vec![config],
+        Client {
+            version: "1".to_owned(),
+            root: env::temp_dir(),
+            wants_logs: false,
+        },
+    )
+    .unwrap()
 }
 
 /// A server that answers each method with a result.
@@ -79,14 +90,22 @@ fn requests_of_a_session_wait_until_its_stream_is_open() {
                 note("tools/list");
                 json!({"tools": []})
             }
-            "notifications/initialized" => return Response::empty("202 Accepted", "Cache-Control: no-store"),
+            "notifications/initialized" => {
+                return Response::empty("202 Accepted", "Cache-Control: no-store");
+            }
             _ => {
                 let error = json!({"code": -32601, "message": "unknown"});
-                return Response::json(&json!({"jsonrpc": "2.0", "id": message["id"], "error": error}));
+                return Response::json(
+                    &json!({"jsonrpc": "2.0", "id": message["id"], "error": error}),
+                );
             }
         };
         let body = json!({"jsonrpc": "2.0", "id": message["id"], "result": result}).to_string();
-        Response { status: "200 OK", header: "Mcp-Session-Id: 1".to_owned(), body }
+        Response {
+            status: "200 OK",
+            header: "Mcp-Session-Id: 1".to_owned(),
+            body,
+        }
     });
     let servers = servers(url);
     servers.connect("notes", &()).unwrap().tools(&()).unwrap();
@@ -110,8 +129,14 @@ fn tool_whose_headers_cannot_be_made_is_not_offered_over_http() {
     });
     let servers = servers(url);
     let tools = servers.connect("notes", &()).unwrap().tools(&()).unwrap();
-    assert_eq!(tools.items.iter().map(|tool| &*tool.name).collect::<Vec<_>>(), ["good"]);
-    let warning =
-        r#"one of its tools, "bad", was passed over: `x-mcp-header` is "a b", which names no header"#;
+    assert_eq!(
+        tools
+            .items
+            .iter()
+            .map(|tool| &*tool.name)
+            .collect::<Vec<_>>(),
+        ["good"]
+    );
+    let warning = r#"one of its tools, "bad", was passed over: `x-mcp-header` is "a b", which names no header"#;
     assert_eq!(tools.warnings, [warning]);
 }

@@ -11,7 +11,8 @@ use std::{
 };
 
 use jp_mcp::{
-    Caller, Change, Client, Elicitation, Elicited, Fault, Limits, Program, ServerConfig, Servers, Transport,
+    Caller, Change, Client, Elicitation, Elicited, Fault, Limits, Program, ServerConfig, Servers,
+    Transport,
 };
 use jp_tool::ContentBlock;
 use serde_json::{Map, json};
@@ -69,7 +70,11 @@ fn servers(script: &str, timeout: Duration) -> Servers {
         startup_timeout: Duration::from_secs(20),
         timeout,
     };
-    let client = Client { version: "1".to_owned(), root: env::temp_dir(), wants_logs: false };
+    let client = Client {
+        version: "1".to_owned(),
+        root: env::temp_dir(),
+        wants_logs: false,
+    };
     Servers::new(vec![config], client).unwrap()
 }
 
@@ -88,7 +93,10 @@ impl Caller for Answering {
 }
 
 fn answering(after: Duration) -> Answering {
-    Answering { after, asked: Cell::new(0) }
+    Answering {
+        after,
+        asked: Cell::new(0),
+    }
 }
 
 fn words(block: &ContentBlock) -> &str {
@@ -139,8 +147,15 @@ for request in requests():
     assert_eq!(words(&called.response.content[0]), "done");
     let start = Instant::now();
     let error = connection.call("endless", &Map::new(), &()).unwrap_err();
-    assert!(start.elapsed() < Duration::from_secs(60), "{:?}", start.elapsed());
-    assert_eq!(error.fault.to_string(), "it did not answer `tools/call` within 5 s");
+    assert!(
+        start.elapsed() < Duration::from_secs(60),
+        "{:?}",
+        start.elapsed()
+    );
+    assert_eq!(
+        error.fault.to_string(),
+        "it did not answer `tools/call` within 5 s"
+    );
 }
 
 #[test]
@@ -153,7 +168,11 @@ for request in requests():
     send(id=request['id'], error={'code': -32042, 'message': 'visit', 'data': {'elicitations': ['x']}})
 ";
     let servers = servers(script, Duration::from_secs(10));
-    let error = servers.connect("s", &()).unwrap().read("x:y", &()).unwrap_err();
+    let error = servers
+        .connect("s", &())
+        .unwrap()
+        .read("x:y", &())
+        .unwrap_err();
     assert!(matches!(error.fault, Fault::Malformed(_)), "{error}");
 }
 
@@ -169,7 +188,10 @@ for request in requests():
 ";
     let servers = servers(script, Duration::from_secs(10));
     let connection = servers.connect("s", &()).unwrap();
-    assert!(matches!(connection.read("x:y", &()).unwrap_err().fault, Fault::Declined));
+    assert!(matches!(
+        connection.read("x:y", &()).unwrap_err().fault,
+        Fault::Declined
+    ));
     // A person who always says yes is not asked for ever.
     let caller = answering(Duration::ZERO);
     let error = connection.read("x:y", &caller).unwrap_err();
@@ -210,16 +232,37 @@ for request in requests():
     thread::scope(|scope| {
         let links = scope.spawn(|| {
             let asked = RefCell::default();
-            connection.call("links", &Map::new(), &Named { name: "links", asked: &asked }).unwrap();
+            connection
+                .call(
+                    "links",
+                    &Map::new(),
+                    &Named {
+                        name: "links",
+                        asked: &asked,
+                    },
+                )
+                .unwrap();
             asked.into_inner()
         });
         let asks = scope.spawn(|| {
             thread::sleep(Duration::from_millis(100));
             let asked = RefCell::default();
-            connection.call("asks", &Map::new(), &Named { name: "asks", asked: &asked }).unwrap();
+            connection
+                .call(
+                    "asks",
+                    &Map::new(),
+                    &Named {
+                        name: "asks",
+                        asked: &asked,
+                    },
+                )
+                .unwrap();
             asked.into_inner()
         });
-        assert_eq!((links.join().unwrap(), asks.join().unwrap()), (vec![], vec!["asks".to_owned()]));
+        assert_eq!(
+            (links.join().unwrap(), asks.join().unwrap()),
+            (vec![], vec!["asks".to_owned()])
+        );
     });
 }
 
@@ -245,8 +288,14 @@ for request in requests():
     let servers = servers(script, Duration::from_secs(10));
     let connection = servers.connect("s", &()).unwrap();
     let failed = connection.call("a:1", &Map::new(), &()).unwrap();
-    assert!(words(&failed.response.content[0]).contains("T (n): a:1"), "{failed:?}");
-    assert!(failed.warnings[0].contains(r#"not now ({"in":"1 s"})"#), "{failed:?}");
+    assert!(
+        words(&failed.response.content[0]).contains("T (n): a:1"),
+        "{failed:?}"
+    );
+    assert!(
+        failed.warnings[0].contains(r#"not now ({"in":"1 s"})"#),
+        "{failed:?}"
+    );
     let read = connection.call("a:1", &Map::new(), &()).unwrap();
     // Bytes that are the text that their type says are text.
     let link = json!({"uri": "a:1", "name": "n", "title": "T", "description": "D"});
@@ -257,9 +306,15 @@ for request in requests():
         }})
     );
     let again = connection.call("a:1", &Map::new(), &()).unwrap();
-    assert!(words(&again.response.content[0]).contains("read earlier in this turn"), "{again:?}");
+    assert!(
+        words(&again.response.content[0]).contains("read earlier in this turn"),
+        "{again:?}"
+    );
     let empty = connection.call("a:empty", &Map::new(), &()).unwrap();
-    assert!(words(&empty.response.content[0]).contains("has no content"), "{empty:?}");
+    assert!(
+        words(&empty.response.content[0]).contains("has no content"),
+        "{empty:?}"
+    );
 }
 
 #[test]
@@ -282,11 +337,24 @@ for request in requests():
     let servers = servers(script, Duration::from_secs(20));
     let connection = servers.connect("s", &()).unwrap();
     let call = |name: &str| connection.call(name, &Map::new(), &()).unwrap();
-    assert_eq!([call("same"), call("list")].map(|called| called.response.content.len()), [1, 1]);
+    assert_eq!(
+        [call("same"), call("list")].map(|called| called.response.content.len()),
+        [1, 1]
+    );
     assert_eq!(words(&call("more").response.content[1]), r#"{"n":1}"#);
     let long = call("long");
-    assert_eq!((long.response.content.len(), long.response.structured_content), (1, None));
-    assert!(long.warnings[0].contains("structured content was passed over"), "{:?}", long.warnings);
+    assert_eq!(
+        (
+            long.response.content.len(),
+            long.response.structured_content
+        ),
+        (1, None)
+    );
+    assert!(
+        long.warnings[0].contains("structured content was passed over"),
+        "{:?}",
+        long.warnings
+    );
 }
 
 #[test]
@@ -300,7 +368,10 @@ for request in requests():
 "#;
     let servers = servers(script, Duration::from_secs(20));
     let error = servers.connect("s", &()).unwrap().tools(&()).unwrap_err();
-    assert_eq!(error.fault.to_string(), "it sent more than 2000000 values in one message");
+    assert_eq!(
+        error.fault.to_string(),
+        "it sent more than 2000000 values in one message"
+    );
 }
 
 #[test]
@@ -320,8 +391,21 @@ for request in requests():
     assert_eq!(error.fault.to_string(), "it ended with exit status: 3");
     assert_eq!(error.stderr.first().unwrap(), "Error: there is no database");
     assert_eq!(error.stderr.last().unwrap().trim(), "at 39");
-    assert!(error.stderr.iter().any(|line| line.contains("21 lines are left out")), "{:?}", error.stderr);
-    assert!(connection.call("t", &Map::new(), &()).unwrap_err().stderr.is_empty());
+    assert!(
+        error
+            .stderr
+            .iter()
+            .any(|line| line.contains("21 lines are left out")),
+        "{:?}",
+        error.stderr
+    );
+    assert!(
+        connection
+            .call("t", &Map::new(), &())
+            .unwrap_err()
+            .stderr
+            .is_empty()
+    );
 }
 
 #[test]
@@ -346,8 +430,14 @@ while True:
     let connection = servers.connect("s", &()).unwrap();
     connection.subscribe(&["a:b"], &()).unwrap();
     let start = Instant::now();
-    while !connection.changes().contains(&Change::Resource("a:b".to_owned())) {
-        assert!(!connection.is_closed() && start.elapsed() < Duration::from_secs(15), "nothing was told");
+    while !connection
+        .changes()
+        .contains(&Change::Resource("a:b".to_owned()))
+    {
+        assert!(
+            !connection.is_closed() && start.elapsed() < Duration::from_secs(15),
+            "nothing was told"
+        );
         thread::sleep(Duration::from_millis(20));
     }
 }

@@ -42,7 +42,9 @@ pub enum ProcessError {
         limit: Duration,
     },
     /// The program stopped and was ended.
-    #[error("it stopped, as programs do that want to read from the terminal: there is none for them here")]
+    #[error(
+        "it stopped, as programs do that want to read from the terminal: there is none for them here"
+    )]
     Stopped,
     /// The program was ended because it printed too much.
     #[error("it printed more than the {limit} bytes that it may")]
@@ -66,14 +68,23 @@ impl ProcessError {
     pub fn describe(&self, root: &Path) -> String {
         match self {
             Self::Missing { path } => {
-                format!("there is no program {:?}", brief_program(&path.to_string_lossy(), root))
+                format!(
+                    "there is no program {:?}",
+                    brief_program(&path.to_string_lossy(), root)
+                )
             }
             Self::Start { program, source } => {
-                format!("{:?} can't be started: {source}", brief_program(program, root))
+                format!(
+                    "{:?} can't be started: {source}",
+                    brief_program(program, root)
+                )
             }
             error => {
                 let causes = iter::successors(Some(error as &dyn Error), |error| (*error).source());
-                causes.map(ToString::to_string).collect::<Vec<_>>().join(": ")
+                causes
+                    .map(ToString::to_string)
+                    .collect::<Vec<_>>()
+                    .join(": ")
             }
         }
     }
@@ -108,12 +119,25 @@ mod tests {
         ] {
             assert_eq!(brief_program(program, root), brief);
         }
-        let missing = ProcessError::Missing { path: "/home/me/bin/run".into() };
+        let missing = ProcessError::Missing {
+            path: "/home/me/bin/run".into(),
+        };
         assert_eq!(missing.describe(root), "there is no program \"run\"");
         let source = io::ErrorKind::PermissionDenied.into();
-        let refused = ProcessError::Start { program: "/home/me/project/run".into(), source };
-        assert_eq!(refused.describe(root), "\"run\" can't be started: permission denied");
-        let unread = ProcessError::Output { source: io::ErrorKind::BrokenPipe.into() };
-        assert_eq!(unread.describe(root), "its output can't be read: broken pipe");
+        let refused = ProcessError::Start {
+            program: "/home/me/project/run".into(),
+            source,
+        };
+        assert_eq!(
+            refused.describe(root),
+            "\"run\" can't be started: permission denied"
+        );
+        let unread = ProcessError::Output {
+            source: io::ErrorKind::BrokenPipe.into(),
+        };
+        assert_eq!(
+            unread.describe(root),
+            "its output can't be read: broken pipe"
+        );
     }
 }

@@ -38,7 +38,10 @@ pub fn has_ended(child: &mut Child) -> io::Result<bool> {
 #[cfg(unix)]
 pub fn is_stopped(child: &mut Child) -> bool {
     let options = WaitIdOptions::STOPPED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
-    matches!(waitid(WaitId::Pid(Pid::from_child(child)), options), Ok(Some(_)))
+    matches!(
+        waitid(WaitId::Pid(Pid::from_child(child)), options),
+        Ok(Some(_))
+    )
 }
 
 #[cfg(not(unix))]
@@ -120,15 +123,22 @@ mod strays {
                 found.extend(started.clone());
                 pending.extend(started);
             }
-            let open =
-                |id: &u32| pidfd_open(Pid::from_raw(i32::try_from(*id).ok()?)?, PidfdFlags::empty()).ok();
+            let open = |id: &u32| {
+                pidfd_open(
+                    Pid::from_raw(i32::try_from(*id).ok()?)?,
+                    PidfdFlags::empty(),
+                )
+                .ok()
+            };
             Self(found.iter().filter_map(open).collect())
         }
 
         /// Ends those that are still there.
         pub fn kill(self) {
             // Fails where one has ended.
-            self.0.iter().for_each(|process| _ = pidfd_send_signal(process, Signal::KILL));
+            self.0
+                .iter()
+                .for_each(|process| _ = pidfd_send_signal(process, Signal::KILL));
         }
     }
 
@@ -136,14 +146,22 @@ mod strays {
     fn has_mark(id: u32, Mark(value): &Mark) -> bool {
         let environment = fs::read(format!("/proc/{id}/environ")).unwrap_or_default();
         let marked = format!("{}={value}", Mark::VARIABLE);
-        environment.split(|byte| *byte == 0).any(|variable| variable == marked.as_bytes())
+        environment
+            .split(|byte| *byte == 0)
+            .any(|variable| variable == marked.as_bytes())
     }
 
     /// Returns the children of each process (proc_pid_stat(5)).
     fn children() -> BTreeMap<u32, Vec<u32>> {
         let mut children: BTreeMap<u32, Vec<u32>> = BTreeMap::new();
         for entry in fs::read_dir("/proc").into_iter().flatten().flatten() {
-            let Some(id) = entry.file_name().to_str().and_then(|name| name.parse().ok()) else { continue };
+            let Some(id) = entry
+                .file_name()
+                .to_str()
+                .and_then(|name| name.parse().ok())
+            else {
+                continue;
+            };
             if let Some(parent) = parent(&entry.path().join("stat")) {
                 children.entry(parent).or_default().push(id);
             }

@@ -24,7 +24,13 @@ impl Kept {
     }
 
     fn within(head_limit: usize, tail_limit: usize) -> Self {
-        Self { head: Vec::new(), tail: VecDeque::new(), left_out: 0, head_limit, tail_limit }
+        Self {
+            head: Vec::new(),
+            tail: VecDeque::new(),
+            left_out: 0,
+            head_limit,
+            tail_limit,
+        }
     }
 
     /// Takes more of the output.
@@ -88,7 +94,10 @@ mod tests {
                 assert_eq!((kept.left_out(), kept.printed()), (missing as u64, 100));
                 let (head, tail) = kept.into_parts();
                 let first = bytes.len().min(limit - limit / 2);
-                assert_eq!((&*head, &*tail), (&bytes[..first], &bytes[first + missing..]));
+                assert_eq!(
+                    (&*head, &*tail),
+                    (&bytes[..first], &bytes[first + missing..])
+                );
             }
         }
     }

@@ -82,11 +82,19 @@ pub enum End {
 /// this returns, the program has ended and, where the bounds ended it, its process group too.
 pub fn run(command: Command, bounds: &Bounds<'_>) -> Result<Option<Output>, ProcessError> {
     let captured = start(command, &[])?.captured(bounds, Beyond::Refused)?;
-    let Captured { stdout, stderr, end, was_held } = captured;
+    let Captured {
+        stdout,
+        stderr,
+        end,
+        was_held,
+    } = captured;
     match end {
-        End::Exited(status) => {
-            Ok(Some(Output { stdout: stdout.into_bytes(), stderr: stderr.into_bytes(), status, was_held }))
-        }
+        End::Exited(status) => Ok(Some(Output {
+            stdout: stdout.into_bytes(),
+            stderr: stderr.into_bytes(),
+            status,
+            was_held,
+        })),
         End::Signal(status) => Err(ProcessError::Signal { status }),
         End::TimedOut(limit) => Err(ProcessError::Timeout { limit }),
         End::Stopped => Err(ProcessError::Stopped),
@@ -100,7 +108,11 @@ pub fn run(command: Command, bounds: &Bounds<'_>) -> Result<Option<Output>, Proc
 /// memory stays within the bounds. It need not read its input. An error means that it was not started, or that the
 /// system tells nothing of it; however this returns, the program has ended and, where the bounds ended it, its process
 /// group too.
-pub fn capture(mut command: Command, input: &[u8], bounds: &Bounds<'_>) -> Result<Captured, ProcessError> {
+pub fn capture(
+    mut command: Command,
+    input: &[u8],
+    bounds: &Bounds<'_>,
+) -> Result<Captured, ProcessError> {
     let mark = group::Mark::put_on(&mut command);
     let mut running = start(command, input)?;
     running.mark = Some(mark);
@@ -108,10 +120,16 @@ pub fn capture(mut command: Command, input: &[u8], bounds: &Bounds<'_>) -> Resul
 }
 
 fn start(mut command: Command, input: &[u8]) -> Result<Running, ProcessError> {
-    command.stdin(if input.is_empty() { Stdio::null() } else { Stdio::piped() });
+    command.stdin(if input.is_empty() {
+        Stdio::null()
+    } else {
+        Stdio::piped()
+    });
     command.stdout(Stdio::piped()).stderr(Stdio::piped());
     group::separate(&mut command);
-    let child = command.spawn().map_err(|error| start_error(command.get_program(), error))?;
+    let child = command
+        .spawn()
+        .map_err(|error| start_error(command.get_program(), error))?;
     Running::new(child, input.to_owned()).map_err(|source| ProcessError::Output { source })
 }
 
@@ -121,11 +139,17 @@ fn start_error(program: &OsStr, source: io::Error) -> ProcessError {
     let name = program.to_string_lossy().into_owned();
     match source.kind() {
         io::ErrorKind::NotFound if !is_path => ProcessError::NotFound { program: name },
-        io::ErrorKind::NotFound if !path.exists() => ProcessError::Missing { path: path.to_owned() },
-        _ if is_path && path.is_dir() => {
-            ProcessError::Start { program: name, source: io::ErrorKind::IsADirectory.into() }
-        }
-        _ => ProcessError::Start { program: name, source },
+        io::ErrorKind::NotFound if !path.exists() => ProcessError::Missing {
+            path: path.to_owned(),
+        },
+        _ if is_path && path.is_dir() => ProcessError::Start {
+            program: name,
+            source: io::ErrorKind::IsADirectory.into(),
+        },
+        _ => ProcessError::Start {
+            program: name,
+            source,
+        },
     }
 }
 
@@ -172,7 +196,13 @@ impl Collected {
             Beyond::Refused => Kept::everything(),
             Beyond::LeftOut => Kept::at_most(most),
         };
-        Self { stdout: kept(), stderr: kept(), was_held: false, limit, beyond }
+        Self {
+            stdout: kept(),
+            stderr: kept(),
+            was_held: false,
+            limit,
+            beyond,
+        }
     }
 
     fn take(&mut self, chunk: Chunk) -> Result<(), ProcessError> {
@@ -190,15 +220,26 @@ impl Collected {
     }
 
     fn ended(self, end: End) -> Captured {
-        Captured { stdout: self.stdout, stderr: self.stderr, end, was_held: self.was_held }
+        Captured {
+            stdout: self.stdout,
+            stderr: self.stderr,
+            end,
+            was_held: self.was_held,
+        }
     }
 }
 
 impl Running {
     fn new(mut child: Child, input: Vec<u8>) -> io::Result<Self> {
         let (sender, chunks) = sync_channel(QUEUE);
-        let (stdin, stdout, stderr) = (child.stdin.take(), child.stdout.take(), child.stderr.take());
-        let running = Self { child, mark: None, chunks, is_reaped: false };
+        let (stdin, stdout, stderr) =
+            (child.stdin.take(), child.stdout.take(), child.stderr.take());
+        let running = Self {
+            child,
+            mark: None,
+            chunks,
+            is_reaped: false,
+        };
         if let Some(stdin) = stdin {
             feed(stdin, input)?;
         }
@@ -222,7 +263,11 @@ impl Running {
     }
 
     /// Collects output until the program has ended; returns why it has to be ended, if it has not.
-    fn watch(&mut self, bounds: &Bounds<'_>, collected: &mut Collected) -> Result<Option<End>, ProcessError> {
+    fn watch(
+        &mut self,
+        bounds: &Bounds<'_>,
+        collected: &mut Collected,
+    ) -> Result<Option<End>, ProcessError> {
         let started = Instant::now();
         let mut ended: Option<Instant> = None;
         loop {
@@ -267,7 +312,10 @@ impl Running {
         if was_held {
             group::kill(&mut self.child);
         }
-        let status = self.child.wait().map_err(|source| ProcessError::Output { source })?;
+        let status = self
+            .child
+            .wait()
+            .map_err(|source| ProcessError::Output { source })?;
         self.is_reaped = true;
         Ok(status.code().map_or(End::Signal(status), End::Exited))
     }
@@ -323,13 +371,20 @@ impl Drop for Running {
 fn feed(mut pipe: impl Write + Send + 'static, input: Vec<u8>) -> io::Result<()> {
     // A program may close its stdin without having read it.
     let write = move || drop(pipe.write_all(&input));
-    thread::Builder::new().name("command input".into()).spawn(write).map(drop)
+    thread::Builder::new()
+        .name("command input".into())
+        .spawn(write)
+        .map(drop)
 }
 
 /// Sends what comes through a pipe, until it is closed or nobody listens.
 ///
 /// On a thread that is not waited for: what left the group may hold the pipe open for as long as it likes.
-fn forward(mut pipe: impl Read + Send + 'static, stream: Stream, to: SyncSender<Chunk>) -> io::Result<()> {
+fn forward(
+    mut pipe: impl Read + Send + 'static,
+    stream: Stream,
+    to: SyncSender<Chunk>,
+) -> io::Result<()> {
     let read = move || {
         let mut buffer = vec![0; CHUNK];
         loop {
@@ -345,5 +400,8 @@ fn forward(mut pipe: impl Read + Send + 'static, stream: Stream, to: SyncSender<
             }
         }
     };
-    thread::Builder::new().name("command output".into()).spawn(read).map(drop)
+    thread::Builder::new()
+        .name("command output".into())
+        .spawn(read)
+        .map(drop)
 }

@@ -19,7 +19,11 @@ fn shell(script: &str) -> Command {
 }
 
 fn within(script: &str, input: &[u8], timeout: Duration, max_bytes: u64) -> Captured {
-    let bounds = Bounds { timeout, max_bytes, is_moot: &|| false };
+    let bounds = Bounds {
+        timeout,
+        max_bytes,
+        is_moot: &|| false,
+    };
     capture(shell(script), input, &bounds).unwrap()
 }
 
@@ -31,7 +35,10 @@ fn text(captured: Captured) -> (String, String, End) {
 #[test]
 fn program_reads_its_input_to_the_end() {
     let (stdout, stderr, end) = text(within("cat; echo done >&2", b"one\ntwo\n", LONG, 1000));
-    assert_eq!((&*stdout, &*stderr, end), ("one\ntwo\n", "done\n", End::Exited(0)));
+    assert_eq!(
+        (&*stdout, &*stderr, end),
+        ("one\ntwo\n", "done\n", End::Exited(0))
+    );
 }
 
 #[test]
@@ -44,7 +51,8 @@ fn program_that_does_not_read_a_large_input_ends_all_the_same() {
 
 #[test]
 fn program_that_prints_much_runs_on_and_its_beginning_and_end_are_kept() {
-    let script = "echo first; head -c 200000000 /dev/zero | tr '\\0' x; echo; echo last; echo oops >&2";
+    let script =
+        "echo first; head -c 200000000 /dev/zero | tr '\\0' x; echo; echo last; echo oops >&2";
     let captured = within(script, b"", LONG, 20_000);
     assert_eq!((captured.end, captured.was_held), (End::Exited(0), false));
     assert_eq!(captured.stdout.printed(), 200_000_012);
@@ -57,7 +65,8 @@ fn program_that_prints_much_runs_on_and_its_beginning_and_end_are_kept() {
 
 #[test]
 fn what_a_program_printed_before_it_was_ended_is_there_and_so_is_its_farewell() {
-    let script = "trap 'echo bye; exit' TERM; echo half; echo why >&2; while :; do sleep 0.01; done";
+    let script =
+        "trap 'echo bye; exit' TERM; echo half; echo why >&2; while :; do sleep 0.01; done";
     let (stdout, stderr, end) = text(within(script, b"", Duration::from_millis(300), 1000));
     // The shell may tell of the `sleep` that was ended with it.
     assert_eq!((&*stdout, &stderr[..4]), ("half\nbye\n", "why\n"));
@@ -67,26 +76,45 @@ fn what_a_program_printed_before_it_was_ended_is_there_and_so_is_its_farewell() 
 #[test]
 fn program_that_does_not_end_when_asked_is_ended() {
     let started = Instant::now();
-    let (stdout, _, end) =
-        text(within("trap '' TERM; echo half; while :; do :; done", b"", Duration::from_millis(200), 1000));
-    assert_eq!((&*stdout, end), ("half\n", End::TimedOut(Duration::from_millis(200))));
+    let (stdout, _, end) = text(within(
+        "trap '' TERM; echo half; while :; do :; done",
+        b"",
+        Duration::from_millis(200),
+        1000,
+    ));
+    assert_eq!(
+        (&*stdout, end),
+        ("half\n", End::TimedOut(Duration::from_millis(200)))
+    );
     assert!(started.elapsed() < LONG);
 }
 
 #[test]
 fn signal_is_told_with_the_output() {
     let (stdout, _, end) = text(within("echo half; kill -SEGV $$", b"", LONG, 1000));
-    let End::Signal(status) = end else { panic!("{end:?}") };
-    assert_eq!((&*stdout, status.to_string().contains("SIGSEGV")), ("half\n", true));
+    let End::Signal(status) = end else {
+        panic!("{end:?}")
+    };
+    assert_eq!(
+        (&*stdout, status.to_string().contains("SIGSEGV")),
+        ("half\n", true)
+    );
 }
 
 #[test]
 fn moot_program_is_ended_with_what_it_started() {
     let directory = tempfile::tempdir().unwrap();
     let ticks = directory.path().join("ticks");
-    let script = format!("echo up; (while :; do echo x >> {0}; sleep 0.01; done) & wait", ticks.display());
+    let script = format!(
+        "echo up; (while :; do echo x >> {0}; sleep 0.01; done) & wait",
+        ticks.display()
+    );
     let is_moot = || ticks.exists();
-    let bounds = Bounds { timeout: LONG, max_bytes: 1000, is_moot: &is_moot };
+    let bounds = Bounds {
+        timeout: LONG,
+        max_bytes: 1000,
+        is_moot: &is_moot,
+    };
     let (stdout, _, end) = text(capture(shell(&script), b"", &bounds).unwrap());
     assert_eq!((&*stdout, end), ("up\n", End::Moot));
     let length = || std::fs::metadata(&ticks).unwrap().len();
@@ -111,7 +139,11 @@ fn daemon_that_holds_the_output_does_not_hold_us() {
 
 #[test]
 fn program_that_there_is_not_is_an_error() {
-    let bounds = Bounds { timeout: LONG, max_bytes: 1000, is_moot: &|| false };
+    let bounds = Bounds {
+        timeout: LONG,
+        max_bytes: 1000,
+        is_moot: &|| false,
+    };
     let error = capture(Command::new("no-such-program"), b"{}", &bounds).unwrap_err();
     assert!(matches!(error, ProcessError::NotFound { program } if program == "no-such-program"));
 }
@@ -122,9 +154,16 @@ fn what_left_the_group_is_ended_too() {
     let directory = tempfile::tempdir().unwrap();
     let file = directory.path().join("pid");
     // Its parent is gone, too.
-    let script = format!("(setsid sh -c 'echo $$ > {0}; exec sleep 1000' &); sleep 1000", file.display());
+    let script = format!(
+        "(setsid sh -c 'echo $$ > {0}; exec sleep 1000' &); sleep 1000",
+        file.display()
+    );
     let is_written = || std::fs::read_to_string(&file).is_ok_and(|pid| pid.ends_with('\n'));
-    let bounds = Bounds { timeout: LONG, max_bytes: 1000, is_moot: &is_written };
+    let bounds = Bounds {
+        timeout: LONG,
+        max_bytes: 1000,
+        is_moot: &is_written,
+    };
     let captured = capture(shell(&script), &[], &bounds).unwrap();
     assert_eq!(captured.end, End::Moot);
     let until = Instant::now() + LONG;

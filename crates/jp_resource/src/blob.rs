@@ -102,7 +102,10 @@ impl FromStr for Checksum {
         let mut digest = [0; 32];
         for (byte, pair) in digest.iter_mut().zip(digits.chunks_exact(2)) {
             let (high, low) = (hex_value(pair[0]), hex_value(pair[1]));
-            *byte = high.zip(low).map(|(high, low)| high << 4 | low).ok_or_else(error)?;
+            *byte = high
+                .zip(low)
+                .map(|(high, low)| high << 4 | low)
+                .ok_or_else(error)?;
         }
         Ok(Self(digest))
     }
@@ -134,7 +137,11 @@ impl BlobRef {
     /// Names `bytes`.
     #[must_use]
     pub fn of(bytes: &[u8], encoding: Encoding) -> Self {
-        Self { checksum: Checksum::of(bytes), size: bytes.len() as u64, encoding }
+        Self {
+            checksum: Checksum::of(bytes),
+            size: bytes.len() as u64,
+            encoding,
+        }
     }
 }
 
@@ -169,7 +176,10 @@ mod tests {
     #[test]
     fn checksum_reads_what_it_writes() {
         let checksum = Checksum::of(b"abc");
-        assert_eq!(checksum.to_string(), "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
+        assert_eq!(
+            checksum.to_string(),
+            "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"
+        );
         assert_eq!(checksum.to_string().parse(), Ok(checksum));
         assert_eq!(checksum.to_string().to_uppercase().parse(), Ok(checksum));
     }

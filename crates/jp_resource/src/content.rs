@@ -33,9 +33,9 @@ impl ResourceContent {
     pub fn from_blob(blob: &BlobRef, bytes: Vec<u8>) -> Result<Self, ContentError> {
         match blob.encoding {
             Encoding::Binary => Ok(Self::Blob(bytes)),
-            Encoding::Utf8 => {
-                String::from_utf8(bytes).map(Self::Text).map_err(|_| ContentError(blob.checksum))
-            }
+            Encoding::Utf8 => String::from_utf8(bytes)
+                .map(Self::Text)
+                .map_err(|_| ContentError(blob.checksum)),
         }
     }
 

@@ -14,7 +14,9 @@ use base64::{
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 use serde_json::{Map, Value};
 
-use crate::{Annotations, BlobRef, Checksum, Encoding, Payload, Resource, ResourceContent, Snapshot};
+use crate::{
+    Annotations, BlobRef, Checksum, Encoding, Payload, Resource, ResourceContent, Snapshot,
+};
 
 /// Decodes base64 of either alphabet, padded or not (RFC 4648 §4 and §5).
 ///
@@ -24,8 +26,14 @@ pub fn decode_base64(text: &str) -> Result<Vec<u8>, String> {
         GeneralPurposeConfig::new().with_decode_padding_mode(DecodePaddingMode::Indifferent);
     const PLAIN: GeneralPurpose = GeneralPurpose::new(&alphabet::STANDARD, ANY_PADDING);
     const URL_SAFE: GeneralPurpose = GeneralPurpose::new(&alphabet::URL_SAFE, ANY_PADDING);
-    let engine = if text.contains(['-', '_']) { URL_SAFE } else { PLAIN };
-    engine.decode(text).map_err(|error| format!("invalid base64: {error}"))
+    let engine = if text.contains(['-', '_']) {
+        URL_SAFE
+    } else {
+        PLAIN
+    };
+    engine
+        .decode(text)
+        .map_err(|error| format!("invalid base64: {error}"))
 }
 
 #[derive(Serialize, Deserialize)]
@@ -81,7 +89,13 @@ impl<'a> WireContent<'a> {
 
     fn of_inline(content: &'a ResourceContent) -> Self {
         let (text, blob) = flat_content(content);
-        Self { stored: None, size: None, encoding: None, text, blob }
+        Self {
+            stored: None,
+            size: None,
+            encoding: None,
+            text,
+            blob,
+        }
     }
 
     fn into_payload(self) -> Result<Payload<ResourceContent>, String> {
@@ -107,7 +121,10 @@ fn flat_content(content: &ResourceContent) -> (Option<Cow<'_, str>>, Option<Cow<
     }
 }
 
-fn inline_content(text: Option<Cow<'_, str>>, blob: Option<Cow<'_, str>>) -> Result<ResourceContent, String> {
+fn inline_content(
+    text: Option<Cow<'_, str>>,
+    blob: Option<Cow<'_, str>>,
+) -> Result<ResourceContent, String> {
     match (text, blob) {
         (Some(text), None) => Ok(ResourceContent::Text(text.into_owned())),
         (None, Some(blob)) => decode_base64(&blob).map(ResourceContent::Blob),
@@ -153,7 +170,10 @@ impl Serialize for Resource {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let mut wire = wire_metadata(self);
         (wire.text, wire.blob) = flat_content(&self.content);
-        wire.formatted = self.formatted.clone().map(|formatted| Cow::Owned(Payload::Inline(formatted)));
+        wire.formatted = self
+            .formatted
+            .clone()
+            .map(|formatted| Cow::Owned(Payload::Inline(formatted)));
         wire.serialize(serializer)
     }
 }
@@ -161,11 +181,14 @@ impl Serialize for Resource {
 impl<'de> Deserialize<'de> for Resource {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let mut wire = Wire::deserialize(deserializer)?;
-        let content = inline_content(wire.text.take(), wire.blob.take()).map_err(de::Error::custom)?;
+        let content =
+            inline_content(wire.text.take(), wire.blob.take()).map_err(de::Error::custom)?;
         let formatted = match wire.formatted.take().map(Cow::into_owned) {
             None => None,
             Some(Payload::Inline(formatted)) => Some(formatted),
-            Some(Payload::Stored(_)) => return Err(de::Error::custom("`formatted` must be a string")),
+            Some(Payload::Stored(_)) => {
+                return Err(de::Error::custom("`formatted` must be a string"));
+            }
         };
         Ok(wire.into_resource(content, formatted))
     }
@@ -205,13 +228,20 @@ struct WireBlob {
 
 impl WireBlob {
     fn with_encoding(self, encoding: Encoding) -> BlobRef {
-        BlobRef { checksum: self.checksum, size: self.size, encoding }
+        BlobRef {
+            checksum: self.checksum,
+            size: self.size,
+            encoding,
+        }
     }
 }
 
 impl From<&BlobRef> for WireBlob {
     fn from(blob: &BlobRef) -> Self {
-        Self { checksum: blob.checksum, size: blob.size }
+        Self {
+            checksum: blob.checksum,
+            size: blob.size,
+        }
     }
 }
 
@@ -226,10 +256,12 @@ impl Serialize for Payload<String> {
 
 impl<'de> Deserialize<'de> for Payload<String> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        Ok(match deserializer.deserialize_any(StringOrBlob("a string or {\"$blob\", \"size\"}"))? {
-            FoundPayload::Inline(text) => Self::Inline(text),
-            FoundPayload::Stored(blob) => Self::Stored(blob.with_encoding(Encoding::Utf8)),
-        })
+        Ok(
+            match deserializer.deserialize_any(StringOrBlob("a string or {\"$blob\", \"size\"}"))? {
+                FoundPayload::Inline(text) => Self::Inline(text),
+                FoundPayload::Stored(blob) => Self::Stored(blob.with_encoding(Encoding::Utf8)),
+            },
+        )
     }
 }
 
@@ -245,7 +277,9 @@ impl Serialize for Payload<Vec<u8>> {
 impl<'de> Deserialize<'de> for Payload<Vec<u8>> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         match deserializer.deserialize_any(StringOrBlob("base64 or {\"$blob\", \"size\"}"))? {
-            FoundPayload::Inline(text) => decode_base64(&text).map(Self::Inline).map_err(de::Error::custom),
+            FoundPayload::Inline(text) => decode_base64(&text)
+                .map(Self::Inline)
+                .map_err(de::Error::custom),
             FoundPayload::Stored(blob) => Ok(Self::Stored(blob.with_encoding(Encoding::Binary))),
         }
     }
@@ -308,8 +342,14 @@ mod tests {
     fn flat_form_needs_exactly_one_content() {
         for (value, message) in [
             (json!({"uri": "a:b"}), "neither `text` nor `blob`"),
-            (json!({"uri": "a:b", "text": "", "blob": ""}), "both `text` and `blob`"),
-            (json!({"uri": "a:b", "blob": "?"}), "invalid base64: Invalid symbol 63, offset 0."),
+            (
+                json!({"uri": "a:b", "text": "", "blob": ""}),
+                "both `text` and `blob`",
+            ),
+            (
+                json!({"uri": "a:b", "blob": "?"}),
+                "invalid base64: Invalid symbol 63, offset 0.",
+            ),
             (json!({"text": ""}), "missing field `uri`"),
         ] {
             let error = serde_json::from_value::<Resource>(value).unwrap_err();
@@ -332,11 +372,20 @@ mod tests {
     #[test]
     fn stored_form_reads_content_written_by_hand() {
         let text = Payload::Inline(ResourceContent::Text("x".into()));
-        assert_eq!(snapshot(json!({"uri": "a:b", "content": {"text": "x"}})).content, text);
+        assert_eq!(
+            snapshot(json!({"uri": "a:b", "content": {"text": "x"}})).content,
+            text
+        );
         assert_eq!(snapshot(json!({"uri": "a:b", "text": "x"})).content, text);
         let blob = Payload::Inline(ResourceContent::Blob(vec![255]));
-        assert_eq!(snapshot(json!({"uri": "a:b", "content": {"blob": "_w"}})).content, blob);
-        assert_eq!(snapshot(json!({"uri": "a:b", "blob": "/w=="})).content, blob);
+        assert_eq!(
+            snapshot(json!({"uri": "a:b", "content": {"blob": "_w"}})).content,
+            blob
+        );
+        assert_eq!(
+            snapshot(json!({"uri": "a:b", "blob": "/w=="})).content,
+            blob
+        );
     }
 
     #[test]

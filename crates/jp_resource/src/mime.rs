@@ -43,34 +43,55 @@ pub fn from_path(file_name: &str) -> Option<&'static str> {
     let by_name = || TYPES.iter().find(|known| contains(known.file_names, name));
     let by_extension = || {
         let (_, extension) = name.rsplit_once('.').filter(|(stem, _)| !stem.is_empty())?;
-        TYPES.iter().find(|known| contains(known.extensions, extension))
+        TYPES
+            .iter()
+            .find(|known| contains(known.extensions, extension))
     };
-    let by_prefix = || TYPES.iter().find(|known| known.file_names.iter().any(|glob| is_start(glob, name)));
-    by_name().or_else(by_extension).or_else(by_prefix).map(|known| known.mime)
+    let by_prefix = || {
+        TYPES
+            .iter()
+            .find(|known| known.file_names.iter().any(|glob| is_start(glob, name)))
+    };
+    by_name()
+        .or_else(by_extension)
+        .or_else(by_prefix)
+        .map(|known| known.mime)
 }
 
 /// Returns whether `mime` says text: `text/*`, a type of the table, or one that is JSON, XML or YAML.
 #[must_use]
 pub fn is_text(mime: &str) -> bool {
     let essence = essence(mime);
-    essence.starts_with("text/") || find_type(&essence).is_some() || structured_suffix(&essence).is_some()
+    essence.starts_with("text/")
+        || find_type(&essence).is_some()
+        || structured_suffix(&essence).is_some()
 }
 
 /// Returns the fence for a code block around `content`: more backticks than it has in a row, three
 /// or more (CommonMark §4.5).
 #[must_use]
 pub fn fence_for(content: &str) -> String {
-    let longest = content.split(|character| character != '`').map(str::len).max().unwrap_or(0);
+    let longest = content
+        .split(|character| character != '`')
+        .map(str::len)
+        .max()
+        .unwrap_or(0);
     "`".repeat(3.max(longest + 1))
 }
 
 /// Returns type and subtype, without parameters, in lower case.
 fn essence(mime: &str) -> String {
-    mime.split(';').next().unwrap_or(mime).trim().to_ascii_lowercase()
+    mime.split(';')
+        .next()
+        .unwrap_or(mime)
+        .trim()
+        .to_ascii_lowercase()
 }
 
 fn find_type(essence: &str) -> Option<&'static TextType> {
-    TYPES.iter().find(|known| known.names().any(|name| is_same_type(name, essence)))
+    TYPES
+        .iter()
+        .find(|known| known.names().any(|name| is_same_type(name, essence)))
 }
 
 fn is_same_type(left: &str, right: &str) -> bool {
@@ -84,7 +105,9 @@ fn text_subtype(essence: &str) -> Option<&str> {
 
 fn structured_suffix(essence: &str) -> Option<&'static str> {
     let (_, suffix) = essence.rsplit_once('+')?;
-    ["json", "xml", "yaml"].into_iter().find(|known| *known == suffix)
+    ["json", "xml", "yaml"]
+        .into_iter()
+        .find(|known| *known == suffix)
 }
 
 fn contains(names: &[&str], name: &str) -> bool {
@@ -93,8 +116,11 @@ fn contains(names: &[&str], name: &str) -> bool {
 
 /// Returns whether `glob` ends in `*` and `name` goes on from there.
 fn is_start(glob: &str, name: &str) -> bool {
-    let Some(start) = glob.strip_suffix('*') else { return false };
-    name.get(..start.len()).is_some_and(|head| head.eq_ignore_ascii_case(start))
+    let Some(start) = glob.strip_suffix('*') else {
+        return false;
+    };
+    name.get(..start.len())
+        .is_some_and(|head| head.eq_ignore_ascii_case(start))
 }
 
 #[cfg(test)]
@@ -194,10 +220,18 @@ mod tests {
                 assert_eq!(fence_language(name), known.fence, "{name}");
             }
             for name in known.file_names {
-                assert_eq!(from_path(&name.replace('*', "local")), Some(known.mime), "{name}");
+                assert_eq!(
+                    from_path(&name.replace('*', "local")),
+                    Some(known.mime),
+                    "{name}"
+                );
             }
             for extension in known.extensions {
-                assert_eq!(from_path(&format!("some.{extension}")), Some(known.mime), "{extension}");
+                assert_eq!(
+                    from_path(&format!("some.{extension}")),
+                    Some(known.mime),
+                    "{extension}"
+                );
             }
         }
     }

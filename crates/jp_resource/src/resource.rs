@@ -65,11 +65,18 @@ impl<C, T> Resource<C, T> {
     /// Returns what to call the resource on a screen: title, name or URI.
     #[must_use]
     pub fn label(&self) -> &str {
-        self.title.as_deref().or(self.name.as_deref()).unwrap_or(&self.uri)
+        self.title
+            .as_deref()
+            .or(self.name.as_deref())
+            .unwrap_or(&self.uri)
     }
 
     /// Replaces content and formatted text, keeping everything else.
-    pub fn map<D, U>(self, content: impl FnOnce(C) -> D, formatted: impl FnOnce(T) -> U) -> Resource<D, U> {
+    pub fn map<D, U>(
+        self,
+        content: impl FnOnce(C) -> D,
+        formatted: impl FnOnce(T) -> U,
+    ) -> Resource<D, U> {
         Resource {
             uri: self.uri,
             content: content(self.content),
@@ -121,7 +128,8 @@ mod tests {
 
     #[test]
     fn checksum_is_of_the_raw_content_alone() {
-        let plain = Resource::<ResourceContent>::new("file:///a", ResourceContent::Text("x".into()));
+        let plain =
+            Resource::<ResourceContent>::new("file:///a", ResourceContent::Text("x".into()));
         let mut described = plain.clone().with_name("a").with_mime_type("text/plain");
         described.formatted = Some("something else".into());
         described.title = Some("A".into());
@@ -130,7 +138,8 @@ mod tests {
 
     #[test]
     fn label_prefers_title_then_name_then_uri() {
-        let mut resource = Resource::<ResourceContent>::new("x:y", ResourceContent::Text(String::new()));
+        let mut resource =
+            Resource::<ResourceContent>::new("x:y", ResourceContent::Text(String::new()));
         assert_eq!(resource.label(), "x:y");
         resource.name = Some("name".into());
         assert_eq!(resource.label(), "name");

@@ -27,7 +27,8 @@ pub use case::true_case;
 pub use external::{external_name, external_uri, is_external};
 pub use file::{canonical_file_uri, file_path, file_uri};
 pub use percent::{
-    encode_argument, encode_path, encode_program, ends_with_name, percent_decode, percent_encode_segment,
+    encode_argument, encode_path, encode_program, ends_with_name, percent_decode,
+    percent_encode_segment,
 };
 
 /// Whose rules a path follows.
@@ -74,7 +75,11 @@ impl PathStyle {
     /// Returns the style of the platform this was compiled for.
     #[must_use]
     pub const fn native() -> Self {
-        if cfg!(windows) { Self::Windows } else { Self::Unix }
+        if cfg!(windows) {
+            Self::Windows
+        } else {
+            Self::Unix
+        }
     }
 
     fn separators(self) -> &'static [char] {
@@ -103,7 +108,9 @@ fn strip_scheme<'a>(uri: &'a str, scheme: &str) -> Option<&'a str> {
 /// Removes the prefix that takes a Windows path past the Win32 parser: `\\?\C:\x` is `C:\x`,
 /// `\\?\UNC\server\share` is `\\server\share`.
 fn strip_verbatim(path: &str) -> std::borrow::Cow<'_, str> {
-    let Some(rest) = path.strip_prefix(r"\\?\") else { return path.into() };
+    let Some(rest) = path.strip_prefix(r"\\?\") else {
+        return path.into();
+    };
     match rest.split_at_checked(4) {
         Some((unc, share)) if unc.eq_ignore_ascii_case(r"UNC\") => format!(r"\\{share}").into(),
         _ => rest.into(),
@@ -116,8 +123,14 @@ mod tests {
 
     #[test]
     fn fragment_starts_at_the_first_number_sign() {
-        assert_eq!(split_fragment("file:///a#L10-200"), ("file:///a", Some("L10-200")));
-        assert_eq!(split_fragment("file:///a?q#x#y"), ("file:///a?q", Some("x#y")));
+        assert_eq!(
+            split_fragment("file:///a#L10-200"),
+            ("file:///a", Some("L10-200"))
+        );
+        assert_eq!(
+            split_fragment("file:///a?q#x#y"),
+            ("file:///a?q", Some("x#y"))
+        );
         assert_eq!(split_fragment("file:///a#"), ("file:///a", Some("")));
         assert_eq!(split_fragment("file:///a%23b"), ("file:///a%23b", None));
     }

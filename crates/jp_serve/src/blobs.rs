@@ -17,17 +17,26 @@ use crate::{
 const MAX_SEARCHED: usize = 100;
 
 /// What to do where there is no such content.
-const LISTED: &str = "the list has the snapshots of the conversation, and 64 hexadecimal digits name one";
+const LISTED: &str =
+    "the list has the snapshots of the conversation, and 64 hexadecimal digits name one";
 
 /// Makes the template of what the workspace's conversations keep; content of more bytes is refused.
 pub(crate) fn template(conversations: &Arc<Conversations>, max_bytes: u64) -> ResourceTemplate {
     let conversations = Arc::clone(conversations);
-    ResourceTemplate::new("jp://blob/{sha256}", "Snapshot", move |parameters: Parameters| {
-        let checksum = parameters.parse("sha256").map_err(|error| refusal(error, LISTED))?;
-        read(&conversations, checksum, max_bytes)
-    })
+    ResourceTemplate::new(
+        "jp://blob/{sha256}",
+        "Snapshot",
+        move |parameters: Parameters| {
+            let checksum = parameters
+                .parse("sha256")
+                .map_err(|error| refusal(error, LISTED))?;
+            read(&conversations, checksum, max_bytes)
+        },
+    )
     .title("A snapshot")
-    .description("What a conversation keeps of something attached to it, by the SHA-256 of its content.")
+    .description(
+        "What a conversation keeps of something attached to it, by the SHA-256 of its content.",
+    )
 }
 
 /// Reads the content of a snapshot, verified; of more bytes than may be given, nothing is read.
@@ -45,19 +54,28 @@ pub(crate) fn read_payload(
     }
     let content = match payload {
         Payload::Inline(content) => content.clone(),
-        Payload::Stored(blob) => {
-            store.blobs().read_content(blob).map_err(|error| failure(blob.checksum, &error))?
-        }
+        Payload::Stored(blob) => store
+            .blobs()
+            .read_content(blob)
+            .map_err(|error| failure(blob.checksum, &error))?,
     };
     Ok(content_of(content))
 }
 
 /// Reads what the workspace keeps: also what no conversation names any more, for as long as it is not collected. A store
 /// is asked first whether it has that at all.
-fn read(conversations: &Conversations, checksum: Checksum, max_bytes: u64) -> Result<Content, ReadError> {
+fn read(
+    conversations: &Conversations,
+    checksum: Checksum,
+    max_bytes: u64,
+) -> Result<Content, ReadError> {
     // Of what the person keeps for themself, only that of the conversation that they named.
-    let local = conversations.named_local().filter(|found| keeps(found, checksum));
-    let store = local.as_ref().map_or(conversations.shared(), |found| &found.store);
+    let local = conversations
+        .named_local()
+        .filter(|found| keeps(found, checksum));
+    let store = local
+        .as_ref()
+        .map_or(conversations.shared(), |found| &found.store);
     let path = store.blobs().path(&checksum);
     if !path.exists() {
         return Err(failure(checksum, &BlobError::Missing { checksum, path }));
@@ -66,7 +84,11 @@ fn read(conversations: &Conversations, checksum: Checksum, max_bytes: u64) -> Re
         Some(found) => vec![found.clone()],
         None => conversations.list_shared(),
     };
-    match searched.iter().take(MAX_SEARCHED).find_map(|found| snapshot(found, checksum)) {
+    match searched
+        .iter()
+        .take(MAX_SEARCHED)
+        .find_map(|found| snapshot(found, checksum))
+    {
         Some(snapshot) => {
             let mut content = read_payload(store, &snapshot.content, max_bytes)?;
             content.mime_type = snapshot.mime_type;
@@ -81,7 +103,11 @@ fn read(conversations: &Conversations, checksum: Checksum, max_bytes: u64) -> Re
 fn read_unnamed(store: &Store, checksum: Checksum, max_bytes: u64) -> Result<Content, ReadError> {
     let failed = |error: BlobError| failure(checksum, &error);
     let size = store.blobs().verify(&checksum, max_bytes).map_err(failed)?;
-    let blob = BlobRef { checksum, size, encoding: Encoding::Binary };
+    let blob = BlobRef {
+        checksum,
+        size,
+        encoding: Encoding::Binary,
+    };
     let (content, mime_type) = classify(store.blobs().read(&blob).map_err(failed)?, "");
     Ok(content_of(content).mime_type(mime_type))
 }
@@ -101,7 +127,9 @@ fn snapshot(found: &Found, checksum: Checksum) -> Option<Snapshot> {
     }
     let stream = found.read().ok()?.stream;
     let of_content = |snapshot: &&Snapshot| matches!(&snapshot.content, Payload::Stored(blob) if blob.checksum == checksum);
-    deliveries(&stream).iter().find_map(|(_, snapshots, _)| snapshots.iter().find(of_content).cloned())
+    deliveries(&stream)
+        .iter()
+        .find_map(|(_, snapshots, _)| snapshots.iter().find(of_content).cloned())
 }
 
 /// Returns whether a conversation names this content.
@@ -113,9 +141,10 @@ fn keeps(found: &Found, checksum: Checksum) -> bool {
 /// Says what is wrong without saying where the file is.
 fn failure(checksum: Checksum, error: &BlobError) -> ReadError {
     match error {
-        BlobError::Missing { .. } => {
-            refusal(format!("the workspace keeps no snapshot with the checksum {checksum}"), LISTED)
-        }
+        BlobError::Missing { .. } => refusal(
+            format!("the workspace keeps no snapshot with the checksum {checksum}"),
+            LISTED,
+        ),
         BlobError::TooLarge { size, cap, .. } => too_large(checksum, *size, *cap),
         _ => ReadError::failed(format!(
             "the snapshot {checksum} is damaged or can't be opened; `jp storage check` tells a person what is wrong with it"

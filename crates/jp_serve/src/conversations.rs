@@ -52,9 +52,11 @@ pub(crate) fn templates(conversations: &Arc<Conversations>) -> [ResourceTemplate
     .mime_type("text/markdown")
     .complete("id", move |partial| ids.ids(&partial))
     .source(move |parameters| of_whole.source(parameters));
-    let turn = ResourceTemplate::new("jp://conversation/{id}/turn/{n}", "Turn", move |parameters| {
-        turn.turn(&parameters)
-    })
+    let turn = ResourceTemplate::new(
+        "jp://conversation/{id}/turn/{n}",
+        "Turn",
+        move |parameters| turn.turn(&parameters),
+    )
     .title("One turn of a conversation")
     .description("Turns are counted from 1.")
     .mime_type("text/markdown")
@@ -67,7 +69,12 @@ pub(crate) fn templates(conversations: &Arc<Conversations>) -> [ResourceTemplate
 impl Conversations {
     /// Makes what reads the conversations of a workspace; of a text, no more than `max_bytes` are given.
     pub(crate) fn new(workspace: &Workspace, chosen: Chosen, max_bytes: u64) -> Self {
-        Self { shared: workspace.store(), local: workspace.local_store(), chosen, max_bytes }
+        Self {
+            shared: workspace.store(),
+            local: workspace.local_store(),
+            chosen,
+            max_bytes,
+        }
     }
 
     /// Returns the store that all conversations share but those that the person keeps for themself.
@@ -89,11 +96,17 @@ impl Conversations {
         let begun = SystemTime::now();
         let found = self.choose(wanted);
         let directories = [&self.shared, &self.local].map(Store::conversations);
-        Choice { wanted, found, stamps: Stamps::after_looking(directories, begun) }
+        Choice {
+            wanted,
+            found,
+            stamps: Stamps::after_looking(directories, begun),
+        }
     }
 
     fn choose(&self, wanted: Option<ConversationId>) -> Option<Found> {
-        let Some(id) = wanted else { return self.newest() };
+        let Some(id) = wanted else {
+            return self.newest();
+        };
         match (self.find(id), &self.chosen) {
             (Some(found), _) => Some(found),
             // It is the person's own: nothing is listed in its place.
@@ -106,7 +119,10 @@ impl Conversations {
     /// Returns those of the workspace, the newest first.
     pub(crate) fn list_shared(&self) -> Vec<Found> {
         let located = self.shared.list().unwrap_or_default();
-        located.into_iter().map(|located| self.in_shared(located)).collect()
+        located
+            .into_iter()
+            .map(|located| self.in_shared(located))
+            .collect()
     }
 
     /// Returns all that may be read, the newest first.
@@ -118,23 +134,41 @@ impl Conversations {
     }
 
     fn find(&self, id: ConversationId) -> Option<Found> {
-        let shared = self.shared.find(id).ok().flatten().map(|located| self.in_shared(located));
+        let shared = self
+            .shared
+            .find(id)
+            .ok()
+            .flatten()
+            .map(|located| self.in_shared(located));
         shared.or_else(|| self.named_local().filter(|found| found.located.id == id))
     }
 
     fn newest(&self) -> Option<Found> {
-        self.shared.list().ok()?.into_iter().next().map(|located| self.in_shared(located))
+        self.shared
+            .list()
+            .ok()?
+            .into_iter()
+            .next()
+            .map(|located| self.in_shared(located))
     }
 
     fn in_shared(&self, located: Located) -> Found {
-        Found { store: self.shared.clone(), located }
+        Found {
+            store: self.shared.clone(),
+            located,
+        }
     }
 
     /// Returns the person's own conversation that they named.
     pub(crate) fn named_local(&self) -> Option<Found> {
-        let Chosen::Named(id) = &self.chosen else { return None };
+        let Chosen::Named(id) = &self.chosen else {
+            return None;
+        };
         let located = self.local.find(*id).ok().flatten()?;
-        Some(Found { store: self.local.clone(), located })
+        Some(Found {
+            store: self.local.clone(),
+            located,
+        })
     }
 
     fn is_local(&self, id: ConversationId) -> bool {
@@ -142,16 +176,25 @@ impl Conversations {
     }
 
     fn ids(&self, partial: &Partial) -> Vec<String> {
-        let ids = self.list().into_iter().map(|found| found.located.id.to_string());
+        let ids = self
+            .list()
+            .into_iter()
+            .map(|found| found.located.id.to_string());
         ids.filter(|id| id.starts_with(&partial.value)).collect()
     }
 
     /// Returns the numbers of a conversation's turns, the newest first.
     fn turns(&self, partial: &Partial) -> Vec<String> {
         let id = partial.others.get("id").and_then(|id| id.parse().ok());
-        let Some(conversation) = id.and_then(|id| self.find(id)?.read().ok()) else { return Vec::new() };
-        let numbers = (1..=conversation.stream.turns().len()).rev().map(|number| number.to_string());
-        numbers.filter(|number| number.starts_with(&partial.value)).collect()
+        let Some(conversation) = id.and_then(|id| self.find(id)?.read().ok()) else {
+            return Vec::new();
+        };
+        let numbers = (1..=conversation.stream.turns().len())
+            .rev()
+            .map(|number| number.to_string());
+        numbers
+            .filter(|number| number.starts_with(&partial.value))
+            .collect()
     }
 
     fn source(&self, parameters: &Parameters) -> Option<PathBuf> {
@@ -159,8 +202,11 @@ impl Conversations {
     }
 
     fn named(&self, parameters: &Parameters) -> Result<Found, ReadError> {
-        let id = parameters.parse("id").map_err(|error| refusal(error, IDS))?;
-        self.find(id).ok_or_else(|| refusal(format!("the workspace has no conversation {id}"), IDS))
+        let id = parameters
+            .parse("id")
+            .map_err(|error| refusal(error, IDS))?;
+        self.find(id)
+            .ok_or_else(|| refusal(format!("the workspace has no conversation {id}"), IDS))
     }
 
     fn markdown(&self, parameters: &Parameters) -> Result<String, ReadError> {
@@ -173,17 +219,23 @@ impl Conversations {
     fn turn(&self, parameters: &Parameters) -> Result<String, ReadError> {
         let found = self.named(parameters)?;
         let instead = "turns are counted from 1; completion of the template offers their numbers";
-        let number = parameters.parse::<usize>("n").map_err(|error| refusal(error, instead))?;
+        let number = parameters
+            .parse::<usize>("n")
+            .map_err(|error| refusal(error, instead))?;
         let stream = found.read()?.stream;
         let turns = stream.turns();
         match turns.iter().position(|turn| turn.number == number) {
             Some(index) => {
-                let instead = "read another turn, or have a person run `jp conversation print` with --turn";
+                let instead =
+                    "read another turn, or have a person run `jp conversation print` with --turn";
                 found.written(&stream, &turns[index..=index], self.max_bytes, instead)
             }
             None => {
                 let (id, count) = (found.located.id, turns.len());
-                Err(refusal(format!("conversation {id} has no turn {number}, it has {count}"), instead))
+                Err(refusal(
+                    format!("conversation {id} has no turn {number}, it has {count}"),
+                    instead,
+                ))
             }
         }
     }
@@ -191,7 +243,9 @@ impl Conversations {
 
 impl Found {
     pub(crate) fn read(&self) -> Result<Conversation, ReadError> {
-        self.store.read(&self.located).map_err(|error| self.explain(&error))
+        self.store
+            .read(&self.located)
+            .map_err(|error| self.explain(&error))
     }
 
     fn explain(&self, error: &jp_storage::ReadError) -> ReadError {
@@ -210,7 +264,9 @@ impl Found {
     fn unreadable(&self) -> ReadError {
         let id = self.located.id;
         let what = format!("conversation {id} is damaged or can't be opened");
-        ReadError::failed(format!("{what}; `jp storage check` tells a person what is wrong with it"))
+        ReadError::failed(format!(
+            "{what}; `jp storage check` tells a person what is wrong with it"
+        ))
     }
 
     /// Writes turns as `jp conversation print` does. Stops as soon as that is too long, before it reads what makes it so,
@@ -224,7 +280,10 @@ impl Found {
     ) -> Result<String, ReadError> {
         let id = self.located.id;
         let too_long = || {
-            refusal(format!("no more than {max_bytes} bytes of conversation {id} are given at once"), instead)
+            refusal(
+                format!("no more than {max_bytes} bytes of conversation {id} are given at once"),
+                instead,
+            )
         };
         let left = Cell::new(max_bytes);
         let read = |blob: &BlobRef| {
@@ -235,7 +294,11 @@ impl Found {
         for turn in turns {
             for event in transcript::order(&stream.events()[turn.events.clone()]) {
                 text += &transcript::event(turn.number, event, &read)?;
-                left.set(max_bytes.checked_sub(text.len() as u64).ok_or_else(too_long)?);
+                left.set(
+                    max_bytes
+                        .checked_sub(text.len() as u64)
+                        .ok_or_else(too_long)?,
+                );
             }
         }
         Ok(text)

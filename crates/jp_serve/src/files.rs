@@ -10,11 +10,13 @@ use std::{
 };
 
 use jp_attachment::{
-    Declared, IgnoreRule, IgnoreRules, LeftOut, Place, Secrets, Source, Walked, classify, find_secret,
-    has_secret_name, is_never_entered, is_private_key,
+    Declared, IgnoreRule, IgnoreRules, LeftOut, Place, Secrets, Source, Walked, classify,
+    find_secret, has_secret_name, is_never_entered, is_private_key,
 };
 use jp_resource::uri::{PathStyle, canonical_file_uri, file_path, file_uri, percent_decode};
-use mcp_resources::{Content, Parameters, Partial, PathError, PathParam, ReadError, ResourceTemplate, Root};
+use mcp_resources::{
+    Content, Parameters, Partial, PathError, PathParam, ReadError, ResourceTemplate, Root,
+};
 
 use crate::{OpenError, blobs::content_of};
 
@@ -43,7 +45,10 @@ pub(crate) struct Files {
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Listed {
     /// A walk found it at this path.
-    Walked { walked: Arc<Walked>, found_at: PathBuf },
+    Walked {
+        walked: Arc<Walked>,
+        found_at: PathBuf,
+    },
     /// The workspace or its history attaches this very file: it is given if a walk from the root would give it.
     Named,
     /// The person themself attached this very file.
@@ -61,7 +66,9 @@ enum IsOutright {
 pub(crate) fn template(files: &Arc<Files>) -> ResourceTemplate {
     let (reading, completing, watched) = (Arc::clone(files), Arc::clone(files), Arc::clone(files));
     let read = move |parameters: Parameters| {
-        let path = parameters.path("path").map_err(|error| refusal(error, SAY_A_PATH))?;
+        let path = parameters
+            .path("path")
+            .map_err(|error| refusal(error, SAY_A_PATH))?;
         reading.read(&path)
     };
     ResourceTemplate::new(format!("{}{{+path}}", files.root_uri), "File", read)
@@ -76,9 +83,14 @@ pub(crate) fn template(files: &Arc<Files>) -> ResourceTemplate {
 impl Files {
     pub(crate) fn open(place: Place, max_bytes: u64, secrets: Secrets) -> Result<Self, OpenError> {
         let path = place.root.clone();
-        let failed = |source| OpenError::Root { path: path.clone(), source };
+        let failed = |source| OpenError::Root {
+            path: path.clone(),
+            source,
+        };
         let root = Root::open(&path).map_err(failed)?.with_limit(max_bytes);
-        let uri = path.to_str().and_then(|path| file_uri(path, PathStyle::native()).ok());
+        let uri = path
+            .to_str()
+            .and_then(|path| file_uri(path, PathStyle::native()).ok());
         let uri = uri.ok_or(OpenError::Uri { path })?;
         let root_uri = format!("{}/", uri.trim_end_matches('/'));
         let whole = Walked::new(
@@ -91,7 +103,13 @@ impl Files {
             },
             &[],
         );
-        Ok(Self { root, place, root_uri, secrets, whole })
+        Ok(Self {
+            root,
+            place,
+            root_uri,
+            secrets,
+            whole,
+        })
     }
 
     /// Returns the URI of the root, which ends in a slash.
@@ -109,7 +127,10 @@ impl Files {
     ///
     /// The path, where no client can name it.
     pub(crate) fn path_of(&self, uri: &str) -> Result<Option<PathParam>, String> {
-        let Some(path) = self.relative(uri).filter(|path| !has_closed(Path::new(path))) else {
+        let Some(path) = self
+            .relative(uri)
+            .filter(|path| !has_closed(Path::new(path)))
+        else {
             return Ok(None);
         };
         PathParam::new(&path).map(Some).map_err(|_| path)
@@ -132,8 +153,9 @@ impl Files {
                 let canonical = canonical_file_uri(uri, PathStyle::native()).unwrap_or_default();
                 let forms = [format!("file:{rest}"), canonical];
                 let root = percent_decode(self.root_uri.trim_end_matches('/')).unwrap_or_default();
-                let is_below =
-                    |form: &String| percent_decode(form).map_or(true, |form| form.starts_with(&root));
+                let is_below = |form: &String| {
+                    percent_decode(form).map_or(true, |form| form.starts_with(&root))
+                };
                 forms.iter().any(is_below)
             }
             _ => false,
@@ -158,33 +180,52 @@ impl Files {
     }
 
     /// Reads a file of the list: one that a walk found is given if the same walk still does.
-    pub(crate) fn read_listed(&self, path: &PathParam, listed: &Listed) -> Result<Content, ReadError> {
+    pub(crate) fn read_listed(
+        &self,
+        path: &PathParam,
+        listed: &Listed,
+    ) -> Result<Content, ReadError> {
         let absolute = self.absolute(path);
         let (walked, found_at) = match listed {
             Listed::Outright => return self.content(path, &absolute, IsOutright::Yes),
             Listed::Named => return self.read(path),
             Listed::Walked { walked, found_at } => (walked, found_at),
         };
-        let real = walked.find(found_at, &self.place).map_err(|why| Self::left_out(path, why))?;
+        let real = walked
+            .find(found_at, &self.place)
+            .map_err(|why| Self::left_out(path, why))?;
         match real == absolute {
             true => self.content(path, &real, IsOutright::No),
-            false => Err(refusal(format!("the link that gave {path} leads elsewhere now"), "list again")),
+            false => Err(refusal(
+                format!("the link that gave {path} leads elsewhere now"),
+                "list again",
+            )),
         }
     }
 
     /// Gives what the file at a canonical path holds.
-    fn content(&self, path: &PathParam, real: &Path, outright: IsOutright) -> Result<Content, ReadError> {
+    fn content(
+        &self,
+        path: &PathParam,
+        real: &Path,
+        outright: IsOutright,
+    ) -> Result<Content, ReadError> {
         let Ok(relative) = real.strip_prefix(&self.place.root) else {
             return Err(Self::left_out(path, LeftOut::LeadsOut));
         };
         Self::check_open(path, relative)?;
         // Through no link at all: what was checked is what is read.
-        let bytes = self.root.read_unlinked(relative).map_err(|error| unreadable(path, error))?;
+        let bytes = self
+            .root
+            .read_unlinked(relative)
+            .map_err(|error| unreadable(path, error))?;
         if outright == IsOutright::No && is_private_key(&bytes) {
             return Err(secret(path, "it is a private key"));
         }
         let (content, mime_type) = classify(bytes, path.as_str());
-        if let (Secrets::Refuse, Some(found)) = (self.secrets, content.as_text().and_then(find_secret)) {
+        if let (Secrets::Refuse, Some(found)) =
+            (self.secrets, content.as_text().and_then(find_secret))
+        {
             let why = format!(
                 "line {} holds what looks like {}, and conversation.attachment.secrets refuses it",
                 found.line, found.kind
@@ -208,10 +249,14 @@ impl Files {
             return None;
         }
         match self.walked(path) {
-            Ok(real) => {
-                real.strip_prefix(&self.place.root).is_ok_and(|real| !has_closed(real)).then_some(real)
-            }
-            Err(LeftOut::Missing) => self.root.source(path).filter(|path| self.would_be_given(path)),
+            Ok(real) => real
+                .strip_prefix(&self.place.root)
+                .is_ok_and(|real| !has_closed(real))
+                .then_some(real),
+            Err(LeftOut::Missing) => self
+                .root
+                .source(path)
+                .filter(|path| self.would_be_given(path)),
             Err(_) => None,
         }
     }
@@ -231,12 +276,23 @@ impl Files {
             (_, Ok(directory)) => self.absolute(&directory),
             (_, Err(_)) => return Vec::new(),
         };
-        let before = if directory.is_empty() { String::new() } else { format!("{directory}/") };
+        let before = if directory.is_empty() {
+            String::new()
+        } else {
+            format!("{directory}/")
+        };
         let mut offered = Vec::new();
         for entry in self.whole.names(&absolute, &self.place) {
-            let is_open = entry.path.strip_prefix(&self.place.root).is_ok_and(|path| !has_closed(path));
+            let is_open = entry
+                .path
+                .strip_prefix(&self.place.root)
+                .is_ok_and(|path| !has_closed(path));
             let is_nameable = PathParam::new(entry.name.as_str()).is_ok();
-            if is_open && is_nameable && entry.name.starts_with(begun) && offered.len() < MAX_OFFERED {
+            if is_open
+                && is_nameable
+                && entry.name.starts_with(begun)
+                && offered.len() < MAX_OFFERED
+            {
                 let slash = if entry.is_directory { "/" } else { "" };
                 offered.push(format!("{before}{}{slash}", entry.name).replace('%', "%25"));
             }
@@ -249,7 +305,9 @@ impl Files {
         match why {
             LeftOut::Missing => refusal(format!("the workspace has no file {path}"), OFFERS),
             LeftOut::NotAFile => refusal(format!("{path} is no file"), OFFERS),
-            LeftOut::NeverEntered => refused(path, "what belongs to version control and to jp is closed"),
+            LeftOut::NeverEntered => {
+                refused(path, "what belongs to version control and to jp is closed")
+            }
             LeftOut::DirectoryLink => refused(path, "a directory on its path is a link"),
             LeftOut::LeadsOut => refused(path, "a link leads out of the workspace"),
             LeftOut::Ignored(rule) => refused(path, &because_of(&rule)),
@@ -261,7 +319,8 @@ impl Files {
 
 /// Returns whether a name on a path is one that no walk enters, in capital letters too: case may not tell files apart.
 fn has_closed(path: &Path) -> bool {
-    path.iter().any(|name| is_never_entered(&name.to_ascii_lowercase()))
+    path.iter()
+        .any(|name| is_never_entered(&name.to_ascii_lowercase()))
 }
 
 fn because_of(rule: &IgnoreRule) -> String {
@@ -270,7 +329,11 @@ fn because_of(rule: &IgnoreRule) -> String {
         true => rule.file.file_name().map(Path::new).unwrap_or(&rule.file),
         false => &rule.file,
     };
-    format!("{} ignores it by the rule `{}`", file.display(), rule.pattern.escape_debug())
+    format!(
+        "{} ignores it by the rule `{}`",
+        file.display(),
+        rule.pattern.escape_debug()
+    )
 }
 
 fn refused(path: &PathParam, why: &str) -> ReadError {
@@ -293,18 +356,24 @@ fn unreadable(path: &PathParam, error: PathError) -> ReadError {
     match error {
         PathError::NotAFile => Files::left_out(path, LeftOut::NotAFile),
         PathError::TooLarge { limit } => refusal(
-            format!("{path} has more than the {limit} bytes that conversation.attachment.max_bytes allows"),
+            format!(
+                "{path} has more than the {limit} bytes that conversation.attachment.max_bytes allows"
+            ),
             "read a smaller file",
         ),
-        PathError::Io(error) if !is_missing(&error) => {
-            refusal(format!("{path} can't be read: {}", error.kind()), "read another file")
-        }
+        PathError::Io(error) if !is_missing(&error) => refusal(
+            format!("{path} can't be read: {}", error.kind()),
+            "read another file",
+        ),
         _ => Files::left_out(path, LeftOut::Missing),
     }
 }
 
 fn is_missing(error: &io::Error) -> bool {
-    matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory)
+    matches!(
+        error.kind(),
+        io::ErrorKind::NotFound | io::ErrorKind::NotADirectory
+    )
 }
 
 #[cfg(test)]

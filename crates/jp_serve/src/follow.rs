@@ -75,10 +75,21 @@ impl Following {
         report: Report,
     ) -> Self {
         let alive = Arc::new(());
-        let reports = Reports { report: Arc::clone(&report), told: HashMap::new() };
+        let reports = Reports {
+            report: Arc::clone(&report),
+            told: HashMap::new(),
+        };
         let (choice, conversation, attached, entries) = (None, None, None, Vec::new());
-        let mut list =
-            List { registry, conversations, lister, choice, conversation, attached, entries, reports };
+        let mut list = List {
+            registry,
+            conversations,
+            lister,
+            choice,
+            conversation,
+            attached,
+            entries,
+            reports,
+        };
         list.look();
         let weak = Arc::downgrade(&alive);
         let follow = move || repeat(&weak, INTERVAL, &mut list, List::look, List::tell_defect);
@@ -122,7 +133,9 @@ impl List {
             return;
         }
         let entries = match (&self.conversation, &self.attached) {
-            (Some(conversation), Some(attached)) => self.lister.entries(&conversation.stream, attached),
+            (Some(conversation), Some(attached)) => {
+                self.lister.entries(&conversation.stream, attached)
+            }
             _ => Vec::new(),
         };
         if entries != self.entries {
@@ -136,8 +149,9 @@ impl List {
         let choice = self.conversations.choice(self.choice.take());
         let found = choice.found.clone();
         self.choice = Some(choice);
-        let is_same =
-            |before: &&Conversation| Some(&before.found.located) == found.as_ref().map(|it| &it.located);
+        let is_same = |before: &&Conversation| {
+            Some(&before.found.located) == found.as_ref().map(|it| &it.located)
+        };
         let same = self.conversation.as_ref().filter(is_same);
         if same.is_some_and(|same| same.stamps.are_current()) {
             return false;
@@ -147,17 +161,27 @@ impl List {
             self.conversation = None;
         }
         let Some(found) = found else { return had };
-        let (id, stamps) = (found.located.id, Stamps::before_reading([found.located.events()]));
+        let (id, stamps) = (
+            found.located.id,
+            Stamps::before_reading([found.located.events()]),
+        );
         match found.store.read(&found.located) {
             Ok(read) => {
                 self.reports.tell(Topic::Conversation, Vec::new());
-                self.conversation = Some(Conversation { found, stream: read.stream, stamps });
+                self.conversation = Some(Conversation {
+                    found,
+                    stream: read.stream,
+                    stamps,
+                });
                 true
             }
             // Beside `jp conversation rm`: the next look finds another one, or none.
             Err(ReadError::Removed { .. }) => had && self.conversation.is_none(),
             Err(source) => {
-                self.reports.tell(Topic::Conversation, vec![Warning::Conversation { id, source }]);
+                self.reports.tell(
+                    Topic::Conversation,
+                    vec![Warning::Conversation { id, source }],
+                );
                 had && self.conversation.is_none()
             }
         }
@@ -170,7 +194,11 @@ impl List {
             return false;
         };
         let declared = self.lister.declared(&conversation.stream);
-        if self.attached.as_ref().is_some_and(|attached| attached.is_current(&declared)) {
+        if self
+            .attached
+            .as_ref()
+            .is_some_and(|attached| attached.is_current(&declared))
+        {
             return false;
         }
         let (attached, warnings) = self.lister.survey(declared);
@@ -182,13 +210,22 @@ impl List {
     /// Lists these in the place of what was listed, and tells who subscribed to what is not as it was.
     fn replace(&mut self, entries: Vec<Entry>) {
         let resources = self.resources(&entries);
-        if let Err(error) = self.registry.replace_server(NAME, Bundle::new().resources(resources)) {
+        if let Err(error) = self
+            .registry
+            .replace_server(NAME, Bundle::new().resources(resources))
+        {
             self.reports.tell(Topic::Uris, vec![Warning::Uri(error)]);
         }
-        let before: HashMap<String, Entry> =
-            self.entries.drain(..).map(|entry| (entry.uri.clone(), entry)).collect();
+        let before: HashMap<String, Entry> = self
+            .entries
+            .drain(..)
+            .map(|entry| (entry.uri.clone(), entry))
+            .collect();
         for entry in &entries {
-            if before.get(&entry.uri).is_some_and(|before| is_updated(before, entry)) {
+            if before
+                .get(&entry.uri)
+                .is_some_and(|before| is_updated(before, entry))
+            {
                 self.registry.notify_updated(&entry.uri);
             }
         }
@@ -198,7 +235,9 @@ impl List {
     /// Makes the resources. One with a URI that is none, as some servers have, is only there as its snapshot; of two with
     /// the same URI, written differently, the first is there.
     fn resources(&mut self, entries: &[Entry]) -> Vec<Resource> {
-        let Some(Conversation { found, .. }) = &self.conversation else { return Vec::new() };
+        let Some(Conversation { found, .. }) = &self.conversation else {
+            return Vec::new();
+        };
         let (mut resources, mut seen, mut warnings) = (Vec::new(), HashSet::new(), Vec::new());
         for entry in entries {
             let resource = self.lister.resource(entry, &found.store);

@@ -138,10 +138,14 @@ pub enum Warning {
         path: String,
     },
     /// The list stays as it is, whatever happens to the conversation and what is attached to it.
-    #[error("the list stays as it is now: no thread could be started that follows the conversation: {0}")]
+    #[error(
+        "the list stays as it is now: no thread could be started that follows the conversation: {0}"
+    )]
     NotFollowed(#[source] io::Error),
     /// Looking for what is new did not come to an end.
-    #[error("for now nothing new is in the list: looking for it met a defect of jp; it is tried again")]
+    #[error(
+        "for now nothing new is in the list: looking for it met a defect of jp; it is tried again"
+    )]
     Defect,
     /// Something attached has a URI that is none, as some servers have; its snapshot is listed all the same.
     #[error("not all that is attached is in the list under its own URI: {0}")]
@@ -160,11 +164,21 @@ impl Offer {
         settings: Settings,
         report: impl Fn(Warning) + Send + Sync + 'static,
     ) -> Result<Self, OpenError> {
-        let Settings { workspace, place, configured, own, limits: attachable, secrets, chosen } = settings;
+        let Settings {
+            workspace,
+            place,
+            configured,
+            own,
+            limits: attachable,
+            secrets,
+            chosen,
+        } = settings;
         let max_bytes = attachable.max_bytes;
         let files = Arc::new(Files::open(place, max_bytes, secrets)?);
         let mut limits = Limits::default();
-        limits.bytes = limits.bytes.max(usize::try_from(max_bytes).unwrap_or(usize::MAX));
+        limits.bytes = limits
+            .bytes
+            .max(usize::try_from(max_bytes).unwrap_or(usize::MAX));
         let max_given = limits.bytes as u64;
         let conversations = Arc::new(Conversations::new(&workspace, chosen, max_given));
         let registry = Registry::with_limits(limits);
@@ -178,10 +192,24 @@ impl Offer {
         let report_later = Arc::clone(&report);
         let watch = FileWatch::start(&registry, move |error| report_later(error.into()))
             .map_err(|error| report(error.into()));
-        let persons = Persons { configured: own, trust: workspace.trust() };
-        let lister = Lister { files, configured, persons, limits: attachable, max_given };
+        let persons = Persons {
+            configured: own,
+            trust: workspace.trust(),
+        };
+        let lister = Lister {
+            files,
+            configured,
+            persons,
+            limits: attachable,
+            max_given,
+        };
         let following = Following::start(registry.clone(), conversations, lister, report);
-        Ok(Self { registry, root_uri, _following: following, _watch: watch.ok() })
+        Ok(Self {
+            registry,
+            root_uri,
+            _following: following,
+            _watch: watch.ok(),
+        })
     }
 
     /// Makes the server; it serves as long as the offer lives.

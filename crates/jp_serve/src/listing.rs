@@ -8,8 +8,8 @@ use std::{
 };
 
 use jp_attachment::{
-    AttachError, Declared, Limits, Notice, Place, Reach, Source, Survey, Surveyed, Walked, binary_type,
-    parse_configured, parse_stored,
+    AttachError, Declared, Limits, Notice, Place, Reach, Source, Survey, Surveyed, Walked,
+    binary_type, parse_configured, parse_stored,
 };
 use jp_conversation::{
     Declaration, Stream,
@@ -95,20 +95,40 @@ impl Lister {
     pub(crate) fn survey(&self, declared: Vec<Declaration>) -> (Attached, Vec<Warning>) {
         let begun = SystemTime::now();
         let mut surveying = Surveying::new(self);
-        let (excludes, includes): (Vec<_>, Vec<_>) = declared.iter().partition(|one| one.is_exclude());
-        let excludes: Vec<_> = excludes.into_iter().filter_map(|one| surveying.parsed(one)).collect();
-        let parsed = includes.into_iter().filter_map(|one| Some((one, surveying.parsed(one)?)));
+        let (excludes, includes): (Vec<_>, Vec<_>) =
+            declared.iter().partition(|one| one.is_exclude());
+        let excludes: Vec<_> = excludes
+            .into_iter()
+            .filter_map(|one| surveying.parsed(one))
+            .collect();
+        let parsed = includes
+            .into_iter()
+            .filter_map(|one| Some((one, surveying.parsed(one)?)));
         let parsed: Vec<_> = parsed.filter(|(_, one)| self.is_of_files(one)).collect();
-        let outright: HashSet<_> =
-            parsed.iter().filter_map(|(declaration, one)| self.outright(declaration, one)).collect();
+        let outright: HashSet<_> = parsed
+            .iter()
+            .filter_map(|(declaration, one)| self.outright(declaration, one))
+            .collect();
         let mut by_declaration = HashMap::new();
         for (declaration, one) in parsed {
             let entries = surveying.entries(one, &excludes, &outright);
             by_declaration.insert(declaration.clone(), entries);
         }
-        let Surveying { warnings, depends_on, is_whole, .. } = surveying;
+        let Surveying {
+            warnings,
+            depends_on,
+            is_whole,
+            ..
+        } = surveying;
         let stamps = is_whole.then(|| Stamps::after_looking(depends_on, begun));
-        (Attached { declared, by_declaration, stamps }, warnings)
+        (
+            Attached {
+                declared,
+                by_declaration,
+                stamps,
+            },
+            warnings,
+        )
     }
 
     /// Lists what is attached, then the snapshots, the oldest first; each URI once.
@@ -116,7 +136,9 @@ impl Lister {
         let mut entries = self.attached(stream, attached);
         for (turn, snapshots, _) in deliveries(stream) {
             // One that is in the conversation itself has no checksum by which it could be read later.
-            let stored = snapshots.iter().filter(|snapshot| matches!(snapshot.content, Payload::Stored(_)));
+            let stored = snapshots
+                .iter()
+                .filter(|snapshot| matches!(snapshot.content, Payload::Stored(_)));
             entries.extend(stored.map(|snapshot| kept(turn, snapshot)));
         }
         let mut seen = HashSet::new();
@@ -126,14 +148,19 @@ impl Lister {
 
     /// Makes the resource of an entry of a conversation in this store.
     pub(crate) fn resource(&self, entry: &Entry, store: &Store) -> Resource {
-        let (files, store, content) = (Arc::clone(&self.files), store.clone(), entry.content.clone());
+        let (files, store, content) = (
+            Arc::clone(&self.files),
+            store.clone(),
+            entry.content.clone(),
+        );
         let max_bytes = self.max_given;
         let read = move || match &content {
             Reading::File { path, listed } => files.read_listed(path, listed),
             Reading::Kept(payload) => read_payload(&store, payload, max_bytes),
         };
-        let mut resource =
-            Resource::new(&entry.uri, &entry.name, read).description(entry.description).size(entry.size);
+        let mut resource = Resource::new(&entry.uri, &entry.name, read)
+            .description(entry.description)
+            .size(entry.size);
         if let Some(last_modified) = &entry.last_modified {
             resource = resource.annotations(Annotations::default().last_modified(last_modified));
         }
@@ -149,7 +176,11 @@ impl Lister {
     fn attached(&self, stream: &Stream, attached: &Attached) -> Vec<Entry> {
         let (by_declaration, by_uri) = (newest_by_declaration(stream), newest_snapshots(stream));
         let mut entries = Vec::new();
-        for declaration in attached.declared.iter().filter(|declaration| !declaration.is_exclude()) {
+        for declaration in attached
+            .declared
+            .iter()
+            .filter(|declaration| !declaration.is_exclude())
+        {
             if let Some(files) = attached.by_declaration.get(declaration) {
                 entries.extend(files.iter().cloned());
                 continue;
@@ -174,9 +205,13 @@ impl Lister {
 
     /// Returns the URI of the file that a declaration names itself, if it is the person's.
     fn outright(&self, declaration: &Declaration, declared: &Declared) -> Option<String> {
-        let Source::Path(path) = &declared.source else { return None };
+        let Source::Path(path) = &declared.source else {
+            return None;
+        };
         let (uri, _) = self.files.place().named(path)?;
-        self.persons.made(declaration, self.files.place()).then_some(uri)
+        self.persons
+            .made(declaration, self.files.place())
+            .then_some(uri)
     }
 }
 
@@ -184,8 +219,9 @@ impl Persons {
     /// Returns whether the person attached what a declaration names. They did so to a file, not to a link that someone
     /// put in its place since: that names another file.
     fn made(&self, declaration: &Declaration, place: &Place) -> bool {
-        let named =
-            parse_configured(declaration.as_str(), place).ok().and_then(|declared| declared.declaration);
+        let named = parse_configured(declaration.as_str(), place)
+            .ok()
+            .and_then(|declared| declared.declaration);
         named.is_some_and(|named| {
             self.configured.contains(&Declaration::new(&named)) || self.trust.contains(&named)
         })
@@ -204,7 +240,12 @@ struct Surveying<'a> {
 impl<'a> Surveying<'a> {
     fn new(lister: &'a Lister) -> Self {
         let depends_on = BTreeSet::from([lister.persons.trust.path().to_owned()]);
-        Self { lister, warnings: Vec::new(), depends_on, is_whole: true }
+        Self {
+            lister,
+            warnings: Vec::new(),
+            depends_on,
+            is_whole: true,
+        }
     }
 }
 
@@ -212,8 +253,12 @@ impl Surveying<'_> {
     fn parsed(&mut self, declaration: &Declaration) -> Option<Declared> {
         let place = self.lister.files.place();
         // What it names may come, go, or become a link to something else.
-        let path = declaration.as_str().strip_prefix("file:").and_then(|path| percent_decode(path).ok());
-        self.depends_on.extend(path.map(|path| place.root.join(path)));
+        let path = declaration
+            .as_str()
+            .strip_prefix("file:")
+            .and_then(|path| percent_decode(path).ok());
+        self.depends_on
+            .extend(path.map(|path| place.root.join(path)));
         match parse_stored(declaration.as_str(), place) {
             Ok(declared) => Some(declared),
             // Its content is what a conversation keeps.
@@ -235,13 +280,21 @@ impl Surveying<'_> {
         let survey = Survey::of(&declared, excludes, files.place(), *limits);
         let survey = survey.unwrap_or_else(|error| {
             self.is_whole = false;
-            Survey { notices: vec![Notice::Skipped(error)], ..Survey::default() }
+            Survey {
+                notices: vec![Notice::Skipped(error)],
+                ..Survey::default()
+            }
         });
         self.depends_on.extend(survey.depends_on);
-        self.warnings.extend(survey.notices.into_iter().filter_map(|notice| match notice {
-            Notice::Skipped(error) => Some(Warning::Attachment(error)),
-            _ => None,
-        }));
+        self.warnings.extend(
+            survey
+                .notices
+                .into_iter()
+                .filter_map(|notice| match notice {
+                    Notice::Skipped(error) => Some(Warning::Attachment(error)),
+                    _ => None,
+                }),
+        );
         let base = declared.source.base().map(Path::to_owned);
         let walked = Arc::new(Walked::new(declared, excludes));
         let entry = |file: Surveyed| {
@@ -255,10 +308,15 @@ impl Surveying<'_> {
             let listed = match outright.contains(&file.uri) {
                 true => Listed::Outright,
                 false if base.as_ref() == Some(&file.path) => Listed::Named,
-                false => Listed::Walked { walked: Arc::clone(&walked), found_at: file.found_at },
+                false => Listed::Walked {
+                    walked: Arc::clone(&walked),
+                    found_at: file.found_at,
+                },
             };
             if listed == Listed::Named && files.walked(&path).is_err() {
-                self.warnings.push(Warning::NotWalked { path: path.to_string() });
+                self.warnings.push(Warning::NotWalked {
+                    path: path.to_string(),
+                });
                 return None;
             }
             Some(Entry {
@@ -290,10 +348,19 @@ fn newest(snapshot: &Snapshot) -> Entry {
 }
 
 fn kept(turn: usize, snapshot: &Snapshot) -> Entry {
-    let when = if turn > 0 { format!("turn {turn}") } else { "not sent yet".to_owned() };
+    let when = if turn > 0 {
+        format!("turn {turn}")
+    } else {
+        "not sent yet".to_owned()
+    };
     let uri = format!("jp://blob/{}", snapshot.blob_ref().checksum);
     let name = format!("{} ({when})", snapshot.label());
-    entry(snapshot, uri, name, "A snapshot: what a model was shown, or will be")
+    entry(
+        snapshot,
+        uri,
+        name,
+        "A snapshot: what a model was shown, or will be",
+    )
 }
 
 fn entry(snapshot: &Snapshot, uri: String, name: String, description: &'static str) -> Entry {

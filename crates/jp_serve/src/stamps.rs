@@ -27,30 +27,53 @@ struct State {
 impl Stamps {
     /// Takes the states of files before these are read.
     pub(crate) fn before_reading(paths: impl IntoIterator<Item = PathBuf>) -> Self {
-        let taken = paths.into_iter().map(|path| (path.clone(), State::of(&path)));
-        Self { taken: taken.collect(), is_settled: true }
+        let taken = paths
+            .into_iter()
+            .map(|path| (path.clone(), State::of(&path)));
+        Self {
+            taken: taken.collect(),
+            is_settled: true,
+        }
     }
 
     /// Takes the states of what has been looked at since `begun`: what changed at about that time counts as changed
     /// afterwards too.
-    pub(crate) fn after_looking(paths: impl IntoIterator<Item = PathBuf>, begun: SystemTime) -> Self {
+    pub(crate) fn after_looking(
+        paths: impl IntoIterator<Item = PathBuf>,
+        begun: SystemTime,
+    ) -> Self {
         let stamps = Self::before_reading(paths);
         let (from, now) = (begun.checked_sub(TICK).unwrap_or(begun), SystemTime::now());
         let is_recent = |state: &State| (from..=now).contains(&state.modified);
-        let is_settled = !stamps.taken.iter().filter_map(|(_, state)| state.as_ref()).any(is_recent);
-        Self { is_settled, ..stamps }
+        let is_settled = !stamps
+            .taken
+            .iter()
+            .filter_map(|(_, state)| state.as_ref())
+            .any(is_recent);
+        Self {
+            is_settled,
+            ..stamps
+        }
     }
 
     /// Returns whether nothing has changed.
     pub(crate) fn are_current(&self) -> bool {
-        self.is_settled && self.taken.iter().all(|(path, state)| State::of(path) == *state)
+        self.is_settled
+            && self
+                .taken
+                .iter()
+                .all(|(path, state)| State::of(path) == *state)
     }
 }
 
 impl State {
     fn of(path: &PathBuf) -> Option<Self> {
         let found = fs::metadata(path).ok()?;
-        Some(Self { modified: found.modified().ok()?, length: found.len(), is_directory: found.is_dir() })
+        Some(Self {
+            modified: found.modified().ok()?,
+            length: found.len(),
+            is_directory: found.is_dir(),
+        })
     }
 }
 
@@ -64,7 +87,8 @@ mod tests {
         let path = directory.path().to_owned();
         let changed = fs::metadata(&path).unwrap().modified().unwrap();
         assert!(!Stamps::after_looking([path.clone()], changed + TICK / 2).are_current());
-        let settled = Stamps::after_looking([path.clone(), path.join("missing")], changed + TICK * 2);
+        let settled =
+            Stamps::after_looking([path.clone(), path.join("missing")], changed + TICK * 2);
         assert!(settled.are_current());
         fs::write(path.join("missing"), "x").unwrap();
         assert!(!settled.are_current());

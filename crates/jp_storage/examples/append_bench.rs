@@ -13,7 +13,9 @@ const NOW: &str = "2026-11-21T12:00:00Z";
 const APPENDS: usize = 200;
 
 fn main() -> Result<(), Box<dyn Error>> {
-    let directory = std::env::args().nth(1).ok_or("usage: append_bench DIRECTORY")?;
+    let directory = std::env::args()
+        .nth(1)
+        .ok_or("usage: append_bench DIRECTORY")?;
     let root = Path::new(&directory).join("append");
     std::fs::create_dir_all(root.join(".jp"))?;
     let workspace = Workspace::open(&root, &root.join("data"), &root.join("cache"))?;
@@ -52,10 +54,15 @@ fn writer(store: &Store, events: usize) -> Result<Writer, Box<dyn Error>> {
     drop(writer);
 
     let located = store.find(id)?.ok_or("it was just written")?;
-    let TryLock::Acquired(lock) = store.try_lock(id)? else { return Err("nobody else has it".into()) };
+    let TryLock::Acquired(lock) = store.try_lock(id)? else {
+        return Err("nobody else has it".into());
+    };
     Ok(store.writer(&store.read(&located)?, lock))
 }
 
 fn event(text: &str) -> Result<Event, Box<dyn Error>> {
-    Ok(Event::new(NOW.parse()?, EventKind::ChatResponse(ChatResponse::message(text))))
+    Ok(Event::new(
+        NOW.parse()?,
+        EventKind::ChatResponse(ChatResponse::message(text)),
+    ))
 }

@@ -4,7 +4,11 @@
 //! all of them stored. `blobs_bench read STORE` reads everything back. Take a fresh STORE each time:
 //! file systems are slow for a while after many files were removed.
 
-#![allow(clippy::print_stdout, clippy::unwrap_used, reason = "a program to run by hand")]
+#![allow(
+    clippy::print_stdout,
+    clippy::unwrap_used,
+    reason = "a program to run by hand"
+)]
 
 use std::{
     fs,
@@ -60,7 +64,11 @@ fn put_some(batch: &Batch, files: &[PathBuf], next: &AtomicUsize) {
 
 fn read(blobs: &Blobs) {
     let start = Instant::now();
-    let refs: Vec<BlobRef> = blobs.iter().unwrap().map(|file| blob_ref(blobs, file.unwrap().path)).collect();
+    let refs: Vec<BlobRef> = blobs
+        .iter()
+        .unwrap()
+        .map(|file| blob_ref(blobs, file.unwrap().path))
+        .collect();
     report("list", start.elapsed());
 
     let start = Instant::now();
@@ -75,9 +83,18 @@ fn read(blobs: &Blobs) {
 fn blob_ref(blobs: &Blobs, path: PathBuf) -> BlobRef {
     let file = fs::read(&path).unwrap();
     let size = u32::from_le_bytes(*file.last_chunk().unwrap()).into();
-    let digits: String = path.strip_prefix(blobs.directory()).unwrap().to_str().unwrap().replace('/', "");
+    let digits: String = path
+        .strip_prefix(blobs.directory())
+        .unwrap()
+        .to_str()
+        .unwrap()
+        .replace('/', "");
     let checksum = digits.strip_suffix(".blob.gz").unwrap().parse().unwrap();
-    BlobRef { checksum, size, encoding: Encoding::Utf8 }
+    BlobRef {
+        checksum,
+        size,
+        encoding: Encoding::Utf8,
+    }
 }
 
 fn walk(directory: &Path, files: &mut Vec<PathBuf>) {
@@ -99,5 +116,6 @@ fn report(what: &str, elapsed: Duration) {
 fn peak_memory() -> String {
     let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
     let line = status.lines().find(|line| line.starts_with("VmHWM:"));
-    line.map_or("unknown", |line| line["VmHWM:".len()..].trim()).to_owned()
+    line.map_or("unknown", |line| line["VmHWM:".len()..].trim())
+        .to_owned()
 }

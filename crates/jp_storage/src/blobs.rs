@@ -142,7 +142,12 @@ impl Blobs {
 
     /// Names the store in a directory of `tree`. Does no I/O.
     pub(crate) fn below(tree: Tree, directory: &Path) -> Self {
-        Self { directory: directory.into(), tree, opened: Arc::default(), offered: Arc::default() }
+        Self {
+            directory: directory.into(),
+            tree,
+            opened: Arc::default(),
+            offered: Arc::default(),
+        }
     }
 
     /// Returns the store's directory.
@@ -166,16 +171,21 @@ impl Blobs {
             return opened;
         }
         let batches = self.offered().clone();
-        let mut offered =
-            batches.into_iter().map(|batch| directory.open_file(temporary_name(checksum, batch)));
+        let mut offered = batches
+            .into_iter()
+            .map(|batch| directory.open_file(temporary_name(checksum, batch)));
         // By now it may have got its name.
-        let opened = offered.find(|opened| !is_missing(opened)).unwrap_or_else(open);
+        let opened = offered
+            .find(|opened| !is_missing(opened))
+            .unwrap_or_else(open);
         if !is_missing(&opened) {
             return opened;
         }
         // The store may have been removed and made again since its handle was opened. Only here, so that a blob that is
         // found costs no lookup of the store.
-        self.tree.directory(&self.directory)?.open_file(blob_name(checksum))
+        self.tree
+            .directory(&self.directory)?
+            .open_file(blob_name(checksum))
     }
 
     fn offered(&self) -> MutexGuard<'_, Vec<u64>> {
@@ -192,7 +202,11 @@ impl Blobs {
 impl BlobError {
     fn io(action: &'static str, path: impl Into<PathBuf>) -> impl FnOnce(io::Error) -> Self {
         let path = path.into();
-        move |source| Self::Io { action, path, source }
+        move |source| Self::Io {
+            action,
+            path,
+            source,
+        }
     }
 }
 
@@ -229,7 +243,9 @@ mod tests {
         let blobs = Blobs::open("/store");
         assert_eq!(
             blobs.path(&Checksum::of(b"abc")),
-            Path::new("/store/ba/7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad.blob.gz")
+            Path::new(
+                "/store/ba/7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad.blob.gz"
+            )
         );
     }
 }

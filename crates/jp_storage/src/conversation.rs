@@ -124,10 +124,14 @@ pub(crate) fn read_base_config(tree: &Tree, directory: &Path) -> io::Result<Opti
 ///
 /// Returns the events and what was found amiss and read all the same.
 pub fn read_events(path: &Path, places: &Places) -> Result<(Stream, Vec<String>), ReadError> {
-    let failed = |source| ReadError::Io { path: path.to_owned(), source };
+    let failed = |source| ReadError::Io {
+        path: path.to_owned(),
+        source,
+    };
     let (parent, _) = split(path).map_err(failed)?;
     let tree = Tree::new(parent, Access::Shared);
-    read_stream(&tree, path, Writers::Unknown, places).map(|(stream, _, warnings)| (stream, warnings))
+    read_stream(&tree, path, Writers::Unknown, places)
+        .map(|(stream, _, warnings)| (stream, warnings))
 }
 
 /// Reads the conversation in `directory`.
@@ -139,8 +143,14 @@ pub(crate) fn read(
     writers: Writers<'_>,
 ) -> Result<Conversation, ReadError> {
     let read = read_files(tree, directory, id, places, writers);
-    let is_whole = read.as_ref().is_ok_and(|conversation| conversation.warnings.is_empty());
-    if is_whole { read } else { fail_if_removed(directory).and(read) }
+    let is_whole = read
+        .as_ref()
+        .is_ok_and(|conversation| conversation.warnings.is_empty());
+    if is_whole {
+        read
+    } else {
+        fail_if_removed(directory).and(read)
+    }
 }
 
 fn read_files(
@@ -154,15 +164,23 @@ fn read_files(
         read_either(directory, |path| read_stream(tree, path, writers, places))?;
     let metadata = read_metadata(tree, directory, &mut warnings)?;
     let base_config = read_json(tree, &directory.join(BASE_CONFIG))?;
-    Ok(Conversation { id, directory: directory.to_owned(), metadata, stream, base_config, warnings, form })
+    Ok(Conversation {
+        id,
+        directory: directory.to_owned(),
+        metadata,
+        stream,
+        base_config,
+        warnings,
+        form,
+    })
 }
 
 /// Fails if the conversation is gone: what of it could not be read then is neither damaged nor missing.
 pub(crate) fn fail_if_removed(directory: &Path) -> Result<(), ReadError> {
     match directory.symlink_metadata() {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => {
-            Err(ReadError::Removed { directory: directory.to_owned() })
-        }
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Err(ReadError::Removed {
+            directory: directory.to_owned(),
+        }),
         _ => Ok(()),
     }
 }
@@ -176,10 +194,18 @@ fn read_stream(
     steady::read_events(tree, path, writers, |bytes, parsed| {
         if has_older(parsed) {
             let read = convert(path, bytes, parsed)?;
-            return Ok((stream_of_lines(path, &read.lines, places)?, read.form, read.warnings));
+            return Ok((
+                stream_of_lines(path, &read.lines, places)?,
+                read.form,
+                read.warnings,
+            ));
         }
         let warnings = torn_warning(path, bytes, parsed);
-        Ok((stream_of_file(path, bytes, parsed, places)?, form_of(path, parsed), warnings))
+        Ok((
+            stream_of_file(path, bytes, parsed, places)?,
+            form_of(path, parsed),
+            warnings,
+        ))
     })
 }
 
@@ -194,7 +220,11 @@ pub(crate) fn read_either<T>(
         return events;
     }
     let messages = read(&directory.join(MESSAGES));
-    if is_missing(&messages) { events } else { messages }
+    if is_missing(&messages) {
+        events
+    } else {
+        messages
+    }
 }
 
 /// Reads the events in `directory` as lines of JSON in the current format.
@@ -203,7 +233,11 @@ pub(crate) fn read_lines(
     directory: &Path,
     writers: Writers<'_>,
 ) -> Result<ReadEvents, ReadError> {
-    let line = |event: &&str| Line { json: (*event).to_owned(), is_converted: false, has_places: true };
+    let line = |event: &&str| Line {
+        json: (*event).to_owned(),
+        is_converted: false,
+        has_places: true,
+    };
     let take = |path: &Path, bytes: &[u8], parsed: &Parsed<'_>| match has_older(parsed) {
         true => convert(path, bytes, parsed),
         false => Ok(ReadEvents {
@@ -214,14 +248,24 @@ pub(crate) fn read_lines(
         }),
     };
     let read = read_either(directory, |path| {
-        steady::read_events(tree, path, writers, |bytes, parsed| take(path, bytes, parsed))
+        steady::read_events(tree, path, writers, |bytes, parsed| {
+            take(path, bytes, parsed)
+        })
     });
-    if read.is_ok() { read } else { fail_if_removed(directory).and(read) }
+    if read.is_ok() {
+        read
+    } else {
+        fail_if_removed(directory).and(read)
+    }
 }
 
 /// Converts what an older version wrote: all of it if that is most, as the time of an event may have been edited by hand.
 fn convert(path: &Path, bytes: &[u8], parsed: &Parsed<'_>) -> Result<ReadEvents, ReadError> {
-    let older: Vec<bool> = parsed.events.iter().map(|event| legacy::is_older(event)).collect();
+    let older: Vec<bool> = parsed
+        .events
+        .iter()
+        .map(|event| legacy::is_older(event))
+        .collect();
     let are_all = older.iter().filter(|is_older| **is_older).count() * 2 >= older.len();
     // Of a mixture nobody knows what an older version wrote and what had its time edited.
     let has_places = older.contains(&false);
@@ -243,22 +287,50 @@ fn convert(path: &Path, bytes: &[u8], parsed: &Parsed<'_>) -> Result<ReadEvents,
     for (event, is_older) in parsed.events.iter().zip(&older) {
         if are_all || *is_older {
             let event = events.next().expect("one for each");
-            let line = |event: &Value| Line { json: event.to_string(), is_converted: true, has_places };
+            let line = |event: &Value| Line {
+                json: event.to_string(),
+                is_converted: true,
+                has_places,
+            };
             lines.extend(event.iter().map(line));
         } else {
-            lines.push(Line { json: (*event).to_owned(), is_converted: false, has_places });
+            lines.push(Line {
+                json: (*event).to_owned(),
+                is_converted: false,
+                has_places,
+            });
         }
     }
     let mut warnings = torn_warning(path, bytes, parsed);
-    warnings.extend(converted.warnings.iter().map(|warning| format!("{}: {warning}", path.display())));
-    Ok(ReadEvents { lines, torn: lost_end_of(bytes, parsed), warnings, form: Form::Older })
+    warnings.extend(
+        converted
+            .warnings
+            .iter()
+            .map(|warning| format!("{}: {warning}", path.display())),
+    );
+    Ok(ReadEvents {
+        lines,
+        torn: lost_end_of(bytes, parsed),
+        warnings,
+        form: Form::Older,
+    })
 }
 
 /// Returns the time of what comes before the first event: when the conversation was made, as its directory's name says.
 fn time_before(path: &Path, parsed: &Parsed<'_>) -> Timestamp {
-    let name = path.parent().and_then(Path::file_name).and_then(|name| name.to_str());
-    let made = name.and_then(ConversationId::of_directory).and_then(ConversationId::created_at);
-    let first = || parsed.events.iter().find_map(|event| legacy::time_of(event));
+    let name = path
+        .parent()
+        .and_then(Path::file_name)
+        .and_then(|name| name.to_str());
+    let made = name
+        .and_then(ConversationId::of_directory)
+        .and_then(ConversationId::created_at);
+    let first = || {
+        parsed
+            .events
+            .iter()
+            .find_map(|event| legacy::time_of(event))
+    };
     made.or_else(first).unwrap_or(Timestamp::UNIX_EPOCH)
 }
 
@@ -288,7 +360,11 @@ fn lost_end_of(bytes: &[u8], parsed: &Parsed<'_>) -> Option<Vec<u8>> {
 fn torn_warning(path: &Path, bytes: &[u8], parsed: &Parsed<'_>) -> Vec<String> {
     let warning = |torn: Range<usize>| {
         let (path, events) = (path.display(), parsed.events.len());
-        let bytes = if torn.len() == 1 { "1 byte".to_owned() } else { format!("{} bytes", torn.len()) };
+        let bytes = if torn.len() == 1 {
+            "1 byte".to_owned()
+        } else {
+            format!("{} bytes", torn.len())
+        };
         format!(
             "{path} was cut off after event {events}: what follows, {bytes}, is no event and is left out; the next write keeps it in {EVENTS}.torn-1, or a later number, beside it"
         )
@@ -304,7 +380,8 @@ fn stream_of_file(
 ) -> Result<Stream, ReadError> {
     let mut events = Vec::with_capacity(parsed.events.len());
     for text in &parsed.events {
-        let mut event = Event::from_json(text).map_err(|error| event_error(path, bytes, text, &error))?;
+        let mut event =
+            Event::from_json(text).map_err(|error| event_error(path, bytes, text, &error))?;
         event.rewrite_places(|place| places.read(place));
         events.push(event);
     }
@@ -316,11 +393,15 @@ fn stream_of_lines(path: &Path, lines: &[Line], places: &Places) -> Result<Strea
     let mut events = Vec::with_capacity(lines.len());
     for (index, line) in lines.iter().enumerate() {
         let source = |error| match error {
-            EventError::Json(error) => ParseError::in_event(index, &parse::without_position(&error)),
+            EventError::Json(error) => {
+                ParseError::in_event(index, &parse::without_position(&error))
+            }
             error => ParseError::in_event(index, &error),
         };
-        let mut event = Event::from_json(&line.json)
-            .map_err(|error| ReadError::Events { path: path.to_owned(), source: source(error) })?;
+        let mut event = Event::from_json(&line.json).map_err(|error| ReadError::Events {
+            path: path.to_owned(),
+            source: source(error),
+        })?;
         if line.has_places {
             event.rewrite_places(|place| places.read(place));
         }
@@ -332,40 +413,67 @@ fn stream_of_lines(path: &Path, lines: &[Line], places: &Places) -> Result<Strea
 /// Says where in the file a mistake inside one event is.
 fn event_error(path: &Path, bytes: &[u8], event: &str, error: &EventError) -> ReadError {
     let text = std::str::from_utf8(bytes).unwrap_or_default();
-    let start = if text.is_empty() { 0 } else { parse::offset(text, event) };
+    let start = if text.is_empty() {
+        0
+    } else {
+        parse::offset(text, event)
+    };
     let (reason, inside) = match error {
         EventError::Json(error) => (parse::without_position(error), offset_in(event, error)),
         EventError::Timestamp { .. } => (error.to_string(), 0),
     };
-    let source = ParseError { reason, ..parse::position(bytes, start + inside) };
-    ReadError::Events { path: path.to_owned(), source }
+    let source = ParseError {
+        reason,
+        ..parse::position(bytes, start + inside)
+    };
+    ReadError::Events {
+        path: path.to_owned(),
+        source,
+    }
 }
 
 fn offset_in(event: &str, error: &serde_json::Error) -> usize {
-    let line_start: usize =
-        event.split_inclusive('\n').take(error.line().saturating_sub(1)).map(str::len).sum();
+    let line_start: usize = event
+        .split_inclusive('\n')
+        .take(error.line().saturating_sub(1))
+        .map(str::len)
+        .sum();
     (line_start + error.column().saturating_sub(1)).min(event.len())
 }
 
-fn read_metadata(tree: &Tree, directory: &Path, warnings: &mut Vec<String>) -> Result<Metadata, ReadError> {
+fn read_metadata(
+    tree: &Tree,
+    directory: &Path,
+    warnings: &mut Vec<String>,
+) -> Result<Metadata, ReadError> {
     let path = directory.join(METADATA);
     match tree.read(&path) {
         Ok(bytes) if bytes.iter().any(|byte| *byte != 0) => Ok(Metadata::from_json(&bytes)
-            .unwrap_or_else(|error| replace_damaged(&path, &describe_damage(&bytes, &error), warnings))),
+            .unwrap_or_else(|error| {
+                replace_damaged(&path, &describe_damage(&bytes, &error), warnings)
+            })),
         Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
             Ok(replace_damaged(&path, &error.to_string(), warnings))
         }
-        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(ReadError::Io { path, source: error }),
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(ReadError::Io {
+            path,
+            source: error,
+        }),
         // Missing, or never brought to disk before the power went.
         _ => {
-            warnings.push(format!("{} is missing or empty: the conversation has no title", path.display()));
+            warnings.push(format!(
+                "{} is missing or empty: the conversation has no title",
+                path.display()
+            ));
             Ok(Metadata::default())
         }
     }
 }
 
 fn describe_damage(bytes: &[u8], error: &serde_json::Error) -> String {
-    let has_marks = bytes.split(|byte| *byte == b'\n').any(|line| line.starts_with(b"<<<<<<< "));
+    let has_marks = bytes
+        .split(|byte| *byte == b'\n')
+        .any(|line| line.starts_with(b"<<<<<<< "));
     match has_marks {
         true => "git left the marks of a merge in it: keep one side".to_owned(),
         false => error.to_string(),
@@ -385,8 +493,14 @@ fn read_json(tree: &Tree, path: &Path) -> Result<Option<Value>, ReadError> {
     match tree.read(path) {
         Ok(bytes) => serde_json::from_slice(&bytes)
             .map(Some)
-            .map_err(|source| ReadError::Json { path: path.to_owned(), source }),
+            .map_err(|source| ReadError::Json {
+                path: path.to_owned(),
+                source,
+            }),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
-        Err(source) => Err(ReadError::Io { path: path.to_owned(), source }),
+        Err(source) => Err(ReadError::Io {
+            path: path.to_owned(),
+            source,
+        }),
     }
 }

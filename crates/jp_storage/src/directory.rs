@@ -93,7 +93,11 @@ impl Access {
 impl Directory {
     /// Opens the directory at `path`, which links may lead to: names below it are looked up from it.
     pub(crate) fn open(path: &Path, access: Access) -> io::Result<Self> {
-        Ok(Self { handle: system::Handle::open(or_this(path))?, path: path.to_owned(), access })
+        Ok(Self {
+            handle: system::Handle::open(or_this(path))?,
+            path: path.to_owned(),
+            access,
+        })
     }
 
     /// Returns the path that it was opened at.
@@ -106,7 +110,11 @@ impl Directory {
         let name = name.as_ref();
         let refuse = |error| self.find_link(name).map_or(error, io::Error::other);
         let handle = self.handle.open_directory(or_this(name)).map_err(refuse)?;
-        Ok(Self { handle, path: self.path.join(name), access: self.access })
+        Ok(Self {
+            handle,
+            path: self.path.join(name),
+            access: self.access,
+        })
     }
 
     /// Opens a regular file to read it and to freshen its modification time. Waits for no pipe.
@@ -120,18 +128,25 @@ impl Directory {
     }
 
     fn open_regular(&self, name: &Path, purpose: Purpose) -> io::Result<(File, Metadata)> {
-        let file = self.handle.open_file(name, purpose).map_err(|error| self.explain(name, error))?;
+        let file = self
+            .handle
+            .open_file(name, purpose)
+            .map_err(|error| self.explain(name, error))?;
         let metadata = file.metadata()?;
         match metadata.is_file() {
             true => Ok((file, metadata)),
-            false => Err(io::Error::other(NotRegular { kind: kind(&metadata) })),
+            false => Err(io::Error::other(NotRegular {
+                kind: kind(&metadata),
+            })),
         }
     }
 
     /// Creates a file that must not exist.
     pub(crate) fn create_file(&self, name: impl AsRef<Path>) -> io::Result<File> {
         let (name, mode) = (name.as_ref(), self.access.of_files());
-        self.handle.create_file(name, mode).map_err(|error| self.explain(name, error))
+        self.handle
+            .create_file(name, mode)
+            .map_err(|error| self.explain(name, error))
     }
 
     /// Creates a file that must not exist, and its directory if that is absent.
@@ -150,7 +165,8 @@ impl Directory {
 
     /// Makes a directory in this one.
     pub(crate) fn create_directory(&self, name: impl AsRef<Path>) -> io::Result<()> {
-        self.handle.create_directory(name.as_ref(), self.access.of_directories())
+        self.handle
+            .create_directory(name.as_ref(), self.access.of_directories())
     }
 
     /// Renames an entry of this directory.
@@ -197,7 +213,9 @@ impl Directory {
     /// Fails if something in it is a link.
     pub(crate) fn refuse_link(&self, name: impl AsRef<Path>) -> io::Result<()> {
         match self.look_at(name.as_ref())?.is_symlink() {
-            true => Err(io::Error::other(RefusedLink { path: self.path.join(name) })),
+            true => Err(io::Error::other(RefusedLink {
+                path: self.path.join(name),
+            })),
             false => Ok(()),
         }
     }
@@ -235,7 +253,9 @@ impl Directory {
         }
         let is_special = |metadata: &Metadata| !metadata.is_file() && !metadata.is_dir();
         match self.look_at(name).ok().filter(is_special) {
-            Some(metadata) => io::Error::other(NotRegular { kind: kind(&metadata) }),
+            Some(metadata) => io::Error::other(NotRegular {
+                kind: kind(&metadata),
+            }),
             None => error,
         }
     }
@@ -246,7 +266,9 @@ impl Directory {
         for part in parts(name) {
             reached.push(part);
             if self.look_at(&reached).ok()?.is_symlink() {
-                return Some(RefusedLink { path: self.path.join(reached) });
+                return Some(RefusedLink {
+                    path: self.path.join(reached),
+                });
             }
         }
         None
@@ -281,12 +303,20 @@ fn kind(metadata: &Metadata) -> &'static str {
             () => {}
         }
     }
-    if metadata.is_dir() { "a directory" } else { "a special file" }
+    if metadata.is_dir() {
+        "a directory"
+    } else {
+        "a special file"
+    }
 }
 
 /// Returns a name that a handle can look up: the empty one stands for the directory itself.
 fn or_this(name: &Path) -> &Path {
-    if name.as_os_str().is_empty() { Path::new(".") } else { name }
+    if name.as_os_str().is_empty() {
+        Path::new(".")
+    } else {
+        name
+    }
 }
 
 /// Returns the parts of a name that are looked up one after the other.
@@ -316,11 +346,15 @@ mod unix {
     #[cfg(target_os = "linux")]
     const ON_THE_WAY: OFlags = OFlags::PATH.union(OFlags::DIRECTORY).union(OFlags::CLOEXEC);
     #[cfg(not(target_os = "linux"))]
-    const ON_THE_WAY: OFlags = OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::CLOEXEC);
+    const ON_THE_WAY: OFlags = OFlags::RDONLY
+        .union(OFlags::DIRECTORY)
+        .union(OFlags::CLOEXEC);
 
     impl Handle {
         pub(super) fn open(path: &Path) -> io::Result<Self> {
-            Ok(Self(retry_on_intr(|| openat(CWD, path, ON_THE_WAY, Mode::empty()))?))
+            Ok(Self(retry_on_intr(|| {
+                openat(CWD, path, ON_THE_WAY, Mode::empty())
+            })?))
         }
 
         pub(super) fn open_directory(&self, name: &Path) -> io::Result<Self> {
@@ -363,9 +397,11 @@ mod unix {
             let name = |entry: rustix::io::Result<rustix::fs::DirEntry>| {
                 Ok(OsString::from_vec(entry?.file_name().to_bytes().to_vec()))
             };
-            let is_entry =
-                |name: &io::Result<OsString>| !matches!(name, Ok(name) if name == "." || name == "..");
-            Dir::read_from(&self.0)?.map(name).filter(is_entry).collect()
+            let is_entry = |name: &io::Result<OsString>| !matches!(name, Ok(name) if name == "." || name == "..");
+            Dir::read_from(&self.0)?
+                .map(name)
+                .filter(is_entry)
+                .collect()
         }
 
         pub(super) fn sync(&self) -> io::Result<()> {
@@ -400,7 +436,12 @@ mod unix {
 
     /// Opens a name without following a link, at its end or on the way to it.
     #[cfg(target_os = "linux")]
-    fn open(from: BorrowedFd<'_>, name: &Path, flags: OFlags, mode: Mode) -> rustix::io::Result<OwnedFd> {
+    fn open(
+        from: BorrowedFd<'_>,
+        name: &Path,
+        flags: OFlags,
+        mode: Mode,
+    ) -> rustix::io::Result<OwnedFd> {
         use rustix::fs::{ResolveFlags, openat2};
         match retry_on_intr(|| openat2(from, name, flags, mode, ResolveFlags::NO_SYMLINKS)) {
             // Linux before 5.6 lacks the call, and some containers forbid it.
@@ -410,7 +451,12 @@ mod unix {
     }
 
     #[cfg(not(target_os = "linux"))]
-    fn open(from: BorrowedFd<'_>, name: &Path, flags: OFlags, mode: Mode) -> rustix::io::Result<OwnedFd> {
+    fn open(
+        from: BorrowedFd<'_>,
+        name: &Path,
+        flags: OFlags,
+        mode: Mode,
+    ) -> rustix::io::Result<OwnedFd> {
         open_by_part(from, name, flags, mode)
     }
 
@@ -426,9 +472,15 @@ mod unix {
         while let Some(part) = parts.next() {
             let at = reached.as_ref().map_or(from, AsFd::as_fd);
             let is_last = parts.peek().is_none();
-            let (flags, mode) = if is_last { (flags, mode) } else { (ON_THE_WAY, Mode::empty()) };
+            let (flags, mode) = if is_last {
+                (flags, mode)
+            } else {
+                (ON_THE_WAY, Mode::empty())
+            };
             let part = Path::new(part.as_os_str());
-            reached = Some(retry_on_intr(|| openat(at, part, flags | OFlags::NOFOLLOW, mode))?);
+            reached = Some(retry_on_intr(|| {
+                openat(at, part, flags | OFlags::NOFOLLOW, mode)
+            })?);
         }
         reached.map_or_else(|| openat(from, ".", flags, mode), Ok)
     }
@@ -453,11 +505,17 @@ mod portable {
         }
 
         pub(super) fn open_file(&self, name: &Path, _purpose: Purpose) -> io::Result<File> {
-            File::options().read(true).write(true).open(self.path_of(name)?)
+            File::options()
+                .read(true)
+                .write(true)
+                .open(self.path_of(name)?)
         }
 
         pub(super) fn create_file(&self, name: &Path, _mode: u32) -> io::Result<File> {
-            File::options().write(true).create_new(true).open(self.path_of(name)?)
+            File::options()
+                .write(true)
+                .create_new(true)
+                .open(self.path_of(name)?)
         }
 
         pub(super) fn create_directory(&self, name: &Path, _mode: u32) -> io::Result<()> {
@@ -477,7 +535,9 @@ mod portable {
         }
 
         pub(super) fn entries(&self) -> io::Result<Vec<OsString>> {
-            fs::read_dir(&self.0)?.map(|entry| entry.map(|entry| entry.file_name())).collect()
+            fs::read_dir(&self.0)?
+                .map(|entry| entry.map(|entry| entry.file_name()))
+                .collect()
         }
 
         /// Does nothing: a directory can't be synced here.
@@ -510,8 +570,14 @@ mod tests {
 
     #[test]
     fn file_longer_than_memory_is_an_error_and_ends_nothing() {
-        assert_eq!(room_for(1 << 62).unwrap_err().kind(), io::ErrorKind::OutOfMemory);
-        assert_eq!(room_for(u64::MAX).unwrap_err().kind(), io::ErrorKind::OutOfMemory);
+        assert_eq!(
+            room_for(1 << 62).unwrap_err().kind(),
+            io::ErrorKind::OutOfMemory
+        );
+        assert_eq!(
+            room_for(u64::MAX).unwrap_err().kind(),
+            io::ErrorKind::OutOfMemory
+        );
     }
 
     /// Links of every kind, at the end of a name and on the way.
@@ -551,11 +617,23 @@ mod tests {
     fn link_is_refused_by_name_wherever_it_is() {
         let (root, directory) = with_links();
         for (name, link) in LINKS {
-            let refused = RefusedLink { path: root.path().join(link) };
+            let refused = RefusedLink {
+                path: root.path().join(link),
+            };
             let behind = |error: io::Error| RefusedLink::behind(&error).cloned();
-            assert_eq!(behind(directory.open_file(name).unwrap_err()), Some(refused.clone()), "{name}");
-            assert_eq!(behind(directory.open_for_update(name).unwrap_err()), Some(refused.clone()));
-            assert_eq!(behind(directory.open_directory(name).unwrap_err()), Some(refused.clone()));
+            assert_eq!(
+                behind(directory.open_file(name).unwrap_err()),
+                Some(refused.clone()),
+                "{name}"
+            );
+            assert_eq!(
+                behind(directory.open_for_update(name).unwrap_err()),
+                Some(refused.clone())
+            );
+            assert_eq!(
+                behind(directory.open_directory(name).unwrap_err()),
+                Some(refused.clone())
+            );
         }
         let error = directory.create_file("own/dangling/new").unwrap_err();
         assert!(RefusedLink::behind(&error).is_some(), "{error}");
@@ -588,15 +666,27 @@ mod tests {
         let root = Directory::open(directory.path(), Access::Shared).unwrap();
         let mode = rustix::fs::Mode::from_raw_mode(0o600);
         rustix::fs::mkfifoat(rustix::fs::CWD, directory.path().join("pipe"), mode).unwrap();
-        let _listener = std::os::unix::net::UnixListener::bind(directory.path().join("socket")).unwrap();
+        let _listener =
+            std::os::unix::net::UnixListener::bind(directory.path().join("socket")).unwrap();
         fs::create_dir(directory.path().join("directory")).unwrap();
-        for (name, kind) in [("pipe", "a named pipe"), ("socket", "a socket"), ("directory", "a directory")] {
+        for (name, kind) in [
+            ("pipe", "a named pipe"),
+            ("socket", "a socket"),
+            ("directory", "a directory"),
+        ] {
             let error = root.open_file(name).unwrap_err();
-            assert_eq!(NotRegular::behind(&error), Some(&NotRegular { kind }), "{name}: {error}");
+            assert_eq!(
+                NotRegular::behind(&error),
+                Some(&NotRegular { kind }),
+                "{name}: {error}"
+            );
         }
         assert!(root.open_for_update("pipe").is_err());
         let device = Directory::open(Path::new("/dev"), Access::Shared).unwrap();
-        assert_eq!(device.open_file("null").unwrap_err().to_string(), "it is a device, not a regular file");
+        assert_eq!(
+            device.open_file("null").unwrap_err().to_string(),
+            "it is a device, not a regular file"
+        );
     }
 
     #[cfg(unix)]
@@ -608,6 +698,9 @@ mod tests {
         std::os::unix::fs::symlink("../theirs", root.path().join("own/away")).unwrap();
         directory.remove_directory("own").unwrap();
         assert!(!root.path().join("own").exists());
-        assert_eq!(fs::read_to_string(root.path().join("theirs/file")).unwrap(), "theirs");
+        assert_eq!(
+            fs::read_to_string(root.path().join("theirs/file")).unwrap(),
+            "theirs"
+        );
     }
 }

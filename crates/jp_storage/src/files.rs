@@ -18,7 +18,9 @@ pub(crate) fn is_temporary(name: &OsStr) -> bool {
 
 /// Replaces a file whose newest content may be lost in a crash; makes its directory where it lacks.
 pub(crate) fn replace_cache(path: &Path, bytes: &[u8]) -> io::Result<()> {
-    let directory = path.parent().ok_or_else(|| io::Error::other("a file has a directory"))?;
+    let directory = path
+        .parent()
+        .ok_or_else(|| io::Error::other("a file has a directory"))?;
     fs::create_dir_all(directory)?;
     let mut file = staging().tempfile_in(directory)?;
     file.write_all(bytes)?;
@@ -57,7 +59,11 @@ impl FileVersion {
         };
         #[cfg(not(unix))]
         let file = (0, 0);
-        Self { file, length: metadata.len(), modified: metadata.modified().ok() }
+        Self {
+            file,
+            length: metadata.len(),
+            modified: metadata.modified().ok(),
+        }
     }
 }
 

@@ -51,7 +51,9 @@ impl ConversationId {
 fn slug(title: &str) -> String {
     const MAX_BYTES: usize = 50;
     let lower = title.to_lowercase();
-    let words = lower.split(|c: char| !c.is_ascii_alphanumeric()).filter(|word| !word.is_empty());
+    let words = lower
+        .split(|c: char| !c.is_ascii_alphanumeric())
+        .filter(|word| !word.is_empty());
     let mut slug = String::new();
     for word in words.take_while(|word| word.len() <= MAX_BYTES) {
         if slug.len() + word.len() >= MAX_BYTES {
@@ -76,7 +78,10 @@ impl FromStr for ConversationId {
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         let is_number = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
-        let id = text.parse().ok().filter(|_| is_number && !text.starts_with('0'));
+        let id = text
+            .parse()
+            .ok()
+            .filter(|_| is_number && !text.starts_with('0'));
         id.map(Self).ok_or_else(|| ParseIdError(text.to_owned()))
     }
 }
@@ -90,15 +95,24 @@ mod tests {
         let time: Timestamp = "2025-12-04T09:24:06.746Z".parse().unwrap();
         let id = ConversationId::at(time);
         assert_eq!(id.to_string(), "17648402467");
-        assert_eq!(id.created_at().unwrap().to_string(), "2025-12-04T09:24:06.7Z");
+        assert_eq!(
+            id.created_at().unwrap().to_string(),
+            "2025-12-04T09:24:06.7Z"
+        );
     }
 
     #[test]
     fn directory_name_has_the_title_as_a_slug() {
         let id: ConversationId = "17648402467".parse().unwrap();
-        assert_eq!(id.directory_name(Some("Why: does `x` fail?")), "17648402467-why-does-x-fail");
+        assert_eq!(
+            id.directory_name(Some("Why: does `x` fail?")),
+            "17648402467-why-does-x-fail"
+        );
         assert_eq!(id.directory_name(Some("…")), "17648402467");
-        assert_eq!(ConversationId::of_directory("17648402467-why-does"), Some(id));
+        assert_eq!(
+            ConversationId::of_directory("17648402467-why-does"),
+            Some(id)
+        );
         assert_eq!(ConversationId::of_directory(".tmp-17648402467"), None);
     }
 

@@ -53,8 +53,14 @@ impl Index {
     /// Reads the cache at `path`; one that is missing or damaged is empty.
     #[must_use]
     pub fn open(path: PathBuf) -> Self {
-        let entries = fs::read(&path).ok().and_then(|bytes| serde_json::from_slice(&bytes).ok());
-        Self { path, entries: entries.unwrap_or_default(), is_changed: false }
+        let entries = fs::read(&path)
+            .ok()
+            .and_then(|bytes| serde_json::from_slice(&bytes).ok());
+        Self {
+            path,
+            entries: entries.unwrap_or_default(),
+            is_changed: false,
+        }
     }
 
     /// Returns what to show of a conversation of `store`; opens its files only if they have changed.
@@ -65,7 +71,13 @@ impl Index {
             Some(entry) if entry.state == state => entry.summary.clone(),
             _ => {
                 let summary = summarise(store, located);
-                self.entries.insert(key, Entry { state, summary: summary.clone() });
+                self.entries.insert(
+                    key,
+                    Entry {
+                        state,
+                        summary: summary.clone(),
+                    },
+                );
                 self.is_changed = true;
                 summary
             }
@@ -75,8 +87,10 @@ impl Index {
     /// Forgets conversations other than these, and writes the cache if anything changed.
     pub fn save(mut self, known: &[Located]) -> io::Result<()> {
         if self.entries.len() > known.len() {
-            let keys: std::collections::HashSet<_> =
-                known.iter().map(|located| key(&located.directory, located.id)).collect();
+            let keys: std::collections::HashSet<_> = known
+                .iter()
+                .map(|located| key(&located.directory, located.id))
+                .collect();
             self.entries.retain(|key, _| keys.contains(key));
             self.is_changed = true;
         }
@@ -94,19 +108,30 @@ fn key(directory: &Path, id: ConversationId) -> String {
 }
 
 fn state(directory: &Path) -> State {
-    let [events, metadata] = [EVENTS, METADATA].map(|name| fs::symlink_metadata(directory.join(name)).ok());
+    let [events, metadata] =
+        [EVENTS, METADATA].map(|name| fs::symlink_metadata(directory.join(name)).ok());
     let length = |file: &Option<FileMetadata>| file.as_ref().map_or(u64::MAX, FileMetadata::len);
     let changed = |file: &Option<FileMetadata>| {
         let modified = file.as_ref().and_then(|file| file.modified().ok());
         let since = modified.and_then(|modified| modified.duration_since(UNIX_EPOCH).ok());
-        since.map_or(0, |since| u64::try_from(since.as_nanos()).unwrap_or(u64::MAX))
+        since.map_or(0, |since| {
+            u64::try_from(since.as_nanos()).unwrap_or(u64::MAX)
+        })
     };
-    [length(&events), changed(&events), length(&metadata), changed(&metadata), READING]
+    [
+        length(&events),
+        changed(&events),
+        length(&metadata),
+        changed(&metadata),
+        READING,
+    ]
 }
 
 fn summarise(store: &Store, located: &Located) -> Summary {
     let metadata = store.tree().read(&located.directory.join(METADATA)).ok();
-    let metadata = metadata.and_then(|bytes| Metadata::from_json(&bytes).ok()).unwrap_or_default();
+    let metadata = metadata
+        .and_then(|bytes| Metadata::from_json(&bytes).ok())
+        .unwrap_or_default();
     Summary {
         title: metadata.title().map(str::to_owned),
         turns: count_turns(store, located),

@@ -118,8 +118,10 @@ pub(crate) fn convert(mut events: Vec<Value>, are_all: bool) -> Converted {
     }
     let split = |(index, event): (usize, Value)| {
         split_message(event).unwrap_or_else(|event| {
-            warnings
-                .push(format!("event {}: this message has an unknown form and is kept unchanged", index + 1));
+            warnings.push(format!(
+                "event {}: this message has an unknown form and is kept unchanged",
+                index + 1
+            ));
             vec![event]
         })
     };
@@ -136,7 +138,9 @@ fn split_message(event: Value) -> Result<Vec<Value>, Value> {
         (None, Some(exchange)) if exchange.contains_key("reply") => split_exchange(exchange),
         _ => return Ok(vec![event]),
     };
-    let Some(mut parts) = parts.filter(|parts| !parts.is_empty()) else { return Err(event) };
+    let Some(mut parts) = parts.filter(|parts| !parts.is_empty()) else {
+        return Err(event);
+    };
     // Each part happened then; what nobody knows stays with the first.
     let time = event.get("timestamp").cloned();
     for part in &mut parts {
@@ -191,32 +195,48 @@ fn message_of(message: &Map<String, Value>) -> Option<(&str, &Value)> {
 fn split_user_message(message: &Map<String, Value>) -> Option<Vec<Map<String, Value>>> {
     match message_of(message)?.1 {
         Value::Array(results) => results.iter().map(convert_result).collect(),
-        content => Some(vec![fields(json!({"type": "chat_request", "content": content}))]),
+        content => Some(vec![fields(
+            json!({"type": "chat_request", "content": content}),
+        )]),
     }
 }
 
 /// Converts a result of a tool; its error flag was called `error`.
 fn convert_result(result: &Value) -> Option<Map<String, Value>> {
     let mut result = result.as_object()?.clone();
-    let is_error = result.shift_remove("error").filter(Value::is_boolean).unwrap_or(Value::Bool(false));
-    let is_whole =
-        result.get("id").is_some_and(Value::is_string) && result.get("content").is_some_and(Value::is_string);
+    let is_error = result
+        .shift_remove("error")
+        .filter(Value::is_boolean)
+        .unwrap_or(Value::Bool(false));
+    let is_whole = result.get("id").is_some_and(Value::is_string)
+        && result.get("content").is_some_and(Value::is_string);
     result.insert("type".to_owned(), "tool_call_response".into());
     result.entry("is_error").or_insert(is_error);
     is_whole.then_some(result)
 }
 
 fn split_assistant_message(message: &Map<String, Value>) -> Option<Vec<Map<String, Value>>> {
-    let text = |key: &str| message.get(key).filter(|text| text.as_str().is_some_and(|text| !text.is_empty()));
-    let reasoning = text("reasoning").map(|text| json!({"type": "chat_response", "reasoning": text}));
+    let text = |key: &str| {
+        message
+            .get(key)
+            .filter(|text| text.as_str().is_some_and(|text| !text.is_empty()))
+    };
+    let reasoning =
+        text("reasoning").map(|text| json!({"type": "chat_response", "reasoning": text}));
     let words = text("content").or_else(|| text("message"));
     let words = words.map(|text| json!({"type": "chat_response", "message": text}));
-    let calls = message.get("tool_calls").and_then(Value::as_array).into_iter().flatten();
+    let calls = message
+        .get("tool_calls")
+        .and_then(Value::as_array)
+        .into_iter()
+        .flatten();
     let calls: Vec<_> = calls.map(convert_call).collect::<Option<_>>()?;
     let said = reasoning.into_iter().chain(words).map(fields);
     let mut parts: Vec<_> = said.chain(calls).collect();
     // What the provider wants back belongs to what it said first.
-    if let (Some(first), Some(Value::Object(metadata))) = (parts.first_mut(), message.get("metadata")) {
+    if let (Some(first), Some(Value::Object(metadata))) =
+        (parts.first_mut(), message.get("metadata"))
+    {
         first.insert("metadata".to_owned(), Value::Object(metadata.clone()));
     }
     Some(parts)
@@ -224,7 +244,9 @@ fn split_assistant_message(message: &Map<String, Value>) -> Option<Vec<Map<Strin
 
 fn convert_call(call: &Value) -> Option<Map<String, Value>> {
     let mut call = call.as_object()?.clone();
-    let is_whole = ["id", "name"].iter().all(|key| call.get(*key).is_some_and(Value::is_string));
+    let is_whole = ["id", "name"]
+        .iter()
+        .all(|key| call.get(*key).is_some_and(Value::is_string));
     call.insert("type".to_owned(), "tool_call_request".into());
     is_whole.then_some(call)
 }
@@ -260,7 +282,9 @@ fn for_each_encoded(events: &mut [Value], visit: &mut dyn FnMut(usize, &mut Stri
         let kind = event.get("type").and_then(Value::as_str);
         let field = match kind {
             Some("tool_call_request") => event.get_mut("arguments"),
-            Some("tool_call_response") => event.get_mut("content").filter(|content| content.is_string()),
+            Some("tool_call_response") => event
+                .get_mut("content")
+                .filter(|content| content.is_string()),
             _ => None,
         };
         if let Some(value) = field {
@@ -272,8 +296,12 @@ fn for_each_encoded(events: &mut [Value], visit: &mut dyn FnMut(usize, &mut Stri
 fn for_each_string(value: &mut Value, visit: &mut dyn FnMut(&mut String)) {
     match value {
         Value::String(text) => visit(text),
-        Value::Array(values) => values.iter_mut().for_each(|value| for_each_string(value, visit)),
-        Value::Object(map) => map.values_mut().for_each(|value| for_each_string(value, visit)),
+        Value::Array(values) => values
+            .iter_mut()
+            .for_each(|value| for_each_string(value, visit)),
+        Value::Object(map) => map
+            .values_mut()
+            .for_each(|value| for_each_string(value, visit)),
         Value::Null | Value::Bool(_) | Value::Number(_) => {}
     }
 }
@@ -291,15 +319,24 @@ fn wrap_delta(event: &mut Map<String, Value>) {
         return;
     }
     let is_envelope = |key: &str| matches!(key, "timestamp" | "type");
-    let keys: Vec<String> = event.keys().filter(|key| !is_envelope(key)).cloned().collect();
-    let delta = keys.iter().filter_map(|key| event.shift_remove_entry(key)).collect();
+    let keys: Vec<String> = event
+        .keys()
+        .filter(|key| !is_envelope(key))
+        .cloned()
+        .collect();
+    let delta = keys
+        .iter()
+        .filter_map(|key| event.shift_remove_entry(key))
+        .collect();
     event.insert("delta".to_owned(), Value::Object(delta));
 }
 
 fn convert_question(event: &mut Map<String, Value>) {
     let id = event.get("id").and_then(Value::as_str).unwrap_or_default();
     let id = id.rsplit('.').next().unwrap_or_default().to_owned();
-    let Some(Value::Object(question)) = event.get_mut("question") else { return };
+    let Some(Value::Object(question)) = event.get_mut("question") else {
+        return;
+    };
     if !question.contains_key("schema") {
         let answer_type = question.shift_remove("answer_type").unwrap_or_default();
         question.insert("schema".to_owned(), Value::Object(schema(&answer_type)));
@@ -312,8 +349,15 @@ fn schema(answer_type: &Value) -> Map<String, Value> {
     match (answer_type.get("type").and_then(Value::as_str), options) {
         (Some("boolean"), _) => AnswerType::Boolean.into(),
         (Some("select"), Some(options)) => {
-            let text = |option: &Value| option.as_str().map_or_else(|| option.to_string(), str::to_owned);
-            AnswerType::Select { options: options.iter().map(text).collect() }.into()
+            let text = |option: &Value| {
+                option
+                    .as_str()
+                    .map_or_else(|| option.to_string(), str::to_owned)
+            };
+            AnswerType::Select {
+                options: options.iter().map(text).collect(),
+            }
+            .into()
         }
         _ => AnswerType::Text.into(),
     }
@@ -325,20 +369,33 @@ mod tests {
 
     /// Converts events each of which becomes one.
     fn convert_each(events: Vec<Value>, are_all: bool) -> Vec<Value> {
-        convert(events, are_all).events.into_iter().map(|mut event| event.remove(0)).collect()
+        convert(events, are_all)
+            .events
+            .into_iter()
+            .map(|mut event| event.remove(0))
+            .collect()
     }
 
     #[test]
     fn base64_of_both_alphabets_is_decoded_and_damage_is_kept_with_a_warning() {
-        let response = |content: &str| json!({"type": "tool_call_response", "id": "1", "content": content});
+        let response =
+            |content: &str| json!({"type": "tool_call_response", "id": "1", "content": content});
         let mut events: Vec<Value> = (0..10).map(|_| response("YT4_")).collect();
-        events.push(json!({"type": "tool_call_request", "arguments": {"a": [{"b": "eA=="}], "n": 1}}));
+        events.push(
+            json!({"type": "tool_call_request", "arguments": {"a": [{"b": "eA=="}], "n": 1}}),
+        );
         events.push(response("damaged!"));
         let converted = convert(events, true);
         assert_eq!(converted.events[0], [response("a>?")]);
-        assert_eq!(converted.events[10][0]["arguments"], json!({"a": [{"b": "x"}], "n": 1}));
+        assert_eq!(
+            converted.events[10][0]["arguments"],
+            json!({"a": [{"b": "x"}], "n": 1})
+        );
         assert_eq!(converted.events[11], [response("damaged!")]);
-        assert_eq!(converted.warnings, ["event 12: damaged base64 kept as it is"]);
+        assert_eq!(
+            converted.warnings,
+            ["event 12: damaged base64 kept as it is"]
+        );
     }
 
     #[test]
@@ -383,7 +440,9 @@ mod tests {
         assert_eq!(
             converted.events,
             [
-                vec![json!({"timestamp": time, "type": "chat_request", "content": "go", "mood": "good"})],
+                vec![
+                    json!({"timestamp": time, "type": "chat_request", "content": "go", "mood": "good"})
+                ],
                 vec![
                     json!({"timestamp": time, "type": "chat_response", "reasoning": "hm", "metadata": {"k": "v"}, "provider": "openai"}),
                     json!({"timestamp": time, "type": "chat_response", "message": "well"}),
@@ -395,7 +454,10 @@ mod tests {
                 vec![json!({"timestamp": time, "type": "user_message", "message": 7})],
             ]
         );
-        assert_eq!(converted.warnings, ["event 4: this message has an unknown form and is kept unchanged"]);
+        assert_eq!(
+            converted.warnings,
+            ["event 4: this message has an unknown form and is kept unchanged"]
+        );
     }
 
     #[test]
@@ -426,13 +488,33 @@ mod tests {
     fn older_events_are_known_by_their_time_or_their_kind() {
         let time = "2026-11-21T12:00:00Z";
         for (event, is_old) in [
-            (format!(r#"{{"timestamp":"{time}","type":"chat_request","content":"user_message"}}"#), false),
-            (format!(r#"{{"timestamp":"{time}","type":"user_message","message":"x"}}"#), true),
-            (format!(r#"{{"type": "assistant_message", "timestamp": "{time}"}}"#), true),
-            (r#"{"timestamp":"2025-11-21 12:00:00.5","type":"turn_start"}"#.to_owned(), true),
+            (
+                format!(
+                    r#"{{"timestamp":"{time}","type":"chat_request","content":"user_message"}}"#
+                ),
+                false,
+            ),
+            (
+                format!(r#"{{"timestamp":"{time}","type":"user_message","message":"x"}}"#),
+                true,
+            ),
+            (
+                format!(r#"{{"type": "assistant_message", "timestamp": "{time}"}}"#),
+                true,
+            ),
+            (
+                r#"{"timestamp":"2025-11-21 12:00:00.5","type":"turn_start"}"#.to_owned(),
+                true,
+            ),
             (r#"{"type": "config_delta"}"#.to_owned(), true),
-            (r#"{"timestamp":null,"type":"config_delta"}"#.to_owned(), true),
-            (format!(r#"{{"timestamp":"{time}","message":"x","reply":{{}}}}"#), true),
+            (
+                r#"{"timestamp":null,"type":"config_delta"}"#.to_owned(),
+                true,
+            ),
+            (
+                format!(r#"{{"timestamp":"{time}","message":"x","reply":{{}}}}"#),
+                true,
+            ),
             (r#"{"type":"chat_request","content":"x"}"#.to_owned(), false),
         ] {
             assert_eq!(is_older(&event), is_old, "{event}");
@@ -450,6 +532,9 @@ mod tests {
             json!({"text": "?", "schema": {"type": "boolean"}, "id": "apply"})
         );
         let select = question(json!({"type": "select", "options": ["a", "b"]}));
-        assert_eq!(select["schema"], json!({"type": "string", "enum": ["a", "b"]}));
+        assert_eq!(
+            select["schema"],
+            json!({"type": "string", "enum": ["a", "b"]})
+        );
     }
 }

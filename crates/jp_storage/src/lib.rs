@@ -29,7 +29,8 @@ mod workspace;
 mod writer;
 
 pub use blobs::{
-    Batch, BlobError, BlobFile, BlobFiles, BlobStatus, Blobs, CommitReport, Damage, Leftovers, ReadAhead,
+    Batch, BlobError, BlobFile, BlobFiles, BlobStatus, Blobs, CommitReport, Damage, Leftovers,
+    ReadAhead,
 };
 pub use conversation::{Conversation, ReadError, read_events};
 pub use directory::{NotRegular, RefusedLink};

@@ -41,8 +41,15 @@ fn try_lock_for(path: &Path, patience: fn(bool) -> Duration) -> io::Result<TryLo
     if let Some(directory) = path.parent() {
         fs::create_dir_all(directory)?;
     }
-    let file = OpenOptions::new().read(true).write(true).create(true).truncate(false).open(path)?;
-    let held = Held { path: path.to_owned() };
+    let file = OpenOptions::new()
+        .read(true)
+        .write(true)
+        .create(true)
+        .truncate(false)
+        .open(path)?;
+    let held = Held {
+        path: path.to_owned(),
+    };
     let started = Instant::now();
     loop {
         match file.try_lock() {
@@ -72,9 +79,16 @@ fn patience(is_a_writers: bool) -> Duration {
 /// Nothing but taking a lock shows whether somebody has it, so a reader has it for a moment, beside other readers.
 #[must_use]
 pub fn is_held_by_another(path: &Path) -> bool {
-    let Ok(file) = File::open(path) else { return false };
+    let Ok(file) = File::open(path) else {
+        return false;
+    };
     let is_held = matches!(file.try_lock_shared(), Err(TryLockError::WouldBlock));
-    is_held && Held { path: path.to_owned() }.holder() != Some(std::process::id())
+    is_held
+        && Held {
+            path: path.to_owned(),
+        }
+        .holder()
+            != Some(std::process::id())
 }
 
 impl Held {
@@ -125,13 +139,20 @@ mod tests {
     fn second_writer_is_told_who_has_the_lock_and_gets_it_afterwards() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("locks/1.lock");
-        let TryLock::Acquired(first) = try_lock(&path).unwrap() else { panic!("nobody has it") };
-        let TryLock::Held(held) = try_lock(&path).unwrap() else { panic!("the first has it") };
+        let TryLock::Acquired(first) = try_lock(&path).unwrap() else {
+            panic!("nobody has it")
+        };
+        let TryLock::Held(held) = try_lock(&path).unwrap() else {
+            panic!("the first has it")
+        };
         assert_eq!(held.holder(), Some(std::process::id()));
         drop(first);
         fs::write(&path, "4000000000\n").unwrap();
         assert!(matches!(try_lock(&path).unwrap(), TryLock::Acquired(_)));
-        assert_eq!(fs::read_to_string(&path).unwrap().trim(), std::process::id().to_string());
+        assert_eq!(
+            fs::read_to_string(&path).unwrap().trim(),
+            std::process::id().to_string()
+        );
     }
 
     #[test]

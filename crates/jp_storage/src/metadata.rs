@@ -26,18 +26,25 @@ impl Metadata {
 
     /// Stands for the metadata in a file that can't be read.
     pub(crate) fn damaged() -> Self {
-        Self { is_damaged: true, ..Self::default() }
+        Self {
+            is_damaged: true,
+            ..Self::default()
+        }
     }
 
     /// Reads the file's bytes.
     pub fn from_json(bytes: &[u8]) -> serde_json::Result<Self> {
-        serde_json::from_slice(bytes).map(|fields| Self { fields, is_damaged: false })
+        serde_json::from_slice(bytes).map(|fields| Self {
+            fields,
+            is_damaged: false,
+        })
     }
 
     /// Writes the file's bytes.
     #[must_use]
     pub fn to_json(&self) -> Vec<u8> {
-        let mut json = serde_json::to_vec_pretty(&self.fields).expect("a JSON object can be written");
+        let mut json =
+            serde_json::to_vec_pretty(&self.fields).expect("a JSON object can be written");
         json.push(b'\n');
         json
     }
@@ -51,12 +58,16 @@ impl Metadata {
     /// Returns when the conversation was last used.
     #[must_use]
     pub fn last_activated_at(&self) -> Option<Timestamp> {
-        let text = self.fields.get("last_activated_at").and_then(Value::as_str)?;
+        let text = self
+            .fields
+            .get("last_activated_at")
+            .and_then(Value::as_str)?;
         parse_timestamp(text).ok()
     }
 
     /// Records that the conversation is used now.
     pub fn activate(&mut self, now: Timestamp) {
-        self.fields.insert("last_activated_at".to_owned(), now.to_string().into());
+        self.fields
+            .insert("last_activated_at".to_owned(), now.to_string().into());
     }
 }

@@ -38,9 +38,17 @@ impl Places {
     pub fn new(root: &str) -> Self {
         let uri = file_uri(root, PathStyle::native()).unwrap_or_else(|_| format!("file://{root}"));
         let trim = |text: &str| text.trim_end_matches(['/', '\\']).to_owned();
-        let uri = if uri == "file:///" { "file://".to_owned() } else { trim(&uri) };
+        let uri = if uri == "file:///" {
+            "file://".to_owned()
+        } else {
+            trim(&uri)
+        };
         let localhost = format!("file://localhost{}", uri.trim_start_matches("file://"));
-        Self { uri, localhost, path: trim(root) }
+        Self {
+            uri,
+            localhost,
+            path: trim(root),
+        }
     }
 
     /// Returns `text` as it is written on disk.
@@ -52,7 +60,10 @@ impl Places {
     /// Returns `text` as it is in memory.
     #[must_use]
     pub fn from_disk(&self, text: &str) -> String {
-        rewrite_command(&self.plain_from_disk(text), |part| self.plain_from_disk(part)).into_owned()
+        rewrite_command(&self.plain_from_disk(text), |part| {
+            self.plain_from_disk(part)
+        })
+        .into_owned()
     }
 
     fn plain_to_disk(&self, text: &str) -> String {
@@ -68,12 +79,16 @@ impl Places {
     /// Finds the root at the beginning of `rest`: the marker for it, and how many bytes name it.
     fn root_at(&self, rest: &str, previous: Option<char>) -> Option<(&'static str, usize)> {
         let ends_segment = |length: usize| !rest[length..].chars().next().is_some_and(is_segment);
-        for (marker, uri) in [("workspace://", &self.uri), ("workspace-localhost://", &self.localhost)] {
+        for (marker, uri) in [
+            ("workspace://", &self.uri),
+            ("workspace-localhost://", &self.localhost),
+        ] {
             if rest.starts_with(uri) && ends_segment(uri.len()) {
                 return Some((marker, uri.len()));
             }
         }
-        let is_path = !self.path.is_empty() && previous != Some('/') && rest.starts_with(&self.path);
+        let is_path =
+            !self.path.is_empty() && previous != Some('/') && rest.starts_with(&self.path);
         (is_path && ends_segment(self.path.len())).then_some(("workspace-path://", self.path.len()))
     }
 
@@ -85,7 +100,9 @@ impl Places {
         let shorten = |text: &str| {
             rewrite(text, |rest, previous| {
                 let (_, length) = self.root_at(rest, previous)?;
-                let below = rest[length..].strip_prefix('/').and_then(|below| below.chars().next());
+                let below = rest[length..]
+                    .strip_prefix('/')
+                    .and_then(|below| below.chars().next());
                 match below.is_some_and(is_segment) && stand_in == "." {
                     true => Some((String::new(), length + 1)),
                     false => Some((stand_in.to_owned(), length)),
@@ -119,13 +136,17 @@ impl Places {
 
     /// Returns what follows the root in a plain URI of the workspace: most of what is written is one.
     fn below<'t>(&self, text: &'t str) -> Option<&'t str> {
-        let below = text.strip_prefix(&self.uri).filter(|below| below.starts_with('/'))?;
+        let below = text
+            .strip_prefix(&self.uri)
+            .filter(|below| below.starts_with('/'))?;
         (!self.may_change(below) && !self.path.is_empty()).then_some(below)
     }
 
     /// Returns whether there may be anything to rewrite in a text that is no command.
     fn may_change(&self, text: &str) -> bool {
-        [&self.path, &self.uri, &self.localhost, "workspace"].iter().any(|part| text.contains(part))
+        [&self.path, &self.uri, &self.localhost, "workspace"]
+            .iter()
+            .any(|part| text.contains(part))
     }
 
     /// Rewrites in place from the disk, where there is anything to rewrite.
@@ -150,7 +171,11 @@ impl Marker {
         let rest = text[name.len()..].strip_prefix(':')?;
         let slashes = rest.trim_start_matches('~');
         let tildes = rest.len() - slashes.len();
-        slashes.starts_with("//").then_some(Self { name, tildes, length: name.len() + 1 + tildes + 2 })
+        slashes.starts_with("//").then_some(Self {
+            name,
+            tildes,
+            length: name.len() + 1 + tildes + 2,
+        })
     }
 
     fn text(&self, tildes: usize) -> String {
@@ -161,7 +186,8 @@ impl Marker {
 const COMMAND: &str = "cmd://";
 
 fn is_command(text: &str) -> bool {
-    text.get(..COMMAND.len()).is_some_and(|scheme| scheme.eq_ignore_ascii_case(COMMAND))
+    text.get(..COMMAND.len())
+        .is_some_and(|scheme| scheme.eq_ignore_ascii_case(COMMAND))
 }
 
 /// Rewrites the program and the arguments of a `cmd://` URL, decoded; any other text stays as it is.
@@ -170,12 +196,19 @@ fn rewrite_command(text: &str, rewrite: impl Fn(&str) -> String) -> Cow<'_, str>
         return text.into();
     }
     let (scheme, rest) = text.split_at(COMMAND.len());
-    let (program, query) =
-        rest.split_once('?').map_or((rest, None), |(program, query)| (program, Some(query)));
+    let (program, query) = rest
+        .split_once('?')
+        .map_or((rest, None), |(program, query)| (program, Some(query)));
     let mut out = scheme.to_owned() + &rewrite_decoded(program, encode_program, &rewrite);
-    for (index, parameter) in query.into_iter().flat_map(|query| query.split('&')).enumerate() {
+    for (index, parameter) in query
+        .into_iter()
+        .flat_map(|query| query.split('&'))
+        .enumerate()
+    {
         out.push(if index == 0 { '?' } else { '&' });
-        let value = parameter.find('=').map_or(parameter.len(), |equals| equals + 1);
+        let value = parameter
+            .find('=')
+            .map_or(parameter.len(), |equals| equals + 1);
         let (name, value) = parameter.split_at(value);
         out.push_str(name);
         out.push_str(&rewrite_decoded(value, encode_argument, &rewrite));
@@ -238,39 +271,78 @@ mod tests {
         places.write(&mut written);
         assert_eq!(written, "see workspace-localhost:///a");
         for (memory, disk) in [
-            ("file:///home/me/my%20project/src/a.rs", "workspace:///src/a.rs"),
+            (
+                "file:///home/me/my%20project/src/a.rs",
+                "workspace:///src/a.rs",
+            ),
             ("file:///home/me/my%20project", "workspace://"),
-            ("file:///home/me/my%20project2/a", "file:///home/me/my%20project2/a"),
-            ("file://localhost/home/me/my%20project/a", "workspace-localhost:///a"),
-            ("file://localhost/home/me/my%20project2/a", "file://localhost/home/me/my%20project2/a"),
-            ("workspace-localhost:///literal", "workspace-localhost:~///literal"),
+            (
+                "file:///home/me/my%20project2/a",
+                "file:///home/me/my%20project2/a",
+            ),
+            (
+                "file://localhost/home/me/my%20project/a",
+                "workspace-localhost:///a",
+            ),
+            (
+                "file://localhost/home/me/my%20project2/a",
+                "file://localhost/home/me/my%20project2/a",
+            ),
+            (
+                "workspace-localhost:///literal",
+                "workspace-localhost:~///literal",
+            ),
             ("/home/me/my project/src", "workspace-path:///src"),
-            ("cat '/home/me/my project'; ls", "cat 'workspace-path://'; ls"),
+            (
+                "cat '/home/me/my project'; ls",
+                "cat 'workspace-path://'; ls",
+            ),
             ("/home/me/my project.bak", "/home/me/my project.bak"),
             ("/mnt/home/me/my project/x", "/mnt/home/me/my project/x"),
             ("workspace:///literal", "workspace:~///literal"),
             ("workspace:~//", "workspace:~~//"),
-            ("use workspace::Foo; jp_workspace:///x", "use workspace::Foo; jp_workspace:///x"),
-            ("cmd://cat?arg=/home/me/my project/a", "cmd://cat?arg=workspace-path:///a"),
-            ("cmd://cat?arg=%2Fhome%2Fme%2Fmy%20project%2Fa", "cmd://cat?arg=workspace-path:%2F%2F%2Fa"),
+            (
+                "use workspace::Foo; jp_workspace:///x",
+                "use workspace::Foo; jp_workspace:///x",
+            ),
+            (
+                "cmd://cat?arg=/home/me/my project/a",
+                "cmd://cat?arg=workspace-path:///a",
+            ),
+            (
+                "cmd://cat?arg=%2Fhome%2Fme%2Fmy%20project%2Fa",
+                "cmd://cat?arg=workspace-path:%2F%2F%2Fa",
+            ),
             (
                 "cmd://cat?arg=%2Fhome%2Fme%2Fmy%20project.bak",
                 "cmd://cat?arg=%2Fhome%2Fme%2Fmy%20project.bak",
             ),
-            ("cmd://cat?arg=file:%2F%2F%2Fhome%2Fme%2Fmy%2520project", "cmd://cat?arg=workspace:%2F%2F"),
+            (
+                "cmd://cat?arg=file:%2F%2F%2Fhome%2Fme%2Fmy%2520project",
+                "cmd://cat?arg=workspace:%2F%2F",
+            ),
             (
                 "cmd://sh?arg=-c&arg=cat%20'%2Fhome%2Fme%2Fmy%20project';%20ls&x",
                 "cmd://sh?arg=-c&arg=cat%20'workspace-path:%2F%2F';%20ls&x",
             ),
-            ("cmd:///home/me/my%20project/x.sh?", "cmd://workspace-path%3A///x.sh?"),
+            (
+                "cmd:///home/me/my%20project/x.sh?",
+                "cmd://workspace-path%3A///x.sh?",
+            ),
             // As good as a name that ends so.
             (
                 "cmd://cc?arg=-I%2Fhome%2Fme%2Fmy%20project%2Fx",
                 "cmd://cc?arg=-I%2Fhome%2Fme%2Fmy%20project%2Fx",
             ),
-            ("cmd://echo?arg=workspace-path:%2F%2F", "cmd://echo?arg=workspace-path:~%2F%2F"),
+            (
+                "cmd://echo?arg=workspace-path:%2F%2F",
+                "cmd://echo?arg=workspace-path:~%2F%2F",
+            ),
             // Not as jp spells it, so it stays as it is.
-            ("cmd://cat?arg=%2fhome%2Fme%2Fmy%20project", "cmd://cat?arg=%2fhome%2Fme%2Fmy%20project"),
+            (
+                "cmd://cat?arg=%2fhome%2Fme%2Fmy%20project",
+                "cmd://cat?arg=%2fhome%2Fme%2Fmy%20project",
+            ),
         ] {
             assert_eq!(places.to_disk(memory), disk);
             assert_eq!(places.from_disk(disk), memory);
@@ -286,32 +358,44 @@ mod tests {
             ("/home/me/my project/src", "src"),
             ("cat '/home/me/my project'; ls", "cat '.'; ls"),
             ("/home/me/my project.bak", "/home/me/my project.bak"),
-            ("cmd://cat?arg=%2Fhome%2Fme%2Fmy%20project%2Fa", "cmd://cat?arg=a"),
+            (
+                "cmd://cat?arg=%2Fhome%2Fme%2Fmy%20project%2Fa",
+                "cmd://cat?arg=a",
+            ),
             ("workspace:///a", "workspace:///a"),
         ] {
             assert_eq!(places.shorten(text, "."), shortened);
         }
         let home = Places::new("/home/me");
-        assert_eq!(home.shorten("/home/me/bin/run /home/me", "~"), "~/bin/run ~");
+        assert_eq!(
+            home.shorten("/home/me/bin/run /home/me", "~"),
+            "~/bin/run ~"
+        );
     }
 
     #[test]
     fn command_of_a_table_names_the_place_as_one_that_was_typed() {
         let root = "/home/me/p (x)!$'*,;:@=+&#";
-        let table =
-            json!({"type": "cmd", "path": format!("{root}/run.sh"), "params": {"arg": format!("-f={root}")}});
+        let table = json!({"type": "cmd", "path": format!("{root}/run.sh"), "params": {"arg": format!("-f={root}")}});
         let places = Places::new(root);
         let declaration = Declaration::from_json(&table).unwrap();
         let disk = places.to_disk(declaration.as_str());
-        assert_eq!(disk, "cmd://workspace-path%3A///run.sh?arg=-f%3Dworkspace-path:%2F%2F");
+        assert_eq!(
+            disk,
+            "cmd://workspace-path%3A///run.sh?arg=-f%3Dworkspace-path:%2F%2F"
+        );
         assert_eq!(places.from_disk(&disk), declaration.as_str());
     }
 
     #[test]
     fn moved_workspace_reads_its_own_place() {
         let disk = Places::new("/home/me/project").to_disk("file:///home/me/project/a");
-        assert_eq!(Places::new("/srv/checkout").from_disk(&disk), "file:///srv/checkout/a");
-        let disk = Places::new("/home/me/project").to_disk("cmd://cat?arg=%2Fhome%2Fme%2Fproject%2Fa&arg=b");
+        assert_eq!(
+            Places::new("/srv/checkout").from_disk(&disk),
+            "file:///srv/checkout/a"
+        );
+        let disk = Places::new("/home/me/project")
+            .to_disk("cmd://cat?arg=%2Fhome%2Fme%2Fproject%2Fa&arg=b");
         let moved = Places::new("/srv/a&b=c%").from_disk(&disk);
         assert_eq!(moved, "cmd://cat?arg=%2Fsrv%2Fa%26b%3Dc%25%2Fa&arg=b");
     }

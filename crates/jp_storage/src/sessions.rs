@@ -17,9 +17,16 @@ impl Sessions {
     #[must_use]
     pub fn new(directory: PathBuf, session: Option<&str>) -> Self {
         let is_safe = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
-        let name =
-            |session: &str| session.chars().map(|c| if is_safe(c) { c } else { '_' }).collect::<String>();
-        Self { directory, session: session.map(|session| format!("session-{}", name(session))) }
+        let name = |session: &str| {
+            session
+                .chars()
+                .map(|c| if is_safe(c) { c } else { '_' })
+                .collect::<String>()
+        };
+        Self {
+            directory,
+            session: session.map(|session| format!("session-{}", name(session))),
+        }
     }
 
     /// Returns the current conversation, if one was ever used.
@@ -39,7 +46,11 @@ impl Sessions {
     }
 
     fn read(&self, name: &str) -> Option<ConversationId> {
-        fs::read_to_string(self.directory.join(name)).ok()?.trim().parse().ok()
+        fs::read_to_string(self.directory.join(name))
+            .ok()?
+            .trim()
+            .parse()
+            .ok()
     }
 }
 
@@ -53,8 +64,12 @@ mod tests {
         let sessions = |session| Sessions::new(directory.path().join("sessions"), session);
         let id = |text: &str| text.parse::<ConversationId>().unwrap();
         assert_eq!(sessions(None).current(), None);
-        sessions(Some("/dev/pts/1:7")).set_current(id("11")).unwrap();
-        sessions(Some("/dev/pts/2:8")).set_current(id("12")).unwrap();
+        sessions(Some("/dev/pts/1:7"))
+            .set_current(id("11"))
+            .unwrap();
+        sessions(Some("/dev/pts/2:8"))
+            .set_current(id("12"))
+            .unwrap();
         assert_eq!(sessions(Some("/dev/pts/1:7")).current(), Some(id("11")));
         assert_eq!(sessions(None).current(), Some(id("12")));
         assert_eq!(sessions(Some("new")).current(), Some(id("12")));

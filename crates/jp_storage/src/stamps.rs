@@ -64,7 +64,10 @@ impl Stamps {
     /// Names the cache at `path`; one that is missing or damaged is empty. Does no I/O.
     #[must_use]
     pub fn open(path: PathBuf) -> Self {
-        Self { path, known: OnceLock::new() }
+        Self {
+            path,
+            known: OnceLock::new(),
+        }
     }
 
     /// Returns what a file in this state holds, if it was read before.
@@ -97,7 +100,10 @@ impl Stamps {
         }
         let mut lines = String::with_capacity(known.contents.len() * 170);
         if known.contents.len() <= MAX_ENTRIES {
-            known.contents.iter().for_each(|(state, content)| write_line(&mut lines, state, content));
+            known
+                .contents
+                .iter()
+                .for_each(|(state, content)| write_line(&mut lines, state, content));
         }
         lines.insert_str(0, &format!("{}\n", Checksum::of(lines.as_bytes())));
         crate::files::replace_cache(&self.path, lines.as_bytes())
@@ -107,7 +113,10 @@ impl Stamps {
         let read = || {
             let text = fs::read_to_string(&self.path).unwrap_or_default();
             let contents = whole(&text).lines().filter_map(parse_line).collect();
-            RwLock::new(Known { contents, is_changed: false })
+            RwLock::new(Known {
+                contents,
+                is_changed: false,
+            })
         };
         self.known.get_or_init(read)
     }
@@ -120,11 +129,22 @@ impl Stamps {
 /// Returns the lines after the first, which is their checksum; none where they are not those that were written.
 fn whole(text: &str) -> &str {
     let (checksum, lines) = text.split_once('\n').unwrap_or_default();
-    if checksum == Checksum::of(lines.as_bytes()).to_string() { lines } else { "" }
+    if checksum == Checksum::of(lines.as_bytes()).to_string() {
+        lines
+    } else {
+        ""
+    }
 }
 
 fn write_line(text: &mut String, state: &FileState, content: &KnownContent) {
-    let FileState { device, inode, name, size, modified, changed } = state;
+    let FileState {
+        device,
+        inode,
+        name,
+        size,
+        modified,
+        changed,
+    } = state;
     let encoding = match content.blob.encoding {
         Encoding::Utf8 => "utf8",
         Encoding::Binary => "binary",
@@ -161,8 +181,20 @@ fn parse_line(line: &str) -> Option<(FileState, KnownContent)> {
     let mime_type = word(next()?);
     let file_length = Some(next()?.parse().ok()?).filter(|length| *length > 0);
     let measure = word(next()?);
-    let blob = BlobRef { checksum, size: state.size, encoding };
-    Some((state, KnownContent { blob, mime_type, file_length, measure }))
+    let blob = BlobRef {
+        checksum,
+        size: state.size,
+        encoding,
+    };
+    Some((
+        state,
+        KnownContent {
+            blob,
+            mime_type,
+            file_length,
+            measure,
+        },
+    ))
 }
 
 fn word(field: &str) -> Option<String> {
@@ -177,16 +209,38 @@ mod tests {
     fn saved_states_are_known_again() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("cache/checksums");
-        let state = FileState { device: 1, inode: 2, name: 9, size: 3, modified: -4, changed: 5 };
-        let blob = BlobRef { checksum: Checksum::of(b"abc"), size: 3, encoding: Encoding::Utf8 };
+        let state = FileState {
+            device: 1,
+            inode: 2,
+            name: 9,
+            size: 3,
+            modified: -4,
+            changed: 5,
+        };
+        let blob = BlobRef {
+            checksum: Checksum::of(b"abc"),
+            size: 3,
+            encoding: Encoding::Utf8,
+        };
         let (mime_type, measure) = (Some("text/plain".to_owned()), Some("3,0,0".to_owned()));
-        let content = KnownContent { blob, mime_type, file_length: Some(23), measure };
+        let content = KnownContent {
+            blob,
+            mime_type,
+            file_length: Some(23),
+            measure,
+        };
         let stamps = Stamps::open(path.clone());
         stamps.remember(state, content.clone());
         stamps.save().unwrap();
         let stamps = Stamps::open(path);
         assert_eq!(stamps.find(&state), Some(content));
-        assert_eq!(stamps.find(&FileState { changed: 6, ..state }), None);
+        assert_eq!(
+            stamps.find(&FileState {
+                changed: 6,
+                ..state
+            }),
+            None
+        );
     }
 
     #[test]
@@ -196,11 +250,30 @@ mod tests {
         fs::write(&path, "1 2 3\nrubbish\n").unwrap();
         assert!(Stamps::open(path.clone()).lock().contents.is_empty());
 
-        let state = FileState { device: 1, inode: 2, name: 9, size: 3, modified: -4, changed: 5 };
-        let blob = BlobRef { checksum: Checksum::of(b"abc"), size: 3, encoding: Encoding::Utf8 };
+        let state = FileState {
+            device: 1,
+            inode: 2,
+            name: 9,
+            size: 3,
+            modified: -4,
+            changed: 5,
+        };
+        let blob = BlobRef {
+            checksum: Checksum::of(b"abc"),
+            size: 3,
+            encoding: Encoding::Utf8,
+        };
         let measure = Some("23,0,0".to_owned());
         let stamps = Stamps::open(path.clone());
-        stamps.remember(state, KnownContent { blob, mime_type: None, file_length: None, measure });
+        stamps.remember(
+            state,
+            KnownContent {
+                blob,
+                mime_type: None,
+                file_length: None,
+                measure,
+            },
+        );
         stamps.save().unwrap();
         let saved = fs::read_to_string(&path).unwrap();
         fs::write(&path, saved.replace("23,0,0", "24,0,0")).unwrap();

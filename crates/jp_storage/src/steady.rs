@@ -59,7 +59,9 @@ pub(crate) fn read_events<T>(
 ) -> Result<T, ReadError> {
     let mut looks = 0;
     loop {
-        let (bytes, version) = tree.read_version(path).map_err(|error| unread(path, error))?;
+        let (bytes, version) = tree
+            .read_version(path)
+            .map_err(|error| unread(path, error))?;
         let parsed = parse::parse(&bytes);
         if let Ok(parsed) = &parsed
             && parsed.torn.is_none()
@@ -70,20 +72,34 @@ pub(crate) fn read_events<T>(
         // The lock first: a writer that has let it go by then has changed the file by then.
         let is_held = writers.are_at_work();
         let has_changed = files::version(path).ok() != Some(version);
-        let damage = |source| ReadError::Events { path: path.to_owned(), source };
+        let damage = |source| ReadError::Events {
+            path: path.to_owned(),
+            source,
+        };
         match judge(looks, is_held || has_changed) {
             Verdict::Again => thread::sleep(PAUSE),
             Verdict::Damaged => return take(&bytes, &parsed.map_err(damage)?),
             Verdict::BeingWritten => {
-                let being_written = |_| ReadError::BeingWritten { path: path.to_owned() };
-                return take(&bytes, &Parsed { torn: None, ..parsed.map_err(being_written)? });
+                let being_written = |_| ReadError::BeingWritten {
+                    path: path.to_owned(),
+                };
+                return take(
+                    &bytes,
+                    &Parsed {
+                        torn: None,
+                        ..parsed.map_err(being_written)?
+                    },
+                );
             }
         }
     }
 }
 
 fn unread(path: &Path, source: io::Error) -> ReadError {
-    ReadError::Io { path: path.to_owned(), source }
+    ReadError::Io {
+        path: path.to_owned(),
+        source,
+    }
 }
 
 impl Writers<'_> {
@@ -103,21 +119,36 @@ mod tests {
     #[test]
     fn file_is_damaged_only_if_it_rests_and_nobody_holds_it() {
         assert_eq!([judge(1, false), judge(1, true)], [Verdict::Again; 2]);
-        assert_eq!([judge(2, false), judge(LOOKS, false)], [Verdict::Damaged; 2]);
-        assert_eq!([judge(2, true), judge(LOOKS - 1, true)], [Verdict::Again; 2]);
+        assert_eq!(
+            [judge(2, false), judge(LOOKS, false)],
+            [Verdict::Damaged; 2]
+        );
+        assert_eq!(
+            [judge(2, true), judge(LOOKS - 1, true)],
+            [Verdict::Again; 2]
+        );
         assert_eq!(judge(LOOKS, true), Verdict::BeingWritten);
     }
 
     #[test]
     fn file_that_another_process_holds_is_never_called_damaged() {
         let directory = tempfile::tempdir().unwrap();
-        let (events, held) = (directory.path().join("events.json"), directory.path().join("1.lock"));
+        let (events, held) = (
+            directory.path().join("events.json"),
+            directory.path().join("1.lock"),
+        );
         let lock = lock::try_lock(&held).unwrap();
         let tree = Tree::new(directory.path(), Access::Shared);
-        let read =
-            |path| read_events(&tree, &events, Writers::Locking(path), |_, parsed| Ok(parsed.torn.is_some()));
+        let read = |path| {
+            read_events(&tree, &events, Writers::Locking(path), |_, parsed| {
+                Ok(parsed.torn.is_some())
+            })
+        };
         std::fs::write(&events, "[\n{\"a\":1}\n]\n}").unwrap();
-        assert!(matches!(read(&held), Err(ReadError::Events { .. })), "the lock is this process's own");
+        assert!(
+            matches!(read(&held), Err(ReadError::Events { .. })),
+            "the lock is this process's own"
+        );
         // As if process 1 had taken it.
         std::fs::write(&held, "         1\n").unwrap();
         assert!(matches!(read(&held), Err(ReadError::BeingWritten { .. })));

@@ -55,7 +55,9 @@ impl Located {
     /// Returns whether it is archived, so that jp reads it and does not write to it.
     #[must_use]
     pub fn is_archived(&self) -> bool {
-        self.directory.parent().is_some_and(|parent| parent.ends_with(ARCHIVE))
+        self.directory
+            .parent()
+            .is_some_and(|parent| parent.ends_with(ARCHIVE))
     }
 
     /// Returns the file that its events are in.
@@ -96,7 +98,13 @@ impl Store {
     /// `locks` is a directory of the user's own, `places` of the workspace the conversations are about.
     pub(crate) fn new(tree: Tree, directory: PathBuf, locks: PathBuf, places: Places) -> Self {
         let blobs = Blobs::below(tree.clone(), &directory.join("blobs"));
-        Self { directory, tree, locks, places, blobs }
+        Self {
+            directory,
+            tree,
+            locks,
+            places,
+            blobs,
+        }
     }
 
     /// Returns the content store.
@@ -122,7 +130,11 @@ impl Store {
     }
 
     fn list_in(&self, path: PathBuf) -> Result<Listed, StoreError> {
-        let entries = match self.tree.directory(&path).and_then(|directory| directory.entries()) {
+        let entries = match self
+            .tree
+            .directory(&path)
+            .and_then(|directory| directory.entries())
+        {
             Ok(entries) => entries,
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Listed::default()),
             Err(source) => return Err(StoreError::Io { path, source }),
@@ -130,21 +142,33 @@ impl Store {
         let has_archive = entries.iter().any(|name| name == ARCHIVE);
         let located = |name: OsString| {
             let id = ConversationId::of_directory(name.to_str()?)?;
-            Some(Located { id, directory: path.join(name) })
+            Some(Located {
+                id,
+                directory: path.join(name),
+            })
         };
         let mut found: Vec<Located> = entries.into_iter().filter_map(located).collect();
         found.sort_by(|a, b| b.id.cmp(&a.id).then_with(|| a.directory.cmp(&b.directory)));
-        Ok(Listed { located: found, has_archive })
+        Ok(Listed {
+            located: found,
+            has_archive,
+        })
     }
 
     /// Finds a conversation by its id, among those that are archived too.
     pub fn find(&self, id: ConversationId) -> Result<Option<Located>, StoreError> {
-        let Listed { located, has_archive } = self.list_in(self.conversations())?;
+        let Listed {
+            located,
+            has_archive,
+        } = self.list_in(self.conversations())?;
         let found = located.into_iter().find(|located| located.id == id);
         if found.is_some() || !has_archive {
             return Ok(found);
         }
-        Ok(self.list_archived()?.into_iter().find(|located| located.id == id))
+        Ok(self
+            .list_archived()?
+            .into_iter()
+            .find(|located| located.id == id))
     }
 
     fn has(&self, id: ConversationId) -> Result<bool, StoreError> {
@@ -187,13 +211,22 @@ impl Store {
     /// Starts a conversation with the first free id from `now` on; it comes to disk with its first events.
     ///
     /// `others` are stores whose ids must not be used again either: people name conversations by id alone.
-    pub fn start(&self, title: Option<&str>, now: Timestamp, others: &[Store]) -> Result<Writer, StoreError> {
+    pub fn start(
+        &self,
+        title: Option<&str>,
+        now: Timestamp,
+        others: &[Store],
+    ) -> Result<Writer, StoreError> {
         let mut id = ConversationId::at(now);
         let lock = loop {
             // Whoever holds the lock of an id may be about to make it: look only when it is ours.
             if let TryLock::Acquired(lock) = self.try_lock(id)?
                 && !self.has(id)?
-                && !others.iter().map(|other| other.has(id)).collect::<Result<Vec<_>, _>>()?.contains(&true)
+                && !others
+                    .iter()
+                    .map(|other| other.has(id))
+                    .collect::<Result<Vec<_>, _>>()?
+                    .contains(&true)
             {
                 break lock;
             }
@@ -229,8 +262,13 @@ impl Store {
             lines.push(to.modernise(line, &batch)?);
         }
         lines.extend(to.lines(&mut added, &batch)?);
-        let base_config = conversation::read_base_config(&self.tree, &from.directory)
-            .map_err(|source| ReadError::Io { path: from.directory.join(BASE_CONFIG), source })?;
+        let base_config =
+            conversation::read_base_config(&self.tree, &from.directory).map_err(|source| {
+                ReadError::Io {
+                    path: from.directory.join(BASE_CONFIG),
+                    source,
+                }
+            })?;
         let mut unpublished = to.create(&lines, batch)?;
         if let Some(base_config) = base_config {
             unpublished.add_file(BASE_CONFIG, base_config);
@@ -262,14 +300,20 @@ impl Store {
                 removed => removed,
             }
         };
-        remove().map_err(|source| StoreError::Io { path: located.directory.clone(), source })
+        remove().map_err(|source| StoreError::Io {
+            path: located.directory.clone(),
+            source,
+        })
     }
 
     /// Removes what writers left that were interrupted, if it has not changed for `age`.
     pub fn remove_leftovers(&self, age: Duration) -> Result<Leftovers, StoreError> {
         let path = self.conversations();
         let mut leftovers = self.blobs.clean_stale_temporaries(age)?;
-        let error = |source| StoreError::Io { path: path.clone(), source };
+        let error = |source| StoreError::Io {
+            path: path.clone(),
+            source,
+        };
         let Some(conversations) = own(self.tree.directory(&path)).map_err(error)? else {
             return Ok(leftovers);
         };
@@ -294,7 +338,11 @@ impl Store {
     pub fn blobs_of(&self, located: &Located) -> Result<Vec<BlobRef>, ReadError> {
         let lines = self.read_lines(located)?.lines;
         let mut blobs = Vec::new();
-        for (index, line) in lines.iter().enumerate().filter(|(_, line)| line.json.contains("$blob")) {
+        for (index, line) in lines
+            .iter()
+            .enumerate()
+            .filter(|(_, line)| line.json.contains("$blob"))
+        {
             let value = serde_json::from_str(&line.json).map_err(|error| ReadError::Events {
                 path: located.events(),
                 source: ParseError::in_event(index, &error),
@@ -318,12 +366,21 @@ impl Store {
     pub fn files_of(&self, located: &Located) -> Result<Vec<PathBuf>, StoreError> {
         let error = |source: io::Error| match source.kind() {
             io::ErrorKind::NotFound => StoreError::NotFound(located.id),
-            _ => StoreError::Io { path: located.directory.clone(), source },
+            _ => StoreError::Io {
+                path: located.directory.clone(),
+                source,
+            },
         };
-        let names = self.tree.directory(&located.directory).and_then(|directory| directory.entries());
+        let names = self
+            .tree
+            .directory(&located.directory)
+            .and_then(|directory| directory.entries());
         let mut names = names.map_err(error)?;
         names.retain(|name| !files::is_temporary(name));
-        let mut paths: Vec<PathBuf> = names.iter().map(|name| located.directory.join(name)).collect();
+        let mut paths: Vec<PathBuf> = names
+            .iter()
+            .map(|name| located.directory.join(name))
+            .collect();
         paths.sort();
         Ok(paths)
     }
@@ -341,7 +398,10 @@ impl Store {
         };
         match length() {
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(0),
-            length => length.map_err(|source| StoreError::Io { path: located.events(), source }),
+            length => length.map_err(|source| StoreError::Io {
+                path: located.events(),
+                source,
+            }),
         }
     }
 
@@ -351,7 +411,11 @@ impl Store {
     }
 
     fn read_lines(&self, located: &Located) -> Result<ReadEvents, ReadError> {
-        read_lines(&self.tree, &located.directory, Writers::Locking(&self.lock_path(located.id)))
+        read_lines(
+            &self.tree,
+            &located.directory,
+            Writers::Locking(&self.lock_path(located.id)),
+        )
     }
 
     fn lock_path(&self, id: ConversationId) -> PathBuf {
@@ -366,7 +430,10 @@ fn remove_leftover(
     leftovers: &mut Leftovers,
 ) -> Result<(), StoreError> {
     let removed = leftovers.remove(directory, name, age);
-    removed.map_err(|source| StoreError::Io { path: directory.path().join(name), source })
+    removed.map_err(|source| StoreError::Io {
+        path: directory.path().join(name),
+        source,
+    })
 }
 
 /// Returns a directory that was opened; `None` if it is absent or a link, which is not for writers to report.

@@ -27,7 +27,11 @@ pub(crate) struct Tree {
 impl Tree {
     /// Names what is below `base`, which need not exist. Does no I/O.
     pub(crate) fn new(base: &Path, access: Access) -> Self {
-        Self { base: base.into(), access, opened: Arc::default() }
+        Self {
+            base: base.into(),
+            access,
+            opened: Arc::default(),
+        }
     }
 
     /// Opens the directory at `path`.
@@ -79,7 +83,9 @@ impl Tree {
 
     /// Opens the regular file at `path`, to read and write it.
     pub(crate) fn open_for_update(&self, path: &Path) -> io::Result<File> {
-        self.base()?.open_for_update(self.below(path)?).map(|(file, _)| file)
+        self.base()?
+            .open_for_update(self.below(path)?)
+            .map(|(file, _)| file)
     }
 
     /// Replaces the file at `path`, durably: content, name and all are on disk on return.
@@ -138,12 +144,17 @@ impl Tree {
 
 /// Returns a unique name for an incomplete file or directory.
 pub(crate) fn temporary_name() -> String {
-    format!("{TEMPORARY}{:016x}", RandomState::new().hash_one(std::process::id()))
+    format!(
+        "{TEMPORARY}{:016x}",
+        RandomState::new().hash_one(std::process::id())
+    )
 }
 
 /// Returns the directory of a path, and the name in it.
 pub(crate) fn split(path: &Path) -> io::Result<(&Path, &OsStr)> {
-    path.parent().zip(path.file_name()).ok_or_else(|| io::Error::other("it has no directory"))
+    path.parent()
+        .zip(path.file_name())
+        .ok_or_else(|| io::Error::other("it has no directory"))
 }
 
 /// Returns the names of incomplete files in a directory.
@@ -155,10 +166,17 @@ pub(crate) fn temporaries(directory: &Directory) -> io::Result<Vec<OsString>> {
 }
 
 /// Removes a file or a directory that has not changed for `age`; returns whether it did, `None` if it is gone already.
-pub(crate) fn remove_stale(directory: &Directory, name: &OsStr, age: Duration) -> io::Result<Option<bool>> {
+pub(crate) fn remove_stale(
+    directory: &Directory,
+    name: &OsStr,
+    age: Duration,
+) -> io::Result<Option<bool>> {
     let remove = || {
         let metadata = directory.look_at(Path::new(name))?;
-        let is_stale = metadata.modified()?.elapsed().is_ok_and(|elapsed| elapsed >= age);
+        let is_stale = metadata
+            .modified()?
+            .elapsed()
+            .is_ok_and(|elapsed| elapsed >= age);
         match (is_stale, metadata.is_dir()) {
             (true, true) => directory.remove_directory(name)?,
             (true, false) => directory.remove_file(name)?,
@@ -193,7 +211,11 @@ impl StagedDirectory {
         let name = temporary_name();
         parent.create_directory(&name)?;
         let directory = parent.open_directory(&name)?;
-        Ok(Self { parent, directory, name: Some(name) })
+        Ok(Self {
+            parent,
+            directory,
+            name: Some(name),
+        })
     }
 
     /// Writes a file of it.

@@ -31,7 +31,8 @@ impl Trust {
     #[must_use]
     pub fn contains(&self, declaration: &str) -> bool {
         let checksum = Checksum::of(declaration.as_bytes()).to_string();
-        self.text().is_ok_and(|text| text.lines().any(|known| known == checksum))
+        self.text()
+            .is_ok_and(|text| text.lines().any(|known| known == checksum))
     }
 
     /// Remembers declarations, beside those that others remember at the same time.
@@ -40,15 +41,19 @@ impl Trust {
     ///
     /// Fails where the file can't be read or written.
     pub fn add<'d>(&self, declarations: impl IntoIterator<Item = &'d str>) -> io::Result<()> {
-        let mut checksums =
-            declarations.into_iter().map(|one| Checksum::of(one.as_bytes()).to_string()).peekable();
+        let mut checksums = declarations
+            .into_iter()
+            .map(|one| Checksum::of(one.as_bytes()).to_string())
+            .peekable();
         if checksums.peek().is_none() {
             return Ok(());
         }
         let text = self.text()?;
         let mut known: BTreeSet<String> = text.lines().map(str::to_owned).collect();
-        let new: String =
-            checksums.filter(|one| known.insert(one.clone())).map(|one| format!("{one}\n")).collect();
+        let new: String = checksums
+            .filter(|one| known.insert(one.clone()))
+            .map(|one| format!("{one}\n"))
+            .collect();
         if new.is_empty() {
             return Ok(());
         }
@@ -58,7 +63,10 @@ impl Trust {
         if let Some(directory) = self.path.parent() {
             fs::create_dir_all(directory)?;
         }
-        let mut file = fs::OpenOptions::new().append(true).create(true).open(&self.path)?;
+        let mut file = fs::OpenOptions::new()
+            .append(true)
+            .create(true)
+            .open(&self.path)?;
         file.write_all(new.as_bytes())
     }
 
@@ -87,7 +95,8 @@ mod tests {
     }
 
     #[test]
-    fn agreements_made_at_the_same_time_are_all_kept_and_a_file_that_cannot_be_read_is_left_alone() {
+    fn agreements_made_at_the_same_time_are_all_kept_and_a_file_that_cannot_be_read_is_left_alone()
+    {
         let directory = tempfile::tempdir().unwrap();
         let trust = Trust::new(directory.path().join("trusted"));
         let names: Vec<String> = (0..50).map(|number| format!("cmd://{number}")).collect();
@@ -99,7 +108,10 @@ mod tests {
         assert!(names.iter().all(|name| trust.contains(name)));
         fs::write(trust.path(), "ab").unwrap();
         trust.add(["cmd://all"]).unwrap();
-        assert!(trust.contains("cmd://all"), "a line that was cut off stays alone");
+        assert!(
+            trust.contains("cmd://all"),
+            "a line that was cut off stays alone"
+        );
         fs::write(trust.path(), b"\xff\n").unwrap();
         assert!(!trust.contains("cmd://all") && trust.add(["cmd://all"]).is_err());
         assert_eq!(fs::read(trust.path()).unwrap(), b"\xff\n");

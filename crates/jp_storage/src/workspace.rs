@@ -63,14 +63,21 @@ impl Workspace {
     pub fn init(directory: &Path, contents: &[(&str, &str)]) -> Result<bool, InitError> {
         // Where it leads through links is looked at when it is opened.
         if directory.to_str().is_none() {
-            return Err(InitError::NotUtf8 { path: directory.to_owned() });
+            return Err(InitError::NotUtf8 {
+                path: directory.to_owned(),
+            });
         }
         let path = directory.join(DIRECTORY);
         let failed = |path: PathBuf| move |source| InitError::Io { path, source };
-        let jp = Tree::new(directory, Access::Shared).make_directory(&path).map_err(failed(path.clone()))?;
+        let jp = Tree::new(directory, Access::Shared)
+            .make_directory(&path)
+            .map_err(failed(path.clone()))?;
         let mut made = false;
         for (name, content) in contents {
-            match jp.create_file(name).and_then(|mut file| file.write_all(content.as_bytes())) {
+            match jp
+                .create_file(name)
+                .and_then(|mut file| file.write_all(content.as_bytes()))
+            {
                 Ok(()) => made |= *name == ID,
                 Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
                     jp.refuse_link(name).map_err(failed(path.join(name)))?;
@@ -84,8 +91,10 @@ impl Workspace {
 
     /// Opens the workspace at `root`; `data` and `cache` are the user's own directories.
     pub fn open(root: &Path, data: &Path, cache: &Path) -> Result<Self, InitError> {
-        let root =
-            fs::canonicalize(root).map_err(|source| InitError::Io { path: root.to_owned(), source })?;
+        let root = fs::canonicalize(root).map_err(|source| InitError::Io {
+            path: root.to_owned(),
+            source,
+        })?;
         if root.to_str().is_none() {
             return Err(InitError::NotUtf8 { path: root });
         }
@@ -95,11 +104,24 @@ impl Workspace {
             Err(source) if RefusedLink::behind(&source).is_some() => {
                 return Err(InitError::Io { path, source });
             }
-            read => read.ok().and_then(parse_id).unwrap_or_else(|| id_of_path(&root)),
+            read => read
+                .ok()
+                .and_then(parse_id)
+                .unwrap_or_else(|| id_of_path(&root)),
         };
-        let (data, cache) = (data.join("workspaces").join(&id), cache.join("workspaces").join(&id));
+        let (data, cache) = (
+            data.join("workspaces").join(&id),
+            cache.join("workspaces").join(&id),
+        );
         let local = Tree::new(&data, Access::Private);
-        Ok(Self { root, id, data, cache, shared, local })
+        Ok(Self {
+            root,
+            id,
+            data,
+            cache,
+            shared,
+            local,
+        })
     }
 
     /// Reads the workspace's configuration; `None` if it has none.
@@ -135,13 +157,23 @@ impl Workspace {
     /// Returns the conversations kept in the workspace, to be shared.
     #[must_use]
     pub fn store(&self) -> Store {
-        Store::new(self.shared.clone(), self.root.join(DIRECTORY), self.locks(), self.places())
+        Store::new(
+            self.shared.clone(),
+            self.root.join(DIRECTORY),
+            self.locks(),
+            self.places(),
+        )
     }
 
     /// Returns the conversations kept for this user alone.
     #[must_use]
     pub fn local_store(&self) -> Store {
-        Store::new(self.local.clone(), self.data.clone(), self.locks(), self.places())
+        Store::new(
+            self.local.clone(),
+            self.data.clone(),
+            self.locks(),
+            self.places(),
+        )
     }
 
     /// Returns the memory of the current conversation.
@@ -153,7 +185,10 @@ impl Workspace {
     /// Returns the directory for the pipes of a conversation's tools that outlive a turn.
     #[must_use]
     pub fn handles(&self, conversation: ConversationId) -> PathBuf {
-        self.data.join("handles").join(self.place()).join(conversation.to_string())
+        self.data
+            .join("handles")
+            .join(self.place())
+            .join(conversation.to_string())
     }
 
     /// Returns the memory of what the person agreed to.
@@ -177,7 +212,11 @@ impl Workspace {
     /// Returns how the workspace's path is written on disk.
     #[must_use]
     pub fn places(&self) -> Places {
-        Places::new(self.root.to_str().expect("checked when the workspace was opened"))
+        Places::new(
+            self.root
+                .to_str()
+                .expect("checked when the workspace was opened"),
+        )
     }
 
     /// Names this checkout: another one has the same id, and its own current conversation.
@@ -200,5 +239,8 @@ fn parse_id(bytes: Vec<u8>) -> Option<String> {
 
 /// Names a workspace that was never given an id by where it is.
 fn id_of_path(root: &Path) -> String {
-    format!("path-{}", Checksum::of(root.as_os_str().as_encoded_bytes()).short())
+    format!(
+        "path-{}",
+        Checksum::of(root.as_os_str().as_encoded_bytes()).short()
+    )
 }

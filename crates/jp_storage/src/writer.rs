@@ -97,7 +97,10 @@ pub(crate) struct Unpublished {
 
 impl Pending {
     pub(crate) fn new(directory: &Path, work: Work) -> Self {
-        Self { directory: directory.to_owned(), work }
+        Self {
+            directory: directory.to_owned(),
+            work,
+        }
     }
 
     /// Returns when events are durable. Where it fails, none of them is in the file; but a new conversation whose name
@@ -106,11 +109,18 @@ impl Pending {
         let done = match self.work {
             Work::None => Ok(()),
             Work::Sync(appended) => appended.sync(),
-            Work::Metadata(tree, json) => tree.replace_soon(&self.directory.join(METADATA), &json).map(drop),
-            Work::DamagedMetadata(tree, json) => replace_damaged_metadata(&tree, &self.directory, &json),
+            Work::Metadata(tree, json) => tree
+                .replace_soon(&self.directory.join(METADATA), &json)
+                .map(drop),
+            Work::DamagedMetadata(tree, json) => {
+                replace_damaged_metadata(&tree, &self.directory, &json)
+            }
             Work::Publish(unpublished) => return unpublished.publish(&self.directory),
         };
-        done.map_err(|source| WriteError::Io { path: self.directory, source })
+        done.map_err(|source| WriteError::Io {
+            path: self.directory,
+            source,
+        })
     }
 }
 
@@ -121,16 +131,29 @@ impl Unpublished {
     }
 
     pub(crate) fn publish(self, directory: &Path) -> Result<(), WriteError> {
-        let failed = |source| WriteError::Io { path: directory.to_owned(), source };
-        let Self { staged, files, batch, is_one_file_system } = self;
+        let failed = |source| WriteError::Io {
+            path: directory.to_owned(),
+            source,
+        };
+        let Self {
+            staged,
+            files,
+            batch,
+            is_one_file_system,
+        } = self;
         let written = files.iter().map(|(name, bytes)| staged.write(name, bytes));
         let written: Vec<_> = written.collect::<io::Result<_>>().map_err(failed)?;
         let is_synced = batch.commit()?.written > 0 && is_one_file_system;
         if !is_synced {
-            written.iter().try_for_each(std::fs::File::sync_all).map_err(failed)?;
+            written
+                .iter()
+                .try_for_each(std::fs::File::sync_all)
+                .map_err(failed)?;
             staged.sync().map_err(failed)?;
         }
-        split(directory).and_then(|(_, name)| staged.publish(name)).map_err(failed)
+        split(directory)
+            .and_then(|(_, name)| staged.publish(name))
+            .map_err(failed)
     }
 }
 
@@ -179,7 +202,10 @@ impl Writer {
                 }
                 batch.commit()?;
                 let path = self.directory.join(EVENTS);
-                let appended = self.tree.open_for_update(&path).and_then(|file| append::append(file, &lines));
+                let appended = self
+                    .tree
+                    .open_for_update(&path)
+                    .and_then(|file| append::append(file, &lines));
                 Work::Sync(appended.map_err(|source| WriteError::Io { path, source })?)
             }
         };
@@ -194,15 +220,25 @@ impl Writer {
             true => Work::DamagedMetadata,
             false => Work::Metadata,
         };
-        Pending::new(&self.directory, work(self.tree.clone(), self.metadata.to_json()))
+        Pending::new(
+            &self.directory,
+            work(self.tree.clone(), self.metadata.to_json()),
+        )
     }
 
     /// Moves the events' content to the batch, and returns what is written of them.
-    pub(crate) fn lines(&self, events: &mut [Event], batch: &Batch) -> Result<Vec<String>, WriteError> {
+    pub(crate) fn lines(
+        &self,
+        events: &mut [Event],
+        batch: &Batch,
+    ) -> Result<Vec<String>, WriteError> {
         for event in &mut *events {
             event.store_payloads(|bytes, encoding| batch.put(bytes, encoding))?;
         }
-        Ok(events.iter().map(|event| self.line(event)).collect::<Result<_, _>>()?)
+        Ok(events
+            .iter()
+            .map(|event| self.line(event))
+            .collect::<Result<_, _>>()?)
     }
 
     fn line(&self, event: &Event) -> serde_json::Result<String> {
@@ -214,14 +250,25 @@ impl Writer {
     /// Makes a directory with a temporary name for a new conversation; [`Pending::finish`] writes it and gives it its
     /// own, after its content. Until then the content is found through the store that the batch is of, and its clones.
     pub(crate) fn create(&self, lines: &[String], batch: Batch) -> Result<Unpublished, WriteError> {
-        let error = |source| WriteError::Io { path: self.directory.clone(), source };
-        let parent = self.directory.parent().ok_or_else(|| error(io::Error::other("no parent directory")))?;
+        let error = |source| WriteError::Io {
+            path: self.directory.clone(),
+            source,
+        };
+        let parent = self
+            .directory
+            .parent()
+            .ok_or_else(|| error(io::Error::other("no parent directory")))?;
         let staged = StagedDirectory::create(&self.tree, parent).map_err(error)?;
         let is_one_file_system = files::share_file_system(parent, self.blobs.directory());
         batch.offer();
         let events = append::whole_file(lines).into_bytes();
         let files = vec![(EVENTS, events), (METADATA, self.metadata.to_json())];
-        Ok(Unpublished { staged, files, batch, is_one_file_system })
+        Ok(Unpublished {
+            staged,
+            files,
+            batch,
+            is_one_file_system,
+        })
     }
 
     /// Rewrites a conversation of an older format, with the new events, in one step.
@@ -247,8 +294,13 @@ impl Writer {
         if !line.is_converted {
             return Ok(line.json.clone());
         }
-        let Line { json: line, has_places, .. } = line;
-        let json = |error: jp_conversation::EventError| serde_json::Error::io(io::Error::other(error));
+        let Line {
+            json: line,
+            has_places,
+            ..
+        } = line;
+        let json =
+            |error: jp_conversation::EventError| serde_json::Error::io(io::Error::other(error));
         let mut event = Event::from_json(line).map_err(json)?;
         if *has_places {
             event.rewrite_places(|place| self.places.read(place));
@@ -280,7 +332,9 @@ impl Writer {
     /// Copies a torn end into a file of its own, beside the events.
     fn write_aside(&self, tail: &[u8]) -> Result<(), WriteError> {
         let path = free_name(&self.directory, &format!("{EVENTS}.torn"));
-        self.tree.replace(&path, tail).map_err(|source| WriteError::Io { path, source })
+        self.tree
+            .replace(&path, tail)
+            .map_err(|source| WriteError::Io { path, source })
     }
 }
 
@@ -294,5 +348,7 @@ fn replace_damaged_metadata(tree: &Tree, directory: &Path, json: &[u8]) -> io::R
 /// Returns the first path `START-1`, `START-2` and so on that no file and no link has.
 fn free_name(directory: &Path, start: &str) -> PathBuf {
     let mut names = (1..).map(|number| directory.join(format!("{start}-{number}")));
-    names.find(|path| path.symlink_metadata().is_err()).expect("there are more numbers than files")
+    names
+        .find(|path| path.symlink_metadata().is_err())
+        .expect("there are more numbers than files")
 }

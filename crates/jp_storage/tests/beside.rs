@@ -27,8 +27,18 @@ fn event(kind: EventKind) -> Event {
 }
 
 fn start(store: &Store) -> Located {
-    let mut writer = store.start(Some("A title"), "2026-11-21T12:00:00Z".parse().unwrap(), &[]).unwrap();
-    let long = |_| event(EventKind::ChatResponse(ChatResponse::message("word ".repeat(200))));
+    let mut writer = store
+        .start(
+            Some("A title"),
+            "2026-11-21T12:00:00Z".parse().unwrap(),
+            &[],
+        )
+        .unwrap();
+    let long = |_| {
+        event(EventKind::ChatResponse(ChatResponse::message(
+            "word ".repeat(200),
+        )))
+    };
     let mut events = vec![event(EventKind::ChatRequest(ChatRequest::new("go")))];
     events.extend((0..400).map(long));
     writer.append(events, store.batch()).unwrap();
@@ -49,7 +59,10 @@ fn content_is_found_in_a_store_that_was_removed_and_made_again() {
     assert_eq!(store.blobs().read(&first).unwrap(), b"first");
     // As a checkout of another state does, while this process keeps its store open.
     fs::remove_dir_all(directory.path().join("project/.jp")).unwrap();
-    assert!(matches!(store.blobs().read(&first), Err(BlobError::Missing { .. })));
+    assert!(matches!(
+        store.blobs().read(&first),
+        Err(BlobError::Missing { .. })
+    ));
     let second = put(&workspace(directory.path()).store(), b"second");
     assert_eq!(store.blobs().read(&second).unwrap(), b"second");
 }
@@ -58,7 +71,11 @@ fn content_is_found_in_a_store_that_was_removed_and_made_again() {
 fn run_beside(test: &str, directory: &Path) -> Child {
     let mut command = Command::new(std::env::current_exe().unwrap());
     command.args(["--exact", test]).env(DIRECTORY, directory);
-    command.stdout(Stdio::null()).stderr(Stdio::inherit()).spawn().unwrap()
+    command
+        .stdout(Stdio::null())
+        .stderr(Stdio::inherit())
+        .spawn()
+        .unwrap()
 }
 
 fn directory_of_writer() -> Option<PathBuf> {
@@ -68,7 +85,9 @@ fn directory_of_writer() -> Option<PathBuf> {
 /// No test: the process that writes, torn ends and older files included.
 #[test]
 fn write_in_a_loop() {
-    let Some(directory) = directory_of_writer() else { return };
+    let Some(directory) = directory_of_writer() else {
+        return;
+    };
     let store = workspace(&directory).store();
     let located = store.list().unwrap().remove(0);
     for round in 0..80 {
@@ -76,17 +95,30 @@ fn write_in_a_loop() {
             panic!("nobody else writes")
         };
         if round % 10 == 5 {
-            let file = fs::File::options().write(true).open(located.events()).unwrap();
+            let file = fs::File::options()
+                .write(true)
+                .open(located.events())
+                .unwrap();
             file.set_len(file.metadata().unwrap().len() - 20).unwrap();
         } else if round % 10 == 8 {
             let text = fs::read_to_string(located.events()).unwrap();
             let whole = directory.join("older.json");
-            fs::write(&whole, text.replace("\"1970-01-01T00:00:00Z\"", "\"1970-01-01 00:00:00.0\"")).unwrap();
+            fs::write(
+                &whole,
+                text.replace("\"1970-01-01T00:00:00Z\"", "\"1970-01-01 00:00:00.0\""),
+            )
+            .unwrap();
             fs::rename(whole, located.events()).unwrap();
         }
         let mut writer = store.writer(&store.read(&located).unwrap(), lock);
-        let answer = || event(EventKind::ChatResponse(ChatResponse::message("more ".repeat(round * 7))));
-        writer.append(vec![answer(), answer()], store.batch()).unwrap();
+        let answer = || {
+            event(EventKind::ChatResponse(ChatResponse::message(
+                "more ".repeat(round * 7),
+            )))
+        };
+        writer
+            .append(vec![answer(), answer()], store.batch())
+            .unwrap();
     }
 }
 
@@ -99,7 +131,9 @@ fn reader_finds_nothing_wrong_while_another_process_writes() {
     let mut writer = run_beside("write_in_a_loop", directory.path());
     let mut reads = 0;
     while writer.try_wait().unwrap().is_none() {
-        let conversation = store.read(&located).unwrap_or_else(|error| panic!("read {reads}: {error:?}"));
+        let conversation = store
+            .read(&located)
+            .unwrap_or_else(|error| panic!("read {reads}: {error:?}"));
         assert_eq!(conversation.warnings, [""; 0], "read {reads}");
         assert!(conversation.stream.events().len() > 400);
         assert_eq!(store.blobs_of(&located).unwrap().len(), 0);
@@ -112,7 +146,9 @@ fn reader_finds_nothing_wrong_while_another_process_writes() {
 /// No test: the process that removes conversations.
 #[test]
 fn remove_in_a_loop() {
-    let Some(directory) = directory_of_writer() else { return };
+    let Some(directory) = directory_of_writer() else {
+        return;
+    };
     let store = workspace(&directory).store();
     for located in store.list().unwrap() {
         let TryLock::Acquired(lock) = store.try_lock(located.id).unwrap() else {
@@ -135,7 +171,12 @@ fn conversation_that_is_removed_meanwhile_is_gone_and_not_damaged() {
                 Err(error) => assert!(matches!(error, ReadError::Removed { .. }), "{error:?}"),
             }
         }
-        assert!(remover.try_wait().unwrap().is_none_or(|status| status.success()));
+        assert!(
+            remover
+                .try_wait()
+                .unwrap()
+                .is_none_or(|status| status.success())
+        );
     }
     assert!(remover.wait().unwrap().success());
 }

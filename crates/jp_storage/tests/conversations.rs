@@ -26,9 +26,17 @@ fn fixture() -> Fixture {
     let directory = tempfile::tempdir().unwrap();
     let root = directory.path().canonicalize().unwrap().join("my project");
     fs::create_dir_all(root.join(".jp")).unwrap();
-    let workspace =
-        Workspace::open(&root, &directory.path().join("data"), &directory.path().join("cache")).unwrap();
-    Fixture { _directory: directory, root, workspace }
+    let workspace = Workspace::open(
+        &root,
+        &directory.path().join("data"),
+        &directory.path().join("cache"),
+    )
+    .unwrap();
+    Fixture {
+        _directory: directory,
+        root,
+        workspace,
+    }
 }
 
 fn event(kind: EventKind) -> Event {
@@ -44,12 +52,18 @@ fn request_with(root: &Path, content: &str) -> Event {
         root.join("src/a.rs").to_str().unwrap(),
         jp_resource::uri::PathStyle::native(),
     );
-    let resource = Resource::new(uri.unwrap(), Payload::Inline(ResourceContent::Text(content.to_owned())));
+    let resource = Resource::new(
+        uri.unwrap(),
+        Payload::Inline(ResourceContent::Text(content.to_owned())),
+    );
     let declaration = jp_conversation::Declaration::new("file:src/a.rs");
     event(EventKind::ChatRequest(ChatRequest {
         content: "look at this".into(),
         resources: vec![resource],
-        delivered: vec![Delivered { declaration, resources: vec![0] }],
+        delivered: vec![Delivered {
+            declaration,
+            resources: vec![0],
+        }],
         ..ChatRequest::default()
     }))
 }
@@ -61,15 +75,25 @@ fn started(store: &Store, events: Vec<Event>) -> Located {
 }
 
 fn append(store: &Store, located: &Located, events: Vec<Event>) -> Conversation {
-    let TryLock::Acquired(lock) = store.try_lock(located.id).unwrap() else { panic!("nobody else writes") };
+    let TryLock::Acquired(lock) = store.try_lock(located.id).unwrap() else {
+        panic!("nobody else writes")
+    };
     let conversation = store.read(located).unwrap();
-    store.writer(&conversation, lock).append(events, store.batch()).unwrap();
+    store
+        .writer(&conversation, lock)
+        .append(events, store.batch())
+        .unwrap();
     store.read(located).unwrap()
 }
 
 fn messages(conversation: &Conversation) -> usize {
     let is_message = |event: &&Event| matches!(event.kind, EventKind::ChatResponse(_));
-    conversation.stream.events().iter().filter(is_message).count()
+    conversation
+        .stream
+        .events()
+        .iter()
+        .filter(is_message)
+        .count()
 }
 
 #[test]
@@ -85,19 +109,39 @@ fn content_goes_to_blobs_and_the_root_to_its_marker() {
     };
     let located = started(
         &store,
-        vec![request_with(&fixture.root, "fn main() {}"), event(EventKind::ToolCallRequest(call))],
+        vec![
+            request_with(&fixture.root, "fn main() {}"),
+            event(EventKind::ToolCallRequest(call)),
+        ],
     );
     let text = fs::read_to_string(located.directory.join("events.json")).unwrap();
-    assert!(!text.contains(fixture.root.to_str().unwrap()) && !text.contains("my%20project"), "{text}");
-    assert!(text.contains(r#""uri":"workspace:///src/a.rs","content":{"$blob":""#), "{text}");
-    assert!(text.contains(r#""arguments":{"path":"workspace-path:///b","text":"x"}"#), "{text}");
+    assert!(
+        !text.contains(fixture.root.to_str().unwrap()) && !text.contains("my%20project"),
+        "{text}"
+    );
+    assert!(
+        text.contains(r#""uri":"workspace:///src/a.rs","content":{"$blob":""#),
+        "{text}"
+    );
+    assert!(
+        text.contains(r#""arguments":{"path":"workspace-path:///b","text":"x"}"#),
+        "{text}"
+    );
 
     let conversation = store.read(&located).unwrap();
-    let EventKind::ChatRequest(request) = &conversation.stream.events()[0].kind else { panic!("a request") };
-    assert!(request.resources[0].uri.ends_with("/my%20project/src/a.rs"), "{}", request.resources[0].uri);
+    let EventKind::ChatRequest(request) = &conversation.stream.events()[0].kind else {
+        panic!("a request")
+    };
+    assert!(
+        request.resources[0].uri.ends_with("/my%20project/src/a.rs"),
+        "{}",
+        request.resources[0].uri
+    );
     let blob = request.resources[0].blob_ref();
     assert_eq!(store.blobs().read(&blob).unwrap(), b"fn main() {}");
-    let EventKind::ToolCallRequest(call) = &conversation.stream.events()[1].kind else { panic!("a call") };
+    let EventKind::ToolCallRequest(call) = &conversation.stream.events()[1].kind else {
+        panic!("a call")
+    };
     assert_eq!(call.arguments, arguments.as_object().cloned().unwrap());
 }
 
@@ -115,7 +159,11 @@ fn torn_end_is_set_aside_by_the_next_writer_and_nothing_else_is_lost() {
         assert_eq!(torn.warnings.len(), warnings, "cut at {cut}");
         let kept = messages(&torn);
         let repaired = append(&store, &located, vec![answer()]);
-        assert_eq!((messages(&repaired), repaired.warnings.as_slice()), (kept + 1, &[][..]), "cut at {cut}");
+        assert_eq!(
+            (messages(&repaired), repaired.warnings.as_slice()),
+            (kept + 1, &[][..]),
+            "cut at {cut}"
+        );
     }
     let aside = fs::read(located.directory.join("events.json.torn-1")).unwrap();
     assert!(whole.windows(aside.len()).any(|window| window == aside) && !aside.is_empty());
@@ -128,14 +176,24 @@ fn end_that_lacks_only_its_bracket_loses_nothing_and_is_repaired_without_a_word(
     let answer = || event(EventKind::ChatResponse(ChatResponse::message("hi")));
     let located = started(&store, vec![answer()]);
     let whole = fs::read_to_string(located.events()).unwrap();
-    for open in [whole.trim_end().trim_end_matches(']'), whole.trim_end_matches("\n]\n"), "[", "[\n"] {
+    for open in [
+        whole.trim_end().trim_end_matches(']'),
+        whole.trim_end_matches("\n]\n"),
+        "[",
+        "[\n",
+    ] {
         fs::write(located.events(), open).unwrap();
         let before = store.read(&located).unwrap();
         assert_eq!(before.warnings, [""; 0], "{open}");
         let after = append(&store, &located, vec![answer()]);
         assert_eq!(messages(&after), messages(&before) + 1);
         let files = store.files_of(&located).unwrap();
-        assert!(!files.iter().any(|path| path.to_string_lossy().contains("torn")), "{files:?}");
+        assert!(
+            !files
+                .iter()
+                .any(|path| path.to_string_lossy().contains("torn")),
+            "{files:?}"
+        );
     }
 }
 
@@ -147,17 +205,31 @@ fn delta_without_a_time_has_that_of_the_event_before_it_or_of_the_conversation()
     let request = r#"{"timestamp":"2025-11-21 12:00:00.5","type":"chat_request","content":"x"}"#;
     let newer = r#"{"timestamp":"2026-11-22T12:00:00Z","type":"turn_start"}"#;
     for (text, expected) in [
-        ("[\n  {\n    \"type\": \"config_delta\"\n  }\n]\n".to_owned(), "2026-11-21T12:00:00Z"),
-        (format!("[{{\"type\":\"config_delta\",\"inherit\":true}},{request}]"), "2026-11-21T12:00:00Z"),
-        (format!("[{request},{{\"type\":\"config_delta\",\"delta\":{{}}}}]"), "2025-11-21T12:00:00.5Z"),
-        (format!("[{newer},{newer},{newer},{{\"type\":\"config_delta\"}}]"), "2026-11-22T12:00:00Z"),
+        (
+            "[\n  {\n    \"type\": \"config_delta\"\n  }\n]\n".to_owned(),
+            "2026-11-21T12:00:00Z",
+        ),
+        (
+            format!("[{{\"type\":\"config_delta\",\"inherit\":true}},{request}]"),
+            "2026-11-21T12:00:00Z",
+        ),
+        (
+            format!("[{request},{{\"type\":\"config_delta\",\"delta\":{{}}}}]"),
+            "2025-11-21T12:00:00.5Z",
+        ),
+        (
+            format!("[{newer},{newer},{newer},{{\"type\":\"config_delta\"}}]"),
+            "2026-11-22T12:00:00Z",
+        ),
     ] {
         fs::write(located.events(), &text).unwrap();
         let before = store.read(&located).unwrap();
         let after = append(&store, &located, vec![event(EventKind::TurnStart)]);
         for conversation in [before, after] {
             let mut events = conversation.stream.events().iter();
-            let delta = events.find(|event| matches!(event.kind, EventKind::ConfigDelta(_))).unwrap();
+            let delta = events
+                .find(|event| matches!(event.kind, EventKind::ConfigDelta(_)))
+                .unwrap();
             assert_eq!(
                 (delta.timestamp.to_string().as_str(), &conversation.warnings),
                 (expected, &vec![]),
@@ -186,7 +258,11 @@ fn whole_messages_of_an_older_version_become_requests_answers_and_calls() {
     let kinds = |conversation: &Conversation| -> Vec<String> {
         let kind = |event: &Event| {
             let event: serde_json::Value = serde_json::from_str(&event.to_json().unwrap()).unwrap();
-            format!("{} {}", event["type"].as_str().unwrap(), event["content"].as_str().unwrap_or_default())
+            format!(
+                "{} {}",
+                event["type"].as_str().unwrap(),
+                event["content"].as_str().unwrap_or_default()
+            )
         };
         conversation.stream.events().iter().map(kind).collect()
     };
@@ -202,10 +278,15 @@ fn whole_messages_of_an_older_version_become_requests_answers_and_calls() {
     assert_eq!(kinds(&before), expected);
     assert_eq!(kinds(&after)[..expected.len()], expected);
     assert_eq!((before.stream.turns().len(), &after.warnings), (1, &vec![]));
-    let EventKind::ToolCallRequest(call) = &after.stream.events()[3].kind else { panic!("a call") };
+    let EventKind::ToolCallRequest(call) = &after.stream.events()[3].kind else {
+        panic!("a call")
+    };
     assert_eq!(call.arguments["path"], "abcd");
     fs::write(located.events(), older.to_string()).unwrap();
-    assert_eq!(fixture.workspace.index().summary(&store, &located).turns, Some(1));
+    assert_eq!(
+        fixture.workspace.index().summary(&store, &located).turns,
+        Some(1)
+    );
 }
 
 #[test]
@@ -215,12 +296,18 @@ fn damaged_file_is_an_error_that_names_the_place_and_is_left_alone() {
     let located = started(&store, vec![event(EventKind::TurnStart)]);
     let path = located.directory.join("events.json");
     for (text, place) in [
-        ("[\n{\"a\":1}\n{\"b\":2}\n]\n", "expected `,` or `]` at line 3, column 1"),
+        (
+            "[\n{\"a\":1}\n{\"b\":2}\n]\n",
+            "expected `,` or `]` at line 3, column 1",
+        ),
         (
             "[\n{\"timestamp\":\"2026-11-21T12:00:00Z\",\"type\":\"chat_request\",\"content\":7}\n]\n",
             "invalid type: integer `7`, expected a string at line 2, column 69",
         ),
-        ("[\n{\"timestamp\":\"noon\",\"type\":\"turn_start\"}\n]\n", "at line 2, column 1"),
+        (
+            "[\n{\"timestamp\":\"noon\",\"type\":\"turn_start\"}\n]\n",
+            "at line 2, column 1",
+        ),
     ] {
         fs::write(&path, text).unwrap();
         let error = store.read(&located).unwrap_err();
@@ -237,7 +324,11 @@ fn older_event_among_newer_ones_changes_no_place() {
     let store = fixture.workspace.store();
     let located = started(
         &store,
-        vec![event(EventKind::TurnStart), request_with(&fixture.root, "x"), request_with(&fixture.root, "y")],
+        vec![
+            event(EventKind::TurnStart),
+            request_with(&fixture.root, "x"),
+            request_with(&fixture.root, "y"),
+        ],
     );
     let path = located.directory.join("events.json");
     let written = fs::read_to_string(&path).unwrap();
@@ -255,7 +346,11 @@ fn older_event_among_newer_ones_changes_no_place() {
             let EventKind::ChatRequest(request) = &conversation.stream.events()[1].kind else {
                 panic!("it is")
             };
-            assert!(request.resources[0].uri.starts_with("file:///"), "{}", request.resources[0].uri);
+            assert!(
+                request.resources[0].uri.starts_with("file:///"),
+                "{}",
+                request.resources[0].uri
+            );
         }
         assert_eq!(places(&fs::read_to_string(&path).unwrap()), 2);
     }
@@ -283,7 +378,8 @@ fn what_names_content_and_cannot_be_read_is_no_conversation_without_content() {
     let fixture = fixture();
     let store = fixture.workspace.store();
     let located = started(&store, vec![event(EventKind::TurnStart)]);
-    let unreadable = r#"{"timestamp":"2026-11-21T12:00:00Z","type":"new","x":"\ud83d","y":{"$blob":{}}}"#;
+    let unreadable =
+        r#"{"timestamp":"2026-11-21T12:00:00Z","type":"new","x":"\ud83d","y":{"$blob":{}}}"#;
     fs::write(located.events(), format!("[\n{unreadable}\n]\n")).unwrap();
     assert_eq!(store.read(&located).unwrap().stream.events().len(), 1);
     assert!(store.blobs_of(&located).is_err());
@@ -297,8 +393,12 @@ fn events_that_are_a_pipe_or_a_directory_are_an_error_and_nobody_waits() {
     let located = started(&store, vec![event(EventKind::TurnStart)]);
     fs::remove_file(located.events()).unwrap();
     make_pipe(&located.events());
-    let reason = |error: jp_storage::ReadError| std::error::Error::source(&error).unwrap().to_string();
-    assert_eq!(reason(store.read(&located).unwrap_err()), "it is a named pipe, not a regular file");
+    let reason =
+        |error: jp_storage::ReadError| std::error::Error::source(&error).unwrap().to_string();
+    assert_eq!(
+        reason(store.read(&located).unwrap_err()),
+        "it is a named pipe, not a regular file"
+    );
     fs::remove_file(located.events()).unwrap();
     fs::create_dir(located.events()).unwrap();
     assert!(store.read(&located).is_err());
@@ -318,12 +418,23 @@ fn list_of_conversations_and_the_workspaces_id_wait_for_no_pipe() {
     assert_eq!((summary.title, summary.turns), (None, None));
     make_pipe(&fixture.root.join(".jp/.id"));
     let (data, cache) = (fixture.root.join("data"), fixture.root.join("cache"));
-    assert!(Workspace::open(&fixture.root, &data, &cache).unwrap().id().starts_with("path-"));
+    assert!(
+        Workspace::open(&fixture.root, &data, &cache)
+            .unwrap()
+            .id()
+            .starts_with("path-")
+    );
 }
 
 #[cfg(unix)]
 fn make_pipe(path: &Path) {
-    assert!(std::process::Command::new("mkfifo").arg(path).status().unwrap().success());
+    assert!(
+        std::process::Command::new("mkfifo")
+            .arg(path)
+            .status()
+            .unwrap()
+            .success()
+    );
 }
 
 #[test]
@@ -366,13 +477,20 @@ fn failed_append_leaves_the_file_as_it_was() {
     let store = fixture.workspace.store();
     let located = started(&store, vec![event(EventKind::TurnStart)]);
     let before = fs::read(located.directory.join("events.json")).unwrap();
-    let TryLock::Acquired(lock) = store.try_lock(located.id).unwrap() else { panic!("nobody else writes") };
+    let TryLock::Acquired(lock) = store.try_lock(located.id).unwrap() else {
+        panic!("nobody else writes")
+    };
     let mut writer = store.writer(&store.read(&located).unwrap(), lock);
     // A file where a blob's directory would be: content can't be stored.
     fs::write(fixture.root.join(".jp/blobs"), "in the way").unwrap();
-    let error = writer.append(vec![request_with(&fixture.root, "x")], store.batch()).unwrap_err();
+    let error = writer
+        .append(vec![request_with(&fixture.root, "x")], store.batch())
+        .unwrap_err();
     assert!(error.to_string().contains("blobs"), "{error}");
-    assert_eq!(fs::read(located.directory.join("events.json")).unwrap(), before);
+    assert_eq!(
+        fs::read(located.directory.join("events.json")).unwrap(),
+        before
+    );
 }
 
 #[test]
@@ -400,7 +518,8 @@ fn new_conversation_has_its_content_at_once_and_its_place_only_with_that() {
 }
 
 fn older() -> Option<PathBuf> {
-    let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/data/jp-conversations");
+    let directory =
+        Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/data/jp-conversations");
     if directory.is_dir() {
         return Some(directory);
     }
@@ -423,7 +542,13 @@ fn older_conversations_open_and_are_rewritten_once_with_nothing_lost() {
     let store = fixture.workspace.store();
     for entry in fs::read_dir(source).unwrap() {
         let entry = entry.unwrap();
-        copy(&entry.path(), &fixture.root.join(".jp/conversations").join(entry.file_name()));
+        copy(
+            &entry.path(),
+            &fixture
+                .root
+                .join(".jp/conversations")
+                .join(entry.file_name()),
+        );
     }
     let conversations = store.list().unwrap();
     assert!(conversations.len() >= 5);
@@ -459,15 +584,33 @@ fn messages_of_the_first_versions_are_read_and_become_events_with_the_first_writ
     ]);
     let messages = serde_json::to_string_pretty(&messages).unwrap();
     fs::write(directory.join("messages.json"), &messages).unwrap();
-    fs::write(directory.join("metadata.json"), r#"{"last_activated_at":"2025-05-02 16:41:26.4"}"#).unwrap();
+    fs::write(
+        directory.join("metadata.json"),
+        r#"{"last_activated_at":"2025-05-02 16:41:26.4"}"#,
+    )
+    .unwrap();
     let located = store.list().unwrap().remove(0);
-    assert_eq!(fixture.workspace.index().summary(&store, &located).turns, Some(2));
+    assert_eq!(
+        fixture.workspace.index().summary(&store, &located).turns,
+        Some(2)
+    );
     let before = store.read(&located).unwrap();
-    assert_eq!((before.stream.turns().len(), before.stream.events().len()), (2, 4));
+    assert_eq!(
+        (before.stream.turns().len(), before.stream.events().len()),
+        (2, 4)
+    );
     let after = append(&store, &located, vec![event(EventKind::TurnStart)]);
     assert_eq!((after.stream.events().len(), &after.warnings), (5, &vec![]));
-    assert!(fs::read_to_string(located.events()).unwrap().contains(r#""provider":"anthropic""#));
-    assert_eq!(fs::read_to_string(directory.join("messages.json")).unwrap(), messages, "it is left alone");
+    assert!(
+        fs::read_to_string(located.events())
+            .unwrap()
+            .contains(r#""provider":"anthropic""#)
+    );
+    assert_eq!(
+        fs::read_to_string(directory.join("messages.json")).unwrap(),
+        messages,
+        "it is left alone"
+    );
 }
 
 #[test]
@@ -477,24 +620,40 @@ fn archived_conversation_is_found_by_its_id_and_listed_apart() {
     let located = started(&store, vec![event(EventKind::TurnStart)]);
     let archive = store.conversations().join(".archive");
     fs::create_dir(&archive).unwrap();
-    fs::rename(&located.directory, archive.join(located.directory.file_name().unwrap())).unwrap();
+    fs::rename(
+        &located.directory,
+        archive.join(located.directory.file_name().unwrap()),
+    )
+    .unwrap();
     assert_eq!(store.list().unwrap(), []);
     let found = store.find(located.id).unwrap().unwrap();
     assert_eq!(store.list_archived().unwrap(), std::slice::from_ref(&found));
     assert!(found.is_archived() && !located.is_archived());
     assert_eq!(store.read(&found).unwrap().stream.events().len(), 1);
-    assert_ne!(store.start(None, now(), &[]).unwrap().id(), located.id, "its id is taken");
+    assert_ne!(
+        store.start(None, now(), &[]).unwrap().id(),
+        located.id,
+        "its id is taken"
+    );
 }
 
 #[test]
 fn list_of_an_earlier_jp_that_read_less_is_made_again() {
     let fixture = fixture();
     let store = fixture.workspace.store();
-    let located = started(&store, vec![event(EventKind::ChatRequest(ChatRequest::new("go")))]);
+    let located = started(
+        &store,
+        vec![event(EventKind::ChatRequest(ChatRequest::new("go")))],
+    );
     let mut index = fixture.workspace.index();
     assert_eq!(index.summary(&store, &located).turns, Some(1));
     index.save(std::slice::from_ref(&located)).unwrap();
-    let cache = fixture.root.parent().unwrap().join("cache/workspaces").join(fixture.workspace.id());
+    let cache = fixture
+        .root
+        .parent()
+        .unwrap()
+        .join("cache/workspaces")
+        .join(fixture.workspace.id());
     let mut saved: serde_json::Value =
         serde_json::from_slice(&fs::read(cache.join("index.json")).unwrap()).unwrap();
     for entry in saved.as_object_mut().unwrap().values_mut() {
@@ -502,14 +661,18 @@ fn list_of_an_earlier_jp_that_read_less_is_made_again() {
         entry["summary"]["turns"] = serde_json::Value::Null;
     }
     fs::write(cache.join("index.json"), saved.to_string()).unwrap();
-    assert_eq!(fixture.workspace.index().summary(&store, &located).turns, Some(1));
+    assert_eq!(
+        fixture.workspace.index().summary(&store, &located).turns,
+        Some(1)
+    );
 }
 
 /// An event's JSON with inline content replaced by the reference it gets in a store.
 fn without_payloads(event: &Event) -> String {
     let mut event = event.clone();
-    let name =
-        |bytes: &[u8], encoding| Ok::<_, std::convert::Infallible>(jp_resource::BlobRef::of(bytes, encoding));
+    let name = |bytes: &[u8], encoding| {
+        Ok::<_, std::convert::Infallible>(jp_resource::BlobRef::of(bytes, encoding))
+    };
     event.store_payloads(name).unwrap();
     event.to_json().unwrap()
 }

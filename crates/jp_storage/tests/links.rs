@@ -16,15 +16,22 @@ use jp_storage::{Located, Store, Workspace, lock::TryLock};
 /// Makes a workspace with one conversation in a directory.
 fn workspace(root: &Path) -> (Store, Located) {
     fs::create_dir_all(root.join(".jp")).unwrap();
-    let store = Workspace::open(root, &root.join("data"), &root.join("cache")).unwrap().store();
-    let mut writer = store.start(None, "2026-11-21T12:00:00Z".parse().unwrap(), &[]).unwrap();
+    let store = Workspace::open(root, &root.join("data"), &root.join("cache"))
+        .unwrap()
+        .store();
+    let mut writer = store
+        .start(None, "2026-11-21T12:00:00Z".parse().unwrap(), &[])
+        .unwrap();
     writer.append(vec![turn()], store.batch()).unwrap();
     let located = store.find(writer.id()).unwrap().unwrap();
     (store, located)
 }
 
 fn turn() -> Event {
-    Event::new("2026-11-21T12:00:00Z".parse().unwrap(), EventKind::TurnStart)
+    Event::new(
+        "2026-11-21T12:00:00Z".parse().unwrap(),
+        EventKind::TurnStart,
+    )
 }
 
 /// Moves what is at a path aside and puts a link to `target` there.
@@ -53,9 +60,17 @@ fn conversation_that_becomes_a_link_is_neither_appended_to_nor_removed() {
         replace_with_link(&path, &target);
         let error = writer.append(vec![turn()], store.batch()).unwrap_err();
         let cause = std::error::Error::source(&error).unwrap().to_string();
-        assert!(cause.starts_with(&format!("{} is a symbolic link", path.display())), "{cause}");
+        assert!(
+            cause.starts_with(&format!("{} is a symbolic link", path.display())),
+            "{cause}"
+        );
         if path != located.events() {
-            assert!(writer.activate("2026-11-21T12:00:00Z".parse().unwrap()).finish().is_err());
+            assert!(
+                writer
+                    .activate("2026-11-21T12:00:00Z".parse().unwrap())
+                    .finish()
+                    .is_err()
+            );
             drop(writer);
             assert!(store.remove(located, lock(store)).is_err());
         }

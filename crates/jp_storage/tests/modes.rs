@@ -26,7 +26,9 @@ fn files_have_the_modes_that_the_umask_leaves_them() {
     fs::create_dir(&ordinary).unwrap();
     fs::write(ordinary.join("file"), "").unwrap();
 
-    let store = Workspace::open(root, &root.join("data"), &root.join("cache")).unwrap().store();
+    let store = Workspace::open(root, &root.join("data"), &root.join("cache"))
+        .unwrap()
+        .store();
     let now = "2026-11-21T12:00:00Z".parse().unwrap();
     let mut writer = store.start(Some("A title"), now, &[]).unwrap();
     let content = Payload::Inline(ResourceContent::Text("x".repeat(100_000)));
@@ -34,12 +36,21 @@ fn files_have_the_modes_that_the_umask_leaves_them() {
         resources: vec![Resource::new("file:///a", content)],
         ..ChatRequest::new("look at this")
     };
-    writer.append(vec![Event::new(now, EventKind::ChatRequest(request))], store.batch()).unwrap();
+    writer
+        .append(
+            vec![Event::new(now, EventKind::ChatRequest(request))],
+            store.batch(),
+        )
+        .unwrap();
     let located = store.find(writer.id()).unwrap().unwrap();
     drop(writer);
-    let TryLock::Acquired(lock) = store.try_lock(located.id).unwrap() else { panic!("nobody else writes") };
+    let TryLock::Acquired(lock) = store.try_lock(located.id).unwrap() else {
+        panic!("nobody else writes")
+    };
     let mut writer = store.writer(&store.read(&located).unwrap(), lock);
-    writer.append(vec![Event::new(now, EventKind::TurnStart)], store.batch()).unwrap();
+    writer
+        .append(vec![Event::new(now, EventKind::TurnStart)], store.batch())
+        .unwrap();
     writer.activate(now).finish().unwrap();
 
     let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
@@ -48,6 +59,11 @@ fn files_have_the_modes_that_the_umask_leaves_them() {
     let files: Vec<PathBuf> = blobs.chain(store.files_of(&located).unwrap()).collect();
     assert_eq!(files.len(), 3);
     for file in files {
-        assert_eq!(mode(&file), mode(&ordinary.join("file")), "{}", file.display());
+        assert_eq!(
+            mode(&file),
+            mode(&ordinary.join("file")),
+            "{}",
+            file.display()
+        );
     }
 }

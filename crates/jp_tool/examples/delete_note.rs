@@ -37,19 +37,30 @@ fn answer(invocation: &Invocation) -> io::Result<ToolResponse> {
         None => {
             let note = Resource::new(format!("file:{path}"), ResourceContent::Text(text));
             let question = InputRequest::new("confirm", "Delete this note?", AnswerType::Boolean);
-            let blocks = [ContentBlock::resource(note), ContentBlock::question(question.with_default(false))];
+            let blocks = [
+                ContentBlock::resource(note),
+                ContentBlock::question(question.with_default(false)),
+            ];
             ToolResponse::new(blocks)
         }
         Some(true) => {
             fs::remove_file(&file)?;
             ToolResponse::new([ContentBlock::text(format!("{path} is deleted."))])
         }
-        Some(false) => ToolResponse::new([ContentBlock::text(format!("{path} was left as it is."))]),
+        Some(false) => {
+            ToolResponse::new([ContentBlock::text(format!("{path} was left as it is."))])
+        }
     })
 }
 
 fn failed(error: &io::Error) -> ToolResponse {
-    let details = ToolError { transient: false, trace: vec![error.to_string()] };
+    let details = ToolError {
+        transient: false,
+        trace: vec![error.to_string()],
+    };
     let response = ToolResponse::failed("The note could not be deleted.");
-    ToolResponse { error: Some(details), ..response }
+    ToolResponse {
+        error: Some(details),
+        ..response
+    }
 }

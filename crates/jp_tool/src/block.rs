@@ -81,8 +81,14 @@ impl UnknownBlock {
     /// Returns the text that stands in the block's place.
     #[must_use]
     pub fn note(&self) -> String {
-        let kind = self.0.get("type").and_then(Value::as_str).unwrap_or_default();
-        format!("[A block of type {kind:?} is not shown: this version of jp does not know that type.]")
+        let kind = self
+            .0
+            .get("type")
+            .and_then(Value::as_str)
+            .unwrap_or_default();
+        format!(
+            "[A block of type {kind:?} is not shown: this version of jp does not know that type.]"
+        )
     }
 }
 
@@ -96,13 +102,20 @@ pub struct BlockError {
 impl ContentBlock {
     /// Makes a text block.
     pub fn text(text: impl Into<String>) -> Self {
-        Self::Text { text: text.into(), annotations: None, meta: None }
+        Self::Text {
+            text: text.into(),
+            annotations: None,
+            meta: None,
+        }
     }
 
     /// Makes a resource block.
     #[must_use]
     pub fn resource(resource: Resource) -> Self {
-        Self::Resource { resource, meta: None }
+        Self::Resource {
+            resource,
+            meta: None,
+        }
     }
 
     /// Makes a question block.
@@ -139,10 +152,19 @@ impl<C, F, T, B, U> ContentBlock<Resource<C, F>, T, B, U> {
 impl From<ContentBlock> for StoredBlock {
     fn from(block: ContentBlock) -> Self {
         match block {
-            ContentBlock::Text { text, annotations, meta } => {
-                Self::Text { text: text.into(), annotations, meta }
-            }
-            ContentBlock::Resource { resource, meta } => Self::Resource { resource: resource.into(), meta },
+            ContentBlock::Text {
+                text,
+                annotations,
+                meta,
+            } => Self::Text {
+                text: text.into(),
+                annotations,
+                meta,
+            },
+            ContentBlock::Resource { resource, meta } => Self::Resource {
+                resource: resource.into(),
+                meta,
+            },
             ContentBlock::Image(media) => Self::Image(media.into()),
             ContentBlock::Audio(media) => Self::Audio(media.into()),
             ContentBlock::Question { question } => Self::Question { question },
@@ -204,7 +226,9 @@ impl Bytes for Vec<u8> {
 
     fn from_json(value: Value) -> Result<Self, BlockError> {
         let text: String = parse("data", value)?;
-        decode_base64(&text).map_err(|reason| BlockError { reason: format!("`data`: {reason}") })
+        decode_base64(&text).map_err(|reason| BlockError {
+            reason: format!("`data`: {reason}"),
+        })
     }
 }
 
@@ -230,7 +254,9 @@ impl Unknown for Infallible {
     }
 
     fn from_json(kind: &str, _: Map<String, Value>) -> Result<Self, BlockError> {
-        Err(BlockError { reason: format!("unknown block type `{kind}`") })
+        Err(BlockError {
+            reason: format!("unknown block type `{kind}`"),
+        })
     }
 }
 
@@ -249,7 +275,11 @@ fn write_block<R: Serialize, T: Serialize, B: Bytes, U: Unknown, E: ser::Error>(
 ) -> Result<Map<String, Value>, E> {
     let mut object = Object(Map::new());
     let written = match block {
-        ContentBlock::Text { text, annotations, meta } => object
+        ContentBlock::Text {
+            text,
+            annotations,
+            meta,
+        } => object
             .put("type", "text")
             .and_then(|()| object.put("text", text))
             .and_then(|()| object.put_some("annotations", annotations.as_ref()))
@@ -261,9 +291,9 @@ fn write_block<R: Serialize, T: Serialize, B: Bytes, U: Unknown, E: ser::Error>(
             .and_then(|()| object.put_some("_meta", meta.as_ref())),
         ContentBlock::Image(media) => write_media(&mut object, "image", media),
         ContentBlock::Audio(media) => write_media(&mut object, "audio", media),
-        ContentBlock::Question { question } => {
-            object.put("type", "question").and_then(|()| object.put("question", question))
-        }
+        ContentBlock::Question { question } => object
+            .put("type", "question")
+            .and_then(|()| object.put("question", question)),
         ContentBlock::Unknown(block) => {
             object.0 = block.to_json();
             Ok(())
@@ -273,7 +303,11 @@ fn write_block<R: Serialize, T: Serialize, B: Bytes, U: Unknown, E: ser::Error>(
     Ok(object.0)
 }
 
-fn write_media<B: Bytes>(object: &mut Object, kind: &str, media: &Media<B>) -> serde_json::Result<()> {
+fn write_media<B: Bytes>(
+    object: &mut Object,
+    kind: &str,
+    media: &Media<B>,
+) -> serde_json::Result<()> {
     object.put("type", kind)?;
     object.put("data", media.data.to_json()?)?;
     object.put("mimeType", &media.mime_type)?;
@@ -289,7 +323,9 @@ where
     U: Unknown,
 {
     let Value::Object(object) = value else {
-        return Err(BlockError { reason: "not an object".to_owned() });
+        return Err(BlockError {
+            reason: "not an object".to_owned(),
+        });
     };
     let mut object = Object(object);
     let kind: String = object.read("type")?;
@@ -302,11 +338,16 @@ where
         "resource" => {
             object.move_in("annotations", "resource");
             object.move_in("formatted", "resource");
-            ContentBlock::Resource { resource: object.take("resource")?, meta: object.take_some("_meta")? }
+            ContentBlock::Resource {
+                resource: object.take("resource")?,
+                meta: object.take_some("_meta")?,
+            }
         }
         "image" => ContentBlock::Image(read_media(&mut object)?),
         "audio" => ContentBlock::Audio(read_media(&mut object)?),
-        "question" => ContentBlock::Question { question: read_question(object.take("question")?)? },
+        "question" => ContentBlock::Question {
+            question: read_question(object.take("question")?)?,
+        },
         kind => ContentBlock::Unknown(U::from_json(kind, object.0)?),
     })
 }
@@ -314,7 +355,8 @@ where
 fn read_question(question: InputRequest) -> Result<InputRequest, BlockError> {
     match question.id.as_str() {
         "" => Err(BlockError {
-            reason: "`question`: its `id` is empty, so its answer could not be told apart".to_owned(),
+            reason: "`question`: its `id` is empty, so its answer could not be told apart"
+                .to_owned(),
         }),
         _ => Ok(question),
     }
@@ -377,11 +419,15 @@ impl Object {
 }
 
 fn missing(key: &str) -> BlockError {
-    BlockError { reason: format!("missing field `{key}`") }
+    BlockError {
+        reason: format!("missing field `{key}`"),
+    }
 }
 
 fn parse<V: DeserializeOwned>(key: &str, value: Value) -> Result<V, BlockError> {
-    serde_json::from_value(value).map_err(|error| BlockError { reason: format!("`{key}`: {error}") })
+    serde_json::from_value(value).map_err(|error| BlockError {
+        reason: format!("`{key}`: {error}"),
+    })
 }
 
 #[cfg(test)]
@@ -413,7 +459,9 @@ mod tests {
             "formatted": "out",
             "annotations": {"priority": 1.0},
         }));
-        let Ok(ContentBlock::Resource { resource, .. }) = block else { panic!("{block:?}") };
+        let Ok(ContentBlock::Resource { resource, .. }) = block else {
+            panic!("{block:?}")
+        };
         assert_eq!(resource.formatted.as_deref(), Some("out"));
         assert_eq!(resource.annotations.unwrap().priority, Some(1.0));
     }
@@ -441,8 +489,13 @@ mod tests {
     fn stored_block_of_an_unknown_type_is_written_as_it_was_read() {
         let json = r#"{"length":1.50,"type":"vi\ndeo","data":{"$blob":"00","size":3}}"#;
         let block: StoredBlock = serde_json::from_str(json).unwrap();
-        assert_eq!(serde_json::to_string(&block).unwrap(), json.replace("1.50", "1.5"));
-        let StoredBlock::Unknown(unknown) = block else { panic!("{block:?}") };
+        assert_eq!(
+            serde_json::to_string(&block).unwrap(),
+            json.replace("1.50", "1.5")
+        );
+        let StoredBlock::Unknown(unknown) = block else {
+            panic!("{block:?}")
+        };
         let note = r#"[A block of type "vi\ndeo" is not shown: this version of jp does not know that type.]"#;
         assert_eq!(unknown.note(), note);
         assert!(serde_json::from_str::<StoredBlock>(r#"{"data":""}"#).is_err());
@@ -454,9 +507,18 @@ mod tests {
             (json!(1), "not an object"),
             (json!({"text": "x"}), "missing field `type`"),
             (json!({"type": "text"}), "missing field `text`"),
-            (json!({"type": "text", "text": 1}), "`text`: invalid type: integer `1`, expected a string"),
-            (json!({"type": "resource_link", "uri": "a:b"}), "unknown block type `resource_link`"),
-            (json!({"type": "resource", "resource": {"text": ""}}), "`resource`: missing field `uri`"),
+            (
+                json!({"type": "text", "text": 1}),
+                "`text`: invalid type: integer `1`, expected a string",
+            ),
+            (
+                json!({"type": "resource_link", "uri": "a:b"}),
+                "unknown block type `resource_link`",
+            ),
+            (
+                json!({"type": "resource", "resource": {"text": ""}}),
+                "`resource`: missing field `uri`",
+            ),
             (
                 json!({"type": "resource", "resource": {"uri": "a:b"}}),
                 "`resource`: neither `text` nor `blob`",
@@ -470,14 +532,22 @@ mod tests {
                 "`data`: invalid base64: Invalid symbol 63, offset 0.",
             ),
         ] {
-            assert_eq!(ContentBlock::from_json(value).unwrap_err().to_string(), message);
+            assert_eq!(
+                ContentBlock::from_json(value).unwrap_err().to_string(),
+                message
+            );
         }
     }
 
     #[test]
     fn fresh_blocks_become_stored_ones() {
         let block = ContentBlock::resource(Resource::new("a:b", ResourceContent::Text("x".into())));
-        let StoredBlock::Resource { resource, .. } = block.into() else { panic!("a resource stays one") };
-        assert_eq!(resource.content, Payload::Inline(ResourceContent::Text("x".into())));
+        let StoredBlock::Resource { resource, .. } = block.into() else {
+            panic!("a resource stays one")
+        };
+        assert_eq!(
+            resource.content,
+            Payload::Inline(ResourceContent::Text("x".into()))
+        );
     }
 }

@@ -40,7 +40,12 @@ impl InputRequest {
         text: impl Into<String>,
         answer: impl Into<Map<String, Value>>,
     ) -> Self {
-        Self { id: id.into(), text: text.into(), schema: answer.into(), default: None }
+        Self {
+            id: id.into(),
+            text: text.into(),
+            schema: answer.into(),
+            default: None,
+        }
     }
 
     /// Sets the default answer.
@@ -59,12 +64,17 @@ impl AnswerType {
     /// or a boolean changes nothing in how it is asked for: the answer is checked against the schema in any case.
     #[must_use]
     pub fn of(schema: &Map<String, Value>) -> Option<Self> {
-        let kind = schema.get("type").map(|kind| kind.as_str().unwrap_or_default());
-        let options = || options(schema).map(|options| options.into_iter().map(|(value, _)| value).collect());
+        let kind = schema
+            .get("type")
+            .map(|kind| kind.as_str().unwrap_or_default());
+        let options =
+            || options(schema).map(|options| options.into_iter().map(|(value, _)| value).collect());
         match (kind, is_closed(schema)) {
             (Some("boolean"), false) => Some(Self::Boolean),
             (Some("string"), false) => Some(Self::Text),
-            (Some("string") | None, true) => Some(Self::Select { options: options()? }),
+            (Some("string") | None, true) => Some(Self::Select {
+                options: options()?,
+            }),
             _ => None,
         }
     }
@@ -73,14 +83,19 @@ impl AnswerType {
     #[must_use]
     pub fn titles(schema: &Map<String, Value>) -> HashMap<String, String> {
         let options = options(schema).unwrap_or_default().into_iter();
-        options.filter_map(|(value, title)| Some((value, title?))).collect()
+        options
+            .filter_map(|(value, title)| Some((value, title?)))
+            .collect()
     }
 }
 
 /// Returns whether a schema lists the values that it takes.
 fn is_closed(schema: &Map<String, Value>) -> bool {
-    let has_values = |key: &&str| alternatives(schema, key).is_some_and(|all| all.iter().any(has_const));
-    schema.contains_key("enum") || schema.contains_key("const") || ["oneOf", "anyOf"].iter().any(has_values)
+    let has_values =
+        |key: &&str| alternatives(schema, key).is_some_and(|all| all.iter().any(has_const));
+    schema.contains_key("enum")
+        || schema.contains_key("const")
+        || ["oneOf", "anyOf"].iter().any(has_values)
 }
 
 fn has_const(alternative: &Value) -> bool {
@@ -97,15 +112,23 @@ fn options(schema: &Map<String, Value>) -> Option<Vec<(String, Option<String>)>>
     let of_enum = |values: &Vec<Value>| {
         let names = alternatives(schema, "enumNames");
         let title = |index: usize| text(names?.get(index)?);
-        values.iter().enumerate().map(|(index, value)| Some((text(value)?, title(index)))).collect()
+        values
+            .iter()
+            .enumerate()
+            .map(|(index, value)| Some((text(value)?, title(index))))
+            .collect()
     };
     let of_consts = |all: &Vec<Value>| {
-        let option = |one: &Value| Some((text(one.get("const")?)?, one.get("title").and_then(text)));
+        let option =
+            |one: &Value| Some((text(one.get("const")?)?, one.get("title").and_then(text)));
         all.iter().map(option).collect()
     };
     let all: Vec<_> = match alternatives(schema, "enum") {
         Some(values) => of_enum(values),
-        None => ["oneOf", "anyOf"].iter().find_map(|key| alternatives(schema, key)).and_then(of_consts),
+        None => ["oneOf", "anyOf"]
+            .iter()
+            .find_map(|key| alternatives(schema, key))
+            .and_then(of_consts),
     }?;
     (!all.is_empty()).then_some(all)
 }
@@ -137,12 +160,16 @@ mod tests {
     }
 
     fn select(options: &[&str]) -> Option<AnswerType> {
-        Some(AnswerType::Select { options: options.iter().map(|&option| option.to_owned()).collect() })
+        Some(AnswerType::Select {
+            options: options.iter().map(|&option| option.to_owned()).collect(),
+        })
     }
 
     #[test]
     fn schema_that_a_kind_writes_is_of_that_kind() {
-        let select = AnswerType::Select { options: vec!["main".to_owned(), "develop".to_owned()] };
+        let select = AnswerType::Select {
+            options: vec!["main".to_owned(), "develop".to_owned()],
+        };
         for kind in [AnswerType::Boolean, AnswerType::Text, select] {
             assert_eq!(AnswerType::of(&kind.clone().into()), Some(kind));
         }
@@ -154,11 +181,17 @@ mod tests {
         for key in ["oneOf", "anyOf"] {
             let schema = schema(json!({"type": "string", key: titled}));
             assert_eq!(AnswerType::of(&schema), select(&["#f00", "#00f"]));
-            assert_eq!(AnswerType::titles(&schema), HashMap::from([("#f00".to_owned(), "Red".to_owned())]));
+            assert_eq!(
+                AnswerType::titles(&schema),
+                HashMap::from([("#f00".to_owned(), "Red".to_owned())])
+            );
         }
         let named = schema(json!({"enum": ["a", "b"], "enumNames": ["A"], "description": "x"}));
         assert_eq!(AnswerType::of(&named), select(&["a", "b"]));
-        assert_eq!(AnswerType::titles(&named), HashMap::from([("a".to_owned(), "A".to_owned())]));
+        assert_eq!(
+            AnswerType::titles(&named),
+            HashMap::from([("a".to_owned(), "A".to_owned())])
+        );
     }
 
     #[test]
@@ -166,7 +199,10 @@ mod tests {
         let text = json!({"type": "string", "title": "Name", "description": "Yours", "minLength": 1, "maxLength": 9,
             "pattern": "^[a-z]+$", "format": "email", "anyOf": [{"format": "date"}]});
         assert_eq!(kind(text), Some(AnswerType::Text));
-        assert_eq!(kind(json!({"type": "boolean", "title": "Sure?"})), Some(AnswerType::Boolean));
+        assert_eq!(
+            kind(json!({"type": "boolean", "title": "Sure?"})),
+            Some(AnswerType::Boolean)
+        );
     }
 
     #[test]

@@ -91,7 +91,13 @@ mod tests {
         let document = r#"{"tool":{"name":"t","answers":{"q":"yes"}},"context":{"root":"/p"}}"#;
         let invocation = Invocation::read(document.as_bytes()).unwrap();
         assert_eq!(invocation.answer::<String>("q").as_deref(), Some("yes"));
-        assert_eq!((invocation.answer::<bool>("q"), invocation.answer::<bool>("r")), (None, None));
+        assert_eq!(
+            (
+                invocation.answer::<bool>("q"),
+                invocation.answer::<bool>("r")
+            ),
+            (None, None)
+        );
     }
 
     #[test]
@@ -103,7 +109,10 @@ mod tests {
         }
         let document = r#"{"tool":{"name":"t","arguments":{"path":"a"}},"context":{"root":"/p"}}"#;
         let invocation = Invocation::read(document.as_bytes()).unwrap();
-        let arguments = Arguments { path: "a".to_owned(), lines: None };
+        let arguments = Arguments {
+            path: "a".to_owned(),
+            lines: None,
+        };
         assert_eq!(invocation.arguments::<Arguments>().unwrap(), arguments);
         assert!(invocation.arguments::<Map<String, Value>>().is_ok());
     }

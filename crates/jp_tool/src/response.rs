@@ -57,12 +57,18 @@ pub enum ResponseError {
 impl ToolResponse {
     /// Makes a successful response.
     pub fn new(content: impl IntoIterator<Item = ContentBlock>) -> Self {
-        Self { content: content.into_iter().collect(), ..Self::default() }
+        Self {
+            content: content.into_iter().collect(),
+            ..Self::default()
+        }
     }
 
     /// Makes a failed response.
     pub fn error(content: impl IntoIterator<Item = ContentBlock>) -> Self {
-        Self { is_error: true, ..Self::new(content) }
+        Self {
+            is_error: true,
+            ..Self::new(content)
+        }
     }
 
     /// Makes a failed response of nothing but text.
@@ -72,13 +78,16 @@ impl ToolResponse {
 
     /// Reads a response; a malformed part costs that part and a warning, never the whole.
     pub fn from_json(value: Value) -> Result<(Self, Vec<String>), ResponseError> {
-        let Value::Object(mut object) = value else { return Err(ResponseError::NoContent) };
+        let Value::Object(mut object) = value else {
+            return Err(ResponseError::NoContent);
+        };
         let Some(Value::Array(blocks)) = object.remove("content") else {
             return Err(ResponseError::NoContent);
         };
         let mut warnings = Vec::new();
         let content = read_blocks(blocks, &mut warnings);
-        let mut meta: Map<String, Value> = read_part(&mut object, "_meta", &mut warnings).unwrap_or_default();
+        let mut meta: Map<String, Value> =
+            read_part(&mut object, "_meta", &mut warnings).unwrap_or_default();
         let response = Self {
             content,
             is_error: read_part(&mut object, "isError", &mut warnings).unwrap_or_default(),
@@ -95,7 +104,10 @@ impl ToolResponse {
     pub fn full_meta(&self) -> Map<String, Value> {
         let mut meta = self.meta.clone();
         if let Some(ToolError { transient, trace }) = &self.error {
-            meta.insert(ERROR.to_owned(), json!({"transient": transient, "trace": trace}));
+            meta.insert(
+                ERROR.to_owned(),
+                json!({"transient": transient, "trace": trace}),
+            );
         }
         if let Some(status) = self.status {
             meta.insert(STATUS.to_owned(), status.name().into());
@@ -118,7 +130,9 @@ impl Status {
 
 fn read_blocks(blocks: Vec<Value>, warnings: &mut Vec<String>) -> Vec<ContentBlock> {
     let read = |(index, block)| {
-        let warn = |error: BlockError| warnings.push(format!("content block {} skipped: {error}", index + 1));
+        let warn = |error: BlockError| {
+            warnings.push(format!("content block {} skipped: {error}", index + 1))
+        };
         ContentBlock::from_json(block).map_err(warn).ok()
     };
     blocks.into_iter().enumerate().filter_map(read).collect()
@@ -130,7 +144,9 @@ fn read_part<V: serde::de::DeserializeOwned>(
     warnings: &mut Vec<String>,
 ) -> Option<V> {
     let value = object.remove(key).filter(|value| !value.is_null())?;
-    serde_json::from_value(value).map_err(|error| warnings.push(format!("`{key}` ignored: {error}"))).ok()
+    serde_json::from_value(value)
+        .map_err(|error| warnings.push(format!("`{key}` ignored: {error}")))
+        .ok()
 }
 
 impl Serialize for ToolResponse {
@@ -182,7 +198,10 @@ mod tests {
             "_meta": {"computer.jp/status": "asleep"},
         }))
         .unwrap();
-        assert_eq!(response, ToolResponse::new([ContentBlock::text("a"), ContentBlock::text("b")]));
+        assert_eq!(
+            response,
+            ToolResponse::new([ContentBlock::text("a"), ContentBlock::text("b")])
+        );
         assert_eq!(
             warnings,
             [
@@ -196,7 +215,10 @@ mod tests {
     #[test]
     fn output_without_a_content_array_is_no_response() {
         for value in [json!("text"), json!({}), json!({"content": "text"})] {
-            assert_eq!(ToolResponse::from_json(value), Err(ResponseError::NoContent));
+            assert_eq!(
+                ToolResponse::from_json(value),
+                Err(ResponseError::NoContent)
+            );
         }
     }
 }

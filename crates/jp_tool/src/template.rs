@@ -18,7 +18,11 @@ use serde_json::{Map, Value, json};
 #[must_use]
 pub fn template(schema: &Map<String, Value>) -> Value {
     let root = Value::Object(schema.clone());
-    let mut maker = Maker { root: &root, followed: Vec::new(), left: MAX_VALUES };
+    let mut maker = Maker {
+        root: &root,
+        followed: Vec::new(),
+        left: MAX_VALUES,
+    };
     maker.value(&root, 0).unwrap_or(Value::Null)
 }
 
@@ -55,7 +59,10 @@ impl<'s> Maker<'s> {
         if let Some(all) = schema.get("allOf").and_then(Value::as_array) {
             return self.all_of(all, depth);
         }
-        if let Some(first) = ["anyOf", "oneOf"].iter().find_map(|key| schema.get(key)?.get(0)) {
+        if let Some(first) = ["anyOf", "oneOf"]
+            .iter()
+            .find_map(|key| schema.get(key)?.get(0))
+        {
             return self.value(first, depth + 1);
         }
         Some(empty(schema))
@@ -65,7 +72,10 @@ impl<'s> Maker<'s> {
         if self.followed.contains(&reference) {
             return None;
         }
-        let Some(target) = reference.strip_prefix('#').and_then(|place| self.root.pointer(place)) else {
+        let Some(target) = reference
+            .strip_prefix('#')
+            .and_then(|place| self.root.pointer(place))
+        else {
             return Some(Value::Null);
         };
         self.followed.push(reference);
@@ -76,10 +86,15 @@ impl<'s> Maker<'s> {
 
     fn object(&mut self, schema: &'s Value, depth: usize) -> Option<Value> {
         let properties = schema.get("properties").and_then(Value::as_object)?;
-        let required = schema.get("required").and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
+        let required = schema
+            .get("required")
+            .and_then(Value::as_array)
+            .map_or(&[][..], Vec::as_slice);
         let mut object = Map::new();
         for name in required.iter().filter_map(Value::as_str) {
-            let value = properties.get(name).map_or(Some(Value::Null), |part| self.value(part, depth + 1));
+            let value = properties
+                .get(name)
+                .map_or(Some(Value::Null), |part| self.value(part, depth + 1));
             object.insert(name.to_owned(), value?);
         }
         for (name, part) in properties {
@@ -109,7 +124,9 @@ impl<'s> Maker<'s> {
 /// Returns the empty value of a type, the first where there are several.
 fn empty(schema: &Value) -> Value {
     let types = schema.get("type");
-    let first = types.and_then(Value::as_str).or_else(|| types?.get(0)?.as_str());
+    let first = types
+        .and_then(Value::as_str)
+        .or_else(|| types?.get(0)?.as_str());
     match first {
         Some("object") => json!({}),
         Some("array") => json!([]),
@@ -168,7 +185,10 @@ mod tests {
     #[test]
     fn parts_that_all_hold_are_joined() {
         let part = |name: &str| json!({"type": "object", "properties": {name: {"type": "string"}}});
-        assert_eq!(made(json!({"allOf": [part("a"), part("b")]})), r#"{"a":"","b":""}"#);
+        assert_eq!(
+            made(json!({"allOf": [part("a"), part("b")]})),
+            r#"{"a":"","b":""}"#
+        );
     }
 
     #[test]
@@ -190,7 +210,9 @@ mod tests {
             let next = json!({"$ref": format!("#/$defs/{}", step + 1)});
             json!({"properties": {"a": next, "b": next}})
         };
-        let steps: Map<String, Value> = (0..40).map(|step| (step.to_string(), doubled(step))).collect();
+        let steps: Map<String, Value> = (0..40)
+            .map(|step| (step.to_string(), doubled(step)))
+            .collect();
         assert!(made(json!({"$ref": "#/$defs/0", "$defs": steps})).len() < 20_000);
     }
 
@@ -206,7 +228,8 @@ mod tests {
         leaf.prop_recursive(4, 24, 3, |inner| {
             let key = prop::sample::select(vec!["allOf", "anyOf", "oneOf", "required", "enum"]);
             prop_oneof![
-                (key, prop::collection::vec(inner.clone(), 0..3)).prop_map(|(key, all)| json!({key: all})),
+                (key, prop::collection::vec(inner.clone(), 0..3))
+                    .prop_map(|(key, all)| json!({key: all})),
                 (inner.clone(), inner)
                     .prop_map(|(a, b)| json!({"properties": {"a": a, "b": b}, "required": ["a"]})),
             ]

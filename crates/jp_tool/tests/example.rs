@@ -14,15 +14,32 @@ use serde_json::{Map, Value, json};
 fn example() -> PathBuf {
     let test = std::env::current_exe().unwrap();
     let name = format!("delete_note{}", std::env::consts::EXE_SUFFIX);
-    test.parent().and_then(Path::parent).unwrap().join("examples").join(name)
+    test.parent()
+        .and_then(Path::parent)
+        .unwrap()
+        .join("examples")
+        .join(name)
 }
 
 fn run(root: &Path, name: &str, answers: Map<String, Value>) -> ToolResponse {
-    let Value::Object(arguments) = json!({"name": name}) else { unreachable!() };
-    let tool = Called { name: "delete_note".to_owned(), arguments, answers, ..Called::default() };
-    let context = Surroundings { root: root.to_owned(), conversation_id: None };
+    let Value::Object(arguments) = json!({"name": name}) else {
+        unreachable!()
+    };
+    let tool = Called {
+        name: "delete_note".to_owned(),
+        arguments,
+        answers,
+        ..Called::default()
+    };
+    let context = Surroundings {
+        root: root.to_owned(),
+        conversation_id: None,
+    };
     let mut command = Command::new(example());
-    command.current_dir(root).stdin(Stdio::piped()).stdout(Stdio::piped());
+    command
+        .current_dir(root)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped());
     let mut child = command
         .spawn()
         .expect("the example is not built; `cargo build -p jp_tool --example delete_note` does it");
@@ -42,19 +59,30 @@ fn example_shows_the_note_asks_and_acts_on_the_answer() {
     fs::write(&note, "Buy milk.").unwrap();
 
     let response = run(root.path(), "milk", Map::new());
-    let [ContentBlock::Resource { resource, .. }, ContentBlock::Question { question }] =
-        &response.content[..]
+    let [
+        ContentBlock::Resource { resource, .. },
+        ContentBlock::Question { question },
+    ] = &response.content[..]
     else {
         panic!("{response:?}")
     };
-    assert_eq!((&*resource.uri, resource.content.as_text()), ("file:notes/milk.md", Some("Buy milk.")));
+    assert_eq!(
+        (&*resource.uri, resource.content.as_text()),
+        ("file:notes/milk.md", Some("Buy milk."))
+    );
 
     let answered = |answer: bool| Map::from_iter([(question.id.clone(), answer.into())]);
     let kept = run(root.path(), "milk", answered(false));
-    assert_eq!(kept.content, [ContentBlock::text("notes/milk.md was left as it is.")]);
+    assert_eq!(
+        kept.content,
+        [ContentBlock::text("notes/milk.md was left as it is.")]
+    );
     assert!(note.exists());
     let deleted = run(root.path(), "milk", answered(true));
-    assert_eq!(deleted.content, [ContentBlock::text("notes/milk.md is deleted.")]);
+    assert_eq!(
+        deleted.content,
+        [ContentBlock::text("notes/milk.md is deleted.")]
+    );
     assert!(!note.exists());
 
     let missing = run(root.path(), "milk", Map::new());

@@ -33,7 +33,12 @@ impl Answer {
     }
 
     /// Ends the current run with what the provider wants back, and which model made it.
-    pub(crate) fn end_part(&mut self, metadata: Map<String, Value>, model: &str, host: &mut dyn Host) {
+    pub(crate) fn end_part(
+        &mut self,
+        metadata: Map<String, Value>,
+        model: &str,
+        host: &mut dyn Host,
+    ) {
         if self.is_whole {
             self.record(host);
         }
@@ -52,8 +57,11 @@ impl Answer {
         }
         let is_taken = |id: &str| id.is_empty() || self.calls().any(|other| other.id == id);
         if is_taken(&call.id) {
-            let mut free = (self.calls().count() + 1..).map(|number| format!("{}-{number}", call.id));
-            call.id = free.find(|id| !is_taken(id)).expect("there are more numbers than calls");
+            let mut free =
+                (self.calls().count() + 1..).map(|number| format!("{}-{number}", call.id));
+            call.id = free
+                .find(|id| !is_taken(id))
+                .expect("there are more numbers than calls");
         }
         self.record(host);
         self.held.push(EventKind::ToolCallRequest(call));
@@ -83,12 +91,23 @@ impl Answer {
         model: &str,
         host: &mut dyn Host,
     ) -> Vec<ToolCallRequest> {
-        let calls = if incomplete.is_none() { self.calls().cloned().collect() } else { Vec::new() };
+        let calls = if incomplete.is_none() {
+            self.calls().cloned().collect()
+        } else {
+            Vec::new()
+        };
         let mut rest = match incomplete {
             Some(reason) => self.cut_off(reason, host),
-            None => self.held.into_iter().chain(self.run.map(EventKind::ChatResponse)).collect(),
+            None => self
+                .held
+                .into_iter()
+                .chain(self.run.map(EventKind::ChatResponse))
+                .collect(),
         };
-        let usage = self.usage.map(|usage| Usage { model: model.to_owned(), ..usage });
+        let usage = self.usage.map(|usage| Usage {
+            model: model.to_owned(),
+            ..usage
+        });
         rest.extend(usage.map(EventKind::Usage));
         if !rest.is_empty() {
             host.take(TurnEvent::Record(rest));
@@ -102,14 +121,20 @@ impl Answer {
     fn cut_off(&mut self, reason: String, host: &mut dyn Host) -> Vec<EventKind> {
         let has_calls = !self.held.is_empty();
         for call in self.calls() {
-            let notice = format!("The answer was cut off: its call of the tool `{}` is left out.", call.name);
+            let notice = format!(
+                "The answer was cut off: its call of the tool `{}` is left out.",
+                call.name
+            );
             host.take(TurnEvent::Notice(&notice));
         }
         let mut rest = std::mem::take(&mut self.held);
         rest.retain(|kind| !matches!(kind, EventKind::ToolCallRequest(_)));
         if self.run.is_some() || self.has_recorded || has_calls {
             let run = self.run.take().unwrap_or_else(|| ChatResponse::message(""));
-            rest.push(EventKind::ChatResponse(ChatResponse { incomplete: Some(reason), ..run }));
+            rest.push(EventKind::ChatResponse(ChatResponse {
+                incomplete: Some(reason),
+                ..run
+            }));
         }
         rest
     }

@@ -103,7 +103,11 @@ impl Builtin {
     pub fn is_reader(self) -> bool {
         matches!(
             self,
-            Self::ReadFile | Self::ListFiles | Self::SearchFiles | Self::ReadMore | Self::RefreshResource
+            Self::ReadFile
+                | Self::ListFiles
+                | Self::SearchFiles
+                | Self::ReadMore
+                | Self::RefreshResource
         )
     }
 
@@ -129,7 +133,11 @@ impl Builtin {
     pub(crate) fn writes_files(self) -> bool {
         matches!(
             self,
-            Self::CreateFile | Self::EditFile | Self::MoveFile | Self::DeleteFile | Self::RunCommand
+            Self::CreateFile
+                | Self::EditFile
+                | Self::MoveFile
+                | Self::DeleteFile
+                | Self::RunCommand
         )
     }
 
@@ -164,8 +172,14 @@ pub(crate) fn plan<'a>(
 
 /// Makes a tool of what a model is told of it.
 fn offered(builtin: Builtin, description: &str, parameters: Value) -> Tool {
-    let Value::Object(parameters) = parameters else { unreachable!("an object was written") };
-    let permission = if builtin.is_reader() { Permission::Unattended } else { Permission::Ask };
+    let Value::Object(parameters) = parameters else {
+        unreachable!("an object was written")
+    };
+    let permission = if builtin.is_reader() {
+        Permission::Unattended
+    } else {
+        Permission::Ask
+    };
     Tool {
         description: description.to_owned(),
         permission,
@@ -188,7 +202,11 @@ fn planned<'a>(
         Ok(blocks) => ToolResponse::new(blocks),
         Err(reason) => ToolResponse::error([ContentBlock::text(reason)]),
     };
-    Plan { preview, is_sensitive, act: Box::new(act) }
+    Plan {
+        preview,
+        is_sensitive,
+        act: Box::new(act),
+    }
 }
 
 /// Makes a block that tells what was done with a file, which now has this checksum.
@@ -198,7 +216,11 @@ fn told(done: String, path: &str, checksum: Checksum) -> ContentBlock {
 
 /// Makes a block that tells of what became of a file, marked so.
 fn marked(done: String, mark: Map<String, Value>) -> ContentBlock {
-    ContentBlock::Text { text: done, annotations: None, meta: Some(mark) }
+    ContentBlock::Text {
+        text: done,
+        annotations: None,
+        meta: Some(mark),
+    }
 }
 
 /// Writes a number with what it counts.

@@ -8,8 +8,8 @@ use jp_tool::{ContentBlock, ToolResponse};
 use serde_json::{Map, Value};
 
 use crate::{
-    Decision, Permission, PermissionRequest, Preview, Schema, ServerTool, Source, Tool, Toolbox, Verdict,
-    builtin,
+    Decision, Permission, PermissionRequest, Preview, Schema, ServerTool, Source, Tool, Toolbox,
+    Verdict, builtin,
     calls::Line,
     local, question, record, server, stateful,
     turnstile::{PromptKind, Stage},
@@ -38,7 +38,11 @@ pub(crate) struct EndedCall {
 
 impl EndedCall {
     pub(crate) fn without_verdict(response: ToolCallResponse) -> Self {
-        Self { response, verdict: None, edited: None }
+        Self {
+            response,
+            verdict: None,
+            edited: None,
+        }
     }
 }
 
@@ -58,8 +62,12 @@ pub(crate) fn never_prompts(tool: &Tool, toolbox: &Toolbox) -> bool {
 /// Runs a call to its end; whatever goes wrong is in the result.
 pub(crate) fn run(call: &ToolCallRequest, toolbox: &Toolbox, line: &Line) -> EndedCall {
     attempt(call, toolbox, line).unwrap_or_else(|Refused { reason, verdict }| {
-        let response = record::response(&call.id, ToolResponse::error([ContentBlock::text(reason)]));
-        EndedCall { verdict, ..EndedCall::without_verdict(response) }
+        let response =
+            record::response(&call.id, ToolResponse::error([ContentBlock::text(reason)]));
+        EndedCall {
+            verdict,
+            ..EndedCall::without_verdict(response)
+        }
     })
 }
 
@@ -69,10 +77,19 @@ fn attempt(call: &ToolCallRequest, toolbox: &Toolbox, line: &Line) -> Result<End
     wanted(line)?;
     let permitted = permitted(call, tool, toolbox, line);
     line.reach(Stage::Decided);
-    let Permitted { mut plan, edited, verdict } = permitted?;
+    let Permitted {
+        mut plan,
+        edited,
+        verdict,
+    } = permitted?;
     wanted(line)?;
     let mut response = question::answered(call, tool, toolbox, line, &mut plan.act);
-    let for_user: Vec<_> = response.content.iter().filter(|block| block.is_for_user()).cloned().collect();
+    let for_user: Vec<_> = response
+        .content
+        .iter()
+        .filter(|block| block.is_for_user())
+        .cloned()
+        .collect();
     if !for_user.is_empty() {
         line.show_to_user(&tool.name, for_user);
     }
@@ -86,8 +103,14 @@ fn attempt(call: &ToolCallRequest, toolbox: &Toolbox, line: &Line) -> Result<End
         Source::Local(_) | Source::Builtin(_) => record::response(&call.id, response),
     };
     let response = record::limit(response, tool);
-    record::describe_left_out(&response, tool).into_iter().for_each(|notice| line.notice(notice));
-    Ok(EndedCall { response, verdict: Some(verdict), edited })
+    record::describe_left_out(&response, tool)
+        .into_iter()
+        .for_each(|notice| line.notice(notice));
+    Ok(EndedCall {
+        response,
+        verdict: Some(verdict),
+        edited,
+    })
 }
 
 /// Why a call does not run.
@@ -100,13 +123,19 @@ struct Refused {
 
 impl From<String> for Refused {
     fn from(reason: String) -> Self {
-        Self { reason, verdict: None }
+        Self {
+            reason,
+            verdict: None,
+        }
     }
 }
 
 impl Refused {
     fn by(verdict: Verdict, reason: String) -> Self {
-        Self { reason, verdict: Some(verdict) }
+        Self {
+            reason,
+            verdict: Some(verdict),
+        }
     }
 }
 
@@ -114,7 +143,11 @@ pub(crate) const INTERRUPTED: &str = "The call was interrupted.";
 
 /// Fails once the person wants no more of this.
 fn wanted(line: &Line) -> Result<(), String> {
-    if line.is_cancelled() { Err(INTERRUPTED.to_owned()) } else { Ok(()) }
+    if line.is_cancelled() {
+        Err(INTERRUPTED.to_owned())
+    } else {
+        Ok(())
+    }
 }
 
 /// A call that may run.
@@ -134,13 +167,25 @@ fn permitted<'a>(
     line: &Line,
 ) -> Result<Permitted<'a>, Refused> {
     if tool.permission == Permission::Deny {
-        let reason = format!("The tool `{}` may not run: the user's configuration denies it.", tool.name);
+        let reason = format!(
+            "The tool `{}` may not run: the user's configuration denies it.",
+            tool.name
+        );
         return Err(Refused::by(Verdict::Denied, reason));
     }
     let arguments = checked(call, tool)?;
     let plan = plan(call, tool, &arguments, toolbox, line)?;
-    let mut permitted = Permitted { plan, edited: None, verdict: Verdict::AllowedUnasked };
-    let leave = Leave { call, tool, toolbox, arguments };
+    let mut permitted = Permitted {
+        plan,
+        edited: None,
+        verdict: Verdict::AllowedUnasked,
+    };
+    let leave = Leave {
+        call,
+        tool,
+        toolbox,
+        arguments,
+    };
     if leave.is_given(&mut permitted) {
         return Ok(permitted);
     }
@@ -223,10 +268,18 @@ impl<'a> Leave<'a> {
         }
     }
 
-    fn planned_anew(&self, edited: Map<String, Value>, line: &Line) -> Result<Permitted<'a>, Rejected> {
+    fn planned_anew(
+        &self,
+        edited: Map<String, Value>,
+        line: &Line,
+    ) -> Result<Permitted<'a>, Rejected> {
         let edited = fill_in_and_check(edited, self.tool)?;
         match plan(self.call, self.tool, &edited, self.toolbox, line) {
-            Ok(plan) => Ok(Permitted { plan, edited: Some(edited), verdict: Verdict::AllowedByPerson }),
+            Ok(plan) => Ok(Permitted {
+                plan,
+                edited: Some(edited),
+                verdict: Verdict::AllowedByPerson,
+            }),
             Err(reason) => Err((edited, reason)),
         }
     }
@@ -257,15 +310,23 @@ impl<'a> Leave<'a> {
 /// Returns the arguments with defaults filled in, if they match the schema; the error is one that the model can fix.
 fn checked(call: &ToolCallRequest, tool: &Tool) -> Result<Map<String, Value>, String> {
     if let Some(written) = call.metadata.get(INVALID_ARGUMENTS) {
-        return Err(format!("The arguments are no JSON object of at most 100 levels: {written}"));
+        return Err(format!(
+            "The arguments are no JSON object of at most 100 levels: {written}"
+        ));
     }
     fill_in_and_check(call.arguments.clone(), tool).map_err(|(_, misfit)| misfit)
 }
 
 /// Returns the arguments with defaults filled in; if they don't match, returns them with the reason.
-fn fill_in_and_check(mut arguments: Map<String, Value>, tool: &Tool) -> Result<Map<String, Value>, Rejected> {
+fn fill_in_and_check(
+    mut arguments: Map<String, Value>,
+    tool: &Tool,
+) -> Result<Map<String, Value>, Rejected> {
     let parameters = match &tool.source {
-        Source::Server(ServerTool { checked: Some(checked), .. }) => Cow::Borrowed(checked),
+        Source::Server(ServerTool {
+            checked: Some(checked),
+            ..
+        }) => Cow::Borrowed(checked),
         _ => Cow::Owned(tool.offered_parameters()),
     };
     fill_in(&mut arguments, &parameters);
@@ -287,7 +348,11 @@ const MAX_DEFAULTS: usize = 200;
 /// Looks behind `allOf` and local references (`#/$defs/…`), but not behind `anyOf` and `oneOf`: which of their branches
 /// holds isn't known before the arguments are complete.
 fn fill_in(values: &mut Map<String, Value>, schema: &Map<String, Value>) {
-    Defaults { root: schema, left: MAX_DEFAULTS }.fill_in(values, vec![schema]);
+    Defaults {
+        root: schema,
+        left: MAX_DEFAULTS,
+    }
+    .fill_in(values, vec![schema]);
 }
 
 /// The defaults of a schema.
@@ -301,7 +366,10 @@ impl<'a> Defaults<'a> {
     /// Fills in the defaults of an object for which all of `schemas` hold.
     fn fill_in(&mut self, values: &mut Map<String, Value>, schemas: Vec<&'a Map<String, Value>>) {
         let schemas = self.expand(schemas);
-        let required = schemas.iter().filter_map(|schema| schema.get("required")?.as_array()).flatten();
+        let required = schemas
+            .iter()
+            .filter_map(|schema| schema.get("required")?.as_array())
+            .flatten();
         for name in required.filter_map(Value::as_str) {
             if self.left == 0 || values.contains_key(name) {
                 continue;
@@ -321,13 +389,24 @@ impl<'a> Defaults<'a> {
 
     /// Adds the schemas that hold wherever the given ones do, each once, so that a cycle of references ends.
     fn expand(&self, mut schemas: Vec<&'a Map<String, Value>>) -> Vec<&'a Map<String, Value>> {
-        let mut seen: HashSet<*const Map<String, Value>> =
-            schemas.iter().map(|schema| ptr::from_ref(*schema)).collect();
+        let mut seen: HashSet<*const Map<String, Value>> = schemas
+            .iter()
+            .map(|schema| ptr::from_ref(*schema))
+            .collect();
         let mut next = 0;
         while let Some(schema) = schemas.get(next).copied() {
-            let referred = schema.get("$ref").and_then(Value::as_str).and_then(|to| self.referred(to));
-            let parts = schema.get("allOf").and_then(Value::as_array).into_iter().flatten();
-            let found = referred.into_iter().chain(parts.filter_map(Value::as_object));
+            let referred = schema
+                .get("$ref")
+                .and_then(Value::as_str)
+                .and_then(|to| self.referred(to));
+            let parts = schema
+                .get("allOf")
+                .and_then(Value::as_array)
+                .into_iter()
+                .flatten();
+            let found = referred
+                .into_iter()
+                .chain(parts.filter_map(Value::as_object));
             schemas.extend(found.filter(|found| seen.insert(ptr::from_ref(*found))));
             next += 1;
         }
@@ -346,7 +425,10 @@ impl<'a> Defaults<'a> {
 
 /// Returns what schemas say of a property.
 fn property<'a>(schemas: &[&'a Map<String, Value>], name: &str) -> Vec<&'a Map<String, Value>> {
-    schemas.iter().filter_map(|schema| schema.get("properties")?.get(name)?.as_object()).collect()
+    schemas
+        .iter()
+        .filter_map(|schema| schema.get("properties")?.get(name)?.as_object())
+        .collect()
 }
 
 /// Checks values against parameters that a tool has; `misfit` says what does not fit.
@@ -357,9 +439,14 @@ pub(crate) fn check(
     misfit: &str,
 ) -> Result<(), String> {
     let schema = Schema::compile(parameters).map_err(|error| {
-        format!("The parameters that `{}` is configured with are no JSON Schema: {error}", tool.name)
+        format!(
+            "The parameters that `{}` is configured with are no JSON Schema: {error}",
+            tool.name
+        )
     })?;
-    schema.check_value(&Value::Object(values.clone())).map_err(|faults| format!("{misfit}: {faults}"))
+    schema
+        .check_value(&Value::Object(values.clone()))
+        .map_err(|faults| format!("{misfit}: {faults}"))
 }
 
 /// Finds out what a call will do.
@@ -393,7 +480,10 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let files = Files::open(directory.path(), &[]).unwrap();
         let toolbox = Toolbox::new(Vec::new(), Surroundings::default(), files);
-        toolbox.said().allowed.extend(["allowed".to_owned(), "read_file".to_owned()]);
+        toolbox
+            .said()
+            .allowed
+            .extend(["allowed".to_owned(), "read_file".to_owned()]);
         let server = Source::Server(ServerTool {
             server: "peer".to_owned(),
             tool: "add".to_owned(),
@@ -402,15 +492,25 @@ mod tests {
             output: None,
             timeout: None,
         });
-        let local = Source::Local(local::Command { words: vec!["true".to_owned()] });
+        let local = Source::Local(local::Command {
+            words: vec!["true".to_owned()],
+        });
         let builtin = Source::Builtin(Builtin::ReadFile);
         let never = |name: &str, source: &Source, permission| {
-            let tool = Tool { permission, ..Tool::new(name, Map::new(), source.clone()) };
+            let tool = Tool {
+                permission,
+                ..Tool::new(name, Map::new(), source.clone())
+            };
             never_prompts(&tool, &toolbox)
         };
         for source in [&server, &local] {
-            assert!(never("add", source, Permission::Deny) && never("add", source, Permission::Unattended));
-            assert!(never("allowed", source, Permission::Ask) && !never("add", source, Permission::Ask));
+            assert!(
+                never("add", source, Permission::Deny)
+                    && never("add", source, Permission::Unattended)
+            );
+            assert!(
+                never("allowed", source, Permission::Ask) && !never("add", source, Permission::Ask)
+            );
         }
         assert!(never("read_file", &builtin, Permission::Deny));
         // A file like `.env` is asked about all the same.
@@ -420,7 +520,9 @@ mod tests {
 
     /// Returns `{}` with the defaults that a schema gives it.
     fn filled(schema: Value) -> Value {
-        let Value::Object(schema) = schema else { panic!("{schema}") };
+        let Value::Object(schema) = schema else {
+            panic!("{schema}")
+        };
         let mut values = Map::new();
         fill_in(&mut values, &schema);
         values.into()
@@ -453,16 +555,23 @@ mod tests {
         for keyword in ["anyOf", "oneOf"] {
             assert_eq!(filled(json!({keyword: branch})), json!({}), "{keyword}");
         }
-        assert_eq!(filled(json!({"$ref": "https://a.b/#/$defs/a", "$defs": {"a": branch[0]}})), json!({}));
+        assert_eq!(
+            filled(json!({"$ref": "https://a.b/#/$defs/a", "$defs": {"a": branch[0]}})),
+            json!({})
+        );
     }
 
     #[test]
     fn schema_that_refers_to_itself_gives_defaults_to_an_end() {
-        let round = json!({"$ref": "#/$defs/a", "$defs": {"a": {"allOf": [{"$ref": "#/$defs/a"}]}}});
+        let round =
+            json!({"$ref": "#/$defs/a", "$defs": {"a": {"allOf": [{"$ref": "#/$defs/a"}]}}});
         assert_eq!(filled(round), json!({}));
         // Each gives two more.
         let child = json!({"$ref": "#", "default": {}});
         let tree = json!({"required": ["l", "r"], "properties": {"l": child, "r": child}});
-        assert_eq!(filled(tree).to_string().matches(['l', 'r']).count(), MAX_DEFAULTS);
+        assert_eq!(
+            filled(tree).to_string().matches(['l', 'r']).count(),
+            MAX_DEFAULTS
+        );
     }
 }

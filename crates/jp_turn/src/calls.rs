@@ -88,12 +88,24 @@ impl Line {
     pub(crate) fn new(calls: &[ToolCallRequest]) -> (Self, mpsc::UnboundedReceiver<Wish>) {
         let (wishes, wished) = mpsc::unbounded_channel();
         let turnstile = Arc::new(Turnstile::new(calls, PATIENCE));
-        (Self { wishes, cancelled: Arc::default(), turnstile, call: 0, slot: Arc::default() }, wished)
+        (
+            Self {
+                wishes,
+                cancelled: Arc::default(),
+                turnstile,
+                call: 0,
+                slot: Arc::default(),
+            },
+            wished,
+        )
     }
 
     /// Returns the line of one of the calls.
     fn of_call(&self, id: &str) -> Self {
-        Self { call: self.turnstile.number(id), ..self.clone() }
+        Self {
+            call: self.turnstile.number(id),
+            ..self.clone()
+        }
     }
 
     /// Waits until the call may prompt the user.
@@ -101,7 +113,10 @@ impl Line {
     /// Meanwhile others may run in its place: an earlier call may wait for one.
     pub(crate) fn asking(&self, kind: PromptKind) -> PromptTurn<'_> {
         self.slot.leave();
-        PromptTurn { line: self, turn: Some(self.turnstile.enter(self.call, kind)) }
+        PromptTurn {
+            line: self,
+            turn: Some(self.turnstile.enter(self.call, kind)),
+        }
     }
 
     /// Records the stage of the call, so that later ones may ask.
@@ -157,12 +172,14 @@ impl Line {
 
     /// Asks the model; the error says why there is no answer.
     pub(crate) fn infer(&self, inquiry: Inquiry) -> Result<Value, String> {
-        self.put(|reply| Wish::Infer(inquiry, reply)).unwrap_or_else(|| Err("interrupted".to_owned()))
+        self.put(|reply| Wish::Infer(inquiry, reply))
+            .unwrap_or_else(|| Err("interrupted".to_owned()))
     }
 
     /// Reads content that the conversation names; `None` where it names none of that checksum.
     pub(crate) fn blob(&self, checksum: Checksum) -> Result<Option<Vec<u8>>, String> {
-        self.put(|reply| Wish::Blob(checksum, reply)).unwrap_or_else(|| Err("interrupted".to_owned()))
+        self.put(|reply| Wish::Blob(checksum, reply))
+            .unwrap_or_else(|| Err("interrupted".to_owned()))
     }
 
     fn put<T>(&self, wish: impl FnOnce(oneshot::Sender<T>) -> Wish) -> Option<T> {
@@ -193,7 +210,8 @@ impl Slot {
     /// Waits for a place.
     fn take(&self) {
         if let Some(slots) = &self.slots {
-            let acquired = tokio::runtime::Handle::current().block_on(Arc::clone(slots).acquire_owned());
+            let acquired =
+                tokio::runtime::Handle::current().block_on(Arc::clone(slots).acquire_owned());
             *self.held.lock().unwrap_or_else(PoisonError::into_inner) = acquired.ok();
         }
     }
@@ -217,7 +235,12 @@ pub(crate) async fn run(
     let cancelled = Arc::clone(&line.cancelled);
     // What is left are the calls' own, so the channel ends with them.
     drop(line);
-    let mut driver = Driver { calls: &calls, turn, host, is_done: vec![false; calls.len()] };
+    let mut driver = Driver {
+        calls: &calls,
+        turn,
+        host,
+        is_done: vec![false; calls.len()],
+    };
     loop {
         let is_cancelled = cancelled.load(Relaxed);
         tokio::select! {
@@ -231,7 +254,9 @@ pub(crate) async fn run(
     }
     for task in tasks {
         if let Err(error) = task.await {
-            driver.host.take(TurnEvent::Notice(&format!("a tool failed: {error}")));
+            driver
+                .host
+                .take(TurnEvent::Notice(&format!("a tool failed: {error}")));
         }
     }
     driver.close();
@@ -243,7 +268,10 @@ pub(crate) async fn run(
 /// One of them may wait long for another of its lane, and a prompt of a later call must not wait with it.
 fn mark_decided(calls: &[ToolCallRequest], toolbox: &Toolbox, turnstile: &Turnstile) {
     for (number, call) in calls.iter().enumerate() {
-        if toolbox.find(&call.name).is_ok_and(|tool| call::never_prompts(&tool, toolbox)) {
+        if toolbox
+            .find(&call.name)
+            .is_ok_and(|tool| call::never_prompts(&tool, toolbox))
+        {
             turnstile.reach(number, Stage::Decided);
         }
     }
@@ -261,11 +289,18 @@ enum Lane {
 /// Sorts calls into those that run one after the other, in the order of the message. A call that has nothing in common
 /// with another is alone.
 fn lanes(calls: &[ToolCallRequest], toolbox: &Toolbox) -> Vec<Vec<ToolCallRequest>> {
-    let has_writing = calls.iter().any(|call| toolbox.find(&call.name).is_ok_and(|tool| tool.writes_files()));
+    let has_writing = calls.iter().any(|call| {
+        toolbox
+            .find(&call.name)
+            .is_ok_and(|tool| tool.writes_files())
+    });
     let mut lanes: Vec<(Option<Lane>, Vec<ToolCallRequest>)> = Vec::new();
     for call in calls {
         let lane = lane(call, toolbox, has_writing);
-        match lanes.iter_mut().find(|(other, _)| lane.is_some() && *other == lane) {
+        match lanes
+            .iter_mut()
+            .find(|(other, _)| lane.is_some() && *other == lane)
+        {
             Some((_, calls)) => calls.push(call.clone()),
             None => lanes.push((lane, vec![call.clone()])),
         }
@@ -281,7 +316,9 @@ fn lane(call: &ToolCallRequest, toolbox: &Toolbox, has_writing: bool) -> Option<
         Source::Builtin(Builtin::RefreshResource) => refreshed_server(&call.arguments, toolbox),
         Source::Builtin(_) | Source::Local(_) => None,
     };
-    server.map(Lane::Server).or((has_writing && tool.sees_files()).then_some(Lane::Files))
+    server
+        .map(Lane::Server)
+        .or((has_writing && tool.sees_files()).then_some(Lane::Files))
 }
 
 fn start(
@@ -291,8 +328,14 @@ fn start(
     slots: &Arc<Semaphore>,
 ) -> tokio::task::JoinHandle<()> {
     let (toolbox, slots) = (Arc::clone(toolbox), Arc::clone(slots));
-    let slot = Arc::new(Slot { slots: Some(Arc::clone(&slots)), held: Mutex::default() });
-    let line = Line { slot: Arc::clone(&slot), ..line.clone() };
+    let slot = Arc::new(Slot {
+        slots: Some(Arc::clone(&slots)),
+        held: Mutex::default(),
+    });
+    let line = Line {
+        slot: Arc::clone(&slot),
+        ..line.clone()
+    };
     let lines: Vec<_> = lane.iter().map(|call| line.of_call(&call.id)).collect();
     let ends = lines.clone();
     let run = move || {
@@ -303,7 +346,8 @@ fn start(
         }
     };
     tokio::spawn(async move {
-        *slot.held.lock().unwrap_or_else(PoisonError::into_inner) = slots.acquire_owned().await.ok();
+        *slot.held.lock().unwrap_or_else(PoisonError::into_inner) =
+            slots.acquire_owned().await.ok();
         let ran = tokio::task::spawn_blocking(run).await;
         slot.leave();
         // Where one failed, the others of its lane don't run, and nobody is to wait for them.
@@ -337,13 +381,21 @@ impl Driver<'_, '_> {
             Wish::Permit(request, reply) if !is_cancelled => {
                 self.host.take(TurnEvent::Permit(request, reply));
             }
-            Wish::Ask(question, reply) if !is_cancelled => self.host.take(TurnEvent::Ask(question, reply)),
+            Wish::Ask(question, reply) if !is_cancelled => {
+                self.host.take(TurnEvent::Ask(question, reply))
+            }
             Wish::Show(tool, blocks) if !is_cancelled => {
-                self.host.take(TurnEvent::Show { tool: &tool, blocks: &blocks });
+                self.host.take(TurnEvent::Show {
+                    tool: &tool,
+                    blocks: &blocks,
+                });
             }
             Wish::Permit(..) | Wish::Ask(..) | Wish::Show(..) => {}
             Wish::ShowToUser(tool, blocks) => {
-                self.host.take(TurnEvent::ShowToUser { tool: &tool, blocks: &blocks });
+                self.host.take(TurnEvent::ShowToUser {
+                    tool: &tool,
+                    blocks: &blocks,
+                });
             }
             Wish::Infer(inquiry, reply) if !is_cancelled => {
                 let pending = pending_beside(&inquiry.call.id, self.calls, &self.is_done);
@@ -359,13 +411,18 @@ impl Driver<'_, '_> {
             }
             Wish::Infer(_, reply) => _ = reply.send(Err("interrupted".to_owned())),
             Wish::Keep(question, answer) => {
-                let kinds = vec![EventKind::InquiryRequest(question), EventKind::InquiryResponse(answer)];
+                let kinds = vec![
+                    EventKind::InquiryRequest(question),
+                    EventKind::InquiryResponse(answer),
+                ];
                 self.host.take(TurnEvent::Record(kinds));
             }
             Wish::Blob(checksum, reply) => {
                 let blob = self.host.blob(&checksum).map_err(|error| {
                     // It says where the content is stored, which no result may hold.
-                    self.host.take(TurnEvent::Notice(&format!("content of a result can't be read: {error}")));
+                    self.host.take(TurnEvent::Notice(&format!(
+                        "content of a result can't be read: {error}"
+                    )));
                     "its content is missing or damaged".to_owned()
                 });
                 _ = reply.send(blob);
@@ -376,29 +433,50 @@ impl Driver<'_, '_> {
 
     /// Gives an error result to each call that has none.
     fn close(&mut self) {
-        let open = self.calls.iter().zip(&self.is_done).filter(|(_, is_done)| !**is_done);
+        let open = self
+            .calls
+            .iter()
+            .zip(&self.is_done)
+            .filter(|(_, is_done)| !**is_done);
         for call in open.map(|(call, _)| call).collect::<Vec<_>>() {
             let failed = ToolResponse::error([ContentBlock::text("The tool failed.")]);
-            self.done(EndedCall::without_verdict(record::response(&call.id, failed)));
+            self.done(EndedCall::without_verdict(record::response(
+                &call.id, failed,
+            )));
         }
     }
 
     fn done(&mut self, ended: EndedCall) {
-        let EndedCall { response, verdict, edited } = ended;
+        let EndedCall {
+            response,
+            verdict,
+            edited,
+        } = ended;
         let position = self.calls.iter().position(|call| call.id == response.id);
         if let Some(index) = position {
             self.is_done[index] = true;
             let (call, edited) = (&self.calls[index], edited.as_ref());
-            self.host.take(TurnEvent::Called { call, response: &response, verdict, edited });
+            self.host.take(TurnEvent::Called {
+                call,
+                response: &response,
+                verdict,
+                edited,
+            });
         }
-        self.host.take(TurnEvent::Record(vec![EventKind::ToolCallResponse(response)]));
+        self.host
+            .take(TurnEvent::Record(vec![EventKind::ToolCallResponse(
+                response,
+            )]));
     }
 }
 
 /// Returns the ids of the calls that have not ended, but for one.
 fn pending_beside<'c>(id: &str, calls: &'c [ToolCallRequest], is_done: &[bool]) -> Vec<&'c str> {
     let calls = calls.iter().zip(is_done);
-    calls.filter(|(call, is_done)| !**is_done && call.id != id).map(|(call, _)| &*call.id).collect()
+    calls
+        .filter(|(call, is_done)| !**is_done && call.id != id)
+        .map(|(call, _)| &*call.id)
+        .collect()
 }
 
 #[cfg(test)]

@@ -15,7 +15,10 @@ pub(crate) fn ends(text: &str, characters: usize) -> String {
     if all.len() <= characters {
         return text.to_owned();
     }
-    let (head, tail) = (&all[..characters * 2 / 3], &all[all.len() - characters / 3..]);
+    let (head, tail) = (
+        &all[..characters * 2 / 3],
+        &all[all.len() - characters / 3..],
+    );
     head.iter().chain(&['…']).chain(tail).collect()
 }
 
@@ -25,8 +28,17 @@ mod tests {
 
     #[test]
     fn what_is_left_out_is_marked() {
-        assert_eq!((beginning("éab", 3), beginning("éabc", 3)), ("éab".to_owned(), "éab…".to_owned()));
-        assert_eq!((beginning("", 0), beginning("é", 0)), (String::new(), "…".to_owned()));
-        assert_eq!((ends("éabcdef€", 8), ends("éabcdefg€", 8)), ("éabcdef€".into(), "éabcd…g€".into()));
+        assert_eq!(
+            (beginning("éab", 3), beginning("éabc", 3)),
+            ("éab".to_owned(), "éab…".to_owned())
+        );
+        assert_eq!(
+            (beginning("", 0), beginning("é", 0)),
+            (String::new(), "…".to_owned())
+        );
+        assert_eq!(
+            (ends("éabcdef€", 8), ends("éabcdefg€", 8)),
+            ("éabcdef€".into(), "éabcd…g€".into())
+        );
     }
 }

@@ -34,7 +34,10 @@ pub(crate) async fn infer(
             Ok(answer) => return Ok(answer),
             Err(reason) => fault = reason,
         }
-        let again = format!("This is no answer to the question: {fault}.\n\n{}", instruction(input, format));
+        let again = format!(
+            "This is no answer to the question: {fault}.\n\n{}",
+            instruction(input, format)
+        );
         if !said.words.trim().is_empty() {
             aside.push(EventKind::ChatResponse(ChatResponse::message(said.words)));
         }
@@ -47,21 +50,38 @@ pub(crate) async fn infer(
 fn aside(inquiry: &Inquiry, pending: &[&str], format: Format) -> Vec<EventKind> {
     const PENDING: &str = "This call has not ended yet.";
     const NOTHING_YET: &str = "The tool has returned nothing yet: it asks a question first.";
-    let Inquiry { call, context, input } = inquiry;
+    let Inquiry {
+        call,
+        context,
+        input,
+    } = inquiry;
     let result = |id: &str, content: Vec<ContentBlock>| {
         EventKind::ToolCallResponse(record::response(id, ToolResponse::new(content)))
     };
-    let context = if context.is_empty() { vec![ContentBlock::text(NOTHING_YET)] } else { context.clone() };
+    let context = if context.is_empty() {
+        vec![ContentBlock::text(NOTHING_YET)]
+    } else {
+        context.clone()
+    };
     let mut aside = vec![result(&call.id, context)];
-    aside.extend(pending.iter().map(|id| result(id, vec![ContentBlock::text(PENDING)])));
+    aside.extend(
+        pending
+            .iter()
+            .map(|id| result(id, vec![ContentBlock::text(PENDING)])),
+    );
     aside.push(request(question(&call.name, input, format), input, format));
     aside
 }
 
 fn question(tool: &str, input: &InputRequest, format: Format) -> String {
     let InputRequest { text, default, .. } = input;
-    let default = default.as_ref().map_or_else(String::new, |default| format!("\nIts default is {default}."));
-    format!("The tool \"{tool}\" asks: {text}{default}\n\n{}", instruction(input, format))
+    let default = default.as_ref().map_or_else(String::new, |default| {
+        format!("\nIts default is {default}.")
+    });
+    format!(
+        "The tool \"{tool}\" asks: {text}{default}\n\n{}",
+        instruction(input, format)
+    )
 }
 
 /// Says what to write. Where a schema would be told before the conversation, whose cache would be lost, it is told
@@ -71,12 +91,18 @@ fn instruction(input: &InputRequest, format: Format) -> String {
     if format.holds_to_schema_apart() {
         return format!("{told} The answer is its `{}`.", input.id);
     }
-    format!("{told} It must fit this JSON Schema:\n{}", Value::Object(schema(input)))
+    format!(
+        "{told} It must fit this JSON Schema:\n{}",
+        Value::Object(schema(input))
+    )
 }
 
 fn request(words: String, input: &InputRequest, format: Format) -> EventKind {
     let schema = format.holds_to_schema_apart().then(|| schema(input));
-    EventKind::ChatRequest(ChatRequest { schema, ..ChatRequest::new(words) })
+    EventKind::ChatRequest(ChatRequest {
+        schema,
+        ..ChatRequest::new(words)
+    })
 }
 
 /// Makes the schema of an object that has the answer as its one property.
@@ -85,7 +111,10 @@ fn schema(input: &InputRequest) -> Map<String, Value> {
     let mut answer = Value::Object(input.schema.clone());
     // A part with an address of its own is what its references start from.
     if answer.get("$id").is_none() {
-        rebase(&mut answer, &format!("#/properties/{}", pointer_segment(id)));
+        rebase(
+            &mut answer,
+            &format!("#/properties/{}", pointer_segment(id)),
+        );
     }
     let object = [
         ("type".to_owned(), json!("object")),
@@ -143,11 +172,16 @@ async fn said(aside: &[EventKind], turn: &Turn<'_>, host: &mut dyn Host) -> Resu
         Ok(body) => body,
         Err(error) => {
             // It may say where content is stored, which no event may hold.
-            host.take(TurnEvent::Notice(&format!("the question to the model can't be built: {error}")));
+            host.take(TurnEvent::Notice(&format!(
+                "the question to the model can't be built: {error}"
+            )));
             return Err("the request can't be built".to_owned());
         }
     };
-    let sent = turn.client.send(&body, &mut |notice| host.take(TurnEvent::Retry(notice))).await;
+    let sent = turn
+        .client
+        .send(&body, &mut |notice| host.take(TurnEvent::Retry(notice)))
+        .await;
     let mut response = sent.map_err(|error| describe(&error))?;
     let (mut said, mut usage) = (Said::default(), None);
     loop {
@@ -161,7 +195,10 @@ async fn said(aside: &[EventKind], turn: &Turn<'_>, host: &mut dyn Host) -> Resu
         }
     }
     if let Some(usage) = usage {
-        let usage = Usage { model: turn.model.to_owned(), ..usage };
+        let usage = Usage {
+            model: turn.model.to_owned(),
+            ..usage
+        };
         host.take(TurnEvent::Record(vec![EventKind::Usage(usage)]));
     }
     Ok(said)
@@ -200,8 +237,12 @@ impl Said {
         }
         let mut object: Map<String, Value> = serde_json::from_str(unfenced(&self.words))
             .map_err(|error| format!("it is no JSON object: {error}"))?;
-        let answer = object.shift_remove(id).ok_or_else(|| format!("it has no `{id}`"))?;
-        schema.check_value(&answer).map_err(|faults| format!("its `{id}` does not fit: {faults}"))?;
+        let answer = object
+            .shift_remove(id)
+            .ok_or_else(|| format!("it has no `{id}`"))?;
+        schema
+            .check_value(&answer)
+            .map_err(|faults| format!("its `{id}` does not fit: {faults}"))?;
         Ok(answer)
     }
 }
@@ -214,7 +255,11 @@ fn unfenced(words: &str) -> &str {
         let (content, _) = content.rsplit_once("```")?;
         Some(content)
     };
-    if words.trim_start().starts_with('{') { words } else { inside().unwrap_or(words) }
+    if words.trim_start().starts_with('{') {
+        words
+    } else {
+        inside().unwrap_or(words)
+    }
 }
 
 #[cfg(test)]

@@ -57,11 +57,20 @@ pub(crate) fn plan<'a>(
     arguments: &Map<String, Value>,
     toolbox: &'a Toolbox,
 ) -> Result<Plan<'a>, String> {
-    let call = Call { command, tool, arguments: arguments.clone(), toolbox };
+    let call = Call {
+        command,
+        tool,
+        arguments: arguments.clone(),
+        toolbox,
+    };
     let preview = preview(command, tool, arguments, &toolbox.surroundings)?;
     let mut told = BTreeSet::new();
     let act = move |answers: &Map<String, Value>, line: &Line| call.run(answers, line, &mut told);
-    Ok(Plan { preview, is_sensitive: false, act: Box::new(act) })
+    Ok(Plan {
+        preview,
+        is_sensitive: false,
+        act: Box::new(act),
+    })
 }
 
 /// A call of a local tool.
@@ -74,7 +83,12 @@ struct Call<'a> {
 
 impl Call<'_> {
     /// Runs the program once. `told` holds what the person was warned of in earlier runs of this call.
-    fn run(&self, answers: &Map<String, Value>, line: &Line, told: &mut BTreeSet<String>) -> ToolResponse {
+    fn run(
+        &self,
+        answers: &Map<String, Value>,
+        line: &Line,
+        told: &mut BTreeSet<String>,
+    ) -> ToolResponse {
         let document = self.document(answers);
         let program = match self.program(&document) {
             Ok(program) => program,
@@ -86,10 +100,11 @@ impl Call<'_> {
             is_moot: &|| line.is_cancelled(),
         };
         // It ends with a newline for those who read lines.
-        let captured = match jp_process::capture(program, format!("{document}\n").as_bytes(), &bounds) {
-            Ok(captured) => captured,
-            Err(error) => return self.not_started(&error, &document, line),
-        };
+        let captured =
+            match jp_process::capture(program, format!("{document}\n").as_bytes(), &bounds) {
+                Ok(captured) => captured,
+                Err(error) => return self.not_started(&error, &document, line),
+            };
         let name = &self.tool.name;
         if let End::TimedOut(limit) = captured.end {
             line.notice(format!(
@@ -97,11 +112,22 @@ impl Call<'_> {
                 limit.as_secs_f64()
             ));
         }
-        with_warnings(parse_command_output(captured), self.tool, &self.toolbox.surroundings, line, told)
+        with_warnings(
+            parse_command_output(captured),
+            self.tool,
+            &self.toolbox.surroundings,
+            line,
+            told,
+        )
     }
 
     fn document(&self, answers: &Map<String, Value>) -> Value {
-        document(self.tool, &self.arguments, answers, &self.toolbox.surroundings)
+        document(
+            self.tool,
+            &self.arguments,
+            answers,
+            &self.toolbox.surroundings,
+        )
     }
 
     fn program(&self, document: &Value) -> Result<std::process::Command, String> {
@@ -114,15 +140,23 @@ impl Call<'_> {
         let name = &self.tool.name;
         let place = format!("`conversation.tools.{name}.command`");
         let reason = match error {
-            ProcessError::Start { source, .. } if source.kind() == io::ErrorKind::ArgumentListTooLong => {
-                "its command line would be too long; the program finds its arguments on stdin, too".to_owned()
+            ProcessError::Start { source, .. }
+                if source.kind() == io::ErrorKind::ArgumentListTooLong =>
+            {
+                "its command line would be too long; the program finds its arguments on stdin, too"
+                    .to_owned()
             }
             error => {
                 let program = template::fill(&self.command.words[0], document);
-                told_as_configured(error, &brief_program(&program, &self.toolbox.surroundings.root))
+                told_as_configured(
+                    error,
+                    &brief_program(&program, &self.toolbox.surroundings.root),
+                )
             }
         };
-        line.notice(format!("`{name}` was not run: {reason}; it is configured at {place}"));
+        line.notice(format!(
+            "`{name}` was not run: {reason}; it is configured at {place}"
+        ));
         ToolResponse::failed(format!(
             "The tool `{name}` was not run: {reason}. The person configures it at {place}."
         ))
@@ -148,16 +182,29 @@ pub(crate) fn preview(
     surroundings: &crate::Surroundings,
 ) -> Result<Preview, String> {
     let document = document(tool, arguments, &Map::new(), surroundings);
-    let words: Vec<_> = command.words.iter().map(|word| template::fill_parts(word, &document)).collect();
+    let words: Vec<_> = command
+        .words
+        .iter()
+        .map(|word| template::fill_parts(word, &document))
+        .collect();
     if words.iter().any(|word| word.contains('\0')) {
-        return Err(format!("An argument of `{}` holds a NUL, which no command line can.", tool.name));
+        return Err(format!(
+            "An argument of `{}` holds a NUL, which no command line can.",
+            tool.name
+        ));
     }
     let line = title::line(&words);
     Ok(match title::short_line(&words) {
-        None => Preview { title: line, detail: None },
+        None => Preview {
+            title: line,
+            detail: None,
+        },
         Some(short) => {
             let arguments = serde_json::to_string_pretty(arguments).unwrap_or_default();
-            Preview { title: short, detail: Some(format!("{line}\n{arguments}")) }
+            Preview {
+                title: short,
+                detail: Some(format!("{line}\n{arguments}")),
+            }
         }
     })
 }
@@ -166,7 +213,10 @@ pub(crate) fn preview(
 pub(crate) fn check_root(tool: &Tool, surroundings: &crate::Surroundings) -> Result<(), String> {
     match surroundings.root.is_dir() {
         true => Ok(()),
-        false => Err(format!("`{}` was not run: the workspace is not there any more.", tool.name)),
+        false => Err(format!(
+            "`{}` was not run: the workspace is not there any more.",
+            tool.name
+        )),
     }
 }
 
@@ -179,11 +229,17 @@ pub(crate) fn with_warnings(
     line: &Line,
     told: &mut BTreeSet<String>,
 ) -> ToolResponse {
-    let Parsed { response, mut warnings } = parsed;
+    let Parsed {
+        response,
+        mut warnings,
+    } = parsed;
     let (mut response, of_uris) = with_canonical_uris(response, surroundings);
     warnings.extend(of_uris);
     let warnings = told_of(&warnings);
-    for warning in warnings.iter().filter(|warning| told.insert(String::clone(warning))) {
+    for warning in warnings
+        .iter()
+        .filter(|warning| told.insert(String::clone(warning)))
+    {
         line.notice(format!("`{}`: {warning}", tool.name));
     }
     response.content.extend(warning_block(&warnings));
@@ -205,8 +261,12 @@ pub(crate) fn document(
     };
     // JSON has no other paths.
     let root = PathBuf::from(surroundings.root.to_string_lossy().into_owned());
-    let context = Surroundings { root, conversation_id: surroundings.conversation.clone() };
-    serde_json::to_value(Invocation { tool, context }).expect("its maps have string keys, its path is UTF-8")
+    let context = Surroundings {
+        root,
+        conversation_id: surroundings.conversation.clone(),
+    };
+    serde_json::to_value(Invocation { tool, context })
+        .expect("its maps have string keys, its path is UTF-8")
 }
 
 /// Makes what is started of a command's words, in the workspace root and without the keys of the environment.
@@ -215,22 +275,35 @@ pub(crate) fn program(
     document: &Value,
     surroundings: &crate::Surroundings,
 ) -> std::process::Command {
-    let words: Vec<_> = words.iter().map(|word| template::fill(word, document)).collect();
+    let words: Vec<_> = words
+        .iter()
+        .map(|word| template::fill(word, document))
+        .collect();
     let mut program = std::process::Command::new(executable(&words[0], &surroundings.root));
     program.args(&words[1..]).current_dir(&surroundings.root);
-    surroundings.secret_variables.iter().for_each(|name| _ = program.env_remove(name));
+    surroundings
+        .secret_variables
+        .iter()
+        .for_each(|name| _ = program.env_remove(name));
     program
 }
 
 /// Returns what to start: a name to look up, or a path below the root.
 fn executable(word: &str, root: &Path) -> PathBuf {
     let has_separator = word.contains('/') || (cfg!(windows) && word.contains('\\'));
-    if has_separator { root.join(word) } else { PathBuf::from(word) }
+    if has_separator {
+        root.join(word)
+    } else {
+        PathBuf::from(word)
+    }
 }
 
 fn with_causes(error: &dyn StdError) -> String {
     let causes = std::iter::successors(Some(error), |error| (*error).source());
-    causes.map(ToString::to_string).collect::<Vec<_>>().join(": ")
+    causes
+        .map(ToString::to_string)
+        .collect::<Vec<_>>()
+        .join(": ")
 }
 
 /// Returns the first warnings, none of them long.
@@ -238,5 +311,10 @@ fn told_of(warnings: &[String]) -> Vec<String> {
     let short = |warning: &String| excerpt::beginning(warning, WARNING_CHARACTERS);
     let more = warnings.len().saturating_sub(MAX_WARNINGS);
     let rest = (more > 0).then(|| format!("and {more} more like these"));
-    warnings.iter().take(MAX_WARNINGS).map(short).chain(rest).collect()
+    warnings
+        .iter()
+        .take(MAX_WARNINGS)
+        .map(short)
+        .chain(rest)
+        .collect()
 }

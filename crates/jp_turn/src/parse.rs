@@ -34,12 +34,21 @@ pub struct Parsed {
 /// that report there.
 #[must_use]
 pub fn parse_command_output(captured: Captured) -> Parsed {
-    let Captured { stdout, stderr, end, was_held } = captured;
+    let Captured {
+        stdout,
+        stderr,
+        end,
+        was_held,
+    } = captured;
     let mut warnings = Vec::new();
     let is_whole = stdout.left_out() == 0;
     let is_stderr_whole = stderr.left_out() == 0;
     let stdout = text(stdout, "standard output", &mut warnings);
-    let structured = if is_whole { structured(&stdout, &mut warnings) } else { None };
+    let structured = if is_whole {
+        structured(&stdout, &mut warnings)
+    } else {
+        None
+    };
     let mut of_stderr = None;
     let stderr = || stderr_block(text(stderr, "standard error", of_stderr.insert(Vec::new())));
     let mut response = match structured {
@@ -48,7 +57,11 @@ pub fn parse_command_output(captured: Captured) -> Parsed {
             _ => failed(response, end, stderr()),
         },
         None => {
-            let blocks = if stdout.trim().is_empty() { None } else { Some(ContentBlock::text(stdout)) };
+            let blocks = if stdout.trim().is_empty() {
+                None
+            } else {
+                Some(ContentBlock::text(stdout))
+            };
             match end {
                 End::Exited(0) => ToolResponse::new(blocks.or_else(stderr)),
                 _ => failed(ToolResponse::new(blocks), end, stderr()),
@@ -59,7 +72,9 @@ pub fn parse_command_output(captured: Captured) -> Parsed {
     // That it is not all UTF-8 is of no interest: it is no result.
     warnings.extend(of_stderr.filter(|_| !is_stderr_whole).unwrap_or_default());
     if was_held {
-        warnings.push("something that it started still held its output; it is not waited for".to_owned());
+        warnings.push(
+            "something that it started still held its output; it is not waited for".to_owned(),
+        );
     }
     let mut response = with_uris(response, &mut warnings);
     let is_nothing = response.content.is_empty() && response.structured_content.is_none();
@@ -102,7 +117,10 @@ fn structured(stdout: &str, warnings: &mut Vec<String>) -> Option<Structured> {
     let value: Value = serde_json::from_str(json).ok()?;
     let is_error = value.get("isError").and_then(Value::as_bool);
     if let Some(outcome) = Outcome::from_json(&value) {
-        return Some(Structured { response: outcome.into(), is_error });
+        return Some(Structured {
+            response: outcome.into(),
+            is_error,
+        });
     }
     let (response, of_blocks) = ToolResponse::from_json(value).ok()?;
     warnings.extend(of_blocks);
@@ -112,12 +130,23 @@ fn structured(stdout: &str, warnings: &mut Vec<String>) -> Option<Structured> {
 /// Makes the response of a program that failed: what it returned, its stderr and how it ended.
 fn failed(mut response: ToolResponse, end: End, stderr: Option<ContentBlock>) -> ToolResponse {
     if !matches!(end, End::Exited(_)) {
-        response.content.retain(|block| !matches!(block, ContentBlock::Question { .. }));
+        response
+            .content
+            .retain(|block| !matches!(block, ContentBlock::Question { .. }));
     }
     response.content.extend(stderr);
-    let nothing = if response.content.is_empty() { " It printed nothing." } else { "" };
-    response.content.push(ContentBlock::text(sentence("tool", end) + nothing));
-    ToolResponse { is_error: true, ..response }
+    let nothing = if response.content.is_empty() {
+        " It printed nothing."
+    } else {
+        ""
+    };
+    response
+        .content
+        .push(ContentBlock::text(sentence("tool", end) + nothing));
+    ToolResponse {
+        is_error: true,
+        ..response
+    }
 }
 
 /// Says how a program ended that did not end well.
@@ -129,7 +158,9 @@ pub(crate) fn sentence(what: &str, end: End) -> String {
             "The {what} ran for more than {} seconds and was ended, with all that it had started.",
             limit.as_secs_f64()
         ),
-        End::Stopped => format!("The {what} wanted to read from a terminal. It has none, so it was ended."),
+        End::Stopped => {
+            format!("The {what} wanted to read from a terminal. It has none, so it was ended.")
+        }
         End::Moot => format!("The call was interrupted, and the {what} was ended."),
     }
 }
@@ -142,7 +173,10 @@ pub(crate) fn stderr_block(stderr: String) -> Option<ContentBlock> {
 
 /// Tells a model what else there is to know of a result.
 pub(crate) fn warning_block(warnings: &[String]) -> Option<ContentBlock> {
-    let lines: String = warnings.iter().map(|warning| format!("- {warning}\n")).collect();
+    let lines: String = warnings
+        .iter()
+        .map(|warning| format!("- {warning}\n"))
+        .collect();
     let text = format!("There are warnings about this result:\n{lines}");
     (!warnings.is_empty()).then(|| ContentBlock::text(text))
 }
@@ -169,7 +203,9 @@ fn has_scheme(uri: &str) -> bool {
         !is_drive
             && !rest.is_empty()
             && scheme.starts_with(|first: char| first.is_ascii_alphabetic())
-            && scheme.chars().all(|c| c.is_ascii_alphanumeric() || "+-.".contains(c))
+            && scheme
+                .chars()
+                .all(|c| c.is_ascii_alphanumeric() || "+-.".contains(c))
     })
 }
 
@@ -194,7 +230,9 @@ pub(crate) fn text(output: Kept, name: &str, warnings: &mut Vec<String>) -> Stri
     };
     let (text, is_text) = text;
     if !is_text {
-        warnings.push(format!("its {name} is not all UTF-8; what could not be read is shown as \u{fffd}"));
+        warnings.push(format!(
+            "its {name} is not all UTF-8; what could not be read is shown as \u{fffd}"
+        ));
     }
     text
 }
@@ -202,7 +240,10 @@ pub(crate) fn text(output: Kept, name: &str, warnings: &mut Vec<String>) -> Stri
 fn readable(bytes: Vec<u8>) -> (String, bool) {
     match String::from_utf8(bytes) {
         Ok(text) => (text, true),
-        Err(error) => (String::from_utf8_lossy(error.as_bytes()).into_owned(), false),
+        Err(error) => (
+            String::from_utf8_lossy(error.as_bytes()).into_owned(),
+            false,
+        ),
     }
 }
 
@@ -212,12 +253,18 @@ fn whole_characters(bytes: &[u8]) -> usize {
         std::str::from_utf8(&bytes[*from..])
             .is_err_and(|error| error.valid_up_to() == 0 && error.error_len().is_none())
     };
-    (bytes.len().saturating_sub(3)..bytes.len()).find(is_cut).unwrap_or(bytes.len())
+    (bytes.len().saturating_sub(3)..bytes.len())
+        .find(is_cut)
+        .unwrap_or(bytes.len())
 }
 
 /// Returns how many bytes at the beginning are the rest of a character.
 fn broken_character(bytes: &[u8]) -> usize {
-    bytes.iter().take(3).take_while(|byte| **byte & 0xC0 == 0x80).count()
+    bytes
+        .iter()
+        .take(3)
+        .take_while(|byte| **byte & 0xC0 == 0x80)
+        .count()
 }
 
 #[cfg(test)]

@@ -45,7 +45,10 @@ pub(crate) fn answered(
             Err(reason) => return ToolResponse::failed(reason),
         }
     }
-    let reason = format!("`{}` was run {MAX_RUNS} times and still asks questions.", tool.name);
+    let reason = format!(
+        "`{}` was run {MAX_RUNS} times and still asks questions.",
+        tool.name
+    );
     ToolResponse::failed(reason)
 }
 
@@ -92,15 +95,27 @@ impl<'a> Asking<'a> {
         toolbox: &'a Toolbox,
         line: &'a Line,
     ) -> Self {
-        Self { call, tool, toolbox, line, asked: HashMap::new() }
+        Self {
+            call,
+            tool,
+            toolbox,
+            line,
+            asked: HashMap::new(),
+        }
     }
 
     /// Answers the questions of a response, in order; returns whether there were any.
-    fn answer(&mut self, response: &ToolResponse, answers: &mut Map<String, Value>) -> Result<bool, String> {
+    fn answer(
+        &mut self,
+        response: &ToolResponse,
+        answers: &mut Map<String, Value>,
+    ) -> Result<bool, String> {
         let questions = self.questions(response)?;
         // Nobody is asked in vain.
-        let checked: Vec<_> =
-            questions.iter().map(|(_, question)| self.checked(question)).collect::<Result<_, _>>()?;
+        let checked: Vec<_> = questions
+            .iter()
+            .map(|(_, question)| self.checked(question))
+            .collect::<Result<_, _>>()?;
         let mut told = Told::new(response);
         for ((index, question), checked) in questions.iter().zip(&checked) {
             self.count(question)?;
@@ -134,10 +149,15 @@ impl<'a> Asking<'a> {
             .collect();
         if questions.len() > MAX_QUESTIONS {
             let count = questions.len();
-            return Err(format!("`{name}` asks {count} questions at once; {MAX_QUESTIONS} can be answered."));
+            return Err(format!(
+                "`{name}` asks {count} questions at once; {MAX_QUESTIONS} can be answered."
+            ));
         }
         let mut ids = HashSet::new();
-        match questions.iter().find(|(_, question)| !ids.insert(&question.id)) {
+        match questions
+            .iter()
+            .find(|(_, question)| !ids.insert(&question.id))
+        {
             Some((_, twice)) => Err(format!(
                 "`{name}` asks two questions with the id {:?} at once, so their answers can't be told apart.",
                 shortened(&twice.id)
@@ -183,7 +203,9 @@ impl<'a> Asking<'a> {
         let question = &checked.question;
         match self.tool.questions.get(&question.id) {
             Some(Answerer::Fixed(answer)) => self.fixed(checked, answer),
-            Some(Answerer::Assistant) => self.infer(checked, context(&told.response.content[..index])),
+            Some(Answerer::Assistant) => {
+                self.infer(checked, context(&told.response.content[..index]))
+            }
             Some(Answerer::User) | None => self.ask(checked, told.before(index)),
         }
     }
@@ -202,13 +224,22 @@ impl<'a> Asking<'a> {
                 "`{name}` asks {text:?} with a schema that is nested more than 100 levels deep."
             ));
         }
-        let schema = Schema::compile(&question.schema)
-            .map_err(|error| format!("`{name}` asks {text:?} with a schema that is none: {error}"))?;
-        let mut checked = Checked { question: question.clone(), schema };
-        let fault = question.default.as_ref().and_then(|default| checked.fitting(default).err());
+        let schema = Schema::compile(&question.schema).map_err(|error| {
+            format!("`{name}` asks {text:?} with a schema that is none: {error}")
+        })?;
+        let mut checked = Checked {
+            question: question.clone(),
+            schema,
+        };
+        let fault = question
+            .default
+            .as_ref()
+            .and_then(|default| checked.fitting(default).err());
         if let Some(fault) = fault {
             checked.question.default = None;
-            self.line.notice(format!("the default of {text:?}, which `{name}` asks, does not fit: {fault}"));
+            self.line.notice(format!(
+                "the default of {text:?}, which `{name}` asks, does not fit: {fault}"
+            ));
         }
         Ok(checked)
     }
@@ -240,18 +271,27 @@ impl<'a> Asking<'a> {
         if let Some(answer) = self.said(checked) {
             return Ok(answer);
         }
-        let mut asked =
-            Question { tool: name.clone(), server: None, context, input: question.clone(), fault: None };
+        let mut asked = Question {
+            tool: name.clone(),
+            server: None,
+            context,
+            input: question.clone(),
+            fault: None,
+        };
         loop {
             let (answer, is_for_turn) = match self.line.ask(asked.clone()) {
                 Some(Reply::Once(answer)) => (answer, false),
                 Some(Reply::ForTurn(answer)) => (answer, true),
                 Some(Reply::Declined) => {
                     let text = shortened(&question.text);
-                    return Err(format!("The person gave no answer to {text:?}, which `{name}` asks."));
+                    return Err(format!(
+                        "The person gave no answer to {text:?}, which `{name}` asks."
+                    ));
                 }
                 Some(Reply::Interrupted) => return Err("The call was interrupted.".to_owned()),
-                None if self.line.is_cancelled() => return Err("The call was interrupted.".to_owned()),
+                None if self.line.is_cancelled() => {
+                    return Err("The call was interrupted.".to_owned());
+                }
                 None => return Err(self.declined(question)),
             };
             match checked.fitting(&answer) {
@@ -270,7 +310,11 @@ impl<'a> Asking<'a> {
 
     fn infer(&self, checked: &Checked, context: Vec<ContentBlock>) -> Result<Value, String> {
         let question = &checked.question;
-        let inquiry = Inquiry { call: self.call.clone(), context, input: question.clone() };
+        let inquiry = Inquiry {
+            call: self.call.clone(),
+            context,
+            input: question.clone(),
+        };
         let fitting = |answer: Value| checked.fitting(&answer).map(|()| answer);
         match self.line.infer(inquiry).and_then(fitting) {
             Ok(answer) => {
@@ -278,17 +322,28 @@ impl<'a> Asking<'a> {
                 Ok(answer)
             }
             Err(_) if self.line.is_cancelled() => Err("The call was interrupted.".to_owned()),
-            Err(reason) => self.unanswered(question, &format!("the model gave no answer: {reason}")),
+            Err(reason) => {
+                self.unanswered(question, &format!("the model gave no answer: {reason}"))
+            }
         }
     }
 
     /// Says that there is no terminal to ask the user on. A default is not the user's answer: they might never give it.
     fn declined(&self, question: &InputRequest) -> String {
-        let (name, text, advice) = (&self.tool.name, shortened(&question.text), self.setting(&question.id));
+        let (name, text, advice) = (
+            &self.tool.name,
+            shortened(&question.text),
+            self.setting(&question.id),
+        );
         let reason = "there is no terminal to ask the user on";
-        self.line.notice(format!("`{name}` asks {text:?}, but {reason}; set the answer with {advice}"));
+        self.line.notice(format!(
+            "`{name}` asks {text:?}, but {reason}; set the answer with {advice}"
+        ));
         let default = match &question.default {
-            Some(default) => format!(" Its default, {}, was not used.", shortened(&default.to_string())),
+            Some(default) => format!(
+                " Its default, {}, was not used.",
+                shortened(&default.to_string())
+            ),
             None => String::new(),
         };
         format!(
@@ -300,27 +355,46 @@ impl<'a> Asking<'a> {
     fn unanswered(&self, question: &InputRequest, reason: &str) -> Result<Value, String> {
         let (name, text) = (&self.tool.name, shortened(&question.text));
         if let Some(default) = &question.default {
-            self.line.notice(format!("`{name}` asks {text:?}; {reason}, so its default is taken: {default}"));
+            self.line.notice(format!(
+                "`{name}` asks {text:?}; {reason}, so its default is taken: {default}"
+            ));
             self.keep(question, default, "default");
             return Ok(default.clone());
         }
         let advice = self.setting(&question.id);
-        self.line.notice(format!("`{name}` asks {text:?}, and {reason}; {advice} can hold the answer"));
-        Err(format!("`{name}` asks {text:?}, and {reason}. The answer can be configured at {advice}."))
+        self.line.notice(format!(
+            "`{name}` asks {text:?}, and {reason}; {advice} can hold the answer"
+        ));
+        Err(format!(
+            "`{name}` asks {text:?}, and {reason}. The answer can be configured at {advice}."
+        ))
     }
 
     /// Returns where the configuration holds the answer to a question.
     fn setting(&self, id: &str) -> String {
-        format!("conversation.tools.{}.questions.{}.answer", self.tool.name, shortened(id))
+        format!(
+            "conversation.tools.{}.questions.{}.answer",
+            self.tool.name,
+            shortened(id)
+        )
     }
 
     /// Has a question and its answer kept, and who gave it: `target`.
     pub(crate) fn keep(&self, question: &InputRequest, answer: &Value, target: &str) {
         let id = self.toolbox.inquiry_id(&self.call.id, &question.id);
-        let source =
-            json!({"source": "tool", "name": self.tool.name, "call": self.call.id, "target": target});
-        let request = InquiryRequest { id: id.clone(), source, question: question.clone() };
-        self.line.keep(request, InquiryResponse { id, answer: answer.clone() });
+        let source = json!({"source": "tool", "name": self.tool.name, "call": self.call.id, "target": target});
+        let request = InquiryRequest {
+            id: id.clone(),
+            source,
+            question: question.clone(),
+        };
+        self.line.keep(
+            request,
+            InquiryResponse {
+                id,
+                answer: answer.clone(),
+            },
+        );
     }
 }
 
@@ -329,7 +403,9 @@ impl Checked {
     pub(crate) fn fitting(&self, answer: &Value) -> Result<(), String> {
         let bytes = answer.to_string().len();
         if bytes > MAX_ANSWER_BYTES {
-            return Err(format!("it has {bytes} bytes, and {MAX_ANSWER_BYTES} are the most"));
+            return Err(format!(
+                "it has {bytes} bytes, and {MAX_ANSWER_BYTES} are the most"
+            ));
         }
         if !is_shallow(answer) {
             return Err("it is nested more than 100 levels deep".to_owned());

@@ -28,12 +28,20 @@ pub(crate) fn response(id: &str, response: ToolResponse) -> ToolCallResponse {
     let mut meta = response.full_meta();
     // No tool says of itself that it is a server's.
     meta.shift_remove(SERVER_MARK);
-    let ToolResponse { mut content, is_error, structured_content, error, .. } = response;
+    let ToolResponse {
+        mut content,
+        is_error,
+        structured_content,
+        error,
+        ..
+    } = response;
     content.retain(|block| !matches!(block, ContentBlock::Question { .. }));
     if let (true, Some(structured)) = (content.is_empty(), &structured_content) {
         content.push(ContentBlock::text(structured.to_string()));
     }
-    let is_deep = structured_content.as_ref().is_some_and(|structured| !is_shallow(structured));
+    let is_deep = structured_content
+        .as_ref()
+        .is_some_and(|structured| !is_shallow(structured));
     let mut has_cut = retain_shallow(&mut meta);
     for extras in content.iter_mut().flat_map(extras) {
         has_cut |= retain_shallow(extras);
@@ -43,9 +51,19 @@ pub(crate) fn response(id: &str, response: ToolResponse) -> ToolCallResponse {
         content.push(ContentBlock::text(note));
     }
     let structured_content = structured_content.filter(|_| !is_deep);
-    content.extend(error.filter(|_| is_error).and_then(|error| error_block(&error)));
+    content.extend(
+        error
+            .filter(|_| is_error)
+            .and_then(|error| error_block(&error)),
+    );
     let content = content.into_iter().map(Into::into).collect();
-    ToolCallResponse { id: id.to_owned(), content, is_error, structured_content, meta }
+    ToolCallResponse {
+        id: id.to_owned(),
+        content,
+        is_error,
+        structured_content,
+        meta,
+    }
 }
 
 /// Leaves out what an event could not hold; returns whether there was any.
@@ -58,17 +76,23 @@ fn retain_shallow(map: &mut Map<String, Value>) -> bool {
 /// Returns what a block holds of any shape: metadata, and annotations that this version does not know.
 fn extras(block: &mut ContentBlock) -> impl Iterator<Item = &mut Map<String, Value>> {
     let (metas, annotations) = match block {
-        ContentBlock::Text { meta, annotations, .. } => ([meta.as_mut(), None], annotations.as_mut()),
-        ContentBlock::Resource { resource, meta } => {
-            ([meta.as_mut(), resource.meta.as_mut()], resource.annotations.as_mut())
-        }
+        ContentBlock::Text {
+            meta, annotations, ..
+        } => ([meta.as_mut(), None], annotations.as_mut()),
+        ContentBlock::Resource { resource, meta } => (
+            [meta.as_mut(), resource.meta.as_mut()],
+            resource.annotations.as_mut(),
+        ),
         ContentBlock::Image(media) | ContentBlock::Audio(media) => {
             ([media.meta.as_mut(), None], media.annotations.as_mut())
         }
         ContentBlock::Question { .. } => ([None, None], None),
         ContentBlock::Unknown(never) => match *never {},
     };
-    metas.into_iter().flatten().chain(annotations.map(|annotations| &mut annotations.other))
+    metas
+        .into_iter()
+        .flatten()
+        .chain(annotations.map(|annotations| &mut annotations.other))
 }
 
 /// Makes the event of what a tool of an MCP server returned: its resources are known by the server, too.
@@ -79,9 +103,21 @@ pub(crate) fn response_of(server: &str, id: &str, response: ToolResponse) -> Too
 }
 
 fn error_block(error: &ToolError) -> Option<ContentBlock> {
-    let causes: String = error.trace.iter().map(|cause| format!("- {cause}\n")).collect();
-    let causes = if causes.is_empty() { causes } else { format!("Caused by, outermost first:\n{causes}") };
-    let advice = if error.transient { "The error may pass: the same call can succeed later.\n" } else { "" };
+    let causes: String = error
+        .trace
+        .iter()
+        .map(|cause| format!("- {cause}\n"))
+        .collect();
+    let causes = if causes.is_empty() {
+        causes
+    } else {
+        format!("Caused by, outermost first:\n{causes}")
+    };
+    let advice = if error.transient {
+        "The error may pass: the same call can succeed later.\n"
+    } else {
+        ""
+    };
     let text = causes + advice;
     (!text.is_empty()).then(|| ContentBlock::text(text))
 }
@@ -89,7 +125,10 @@ fn error_block(error: &ToolError) -> Option<ContentBlock> {
 /// Marks how much of a tool's result the model is shown.
 pub(crate) fn limit(mut response: ToolCallResponse, tool: &Tool) -> ToolCallResponse {
     // Only jp says what is shown.
-    response.content.iter_mut().for_each(|block| Shown::mark(None, block));
+    response
+        .content
+        .iter_mut()
+        .for_each(|block| Shown::mark(None, block));
     leave_out_binaries(&mut response.content, tool.max_binary_bytes);
     limit_text(response, tool.max_output_bytes)
 }
@@ -114,7 +153,9 @@ pub(crate) fn describe_left_out(response: &ToolCallResponse, tool: &Tool) -> Vec
 fn leave_out_binaries(blocks: &mut [StoredBlock], max_bytes: usize) {
     let mut left = max_bytes as u64;
     for block in blocks.iter_mut().filter(|block| !block.is_for_user()) {
-        let Some((_, bytes)) = describe_binary(block) else { continue };
+        let Some((_, bytes)) = describe_binary(block) else {
+            continue;
+        };
         match left.checked_sub(bytes) {
             Some(rest) => left = rest,
             None => Shown::mark(Some(Shown::NOTHING), block),
@@ -137,7 +178,9 @@ fn limit_text(mut response: ToolCallResponse, max_bytes: usize) -> ToolCallRespo
 
 /// Returns the length of what a model may be sent of a block.
 fn length(block: &StoredBlock) -> usize {
-    inline_text(block).filter(|_| !block.is_for_user()).map_or(0, str::len)
+    inline_text(block)
+        .filter(|_| !block.is_for_user())
+        .map_or(0, str::len)
 }
 
 /// Marks how much of each text is shown.
@@ -161,7 +204,10 @@ fn for_texts(blocks: &[StoredBlock], max_bytes: usize) -> usize {
     let may_be_cut = |block| length(block).saturating_mul(blocks.len() * 2) > max_bytes;
     let around = |block| names(block) + if may_be_cut(block) { CUT_LINE } else { 0 };
     let around: usize = blocks.iter().map(around).sum();
-    max_bytes.saturating_add(SLACK).saturating_sub(around).clamp(max_bytes / 2, max_bytes)
+    max_bytes
+        .saturating_add(SLACK)
+        .saturating_sub(around)
+        .clamp(max_bytes / 2, max_bytes)
 }
 
 /// Returns which blocks in the middle are too many; the halves before and after them have half of the bound each.
@@ -171,7 +217,10 @@ fn surplus(blocks: &[StoredBlock], max_bytes: usize) -> Option<Hidden> {
     if costs.iter().sum::<usize>() <= bytes {
         return None;
     }
-    let (head, tail) = (fitting(costs.iter(), bytes / 2), fitting(costs.iter().rev(), bytes / 2));
+    let (head, tail) = (
+        fitting(costs.iter(), bytes / 2),
+        fitting(costs.iter().rev(), bytes / 2),
+    );
     Some(Hidden(head..costs.len() - tail))
 }
 
@@ -221,7 +270,11 @@ fn joined(blocks: Vec<StoredBlock>) -> Vec<StoredBlock> {
     for block in blocks {
         match (joined.last_mut().and_then(plain_text), plain(&block)) {
             (Some(before), Some(text)) => {
-                let newline = if before.is_empty() || before.ends_with('\n') { "" } else { "\n" };
+                let newline = if before.is_empty() || before.ends_with('\n') {
+                    ""
+                } else {
+                    "\n"
+                };
                 before.push_str(newline);
                 before.push_str(text);
             }
@@ -233,16 +286,22 @@ fn joined(blocks: Vec<StoredBlock>) -> Vec<StoredBlock> {
 
 fn plain(block: &StoredBlock) -> Option<&str> {
     match block {
-        ContentBlock::Text { annotations: None, meta: None, .. } => inline_text(block),
+        ContentBlock::Text {
+            annotations: None,
+            meta: None,
+            ..
+        } => inline_text(block),
         _ => None,
     }
 }
 
 fn plain_text(block: &mut StoredBlock) -> Option<&mut String> {
     match block {
-        ContentBlock::Text { text: jp_resource::Payload::Inline(text), annotations: None, meta: None } => {
-            Some(text)
-        }
+        ContentBlock::Text {
+            text: jp_resource::Payload::Inline(text),
+            annotations: None,
+            meta: None,
+        } => Some(text),
         _ => None,
     }
 }
@@ -274,12 +333,22 @@ mod tests {
         let nested = |levels: usize| (1..levels).fold(json!([]), |inner, _| json!([inner]));
         for (levels, is_kept) in [(100, true), (101, false)] {
             let structured_content = Some(nested(levels));
-            let response = response("1", ToolResponse { structured_content, ..ToolResponse::new([]) });
+            let response = response(
+                "1",
+                ToolResponse {
+                    structured_content,
+                    ..ToolResponse::new([])
+                },
+            );
             assert_eq!(response.structured_content.is_some(), is_kept);
-            let has_note = texts(&response).iter().any(|text| text.contains("100 levels deep"));
+            let has_note = texts(&response)
+                .iter()
+                .any(|text| text.contains("100 levels deep"));
             assert_eq!(has_note, !is_kept);
             let time = "2026-11-21T12:00:00Z".parse().unwrap();
-            let json = Event::new(time, EventKind::ToolCallResponse(response)).to_json().unwrap();
+            let json = Event::new(time, EventKind::ToolCallResponse(response))
+                .to_json()
+                .unwrap();
             assert!(Event::from_json(&json).is_ok());
         }
     }
@@ -289,7 +358,10 @@ mod tests {
         let deep = (0..120).fold(json!([]), |inner, _| json!([inner]));
         let extras = Map::from_iter([("deep".to_owned(), deep), ("flat".to_owned(), json!(1))]);
         let (meta, other) = (Some(extras.clone()), extras);
-        let annotations = Some(Annotations { other, ..Annotations::default() });
+        let annotations = Some(Annotations {
+            other,
+            ..Annotations::default()
+        });
         let resource = Resource {
             meta: meta.clone(),
             annotations: annotations.clone(),
@@ -302,28 +374,51 @@ mod tests {
             meta: meta.clone(),
         };
         for block in [
-            ContentBlock::Text { text: "t".to_owned(), annotations, meta: meta.clone() },
+            ContentBlock::Text {
+                text: "t".to_owned(),
+                annotations,
+                meta: meta.clone(),
+            },
             ContentBlock::Resource { resource, meta },
             ContentBlock::Image(image),
         ] {
             let response = response("1", ToolResponse::new([block]));
             assert!(texts(&response).last().unwrap().contains("100 levels deep"));
             let json = serde_json::to_string(&response.content).unwrap();
-            assert!(!json.contains("deep\":") && json.contains(r#""flat":1"#), "{json}");
+            assert!(
+                !json.contains("deep\":") && json.contains(r#""flat":1"#),
+                "{json}"
+            );
             let time = "2026-11-21T12:00:00Z".parse().unwrap();
-            assert!(Event::new(time, EventKind::ToolCallResponse(response)).to_json().is_ok());
+            assert!(
+                Event::new(time, EventKind::ToolCallResponse(response))
+                    .to_json()
+                    .is_ok()
+            );
         }
     }
 
     /// What a model is shown of a result, block by block.
     fn shown(response: &ToolCallResponse) -> Vec<String> {
         let (id, name) = (response.id.clone(), "t".to_owned());
-        let call = ToolCallRequest { id, name, arguments: Map::new(), metadata: Map::new() };
+        let call = ToolCallRequest {
+            id,
+            name,
+            arguments: Map::new(),
+            metadata: Map::new(),
+        };
         let now = "2026-11-21T12:00:00Z".parse().unwrap();
-        let kinds = [EventKind::ToolCallRequest(call), EventKind::ToolCallResponse(response.clone())];
+        let kinds = [
+            EventKind::ToolCallRequest(call),
+            EventKind::ToolCallResponse(response.clone()),
+        ];
         let stream = Stream::from_events(kinds.map(|kind| Event::new(now, kind)).into());
         let thread = view::thread(&stream);
-        let Some(view::Message::Tool { response: Some(response), .. }) = thread.messages.last() else {
+        let Some(view::Message::Tool {
+            response: Some(response),
+            ..
+        }) = thread.messages.last()
+        else {
             panic!("{thread:?}")
         };
         let block = |block: &StoredBlock| {
@@ -343,7 +438,10 @@ mod tests {
     #[test]
     fn error_is_told_with_its_causes_and_kept_in_the_event() {
         let failed = ToolResponse {
-            error: Some(ToolError { transient: true, trace: vec!["timeout".into(), "no route".into()] }),
+            error: Some(ToolError {
+                transient: true,
+                trace: vec!["timeout".into(), "no route".into()],
+            }),
             status: Some(Status::Stopped),
             meta: Map::from_iter([("other".to_owned(), 1.into())]),
             ..ToolResponse::failed("No answer.")
@@ -367,34 +465,55 @@ mod tests {
 
     #[test]
     fn tool_is_no_server_by_its_own_word() {
-        let meta = Map::from_iter([(SERVER_MARK.to_owned(), json!("docs")), ("other".to_owned(), 1.into())]);
-        let event = response("1", ToolResponse { meta, ..ToolResponse::new([]) });
+        let meta = Map::from_iter([
+            (SERVER_MARK.to_owned(), json!("docs")),
+            ("other".to_owned(), 1.into()),
+        ]);
+        let event = response(
+            "1",
+            ToolResponse {
+                meta,
+                ..ToolResponse::new([])
+            },
+        );
         assert_eq!(event.meta, Map::from_iter([("other".to_owned(), 1.into())]));
     }
 
     #[test]
     fn error_without_details_is_as_it_is() {
-        let failed = ToolResponse { error: Some(ToolError::default()), ..ToolResponse::failed("No answer.") };
+        let failed = ToolResponse {
+            error: Some(ToolError::default()),
+            ..ToolResponse::failed("No answer.")
+        };
         assert_eq!(texts(&response("1", failed)), ["No answer."]);
     }
 
     #[test]
     fn questions_are_not_part_of_a_result() {
         let question = InputRequest::new("q", "Sure?", AnswerType::Boolean);
-        let blocks = [ContentBlock::text("a"), ContentBlock::question(question), ContentBlock::text("b")];
+        let blocks = [
+            ContentBlock::text("a"),
+            ContentBlock::question(question),
+            ContentBlock::text("b"),
+        ];
         assert_eq!(texts(&response("1", ToolResponse::new(blocks))), ["a", "b"]);
     }
 
     #[test]
     fn structured_content_that_comes_alone_is_shown() {
-        let structured =
-            ToolResponse { structured_content: Some(json!({"n": 1})), ..ToolResponse::default() };
+        let structured = ToolResponse {
+            structured_content: Some(json!({"n": 1})),
+            ..ToolResponse::default()
+        };
         let event = response("1", structured.clone());
         assert_eq!(
             (texts(&event), event.structured_content.clone()),
             (vec![r#"{"n":1}"#], Some(json!({"n": 1})))
         );
-        let both = ToolResponse { content: vec![ContentBlock::text("one")], ..structured };
+        let both = ToolResponse {
+            content: vec![ContentBlock::text("one")],
+            ..structured
+        };
         assert_eq!(texts(&response("1", both)), ["one"]);
     }
 
@@ -402,11 +521,24 @@ mod tests {
     fn checksum_is_of_the_raw_content_whatever_is_shown() {
         let mut resource = Resource::new("a:b", ResourceContent::Text("raw".to_owned()));
         resource.formatted = Some("f".repeat(5000));
-        let event = limit_text(response("1", ToolResponse::new([ContentBlock::resource(resource)])), 1000);
-        let ContentBlock::Resource { resource, .. } = &event.content[0] else { panic!("{event:?}") };
-        let Payload::Inline(content) = &resource.content else { panic!("{event:?}") };
+        let event = limit_text(
+            response("1", ToolResponse::new([ContentBlock::resource(resource)])),
+            1000,
+        );
+        let ContentBlock::Resource { resource, .. } = &event.content[0] else {
+            panic!("{event:?}")
+        };
+        let Payload::Inline(content) = &resource.content else {
+            panic!("{event:?}")
+        };
         assert_eq!(content.blob_ref().checksum, Checksum::of(b"raw"));
-        assert_eq!(Shown::of(&event.content[0]), Some(Shown { head: 500, tail: 500 }));
+        assert_eq!(
+            Shown::of(&event.content[0]),
+            Some(Shown {
+                head: 500,
+                tail: 500
+            })
+        );
     }
 
     #[test]
@@ -417,9 +549,22 @@ mod tests {
 
     #[test]
     fn short_blocks_stay_whole_beside_a_long_one() {
-        let event = limit_text(of_texts(&["head".into(), "x".repeat(10_000), "tail".into()]), 1008);
+        let event = limit_text(
+            of_texts(&["head".into(), "x".repeat(10_000), "tail".into()]),
+            1008,
+        );
         let marks: Vec<_> = event.content.iter().map(Shown::of).collect();
-        assert_eq!(marks, [None, Some(Shown { head: 500, tail: 500 }), None]);
+        assert_eq!(
+            marks,
+            [
+                None,
+                Some(Shown {
+                    head: 500,
+                    tail: 500
+                }),
+                None
+            ]
+        );
         assert_eq!(texts(&event)[1].len(), 10_000);
     }
 
@@ -427,7 +572,10 @@ mod tests {
     fn mark_of_the_tools_own_does_not_count() {
         let mut block: StoredBlock = ContentBlock::text("all of this").into();
         Shown::mark(Some(Shown { head: 0, tail: 0 }), &mut block);
-        let event = ToolCallResponse { content: vec![block], ..of_texts(&[]) };
+        let event = ToolCallResponse {
+            content: vec![block],
+            ..of_texts(&[])
+        };
         let tool = Builtin::ReadFile.tool();
         assert_eq!(limit(event, &tool), of_texts(&["all of this".to_owned()]));
         let mut event = response("1", ToolResponse::new([image(10)]));
@@ -437,12 +585,21 @@ mod tests {
 
     fn image(bytes: usize) -> ContentBlock {
         let data = vec![0; bytes];
-        ContentBlock::Image(Media { data, mime_type: "image/png".to_owned(), annotations: None, meta: None })
+        ContentBlock::Image(Media {
+            data,
+            mime_type: "image/png".to_owned(),
+            annotations: None,
+            meta: None,
+        })
     }
 
     #[test]
     fn content_that_is_no_text_is_shown_whole_or_not_at_all() {
-        let tool = Tool { max_binary_bytes: 100, max_output_bytes: 500, ..Builtin::ReadFile.tool() };
+        let tool = Tool {
+            max_binary_bytes: 100,
+            max_output_bytes: 500,
+            ..Builtin::ReadFile.tool()
+        };
         let file = Resource::new("a:b", ResourceContent::Blob(vec![0xff; 30]));
         let blocks = [
             image(80),
@@ -461,14 +618,31 @@ mod tests {
 
     #[test]
     fn binary_for_the_user_alone_leaves_the_model_its_own() {
-        let tool = Tool { max_binary_bytes: 100, ..Builtin::ReadFile.tool() };
+        let tool = Tool {
+            max_binary_bytes: 100,
+            ..Builtin::ReadFile.tool()
+        };
         let for_user = |bytes| {
             let data = vec![0; bytes];
             let annotations = serde_json::from_value(json!({"audience": ["user"]})).unwrap();
-            ContentBlock::Image(Media { data, mime_type: "image/png".to_owned(), annotations, meta: None })
+            ContentBlock::Image(Media {
+                data,
+                mime_type: "image/png".to_owned(),
+                annotations,
+                meta: None,
+            })
         };
-        let event = limit(response("1", ToolResponse::new([for_user(80), image(30), for_user(400)])), &tool);
-        assert!(event.content.iter().all(|block| Shown::of(block).is_none()), "{event:?}");
+        let event = limit(
+            response(
+                "1",
+                ToolResponse::new([for_user(80), image(30), for_user(400)]),
+            ),
+            &tool,
+        );
+        assert!(
+            event.content.iter().all(|block| Shown::of(block).is_none()),
+            "{event:?}"
+        );
         assert_eq!(describe_left_out(&event, &tool), [""; 0]);
     }
 
@@ -486,7 +660,14 @@ mod tests {
             let content = ResourceContent::Text("x".repeat(bytes));
             ContentBlock::resource(Resource::new(format!("file:///{n}"), content))
         };
-        response("1", ToolResponse::new((0..count).map(file).chain([ContentBlock::text("exit status 3")])))
+        response(
+            "1",
+            ToolResponse::new(
+                (0..count)
+                    .map(file)
+                    .chain([ContentBlock::text("exit status 3")]),
+            ),
+        )
     }
 
     #[test]
@@ -507,8 +688,12 @@ mod tests {
     #[test]
     fn some_of_each_of_many_large_blocks_is_shown() {
         let event = limit_text(of_files(50, 20_000), 256_000);
-        let is_cut = |block: &StoredBlock| Shown::of(block).is_some_and(|Shown { head, .. }| head > 2000);
-        assert_eq!(event.content.iter().filter(|block| is_cut(block)).count(), 50);
+        let is_cut =
+            |block: &StoredBlock| Shown::of(block).is_some_and(|Shown { head, .. }| head > 2000);
+        assert_eq!(
+            event.content.iter().filter(|block| is_cut(block)).count(),
+            50
+        );
         assert_eq!(Hidden::of(&event), None);
         assert!(shown_bytes(&event) <= 256_000 + SLACK);
     }

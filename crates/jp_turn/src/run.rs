@@ -7,7 +7,9 @@ use jp_tool::ContentBlock;
 use serde_json::{Map, Value};
 use tokio::sync::oneshot;
 
-use crate::{Decision, PermissionRequest, Question, Reply, Tool, Toolbox, Verdict, answer::Answer, calls};
+use crate::{
+    Decision, PermissionRequest, Question, Reply, Tool, Toolbox, Verdict, answer::Answer, calls,
+};
 
 /// Says what is wrong with the words of an answer; `None` where nothing is.
 pub type Check<'a> = &'a dyn Fn(&str) -> Option<String>;
@@ -95,7 +97,10 @@ pub trait Host {
     fn body(&mut self, aside: &[EventKind]) -> Result<Body, Box<dyn StdError + Send + Sync>>;
 
     /// Reads content that an event of the conversation names; `None` where none does.
-    fn blob(&mut self, checksum: &Checksum) -> Result<Option<Vec<u8>>, Box<dyn StdError + Send + Sync>>;
+    fn blob(
+        &mut self,
+        checksum: &Checksum,
+    ) -> Result<Option<Vec<u8>>, Box<dyn StdError + Send + Sync>>;
 }
 
 /// A piece of an answer; never empty.
@@ -162,7 +167,9 @@ pub async fn run(turn: Turn<'_>, cancel: impl Future<Output = ()>, host: &mut dy
             return Outcome::Interrupted;
         }
     }
-    Outcome::Endless { rounds: turn.max_rounds }
+    Outcome::Endless {
+        rounds: turn.max_rounds,
+    }
 }
 
 /// Sends the request and collects its answer, showing each piece.
@@ -172,7 +179,10 @@ async fn receive(
     answer: &mut Answer,
     host: &mut dyn Host,
 ) -> Result<FinishReason, Error> {
-    let mut response = turn.client.send(body, &mut |notice| host.take(TurnEvent::Retry(notice))).await?;
+    let mut response = turn
+        .client
+        .send(body, &mut |notice| host.take(TurnEvent::Retry(notice)))
+        .await?;
     let mut finish = FinishReason::Stop;
     while let Some(event) = response.next().await? {
         match event {
@@ -191,13 +201,17 @@ async fn receive(
 fn cut_off(outcome: &Outcome) -> Option<String> {
     match outcome {
         Outcome::Interrupted => Some("interrupted".to_owned()),
-        Outcome::Done { finish: FinishReason::Length } => Some("length limit reached".to_owned()),
-        Outcome::Done { finish: FinishReason::ContentFilter } => {
-            Some("held back by the provider's content filter".to_owned())
-        }
+        Outcome::Done {
+            finish: FinishReason::Length,
+        } => Some("length limit reached".to_owned()),
+        Outcome::Done {
+            finish: FinishReason::ContentFilter,
+        } => Some("held back by the provider's content filter".to_owned()),
         Outcome::Done { .. } => None,
         Outcome::Failed(Error::Stream { fault, .. }) => Some(match fault {
-            Fault::Truncated | Fault::Broken(_) | Fault::Idle { .. } => format!("connection lost: {fault}"),
+            Fault::Truncated | Fault::Broken(_) | Fault::Idle { .. } => {
+                format!("connection lost: {fault}")
+            }
             fault => format!("failed to read the answer: {fault}"),
         }),
         Outcome::Failed(error) => Some(format!("failed to {}", describe(error))),

@@ -59,7 +59,9 @@ impl Schema {
 
     /// Checks a value; the error names the first faults with their places.
     pub fn check_value(&self, value: &Value) -> Result<(), String> {
-        self.schemas.validate(value, self.index).map_err(|error| faults(&error))
+        self.schemas
+            .validate(value, self.index)
+            .map_err(|error| faults(&error))
     }
 }
 
@@ -73,7 +75,10 @@ impl UrlLoader for Nothing {
 }
 
 fn unusable(error: &CompileError) -> SchemaError {
-    SchemaError { is_reference: matches!(error, CompileError::LoadUrlError { .. }), reason: reason(error) }
+    SchemaError {
+        is_reference: matches!(error, CompileError::LoadUrlError { .. }),
+        reason: reason(error),
+    }
 }
 
 /// Says why a schema is none, in its own terms.
@@ -105,7 +110,11 @@ fn collect(error: &ValidationError<'_, '_>, faults: &mut Vec<String>) {
     error.causes.iter().for_each(|cause| collect(cause, faults));
     if error.causes.is_empty() {
         let place = error.instance_location.to_string();
-        let place = if place.is_empty() { "at its top".to_owned() } else { format!("at {place}") };
+        let place = if place.is_empty() {
+            "at its top".to_owned()
+        } else {
+            format!("at {place}")
+        };
         let fault = format!("{place}: {}", error.kind).replace(LOCATION, "");
         let fault = fault.split_whitespace().collect::<Vec<_>>().join(" ");
         let fault = excerpt::beginning(&fault, CHARACTERS);
@@ -133,7 +142,10 @@ mod tests {
     fn answer_that_fits_is_returned() {
         let schema = json!({"$schema": "https://json-schema.org/draft/2020-12/schema",
             "type": "object", "properties": {"n": {"$ref": "#/$defs/n"}}, "$defs": {"n": {"type": "integer"}}});
-        assert_eq!(compiled(schema).unwrap().check(" {\"n\": 3}\n"), Ok(json!({"n": 3})));
+        assert_eq!(
+            compiled(schema).unwrap().check(" {\"n\": 3}\n"),
+            Ok(json!({"n": 3}))
+        );
     }
 
     #[test]
@@ -156,15 +168,26 @@ mod tests {
     #[test]
     fn nothing_outside_of_the_schema_is_read() {
         for (reference, said) in [
-            ("https://example.com/other.json", "https://example.com/other.json"),
+            (
+                "https://example.com/other.json",
+                "https://example.com/other.json",
+            ),
             ("file:///etc/hostname", "file:///etc/hostname"),
             ("other.json", "other.json"),
         ] {
             let refused = compiled(json!({"$ref": reference})).err().unwrap();
-            assert_eq!(refused, format!("it refers to {said}, and nothing is read beside the schema itself"));
+            assert_eq!(
+                refused,
+                format!("it refers to {said}, and nothing is read beside the schema itself")
+            );
         }
         let own = json!({"$id": "https://example.com/a.json", "$ref": "b.json"});
-        assert!(compiled(own).err().unwrap().contains("https://example.com/b.json"));
+        assert!(
+            compiled(own)
+                .err()
+                .unwrap()
+                .contains("https://example.com/b.json")
+        );
     }
 
     #[test]

@@ -8,7 +8,8 @@ use std::{cell::Cell, sync::Arc};
 
 use jp_conversation::ToolCallRequest;
 use jp_mcp::{
-    Caller, Connection, Elicitation, Elicited, Fault, LogMessage, Progress, ServerError, ToolAnnotations,
+    Caller, Connection, Elicitation, Elicited, Fault, LogMessage, Progress, ServerError,
+    ToolAnnotations,
 };
 use jp_tool::{AnswerType, ContentBlock, InputRequest, ToolResponse};
 use serde_json::{Map, Value};
@@ -60,7 +61,8 @@ pub(crate) fn plan<'a>(
 ) -> Result<Plan<'a>, String> {
     let ServerTool { server, .. } = server_tool;
     let connection = toolbox.servers.get(server);
-    let connection = connection.ok_or_else(|| format!("The MCP server `{server}` is not there."))?;
+    let connection =
+        connection.ok_or_else(|| format!("The MCP server `{server}` is not there."))?;
     let preview = preview(server_tool, arguments);
     let arguments = arguments.clone();
     let act = move |_: &Map<String, Value>, line: &Line| {
@@ -75,25 +77,44 @@ pub(crate) fn plan<'a>(
         };
         asked.run(connection, &arguments)
     };
-    Ok(Plan { preview, is_sensitive: false, act: Box::new(act) })
+    Ok(Plan {
+        preview,
+        is_sensitive: false,
+        act: Box::new(act),
+    })
 }
 
 fn preview(server_tool: &ServerTool, arguments: &Map<String, Value>) -> Preview {
-    let ServerTool { server, tool, annotations, .. } = server_tool;
+    let ServerTool {
+        server,
+        tool,
+        annotations,
+        ..
+    } = server_tool;
     let shown = excerpt::beginning(&Value::Object(arguments.clone()).to_string(), 200);
     let title = format!("`{tool}` of the MCP server `{server}` {shown}");
     let hint = match annotations {
-        ToolAnnotations { read_only_hint: Some(true), .. } => Some("it changes nothing"),
-        ToolAnnotations { destructive_hint: Some(true), .. } => Some("it may destroy something"),
+        ToolAnnotations {
+            read_only_hint: Some(true),
+            ..
+        } => Some("it changes nothing"),
+        ToolAnnotations {
+            destructive_hint: Some(true),
+            ..
+        } => Some("it may destroy something"),
         _ => None,
     };
-    let hint =
-        hint.map(|hint| format!("The server says of this tool that {hint}; nobody vouches for that.\n"));
+    let hint = hint.map(|hint| {
+        format!("The server says of this tool that {hint}; nobody vouches for that.\n")
+    });
     let all = match arguments.is_empty() {
         true => String::new(),
         false => serde_json::to_string_pretty(arguments).unwrap_or_default(),
     };
-    Preview { title, detail: Some(hint.unwrap_or_default() + &all).filter(|detail| !detail.is_empty()) }
+    Preview {
+        title,
+        detail: Some(hint.unwrap_or_default() + &all).filter(|detail| !detail.is_empty()),
+    }
 }
 
 /// A call that runs, as its server may ask about it.
@@ -136,10 +157,18 @@ impl Asked<'_> {
 
     /// Says why structured content is not what the server announced.
     fn misfit(&self, response: &ToolResponse) -> Option<String> {
-        let (structured, schema) = (response.structured_content.as_ref()?, self.server_tool.output.as_ref()?);
-        let faults =
-            Schema::compile(schema).ok()?.check_value(structured).err().filter(|_| !response.is_error)?;
-        Some(format!("its structured content is not what the server announced: {faults}"))
+        let (structured, schema) = (
+            response.structured_content.as_ref()?,
+            self.server_tool.output.as_ref()?,
+        );
+        let faults = Schema::compile(schema)
+            .ok()?
+            .check_value(structured)
+            .err()
+            .filter(|_| !response.is_error)?;
+        Some(format!(
+            "its structured content is not what the server announced: {faults}"
+        ))
     }
 
     fn failed(&self, error: &ServerError) -> ToolResponse {
@@ -149,14 +178,19 @@ impl Asked<'_> {
         }
         // What a server answers is the model's to mend; what it fails in is the person's.
         if !matches!(error.fault, Fault::Refused { .. }) {
-            self.line.notice(format!("the call of `{name}` failed: {error}"));
+            self.line
+                .notice(format!("the call of `{name}` failed: {error}"));
         }
-        let mut text = format!("The call of `{name}` failed: {error}. {}", advice(&error.fault));
+        let mut text = format!(
+            "The call of `{name}` failed: {error}. {}",
+            advice(&error.fault)
+        );
         if !error.stderr.is_empty() {
             let lines = told(&error.stderr);
             text += &format!(" What it wrote to stderr:\n{}", lines.join("\n"));
             for line in lines {
-                self.line.notice(format!("`{}` on stderr: {line}", self.server_tool.server));
+                self.line
+                    .notice(format!("`{}` on stderr: {line}", self.server_tool.server));
             }
         }
         ToolResponse::failed(text)
@@ -170,7 +204,10 @@ impl Asked<'_> {
             self.line.notice(format!("{reason} It was declined."));
             return Elicited::Decline;
         }
-        let is_persons = matches!(self.tool.questions.get(ELICITATION), None | Some(Answerer::User));
+        let is_persons = matches!(
+            self.tool.questions.get(ELICITATION),
+            None | Some(Answerer::User)
+        );
         match values(schema).filter(|_| is_persons) {
             Some(values) if values.is_empty() => self.agreed(&asking, &whole),
             Some(values) => self.value_by_value(&asking, &whole, &values),
@@ -214,19 +251,30 @@ impl Asked<'_> {
         }
     }
 
-    fn value_by_value(&self, asking: &Asking<'_>, whole: &InputRequest, values: &[Asks]) -> Elicited {
+    fn value_by_value(
+        &self,
+        asking: &Asking<'_>,
+        whole: &InputRequest,
+        values: &[Asks],
+    ) -> Elicited {
         let mut answers = Map::new();
         let mut context = vec![ContentBlock::text(&whole.text)];
         // A form that can be left empty would be answered by whoever leaves everything out.
         if values.iter().all(|value| !value.is_required) {
-            let input = InputRequest::new(ELICITATION, "Do you want to answer?", AnswerType::Boolean);
+            let input =
+                InputRequest::new(ELICITATION, "Do you want to answer?", AnswerType::Boolean);
             match self.answer(&input, false, std::mem::take(&mut context)) {
                 Some(Reply::Once(Value::Bool(true)) | Reply::ForTurn(Value::Bool(true))) => {}
                 Some(Reply::Interrupted) => return self.cancelled(),
                 _ => return self.declined(),
             }
         }
-        for Asks { name, input, is_required } in values {
+        for Asks {
+            name,
+            input,
+            is_required,
+        } in values
+        {
             match self.answer(input, !is_required, std::mem::take(&mut context)) {
                 // Nothing was typed where nothing is wanted.
                 Some(Reply::Once(answer)) if !is_required && answer == "" => {}
@@ -239,7 +287,10 @@ impl Asked<'_> {
             }
         }
         let answer = Value::Object(answers.clone());
-        match asking.checked(whole).and_then(|checked| checked.fitting(&answer)) {
+        match asking
+            .checked(whole)
+            .and_then(|checked| checked.fitting(&answer))
+        {
             Ok(()) => {
                 asking.keep(whole, &answer, "user");
                 Elicited::Accept(Some(answers))
@@ -263,8 +314,9 @@ impl Asked<'_> {
             ));
             return Elicited::Decline;
         };
-        let text =
-            format!("Open {url} yourself (it is at {host}; jp opens nothing), then answer y. Did you?");
+        let text = format!(
+            "Open {url} yourself (it is at {host}; jp opens nothing), then answer y. Did you?"
+        );
         let input = InputRequest::new(ELICITATION, text, AnswerType::Boolean);
         match self.answer(&input, false, vec![ContentBlock::text(message)]) {
             Some(Reply::Once(Value::Bool(true)) | Reply::ForTurn(Value::Bool(true))) => {
@@ -279,12 +331,32 @@ impl Asked<'_> {
     }
 
     /// Asks the person until the answer fits, or is none where it may be; nothing where nobody is there.
-    fn answer(&self, input: &InputRequest, is_optional: bool, context: Vec<ContentBlock>) -> Option<Reply> {
+    fn answer(
+        &self,
+        input: &InputRequest,
+        is_optional: bool,
+        context: Vec<ContentBlock>,
+    ) -> Option<Reply> {
         let schema = Schema::with_formats(&input.schema).ok()?;
-        let default = input.default.clone().filter(|default| schema.check_value(default).is_ok());
-        let input = InputRequest { default, ..input.clone() };
-        let (tool, server) = (self.tool.name.clone(), Some(self.server_tool.server.clone()));
-        let mut asked = Question { tool, server, context, input, fault: None };
+        let default = input
+            .default
+            .clone()
+            .filter(|default| schema.check_value(default).is_ok());
+        let input = InputRequest {
+            default,
+            ..input.clone()
+        };
+        let (tool, server) = (
+            self.tool.name.clone(),
+            Some(self.server_tool.server.clone()),
+        );
+        let mut asked = Question {
+            tool,
+            server,
+            context,
+            input,
+            fault: None,
+        };
         loop {
             let reply = self.line.ask(asked.clone());
             let answer = match &reply {
@@ -306,7 +378,10 @@ impl Asked<'_> {
 
     fn tell_of_nobody(&self) {
         let ServerTool { server, .. } = self.server_tool;
-        let setting = format!("conversation.tools.{}.questions.{ELICITATION}.answer", self.tool.name);
+        let setting = format!(
+            "conversation.tools.{}.questions.{ELICITATION}.answer",
+            self.tool.name
+        );
         let told = format!(
             "the MCP server `{server}` asks something, and there is no terminal to ask you on: it was declined; a page is yours alone to visit, and {setting} can hold the answer to a form"
         );
@@ -316,7 +391,11 @@ impl Asked<'_> {
     }
 
     fn declined(&self) -> Elicited {
-        if self.line.is_cancelled() { self.cancelled() } else { Elicited::Decline }
+        if self.line.is_cancelled() {
+            self.cancelled()
+        } else {
+            Elicited::Decline
+        }
     }
 
     fn cancelled(&self) -> Elicited {
@@ -339,11 +418,13 @@ impl Caller for Asked<'_> {
     }
 
     fn progressed(&self, progress: &Progress) {
-        self.line.progress(format!("{}: {progress}", self.tool.name));
+        self.line
+            .progress(format!("{}: {progress}", self.tool.name));
     }
 
     fn logged(&self, message: &LogMessage) {
-        self.line.detail(format!("{}: {message}", self.server_tool.server));
+        self.line
+            .detail(format!("{}: {message}", self.server_tool.server));
     }
 
     fn timeout(&self) -> Option<std::time::Duration> {
@@ -367,7 +448,9 @@ fn advice(fault: &Fault) -> &'static str {
         Fault::MessageTooLong(_) | Fault::TooLong { .. } | Fault::TooMany { .. } => {
             "The call may have done its work, and what it returned can't be taken. Ask it for less, if it can give less."
         }
-        Fault::Malformed(_) => "The call may have done its work, and what it returned can't be read.",
+        Fault::Malformed(_) => {
+            "The call may have done its work, and what it returned can't be read."
+        }
         Fault::Status(_) | Fault::Unreachable(_) => "The same call may succeed later.",
         _ => "Go on without this tool.",
     }
@@ -383,7 +466,9 @@ struct Asks {
 /// Takes a flat form apart; nothing for one that is nested, or too long to be asked so.
 fn values(schema: &Map<String, Value>) -> Option<Vec<Asks>> {
     let none = Map::new();
-    let properties = schema.get("properties").map_or(Some(&none), Value::as_object)?;
+    let properties = schema
+        .get("properties")
+        .map_or(Some(&none), Value::as_object)?;
     let required: Vec<&str> = schema
         .get("required")
         .and_then(Value::as_array)
@@ -393,8 +478,10 @@ fn values(schema: &Map<String, Value>) -> Option<Vec<Asks>> {
         .collect();
     let is_flat = |property: &Value| {
         let kind = property.get("type").and_then(Value::as_str);
-        matches!(kind, Some("string" | "number" | "integer" | "boolean" | "array"))
-            || property.get("enum").is_some()
+        matches!(
+            kind,
+            Some("string" | "number" | "integer" | "boolean" | "array")
+        ) || property.get("enum").is_some()
     };
     if properties.len() > MAX_VALUES || !properties.values().all(is_flat) {
         return None;
@@ -402,15 +489,26 @@ fn values(schema: &Map<String, Value>) -> Option<Vec<Asks>> {
     let value = |(name, property): (&String, &Value)| {
         let property = property.as_object()?;
         let is_required = required.contains(&name.as_str());
-        let label = property.get("title").and_then(Value::as_str).unwrap_or(name);
-        let optional = if is_required { "" } else { " (optional: Ctrl-D leaves it out)" };
+        let label = property
+            .get("title")
+            .and_then(Value::as_str)
+            .unwrap_or(name);
+        let optional = if is_required {
+            ""
+        } else {
+            " (optional: Ctrl-D leaves it out)"
+        };
         let mut input = InputRequest::new(
             format!("{ELICITATION}.{name}"),
             format!("{label}{optional}"),
             property.clone(),
         );
         input.default = property.get("default").cloned();
-        Some(Asks { name: name.clone(), input, is_required })
+        Some(Asks {
+            name: name.clone(),
+            input,
+            is_required,
+        })
     };
     properties.iter().map(value).collect()
 }

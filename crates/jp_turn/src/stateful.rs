@@ -39,7 +39,9 @@ impl Action {
     /// Returns the action that a word stands for.
     #[must_use]
     pub fn from_name(name: &str) -> Option<Self> {
-        [Self::Spawn, Self::Fetch, Self::Apply, Self::Abort].into_iter().find(|action| action.name() == name)
+        [Self::Spawn, Self::Fetch, Self::Apply, Self::Abort]
+            .into_iter()
+            .find(|action| action.name() == name)
     }
 }
 
@@ -55,16 +57,24 @@ impl Stateful {
 ///
 /// A program of the person's may do anything with what it is sent, so nothing may be.
 pub(crate) fn is_harmless(tool: &Tool, arguments: &Map<String, Value>) -> bool {
-    let action = arguments.get("action").and_then(Value::as_str).and_then(Action::from_name);
+    let action = arguments
+        .get("action")
+        .and_then(Value::as_str)
+        .and_then(Action::from_name);
     let input = arguments.get("input").and_then(Value::as_object);
-    let sends_nothing = input.is_none_or(Map::is_empty) || matches!(tool.source, Source::Builtin(_));
-    tool.stateful.is_some() && sends_nothing && matches!(action, Some(Action::Fetch | Action::Abort))
+    let sends_nothing =
+        input.is_none_or(Map::is_empty) || matches!(tool.source, Source::Builtin(_));
+    tool.stateful.is_some()
+        && sends_nothing
+        && matches!(action, Some(Action::Fetch | Action::Abort))
 }
 
 /// Ends the processes that outlive turns and have their pipes in this directory, a conversation's, and removes it;
 /// returns how many there were.
 pub fn end_kept(handles: &Path) -> usize {
-    let live = kept::Kept::all(handles).into_iter().filter_map(|(_, found)| found.ok());
+    let live = kept::Kept::all(handles)
+        .into_iter()
+        .filter_map(|(_, found)| found.ok());
     let ended = live.map(|(mut kept, _)| kept.end()).count();
     // Nothing is there where no tool ever stayed.
     _ = std::fs::remove_dir_all(handles);
@@ -82,7 +92,19 @@ pub(crate) fn plan<'a>(
     let order = Order::read(tool, arguments)?;
     let preview = order.preview(tool, &toolbox.surroundings)?;
     let act = move |_: &Map<String, Value>, line: &Line| {
-        Interaction { call, stateful, tool, order: &order, toolbox, line }.run()
+        Interaction {
+            call,
+            stateful,
+            tool,
+            order: &order,
+            toolbox,
+            line,
+        }
+        .run()
     };
-    Ok(Plan { preview, is_sensitive: false, act: Box::new(act) })
+    Ok(Plan {
+        preview,
+        is_sensitive: false,
+        act: Box::new(act),
+    })
 }

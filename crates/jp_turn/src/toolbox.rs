@@ -90,7 +90,9 @@ impl Toolbox {
     pub fn offered(&self) -> Vec<jp_llm::Tool> {
         let served = self.served();
         let all = self.tools.iter().chain(served.iter().map(|tool| &**tool));
-        all.filter(|tool| tool.may_run()).map(Tool::offered).collect()
+        all.filter(|tool| tool.may_run())
+            .map(Tool::offered)
+            .collect()
     }
 
     /// Replaces the tools of MCP servers. Calls that run go on with what they began with.
@@ -109,7 +111,10 @@ impl Toolbox {
 
     /// Returns an id for a question that a call asks; where it asks again, one with a number.
     pub(crate) fn inquiry_id(&self, call: &str, question: &str) -> String {
-        let mut taken = self.inquiries.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut taken = self
+            .inquiries
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
         let mut id = format!("{call}.{question}");
         let mut times = 1;
         while !taken.insert(id.clone()) {
@@ -129,13 +134,18 @@ impl Toolbox {
             return Ok(Arc::clone(tool));
         }
         if self.disabled.iter().any(|disabled| disabled == name) {
-            return Err(format!("The tool `{name}` is switched off in this conversation."));
+            return Err(format!(
+                "The tool `{name}` is switched off in this conversation."
+            ));
         }
         let all = self.tools.iter().chain(served.iter().map(|tool| &**tool));
         let names: Vec<_> = all.map(|tool| format!("`{}`", tool.name)).collect();
         Err(match names.as_slice() {
             [] => format!("There is no tool `{name}`: no tools are available."),
-            names => format!("There is no tool `{name}`. There are: {}.", names.join(", ")),
+            names => format!(
+                "There is no tool `{name}`. There are: {}.",
+                names.join(", ")
+            ),
         })
     }
 }

@@ -59,26 +59,43 @@ pub(crate) struct AskingTurn<'a>(&'a Turnstile);
 
 impl Turnstile {
     pub(crate) fn new(calls: &[ToolCallRequest], patience: Duration) -> Self {
-        let state =
-            State { stages: vec![Stage::Undecided; calls.len()], waiting: BTreeSet::new(), is_asking: false };
+        let state = State {
+            stages: vec![Stage::Undecided; calls.len()],
+            waiting: BTreeSet::new(),
+            is_asking: false,
+        };
         let calls = calls.iter().map(|call| call.id.clone()).collect();
-        Self { calls, state: Mutex::new(state), changed: Condvar::new(), patience }
+        Self {
+            calls,
+            state: Mutex::new(state),
+            changed: Condvar::new(),
+            patience,
+        }
     }
 
     /// Returns the number of a call; one that is not in the answer comes last.
     pub(crate) fn number(&self, id: &str) -> usize {
-        self.calls.iter().position(|call| call == id).unwrap_or(self.calls.len())
+        self.calls
+            .iter()
+            .position(|call| call == id)
+            .unwrap_or(self.calls.len())
     }
 
     /// Waits for a call's turn to ask for something.
     pub(crate) fn enter(&self, call: usize, kind: PromptKind) -> AskingTurn<'_> {
         let started = Instant::now();
-        let patience = || self.patience.checked_sub(started.elapsed()).filter(|left| !left.is_zero());
+        let patience = || {
+            self.patience
+                .checked_sub(started.elapsed())
+                .filter(|left| !left.is_zero())
+        };
         let mut state = self.state();
         state.waiting.insert(call);
         while !state.may_ask(call, kind, patience().is_none()) {
             // That the time is over wakes nobody else.
-            let waited = self.changed.wait_timeout(state, patience().unwrap_or(self.patience));
+            let waited = self
+                .changed
+                .wait_timeout(state, patience().unwrap_or(self.patience));
             (state, _) = waited.unwrap_or_else(PoisonError::into_inner);
         }
         state.waiting.remove(&call);
@@ -102,7 +119,12 @@ impl Turnstile {
 impl State {
     /// Returns whether it is a call's turn; `is_late` says that its question has waited long enough.
     fn may_ask(&self, call: usize, kind: PromptKind, is_late: bool) -> bool {
-        let all_have_reached = |stage| self.stages.iter().take(call).all(|earlier| *earlier >= stage);
+        let all_have_reached = |stage| {
+            self.stages
+                .iter()
+                .take(call)
+                .all(|earlier| *earlier >= stage)
+        };
         let is_due = match kind {
             PromptKind::Permission => all_have_reached(Stage::Decided),
             PromptKind::Question => is_late || all_have_reached(Stage::Ended),
@@ -123,15 +145,28 @@ mod tests {
     use super::{PromptKind::*, Stage::*, *};
 
     fn state(stages: &[Stage], waiting: &[usize]) -> State {
-        State { stages: stages.into(), waiting: waiting.iter().copied().collect(), is_asking: false }
+        State {
+            stages: stages.into(),
+            waiting: waiting.iter().copied().collect(),
+            is_asking: false,
+        }
     }
 
     #[test]
     fn call_asks_once_all_earlier_ones_are_far_enough() {
         let state = state(&[Ended, Decided, Undecided], &[2]);
         assert!(state.may_ask(2, Permission, false) && !state.may_ask(2, Question, false));
-        assert!(state.may_ask(2, Question, true), "an earlier call may take hours");
-        assert!(!State { is_asking: true, ..state }.may_ask(2, Question, true));
+        assert!(
+            state.may_ask(2, Question, true),
+            "an earlier call may take hours"
+        );
+        assert!(
+            !State {
+                is_asking: true,
+                ..state
+            }
+            .may_ask(2, Question, true)
+        );
         let undecided = self::state(&[Undecided, Undecided], &[1]);
         assert!(!undecided.may_ask(1, Permission, true));
     }

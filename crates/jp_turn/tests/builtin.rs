@@ -11,7 +11,8 @@ use jp_llm::{
 };
 use jp_resource::Checksum;
 use jp_turn::{
-    Builtin, Decision, Files, Host, Outcome, PermissionRequest, Surroundings, Toolbox, Turn, TurnEvent, run,
+    Builtin, Decision, Files, Host, Outcome, PermissionRequest, Surroundings, Toolbox, Turn,
+    TurnEvent, run,
 };
 use serde_json::{Value, json};
 
@@ -41,7 +42,10 @@ impl Host for Agreeing {
         Ok(body)
     }
 
-    fn blob(&mut self, checksum: &Checksum) -> Result<Option<Vec<u8>>, Box<dyn Error + Send + Sync>> {
+    fn blob(
+        &mut self,
+        checksum: &Checksum,
+    ) -> Result<Option<Vec<u8>>, Box<dyn Error + Send + Sync>> {
         match *checksum == Checksum::of(b"damaged") {
             true => Err("read /home/jean/project/.jp/blobs/ab: it does not decompress".into()),
             false => Ok(None),
@@ -59,7 +63,8 @@ impl Agreeing {
     }
 
     fn stream(&self) -> Stream {
-        let event = |kind: &EventKind| Event::new("2026-11-21T12:00:00Z".parse().unwrap(), kind.clone());
+        let event =
+            |kind: &EventKind| Event::new("2026-11-21T12:00:00Z".parse().unwrap(), kind.clone());
         Stream::from_events(self.recorded.iter().map(event).collect())
     }
 }
@@ -72,23 +77,41 @@ fn calling(name: &str, arguments: &Value) -> Reply {
 }
 
 fn finish(reason: &str) -> String {
-    format!("data: {{\"choices\":[{{\"delta\":{{}},\"finish_reason\":\"{reason}\"}}]}}\n\ndata: [DONE]\n\n")
+    format!(
+        "data: {{\"choices\":[{{\"delta\":{{}},\"finish_reason\":\"{reason}\"}}]}}\n\ndata: [DONE]\n\n"
+    )
 }
 
 /// Runs a turn in which the model makes these calls, one after the other; it knows what was said `before`.
 fn turn(root: &Path, before: &Stream, calls: &[(&str, Value)]) -> Agreeing {
-    let mut replies: Vec<_> = calls.iter().map(|(name, arguments)| calling(name, arguments)).collect();
+    let mut replies: Vec<_> = calls
+        .iter()
+        .map(|(name, arguments)| calling(name, arguments))
+        .collect();
     replies.push(Reply::stream(&(chunk("Done.") + &finish("stop"))));
     let server = Server::new(replies);
-    let client = Client::new(Endpoint::new("llamacpp", BaseUrl::parse(server.url()).unwrap(), "m")).unwrap();
+    let client = Client::new(Endpoint::new(
+        "llamacpp",
+        BaseUrl::parse(server.url()).unwrap(),
+        "m",
+    ))
+    .unwrap();
     let files = Files::open(root, &[]).unwrap();
     files.saw(before);
     let tools = Builtin::ALL.map(Builtin::tool).into();
-    let surroundings = Surroundings { root: root.to_owned(), ..Surroundings::default() };
+    let surroundings = Surroundings {
+        root: root.to_owned(),
+        ..Surroundings::default()
+    };
     let toolbox = &Arc::new(Toolbox::new(tools, surroundings, files));
     let mut host = Agreeing::default();
-    let turn =
-        Turn { client: &client, toolbox, model: "llamacpp/m", check: None, max_rounds: Turn::MAX_ROUNDS };
+    let turn = Turn {
+        client: &client,
+        toolbox,
+        model: "llamacpp/m",
+        check: None,
+        max_rounds: Turn::MAX_ROUNDS,
+    };
     let outcome = block_on(run(turn, future::pending(), &mut host));
     assert!(matches!(outcome, Outcome::Done { .. }), "{outcome:?}");
     host
@@ -104,16 +127,27 @@ fn readers_run_and_writers_ask_with_what_they_will_do() {
         ("search_files", json!({"pattern": "fn"})),
         ("read_file", json!({"path": "a.rs"})),
         ("read_file", json!({"path": ".env"})),
-        ("edit_file", json!({"path": "a.rs", "old": "a()", "new": "b()"})),
+        (
+            "edit_file",
+            json!({"path": "a.rs", "old": "a()", "new": "b()"}),
+        ),
         ("create_file", json!({"path": "b.rs", "content": "x\n"})),
         ("move_file", json!({"path": "b.rs", "to": "c.rs"})),
         ("delete_file", json!({"path": "c.rs"})),
     ];
     let host = turn(root.path(), &Stream::default(), &calls);
-    assert!(host.results().iter().all(|result| !result.is_error), "{:?}", host.results());
+    assert!(
+        host.results().iter().all(|result| !result.is_error),
+        "{:?}",
+        host.results()
+    );
     assert_eq!(host.results().len(), calls.len());
     let asked = |request: &PermissionRequest| {
-        format!("{}\n{}", request.preview.title, request.preview.detail.as_deref().unwrap_or_default())
+        format!(
+            "{}\n{}",
+            request.preview.title,
+            request.preview.detail.as_deref().unwrap_or_default()
+        )
     };
     insta::assert_snapshot!(host.asked.iter().map(asked).collect::<String>(), @"
     read .env
@@ -131,17 +165,31 @@ fn readers_run_and_writers_ask_with_what_they_will_do() {
     move b.rs to c.rs
     delete c.rs (2 bytes, 1 line)
     ");
-    assert_eq!(fs::read_to_string(root.path().join("a.rs")).unwrap(), "fn b() {}\n");
+    assert_eq!(
+        fs::read_to_string(root.path().join("a.rs")).unwrap(),
+        "fn b() {}\n"
+    );
 }
 
 #[test]
 fn content_that_can_not_be_read_is_told_to_the_model_without_where_it_is() {
     let root = tempfile::tempdir().unwrap();
     let uri = format!("jp://blob/{}", Checksum::of(b"damaged"));
-    let host = turn(root.path(), &Stream::default(), &[("read_more", json!({"uri": uri}))]);
+    let host = turn(
+        root.path(),
+        &Stream::default(),
+        &[("read_more", json!({"uri": uri}))],
+    );
     let result = serde_json::to_value(&host.results()[0].content).unwrap();
-    assert_eq!(result[0]["text"], format!("{uri} could not be read: its content is missing or damaged."));
-    assert!(host.notices[0].contains("/home/jean/project/.jp/blobs/ab"), "{:?}", host.notices);
+    assert_eq!(
+        result[0]["text"],
+        format!("{uri} could not be read: its content is missing or damaged.")
+    );
+    assert!(
+        host.notices[0].contains("/home/jean/project/.jp/blobs/ab"),
+        "{:?}",
+        host.notices
+    );
 }
 
 #[test]
@@ -149,13 +197,23 @@ fn file_that_changed_between_two_turns_is_not_overwritten() {
     let root = tempfile::tempdir().unwrap();
     let path = root.path().join("a.rs");
     fs::write(&path, "fn a() {}\n").unwrap();
-    let first = turn(root.path(), &Stream::default(), &[("read_file", json!({"path": "a.rs"}))]);
+    let first = turn(
+        root.path(),
+        &Stream::default(),
+        &[("read_file", json!({"path": "a.rs"}))],
+    );
     fs::write(&path, "fn a() { mine() }\n").unwrap();
-    let edit = [("edit_file", json!({"path": "a.rs", "old": "a()", "new": "b()"}))];
+    let edit = [(
+        "edit_file",
+        json!({"path": "a.rs", "old": "a()", "new": "b()"}),
+    )];
     let second = turn(root.path(), &first.stream(), &edit);
     assert!(second.asked.is_empty());
     let result = serde_json::to_value(&second.results()[0].content).unwrap();
-    assert_eq!(result[0]["text"], "a.rs has changed since you last saw it; read it again.");
+    assert_eq!(
+        result[0]["text"],
+        "a.rs has changed since you last saw it; read it again."
+    );
     let third = turn(root.path(), &Stream::default(), &edit);
     assert_eq!(third.asked.len(), 1, "who never saw it may edit it");
     assert_eq!(fs::read_to_string(&path).unwrap(), "fn b() { mine() }\n");

@@ -24,8 +24,8 @@ use jp_llm::{
 use jp_resource::Checksum;
 use jp_tool::StoredBlock;
 use jp_turn::{
-    Builtin, Command, Decision, Files, Host, Outcome, Permission, Reply, Source, Surroundings, Tool, Toolbox,
-    Turn, TurnEvent, run,
+    Builtin, Command, Decision, Files, Host, Outcome, Permission, Reply, Source, Surroundings,
+    Tool, Toolbox, Turn, TurnEvent, run,
 };
 use serde_json::{Map, Value, json};
 use tempfile::TempDir;
@@ -43,7 +43,10 @@ impl World {
         let directory = tempfile::tempdir().unwrap();
         let root = directory.path().canonicalize().unwrap().join("project");
         fs::create_dir(&root).unwrap();
-        Self { _directory: directory, root }
+        Self {
+            _directory: directory,
+            root,
+        }
     }
 
     /// Writes a program into the workspace.
@@ -66,7 +69,12 @@ impl World {
     /// Calls the tool, once.
     fn call(&self, tool: Tool, arguments: Value) -> Course {
         let name = tool.name.clone();
-        course(self.toolbox(vec![tool]), &[(&name, arguments)], Vec::new(), || false)
+        course(
+            self.toolbox(vec![tool]),
+            &[(&name, arguments)],
+            Vec::new(),
+            || false,
+        )
     }
 
     /// Calls a shell script, once.
@@ -80,7 +88,10 @@ fn tool(words: &[&str]) -> Tool {
     let words = words.iter().map(|&word| word.to_owned()).collect();
     let parameters = Map::from_iter([("type".to_owned(), "object".into())]);
     let permission = Permission::Unattended;
-    Tool { permission, ..Tool::new("t", parameters, Source::Local(Command { words })) }
+    Tool {
+        permission,
+        ..Tool::new("t", parameters, Source::Local(Command { words }))
+    }
 }
 
 /// What happened.
@@ -101,7 +112,11 @@ impl Course {
     }
 
     fn texts(&self) -> Vec<&str> {
-        self.result().content.iter().filter_map(inline_text).collect()
+        self.result()
+            .content
+            .iter()
+            .filter_map(inline_text)
+            .collect()
     }
 
     /// The text of a result that is an error.
@@ -121,18 +136,21 @@ impl Host for Course {
     fn take(&mut self, event: TurnEvent<'_>) {
         match event {
             TurnEvent::Record(kinds) => {
-                self.results.extend(kinds.into_iter().filter_map(|kind| match kind {
-                    EventKind::ToolCallResponse(response) => Some(response),
-                    _ => None,
-                }));
+                self.results
+                    .extend(kinds.into_iter().filter_map(|kind| match kind {
+                        EventKind::ToolCallResponse(response) => Some(response),
+                        _ => None,
+                    }));
             }
             TurnEvent::Notice(notice) => self.notices.push(notice.to_owned()),
             TurnEvent::Permit(request, reply) => {
-                self.previews.push((request.preview.title, request.preview.detail));
+                self.previews
+                    .push((request.preview.title, request.preview.detail));
                 reply.send(Decision::Allow).unwrap();
             }
             TurnEvent::Ask(question, reply) => {
-                self.asked.push((question.input.text, question.context.len()));
+                self.asked
+                    .push((question.input.text, question.context.len()));
                 reply.send(Reply::Once(self.replies.remove(0))).unwrap();
             }
             _ => {}
@@ -144,10 +162,19 @@ impl Host for Course {
         Ok(body)
     }
 
-    fn blob(&mut self, checksum: &Checksum) -> Result<Option<Vec<u8>>, Box<dyn Error + Send + Sync>> {
-        let texts = self.results.iter().flat_map(|result| &result.content).filter_map(inline_text);
+    fn blob(
+        &mut self,
+        checksum: &Checksum,
+    ) -> Result<Option<Vec<u8>>, Box<dyn Error + Send + Sync>> {
+        let texts = self
+            .results
+            .iter()
+            .flat_map(|result| &result.content)
+            .filter_map(inline_text);
         let mut bytes = texts.map(str::as_bytes);
-        Ok(bytes.find(|bytes| Checksum::of(bytes) == *checksum).map(<[u8]>::to_vec))
+        Ok(bytes
+            .find(|bytes| Checksum::of(bytes) == *checksum)
+            .map(<[u8]>::to_vec))
     }
 }
 
@@ -182,7 +209,10 @@ fn course(
         check: None,
         max_rounds: Turn::MAX_ROUNDS,
     };
-    let mut course = Course { replies, ..Course::default() };
+    let mut course = Course {
+        replies,
+        ..Course::default()
+    };
     let cancel = std::future::poll_fn(|context| match is_cancelled() {
         true => Poll::Ready(()),
         false => {
@@ -206,8 +236,10 @@ fn wake_soon(waker: Waker) {
 #[test]
 fn shell_script_that_prints_text_is_a_tool() {
     let world = World::new();
-    world
-        .program("scripts/hello", "#!/bin/sh\necho \"hello from $(basename \"$PWD\")\"\necho progress >&2\n");
+    world.program(
+        "scripts/hello",
+        "#!/bin/sh\necho \"hello from $(basename \"$PWD\")\"\necho progress >&2\n",
+    );
     let course = world.call(tool(&["scripts/hello"]), json!({}));
     assert_eq!(course.text(), "hello from project\n");
     assert_eq!(course.notices, Vec::<String>::new());
@@ -216,35 +248,71 @@ fn shell_script_that_prints_text_is_a_tool() {
 #[test]
 fn programs_that_know_nothing_of_jp_are_tools() {
     let world = World::new();
-    let manifest = "[package]\nname = \"tiny\"\nversion = \"0.1.0\"\nedition = \"2021\"\n[workspace]\n";
+    let manifest =
+        "[package]\nname = \"tiny\"\nversion = \"0.1.0\"\nedition = \"2021\"\n[workspace]\n";
     fs::write(world.root.join("Cargo.toml"), manifest).unwrap();
     fs::create_dir(world.root.join("src")).unwrap();
     fs::write(world.root.join("src/lib.rs"), "fn unused() {}\n").unwrap();
-    let check = || tool(&["cargo", "check", "--offline", "--target-dir", "{{context.root}}/target"]);
+    let check = || {
+        tool(&[
+            "cargo",
+            "check",
+            "--offline",
+            "--target-dir",
+            "{{context.root}}/target",
+        ])
+    };
     let warned = world.call(check(), json!({}));
-    assert!(warned.text().contains("function `unused` is never used"), "{}", warned.text());
+    assert!(
+        warned.text().contains("function `unused` is never used"),
+        "{}",
+        warned.text()
+    );
     fs::write(world.root.join("src/lib.rs"), "fn broken() -> u8 {}\n").unwrap();
     let failed = world.call(check(), json!({}));
-    assert!(failed.error().contains("mismatched types"), "{}", failed.error());
+    assert!(
+        failed.error().contains("mismatched types"),
+        "{}",
+        failed.error()
+    );
     assert!(failed.error().ends_with("The tool exited with status 101."));
 
     // Debian calls it otherwise.
-    let is_there = |name: &&str| std::process::Command::new(name).arg("--version").output().is_ok();
+    let is_there = |name: &&str| {
+        std::process::Command::new(name)
+            .arg("--version")
+            .output()
+            .is_ok()
+    };
     let Some(finder) = ["fd", "fdfind"].into_iter().find(is_there) else {
         println!("skipped in part: there is no fd");
         return;
     };
-    let found = world
-        .call(tool(&[finder, "--extension", "{{tool.arguments.extension}}"]), json!({"extension": "rs"}));
+    let found = world.call(
+        tool(&[finder, "--extension", "{{tool.arguments.extension}}"]),
+        json!({"extension": "rs"}),
+    );
     assert_eq!(found.text(), "src/lib.rs\n");
 }
 
 #[test]
 fn tool_is_given_its_document_on_stdin_and_in_its_words() {
     let world = World::new();
-    let words = ["sh", "-c", "read -r document; echo \"$document\"; printf '%s' \"$1\"", "sh", "{{context}}"];
+    let words = [
+        "sh",
+        "-c",
+        "read -r document; echo \"$document\"; printf '%s' \"$1\"",
+        "sh",
+        "{{context}}",
+    ];
     let options = Map::from_iter([("depth".to_owned(), 3.into())]);
-    let course = world.call(Tool { options, ..tool(&words) }, json!({"name": "x"}));
+    let course = world.call(
+        Tool {
+            options,
+            ..tool(&words)
+        },
+        json!({"name": "x"}),
+    );
     let text = course.text();
     let (stdin, word) = text.split_once('\n').unwrap();
     assert_eq!(stdin, word);
@@ -261,8 +329,13 @@ fn tool_is_given_its_document_on_stdin_and_in_its_words() {
 fn arguments_reach_the_program_as_they_are() {
     let world = World::new();
     let hostile = "a  b'\"\n$(touch made) `touch made`; touch made #\\ {{context}} *";
-    let words =
-        ["printf", "<%s>", "--x={{tool.arguments.x}}", "{{tool.arguments.none}}", "{{tool.arguments.n}}"];
+    let words = [
+        "printf",
+        "<%s>",
+        "--x={{tool.arguments.x}}",
+        "{{tool.arguments.none}}",
+        "{{tool.arguments.n}}",
+    ];
     let course = world.call(tool(&words), json!({"x": hostile, "n": [1, "2"]}));
     assert_eq!(course.text(), format!("<--x={hostile}><><[1,\"2\"]>"));
     assert!(!world.root.join("made").exists());
@@ -272,24 +345,40 @@ fn arguments_reach_the_program_as_they_are() {
 fn person_is_shown_the_command_line_that_runs() {
     let world = World::new();
     let words = ["echo", "it is", "{{tool.arguments.text}}"];
-    let asked = || Tool { permission: Permission::Ask, ..tool(&words) };
+    let asked = || Tool {
+        permission: Permission::Ask,
+        ..tool(&words)
+    };
     let course = world.call(asked(), json!({"text": "$HOME\n"}));
-    assert_eq!(course.previews, [("echo 'it is' $'$HOME\\n'".to_owned(), None)]);
+    assert_eq!(
+        course.previews,
+        [("echo 'it is' $'$HOME\\n'".to_owned(), None)]
+    );
     let course = world.call(asked(), json!({"text": "x".repeat(1000)}));
     let (title, detail) = &course.previews[0];
     assert!(title.len() < 120 && title.contains('…'), "{title}");
     let long = "x".repeat(1000);
-    assert_eq!(detail.as_ref().unwrap(), &format!("echo 'it is' {long}\n{{\n  \"text\": \"{long}\"\n}}"));
+    assert_eq!(
+        detail.as_ref().unwrap(),
+        &format!("echo 'it is' {long}\n{{\n  \"text\": \"{long}\"\n}}")
+    );
     let nul = world.call(asked(), json!({"text": "a\0b"}));
     assert_eq!(
         (nul.error(), nul.previews.len()),
-        ("An argument of `t` holds a NUL, which no command line can.".to_owned(), 0)
+        (
+            "An argument of `t` holds a NUL, which no command line can.".to_owned(),
+            0
+        )
     );
 }
 
 #[test]
 fn python_script_prints_blocks_and_asks_two_questions() {
-    if process::Command::new("python3").arg("--version").output().is_err() {
+    if process::Command::new("python3")
+        .arg("--version")
+        .output()
+        .is_err()
+    {
         println!("skipped: there is no python3");
         return;
     }
@@ -314,11 +403,21 @@ print(json.dumps({"content": blocks}))
     );
     let toolbox = world.toolbox(vec![tool(&["tools/rename.py"])]);
     let call = [("t", json!({"from": "notes.md"}))];
-    let course = course(toolbox, &call, vec!["todo.md".into(), true.into()], || false);
-    assert_eq!(course.asked, [("New name?".to_owned(), 1), ("Sure?".to_owned(), 1)]);
+    let course = course(toolbox, &call, vec!["todo.md".into(), true.into()], || {
+        false
+    });
+    assert_eq!(
+        course.asked,
+        [("New name?".to_owned(), 1), ("Sure?".to_owned(), 1)]
+    );
     assert_eq!(course.texts(), ["notes.md -> todo.md: True", "# Notes\n"]);
-    let StoredBlock::Resource { resource, .. } = &course.result().content[1] else { panic!("a resource") };
-    assert_eq!(resource.uri, format!("file://{}/notes.md#L1", world.root.display()));
+    let StoredBlock::Resource { resource, .. } = &course.result().content[1] else {
+        panic!("a resource")
+    };
+    assert_eq!(
+        resource.uri,
+        format!("file://{}/notes.md#L1", world.root.display())
+    );
     assert_eq!(
         (resource.name.as_deref(), resource.mime_type.as_deref()),
         (Some("notes.md"), Some("text/markdown"))
@@ -334,7 +433,10 @@ fn older_tool_that_needs_input_is_asked_and_run_again() {
     esac"#;
     let toolbox = world.toolbox(vec![tool(&["sh", "-c", script])]);
     let course = course(toolbox, &[("t", json!({}))], vec![true.into()], || false);
-    assert_eq!((course.text(), &course.asked[..]), ("gone".to_owned(), &[("Go?".to_owned(), 0)][..]));
+    assert_eq!(
+        (course.text(), &course.asked[..]),
+        ("gone".to_owned(), &[("Go?".to_owned(), 0)][..])
+    );
 }
 
 #[test]
@@ -343,20 +445,42 @@ fn program_that_can_not_be_run_is_named_with_the_cause_and_where_it_is_configure
     fs::create_dir(world.root.join("directory")).unwrap();
     fs::write(world.root.join("text"), "x").unwrap();
     for (program, cause) in [
-        ("no-such-program", "there is no program \"no-such-program\" in PATH"),
-        ("no such program", "there is no program \"no such program\" in PATH."),
+        (
+            "no-such-program",
+            "there is no program \"no-such-program\" in PATH",
+        ),
+        (
+            "no such program",
+            "there is no program \"no such program\" in PATH.",
+        ),
         ("./scripts/none", "/scripts/none\""),
         ("./directory", "directory"),
         ("./text", "ermission denied"),
     ] {
         let course = world.call(tool(&[program]), json!({}));
         let (error, notice) = (course.error(), &course.notices[0]);
-        assert!(error.starts_with("The tool `t` was not run: ") && error.contains(cause), "{error}");
-        assert!(error.ends_with(" The person configures it at `conversation.tools.t.command`."), "{error}");
-        assert!(notice.contains("`conversation.tools.t.command`"), "{notice}");
+        assert!(
+            error.starts_with("The tool `t` was not run: ") && error.contains(cause),
+            "{error}"
+        );
+        assert!(
+            error.ends_with(" The person configures it at `conversation.tools.t.command`."),
+            "{error}"
+        );
+        assert!(
+            notice.contains("`conversation.tools.t.command`"),
+            "{notice}"
+        );
     }
-    let long = world.call(tool(&["echo", "{{context}}"]), json!({"text": "x".repeat(3_000_000)}));
-    assert!(long.error().contains("finds its arguments on stdin"), "{}", long.error());
+    let long = world.call(
+        tool(&["echo", "{{context}}"]),
+        json!({"text": "x".repeat(3_000_000)}),
+    );
+    assert!(
+        long.error().contains("finds its arguments on stdin"),
+        "{}",
+        long.error()
+    );
 }
 
 #[test]
@@ -364,16 +488,23 @@ fn program_that_hangs_is_ended_and_what_it_printed_is_kept() {
     let world = World::new();
     let timeout = Duration::from_millis(300);
     let script = "echo half; echo why >&2; while :; do sleep 0.05; done";
-    let course = world.call(Tool { timeout, ..tool(&["sh", "-c", script]) }, json!({}));
+    let course = world.call(
+        Tool {
+            timeout,
+            ..tool(&["sh", "-c", script])
+        },
+        json!({}),
+    );
     let error = course.error();
     assert!(error.starts_with("half\n\n[stderr]\nwhy\n"), "{error}");
-    assert!(
-        error
-            .ends_with("The tool ran for more than 0.3 seconds and was ended, with all that it had started.")
-    );
+    assert!(error.ends_with(
+        "The tool ran for more than 0.3 seconds and was ended, with all that it had started."
+    ));
     assert_eq!(
         course.notices,
-        ["`t` ran for more than 0.3 s and was ended; `conversation.tools.t.timeout_secs` allows more"]
+        [
+            "`t` ran for more than 0.3 s and was ended; `conversation.tools.t.timeout_secs` allows more"
+        ]
     );
 }
 
@@ -414,23 +545,41 @@ fn what_was_cut_is_read_on_to_its_end() {
     let world = World::new();
     let lines: String = (0..3000).map(|n| format!("line {n:04}\n")).collect();
     fs::write(world.root.join("lines"), &lines).unwrap();
-    let cat = Tool { name: "cat".to_owned(), max_output_bytes: 10_000, ..tool(&["cat", "lines"]) };
+    let cat = Tool {
+        name: "cat".to_owned(),
+        max_output_bytes: 10_000,
+        ..tool(&["cat", "lines"])
+    };
     let uri = format!("jp://blob/{}", Checksum::of(lines.as_bytes()));
-    let read_more = Tool { max_output_bytes: 10_000, ..Builtin::ReadMore.tool() };
+    let read_more = Tool {
+        max_output_bytes: 10_000,
+        ..Builtin::ReadMore.tool()
+    };
     let calls = [
         ("cat", json!({})),
         ("read_more", json!({"uri": uri, "offset": 5000})),
         ("read_more", json!({"uri": uri, "offset": 29_990})),
-        ("read_more", json!({"uri": format!("jp://blob/{}", Checksum::of(b"")), "offset": 0})),
+        (
+            "read_more",
+            json!({"uri": format!("jp://blob/{}", Checksum::of(b"")), "offset": 0}),
+        ),
         ("read_more", json!({"uri": "file:///etc/hostname"})),
     ];
-    let course = course(world.toolbox(vec![cat, read_more]), &calls, Vec::new(), || false);
+    let course = course(
+        world.toolbox(vec![cat, read_more]),
+        &calls,
+        Vec::new(),
+        || false,
+    );
     let shown = |index: usize| {
         let block = &course.results[index].content[0];
         shown_text(block, inline_text(block).unwrap().into()).into_owned()
     };
     let cut = shown(0);
-    assert!(cut.starts_with("line 0000\n") && cut.ends_with("line 2999\n"), "{cut}");
+    assert!(
+        cut.starts_with("line 0000\n") && cut.ends_with("line 2999\n"),
+        "{cut}"
+    );
     assert!(cut.contains(&format!(
         "… 20000 bytes are left out here; `read_more` with uri \"{uri}\" and offset 5000"
     )));
@@ -439,19 +588,22 @@ fn what_was_cut_is_read_on_to_its_end() {
         "{}",
         shown(1)
     );
-    assert_eq!(shown(2), "line 2999\n[This is the end: the text has 30000 bytes.]");
-    assert!(course.results[3].is_error && shown(3).starts_with("No result of this conversation names"));
+    assert_eq!(
+        shown(2),
+        "line 2999\n[This is the end: the text has 30000 bytes.]"
+    );
+    assert!(
+        course.results[3].is_error && shown(3).starts_with("No result of this conversation names")
+    );
     assert!(course.results[4].is_error && shown(4).contains("is no `jp://blob/…` URI"));
 }
 
 #[test]
 fn output_that_is_no_text_is_told_of() {
     let course = World::new().shell("printf 'caf\\351\\n'");
-    assert!(
-        course
-            .text()
-            .starts_with("caf\u{fffd}\n\nThere are warnings about this result:\n- its standard output")
-    );
+    assert!(course.text().starts_with(
+        "caf\u{fffd}\n\nThere are warnings about this result:\n- its standard output"
+    ));
     assert_eq!(course.notices.len(), 1);
 }
 
@@ -476,17 +628,31 @@ fn malformed_blocks_are_told_to_the_model_and_the_person() {
 #[test]
 fn program_that_a_signal_ends_has_its_output_kept() {
     let course = World::new().shell("echo half; kill -KILL $$");
-    assert_eq!(course.error(), "half\n\nThe tool was ended by a signal: 9 (SIGKILL).");
+    assert_eq!(
+        course.error(),
+        "half\n\nThe tool was ended by a signal: 9 (SIGKILL)."
+    );
 }
 
 #[test]
 fn program_that_deletes_its_own_directory_does_no_harm() {
     let world = World::new();
     let toolbox = world.toolbox(vec![tool(&["sh", "-c", "rm -r \"$PWD\"; echo '{\"content\":[{\"type\":\"resource\",\"resource\":{\"uri\":\"file:a\",\"text\":\"x\"}}]}'"])]);
-    let course = course(toolbox, &[("t", json!({})), ("t", json!({}))], Vec::new(), || false);
-    let StoredBlock::Resource { resource, .. } = &course.results[0].content[0] else { panic!("a resource") };
+    let course = course(
+        toolbox,
+        &[("t", json!({})), ("t", json!({}))],
+        Vec::new(),
+        || false,
+    );
+    let StoredBlock::Resource { resource, .. } = &course.results[0].content[0] else {
+        panic!("a resource")
+    };
     assert_eq!(resource.name.as_deref(), Some("a"));
-    assert!(course.error().contains("is not there any more"), "{}", course.error());
+    assert!(
+        course.error().contains("is not there any more"),
+        "{}",
+        course.error()
+    );
 }
 
 #[test]
@@ -495,7 +661,11 @@ fn keys_are_not_in_the_environment_of_a_tool() {
     let key = "CARGO_MANIFEST_DIR";
     let world = World::new();
     let printed = |secret_variables: Vec<String>| {
-        let mut toolbox = world.toolbox(vec![tool(&["sh", "-c", "echo \"<${CARGO_MANIFEST_DIR-none}>\""])]);
+        let mut toolbox = world.toolbox(vec![tool(&[
+            "sh",
+            "-c",
+            "echo \"<${CARGO_MANIFEST_DIR-none}>\"",
+        ])]);
         toolbox.surroundings.secret_variables = secret_variables;
         course(toolbox, &[("t", json!({}))], Vec::new(), || false).text()
     };
@@ -510,7 +680,10 @@ fn cancelled_tool_is_ended_with_all_that_it_started() {
     let script = "echo half; (while :; do echo x >> ticks; sleep 0.01; done) & wait";
     let toolbox = world.toolbox(vec![tool(&["sh", "-c", script])]);
     let course = course(toolbox, &[("t", json!({}))], Vec::new(), || ticks.exists());
-    assert_eq!(course.error(), "half\n\nThe call was interrupted, and the tool was ended.");
+    assert_eq!(
+        course.error(),
+        "half\n\nThe call was interrupted, and the tool was ended."
+    );
     assert_stops_growing(&ticks);
 }
 

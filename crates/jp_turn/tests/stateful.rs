@@ -20,8 +20,8 @@ use jp_llm::{
 use jp_resource::Checksum;
 use jp_tool::StoredBlock;
 use jp_turn::{
-    Action, Answerer, Builtin, Command, Decision, Files, Host, Outcome, Permission, Reply, Source, Stateful,
-    Surroundings, Tool, Toolbox, Turn, TurnEvent, run,
+    Action, Answerer, Builtin, Command, Decision, Files, Host, Outcome, Permission, Reply, Source,
+    Stateful, Surroundings, Tool, Toolbox, Turn, TurnEvent, run,
 };
 use serde_json::{Map, Value, json};
 use tempfile::TempDir;
@@ -46,12 +46,17 @@ done
 const ALL: [Action; 4] = [Action::Spawn, Action::Fetch, Action::Apply, Action::Abort];
 
 fn tool(script: &str) -> Tool {
-    let words = ["sh", "-c", &format!("{PRELUDE}\n{script}")].map(str::to_owned).to_vec();
+    let words = ["sh", "-c", &format!("{PRELUDE}\n{script}")]
+        .map(str::to_owned)
+        .to_vec();
     let parameters = object(json!({"type": "object", "properties": {"n": {"type": "integer"}}}));
     Tool {
         permission: Permission::Unattended,
         timeout: Duration::from_secs(20),
-        stateful: Some(Stateful { actions: ALL.to_vec(), keep: false }),
+        stateful: Some(Stateful {
+            actions: ALL.to_vec(),
+            keep: false,
+        }),
         ..Tool::new("t", parameters, Source::Local(Command { words }))
     }
 }
@@ -162,7 +167,10 @@ impl Play {
 
     async fn cancel(&self) {
         loop {
-            if self.cancelled_by.is_some_and(|name| self.root.path().join(name).exists()) {
+            if self
+                .cancelled_by
+                .is_some_and(|name| self.root.path().join(name).exists())
+            {
                 return;
             }
             tokio::time::sleep(Duration::from_millis(5)).await;
@@ -237,13 +245,18 @@ impl Host for Witness {
             }
             TurnEvent::Permit(request, decision) => {
                 let detail = request.preview.detail.unwrap_or_default();
-                self.asked.push(format!("{} {detail}", request.preview.title).trim().to_owned());
+                self.asked.push(
+                    format!("{} {detail}", request.preview.title)
+                        .trim()
+                        .to_owned(),
+                );
                 if self.is_attended {
                     decision.send(Decision::Allow).unwrap();
                 }
             }
             TurnEvent::Ask(question, answer) => {
-                self.asked.push(format!("{}: {}", question.input.id, question.input.text));
+                self.asked
+                    .push(format!("{}: {}", question.input.id, question.input.text));
                 if let Some(reply) = self.replies.pop_front() {
                     answer.send(reply).unwrap();
                 }
@@ -264,10 +277,23 @@ impl Host for Witness {
 }
 
 fn shown(response: &ToolCallResponse) -> String {
-    let text =
-        |block: &StoredBlock| serde_json::to_value(block).unwrap()["text"].as_str().unwrap().to_owned();
-    let text = response.content.iter().map(text).collect::<Vec<_>>().join("\n");
-    if response.is_error { format!("! {text}") } else { text }
+    let text = |block: &StoredBlock| {
+        serde_json::to_value(block).unwrap()["text"]
+            .as_str()
+            .unwrap()
+            .to_owned()
+    };
+    let text = response
+        .content
+        .iter()
+        .map(text)
+        .collect::<Vec<_>>()
+        .join("\n");
+    if response.is_error {
+        format!("! {text}")
+    } else {
+        text
+    }
 }
 
 /// Waits for a condition, for a while.
@@ -284,7 +310,10 @@ fn eventually(condition: impl Fn() -> bool) -> bool {
 
 /// Returns whether a process is there; one that only waits to be reaped is not.
 fn is_alive(pid: &str) -> bool {
-    let output = std::process::Command::new("ps").args(["-o", "stat=", "-p", pid]).output().unwrap();
+    let output = std::process::Command::new("ps")
+        .args(["-o", "stat=", "-p", pid])
+        .output()
+        .unwrap();
     let stat = String::from_utf8_lossy(&output.stdout).trim().to_owned();
     !stat.is_empty() && !stat.starts_with('Z')
 }
@@ -329,7 +358,10 @@ fn model_is_offered_the_configured_actions_and_the_parameters() {
         "type": "object", "required": ["n"],
         "properties": {"n": {"$ref": "#/$defs/n"}}, "$defs": {"n": {"type": "integer"}},
     }));
-    tool.stateful = Some(Stateful { actions: vec![Action::Spawn, Action::Fetch], keep: false });
+    tool.stateful = Some(Stateful {
+        actions: vec![Action::Spawn, Action::Fetch],
+        keep: false,
+    });
     let offered = serde_json::to_string_pretty(&tool.offered().parameters).unwrap();
     insta::assert_snapshot!(offered, @r##"
     {
@@ -406,8 +438,10 @@ fn person_answers_until_there_are_no_more_questions() {
         read -r line; echo "$line" >> log; say thanks running
         read -r line
     "#;
-    let play =
-        Play { replies: vec![Reply::Once(json!("a")), Reply::Once(json!("b"))], ..Play::script(script) };
+    let play = Play {
+        replies: vec![Reply::Once(json!("a")), Reply::Once(json!("b"))],
+        ..Play::script(script)
+    };
     let course = play.calls(vec![spawn("h")]);
     assert_eq!(course.asked, ["one: Which?", "two: Which?"]);
     assert_eq!(course.results, ["thanks\nStatus of \"h\": running."]);
@@ -424,7 +458,10 @@ fn person_who_does_not_answer_is_not_answered_for() {
         read -r line; ask one
         read -r line; echo "$line" >> log; say thanks stopped
     "#;
-    let play = Play { replies: vec![Reply::Declined, Reply::Once(json!("mine"))], ..Play::script(script) };
+    let play = Play {
+        replies: vec![Reply::Declined, Reply::Once(json!("mine"))],
+        ..Play::script(script)
+    };
     let course = play.calls(vec![
         spawn("h"),
         call("apply", "h", json!({"one": "model's"})),
@@ -452,11 +489,17 @@ fn model_answers_what_is_put_to_it() {
         printf '{"type":"question","question":{"id":"c","text":"C?","schema":{"type":"string"}}}]}\n'
         read -r line; echo "$line" >> log; say thanks stopped
     "#;
-    let questions = [("a", Answerer::Assistant), ("c", Answerer::Fixed(json!("fixed")))];
+    let questions = [
+        ("a", Answerer::Assistant),
+        ("c", Answerer::Fixed(json!("fixed"))),
+    ];
     let questions = questions.map(|(id, who)| (id.to_owned(), who)).into();
     let play = Play {
         replies: vec![Reply::Once(json!("person's"))],
-        ..Play::new(Tool { questions, ..tool(script) })
+        ..Play::new(Tool {
+            questions,
+            ..tool(script)
+        })
     };
     let course = play.calls(vec![
         spawn("h"),
@@ -488,7 +531,10 @@ fn model_answers_what_is_put_to_it() {
 fn what_the_model_answers_is_recorded() {
     let questions = [("one".to_owned(), Answerer::Assistant)].into();
     let script = "read -r line; ask one; read -r line; say thanks stopped";
-    let play = Play::new(Tool { questions, ..tool(script) });
+    let play = Play::new(Tool {
+        questions,
+        ..tool(script)
+    });
     let course = play.calls(vec![
         spawn("h"),
         call("apply", "h", json!({"one": 1})),
@@ -507,29 +553,50 @@ fn what_the_model_answers_is_recorded() {
 
 #[test]
 fn question_that_can_not_be_answered_is_an_error_at_once() {
-    let question =
-        |schema: Value| json!({"type": "question", "question": {"id": "one", "text": "?", "schema": schema}});
+    let question = |schema: Value| json!({"type": "question", "question": {"id": "one", "text": "?", "schema": schema}});
     let string = || question(json!({"type": "string"}));
     for (blocks, reason) in [
-        (vec![question(json!({"type": 1}))], "! `t` asks \"?\" with a schema that is none: "),
-        (vec![question(json!({"x": "x".repeat(130_000)}))], "! `t` asks \"?\" with a schema of 130008 bytes"),
-        (vec![string(), string()], "! `t` asks two questions with the id \"one\" at once"),
+        (
+            vec![question(json!({"type": 1}))],
+            "! `t` asks \"?\" with a schema that is none: ",
+        ),
+        (
+            vec![question(json!({"x": "x".repeat(130_000)}))],
+            "! `t` asks \"?\" with a schema of 130008 bytes",
+        ),
+        (
+            vec![string(), string()],
+            "! `t` asks two questions with the id \"one\" at once",
+        ),
     ] {
         let questions = [("one".to_owned(), Answerer::Assistant)].into();
-        let play = Play::new(Tool { questions, ..tool("while read -r line; do cat response; done") });
+        let play = Play::new(Tool {
+            questions,
+            ..tool("while read -r line; do cat response; done")
+        });
         let response = json!({"content": blocks, "_meta": {"computer.jp/status": "waiting"}});
         fs::write(play.root.path().join("response"), format!("{response}\n")).unwrap();
         let course = play.calls(vec![spawn("h")]);
         assert!(course.results[0].starts_with(reason), "{}", course.text());
-        assert!(course.results[0].ends_with("Status of \"h\": waiting."), "{}", course.text());
+        assert!(
+            course.results[0].ends_with("Status of \"h\": waiting."),
+            "{}",
+            course.text()
+        );
     }
 }
 
 #[test]
 fn answer_of_the_model_that_is_too_large_is_refused() {
     let questions = [("one".to_owned(), Answerer::Assistant)].into();
-    let play = Play::new(Tool { questions, ..tool("read -r line; ask one; read -r line") });
-    let course = play.calls(vec![spawn("h"), call("apply", "h", json!({"one": "x".repeat(1_000_000)}))]);
+    let play = Play::new(Tool {
+        questions,
+        ..tool("read -r line; ask one; read -r line")
+    });
+    let course = play.calls(vec![
+        spawn("h"),
+        call("apply", "h", json!({"one": "x".repeat(1_000_000)})),
+    ]);
     insta::assert_snapshot!(course.results[1], @r#"
     ! The answer to `one` does not fit: it has 1000002 bytes, and 1000000 are the most
     Status of "h": waiting.
@@ -539,8 +606,11 @@ fn answer_of_the_model_that_is_too_large_is_refused() {
 #[test]
 fn questions_without_end_are_given_up() {
     let questions = [("one".to_owned(), Answerer::Fixed(json!("x")))].into();
-    let course =
-        Play::new(Tool { questions, ..tool("while read -r line; do ask one; done") }).calls(vec![spawn("h")]);
+    let course = Play::new(Tool {
+        questions,
+        ..tool("while read -r line; do ask one; done")
+    })
+    .calls(vec![spawn("h")]);
     insta::assert_snapshot!(course.text(), @r#"
     ! `t` asked 100 times in one call and was answered each time.
     Status of "h": waiting.
@@ -549,7 +619,8 @@ fn questions_without_end_are_given_up() {
 
 #[test]
 fn wait_for_nothing_is_an_error() {
-    let course = Play::script("while read -r line; do say hm waiting; done").calls(vec![spawn("h")]);
+    let course =
+        Play::script("while read -r line; do say hm waiting; done").calls(vec![spawn("h")]);
     insta::assert_snapshot!(course.text(), @r#"
     ! hm
     The tool says that it waits, and asks nothing.
@@ -590,8 +661,7 @@ fn death_is_noticed_though_a_child_holds_the_output() {
 
 #[test]
 fn line_that_is_no_response_costs_only_itself() {
-    let script =
-        r#"read -r line; echo Compiling; say first running; while read -r line; do say next running; done"#;
+    let script = r#"read -r line; echo Compiling; say first running; while read -r line; do say next running; done"#;
     let course = Play::script(script).calls(vec![
         spawn("h"),
         call("fetch", "h", json!({})),
@@ -617,7 +687,11 @@ fn line_that_came_unasked_is_no_answer_to_what_comes_next() {
         both=$(say first running; say second running); echo "$both"
         while read -r line; do say answer running; done
     "#;
-    let course = Play::script(script).calls(vec![spawn("h"), spawn("slow"), call("apply", "h", json!({}))]);
+    let course = Play::script(script).calls(vec![
+        spawn("h"),
+        spawn("slow"),
+        call("apply", "h", json!({})),
+    ]);
     insta::assert_snapshot!(course.text(), @r#"
     first
     Status of "h": running.
@@ -634,7 +708,13 @@ fn line_that_came_unasked_is_no_answer_to_what_comes_next() {
 #[test]
 fn lines_without_end_are_left_out_up_to_a_bound() {
     let script = "read -r line; exec yes x";
-    let calls = || vec![spawn("h"), call("apply", "h", json!({})), call("abort", "h", json!({}))];
+    let calls = || {
+        vec![
+            spawn("h"),
+            call("apply", "h", json!({})),
+            call("abort", "h", json!({})),
+        ]
+    };
     insta::assert_snapshot!(Play::new(kept(script)).calls(calls()).text(), @r#"
     ! `t` wrote a line that is no response: x
     Status of "h": running.
@@ -648,13 +728,23 @@ fn lines_without_end_are_left_out_up_to_a_bound() {
     "#);
     // How many there are at a time is chance.
     let course = Play::script(script).calls(calls());
-    assert!(course.results[2].ends_with("Status of \"h\": stopped."), "{}", course.text());
+    assert!(
+        course.results[2].ends_with("Status of \"h\": stopped."),
+        "{}",
+        course.text()
+    );
 }
 
 #[test]
 fn empty_lines_without_end_are_no_answer() {
-    for tool in [tool("read -r line; exec yes ''"), kept("read -r line; exec yes ''")] {
-        let play = Play::new(Tool { timeout: Duration::from_millis(300), ..tool });
+    for tool in [
+        tool("read -r line; exec yes ''"),
+        kept("read -r line; exec yes ''"),
+    ] {
+        let play = Play::new(Tool {
+            timeout: Duration::from_millis(300),
+            ..tool
+        });
         let course = play.calls(vec![spawn("h"), call("abort", "h", json!({}))]);
         insta::allow_duplicates! {
             insta::assert_snapshot!(course.text(), @r#"
@@ -681,7 +771,11 @@ fn malformed_parts_are_told_shortly_and_to_the_person_once() {
     let told: Vec<_> = course.results[0].lines().collect();
     assert_eq!(told[0], "There are warnings about this result:");
     assert_eq!(told.len(), 14, "{}", course.text());
-    assert!(told.iter().all(|line| line.chars().count() <= 303), "{}", course.text());
+    assert!(
+        told.iter().all(|line| line.chars().count() <= 303),
+        "{}",
+        course.text()
+    );
     assert_eq!(told[11], "- and 2 more like these");
     assert_eq!(course.asked.len(), 11, "{:?}", course.asked);
 }
@@ -732,9 +826,17 @@ fn silent_process_stays() {
 
 #[test]
 fn late_answer_is_fetched() {
-    let script = "read -r line; sleep 1; say late running; read -r line; say next running; read -r line";
-    let play = Play::new(Tool { timeout: Duration::from_millis(800), ..tool(script) });
-    let course = play.calls(vec![spawn("h"), call("fetch", "h", json!({})), call("fetch", "h", json!({}))]);
+    let script =
+        "read -r line; sleep 1; say late running; read -r line; say next running; read -r line";
+    let play = Play::new(Tool {
+        timeout: Duration::from_millis(800),
+        ..tool(script)
+    });
+    let course = play.calls(vec![
+        spawn("h"),
+        call("fetch", "h", json!({})),
+        call("fetch", "h", json!({})),
+    ]);
     insta::assert_snapshot!(course.text(), @r#"
     `t` has said nothing for 0.8 seconds and still runs. `fetch` waits on, `abort` ends it.
     Status of "h": running.
@@ -756,7 +858,11 @@ fn abort_ends_what_ignores_it() {
         while :; do sleep 1; done
     "#;
     let play = Play::script(script);
-    let course = play.calls(vec![spawn("h"), call("abort", "h", json!({})), call("fetch", "h", json!({}))]);
+    let course = play.calls(vec![
+        spawn("h"),
+        call("abort", "h", json!({})),
+        call("fetch", "h", json!({})),
+    ]);
     insta::assert_snapshot!(course.text(), @r#"
     started
     Status of "h": running.
@@ -777,7 +883,12 @@ fn handles_are_known_limited_and_used_once() {
     calls.insert(1, spawn("h1"));
     calls.insert(2, call("fetch", "h", json!({})));
     let course = play.calls(calls);
-    let errors: Vec<_> = course.results.iter().filter(|result| result.starts_with('!')).cloned().collect();
+    let errors: Vec<_> = course
+        .results
+        .iter()
+        .filter(|result| result.starts_with('!'))
+        .cloned()
+        .collect();
     insta::assert_snapshot!(errors.join("\n"), @r#"
     ! The handle "h1" of `t` is in use; choose another one, or end that one with `abort`.
     ! `t` has no handle "h". Live ones are: "h1".
@@ -791,15 +902,21 @@ fn handle_is_used_by_one_call_at_a_time() {
     let play = Play::script(script);
     let both = vec![call("fetch", "h", json!({})), call("fetch", "h", json!({}))];
     let course = play.rounds(vec![vec![spawn("h")], both]);
-    let refused = course.results.iter().filter(|result| result.starts_with('!')).collect::<Vec<_>>();
+    let refused = course
+        .results
+        .iter()
+        .filter(|result| result.starts_with('!'))
+        .collect::<Vec<_>>();
     insta::assert_snapshot!(refused[0], @r#"! Another call with the handle "h" is under way; make calls with one handle one after another."#);
     assert_eq!(refused.len(), 1);
 }
 
 #[test]
 fn interrupted_call_returns_at_once() {
-    let play =
-        Play { cancelled_by: Some("started"), ..Play::script("read -r line; touch started; sleep 30") };
+    let play = Play {
+        cancelled_by: Some("started"),
+        ..Play::script("read -r line; touch started; sleep 30")
+    };
     let started = Instant::now();
     let course = play.calls(vec![spawn("h")]);
     assert!(matches!(course.outcome, Outcome::Interrupted));
@@ -813,26 +930,43 @@ fn interrupted_call_returns_at_once() {
 #[test]
 fn process_has_no_secrets_and_runs_in_the_root() {
     let script = r#"read -r line; say "home: $HOME, path: ${PATH:+there}, in: $(pwd -P)" stopped"#;
-    let play = Play { secret_variables: vec!["HOME".to_owned()], ..Play::script(script) };
+    let play = Play {
+        secret_variables: vec!["HOME".to_owned()],
+        ..Play::script(script)
+    };
     let course = play.calls(vec![spawn("h")]);
     let root = play.root.path().canonicalize().unwrap();
-    let expected = format!("home: , path: there, in: {}\nStatus of \"h\": stopped.", root.display());
+    let expected = format!(
+        "home: , path: there, in: {}\nStatus of \"h\": stopped.",
+        root.display()
+    );
     assert_eq!(course.results, [expected]);
 }
 
 #[test]
 fn template_has_the_context() {
-    let words = ["sh", "-c", "echo \"$0\" > log", "{{context}}"].map(str::to_owned).to_vec();
-    let play = Play::new(Tool { source: Source::Local(Command { words }), ..tool("") });
+    let words = ["sh", "-c", "echo \"$0\" > log", "{{context}}"]
+        .map(str::to_owned)
+        .to_vec();
+    let play = Play::new(Tool {
+        source: Source::Local(Command { words }),
+        ..tool("")
+    });
     play.calls(vec![call("spawn", "h", json!({"n": 3}))]);
     let context: Value = serde_json::from_str(&play.log()).unwrap();
-    assert_eq!(context["tool"], json!({"name": "t", "arguments": {"n": 3}, "answers": {}, "options": {}}));
+    assert_eq!(
+        context["tool"],
+        json!({"name": "t", "arguments": {"n": 3}, "answers": {}, "options": {}})
+    );
 }
 
 #[test]
 fn missing_program_is_said() {
     let words = vec!["no-such-program-anywhere".to_owned()];
-    let play = Play::new(Tool { source: Source::Local(Command { words }), ..tool("") });
+    let play = Play::new(Tool {
+        source: Source::Local(Command { words }),
+        ..tool("")
+    });
     insta::assert_snapshot!(play.calls(vec![spawn("h"), call("fetch", "h", json!({}))]).text(), @r#"
     ! `t` can't be started, as "no-such-program-anywhere" can't: No such file or directory (os error 2).
     ---
@@ -852,7 +986,11 @@ fn turn_ends_all_that_it_started() {
     "#;
     let play = Play::script(&format!("N=2\n{script}"));
     let course = play.calls(vec![spawn("a"), spawn("b"), spawn("c")]);
-    assert!(course.ending < Duration::from_secs(2), "{:?}", course.ending);
+    assert!(
+        course.ending < Duration::from_secs(2),
+        "{:?}",
+        course.ending
+    );
     let pids = fs::read_to_string(play.root.path().join("pids")).unwrap();
     assert_eq!(pids.lines().count(), 6);
     assert!(eventually(|| !pids.lines().any(is_alive)), "{pids}");
@@ -860,11 +998,24 @@ fn turn_ends_all_that_it_started() {
 
 #[test]
 fn person_is_asked_before_something_is_sent_and_not_else() {
-    let words = ["sh", "serve.sh", "n is {{tool.arguments.n}}", "{{context}}"].map(str::to_owned).to_vec();
+    let words = ["sh", "serve.sh", "n is {{tool.arguments.n}}", "{{context}}"]
+        .map(str::to_owned)
+        .to_vec();
     let source = Source::Local(Command { words });
-    let tool = Tool { permission: Permission::Ask, source, ..tool("") };
-    let play = Play { is_attended: true, ..Play::new(tool.clone()) };
-    fs::write(play.root.path().join("serve.sh"), format!("{PRELUDE}{ECHO}")).unwrap();
+    let tool = Tool {
+        permission: Permission::Ask,
+        source,
+        ..tool("")
+    };
+    let play = Play {
+        is_attended: true,
+        ..Play::new(tool.clone())
+    };
+    fs::write(
+        play.root.path().join("serve.sh"),
+        format!("{PRELUDE}{ECHO}"),
+    )
+    .unwrap();
     let course = play.calls(vec![
         call("spawn", "h", json!({"n": 1})),
         call("fetch", "h", json!({})),
@@ -884,43 +1035,72 @@ fn person_is_asked_before_something_is_sent_and_not_else() {
     }
     "#);
     let course = Play::new(tool).calls(vec![spawn("h")]);
-    assert!(course.results[0].starts_with("! The call of `t` was refused"), "{}", course.text());
+    assert!(
+        course.results[0].starts_with("! The call of `t` was refused"),
+        "{}",
+        course.text()
+    );
 }
 
 #[test]
 fn long_word_of_what_is_spawned_is_shown_short_and_in_full() {
     let long = "x".repeat(100);
     let words = vec!["cat".to_owned(), long.clone()];
-    let tool = Tool { permission: Permission::Ask, source: Source::Local(Command { words }), ..tool("") };
+    let tool = Tool {
+        permission: Permission::Ask,
+        source: Source::Local(Command { words }),
+        ..tool("")
+    };
     let course = Play::new(tool).calls(vec![spawn("h")]);
     let short = format!("spawn h: cat {}…{}", "x".repeat(53), "x".repeat(26));
-    assert_eq!(course.asked[0].replace("'", ""), format!("{short} cat {long}\n{{}}"));
+    assert_eq!(
+        course.asked[0].replace("'", ""),
+        format!("{short} cat {long}\n{{}}")
+    );
 }
 
 #[test]
 fn what_no_command_line_can_hold_is_not_spawned() {
     let words = ["cat", "{{tool.arguments.s}}"].map(str::to_owned).to_vec();
-    let play = Play::new(Tool { source: Source::Local(Command { words }), ..tool("") });
+    let play = Play::new(Tool {
+        source: Source::Local(Command { words }),
+        ..tool("")
+    });
     let course = play.calls(vec![call("spawn", "h", json!({"s": "a\u{0}b"}))]);
     insta::assert_snapshot!(course.text(), @"! An argument of `t` holds a NUL, which no command line can.");
 }
 
 #[test]
 fn nothing_is_spawned_in_a_workspace_that_is_gone() {
-    let play = Play { keeps: false, ..Play::script(r#"read -r line; rm -r "$PWD"; say ok stopped"#) };
+    let play = Play {
+        keeps: false,
+        ..Play::script(r#"read -r line; rm -r "$PWD"; say ok stopped"#)
+    };
     let course = play.calls(vec![spawn("h"), spawn("h")]);
     assert_eq!(course.results[0], "ok\nStatus of \"h\": stopped.");
-    assert_eq!(course.results[1], "! `t` was not run: the workspace is not there any more.");
+    assert_eq!(
+        course.results[1],
+        "! `t` was not run: the workspace is not there any more."
+    );
 }
 
 #[test]
 fn one_shot_tool_is_offered_as_it_is() {
-    let tool = Tool { stateful: None, ..tool("") };
+    let tool = Tool {
+        stateful: None,
+        ..tool("")
+    };
     assert_eq!(tool.offered().parameters, tool.parameters);
 }
 
 fn kept(script: &str) -> Tool {
-    Tool { stateful: Some(Stateful { actions: ALL.to_vec(), keep: true }), ..tool(script) }
+    Tool {
+        stateful: Some(Stateful {
+            actions: ALL.to_vec(),
+            keep: true,
+        }),
+        ..tool(script)
+    }
 }
 
 #[test]
@@ -931,7 +1111,10 @@ fn kept_process_goes_on_in_the_next_turn() {
     let pid = fs::read_to_string(play.root.path().join("pid")).unwrap();
     assert!(is_alive(pid.trim()));
     let mode = |path: PathBuf| fs::metadata(path).unwrap().permissions().mode() & 0o777;
-    assert_eq!((mode(play.handles()), mode(play.handles().join("t=h"))), (0o700, 0o700));
+    assert_eq!(
+        (mode(play.handles()), mode(play.handles().join("t=h"))),
+        (0o700, 0o700)
+    );
 
     let second = play.calls(vec![
         spawn("h"),
@@ -958,7 +1141,10 @@ fn kept_process_goes_on_in_the_next_turn() {
 fn kept_process_gets_its_answers_in_the_next_turn() {
     let script = r#"read -r line; ask one; read -r line; echo "$line" >> log; say thanks stopped"#;
     let questions = [("one".to_owned(), Answerer::Assistant)].into();
-    let play = Play::new(Tool { questions, ..kept(script) });
+    let play = Play::new(Tool {
+        questions,
+        ..kept(script)
+    });
     play.calls(vec![spawn("h")]);
     let course = play.calls(vec![call("apply", "h", json!({"one": "answer"}))]);
     assert_eq!(course.results, ["thanks\nStatus of \"h\": stopped."]);
@@ -972,11 +1158,20 @@ fn what_a_kept_process_writes_between_turns_is_not_lost() {
         read -r line; while [ ! -e go ]; do sleep 0.02; done; say three running
         read -r line
     "#;
-    let play = Play::new(Tool { timeout: Duration::from_millis(800), ..kept(script) });
+    let play = Play::new(Tool {
+        timeout: Duration::from_millis(800),
+        ..kept(script)
+    });
     play.calls(vec![spawn("h")]);
-    let silent = play.calls(vec![call("fetch", "h", json!({})), call("fetch", "h", json!({}))]);
+    let silent = play.calls(vec![
+        call("fetch", "h", json!({})),
+        call("fetch", "h", json!({})),
+    ]);
     fs::write(play.root.path().join("go"), "").unwrap();
-    let course = play.calls(vec![call("fetch", "h", json!({})), call("abort", "h", json!({}))]);
+    let course = play.calls(vec![
+        call("fetch", "h", json!({})),
+        call("abort", "h", json!({})),
+    ]);
     insta::assert_snapshot!(silent.text() + "\n===\n" + &course.text(), @r#"
     two
     Status of "h": running.
@@ -994,14 +1189,16 @@ fn what_a_kept_process_writes_between_turns_is_not_lost() {
 
 #[test]
 fn kept_process_that_ended_between_turns_is_said_to_be_gone() {
-    let script =
-        "read -r line; say ok running; while [ ! -e go ]; do sleep 0.02; done; echo tired >&2; touch gone";
+    let script = "read -r line; say ok running; while [ ! -e go ]; do sleep 0.02; done; echo tired >&2; touch gone";
     let play = Play::new(kept(&format!("echo $$ > pid; {script}")));
     play.calls(vec![spawn("h")]);
     let pid = fs::read_to_string(play.root.path().join("pid")).unwrap();
     fs::write(play.root.path().join("go"), "").unwrap();
     assert!(eventually(|| !is_alive(pid.trim())));
-    let course = play.calls(vec![call("fetch", "h", json!({})), call("fetch", "h", json!({}))]);
+    let course = play.calls(vec![
+        call("fetch", "h", json!({})),
+        call("fetch", "h", json!({})),
+    ]);
     insta::assert_snapshot!(course.text(), @r#"
     ! "h" of `t` has ended since the last turn. The last that came on stderr:
     tired
@@ -1037,8 +1234,18 @@ fn long_line_of_a_kept_process_is_read_in_one_go() {
     let play = Play::new(kept(script));
     let started = Instant::now();
     let course = play.calls(vec![spawn("h")]);
-    assert!(course.text().contains("wrote a line that is no response: xxx"), "{}", course.text());
-    assert!(started.elapsed() < Duration::from_secs(20), "{:?}", started.elapsed());
+    assert!(
+        course
+            .text()
+            .contains("wrote a line that is no response: xxx"),
+        "{}",
+        course.text()
+    );
+    assert!(
+        started.elapsed() < Duration::from_secs(20),
+        "{:?}",
+        started.elapsed()
+    );
     play.calls(vec![call("abort", "h", json!({}))]);
 }
 
@@ -1050,16 +1257,25 @@ fn what_a_kept_process_writes_to_stderr_is_not_kept_without_end() {
     "#;
     let play = Play::new(kept(script));
     play.calls(vec![spawn("h")]);
-    let length = fs::metadata(play.handles().join("t=h/errors")).unwrap().len();
+    let length = fs::metadata(play.handles().join("t=h/errors"))
+        .unwrap()
+        .len();
     assert!(length <= 1_000_000, "{length}");
     let course = play.calls(vec![call("fetch", "h", json!({}))]);
     assert!(course.text().contains("xxx"), "{}", course.text());
-    assert!(course.text().contains("tired\nmore\nStatus of \"h\": stopped."), "{}", course.text());
+    assert!(
+        course
+            .text()
+            .contains("tired\nmore\nStatus of \"h\": stopped."),
+        "{}",
+        course.text()
+    );
 }
 
 #[test]
 fn death_of_a_kept_process_is_an_error_with_its_last_words() {
-    let course = Play::new(kept("read -r line; echo no such thing >&2; exit 7")).calls(vec![spawn("h")]);
+    let course =
+        Play::new(kept("read -r line; echo no such thing >&2; exit 7")).calls(vec![spawn("h")]);
     insta::assert_snapshot!(course.text(), @r#"
     ! `t` ended without an answer (exit status: 7).
     The last that came on stderr:
@@ -1070,25 +1286,41 @@ fn death_of_a_kept_process_is_an_error_with_its_last_words() {
 
 #[test]
 fn process_is_kept_only_where_there_is_a_place() {
-    let play = Play { keeps: false, ..Play::new(kept(ECHO)) };
+    let play = Play {
+        keeps: false,
+        ..Play::new(kept(ECHO))
+    };
     insta::assert_snapshot!(play.calls(vec![spawn("h")]).text(), @"! `t` is to outlive the turn, and this conversation has no place to keep it.");
 }
 
 #[test]
 fn shell_is_served_by_the_executable() {
-    let play = Play::new(Tool { permission: Permission::Ask, ..Builtin::Shell.tool() });
+    let play = Play::new(Tool {
+        permission: Permission::Ask,
+        ..Builtin::Shell.tool()
+    });
     let executable = play.root.path().join("jp");
-    fs::write(&executable, format!("#!/bin/sh\n{PRELUDE}\nread -r line; say \"$*\" running; {ECHO}"))
-        .unwrap();
+    fs::write(
+        &executable,
+        format!("#!/bin/sh\n{PRELUDE}\nread -r line; say \"$*\" running; {ECHO}"),
+    )
+    .unwrap();
     fs::set_permissions(&executable, fs::Permissions::from_mode(0o700)).unwrap();
-    let play = Play { executable, is_attended: true, ..play };
+    let play = Play {
+        executable,
+        is_attended: true,
+        ..play
+    };
     let course = play.calls(vec![
         spawn("h"),
         call("apply", "h", json!({"text": "make\nmake test"})),
         call("apply", "h", json!({"keys": "ctrl-c"})),
         call("apply", "h", json!({"text": "x", "wait_secs": 1})),
     ]);
-    assert_eq!(course.results[0], "shell-session\nStatus of \"h\": running.");
+    assert_eq!(
+        course.results[0],
+        "shell-session\nStatus of \"h\": running."
+    );
     insta::assert_snapshot!(course.asked.join("\n"), @r"
     spawn h
     apply h make

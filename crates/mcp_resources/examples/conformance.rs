@@ -4,7 +4,11 @@
 //! Resources, templates and subscriptions are the registry's; tools, prompts, questions to the client, logs and progress
 //! go through a handler of rmcp. Names and texts are those that the suite prescribes. `scripts/check_mcp_server` runs it.
 
-#![expect(clippy::print_stdout, clippy::print_stderr, reason = "a program that prints")]
+#![expect(
+    clippy::print_stdout,
+    clippy::print_stderr,
+    reason = "a program that prints"
+)]
 #![expect(deprecated, reason = "clients until 2025-11-25 have sampling and logs")]
 
 use std::error::Error;
@@ -19,9 +23,9 @@ use mcp_resources::rmcp::model::{
     CallToolRequestParams, CallToolResponse, CallToolResult, ClientCapabilities, ClientResult,
     CompleteRequestParams, CompleteResult, CompletionInfo, ContentBlock, ElicitRequest, ErrorData,
     GetPromptRequestParams, GetPromptResponse, GetPromptResult, InputRequest, InputRequiredResult,
-    InputResponses, ListPromptsResult, ListToolsResult, LoggingLevel, LoggingMessageNotificationParam,
-    PaginatedRequestParams, ProgressNotificationParam, Prompt, ProtocolVersion, ServerConfig, ServerRequest,
-    SetLevelRequestParams, SubscriptionFilter, Tool,
+    InputResponses, ListPromptsResult, ListToolsResult, LoggingLevel,
+    LoggingMessageNotificationParam, PaginatedRequestParams, ProgressNotificationParam, Prompt,
+    ProtocolVersion, ServerConfig, ServerRequest, SetLevelRequestParams, SubscriptionFilter, Tool,
 };
 use mcp_resources::rmcp::service::{RequestContext, RoleServer, ServiceError, SubscriptionContext};
 use mcp_resources::{Http, Parameters, Registry, Resource, ResourceTemplate, Server};
@@ -33,8 +37,7 @@ use tokio::sync::broadcast::error::RecvError;
 const PAUSE: Duration = Duration::from_millis(50);
 
 /// A picture of one pixel.
-const PNG: &str =
-    "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==";
+const PNG: &str = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==";
 
 /// A sound of one sample.
 const WAV: &str = "UklGRiYAAABXQVZFZm10IBAAAAABAAEAQB8AAIA+AAACABAAZGF0YQIAAAAAAA==";
@@ -60,7 +63,9 @@ async fn serve(address: &str) -> Result<(), Box<dyn Error>> {
     let server = Server::new("conformance", env!("CARGO_PKG_VERSION"), registry()?)
         .title("Conformance")
         .instructions("Answers what the MCP conformance suite asks.")
-        .with_handler(Conformance { changes: broadcast::channel(16).0 });
+        .with_handler(Conformance {
+            changes: broadcast::channel(16).0,
+        });
     let bound = Http::new(server).bind(address).await?;
     println!("http://{}/mcp", bound.address());
     Ok(bound.serve().await?)
@@ -81,9 +86,13 @@ fn registry() -> Result<Registry, Box<dyn Error>> {
             .mime_type("image/png"),
     )?;
     registry.register_resource(
-        Resource::new("test://watched-resource", "Watched", || "Subscribe to this.")
-            .description("A text to subscribe to")
-            .mime_type("text/plain"),
+        Resource::new(
+            "test://watched-resource",
+            "Watched",
+            || "Subscribe to this.",
+        )
+        .description("A text to subscribe to")
+        .mime_type("text/plain"),
     )?;
     registry.register_template(
         ResourceTemplate::new("test://template/{id}/data", "Data", |parameters: Parameters| {
@@ -113,8 +122,7 @@ impl ServerHandler for Conformance {
     fn get_info(&self) -> ServerConfig {
         let mut config = ServerConfig::default();
         let list_changed = json!({ "listChanged": true });
-        let capabilities =
-            json!({ "tools": list_changed, "prompts": list_changed, "logging": {}, "completions": {} });
+        let capabilities = json!({ "tools": list_changed, "prompts": list_changed, "logging": {}, "completions": {} });
         config.capabilities = serde_json::from_value(capabilities).expect("these are capabilities");
         config
     }
@@ -165,19 +173,39 @@ impl ServerHandler for Conformance {
                     "email": { "type": "string", "description": "User's email address" },
                 });
                 let schema = object(fields, &["username", "email"]);
-                elicit(argument(&request, "message")?, schema, "User response", &context).await
+                elicit(
+                    argument(&request, "message")?,
+                    schema,
+                    "User response",
+                    &context,
+                )
+                .await
             }
             "test_elicitation_sep1034_defaults" => {
-                elicit("Change what you like", object(defaults(), &[]), "Elicitation completed", &context)
-                    .await
+                elicit(
+                    "Change what you like",
+                    object(defaults(), &[]),
+                    "Elicitation completed",
+                    &context,
+                )
+                .await
             }
             "test_elicitation_sep1330_enums" => {
-                elicit("Choose", object(choices(), &[]), "Elicitation completed", &context).await
+                elicit(
+                    "Choose",
+                    object(choices(), &[]),
+                    "Elicitation completed",
+                    &context,
+                )
+                .await
             }
             "test_missing_capability" => needs_sampling(&context),
             "test_trigger_tool_change" => self.change(Change::Tools, &context).await,
             "test_trigger_prompt_change" => self.change(Change::Prompts, &context).await,
-            name => Err(ErrorData::invalid_params(format!("there is no tool {name}"), None)),
+            name => Err(ErrorData::invalid_params(
+                format!("there is no tool {name}"),
+                None,
+            )),
         }
     }
 
@@ -198,7 +226,10 @@ impl ServerHandler for Conformance {
         if request.name == "test_input_required_result_prompt" {
             let question = Round {
                 state: None,
-                requests: vec![("user_context", question("What context should the prompt use?", "context"))],
+                requests: vec![(
+                    "user_context",
+                    question("What context should the prompt use?", "context"),
+                )],
             };
             let responses = request.input_responses.as_ref();
             if let Some(asked) = next(vec![question], responses, None)? {
@@ -208,16 +239,24 @@ impl ServerHandler for Conformance {
         let given = request.arguments.unwrap_or_default();
         let argument = |name: &str| match given.get(name).and_then(Value::as_str) {
             Some(value) => Ok(value),
-            None => Err(ErrorData::invalid_params(format!("the prompt needs the argument {name}"), None)),
+            None => Err(ErrorData::invalid_params(
+                format!("the prompt needs the argument {name}"),
+                None,
+            )),
         };
         let contents = match &*request.name {
             "test_simple_prompt" => vec![text("This is a simple prompt for testing.")],
             "test_prompt_with_arguments" => {
                 let (first, second) = (argument("arg1")?, argument("arg2")?);
-                vec![text(format!("Prompt with arguments: arg1='{first}', arg2='{second}'"))]
+                vec![text(format!(
+                    "Prompt with arguments: arg1='{first}', arg2='{second}'"
+                ))]
             }
             "test_prompt_with_embedded_resource" => vec![
-                embedded(argument("resourceUri")?, "Embedded resource content for testing."),
+                embedded(
+                    argument("resourceUri")?,
+                    "Embedded resource content for testing.",
+                ),
                 text("Please process the embedded resource above."),
             ],
             "test_prompt_with_image" => vec![image(), text("Please analyze the image above.")],
@@ -225,9 +264,16 @@ impl ServerHandler for Conformance {
                 "The context is {}",
                 request.input_responses.unwrap_or_default()["user_context"]["content"]["context"]
             ))],
-            name => return Err(ErrorData::invalid_params(format!("there is no prompt {name}"), None)),
+            name => {
+                return Err(ErrorData::invalid_params(
+                    format!("there is no prompt {name}"),
+                    None,
+                ));
+            }
         };
-        let messages = contents.into_iter().map(|content| json!({ "role": "user", "content": content }));
+        let messages = contents
+            .into_iter()
+            .map(|content| json!({ "role": "user", "content": content }));
         let messages = serde_json::from_value(messages.collect()).map_err(internal)?;
         Ok(GetPromptResult::new(messages).into())
     }
@@ -238,11 +284,19 @@ impl ServerHandler for Conformance {
         _: RequestContext<RoleServer>,
     ) -> Result<CompleteResult, ErrorData> {
         let values = ["test", "testing"].map(str::to_owned);
-        let values = values.into_iter().filter(|value| value.starts_with(&request.argument.value)).collect();
-        CompletionInfo::new(values).map(CompleteResult::new).map_err(internal)
+        let values = values
+            .into_iter()
+            .filter(|value| value.starts_with(&request.argument.value))
+            .collect();
+        CompletionInfo::new(values)
+            .map(CompleteResult::new)
+            .map_err(internal)
     }
 
-    fn accepted_subscription_filter(&self, requested: &SubscriptionFilter) -> Option<SubscriptionFilter> {
+    fn accepted_subscription_filter(
+        &self,
+        requested: &SubscriptionFilter,
+    ) -> Option<SubscriptionFilter> {
         let mut accepted = SubscriptionFilter::new();
         accepted.tools_list_changed = requested.tools_list_changed;
         accepted.prompts_list_changed = requested.prompts_list_changed;
@@ -290,7 +344,9 @@ impl Conformance {
 
 /// Whether the client speaks a revision without `initialize`: it is asked by results instead of requests.
 fn is_modern(context: &RequestContext<RoleServer>) -> bool {
-    context.protocol_version().is_some_and(|version| version >= ProtocolVersion::V_2026_07_28)
+    context
+        .protocol_version()
+        .is_some_and(|version| version >= ProtocolVersion::V_2026_07_28)
 }
 
 fn internal(error: impl std::fmt::Display) -> ErrorData {
@@ -302,17 +358,31 @@ fn said(text: impl Into<String>) -> Result<CallToolResponse, ErrorData> {
 }
 
 fn argument<'a>(request: &'a CallToolRequestParams, name: &str) -> Result<&'a str, ErrorData> {
-    let value = request.arguments.as_ref().and_then(|arguments| arguments.get(name)).and_then(Value::as_str);
-    value.ok_or_else(|| ErrorData::invalid_params(format!("the tool needs the argument {name}"), None))
+    let value = request
+        .arguments
+        .as_ref()
+        .and_then(|arguments| arguments.get(name))
+        .and_then(Value::as_str);
+    value.ok_or_else(|| {
+        ErrorData::invalid_params(format!("the tool needs the argument {name}"), None)
+    })
 }
 
 /// Logs three times, where the client wants to hear of it.
 async fn log(context: &RequestContext<RoleServer>) -> Result<CallToolResponse, ErrorData> {
     let is_wanted = !is_modern(context) || context.meta.log_level().is_some();
-    for text in ["Tool execution started", "Tool processing data", "Tool execution completed"] {
+    for text in [
+        "Tool execution started",
+        "Tool processing data",
+        "Tool execution completed",
+    ] {
         if is_wanted {
             let message = LoggingMessageNotificationParam::new(LoggingLevel::Info, json!(text));
-            context.peer.notify_logging_message(message).await.map_err(internal)?;
+            context
+                .peer
+                .notify_logging_message(message)
+                .await
+                .map_err(internal)?;
         }
         tokio::time::sleep(PAUSE).await;
     }
@@ -323,7 +393,11 @@ async fn progress(context: &RequestContext<RoleServer>) -> Result<CallToolRespon
     for progress in [0.0, 50.0, 100.0] {
         if let Some(token) = context.meta.get_progress_token() {
             let progress = ProgressNotificationParam::new(token, progress).with_total(100.0);
-            context.peer.notify_progress(progress).await.map_err(internal)?;
+            context
+                .peer
+                .notify_progress(progress)
+                .await
+                .map_err(internal)?;
         }
         tokio::time::sleep(PAUSE).await;
     }
@@ -331,7 +405,10 @@ async fn progress(context: &RequestContext<RoleServer>) -> Result<CallToolRespon
 }
 
 fn needs_sampling(context: &RequestContext<RoleServer>) -> Result<CallToolResponse, ErrorData> {
-    if context.client_capabilities().is_some_and(|capabilities| capabilities.sampling.is_some()) {
+    if context
+        .client_capabilities()
+        .is_some_and(|capabilities| capabilities.sampling.is_some())
+    {
         return said("The client has a model to ask.");
     }
     let required = ClientCapabilities::builder().enable_sampling().build();
@@ -345,9 +422,16 @@ async fn sample(
 ) -> Result<CallToolResponse, ErrorData> {
     let question = sampling(argument(request, "prompt")?, 100);
     let question = serde_json::from_value(question["params"].clone()).map_err(internal)?;
-    let answer = context.peer.create_message(question).await.map_err(internal)?;
+    let answer = context
+        .peer
+        .create_message(question)
+        .await
+        .map_err(internal)?;
     let answer = serde_json::to_value(answer).map_err(internal)?;
-    said(format!("LLM response: {}", answer["content"]["text"].as_str().unwrap_or_default()))
+    said(format!(
+        "LLM response: {}",
+        answer["content"]["text"].as_str().unwrap_or_default()
+    ))
 }
 
 /// Asks the person, by a request of its own.
@@ -359,13 +443,20 @@ async fn elicit(
 ) -> Result<CallToolResponse, ErrorData> {
     let question = json!({ "mode": "form", "message": message, "requestedSchema": schema });
     let question = ElicitRequest::new(serde_json::from_value(question).map_err(internal)?);
-    let answer = context.peer.send_request(ServerRequest::ElicitRequest(question)).await.map_err(internal)?;
+    let answer = context
+        .peer
+        .send_request(ServerRequest::ElicitRequest(question))
+        .await
+        .map_err(internal)?;
     let ClientResult::ElicitResult(answer) = answer else {
         return Err(internal(ServiceError::UnexpectedResponse));
     };
     let action = serde_json::to_value(&answer.action).map_err(internal)?;
     let content = answer.content.unwrap_or_default();
-    said(format!("{label}: action={}, content={content}", action.as_str().unwrap_or_default()))
+    said(format!(
+        "{label}: action={}, content={content}",
+        action.as_str().unwrap_or_default()
+    ))
 }
 
 /// What is asked before a tool of 2026-07-28 goes on, and the state that comes back with the answers.
@@ -377,15 +468,30 @@ struct Round {
 impl Round {
     fn is_answered(&self, responses: Option<&InputResponses>, state: Option<&str>) -> bool {
         let answer = |key: &str| responses.and_then(|responses| responses.get(key));
-        self.state == state && self.requests.iter().all(|(key, _)| answer(key).is_some_and(Value::is_object))
+        self.state == state
+            && self
+                .requests
+                .iter()
+                .all(|(key, _)| answer(key).is_some_and(Value::is_object))
     }
 
     fn ask(&self) -> Result<InputRequiredResult, ErrorData> {
-        let request = |(key, request): &(&str, Value)| -> Result<(String, InputRequest), ErrorData> {
-            Ok(((*key).to_owned(), serde_json::from_value(request.clone()).map_err(internal)?))
-        };
-        let requests = self.requests.iter().map(request).collect::<Result<_, _>>()?;
-        Ok(InputRequiredResult::new(Some(requests), self.state.map(str::to_owned)))
+        let request =
+            |(key, request): &(&str, Value)| -> Result<(String, InputRequest), ErrorData> {
+                Ok((
+                    (*key).to_owned(),
+                    serde_json::from_value(request.clone()).map_err(internal)?,
+                ))
+            };
+        let requests = self
+            .requests
+            .iter()
+            .map(request)
+            .collect::<Result<_, _>>()?;
+        Ok(InputRequiredResult::new(
+            Some(requests),
+            self.state.map(str::to_owned),
+        ))
     }
 }
 
@@ -399,7 +505,8 @@ fn next(
         None => Some(0),
         Some(_) => rounds.iter().position(|round| round.state == state),
     };
-    let unknown = || ErrorData::invalid_params("the request state is not one that this server gave", None);
+    let unknown =
+        || ErrorData::invalid_params("the request state is not one that this server gave", None);
     let place = place.ok_or_else(unknown)?;
     let next = place + usize::from(rounds[place].is_answered(responses, state));
     rounds.get(next).map(Round::ask).transpose()
@@ -416,7 +523,9 @@ fn ask(
             Some("sampling/createMessage") => capabilities.sampling.is_some(),
             _ => capabilities.elicitation.is_some(),
         };
-        rounds[0].requests.retain(|(_, request)| can_answer(request));
+        rounds[0]
+            .requests
+            .retain(|(_, request)| can_answer(request));
     }
     let responses = request.input_responses.as_ref();
     if let Some(asked) = next(rounds, responses, request.request_state.as_deref())? {
@@ -437,8 +546,18 @@ fn rounds(tool: &str) -> Option<Vec<Round>> {
         let fields = object(json!({ "ok": { "type": "boolean" } }), &["ok"]);
         ("confirm", elicitation("Please confirm", &fields))
     };
-    let capital = || ("capital_question", sampling("What is the capital of France?", 100));
-    let roots = || ("client_roots", json!({ "method": "roots/list", "params": {} }));
+    let capital = || {
+        (
+            "capital_question",
+            sampling("What is the capital of France?", 100),
+        )
+    };
+    let roots = || {
+        (
+            "client_roots",
+            json!({ "method": "roots/list", "params": {} }),
+        )
+    };
     Some(match tool {
         "test_input_required_result_elicitation" | "test_streaming_elicitation" => {
             vec![round(None, vec![name()])]
@@ -453,15 +572,27 @@ fn rounds(tool: &str) -> Option<Vec<Round>> {
             vec![round(Some("inputs"), vec![name(), greeting, roots()])]
         }
         "test_input_required_result_multi_round" => vec![
-            round(Some("step1"), vec![("step1", question("Step 1: What is your name?", "name"))]),
-            round(Some("step2"), vec![("step2", question("Step 2: What is your favorite color?", "color"))]),
+            round(
+                Some("step1"),
+                vec![("step1", question("Step 1: What is your name?", "name"))],
+            ),
+            round(
+                Some("step2"),
+                vec![(
+                    "step2",
+                    question("Step 2: What is your favorite color?", "color"),
+                )],
+            ),
         ],
         _ => return None,
     })
 }
 
 fn question(message: &str, field: &str) -> Value {
-    elicitation(message, &object(json!({ field: { "type": "string" } }), &[field]))
+    elicitation(
+        message,
+        &object(json!({ field: { "type": "string" } }), &[field]),
+    )
 }
 
 fn elicitation(message: &str, schema: &Value) -> Value {
@@ -532,15 +663,23 @@ fn contents(tool: &str) -> Option<Value> {
         "test_image_content" => json!([image()]),
         "test_audio_content" => json!([{ "type": "audio", "data": WAV, "mimeType": "audio/wav" }]),
         "test_embedded_resource" => {
-            json!([embedded("test://embedded-resource", "This is an embedded resource content.")])
+            json!([embedded(
+                "test://embedded-resource",
+                "This is an embedded resource content."
+            )])
         }
         "test_multiple_content_types" => json!([
             text("Multiple content types test:"),
             image(),
-            embedded("test://mixed-content-resource", r#"{"test":"data","value":123}"#),
+            embedded(
+                "test://mixed-content-resource",
+                r#"{"test":"data","value":123}"#
+            ),
         ]),
         "test_reconnection" => json!([text("The call came to its end.")]),
-        "json_schema_2020_12_tool" | "test_custom_header" => json!([text("The arguments were taken.")]),
+        "json_schema_2020_12_tool" | "test_custom_header" => {
+            json!([text("The arguments were taken.")])
+        }
         _ => return None,
     })
 }
@@ -553,31 +692,119 @@ fn tools() -> Vec<Tool> {
         ("test_simple_text", "Returns a text", nothing.clone()),
         ("test_image_content", "Returns a picture", nothing.clone()),
         ("test_audio_content", "Returns a sound", nothing.clone()),
-        ("test_embedded_resource", "Returns a resource", nothing.clone()),
-        ("test_multiple_content_types", "Returns a text, a picture and a resource", nothing.clone()),
+        (
+            "test_embedded_resource",
+            "Returns a resource",
+            nothing.clone(),
+        ),
+        (
+            "test_multiple_content_types",
+            "Returns a text, a picture and a resource",
+            nothing.clone(),
+        ),
         ("test_error_handling", "Always fails", nothing.clone()),
-        ("test_tool_with_logging", "Logs what it does", nothing.clone()),
-        ("test_logging_tool", "Logs if the request asks for logs", nothing.clone()),
-        ("test_tool_with_progress", "Tells how far it is", nothing.clone()),
-        ("test_reconnection", "Returns a text that survives a reconnection", nothing.clone()),
+        (
+            "test_tool_with_logging",
+            "Logs what it does",
+            nothing.clone(),
+        ),
+        (
+            "test_logging_tool",
+            "Logs if the request asks for logs",
+            nothing.clone(),
+        ),
+        (
+            "test_tool_with_progress",
+            "Tells how far it is",
+            nothing.clone(),
+        ),
+        (
+            "test_reconnection",
+            "Returns a text that survives a reconnection",
+            nothing.clone(),
+        ),
         ("test_sampling", "Asks the client's model", string("prompt")),
         ("test_elicitation", "Asks the person", string("message")),
-        ("test_elicitation_sep1034_defaults", "Asks with defaults", nothing.clone()),
-        ("test_elicitation_sep1330_enums", "Asks with choices", nothing.clone()),
-        ("test_missing_capability", "Needs a client that can sample", nothing.clone()),
-        ("test_trigger_tool_change", "Says that the tools changed", nothing.clone()),
-        ("test_trigger_prompt_change", "Says that the prompts changed", nothing.clone()),
-        ("test_streaming_elicitation", "Asks for a name on a stream", nothing.clone()),
-        ("test_input_required_result_elicitation", "Asks for a name", nothing.clone()),
-        ("test_input_required_result_sampling", "Asks for a capital", nothing.clone()),
-        ("test_input_required_result_list_roots", "Asks for the roots", nothing.clone()),
-        ("test_input_required_result_request_state", "Asks, with a state", nothing.clone()),
-        ("test_input_required_result_multiple_inputs", "Asks for three things at once", nothing.clone()),
-        ("test_input_required_result_multi_round", "Asks twice", nothing.clone()),
-        ("test_input_required_result_tampered_state", "Refuses a state of others", nothing.clone()),
-        ("test_input_required_result_capabilities", "Asks what the client can answer", nothing),
-        ("test_custom_header", "Has an argument that is repeated in a header", object(region, &["region"])),
-        ("json_schema_2020_12_tool", "Has a schema of JSON Schema 2020-12", schema_2020_12()),
+        (
+            "test_elicitation_sep1034_defaults",
+            "Asks with defaults",
+            nothing.clone(),
+        ),
+        (
+            "test_elicitation_sep1330_enums",
+            "Asks with choices",
+            nothing.clone(),
+        ),
+        (
+            "test_missing_capability",
+            "Needs a client that can sample",
+            nothing.clone(),
+        ),
+        (
+            "test_trigger_tool_change",
+            "Says that the tools changed",
+            nothing.clone(),
+        ),
+        (
+            "test_trigger_prompt_change",
+            "Says that the prompts changed",
+            nothing.clone(),
+        ),
+        (
+            "test_streaming_elicitation",
+            "Asks for a name on a stream",
+            nothing.clone(),
+        ),
+        (
+            "test_input_required_result_elicitation",
+            "Asks for a name",
+            nothing.clone(),
+        ),
+        (
+            "test_input_required_result_sampling",
+            "Asks for a capital",
+            nothing.clone(),
+        ),
+        (
+            "test_input_required_result_list_roots",
+            "Asks for the roots",
+            nothing.clone(),
+        ),
+        (
+            "test_input_required_result_request_state",
+            "Asks, with a state",
+            nothing.clone(),
+        ),
+        (
+            "test_input_required_result_multiple_inputs",
+            "Asks for three things at once",
+            nothing.clone(),
+        ),
+        (
+            "test_input_required_result_multi_round",
+            "Asks twice",
+            nothing.clone(),
+        ),
+        (
+            "test_input_required_result_tampered_state",
+            "Refuses a state of others",
+            nothing.clone(),
+        ),
+        (
+            "test_input_required_result_capabilities",
+            "Asks what the client can answer",
+            nothing,
+        ),
+        (
+            "test_custom_header",
+            "Has an argument that is repeated in a header",
+            object(region, &["region"]),
+        ),
+        (
+            "json_schema_2020_12_tool",
+            "Has a schema of JSON Schema 2020-12",
+            schema_2020_12(),
+        ),
     ];
     let tool = |(name, description, schema): (_, _, Value)| {
         let schema = schema.as_object().cloned().unwrap_or_default();
@@ -614,8 +841,7 @@ fn schema_2020_12() -> Value {
 }
 
 fn prompts() -> Value {
-    let argument =
-        |name: &str, description: &str| json!({ "name": name, "description": description, "required": true });
+    let argument = |name: &str, description: &str| json!({ "name": name, "description": description, "required": true });
     json!([
         { "name": "test_simple_prompt", "description": "Has no arguments" },
         {

@@ -9,7 +9,11 @@
 //! file, `notes://{file}/outline`, and what stands under one, `notes://{file}/headline/{+path}`. Files that come,
 //! go and change are announced.
 
-#![expect(clippy::print_stdout, clippy::print_stderr, reason = "a program that prints")]
+#![expect(
+    clippy::print_stdout,
+    clippy::print_stderr,
+    reason = "a program that prints"
+)]
 
 use std::collections::BTreeSet;
 use std::error::Error;
@@ -21,16 +25,18 @@ use std::time::Duration;
 
 use mcp_resources::template::UriTemplate;
 use mcp_resources::{
-    Annotations, Bundle, FileWatch, Http, Parameters, Partial, PathParam, ReadError, Registry, Resource,
-    ResourceTemplate, Role, Root, Server,
+    Annotations, Bundle, FileWatch, Http, Parameters, Partial, PathParam, ReadError, Registry,
+    Resource, ResourceTemplate, Role, Root, Server,
 };
 
 /// How often the directory is looked at for files that came and went.
 const INTERVAL: Duration = Duration::from_millis(200);
 
 fn main() -> ExitCode {
-    let arguments: Vec<String> =
-        std::env::args_os().skip(1).map(|argument| argument.to_string_lossy().into_owned()).collect();
+    let arguments: Vec<String> = std::env::args_os()
+        .skip(1)
+        .map(|argument| argument.to_string_lossy().into_owned())
+        .collect();
     let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
     let result = match arguments[..] {
         [directory] => serve(directory, None),
@@ -53,13 +59,19 @@ fn serve(directory: &str, address: Option<&str>) -> Result<(), Box<dyn Error>> {
     let root = Arc::new(Root::open(directory)?);
     let registry = Registry::new();
     registry.register_server("notes", templates(&root))?;
-    let mut directory = Directory { root, registry: registry.clone(), listed: BTreeSet::new() };
+    let mut directory = Directory {
+        root,
+        registry: registry.clone(),
+        listed: BTreeSet::new(),
+    };
     directory.look()?;
     std::thread::spawn(move || directory.follow());
     let _watch = FileWatch::start(&registry, |error| eprintln!("notes: {error}"))?;
     let server = Server::new("notes", env!("CARGO_PKG_VERSION"), registry)
         .title("Notes")
-        .instructions("Markdown notes. Read notes://FILE/outline first, then the headline you need.");
+        .instructions(
+            "Markdown notes. Read notes://FILE/outline first, then the headline you need.",
+        );
     match address {
         Some(address) => serve_http(server, address.parse()?),
         None => Ok(server.run_stdio()?),
@@ -82,7 +94,10 @@ fn templates(root: &Arc<Root>) -> Bundle {
     let (sources, names_of) = (Arc::clone(root), Arc::clone(root));
     let complete = move |partial: Partial| {
         let names = names(&names_of).unwrap_or_default();
-        names.into_iter().filter(|name| name.starts_with(&partial.value)).collect()
+        names
+            .into_iter()
+            .filter(|name| name.starts_with(&partial.value))
+            .collect()
     };
     Bundle::new()
         .template(
@@ -125,8 +140,9 @@ fn headline(line: &str) -> Option<(usize, &str)> {
 
 fn outline(text: &str) -> Result<String, ReadError> {
     let headlines = text.lines().filter_map(headline);
-    let headlines: Vec<_> =
-        headlines.map(|(level, title)| serde_json::json!({ "level": level, "title": title })).collect();
+    let headlines: Vec<_> = headlines
+        .map(|(level, title)| serde_json::json!({ "level": level, "title": title }))
+        .collect();
     serde_json::to_string(&headlines).map_err(ReadError::failed)
 }
 
@@ -137,12 +153,20 @@ fn section(text: &str, path: &str) -> Option<String> {
     let mut found: Option<(usize, Vec<&str>)> = None;
     for line in text.lines() {
         if let Some((level, title)) = headline(line) {
-            if found.as_ref().is_some_and(|(of_found, _)| level <= *of_found) {
+            if found
+                .as_ref()
+                .is_some_and(|(of_found, _)| level <= *of_found)
+            {
                 break;
             }
             open.retain(|(above, _)| *above < level);
             open.push((level, title));
-            if found.is_none() && open.iter().map(|(_, title)| *title).eq(wanted.iter().copied()) {
+            if found.is_none()
+                && open
+                    .iter()
+                    .map(|(_, title)| *title)
+                    .eq(wanted.iter().copied())
+            {
                 found = Some((level, Vec::new()));
                 continue;
             }
@@ -159,7 +183,10 @@ fn names(root: &Root) -> io::Result<BTreeSet<String>> {
     let entries = std::fs::read_dir(root.path())?.filter_map(Result::ok);
     let names = entries.filter_map(|entry| entry.file_name().into_string().ok());
     let is_note = |name: &String| {
-        name.ends_with(".md") && PathParam::new(name).and_then(|path| root.join(&path)).is_ok()
+        name.ends_with(".md")
+            && PathParam::new(name)
+                .and_then(|path| root.join(&path))
+                .is_ok()
     };
     Ok(names.filter(is_note).collect())
 }
@@ -196,11 +223,13 @@ impl Directory {
     fn resource(&self, name: &str) -> Result<Resource, Box<dyn Error>> {
         let (root, path) = (Arc::clone(&self.root), PathParam::new(name)?);
         let source = self.root.path().join(&path);
-        let note = Resource::new(uri(name)?, name, move || root.read_text(&path).map_err(ReadError::from))
-            .description("A file of notes")
-            .mime_type("text/markdown")
-            .annotations(Annotations::default().audience([Role::User, Role::Assistant]))
-            .source(source);
+        let note = Resource::new(uri(name)?, name, move || {
+            root.read_text(&path).map_err(ReadError::from)
+        })
+        .description("A file of notes")
+        .mime_type("text/markdown")
+        .annotations(Annotations::default().audience([Role::User, Role::Assistant]))
+        .source(source);
         Ok(note)
     }
 }

@@ -9,7 +9,11 @@
 //! A `#` in the URI is the request's number. `drive` prints the microseconds a request took and the resident memory of
 //! the server, in KiB, after a hundredth of the requests, but 10,000 at least, and after all.
 
-#![expect(clippy::print_stdout, clippy::print_stderr, reason = "a program that prints")]
+#![expect(
+    clippy::print_stdout,
+    clippy::print_stderr,
+    reason = "a program that prints"
+)]
 
 use std::error::Error;
 use std::hint::black_box;
@@ -50,8 +54,16 @@ type Shape = (&'static str, fn(usize) -> String, &'static str);
 
 fn measure_matching() -> Result<(), Box<dyn Error>> {
     let shapes: [Shape; 6] = [
-        ("prefixes that differ", |n| format!("app://kind{n}/{{id}}/{{+path}}"), "app://kind7/12/some/path"),
-        ("one prefix, ends that differ", |n| format!("app://{{id}}/kind{n}"), "app://12/kind7"),
+        (
+            "prefixes that differ",
+            |n| format!("app://kind{n}/{{id}}/{{+path}}"),
+            "app://kind7/12/some/path",
+        ),
+        (
+            "one prefix, ends that differ",
+            |n| format!("app://{{id}}/kind{n}"),
+            "app://12/kind7",
+        ),
         (
             "one prefix, middles that differ",
             |n| format!("app://{{id}}/kind{n}/{{+path}}"),
@@ -67,13 +79,19 @@ fn measure_matching() -> Result<(), Box<dyn Error>> {
             |n| format!("app://{{id}}-kind{n}-{{name}}"),
             "app://12-kind7-name",
         ),
-        ("one prefix, names of queries", |n| format!("app://kind/{{id}}{{?of{n}}}"), "app://kind/12?of7=1"),
+        (
+            "one prefix, names of queries",
+            |n| format!("app://kind/{{id}}{{?of{n}}}"),
+            "app://kind/12?of7=1",
+        ),
     ];
     for (name, template, uri) in shapes {
         let (ten, thousand) = (set(10, template)?, set(1000, template)?);
         let (ten, thousand) = (time_find(&ten, uri), time_find(&thousand, uri));
         let ratio = thousand / ten;
-        println!("find, {name}: {ten:.0} ns among 10, {thousand:.0} ns among 1,000, ratio {ratio:.2}");
+        println!(
+            "find, {name}: {ten:.0} ns among 10, {thousand:.0} ns among 1,000, ratio {ratio:.2}"
+        );
     }
     let mut slowest = (Duration::ZERO, String::new());
     for (template, unit, end) in hostile() {
@@ -82,16 +100,28 @@ fn measure_matching() -> Result<(), Box<dyn Error>> {
         let once = |_| elapsed(|| drop(black_box(matcher.matches(black_box(&uri)))));
         // What is slower than all before is measured again, as it may be noise.
         let time = once(0);
-        let time = if time > slowest.0 { (0..7).map(once).min().unwrap_or_default() } else { time };
+        let time = if time > slowest.0 {
+            (0..7).map(once).min().unwrap_or_default()
+        } else {
+            time
+        };
         if time <= slowest.0 {
             continue;
         }
-        let name = format!("{}… with {unit:?} again and again, {end:?} at the end", shortened(&template));
+        let name = format!(
+            "{}… with {unit:?} again and again, {end:?} at the end",
+            shortened(&template)
+        );
         slowest = (time, name);
     }
-    println!("one template and a URI of 64 KiB, the slowest: {:.2?}, {}", slowest.0, slowest.1);
+    println!(
+        "one template and a URI of 64 KiB, the slowest: {:.2?}, {}",
+        slowest.0, slowest.1
+    );
     let middles = set(1000, |n| format!("x:{{a}}-kind{n}-{{b}}"))?;
-    let slow = set(1000, |n| format!("x:{{+p}}{}{{;k{n}}}", "{/a}{.b}".repeat(30)))?;
+    let slow = set(1000, |n| {
+        format!("x:{{+p}}{}{{;k{n}}}", "{/a}{.b}".repeat(30))
+    })?;
     let repeated = format!("x:{}", "-kind99".repeat(HOSTILE / 7));
     let texts: String = (0..1000).map(|n| format!("-kind{n}-")).collect();
     let late = format!("x:{}{texts}/", "a".repeat(HOSTILE - texts.len()));
@@ -111,14 +141,18 @@ fn measure_matching() -> Result<(), Box<dyn Error>> {
 
 fn set(count: usize, template: fn(usize) -> String) -> Result<TemplateSet, TemplateError> {
     let matcher = |number| Matcher::new(&UriTemplate::parse(&template(number))?);
-    Ok(TemplateSet::new((0..count).map(matcher).collect::<Result<_, _>>()?))
+    Ok(TemplateSet::new(
+        (0..count).map(matcher).collect::<Result<_, _>>()?,
+    ))
 }
 
 /// Nanoseconds, the least of many runs.
 fn time_find(set: &TemplateSet, uri: &str) -> f64 {
     const CALLS: u32 = 1000;
     let once = |_| {
-        elapsed(|| (0..CALLS).for_each(|_| assert!(black_box(set).find(black_box(uri)).is_some(), "{uri}")))
+        elapsed(|| {
+            (0..CALLS).for_each(|_| assert!(black_box(set).find(black_box(uri)).is_some(), "{uri}"))
+        })
     };
     let least = (0..50).map(once).min().unwrap_or_default();
     least.as_secs_f64() * 1e9 / f64::from(CALLS)
@@ -153,21 +187,33 @@ fn hostile() -> impl Iterator<Item = (String, &'static str, &'static str)> {
         "{l*}/",
     ];
     let heads = ["", "{+p}", "{+p}/", "{p}"];
-    let tails = ["", "!", "zz{z}", "aab{z}", "{/l*}", "{?a*,b}", "{?a*}{#f}", "{#f}"];
+    let tails = [
+        "",
+        "!",
+        "zz{z}",
+        "aab{z}",
+        "{/l*}",
+        "{?a*,b}",
+        "{?a*}{#f}",
+        "{#f}",
+    ];
     let units = [
-        "a", "-", "a-", "aa", "aab", "/", "/a", "/:", ".", ".a", "./", ";", ";a", ";a=1", ";b=1", ",", "a,",
-        "%41", "\u{e9}", "?a=1", "&a=1", "#",
+        "a", "-", "a-", "aa", "aab", "/", "/a", "/:", ".", ".a", "./", ";", ";a", ";a=1", ";b=1",
+        ",", "a,", "%41", "\u{e9}", "?a=1", "&a=1", "#",
     ];
     let ends = ["", "!", ":", "zz"];
     let templates = heads.into_iter().flat_map(move |head| {
-        pieces
-            .into_iter()
-            .flat_map(move |piece| tails.into_iter().filter_map(move |tail| matchable(head, piece, tail)))
+        pieces.into_iter().flat_map(move |piece| {
+            tails
+                .into_iter()
+                .filter_map(move |tail| matchable(head, piece, tail))
+        })
     });
     templates.flat_map(move |template| {
         units.into_iter().flat_map(move |unit| {
             let template = template.clone();
-            ends.into_iter().map(move |end| (template.clone(), unit, end))
+            ends.into_iter()
+                .map(move |end| (template.clone(), unit, end))
         })
     })
 }
@@ -176,14 +222,19 @@ fn hostile() -> impl Iterator<Item = (String, &'static str, &'static str)> {
 fn matchable(head: &str, piece: &str, tail: &str) -> Option<String> {
     let fits = |template: &String| Matcher::new(&UriTemplate::parse(template).ok()?).ok();
     let repeated = |count| format!("x{head}{}{tail}", piece.repeat(count));
-    [60, 30, 15, 1].map(repeated).into_iter().find(|template| fits(template).is_some())
+    [60, 30, 15, 1]
+        .map(repeated)
+        .into_iter()
+        .find(|template| fits(template).is_some())
 }
 
 fn serve() -> Result<(), Box<dyn Error>> {
     let text = "A small note.\n".repeat(8);
     let (sync, async_text, item_text) = (text.clone(), text.clone(), text);
     let registry = Registry::new();
-    registry.register_resource(Resource::new("bench://small", "Small", move || sync.clone()))?;
+    registry.register_resource(Resource::new("bench://small", "Small", move || {
+        sync.clone()
+    }))?;
     registry.register_resource(Resource::new("bench://async", "Small, async", move || {
         let text = async_text.clone();
         async move { text }
@@ -193,26 +244,46 @@ fn serve() -> Result<(), Box<dyn Error>> {
             std::thread::park();
         }
     };
-    registry
-        .register_resource(Resource::new("bench://forever", "Never read", move || -> String { forever() }))?;
+    registry.register_resource(Resource::new(
+        "bench://forever",
+        "Never read",
+        move || -> String { forever() },
+    ))?;
     let item = move |parameters: Parameters| {
         let text = item_text.clone();
-        async move { parameters.text("number").map(|number| format!("{number}: {text}")) }
+        async move {
+            parameters
+                .text("number")
+                .map(|number| format!("{number}: {text}"))
+        }
     };
     registry.register_template(ResourceTemplate::new("bench://item/{number}", "Item", item))?;
     Ok(Server::new("bench", "1", registry).run_stdio()?)
 }
 
-fn drive(requests: &str, window: &str, uri: &str, command: &mut Command) -> Result<(), Box<dyn Error>> {
+fn drive(
+    requests: &str,
+    window: &str,
+    uri: &str,
+    command: &mut Command,
+) -> Result<(), Box<dyn Error>> {
     let (requests, window) = (requests.parse()?, window.parse()?);
-    let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn()?;
+    let mut child = command
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()?;
     let result = drive_child(requests, window, uri, &mut child);
     child.kill()?;
     child.wait()?;
     result
 }
 
-fn drive_child(requests: usize, window: usize, uri: &str, child: &mut Child) -> Result<(), Box<dyn Error>> {
+fn drive_child(
+    requests: usize,
+    window: usize,
+    uri: &str,
+    child: &mut Child,
+) -> Result<(), Box<dyn Error>> {
     let mut stdin = child.stdin.take().ok_or("no stdin")?;
     let mut stdout = BufReader::with_capacity(1 << 16, child.stdout.take().ok_or("no stdout")?);
     connect(&mut stdin, &mut stdout)?;
@@ -285,7 +356,9 @@ fn run_pipelined(
             line.clear();
             let read = stdout.read_until(b'\n', &mut line);
             let ended = !matches!(read, Ok(1..));
-            result = result.and(read.map_err(Into::into)).and_then(|_| check_answer(&line));
+            result = result
+                .and(read.map_err(Into::into))
+                .and_then(|_| check_answer(&line));
             // The writer is not left waiting for a server that ended, or that can't be read.
             answered.fetch_add(if ended { count } else { 1 }, Ordering::Release);
             writer.thread().unpark();
@@ -323,7 +396,8 @@ fn write(
 
 fn push_request(out: &mut Vec<u8>, uri: &str, number: usize) {
     out.extend_from_slice(
-        format!(r#"{{"jsonrpc":"2.0","id":{number},"method":"resources/read","params":{{"uri":""#).as_bytes(),
+        format!(r#"{{"jsonrpc":"2.0","id":{number},"method":"resources/read","params":{{"uri":""#)
+            .as_bytes(),
     );
     out.extend_from_slice(uri.replace('#', &number.to_string()).as_bytes());
     out.extend_from_slice(b"\"}}\n");
@@ -340,9 +414,13 @@ fn check_answer(line: &[u8]) -> Result<(), Box<dyn Error>> {
 /// The memory of a process in KiB; 0 where the system does not say.
 fn resident(child: &Child) -> Result<usize, Box<dyn Error>> {
     let mut status = String::new();
-    let Ok(mut file) = std::fs::File::open(format!("/proc/{}/status", child.id())) else { return Ok(0) };
+    let Ok(mut file) = std::fs::File::open(format!("/proc/{}/status", child.id())) else {
+        return Ok(0);
+    };
     file.read_to_string(&mut status)?;
     let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
-    let number = line.and_then(|line| line.split_whitespace().next()).ok_or("no VmRSS")?;
+    let number = line
+        .and_then(|line| line.split_whitespace().next())
+        .ok_or("no VmRSS")?;
     Ok(number.parse()?)
 }

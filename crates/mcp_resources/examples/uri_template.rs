@@ -25,8 +25,10 @@ usage: uri_template expand TEMPLATE JSON   prints the URI that the values make, 
 Ends with 1 where the template, the values or the URI don't fit, and says why.";
 
 fn main() -> ExitCode {
-    let arguments: Vec<String> =
-        std::env::args_os().skip(1).map(|argument| argument.to_string_lossy().into_owned()).collect();
+    let arguments: Vec<String> = std::env::args_os()
+        .skip(1)
+        .map(|argument| argument.to_string_lossy().into_owned())
+        .collect();
     let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
     let result = match arguments[..] {
         ["expand", template, values] => expand(template, values),
@@ -73,18 +75,22 @@ fn expand(template: &str, values: &str) -> Result<String, Box<dyn Error>> {
 
 fn find(template: &str, uri: &str) -> Result<String, Box<dyn Error>> {
     let matcher = Matcher::new(&UriTemplate::parse(template)?)?;
-    let found =
-        matcher.matches(uri).ok_or_else(|| format!("{} does not match {}", shown(uri), shown(template)))?;
+    let found = matcher
+        .matches(uri)
+        .ok_or_else(|| format!("{} does not match {}", shown(uri), shown(template)))?;
     let variables = found.variables().iter();
-    let object: Map<_, _> =
-        variables.map(|variable| (variable.name.to_string(), json(&variable.value))).collect();
+    let object: Map<_, _> = variables
+        .map(|variable| (variable.name.to_string(), json(&variable.value)))
+        .collect();
     Ok(Json::Object(object).to_string())
 }
 
 /// `null` is no value, numbers and booleans are texts.
 fn values_of(object: Map<String, Json>) -> Result<Values, String> {
     let defined = object.into_iter().filter(|(_, value)| !value.is_null());
-    defined.map(|(name, value)| value_of(&name, value).map(|value| (name, value))).collect()
+    defined
+        .map(|(name, value)| value_of(&name, value).map(|value| (name, value)))
+        .collect()
 }
 
 fn value_of(name: &str, value: Json) -> Result<Value, String> {
@@ -116,8 +122,9 @@ fn json(value: &Value) -> Json {
     match value {
         Value::Text(text) => Json::from(text.as_str()),
         Value::List(items) => Json::from(items.as_slice()),
-        Value::Map(entries) => {
-            entries.iter().map(|(key, value)| (key.clone(), Json::from(value.as_str()))).collect()
-        }
+        Value::Map(entries) => entries
+            .iter()
+            .map(|(key, value)| (key.clone(), Json::from(value.as_str())))
+            .collect(),
     }
 }

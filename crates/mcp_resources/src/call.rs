@@ -58,7 +58,12 @@ impl<I, O> Call<I, O> {
 
 impl<I: Send + 'static, O: Send + 'static> Call<I, O> {
     /// Runs the function. One that blocks keeps its thread after the time is over: nothing can end it.
-    pub(crate) async fn run(&self, input: I, limit: Duration, all: &Room) -> Result<O, Interruption> {
+    pub(crate) async fn run(
+        &self,
+        input: I,
+        limit: Duration,
+        all: &Room,
+    ) -> Result<O, Interruption> {
         match self.clone() {
             Self::Blocking(function, own) => {
                 let place = own.place(limit).await?;
@@ -108,16 +113,20 @@ impl Room {
     /// Waits for a place.
     async fn place(&self, limit: Duration) -> Result<OwnedSemaphorePermit, Interruption> {
         let place = tokio::time::timeout(limit, Arc::clone(&self.0).acquire_owned()).await;
-        Ok(place.map_err(|_| Interruption::Busy)?.expect("nobody closes it"))
+        Ok(place
+            .map_err(|_| Interruption::Busy)?
+            .expect("nobody closes it"))
     }
 }
 
 /// Runs a future and polls it no more once it panicked.
 pub(crate) async fn catch_panic<O>(future: impl Future<Output = O>) -> Result<O, Interruption> {
     let mut future = std::pin::pin!(future);
-    std::future::poll_fn(|context| match catch_unwind(AssertUnwindSafe(|| future.as_mut().poll(context))) {
-        Ok(poll) => poll.map(Ok),
-        Err(_) => Poll::Ready(Err(Interruption::Panic)),
+    std::future::poll_fn(|context| {
+        match catch_unwind(AssertUnwindSafe(|| future.as_mut().poll(context))) {
+            Ok(poll) => poll.map(Ok),
+            Err(_) => Poll::Ready(Err(Interruption::Panic)),
+        }
     })
     .await
 }

@@ -84,7 +84,9 @@ pub enum ReadError {
     #[error("the resource could not be read within {0:?}; try again later")]
     TimedOut(Duration),
     /// The contents have more than [`Limits::bytes`](crate::Limits::bytes).
-    #[error("the resource has {size} bytes, the server gives no more than {limit}; ask for a part of it")]
+    #[error(
+        "the resource has {size} bytes, the server gives no more than {limit}; ask for a part of it"
+    )]
     TooLarge {
         /// All bytes of the contents.
         size: usize,
@@ -202,10 +204,12 @@ impl ReadError {
 impl From<io::Error> for ReadError {
     fn from(error: io::Error) -> Self {
         match error.kind() {
-            io::ErrorKind::NotFound | io::ErrorKind::NotADirectory | io::ErrorKind::InvalidFilename => {
-                Self::NotFound
+            io::ErrorKind::NotFound
+            | io::ErrorKind::NotADirectory
+            | io::ErrorKind::InvalidFilename => Self::NotFound,
+            io::ErrorKind::IsADirectory => {
+                Self::bad_parameters("this is a directory, which has no content")
             }
-            io::ErrorKind::IsADirectory => Self::bad_parameters("this is a directory, which has no content"),
             _ => Self::failed(error),
         }
     }
@@ -229,7 +233,11 @@ impl From<PathError> for ReadError {
 
 impl From<Body> for Content {
     fn from(body: Body) -> Self {
-        Self { uri: None, mime_type: None, body }
+        Self {
+            uri: None,
+            mime_type: None,
+            body,
+        }
     }
 }
 

@@ -61,8 +61,12 @@ impl Parameters {
     /// [`ParameterError::Missing`], [`ParameterError::List`].
     pub fn text(&self, name: &str) -> Result<&str, ParameterError> {
         match self.found.value(name) {
-            Some(value) => value.as_text().ok_or_else(|| ParameterError::List { name: name.to_owned() }),
-            None => Err(ParameterError::Missing { name: name.to_owned() }),
+            Some(value) => value.as_text().ok_or_else(|| ParameterError::List {
+                name: name.to_owned(),
+            }),
+            None => Err(ParameterError::Missing {
+                name: name.to_owned(),
+            }),
         }
     }
 
@@ -78,11 +82,13 @@ impl Parameters {
     /// [`ParameterError::Invalid`] with the error of the type, and those of [`Parameters::text`].
     pub fn parse<T: FromStr<Err: Display>>(&self, name: &str) -> Result<T, ParameterError> {
         let value = self.text(name)?;
-        value.parse().map_err(|error: T::Err| ParameterError::Invalid {
-            name: name.to_owned(),
-            value: value.to_owned(),
-            why: error.to_string(),
-        })
+        value
+            .parse()
+            .map_err(|error: T::Err| ParameterError::Invalid {
+                name: name.to_owned(),
+                value: value.to_owned(),
+                why: error.to_string(),
+            })
     }
 
     /// Gives a text as a path that stays where it is joined to, with [`Root`](crate::Root).

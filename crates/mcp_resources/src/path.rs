@@ -149,7 +149,11 @@ impl Root {
     pub fn open(path: impl AsRef<Path>) -> io::Result<Self> {
         let path = path.as_ref().canonicalize()?;
         let directory = Dir::open_ambient_dir(&path, ambient_authority())?;
-        Ok(Self { path, directory, limit: Limits::default().bytes as u64 })
+        Ok(Self {
+            path,
+            directory,
+            limit: Limits::default().bytes as u64,
+        })
     }
 
     /// Sets how many bytes of a file are read at most; by default as many as [`Limits`] allows by default.
@@ -170,7 +174,11 @@ impl Root {
     ///
     /// [`PathError::Escape`], [`PathError::NotAFile`] or [`PathError::Io`].
     pub fn file(&self, path: &PathParam) -> Result<File, PathError> {
-        regular(self.directory.open_with(path, &for_reading()).map_err(PathError::opening)?)
+        regular(
+            self.directory
+                .open_with(path, &for_reading())
+                .map_err(PathError::opening)?,
+        )
     }
 
     /// Reads a whole file.
@@ -210,7 +218,10 @@ impl Root {
     ///
     /// As [`Root::file`].
     pub fn join(&self, path: &PathParam) -> Result<PathBuf, PathError> {
-        let below = self.directory.canonicalize(path).map_err(PathError::opening)?;
+        let below = self
+            .directory
+            .canonicalize(path)
+            .map_err(PathError::opening)?;
         Ok(self.path.join(below))
     }
 
@@ -221,17 +232,25 @@ impl Root {
     pub fn source(&self, path: &PathParam) -> Option<PathBuf> {
         match self.join(path) {
             Ok(path) => Some(path),
-            Err(PathError::Io(error)) if error.kind() == io::ErrorKind::NotFound => self.missing(path),
+            Err(PathError::Io(error)) if error.kind() == io::ErrorKind::NotFound => {
+                self.missing(path)
+            }
             Err(_) => None,
         }
     }
 
     /// Where a file would be that isn't there; nothing for a link to nowhere.
     fn missing(&self, path: &PathParam) -> Option<PathBuf> {
-        let (parent, name) = path.as_str().rsplit_once('/').unwrap_or((".", path.as_str()));
+        let (parent, name) = path
+            .as_str()
+            .rsplit_once('/')
+            .unwrap_or((".", path.as_str()));
         let parent = self.directory.canonicalize(parent).ok()?;
         let below = parent.join(name);
-        self.directory.symlink_metadata(&below).is_err().then(|| self.path.join(below))
+        self.directory
+            .symlink_metadata(&below)
+            .is_err()
+            .then(|| self.path.join(below))
     }
 }
 
@@ -297,7 +316,9 @@ fn regular(file: Opened) -> Result<File, PathError> {
 
 fn read_up_to(limit: u64, file: File) -> Result<Vec<u8>, PathError> {
     let mut bytes = Vec::new();
-    file.take(limit.saturating_add(1)).read_to_end(&mut bytes).map_err(PathError::Io)?;
+    file.take(limit.saturating_add(1))
+        .read_to_end(&mut bytes)
+        .map_err(PathError::Io)?;
     match bytes.len() as u64 > limit {
         true => Err(PathError::TooLarge { limit }),
         false => Ok(bytes),

@@ -20,7 +20,9 @@ use crate::call::{Interruption, Room};
 use crate::handler::HandlerCall;
 use crate::resource::Details;
 use crate::template::{Match, Matcher, TemplateSet, normal_uri};
-use crate::{Body, CacheScope, Content, Contents, Parameters, ReadError, Resource, ResourceTemplate};
+use crate::{
+    Body, CacheScope, Content, Contents, Parameters, ReadError, Resource, ResourceTemplate,
+};
 pub use check::RegisterError;
 use check::{Checked, check};
 use interest::Interests;
@@ -134,7 +136,10 @@ pub struct Reading {
 #[derive(Debug, Clone)]
 pub(crate) enum Event {
     ListChanged,
-    Updated(#[cfg_attr(not(feature = "server"), expect(dead_code, reason = "servers read it"))] Arc<str>),
+    Updated(
+        #[cfg_attr(not(feature = "server"), expect(dead_code, reason = "servers read it"))]
+        Arc<str>,
+    ),
 }
 
 #[derive(Debug)]
@@ -206,7 +211,10 @@ impl Limits {
 
 impl Default for Limits {
     fn default() -> Self {
-        Self { time: Duration::from_secs(30), bytes: 10 * 1024 * 1024 }
+        Self {
+            time: Duration::from_secs(30),
+            bytes: 10 * 1024 * 1024,
+        }
     }
 }
 
@@ -264,7 +272,12 @@ impl Registry {
 
     /// Makes an empty one.
     pub fn with_limits(limits: Limits) -> Self {
-        Self { shared: Arc::new(Shared { limits, ..Shared::default() }) }
+        Self {
+            shared: Arc::new(Shared {
+                limits,
+                ..Shared::default()
+            }),
+        }
     }
 
     /// Registers a resource.
@@ -282,7 +295,10 @@ impl Registry {
     ///
     /// A template that can't be parsed or matched, an empty name, a completer for no variable of it.
     #[doc(alias = "register_resource_template")]
-    pub fn register_template(&self, template: ResourceTemplate) -> Result<Registered, RegisterError> {
+    pub fn register_template(
+        &self,
+        template: ResourceTemplate,
+    ) -> Result<Registered, RegisterError> {
         self.add(Bundle::new().template(template), None)
     }
 
@@ -317,7 +333,9 @@ impl Registry {
     /// Takes the latest [`Registry::register_server`] with this name back; says whether there was one.
     pub fn unregister_server(&self, name: &str) -> bool {
         let removals = self.change(|state| state.remove_server(name));
-        let Some(removals) = removals else { return false };
+        let Some(removals) = removals else {
+            return false;
+        };
         self.announce(removals.contains(&Removal::Gone));
         true
     }
@@ -337,8 +355,13 @@ impl Registry {
         let (checked, name) = (check(bundle)?, name.into());
         let registered = self.change(|state| {
             state.remove_server(&name);
-            state.resources.keep_places(checked.resources.iter().map(|(key, _)| key.as_str()));
-            let texts = checked.templates.iter().map(|template| template.description.uri_template.as_str());
+            state
+                .resources
+                .keep_places(checked.resources.iter().map(|(key, _)| key.as_str()));
+            let texts = checked
+                .templates
+                .iter()
+                .map(|template| template.description.uri_template.as_str());
             state.templates.keep_places(texts);
             state.insert(checked, Some(name))
         });
@@ -356,11 +379,18 @@ impl Registry {
         match found {
             Found::Resource(resource) => {
                 let contents = self.shared.read(&resource.handler, ()).await?;
-                Ok(reading(contents, uri, &resource.details, |body| Some(body.default_mime_type())))
+                Ok(reading(contents, uri, &resource.details, |body| {
+                    Some(body.default_mime_type())
+                }))
             }
             Found::Template(template, found) => {
-                let ResourceTemplate { handler, details, .. } = &template.description;
-                let contents = self.shared.read(handler, Parameters::new(uri.to_owned(), found)).await?;
+                let ResourceTemplate {
+                    handler, details, ..
+                } = &template.description;
+                let contents = self
+                    .shared
+                    .read(handler, Parameters::new(uri.to_owned(), found))
+                    .await?;
                 Ok(reading(contents, uri, details, |_| None))
             }
         }
@@ -424,13 +454,20 @@ impl Registry {
     }
 
     fn state(&self) -> RwLockReadGuard<'_, State> {
-        self.shared.state.read().unwrap_or_else(PoisonError::into_inner)
+        self.shared
+            .state
+            .read()
+            .unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Changes what is registered. What goes is dropped when nothing is locked any more: handlers may have things that look
     /// into the registry.
     fn change<T>(&self, change: impl FnOnce(&mut State) -> T) -> T {
-        let mut state = self.shared.state.write().unwrap_or_else(PoisonError::into_inner);
+        let mut state = self
+            .shared
+            .state
+            .write()
+            .unwrap_or_else(PoisonError::into_inner);
         let changed = change(&mut state);
         let _gone = (state.resources.take_gone(), state.templates.take_gone());
         drop(state);
@@ -444,7 +481,9 @@ impl State {
         let mut registered = Registered::default();
         for (key, resource) in checked.resources {
             let uri = resource.uri.clone();
-            registered.known.extend(self.resources.add(key, resource).known().then_some(uri));
+            registered
+                .known
+                .extend(self.resources.add(key, resource).known().then_some(uri));
         }
         for template in checked.templates {
             self.add_template(template, &mut registered);
@@ -458,10 +497,19 @@ impl State {
     fn add_template(&mut self, template: Template, registered: &mut Registered) {
         let text = template.description.uri_template.clone();
         if !self.templates.contains(&text) {
-            registered.add_overlaps(self.templates.entries().filter_map(|other| overlap(&template, other)));
+            registered.add_overlaps(
+                self.templates
+                    .entries()
+                    .filter_map(|other| overlap(&template, other)),
+            );
             self.forget_derived();
         }
-        registered.known.extend(self.templates.add(text.clone(), template).known().then_some(text));
+        registered.known.extend(
+            self.templates
+                .add(text.clone(), template)
+                .known()
+                .then_some(text),
+        );
     }
 
     fn remove_resource(&mut self, uri: &str) -> Removal {
@@ -482,8 +530,11 @@ impl State {
         if calls.is_empty() {
             self.servers.remove(name);
         }
-        let mut removals: Vec<Removal> =
-            keys.resources.iter().map(|key| self.resources.remove(key)).collect();
+        let mut removals: Vec<Removal> = keys
+            .resources
+            .iter()
+            .map(|key| self.resources.remove(key))
+            .collect();
         removals.extend(keys.templates.iter().map(|key| self.remove_template(key)));
         Some(removals)
     }
@@ -500,12 +551,17 @@ impl State {
     #[cfg(feature = "server")]
     fn completes_variables(&self) -> bool {
         let completes = |template: &Arc<Template>| !template.description.completers.is_empty();
-        *self.completes_variables.get_or_init(|| self.templates.entries().any(completes))
+        *self
+            .completes_variables
+            .get_or_init(|| self.templates.entries().any(completes))
     }
 
     /// The templates as they are searched.
     fn index(&self) -> Arc<Index> {
-        Arc::clone(self.index.get_or_init(|| Arc::new(Index::new(&self.templates))))
+        Arc::clone(
+            self.index
+                .get_or_init(|| Arc::new(Index::new(&self.templates))),
+        )
     }
 }
 
@@ -513,7 +569,9 @@ impl Registered {
     /// Adds overlaps as they are found, and looks for no more than are named.
     fn add_overlaps(&mut self, mut overlaps: impl Iterator<Item = Overlap>) {
         while !self.has_more_overlaps {
-            let Some(overlap) = overlaps.next() else { return };
+            let Some(overlap) = overlaps.next() else {
+                return;
+            };
             match self.overlaps.len() < MAX_OVERLAPS {
                 true => self.overlaps.push(overlap),
                 false => self.has_more_overlaps = true,
@@ -525,8 +583,14 @@ impl Registered {
 impl Index {
     fn new(templates: &Table<Template>) -> Self {
         let templates: Vec<_> = templates.entries().cloned().collect();
-        let matchers = templates.iter().map(|template| template.matcher.clone()).collect();
-        Self { set: TemplateSet::new(matchers), templates }
+        let matchers = templates
+            .iter()
+            .map(|template| template.matcher.clone())
+            .collect();
+        Self {
+            set: TemplateSet::new(matchers),
+            templates,
+        }
     }
 }
 
@@ -544,8 +608,10 @@ impl Shared {
         input: I,
     ) -> Result<Contents, ReadError> {
         let Limits { time, bytes } = self.limits;
-        let contents =
-            handler.run(input, time, &self.room).await.map_err(|interruption| match interruption {
+        let contents = handler
+            .run(input, time, &self.room)
+            .await
+            .map_err(|interruption| match interruption {
                 Interruption::Panic => ReadError::Panicked,
                 Interruption::Timeout => ReadError::TimedOut(time),
                 Interruption::Busy => ReadError::Busy,
@@ -571,14 +637,23 @@ fn reading(
             content.mime_type = details.mime_type.clone().or_else(of_body);
         }
     }
-    Reading { contents, ttl: details.ttl, cache_scope: details.cache_scope }
+    Reading {
+        contents,
+        ttl: details.ttl,
+        cache_scope: details.cache_scope,
+    }
 }
 
 impl Reading {
     /// Gives the text, if there is one content and it is a text.
     pub fn text(&self) -> Option<&str> {
         match self.contents.0.as_slice() {
-            [Content { body: Body::Text(text), .. }] => Some(text),
+            [
+                Content {
+                    body: Body::Text(text),
+                    ..
+                },
+            ] => Some(text),
             _ => None,
         }
     }

@@ -156,7 +156,10 @@ impl Annotations {
 impl Icon {
     /// Makes a picture of its URL, `https:` or `data:`.
     pub fn new(src: impl Into<String>) -> Self {
-        Self { src: src.into(), ..Self::default() }
+        Self {
+            src: src.into(),
+            ..Self::default()
+        }
     }
 
     /// Sets its MIME type.
@@ -239,8 +242,17 @@ impl Resource {
         name: impl Into<String>,
         handler: impl Handler<(), Kind>,
     ) -> Self {
-        let details = Details { name: name.into(), ..Details::default() };
-        Self { uri: uri.into(), size: None, source: None, details, handler: handler.into_call() }
+        let details = Details {
+            name: name.into(),
+            ..Details::default()
+        };
+        Self {
+            uri: uri.into(),
+            size: None,
+            source: None,
+            details,
+            handler: handler.into_call(),
+        }
     }
 
     /// Sets the size of what a read gives, in bytes before any encoding.
@@ -268,7 +280,10 @@ impl ResourceTemplate {
         Self {
             uri_template: uri_template.into(),
             lenient: false,
-            details: Details { name: name.into(), ..Details::default() },
+            details: Details {
+                name: name.into(),
+                ..Details::default()
+            },
             handler: handler.into_call(),
             completers: Vec::new(),
             source: None,
@@ -299,17 +314,25 @@ impl ResourceTemplate {
     /// Sets what finds the file that a resource is read from, or the files, for [`FileWatch`](crate::FileWatch): an
     /// `Option` of a path, or several. It runs on the thread that watches. See [`Root::source`](crate::Root::source).
     #[must_use]
-    pub fn source<Paths>(mut self, source: impl Fn(&Parameters) -> Paths + Send + Sync + 'static) -> Self
+    pub fn source<Paths>(
+        mut self,
+        source: impl Fn(&Parameters) -> Paths + Send + Sync + 'static,
+    ) -> Self
     where
         Paths: IntoIterator<Item = PathBuf>,
     {
-        self.source = Some(Source(Box::new(move |parameters| source(parameters).into_iter().collect())));
+        self.source = Some(Source(Box::new(move |parameters| {
+            source(parameters).into_iter().collect()
+        })));
         self
     }
 
     #[cfg(feature = "server")]
     pub(crate) fn completer(&self, variable: &str) -> Option<&Completer> {
-        self.completers.iter().find(|(name, _)| name == variable).map(|(_, completer)| completer)
+        self.completers
+            .iter()
+            .find(|(name, _)| name == variable)
+            .map(|(_, completer)| completer)
     }
 }
 

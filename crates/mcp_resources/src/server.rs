@@ -96,7 +96,9 @@ pub enum ServeError {
     #[error("the server stopped: {0}")]
     Stopped(#[source] Box<dyn std::error::Error + Send + Sync>),
     /// The address can't be listened to.
-    #[error("{address} can't be listened to; name another port, or 0 for any that is free: {source}")]
+    #[error(
+        "{address} can't be listened to; name another port, or 0 for any that is free: {source}"
+    )]
     Bind {
         /// The address.
         address: SocketAddr,
@@ -151,7 +153,16 @@ impl<H: ServerHandler> Server<H> {
             metrics,
             on_error,
         } = self;
-        Server { registry, handler, implementation, instructions, page_size, list_ttl, metrics, on_error }
+        Server {
+            registry,
+            handler,
+            implementation,
+            instructions,
+            page_size,
+            list_ttl,
+            metrics,
+            on_error,
+        }
     }
 
     /// Sets the name that people see.

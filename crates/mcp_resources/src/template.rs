@@ -126,7 +126,10 @@ impl UriTemplate {
     /// ```
     pub fn parse(template: &str) -> Result<Self, TemplateError> {
         let parts = parse::parse(template)?;
-        Ok(Self { source: template.to_owned(), parts })
+        Ok(Self {
+            source: template.to_owned(),
+            parts,
+        })
     }
 
     /// Makes a URI of the template (RFC 6570 §3).

@@ -59,7 +59,9 @@ pub enum WatchError {
     #[error("files can't be watched, so nobody is told when they change: {0}")]
     Start(#[source] Box<dyn Error + Send + Sync>),
     /// A directory can't be watched; it is tried again until it can.
-    #[error("{path} can't be watched, so for now nobody is told when something in it changes: {source}")]
+    #[error(
+        "{path} can't be watched, so for now nobody is told when something in it changes: {source}"
+    )]
     Directory {
         /// The directory of a file that somebody subscribed to.
         path: PathBuf,
@@ -142,11 +144,13 @@ impl FileWatch {
     ) -> Result<Self, WatchError> {
         // Before notify has a thread of its own: where there is none, it panics.
         let (started, starting) = mpsc::channel();
-        let thread = thread::Builder::new().spawn(move || starting.iter().take(1).for_each(Watcher::run));
+        let thread =
+            thread::Builder::new().spawn(move || starting.iter().take(1).for_each(Watcher::run));
         thread.map_err(|error| WatchError::Start(error.into()))?;
         let (sender, messages) = mpsc::channel();
         let events = sender.clone();
-        let system = notify::recommended_watcher(move |event| send(&events, Message::Changed(event)));
+        let system =
+            notify::recommended_watcher(move |event| send(&events, Message::Changed(event)));
         let is_stalled = Arc::new(AtomicBool::new(false));
         let watcher = Watcher {
             registry: registry.clone(),
@@ -169,7 +173,10 @@ impl FileWatch {
         };
         let settle = move || settle(&settling, &is_stalled);
         let observing = registry.on_interest_to_settle(observe, settle);
-        Ok(Self { messages: sender, _observing: observing })
+        Ok(Self {
+            messages: sender,
+            _observing: observing,
+        })
     }
 }
 
@@ -208,7 +215,9 @@ impl Watcher {
 
     /// Waits for a message, or for the time to look; nothing at the end.
     fn next(&self) -> Option<Result<Message, Woken>> {
-        let left = self.wake.map(|wake| wake.saturating_duration_since(Instant::now()));
+        let left = self
+            .wake
+            .map(|wake| wake.saturating_duration_since(Instant::now()));
         let message = match left {
             Some(Duration::ZERO) => return Some(Err(Woken)),
             Some(left) => self.messages.recv_timeout(left),
@@ -248,7 +257,9 @@ impl Watcher {
 
     fn end(&mut self, uri: &str) {
         for path in self.uris.remove(uri).into_iter().flatten() {
-            let Some(file) = self.files.get_mut(&path) else { continue };
+            let Some(file) = self.files.get_mut(&path) else {
+                continue;
+            };
             file.mentions -= 1;
             if file.mentions == 0
                 && let Some(file) = self.files.remove(&path)
@@ -266,7 +277,14 @@ impl Watcher {
         }
         let (path, watchee) = (Arc::from(path), Watchee::new(path)?);
         self.watch(&watchee);
-        self.files.insert(Arc::clone(&path), Watched { path: Arc::clone(&path), mentions: 1, watchee });
+        self.files.insert(
+            Arc::clone(&path),
+            Watched {
+                path: Arc::clone(&path),
+                mentions: 1,
+                watchee,
+            },
+        );
         Some(path)
     }
 
@@ -290,7 +308,9 @@ impl Watcher {
 
     fn unwatch(&mut self, file: &Watchee) {
         for path in file.directories() {
-            let Some(directory) = self.directories.get_mut(path) else { continue };
+            let Some(directory) = self.directories.get_mut(path) else {
+                continue;
+            };
             directory.files -= 1;
             if directory.files == 0 {
                 self.directories.remove(path);
@@ -309,7 +329,11 @@ impl Watcher {
             self.tell(WatchError::Lost(error.into()));
         }
         self.watch_again(&mut changed);
-        if self.directories.values().any(|directory| !directory.is_watched) {
+        if self
+            .directories
+            .values()
+            .any(|directory| !directory.is_watched)
+        {
             self.wake_after(RETRY);
         }
         let paths = self.changed_files(&changed);
@@ -336,8 +360,17 @@ impl Watcher {
     }
 
     fn changed_files(&self, changed: &Changed) -> HashSet<Arc<Path>> {
-        let is_changed = |file: &&Watched| file.watchee.places.iter().any(|place| changed.concerns(place));
-        self.files.values().filter(is_changed).map(|file| Arc::clone(&file.path)).collect()
+        let is_changed = |file: &&Watched| {
+            file.watchee
+                .places
+                .iter()
+                .any(|place| changed.concerns(place))
+        };
+        self.files
+            .values()
+            .filter(is_changed)
+            .map(|file| Arc::clone(&file.path))
+            .collect()
     }
 
     /// Watches where symbolic links lead now. What they led to is left before: as long as a link was gone, what it leads to
@@ -345,14 +378,19 @@ impl Watcher {
     fn follow_links(&mut self, paths: &HashSet<Arc<Path>>) {
         let mut turned = Vec::new();
         for path in paths {
-            let Some(file) = self.files.get_mut(path) else { continue };
-            if let Some(now) = Watchee::new(&file.watchee.named).filter(|now| *now != file.watchee) {
+            let Some(file) = self.files.get_mut(path) else {
+                continue;
+            };
+            if let Some(now) = Watchee::new(&file.watchee.named).filter(|now| *now != file.watchee)
+            {
                 turned.push((Arc::clone(path), std::mem::replace(&mut file.watchee, now)));
             }
         }
         turned.iter().for_each(|(_, before)| self.unwatch(before));
         for (path, _) in turned {
-            let Some(file) = self.files.remove(&path) else { continue };
+            let Some(file) = self.files.remove(&path) else {
+                continue;
+            };
             self.watch(&file.watchee);
             self.files.insert(path, file);
         }
@@ -387,7 +425,11 @@ impl Changed {
     }
 
     fn concerns(&self, file: &Path) -> bool {
-        self.is_everything || file.ancestors().take(2).any(|path| self.paths.contains(path))
+        self.is_everything
+            || file
+                .ancestors()
+                .take(2)
+                .any(|path| self.paths.contains(path))
     }
 }
 
@@ -409,7 +451,10 @@ impl Watchee {
     }
 
     fn directories(&self) -> BTreeSet<&Path> {
-        self.places.iter().filter_map(|path| path.parent()).collect()
+        self.places
+            .iter()
+            .filter_map(|path| path.parent())
+            .collect()
     }
 }
 
@@ -440,5 +485,8 @@ fn places(named: &Path) -> BTreeSet<PathBuf> {
 }
 
 fn reversed(path: &Path) -> Vec<PathBuf> {
-    path.components().rev().map(|component| component.as_os_str().into()).collect()
+    path.components()
+        .rev()
+        .map(|component| component.as_os_str().into())
+        .collect()
 }

@@ -22,7 +22,9 @@ fn note(name: &str) -> Resource {
 fn registry() -> Registry {
     let registry = Registry::new();
     registry.register_resource(note("a.org")).unwrap();
-    registry.register_template(ResourceTemplate::new("id://{id}", "ID", |_: Parameters| "")).unwrap();
+    registry
+        .register_template(ResourceTemplate::new("id://{id}", "ID", |_: Parameters| ""))
+        .unwrap();
     registry
 }
 
@@ -37,9 +39,17 @@ async fn settle(client: &mut Client) {
 
 /// Starts to listen; gives the id after the acknowledgment.
 async fn listen(client: &mut Client, notifications: Value) -> (u64, Value) {
-    let id = client.send("subscriptions/listen", json!({ "notifications": notifications })).await;
+    let id = client
+        .send(
+            "subscriptions/listen",
+            json!({ "notifications": notifications }),
+        )
+        .await;
     let acknowledged = client.notice().await;
-    assert_eq!(acknowledged["method"], "notifications/subscriptions/acknowledged");
+    assert_eq!(
+        acknowledged["method"],
+        "notifications/subscriptions/acknowledged"
+    );
     (id, acknowledged["params"]["notifications"].clone())
 }
 
@@ -47,14 +57,20 @@ async fn listen(client: &mut Client, notifications: Value) -> (u64, Value) {
 async fn subscriber_until_2025_hears_of_its_resources_until_it_unsubscribes() {
     let registry = registry();
     let mut client = Client::of(server(&registry), LATEST).await;
-    client.result("resources/subscribe", json!({ "uri": "org://a.org" })).await;
-    client.result("resources/subscribe", json!({ "uri": "id://7" })).await;
+    client
+        .result("resources/subscribe", json!({ "uri": "org://a.org" }))
+        .await;
+    client
+        .result("resources/subscribe", json!({ "uri": "id://7" }))
+        .await;
     registry.notify_updated("org://b.org");
     registry.notify_updated("ORG://a.org");
     let notice = client.notice().await;
     assert_eq!(notice["method"], "notifications/resources/updated");
     assert_eq!(notice["params"], json!({ "uri": "org://a.org" }));
-    client.result("resources/unsubscribe", json!({ "uri": "org://a.org" })).await;
+    client
+        .result("resources/unsubscribe", json!({ "uri": "org://a.org" }))
+        .await;
     registry.notify_updated("org://a.org");
     registry.notify_updated("id://7");
     assert_eq!(client.notice().await["params"]["uri"], "id://7");
@@ -63,7 +79,9 @@ async fn subscriber_until_2025_hears_of_its_resources_until_it_unsubscribes() {
 #[tokio::test]
 async fn subscribing_to_what_is_not_there_is_refused() {
     let mut client = Client::of(server(&registry()), LATEST).await;
-    let (code, _, data) = client.error("resources/subscribe", json!({ "uri": "org://none.org" })).await;
+    let (code, _, data) = client
+        .error("resources/subscribe", json!({ "uri": "org://none.org" }))
+        .await;
     assert_eq!((code, data), (-32602, json!({ "uri": "org://none.org" })));
 }
 
@@ -71,10 +89,19 @@ async fn subscribing_to_what_is_not_there_is_refused() {
 async fn client_can_not_subscribe_without_end() {
     let mut client = Client::of(server(&registry()), LATEST).await;
     for number in 0..1024 {
-        client.result("resources/subscribe", json!({ "uri": format!("id://{number}") })).await;
+        client
+            .result(
+                "resources/subscribe",
+                json!({ "uri": format!("id://{number}") }),
+            )
+            .await;
     }
-    client.result("resources/subscribe", json!({ "uri": "id://5" })).await;
-    let (code, message, _) = client.error("resources/subscribe", json!({ "uri": "id://more" })).await;
+    client
+        .result("resources/subscribe", json!({ "uri": "id://5" }))
+        .await;
+    let (code, message, _) = client
+        .error("resources/subscribe", json!({ "uri": "id://more" }))
+        .await;
     assert_eq!(code, -32602);
     assert_eq!(
         message,
@@ -85,7 +112,10 @@ async fn client_can_not_subscribe_without_end() {
     for number in 0..10 {
         client.result("resources/subscribe", long(number)).await;
     }
-    assert_eq!(client.error("resources/subscribe", long(10)).await.0, -32602);
+    assert_eq!(
+        client.error("resources/subscribe", long(10)).await.0,
+        -32602
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -105,9 +135,17 @@ async fn listener_that_named_resources_twice_or_none_leaves_nothing_behind() {
     for (number, uris) in named.into_iter().enumerate() {
         let wanted = json!({ "resourceSubscriptions": uris, "resourcesListChanged": true });
         let (id, _) = listen(&mut client, wanted).await;
-        registry.register_resource(note(&format!("{number}.org"))).unwrap();
-        assert_eq!(client.notice().await["method"], "notifications/resources/list_changed", "it listens");
-        client.notify("notifications/cancelled", json!({ "requestId": id })).await;
+        registry
+            .register_resource(note(&format!("{number}.org")))
+            .unwrap();
+        assert_eq!(
+            client.notice().await["method"],
+            "notifications/resources/list_changed",
+            "it listens"
+        );
+        client
+            .notify("notifications/cancelled", json!({ "requestId": id }))
+            .await;
     }
     settle(&mut client).await;
     let next = || ends.recv_timeout(support::PATIENCE).unwrap();
@@ -127,20 +165,38 @@ async fn changes_of_the_list_reach_the_clients_of_all_servers_that_share_it() {
     ];
     for client in &mut clients {
         match client.era {
-            Era::Legacy(_) => client.result("resources/subscribe", json!({ "uri": "id://1" })).await,
-            Era::Modern => listen(client, json!({ "resourcesListChanged": true })).await.1,
+            Era::Legacy(_) => {
+                client
+                    .result("resources/subscribe", json!({ "uri": "id://1" }))
+                    .await
+            }
+            Era::Modern => {
+                listen(client, json!({ "resourcesListChanged": true }))
+                    .await
+                    .1
+            }
         };
     }
     let bundle = Bundle::new().resources((0..50).map(|number| note(&format!("{number}.org"))));
     registry.register_server("more", bundle).unwrap();
     for client in &mut clients {
-        assert_eq!(client.notice().await["method"], "notifications/resources/list_changed");
+        assert_eq!(
+            client.notice().await["method"],
+            "notifications/resources/list_changed"
+        );
         settle(client).await;
-        assert_eq!(client.notices, [Value::Null; 0], "one call, one notification");
+        assert_eq!(
+            client.notices,
+            [Value::Null; 0],
+            "one call, one notification"
+        );
     }
     registry.unregister_server("more");
     for client in &mut clients {
-        assert_eq!(client.notice().await["method"], "notifications/resources/list_changed");
+        assert_eq!(
+            client.notice().await["method"],
+            "notifications/resources/list_changed"
+        );
     }
 }
 
@@ -148,30 +204,49 @@ async fn changes_of_the_list_reach_the_clients_of_all_servers_that_share_it() {
 async fn listener_from_2026_gets_what_it_asked_for_marked_as_its_own() {
     let registry = registry();
     let mut client = Client::of(server(&registry), Era::Modern).await;
-    let wanted =
-        json!({ "resourceSubscriptions": ["org://a.org", "org://none.org"], "toolsListChanged": true });
+    let wanted = json!({ "resourceSubscriptions": ["org://a.org", "org://none.org"], "toolsListChanged": true });
     let (id, accepted) = listen(&mut client, wanted).await;
-    assert_eq!(accepted, json!({ "resourceSubscriptions": ["org://a.org"] }), "no more than there is");
+    assert_eq!(
+        accepted,
+        json!({ "resourceSubscriptions": ["org://a.org"] }),
+        "no more than there is"
+    );
     registry.register_resource(note("new.org")).unwrap();
     registry.notify_updated("org://new.org");
     registry.notify_updated("org://a.org");
     let notice = client.notice().await;
     assert_eq!(notice["method"], "notifications/resources/updated");
     assert_eq!(notice["params"]["uri"], "org://a.org");
-    assert_eq!(notice["params"]["_meta"]["io.modelcontextprotocol/subscriptionId"], id);
+    assert_eq!(
+        notice["params"]["_meta"]["io.modelcontextprotocol/subscriptionId"],
+        id
+    );
 }
 
 #[tokio::test]
 async fn cancelled_listener_hears_no_more() {
     let registry = registry();
     let mut client = Client::of(server(&registry), Era::Modern).await;
-    let (first, _) = listen(&mut client, json!({ "resourceSubscriptions": ["org://a.org"] })).await;
-    let (second, _) = listen(&mut client, json!({ "resourceSubscriptions": ["org://a.org"] })).await;
-    client.notify("notifications/cancelled", json!({ "requestId": first })).await;
+    let (first, _) = listen(
+        &mut client,
+        json!({ "resourceSubscriptions": ["org://a.org"] }),
+    )
+    .await;
+    let (second, _) = listen(
+        &mut client,
+        json!({ "resourceSubscriptions": ["org://a.org"] }),
+    )
+    .await;
+    client
+        .notify("notifications/cancelled", json!({ "requestId": first }))
+        .await;
     settle(&mut client).await;
     registry.notify_updated("org://a.org");
     let notice = client.notice().await;
-    assert_eq!(notice["params"]["_meta"]["io.modelcontextprotocol/subscriptionId"], second);
+    assert_eq!(
+        notice["params"]["_meta"]["io.modelcontextprotocol/subscriptionId"],
+        second
+    );
     settle(&mut client).await;
     assert_eq!(client.notices, [Value::Null; 0]);
 }
@@ -179,21 +254,42 @@ async fn cancelled_listener_hears_no_more() {
 #[tokio::test]
 async fn each_era_has_its_own_way_to_subscribe() {
     let mut modern = Client::of(server(&registry()), Era::Modern).await;
-    assert_eq!(modern.error("resources/subscribe", json!({ "uri": "org://a.org" })).await.0, -32601);
+    assert_eq!(
+        modern
+            .error("resources/subscribe", json!({ "uri": "org://a.org" }))
+            .await
+            .0,
+        -32601
+    );
     let mut legacy = Client::of(server(&registry()), LATEST).await;
-    assert_eq!(legacy.error("subscriptions/listen", json!({ "notifications": {} })).await.0, -32601);
+    assert_eq!(
+        legacy
+            .error("subscriptions/listen", json!({ "notifications": {} }))
+            .await
+            .0,
+        -32601
+    );
 }
 
 #[tokio::test]
 async fn client_that_fell_behind_is_told_that_everything_changed() {
     let registry = registry();
     let mut client = Client::of(server(&registry), LATEST).await;
-    client.result("resources/subscribe", json!({ "uri": "org://a.org" })).await;
+    client
+        .result("resources/subscribe", json!({ "uri": "org://a.org" }))
+        .await;
     // In one go, so that on this one thread nobody reads in between.
     registry.notify_updated("org://a.org");
     (0..5000).for_each(|number| registry.notify_updated(&format!("id://{number}")));
-    let methods = [client.notice().await, client.notice().await].map(|notice| notice["method"].clone());
-    assert_eq!(methods, ["notifications/resources/list_changed", "notifications/resources/updated"]);
+    let methods =
+        [client.notice().await, client.notice().await].map(|notice| notice["method"].clone());
+    assert_eq!(
+        methods,
+        [
+            "notifications/resources/list_changed",
+            "notifications/resources/updated"
+        ]
+    );
 }
 
 /// Says that its tools changed as soon as somebody listens.
@@ -202,7 +298,8 @@ struct Restless;
 impl ServerHandler for Restless {
     fn get_info(&self) -> ServerConfig {
         let mut config = ServerConfig::default();
-        config.capabilities = serde_json::from_value(json!({ "tools": { "listChanged": true } })).unwrap();
+        config.capabilities =
+            serde_json::from_value(json!({ "tools": { "listChanged": true } })).unwrap();
         config
     }
 
@@ -226,10 +323,18 @@ async fn one_stream_tells_of_the_tools_of_a_handler_and_of_resources() {
     });
     let (id, accepted) = listen(&mut client, wanted.clone()).await;
     assert_eq!(accepted, wanted);
-    assert_eq!(client.notice().await["method"], "notifications/tools/list_changed");
+    assert_eq!(
+        client.notice().await["method"],
+        "notifications/tools/list_changed"
+    );
     registry.notify_updated("org://a.org");
-    assert_eq!(client.notice().await["method"], "notifications/resources/updated");
-    client.notify("notifications/cancelled", json!({ "requestId": id })).await;
+    assert_eq!(
+        client.notice().await["method"],
+        "notifications/resources/updated"
+    );
+    client
+        .notify("notifications/cancelled", json!({ "requestId": id }))
+        .await;
     settle(&mut client).await;
     registry.notify_updated("org://a.org");
     settle(&mut client).await;
@@ -239,7 +344,11 @@ async fn one_stream_tells_of_the_tools_of_a_handler_and_of_resources() {
 #[tokio::test]
 async fn observer_that_does_not_return_holds_up_nothing_but_subscribing() {
     let registry = Registry::with_limits(Limits::default().time(Duration::from_millis(500)));
-    registry.register_resource(Resource::new("org://a.org", "a.org", || std::future::ready("a"))).unwrap();
+    registry
+        .register_resource(Resource::new("org://a.org", "a.org", || {
+            std::future::ready("a")
+        }))
+        .unwrap();
     let (end, ended) = std::sync::mpsc::channel::<()>();
     let ended = Mutex::new(ended);
     let _observing = registry.on_interest(move |_, _| _ = ended.lock().unwrap().recv());
@@ -249,8 +358,13 @@ async fn observer_that_does_not_return_holds_up_nothing_but_subscribing() {
     for method in ["resources/subscribe", "resources/unsubscribe"] {
         let (code, message, _) = client.error(method, json!({ "uri": "org://a.org" })).await;
         assert_eq!(code, -32603);
-        assert_eq!(message, "what watches the resources does not answer; try again later");
+        assert_eq!(
+            message,
+            "what watches the resources does not answer; try again later"
+        );
     }
-    client.result("resources/read", json!({ "uri": "org://a.org" })).await;
+    client
+        .result("resources/read", json!({ "uri": "org://a.org" }))
+        .await;
     drop(end);
 }

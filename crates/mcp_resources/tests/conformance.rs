@@ -17,7 +17,12 @@ use tokio::process::{Child, Command};
 async fn run(suite: &Suite, revision: &str, url: &str) -> (Vec<String>, String) {
     let mut command = Command::new(&suite.node);
     command.arg(suite.program()).args(["server", "--url", url]);
-    let output = command.args(["--requirements", revision]).kill_on_drop(true).output().await.unwrap();
+    let output = command
+        .args(["--requirements", revision])
+        .kill_on_drop(true)
+        .output()
+        .await
+        .unwrap();
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
     let printed = text(&output.stdout) + &text(&output.stderr);
     let passed = |line: &str| {
@@ -31,22 +36,36 @@ async fn run(suite: &Suite, revision: &str, url: &str) -> (Vec<String>, String) 
 /// Starts the server; gives its URL.
 async fn start() -> (Child, String) {
     let mut command = Command::new(example("conformance"));
-    command.args(["--http", "127.0.0.1:0"]).stdout(Stdio::piped()).kill_on_drop(true);
+    command
+        .args(["--http", "127.0.0.1:0"])
+        .stdout(Stdio::piped())
+        .kill_on_drop(true);
     let mut server = command.spawn().unwrap();
     let mut url = String::new();
-    BufReader::new(server.stdout.take().unwrap()).read_line(&mut url).await.unwrap();
+    BufReader::new(server.stdout.take().unwrap())
+        .read_line(&mut url)
+        .await
+        .unwrap();
     (server, url.trim().to_owned())
 }
 
 /// Checks what a revision requires, and how many scenarios pass in all.
 async fn check(revision: &str, required: usize, all: usize) {
-    let Some(suite) = Suite::installed() else { return };
+    let Some(suite) = Suite::installed() else {
+        return;
+    };
     let scenarios = suite.required(revision, "server");
     assert_eq!(scenarios.len(), required, "{scenarios:?}");
     let (_server, url) = start().await;
     let (passed, printed) = run(&suite, revision, &url).await;
-    let failed: Vec<_> = scenarios.iter().filter(|scenario| !passed.contains(scenario)).collect();
-    assert!(failed.is_empty(), "these do not pass: {failed:?}\n{printed}");
+    let failed: Vec<_> = scenarios
+        .iter()
+        .filter(|scenario| !passed.contains(scenario))
+        .collect();
+    assert!(
+        failed.is_empty(),
+        "these do not pass: {failed:?}\n{printed}"
+    );
     assert_eq!(passed.len(), all, "{printed}");
 }
 

@@ -14,14 +14,22 @@ fn documented_commands_print_what_is_documented() {
         return;
     }
     let page = std::fs::read_to_string(docs.join("mcp-servers.md")).unwrap();
-    let shown = page.split("```console\n").nth(1).and_then(|rest| rest.split("```").next()).unwrap();
+    let shown = page
+        .split("```console\n")
+        .nth(1)
+        .and_then(|rest| rest.split("```").next())
+        .unwrap();
     let program = support::example("uri_template");
     let mut commands = 0;
     for example in shown.split("$ uri_template ").skip(1) {
         let (arguments, printed) = example.split_once('\n').unwrap();
         let line = format!("'{}' {arguments} 2>&1", program.display());
         let output = Command::new("sh").args(["-c", &line]).output().unwrap();
-        assert_eq!(String::from_utf8(output.stdout).unwrap(), printed, "{arguments}");
+        assert_eq!(
+            String::from_utf8(output.stdout).unwrap(),
+            printed,
+            "{arguments}"
+        );
         commands += 1;
     }
     assert_eq!(commands, 5);

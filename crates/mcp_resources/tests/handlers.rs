@@ -7,11 +7,14 @@ use std::time::Duration;
 
 use mcp_resources::rmcp::ServerHandler;
 use mcp_resources::rmcp::model::{
-    CallToolRequestParams, CallToolResponse, CallToolResult, ContentBlock, ErrorData, ListToolsRequestMethod,
-    ListToolsResult, PaginatedRequestParams, ServerCapabilities, ServerConfig, Tool,
+    CallToolRequestParams, CallToolResponse, CallToolResult, ContentBlock, ErrorData,
+    ListToolsRequestMethod, ListToolsResult, PaginatedRequestParams, ServerCapabilities,
+    ServerConfig, Tool,
 };
 use mcp_resources::rmcp::service::{RequestContext, RoleServer};
-use mcp_resources::{Limits, Metrics, Parameters, ReadError, Registry, Resource, ResourceTemplate, Server};
+use mcp_resources::{
+    Limits, Metrics, Parameters, ReadError, Registry, Resource, ResourceTemplate, Server,
+};
 use serde_json::json;
 use support::{Client, ERAS, Era};
 
@@ -26,7 +29,10 @@ async fn server_outlives_handlers_that_panic_and_flood() {
     ];
     let errors = [
         ("h:panic", "the resource's handler panicked"),
-        ("h:flood", "the resource has 100000000 bytes, the server gives no more than 10485760"),
+        (
+            "h:flood",
+            "the resource has 100000000 bytes, the server gives no more than 10485760",
+        ),
     ];
     outlives(&registry, hostile, errors).await;
 }
@@ -36,7 +42,12 @@ async fn server_outlives_handlers_that_block_and_wait() {
     let registry = Registry::with_limits(Limits::default().time(Duration::from_millis(500)));
     let (release, blocked) = std::sync::mpsc::channel::<()>();
     let blocked = Arc::new(Mutex::new(blocked));
-    let block = move || blocked.lock().is_ok_and(|blocked| blocked.recv().is_ok()).to_string();
+    let block = move || {
+        blocked
+            .lock()
+            .is_ok_and(|blocked| blocked.recv().is_ok())
+            .to_string()
+    };
     let hostile = [
         Resource::new("h:block", "block", block),
         Resource::new("h:wait", "wait", std::future::pending::<String>),
@@ -51,7 +62,9 @@ async fn outlives(registry: &Registry, hostile: [Resource; 2], errors: [(&str, &
     // It needs no time, however busy the machine is.
     let works = Resource::new("h:works", "works", || std::future::ready("works"));
     for resource in hostile.into_iter().chain([works]) {
-        registry.register_resource(resource).expect("nothing else is there");
+        registry
+            .register_resource(resource)
+            .expect("nothing else is there");
     }
     for era in ERAS {
         let mut client = Client::of(Server::new("test", "1", registry.clone()), era).await;
@@ -59,13 +72,19 @@ async fn outlives(registry: &Registry, hostile: [Resource; 2], errors: [(&str, &
             client.send("resources/read", json!({ "uri": uri })).await;
         }
         let result = client.result("resources/list", json!({})).await;
-        assert_eq!(result["resources"].as_array().map(Vec::len), Some(3), "{era:?}");
+        assert_eq!(
+            result["resources"].as_array().map(Vec::len),
+            Some(3),
+            "{era:?}"
+        );
         for (uri, expected) in errors {
             let (code, message, _) = client.error("resources/read", json!({ "uri": uri })).await;
             assert_eq!(code, -32603, "{era:?} {uri}");
             assert!(message.starts_with(expected), "{era:?} {uri}: {message}");
         }
-        let result = client.result("resources/read", json!({ "uri": "h:works" })).await;
+        let result = client
+            .result("resources/read", json!({ "uri": "h:works" }))
+            .await;
         assert_eq!(result["contents"][0]["text"], "works", "{era:?}");
     }
 }
@@ -76,12 +95,17 @@ async fn values_are_offered_as_far_as_they_have_no_more_bytes_than_may_be_given(
     for (name, length) in [("x", 40), ("y", 50), ("z", 101)] {
         let template = ResourceTemplate::new(format!("{name}:{{a}}"), name, |_: Parameters| "");
         let complete = move |_| vec!["v".repeat(length); 3];
-        registry.register_template(template.complete("a", complete)).unwrap();
+        registry
+            .register_template(template.complete("a", complete))
+            .unwrap();
     }
     for era in ERAS {
         let mut client = Client::of(Server::new("test", "1", registry.clone()), era).await;
-        for (name, offered) in [("x", vec!["v".repeat(40); 2]), ("y", vec!["v".repeat(50); 2]), ("z", vec![])]
-        {
+        for (name, offered) in [
+            ("x", vec!["v".repeat(40); 2]),
+            ("y", vec!["v".repeat(50); 2]),
+            ("z", vec![]),
+        ] {
             let reference = json!({ "type": "ref/resource", "uri": format!("{name}:{{a}}") });
             let params = json!({ "ref": reference, "argument": { "name": "a", "value": "" } });
             let completed = client.result("completion/complete", params).await;
@@ -94,7 +118,10 @@ async fn values_are_offered_as_far_as_they_have_no_more_bytes_than_may_be_given(
 #[tokio::test]
 async fn cancelled_read_gets_no_answer_and_ends_its_handler() {
     let registry = Registry::new();
-    let (started, ended) = (Arc::new(tokio::sync::Notify::new()), Arc::new(tokio::sync::Notify::new()));
+    let (started, ended) = (
+        Arc::new(tokio::sync::Notify::new()),
+        Arc::new(tokio::sync::Notify::new()),
+    );
     let (start, end) = (Arc::clone(&started), Arc::clone(&ended));
     let wait = move || {
         let (start, end) = (Arc::clone(&start), Ended(Arc::clone(&end)));
@@ -105,12 +132,20 @@ async fn cancelled_read_gets_no_answer_and_ends_its_handler() {
             ""
         }
     };
-    registry.register_resource(Resource::new("x:wait", "wait", wait)).unwrap();
+    registry
+        .register_resource(Resource::new("x:wait", "wait", wait))
+        .unwrap();
     let mut client = Client::of(Server::new("test", "1", registry), LATEST).await;
-    let id = client.send("resources/read", json!({ "uri": "x:wait" })).await;
+    let id = client
+        .send("resources/read", json!({ "uri": "x:wait" }))
+        .await;
     started.notified().await;
-    client.notify("notifications/cancelled", json!({ "requestId": id })).await;
-    tokio::time::timeout(support::PATIENCE, ended.notified()).await.expect("the handler ends");
+    client
+        .notify("notifications/cancelled", json!({ "requestId": id }))
+        .await;
+    tokio::time::timeout(support::PATIENCE, ended.notified())
+        .await
+        .expect("the handler ends");
     let next = client.send("ping", json!({})).await;
     assert_eq!(client.read().await["id"], next);
 }
@@ -128,7 +163,8 @@ struct Greeter;
 
 impl ServerHandler for Greeter {
     fn get_info(&self) -> ServerConfig {
-        ServerConfig::new(ServerCapabilities::builder().enable_tools().build()).with_instructions("Greet.")
+        ServerConfig::new(ServerCapabilities::builder().enable_tools().build())
+            .with_instructions("Greet.")
     }
 
     async fn call_tool(
@@ -137,23 +173,36 @@ impl ServerHandler for Greeter {
         _: RequestContext<RoleServer>,
     ) -> Result<CallToolResponse, ErrorData> {
         assert_ne!(request.name, "panic");
-        Ok(CallToolResult::success(vec![ContentBlock::text(format!("called {}", request.name))]).into())
+        Ok(
+            CallToolResult::success(vec![ContentBlock::text(format!("called {}", request.name))])
+                .into(),
+        )
     }
 }
 
 #[tokio::test]
 async fn tools_of_a_handler_pass_through_beside_the_resources() {
     let registry = Registry::new();
-    registry.register_resource(Resource::new("x:a", "a", || "text")).unwrap();
+    registry
+        .register_resource(Resource::new("x:a", "a", || "text"))
+        .unwrap();
     for era in ERAS {
         let server = Server::new("test", "1", registry.clone()).with_handler(Greeter);
         let mut client = Client::of(server, era).await;
-        let called = client.result("tools/call", json!({ "name": "greet", "arguments": {} })).await;
+        let called = client
+            .result("tools/call", json!({ "name": "greet", "arguments": {} }))
+            .await;
         assert_eq!(called["content"][0]["text"], "called greet", "{era:?}");
-        let read = client.result("resources/read", json!({ "uri": "x:a" })).await;
+        let read = client
+            .result("resources/read", json!({ "uri": "x:a" }))
+            .await;
         assert_eq!(read["contents"][0]["text"], "text", "{era:?}");
         let panicking = json!({ "name": "panic", "arguments": {} });
-        assert_eq!(client.error("tools/call", panicking).await.0, -32603, "{era:?}");
+        assert_eq!(
+            client.error("tools/call", panicking).await.0,
+            -32603,
+            "{era:?}"
+        );
         if era == Era::Modern {
             let discovered = client.result("server/discover", json!({})).await;
             let capabilities =
@@ -190,33 +239,57 @@ impl ServerHandler for Declaring {
 #[tokio::test]
 async fn lists_of_a_handler_are_its_own_where_it_declares_them() {
     let greet = Tool::new("greet", "Greets", serde_json::Map::new());
-    let both = ServerCapabilities::builder().enable_tools().enable_prompts().build();
+    let both = ServerCapabilities::builder()
+        .enable_tools()
+        .enable_prompts()
+        .build();
     let neither = ServerCapabilities::default();
     for era in ERAS {
         let client = async |capabilities: &ServerCapabilities, tools: &[Tool]| {
-            let handler = Declaring { capabilities: capabilities.clone(), tools: tools.to_vec() };
-            Client::of(Server::new("test", "1", Registry::new()).with_handler(handler), era).await
+            let handler = Declaring {
+                capabilities: capabilities.clone(),
+                tools: tools.to_vec(),
+            };
+            Client::of(
+                Server::new("test", "1", Registry::new()).with_handler(handler),
+                era,
+            )
+            .await
         };
         for capabilities in [&both, &neither] {
             let mut with_tools = client(capabilities, std::slice::from_ref(&greet)).await;
             let listed = with_tools.result("tools/list", json!({})).await;
             assert_eq!(listed["tools"][0]["name"], "greet", "{era:?}");
-            assert_eq!(with_tools.result("prompts/list", json!({})).await["prompts"], json!([]), "{era:?}");
+            assert_eq!(
+                with_tools.result("prompts/list", json!({})).await["prompts"],
+                json!([]),
+                "{era:?}"
+            );
         }
-        let listed = client(&neither, &[]).await.result("tools/list", json!({})).await;
+        let listed = client(&neither, &[])
+            .await
+            .result("tools/list", json!({}))
+            .await;
         assert_eq!(listed["tools"], json!([]), "{era:?}");
-        let refused = client(&both, &[]).await.error("tools/list", json!({})).await;
-        assert_eq!(refused.0, -32601, "{era:?}: a handler that declares tools and refuses to list them");
+        let refused = client(&both, &[])
+            .await
+            .error("tools/list", json!({}))
+            .await;
+        assert_eq!(
+            refused.0, -32601,
+            "{era:?}: a handler that declares tools and refuses to list them"
+        );
     }
 }
 
 #[tokio::test]
 async fn arguments_of_prompts_are_completed_by_the_handler_or_by_nothing() {
-    let of_prompt =
-        || json!({ "ref": { "type": "ref/prompt", "name": "p" }, "argument": { "name": "a", "value": "" } });
+    let of_prompt = || json!({ "ref": { "type": "ref/prompt", "name": "p" }, "argument": { "name": "a", "value": "" } });
     let registry = Registry::new();
     let template = ResourceTemplate::new("x:{a}", "a", |_: Parameters| Ok::<_, ReadError>("a"));
-    registry.register_template(template.complete("a", |_| vec!["1".to_owned()])).unwrap();
+    registry
+        .register_template(template.complete("a", |_| vec!["1".to_owned()]))
+        .unwrap();
     for era in ERAS {
         let server = Server::new("test", "1", registry.clone()).with_handler(Greeter);
         let mut client = Client::of(server, era).await;
@@ -236,14 +309,23 @@ async fn arguments_of_prompts_are_completed_by_the_handler_or_by_nothing() {
 #[tokio::test]
 async fn calls_are_counted_when_asked() {
     let registry = Registry::new();
-    registry.register_resource(Resource::new("x:a", "a", || "text")).unwrap();
+    registry
+        .register_resource(Resource::new("x:a", "a", || "text"))
+        .unwrap();
     let metrics = Metrics::default();
     let mut client = Client::of(Server::new("t", "1", registry).metrics(&metrics), LATEST).await;
-    client.result("resources/read", json!({ "uri": "x:a" })).await;
-    client.error("resources/read", json!({ "uri": "x:b" })).await;
+    client
+        .result("resources/read", json!({ "uri": "x:a" }))
+        .await;
+    client
+        .error("resources/read", json!({ "uri": "x:b" }))
+        .await;
     client.result("resources/list", json!({})).await;
     let metrics = metrics.methods();
-    assert_eq!(metrics.keys().copied().collect::<Vec<_>>(), ["resources/list", "resources/read"]);
+    assert_eq!(
+        metrics.keys().copied().collect::<Vec<_>>(),
+        ["resources/list", "resources/read"]
+    );
     let read = metrics["resources/read"];
     assert_eq!((read.calls, read.errors), (2, 1));
     assert!(read.time > Duration::ZERO);
@@ -253,15 +335,23 @@ async fn calls_are_counted_when_asked() {
 async fn errors_of_handlers_are_told_to_the_server_with_their_causes() {
     let registry = Registry::new();
     let failing = || -> Result<String, ReadError> {
-        Err(ReadError::failed(std::io::Error::other("the disk is on fire")))
+        Err(ReadError::failed(std::io::Error::other(
+            "the disk is on fire",
+        )))
     };
-    registry.register_resource(Resource::new("x:a", "a", failing)).unwrap();
+    registry
+        .register_resource(Resource::new("x:a", "a", failing))
+        .unwrap();
     let (sender, errors) = std::sync::mpsc::channel();
     let server = Server::new("t", "1", registry)
         .on_error(move |uri, error| sender.send(format!("{uri}: {error}")).unwrap());
     let mut client = Client::of(server, LATEST).await;
-    client.error("resources/read", json!({ "uri": "x:b" })).await;
-    client.error("resources/read", json!({ "uri": "x:a" })).await;
+    client
+        .error("resources/read", json!({ "uri": "x:b" }))
+        .await;
+    client
+        .error("resources/read", json!({ "uri": "x:a" }))
+        .await;
     assert_eq!(
         errors.try_iter().collect::<Vec<_>>(),
         ["x:a: the resource could not be read: the disk is on fire"]
@@ -277,17 +367,32 @@ async fn handler_that_never_returns_takes_no_thread_from_others_however_often_it
         let _ = ended.lock().unwrap().recv();
         ""
     };
-    registry.register_resource(Resource::new("x:blocks", "blocks", blocks)).unwrap();
-    registry.register_resource(Resource::new("x:other", "other", || "text")).unwrap();
+    registry
+        .register_resource(Resource::new("x:blocks", "blocks", blocks))
+        .unwrap();
+    registry
+        .register_resource(Resource::new("x:other", "other", || "text"))
+        .unwrap();
     let mut client = Client::of(Server::new("t", "1", registry), LATEST).await;
     for _ in 0..700 {
-        client.send("resources/read", json!({ "uri": "x:blocks" })).await;
+        client
+            .send("resources/read", json!({ "uri": "x:blocks" }))
+            .await;
     }
-    client.result("resources/read", json!({ "uri": "x:other" })).await;
-    let (code, message, _) = client.error("resources/read", json!({ "uri": "x:blocks" })).await;
+    client
+        .result("resources/read", json!({ "uri": "x:other" }))
+        .await;
+    let (code, message, _) = client
+        .error("resources/read", json!({ "uri": "x:blocks" }))
+        .await;
     assert_eq!(code, -32603);
-    assert_eq!(message, "too many reads are on their way and don't end; try again later");
-    client.result("resources/read", json!({ "uri": "x:other" })).await;
+    assert_eq!(
+        message,
+        "too many reads are on their way and don't end; try again later"
+    );
+    client
+        .result("resources/read", json!({ "uri": "x:other" }))
+        .await;
     drop(end);
 }
 
@@ -302,7 +407,9 @@ async fn handlers_that_never_return_leave_threads_to_what_is_no_handler() {
             let _ = ended.lock().unwrap().recv();
             ""
         };
-        registry.register_resource(Resource::new(format!("x:{number}"), "blocks", blocks)).unwrap();
+        registry
+            .register_resource(Resource::new(format!("x:{number}"), "blocks", blocks))
+            .unwrap();
     }
     let read = |number: usize| {
         let registry = registry.clone();
@@ -318,7 +425,11 @@ async fn handlers_that_never_return_leave_threads_to_what_is_no_handler() {
     let free = tokio::time::timeout(support::PATIENCE, free).await;
     assert_eq!(free.expect("a thread is left").unwrap(), "free");
     let mut client = Client::of(Server::new("t", "1", registry), LATEST).await;
-    client.result("resources/subscribe", json!({ "uri": "x:0" })).await;
-    client.result("resources/unsubscribe", json!({ "uri": "x:0" })).await;
+    client
+        .result("resources/subscribe", json!({ "uri": "x:0" }))
+        .await;
+    client
+        .result("resources/unsubscribe", json!({ "uri": "x:0" }))
+        .await;
     drop(end);
 }

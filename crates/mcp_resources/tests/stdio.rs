@@ -23,8 +23,11 @@ fn notes() -> (TempDir, std::path::PathBuf) {
     std::fs::create_dir(outside.path().join("notes-too")).unwrap();
     std::fs::write(outside.path().join("secret.md"), "# Secret").unwrap();
     std::fs::write(outside.path().join("notes-too/secret.md"), "# Secret").unwrap();
-    std::fs::write(directory.join("todo.md"), "# Tasks\n## Urgent\nCall\n### Today\nNow\n## Later\nRest\n")
-        .unwrap();
+    std::fs::write(
+        directory.join("todo.md"),
+        "# Tasks\n## Urgent\nCall\n### Today\nNow\n## Later\nRest\n",
+    )
+    .unwrap();
     std::fs::write(directory.join("a b.md"), "# Spaced").unwrap();
     std::fs::write(directory.join("sub/deep.txt"), "deep").unwrap();
     (outside, directory)
@@ -32,7 +35,11 @@ fn notes() -> (TempDir, std::path::PathBuf) {
 
 fn start(directory: &Path) -> Child {
     let mut command = Command::new(example("notes"));
-    command.arg(directory).stdin(Stdio::piped()).stdout(Stdio::piped()).kill_on_drop(true);
+    command
+        .arg(directory)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .kill_on_drop(true);
     command.spawn().unwrap()
 }
 
@@ -40,12 +47,20 @@ fn start(directory: &Path) -> Child {
 #[cfg(target_os = "linux")]
 fn peak_memory(child: &Child) -> u64 {
     let status = std::fs::read_to_string(format!("/proc/{}/status", child.id().unwrap())).unwrap();
-    let line = status.lines().find(|line| line.starts_with("VmHWM:")).unwrap();
+    let line = status
+        .lines()
+        .find(|line| line.starts_with("VmHWM:"))
+        .unwrap();
     line.split_whitespace().nth(1).unwrap().parse().unwrap()
 }
 
 async fn connect(child: &mut Child, era: Era) -> Client {
-    Client::connect(child.stdout.take().unwrap(), child.stdin.take().unwrap(), era).await
+    Client::connect(
+        child.stdout.take().unwrap(),
+        child.stdin.take().unwrap(),
+        era,
+    )
+    .await
 }
 
 async fn read(client: &mut Client, uri: &str) -> Value {
@@ -65,8 +80,12 @@ async fn notes_are_listed_read_and_completed_in_each_era() {
         });
         assert_eq!(listed["resources"][0], expected, "{era:?}");
         let templates = client.result("resources/templates/list", json!({})).await;
-        assert_eq!(templates["resourceTemplates"][1]["uriTemplate"], "notes://{file}/outline");
-        let file = json!([{ "uri": "notes://a%20b.md", "mimeType": "text/markdown", "text": "# Spaced" }]);
+        assert_eq!(
+            templates["resourceTemplates"][1]["uriTemplate"],
+            "notes://{file}/outline"
+        );
+        let file =
+            json!([{ "uri": "notes://a%20b.md", "mimeType": "text/markdown", "text": "# Spaced" }]);
         assert_eq!(read(&mut client, "notes://a%20b.md").await, file);
         let deep = json!([{ "uri": "notes:///sub/deep.txt", "text": "deep" }]);
         assert_eq!(read(&mut client, "notes:///sub/deep.txt").await, deep);
@@ -76,13 +95,27 @@ async fn notes_are_listed_read_and_completed_in_each_era() {
         assert_eq!(headlines[2], json!({ "level": 3, "title": "Today" }));
         let headline = read(&mut client, "notes://todo.md/headline/Tasks/Urgent").await;
         assert_eq!(headline[0]["text"], "Call\n### Today\nNow");
-        let none =
-            client.error("resources/read", json!({ "uri": "notes://todo.md/headline/Tasks/None" })).await;
-        assert_eq!((none.0, none.2), (-32602, json!({ "uri": "notes://todo.md/headline/Tasks/None" })));
+        let none = client
+            .error(
+                "resources/read",
+                json!({ "uri": "notes://todo.md/headline/Tasks/None" }),
+            )
+            .await;
+        assert_eq!(
+            (none.0, none.2),
+            (
+                -32602,
+                json!({ "uri": "notes://todo.md/headline/Tasks/None" })
+            )
+        );
         let reference = json!({ "type": "ref/resource", "uri": "notes://{file}/outline" });
         let argument = json!({ "name": "file", "value": "t" });
-        let completed =
-            client.result("completion/complete", json!({ "ref": reference, "argument": argument })).await;
+        let completed = client
+            .result(
+                "completion/complete",
+                json!({ "ref": reference, "argument": argument }),
+            )
+            .await;
         assert_eq!(completed["completion"]["values"], json!(["todo.md"]));
     }
 }
@@ -93,15 +126,29 @@ async fn client_may_look_what_the_server_speaks_and_then_initialize() {
     let mut child = start(&directory);
     let mut client = connect(&mut child, Era::Modern).await;
     let discovered = client.result("server/discover", json!({})).await;
-    assert!(discovered["supportedVersions"].as_array().unwrap().contains(&json!("2025-11-25")));
+    assert!(
+        discovered["supportedVersions"]
+            .as_array()
+            .unwrap()
+            .contains(&json!("2025-11-25"))
+    );
     // Neither this nor what is refused for want of a revision starts anything that a notification could be about.
-    client.notify("notifications/cancelled", json!({ "requestId": 1 })).await;
+    client
+        .notify("notifications/cancelled", json!({ "requestId": 1 }))
+        .await;
     client.era = LATEST;
     assert_eq!(client.error("resources/list", json!({})).await.0, -32602);
-    client.notify("notifications/cancelled", json!({ "requestId": 2 })).await;
-    client.result("initialize", support::initialize("2025-11-25")).await;
+    client
+        .notify("notifications/cancelled", json!({ "requestId": 2 }))
+        .await;
+    client
+        .result("initialize", support::initialize("2025-11-25"))
+        .await;
     client.notify("notifications/initialized", json!({})).await;
-    assert_eq!(read(&mut client, "notes://a%20b.md").await[0]["text"], "# Spaced");
+    assert_eq!(
+        read(&mut client, "notes://a%20b.md").await[0]["text"],
+        "# Spaced"
+    );
 }
 
 #[tokio::test]
@@ -112,27 +159,53 @@ async fn files_that_change_come_and_go_are_announced_in_each_era() {
         let mut client = connect(&mut child, era).await;
         match era {
             Era::Legacy(_) => {
-                _ = client.result("resources/subscribe", json!({ "uri": "notes://todo.md" })).await
+                _ = client
+                    .result("resources/subscribe", json!({ "uri": "notes://todo.md" }))
+                    .await
             }
             Era::Modern => {
-                let wanted =
-                    json!({ "resourceSubscriptions": ["notes://todo.md"], "resourcesListChanged": true });
-                client.send("subscriptions/listen", json!({ "notifications": wanted })).await;
-                assert_eq!(client.notice().await["method"], "notifications/subscriptions/acknowledged");
+                let wanted = json!({ "resourceSubscriptions": ["notes://todo.md"], "resourcesListChanged": true });
+                client
+                    .send("subscriptions/listen", json!({ "notifications": wanted }))
+                    .await;
+                assert_eq!(
+                    client.notice().await["method"],
+                    "notifications/subscriptions/acknowledged"
+                );
             }
         }
         let later = std::time::SystemTime::now() + std::time::Duration::from_secs(10);
-        let file = std::fs::File::options().write(true).open(directory.join("todo.md")).unwrap();
+        let file = std::fs::File::options()
+            .write(true)
+            .open(directory.join("todo.md"))
+            .unwrap();
         file.set_modified(later).unwrap();
         let notice = client.notice().await;
-        assert_eq!(notice["method"], "notifications/resources/updated", "{era:?}");
+        assert_eq!(
+            notice["method"], "notifications/resources/updated",
+            "{era:?}"
+        );
         assert_eq!(notice["params"]["uri"], "notes://todo.md");
         std::fs::write(directory.join("new.md"), "new").unwrap();
-        assert_eq!(client.notice().await["method"], "notifications/resources/list_changed", "{era:?}");
+        assert_eq!(
+            client.notice().await["method"],
+            "notifications/resources/list_changed",
+            "{era:?}"
+        );
         assert_eq!(read(&mut client, "notes://new.md").await[0]["text"], "new");
         std::fs::remove_file(directory.join("new.md")).unwrap();
-        assert_eq!(client.notice().await["method"], "notifications/resources/list_changed", "{era:?}");
-        assert_eq!(client.error("resources/read", json!({ "uri": "notes://new.md" })).await.0, -32602);
+        assert_eq!(
+            client.notice().await["method"],
+            "notifications/resources/list_changed",
+            "{era:?}"
+        );
+        assert_eq!(
+            client
+                .error("resources/read", json!({ "uri": "notes://new.md" }))
+                .await
+                .0,
+            -32602
+        );
     }
 }
 
@@ -152,7 +225,13 @@ async fn no_path_leads_out_of_the_directory() {
     let mut client = connect(&mut child, LATEST).await;
     let listed = client.result("resources/list", json!({})).await;
     assert_eq!(listed["resources"].as_array().unwrap().len(), 2, "{listed}");
-    assert_eq!(client.error("resources/read", json!({ "uri": "notes://link.md" })).await.0, -32602);
+    assert_eq!(
+        client
+            .error("resources/read", json!({ "uri": "notes://link.md" }))
+            .await
+            .0,
+        -32602
+    );
     let paths = [
         "link.md",
         "../secret.md",
@@ -179,12 +258,18 @@ async fn no_path_leads_out_of_the_directory() {
         &secret.replace('/', "%2F"),
     ];
     for path in paths {
-        for uri in [format!("notes:///{path}"), format!("notes://{}/outline", path.replace('/', "%2F"))] {
+        for uri in [
+            format!("notes:///{path}"),
+            format!("notes://{}/outline", path.replace('/', "%2F")),
+        ] {
             let (code, message, _) = client.error("resources/read", json!({ "uri": uri })).await;
             assert_eq!(code, -32602, "{uri}: {message}");
             let of_machine = outside.path().to_str().unwrap();
             let repeated = path.replace("%2F", "/").contains(of_machine);
-            assert!(repeated || !message.contains(of_machine), "{uri}: {message}");
+            assert!(
+                repeated || !message.contains(of_machine),
+                "{uri}: {message}"
+            );
         }
     }
 }
@@ -198,8 +283,12 @@ async fn what_is_no_message_does_not_end_the_server() {
         client.write_line(line).await;
     }
     client.write_line(&"x".repeat(1 << 20)).await;
-    client.write(json!({ "jsonrpc": "2.0", "method": "notifications/unknown" })).await;
-    client.write(json!({ "jsonrpc": "2.0", "id": 77, "result": {} })).await;
+    client
+        .write(json!({ "jsonrpc": "2.0", "method": "notifications/unknown" }))
+        .await;
+    client
+        .write(json!({ "jsonrpc": "2.0", "id": 77, "result": {} }))
+        .await;
     client
         .write(json!({ "jsonrpc": "2.0", "id": 78, "method": "resources/read", "params": { "uri": 5 } }))
         .await;
@@ -219,7 +308,10 @@ async fn what_asks_nothing_before_the_first_request_is_left_out() {
             json!({ "jsonrpc": "2.0", "id": 9, "result": {} }),
             json!({ "jsonrpc": "2.0", "id": 9, "error": { "code": 1, "message": "" } }),
         ] {
-            stdin.write_all(format!("{first}\n").as_bytes()).await.unwrap();
+            stdin
+                .write_all(format!("{first}\n").as_bytes())
+                .await
+                .unwrap();
         }
         let mut client = Client::connect(child.stdout.take().unwrap(), stdin, era).await;
         let listed = client.result("resources/list", json!({})).await;
@@ -234,12 +326,19 @@ async fn many_requests_at_once_are_all_answered() {
     let mut client = connect(&mut child, LATEST).await;
     let mut open = std::collections::BTreeSet::new();
     for _ in 0..500 {
-        open.insert(client.send("resources/read", json!({ "uri": "notes://todo.md" })).await);
+        open.insert(
+            client
+                .send("resources/read", json!({ "uri": "notes://todo.md" }))
+                .await,
+        );
     }
     while !open.is_empty() {
         let answer = client.read().await;
         assert_eq!(answer["result"]["contents"][0]["uri"], "notes://todo.md");
-        assert!(open.remove(&answer["id"].as_u64().unwrap()), "one answer each");
+        assert!(
+            open.remove(&answer["id"].as_u64().unwrap()),
+            "one answer each"
+        );
     }
 }
 
@@ -248,11 +347,24 @@ async fn server_ends_with_its_client() {
     let (_outside, directory) = notes();
     let mut child = start(&directory);
     drop(child.stdin.take());
-    assert!(tokio::time::timeout(PATIENCE, child.wait()).await.unwrap().unwrap().success(), "without a word");
+    assert!(
+        tokio::time::timeout(PATIENCE, child.wait())
+            .await
+            .unwrap()
+            .unwrap()
+            .success(),
+        "without a word"
+    );
     let mut child = start(&directory);
     let mut client = connect(&mut child, LATEST).await;
     client.close().await;
-    assert!(tokio::time::timeout(PATIENCE, child.wait()).await.unwrap().unwrap().success());
+    assert!(
+        tokio::time::timeout(PATIENCE, child.wait())
+            .await
+            .unwrap()
+            .unwrap()
+            .success()
+    );
 }
 
 #[tokio::test]
@@ -267,16 +379,32 @@ async fn last_line_is_answered_without_its_end() {
         (vec![initialize("2025-11-25")], "initialize"),
         (vec![initialize("2025-11-25"), ping.clone()], "ping"),
         (vec![initialize("2025-03-26"), format!("[{ping}]")], "ping"),
-        (vec![initialize("2025-11-25"), r#"{"id":"unversioned","method":"ping"}"#.to_owned()], "unversioned"),
+        (
+            vec![
+                initialize("2025-11-25"),
+                r#"{"id":"unversioned","method":"ping"}"#.to_owned(),
+            ],
+            "unversioned",
+        ),
     ] {
         let mut child = start(&directory);
         let mut stdin = child.stdin.take().unwrap();
         stdin.write_all(lines.join("\n").as_bytes()).await.unwrap();
         drop(stdin);
-        let output = tokio::time::timeout(PATIENCE, child.wait_with_output()).await.unwrap().unwrap();
+        let output = tokio::time::timeout(PATIENCE, child.wait_with_output())
+            .await
+            .unwrap()
+            .unwrap();
         let output = String::from_utf8(output.stdout).unwrap();
-        let answers: Vec<Value> = output.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
-        assert_eq!(answers.last().map(|answer| &answer["id"]), Some(&json!(answered)), "{lines:?}");
+        let answers: Vec<Value> = output
+            .lines()
+            .map(|line| serde_json::from_str(line).unwrap())
+            .collect();
+        assert_eq!(
+            answers.last().map(|answer| &answer["id"]),
+            Some(&json!(answered)),
+            "{lines:?}"
+        );
         assert_eq!(answers.len(), lines.len(), "{lines:?}");
     }
 }
@@ -288,10 +416,21 @@ async fn server_does_not_outlive_a_client_that_listened() {
     let mut child = start(&directory);
     let mut client = connect(&mut child, Era::Modern).await;
     let notifications = json!({ "resourceSubscriptions": ["notes://a%20b.md"] });
-    client.send("subscriptions/listen", json!({ "notifications": notifications })).await;
-    assert_eq!(client.notice().await["method"], "notifications/subscriptions/acknowledged");
+    client
+        .send(
+            "subscriptions/listen",
+            json!({ "notifications": notifications }),
+        )
+        .await;
+    assert_eq!(
+        client.notice().await["method"],
+        "notifications/subscriptions/acknowledged"
+    );
     std::fs::write(directory.join("a b.md"), "# Changed").unwrap();
-    assert_eq!(client.notice().await["method"], "notifications/resources/updated");
+    assert_eq!(
+        client.notice().await["method"],
+        "notifications/resources/updated"
+    );
     client.close().await;
     let end = tokio::time::timeout(Duration::from_secs(4), child.wait()).await;
     assert!(end.expect("it waits for the listener").unwrap().success());
@@ -304,12 +443,26 @@ async fn stream_that_was_asked_for_last_is_acknowledged_and_ended() {
     let mut child = start(&directory);
     let notifications = json!({ "resourcesListChanged": true });
     let params = json!({ "_meta": support::meta(), "notifications": notifications });
-    let listen = json!({ "jsonrpc": "2.0", "id": 1, "method": "subscriptions/listen", "params": params });
-    child.stdin.take().unwrap().write_all(listen.to_string().as_bytes()).await.unwrap();
+    let listen =
+        json!({ "jsonrpc": "2.0", "id": 1, "method": "subscriptions/listen", "params": params });
+    child
+        .stdin
+        .take()
+        .unwrap()
+        .write_all(listen.to_string().as_bytes())
+        .await
+        .unwrap();
     let output = tokio::time::timeout(Duration::from_secs(4), child.wait_with_output()).await;
-    let output = String::from_utf8(output.expect("it waits for the listener").unwrap().stdout).unwrap();
-    let lines: Vec<Value> = output.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
-    assert_eq!(lines[0]["method"], "notifications/subscriptions/acknowledged", "{output}");
+    let output =
+        String::from_utf8(output.expect("it waits for the listener").unwrap().stdout).unwrap();
+    let lines: Vec<Value> = output
+        .lines()
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect();
+    assert_eq!(
+        lines[0]["method"], "notifications/subscriptions/acknowledged",
+        "{output}"
+    );
     assert_eq!((&lines[1]["id"], lines.len()), (&json!(1), 2), "{output}");
     assert!(lines[1]["result"].is_object(), "{output}");
 }
@@ -323,7 +476,11 @@ async fn slow_client_that_asks_no_more_gets_all_its_answers() {
     let mut client = connect(&mut child, LATEST).await;
     let mut open = std::collections::BTreeSet::new();
     for _ in 0..READS {
-        open.insert(client.send("resources/read", json!({ "uri": "notes://large.md" })).await);
+        open.insert(
+            client
+                .send("resources/read", json!({ "uri": "notes://large.md" }))
+                .await,
+        );
     }
     client.close().await;
     while !open.is_empty() {
@@ -332,27 +489,61 @@ async fn slow_client_that_asks_no_more_gets_all_its_answers() {
         let answer = client.read().await;
         assert!(open.remove(&answer["id"].as_u64().unwrap()) && answer["result"].is_object());
     }
-    assert!(tokio::time::timeout(PATIENCE, child.wait()).await.unwrap().unwrap().success());
+    assert!(
+        tokio::time::timeout(PATIENCE, child.wait())
+            .await
+            .unwrap()
+            .unwrap()
+            .success()
+    );
 }
 
 #[tokio::test]
 async fn handler_that_blocks_neither_stops_others_nor_the_end() {
     let mut command = Command::new(example("resource_bench"));
-    command.arg("serve").stdin(Stdio::piped()).stdout(Stdio::piped()).kill_on_drop(true);
+    command
+        .arg("serve")
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .kill_on_drop(true);
     let mut child = command.spawn().unwrap();
     let mut client = connect(&mut child, LATEST).await;
-    client.send("resources/read", json!({ "uri": "bench://forever" })).await;
+    client
+        .send("resources/read", json!({ "uri": "bench://forever" }))
+        .await;
     assert!(read(&mut client, "bench://small").await[0]["text"].is_string());
     client.close().await;
-    assert!(tokio::time::timeout(PATIENCE, child.wait()).await.unwrap().unwrap().success());
+    assert!(
+        tokio::time::timeout(PATIENCE, child.wait())
+            .await
+            .unwrap()
+            .unwrap()
+            .success()
+    );
 }
 
 #[tokio::test]
 async fn notes_without_a_directory_says_what_is_wrong() {
-    let output = Command::new(example("notes")).arg("no such directory").output().await.unwrap();
+    let output = Command::new(example("notes"))
+        .arg("no such directory")
+        .output()
+        .await
+        .unwrap();
     assert_eq!(output.status.code(), Some(1));
-    assert!(String::from_utf8(output.stderr).unwrap().starts_with("error: "));
-    assert_eq!(Command::new(example("notes")).output().await.unwrap().status.code(), Some(2));
+    assert!(
+        String::from_utf8(output.stderr)
+            .unwrap()
+            .starts_with("error: ")
+    );
+    assert_eq!(
+        Command::new(example("notes"))
+            .output()
+            .await
+            .unwrap()
+            .status
+            .code(),
+        Some(2)
+    );
 }
 
 #[tokio::test]
@@ -362,7 +553,12 @@ async fn batch_of_a_client_of_2025_03_26_is_answered_message_by_message() {
     let mut client = connect(&mut child, Era::Legacy("2025-03-26")).await;
     let request = |id: &str, method: &str| json!({ "jsonrpc": "2.0", "id": id, "method": method });
     let notice = json!({ "jsonrpc": "2.0", "method": "notifications/roots/list_changed" });
-    let batch = json!([request("a", "ping"), notice, request("b", "resources/list"), 5]);
+    let batch = json!([
+        request("a", "ping"),
+        notice,
+        request("b", "resources/list"),
+        5
+    ]);
     client.write_line(&format!(" \t{batch}")).await;
     let mut answers = std::collections::BTreeMap::new();
     for _ in 0..3 {
@@ -370,7 +566,13 @@ async fn batch_of_a_client_of_2025_03_26_is_answered_message_by_message() {
         answers.insert(answer["id"].to_string(), answer);
     }
     assert_eq!(answers["\"a\""]["result"], json!({}));
-    assert_eq!(answers["\"b\""]["result"]["resources"].as_array().unwrap().len(), 2);
+    assert_eq!(
+        answers["\"b\""]["result"]["resources"]
+            .as_array()
+            .unwrap()
+            .len(),
+        2
+    );
     assert_eq!(answers["null"]["error"]["code"], -32600);
     assert_eq!(client.result("ping", json!({})).await, json!({}));
 }
@@ -385,14 +587,25 @@ async fn batch_is_what_the_client_that_was_accepted_may_send() {
         json!({ "jsonrpc": "2.0", "id": 1, "method": "initialize", "params": params }).to_string()
     };
     let ping = json!([{ "jsonrpc": "2.0", "id": 2, "method": "ping" }]).to_string();
-    let lines = [initialize(refused), initialize(support::initialize("2025-03-26")), ping];
-    input.write_all((lines.join("\n") + "\n").as_bytes()).await.unwrap();
+    let lines = [
+        initialize(refused),
+        initialize(support::initialize("2025-03-26")),
+        ping,
+    ];
+    input
+        .write_all((lines.join("\n") + "\n").as_bytes())
+        .await
+        .unwrap();
     let mut answers = tokio::io::BufReader::new(output).lines();
-    let mut answer =
-        async || -> Value { serde_json::from_str(&answers.next_line().await.unwrap().unwrap()).unwrap() };
+    let mut answer = async || -> Value {
+        serde_json::from_str(&answers.next_line().await.unwrap().unwrap()).unwrap()
+    };
     assert_eq!(answer().await["error"]["code"], -32602);
     assert_eq!(answer().await["result"]["protocolVersion"], "2025-03-26");
-    assert_eq!(answer().await, json!({ "jsonrpc": "2.0", "id": 2, "result": {} }));
+    assert_eq!(
+        answer().await,
+        json!({ "jsonrpc": "2.0", "id": 2, "result": {} })
+    );
 }
 
 #[tokio::test]
@@ -402,10 +615,17 @@ async fn batch_is_refused_where_the_revision_has_none() {
         let mut child = start(&directory);
         let mut client = connect(&mut child, era).await;
         client.result("resources/list", json!({})).await;
-        for batch in [json!([{ "jsonrpc": "2.0", "id": 1, "method": "ping" }]), json!([])] {
+        for batch in [
+            json!([{ "jsonrpc": "2.0", "id": 1, "method": "ping" }]),
+            json!([]),
+        ] {
             client.write(batch).await;
             let answer = client.read().await;
-            assert_eq!((answer.get("id"), &answer["error"]["code"]), (None, &json!(-32600)), "{era:?}");
+            assert_eq!(
+                (answer.get("id"), &answer["error"]["code"]),
+                (None, &json!(-32600)),
+                "{era:?}"
+            );
         }
         client.result("resources/list", json!({})).await;
     }
@@ -425,19 +645,32 @@ async fn batch_has_a_hundred_messages_at_the_most_with_an_id_each() {
     while !open.is_empty() {
         let answer = client.read().await;
         assert_eq!(answer["result"]["contents"][0]["uri"], "notes://todo.md");
-        assert!(open.remove(&answer["id"].as_u64().unwrap()), "one answer each");
+        assert!(
+            open.remove(&answer["id"].as_u64().unwrap()),
+            "one answer each"
+        );
     }
     client.write((1000..1101).map(request).collect()).await;
     let answer = client.read().await;
-    assert_eq!((answer.get("id"), &answer["error"]["code"]), (None, &json!(-32600)));
+    assert_eq!(
+        (answer.get("id"), &answer["error"]["code"]),
+        (None, &json!(-32600))
+    );
     client.write_line(&format!("[{}", request(1000))).await;
     let answer = client.read().await;
-    assert_eq!((answer.get("id"), &answer["error"]["code"]), (None, &json!(-32700)));
+    assert_eq!(
+        (answer.get("id"), &answer["error"]["code"]),
+        (None, &json!(-32700))
+    );
     client.write(json!([request(1000), request(1000)])).await;
     let answers = [client.read().await, client.read().await];
     let mut codes = answers.map(|answer| (answer["id"].as_u64(), answer["error"]["code"].as_i64()));
     codes.sort();
-    assert_eq!(codes, [(Some(1000), None), (Some(1000), Some(-32600))], "one of them is refused");
+    assert_eq!(
+        codes,
+        [(Some(1000), None), (Some(1000), Some(-32600))],
+        "one of them is refused"
+    );
 }
 
 #[tokio::test]
@@ -446,9 +679,14 @@ async fn server_ends_with_its_client_though_that_does_not_read() {
     std::fs::write(directory.join("large.md"), "x".repeat(9_000_000)).unwrap();
     let mut child = start(&directory);
     let mut client = connect(&mut child, LATEST).await;
-    client.send("resources/read", json!({ "uri": "notes://large.md" })).await;
+    client
+        .send("resources/read", json!({ "uri": "notes://large.md" }))
+        .await;
     client.close().await;
-    tokio::time::timeout(PATIENCE, child.wait()).await.expect("it goes on").unwrap();
+    tokio::time::timeout(PATIENCE, child.wait())
+        .await
+        .expect("it goes on")
+        .unwrap();
 }
 
 #[tokio::test]
@@ -459,7 +697,11 @@ async fn what_cannot_be_read_is_answered_with_its_id_where_it_has_one() {
         let mut child = start(&directory);
         let mut client = connect(&mut child, era).await;
         for (line, id, code) in [
-            (r#"{"jsonrpc":"2.0","id":7,"method":"ping","params":["a"]}"#, Some(json!(7)), -32602),
+            (
+                r#"{"jsonrpc":"2.0","id":7,"method":"ping","params":["a"]}"#,
+                Some(json!(7)),
+                -32602,
+            ),
             (
                 r#"{"jsonrpc":"2.0","id":"x","method":"resources/read","params":{"uri":"\ud800"}}"#,
                 Some(json!("x")),
@@ -470,7 +712,11 @@ async fn what_cannot_be_read_is_answered_with_its_id_where_it_has_one() {
                 Some(json!(7)),
                 -32602,
             ),
-            (r#"{"jsonrpc":"2.0","id":7,"method":5}"#, Some(json!(7)), -32600),
+            (
+                r#"{"jsonrpc":"2.0","id":7,"method":5}"#,
+                Some(json!(7)),
+                -32600,
+            ),
             (r#"{"id":7,"method":"ping"}"#, Some(json!(7)), -32600),
             (r#"{"jsonrpc":"2.0","id":7}"#, Some(json!(7)), -32600),
             (r#"{"jsonrpc":"2.0","id":{},"method":"ping"}"#, None, -32600),
@@ -484,8 +730,10 @@ async fn what_cannot_be_read_is_answered_with_its_id_where_it_has_one() {
             assert_eq!(told, (id.as_ref(), &json!(code)), "{era:?} {line:.100}");
         }
         // Nothing is said of notices and responses.
-        for line in [r#"{"jsonrpc":"2.0","method":"x","params":5}"#, r#"{"jsonrpc":"2.0","id":3,"result":5}"#]
-        {
+        for line in [
+            r#"{"jsonrpc":"2.0","method":"x","params":5}"#,
+            r#"{"jsonrpc":"2.0","id":3,"result":5}"#,
+        ] {
             client.write_line(line).await;
         }
         client.result("resources/list", json!({})).await;
@@ -502,13 +750,31 @@ async fn client_that_waits_for_changes_on_many_streams_is_still_heard() {
     let mut client = connect(&mut child, Era::Modern).await;
     for _ in 0..1100 {
         client
-            .send("subscriptions/listen", json!({ "notifications": { "resourcesListChanged": true } }))
+            .send(
+                "subscriptions/listen",
+                json!({ "notifications": { "resourcesListChanged": true } }),
+            )
             .await;
-        assert_eq!(client.notice().await["method"], "notifications/subscriptions/acknowledged");
+        assert_eq!(
+            client.notice().await["method"],
+            "notifications/subscriptions/acknowledged"
+        );
     }
-    assert_eq!(client.result("resources/list", json!({})).await["resources"].as_array().unwrap().len(), 2);
+    assert_eq!(
+        client.result("resources/list", json!({})).await["resources"]
+            .as_array()
+            .unwrap()
+            .len(),
+        2
+    );
     client.close().await;
-    assert!(tokio::time::timeout(PATIENCE, child.wait()).await.unwrap().unwrap().success());
+    assert!(
+        tokio::time::timeout(PATIENCE, child.wait())
+            .await
+            .unwrap()
+            .unwrap()
+            .success()
+    );
 }
 
 #[tokio::test]
@@ -520,17 +786,29 @@ async fn server_ends_when_nobody_reads_its_answers_any_more() {
         let mut output = tokio::io::BufReader::new(output);
         let params = support::initialize("2025-11-25");
         let line = |id: u64, method: &str, params: &Value| {
-            format!("{}\n", json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": params }))
+            format!(
+                "{}\n",
+                json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": params })
+            )
         };
         if is_initialized {
-            input.write_all(line(1, "initialize", &params).as_bytes()).await.unwrap();
+            input
+                .write_all(line(1, "initialize", &params).as_bytes())
+                .await
+                .unwrap();
             output.read_line(&mut String::new()).await.unwrap();
         }
         drop(output);
-        let request =
-            if is_initialized { line(2, "ping", &json!({})) } else { line(1, "initialize", &params) };
+        let request = if is_initialized {
+            line(2, "ping", &json!({}))
+        } else {
+            line(1, "initialize", &params)
+        };
         input.write_all(request.as_bytes()).await.unwrap();
-        let ended = tokio::time::timeout(PATIENCE, child.wait()).await.expect("it goes on").unwrap();
+        let ended = tokio::time::timeout(PATIENCE, child.wait())
+            .await
+            .expect("it goes on")
+            .unwrap();
         assert!(ended.success(), "{ended}");
     }
 }
@@ -546,9 +824,15 @@ async fn client_that_does_not_read_is_not_read_from_whatever_it_asks() {
     let mut input = child.stdin.take().unwrap();
     let mut output = tokio::io::BufReader::new(child.stdout.take().unwrap());
     let line = |id: u64, method: &str, params: Value| {
-        format!("{}\n", json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": params }))
+        format!(
+            "{}\n",
+            json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": params })
+        )
     };
-    input.write_all(line(0, "initialize", support::initialize("2025-11-25")).as_bytes()).await.unwrap();
+    input
+        .write_all(line(0, "initialize", support::initialize("2025-11-25")).as_bytes())
+        .await
+        .unwrap();
     output.read_line(&mut String::new()).await.unwrap();
     let mut asking = tokio::spawn(async move {
         for id in 1..=READS {
@@ -556,20 +840,34 @@ async fn client_that_does_not_read_is_not_read_from_whatever_it_asks() {
             input.write_all(read.as_bytes()).await.unwrap();
         }
         for id in READS + 1..=READS + OTHERS {
-            let other =
-                line(id, "tools/call", json!({ "name": "none", "arguments": { "filler": "x".repeat(200) } }));
+            let other = line(
+                id,
+                "tools/call",
+                json!({ "name": "none", "arguments": { "filler": "x".repeat(200) } }),
+            );
             input.write_all(other.as_bytes()).await.unwrap();
         }
         input
     });
     // All of it is more than the pipe holds.
-    assert!(tokio::time::timeout(Duration::from_secs(2), &mut asking).await.is_err(), "it was all read");
+    assert!(
+        tokio::time::timeout(Duration::from_secs(2), &mut asking)
+            .await
+            .is_err(),
+        "it was all read"
+    );
     let mut open: std::collections::BTreeSet<u64> = (1..=READS + OTHERS).collect();
     while !open.is_empty() {
         let mut line = String::new();
-        tokio::time::timeout(PATIENCE, output.read_line(&mut line)).await.expect("no answer").unwrap();
+        tokio::time::timeout(PATIENCE, output.read_line(&mut line))
+            .await
+            .expect("no answer")
+            .unwrap();
         let answer: Value = serde_json::from_str(&line).unwrap();
-        assert!(open.remove(&answer["id"].as_u64().unwrap()), "one answer each");
+        assert!(
+            open.remove(&answer["id"].as_u64().unwrap()),
+            "one answer each"
+        );
     }
     drop(asking.await.unwrap());
 }
@@ -584,20 +882,34 @@ async fn line_of_many_values_costs_no_memory() {
     let objects = vec![r#"{"":0}"#; 2_000_000].join(",");
     for (line, refused) in [
         (
-            format!(r#"{{"jsonrpc":"2.0","id":"many","method":"ping","params":{{"x":[{objects}]}}}}"#),
+            format!(
+                r#"{{"jsonrpc":"2.0","id":"many","method":"ping","params":{{"x":[{objects}]}}}}"#
+            ),
             Some("many"),
         ),
         (
             format!(r#"{{"params":{{"x":[{objects}]}},"id":"last","method":"x","jsonrpc":"2.0"}}"#),
             Some("last"),
         ),
-        (format!(r#"{{"jsonrpc":"2.0","method":"notifications/x","params":{{"x":[{objects}]}}}}"#), None),
-        (format!(r#"{{"jsonrpc":"2.0","id":5,"result":{{"x":[{objects}]}}}}"#), None),
+        (
+            format!(
+                r#"{{"jsonrpc":"2.0","method":"notifications/x","params":{{"x":[{objects}]}}}}"#
+            ),
+            None,
+        ),
+        (
+            format!(r#"{{"jsonrpc":"2.0","id":5,"result":{{"x":[{objects}]}}}}"#),
+            None,
+        ),
     ] {
         client.write_line(&line).await;
         if let Some(id) = refused {
             let answer = client.read().await;
-            assert_eq!((&answer["id"], &answer["error"]["code"]), (&json!(id), &json!(-32602)), "{answer}");
+            assert_eq!(
+                (&answer["id"], &answer["error"]["code"]),
+                (&json!(id), &json!(-32602)),
+                "{answer}"
+            );
         }
     }
     client.result("resources/list", json!({})).await;
@@ -615,12 +927,16 @@ async fn client_that_cancels_all_it_asks_costs_no_memory() {
     for batch in 0..300_u64 {
         let pair = |id: u64| {
             let params = json!({ "uri": "notes://todo.md" });
-            let read = json!({ "jsonrpc": "2.0", "id": id, "method": "resources/read", "params": params });
+            let read =
+                json!({ "jsonrpc": "2.0", "id": id, "method": "resources/read", "params": params });
             let method = "notifications/cancelled";
-            let cancel = json!({ "jsonrpc": "2.0", "method": method, "params": { "requestId": id } });
+            let cancel =
+                json!({ "jsonrpc": "2.0", "method": method, "params": { "requestId": id } });
             format!("{read}\n{cancel}")
         };
-        let pairs: Vec<String> = (0..200).map(|number| pair(1000 + batch * 200 + number)).collect();
+        let pairs: Vec<String> = (0..200)
+            .map(|number| pair(1000 + batch * 200 + number))
+            .collect();
         client.write_line(&pairs.join("\n")).await;
     }
     client.result("resources/list", json!({})).await;
@@ -637,7 +953,9 @@ async fn client_that_reads_no_answers_costs_no_memory_for_all_of_them() {
     let mut child = start(&directory);
     let mut client = connect(&mut child, LATEST).await;
     for _ in 0..200 {
-        client.send("resources/read", json!({ "uri": "notes://large.md" })).await;
+        client
+            .send("resources/read", json!({ "uri": "notes://large.md" }))
+            .await;
     }
     // It has done what it does once it does no more.
     let mut before = 0;

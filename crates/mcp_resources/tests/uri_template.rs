@@ -8,29 +8,59 @@ use std::process::{Command, Output};
 fn program() -> PathBuf {
     let test = std::env::current_exe().unwrap();
     let folder = test.parent().and_then(Path::parent).unwrap();
-    folder.join("examples").join("uri_template").with_extension(std::env::consts::EXE_EXTENSION)
+    folder
+        .join("examples")
+        .join("uri_template")
+        .with_extension(std::env::consts::EXE_EXTENSION)
 }
 
 fn run(arguments: &[&str]) -> (Option<i32>, String, String) {
     let output = Command::new(program()).args(arguments).output();
-    let Output { status, stdout, stderr } = output
-        .expect("the example is not built; `cargo build -p mcp_resources --example uri_template` does it");
-    (status.code(), String::from_utf8(stdout).unwrap(), String::from_utf8(stderr).unwrap())
+    let Output {
+        status,
+        stdout,
+        stderr,
+    } = output.expect(
+        "the example is not built; `cargo build -p mcp_resources --example uri_template` does it",
+    );
+    (
+        status.code(),
+        String::from_utf8(stdout).unwrap(),
+        String::from_utf8(stderr).unwrap(),
+    )
 }
 
 fn assert_prints(arguments: &[&str], line: &str) {
-    assert_eq!(run(arguments), (Some(0), format!("{line}\n"), String::new()), "{arguments:?}");
+    assert_eq!(
+        run(arguments),
+        (Some(0), format!("{line}\n"), String::new()),
+        "{arguments:?}"
+    );
 }
 
 fn assert_fails(arguments: &[&str], message: &str) {
-    assert_eq!(run(arguments), (Some(1), String::new(), format!("error: {message}\n")), "{arguments:?}");
+    assert_eq!(
+        run(arguments),
+        (Some(1), String::new(), format!("error: {message}\n")),
+        "{arguments:?}"
+    );
 }
 
 #[test]
 fn expand_prints_the_bare_uri() {
-    assert_prints(&["expand", "org://{file}/{+path}", r#"{"file":"a b","path":"x/y"}"#], "org://a%20b/x/y");
+    assert_prints(
+        &[
+            "expand",
+            "org://{file}/{+path}",
+            r#"{"file":"a b","path":"x/y"}"#,
+        ],
+        "org://a%20b/x/y",
+    );
     let values = r#"{"n":6,"yes":true,"none":null,"l":["1",2,null],"m":{"z":"1","a":2.5}}"#;
-    assert_prints(&["expand", "{?n,yes,none,l*,m*}", values], "?n=6&yes=true&l=1&l=2&z=1&a=2.5");
+    assert_prints(
+        &["expand", "{?n,yes,none,l*,m*}", values],
+        "?n=6&yes=true&l=1&l=2&z=1&a=2.5",
+    );
 }
 
 #[test]
@@ -45,12 +75,18 @@ fn match_prints_a_json_object() {
 
 #[test]
 fn failures_exit_with_1_and_a_message() {
-    assert_fails(&["match", "x:{a}", "x:a/b"], r#""x:a/b" does not match "x:{a}""#);
+    assert_fails(
+        &["match", "x:{a}", "x:a/b"],
+        r#""x:a/b" does not match "x:{a}""#,
+    );
     assert_fails(
         &["match", "x:{a}{b}", "x:y"],
         r#"nothing says where "a" ends and "b" begins, so no URI can be matched; put text between them, at byte 6: "b}""#,
     );
-    assert_fails(&["expand", "{a", "{}"], r#""{" has no "}" that closes it, at byte 0: "{a""#);
+    assert_fails(
+        &["expand", "{a", "{}"],
+        r#""{" has no "}" that closes it, at byte 0: "{a""#,
+    );
     assert_fails(
         &["expand", "{a:1}", r#"{"a":["b"]}"#],
         r#"the template asks for a prefix (":1") of "a", which is a list or a map; give it a text"#,
@@ -75,12 +111,24 @@ fn output_that_nobody_takes_is_no_panic() {
             "a".repeat(100_000)
         )
     };
-    let shell = |line: String| Command::new("bash").args(["-o", "pipefail", "-c", &line]).output().unwrap();
+    let shell = |line: String| {
+        Command::new("bash")
+            .args(["-o", "pipefail", "-c", &line])
+            .output()
+            .unwrap()
+    };
     let output = shell(line("| head -c 1"));
-    assert_eq!((output.status.code(), output.stderr), (Some(0), Vec::new()), "a closed pipe");
+    assert_eq!(
+        (output.status.code(), output.stderr),
+        (Some(0), Vec::new()),
+        "a closed pipe"
+    );
     let output = shell(line("> /dev/full"));
     assert_eq!(output.status.code(), Some(1));
-    assert!(String::from_utf8_lossy(&output.stderr).starts_with("error: No space left"), "a full device");
+    assert!(
+        String::from_utf8_lossy(&output.stderr).starts_with("error: No space left"),
+        "a full device"
+    );
 }
 
 #[test]
@@ -92,9 +140,13 @@ fn help_is_printed() {
 
 #[test]
 fn wrong_arguments_exit_with_2() {
-    for arguments in
-        [[].as_slice(), &["expand"], &["expand", "{a}"], &["match", "a", "b", "c"], &["other", "a", "b"]]
-    {
+    for arguments in [
+        [].as_slice(),
+        &["expand"],
+        &["expand", "{a}"],
+        &["match", "a", "b", "c"],
+        &["other", "a", "b"],
+    ] {
         let (status, stdout, stderr) = run(arguments);
         assert_eq!((status, stdout.as_str()), (Some(2), ""), "{arguments:?}");
         assert!(stderr.starts_with("usage: "), "{stderr}");

@@ -24,9 +24,11 @@ fn registry(directory: &Path) -> Registry {
     let registry = Registry::new();
     let note = Resource::new("org://a.org", "a.org", || "").source(path);
     registry.register_resource(note).unwrap();
-    let template = ResourceTemplate::new("file:///{+path}", "File", move |parameters: Parameters| {
-        root.read_text(&parameters.path("path")?).map_err(ReadError::from)
-    });
+    let template =
+        ResourceTemplate::new("file:///{+path}", "File", move |parameters: Parameters| {
+            root.read_text(&parameters.path("path")?)
+                .map_err(ReadError::from)
+        });
     let source = move |parameters: &Parameters| Some(files.join(parameters.optional("path")?));
     registry.register_template(template.source(source)).unwrap();
     registry
@@ -34,12 +36,22 @@ fn registry(directory: &Path) -> Registry {
 
 async fn subscribe(client: &mut Client, uri: &str) {
     match client.era {
-        Era::Legacy(_) => _ = client.result("resources/subscribe", json!({ "uri": uri })).await,
+        Era::Legacy(_) => {
+            _ = client
+                .result("resources/subscribe", json!({ "uri": uri }))
+                .await
+        }
         Era::Modern => {
             client
-                .send("subscriptions/listen", json!({ "notifications": { "resourceSubscriptions": [uri] } }))
+                .send(
+                    "subscriptions/listen",
+                    json!({ "notifications": { "resourceSubscriptions": [uri] } }),
+                )
                 .await;
-            assert_eq!(client.notice().await["method"], "notifications/subscriptions/acknowledged");
+            assert_eq!(
+                client.notice().await["method"],
+                "notifications/subscriptions/acknowledged"
+            );
         }
     }
 }
@@ -47,7 +59,9 @@ async fn subscribe(client: &mut Client, uri: &str) {
 /// Ends what `subscribe` began: with the session, and with the stream.
 async fn leave(mut client: Client) {
     if client.era == Era::Modern {
-        client.notify("notifications/cancelled", json!({ "requestId": 1 })).await;
+        client
+            .notify("notifications/cancelled", json!({ "requestId": 1 }))
+            .await;
         client.result("resources/list", json!({})).await;
     }
 }
@@ -119,7 +133,9 @@ async fn subscriber_of_a_template_hears_of_its_own_file_alone_and_not_of_reading
         let mut client = Client::of(Server::new("test", "1", registry), era).await;
         subscribe(&mut client, "file:///b%20c.org").await;
         subscribe(&mut client, "file:///d.org").await;
-        client.result("resources/read", json!({ "uri": "file:///b%20c.org" })).await;
+        client
+            .result("resources/read", json!({ "uri": "file:///b%20c.org" }))
+            .await;
         fs::write(directory.path().join("d.org"), "2").unwrap();
         assert_eq!(updated(&mut client).await, "file:///d.org", "{era:?}");
         fs::write(directory.path().join("b c.org"), "2").unwrap();
@@ -150,15 +166,32 @@ async fn subscriber_hears_of_a_file_behind_a_link() {
     fs::write(&other, "3").unwrap();
     std::os::unix::fs::symlink(&other, directory.path().join("new")).unwrap();
     fs::rename(directory.path().join("new"), directory.path().join("a.org")).unwrap();
-    assert_eq!(updated(&mut client).await, "org://a.org", "the link leads elsewhere");
+    assert_eq!(
+        updated(&mut client).await,
+        "org://a.org",
+        "the link leads elsewhere"
+    );
     fs::write(&other, "4").unwrap();
-    assert_eq!(updated(&mut client).await, "org://a.org", "what it leads to is watched");
+    assert_eq!(
+        updated(&mut client).await,
+        "org://a.org",
+        "what it leads to is watched"
+    );
     settle(&mut client, directory.path(), "watched").await;
     for circle in ["a.org", "a.org/x"] {
         std::os::unix::fs::symlink(circle, directory.path().join("new")).unwrap();
         fs::rename(directory.path().join("new"), directory.path().join("a.org")).unwrap();
-        assert_eq!(updated(&mut client).await, "org://a.org", "a link in a circle");
-        settle(&mut client, directory.path(), circle.split('/').next_back().unwrap()).await;
+        assert_eq!(
+            updated(&mut client).await,
+            "org://a.org",
+            "a link in a circle"
+        );
+        settle(
+            &mut client,
+            directory.path(),
+            circle.split('/').next_back().unwrap(),
+        )
+        .await;
     }
 }
 
@@ -183,16 +216,32 @@ async fn subscriber_hears_of_a_link_to_a_directory_that_is_turned_elsewhere() {
         subscribe(&mut client, "org://note").await;
         symlink("./v2", path("new")).unwrap();
         fs::rename(path("new"), path("data")).unwrap();
-        assert_eq!(updated(&mut client).await, "org://note", "{named}: the link leads elsewhere");
+        assert_eq!(
+            updated(&mut client).await,
+            "org://note",
+            "{named}: the link leads elsewhere"
+        );
         settle(&mut client, directory.path(), "turned").await;
         fs::remove_file(path("data")).unwrap();
-        assert_eq!(updated(&mut client).await, "org://note", "{named}: the link is gone");
+        assert_eq!(
+            updated(&mut client).await,
+            "org://note",
+            "{named}: the link is gone"
+        );
         settle(&mut client, directory.path(), "gone").await;
         symlink(path("v3"), path("data")).unwrap();
-        assert_eq!(updated(&mut client).await, "org://note", "{named}: the link is back");
+        assert_eq!(
+            updated(&mut client).await,
+            "org://note",
+            "{named}: the link is back"
+        );
         settle(&mut client, directory.path(), "back").await;
         fs::write(path("v3/a.org"), "changed").unwrap();
-        assert_eq!(updated(&mut client).await, "org://note", "{named}: what it leads to is watched");
+        assert_eq!(
+            updated(&mut client).await,
+            "org://note",
+            "{named}: what it leads to is watched"
+        );
     }
 }
 
@@ -201,21 +250,38 @@ async fn file_in_a_directory_that_is_not_there_is_reported_and_seen_when_it_come
     let directory = tempfile::tempdir().unwrap();
     let registry = registry(directory.path());
     let (sender, reports) = mpsc::channel();
-    let _watch = FileWatch::start(&registry, move |error| sender.send(error.to_string()).unwrap()).unwrap();
+    let _watch = FileWatch::start(&registry, move |error| {
+        sender.send(error.to_string()).unwrap()
+    })
+    .unwrap();
     let mut client = Client::of(Server::new("test", "1", registry), ERAS[0]).await;
     subscribe(&mut client, "file:///no/b.org").await;
     let report = reports.recv_timeout(support::PATIENCE).unwrap();
-    assert!(report.contains("no can't be watched, so for now nobody is told"), "{report}");
+    assert!(
+        report.contains("no can't be watched, so for now nobody is told"),
+        "{report}"
+    );
     fs::create_dir(directory.path().join("no")).unwrap();
-    assert_eq!(updated(&mut client).await, "file:///no/b.org", "the directory is there");
+    assert_eq!(
+        updated(&mut client).await,
+        "file:///no/b.org",
+        "the directory is there"
+    );
     fs::write(directory.path().join("no/b.org"), "1").unwrap();
-    assert_eq!(updated(&mut client).await, "file:///no/b.org", "the file is");
+    assert_eq!(
+        updated(&mut client).await,
+        "file:///no/b.org",
+        "the file is"
+    );
 }
 
 #[tokio::test]
 async fn subscriber_hears_of_a_file_in_a_directory_that_was_replaced() {
     let directory = tempfile::tempdir().unwrap();
-    let (folder, file) = (directory.path().join("folder"), directory.path().join("folder/b.org"));
+    let (folder, file) = (
+        directory.path().join("folder"),
+        directory.path().join("folder/b.org"),
+    );
     fs::create_dir(&folder).unwrap();
     fs::write(&file, "1").unwrap();
     let registry = registry(directory.path());
@@ -223,18 +289,32 @@ async fn subscriber_hears_of_a_file_in_a_directory_that_was_replaced() {
     let mut client = Client::of(Server::new("test", "1", registry), ERAS[0]).await;
     subscribe(&mut client, "file:///folder/b.org").await;
     fs::remove_dir_all(&folder).unwrap();
-    assert_eq!(updated(&mut client).await, "file:///folder/b.org", "it is gone");
+    assert_eq!(
+        updated(&mut client).await,
+        "file:///folder/b.org",
+        "it is gone"
+    );
     fs::create_dir(&folder).unwrap();
-    assert_eq!(updated(&mut client).await, "file:///folder/b.org", "the directory is back");
+    assert_eq!(
+        updated(&mut client).await,
+        "file:///folder/b.org",
+        "the directory is back"
+    );
     fs::write(&file, "2").unwrap();
-    assert_eq!(updated(&mut client).await, "file:///folder/b.org", "the file is");
+    assert_eq!(
+        updated(&mut client).await,
+        "file:///folder/b.org",
+        "the file is"
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn interest_begins_with_the_first_subscriber_and_ends_with_the_last() {
     for era in ERAS {
         let registry = Registry::new();
-        registry.register_resource(Resource::new("org://a.org", "a", || "")).unwrap();
+        registry
+            .register_resource(Resource::new("org://a.org", "a", || ""))
+            .unwrap();
         let (sender, interests) = mpsc::channel();
         let _observing = registry.on_interest(move |_, interest| {
             let told = match interest {
@@ -265,7 +345,9 @@ async fn subscriber_hears_of_each_file_that_a_template_names() {
         let sources = files.clone();
         let template = ResourceTemplate::new("org://id/{id}", "Headline", |_: Parameters| "");
         let registry = Registry::new();
-        registry.register_template(template.source(move |_| sources.clone())).unwrap();
+        registry
+            .register_template(template.source(move |_| sources.clone()))
+            .unwrap();
         let _watch = watch(&registry);
         let mut client = Client::of(Server::new("test", "1", registry), era).await;
         subscribe(&mut client, "org://id/1").await;
@@ -285,7 +367,10 @@ async fn watcher_that_takes_long_for_each_file_is_waited_for_once_for_all() {
     // As one with many files: together they take most of a minute.
     let source = move |_: &Parameters| {
         count.fetch_add(1, Ordering::Relaxed);
-        let _ = ended.lock().unwrap().recv_timeout(std::time::Duration::from_millis(500));
+        let _ = ended
+            .lock()
+            .unwrap()
+            .recv_timeout(std::time::Duration::from_millis(500));
         None::<std::path::PathBuf>
     };
     let registry = Registry::new();
@@ -293,9 +378,19 @@ async fn watcher_that_takes_long_for_each_file_is_waited_for_once_for_all() {
     registry.register_template(template.source(source)).unwrap();
     let _watch = watch(&registry);
     let mut client = Client::of(Server::new("test", "1", registry), Era::Modern).await;
-    let uris: Vec<String> = (0..100).map(|number| format!("org://id/{number}")).collect();
-    client.send("subscriptions/listen", json!({ "notifications": { "resourceSubscriptions": uris } })).await;
-    assert_eq!(client.notice().await["method"], "notifications/subscriptions/acknowledged");
+    let uris: Vec<String> = (0..100)
+        .map(|number| format!("org://id/{number}"))
+        .collect();
+    client
+        .send(
+            "subscriptions/listen",
+            json!({ "notifications": { "resourceSubscriptions": uris } }),
+        )
+        .await;
+    assert_eq!(
+        client.notice().await["method"],
+        "notifications/subscriptions/acknowledged"
+    );
     let asked = asked.load(Ordering::Relaxed);
     assert!(asked < 100, "the client waited for all {asked}");
     client.result("resources/list", json!({})).await;
@@ -316,8 +411,18 @@ async fn watcher_that_does_not_answer_is_waited_for_once() {
     registry.register_template(template.source(source)).unwrap();
     let _watch = watch(&registry);
     let mut client = Client::of(Server::new("test", "1", registry), Era::Modern).await;
-    let uris: Vec<String> = (0..100).map(|number| format!("org://id/{number}")).collect();
-    client.send("subscriptions/listen", json!({ "notifications": { "resourceSubscriptions": uris } })).await;
-    assert_eq!(client.notice().await["method"], "notifications/subscriptions/acknowledged");
+    let uris: Vec<String> = (0..100)
+        .map(|number| format!("org://id/{number}"))
+        .collect();
+    client
+        .send(
+            "subscriptions/listen",
+            json!({ "notifications": { "resourceSubscriptions": uris } }),
+        )
+        .await;
+    assert_eq!(
+        client.notice().await["method"],
+        "notifications/subscriptions/acknowledged"
+    );
     drop(end);
 }

@@ -13,8 +13,11 @@ use walkdir::{DirEntry, WalkDir};
 const WILDCARDS: [char; 3] = ['*', '?', '['];
 
 /// As a shell matches: what starts with a dot is named, as the locks of editors do.
-const AS_SHELLS: MatchOptions =
-    MatchOptions { case_sensitive: true, require_literal_separator: true, require_literal_leading_dot: true };
+const AS_SHELLS: MatchOptions = MatchOptions {
+    case_sensitive: true,
+    require_literal_separator: true,
+    require_literal_leading_dot: true,
+};
 
 /// Serves Org files to MCP clients: whole files, their outlines, and headlines by path and by ID.
 ///
@@ -37,7 +40,10 @@ pub(crate) enum Problem {
     #[error("nothing matches {0}; check the pattern, or the directory that it starts with")]
     NoMatch(String),
     #[error("{pattern} is no pattern: {source}")]
-    Pattern { pattern: String, source: PatternError },
+    Pattern {
+        pattern: String,
+        source: PatternError,
+    },
     #[error("{path} can't be searched: {source}", path = path.display())]
     Search { path: PathBuf, source: io::Error },
     #[error("a directory can't be searched: {0}")]
@@ -69,11 +75,14 @@ impl Arguments {
 }
 
 fn loopback(argument: &str) -> Result<SocketAddr, String> {
-    let address: SocketAddr =
-        argument.parse().map_err(|_| "write an address and a port, as 127.0.0.1:8080".to_owned())?;
+    let address: SocketAddr = argument
+        .parse()
+        .map_err(|_| "write an address and a port, as 127.0.0.1:8080".to_owned())?;
     match address.ip().is_loopback() {
         true => Ok(address),
-        false => Err("only this machine is served; name a loopback address, as 127.0.0.1".to_owned()),
+        false => {
+            Err("only this machine is served; name a loopback address, as 127.0.0.1".to_owned())
+        }
     }
 }
 
@@ -102,12 +111,21 @@ fn matches(pattern: &str, report: &mut impl FnMut(Problem)) -> Vec<PathBuf> {
         let next = |at: PathBuf| match name {
             "**" => Ok(directories(at, report)),
             _ if is_pattern => Ok(named(&at, &Pattern::new(name)?, report)),
-            _ => Ok(Vec::from_iter(Some(at.join(name)).filter(|path| path.symlink_metadata().is_ok()))),
+            _ => Ok(Vec::from_iter(
+                Some(at.join(name)).filter(|path| path.symlink_metadata().is_ok()),
+            )),
         };
-        found = match found.into_iter().map(next).collect::<Result<Vec<_>, PatternError>>() {
+        found = match found
+            .into_iter()
+            .map(next)
+            .collect::<Result<Vec<_>, PatternError>>()
+        {
             Ok(found) => found.concat(),
             Err(source) => {
-                report(Problem::Pattern { pattern: pattern.to_owned(), source });
+                report(Problem::Pattern {
+                    pattern: pattern.to_owned(),
+                    source,
+                });
                 return Vec::new();
             }
         };
@@ -139,7 +157,10 @@ fn named(directory: &Path, pattern: &Pattern, report: &mut impl FnMut(Problem)) 
     let names = entries.filter_map(|entry| Some(entry.map_err(&mut failed).ok()?.file_name()));
     // A name that is not UTF-8 is told of by whoever looks at the files.
     let is_named = |name: &OsString| pattern.matches_with(&name.to_string_lossy(), AS_SHELLS);
-    names.filter(is_named).map(|name| directory.join(name)).collect()
+    names
+        .filter(is_named)
+        .map(|name| directory.join(name))
+        .collect()
 }
 
 /// A directory and those below it that are not hidden. They go through no link: that may lead anywhere.
@@ -148,13 +169,18 @@ fn directories(start: PathBuf, report: &mut impl FnMut(Problem)) -> Vec<PathBuf>
         let is_hidden = entry.file_name().as_encoded_bytes().starts_with(b".");
         entry.depth() == 0 || entry.file_type().is_dir() && !is_hidden
     };
-    let walk = WalkDir::new(readable(&start)).into_iter().filter_entry(is_open);
+    let walk = WalkDir::new(readable(&start))
+        .into_iter()
+        .filter_entry(is_open);
     let mut directories = Vec::new();
     for entry in walk {
         match entry {
             Ok(entry) if entry.depth() == 0 => directories.push(start.clone()),
             Ok(entry) => {
-                let below = entry.path().strip_prefix(readable(&start)).unwrap_or(entry.path());
+                let below = entry
+                    .path()
+                    .strip_prefix(readable(&start))
+                    .unwrap_or(entry.path());
                 directories.push(start.join(below));
             }
             Err(error) => report(error.into()),
@@ -165,7 +191,11 @@ fn directories(start: PathBuf, report: &mut impl FnMut(Problem)) -> Vec<PathBuf>
 
 /// The path of a directory where the empty one stands for the current one.
 fn readable(directory: &Path) -> &Path {
-    if directory.as_os_str().is_empty() { Path::new(".") } else { directory }
+    if directory.as_os_str().is_empty() {
+        Path::new(".")
+    } else {
+        directory
+    }
 }
 
 fn check(path: &Path) -> Result<(), Problem> {
@@ -175,6 +205,9 @@ fn check(path: &Path) -> Result<(), Problem> {
         Ok(metadata) if metadata.is_file() => Ok(()),
         Ok(metadata) if metadata.is_dir() => Err(Problem::Directory(path.to_owned())),
         Ok(_) => Err(Problem::Special(path.to_owned())),
-        Err(source) => Err(Problem::Unreadable { path: path.to_owned(), source }),
+        Err(source) => Err(Problem::Unreadable {
+            path: path.to_owned(),
+            source,
+        }),
     }
 }

@@ -1,5 +1,9 @@
 #![doc = include_str!("../README.md")]
-#![expect(clippy::print_stdout, clippy::print_stderr, reason = "a program that prints")]
+#![expect(
+    clippy::print_stdout,
+    clippy::print_stderr,
+    reason = "a program that prints"
+)]
 
 mod arguments;
 mod files;
@@ -39,7 +43,8 @@ fn run(arguments: &Arguments) -> Result<(), Box<dyn Error>> {
     let files = arguments.files(warn);
     if files.is_empty() {
         return Err(
-            "there is no file to serve; name Org files that exist, or a pattern that matches some".into()
+            "there is no file to serve; name Org files that exist, or a pattern that matches some"
+                .into(),
         );
     }
     let registry = Registry::new();
@@ -67,14 +72,19 @@ async fn serve_http(server: Server, address: SocketAddr) -> Result<(), Box<dyn E
     match std::env::var_os(TOKEN) {
         // One that can't be sent is an error, as none at all lets everyone of this machine in.
         Some(token) => http = http.token(token),
-        None => warn(format_args!("every user of this machine can read the files, as {TOKEN} is not set")),
+        None => warn(format_args!(
+            "every user of this machine can read the files, as {TOKEN} is not set"
+        )),
     }
-    let bound = http.bind(address).await.map_err(|error| -> Box<dyn Error> {
-        match error {
-            ServeError::UnsendableToken => format!("{TOKEN} can't be used: {error}").into(),
-            error => error.into(),
-        }
-    })?;
+    let bound = http
+        .bind(address)
+        .await
+        .map_err(|error| -> Box<dyn Error> {
+            match error {
+                ServeError::UnsendableToken => format!("{TOKEN} can't be used: {error}").into(),
+                error => error.into(),
+            }
+        })?;
     println!("http://{}/mcp", bound.address());
     Ok(bound.serve().await?)
 }

@@ -57,12 +57,19 @@ impl<'t> Outline<'t> {
         let starts: Vec<usize> = starts(text).collect();
         let preamble = &text[..starts.first().copied().unwrap_or(text.len())];
         let id = id(without_comments(preamble));
-        let mut outline = Self { text, config: config(text), id, headlines: Vec::new() };
+        let mut outline = Self {
+            text,
+            config: config(text),
+            id,
+            headlines: Vec::new(),
+        };
         let mut open: Vec<usize> = Vec::new();
         for (index, &start) in starts.iter().enumerate() {
             let end = starts.get(index + 1).copied().unwrap_or(text.len());
             let mut headline = Headline::new(&text[start..end]);
-            while let Some(above) = open.pop_if(|above| outline.headlines[*above].level >= headline.level) {
+            while let Some(above) =
+                open.pop_if(|above| outline.headlines[*above].level >= headline.level)
+            {
                 outline.headlines[above].range.end = start;
             }
             headline.parent = open.last().copied();
@@ -88,13 +95,19 @@ impl<'t> Outline<'t> {
         if self.id.as_deref() == Some(id) {
             return Some(self.text);
         }
-        let headline = self.headlines.iter().find(|headline| headline.id.as_deref() == Some(id))?;
+        let headline = self
+            .headlines
+            .iter()
+            .find(|headline| headline.id.as_deref() == Some(id))?;
         Some(&self.text[headline.range.clone()])
     }
 
     /// Gives all IDs.
     pub(crate) fn ids(&self) -> impl Iterator<Item = &str> {
-        let of_headlines = self.headlines.iter().filter_map(|headline| headline.id.as_deref());
+        let of_headlines = self
+            .headlines
+            .iter()
+            .filter_map(|headline| headline.id.as_deref());
         self.id.as_deref().into_iter().chain(of_headlines)
     }
 
@@ -153,11 +166,16 @@ impl<'t> Outline<'t> {
     }
 
     fn title<'h>(&self, headline: &'h Headline) -> &'h str {
-        headline.title.get_or_init(|| title(self.line(headline), &self.config))
+        headline
+            .title
+            .get_or_init(|| title(self.line(headline), &self.config))
     }
 
     fn line(&self, headline: &Headline) -> &'t str {
-        self.text[headline.range.clone()].lines().next().unwrap_or_default()
+        self.text[headline.range.clone()]
+            .lines()
+            .next()
+            .unwrap_or_default()
     }
 
     /// A headline and those that it is below, the nearest first.
@@ -172,14 +190,27 @@ impl Headline {
     fn new(section: &str) -> Self {
         let (line, rest) = section.split_once('\n').unwrap_or((section, ""));
         let id = id(without_planning(rest));
-        Self { level: level(line).unwrap_or_default(), title: OnceCell::new(), id, parent: None, range: 0..0 }
+        Self {
+            level: level(line).unwrap_or_default(),
+            title: OnceCell::new(),
+            id,
+            parent: None,
+            range: 0..0,
+        }
     }
 
     /// Writes the beginning of the object; its children are to follow.
     fn to_json(&self, title: &str, path: &str) -> String {
         let (title, path) = (serde_json::json!(title), serde_json::json!(path));
-        let id = self.id.as_ref().map(|id| format!(r#""id":{},"#, serde_json::json!(id))).unwrap_or_default();
-        format!(r#"{{"title":{title},"level":{},"path":{path},{id}"children":["#, self.level)
+        let id = self
+            .id
+            .as_ref()
+            .map(|id| format!(r#""id":{},"#, serde_json::json!(id)))
+            .unwrap_or_default();
+        format!(
+            r#"{{"title":{title},"level":{},"path":{path},{id}"children":["#,
+            self.level
+        )
     }
 }
 
@@ -206,14 +237,20 @@ fn starts(text: &str) -> impl Iterator<Item = usize> {
 
 /// A parser for headlines with the keywords that a text names, or those that all texts have.
 fn config(text: &str) -> ParseConfig {
-    let lines = text.lines().map(str::trim_start).filter(|line| line.starts_with("#+"));
+    let lines = text
+        .lines()
+        .map(str::trim_start)
+        .filter(|line| line.starts_with("#+"));
     let values = lines.filter_map(|line| {
         let name = KEYWORD_LINES.iter().find(|name| starts_with(line, name))?;
         Some(&line[name.len()..])
     });
-    let keywords = values.flat_map(str::split_whitespace).filter(|word| *word != "|");
-    let keywords: Vec<String> =
-        keywords.map(|word| word.split('(').next().unwrap_or(word).to_owned()).collect();
+    let keywords = values
+        .flat_map(str::split_whitespace)
+        .filter(|word| *word != "|");
+    let keywords: Vec<String> = keywords
+        .map(|word| word.split('(').next().unwrap_or(word).to_owned())
+        .collect();
     let mut config = ParseConfig {
         dual_keywords: Vec::new(),
         parsed_keywords: Vec::new(),
@@ -231,7 +268,9 @@ fn title(line: &str, config: &ParseConfig) -> String {
     let title = uncut_title(line.trim_start_matches('*').trim(), config);
     let title = without_number(&title);
     match title.strip_prefix("COMMENT") {
-        Some(rest) if rest.is_empty() || rest.starts_with(char::is_whitespace) => rest.trim().to_owned(),
+        Some(rest) if rest.is_empty() || rest.starts_with(char::is_whitespace) => {
+            rest.trim().to_owned()
+        }
         _ => title.trim().to_owned(),
     }
 }
@@ -253,21 +292,35 @@ fn uncut_title(text: &str, config: &ParseConfig) -> String {
 }
 
 fn parsed_title(text: &str, config: &ParseConfig) -> String {
-    let parsed = config.clone().parse(format!("* {text}")).first_node::<Parsed>();
-    parsed.map(|headline| headline.title_raw()).unwrap_or_default()
+    let parsed = config
+        .clone()
+        .parse(format!("* {text}"))
+        .first_node::<Parsed>();
+    parsed
+        .map(|headline| headline.title_raw())
+        .unwrap_or_default()
 }
 
 /// The end of the last character that ends before a place, or there.
 fn boundary(text: &str, place: usize) -> usize {
-    (0..=place).rev().find(|place| text.is_char_boundary(*place)).unwrap_or_default()
+    (0..=place)
+        .rev()
+        .find(|place| text.is_char_boundary(*place))
+        .unwrap_or_default()
 }
 
 /// The title after a priority of two digits, up to 64 (Org manual, "Priorities"), which the parser does not know.
 fn without_number(title: &str) -> &str {
     let is_priority = |number: &str| {
-        number.len() == 2 && number.parse::<u8>().is_ok_and(|number| (10..=64).contains(&number))
+        number.len() == 2
+            && number
+                .parse::<u8>()
+                .is_ok_and(|number| (10..=64).contains(&number))
     };
-    match title.strip_prefix("[#").and_then(|rest| rest.split_once(']')) {
+    match title
+        .strip_prefix("[#")
+        .and_then(|rest| rest.split_once(']'))
+    {
         Some((number, rest)) if is_priority(number) => rest.trim_start(),
         _ => title,
     }
@@ -275,8 +328,13 @@ fn without_number(title: &str) -> &str {
 
 /// The ID in the property drawer that a text starts with.
 fn id(text: &str) -> Option<String> {
-    let properties = ParseConfig::default().parse(drawer(text)?).document().properties()?;
-    let (_, id) = properties.iter().find(|(name, _)| name.eq_ignore_ascii_case("ID"))?;
+    let properties = ParseConfig::default()
+        .parse(drawer(text)?)
+        .document()
+        .properties()?;
+    let (_, id) = properties
+        .iter()
+        .find(|(name, _)| name.eq_ignore_ascii_case("ID"))?;
     Some(id.trim().to_owned()).filter(|id| !id.is_empty())
 }
 
@@ -286,8 +344,11 @@ fn drawer(text: &str) -> Option<&str> {
     for (number, line) in text.split_inclusive('\n').enumerate() {
         end += line.len();
         let line = line.trim();
-        let is_of_drawer =
-            if number == 0 { line.eq_ignore_ascii_case(":PROPERTIES:") } else { line.starts_with(':') };
+        let is_of_drawer = if number == 0 {
+            line.eq_ignore_ascii_case(":PROPERTIES:")
+        } else {
+            line.starts_with(':')
+        };
         if !is_of_drawer || end > MAX_DRAWER {
             return None;
         }
@@ -308,11 +369,17 @@ fn without_planning(text: &str) -> &str {
 
 /// The text after the empty lines and the comments that may stand before its drawer.
 fn without_comments(text: &str) -> &str {
-    let is_before = |line: &&str| matches!(line.trim(), "" | "#") || line.trim_start().starts_with("# ");
-    let before: usize = text.split_inclusive('\n').take_while(is_before).map(str::len).sum();
+    let is_before =
+        |line: &&str| matches!(line.trim(), "" | "#") || line.trim_start().starts_with("# ");
+    let before: usize = text
+        .split_inclusive('\n')
+        .take_while(is_before)
+        .map(str::len)
+        .sum();
     &text[before..]
 }
 
 fn starts_with(line: &str, name: &str) -> bool {
-    line.get(..name.len()).is_some_and(|start| start.eq_ignore_ascii_case(name))
+    line.get(..name.len())
+        .is_some_and(|start| start.eq_ignore_ascii_case(name))
 }

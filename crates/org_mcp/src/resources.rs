@@ -20,7 +20,9 @@ const MAX_OFFERED: usize = 10 * 1024 * 1024;
 /// IDs, as they are.
 pub(crate) fn resources(files: &Files) -> Bundle {
     let templates = [outline(files), headline(files), id(files)];
-    Bundle::new().resources(files.iter().cloned().map(whole)).templates(templates)
+    Bundle::new()
+        .resources(files.iter().cloned().map(whole))
+        .templates(templates)
 }
 
 fn whole(file: File) -> Resource {
@@ -52,7 +54,10 @@ fn headline(files: &Files) -> ResourceTemplate {
         section(&file.read()?, &parameters)
     };
     let complete = move |partial: Partial| {
-        let file = partial.others.get("filename").and_then(|name| completed.named(name).ok());
+        let file = partial
+            .others
+            .get("filename")
+            .and_then(|name| completed.named(name).ok());
         let text = file.and_then(|file| file.read().ok()).unwrap_or_default();
         offered(Outline::new(&text).paths(), &partial)
     };
@@ -74,16 +79,28 @@ fn id(files: &Files) -> ResourceTemplate {
         found.ok_or_else(|| ReadError::bad_parameters(format!("no headline has the ID {id:?}")))
     };
     let complete = move |partial: Partial| {
-        let of_text = |text: String| Outline::new(&text).ids().map(str::to_owned).collect::<Vec<_>>();
+        let of_text = |text: String| {
+            Outline::new(&text)
+                .ids()
+                .map(str::to_owned)
+                .collect::<Vec<_>>()
+        };
         offered(completed.texts().flat_map(of_text), &partial)
     };
     ResourceTemplate::new("org://id/{id}", "Org headline by ID", read)
         .lenient()
-        .description("The headline with this ID property, in whichever file it is, and all below it")
+        .description(
+            "The headline with this ID property, in whichever file it is, and all below it",
+        )
         .mime_type("text/plain")
         .complete("id", complete)
         // A headline may be moved to any of them.
-        .source(move |_| sources.iter().map(|file| file.path.clone()).collect::<Vec<_>>())
+        .source(move |_| {
+            sources
+                .iter()
+                .map(|file| file.path.clone())
+                .collect::<Vec<_>>()
+        })
 }
 
 /// What all templates of `{filename}` have.
@@ -94,7 +111,15 @@ fn of_file(files: &Files, template: ResourceTemplate) -> ResourceTemplate {
         .complete("filename", move |partial| {
             offered(completed.iter().map(|file| file.name.clone()), &partial)
         })
-        .source(move |parameters| Some(sources.named(parameters.text("filename").ok()?).ok()?.path.clone()))
+        .source(move |parameters| {
+            Some(
+                sources
+                    .named(parameters.text("filename").ok()?)
+                    .ok()?
+                    .path
+                    .clone(),
+            )
+        })
 }
 
 /// The values that go on from what was typed, each once.
@@ -106,7 +131,10 @@ fn offered(values: impl Iterator<Item = String>, partial: &Partial) -> Vec<Strin
     };
     let mut known = HashSet::new();
     let wanted = values.filter(|value| value.starts_with(&partial.value));
-    wanted.filter(|value| known.insert(value.clone())).take_while(fits).collect()
+    wanted
+        .filter(|value| known.insert(value.clone()))
+        .take_while(fits)
+        .collect()
 }
 
 /// Finds the headline that a URI names.
@@ -115,10 +143,20 @@ fn offered(values: impl Iterator<Item = String>, partial: &Partial) -> Vec<Strin
 /// of a path has it right after decoding once.
 fn section(text: &str, parameters: &Parameters) -> Result<String, ReadError> {
     let path = parameters.text("path")?;
-    let raw = parameters.raw("path").and_then(|raw| raw.as_text()).unwrap_or_default();
-    let segments = raw.split('/').map(|part| segment(&percent_decode_str(part).decode_utf8_lossy()));
+    let raw = parameters
+        .raw("path")
+        .and_then(|raw| raw.as_text())
+        .unwrap_or_default();
+    let segments = raw
+        .split('/')
+        .map(|part| segment(&percent_decode_str(part).decode_utf8_lossy()));
     let outline = Outline::new(text);
-    let found = outline.at(&segments.collect::<Vec<_>>().join("/")).or_else(|| outline.at(path));
-    let unknown = || format!("there is no headline {path:?} in the file; its outline has the paths of all");
-    found.map(str::to_owned).ok_or_else(|| ReadError::bad_parameters(unknown()))
+    let found = outline
+        .at(&segments.collect::<Vec<_>>().join("/"))
+        .or_else(|| outline.at(path));
+    let unknown =
+        || format!("there is no headline {path:?} in the file; its outline has the paths of all");
+    found
+        .map(str::to_owned)
+        .ok_or_else(|| ReadError::bad_parameters(unknown()))
 }

@@ -11,7 +11,10 @@ struct Outer(#[source] ServeError);
 #[test]
 fn error_is_told_with_all_its_causes() {
     let error = Outer(ServeError::Runtime(io::Error::other("inner")));
-    assert_eq!(chain(&error), "outer: the server could not be started: inner");
+    assert_eq!(
+        chain(&error),
+        "outer: the server could not be started: inner"
+    );
     assert_eq!(
         chain(&ServeError::Runtime(io::Error::other("inner"))),
         "the server could not be started: inner"

@@ -34,7 +34,10 @@ fn files() -> TempDir {
     for (path, text) in [
         ("org/tasks.org", TASKS),
         ("org/office/notes.org", "* Office\n"),
-        ("org/home/notes.org", "* Home\n:PROPERTIES:\n:ID: home\n:END:\n"),
+        (
+            "org/home/notes.org",
+            "* Home\n:PROPERTIES:\n:ID: home\n:END:\n",
+        ),
         ("org/secret.txt", "secret"),
         ("org/.hidden.org", "secret"),
         ("org-too/secret.org", "secret"),
@@ -50,15 +53,26 @@ fn files() -> TempDir {
 /// The program with arguments in a directory, in which no shell expands anything.
 fn command(directory: &Path, arguments: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_org-mcp"));
-    command.args(arguments).current_dir(directory).kill_on_drop(true);
+    command
+        .args(arguments)
+        .current_dir(directory)
+        .kill_on_drop(true);
     command.env("HOME", directory).env_remove("ORG_MCP_TOKEN");
-    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    command
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped());
     command
 }
 
 async fn start(directory: &Path, arguments: &[&str], era: Era) -> (Child, Client) {
     let mut child = command(directory, arguments).spawn().unwrap();
-    let client = Client::connect(child.stdout.take().unwrap(), child.stdin.take().unwrap(), era).await;
+    let client = Client::connect(
+        child.stdout.take().unwrap(),
+        child.stdin.take().unwrap(),
+        era,
+    )
+    .await;
     (child, client)
 }
 
@@ -66,7 +80,10 @@ async fn start(directory: &Path, arguments: &[&str], era: Era) -> (Child, Client
 async fn run(directory: &Path, arguments: &[&str]) -> (Option<i32>, String) {
     let mut command = command(directory, arguments);
     let ended = command.stdin(Stdio::null()).output();
-    let Output { status, stderr, .. } = tokio::time::timeout(PATIENCE, ended).await.unwrap().unwrap();
+    let Output { status, stderr, .. } = tokio::time::timeout(PATIENCE, ended)
+        .await
+        .unwrap()
+        .unwrap();
     (status.code(), String::from_utf8(stderr).unwrap())
 }
 
@@ -81,17 +98,32 @@ async fn text(client: &mut Client, uri: &str) -> String {
 async fn uris(client: &mut Client) -> Vec<String> {
     let listed = client.result("resources/list", json!({})).await;
     let resources = listed["resources"].as_array().unwrap().iter();
-    resources.map(|resource| resource["uri"].as_str().unwrap().to_owned()).collect()
+    resources
+        .map(|resource| resource["uri"].as_str().unwrap().to_owned())
+        .collect()
 }
 
-async fn complete(client: &mut Client, template: &str, name: &str, value: &str, others: Value) -> Value {
+async fn complete(
+    client: &mut Client,
+    template: &str,
+    name: &str,
+    value: &str,
+    others: Value,
+) -> Value {
     completion(client, template, name, value, others).await["values"].take()
 }
 
-async fn completion(client: &mut Client, template: &str, name: &str, value: &str, others: Value) -> Value {
+async fn completion(
+    client: &mut Client,
+    template: &str,
+    name: &str,
+    value: &str,
+    others: Value,
+) -> Value {
     let reference = json!({ "type": "ref/resource", "uri": template });
     let argument = json!({ "name": name, "value": value });
-    let params = json!({ "ref": reference, "argument": argument, "context": { "arguments": others } });
+    let params =
+        json!({ "ref": reference, "argument": argument, "context": { "arguments": others } });
     client.result("completion/complete", params).await["completion"].take()
 }
 
@@ -99,14 +131,22 @@ async fn subscribe(client: &mut Client, uris: &[&str]) {
     match client.era {
         Era::Legacy(_) => {
             for uri in uris {
-                client.result("resources/subscribe", json!({ "uri": uri })).await;
+                client
+                    .result("resources/subscribe", json!({ "uri": uri }))
+                    .await;
             }
         }
         Era::Modern => {
             client
-                .send("subscriptions/listen", json!({ "notifications": { "resourceSubscriptions": uris } }))
+                .send(
+                    "subscriptions/listen",
+                    json!({ "notifications": { "resourceSubscriptions": uris } }),
+                )
                 .await;
-            assert_eq!(client.notice().await["method"], "notifications/subscriptions/acknowledged");
+            assert_eq!(
+                client.notice().await["method"],
+                "notifications/subscriptions/acknowledged"
+            );
         }
     }
 }
@@ -130,8 +170,10 @@ async fn files_outlines_and_headlines_are_listed_and_read_in_each_era() {
         assert_eq!(listed["resources"], expected, "{era:?}");
         let templates = client.result("resources/templates/list", json!({})).await;
         let templates = templates["resourceTemplates"].as_array().unwrap();
-        let templates: Vec<(&Value, &Value)> =
-            templates.iter().map(|template| (&template["uriTemplate"], &template["mimeType"])).collect();
+        let templates: Vec<(&Value, &Value)> = templates
+            .iter()
+            .map(|template| (&template["uriTemplate"], &template["mimeType"]))
+            .collect();
         let expected = json!([
             ["org://{filename}/outline", "application/json"],
             ["org://{filename}/headline/{+path}", "text/plain"],
@@ -147,8 +189,12 @@ async fn files_outlines_and_headlines_are_listed_and_read_in_each_era() {
             { "title": "Urgent / now", "level": 2, "path": "Tasks/Urgent %2F now", "id": "7a-urgent", "children": [] },
             { "title": "Later", "level": 2, "path": "Tasks/Later", "children": [] },
         ]);
-        let expected = json!([{ "title": "Tasks", "level": 1, "path": "Tasks", "children": children }]);
-        assert_eq!(serde_json::from_str::<Value>(outline["text"].as_str().unwrap()).unwrap(), expected);
+        let expected =
+            json!([{ "title": "Tasks", "level": 1, "path": "Tasks", "children": children }]);
+        assert_eq!(
+            serde_json::from_str::<Value>(outline["text"].as_str().unwrap()).unwrap(),
+            expected
+        );
         let urgent = "** Urgent / now\n:PROPERTIES:\n:ID: 7a-urgent\n:END:\nCall.\n";
         assert_eq!(text(&mut client, "org://id/7a-urgent").await, urgent);
     }
@@ -159,8 +205,16 @@ async fn client_that_asks_for_tools_and_prompts_gets_empty_lists() {
     let directory = files();
     for era in ERAS {
         let (_child, mut client) = start(directory.path(), &["org/tasks.org"], era).await;
-        assert_eq!(client.result("tools/list", json!({})).await["tools"], json!([]), "{era:?}");
-        assert_eq!(client.result("prompts/list", json!({})).await["prompts"], json!([]), "{era:?}");
+        assert_eq!(
+            client.result("tools/list", json!({})).await["tools"],
+            json!([]),
+            "{era:?}"
+        );
+        assert_eq!(
+            client.result("prompts/list", json!({})).await["prompts"],
+            json!([]),
+            "{era:?}"
+        );
     }
 }
 
@@ -171,12 +225,20 @@ async fn path_of_the_outline_reaches_its_headline_however_the_client_encodes_it(
     let text_of = |title: &str| format!("* {title}\n");
     fs::write(directory.path().join("t.org"), titles.map(text_of).concat()).unwrap();
     let (_child, mut client) = start(directory.path(), &["t.org"], LATEST).await;
-    let outline: Value = serde_json::from_str(&text(&mut client, "org://t.org/outline").await).unwrap();
-    let template = "org://t.org/headline/{+path}".parse::<mcp_resources::template::UriTemplate>().unwrap();
-    let simple = "org://t.org/headline/{path}".parse::<mcp_resources::template::UriTemplate>().unwrap();
+    let outline: Value =
+        serde_json::from_str(&text(&mut client, "org://t.org/outline").await).unwrap();
+    let template = "org://t.org/headline/{+path}"
+        .parse::<mcp_resources::template::UriTemplate>()
+        .unwrap();
+    let simple = "org://t.org/headline/{path}"
+        .parse::<mcp_resources::template::UriTemplate>()
+        .unwrap();
     for (title, headline) in titles.iter().zip(outline.as_array().unwrap()) {
         let values = [("path".to_owned(), headline["path"].as_str().unwrap().into())].into();
-        for uri in [template.expand(&values).unwrap(), simple.expand(&values).unwrap()] {
+        for uri in [
+            template.expand(&values).unwrap(),
+            simple.expand(&values).unwrap(),
+        ] {
             assert_eq!(text(&mut client, &uri).await, text_of(title), "{uri}");
         }
     }
@@ -187,7 +249,10 @@ async fn what_does_not_exist_is_an_error_that_says_how_to_find_what_does() {
     let directory = files();
     let (_child, mut client) = start(directory.path(), &["org/tasks.org"], LATEST).await;
     for (uri, message) in [
-        ("org://none.org/outline", "there is no file \"none.org\"; resources/list names all"),
+        (
+            "org://none.org/outline",
+            "there is no file \"none.org\"; resources/list names all",
+        ),
         (
             "org://tasks.org/headline/None",
             "there is no headline \"None\" in the file; its outline has the paths of all",
@@ -205,13 +270,37 @@ async fn what_does_not_exist_is_an_error_that_says_how_to_find_what_does() {
 async fn equal_names_are_told_apart_in_all_uris() {
     let directory = files();
     let (_child, mut client) = start(directory.path(), &["org/**/notes.org"], LATEST).await;
-    assert_eq!(uris(&mut client).await, ["org://home/notes.org", "org://office/notes.org"]);
-    assert_eq!(text(&mut client, "org://office/notes.org").await, "* Office\n");
-    assert_eq!(text(&mut client, "org://office/notes.org/headline/Office").await, "* Office\n");
-    for uri in ["org://home/notes.org/outline", "org://home%2Fnotes.org/outline"] {
-        assert!(text(&mut client, uri).await.contains(r#""title":"Home""#), "{uri}");
+    assert_eq!(
+        uris(&mut client).await,
+        ["org://home/notes.org", "org://office/notes.org"]
+    );
+    assert_eq!(
+        text(&mut client, "org://office/notes.org").await,
+        "* Office\n"
+    );
+    assert_eq!(
+        text(&mut client, "org://office/notes.org/headline/Office").await,
+        "* Office\n"
+    );
+    for uri in [
+        "org://home/notes.org/outline",
+        "org://home%2Fnotes.org/outline",
+    ] {
+        assert!(
+            text(&mut client, uri).await.contains(r#""title":"Home""#),
+            "{uri}"
+        );
     }
-    assert_eq!(client.error("resources/read", json!({ "uri": "org://notes.org/outline" })).await.0, -32602);
+    assert_eq!(
+        client
+            .error(
+                "resources/read",
+                json!({ "uri": "org://notes.org/outline" })
+            )
+            .await
+            .0,
+        -32602
+    );
 }
 
 #[tokio::test]
@@ -219,37 +308,75 @@ async fn file_named_like_a_part_of_a_uri_is_not_confused_with_it() {
     let directory = files();
     fs::write(directory.path().join("org/id"), "* The file\n").unwrap();
     fs::write(directory.path().join("org/outline"), "* Outlined\n").unwrap();
-    let (_child, mut client) =
-        start(directory.path(), &["org/id", "org/outline", "org/home/notes.org"], LATEST).await;
-    assert_eq!(uris(&mut client).await, ["org://org/id", "org://outline", "org://notes.org"]);
-    assert!(text(&mut client, "org://id/home").await.starts_with("* Home"));
+    let (_child, mut client) = start(
+        directory.path(),
+        &["org/id", "org/outline", "org/home/notes.org"],
+        LATEST,
+    )
+    .await;
+    assert_eq!(
+        uris(&mut client).await,
+        ["org://org/id", "org://outline", "org://notes.org"]
+    );
+    assert!(
+        text(&mut client, "org://id/home")
+            .await
+            .starts_with("* Home")
+    );
     assert_eq!(text(&mut client, "org://org/id").await, "* The file\n");
-    assert!(text(&mut client, "org://org/id/outline").await.contains("The file"));
-    assert!(text(&mut client, "org://outline/outline").await.contains("Outlined"));
+    assert!(
+        text(&mut client, "org://org/id/outline")
+            .await
+            .contains("The file")
+    );
+    assert!(
+        text(&mut client, "org://outline/outline")
+            .await
+            .contains("Outlined")
+    );
 }
 
 #[tokio::test]
 async fn names_paths_and_ids_are_completed() {
     let directory = files();
-    let (_child, mut client) =
-        start(directory.path(), &["org/tasks.org", "org/home/notes.org"], LATEST).await;
-    let (outline, headline) = ("org://{filename}/outline", "org://{filename}/headline/{+path}");
+    let (_child, mut client) = start(
+        directory.path(),
+        &["org/tasks.org", "org/home/notes.org"],
+        LATEST,
+    )
+    .await;
+    let (outline, headline) = (
+        "org://{filename}/outline",
+        "org://{filename}/headline/{+path}",
+    );
     assert_eq!(
         complete(&mut client, outline, "filename", "", json!({})).await,
         json!(["tasks.org", "notes.org"])
     );
-    assert_eq!(complete(&mut client, headline, "filename", "n", json!({})).await, json!(["notes.org"]));
+    assert_eq!(
+        complete(&mut client, headline, "filename", "n", json!({})).await,
+        json!(["notes.org"])
+    );
     let of_tasks = json!({ "filename": "tasks.org" });
     let paths = complete(&mut client, headline, "path", "Tasks/", of_tasks).await;
     assert_eq!(paths, json!(["Tasks/Urgent %2F now", "Tasks/Later"]));
-    assert_eq!(complete(&mut client, headline, "path", "", json!({})).await, json!([]));
+    assert_eq!(
+        complete(&mut client, headline, "path", "", json!({})).await,
+        json!([])
+    );
     let of_secret = json!({ "filename": "../secret.org" });
-    assert_eq!(complete(&mut client, headline, "path", "", of_secret).await, json!([]));
+    assert_eq!(
+        complete(&mut client, headline, "path", "", of_secret).await,
+        json!([])
+    );
     assert_eq!(
         complete(&mut client, "org://id/{id}", "id", "", json!({})).await,
         json!(["7a-urgent", "home"])
     );
-    assert_eq!(complete(&mut client, "org://id/{id}", "id", "h", json!({})).await, json!(["home"]));
+    assert_eq!(
+        complete(&mut client, "org://id/{id}", "id", "h", json!({})).await,
+        json!(["home"])
+    );
 }
 
 #[tokio::test]
@@ -259,19 +386,39 @@ async fn completion_counts_all_that_there_is() {
     fs::write(directory.path().join("many.org"), text).unwrap();
     let (_child, mut client) = start(directory.path(), &["many.org"], LATEST).await;
     let template = "org://{filename}/headline/{+path}";
-    let found = completion(&mut client, template, "path", "H", json!({ "filename": "many.org" })).await;
+    let found = completion(
+        &mut client,
+        template,
+        "path",
+        "H",
+        json!({ "filename": "many.org" }),
+    )
+    .await;
     assert_eq!(found["values"].as_array().unwrap().len(), 100);
-    assert_eq!((&found["total"], &found["hasMore"]), (&json!(2_500), &json!(true)));
+    assert_eq!(
+        (&found["total"], &found["hasMore"]),
+        (&json!(2_500), &json!(true))
+    );
 }
 
 #[tokio::test]
 async fn id_whose_uri_is_that_of_an_outline_is_reached_by_path_alone() {
     let directory = files();
-    fs::write(directory.path().join("a.org"), "* A\n:PROPERTIES:\n:ID: outline\n:END:\n").unwrap();
+    fs::write(
+        directory.path().join("a.org"),
+        "* A\n:PROPERTIES:\n:ID: outline\n:END:\n",
+    )
+    .unwrap();
     let (_child, mut client) = start(directory.path(), &["a.org"], LATEST).await;
-    let (_, message, _) = client.error("resources/read", json!({ "uri": "org://id/outline" })).await;
+    let (_, message, _) = client
+        .error("resources/read", json!({ "uri": "org://id/outline" }))
+        .await;
     assert!(message.contains("there is no file \"id\""), "{message}");
-    assert!(text(&mut client, "org://a.org/headline/A").await.contains("outline"));
+    assert!(
+        text(&mut client, "org://a.org/headline/A")
+            .await
+            .contains("outline")
+    );
 }
 
 #[cfg(unix)]
@@ -282,7 +429,12 @@ async fn no_uri_reaches_another_file() {
     std::os::unix::fs::symlink("../secret.org", org.join("link.org")).unwrap();
     std::os::unix::fs::symlink("..", org.join("up")).unwrap();
     let (_child, mut client) = start(&org, &["tasks.org", "office/notes.org"], LATEST).await;
-    let absolute = directory.path().join("secret.org").to_str().unwrap().to_owned();
+    let absolute = directory
+        .path()
+        .join("secret.org")
+        .to_str()
+        .unwrap()
+        .to_owned();
     let paths = [
         "../secret.org",
         "..%2Fsecret.org",
@@ -338,8 +490,18 @@ async fn no_uri_reaches_another_file() {
             assert_eq!(code, -32602, "{uri}: {message}");
         }
     }
-    assert_eq!(client.error("resources/read", json!({ "uri": "org://id/secret" })).await.0, -32602);
-    assert_eq!(text(&mut client, "org://tasks.org").await, TASKS, "and it lives");
+    assert_eq!(
+        client
+            .error("resources/read", json!({ "uri": "org://id/secret" }))
+            .await
+            .0,
+        -32602
+    );
+    assert_eq!(
+        text(&mut client, "org://tasks.org").await,
+        TASKS,
+        "and it lives"
+    );
 }
 
 #[cfg(unix)]
@@ -349,7 +511,11 @@ async fn link_that_is_named_is_served_under_its_own_name() {
     std::os::unix::fs::symlink("../secret.org", directory.path().join("org/link.org")).unwrap();
     let (_child, mut client) = start(directory.path(), &["org/link.org"], LATEST).await;
     assert_eq!(uris(&mut client).await, ["org://link.org"]);
-    assert!(text(&mut client, "org://link.org").await.starts_with("* secret"));
+    assert!(
+        text(&mut client, "org://link.org")
+            .await
+            .starts_with("* secret")
+    );
 }
 
 #[cfg(unix)]
@@ -359,10 +525,17 @@ async fn file_that_became_a_link_to_another_is_refused() {
     let (_child, mut client) = start(directory.path(), &["org/tasks.org"], LATEST).await;
     fs::remove_file(directory.path().join("org/tasks.org")).unwrap();
     std::os::unix::fs::symlink("../secret.org", directory.path().join("org/tasks.org")).unwrap();
-    for uri in ["org://tasks.org", "org://tasks.org/outline", "org://tasks.org/headline/secret"] {
+    for uri in [
+        "org://tasks.org",
+        "org://tasks.org/outline",
+        "org://tasks.org/headline/secret",
+    ] {
         let (code, message, _) = client.error("resources/read", json!({ "uri": uri })).await;
         assert_eq!(code, -32603, "{uri}");
-        assert!(message.contains("tasks.org is a link to another file now"), "{message}");
+        assert!(
+            message.contains("tasks.org is a link to another file now"),
+            "{message}"
+        );
     }
 }
 
@@ -370,11 +543,19 @@ async fn file_that_became_a_link_to_another_is_refused() {
 async fn edits_are_read_and_announced_in_both_eras() {
     for era in [LATEST, Era::Modern] {
         let directory = files();
-        let (_child, mut client) =
-            start(directory.path(), &["org/tasks.org", "org/home/notes.org"], era).await;
+        let (_child, mut client) = start(
+            directory.path(),
+            &["org/tasks.org", "org/home/notes.org"],
+            era,
+        )
+        .await;
         let below = "org://tasks.org/headline/Tasks/Later";
         subscribe(&mut client, &["org://tasks.org", below]).await;
-        fs::write(directory.path().join("org/tasks.org"), "* Tasks\n** Later\nMore.\n").unwrap();
+        fs::write(
+            directory.path().join("org/tasks.org"),
+            "* Tasks\n** Later\nMore.\n",
+        )
+        .unwrap();
         let mut told = BTreeSet::new();
         while told.len() < 2 {
             told.insert(updated(&mut client).await.as_str().unwrap().to_owned());
@@ -383,7 +564,13 @@ async fn edits_are_read_and_announced_in_both_eras() {
         assert_eq!(text(&mut client, below).await, "** Later\nMore.\n");
         fs::remove_file(directory.path().join("org/tasks.org")).unwrap();
         updated(&mut client).await;
-        assert_eq!(client.error("resources/read", json!({ "uri": "org://tasks.org" })).await.0, -32602);
+        assert_eq!(
+            client
+                .error("resources/read", json!({ "uri": "org://tasks.org" }))
+                .await
+                .0,
+            -32602
+        );
     }
 }
 
@@ -391,30 +578,62 @@ async fn edits_are_read_and_announced_in_both_eras() {
 async fn subscriber_of_an_id_hears_of_it_when_it_moves_to_another_file() {
     for era in [LATEST, Era::Modern] {
         let directory = files();
-        let (_child, mut client) =
-            start(directory.path(), &["org/tasks.org", "org/home/notes.org"], era).await;
+        let (_child, mut client) = start(
+            directory.path(),
+            &["org/tasks.org", "org/home/notes.org"],
+            era,
+        )
+        .await;
         subscribe(&mut client, &["org://id/moved"]).await;
-        fs::write(directory.path().join("org/home/notes.org"), "* M\n:PROPERTIES:\n:ID: moved\n:END:\n")
-            .unwrap();
+        fs::write(
+            directory.path().join("org/home/notes.org"),
+            "* M\n:PROPERTIES:\n:ID: moved\n:END:\n",
+        )
+        .unwrap();
         assert_eq!(updated(&mut client).await, "org://id/moved", "{era:?}");
-        assert!(text(&mut client, "org://id/moved").await.starts_with("* M\n"));
-        fs::write(directory.path().join("org/tasks.org"), "* N\n:PROPERTIES:\n:ID: moved\n:END:\n").unwrap();
+        assert!(
+            text(&mut client, "org://id/moved")
+                .await
+                .starts_with("* M\n")
+        );
+        fs::write(
+            directory.path().join("org/tasks.org"),
+            "* N\n:PROPERTIES:\n:ID: moved\n:END:\n",
+        )
+        .unwrap();
         assert_eq!(updated(&mut client).await, "org://id/moved", "{era:?}");
-        assert!(text(&mut client, "org://id/moved").await.starts_with("* N\n"));
+        assert!(
+            text(&mut client, "org://id/moved")
+                .await
+                .starts_with("* N\n")
+        );
     }
 }
 
 #[tokio::test]
 async fn patterns_and_the_home_directory_are_expanded_without_a_shell() {
     let directory = files();
-    let (_child, mut client) = start(directory.path(), &["~/org/**/*.org", "~/org/tasks.org"], LATEST).await;
+    let (_child, mut client) = start(
+        directory.path(),
+        &["~/org/**/*.org", "~/org/tasks.org"],
+        LATEST,
+    )
+    .await;
     assert_eq!(
         uris(&mut client).await,
-        ["org://home/notes.org", "org://office/notes.org", "org://tasks.org"]
+        [
+            "org://home/notes.org",
+            "org://office/notes.org",
+            "org://tasks.org"
+        ]
     );
     fs::write(directory.path().join("a[1].org"), "* Bracket\n").unwrap();
     let (_child, mut client) = start(directory.path(), &["a[1].org"], LATEST).await;
-    assert_eq!(uris(&mut client).await, ["org://a%5B1%5D.org"], "a file is what it is, before a pattern");
+    assert_eq!(
+        uris(&mut client).await,
+        ["org://a%5B1%5D.org"],
+        "a file is what it is, before a pattern"
+    );
     assert_eq!(text(&mut client, "org://a%5B1%5D.org").await, "* Bracket\n");
 }
 
@@ -429,11 +648,21 @@ async fn pattern_leads_through_no_link_to_a_directory() {
     std::os::unix::fs::symlink("org", root.join("elsewhere")).unwrap();
     fs::create_dir(org.join(".hidden")).unwrap();
     fs::write(org.join(".hidden/old.org"), "* Old\n").unwrap();
-    for pattern in ["~/org/**/*.org", "org/**/*.org", "elsewhere/**/*.org", "or[g]/**/*.org"] {
+    for pattern in [
+        "~/org/**/*.org",
+        "org/**/*.org",
+        "elsewhere/**/*.org",
+        "or[g]/**/*.org",
+    ] {
         let (_child, mut client) = start(root, &[pattern], LATEST).await;
         assert_eq!(
             uris(&mut client).await,
-            ["org://home/notes.org", "org://link.org", "org://office/notes.org", "org://tasks.org"],
+            [
+                "org://home/notes.org",
+                "org://link.org",
+                "org://office/notes.org",
+                "org://tasks.org"
+            ],
             "{pattern}"
         );
     }
@@ -455,7 +684,12 @@ async fn name_that_is_not_utf_8_is_told_of_where_a_pattern_names_it() {
     use std::os::unix::ffi::OsStrExt;
 
     let directory = files();
-    let at = |name: &[u8]| directory.path().join("org/home").join(std::ffi::OsStr::from_bytes(name));
+    let at = |name: &[u8]| {
+        directory
+            .path()
+            .join("org/home")
+            .join(std::ffi::OsStr::from_bytes(name))
+    };
     fs::write(at(b"b\xff.org"), "* B\n").unwrap();
     fs::write(at(b"c\xff.txt"), "C\n").unwrap();
     for pattern in ["org/home/*.org", "org/home/**/*.org"] {
@@ -483,7 +717,10 @@ warning: nothing matches none/*.org; check the pattern, or the directory that it
     let mut child = command(directory.path(), &arguments);
     let mut child = child.stderr(Stdio::null()).spawn().unwrap();
     let (output, input) = (child.stdout.take().unwrap(), child.stdin.take().unwrap());
-    assert_eq!(uris(&mut Client::connect(output, input, LATEST).await).await, ["org://tasks.org"]);
+    assert_eq!(
+        uris(&mut Client::connect(output, input, LATEST).await).await,
+        ["org://tasks.org"]
+    );
 }
 
 /// Two such names look the same, and it is not known which one a client would mean.
@@ -494,12 +731,20 @@ async fn names_that_are_not_utf_8_are_told_and_the_rest_is_served() {
 
     let directory = files();
     let names = [&b"a\xff.org"[..], b"a\xfe.org"].map(std::ffi::OsStr::from_bytes);
-    names.iter().for_each(|name| fs::write(directory.path().join(name), "* A\n").unwrap());
+    names
+        .iter()
+        .for_each(|name| fs::write(directory.path().join(name), "* A\n").unwrap());
     let mut command = command(directory.path(), &["org/tasks.org"]);
     let ended = command.args(names).stdin(Stdio::null()).output();
-    let Output { status, stderr, .. } = tokio::time::timeout(PATIENCE, ended).await.unwrap().unwrap();
+    let Output { status, stderr, .. } = tokio::time::timeout(PATIENCE, ended)
+        .await
+        .unwrap()
+        .unwrap();
     let line = "warning: a\u{fffd}.org is left out: its name is not UTF-8, so no URI can say it; rename it\n";
-    assert_eq!((status.code(), String::from_utf8(stderr).unwrap()), (Some(0), line.repeat(2)));
+    assert_eq!(
+        (status.code(), String::from_utf8(stderr).unwrap()),
+        (Some(0), line.repeat(2))
+    );
 }
 
 #[tokio::test]
@@ -520,8 +765,14 @@ async fn usage_is_told_where_nothing_can_be_served() {
         assert_eq!(status, Some(2), "{told}");
         assert!(told.contains(word), "{told}");
     }
-    assert_eq!(run(directory.path(), &["--help"]).await, (Some(0), String::new()));
-    assert_eq!(run(directory.path(), &["--version"]).await, (Some(0), String::new()));
+    assert_eq!(
+        run(directory.path(), &["--help"]).await,
+        (Some(0), String::new())
+    );
+    assert_eq!(
+        run(directory.path(), &["--version"]).await,
+        (Some(0), String::new())
+    );
 }
 
 #[cfg(target_os = "linux")]
@@ -532,10 +783,18 @@ async fn files_are_served_without_being_watched_where_there_is_no_thread_for_it(
     // No thread has so much room for its stack.
     command.env("RUST_MIN_STACK", (1_u64 << 50).to_string());
     let mut child = command.spawn().unwrap();
-    let mut client = Client::connect(child.stdout.take().unwrap(), child.stdin.take().unwrap(), LATEST).await;
+    let mut client = Client::connect(
+        child.stdout.take().unwrap(),
+        child.stdin.take().unwrap(),
+        LATEST,
+    )
+    .await;
     assert_eq!(uris(&mut client).await, ["org://tasks.org"]);
     client.close().await;
-    let output = tokio::time::timeout(PATIENCE, child.wait_with_output()).await.unwrap().unwrap();
+    let output = tokio::time::timeout(PATIENCE, child.wait_with_output())
+        .await
+        .unwrap()
+        .unwrap();
     let said = String::from_utf8(output.stderr).unwrap();
     assert!(
         said.starts_with("warning: files can't be watched, so nobody is told when they change: "),
@@ -546,38 +805,81 @@ async fn files_are_served_without_being_watched_where_there_is_no_thread_for_it(
 #[tokio::test]
 async fn program_ends_with_its_client_and_says_nothing() {
     let directory = files();
-    assert_eq!(run(directory.path(), &["org/tasks.org"]).await, (Some(0), String::new()));
+    assert_eq!(
+        run(directory.path(), &["org/tasks.org"]).await,
+        (Some(0), String::new())
+    );
     let (mut child, mut client) = start(directory.path(), &["org/tasks.org"], LATEST).await;
     client.close().await;
-    assert!(tokio::time::timeout(PATIENCE, child.wait()).await.unwrap().unwrap().success());
+    assert!(
+        tokio::time::timeout(PATIENCE, child.wait())
+            .await
+            .unwrap()
+            .unwrap()
+            .success()
+    );
     let mut told = String::new();
-    child.stderr.take().unwrap().read_to_string(&mut told).await.unwrap();
+    child
+        .stderr
+        .take()
+        .unwrap()
+        .read_to_string(&mut told)
+        .await
+        .unwrap();
     assert_eq!(told, "");
 }
 
 #[tokio::test]
 async fn file_that_is_no_text_is_told_at_its_read_and_hides_no_id() {
     let directory = files();
-    fs::write(directory.path().join("latin.org"), b"* \xe9\n:PROPERTIES:\n:ID: home\n:END:\n").unwrap();
-    let (_child, mut client) =
-        start(directory.path(), &["latin.org", "org/tasks.org", "org/home/notes.org"], LATEST).await;
+    fs::write(
+        directory.path().join("latin.org"),
+        b"* \xe9\n:PROPERTIES:\n:ID: home\n:END:\n",
+    )
+    .unwrap();
+    let (_child, mut client) = start(
+        directory.path(),
+        &["latin.org", "org/tasks.org", "org/home/notes.org"],
+        LATEST,
+    )
+    .await;
     fs::write(directory.path().join("org/tasks.org"), b"* \xff").unwrap();
-    for (uri, name) in [("org://latin.org", "latin.org"), ("org://tasks.org/outline", "tasks.org")] {
+    for (uri, name) in [
+        ("org://latin.org", "latin.org"),
+        ("org://tasks.org/outline", "tasks.org"),
+    ] {
         let (code, message, _) = client.error("resources/read", json!({ "uri": uri })).await;
         assert_eq!(code, -32603);
-        assert!(message.contains(&format!("{name} is not UTF-8 text; save it as UTF-8")), "{message}");
+        assert!(
+            message.contains(&format!("{name} is not UTF-8 text; save it as UTF-8")),
+            "{message}"
+        );
     }
-    assert!(text(&mut client, "org://id/home").await.starts_with("* Home"));
+    assert!(
+        text(&mut client, "org://id/home")
+            .await
+            .starts_with("* Home")
+    );
 }
 
 #[tokio::test]
 async fn http_serves_those_who_have_the_token() {
     let directory = files();
-    let mut command = command(directory.path(), &["--http", "127.0.0.1:0", "org/tasks.org"]);
+    let mut command = command(
+        directory.path(),
+        &["--http", "127.0.0.1:0", "org/tasks.org"],
+    );
     let mut child = command.env("ORG_MCP_TOKEN", "the-token").spawn().unwrap();
     let mut line = String::new();
-    BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).await.unwrap();
-    let address = line.trim().strip_prefix("http://").and_then(|line| line.strip_suffix("/mcp")).unwrap();
+    BufReader::new(child.stdout.take().unwrap())
+        .read_line(&mut line)
+        .await
+        .unwrap();
+    let address = line
+        .trim()
+        .strip_prefix("http://")
+        .and_then(|line| line.strip_suffix("/mcp"))
+        .unwrap();
     for (token, status) in [
         ("", "401"),
         ("Authorization: Bearer wrong\r\n", "401"),
@@ -596,9 +898,21 @@ async fn token_that_cannot_be_sent_is_an_error_and_lets_nobody_in() {
 
     let directory = files();
     for token in [&b"\xff"[..], b"", b"the token", "tök".as_bytes()] {
-        let mut command = command(directory.path(), &["--http", "127.0.0.1:0", "org/tasks.org"]);
-        let ended = command.env("ORG_MCP_TOKEN", std::ffi::OsStr::from_bytes(token)).output();
-        let Output { status, stdout, stderr } = tokio::time::timeout(PATIENCE, ended).await.unwrap().unwrap();
+        let mut command = command(
+            directory.path(),
+            &["--http", "127.0.0.1:0", "org/tasks.org"],
+        );
+        let ended = command
+            .env("ORG_MCP_TOKEN", std::ffi::OsStr::from_bytes(token))
+            .output();
+        let Output {
+            status,
+            stdout,
+            stderr,
+        } = tokio::time::timeout(PATIENCE, ended)
+            .await
+            .unwrap()
+            .unwrap();
         assert_eq!((status.code(), stdout), (Some(1), Vec::new()), "{token:?}");
         let told = String::from_utf8(stderr).unwrap();
         assert!(

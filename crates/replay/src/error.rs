@@ -44,7 +44,10 @@ pub enum Error {
 impl Error {
     /// Wraps what went wrong with `path`.
     pub(crate) fn io(path: &Path, source: io::Error) -> Self {
-        Self::Io { path: path.to_owned(), source }
+        Self::Io {
+            path: path.to_owned(),
+            source,
+        }
     }
 
     /// Returns what a person may do about it.

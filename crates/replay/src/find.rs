@@ -39,11 +39,18 @@ pub fn conversations(path: &Path) -> Result<Found, Error> {
     if metadata.is_dir() {
         found.walk(path);
         if found.recordings.is_empty() && found.errors.is_empty() {
-            return Err(Error::Nothing { path: path.to_owned() });
+            return Err(Error::Nothing {
+                path: path.to_owned(),
+            });
         }
     } else {
-        let format = format_of(path)?.ok_or_else(|| Error::Unknown { path: path.to_owned() })?;
-        found.recordings.push(Recording { path: path.to_owned(), format });
+        let format = format_of(path)?.ok_or_else(|| Error::Unknown {
+            path: path.to_owned(),
+        })?;
+        found.recordings.push(Recording {
+            path: path.to_owned(),
+            format,
+        });
     }
     Ok(found)
 }
@@ -52,12 +59,15 @@ impl Found {
     fn walk(&mut self, directory: &Path) {
         let events = directory.join(EVENTS);
         if events.is_file() {
-            return self.recordings.push(Recording { path: events, format: Format::Jp });
+            return self.recordings.push(Recording {
+                path: events,
+                format: Format::Jp,
+            });
         }
         match entries(directory) {
-            Ok(entries) => {
-                entries.into_iter().for_each(|(path, is_directory)| self.entry(path, is_directory))
-            }
+            Ok(entries) => entries
+                .into_iter()
+                .for_each(|(path, is_directory)| self.entry(path, is_directory)),
             Err(error) => self.errors.push(error),
         }
     }
@@ -99,7 +109,9 @@ fn format_of(path: &Path) -> Result<Option<Format>, Error> {
     const ENOUGH: u64 = 64 * 1024;
     let mut start = Vec::new();
     let file = fs::File::open(path).map_err(|source| Error::io(path, source))?;
-    file.take(ENOUGH).read_to_end(&mut start).map_err(|source| Error::io(path, source))?;
+    file.take(ENOUGH)
+        .read_to_end(&mut start)
+        .map_err(|source| Error::io(path, source))?;
     Ok(Format::of_start(&String::from_utf8_lossy(&start)))
 }
 
@@ -122,14 +134,28 @@ mod tests {
         write(root, "b/1-x/metadata.json", "{}");
         write(root, "b/blobs/aa/bb.blob.gz", "");
         write(root, "a.traj", "broken");
-        write(root, "c.jsonl", r#"{"type":"user","message":{"role":"user","content":"hi"}}"#);
-        write(root, "d.json", r#"[{"timestamp":"2026-03-05 19:31:45.7","type":"turn_start"}]"#);
+        write(
+            root,
+            "c.jsonl",
+            r#"{"type":"user","message":{"role":"user","content":"hi"}}"#,
+        );
+        write(
+            root,
+            "d.json",
+            r#"[{"timestamp":"2026-03-05 19:31:45.7","type":"turn_start"}]"#,
+        );
         write(root, "e.jsonl", r#"{"n":1}"#);
         write(root, "package.json", r#"{"name":"x"}"#);
         write(root, "readme.md", "");
         let found = conversations(root).unwrap();
         let name = |recording: &Recording| {
-            let path = recording.path.strip_prefix(root).unwrap().to_str().unwrap().replace('\\', "/");
+            let path = recording
+                .path
+                .strip_prefix(root)
+                .unwrap()
+                .to_str()
+                .unwrap()
+                .replace('\\', "/");
             (path, recording.format)
         };
         assert_eq!(
@@ -149,9 +175,22 @@ mod tests {
         let root = tempfile::tempdir().unwrap();
         let path = write(root.path(), "notes.md", "words");
         assert!(matches!(conversations(&path), Err(Error::Unknown { .. })));
-        assert!(matches!(conversations(&root.path().join("none")), Err(Error::Io { .. })));
-        assert!(matches!(conversations(root.path()), Err(Error::Nothing { .. })));
-        let odd_name = write(root.path(), "run.log", r#"{"history": [], "trajectory": []}"#);
-        assert_eq!(conversations(&odd_name).unwrap().recordings[0].format, Format::SweAgent);
+        assert!(matches!(
+            conversations(&root.path().join("none")),
+            Err(Error::Io { .. })
+        ));
+        assert!(matches!(
+            conversations(root.path()),
+            Err(Error::Nothing { .. })
+        ));
+        let odd_name = write(
+            root.path(),
+            "run.log",
+            r#"{"history": [], "trajectory": []}"#,
+        );
+        assert_eq!(
+            conversations(&odd_name).unwrap().recordings[0].format,
+            Format::SweAgent
+        );
     }
 }

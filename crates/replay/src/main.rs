@@ -36,7 +36,11 @@ fn main() -> ExitCode {
     let arguments = Arguments::parse();
     let (report, errors) = replay_all(&arguments.paths);
     let written = write(&report, arguments.format, &errors);
-    if errors.is_empty() && written.is_ok() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+    if errors.is_empty() && written.is_ok() {
+        ExitCode::SUCCESS
+    } else {
+        ExitCode::FAILURE
+    }
 }
 
 /// Replays what can be replayed; one that fails keeps no other from it.
@@ -69,7 +73,9 @@ fn write(report: &Report, format: Format, errors: &[Error]) -> io::Result<()> {
     }
     out.flush()?;
     let mut err = io::stderr().lock();
-    errors.iter().try_for_each(|error| writeln!(err, "{}", told(error)))
+    errors
+        .iter()
+        .try_for_each(|error| writeln!(err, "{}", told(error)))
 }
 
 /// Returns the error with its causes and what to do.

@@ -96,7 +96,12 @@ pub fn measure(stream: &Stream) -> Measured {
 
 /// Returns the policy that delivers the same content, and nothing else, as a reference.
 fn exact_policy() -> Policy {
-    Policy { ranges: false, diffs: false, superseded: SupersededPolicy::Keep, ..Policy::default() }
+    Policy {
+        ranges: false,
+        diffs: false,
+        superseded: SupersededPolicy::Keep,
+        ..Policy::default()
+    }
 }
 
 fn cost(thread: &Thread<'_>) -> Cost {
@@ -107,7 +112,11 @@ fn cost(thread: &Thread<'_>) -> Cost {
             cached = before;
         }
         before += message_bytes(message);
-        if let Message::Tool { response: Some(response), .. } = message {
+        if let Message::Tool {
+            response: Some(response),
+            ..
+        } = message
+        {
             cost.tool_bytes += result_bytes(response);
         }
     }
@@ -117,11 +126,19 @@ fn cost(thread: &Thread<'_>) -> Cost {
 fn shares(plain: &Thread<'_>, delivered: &Thread<'_>) -> Shares {
     let mut shares = Shares::default();
     for (plain, delivered) in plain.messages.iter().zip(&delivered.messages) {
-        if let (Message::Tool { response: Some(response), .. }, Message::Tool { deliveries, .. }) =
-            (plain, delivered)
+        if let (
+            Message::Tool {
+                response: Some(response),
+                ..
+            },
+            Message::Tool { deliveries, .. },
+        ) = (plain, delivered)
         {
             for (block, delivery) in response.content.iter().zip(deliveries) {
-                *shares.of(delivery) += Share { blocks: 1, bytes: block_bytes(block) };
+                *shares.of(delivery) += Share {
+                    blocks: 1,
+                    bytes: block_bytes(block),
+                };
             }
         }
     }
@@ -135,7 +152,10 @@ fn message_bytes(message: &Message<'_>) -> u64 {
         }
         Message::Assistant { parts, .. } => parts.iter().map(part_bytes).sum(),
         Message::NoAnswer { .. } => text_of_missing_answer().len() as u64,
-        Message::Tool { response: Some(response), .. } => result_bytes(response),
+        Message::Tool {
+            response: Some(response),
+            ..
+        } => result_bytes(response),
         Message::Tool { response: None, .. } => text_of_missing_result().len() as u64,
     }
 }
@@ -159,10 +179,14 @@ fn result_bytes(response: &ToolCallResponse) -> u64 {
 /// Returns how long a block of a result is as a model is shown it; content that is not here counts as it is.
 fn block_bytes(block: &StoredBlock) -> u64 {
     match block {
-        StoredBlock::Text { text: Payload::Inline(text), .. } => {
-            shown_text(block, Cow::Borrowed(&**text)).len() as u64
-        }
-        StoredBlock::Text { text: Payload::Stored(blob), .. } => blob.size,
+        StoredBlock::Text {
+            text: Payload::Inline(text),
+            ..
+        } => shown_text(block, Cow::Borrowed(&**text)).len() as u64,
+        StoredBlock::Text {
+            text: Payload::Stored(blob),
+            ..
+        } => blob.size,
         StoredBlock::Resource { resource, .. } => match shown(resource) {
             Shown::Text(text) => {
                 resource_block(resource, &shown_text(block, Cow::Borrowed(text))).len() as u64
@@ -267,7 +291,10 @@ impl Add for Share {
     type Output = Self;
 
     fn add(self, other: Self) -> Self {
-        Self { blocks: self.blocks + other.blocks, bytes: self.bytes + other.bytes }
+        Self {
+            blocks: self.blocks + other.blocks,
+            bytes: self.bytes + other.bytes,
+        }
     }
 }
 
@@ -285,7 +312,11 @@ mod tests {
     }
 
     fn read(id: &str, text: &str) -> [EventKind; 2] {
-        let excerpt = Excerpt { path: "a.rs".to_owned(), lines: None, text: text.to_owned() };
+        let excerpt = Excerpt {
+            path: "a.rs".to_owned(),
+            lines: None,
+            text: text.to_owned(),
+        };
         let block = excerpt.into_block("/p").unwrap();
         let note = ContentBlock::text("a note").into();
         [
@@ -315,7 +346,9 @@ mod tests {
 
     /// Reads of one file: twice the same, then changed, with answers and another turn between them.
     fn sample() -> Vec<Event> {
-        let text: String = (1..=60).map(|n| format!("line {n} of the file\n")).collect();
+        let text: String = (1..=60)
+            .map(|n| format!("line {n} of the file\n"))
+            .collect();
         let changed = text.replace("line 30 ", "another line ");
         let mut kinds = vec![request("go"), answer("I look.")];
         kinds.extend(read("1", &text));
@@ -329,19 +362,29 @@ mod tests {
 
     /// Returns how many events there were before each answer.
     fn lengths_before_answers(events: &[Event]) -> Vec<usize> {
-        let is_answer =
-            |event: &Event| matches!(event.kind, EventKind::ChatResponse(_) | EventKind::ToolCallRequest(_));
-        let starts = |at: &usize| is_answer(&events[*at]) && (*at == 0 || !is_answer(&events[at - 1]));
+        let is_answer = |event: &Event| {
+            matches!(
+                event.kind,
+                EventKind::ChatResponse(_) | EventKind::ToolCallRequest(_)
+            )
+        };
+        let starts =
+            |at: &usize| is_answer(&events[*at]) && (*at == 0 || !is_answer(&events[at - 1]));
         (0..events.len()).filter(starts).collect()
     }
 
     /// Builds the view for each request of its own and compares it with the one before.
     fn cost_of_each_request(events: &[Event], view: impl Fn(&Stream) -> Vec<(u64, String)>) -> u64 {
-        let bytes = |messages: &[(u64, String)]| messages.iter().map(|(bytes, _)| bytes).sum::<u64>();
+        let bytes =
+            |messages: &[(u64, String)]| messages.iter().map(|(bytes, _)| bytes).sum::<u64>();
         let (mut cost, mut last) = (0, Vec::new());
         for length in lengths_before_answers(events) {
             let request = view(&Stream::from_events(events[..length].to_vec()));
-            let same = request.iter().zip(&last).take_while(|(a, b)| a == b).count();
+            let same = request
+                .iter()
+                .zip(&last)
+                .take_while(|(a, b)| a == b)
+                .count();
             assert_eq!(same, last.len(), "a request starts with the one before it");
             cost += READ * bytes(&request[..same]) + WRITE * bytes(&request[same..]);
             last = request;
@@ -350,7 +393,11 @@ mod tests {
     }
 
     fn outline(thread: &Thread<'_>) -> Vec<(u64, String)> {
-        thread.messages.iter().map(|message| (message_bytes(message), format!("{message:?}"))).collect()
+        thread
+            .messages
+            .iter()
+            .map(|message| (message_bytes(message), format!("{message:?}")))
+            .collect()
     }
 
     #[test]
@@ -358,10 +405,17 @@ mod tests {
         let events = sample();
         let stream = Stream::from_events(events.clone());
         let measured = measure(&stream);
-        assert_eq!(measured.plain.weighted, cost_of_each_request(&events, |s| outline(&view::thread(s))));
-        for (policy, measured) in [(exact_policy(), measured.exact), (Policy::default(), measured.delivered)]
-        {
-            let each = cost_of_each_request(&events, |s| outline(&view::delivered(s, &policy, &mut NoTexts)));
+        assert_eq!(
+            measured.plain.weighted,
+            cost_of_each_request(&events, |s| outline(&view::thread(s)))
+        );
+        for (policy, measured) in [
+            (exact_policy(), measured.exact),
+            (Policy::default(), measured.delivered),
+        ] {
+            let each = cost_of_each_request(&events, |s| {
+                outline(&view::delivered(s, &policy, &mut NoTexts))
+            });
             assert_eq!(measured.weighted, each, "{policy:?}");
         }
         assert_eq!((measured.turns, measured.requests), (2, 5));
@@ -369,17 +423,34 @@ mod tests {
 
     #[test]
     fn tool_output_counts_once_as_it_is_shown() {
-        let events: Vec<Event> = [request("go")].into_iter().chain(read("1", "x\n")).map(event).collect();
+        let events: Vec<Event> = [request("go")]
+            .into_iter()
+            .chain(read("1", "x\n"))
+            .map(event)
+            .collect();
         let measured = measure(&Stream::from_events(events));
-        assert_eq!(measured.plain.tool_bytes, ("```rs (a.rs)\nx\n```\n".len() + "a note".len()) as u64);
-        let total: u64 = measured.shares.named().iter().map(|(_, share)| share.bytes).sum();
+        assert_eq!(
+            measured.plain.tool_bytes,
+            ("```rs (a.rs)\nx\n```\n".len() + "a note".len()) as u64
+        );
+        let total: u64 = measured
+            .shares
+            .named()
+            .iter()
+            .map(|(_, share)| share.bytes)
+            .sum();
         assert_eq!(total, measured.plain.tool_bytes);
     }
 
     #[test]
     fn delivery_never_costs_more_than_sending_everything() {
         let measured = measure(&Stream::from_events(sample()));
-        let Measured { plain, exact, delivered, .. } = measured;
+        let Measured {
+            plain,
+            exact,
+            delivered,
+            ..
+        } = measured;
         assert!(delivered.tool_bytes <= exact.tool_bytes && exact.tool_bytes <= plain.tool_bytes);
         assert!(delivered.weighted <= exact.weighted && exact.weighted <= plain.weighted);
     }

@@ -87,10 +87,16 @@ impl Format {
             let has_events = start.contains("\"type\"") && start.contains("\"timestamp\"");
             return has_events.then_some(Self::Jp);
         }
-        if start.lines().take(SEARCHED_LINES).any(claude_code::is_message) {
+        if start
+            .lines()
+            .take(SEARCHED_LINES)
+            .any(claude_code::is_message)
+        {
             return Some(Self::ClaudeCode);
         }
-        let is_trajectory = ["\"trajectory\":", "\"history\":"].iter().any(|key| start.contains(key));
+        let is_trajectory = ["\"trajectory\":", "\"history\":"]
+            .iter()
+            .any(|key| start.contains(key));
         (start.starts_with('{') && is_trajectory).then_some(Self::SweAgent)
     }
 }
@@ -136,7 +142,10 @@ impl Events {
     }
 
     fn request(&mut self, words: &str, resources: Vec<Snapshot>) {
-        self.push(EventKind::ChatRequest(ChatRequest { resources, ..ChatRequest::new(words) }));
+        self.push(EventKind::ChatRequest(ChatRequest {
+            resources,
+            ..ChatRequest::new(words)
+        }));
     }
 
     fn message(&mut self, words: &str) {
@@ -153,7 +162,12 @@ impl Events {
 
     fn call(&mut self, id: &str, name: &str, arguments: Map<String, Value>) {
         let (id, name, metadata) = (id.to_owned(), name.to_owned(), Map::new());
-        self.push(EventKind::ToolCallRequest(ToolCallRequest { id, name, arguments, metadata }));
+        self.push(EventKind::ToolCallRequest(ToolCallRequest {
+            id,
+            name,
+            arguments,
+            metadata,
+        }));
     }
 
     fn result(&mut self, id: &str, content: Vec<StoredBlock>, is_error: bool) {
@@ -177,22 +191,38 @@ fn outline(stream: &Stream) -> Vec<String> {
     use jp_conversation::view::inline_text;
     let block = |block: &StoredBlock| match block {
         StoredBlock::Resource { resource, .. } => {
-            format!("  {} {:?}", resource.uri, inline_text(block).unwrap_or("(stored)"))
+            format!(
+                "  {} {:?}",
+                resource.uri,
+                inline_text(block).unwrap_or("(stored)")
+            )
         }
         other => format!("  text {:?}", inline_text(other).unwrap_or("(no text)")),
     };
     let lines = |event: &Event| match &event.kind {
         EventKind::ChatRequest(request) => {
-            let attached = request.resources.iter().map(|resource| format!("  attached {}", resource.uri));
-            std::iter::once(format!("user {:?}", request.content)).chain(attached).collect()
+            let attached = request
+                .resources
+                .iter()
+                .map(|resource| format!("  attached {}", resource.uri));
+            std::iter::once(format!("user {:?}", request.content))
+                .chain(attached)
+                .collect()
         }
         EventKind::ChatResponse(response) => vec![format!("{:?}", response.content)],
         EventKind::ToolCallRequest(call) => {
-            vec![format!("call {} {} {}", call.id, call.name, Value::Object(call.arguments.clone()))]
+            vec![format!(
+                "call {} {} {}",
+                call.id,
+                call.name,
+                Value::Object(call.arguments.clone())
+            )]
         }
         EventKind::ToolCallResponse(response) => {
             let head = format!("result {} {}", response.id, response.is_error);
-            std::iter::once(head).chain(response.content.iter().map(block)).collect()
+            std::iter::once(head)
+                .chain(response.content.iter().map(block))
+                .collect()
         }
         other => vec![format!("{other:?}")],
     };

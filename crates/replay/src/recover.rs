@@ -66,7 +66,8 @@ impl Piece {
 }
 
 fn uri(path: &str, directory: &str) -> Result<String, UriError> {
-    let has_drive = path.as_bytes().get(1) == Some(&b':') && path.as_bytes()[0].is_ascii_alphabetic();
+    let has_drive =
+        path.as_bytes().get(1) == Some(&b':') && path.as_bytes()[0].is_ascii_alphabetic();
     if has_drive || path.starts_with(r"\\") {
         return file_uri(path, PathStyle::Windows);
     }
@@ -90,7 +91,11 @@ fn range(path: &str, first: usize, mut lines: &[&str]) -> Option<Excerpt> {
         lines = before;
     }
     let last = first + lines.len().checked_sub(1)?;
-    Some(Excerpt { path: path.to_owned(), lines: Some(first..=last), text: with_ends(lines) })
+    Some(Excerpt {
+        path: path.to_owned(),
+        lines: Some(first..=last),
+        text: with_ends(lines),
+    })
 }
 
 #[cfg(test)]
@@ -133,7 +138,11 @@ mod tests {
     }
 
     fn uri_of(path: &str, lines: Option<RangeInclusive<usize>>) -> String {
-        let excerpt = Excerpt { path: path.to_owned(), lines, text: "x\n".to_owned() };
+        let excerpt = Excerpt {
+            path: path.to_owned(),
+            lines,
+            text: "x\n".to_owned(),
+        };
         match excerpt.into_block(ROOT).unwrap() {
             StoredBlock::Resource { resource, .. } => resource.uri,
             other => panic!("{other:?}"),
@@ -144,7 +153,10 @@ mod tests {
     fn paths_and_lines_become_canonical_uris() {
         assert_eq!(uri_of("src/a b.rs", None), "file:///workspace/src/a%20b.rs");
         assert_eq!(uri_of("./src/../x", Some(7..=7)), "file:///workspace/x#L7");
-        assert_eq!(uri_of("/testbed/x.py", Some(2..=9)), "file:///testbed/x.py#L2-9");
+        assert_eq!(
+            uri_of("/testbed/x.py", Some(2..=9)),
+            "file:///testbed/x.py#L2-9"
+        );
         assert_eq!(uri_of(r"C:\x\y.rs", None), "file:///C:/x/y.rs");
     }
 }

@@ -56,7 +56,10 @@ pub fn replay(recording: &Recording) -> Result<Row, Error> {
     };
     let named = |(form, recovered)| (format!("{format} {form}"), recovered);
     row.recovered = conversation.recovered.into_iter().map(named).collect();
-    conversation.streams.iter().for_each(|stream| row.measured += measure(stream));
+    conversation
+        .streams
+        .iter()
+        .for_each(|stream| row.measured += measure(stream));
     Ok(row)
 }
 
@@ -64,7 +67,10 @@ impl Report {
     /// Returns the sum of all rows.
     #[must_use]
     pub fn total(&self) -> Row {
-        let mut total = Row { path: "total".to_owned(), ..Row::default() };
+        let mut total = Row {
+            path: "total".to_owned(),
+            ..Row::default()
+        };
         for row in &self.conversations {
             total.recorded_bytes += row.recorded_bytes;
             total.measured += row.measured;
@@ -101,14 +107,33 @@ impl Report {
 }
 
 fn figures(row: &Row) -> Map<String, Value> {
-    let Row { recorded_bytes, measured, recovered, skipped, .. } = row;
-    let Measured { plain, exact, delivered, shares, turns, requests } = measured;
+    let Row {
+        recorded_bytes,
+        measured,
+        recovered,
+        skipped,
+        ..
+    } = row;
+    let Measured {
+        plain,
+        exact,
+        delivered,
+        shares,
+        turns,
+        requests,
+    } = measured;
     let share = |(name, share): (&str, Share)| {
         let percent = one_decimal(percent(share.bytes, plain.tool_bytes));
-        (name.to_owned(), json!({"blocks": share.blocks, "bytes": share.bytes, "percent": percent}))
+        (
+            name.to_owned(),
+            json!({"blocks": share.blocks, "bytes": share.bytes, "percent": percent}),
+        )
     };
     let form = |(form, recovered): (&String, &Recovered)| {
-        (form.clone(), json!({"resources": recovered.resources, "bytes": recovered.bytes}))
+        (
+            form.clone(),
+            json!({"resources": recovered.resources, "bytes": recovered.bytes}),
+        )
     };
     let figures = json!({
         "turns": turns,
@@ -143,7 +168,11 @@ fn saved_weighted(cost: &Cost, plain: &Cost) -> f64 {
 }
 
 fn percent(part: u64, whole: u64) -> f64 {
-    if whole == 0 { 0.0 } else { part as f64 * 100.0 / whole as f64 }
+    if whole == 0 {
+        0.0
+    } else {
+        part as f64 * 100.0 / whole as f64
+    }
 }
 
 fn one_decimal(value: f64) -> f64 {
@@ -173,7 +202,12 @@ impl fmt::Display for Report {
 }
 
 fn write_row(f: &mut fmt::Formatter<'_>, row: &Row) -> fmt::Result {
-    let Measured { plain, exact, delivered, .. } = &row.measured;
+    let Measured {
+        plain,
+        exact,
+        delivered,
+        ..
+    } = &row.measured;
     writeln!(
         f,
         "{:>9} {:>9} {:>9} {:>5.1}% {:>5.1}%  {:>11.0} {:>5.1}% {:>5.1}%  {}",
@@ -195,7 +229,10 @@ fn write_shares(f: &mut fmt::Formatter<'_>, total: &Row) -> fmt::Result {
     for (name, Share { blocks, bytes }) in total.measured.shares.named() {
         if blocks > 0 {
             let (name, percent) = (name.replace('_', " "), percent(bytes, plain));
-            writeln!(f, "  {name:<8} {blocks:>6} blocks {bytes:>9} bytes {percent:>5.1}%")?;
+            writeln!(
+                f,
+                "  {name:<8} {blocks:>6} blocks {bytes:>9} bytes {percent:>5.1}%"
+            )?;
         }
     }
     Ok(())
@@ -203,7 +240,10 @@ fn write_shares(f: &mut fmt::Formatter<'_>, total: &Row) -> fmt::Result {
 
 fn write_notes(f: &mut fmt::Formatter<'_>, report: &Report, total: &Row) -> fmt::Result {
     let recorded = total.recorded_bytes;
-    writeln!(f, "\nTool output as it was recorded: {recorded} bytes. Of it these became resources:")?;
+    writeln!(
+        f,
+        "\nTool output as it was recorded: {recorded} bytes. Of it these became resources:"
+    )?;
     for (form, Recovered { resources, bytes }) in &total.recovered {
         writeln!(f, "  {form}: {resources} resources, {bytes} bytes")?;
     }
@@ -215,10 +255,18 @@ fn write_notes(f: &mut fmt::Formatter<'_>, report: &Report, total: &Row) -> fmt:
         writeln!(skipped, "  {what}: {count}")?;
     }
     if report.skipped_files > 0 {
-        writeln!(skipped, "  file that is no conversation: {}", report.skipped_files)?;
+        writeln!(
+            skipped,
+            "  file that is no conversation: {}",
+            report.skipped_files
+        )?;
     }
     if !skipped.is_empty() {
         write!(f, "Left out:\n{skipped}")?;
     }
-    report.conversations.iter().flat_map(|row| &row.warnings).try_for_each(|warning| writeln!(f, "{warning}"))
+    report
+        .conversations
+        .iter()
+        .flat_map(|row| &row.warnings)
+        .try_for_each(|warning| writeln!(f, "{warning}"))
 }

@@ -18,21 +18,31 @@ fn lines() -> Vec<String> {
 
 fn numbered(before: impl Fn(usize) -> String) -> String {
     let line = |(index, line): (usize, &String)| format!("{}{line}", before(index + 1));
-    lines().iter().enumerate().map(line).collect::<Vec<_>>().join("\n")
+    lines()
+        .iter()
+        .enumerate()
+        .map(line)
+        .collect::<Vec<_>>()
+        .join("\n")
 }
 
 fn jp() -> String {
     let call = |id: &str| json!({"timestamp": "2026-11-21T12:00:00Z", "type": "tool_call_request", "id": id, "name": "fs_read_file", "arguments": {"path": "a.rs"}});
     let text = format!("```rs\n{}\n\n```\n", lines().join("\n"));
     let result = |id: &str| json!({"timestamp": "2026-11-21T12:00:00Z", "type": "tool_call_response", "id": id, "content": text});
-    let request = json!({"timestamp": "2026-11-21T12:00:00Z", "type": "chat_request", "content": "go"});
+    let request =
+        json!({"timestamp": "2026-11-21T12:00:00Z", "type": "chat_request", "content": "go"});
     json!([request, call("1"), result("1"), call("2"), result("2")]).to_string()
 }
 
 fn trajectory() -> String {
-    let window = format!("[File: /r/a.py (20 lines total)]\n{}", numbered(|n| format!("{n}:")));
+    let window = format!(
+        "[File: /r/a.py (20 lines total)]\n{}",
+        numbered(|n| format!("{n}:"))
+    );
     let step = json!({"response": "Look.", "action": "open a.py", "observation": window});
-    json!({"trajectory": [step, step], "history": [{"role": "user", "content": "Fix it."}]}).to_string()
+    json!({"trajectory": [step, step], "history": [{"role": "user", "content": "Fix it."}]})
+        .to_string()
 }
 
 fn transcript() -> String {
@@ -60,7 +70,11 @@ fn recordings() -> TempDir {
 }
 
 fn run(arguments: &[&str], paths: &[&Path]) -> Output {
-    Command::new(env!("CARGO_BIN_EXE_replay")).args(arguments).args(paths).output().unwrap()
+    Command::new(env!("CARGO_BIN_EXE_replay"))
+        .args(arguments)
+        .args(paths)
+        .output()
+        .unwrap()
 }
 
 #[test]
@@ -70,7 +84,10 @@ fn json_has_each_conversation_and_their_sum() {
     assert!(output.status.success(), "{output:?}");
     let report: Value = serde_json::from_slice(&output.stdout).unwrap();
     let conversations = report["conversations"].as_array().unwrap();
-    let formats: Vec<_> = conversations.iter().map(|one| one["format"].as_str().unwrap()).collect();
+    let formats: Vec<_> = conversations
+        .iter()
+        .map(|one| one["format"].as_str().unwrap())
+        .collect();
     assert_eq!(formats, ["jp", "SWE-agent", "Claude Code"]);
     let total = &report["total"];
     assert_eq!(
@@ -81,17 +98,31 @@ fn json_has_each_conversation_and_their_sum() {
             "jp fenced read": {"resources": 2, "bytes": 782},
         })
     );
-    assert_eq!((&total["conversations"], &total["skipped_files"]), (&json!(3), &json!(1)));
+    assert_eq!(
+        (&total["conversations"], &total["skipped_files"]),
+        (&json!(3), &json!(1))
+    );
     for name in ["plain_bytes", "exact_bytes", "delivered_bytes"] {
-        let sum: u64 = conversations.iter().map(|one| one[name].as_u64().unwrap()).sum();
+        let sum: u64 = conversations
+            .iter()
+            .map(|one| one[name].as_u64().unwrap())
+            .sum();
         assert_eq!(total[name], json!(sum), "{name}");
     }
     for name in ["plain_weighted", "exact_weighted", "delivered_weighted"] {
-        let sum: f64 = conversations.iter().map(|one| one[name].as_f64().unwrap()).sum();
+        let sum: f64 = conversations
+            .iter()
+            .map(|one| one[name].as_f64().unwrap())
+            .sum();
         assert!((total[name].as_f64().unwrap() - sum).abs() < 0.5, "{name}");
     }
     let shares = total["shares"].as_object().unwrap().values();
-    assert_eq!(shares.map(|share| share["bytes"].as_u64().unwrap()).sum::<u64>(), total["plain_bytes"]);
+    assert_eq!(
+        shares
+            .map(|share| share["bytes"].as_u64().unwrap())
+            .sum::<u64>(),
+        total["plain_bytes"]
+    );
 }
 
 #[test]
@@ -100,10 +131,23 @@ fn text_has_a_row_for_each_and_names_what_was_recovered() {
     let output = run(&[], &[root.path()]);
     let text = String::from_utf8(output.stdout).unwrap();
     let mut lines = text.lines();
-    let ends = [" conversation", "events.json", "b.traj", "c.jsonl", " total"];
-    ends.iter().for_each(|end| assert!(lines.next().unwrap().ends_with(end), "{text}"));
-    assert!(text.contains("  jp fenced read: 2 resources, 782 bytes\n"), "{text}");
-    assert!(text.contains("  file that is no conversation: 1\n"), "{text}");
+    let ends = [
+        " conversation",
+        "events.json",
+        "b.traj",
+        "c.jsonl",
+        " total",
+    ];
+    ends.iter()
+        .for_each(|end| assert!(lines.next().unwrap().ends_with(end), "{text}"));
+    assert!(
+        text.contains("  jp fenced read: 2 resources, 782 bytes\n"),
+        "{text}"
+    );
+    assert!(
+        text.contains("  file that is no conversation: 1\n"),
+        "{text}"
+    );
 }
 
 #[test]
@@ -126,7 +170,11 @@ fn file_that_fails_names_itself_and_keeps_no_other_from_being_replayed() {
         "read ",
         " as a SWE-agent trajectory: EOF while parsing a list at line 1 column 16\nhint: ",
     );
-    error(&unknown, "recognise ", " as a conversation\nhint: name a conversation directory of jp");
+    error(
+        &unknown,
+        "recognise ",
+        " as a conversation\nhint: name a conversation directory of jp",
+    );
     error(&missing, "read ", ": ");
 }
 
@@ -137,7 +185,15 @@ fn real_conversations_are_replayed() {
         return;
     }
     let output = run(&["--format", "json"], &[&data]);
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    assert!(
+        output.status.success(),
+        "{}",
+        String::from_utf8_lossy(&output.stderr)
+    );
     let report: Value = serde_json::from_slice(&output.stdout).unwrap();
-    assert!(report["total"]["plain_bytes"].as_u64() > Some(200_000), "{:#}", report["total"]);
+    assert!(
+        report["total"]["plain_bytes"].as_u64() > Some(200_000),
+        "{:#}",
+        report["total"]
+    );
 }

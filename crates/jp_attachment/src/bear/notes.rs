@@ -36,7 +36,10 @@ pub(super) fn read(
             Err(Failure::Database(error))
                 if is_busy(&error) && deadline.is_none_or(|end| Instant::now() < end) => {}
             Err(Failure::Database(error)) => {
-                return Err(reading.failure(BearError::Database { path, source: error.into() }));
+                return Err(reading.failure(BearError::Database {
+                    path,
+                    source: error.into(),
+                }));
             }
             Err(Failure::Attach(error)) => return Err(error),
             Ok(notes) => return Ok(notes),
@@ -63,7 +66,10 @@ impl From<AttachError> for Failure {
 }
 
 fn is_busy(error: &rusqlite::Error) -> bool {
-    matches!(error.sqlite_error_code(), Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked))
+    matches!(
+        error.sqlite_error_code(),
+        Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked)
+    )
 }
 
 struct Reading<'a> {
@@ -74,13 +80,26 @@ struct Reading<'a> {
 impl Reading<'_> {
     /// Returns where the database is, if it is there.
     fn database(&self) -> Result<PathBuf, AttachError> {
-        let default = || self.context.place.home.as_ref().map(|home| home.join(DATABASE));
-        let path = self.context.bear_database.map(Path::to_owned).or_else(default);
+        let default = || {
+            self.context
+                .place
+                .home
+                .as_ref()
+                .map(|home| home.join(DATABASE))
+        };
+        let path = self
+            .context
+            .bear_database
+            .map(Path::to_owned)
+            .or_else(default);
         let path = path.ok_or_else(|| self.failure(BearError::NoHome))?;
         match path.metadata() {
             Ok(metadata) if metadata.is_file() => Ok(path),
             Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
-                Err(self.failure(BearError::Database { path, source: error.into() }))
+                Err(self.failure(BearError::Database {
+                    path,
+                    source: error.into(),
+                }))
             }
             _ => Err(self.failure(BearError::NoDatabase(path))),
         }
@@ -94,7 +113,12 @@ impl Reading<'_> {
         let transaction = connection.transaction()?;
         let schema = Schema::of(&transaction)?;
         if let Some(missing) = schema.missing(uri) {
-            return Err(self.failure(BearError::Schema { path: path.to_owned(), missing }).into());
+            return Err(self
+                .failure(BearError::Schema {
+                    path: path.to_owned(),
+                    missing,
+                })
+                .into());
         }
         match uri {
             BearUri::Note(id) => self.note(&transaction, &schema, id).map(|note| vec![note]),
@@ -102,14 +126,27 @@ impl Reading<'_> {
         }
     }
 
-    fn note(&self, connection: &Connection, schema: &Schema, id: &str) -> Result<Resource, Failure> {
+    fn note(
+        &self,
+        connection: &Connection,
+        schema: &Schema,
+        id: &str,
+    ) -> Result<Resource, Failure> {
         let mut statement = connection.prepare(&schema.select("ZUNIQUEIDENTIFIER = ?1"))?;
         let mut rows = statement.query([id])?;
-        let Some(row) = rows.next()? else { return Err(self.failure(BearError::NoNote).into()) };
+        let Some(row) = rows.next()? else {
+            return Err(self.failure(BearError::NoNote).into());
+        };
         match Note::of(row)? {
-            Note { is_deleted: true, .. } => Err(self.failure(BearError::NoNote).into()),
-            Note { is_trashed: true, .. } => Err(self.failure(BearError::Trashed).into()),
-            Note { is_locked: true, .. } => Err(self.failure(BearError::Locked).into()),
+            Note {
+                is_deleted: true, ..
+            } => Err(self.failure(BearError::NoNote).into()),
+            Note {
+                is_trashed: true, ..
+            } => Err(self.failure(BearError::Trashed).into()),
+            Note {
+                is_locked: true, ..
+            } => Err(self.failure(BearError::Locked).into()),
             note => Ok(self.resource(note)?),
         }
     }
@@ -150,21 +187,34 @@ impl Reading<'_> {
     fn resource(&self, note: Note) -> Result<Resource, AttachError> {
         let limit = self.context.limits.max_bytes;
         if note.text.len() as u64 > limit {
-            return Err(AttachError::TooLong { input: self.declared.input.clone(), limit });
+            return Err(AttachError::TooLong {
+                input: self.declared.input.clone(),
+                limit,
+            });
         }
         let uri = format!("bear://get/{}", encode_path(&note.id));
-        let name = if note.title.is_empty() { uri.clone() } else { note.title };
+        let name = if note.title.is_empty() {
+            uri.clone()
+        } else {
+            note.title
+        };
         let resource = Resource::new(uri, ResourceContent::Text(note.text));
         let mut resource = resource.with_mime_type("text/markdown").with_name(name);
         resource.annotations = note
             .modified
             .and_then(last_modified)
-            .map(|time| Annotations { last_modified: Some(time), ..Annotations::default() });
+            .map(|time| Annotations {
+                last_modified: Some(time),
+                ..Annotations::default()
+            });
         Ok(resource)
     }
 
     fn failure(&self, source: BearError) -> AttachError {
-        AttachError::Bear { input: self.declared.input.clone(), source }
+        AttachError::Bear {
+            input: self.declared.input.clone(),
+            source,
+        }
     }
 }
 
@@ -219,21 +269,34 @@ struct Join {
 
 impl Schema {
     fn of(connection: &Connection) -> rusqlite::Result<Self> {
-        let mut statement = connection.prepare("SELECT name FROM sqlite_master WHERE type = 'table'")?;
-        let tables: Vec<String> =
-            statement.query_map([], |row| row.get(0))?.collect::<rusqlite::Result<_>>()?;
+        let mut statement =
+            connection.prepare("SELECT name FROM sqlite_master WHERE type = 'table'")?;
+        let tables: Vec<String> = statement
+            .query_map([], |row| row.get(0))?
+            .collect::<rusqlite::Result<_>>()?;
         let mut join = None;
         for table in tables.iter().filter(|table| is_numbered(table, "TAGS")) {
             let columns = columns(connection, table)?;
-            let column = |name| columns.iter().find(|column| is_numbered(column, name)).cloned();
-            join = join.or(column("NOTES").zip(column("TAGS")).map(|(notes, tags)| Join {
-                table: table.clone(),
-                notes,
-                tags,
-            }));
+            let column = |name| {
+                columns
+                    .iter()
+                    .find(|column| is_numbered(column, name))
+                    .cloned()
+            };
+            join = join.or(column("NOTES")
+                .zip(column("TAGS"))
+                .map(|(notes, tags)| Join {
+                    table: table.clone(),
+                    notes,
+                    tags,
+                }));
         }
         let has_tags = tables.iter().any(|table| table == "ZSFNOTETAG");
-        Ok(Self { note: columns(connection, "ZSFNOTE")?, has_tags, join })
+        Ok(Self {
+            note: columns(connection, "ZSFNOTE")?,
+            has_tags,
+            join,
+        })
     }
 
     /// Returns what is needed and not there.
@@ -243,7 +306,10 @@ impl Schema {
         if self.note.is_empty() {
             return Some("table ZSFNOTE".to_owned());
         }
-        if let Some(column) = ["Z_PK", "ZUNIQUEIDENTIFIER", "ZTITLE", "ZTEXT"].iter().find(column) {
+        if let Some(column) = ["Z_PK", "ZUNIQUEIDENTIFIER", "ZTITLE", "ZTEXT"]
+            .iter()
+            .find(column)
+        {
             return Some(format!("column {column} in ZSFNOTE"));
         }
         match (needs_tags, self.has_tags, &self.join) {
@@ -263,7 +329,11 @@ impl Schema {
             true => format!("(coalesce({column}, 0) <> 0)"),
             false => "0".to_owned(),
         };
-        let modified = if self.has("ZMODIFICATIONDATE") { "ZMODIFICATIONDATE" } else { "NULL" };
+        let modified = if self.has("ZMODIFICATIONDATE") {
+            "ZMODIFICATIONDATE"
+        } else {
+            "NULL"
+        };
         format!(
             "SELECT * FROM (SELECT Z_PK AS key, ZUNIQUEIDENTIFIER, ZUNIQUEIDENTIFIER AS id, ZTITLE AS title, \
              ZTEXT AS text, CAST({modified} AS REAL) AS modified, {} AS deleted, {} AS trashed, \
@@ -279,8 +349,14 @@ impl Schema {
 
     /// Returns the keys of the notes that have one of `tags`.
     fn tagged(&self, connection: &Connection, tags: &[String]) -> rusqlite::Result<HashSet<i64>> {
-        let (Some(join), false) = (&self.join, tags.is_empty()) else { return Ok(HashSet::new()) };
-        let Join { table, notes, tags: tag } = join;
+        let (Some(join), false) = (&self.join, tags.is_empty()) else {
+            return Ok(HashSet::new());
+        };
+        let Join {
+            table,
+            notes,
+            tags: tag,
+        } = join;
         let query = format!(
             "SELECT {notes}, ZTITLE FROM {table} JOIN ZSFNOTETAG ON ZSFNOTETAG.Z_PK = {tag} \
              WHERE ZTITLE IS NOT NULL"
@@ -306,13 +382,21 @@ fn columns(connection: &Connection, table: &str) -> rusqlite::Result<Vec<String>
 
 /// Returns whether a table or column is `Z_` and a number and `name`.
 fn is_numbered(text: &str, name: &str) -> bool {
-    let number = text.strip_prefix("Z_").and_then(|text| text.strip_suffix(name));
-    number.is_some_and(|number| !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit()))
+    let number = text
+        .strip_prefix("Z_")
+        .and_then(|text| text.strip_suffix(name));
+    number.is_some_and(|number| {
+        !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit())
+    })
 }
 
 /// Writes a tag one way: case does not matter to Bear, and it keeps a space as `+`.
 fn same_tag(tag: &str) -> String {
-    tag.strip_prefix('#').unwrap_or(tag).replace('+', " ").trim().to_lowercase()
+    tag.strip_prefix('#')
+        .unwrap_or(tag)
+        .replace('+', " ")
+        .trim()
+        .to_lowercase()
 }
 
 /// Writes a Core Data time as RFC 3339, in whole seconds of UTC.
@@ -322,7 +406,9 @@ fn last_modified(seconds: f64) -> Option<String> {
         reason = "a float out of range saturates, and is then no time"
     )]
     let seconds = (seconds + CORE_DATA_EPOCH).floor() as i64;
-    Timestamp::from_second(seconds).ok().map(|time| time.to_string())
+    Timestamp::from_second(seconds)
+        .ok()
+        .map(|time| time.to_string())
 }
 
 #[cfg(test)]

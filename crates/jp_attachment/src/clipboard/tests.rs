@@ -21,15 +21,29 @@ fn tool_is_chosen_by_the_platform() {
 #[test]
 fn what_a_tool_says_is_told_from_content() {
     let content = |tool: Tool, stdout: &str, stderr: &str, status| {
-        let output = Output { stdout: stdout.into(), stderr: stderr.into(), status, was_held: false };
+        let output = Output {
+            stdout: stdout.into(),
+            stderr: stderr.into(),
+            status,
+            was_held: false,
+        };
         tool.content(output).map_err(|error| error.to_string())
     };
     assert_eq!(content(XCLIP, "x", "a warning", 0), Ok(b"x".to_vec()));
     assert_eq!(content(XSEL, "", "", 0), Err("it is empty".into()));
-    assert_eq!(content(WL_PASTE, "", "Nothing is copied\n", 1), Err("it is empty".into()));
+    assert_eq!(
+        content(WL_PASTE, "", "Nothing is copied\n", 1),
+        Err("it is empty".into())
+    );
     let refused = Err(r#"`xclip` says "Error: Can't open display: :9""#.into());
-    assert_eq!(content(XCLIP, "", "Error: Can't open display: :9\n", 1), refused);
-    assert_eq!(content(PBPASTE, "", "", 2), Err(r#"`pbpaste` says "exit status: 2""#.into()));
+    assert_eq!(
+        content(XCLIP, "", "Error: Can't open display: :9\n", 1),
+        refused
+    );
+    assert_eq!(
+        content(PBPASTE, "", "", 2),
+        Err(r#"`pbpaste` says "exit status: 2""#.into())
+    );
 }
 
 #[cfg(target_os = "linux")]
@@ -55,11 +69,28 @@ mod real {
     impl Server {
         fn start() -> Option<Self> {
             let mut command = Command::new("Xvfb");
-            command.args(["-displayfd", "1", "-nolisten", "tcp", "-screen", "0", "64x64x8"]);
-            let mut process = command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().ok()?;
+            command.args([
+                "-displayfd",
+                "1",
+                "-nolisten",
+                "tcp",
+                "-screen",
+                "0",
+                "64x64x8",
+            ]);
+            let mut process = command
+                .stdout(Stdio::piped())
+                .stderr(Stdio::null())
+                .spawn()
+                .ok()?;
             let mut number = String::new();
-            BufReader::new(process.stdout.take()?).read_line(&mut number).unwrap();
-            let displays = Displays { wayland: None, x11: Some(format!(":{}", number.trim()).into()) };
+            BufReader::new(process.stdout.take()?)
+                .read_line(&mut number)
+                .unwrap();
+            let displays = Displays {
+                wayland: None,
+                x11: Some(format!(":{}", number.trim()).into()),
+            };
             Some(Self { process, displays })
         }
 
@@ -67,9 +98,20 @@ mod real {
         fn copy(&self, text: &str) {
             let mut command = Command::new("xclip");
             self.displays.pass(&mut command);
-            command.args(["-selection", "clipboard", "-i"]).stdin(Stdio::piped());
-            let mut copying = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
-            copying.stdin.take().unwrap().write_all(text.as_bytes()).unwrap();
+            command
+                .args(["-selection", "clipboard", "-i"])
+                .stdin(Stdio::piped());
+            let mut copying = command
+                .stdout(Stdio::null())
+                .stderr(Stdio::null())
+                .spawn()
+                .unwrap();
+            copying
+                .stdin
+                .take()
+                .unwrap()
+                .write_all(text.as_bytes())
+                .unwrap();
             assert!(copying.wait().unwrap().success());
         }
     }
@@ -83,15 +125,26 @@ mod real {
 
     fn place(directory: &tempfile::TempDir) -> Place {
         let root = canonical_path(directory.path()).unwrap();
-        Place { current_dir: root.clone(), root, home: None, external_key: None }
+        Place {
+            current_dir: root.clone(),
+            root,
+            home: None,
+            external_key: None,
+        }
     }
 
     fn attach(displays: &Displays, inputs: &[&str]) -> Result<Resolved, String> {
         let directory = tempfile::tempdir().unwrap();
         let place = place(&directory);
-        let declared: Vec<_> = inputs.iter().map(|input| parse_input(input, &place).unwrap()).collect();
+        let declared: Vec<_> = inputs
+            .iter()
+            .map(|input| parse_input(input, &place).unwrap())
+            .collect();
         let displays = Some(displays);
-        let context = Context { displays, ..Context::new(&place, &Nowhere, SystemTime::now()) };
+        let context = Context {
+            displays,
+            ..Context::new(&place, &Nowhere, SystemTime::now())
+        };
         ClipboardHandler
             .resolve(&declared, &context)
             .map_err(|error| format!("{error}: {}", error.source().unwrap()))
@@ -99,7 +152,11 @@ mod real {
 
     #[test]
     fn clipboard_of_an_x_server_is_read_once() {
-        let is_installed = Command::new("xclip").arg("-version").stderr(Stdio::null()).status().is_ok();
+        let is_installed = Command::new("xclip")
+            .arg("-version")
+            .stderr(Stdio::null())
+            .status()
+            .is_ok();
         let Some(server) = is_installed.then(Server::start).flatten() else {
             eprintln!("skipped: Xvfb and xclip are not both installed");
             return;
@@ -109,7 +166,9 @@ mod real {
 
         server.copy("copied\n🦀");
         let resolved = attach(&server.displays, &["clip:", "CLIP:"]).unwrap();
-        let [resource] = &resolved.resources[..] else { panic!("{resolved:?}") };
+        let [resource] = &resolved.resources[..] else {
+            panic!("{resolved:?}")
+        };
         let uri = format!("clip:{}", Checksum::of("copied\n🦀".as_bytes()));
         assert_eq!(resource.uri, uri);
         assert_eq!(resource.name.as_deref(), Some("clipboard"));
@@ -124,7 +183,9 @@ mod real {
             none,
             "attach the clipboard: there is none here: neither WAYLAND_DISPLAY nor DISPLAY is set"
         );
-        let error = ClipboardError::NoTool { tried: "wl-paste".into() };
+        let error = ClipboardError::NoTool {
+            tried: "wl-paste".into(),
+        };
         assert_eq!(
             error.to_string(),
             "there is nothing to read it with (wl-paste): install wl-clipboard, xclip or xsel"
@@ -136,8 +197,14 @@ mod real {
         let directory = tempfile::tempdir().unwrap();
         let place = place(&directory);
         let declared = parse_input("clip:", &place).unwrap();
-        assert_eq!((declared.declaration, declared.source), (None, Source::Clipboard));
+        assert_eq!(
+            (declared.declaration, declared.source),
+            (None, Source::Clipboard)
+        );
         let stored = format!("clip:{}", Checksum::of(b"x"));
-        assert!(matches!(parse_stored(&stored, &place), Err(AttachError::Snapshot { .. })));
+        assert!(matches!(
+            parse_stored(&stored, &place),
+            Err(AttachError::Snapshot { .. })
+        ));
     }
 }

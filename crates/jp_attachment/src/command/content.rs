@@ -13,7 +13,12 @@ const DESCRIBED_BYTES: usize = 2048;
 /// stdout, and nothing else if that is all there was. Else text goes on with stderr and the exit status, so that
 /// another status is another checksum; beside binary content they are in the description.
 pub(super) fn resource(line: &CommandLine, output: Output) -> Resource {
-    let Output { stdout, stderr, status, .. } = output;
+    let Output {
+        stdout,
+        stderr,
+        status,
+        ..
+    } = output;
     let (content, mime_type) = classify(stdout, "");
     let is_plain = status == 0 && stderr.is_empty();
     if let ResourceContent::Blob(bytes) = &content
@@ -25,17 +30,25 @@ pub(super) fn resource(line: &CommandLine, output: Output) -> Resource {
         return resource.with_name(line.name());
     }
     let (content, description) = match content {
-        ResourceContent::Text(text) if !is_plain => {
-            (ResourceContent::Text(with_ending(text, &stderr, status)), None)
-        }
-        ResourceContent::Blob(bytes) if !is_plain => {
-            (ResourceContent::Blob(bytes), Some(described(&stderr, status)))
-        }
+        ResourceContent::Text(text) if !is_plain => (
+            ResourceContent::Text(with_ending(text, &stderr, status)),
+            None,
+        ),
+        ResourceContent::Blob(bytes) if !is_plain => (
+            ResourceContent::Blob(bytes),
+            Some(described(&stderr, status)),
+        ),
         content => (content, None),
     };
-    let descriptions = line.description().map(str::to_owned).into_iter().chain(description);
+    let descriptions = line
+        .description()
+        .map(str::to_owned)
+        .into_iter()
+        .chain(description);
     let description = descriptions.collect::<Vec<_>>().join("\n");
-    let mut resource = Resource::new(line.uri(), content).with_mime_type(mime_type).with_name(line.name());
+    let mut resource = Resource::new(line.uri(), content)
+        .with_mime_type(mime_type)
+        .with_name(line.name());
     resource.description = (!description.is_empty()).then_some(description);
     resource
 }
@@ -73,7 +86,11 @@ fn start_line(text: &mut String) {
 fn described(stderr: &[u8], status: i32) -> String {
     let status = (status != 0).then(|| format!("exit status: {status}"));
     let stderr = (!stderr.is_empty()).then(|| format!("stderr: {}", beginning(stderr).trim_end()));
-    status.into_iter().chain(stderr).collect::<Vec<_>>().join("\n")
+    status
+        .into_iter()
+        .chain(stderr)
+        .collect::<Vec<_>>()
+        .join("\n")
 }
 
 fn beginning(stderr: &[u8]) -> String {
@@ -96,7 +113,15 @@ mod tests {
 
     fn made(stdout: &[u8], stderr: &[u8], status: i32) -> Resource {
         let line = CommandLine::parse("cmd://x?description=Pixels").unwrap();
-        resource(&line, Output { stdout: stdout.into(), stderr: stderr.into(), status, was_held: false })
+        resource(
+            &line,
+            Output {
+                stdout: stdout.into(),
+                stderr: stderr.into(),
+                status,
+                was_held: false,
+            },
+        )
     }
 
     #[test]
@@ -105,7 +130,12 @@ mod tests {
             ("out", b"", 0, "out"),
             ("", b"", 0, ""),
             ("out", b"err", 0, "out\n[stderr]\nerr"),
-            ("out\n", b"err\n", 3, "out\n[stderr]\nerr\n[exit status: 3]\n"),
+            (
+                "out\n",
+                b"err\n",
+                3,
+                "out\n[stderr]\nerr\n[exit status: 3]\n",
+            ),
             ("out", b"", 1, "out\n[exit status: 1]\n"),
             ("", b"", 1, "[exit status: 1]\n"),
             ("", b"err", 1, "[stderr]\nerr\n[exit status: 1]\n"),
@@ -142,8 +172,14 @@ mod tests {
         let resource = made(b"+ the caf\xe9 is open\n", b"", 1);
         assert_eq!(resource.mime_type.as_deref(), Some("text/plain"));
         assert_eq!(resource.content.as_bytes(), b"+ the caf\xe9 is open\n");
-        assert_eq!(resource.formatted.as_deref(), Some("+ the caf\u{fffd} is open\n[exit status: 1]\n"));
+        assert_eq!(
+            resource.formatted.as_deref(),
+            Some("+ the caf\u{fffd} is open\n[exit status: 1]\n")
+        );
         let noise = made(b"\xe9\xff\xfe\xfd", b"", 0);
-        assert_eq!((noise.mime_type.as_deref(), noise.formatted), (Some("application/octet-stream"), None));
+        assert_eq!(
+            (noise.mime_type.as_deref(), noise.formatted),
+            (Some("application/octet-stream"), None)
+        );
     }
 }

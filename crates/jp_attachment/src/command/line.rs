@@ -22,7 +22,10 @@ pub struct CommandLine {
 impl CommandLine {
     /// Reads either form.
     pub fn parse(input: &str) -> Result<Self, AttachError> {
-        let malformed = |reason: String| AttachError::Malformed { input: input.to_owned(), reason };
+        let malformed = |reason: String| AttachError::Malformed {
+            input: input.to_owned(),
+            reason,
+        };
         let Some((Scheme::Command, rest)) = Scheme::split(input) else {
             return Err(malformed("a command starts with `cmd:`".into()));
         };
@@ -60,23 +63,39 @@ impl CommandLine {
     /// Returns the command line as a person would type it.
     #[must_use]
     pub fn name(&self) -> String {
-        words::join([&self.program].into_iter().chain(&self.arguments).map(String::as_str))
+        words::join(
+            [&self.program]
+                .into_iter()
+                .chain(&self.arguments)
+                .map(String::as_str),
+        )
     }
 
     /// Returns what to start: a name to look up, or a path below `root`.
     pub(super) fn executable(&self, root: &Path) -> PathBuf {
-        let has_separator = self.program.contains('/') || (cfg!(windows) && self.program.contains('\\'));
-        if has_separator { root.join(&self.program) } else { PathBuf::from(&self.program) }
+        let has_separator =
+            self.program.contains('/') || (cfg!(windows) && self.program.contains('\\'));
+        if has_separator {
+            root.join(&self.program)
+        } else {
+            PathBuf::from(&self.program)
+        }
     }
 
     fn from_words(input: &str, line: &str) -> Result<Self, String> {
         let at = input.len() - line.len();
-        let mut words =
-            words::split(line).map_err(|unclosed| unclosed_reason(input, at, unclosed))?.into_iter();
+        let mut words = words::split(line)
+            .map_err(|unclosed| unclosed_reason(input, at, unclosed))?
+            .into_iter();
         let program = words.next().unwrap_or_default();
         let arguments: Vec<String> = words.collect();
         let uri = uri(&program, &arguments);
-        Ok(Self { uri, program, arguments, description: None })
+        Ok(Self {
+            uri,
+            program,
+            arguments,
+            description: None,
+        })
     }
 
     fn from_url(uri: &str, rest: &str) -> Result<Self, String> {
@@ -85,7 +104,12 @@ impl CommandLine {
         }
         let (program, query) = rest.split_once('?').unwrap_or((rest, ""));
         let program = decode(program)?;
-        let mut command = Self { uri: uri.to_owned(), program, arguments: Vec::new(), description: None };
+        let mut command = Self {
+            uri: uri.to_owned(),
+            program,
+            arguments: Vec::new(),
+            description: None,
+        };
         for parameter in query.split('&').filter(|parameter| !parameter.is_empty()) {
             command.add(parameter)?;
         }
@@ -97,7 +121,9 @@ impl CommandLine {
         let value = decode(&value.replace('+', "%20"))?;
         match decode(name)?.as_str() {
             "arg" | "args" => self.arguments.push(value),
-            "description" if self.description.is_some() => return Err("it has two descriptions".into()),
+            "description" if self.description.is_some() => {
+                return Err("it has two descriptions".into());
+            }
             "description" => self.description = Some(value),
             name => {
                 return Err(format!(
@@ -112,7 +138,12 @@ impl CommandLine {
         if self.program.is_empty() {
             return Err("it names no program; write `cmd:PROGRAM ARGUMENT…`".into());
         }
-        if self.program.contains('\0') || self.arguments.iter().any(|argument| argument.contains('\0')) {
+        if self.program.contains('\0')
+            || self
+                .arguments
+                .iter()
+                .any(|argument| argument.contains('\0'))
+        {
             return Err("a program can't be given a NUL".into());
         }
         Ok(self)
@@ -136,9 +167,19 @@ fn decode(text: &str) -> Result<String, String> {
 fn unclosed_reason(input: &str, line: usize, unclosed: Unclosed) -> String {
     const SHOWN: usize = 20;
     let (before, after) = input.split_at(line + unclosed.at);
-    let (column, shown) = (before.chars().count() + 1, after.chars().take(SHOWN).collect::<String>());
-    let what = if unclosed.mark == '\\' { "escapes nothing" } else { "is not closed" };
-    format!("the `{}` at character {column} {what}: {shown}", unclosed.mark)
+    let (column, shown) = (
+        before.chars().count() + 1,
+        after.chars().take(SHOWN).collect::<String>(),
+    );
+    let what = if unclosed.mark == '\\' {
+        "escapes nothing"
+    } else {
+        "is not closed"
+    };
+    format!(
+        "the `{}` at character {column} {what}: {shown}",
+        unclosed.mark
+    )
 }
 
 #[cfg(test)]
@@ -161,7 +202,10 @@ mod tests {
             ("cmd:scripts/x y", "cmd://scripts/x?arg=y"),
             ("cmd:/usr/bin/git", "cmd:///usr/bin/git"),
             ("cmd:'//x'", "cmd:////x"),
-            ("cmd:g++ a+b=c&d#e%20", "cmd://g%2B%2B?arg=a%2Bb%3Dc%26d%23e%2520"),
+            (
+                "cmd:g++ a+b=c&d#e%20",
+                "cmd://g%2B%2B?arg=a%2Bb%3Dc%26d%23e%2520",
+            ),
             ("cmd:a:b?c '' x", "cmd://a%3Ab%3Fc?arg=&arg=x"),
             ("cmd:sh -c 'echo $HOME'", "cmd://sh?arg=-c&arg=echo%20$HOME"),
             ("cmd:./é 🦀", "cmd://./%C3%A9?arg=%F0%9F%A6%80"),
@@ -177,8 +221,16 @@ mod tests {
     #[test]
     fn url_is_kept_byte_for_byte() {
         let table: [(&str, &str, &[&str]); 9] = [
-            ("cmd://git?arg=diff&arg=--cached", "git", &["diff", "--cached"]),
-            ("cmd://git?args=diff&arg=%2D%2Dcached", "git", &["diff", "--cached"]),
+            (
+                "cmd://git?arg=diff&arg=--cached",
+                "git",
+                &["diff", "--cached"],
+            ),
+            (
+                "cmd://git?args=diff&arg=%2D%2Dcached",
+                "git",
+                &["diff", "--cached"],
+            ),
             ("cmd://scripts/x?arg=", "scripts/x", &[""]),
             ("cmd://scripts%2Fx?&arg=a+b&", "scripts/x", &["a b"]),
             ("cmd:///usr/bin/git", "/usr/bin/git", &[]),
@@ -192,22 +244,40 @@ mod tests {
             assert_eq!(read(uri), (program.to_owned(), arguments, uri.to_owned()));
         }
         let described = CommandLine::parse("cmd://git?description=What+I%20did&arg=diff").unwrap();
-        assert_eq!((described.description(), described.name()), (Some("What I did"), "git diff".into()));
+        assert_eq!(
+            (described.description(), described.name()),
+            (Some("What I did"), "git diff".into())
+        );
     }
 
     #[test]
     fn mistakes_are_named() {
         let table = [
             ("cmd:", "it names no program; write `cmd:PROGRAM ARGUMENT…`"),
-            ("cmd:''", "it names no program; write `cmd:PROGRAM ARGUMENT…`"),
-            ("cmd://?arg=x", "it names no program; write `cmd:PROGRAM ARGUMENT…`"),
-            ("cmd:é 'git diff --cached | less", "the `'` at character 7 is not closed: 'git diff --cached |"),
-            ("cmd:git diff\\", "the `\\` at character 13 escapes nothing: \\"),
+            (
+                "cmd:''",
+                "it names no program; write `cmd:PROGRAM ARGUMENT…`",
+            ),
+            (
+                "cmd://?arg=x",
+                "it names no program; write `cmd:PROGRAM ARGUMENT…`",
+            ),
+            (
+                "cmd:é 'git diff --cached | less",
+                "the `'` at character 7 is not closed: 'git diff --cached |",
+            ),
+            (
+                "cmd:git diff\\",
+                "the `\\` at character 13 escapes nothing: \\",
+            ),
             (
                 "cmd://git?arg=a&b",
                 r#""b" is no parameter of a cmd:// URL, which has `arg` for each argument and `description`; a `&` in an argument is written `%26`"#,
             ),
-            ("cmd://git?description=a&description=b", "it has two descriptions"),
+            (
+                "cmd://git?description=a&description=b",
+                "it has two descriptions",
+            ),
             ("cmd://git?arg=#x", "a `#` in a cmd:// URL is written `%23`"),
             ("cmd://git?arg=%ff", r#""%ff" does not decode to UTF-8"#),
             ("cmd://git?arg=%00", "a program can't be given a NUL"),
@@ -222,7 +292,11 @@ mod tests {
 
     #[test]
     fn program_with_a_slash_is_relative_to_the_root() {
-        let executable = |input| CommandLine::parse(input).unwrap().executable(Path::new("/w"));
+        let executable = |input| {
+            CommandLine::parse(input)
+                .unwrap()
+                .executable(Path::new("/w"))
+        };
         assert_eq!(executable("cmd:git"), Path::new("git"));
         assert_eq!(executable("cmd:./git"), Path::new("/w/./git"));
         assert_eq!(executable("cmd:/usr/bin/git"), Path::new("/usr/bin/git"));

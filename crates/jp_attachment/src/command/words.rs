@@ -69,7 +69,8 @@ pub(super) fn join<'a>(words: impl Iterator<Item = &'a str>) -> String {
 }
 
 fn quote(word: &str) -> Cow<'_, str> {
-    let is_plain = |character: char| character.is_alphanumeric() || "-_./:,=@%+".contains(character);
+    let is_plain =
+        |character: char| character.is_alphanumeric() || "-_./:,=@%+".contains(character);
     if !word.is_empty() && word.chars().all(is_plain) {
         return word.into();
     }
@@ -98,7 +99,10 @@ mod tests {
             ("a\\\nb \\\n c", &["ab", "c"]),
             ("\"a\\\nb\"", &["ab"]),
             ("rg #include #x", &["rg", "#include", "#x"]),
-            ("git log | head > *.txt", &["git", "log", "|", "head", ">", "*.txt"]),
+            (
+                "git log | head > *.txt",
+                &["git", "log", "|", "head", ">", "*.txt"],
+            ),
             ("'a\nb' 🦀", &["a\nb", "🦀"]),
             (r"\'", &["'"]),
         ];
@@ -123,7 +127,10 @@ mod tests {
     #[test]
     fn joined_words_need_as_few_quotes_as_a_person_types() {
         let join = |words: &[&str]| join(words.iter().copied());
-        assert_eq!(join(&["git", "log", "--format=%h", "src/é.rs"]), "git log --format=%h src/é.rs");
+        assert_eq!(
+            join(&["git", "log", "--format=%h", "src/é.rs"]),
+            "git log --format=%h src/é.rs"
+        );
         assert_eq!(join(&["sh", "-c", "echo $HOME"]), "sh -c 'echo $HOME'");
         assert_eq!(join(&["echo", "", "it's", "~"]), r"echo '' 'it'\''s' '~'");
     }

@@ -7,7 +7,8 @@ use jp_resource::uri::percent_decode;
 
 use super::{Declared, Source};
 use crate::{
-    AttachError, BearUri, CommandLine, Exclude, Glob, HttpUrl, McpUri, Place, Scheme, canonical_path, data,
+    AttachError, BearUri, CommandLine, Exclude, Glob, HttpUrl, McpUri, Place, Scheme,
+    canonical_path, data,
     glob::{self, escape, has_wildcard},
     http::redacted,
     place::{encode_literal, normalized, slashed},
@@ -41,7 +42,11 @@ pub(super) fn split_query(text: &str) -> (&str, Query) {
 
 /// Returns a typed pattern with `/` between its names.
 pub(super) fn from_native(pattern: &str) -> String {
-    if cfg!(windows) { pattern.replace('\\', "/") } else { pattern.to_owned() }
+    if cfg!(windows) {
+        pattern.replace('\\', "/")
+    } else {
+        pattern.to_owned()
+    }
 }
 
 /// Returns whether there is something at `path`, be it a dangling link or out of reach.
@@ -49,7 +54,10 @@ pub(super) fn exists(path: &Path) -> bool {
     use io::ErrorKind::{InvalidFilename, InvalidInput, NotADirectory, NotFound};
     match fs::symlink_metadata(path) {
         Ok(_) => true,
-        Err(error) => !matches!(error.kind(), NotFound | NotADirectory | InvalidFilename | InvalidInput),
+        Err(error) => !matches!(
+            error.kind(),
+            NotFound | NotADirectory | InvalidFilename | InvalidInput
+        ),
     }
 }
 
@@ -57,7 +65,9 @@ pub(super) fn exists(path: &Path) -> bool {
 pub(super) fn resolved_as_far_as_possible(path: &Path) -> PathBuf {
     let resolved = path.ancestors().find_map(|ancestor| {
         let rest = path.strip_prefix(ancestor).ok()?;
-        canonical_path(ancestor).ok().map(|canonical| normalized(&canonical.join(rest)))
+        canonical_path(ancestor)
+            .ok()
+            .map(|canonical| normalized(&canonical.join(rest)))
     });
     resolved.unwrap_or_else(|| normalized(path))
 }
@@ -65,7 +75,11 @@ pub(super) fn resolved_as_far_as_possible(path: &Path) -> PathBuf {
 impl Reading<'_> {
     /// Returns the same with paths relative to another directory.
     fn at<'b>(&'b self, directory: &'b Path) -> Reading<'b> {
-        Reading { input: self.input, place: self.place, directory }
+        Reading {
+            input: self.input,
+            place: self.place,
+            directory,
+        }
     }
 
     /// Returns the path that a typed `path` means.
@@ -74,7 +88,9 @@ impl Reading<'_> {
         match path.strip_prefix('~') {
             Some(rest) if rest.is_empty() || rest.starts_with(separators) => {
                 let home = self.place.home.as_ref();
-                let home = home.ok_or_else(|| AttachError::NoHome { input: self.input.to_owned() })?;
+                let home = home.ok_or_else(|| AttachError::NoHome {
+                    input: self.input.to_owned(),
+                })?;
                 Ok(home.join(rest.trim_start_matches(separators)))
             }
             _ => Ok(self.directory.join(path)),
@@ -84,25 +100,44 @@ impl Reading<'_> {
     /// Declares the file or directory at `path`.
     pub(super) fn path(&self, path: &Path) -> Result<Declared, AttachError> {
         let canonical = canonical_path(path).map_err(|error| self.unresolved(path, error))?;
-        let metadata = fs::metadata(&canonical).map_err(|error| self.io("look at", &canonical, error))?;
+        let metadata =
+            fs::metadata(&canonical).map_err(|error| self.io("look at", &canonical, error))?;
         if let Some(kind) = special_file(metadata.file_type()) {
-            return Err(AttachError::Special { input: self.input.to_owned(), path: canonical, kind });
+            return Err(AttachError::Special {
+                input: self.input.to_owned(),
+                path: canonical,
+                kind,
+            });
         }
         let is_inside = self.place.relative(&canonical).is_some();
         let not_utf8 = |_| self.not_utf8(&canonical);
         let declaration = match (is_inside, metadata.is_dir()) {
             (_, false) => Some(self.place.declaration(&canonical).map_err(not_utf8)?),
-            (true, true) => Some(self.place.directory_declaration(&canonical).map_err(not_utf8)?),
+            (true, true) => Some(
+                self.place
+                    .directory_declaration(&canonical)
+                    .map_err(not_utf8)?,
+            ),
             (false, true) => None,
         };
         let link_out = if is_inside { None } else { self.link_out(path) };
-        Ok(Declared { link_out, ..self.declared(declaration, Source::Path(canonical)) })
+        Ok(Declared {
+            link_out,
+            ..self.declared(declaration, Source::Path(canonical))
+        })
     }
 
     /// Says what a path is that has no other name: a pipe that was opened, as the shell's `<(…)`.
     fn unresolved(&self, path: &Path, error: io::Error) -> AttachError {
-        match fs::metadata(path).ok().and_then(|metadata| special_file(metadata.file_type())) {
-            Some(kind) => AttachError::Special { input: self.input.to_owned(), path: path.to_owned(), kind },
+        match fs::metadata(path)
+            .ok()
+            .and_then(|metadata| special_file(metadata.file_type()))
+        {
+            Some(kind) => AttachError::Special {
+                input: self.input.to_owned(),
+                path: path.to_owned(),
+                kind,
+            },
             None => self.io("resolve", path, error),
         }
     }
@@ -134,8 +169,14 @@ impl Reading<'_> {
             (false, Some(prefix)) => format!("{}**/{rest}", escape(prefix)),
         };
         let pattern = from_prefix + &pattern[name.len()..];
-        let declaration = prefix.is_some().then(|| format!("file:{}?exclude", glob::encode(&pattern)));
-        let base = if prefix.is_some() { self.place.root.clone() } else { base };
+        let declaration = prefix
+            .is_some()
+            .then(|| format!("file:{}?exclude", glob::encode(&pattern)));
+        let base = if prefix.is_some() {
+            self.place.root.clone()
+        } else {
+            base
+        };
         let exclude = Exclude::new(base, &pattern).map_err(|reason| self.invalid_glob(reason))?;
         Ok(self.declared(declaration, Source::Exclude(exclude)))
     }
@@ -164,10 +205,17 @@ impl Reading<'_> {
 
     /// Declares the page of a URL, which is called by its canonical form where it has credentials.
     pub(super) fn http(&self) -> Result<Declared, AttachError> {
-        let malformed = |reason| AttachError::Malformed { input: redacted(self.input), reason };
+        let malformed = |reason| AttachError::Malformed {
+            input: redacted(self.input),
+            reason,
+        };
         let (url, credentials) = HttpUrl::parse(self.input).map_err(malformed)?;
         let declaration = url.to_string();
-        let input = if credentials.is_some() { declaration.clone() } else { self.input.to_owned() };
+        let input = if credentials.is_some() {
+            declaration.clone()
+        } else {
+            self.input.to_owned()
+        };
         let declared = self.declared(Some(declaration), Source::Http { url, credentials });
         Ok(Declared { input, ..declared })
     }
@@ -176,7 +224,10 @@ impl Reading<'_> {
     pub(super) fn data(&self) -> Result<Declared, AttachError> {
         let declaration = data::declaration(self.input)?;
         let declared = self.declared(declaration, Source::Data(self.input.to_owned()));
-        Ok(Declared { input: data::shown(self.input), ..declared })
+        Ok(Declared {
+            input: data::shown(self.input),
+            ..declared
+        })
     }
 
     /// Declares the output of a command.
@@ -202,7 +253,10 @@ impl Reading<'_> {
         let input = self.input.to_owned();
         match scheme {
             Scheme::External | Scheme::Stdin | Scheme::Clipboard => AttachError::Snapshot { input },
-            scheme => AttachError::Unsupported { input: redacted(&input), scheme: scheme.shown() },
+            scheme => AttachError::Unsupported {
+                input: redacted(&input),
+                scheme: scheme.shown(),
+            },
         }
     }
 
@@ -227,7 +281,9 @@ impl Reading<'_> {
 
     /// Returns the path that `text` names, if there is one: decoded, else as it is.
     fn existing(&self, text: &str) -> Result<Option<PathBuf>, AttachError> {
-        let decoded = percent_decode(text).ok().map(|name| self.directory.join(name));
+        let decoded = percent_decode(text)
+            .ok()
+            .map(|name| self.directory.join(name));
         if let Some(path) = decoded.filter(|path| exists(path)) {
             return Ok(Some(path));
         }
@@ -252,17 +308,28 @@ impl Reading<'_> {
             let (base, _) = glob::split(text, |_| false);
             base != Path::new("") && exists(&directory.join(base))
         };
-        let chosen = candidates.iter().find(|(directory, text)| names_existing(directory, text));
-        let Some((directory, text)) = chosen.or(candidates.last()) else { return Err(AttachError::Empty) };
+        let chosen = candidates
+            .iter()
+            .find(|(directory, text)| names_existing(directory, text));
+        let Some((directory, text)) = chosen.or(candidates.last()) else {
+            return Err(AttachError::Empty);
+        };
         self.at(directory).exclude(&self.decode(text)?)
     }
 
     fn decode(&self, text: &str) -> Result<String, AttachError> {
         let pattern = glob::decode(text);
-        let pattern = pattern.map_err(|source| AttachError::Url { input: self.input.to_owned(), source })?;
+        let pattern = pattern.map_err(|source| AttachError::Url {
+            input: self.input.to_owned(),
+            source,
+        })?;
         // An encoded `~` is a directory of that name.
         let is_literal = pattern.starts_with('~') && !text.starts_with('~');
-        Ok(if is_literal { format!("./{pattern}") } else { pattern })
+        Ok(if is_literal {
+            format!("./{pattern}")
+        } else {
+            pattern
+        })
     }
 
     /// Splits a pattern into the directory that it starts from and the rest.
@@ -277,9 +344,15 @@ impl Reading<'_> {
     /// Returns what comes before the name of a file in `directory`, from the workspace root: `a/b/`,
     /// nothing for the root itself. Outside the workspace there is none.
     fn prefix(&self, directory: &Path) -> Result<Option<String>, AttachError> {
-        let Some(relative) = self.place.relative(directory) else { return Ok(None) };
+        let Some(relative) = self.place.relative(directory) else {
+            return Ok(None);
+        };
         let relative = slashed(relative).map_err(|_| self.not_utf8(directory))?;
-        Ok(Some(if relative.is_empty() { relative } else { relative + "/" }))
+        Ok(Some(if relative.is_empty() {
+            relative
+        } else {
+            relative + "/"
+        }))
     }
 
     /// Returns where inside the workspace `path` is, whose target is outside.
@@ -287,17 +360,29 @@ impl Reading<'_> {
         let path = normalized(path);
         path.ancestors().skip(1).find_map(|ancestor| {
             let canonical = canonical_path(ancestor).ok()?;
-            let inside = self.place.relative(&canonical)?.join(path.strip_prefix(ancestor).ok()?);
+            let inside = self
+                .place
+                .relative(&canonical)?
+                .join(path.strip_prefix(ancestor).ok()?);
             Some(inside.to_string_lossy().into_owned())
         })
     }
 
     pub(super) fn declared(&self, declaration: Option<String>, source: Source) -> Declared {
-        Declared { input: self.input.to_owned(), declaration, source, is_trusted: true, link_out: None }
+        Declared {
+            input: self.input.to_owned(),
+            declaration,
+            source,
+            is_trusted: true,
+            link_out: None,
+        }
     }
 
     fn malformed(&self, reason: String) -> AttachError {
-        AttachError::Malformed { input: self.input.to_owned(), reason }
+        AttachError::Malformed {
+            input: self.input.to_owned(),
+            reason,
+        }
     }
 
     fn io(&self, action: &'static str, path: &Path, error: io::Error) -> AttachError {
@@ -305,10 +390,16 @@ impl Reading<'_> {
     }
 
     fn not_utf8(&self, path: &Path) -> AttachError {
-        AttachError::NotUtf8 { input: self.input.to_owned(), path: path.to_owned() }
+        AttachError::NotUtf8 {
+            input: self.input.to_owned(),
+            path: path.to_owned(),
+        }
     }
 
     fn invalid_glob(&self, reason: String) -> AttachError {
-        AttachError::InvalidGlob { input: self.input.to_owned(), reason }
+        AttachError::InvalidGlob {
+            input: self.input.to_owned(),
+            reason,
+        }
     }
 }

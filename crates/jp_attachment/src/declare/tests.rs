@@ -16,26 +16,49 @@ struct World {
 fn world() -> World {
     let directory = tempfile::tempdir().unwrap();
     let outer = canonical_path(directory.path()).unwrap();
-    for file in
-        ["w/src/main.rs", "w/a b#%.md", "w/a[1].txt", "w/app/[slug]/x.ts", "w/~", "beside/x.rs", "home/n.md"]
-    {
+    for file in [
+        "w/src/main.rs",
+        "w/a b#%.md",
+        "w/a[1].txt",
+        "w/app/[slug]/x.ts",
+        "w/~",
+        "beside/x.rs",
+        "home/n.md",
+    ] {
         fs::create_dir_all(outer.join(file).parent().unwrap()).unwrap();
         fs::write(outer.join(file), "x").unwrap();
     }
     let root = outer.join("w");
-    let place = Place { current_dir: root.clone(), root, home: Some(outer.join("home")), external_key: None };
-    World { _directory: directory, outer, place }
+    let place = Place {
+        current_dir: root.clone(),
+        root,
+        home: Some(outer.join("home")),
+        external_key: None,
+    };
+    World {
+        _directory: directory,
+        outer,
+        place,
+    }
 }
 
 impl World {
     fn at(&self, directory: &str) -> Place {
-        Place { current_dir: self.place.root.join(directory), ..self.place.clone() }
+        Place {
+            current_dir: self.place.root.join(directory),
+            ..self.place.clone()
+        }
     }
 
     fn declaration(&self, input: &str, directory: &str) -> String {
         let place = self.at(directory);
-        let declared = parse_input(input, &place).unwrap_or_else(|error| panic!("{input:?}: {error}"));
-        if let Some(stored) = declared.declaration.as_deref().filter(|stored| stored.starts_with("file:")) {
+        let declared =
+            parse_input(input, &place).unwrap_or_else(|error| panic!("{input:?}: {error}"));
+        if let Some(stored) = declared
+            .declaration
+            .as_deref()
+            .filter(|stored| stored.starts_with("file:"))
+        {
             let again = parse_stored(stored, &self.place).unwrap();
             assert_eq!(again.declaration.as_deref(), Some(stored));
             assert_eq!(again.source, declared.source, "{input:?} as {stored:?}");
@@ -85,7 +108,11 @@ fn input_is_stored_relative_to_the_workspace() {
         ("./~", "", "file:%7E"),
     ];
     for (input, directory, declaration) in table {
-        assert_eq!(world.declaration(input, directory), declaration, "{input:?} in {directory:?}");
+        assert_eq!(
+            world.declaration(input, directory),
+            declaration,
+            "{input:?} in {directory:?}"
+        );
     }
 }
 
@@ -108,7 +135,11 @@ fn exclude_is_stored_relative_to_the_workspace() {
         ("!../*.md", "", "none"),
     ];
     for (input, directory, declaration) in table {
-        assert_eq!(world.declaration(input, directory), declaration, "{input:?} in {directory:?}");
+        assert_eq!(
+            world.declaration(input, directory),
+            declaration,
+            "{input:?} in {directory:?}"
+        );
     }
 }
 
@@ -116,30 +147,62 @@ fn exclude_is_stored_relative_to_the_workspace() {
 fn path_outside_is_stored_as_its_external_uri() {
     let world = world();
     let home = jp_resource::Checksum::of(world.outer.join("home").to_str().unwrap().as_bytes());
-    assert_eq!(world.declaration("~/n.md", "src"), format!("external:{home}/n.md"));
-    assert_eq!(world.declaration("../../home/n.md", "src"), format!("external:{home}/n.md"));
+    assert_eq!(
+        world.declaration("~/n.md", "src"),
+        format!("external:{home}/n.md")
+    );
+    assert_eq!(
+        world.declaration("../../home/n.md", "src"),
+        format!("external:{home}/n.md")
+    );
     assert_eq!(world.declaration("~", ""), "none");
     assert_eq!(world.declaration("../beside/*.rs", ""), "none");
     let key = Some(crate::ExternalKey::new("secret"));
-    let keyed = parse_input("~/n.md", &Place { external_key: key, ..world.place.clone() }).unwrap();
+    let keyed = parse_input(
+        "~/n.md",
+        &Place {
+            external_key: key,
+            ..world.place.clone()
+        },
+    )
+    .unwrap();
     assert_ne!(keyed.declaration, Some(format!("external:{home}/n.md")));
 }
 
 #[test]
 fn older_absolute_declarations_are_relative_to_the_workspace() {
     let world = world();
-    for declaration in ["file:///src/main.rs", "file://src/main.rs", "file:/src/main.rs", "file:src/main.rs"]
-    {
+    for declaration in [
+        "file:///src/main.rs",
+        "file://src/main.rs",
+        "file:/src/main.rs",
+        "file:src/main.rs",
+    ] {
         let declared = parse_stored(declaration, &world.place).unwrap();
-        assert_eq!(declared.source, Source::Path(world.place.root.join("src/main.rs")), "{declaration:?}");
+        assert_eq!(
+            declared.source,
+            Source::Path(world.place.root.join("src/main.rs")),
+            "{declaration:?}"
+        );
         assert_eq!(declared.declaration.as_deref(), Some(declaration));
     }
     let beside = format!("file://{}", world.outer.join("beside/x.rs").display());
     let declared = parse_stored(&beside, &world.place).unwrap();
-    assert_eq!(declared.source, Source::Path(world.outer.join("beside/x.rs")));
-    let Source::Glob(glob) = parse_stored("file:///src/*.rs", &world.place).unwrap().source else { panic!() };
+    assert_eq!(
+        declared.source,
+        Source::Path(world.outer.join("beside/x.rs"))
+    );
+    let Source::Glob(glob) = parse_stored("file:///src/*.rs", &world.place)
+        .unwrap()
+        .source
+    else {
+        panic!()
+    };
     assert_eq!(glob.base, world.place.root.join("src"));
-    assert!(matches!(parse_stored("external:abc/x", &world.place), Err(AttachError::Snapshot { .. })));
+    assert!(matches!(
+        parse_stored("external:abc/x", &world.place),
+        Err(AttachError::Snapshot { .. })
+    ));
 }
 
 #[test]
@@ -147,13 +210,34 @@ fn mistakes_are_named() {
     let world = world();
     let table = [
         ("", "attach an empty name"),
-        ("gone.rs", r#"attach "gone.rs": "OUTER/w/gone.rs" does not exist"#),
-        ("gone\n#%\"🦀", r#"attach "gone\n#%\"🦀": "OUTER/w/gone\n#%\"🦀" does not exist"#),
-        ("gone/*.rs", r#"attach "gone/*.rs": "OUTER/w/gone" does not exist"#),
-        ("file:gone", r#"attach "file:gone": "OUTER/w/gone" does not exist"#),
-        ("src/main.rs/", r#"attach "src/main.rs/": resolve "OUTER/w/src/main.rs/""#),
-        ("src/[a", r#"attach "src/[a": unclosed character class; missing ']'"#),
-        ("src/*/../x", r#"attach "src/*/../x": `..` can't come after a wildcard"#),
+        (
+            "gone.rs",
+            r#"attach "gone.rs": "OUTER/w/gone.rs" does not exist"#,
+        ),
+        (
+            "gone\n#%\"🦀",
+            r#"attach "gone\n#%\"🦀": "OUTER/w/gone\n#%\"🦀" does not exist"#,
+        ),
+        (
+            "gone/*.rs",
+            r#"attach "gone/*.rs": "OUTER/w/gone" does not exist"#,
+        ),
+        (
+            "file:gone",
+            r#"attach "file:gone": "OUTER/w/gone" does not exist"#,
+        ),
+        (
+            "src/main.rs/",
+            r#"attach "src/main.rs/": resolve "OUTER/w/src/main.rs/""#,
+        ),
+        (
+            "src/[a",
+            r#"attach "src/[a": unclosed character class; missing ']'"#,
+        ),
+        (
+            "src/*/../x",
+            r#"attach "src/*/../x": `..` can't come after a wildcard"#,
+        ),
         ("file:%FF", r#"attach "file:%FF""#),
         ("file:", "attach an empty name"),
         ("file://", "attach an empty name"),
@@ -175,15 +259,27 @@ fn mistakes_are_named() {
             "clip:abc",
             r#"attach "clip:abc": it names a snapshot, which can't be read again; attach what it is of once more"#,
         ),
-        ("cmd:echo 'a", r#"attach "cmd:echo 'a": the `'` at character 10 is not closed: 'a"#),
-        ("data:x", r#"attach "data:x": a data: URL is `data:TYPE[;base64],DATA`"#),
+        (
+            "cmd:echo 'a",
+            r#"attach "cmd:echo 'a": the `'` at character 10 is not closed: 'a"#,
+        ),
+        (
+            "data:x",
+            r#"attach "data:x": a data: URL is `data:TYPE[;base64],DATA`"#,
+        ),
     ];
     for (input, message) in table {
         assert_eq!(world.error(input), message, "{input:?}");
     }
-    let place = Place { home: None, ..world.place.clone() };
+    let place = Place {
+        home: None,
+        ..world.place.clone()
+    };
     let error = parse_input("~/x", &place).unwrap_err().to_string();
-    assert_eq!(error, r#"attach "~/x": there is no home directory that `~` could stand for"#);
+    assert_eq!(
+        error,
+        r#"attach "~/x": there is no home directory that `~` could stand for"#
+    );
 }
 
 #[cfg(unix)]
@@ -198,16 +294,39 @@ fn link_decides_by_its_target() {
     symlink("loop", root.join("loop")).unwrap();
 
     assert_eq!(world.declaration("inner", ""), "file:src/main.rs");
-    let through = Place { current_dir: world.outer.join("link/src"), ..world.place.clone() };
-    assert_eq!(parse_input("main.rs", &through).unwrap().declaration.as_deref(), Some("file:src/main.rs"));
+    let through = Place {
+        current_dir: world.outer.join("link/src"),
+        ..world.place.clone()
+    };
+    assert_eq!(
+        parse_input("main.rs", &through)
+            .unwrap()
+            .declaration
+            .as_deref(),
+        Some("file:src/main.rs")
+    );
 
     let out = parse_input("docs/x.rs", &world.place).unwrap();
     assert_eq!(out.source, Source::Path(world.outer.join("beside/x.rs")));
     assert!(out.declaration.unwrap().starts_with("external:"));
     assert_eq!(out.link_out.as_deref(), Some("docs/x.rs"));
-    assert_eq!(parse_input("docs", &world.place).unwrap().link_out.as_deref(), Some("docs"));
-    assert_eq!(parse_input("../beside/x.rs", &world.place).unwrap().link_out, None);
-    assert!(matches!(parse_input("loop", &world.place), Err(AttachError::Io { .. })));
+    assert_eq!(
+        parse_input("docs", &world.place)
+            .unwrap()
+            .link_out
+            .as_deref(),
+        Some("docs")
+    );
+    assert_eq!(
+        parse_input("../beside/x.rs", &world.place)
+            .unwrap()
+            .link_out,
+        None
+    );
+    assert!(matches!(
+        parse_input("loop", &world.place),
+        Err(AttachError::Io { .. })
+    ));
 }
 
 #[cfg(unix)]
@@ -227,20 +346,37 @@ fn name_that_is_not_utf8_is_refused() {
 #[test]
 fn url_is_stored_without_credentials() {
     let world = world();
-    let declared =
-        parse_input("HTTPS://joe:secret@Example.com:443/a/../%7eb?q=%c3#part", &world.place).unwrap();
-    assert_eq!(declared.declaration.as_deref(), Some("https://example.com/~b?q=%C3"));
+    let declared = parse_input(
+        "HTTPS://joe:secret@Example.com:443/a/../%7eb?q=%c3#part",
+        &world.place,
+    )
+    .unwrap();
+    assert_eq!(
+        declared.declaration.as_deref(),
+        Some("https://example.com/~b?q=%C3")
+    );
     assert_eq!(declared.input, "https://example.com/~b?q=%C3");
     assert!(declared.is_trusted && !format!("{declared:?}").contains("secret"));
     assert_eq!(declared.source.reach(&world.place), Reach::Network);
-    let Source::Http { url, credentials } = declared.source else { panic!() };
+    let Source::Http { url, credentials } = declared.source else {
+        panic!()
+    };
     assert!(credentials.is_some());
     let stored = parse_stored("https://example.com/~b?q=%C3", &world.place).unwrap();
-    assert_eq!(stored.source, Source::Http { url, credentials: None });
+    assert_eq!(
+        stored.source,
+        Source::Http {
+            url,
+            credentials: None
+        }
+    );
     assert!(!stored.is_trusted);
     let configured = parse_configured("http://u:p@h", &world.place).unwrap();
     assert_eq!(configured.declaration.as_deref(), Some("http://h/"));
-    assert_eq!(world.error("http://joe:secret@h:port/"), r#"attach "http://…@h:port/": invalid port number"#);
+    assert_eq!(
+        world.error("http://joe:secret@h:port/"),
+        r#"attach "http://…@h:port/": invalid port number"#
+    );
 }
 
 #[test]
@@ -261,7 +397,11 @@ fn existing_path_wins() {
     for name in ["!x", "cmd:git diff", "x?exclude", "file:y", "*"] {
         fs::write(world.place.root.join(name), "x").unwrap();
         let source = parse_input(name, &world.place).unwrap().source;
-        assert_eq!(source, Source::Path(world.place.root.join(name)), "{name:?}");
+        assert_eq!(
+            source,
+            Source::Path(world.place.root.join(name)),
+            "{name:?}"
+        );
     }
 }
 

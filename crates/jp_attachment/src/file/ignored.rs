@@ -35,7 +35,11 @@ impl<'a> IgnoreRules<'a> {
 
     /// Reads the rules for the files of `directory`, where a link led out of what is below `walked`. Also
     /// returns the rule that ignores one of the directories it is in which `walked` is not in.
-    pub(super) fn of_linked(directory: &Path, walked: &Path, place: &'a Place) -> (Self, Option<IgnoreRule>) {
+    pub(super) fn of_linked(
+        directory: &Path,
+        walked: &Path,
+        place: &'a Place,
+    ) -> (Self, Option<IgnoreRule>) {
         let (mut rules, ignoring) = Self::beyond(walked, directory, place);
         rules.enter(directory, FILES.iter().chain(&[".git"]).map(OsStr::new));
         (rules, ignoring)
@@ -50,16 +54,25 @@ impl<'a> IgnoreRules<'a> {
 
     /// Does what [`Self::above`] does, and asks no rule about the directories that `known` is in.
     fn beyond(known: &Path, directory: &Path, place: &'a Place) -> (Self, Option<IgnoreRule>) {
-        let mut rules = Self { place, levels: Vec::new() };
+        let mut rules = Self {
+            place,
+            levels: Vec::new(),
+        };
         let top = top(directory, place);
-        let mut path: Vec<&Path> =
-            directory.ancestors().take_while(|parent| parent.starts_with(&top)).collect();
+        let mut path: Vec<&Path> = directory
+            .ancestors()
+            .take_while(|parent| parent.starts_with(&top))
+            .collect();
         path.reverse();
         let mut ignoring = None;
         for step in path.windows(2) {
             rules.levels.extend(load(step[0], |_| true));
             let is_asked = ignoring.is_none() && !known.starts_with(step[1]);
-            ignoring = if is_asked { rules.ignoring(step[1], true) } else { ignoring };
+            ignoring = if is_asked {
+                rules.ignoring(step[1], true)
+            } else {
+                ignoring
+            };
         }
         (rules, ignoring)
     }
@@ -67,21 +80,33 @@ impl<'a> IgnoreRules<'a> {
     /// Returns the files whose rules count for what is in a directory, whether they are there or not.
     pub(super) fn files(directory: &Path, place: &Place) -> Vec<PathBuf> {
         let top = top(directory, place);
-        directory.ancestors().take_while(|parent| parent.starts_with(&top)).flat_map(Self::names).collect()
+        directory
+            .ancestors()
+            .take_while(|parent| parent.starts_with(&top))
+            .flat_map(Self::names)
+            .collect()
     }
 
     /// Returns the files that a directory's own rules are in, whether they are there or not.
     pub(super) fn names(directory: &Path) -> Vec<PathBuf> {
         let exclude = exclude_file(directory);
-        FILES.iter().map(|name| directory.join(name)).chain(exclude).collect()
+        FILES
+            .iter()
+            .map(|name| directory.join(name))
+            .chain(exclude)
+            .collect()
     }
 
     /// Reads the rules of `directory`, whose entries have the given names; returns whether there are any.
     pub fn enter<'n>(&mut self, directory: &Path, names: impl Iterator<Item = &'n OsStr>) -> bool {
-        let names: Vec<&OsStr> =
-            names.filter(|name| FILES.iter().chain(&[".git"]).any(|file| file == name)).collect();
-        let level =
-            if names.is_empty() { None } else { load(directory, |file| names.contains(&OsStr::new(file))) };
+        let names: Vec<&OsStr> = names
+            .filter(|name| FILES.iter().chain(&[".git"]).any(|file| file == name))
+            .collect();
+        let level = if names.is_empty() {
+            None
+        } else {
+            load(directory, |file| names.contains(&OsStr::new(file)))
+        };
         let is_some = level.is_some();
         self.levels.extend(level);
         is_some
@@ -103,7 +128,10 @@ impl<'a> IgnoreRules<'a> {
                     Match::Ignore(glob) => {
                         let file = glob.from().unwrap_or(Path::new(""));
                         let pattern = glob.original().to_owned();
-                        return Some(IgnoreRule { file: self.place.shown(file), pattern });
+                        return Some(IgnoreRule {
+                            file: self.place.shown(file),
+                            pattern,
+                        });
                     }
                 }
             }
@@ -118,16 +146,29 @@ impl<'a> IgnoreRules<'a> {
 /// the root of `directory`'s repository. A repository that is the home directory does not count: it keeps
 /// configuration files and tends to ignore everything else.
 fn top(directory: &Path, place: &Place) -> PathBuf {
-    let start = if directory.starts_with(&place.root) { &place.root } else { directory };
+    let start = if directory.starts_with(&place.root) {
+        &place.root
+    } else {
+        directory
+    };
     let below_home = |path: &&Path| place.home.as_deref() != Some(path);
-    let repository = start.ancestors().take_while(below_home).find(|path| path.join(".git").exists());
+    let repository = start
+        .ancestors()
+        .take_while(below_home)
+        .find(|path| path.join(".git").exists());
     repository.unwrap_or(start).to_owned()
 }
 
 /// Reads the ignore files of `directory` that `has` says it has.
 fn load(directory: &Path, has: impl Fn(&str) -> bool) -> Option<Level> {
     let file = |name: &str| has(name).then(|| directory.join(name));
-    let exclude = || if has(".git") { exclude_file(directory) } else { None };
+    let exclude = || {
+        if has(".git") {
+            exclude_file(directory)
+        } else {
+            None
+        }
+    };
     let level = [file(FILES[0]), file(FILES[1]), file(FILES[2]), exclude()]
         .map(|file| file.map_or_else(Gitignore::empty, |file| read(directory, &file)));
     level.iter().any(|rules| !rules.is_empty()).then_some(level)
@@ -135,7 +176,8 @@ fn load(directory: &Path, has: impl Fn(&str) -> bool) -> Option<Level> {
 
 /// Reads an ignore file; lines that are malformed count for nothing, as git has it.
 fn read(directory: &Path, file: &Path) -> Gitignore {
-    let is_readable = fs::metadata(file).is_ok_and(|found| found.is_file() && found.len() <= MAX_BYTES);
+    let is_readable =
+        fs::metadata(file).is_ok_and(|found| found.is_file() && found.len() <= MAX_BYTES);
     if !is_readable {
         return Gitignore::empty();
     }
@@ -153,8 +195,16 @@ fn exclude_file(directory: &Path) -> Option<PathBuf> {
         return Some(git.join("info/exclude"));
     }
     let is_link = metadata.is_file() && metadata.len() <= MAX_BYTES;
-    let link = if is_link { fs::read_to_string(git).ok()? } else { return None };
+    let link = if is_link {
+        fs::read_to_string(git).ok()?
+    } else {
+        return None;
+    };
     let worktree = directory.join(link.strip_prefix("gitdir:")?.trim());
     let common = fs::read_to_string(worktree.join("commondir"));
-    Some(common.map_or(worktree.clone(), |common| worktree.join(common.trim())).join("info/exclude"))
+    Some(
+        common
+            .map_or(worktree.clone(), |common| worktree.join(common.trim()))
+            .join("info/exclude"),
+    )
 }

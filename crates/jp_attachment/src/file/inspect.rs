@@ -5,7 +5,9 @@ use std::{
 };
 
 use super::{Tolerated, plan::Planned};
-use crate::{AttachError, Context, Declared, FileStamp, Known, Secrets, parallel, special::special_file};
+use crate::{
+    AttachError, Context, Declared, FileStamp, Known, Secrets, parallel, special::special_file,
+};
 
 /// What there is to know of a file without reading it.
 pub(super) struct Inspected {
@@ -24,7 +26,11 @@ pub(super) fn inspect(
     let is_trusted = context.secrets == Secrets::Off;
     let look = |(): &mut (), file: &Planned| {
         context.check_cancelled()?;
-        let stamp = stamp(&file.path, &declared[file.declared].input, context.limits.max_bytes);
+        let stamp = stamp(
+            &file.path,
+            &declared[file.declared].input,
+            context.limits.max_bytes,
+        );
         context.unavailable.tolerate(stamp.map(|stamp| {
             let known = is_trusted.then(|| context.store.known(&stamp)).flatten();
             Inspected { stamp, known }
@@ -38,15 +44,23 @@ pub(super) fn check_total(
     inspected: &[Tolerated<Inspected>],
     context: &Context<'_>,
 ) -> Result<(), AttachError> {
-    let sizes = inspected.iter().flatten().map(|inspected| inspected.stamp.size);
+    let sizes = inspected
+        .iter()
+        .flatten()
+        .map(|inspected| inspected.stamp.size);
     let (files, size) = (sizes.clone().count(), sizes.fold(0, u64::saturating_add));
     let limit = context.limits.max_total_bytes;
-    if size > limit { Err(AttachError::TooManyBytes { files, size, limit }) } else { Ok(()) }
+    if size > limit {
+        Err(AttachError::TooManyBytes { files, size, limit })
+    } else {
+        Ok(())
+    }
 }
 
 /// Returns the state of the file at `path`. Refuses what is not a file and what is too large.
 pub(super) fn stamp(path: &Path, input: &str, limit: u64) -> Result<FileStamp, AttachError> {
-    let metadata = std::fs::metadata(path).map_err(|error| AttachError::io(input, "look at", path, error))?;
+    let metadata =
+        std::fs::metadata(path).map_err(|error| AttachError::io(input, "look at", path, error))?;
     let (input, path) = (input.to_owned(), path.to_owned());
     if let Some(kind) = special_file(metadata.file_type()) {
         return Err(AttachError::Special { input, path, kind });
@@ -55,14 +69,26 @@ pub(super) fn stamp(path: &Path, input: &str, limit: u64) -> Result<FileStamp, A
         return Err(AttachError::Changing { input, path });
     }
     match metadata.len() {
-        size if size > limit => Err(AttachError::TooLarge { input, path, size, limit }),
+        size if size > limit => Err(AttachError::TooLarge {
+            input,
+            path,
+            size,
+            limit,
+        }),
         _ => Ok(of_metadata(path, &metadata)),
     }
 }
 
 /// Returns whether `metadata` is that of the same file in the same state.
 pub(super) fn is_same(stamp: &FileStamp, metadata: &Metadata) -> bool {
-    let FileStamp { device, inode, size, mtime_ns, ctime_ns, .. } = of_metadata(PathBuf::new(), metadata);
+    let FileStamp {
+        device,
+        inode,
+        size,
+        mtime_ns,
+        ctime_ns,
+        ..
+    } = of_metadata(PathBuf::new(), metadata);
     (device, inode, size) == (stamp.device, stamp.inode, stamp.size)
         && (mtime_ns, ctime_ns) == (stamp.mtime_ns, stamp.ctime_ns)
 }
@@ -76,7 +102,11 @@ pub(super) fn is_settled(stamp: &FileStamp, now: SystemTime) -> bool {
     let now = nanoseconds(now);
     [stamp.mtime_ns, stamp.ctime_ns].into_iter().all(|time| {
         let is_coarse = time.rem_euclid(1_000_000_000) == 0;
-        let tick = if is_coarse { Duration::from_secs(2) } else { Duration::from_millis(100) };
+        let tick = if is_coarse {
+            Duration::from_secs(2)
+        } else {
+            Duration::from_millis(100)
+        };
         time + nanoseconds(UNIX_EPOCH + tick) <= now
     })
 }
@@ -106,7 +136,14 @@ fn of_metadata(path: PathBuf, metadata: &Metadata) -> FileStamp {
 #[cfg(not(unix))]
 fn of_metadata(path: PathBuf, metadata: &Metadata) -> FileStamp {
     let mtime_ns = metadata.modified().map_or(0, nanoseconds);
-    FileStamp { path, device: 0, inode: 0, size: metadata.len(), mtime_ns, ctime_ns: mtime_ns }
+    FileStamp {
+        path,
+        device: 0,
+        inode: 0,
+        size: metadata.len(),
+        mtime_ns,
+        ctime_ns: mtime_ns,
+    }
 }
 
 #[cfg(test)]
@@ -127,7 +164,14 @@ mod tests {
         ];
         let now = UNIX_EPOCH + Duration::from_secs(103);
         for (mtime_ns, ctime_ns, settled) in table {
-            let stamp = FileStamp { path: "/a".into(), device: 1, inode: 1, size: 1, mtime_ns, ctime_ns };
+            let stamp = FileStamp {
+                path: "/a".into(),
+                device: 1,
+                inode: 1,
+                size: 1,
+                mtime_ns,
+                ctime_ns,
+            };
             assert_eq!(is_settled(&stamp, now), settled, "{stamp:?}");
         }
     }

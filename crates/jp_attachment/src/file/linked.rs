@@ -26,14 +26,21 @@ struct Directory<'a> {
 
 impl<'a> Linked<'a> {
     pub(super) fn new(base: &'a Path, place: &'a Place) -> Self {
-        Self { place, base, last: None }
+        Self {
+            place,
+            base,
+            last: None,
+        }
     }
 
     /// Returns the name on the way to the file that no walk passes, if there is one.
     pub(super) fn never_entered<'t>(&self, target: &'t Path) -> Option<&'t OsStr> {
         let path = self.beyond_base(target);
         let is_git = path.file_name().filter(|name| *name == ".git");
-        path.parent()?.iter().find(|name| is_never_entered(name)).or(is_git)
+        path.parent()?
+            .iter()
+            .find(|name| is_never_entered(name))
+            .or(is_git)
     }
 
     /// Returns the rule that ignores the file, or a directory that it is in.
@@ -44,17 +51,27 @@ impl<'a> Linked<'a> {
             None => self.read(path),
         };
         let last = self.last.insert(last);
-        last.ignoring.clone().or_else(|| last.rules.ignoring(target, false))
+        last.ignoring
+            .clone()
+            .or_else(|| last.rules.ignoring(target, false))
     }
 
     fn read(&self, path: &Path) -> Directory<'a> {
         let (rules, ignoring) = IgnoreRules::of_linked(path, self.base, self.place);
-        Directory { path: path.to_owned(), rules, ignoring }
+        Directory {
+            path: path.to_owned(),
+            rules,
+            ignoring,
+        }
     }
 
     /// Returns the rest of the way to the file, from where it parts from the way to the base.
     fn beyond_base<'t>(&self, target: &'t Path) -> &'t Path {
-        let shared = target.ancestors().find(|directory| self.base.starts_with(directory));
-        shared.and_then(|shared| target.strip_prefix(shared).ok()).unwrap_or(target)
+        let shared = target
+            .ancestors()
+            .find(|directory| self.base.starts_with(directory));
+        shared
+            .and_then(|shared| target.strip_prefix(shared).ok())
+            .unwrap_or(target)
     }
 }

@@ -43,10 +43,17 @@ pub(super) struct Planned {
 
 /// Finds the files that declarations stand for. Reads directories, and no file.
 pub(super) fn plan(declared: &[Declared], context: &Context<'_>) -> Result<Plan, AttachError> {
-    let excludes: Vec<&Exclude> = declared.iter().filter_map(|one| one.source.as_exclude()).collect();
+    let excludes: Vec<&Exclude> = declared
+        .iter()
+        .filter_map(|one| one.source.as_exclude())
+        .collect();
     let own = declared.iter().filter(|one| one.is_trusted);
     let own_excludes = own.filter_map(|one| one.source.as_exclude()).collect();
-    let named = declared.iter().filter_map(|one| one.source.as_path()).map(Path::as_os_str).collect();
+    let named = declared
+        .iter()
+        .filter_map(|one| one.source.as_path())
+        .map(Path::as_os_str)
+        .collect();
     let mut planner = Planner {
         context,
         excludes,
@@ -67,8 +74,20 @@ pub(super) fn plan(declared: &[Declared], context: &Context<'_>) -> Result<Plan,
             None
         }));
     }
-    let Planner { files, notices, directories, links, .. } = planner;
-    Ok(Plan { files, given, notices, directories, links })
+    let Planner {
+        files,
+        notices,
+        directories,
+        links,
+        ..
+    } = planner;
+    Ok(Plan {
+        files,
+        given,
+        notices,
+        directories,
+        links,
+    })
 }
 
 struct Planner<'a> {
@@ -89,7 +108,11 @@ struct Planner<'a> {
 }
 
 impl Planner<'_> {
-    fn declared(&mut self, index: usize, declared: &Declared) -> Result<Option<Given>, AttachError> {
+    fn declared(
+        &mut self,
+        index: usize,
+        declared: &Declared,
+    ) -> Result<Option<Given>, AttachError> {
         let given = match &declared.source {
             Source::Glob(glob) => self.walk(index, declared, &glob.base, Some(glob)),
             Source::Path(path) => match std::fs::metadata(path) {
@@ -108,15 +131,38 @@ impl Planner<'_> {
     }
 
     /// Plans a file that is named outright.
-    fn file(&mut self, index: usize, declared: &Declared, path: &Path) -> Result<Given, AttachError> {
-        if self.own_excludes.iter().any(|exclude| exclude.covers(path, false)) {
+    fn file(
+        &mut self,
+        index: usize,
+        declared: &Declared,
+        path: &Path,
+    ) -> Result<Given, AttachError> {
+        if self
+            .own_excludes
+            .iter()
+            .any(|exclude| exclude.covers(path, false))
+        {
             let identity = self.context.place.identify(path, None);
             let name = identity.map(|identity| identity.name).unwrap_or_default();
             self.notices.push(Notice::Excluded { name });
-            return Ok(Given { files: Vec::new(), is_walk: false });
+            return Ok(Given {
+                files: Vec::new(),
+                is_walk: false,
+            });
         }
-        let file = self.add(index, declared, FoundFile { path: path.to_owned(), link: None }, None)?;
-        Ok(Given { files: vec![file], is_walk: false })
+        let file = self.add(
+            index,
+            declared,
+            FoundFile {
+                path: path.to_owned(),
+                link: None,
+            },
+            None,
+        )?;
+        Ok(Given {
+            files: vec![file],
+            is_walk: false,
+        })
     }
 
     /// Plans what is below a directory; gives none where all of it was skipped.
@@ -129,15 +175,33 @@ impl Planner<'_> {
     ) -> Result<Option<Given>, AttachError> {
         let (input, excludes, named) = (declared.input.as_str(), &self.excludes, &self.named);
         let (context, is_trusted) = (self.context, declared.is_trusted);
-        let walk = Walk { input, base, is_trusted, glob, excludes, named, context, scope: Scope::Whole };
+        let walk = Walk {
+            input,
+            base,
+            is_trusted,
+            glob,
+            excludes,
+            named,
+            context,
+            scope: Scope::Whole,
+        };
         let mut found = walk.find()?;
         // Where nothing is found now, something may be another time.
         self.directories.append(&mut found.directories);
         self.links.append(&mut found.links);
-        let Found { files, notices, secrets, left_to_others, .. } = walk.check(found)?;
+        let Found {
+            files,
+            notices,
+            secrets,
+            left_to_others,
+            ..
+        } = walk.check(found)?;
         self.notices.extend(notices);
-        let secrets = secrets.into_iter().filter(|name| self.secrets.insert(name.clone()));
-        self.notices.extend(secrets.map(|name| Notice::SecretFile { name }));
+        let secrets = secrets
+            .into_iter()
+            .filter(|name| self.secrets.insert(name.clone()));
+        self.notices
+            .extend(secrets.map(|name| Notice::SecretFile { name }));
         let mut given = Vec::with_capacity(files.len());
         self.files.reserve(files.len());
         self.indexes.reserve(files.len());
@@ -150,7 +214,10 @@ impl Planner<'_> {
         }
         given.dedup();
         let is_something = !given.is_empty() || left_to_others > 0;
-        Ok(is_something.then_some(Given { files: given, is_walk: true }))
+        Ok(is_something.then_some(Given {
+            files: given,
+            is_walk: true,
+        }))
     }
 
     /// Plans a file, unless it is planned already; returns its index.
@@ -168,13 +235,30 @@ impl Planner<'_> {
         }
         let limit = self.context.limits.max_files;
         if self.files.len() == limit {
-            return Err(AttachError::TooManyFiles { input: declared.input.clone(), limit });
+            return Err(AttachError::TooManyFiles {
+                input: declared.input.clone(),
+                limit,
+            });
         }
-        let not_utf8 = |_| AttachError::NotUtf8 { input: declared.input.clone(), path: path.clone() };
-        let identity = self.context.place.identify(&path, attached).map_err(not_utf8)?;
-        self.indexes.insert(path.clone().into_os_string(), self.files.len());
+        let not_utf8 = |_| AttachError::NotUtf8 {
+            input: declared.input.clone(),
+            path: path.clone(),
+        };
+        let identity = self
+            .context
+            .place
+            .identify(&path, attached)
+            .map_err(not_utf8)?;
+        self.indexes
+            .insert(path.clone().into_os_string(), self.files.len());
         let is_named = self.named.contains(path.as_os_str());
-        self.files.push(Planned { path, found_at, identity, declared: index, is_named });
+        self.files.push(Planned {
+            path,
+            found_at,
+            identity,
+            declared: index,
+            is_named,
+        });
         Ok(self.files.len() - 1)
     }
 }

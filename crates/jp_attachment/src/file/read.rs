@@ -12,7 +12,9 @@ use super::{
     inspect::{self, Inspected},
     plan::Planned,
 };
-use crate::{AttachError, Context, Declared, FileStamp, Known, Notice, classify::classify, parallel, secret};
+use crate::{
+    AttachError, Context, Declared, FileStamp, Known, Notice, classify::classify, parallel, secret,
+};
 
 /// How often a file is read again that changed while it was read.
 const RETRIES: usize = 3;
@@ -64,12 +66,19 @@ pub(super) fn read(
         }
     }
     let unread = |(file, inspected)| match inspected {
-        &Ok(Inspected { ref stamp, known: None }) => Some((file, stamp)),
+        &Ok(Inspected {
+            ref stamp,
+            known: None,
+        }) => Some((file, stamp)),
         _ => None,
     };
     let unread: Vec<_> = files.iter().zip(&inspected).filter_map(unread).collect();
     let work = |buffer: &mut Vec<u8>, (file, stamp): &(&Planned, &FileStamp)| {
-        let reader = Reader { file, input: &declared[file.declared].input, context };
+        let reader = Reader {
+            file,
+            input: &declared[file.declared].input,
+            context,
+        };
         context.check_cancelled()?;
         let kept = reader.read(FileStamp::clone(stamp), buffer);
         if let Some(progress) = context.progress {
@@ -79,7 +88,10 @@ pub(super) fn read(
     };
     let mut read = parallel::map(&unread, context.workers, Vec::new, work)?.into_iter();
     let content = |inspected: Tolerated<Inspected>| match inspected? {
-        Inspected { stamp, known: Some(known) } => Ok(Content::Kept(Kept::known(known, &stamp))),
+        Inspected {
+            stamp,
+            known: Some(known),
+        } => Ok(Content::Kept(Kept::known(known, &stamp))),
         Inspected { known: None, .. } => read.next().expect("one for each that is not known"),
     };
     Ok(inspected.into_iter().map(content).collect())
@@ -126,7 +138,9 @@ impl Reader<'_> {
         is_private_key: bool,
     ) -> Result<Kept, AttachError> {
         let (content, mime_type) = classify(std::mem::take(buffer), &self.file.identity.name);
-        let notices = self.context.check_secrets(self.input, &self.file.identity.name, content.as_text())?;
+        let notices =
+            self.context
+                .check_secrets(self.input, &self.file.identity.name, content.as_text())?;
         let is_remembered = !is_private_key && inspect::is_settled(stamp, self.context.now);
         let remembered = is_remembered.then_some(stamp);
         let blob = self.context.store.keep(&content, mime_type, remembered);
@@ -153,7 +167,9 @@ fn read_once(stamp: &FileStamp, buffer: &mut Vec<u8>) -> io::Result<bool> {
     let size = usize::try_from(stamp.size).map_err(|_| io::ErrorKind::OutOfMemory)?;
     // One byte more, to see that the file ends there.
     buffer.clear();
-    buffer.try_reserve(size + 1).map_err(|_| io::ErrorKind::OutOfMemory)?;
+    buffer
+        .try_reserve(size + 1)
+        .map_err(|_| io::ErrorKind::OutOfMemory)?;
     buffer.resize(size + 1, 0);
     let length = read_up_to(&mut file, buffer, size)?;
     buffer.truncate(length);
@@ -194,7 +210,9 @@ fn open(path: &Path) -> io::Result<File> {
 /// Writes the modification time as RFC 3339, in whole seconds of UTC.
 pub(super) fn last_modified(stamp: &FileStamp) -> Option<String> {
     let seconds = i64::try_from(stamp.mtime_ns.div_euclid(1_000_000_000)).ok()?;
-    Timestamp::from_second(seconds).ok().map(|time| time.to_string())
+    Timestamp::from_second(seconds)
+        .ok()
+        .map(|time| time.to_string())
 }
 
 #[cfg(test)]

@@ -15,8 +15,8 @@ use super::{
     walk::{Found, Scope, Walk},
 };
 use crate::{
-    AttachError, Context, Declared, Exclude, Glob, IgnoreRule, Limits, Notice, Nowhere, Place, Source,
-    Unavailable,
+    AttachError, Context, Declared, Exclude, Glob, IgnoreRule, Limits, Notice, Nowhere, Place,
+    Source, Unavailable,
 };
 
 /// A directory or a glob, with what is excluded of it: what a walk goes through.
@@ -123,7 +123,9 @@ impl Survey {
     }
 
     fn depend(&mut self, declared: &Declared, plan: &Plan, place: &Place) {
-        let Some((base, _)) = declared.source.walked() else { return };
+        let Some((base, _)) = declared.source.walked() else {
+            return;
+        };
         self.depends_on.insert(base.to_owned());
         self.depends_on.extend(IgnoreRules::files(base, place));
         for directory in &plan.directories {
@@ -131,12 +133,15 @@ impl Survey {
             self.depends_on.extend(rules_in(directory));
         }
         for path in &plan.links {
-            let elsewhere = path.parent().filter(|parent| !self.depends_on.contains(*parent));
+            let elsewhere = path
+                .parent()
+                .filter(|parent| !self.depends_on.contains(*parent));
             let rules = elsewhere.map(|parent| IgnoreRules::files(parent, place));
             self.depends_on.extend(rules.into_iter().flatten());
             self.depends_on.insert(path.clone());
         }
-        self.depends_on.extend(plan.files.iter().map(|file| file.path.clone()));
+        self.depends_on
+            .extend(plan.files.iter().map(|file| file.path.clone()));
     }
 }
 
@@ -155,7 +160,10 @@ impl Walked {
             Source::Exclude(exclude) => Some(exclude.clone()),
             _ => None,
         };
-        Self { declared, excludes: excludes.iter().filter_map(exclude).collect() }
+        Self {
+            declared,
+            excludes: excludes.iter().filter_map(exclude).collect(),
+        }
     }
 
     /// Returns the canonical path of the file that a walk finds at `path`, which is absolute.
@@ -175,14 +183,26 @@ impl Walked {
     /// through the directory.
     #[must_use]
     pub fn names(&self, directory: &Path, place: &Place) -> Vec<Offered> {
-        let found = self.walk(Scope::Within(directory), place).unwrap_or_default();
+        let found = self
+            .walk(Scope::Within(directory), place)
+            .unwrap_or_default();
         let offered = |found_at: &Path, path: &Path, is_directory| {
             let is_in = found_at.parent() == Some(directory);
             let name = found_at.file_name().filter(|_| is_in)?.to_str()?.to_owned();
-            Some(Offered { name, path: path.to_owned(), is_directory })
+            Some(Offered {
+                name,
+                path: path.to_owned(),
+                is_directory,
+            })
         };
-        let files = found.files.iter().filter_map(|file| offered(file.place(), &file.path, false));
-        let directories = found.directories.iter().filter_map(|path| offered(path, path, true));
+        let files = found
+            .files
+            .iter()
+            .filter_map(|file| offered(file.place(), &file.path, false));
+        let directories = found
+            .directories
+            .iter()
+            .filter_map(|path| offered(path, path, true));
         let mut names: Vec<_> = files.chain(directories).collect();
         names.sort();
         names
@@ -191,7 +211,13 @@ impl Walked {
     /// Walks as far as the scope says; finds nothing where that fails.
     fn walk(&self, scope: Scope<'_>, place: &Place) -> Option<Found> {
         let (base, glob) = self.declared.source.walked()?;
-        let context = context(place, Limits { max_files: usize::MAX, ..Limits::default() });
+        let context = context(
+            place,
+            Limits {
+                max_files: usize::MAX,
+                ..Limits::default()
+            },
+        );
         let excludes: Vec<&Exclude> = self.excludes.iter().collect();
         let walk = Walk {
             input: &self.declared.input,
@@ -220,7 +246,11 @@ impl Walked {
             Notice::Special { .. } => Some(LeftOut::NotAFile),
             _ => None,
         });
-        let below = self.declared.source.walked().and_then(|(base, _)| path.strip_prefix(base).ok());
+        let below = self
+            .declared
+            .source
+            .walked()
+            .and_then(|(base, _)| path.strip_prefix(base).ok());
         let is_closed = || below.is_some_and(|below| below.iter().any(super::is_never_entered));
         let is_directory = found.directories.iter().any(|directory| directory == path);
         let is_there = || std::fs::symlink_metadata(path).is_ok_and(|found| found.is_file());
@@ -228,7 +258,9 @@ impl Walked {
             Some(left_out) => left_out,
             None if is_directory => LeftOut::NotAFile,
             None if is_closed() => LeftOut::NeverEntered,
-            None if found.excluded > 0 || (self.declared.is_glob() && is_there()) => LeftOut::NotSelected,
+            None if found.excluded > 0 || (self.declared.is_glob() && is_there()) => {
+                LeftOut::NotSelected
+            }
             None => LeftOut::Missing,
         }
     }
@@ -258,5 +290,9 @@ impl Source {
 }
 
 fn context(place: &Place, limits: Limits) -> Context<'_> {
-    Context { limits, unavailable: Unavailable::Skip, ..Context::new(place, &Nowhere, SystemTime::now()) }
+    Context {
+        limits,
+        unavailable: Unavailable::Skip,
+        ..Context::new(place, &Nowhere, SystemTime::now())
+    }
 }

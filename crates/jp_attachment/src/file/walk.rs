@@ -7,8 +7,8 @@ use std::{
 
 use super::{ignored::IgnoreRules, linked::Linked};
 use crate::{
-    AttachError, Context, Exclude, Glob, IgnoreRule, Notice, canonical_path, place::slashed, secret,
-    special::special_file,
+    AttachError, Context, Exclude, Glob, IgnoreRule, Notice, canonical_path, place::slashed,
+    secret, special::special_file,
 };
 
 /// Directories that nothing is attached from, unless they are named outright.
@@ -87,7 +87,11 @@ impl Walk<'_> {
     /// Fails where a walk has found nothing.
     pub(super) fn check(&self, found: Found) -> Result<Found, AttachError> {
         let is_settled = !found.files.is_empty() || found.has_skipped() || found.left_to_others > 0;
-        if is_settled { Ok(found) } else { Err(self.nothing(found)) }
+        if is_settled {
+            Ok(found)
+        } else {
+            Err(self.nothing(found))
+        }
     }
 
     /// Walks. Fails where there is more than may be attached; that nothing is found is no failure.
@@ -96,22 +100,39 @@ impl Walk<'_> {
         let (rules, ignoring) = IgnoreRules::above(self.base, self.context.place);
         // A directory that is named outright is walked, even if ignored; what a glob starts with is not that.
         match ignoring.filter(|_| self.glob.is_some()) {
-            _ if self.excludes.iter().any(|exclude| exclude.covers(self.base, true)) => found.excluded += 1,
-            Some(rule) => {
-                found.ignored.push(Ignored { path: self.base.to_owned(), is_directory: true, rule })
+            _ if self
+                .excludes
+                .iter()
+                .any(|exclude| exclude.covers(self.base, true)) =>
+            {
+                found.excluded += 1
             }
+            Some(rule) => found.ignored.push(Ignored {
+                path: self.base.to_owned(),
+                is_directory: true,
+                rule,
+            }),
             None => {
                 let linked = Linked::new(self.base, self.context.place);
-                Walking { walk: self, rules, linked, found: &mut found }.run(self.base)?;
+                Walking {
+                    walk: self,
+                    rules,
+                    linked,
+                    found: &mut found,
+                }
+                .run(self.base)?;
             }
         }
-        found.files.sort_by(|left, right| left.found_at().cmp(right.found_at()));
+        found
+            .files
+            .sort_by(|left, right| left.found_at().cmp(right.found_at()));
         Ok(found)
     }
 
     fn selects(&self, path: &Path) -> bool {
         let relative = path.strip_prefix(self.base);
-        self.glob.is_none_or(|glob| relative.is_ok_and(|relative| glob.matches(relative)))
+        self.glob
+            .is_none_or(|glob| relative.is_ok_and(|relative| glob.matches(relative)))
     }
 
     fn depth(&self) -> usize {
@@ -136,7 +157,11 @@ impl Walk<'_> {
             Some((self.context.place.shown(&example), ignored.rule.clone()))
         });
         match (example, self.glob) {
-            (Some((example, rule)), _) => AttachError::AllIgnored { input, example, rule },
+            (Some((example, rule)), _) => AttachError::AllIgnored {
+                input,
+                example,
+                rule,
+            },
             (None, _) if found.excluded > 0 => AttachError::AllExcluded { input, directory },
             (None, Some(_)) => AttachError::NoMatch { input, directory },
             (None, None) => AttachError::EmptyDirectory { input, directory },
@@ -213,7 +238,9 @@ impl Walking<'_> {
             };
             let path = level.directory.join(&entry.name);
             let depth = levels.len() - 1;
-            let Some(directory) = self.entry(path, &entry, depth)? else { continue };
+            let Some(directory) = self.entry(path, &entry, depth)? else {
+                continue;
+            };
             if self.walk.scope.enters(&directory) {
                 levels.extend(self.enter(directory)?);
             } else {
@@ -226,8 +253,9 @@ impl Walking<'_> {
     /// Reads a directory; none where it can't be and that is tolerated.
     fn enter(&mut self, directory: PathBuf) -> Result<Option<Level>, AttachError> {
         self.walk.context.check_cancelled()?;
-        let entries = entries(&directory)
-            .map_err(|error| AttachError::io(self.walk.input, "read the directory", &directory, error));
+        let entries = entries(&directory).map_err(|error| {
+            AttachError::io(self.walk.input, "read the directory", &directory, error)
+        });
         self.found.directories.push(directory.clone());
         let mut entries = match self.walk.context.unavailable.tolerate(entries)? {
             Ok(entries) => entries,
@@ -236,13 +264,25 @@ impl Walking<'_> {
                 return Ok(None);
             }
         };
-        let has_rules = self.rules.enter(&directory, entries.iter().map(|entry| entry.name.as_os_str()));
+        let has_rules = self.rules.enter(
+            &directory,
+            entries.iter().map(|entry| entry.name.as_os_str()),
+        );
         entries.retain(|entry| self.walk.scope.has(&directory, &entry.name));
-        Ok(Some(Level { directory, entries: entries.into_iter(), has_rules }))
+        Ok(Some(Level {
+            directory,
+            entries: entries.into_iter(),
+            has_rules,
+        }))
     }
 
     /// Takes an entry in; returns it if it is a directory to walk.
-    fn entry(&mut self, path: PathBuf, entry: &Entry, depth: usize) -> Result<Option<PathBuf>, AttachError> {
+    fn entry(
+        &mut self,
+        path: PathBuf,
+        entry: &Entry,
+        depth: usize,
+    ) -> Result<Option<PathBuf>, AttachError> {
         let is_directory = entry.kind.is_dir();
         let is_possible = if is_directory {
             depth < self.walk.depth() && !is_never_entered(&entry.name)
@@ -252,18 +292,30 @@ impl Walking<'_> {
         if !is_possible {
             return Ok(None);
         }
-        if self.walk.excludes.iter().any(|exclude| exclude.matches(&path, is_directory)) {
+        if self
+            .walk
+            .excludes
+            .iter()
+            .any(|exclude| exclude.matches(&path, is_directory))
+        {
             self.found.excluded += 1;
         } else if let Some(rule) = self.rules.ignoring(&path, is_directory) {
             if is_directory || self.walk.selects(&path) {
-                self.found.ignored.push(Ignored { path, is_directory, rule });
+                self.found.ignored.push(Ignored {
+                    path,
+                    is_directory,
+                    rule,
+                });
             }
         } else if is_directory {
             return Ok(Some(path));
         } else if entry.kind.is_symlink() {
             self.link(path, depth)?;
         } else if let Some(kind) = special_file(entry.kind) {
-            self.found.notices.push(Notice::Special { name: self.name(&path), kind });
+            self.found.notices.push(Notice::Special {
+                name: self.name(&path),
+                kind,
+            });
         } else if secret::has_secret_name(&path) {
             self.secret(&path, &path);
         } else {
@@ -309,16 +361,24 @@ impl Walking<'_> {
 
     fn target(&mut self, link: PathBuf) -> Result<(), AttachError> {
         let target = canonical_path(&link);
-        let target = target.map_err(|error| AttachError::io(self.walk.input, "resolve", &link, error))?;
+        let target =
+            target.map_err(|error| AttachError::io(self.walk.input, "resolve", &link, error))?;
         self.found.links.push(target.clone());
-        if self.walk.excludes.iter().any(|exclude| exclude.covers(&target, false)) {
+        if self
+            .walk
+            .excludes
+            .iter()
+            .any(|exclude| exclude.covers(&target, false))
+        {
             self.found.excluded += 1;
             return Ok(());
         }
         let place = self.walk.context.place;
         let leads_out = place.relative(&target).is_none() && !target.starts_with(self.walk.base);
         if leads_out && !self.walk.is_trusted {
-            self.found.notices.push(Notice::LeftOut { name: self.name(&link) });
+            self.found.notices.push(Notice::LeftOut {
+                name: self.name(&link),
+            });
             return Ok(());
         }
         if let Some(directory) = self.linked.never_entered(&target) {
@@ -335,9 +395,15 @@ impl Walking<'_> {
         }
         if leads_out {
             let uri = place.declaration(&target).ok();
-            self.found.notices.push(Notice::LeavesWorkspace { name: self.name(&link), uri });
+            self.found.notices.push(Notice::LeavesWorkspace {
+                name: self.name(&link),
+                uri,
+            });
         }
-        self.file(FoundFile { path: target, link: Some(link) })
+        self.file(FoundFile {
+            path: target,
+            link: Some(link),
+        })
     }
 
     /// Leaves out a link to what no walk enters.
@@ -345,22 +411,33 @@ impl Walking<'_> {
         if !self.is_named(target) {
             let (name, directory) = (self.name(link), directory.to_string_lossy().into_owned());
             self.found.closed.get_or_insert_with(|| name.clone());
-            self.found.notices.push(Notice::ClosedLink { name, directory });
+            self.found
+                .notices
+                .push(Notice::ClosedLink { name, directory });
         }
     }
 
     /// Leaves out a link to a file that is ignored.
     fn ignored(&mut self, link: PathBuf, target: &Path, rule: IgnoreRule) {
         if !self.is_named(target) {
-            self.found.notices.push(Notice::IgnoredLink { name: self.name(&link) });
-            self.found.ignored.push(Ignored { path: link, is_directory: false, rule });
+            self.found.notices.push(Notice::IgnoredLink {
+                name: self.name(&link),
+            });
+            self.found.ignored.push(Ignored {
+                path: link,
+                is_directory: false,
+                rule,
+            });
         }
     }
 
     fn file(&mut self, file: FoundFile) -> Result<(), AttachError> {
         let limit = self.walk.context.limits.max_files;
         if self.found.files.len() == limit {
-            return Err(AttachError::TooManyFiles { input: self.walk.input.to_owned(), limit });
+            return Err(AttachError::TooManyFiles {
+                input: self.walk.input.to_owned(),
+                limit,
+            });
         }
         self.found.files.push(file);
         Ok(())
@@ -369,14 +446,18 @@ impl Walking<'_> {
     /// Returns what a notice calls `path`.
     fn name(&self, path: &Path) -> String {
         let place = self.walk.context.place;
-        let relative = place.relative(path).or(path.strip_prefix(self.walk.base).ok()).unwrap_or(path);
+        let relative = place
+            .relative(path)
+            .or(path.strip_prefix(self.walk.base).ok())
+            .unwrap_or(path);
         slashed(relative).unwrap_or_else(|_| relative.to_string_lossy().into_owned())
     }
 }
 
 impl Found {
     fn has_skipped(&self) -> bool {
-        let is_skip = |notice: &Notice| matches!(notice, Notice::Skipped(_) | Notice::LeftOut { .. });
+        let is_skip =
+            |notice: &Notice| matches!(notice, Notice::Skipped(_) | Notice::LeftOut { .. });
         self.notices.iter().any(is_skip)
     }
 }
@@ -403,7 +484,10 @@ fn entries(directory: &Path) -> std::io::Result<Vec<Entry>> {
     let mut entries = Vec::new();
     for entry in fs::read_dir(directory)? {
         let entry = entry?;
-        entries.push(Entry { kind: entry.file_type()?, name: entry.file_name() });
+        entries.push(Entry {
+            kind: entry.file_type()?,
+            name: entry.file_name(),
+        });
     }
     entries.sort_unstable_by(|left, right| left.name.cmp(&right.name));
     Ok(entries)

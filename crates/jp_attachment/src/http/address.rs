@@ -57,7 +57,9 @@ fn is_public_v6(address: Ipv6Addr) -> bool {
 fn embedded_v4(address: Ipv6Addr) -> Option<Ipv4Addr> {
     let of = |high: u16, low: u16| Ipv4Addr::from((u32::from(high) << 16) | u32::from(low));
     match address.segments() {
-        [0, 0, 0, 0, 0, 0xffff | 0, high, low] | [0x64, 0xff9b, 0, 0, 0, 0, high, low] => Some(of(high, low)),
+        [0, 0, 0, 0, 0, 0xffff | 0, high, low] | [0x64, 0xff9b, 0, 0, 0, 0, high, low] => {
+            Some(of(high, low))
+        }
         [0x2002, high, low, ..] => Some(of(high, low)),
         _ => None,
     }
@@ -137,7 +139,11 @@ mod tests {
             ("http://localhost.example/", false),
             ("http://10.0.0.1/", false),
         ] {
-            assert_eq!(is_loopback(&url::Url::parse(url).unwrap().host().unwrap()), is, "{url}");
+            assert_eq!(
+                is_loopback(&url::Url::parse(url).unwrap().host().unwrap()),
+                is,
+                "{url}"
+            );
         }
     }
 }

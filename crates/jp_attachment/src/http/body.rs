@@ -26,7 +26,10 @@ pub(super) enum BodyError {
 impl Body {
     /// Starts with nothing; `encoding` is the `Content-Encoding`. There is none for one that is not known.
     pub(super) fn new(encoding: Option<&str>, limit: u64) -> Option<Self> {
-        let capped = Capped { bytes: Vec::new(), limit };
+        let capped = Capped {
+            bytes: Vec::new(),
+            limit,
+        };
         match encoding.map(str::to_ascii_lowercase).as_deref() {
             None | Some("" | "identity") => Some(Self::Plain(capped)),
             Some("gzip" | "x-gzip") => Some(Self::Gzip(Box::new(MultiGzDecoder::new(capped)))),
@@ -46,14 +49,21 @@ impl Body {
     pub(super) fn finish(self) -> Result<Vec<u8>, BodyError> {
         match self {
             Self::Plain(capped) => Ok(capped.bytes),
-            Self::Gzip(decoder) => decoder.finish().map(|capped| capped.bytes).map_err(BodyError::of),
+            Self::Gzip(decoder) => decoder
+                .finish()
+                .map(|capped| capped.bytes)
+                .map_err(BodyError::of),
         }
     }
 }
 
 impl BodyError {
     fn of(error: io::Error) -> Self {
-        if error.kind() == ErrorKind::FileTooLarge { Self::TooLong } else { Self::Malformed(error) }
+        if error.kind() == ErrorKind::FileTooLarge {
+            Self::TooLong
+        } else {
+            Self::Malformed(error)
+        }
     }
 }
 

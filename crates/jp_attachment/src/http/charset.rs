@@ -68,7 +68,9 @@ fn utf8(bytes: Vec<u8>) -> Result<Decoded, Vec<u8>> {
     if bytes.contains(&0) {
         return Ok(Decoded::Binary(bytes));
     }
-    String::from_utf8(bytes).map(Decoded::Utf8).map_err(std::string::FromUtf8Error::into_bytes)
+    String::from_utf8(bytes)
+        .map(Decoded::Utf8)
+        .map_err(std::string::FromUtf8Error::into_bytes)
 }
 
 fn foreign(bytes: Vec<u8>, encoding: &'static Encoding, doubt: Option<Doubt>) -> Decoded {
@@ -78,7 +80,12 @@ fn foreign(bytes: Vec<u8>, encoding: &'static Encoding, doubt: Option<Doubt>) ->
     }
     let text = text.into_owned();
     let doubt = doubt.or(is_damaged.then_some(Doubt::Replaced));
-    Decoded::Other(Foreign { bytes, text, charset: encoding.name().to_ascii_lowercase(), doubt })
+    Decoded::Other(Foreign {
+        bytes,
+        text,
+        charset: encoding.name().to_ascii_lowercase(),
+        doubt,
+    })
 }
 
 fn named(bytes: &[u8], charset: Option<&str>) -> Named {
@@ -89,9 +96,14 @@ fn named(bytes: &[u8], charset: Option<&str>) -> Named {
         return by_label(label);
     }
     let head = String::from_utf8_lossy(&bytes[..bytes.len().min(HEAD)]).to_ascii_lowercase();
-    match xml_encoding(&head).or_else(|| meta_charset(&head)).map(by_label) {
+    match xml_encoding(&head)
+        .or_else(|| meta_charset(&head))
+        .map(by_label)
+    {
         // A page that can be read so far is not in UTF-16, whatever it says (HTML §13.2.3.2).
-        Some(Named::Known(encoding)) if encoding == UTF_16BE || encoding == UTF_16LE => Named::Known(UTF_8),
+        Some(Named::Known(encoding)) if encoding == UTF_16BE || encoding == UTF_16LE => {
+            Named::Known(UTF_8)
+        }
         Some(named) => named,
         None => Named::Nothing,
     }
@@ -103,7 +115,11 @@ fn by_label(label: &str) -> Named {
 
 /// Finds the encoding of an XML declaration.
 fn xml_encoding(head: &str) -> Option<&str> {
-    let declaration = head.trim_start().strip_prefix("<?xml")?.split("?>").next()?;
+    let declaration = head
+        .trim_start()
+        .strip_prefix("<?xml")?
+        .split("?>")
+        .next()?;
     value_after(declaration, "encoding")
 }
 
@@ -111,7 +127,9 @@ fn xml_encoding(head: &str) -> Option<&str> {
 fn meta_charset(mut head: &str) -> Option<&str> {
     loop {
         let (before, meta) = head.split_once("<meta")?;
-        if let Some((_, comment)) = before.rsplit_once("<!--").filter(|(_, comment)| !comment.contains("-->"))
+        if let Some((_, comment)) = before
+            .rsplit_once("<!--")
+            .filter(|(_, comment)| !comment.contains("-->"))
         {
             let start = head.len() - meta.len() - "<meta".len() - comment.len();
             head = head[start..].split_once("-->")?.1;
@@ -128,9 +146,14 @@ fn meta_charset(mut head: &str) -> Option<&str> {
 /// Returns what is assigned to `name`, with or without quotes.
 fn value_after<'a>(text: &'a str, name: &str) -> Option<&'a str> {
     let (_, rest) = text.split_once(name)?;
-    let value = rest.trim_start().strip_prefix('=')?.trim_start().trim_start_matches(['"', '\'']);
-    let ends =
-        |character: char| character.is_ascii_whitespace() || matches!(character, '"' | '\'' | ';' | '/');
+    let value = rest
+        .trim_start()
+        .strip_prefix('=')?
+        .trim_start()
+        .trim_start_matches(['"', '\'']);
+    let ends = |character: char| {
+        character.is_ascii_whitespace() || matches!(character, '"' | '\'' | ';' | '/')
+    };
     value.split(ends).next().filter(|value| !value.is_empty())
 }
 
@@ -143,7 +166,12 @@ mod tests {
     fn shown(bytes: &[u8], charset: Option<&str>) -> (String, String) {
         match decode(bytes.to_vec(), charset) {
             Decoded::Utf8(text) => ("utf-8".into(), text),
-            Decoded::Other(Foreign { text, charset, doubt, .. }) => {
+            Decoded::Other(Foreign {
+                text,
+                charset,
+                doubt,
+                ..
+            }) => {
                 let doubt = doubt.map(|doubt| format!(" {doubt:?}")).unwrap_or_default();
                 (charset + &doubt, text)
             }
@@ -173,7 +201,12 @@ mod tests {
             (b"\xef\xbb\xbfa", Some("latin1"), "utf-8", "\u{feff}a"),
             (b"a\0b", None, "binary", ""),
             (b"\xff\0", None, "binary", ""),
-            (b"<META CHARSET=KOI8-R>\xc1", None, "koi8-r", "<META CHARSET=KOI8-R>а"),
+            (
+                b"<META CHARSET=KOI8-R>\xc1",
+                None,
+                "koi8-r",
+                "<META CHARSET=KOI8-R>а",
+            ),
             (
                 b"<meta http-equiv=x content='text/html; charset=koi8-r'>\xc1",
                 None,
@@ -186,7 +219,12 @@ mod tests {
                 "windows-1252",
                 "<!-- <meta charset=koi8-r> --><meta charset='latin1'>é",
             ),
-            (b"<meta charset=utf-16>", None, "utf-8", "<meta charset=utf-16>"),
+            (
+                b"<meta charset=utf-16>",
+                None,
+                "utf-8",
+                "<meta charset=utf-16>",
+            ),
             (
                 b"<?xml version='1.0' encoding=\"ISO-8859-2\"?>\xb1",
                 None,
@@ -195,7 +233,11 @@ mod tests {
             ),
         ];
         for (bytes, charset, found, text) in table {
-            assert_eq!(shown(bytes, charset), (found.into(), text.into()), "{bytes:?} {charset:?}");
+            assert_eq!(
+                shown(bytes, charset),
+                (found.into(), text.into()),
+                "{bytes:?} {charset:?}"
+            );
         }
     }
 

@@ -72,7 +72,10 @@ struct Kind {
 
 impl Clients {
     pub(super) fn new(network: Network) -> Self {
-        Self { network, made: RefCell::default() }
+        Self {
+            network,
+            made: RefCell::default(),
+        }
     }
 
     /// Returns a client that may be used for `url` alone, or others of the same host.
@@ -82,7 +85,11 @@ impl Clients {
             _ => None,
         };
         let is_direct = url.host().is_some_and(|host| is_loopback(&host));
-        let kind = Kind { guarded, is_encrypted: url.is_encrypted(), is_direct };
+        let kind = Kind {
+            guarded,
+            is_encrypted: url.is_encrypted(),
+            is_direct,
+        };
         if let Some(client) = self.made.borrow().get(&kind) {
             return Ok(client.clone());
         }
@@ -95,7 +102,10 @@ impl Clients {
     fn make(&self, kind: &Kind) -> reqwest::Result<reqwest::Client> {
         // Fails only where a provider is installed already, which serves as well.
         _ = rustls::crypto::ring::default_provider().install_default();
-        let guard = Guard { names: Arc::clone(&self.network.names), guarded: kind.guarded.clone() };
+        let guard = Guard {
+            names: Arc::clone(&self.network.names),
+            guarded: kind.guarded.clone(),
+        };
         let mut builder = reqwest::Client::builder()
             .user_agent(USER_AGENT)
             .redirect(redirect::Policy::none())
@@ -147,7 +157,11 @@ impl Resolve for Guard {
                     return Err(NoPublicAddress.into());
                 }
             }
-            let addresses: Addrs = Box::new(addresses.into_iter().map(|address| SocketAddr::new(address, 0)));
+            let addresses: Addrs = Box::new(
+                addresses
+                    .into_iter()
+                    .map(|address| SocketAddr::new(address, 0)),
+            );
             Ok(addresses)
         })
     }

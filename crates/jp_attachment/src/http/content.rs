@@ -25,20 +25,24 @@ const BUDGET: Duration = Duration::from_secs(5);
 /// HTML is Markdown. Tells of all that a person would not expect.
 pub(super) fn read(url: &HttpUrl, page: Page) -> (Resource, Vec<Notice>) {
     let declared = page.content_type.as_deref().and_then(MimeType::parse);
-    let mut reading = Reading { name: url.to_string(), notices: Vec::new() };
+    let mut reading = Reading {
+        name: url.to_string(),
+        notices: Vec::new(),
+    };
     let mut resource = match declared.filter(|declared| !declared.says_nothing(&page.bytes)) {
         None => {
             let (content, mime_type) = classify(page.bytes, url.file_name());
             Resource::new(url.to_string(), content).with_mime_type(mime_type)
         }
         Some(declared) if mime::is_text(&declared.essence) => reading.text(page.bytes, &declared),
-        Some(declared) => {
-            Resource::new(url.to_string(), ResourceContent::Blob(page.bytes)).with_mime_type(declared.essence)
-        }
+        Some(declared) => Resource::new(url.to_string(), ResourceContent::Blob(page.bytes))
+            .with_mime_type(declared.essence),
     };
     let last_modified = page.last_modified.as_deref().and_then(rfc3339);
-    resource.annotations =
-        last_modified.map(|date| Annotations { last_modified: Some(date), ..Annotations::default() });
+    resource.annotations = last_modified.map(|date| Annotations {
+        last_modified: Some(date),
+        ..Annotations::default()
+    });
     (resource.with_name(url.as_str()), reading.notices)
 }
 
@@ -59,11 +63,18 @@ impl Reading {
                 (resource.title, resource.formatted) = page.unwrap_or_default();
                 resource
             }
-            Decoded::Other(Foreign { bytes, text, charset, doubt }) => {
-                self.notices.extend(doubt.map(|doubt| self.doubt(doubt, &charset)));
+            Decoded::Other(Foreign {
+                bytes,
+                text,
+                charset,
+                doubt,
+            }) => {
+                self.notices
+                    .extend(doubt.map(|doubt| self.doubt(doubt, &charset)));
                 let page = declared.is_html().then(|| self.markdown(&text));
                 let mime_type = format!("{}; charset={charset}", declared.essence);
-                let mut resource = Resource::new(uri, ResourceContent::Blob(bytes)).with_mime_type(mime_type);
+                let mut resource =
+                    Resource::new(uri, ResourceContent::Blob(bytes)).with_mime_type(mime_type);
                 (resource.title, resource.formatted) = page.unwrap_or_default();
                 resource.formatted.get_or_insert(text);
                 resource
@@ -117,7 +128,9 @@ impl MimeType {
         let (kind, subtype) = essence.split_once('/')?;
         let is_token = |text: &str| {
             !text.is_empty()
-                && text.bytes().all(|byte| byte.is_ascii_graphic() && !b"\"(),/:;<=>?@[\\]{}".contains(&byte))
+                && text
+                    .bytes()
+                    .all(|byte| byte.is_ascii_graphic() && !b"\"(),/:;<=>?@[\\]{}".contains(&byte))
         };
         if !is_token(kind) || !is_token(subtype) || subtype == "*" {
             return None;
@@ -128,7 +141,10 @@ impl MimeType {
                 .eq_ignore_ascii_case("charset")
                 .then(|| value.trim().trim_matches(['"', '\'']).to_owned())
         });
-        Some(Self { essence, charset: charset.filter(|charset| !charset.is_empty()) })
+        Some(Self {
+            essence,
+            charset: charset.filter(|charset| !charset.is_empty()),
+        })
     }
 
     /// Returns whether a server says this of what it does not know, so that the content tells more.
@@ -139,7 +155,9 @@ impl MimeType {
             | "application/x-download"
             | "application/force-download"
             | "application/x-unknown-content-type" => true,
-            "text/plain" => bytes.starts_with(b"%PDF-") || (self.charset.is_none() && is_known_binary(bytes)),
+            "text/plain" => {
+                bytes.starts_with(b"%PDF-") || (self.charset.is_none() && is_known_binary(bytes))
+            }
             _ => false,
         }
     }
@@ -166,15 +184,30 @@ mod tests {
     const PNG: &[u8] = b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR";
 
     /// Path, header and content, and the type and whether it is text.
-    type Case = (&'static str, Option<&'static str>, &'static [u8], &'static str, bool);
+    type Case = (
+        &'static str,
+        Option<&'static str>,
+        &'static [u8],
+        &'static str,
+        bool,
+    );
 
     fn given(path: &str, content_type: Option<&str>, bytes: &[u8]) -> (Resource, Vec<String>) {
         let (url, _) = HttpUrl::parse(&format!("http://h/{path}")).unwrap();
         let content_type = content_type.map(str::to_owned);
-        let (resource, notices) =
-            read(&url, Page { content_type, last_modified: None, bytes: bytes.to_vec() });
+        let (resource, notices) = read(
+            &url,
+            Page {
+                content_type,
+                last_modified: None,
+                bytes: bytes.to_vec(),
+            },
+        );
         assert_eq!(resource.content.as_bytes(), bytes);
-        assert_eq!((&*resource.uri, resource.name.as_deref()), (url.as_str(), Some(url.as_str())));
+        assert_eq!(
+            (&*resource.uri, resource.name.as_deref()),
+            (url.as_str(), Some(url.as_str()))
+        );
         (resource, notices.iter().map(Notice::to_string).collect())
     }
 
@@ -182,21 +215,75 @@ mod tests {
     fn server_decides_unless_it_says_nothing() {
         let table: [Case; 22] = [
             ("a", Some("text/plain"), b"x", "text/plain", true),
-            ("a.rs", Some("text/plain; charset=utf-8"), b"x", "text/plain", true),
-            ("a", Some("Application/JSON"), b"{}", "application/json", true),
-            ("a", Some("application/problem+json"), b"{}", "application/problem+json", true),
-            ("a", Some("application/atom+xml;type=feed"), b"<a/>", "application/atom+xml", true),
-            ("a", Some("application/javascript"), b"x", "application/javascript", true),
+            (
+                "a.rs",
+                Some("text/plain; charset=utf-8"),
+                b"x",
+                "text/plain",
+                true,
+            ),
+            (
+                "a",
+                Some("Application/JSON"),
+                b"{}",
+                "application/json",
+                true,
+            ),
+            (
+                "a",
+                Some("application/problem+json"),
+                b"{}",
+                "application/problem+json",
+                true,
+            ),
+            (
+                "a",
+                Some("application/atom+xml;type=feed"),
+                b"<a/>",
+                "application/atom+xml",
+                true,
+            ),
+            (
+                "a",
+                Some("application/javascript"),
+                b"x",
+                "application/javascript",
+                true,
+            ),
             ("a", Some("text/csv"), b"a,b", "text/csv", true),
-            ("a", Some("application/yaml"), b"a: b", "application/yaml", true),
+            (
+                "a",
+                Some("application/yaml"),
+                b"a: b",
+                "application/yaml",
+                true,
+            ),
             ("a", Some("image/svg+xml"), b"<svg/>", "image/svg+xml", true),
             ("a", Some("image/png"), PNG, "image/png", false),
-            ("a", Some("application/pdf"), b"%PDF-1.4", "application/pdf", false),
-            ("a", Some("application/vnd.ms-excel"), b"text", "application/vnd.ms-excel", false),
+            (
+                "a",
+                Some("application/pdf"),
+                b"%PDF-1.4",
+                "application/pdf",
+                false,
+            ),
+            (
+                "a",
+                Some("application/vnd.ms-excel"),
+                b"text",
+                "application/vnd.ms-excel",
+                false,
+            ),
             ("a.rs", None, b"fn main() {}", "text/x-rust", true),
             ("a", None, PNG, "image/png", false),
             ("a", None, b"\0\x01", "application/octet-stream", false),
-            ("a.toml", Some("application/octet-stream"), b"a = 1", "text/toml", true),
+            (
+                "a.toml",
+                Some("application/octet-stream"),
+                b"a = 1",
+                "text/toml",
+                true,
+            ),
             (
                 "a.docx",
                 Some("application/octet-stream"),
@@ -205,18 +292,34 @@ mod tests {
                 false,
             ),
             ("a", Some("text/plain"), PNG, "image/png", false),
-            ("a", Some("text/plain"), b"%PDF-1.4", "application/pdf", false),
+            (
+                "a",
+                Some("text/plain"),
+                b"%PDF-1.4",
+                "application/pdf",
+                false,
+            ),
             ("a", Some("nonsense"), b"x", "text/plain", true),
             ("a", Some("*/*"), b"x", "text/plain", true),
             ("a", Some(""), b"", "text/plain", true),
         ];
         for (path, content_type, bytes, mime_type, is_text) in table {
             let (resource, notices) = given(path, content_type, bytes);
-            let found = (resource.mime_type.as_deref(), resource.content.as_text().is_some());
-            let mime_type =
-                if mime_type == "text/toml" { mime::from_path("a.toml").unwrap() } else { mime_type };
+            let found = (
+                resource.mime_type.as_deref(),
+                resource.content.as_text().is_some(),
+            );
+            let mime_type = if mime_type == "text/toml" {
+                mime::from_path("a.toml").unwrap()
+            } else {
+                mime_type
+            };
             assert_eq!(found, (Some(mime_type), is_text), "{path} {content_type:?}");
-            assert_eq!((notices, resource.formatted), (vec![], None), "{path} {content_type:?}");
+            assert_eq!(
+                (notices, resource.formatted),
+                (vec![], None),
+                "{path} {content_type:?}"
+            );
         }
     }
 
@@ -224,7 +327,10 @@ mod tests {
     fn page_is_shown_as_markdown() {
         let html = "<title> A \n page</title><nav>Menu</nav><h1>Head</h1><p>One <b>two</b>.";
         let (resource, notices) = given("", Some("text/html; charset=UTF-8"), html.as_bytes());
-        assert_eq!(resource.formatted.as_deref(), Some("# Head\n\nOne **two**."));
+        assert_eq!(
+            resource.formatted.as_deref(),
+            Some("# Head\n\nOne **two**.")
+        );
         assert_eq!(resource.title.as_deref(), Some("A page"));
         assert_eq!(resource.mime_type.as_deref(), Some("text/html"));
         assert_eq!(notices, [""; 0]);
@@ -233,8 +339,14 @@ mod tests {
     #[test]
     fn page_in_another_charset_keeps_its_bytes() {
         let (resource, notices) = given("", Some("text/html;charset=iso-8859-1"), b"<p>caf\xe9");
-        assert_eq!(resource.content, ResourceContent::Blob(b"<p>caf\xe9".to_vec()));
-        assert_eq!(resource.mime_type.as_deref(), Some("text/html; charset=windows-1252"));
+        assert_eq!(
+            resource.content,
+            ResourceContent::Blob(b"<p>caf\xe9".to_vec())
+        );
+        assert_eq!(
+            resource.mime_type.as_deref(),
+            Some("text/html; charset=windows-1252")
+        );
         assert_eq!(resource.formatted.as_deref(), Some("café"));
         assert_eq!(notices, [""; 0]);
     }
@@ -271,9 +383,13 @@ mod tests {
 
     #[test]
     fn date_is_rfc_3339() {
-        for (date, is) in
-            [("Wed, 21 Oct 2015 07:28:00 GMT", Some("2015-10-21T07:28:00Z")), ("yesterday", None)]
-        {
+        for (date, is) in [
+            (
+                "Wed, 21 Oct 2015 07:28:00 GMT",
+                Some("2015-10-21T07:28:00Z"),
+            ),
+            ("yesterday", None),
+        ] {
             assert_eq!(rfc3339(date).as_deref(), is);
         }
     }

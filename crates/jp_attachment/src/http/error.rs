@@ -66,7 +66,9 @@ pub enum HttpError {
         reason: String,
     },
     /// A redirect leads from an encrypted page to one that is not.
-    #[error("get {to}: {at} redirects to it without encryption; attach that URL to get it nonetheless")]
+    #[error(
+        "get {to}: {at} redirects to it without encryption; attach that URL to get it nonetheless"
+    )]
     Downgrade {
         /// The URL that redirects.
         at: String,

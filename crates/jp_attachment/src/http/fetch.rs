@@ -2,7 +2,9 @@ use std::{error::Error as StdError, io, net::SocketAddr, time::Duration};
 
 use reqwest::{
     Response, StatusCode,
-    header::{ACCEPT_ENCODING, CONTENT_ENCODING, CONTENT_TYPE, HeaderName, LAST_MODIFIED, LOCATION},
+    header::{
+        ACCEPT_ENCODING, CONTENT_ENCODING, CONTENT_TYPE, HeaderName, LAST_MODIFIED, LOCATION,
+    },
 };
 use tokio::time::timeout;
 
@@ -51,7 +53,10 @@ impl Fetcher<'_> {
         let after = self.timeout;
         match timeout(after, self.follow(&mut chain)).await {
             Ok(result) => result,
-            Err(_) => Err(HttpError::Timeout { at: chain.at.to_string(), after }),
+            Err(_) => Err(HttpError::Timeout {
+                at: chain.at.to_string(),
+                after,
+            }),
         }
     }
 
@@ -68,38 +73,69 @@ impl Fetcher<'_> {
     async fn send(&self, chain: &Chain<'_>) -> Result<Response, HttpError> {
         let (url, access) = (&chain.at, chain.access());
         if is_refused(url, access) {
-            return Err(HttpError::PrivateAddress { at: url.to_string() });
+            return Err(HttpError::PrivateAddress {
+                at: url.to_string(),
+            });
         }
-        let client = self.clients.client(url, access).map_err(HttpError::Client)?;
-        let mut request = client.get(url.as_url().clone()).header(ACCEPT_ENCODING, "gzip");
+        let client = self
+            .clients
+            .client(url, access)
+            .map_err(HttpError::Client)?;
+        let mut request = client
+            .get(url.as_url().clone())
+            .header(ACCEPT_ENCODING, "gzip");
         if let Some(credentials) = chain.credentials() {
             request = request.basic_auth(&credentials.user, credentials.password.as_deref());
         }
-        request.send().await.map_err(|error| request_error(url, error))
+        request
+            .send()
+            .await
+            .map_err(|error| request_error(url, error))
     }
 
     /// Reads the content of a response that is no redirect.
     async fn read(&self, at: &HttpUrl, mut response: Response) -> Result<Page, HttpError> {
         let at = at.to_string();
         if !response.status().is_success() {
-            return Err(HttpError::Status { at, status: shown_status(response.status()) });
+            return Err(HttpError::Status {
+                at,
+                status: shown_status(response.status()),
+            });
         }
         let limit = self.max_bytes;
         let encoding = header(&response, &CONTENT_ENCODING);
         let Some(mut body) = Body::new(encoding.as_deref(), limit) else {
-            return Err(HttpError::Encoding { at, encoding: encoding.unwrap_or_default() });
+            return Err(HttpError::Encoding {
+                at,
+                encoding: encoding.unwrap_or_default(),
+            });
         };
         let is_plain = matches!(body, Body::Plain(_));
-        if is_plain && response.content_length().is_some_and(|length| length > limit) {
+        if is_plain
+            && response
+                .content_length()
+                .is_some_and(|length| length > limit)
+        {
             return Err(HttpError::TooLong { at, limit });
         }
-        let (content_type, last_modified) =
-            (header(&response, &CONTENT_TYPE), header(&response, &LAST_MODIFIED));
+        let (content_type, last_modified) = (
+            header(&response, &CONTENT_TYPE),
+            header(&response, &LAST_MODIFIED),
+        );
         let failed = |error| match error {
-            BodyError::TooLong => HttpError::TooLong { at: at.clone(), limit },
-            BodyError::Malformed(source) => HttpError::Decompress { at: at.clone(), source },
+            BodyError::TooLong => HttpError::TooLong {
+                at: at.clone(),
+                limit,
+            },
+            BodyError::Malformed(source) => HttpError::Decompress {
+                at: at.clone(),
+                source,
+            },
         };
-        let cut_off = |error: reqwest::Error| HttpError::Body { at: at.clone(), source: error.without_url() };
+        let cut_off = |error: reqwest::Error| HttpError::Body {
+            at: at.clone(),
+            source: error.without_url(),
+        };
         if let Some(progress) = self.progress {
             progress.expect(0, response.content_length().unwrap_or(0));
         }
@@ -110,7 +146,11 @@ impl Fetcher<'_> {
             body.push(&chunk).map_err(failed)?;
         }
         let bytes = body.finish().map_err(failed)?;
-        Ok(Page { content_type, last_modified, bytes })
+        Ok(Page {
+            content_type,
+            last_modified,
+            bytes,
+        })
     }
 }
 
@@ -127,7 +167,12 @@ struct Chain<'a> {
 
 impl<'a> Chain<'a> {
     fn new(request: &'a Request<'a>) -> Self {
-        Self { request, at: request.url.clone(), visited: Vec::new(), is_private: false }
+        Self {
+            request,
+            at: request.url.clone(),
+            visited: Vec::new(),
+            is_private: false,
+        }
     }
 
     /// Decides where the next request may go.
@@ -147,7 +192,9 @@ impl<'a> Chain<'a> {
 
     /// Returns the credentials, if the next request is to whom they are meant for.
     fn credentials(&self) -> Option<&'a Credentials> {
-        self.request.credentials.filter(|_| self.at.is_same_origin(self.request.url))
+        self.request
+            .credentials
+            .filter(|_| self.at.is_same_origin(self.request.url))
     }
 
     /// Notes where the first answer came from.
@@ -159,12 +206,20 @@ impl<'a> Chain<'a> {
 
     /// Goes to where an answer redirects, if it does.
     fn advance(&mut self, status: StatusCode, location: Option<&str>) -> Result<bool, HttpError> {
-        let Some(location) = location.filter(|_| is_redirect(status)) else { return Ok(false) };
+        let Some(location) = location.filter(|_| is_redirect(status)) else {
+            return Ok(false);
+        };
         let at = self.at.to_string();
         let next = self.at.join(location);
-        let next = next.map_err(|reason| HttpError::RedirectTarget { at: at.clone(), reason })?;
+        let next = next.map_err(|reason| HttpError::RedirectTarget {
+            at: at.clone(),
+            reason,
+        })?;
         if self.at.is_encrypted() && !next.is_encrypted() {
-            return Err(HttpError::Downgrade { at, to: next.to_string() });
+            return Err(HttpError::Downgrade {
+                at,
+                to: next.to_string(),
+            });
         }
         self.visited.push(std::mem::replace(&mut self.at, next));
         let at = self.at.to_string();
@@ -172,7 +227,10 @@ impl<'a> Chain<'a> {
             return Err(HttpError::RedirectLoop { at });
         }
         if self.visited.len() > MAX_REDIRECTS {
-            return Err(HttpError::TooManyRedirects { at, limit: MAX_REDIRECTS });
+            return Err(HttpError::TooManyRedirects {
+                at,
+                limit: MAX_REDIRECTS,
+            });
         }
         Ok(true)
     }
@@ -192,26 +250,41 @@ fn shown_status(status: StatusCode) -> String {
 /// Returns a header that is UTF-8.
 fn header(response: &Response, name: &HeaderName) -> Option<String> {
     let value = response.headers().get(name)?;
-    std::str::from_utf8(value.as_bytes()).ok().map(|value| value.trim().to_owned())
+    std::str::from_utf8(value.as_bytes())
+        .ok()
+        .map(|value| value.trim().to_owned())
 }
 
 /// Tells what is wrong with a connection by its causes.
 fn request_error(at: &HttpUrl, error: reqwest::Error) -> HttpError {
     let at = at.to_string();
     let mut causes = std::iter::successors(error.source(), |cause| inner(*cause));
-    if let Some(tls) = causes.clone().find_map(|cause| cause.downcast_ref::<rustls::Error>()) {
-        return HttpError::Tls { at, source: tls.clone() };
+    if let Some(tls) = causes
+        .clone()
+        .find_map(|cause| cause.downcast_ref::<rustls::Error>())
+    {
+        return HttpError::Tls {
+            at,
+            source: tls.clone(),
+        };
     }
     if causes.any(|cause| cause.is::<NoPublicAddress>()) {
         return HttpError::PrivateAddress { at };
     }
-    HttpError::Request { at, source: error.without_url() }
+    HttpError::Request {
+        at,
+        source: error.without_url(),
+    }
 }
 
 /// Returns the cause of an error; what an I/O error wraps is not its source.
 fn inner<'a>(error: &'a (dyn StdError + 'static)) -> Option<&'a (dyn StdError + 'static)> {
-    let wrapped = error.downcast_ref::<io::Error>().and_then(io::Error::get_ref);
-    wrapped.map(|wrapped| wrapped as &(dyn StdError + 'static)).or_else(|| error.source())
+    let wrapped = error
+        .downcast_ref::<io::Error>()
+        .and_then(io::Error::get_ref);
+    wrapped
+        .map(|wrapped| wrapped as &(dyn StdError + 'static))
+        .or_else(|| error.source())
 }
 
 #[cfg(test)]
@@ -223,9 +296,21 @@ mod tests {
     }
 
     /// Returns where `target` may be, and whether the credentials go there.
-    fn after_redirect(typed: &str, answered_by: &str, target: &str, is_trusted: bool) -> (Access, bool) {
-        let credentials = Credentials { user: "u".into(), password: None };
-        let request = Request { url: &url(typed), credentials: Some(&credentials), is_trusted };
+    fn after_redirect(
+        typed: &str,
+        answered_by: &str,
+        target: &str,
+        is_trusted: bool,
+    ) -> (Access, bool) {
+        let credentials = Credentials {
+            user: "u".into(),
+            password: None,
+        };
+        let request = Request {
+            url: &url(typed),
+            credentials: Some(&credentials),
+            is_trusted,
+        };
         let mut chain = Chain::new(&request);
         chain.answered(Some(answered_by.parse().unwrap()));
         assert!(chain.advance(StatusCode::FOUND, Some(target)).unwrap());
@@ -235,7 +320,11 @@ mod tests {
     #[test]
     fn first_request_may_go_anywhere_if_typed() {
         for (is_trusted, access) in [(true, Access::Any), (false, Access::Public)] {
-            let request = Request { url: &url("http://a"), credentials: None, is_trusted };
+            let request = Request {
+                url: &url("http://a"),
+                credentials: None,
+                is_trusted,
+            };
             assert_eq!(Chain::new(&request).access(), access);
         }
     }
@@ -245,18 +334,57 @@ mod tests {
         let (private, public) = ("10.0.0.1:80", "8.8.8.8:80");
         let table = [
             ("http://a/", private, "/b", true, Access::Any, true),
-            ("http://a/", private, "http://a:81/b", true, Access::Public, false),
-            ("http://a:81/", private, "https://a/b", true, Access::Public, false),
-            ("http://a/", private, "https://a/b", true, Access::Any, false),
-            ("http://a/", private, "http://b/", true, Access::Public, false),
+            (
+                "http://a/",
+                private,
+                "http://a:81/b",
+                true,
+                Access::Public,
+                false,
+            ),
+            (
+                "http://a:81/",
+                private,
+                "https://a/b",
+                true,
+                Access::Public,
+                false,
+            ),
+            (
+                "http://a/",
+                private,
+                "https://a/b",
+                true,
+                Access::Any,
+                false,
+            ),
+            (
+                "http://a/",
+                private,
+                "http://b/",
+                true,
+                Access::Public,
+                false,
+            ),
             ("http://a/", private, "/b", false, Access::Public, true),
             // Its name stands for another address by now.
             ("http://a/", public, "/b", true, Access::Public, true),
-            ("http://a/", public, "http://b/", true, Access::Public, false),
+            (
+                "http://a/",
+                public,
+                "http://b/",
+                true,
+                Access::Public,
+                false,
+            ),
         ];
         for (typed, answered_by, target, is_trusted, access, has_credentials) in table {
             let found = after_redirect(typed, answered_by, target, is_trusted);
-            assert_eq!(found, (access, has_credentials), "{typed} {answered_by} {target} {is_trusted}");
+            assert_eq!(
+                found,
+                (access, has_credentials),
+                "{typed} {answered_by} {target} {is_trusted}"
+            );
         }
     }
 
@@ -271,12 +399,24 @@ mod tests {
                 "file:///etc/passwd",
                 "get https://a/: it redirects to what is no URL of a page: `file:` is not `http:` or `https:`",
             ),
-            ("https://[", "get https://a/: it redirects to what is no URL of a page: invalid IPv6 address"),
-            ("https://u:p@a/", "get https://a/: its redirects lead in a circle"),
+            (
+                "https://[",
+                "get https://a/: it redirects to what is no URL of a page: invalid IPv6 address",
+            ),
+            (
+                "https://u:p@a/",
+                "get https://a/: its redirects lead in a circle",
+            ),
         ];
         for (location, message) in table {
-            let request = Request { url: &url("https://a/"), credentials: None, is_trusted: true };
-            let error = Chain::new(&request).advance(StatusCode::FOUND, Some(location)).unwrap_err();
+            let request = Request {
+                url: &url("https://a/"),
+                credentials: None,
+                is_trusted: true,
+            };
+            let error = Chain::new(&request)
+                .advance(StatusCode::FOUND, Some(location))
+                .unwrap_err();
             assert_eq!(error.to_string(), message, "{location}");
         }
     }

@@ -43,8 +43,8 @@ const CHUNK: usize = 16 * 1024;
 const MAX_TITLE: usize = 200;
 /// Elements whose content is left out.
 const SKIPPED: &[&str] = &[
-    "script", "style", "template", "noscript", "nav", "svg", "iframe", "noembed", "noframes", "object",
-    "canvas", "audio", "video", "select", "button", "textarea", "datalist",
+    "script", "style", "template", "noscript", "nav", "svg", "iframe", "noembed", "noframes",
+    "object", "canvas", "audio", "video", "select", "button", "textarea", "datalist",
 ];
 /// Elements that start and end a paragraph.
 const BLOCKS: &[&str] = &[
@@ -116,7 +116,8 @@ impl TokenSink for Sink {
         match token {
             Token::TagToken(tag) if tag.kind == TagKind::StartTag => {
                 converter.start(&tag);
-                return raw_kind(&tag.name).map_or(TokenSinkResult::Continue, TokenSinkResult::RawData);
+                return raw_kind(&tag.name)
+                    .map_or(TokenSinkResult::Continue, TokenSinkResult::RawData);
             }
             Token::TagToken(tag) => converter.end(&tag.name),
             Token::CharacterTokens(text) => converter.text(&text),
@@ -192,7 +193,9 @@ impl Converter {
 
     /// Takes a tag inside a captured element; returns whether there is one.
     fn start_captured(&mut self, tag: &Tag) -> bool {
-        let Some(captured) = &mut self.captured else { return false };
+        let Some(captured) = &mut self.captured else {
+            return false;
+        };
         match (captured.kind, &*tag.name) {
             (Capture::Preformatted, "code") if captured.language.is_none() => {
                 captured.language = language(tag);
@@ -216,10 +219,13 @@ impl Converter {
             "b" | "strong" => self.writer.open(Inline::Strong),
             "i" | "em" | "cite" | "dfn" => self.writer.open(Inline::Emphasis),
             "s" | "del" | "strike" => self.writer.open(Inline::Strike),
-            "a" => self.writer.open_link(attribute(tag, "href").unwrap_or_default()),
+            "a" => self
+                .writer
+                .open_link(attribute(tag, "href").unwrap_or_default()),
             "img" => {
                 let text = attribute(tag, "alt").unwrap_or_default();
-                self.writer.image(text, attribute(tag, "src").unwrap_or_default());
+                self.writer
+                    .image(text, attribute(tag, "src").unwrap_or_default());
             }
             "br" => self.writer.line_break(),
             "hr" => self.writer.rule(),
@@ -285,12 +291,23 @@ impl Converter {
         if kind == Capture::Preformatted {
             self.writer.block();
         }
-        self.captured = Some(Captured { kind, text: String::new(), language });
+        self.captured = Some(Captured {
+            kind,
+            text: String::new(),
+            language,
+        });
     }
 
     /// Writes what was captured.
     fn release(&mut self) {
-        let Some(Captured { kind, text, language }) = self.captured.take() else { return };
+        let Some(Captured {
+            kind,
+            text,
+            language,
+        }) = self.captured.take()
+        else {
+            return;
+        };
         match kind {
             Capture::Title if self.title.is_none() => {
                 self.title = Some(shown_title(&text)).filter(|title| !title.is_empty());
@@ -302,13 +319,19 @@ impl Converter {
     }
 
     fn finish(mut self) -> Outcome {
-        let title_has_no_end = self.captured.as_ref().is_some_and(|captured| captured.kind == Capture::Title);
+        let title_has_no_end = self
+            .captured
+            .as_ref()
+            .is_some_and(|captured| captured.kind == Capture::Title);
         if self.skipped.is_some() || title_has_no_end {
             return Outcome::GivenUp;
         }
         self.write_text();
         self.release();
-        Outcome::Done { title: self.title, markdown: self.writer.finish() }
+        Outcome::Done {
+            title: self.title,
+            markdown: self.writer.finish(),
+        }
     }
 }
 
@@ -334,29 +357,54 @@ fn shown_title(text: &str) -> String {
 }
 
 fn is_block(name: &str) -> bool {
-    const OTHERS: &[&str] =
-        &["pre", "ul", "ol", "menu", "li", "blockquote", "table", "tr", "td", "th", "dt", "dd", "hr"];
+    const OTHERS: &[&str] = &[
+        "pre",
+        "ul",
+        "ol",
+        "menu",
+        "li",
+        "blockquote",
+        "table",
+        "tr",
+        "td",
+        "th",
+        "dt",
+        "dd",
+        "hr",
+    ];
     BLOCKS.contains(&name) || OTHERS.contains(&name) || heading_level(name).is_some()
 }
 
 fn heading_level(name: &str) -> Option<usize> {
     let level = name.strip_prefix('h')?;
-    ["1", "2", "3", "4", "5", "6"].iter().position(|known| *known == level).map(|index| index + 1)
+    ["1", "2", "3", "4", "5", "6"]
+        .iter()
+        .position(|known| *known == level)
+        .map(|index| index + 1)
 }
 
 fn attribute<'a>(tag: &'a Tag, name: &str) -> Option<&'a str> {
-    tag.attrs.iter().find(|attribute| &*attribute.name.local == name).map(|attribute| &*attribute.value)
+    tag.attrs
+        .iter()
+        .find(|attribute| &*attribute.name.local == name)
+        .map(|attribute| &*attribute.value)
 }
 
 /// Returns the language that a class of highlighters names: `language-rust`, `lang-rust`.
 fn language(tag: &Tag) -> Option<String> {
     let classes = attribute(tag, "class")?.split_ascii_whitespace();
     let named = |class: &str| {
-        let language = class.strip_prefix("language-").or_else(|| class.strip_prefix("lang-"))?;
-        let is_name = |character: char| character.is_ascii_alphanumeric() || "+-#._".contains(character);
+        let language = class
+            .strip_prefix("language-")
+            .or_else(|| class.strip_prefix("lang-"))?;
+        let is_name =
+            |character: char| character.is_ascii_alphanumeric() || "+-#._".contains(character);
         (language.len() < 30 && language.chars().all(is_name)).then(|| language.to_owned())
     };
-    classes.into_iter().find_map(named).filter(|language| !language.is_empty())
+    classes
+        .into_iter()
+        .find_map(named)
+        .filter(|language| !language.is_empty())
 }
 
 #[cfg(test)]

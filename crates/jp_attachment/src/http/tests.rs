@@ -50,7 +50,10 @@ impl ContentStore for Store {
         _: &str,
         _: Option<&FileStamp>,
     ) -> Result<BlobRef, Box<dyn Error + Send + Sync>> {
-        self.0.lock().unwrap().insert(content.blob_ref(), content.clone());
+        self.0
+            .lock()
+            .unwrap()
+            .insert(content.blob_ref(), content.clone());
         Ok(content.blob_ref())
     }
 }
@@ -69,9 +72,17 @@ impl World {
     fn new() -> Self {
         let root = std::path::PathBuf::from("/nowhere");
         Self {
-            place: Place { current_dir: root.clone(), root, home: None, external_key: None },
+            place: Place {
+                current_dir: root.clone(),
+                root,
+                home: None,
+                external_key: None,
+            },
             store: Store::default(),
-            limits: Limits { max_bytes: 100_000, ..Limits::default() },
+            limits: Limits {
+                max_bytes: 100_000,
+                ..Limits::default()
+            },
             timeout: Duration::from_secs(20),
             unavailable: Unavailable::Fail,
             cancelled: Arc::default(),
@@ -91,18 +102,29 @@ impl World {
             ..Context::new(&self.place, &self.store, SystemTime::UNIX_EPOCH)
         };
         let names = Arc::new(Loopback(&["public.test", "other.test", "localhost"]));
-        resolve_with(declared, &context, Network { names, has_proxies: false })
+        resolve_with(
+            declared,
+            &context,
+            Network {
+                names,
+                has_proxies: false,
+            },
+        )
     }
 
     fn page(&self, url: &str) -> Resource<BlobRef> {
-        let mut resolved =
-            self.resolve(&[self.typed(url)]).unwrap_or_else(|error| panic!("{}", chain(&error)));
+        let mut resolved = self
+            .resolve(&[self.typed(url)])
+            .unwrap_or_else(|error| panic!("{}", chain(&error)));
         assert_eq!(resolved.resources.len(), 1);
         resolved.resources.remove(0)
     }
 
     fn text(&self, page: &Resource<BlobRef>) -> String {
-        self.store.0.lock().unwrap()[&page.content].as_text().unwrap().to_owned()
+        self.store.0.lock().unwrap()[&page.content]
+            .as_text()
+            .unwrap()
+            .to_owned()
     }
 
     fn error(&self, declared: Declared) -> String {
@@ -127,8 +149,7 @@ fn anonymous(message: &str, server: &Server) -> String {
 
 #[test]
 fn page_is_described_by_its_server() {
-    let headers =
-        "content-type: text/html; charset=utf-8\r\nlast-modified: Wed, 21 Oct 2015 07:28:00 GMT\r\n";
+    let headers = "content-type: text/html; charset=utf-8\r\nlast-modified: Wed, 21 Oct 2015 07:28:00 GMT\r\n";
     let server = Server::always(ok(headers, "<title>T</title><p>A <b>page</b>"));
     let world = World::new();
     let page = world.page(&server.url("/a/../b#c"));
@@ -137,10 +158,16 @@ fn page_is_described_by_its_server() {
     assert_eq!(page.title.as_deref(), Some("T"));
     assert_eq!(page.mime_type.as_deref(), Some("text/html"));
     assert_eq!(page.formatted.as_deref(), Some("A **page**"));
-    assert_eq!(page.annotations.unwrap().last_modified.as_deref(), Some("2015-10-21T07:28:00Z"));
+    assert_eq!(
+        page.annotations.unwrap().last_modified.as_deref(),
+        Some("2015-10-21T07:28:00Z")
+    );
     let request = server.requests().remove(0).to_ascii_lowercase();
     let agent = format!("user-agent: jp/{}\r\n", env!("CARGO_PKG_VERSION"));
-    assert!(request.starts_with("get /b http/1.1\r\n") && request.contains(&agent), "{request}");
+    assert!(
+        request.starts_with("get /b http/1.1\r\n") && request.contains(&agent),
+        "{request}"
+    );
 }
 
 #[test]
@@ -150,18 +177,37 @@ fn missing_content_type_is_told_by_content_and_name() {
         _ => exchange.write(&ok("", b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR")),
     });
     let world = World::new();
-    assert_eq!(world.page(&server.url("/main.rs")).mime_type.as_deref(), Some("text/x-rust"));
-    assert_eq!(world.page(&server.url("/x")).mime_type.as_deref(), Some("image/png"));
+    assert_eq!(
+        world.page(&server.url("/main.rs")).mime_type.as_deref(),
+        Some("text/x-rust")
+    );
+    assert_eq!(
+        world.page(&server.url("/x")).mime_type.as_deref(),
+        Some("image/png")
+    );
 }
 
 #[test]
 fn wrong_charset_is_said() {
-    let server = Server::always(ok("content-type: text/plain; charset=utf-8\r\n", b"caf\xe9"));
+    let server = Server::always(ok(
+        "content-type: text/plain; charset=utf-8\r\n",
+        b"caf\xe9",
+    ));
     let world = World::new();
     let resolved = world.resolve(&[world.typed(&server.url("/"))]).unwrap();
-    assert!(matches!(&resolved.notices[..], [Notice::Garbled { .. }]), "{:?}", resolved.notices);
-    assert_eq!(resolved.resources[0].formatted.as_deref(), Some("caf\u{fffd}"));
-    assert_eq!(resolved.resources[0].content, ResourceContent::Blob(b"caf\xe9".to_vec()).blob_ref());
+    assert!(
+        matches!(&resolved.notices[..], [Notice::Garbled { .. }]),
+        "{:?}",
+        resolved.notices
+    );
+    assert_eq!(
+        resolved.resources[0].formatted.as_deref(),
+        Some("caf\u{fffd}")
+    );
+    assert_eq!(
+        resolved.resources[0].content,
+        ResourceContent::Blob(b"caf\xe9".to_vec()).blob_ref()
+    );
 }
 
 #[test]
@@ -173,7 +219,9 @@ fn compressed_page_is_decompressed() {
     assert_eq!(world.text(&page), "a page");
     let server = Server::always(ok("content-encoding: br\r\n", b"x"));
     assert!(
-        world.typed_error(&server.url("/")).ends_with(r#"it is encoded as "br", which was not asked for"#)
+        world
+            .typed_error(&server.url("/"))
+            .ends_with(r#"it is encoded as "br", which was not asked for"#)
     );
 }
 
@@ -189,8 +237,9 @@ fn status_is_an_error_that_names_it() {
     ] {
         let server = Server::always(format!("HTTP/1.1 {status}\r\ncontent-length: 0\r\n\r\n"));
         let message = anonymous(&world.typed_error(&server.url("/x")), &server);
-        let expected =
-            format!(r#"attach "http://SERVER/x": get http://SERVER/x: the server answered {shown}"#);
+        let expected = format!(
+            r#"attach "http://SERVER/x": get http://SERVER/x: the server answered {shown}"#
+        );
         assert_eq!(message, expected);
     }
 }
@@ -203,14 +252,21 @@ fn redirect_is_followed_and_the_page_keeps_its_name() {
         _ => exchange.write(&ok("content-type: text/plain\r\n", "page")),
     });
     let world = World::new();
-    assert!(world.typed_error(&server.url("/a")).contains("http://localhost.:1/e"));
+    assert!(
+        world
+            .typed_error(&server.url("/a"))
+            .contains("http://localhost.:1/e")
+    );
     assert_eq!(server.requests().len(), 2);
     let server = Server::start(|exchange| match &*exchange.path {
         "/a" => exchange.redirect("b/c?d"),
         _ => exchange.write(&ok("content-type: text/plain\r\n", "page")),
     });
     let page = world.page(&server.url("/a"));
-    assert_eq!((page.uri.clone(), world.text(&page)), (server.url("/a"), "page".to_owned()));
+    assert_eq!(
+        (page.uri.clone(), world.text(&page)),
+        (server.url("/a"), "page".to_owned())
+    );
 }
 
 #[test]
@@ -221,10 +277,17 @@ fn redirects_have_an_end() {
         _ => exchange.redirect("/a"),
     });
     let message = anonymous(&world.typed_error(&circle.url("/a")), &circle);
-    assert_eq!(message, r#"attach "http://SERVER/a": get http://SERVER/a: its redirects lead in a circle"#);
-    let endless = Server::start(|exchange| exchange.redirect(&format!("{}x", exchange.path.clone())));
+    assert_eq!(
+        message,
+        r#"attach "http://SERVER/a": get http://SERVER/a: its redirects lead in a circle"#
+    );
+    let endless =
+        Server::start(|exchange| exchange.redirect(&format!("{}x", exchange.path.clone())));
     let message = anonymous(&world.typed_error(&endless.url("/")), &endless);
-    assert!(message.ends_with("get http://SERVER/xxxxxxxxxxx: it is still a redirect after 10"), "{message}");
+    assert!(
+        message.ends_with("get http://SERVER/xxxxxxxxxxx: it is still a redirect after 10"),
+        "{message}"
+    );
     assert_eq!(endless.requests().len(), 11);
 }
 
@@ -247,8 +310,13 @@ fn redirect_never_leads_into_a_private_network() {
         let world = World::new();
         let typed = world.typed(&format!("http://public.test:{}/", server.address.port()));
         let error = world.resolve(&[typed]).unwrap_err();
-        let AttachError::Http { source, .. } = &error else { panic!("{error:?}") };
-        assert!(matches!(**source, HttpError::PrivateAddress { .. }), "{target}: {error:?}");
+        let AttachError::Http { source, .. } = &error else {
+            panic!("{error:?}")
+        };
+        assert!(
+            matches!(**source, HttpError::PrivateAddress { .. }),
+            "{target}: {error:?}"
+        );
     }
     assert_eq!(secret.requests(), [""; 0]);
 }
@@ -263,7 +331,10 @@ fn private_address_must_be_typed() {
         assert_eq!(world.text(&world.page(&url)), "page");
         let stored = world.typed(&url).declaration.unwrap();
         let message = world.error(parse_stored(&stored, &world.place).unwrap());
-        assert!(message.ends_with("which only a URL that is typed itself may name"), "{message}");
+        assert!(
+            message.ends_with("which only a URL that is typed itself may name"),
+            "{message}"
+        );
     }
     assert_eq!(server.requests().len(), 4);
 }
@@ -278,16 +349,24 @@ fn credentials_go_to_their_origin_alone() {
         _ => {}
     });
     let world = World::new();
-    let typed = world.typed(&format!("http://JOE:S%3ACRET@public.test:{}/a", server.address.port()));
+    let typed = world.typed(&format!(
+        "http://JOE:S%3ACRET@public.test:{}/a",
+        server.address.port()
+    ));
     let shown = format!("{typed:?}");
     let message = world.error(typed);
     assert!(!shown.contains("CRET") && !shown.contains("JOE"), "{shown}");
-    assert!(!message.contains("CRET") && !message.contains("JOE"), "{message}");
+    assert!(
+        !message.contains("CRET") && !message.contains("JOE"),
+        "{message}"
+    );
     let requests = server.requests();
     assert_eq!(requests.len(), 2, "{message}");
     // `JOE:S:CRET`
     assert!(
-        requests.iter().all(|head| head.contains("authorization: Basic Sk9FOlM6Q1JFVA==")),
+        requests
+            .iter()
+            .all(|head| head.contains("authorization: Basic Sk9FOlM6Q1JFVA==")),
         "{requests:?}"
     );
 }
@@ -301,8 +380,13 @@ fn redirect_to_another_port_of_a_private_host_is_refused() {
     let typed = world.typed(&server.url("/a").replace("//", "//JOE:SECRET@"));
     let error = world.resolve(&[typed]).unwrap_err();
     assert!(!format!("{error:?}").contains("SECRET"));
-    let AttachError::Http { source, .. } = error else { panic!("{error}") };
-    assert!(matches!(*source, HttpError::PrivateAddress { .. }), "{source}");
+    let AttachError::Http { source, .. } = error else {
+        panic!("{error}")
+    };
+    assert!(
+        matches!(*source, HttpError::PrivateAddress { .. }),
+        "{source}"
+    );
     assert!(server.requests()[0].contains("authorization"));
     assert_eq!(other.requests(), Vec::<String>::new());
 }
@@ -335,7 +419,10 @@ fn endless_content_is_cut_off() {
 
 #[test]
 fn server_that_stalls_is_given_up() {
-    let world = World { timeout: Duration::from_millis(200), ..World::new() };
+    let world = World {
+        timeout: Duration::from_millis(200),
+        ..World::new()
+    };
     let silent = Server::start(server::Exchange::stall);
     let interrupted = Server::start(|exchange| {
         exchange.write(b"HTTP/1.1 200 OK\r\ncontent-length: 9\r\n\r\nhalf");
@@ -343,7 +430,10 @@ fn server_that_stalls_is_given_up() {
     });
     for server in [silent, interrupted] {
         let message = anonymous(&world.typed_error(&server.url("/")), &server);
-        assert!(message.ends_with("get http://SERVER/: it is not there after 0.2 s"), "{message}");
+        assert!(
+            message.ends_with("get http://SERVER/: it is not there after 0.2 s"),
+            "{message}"
+        );
     }
 }
 
@@ -351,25 +441,44 @@ fn server_that_stalls_is_given_up() {
 fn broken_answer_is_an_error() {
     let world = World::new();
     for (answer, part) in [
-        (b"HTTP/1.1 200 OK\r\ncontent-length: 9\r\n\r\nhalf".to_vec(), "read the content of"),
+        (
+            b"HTTP/1.1 200 OK\r\ncontent-length: 9\r\n\r\nhalf".to_vec(),
+            "read the content of",
+        ),
         (
             b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n4\r\nhalf\r\n".to_vec(),
             "read the content of",
         ),
-        (ok("content-encoding: gzip\r\n", &gzip(b"a page")[..12]), "decompress the content of"),
-        (ok("content-encoding: gzip\r\n", "not gzip"), "decompress the content of"),
-        (ok("content-encoding: gzip\r\n", ""), "decompress the content of"),
+        (
+            ok("content-encoding: gzip\r\n", &gzip(b"a page")[..12]),
+            "decompress the content of",
+        ),
+        (
+            ok("content-encoding: gzip\r\n", "not gzip"),
+            "decompress the content of",
+        ),
+        (
+            ok("content-encoding: gzip\r\n", ""),
+            "decompress the content of",
+        ),
         (b"SSH-2.0-OpenSSH_9.6\r\n".to_vec(), "get http"),
         (b"HTTP/1.1 200 OK\r\nx: ".to_vec(), "get http"),
         (Vec::new(), "get http"),
     ] {
         let server = Server::always(answer.clone());
         let message = world.typed_error(&server.url("/"));
-        assert!(message.contains(part), "{:?}: {message}", String::from_utf8_lossy(&answer));
+        assert!(
+            message.contains(part),
+            "{:?}: {message}",
+            String::from_utf8_lossy(&answer)
+        );
     }
     // The system gives this port to nobody who asks for any.
     let message = world.typed_error("http://127.0.0.1:1/");
-    assert!(message.to_ascii_lowercase().contains("refused"), "{message}");
+    assert!(
+        message.to_ascii_lowercase().contains("refused"),
+        "{message}"
+    );
     let message = world.typed_error("http://unknown.test/");
     assert!(message.contains("unknown.test is not known"), "{message}");
 }
@@ -380,7 +489,8 @@ fn server_without_tls_is_named() {
     let world = World::new();
     let message = world.typed_error(&format!("https://{}/", server.address));
     assert!(
-        anonymous(&message, &server).contains("make a secure connection (TLS) to https://SERVER/: "),
+        anonymous(&message, &server)
+            .contains("make a secure connection (TLS) to https://SERVER/: "),
         "{message}"
     );
 }
@@ -407,11 +517,21 @@ fn pages_are_got_at_once_and_stay_in_order() {
         exchange.write(&ok("content-type: text/plain\r\n", exchange.path.clone()));
     });
     let world = World::new();
-    let declared: Vec<_> =
-        (0..2 * PARALLEL).map(|number| world.typed(&server.url(&format!("/{number}")))).collect();
+    let declared: Vec<_> = (0..2 * PARALLEL)
+        .map(|number| world.typed(&server.url(&format!("/{number}"))))
+        .collect();
     let resolved = world.resolve(&declared).unwrap();
-    let texts: Vec<_> = resolved.resources.iter().map(|page| world.text(page)).collect();
-    assert_eq!(texts, (0..2 * PARALLEL).map(|number| format!("/{number}")).collect::<Vec<_>>());
+    let texts: Vec<_> = resolved
+        .resources
+        .iter()
+        .map(|page| world.text(page))
+        .collect();
+    assert_eq!(
+        texts,
+        (0..2 * PARALLEL)
+            .map(|number| format!("/{number}"))
+            .collect::<Vec<_>>()
+    );
 }
 
 #[test]
@@ -422,11 +542,17 @@ fn what_is_missing_can_be_skipped() {
     });
     let mut world = World::new();
     let declared = ["/a", "/gone", "/b"].map(|path| world.typed(&server.url(path)));
-    assert!(matches!(world.resolve(&declared).unwrap_err(), AttachError::Http { .. }));
+    assert!(matches!(
+        world.resolve(&declared).unwrap_err(),
+        AttachError::Http { .. }
+    ));
     world.unavailable = Unavailable::Skip;
     let resolved = world.resolve(&declared).unwrap();
     assert_eq!(resolved.resources.len(), 2);
-    assert!(matches!(&resolved.notices[..], [Notice::Skipped(AttachError::Http { .. })]));
+    assert!(matches!(
+        &resolved.notices[..],
+        [Notice::Skipped(AttachError::Http { .. })]
+    ));
 }
 
 fn gzip(bytes: &[u8]) -> Vec<u8> {

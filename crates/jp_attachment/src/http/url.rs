@@ -45,9 +45,14 @@ impl HttpUrl {
         let path = normalized(url.path(), |byte| {
             byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'.' | b'_' | b'~')
         });
-        let query = url.query().map(|query| format!("?{}", normalized(query, |_| false))).unwrap_or_default();
+        let query = url
+            .query()
+            .map(|query| format!("?{}", normalized(query, |_| false)))
+            .unwrap_or_default();
         let canonical = format!("{}{path}{query}", url.origin().ascii_serialization());
-        Url::parse(&canonical).map(|url| (Self(url), credentials)).map_err(|error| error.to_string())
+        Url::parse(&canonical)
+            .map(|url| (Self(url), credentials))
+            .map_err(|error| error.to_string())
     }
 
     /// Canonicalises a URL that somebody else wrote, without the credentials in it; the fragment follows byte for byte.
@@ -56,7 +61,9 @@ impl HttpUrl {
     pub fn canonical(text: &str) -> Option<String> {
         let (resource, fragment) = split_fragment(text);
         let (url, _) = Self::parse(resource).ok()?;
-        let fragment = fragment.map(|fragment| format!("#{fragment}")).unwrap_or_default();
+        let fragment = fragment
+            .map(|fragment| format!("#{fragment}"))
+            .unwrap_or_default();
         Some(url.as_str().to_owned() + &fragment)
     }
 
@@ -87,7 +94,8 @@ impl HttpUrl {
     pub(super) fn is_same_server(&self, other: &Self) -> bool {
         let has_usual_port = |url: &Self| url.0.port().is_none();
         let is_same_port = self.0.port_or_known_default() == other.0.port_or_known_default();
-        self.0.host() == other.0.host() && (is_same_port || has_usual_port(self) && has_usual_port(other))
+        self.0.host() == other.0.host()
+            && (is_same_port || has_usual_port(self) && has_usual_port(other))
     }
 
     /// Returns the last name of the path, as it is encoded.
@@ -106,8 +114,10 @@ impl Credentials {
     fn of(url: &Url) -> Option<Self> {
         let decode = |text: &str| percent_decode(text).unwrap_or_else(|_| text.to_owned());
         let password = url.password().map(decode);
-        (!url.username().is_empty() || password.is_some())
-            .then(|| Self { user: decode(url.username()), password })
+        (!url.username().is_empty() || password.is_some()).then(|| Self {
+            user: decode(url.username()),
+            password,
+        })
     }
 }
 
@@ -120,9 +130,14 @@ impl fmt::Debug for Credentials {
 /// Returns the text of a URL, well formed or not, without what may be credentials.
 #[must_use]
 pub fn redacted(text: &str) -> String {
-    let is_url =
-        text.contains("://") || text.get(..4).is_some_and(|scheme| scheme.eq_ignore_ascii_case("http"));
-    match (text.split_once(':').filter(|_| is_url), text.rsplit_once('@')) {
+    let is_url = text.contains("://")
+        || text
+            .get(..4)
+            .is_some_and(|scheme| scheme.eq_ignore_ascii_case("http"));
+    match (
+        text.split_once(':').filter(|_| is_url),
+        text.rsplit_once('@'),
+    ) {
         (Some((scheme, _)), Some((_, rest))) => format!("{scheme}://…@{rest}"),
         _ => text.to_owned(),
     }
@@ -158,7 +173,9 @@ fn normalized(text: &str, decoded: impl Fn(u8) -> bool) -> String {
 fn encoded_byte(text: &str) -> Option<u8> {
     let digits = text.get(1..3)?;
     let is_hexadecimal = digits.bytes().all(|digit| digit.is_ascii_hexdigit());
-    is_hexadecimal.then(|| u8::from_str_radix(digits, 16).ok()).flatten()
+    is_hexadecimal
+        .then(|| u8::from_str_radix(digits, 16).ok())
+        .flatten()
 }
 
 #[cfg(test)]
@@ -168,7 +185,10 @@ mod tests {
     use super::*;
 
     fn canonical(text: &str) -> String {
-        HttpUrl::parse(text).unwrap_or_else(|error| panic!("{text:?}: {error}")).0.to_string()
+        HttpUrl::parse(text)
+            .unwrap_or_else(|error| panic!("{text:?}: {error}"))
+            .0
+            .to_string()
     }
 
     #[test]
@@ -179,14 +199,20 @@ mod tests {
             ("https://example.com:443", "https://example.com/"),
             ("https://example.com:80", "https://example.com:80/"),
             ("https://example.com:", "https://example.com/"),
-            ("https://Bücher.example/ü", "https://xn--bcher-kva.example/%C3%BC"),
+            (
+                "https://Bücher.example/ü",
+                "https://xn--bcher-kva.example/%C3%BC",
+            ),
             ("http://h/a/./b/../c", "http://h/a/c"),
             ("http://h/a/%2e%2E/c", "http://h/c"),
             ("http://h/../..", "http://h/"),
             ("http://h/%7ejoe/%41%2f%c3%a9", "http://h/~joe/A%2F%C3%A9"),
             ("http://h/a//b/", "http://h/a//b/"),
             ("http://h/a b", "http://h/a%20b"),
-            ("http://h/?q=%7e%c3%A9+a/b?c&=&&x", "http://h/?q=%7E%C3%A9+a/b?c&=&&x"),
+            (
+                "http://h/?q=%7e%c3%A9+a/b?c&=&&x",
+                "http://h/?q=%7E%C3%A9+a/b?c&=&&x",
+            ),
             ("http://h/a?", "http://h/a?"),
             ("http://h/a;v=1,2!$&'()*+=:@", "http://h/a;v=1,2!$&'()*+=:@"),
             ("http://h/a?q#fragment", "http://h/a?q"),
@@ -228,7 +254,10 @@ mod tests {
     fn credentials_are_decoded_and_hidden() {
         let (_, credentials) = HttpUrl::parse("http://j%40e:p%3Aw%25@h/").unwrap();
         let credentials = credentials.unwrap();
-        assert_eq!((&*credentials.user, credentials.password.as_deref()), ("j@e", Some("p:w%")));
+        assert_eq!(
+            (&*credentials.user, credentials.password.as_deref()),
+            ("j@e", Some("p:w%"))
+        );
         assert_eq!(format!("{credentials:?}"), "Credentials(…)");
     }
 

@@ -52,8 +52,17 @@ const NAMES: [&str; 38] = [
 /// Ends of such names.
 ///
 /// A Terraform state holds every secret that it manages in the clear.
-const SUFFIXES: [&str; 9] =
-    [".p12", ".pfx", ".jks", ".keystore", ".kdbx", ".ppk", ".tfstate", ".tfstate.backup", ".tfvars"];
+const SUFFIXES: [&str; 9] = [
+    ".p12",
+    ".pfx",
+    ".jks",
+    ".keystore",
+    ".kdbx",
+    ".ppk",
+    ".tfstate",
+    ".tfstate.backup",
+    ".tfvars",
+];
 
 /// Such files that only their directory tells.
 const PATHS: [(&str, &str); 12] = [
@@ -74,13 +83,21 @@ const PATHS: [(&str, &str); 12] = [
 
 /// Parts of the name of an environment file that is meant to be shared: it shows which variables there
 /// are. A `vault` is encrypted.
-const SHARED: [&str; 7] = ["example", "sample", "template", "dist", "default", "defaults", "vault"];
+const SHARED: [&str; 7] = [
+    "example", "sample", "template", "dist", "default", "defaults", "vault",
+];
 
 /// Returns whether the name of the file at `path` says that it holds secrets. Case does not matter.
 #[must_use]
 pub fn has_secret_name(path: &Path) -> bool {
-    let Some(name) = path.file_name().and_then(OsStr::to_str) else { return false };
-    let directory = path.parent().and_then(Path::file_name).and_then(OsStr::to_str).unwrap_or_default();
+    let Some(name) = path.file_name().and_then(OsStr::to_str) else {
+        return false;
+    };
+    let directory = path
+        .parent()
+        .and_then(Path::file_name)
+        .and_then(OsStr::to_str)
+        .unwrap_or_default();
     NAMES.iter().any(|secret| name.eq_ignore_ascii_case(secret))
         || SUFFIXES.iter().any(|suffix| ends_with(name, suffix))
         || PATHS.iter().any(|(parent, secret)| {
@@ -91,14 +108,24 @@ pub fn has_secret_name(path: &Path) -> bool {
 
 /// Returns whether a name is `.env`, `.env.…` or `….env` and not that of an example.
 fn is_environment(name: &str) -> bool {
-    let starts = name.get(..4).is_some_and(|start| start.eq_ignore_ascii_case(".env"));
-    let is_named_so = ends_with(name, ".env") || starts && (name.len() == 4 || name[4..].starts_with('.'));
-    is_named_so && !name.split('.').any(|part| SHARED.iter().any(|shared| part.eq_ignore_ascii_case(shared)))
+    let starts = name
+        .get(..4)
+        .is_some_and(|start| start.eq_ignore_ascii_case(".env"));
+    let is_named_so =
+        ends_with(name, ".env") || starts && (name.len() == 4 || name[4..].starts_with('.'));
+    is_named_so
+        && !name.split('.').any(|part| {
+            SHARED
+                .iter()
+                .any(|shared| part.eq_ignore_ascii_case(shared))
+        })
 }
 
 fn ends_with(name: &str, suffix: &str) -> bool {
     let start = name.len().checked_sub(suffix.len());
-    start.and_then(|start| name.get(start..)).is_some_and(|end| end.eq_ignore_ascii_case(suffix))
+    start
+        .and_then(|start| name.get(start..))
+        .is_some_and(|end| end.eq_ignore_ascii_case(suffix))
 }
 
 #[cfg(test)]

@@ -38,7 +38,10 @@ pub fn is_private_key(bytes: &[u8]) -> bool {
 fn in_bytes(bytes: &[u8]) -> Cow<'_, [u8]> {
     let narrowed = |units: &[u8], unit: fn([u8; 2]) -> u16| {
         let (units, _) = units.as_chunks::<2>();
-        units.iter().map(|bytes| u8::try_from(unit(*bytes)).unwrap_or(u8::MAX)).collect()
+        units
+            .iter()
+            .map(|bytes| u8::try_from(unit(*bytes)).unwrap_or(u8::MAX))
+            .collect()
     };
     match bytes {
         [0xff, 0xfe, units @ ..] => Cow::Owned(narrowed(units, u16::from_le_bytes)),
@@ -55,7 +58,9 @@ fn begins_as_private_key(text: &[u8]) -> bool {
         return true;
     }
     let says_something = |line: &&[u8]| !line.is_empty() && !line.starts_with(b"#");
-    let Some(first) = lines(head).find(says_something) else { return false };
+    let Some(first) = lines(head).find(says_something) else {
+        return false;
+    };
     if first.starts_with(b"PuTTY-User-Key-File-") || first.starts_with(b"AGE-SECRET-KEY-1") {
         return true;
     }
@@ -69,7 +74,9 @@ fn begins_as_private_key(text: &[u8]) -> bool {
 /// Returns whether a line is the first of a private key's block, and a key comes after it.
 fn has_block_of_its_own(text: &[u8]) -> bool {
     memmem::find_iter(text, LABEL).any(|label| {
-        let Some((line, rest)) = line_around(text, label) else { return false };
+        let Some((line, rest)) = line_around(text, label) else {
+            return false;
+        };
         begins_private_key(line.trim_ascii()) && begins_with_key(rest)
     })
 }
@@ -101,19 +108,28 @@ fn is_base64(byte: &u8) -> bool {
 /// Returns whether a file begins as JSON and has what a service account has of its private key.
 fn is_service_account(text: &[u8]) -> bool {
     let holds = |needle: &[u8]| memmem::find(text, needle).is_some();
-    text.trim_ascii_start().starts_with(b"{") && holds(b"\"private_key\"") && holds(b"PRIVATE KEY-----")
+    text.trim_ascii_start().starts_with(b"{")
+        && holds(b"\"private_key\"")
+        && holds(b"PRIVATE KEY-----")
 }
 
 /// Returns whether a line is `-----BEGIN … PRIVATE KEY-----`, or PGP's or SSH.com's like of it.
 fn begins_private_key(line: &[u8]) -> bool {
-    let label = line.strip_prefix(b"-----BEGIN ").and_then(|line| line.strip_suffix(b"-----"));
+    let label = line
+        .strip_prefix(b"-----BEGIN ")
+        .and_then(|line| line.strip_suffix(b"-----"));
     let label = label.or_else(|| line.strip_prefix(b"---- BEGIN ")?.strip_suffix(b" ----"));
     let Some(label) = label else { return false };
-    label.strip_suffix(b" BLOCK").unwrap_or(label).ends_with(b"PRIVATE KEY")
+    label
+        .strip_suffix(b" BLOCK")
+        .unwrap_or(label)
+        .ends_with(b"PRIVATE KEY")
 }
 
 fn lines(bytes: &[u8]) -> impl Iterator<Item = &[u8]> {
-    bytes.split(|byte| matches!(byte, b'\n' | b'\r')).map(<[u8]>::trim_ascii)
+    bytes
+        .split(|byte| matches!(byte, b'\n' | b'\r'))
+        .map(<[u8]>::trim_ascii)
 }
 
 #[cfg(test)]
@@ -140,7 +156,10 @@ mod tests {
             block("PRIVATE KEY").replace('\n', "\r\n"),
             format!("\u{feff}\n\n  # of the server\n{}", block("EC PRIVATE KEY")),
             block("CERTIFICATE") + "\n" + &block("PRIVATE KEY"),
-            format!("Bag Attributes\n    friendlyName: x\n{}", block("PRIVATE KEY")),
+            format!(
+                "Bag Attributes\n    friendlyName: x\n{}",
+                block("PRIVATE KEY")
+            ),
             format!("PuTTY-User-Key-File-{}: ssh-ed25519\n", 3),
             format!("# created: today\nAGE-SECRET-{}\n", "KEY-1QQQ"),
             ssh2,
@@ -153,7 +172,11 @@ mod tests {
     fn key_on_lines_of_its_own_is_found_anywhere() {
         let key = block("RSA PRIVATE KEY");
         let indented = key.replace('\n', "\n    ");
-        let encrypted = key.replacen('\n', "\nProc-Type: 4,ENCRYPTED\nDEK-Info: AES-256-CBC,77\n\n", 1);
+        let encrypted = key.replacen(
+            '\n',
+            "\nProc-Type: 4,ENCRYPTED\nDEK-Info: AES-256-CBC,77\n\n",
+            1,
+        );
         let long = "\"name\": \"value\",\n".repeat(1000);
         for file in [
             format!("tls:\n  key: |\n    {indented}"),
@@ -164,20 +187,33 @@ mod tests {
             format!("{}\n{key}", "x".repeat(1_000_000)),
             format!("PRIVATE KEY PRIVATE KEY\n{key}"),
             format!("# Keys\r\r{}", key.replace('\n', "\r")),
-            format!("{{\n{long}\"private_key\": \"-----{} PRIVATE KEY-----\\nMIIB\"}}", "BEGIN"),
+            format!(
+                "{{\n{long}\"private_key\": \"-----{} PRIVATE KEY-----\\nMIIB\"}}",
+                "BEGIN"
+            ),
         ] {
-            assert!(is_private_key(file.as_bytes()), "{}", &file[file.len().saturating_sub(300)..]);
+            assert!(
+                is_private_key(file.as_bytes()),
+                "{}",
+                &file[file.len().saturating_sub(300)..]
+            );
         }
     }
 
     #[test]
     fn key_in_utf_16_is_found_by_its_byte_order_mark() {
-        for text in [block("PRIVATE KEY"), format!("schlüssel: |\n  {}", block("PRIVATE KEY"))] {
+        for text in [
+            block("PRIVATE KEY"),
+            format!("schlüssel: |\n  {}", block("PRIVATE KEY")),
+        ] {
             let units = || std::iter::once(0xfeff).chain(text.encode_utf16());
             let little: Vec<u8> = units().flat_map(u16::to_le_bytes).collect();
             let big: Vec<u8> = units().flat_map(u16::to_be_bytes).collect();
             assert!(is_private_key(&little) && is_private_key(&big), "{text}");
-            assert!(!is_private_key(&little[2..]), "without a mark it is not known to be text");
+            assert!(
+                !is_private_key(&little[2..]),
+                "without a mark it is not known to be text"
+            );
         }
     }
 
@@ -191,7 +227,10 @@ mod tests {
             block("PUBLIC KEY"),
             block("PGP PUBLIC KEY BLOCK"),
             format!("const KEY: &str = \"{key}\";"),
-            format!("# Keys\n\nThey look so:\n\n{}", key.replace("MIIB", "...\n")),
+            format!(
+                "# Keys\n\nThey look so:\n\n{}",
+                key.replace("MIIB", "...\n")
+            ),
             format!("# Keys\n\nThey begin with {key}"),
             format!("key: {}", key.replace('\n', "\\n")),
             format!("> {}", key.replace('\n', "\n> ")),

@@ -54,7 +54,8 @@ impl Scanner {
     /// Returns what matches the pattern with this index at the start of a text.
     fn regex(&self, index: usize) -> &Regex {
         let pattern = || format!("^(?:{})", PATTERNS[index].regex);
-        self.regexes[index].get_or_init(|| Regex::new(&pattern()).expect("a test compiles every pattern"))
+        self.regexes[index]
+            .get_or_init(|| Regex::new(&pattern()).expect("a test compiles every pattern"))
     }
 
     fn scan(&self, text: &str) -> Vec<Finding> {
@@ -68,14 +69,27 @@ impl Scanner {
             }
         }
         found.sort_unstable();
-        let line =
-            |offset: usize| text.as_bytes()[..offset].iter().filter(|byte| **byte == b'\n').count() + 1;
-        found.into_iter().map(|(offset, kind)| Finding { kind, line: line(offset) }).collect()
+        let line = |offset: usize| {
+            text.as_bytes()[..offset]
+                .iter()
+                .filter(|byte| **byte == b'\n')
+                .count()
+                + 1
+        };
+        found
+            .into_iter()
+            .map(|(offset, kind)| Finding {
+                kind,
+                line: line(offset),
+            })
+            .collect()
     }
 
     /// Returns whether there is what the pattern says at `offset`, and no placeholder for it.
     fn is_secret(&self, index: usize, text: &str, offset: usize) -> bool {
-        let Some(rest) = text.get(offset..) else { return false };
+        let Some(rest) = text.get(offset..) else {
+            return false;
+        };
         match PATTERNS[index].check {
             Check::Token => is_boundary(&text.as_bytes()[..offset]) && self.is_token(index, rest),
             check => self.is_marked_secret(index, check, rest),
@@ -83,19 +97,31 @@ impl Scanner {
     }
 
     fn is_token(&self, index: usize, rest: &str) -> bool {
-        let Some(found) = self.regex(index).find(rest) else { return false };
-        let is_end = !rest.as_bytes().get(found.end()).copied().is_some_and(is_word);
+        let Some(found) = self.regex(index).find(rest) else {
+            return false;
+        };
+        let is_end = !rest
+            .as_bytes()
+            .get(found.end())
+            .copied()
+            .is_some_and(is_word);
         // By chance a long one spells any word somewhere.
         let token = &found.as_str()[..found.len().min(LONGEST_WORD_SEARCH)];
         is_end && !is_placeholder(token) && entropy(token) >= 2.5
     }
 
     fn is_marked_secret(&self, index: usize, check: Check, rest: &str) -> bool {
-        let Some(groups) = self.regex(index).captures(rest) else { return false };
+        let Some(groups) = self.regex(index).captures(rest) else {
+            return false;
+        };
         let group = |name: &str| groups.name(name).map(|found| found.as_str());
         match check {
-            Check::Token | Check::Nothing => group("secret").is_none_or(|secret| !is_placeholder(secret)),
-            Check::UrlPassword => group("secret").is_some_and(|secret| is_password(secret, group("user"))),
+            Check::Token | Check::Nothing => {
+                group("secret").is_none_or(|secret| !is_placeholder(secret))
+            }
+            Check::UrlPassword => {
+                group("secret").is_some_and(|secret| is_password(secret, group("user")))
+            }
             Check::Value => match group("double").or(group("single")) {
                 Some(quoted) => is_quoted_secret(quoted),
                 None => group("bare").is_some_and(is_bare_secret),
@@ -146,8 +172,17 @@ const PLACEHOLDERS: [&str; 20] = [
 ];
 
 /// Words in a value that a person chose to be no secret, in lower case.
-const WORDS: [&str; 9] =
-    ["password", "passwd", "secret", "token", "test", "demo", "mock", "default", "undefined"];
+const WORDS: [&str; 9] = [
+    "password",
+    "passwd",
+    "secret",
+    "token",
+    "test",
+    "demo",
+    "mock",
+    "default",
+    "undefined",
+];
 
 /// Returns whether a text stands for a secret rather than being one.
 fn is_placeholder(text: &str) -> bool {
@@ -168,7 +203,8 @@ fn has_word(text: &str) -> bool {
 
 /// Returns whether a URL's password may be one: `postgres:postgres@` and `user:pass…@` are examples.
 fn is_password(secret: &str, user: Option<&str>) -> bool {
-    let is_variable = secret.starts_with(['$', '%']) && !secret[1..].contains(|sign| !is_name(sign));
+    let is_variable =
+        secret.starts_with(['$', '%']) && !secret[1..].contains(|sign| !is_name(sign));
     let is_example =
         is_placeholder(secret) || has_word(secret) || secret.to_ascii_lowercase().contains("pass");
     !is_variable && !is_example && user != Some(secret) && entropy(secret) >= 2.0
@@ -186,11 +222,24 @@ fn is_quoted_secret(value: &str) -> bool {
     }
     let digits = value.bytes().filter(u8::is_ascii_digit).count();
     match Signs::of(value) {
-        Signs { lower: true, upper: true, other: true, .. } => digits > 0 || has_rare(value),
-        Signs { digit: true, other: true, upper, lower } => {
-            digits >= 3 && (upper || lower) || has_rare(value)
-        }
-        Signs { digit: true, lower: true, upper: true, .. } => value.len() >= 10,
+        Signs {
+            lower: true,
+            upper: true,
+            other: true,
+            ..
+        } => digits > 0 || has_rare(value),
+        Signs {
+            digit: true,
+            other: true,
+            upper,
+            lower,
+        } => digits >= 3 && (upper || lower) || has_rare(value),
+        Signs {
+            digit: true,
+            lower: true,
+            upper: true,
+            ..
+        } => value.len() >= 10,
         Signs { digit: true, .. } => digits >= 3 && value.len() >= 12 && entropy(value) >= 3.0,
         _ => false,
     }
@@ -200,23 +249,44 @@ fn is_quoted_secret(value: &str) -> bool {
 /// is a name or a call far more often, so it has to be random.
 fn is_bare_secret(value: &str) -> bool {
     let is_hex = value.len() >= 32 && value.bytes().all(|byte| byte.is_ascii_hexdigit());
-    let Signs { lower, upper, digit, .. } = Signs::of(value);
-    let is_mixed =
-        lower && upper && digit && entropy(value) >= 3.5 && !value.contains('.') && is_shuffled(value);
+    let Signs {
+        lower,
+        upper,
+        digit,
+        ..
+    } = Signs::of(value);
+    let is_mixed = lower
+        && upper
+        && digit
+        && entropy(value) >= 3.5
+        && !value.contains('.')
+        && is_shuffled(value);
     (is_hex || is_mixed) && !is_placeholder(value) && !has_word(value) && !is_reference(value)
 }
 
 /// Returns whether lower-case letters, upper-case letters and digits alternate as by chance, where three of
 /// five neighbours differ, rather than as words in a name: two of five do.
 fn is_shuffled(value: &str) -> bool {
-    let kind = |byte: u8| (byte.is_ascii_lowercase(), byte.is_ascii_uppercase(), byte.is_ascii_digit());
-    let changes = value.as_bytes().windows(2).filter(|two| kind(two[0]) != kind(two[1])).count();
+    let kind = |byte: u8| {
+        (
+            byte.is_ascii_lowercase(),
+            byte.is_ascii_uppercase(),
+            byte.is_ascii_digit(),
+        )
+    };
+    let changes = value
+        .as_bytes()
+        .windows(2)
+        .filter(|two| kind(two[0]) != kind(two[1]))
+        .count();
     changes * 5 >= value.len() * 2
 }
 
 /// Returns whether a value names what it is rather than being it: a path, a URL, a variable.
 fn is_reference(value: &str) -> bool {
-    value.contains("://") || value.starts_with(['/', '.', '$', '%', '@', '#']) || value.contains(['(', '\\'])
+    value.contains("://")
+        || value.starts_with(['/', '.', '$', '%', '@', '#'])
+        || value.contains(['(', '\\'])
 }
 
 /// Returns whether a value has a sign that names and versions do not.
@@ -252,7 +322,12 @@ fn entropy(text: &str) -> f64 {
     }
     let length = text.len() as f64;
     let share = |count: &u32| f64::from(*count) / length;
-    counts.iter().filter(|count| **count > 0).map(share).map(|share| -share * share.log2()).sum()
+    counts
+        .iter()
+        .filter(|count| **count > 0)
+        .map(share)
+        .map(|share| -share * share.log2())
+        .sum()
 }
 
 #[cfg(test)]

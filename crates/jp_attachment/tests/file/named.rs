@@ -10,24 +10,55 @@ use std::{
 
 use super::support::{World, link, names, pipe};
 use jp_attachment::{
-    AttachError, Context, Counts, Delivered, Limits, Place, Progress, Unavailable, parse_stored, resolve,
+    AttachError, Context, Counts, Delivered, Limits, Place, Progress, Unavailable, parse_stored,
+    resolve,
 };
 
-const STRANGE: [&str; 9] =
-    ["a b", "#1", "100%", "%41", "it's \"quoted\"", "🦀 ferris", "line\nbreak", "?*[x]{y}", "e\u{301}é"];
+const STRANGE: [&str; 9] = [
+    "a b",
+    "#1",
+    "100%",
+    "%41",
+    "it's \"quoted\"",
+    "🦀 ferris",
+    "line\nbreak",
+    "?*[x]{y}",
+    "e\u{301}é",
+];
 
 #[test]
 fn file_has_its_uri_name_type_and_date() {
     let world = World::new(&["src/main.rs"]);
     let resolved = world.attach(&["src/main.rs"]).unwrap();
-    let [resource] = resolved.resources.as_slice() else { panic!() };
-    assert_eq!(resource.uri, format!("file://{}/src/main.rs", world.root.display()));
+    let [resource] = resolved.resources.as_slice() else {
+        panic!()
+    };
+    assert_eq!(
+        resource.uri,
+        format!("file://{}/src/main.rs", world.root.display())
+    );
     assert_eq!(resource.name.as_deref(), Some("src/main.rs"));
     assert_eq!(resource.mime_type.as_deref(), Some("text/x-rust"));
     assert_eq!(world.text(&resource.content), "src/main.rs");
-    let modified = resource.annotations.as_ref().unwrap().last_modified.as_deref().unwrap();
-    assert!(modified.len() == 20 && modified.ends_with('Z'), "{modified}");
-    assert_eq!((resolved.totals.files, resolved.totals.bytes, resolved.totals.known), (1, 11, 0));
+    let modified = resource
+        .annotations
+        .as_ref()
+        .unwrap()
+        .last_modified
+        .as_deref()
+        .unwrap();
+    assert!(
+        modified.len() == 20 && modified.ends_with('Z'),
+        "{modified}"
+    );
+    assert_eq!(
+        (
+            resolved.totals.files,
+            resolved.totals.bytes,
+            resolved.totals.known
+        ),
+        (1, 11, 0)
+    );
 }
 
 #[test]
@@ -40,8 +71,15 @@ fn strange_names_are_kept() {
         let path = jp_resource::uri::file_path(uri, jp_resource::uri::PathStyle::Unix).unwrap();
         assert_eq!(path, format!("{}/{name}", world.root.display()));
         let stored = &resolved.delivered[0].declaration;
-        let again = resolve(&[parse_stored(stored, &world.place).unwrap()], &world.context()).unwrap();
-        assert_eq!((&again.resources, &again.delivered), (&resolved.resources, &resolved.delivered));
+        let again = resolve(
+            &[parse_stored(stored, &world.place).unwrap()],
+            &world.context(),
+        )
+        .unwrap();
+        assert_eq!(
+            (&again.resources, &again.delivered),
+            (&resolved.resources, &resolved.delivered)
+        );
     }
     assert_eq!(world.names(&["."]).len(), STRANGE.len());
 }
@@ -50,7 +88,9 @@ fn strange_names_are_kept() {
 fn each_file_is_attached_once_and_belongs_to_every_declaration() {
     let world = World::new(&["a", "d/b", "d/c"]);
     link("d/b", world.root.join("link"));
-    let resolved = world.attach(&["d/c", "link", "d", "d/../a", "d/c"]).unwrap();
+    let resolved = world
+        .attach(&["d/c", "link", "d", "d/../a", "d/c"])
+        .unwrap();
     assert_eq!(names(&resolved), ["d/c", "d/b", "a"]);
     let delivered = |declared, declaration: &str, resources: &[usize]| Delivered {
         declared,
@@ -77,19 +117,34 @@ fn nothing_of_a_file_outside_tells_where_it_is() {
         "../home/n.md",
         "../glob/x y.rs",
     ]);
-    let inputs = ["in", "../confidential/dir", "~/n.md", "../glob/*.rs", "../confidential/dir/a.md"];
+    let inputs = [
+        "in",
+        "../confidential/dir",
+        "~/n.md",
+        "../glob/*.rs",
+        "../confidential/dir/a.md",
+    ];
     link(world.outer.join("home/n.md"), world.root.join("notes"));
     let resolved = world.attach(&[&inputs[..], &["notes"]].concat()).unwrap();
-    assert_eq!(names(&resolved), ["in", "a.md", "sub/b.md", "n.md", "x y.rs"]);
+    assert_eq!(
+        names(&resolved),
+        ["in", "a.md", "sub/b.md", "n.md", "x y.rs"]
+    );
     for delivered in &resolved.delivered[1..] {
         assert_eq!(delivered.resources.len(), 1);
-        assert_eq!(delivered.declaration, resolved.resources[delivered.resources[0]].uri);
+        assert_eq!(
+            delivered.declaration,
+            resolved.resources[delivered.resources[0]].uri
+        );
     }
     assert_eq!(resolved.delivered.len(), 5);
     let inside = format!("file://{}/", world.root.display());
     let shown = format!("{resolved:?}").replace(&inside, "");
     assert!(!shown.contains(world.outer.to_str().unwrap()), "{shown}");
-    assert!(!shown.contains("confidential") && !shown.contains("home"), "{shown}");
+    assert!(
+        !shown.contains("confidential") && !shown.contains("home"),
+        "{shown}"
+    );
 }
 
 #[test]
@@ -97,10 +152,20 @@ fn workspace_behind_a_link_is_the_same() {
     let world = World::new(&["src/a.rs"]);
     link(&world.root, world.outer.join("link"));
     let direct = world.attach(&["src"]).unwrap();
-    let place = Place { current_dir: world.outer.join("link/src"), ..world.place.clone() };
+    let place = Place {
+        current_dir: world.outer.join("link/src"),
+        ..world.place.clone()
+    };
     for input in [".", "../src", "a.rs"] {
         let declared = jp_attachment::parse_input(input, &place).unwrap();
-        let through = resolve(&[declared], &Context { place: &place, ..world.context() }).unwrap();
+        let through = resolve(
+            &[declared],
+            &Context {
+                place: &place,
+                ..world.context()
+            },
+        )
+        .unwrap();
         assert_eq!(through.resources, direct.resources);
         assert!(through.notices.is_empty());
     }
@@ -123,11 +188,29 @@ fn unchanged_file_is_not_read_again() {
 #[test]
 fn file_that_was_just_written_is_not_remembered() {
     let world = World::new(&["a"]);
-    let now = fs::metadata(world.root.join("a")).unwrap().modified().unwrap() + Duration::from_millis(50);
+    let now = fs::metadata(world.root.join("a"))
+        .unwrap()
+        .modified()
+        .unwrap()
+        + Duration::from_millis(50);
     let declared = world.declare(&["a"]).unwrap();
-    resolve(&declared, &Context { now, ..world.context() }).unwrap();
+    resolve(
+        &declared,
+        &Context {
+            now,
+            ..world.context()
+        },
+    )
+    .unwrap();
     assert!(world.store.known.lock().unwrap().is_empty());
-    resolve(&declared, &Context { now: now + Duration::from_secs(3), ..world.context() }).unwrap();
+    resolve(
+        &declared,
+        &Context {
+            now: now + Duration::from_secs(3),
+            ..world.context()
+        },
+    )
+    .unwrap();
     assert_eq!(world.store.known.lock().unwrap().len(), 1);
 }
 
@@ -135,7 +218,10 @@ fn file_that_was_just_written_is_not_remembered() {
 fn huge_files_fail_at_once() {
     let world = World::new(&["small"]);
     for (name, size) in [("3gb", 3_000_000_000), ("1tb", 1_000_000_000_000)] {
-        fs::File::create(world.root.join(name)).unwrap().set_len(size).unwrap();
+        fs::File::create(world.root.join(name))
+            .unwrap()
+            .set_len(size)
+            .unwrap();
         let start = Instant::now();
         assert_eq!(
             world.error(&["small", name]),
@@ -147,16 +233,25 @@ fn huge_files_fail_at_once() {
         assert!(start.elapsed() < Duration::from_secs(20));
     }
     assert!(world.store.contents.lock().unwrap().is_empty());
-    let skipping = Context { unavailable: Unavailable::Skip, ..world.context() };
+    let skipping = Context {
+        unavailable: Unavailable::Skip,
+        ..world.context()
+    };
     let resolved = resolve(&world.declare(&["."]).unwrap(), &skipping).unwrap();
-    assert_eq!((names(&resolved), resolved.notices.len()), (vec!["small".to_owned()], 2));
+    assert_eq!(
+        (names(&resolved), resolved.notices.len()),
+        (vec!["small".to_owned()], 2)
+    );
 }
 
 #[test]
 fn all_files_together_have_a_limit() {
     let world = World::new(&["aaaa", "bbbb"]);
     let limited = |max_total_bytes| Context {
-        limits: Limits { max_total_bytes, ..Limits::default() },
+        limits: Limits {
+            max_total_bytes,
+            ..Limits::default()
+        },
         ..world.context()
     };
     let declared = world.declare(&["."]).unwrap();
@@ -174,9 +269,18 @@ fn special_files_are_refused() {
     pipe(&world.root.join("pipe"));
     let _socket = std::os::unix::net::UnixListener::bind(world.root.join("socket")).unwrap();
     let table = [
-        ("pipe", r#"attach "pipe": "OUTER/workspace/pipe" is a pipe, not a file or directory"#),
-        ("socket", r#"attach "socket": "OUTER/workspace/socket" is a socket, not a file or directory"#),
-        ("/dev/zero", r#"attach "/dev/zero": "/dev/zero" is a device, not a file or directory"#),
+        (
+            "pipe",
+            r#"attach "pipe": "OUTER/workspace/pipe" is a pipe, not a file or directory"#,
+        ),
+        (
+            "socket",
+            r#"attach "socket": "OUTER/workspace/socket" is a socket, not a file or directory"#,
+        ),
+        (
+            "/dev/zero",
+            r#"attach "/dev/zero": "/dev/zero" is a device, not a file or directory"#,
+        ),
     ];
     for (input, message) in table {
         assert_eq!(world.error(&["a", input]), message);
@@ -192,13 +296,20 @@ fn unreadable_file_is_named() {
     fs::write(world.root.join("b"), "x").unwrap();
     let declared = world.declare(&["a", &path, "b"]).unwrap();
     match resolve(&declared, &world.context()) {
-        Err(AttachError::Io { action: "read", path: failed, .. }) => {
+        Err(AttachError::Io {
+            action: "read",
+            path: failed,
+            ..
+        }) => {
             assert_eq!(failed.to_str(), Some(path.as_str()))
         }
         // The kernel gives its size as 0, and so it may pass for an empty file.
         other => panic!("{other:?}"),
     }
-    let skipping = Context { unavailable: Unavailable::Skip, ..world.context() };
+    let skipping = Context {
+        unavailable: Unavailable::Skip,
+        ..world.context()
+    };
     assert_eq!(names(&resolve(&declared, &skipping).unwrap()), ["a", "b"]);
 }
 
@@ -207,13 +318,25 @@ fn file_that_vanished_since_it_was_declared_is_missing() {
     let world = World::new(&["a", "b"]);
     let declared = world.declare(&["a", "b"]).unwrap();
     fs::remove_file(world.root.join("a")).unwrap();
-    let error = resolve(&declared, &world.context()).unwrap_err().to_string();
-    assert_eq!(world.shorten(&error), r#"attach "a": "OUTER/workspace/a" does not exist"#);
-    let skipping = Context { unavailable: Unavailable::Skip, ..world.context() };
+    let error = resolve(&declared, &world.context())
+        .unwrap_err()
+        .to_string();
+    assert_eq!(
+        world.shorten(&error),
+        r#"attach "a": "OUTER/workspace/a" does not exist"#
+    );
+    let skipping = Context {
+        unavailable: Unavailable::Skip,
+        ..world.context()
+    };
     let resolved = resolve(&declared, &skipping).unwrap();
     assert_eq!(
         resolved.delivered,
-        [Delivered { declared: 1, declaration: "file:b".into(), resources: vec![0] }]
+        [Delivered {
+            declared: 1,
+            declaration: "file:b".into(),
+            resources: vec![0]
+        }]
     );
     assert_eq!(
         world.notices(&resolved),
@@ -246,7 +369,10 @@ fn changing_file_is_read_whole_or_refused() {
             match world.attach(&["changing"]) {
                 Ok(resolved) => {
                     let text = world.text(&resolved.resources[0].content);
-                    assert!(text.bytes().all(|byte| byte == text.as_bytes()[0]), "a mixture was read");
+                    assert!(
+                        text.bytes().all(|byte| byte == text.as_bytes()[0]),
+                        "a mixture was read"
+                    );
                     whole += 1;
                 }
                 Err(AttachError::Changing { .. }) => refused += 1,
@@ -262,23 +388,40 @@ fn changing_file_is_read_whole_or_refused() {
 fn progress_reaches_the_end() {
     let world = World::new(&["a", "b", "c"]);
     let progress = Progress::default();
-    let context = Context { progress: Some(&progress), ..world.context() };
+    let context = Context {
+        progress: Some(&progress),
+        ..world.context()
+    };
     resolve(&world.declare(&[".", "data:,four"]).unwrap(), &context).unwrap();
-    assert_eq!(progress.counts(), Counts { items_done: 4, items: 4, bytes_done: 3, bytes: 3 });
+    assert_eq!(
+        progress.counts(),
+        Counts {
+            items_done: 4,
+            items: 4,
+            bytes_done: 3,
+            bytes: 3
+        }
+    );
 }
 
 #[test]
 fn results_of_all_handlers_are_in_declared_order() {
     let world = World::new(&["a", "d/b"]);
-    let resolved = world.attach(&["data:,1", "a", "data:,2", "d", "data:,1"]).unwrap();
+    let resolved = world
+        .attach(&["data:,1", "a", "data:,2", "d", "data:,1"])
+        .unwrap();
     assert_eq!(names(&resolved), ["data:,1", "a", "data:,2", "d/b"]);
     let delivered: Vec<_> = resolved
         .delivered
         .iter()
         .map(|one| (one.declared, one.declaration.as_str(), &one.resources[..]))
         .collect();
-    let expected: [(usize, &str, &[usize]); 4] =
-        [(0, "data:,1", &[0]), (1, "file:a", &[1]), (2, "data:,2", &[2]), (3, "file:d/", &[3])];
+    let expected: [(usize, &str, &[usize]); 4] = [
+        (0, "data:,1", &[0]),
+        (1, "file:a", &[1]),
+        (2, "data:,2", &[2]),
+        (3, "file:d/", &[3]),
+    ];
     assert_eq!(delivered, expected);
 }
 
@@ -287,19 +430,45 @@ fn one_failure_fails_all_unless_it_is_tolerated() {
     let world = World::new(&["a", "b"]);
     let declared = world.declare(&["data:,1", "b", "a"]).unwrap();
     fs::remove_file(world.root.join("b")).unwrap();
-    assert!(matches!(resolve(&declared, &world.context()), Err(AttachError::Missing { .. })));
-    let skipping = Context { unavailable: Unavailable::Skip, ..world.context() };
-    assert_eq!(names(&resolve(&declared, &skipping).unwrap()), ["data:,1", "a"]);
+    assert!(matches!(
+        resolve(&declared, &world.context()),
+        Err(AttachError::Missing { .. })
+    ));
+    let skipping = Context {
+        unavailable: Unavailable::Skip,
+        ..world.context()
+    };
+    assert_eq!(
+        names(&resolve(&declared, &skipping).unwrap()),
+        ["data:,1", "a"]
+    );
 }
 
 #[test]
 fn limits_hold_for_what_all_handlers_give_together() {
     let world = World::new(&["four"]);
-    let limits = Limits { max_total_bytes: 7, max_bytes: 4, ..Limits::default() };
-    let context = Context { limits, ..world.context() };
+    let limits = Limits {
+        max_total_bytes: 7,
+        max_bytes: 4,
+        ..Limits::default()
+    };
+    let context = Context {
+        limits,
+        ..world.context()
+    };
     let error = |inputs: &[&str]| resolve(&world.declare(inputs).unwrap(), &context).unwrap_err();
-    assert!(matches!(error(&["four", "data:,more"]), AttachError::TooManyBytes { files: 2, size: 8, .. }));
-    assert!(matches!(error(&["data:,large"]), AttachError::TooLong { limit: 4, .. }));
+    assert!(matches!(
+        error(&["four", "data:,more"]),
+        AttachError::TooManyBytes {
+            files: 2,
+            size: 8,
+            ..
+        }
+    ));
+    assert!(matches!(
+        error(&["data:,large"]),
+        AttachError::TooLong { limit: 4, .. }
+    ));
 }
 
 #[test]

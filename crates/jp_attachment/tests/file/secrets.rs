@@ -7,7 +7,10 @@ use jp_attachment::{AttachError, Context, Resolved, Secrets, Unavailable, parse_
 
 /// Returns a private key; put together here, so that no scanner takes this file for one.
 fn key() -> String {
-    format!("-----{} PRIVATE KEY-----\nMIIBOgIBAAJBAKj34GkxFhD90vcNLYLInFEX\n", "BEGIN")
+    format!(
+        "-----{} PRIVATE KEY-----\nMIIBOgIBAAJBAKj34GkxFhD90vcNLYLInFEX\n",
+        "BEGIN"
+    )
 }
 
 fn github_token() -> String {
@@ -15,18 +18,39 @@ fn github_token() -> String {
 }
 
 fn attach(world: &World, inputs: &[&str], secrets: Secrets) -> Result<Resolved, AttachError> {
-    resolve(&world.declare(inputs)?, &Context { secrets, ..world.context() })
+    resolve(
+        &world.declare(inputs)?,
+        &Context {
+            secrets,
+            ..world.context()
+        },
+    )
 }
 
 #[test]
 fn file_with_a_secret_name_is_left_out_of_a_walk_and_reported() {
-    let world = World::new(&["a", "config/.env", "config/.env.example", "config/x", "id_rsa", "id_rsa.pub"]);
+    let world = World::new(&[
+        "a",
+        "config/.env",
+        "config/.env.example",
+        "config/x",
+        "id_rsa",
+        "id_rsa.pub",
+    ]);
     let resolved = world.attach(&["."]).unwrap();
-    assert_eq!(names(&resolved), ["a", "config/.env.example", "config/x", "id_rsa.pub"]);
+    assert_eq!(
+        names(&resolved),
+        ["a", "config/.env.example", "config/x", "id_rsa.pub"]
+    );
     let notice = |name| {
-        format!("{name:?} looks like it holds secrets and was left out; name it outright to attach it")
+        format!(
+            "{name:?} looks like it holds secrets and was left out; name it outright to attach it"
+        )
     };
-    assert_eq!(world.notices(&resolved), [notice("config/.env"), notice("id_rsa")]);
+    assert_eq!(
+        world.notices(&resolved),
+        [notice("config/.env"), notice("id_rsa")]
+    );
 
     let resolved = world.attach(&["config/*", "config", "!id_rsa"]).unwrap();
     assert_eq!(names(&resolved), ["config/.env.example", "config/x"]);
@@ -39,10 +63,14 @@ fn file_with_a_secret_name_is_left_out_of_a_walk_and_reported() {
 fn file_that_is_named_outright_is_attached() {
     let world = World::new(&["config/.env", "config/x"]);
     world.write("config/key.pem", key());
-    assert_eq!(world.names(&["config/.env", "config/key.pem"]), ["config/.env", "config/key.pem"]);
-    for inputs in
-        [["config", "config/.env", "config/key.pem"], ["config/.env", "config/key.pem", "config/**"]]
-    {
+    assert_eq!(
+        world.names(&["config/.env", "config/key.pem"]),
+        ["config/.env", "config/key.pem"]
+    );
+    for inputs in [
+        ["config", "config/.env", "config/key.pem"],
+        ["config/.env", "config/key.pem", "config/**"],
+    ] {
         let resolved = world.attach(&inputs).unwrap();
         let mut found = names(&resolved);
         found.sort();
@@ -53,9 +81,23 @@ fn file_that_is_named_outright_is_attached() {
             assert_eq!(delivered.resources.len(), 1, "{delivered:?}");
         }
     }
-    let resolved = world.attach(&["config/.env*", "config/.env", "config/*.pem", "config/key.pem"]).unwrap();
+    let resolved = world
+        .attach(&[
+            "config/.env*",
+            "config/.env",
+            "config/*.pem",
+            "config/key.pem",
+        ])
+        .unwrap();
     assert_eq!(names(&resolved), ["config/.env", "config/key.pem"]);
-    assert_eq!(resolved.delivered.iter().map(|one| one.resources.len()).collect::<Vec<_>>(), [0, 1, 0, 1]);
+    assert_eq!(
+        resolved
+            .delivered
+            .iter()
+            .map(|one| one.resources.len())
+            .collect::<Vec<_>>(),
+        [0, 1, 0, 1]
+    );
 }
 
 #[test]
@@ -64,12 +106,27 @@ fn walk_that_finds_nothing_but_secrets_is_an_error_that_says_so() {
     world.write("keys/server.pem", key());
     let named = "for one; name a file outright to attach it";
     let only = "nothing is left but what looks like it holds secrets,";
-    assert_eq!(world.error(&["*.env"]), format!("attach \"*.env\": {only} \"a.env\" {named}"));
-    assert_eq!(world.error(&["x", "sub"]), format!("attach \"sub\": {only} \"sub/b.env\" {named}"));
-    assert_eq!(world.error(&["keys"]), format!("attach \"keys\": {only} \"keys/server.pem\" {named}"));
+    assert_eq!(
+        world.error(&["*.env"]),
+        format!("attach \"*.env\": {only} \"a.env\" {named}")
+    );
+    assert_eq!(
+        world.error(&["x", "sub"]),
+        format!("attach \"sub\": {only} \"sub/b.env\" {named}")
+    );
+    assert_eq!(
+        world.error(&["keys"]),
+        format!("attach \"keys\": {only} \"keys/server.pem\" {named}")
+    );
     let declared = world.declare(&["x", "sub", "keys"]).unwrap();
-    let resolved =
-        resolve(&declared, &Context { unavailable: Unavailable::Skip, ..world.context() }).unwrap();
+    let resolved = resolve(
+        &declared,
+        &Context {
+            unavailable: Unavailable::Skip,
+            ..world.context()
+        },
+    )
+    .unwrap();
     assert_eq!(names(&resolved), ["x"]);
     assert_eq!(resolved.delivered.len(), 1);
 }
@@ -91,10 +148,20 @@ fn private_key_is_never_remembered() {
     let world = World::new(&["a"]);
     world.write("server.txt", key());
     assert_eq!(world.names(&["server.txt", "a"]), ["server.txt", "a"]);
-    let known: Vec<_> = world.store.known.lock().unwrap().keys().map(|file| file.path.clone()).collect();
+    let known: Vec<_> = world
+        .store
+        .known
+        .lock()
+        .unwrap()
+        .keys()
+        .map(|file| file.path.clone())
+        .collect();
     assert_eq!(known, [world.root.join("a")]);
     let resolved = world.attach(&["."]).unwrap();
-    assert_eq!((names(&resolved), resolved.totals.known), (vec!["a".to_owned()], 1));
+    assert_eq!(
+        (names(&resolved), resolved.totals.known),
+        (vec!["a".to_owned()], 1)
+    );
     assert_eq!(resolved.notices.len(), 1);
     assert_eq!(world.names(&["server.txt"]), ["server.txt"]);
     // Of one that a walk left out nothing was kept.
@@ -107,10 +174,19 @@ fn private_key_is_never_remembered() {
 #[test]
 fn private_key_in_another_file_is_left_out_of_a_walk() {
     let world = World::new(&["a"]);
-    world.write("tls.yaml", format!("tls:\n  key: |\n    {}", key().replace('\n', "\n    ")));
+    world.write(
+        "tls.yaml",
+        format!("tls:\n  key: |\n    {}", key().replace('\n', "\n    ")),
+    );
     world.write("notes.txt", format!("{}{}", "note\n".repeat(200), key()));
     let units = format!("\u{feff}{}", key());
-    world.write("wide.txt", units.encode_utf16().flat_map(u16::to_le_bytes).collect::<Vec<_>>());
+    world.write(
+        "wide.txt",
+        units
+            .encode_utf16()
+            .flat_map(u16::to_le_bytes)
+            .collect::<Vec<_>>(),
+    );
     let resolved = world.attach(&["."]).unwrap();
     assert_eq!(names(&resolved), ["a"]);
     assert_eq!(resolved.notices.len(), 3, "{:?}", resolved.notices);
@@ -142,8 +218,16 @@ fn scan_warns_of_each_kind_and_never_shows_the_secret() {
             r#""server.pem" line 1 holds what looks like a private key"#,
         ]
     );
-    assert_eq!(notices[2..], [r#""data:,…" line 1 holds what looks like a GitHub token"#]);
-    assert!(attach(&world, &inputs, Secrets::Off).unwrap().notices.is_empty());
+    assert_eq!(
+        notices[2..],
+        [r#""data:,…" line 1 holds what looks like a GitHub token"#]
+    );
+    assert!(
+        attach(&world, &inputs, Secrets::Off)
+            .unwrap()
+            .notices
+            .is_empty()
+    );
 }
 
 #[test]
@@ -157,13 +241,24 @@ fn scan_refuses_before_anything_of_it_is_stored() {
     );
     let url = format!("data:,{}", github_token());
     let error = attach(&world, &[&url], Secrets::Refuse).unwrap_err();
-    assert!(matches!(error, AttachError::Secret { kind: "a GitHub token", line: 1, .. }));
+    assert!(matches!(
+        error,
+        AttachError::Secret {
+            kind: "a GitHub token",
+            line: 1,
+            ..
+        }
+    ));
     assert!(!error.to_string().contains("ghp_"), "{error}");
     assert!(world.store.contents.lock().unwrap().is_empty());
 
     world.write("b.txt", "x");
     let declared = world.declare(&["a.txt", "b.txt"]).unwrap();
-    let context = Context { secrets: Secrets::Refuse, unavailable: Unavailable::Skip, ..world.context() };
+    let context = Context {
+        secrets: Secrets::Refuse,
+        unavailable: Unavailable::Skip,
+        ..world.context()
+    };
     assert_eq!(names(&resolve(&declared, &context).unwrap()), ["b.txt"]);
     assert_eq!(world.store.contents.lock().unwrap().len(), 1);
 }
@@ -173,7 +268,13 @@ fn known_file_is_scanned_all_the_same() {
     let world = World::new(&[]);
     world.write("a.txt", github_token());
     attach(&world, &["a.txt"], Secrets::Off).unwrap();
-    assert_eq!(attach(&world, &["a.txt"], Secrets::Off).unwrap().totals.known, 1);
+    assert_eq!(
+        attach(&world, &["a.txt"], Secrets::Off)
+            .unwrap()
+            .totals
+            .known,
+        1
+    );
     let warned = attach(&world, &["a.txt"], Secrets::Warn).unwrap();
     assert_eq!((warned.totals.known, warned.notices.len()), (0, 1));
     assert!(attach(&world, &["a.txt"], Secrets::Refuse).is_err());
@@ -184,6 +285,10 @@ fn walk_gives_the_same_by_itself_as_beside_a_named_secret() {
     let world = World::new(&["d/.env", "d/x"]);
     let resolved = world.attach(&["d", "d/.env"]).unwrap();
     let stored = parse_stored(&resolved.delivered[0].declaration, &world.place).unwrap();
-    let again = resolve(&[stored], &Context::new(&world.place, &world.store, SystemTime::now())).unwrap();
+    let again = resolve(
+        &[stored],
+        &Context::new(&world.place, &world.store, SystemTime::now()),
+    )
+    .unwrap();
     assert_eq!(names(&again), ["d/x"]);
 }

@@ -10,8 +10,8 @@ use std::{
 };
 
 use jp_attachment::{
-    AttachError, ContentStore, Context, Declared, FileStamp, Known, Place, Resolved, canonical_path,
-    parse_input, resolve,
+    AttachError, ContentStore, Context, Declared, FileStamp, Known, Place, Resolved,
+    canonical_path, parse_input, resolve,
 };
 use jp_resource::{BlobRef, ResourceContent};
 use tempfile::TempDir;
@@ -45,7 +45,10 @@ impl ContentStore for Store {
         let blob = content.blob_ref();
         self.contents.lock().unwrap().insert(blob, content.clone());
         if let Some(file) = file {
-            let known = Known { blob, mime_type: mime_type.to_owned() };
+            let known = Known {
+                blob,
+                mime_type: mime_type.to_owned(),
+            };
             self.known.lock().unwrap().insert(file.clone(), known);
         }
         Ok(blob)
@@ -65,7 +68,13 @@ impl World {
             home: Some(outer.join("home")),
             external_key: None,
         };
-        let world = Self { _directory: directory, outer, root, place, store: Store::default() };
+        let world = Self {
+            _directory: directory,
+            outer,
+            root,
+            place,
+            store: Store::default(),
+        };
         for file in files {
             world.write(file, file);
         }
@@ -79,11 +88,18 @@ impl World {
     }
 
     pub(crate) fn context(&self) -> Context<'_> {
-        Context::new(&self.place, &self.store, SystemTime::now() + Duration::from_secs(10))
+        Context::new(
+            &self.place,
+            &self.store,
+            SystemTime::now() + Duration::from_secs(10),
+        )
     }
 
     pub(crate) fn declare(&self, inputs: &[&str]) -> Result<Vec<Declared>, AttachError> {
-        inputs.iter().map(|input| parse_input(input, &self.place)).collect()
+        inputs
+            .iter()
+            .map(|input| parse_input(input, &self.place))
+            .collect()
     }
 
     pub(crate) fn attach(&self, inputs: &[&str]) -> Result<Resolved, AttachError> {
@@ -92,7 +108,9 @@ impl World {
 
     /// Attaches, and returns the names of the resources.
     pub(crate) fn names(&self, inputs: &[&str]) -> Vec<String> {
-        let resolved = self.attach(inputs).unwrap_or_else(|error| panic!("{inputs:?}: {error}"));
+        let resolved = self
+            .attach(inputs)
+            .unwrap_or_else(|error| panic!("{inputs:?}: {error}"));
         names(&resolved)
     }
 
@@ -106,16 +124,27 @@ impl World {
     }
 
     pub(crate) fn notices(&self, resolved: &Resolved) -> Vec<String> {
-        resolved.notices.iter().map(|notice| self.shorten(&notice.to_string())).collect()
+        resolved
+            .notices
+            .iter()
+            .map(|notice| self.shorten(&notice.to_string()))
+            .collect()
     }
 
     pub(crate) fn text(&self, blob: &BlobRef) -> String {
-        self.store.contents.lock().unwrap()[blob].as_text().unwrap().to_owned()
+        self.store.contents.lock().unwrap()[blob]
+            .as_text()
+            .unwrap()
+            .to_owned()
     }
 }
 
 pub(crate) fn names(resolved: &Resolved) -> Vec<String> {
-    resolved.resources.iter().map(|resource| resource.name.clone().unwrap()).collect()
+    resolved
+        .resources
+        .iter()
+        .map(|resource| resource.name.clone().unwrap())
+        .collect()
 }
 
 pub(crate) fn link(target: impl AsRef<Path>, link: impl AsRef<Path>) {

@@ -7,18 +7,47 @@ use jp_attachment::{AttachError, Context, Limits, Notice, Unavailable, parse_sto
 
 #[test]
 fn directory_gives_its_files_sorted_by_path_bytes() {
-    let world = World::new(&["a/b", "a-b", "a.c", "B", "é", "a/b.d/x", ".hidden", ".github/x.yml"]);
-    let expected = [".github/x.yml", ".hidden", "B", "a-b", "a.c", "a/b", "a/b.d/x", "é"];
+    let world = World::new(&[
+        "a/b",
+        "a-b",
+        "a.c",
+        "B",
+        "é",
+        "a/b.d/x",
+        ".hidden",
+        ".github/x.yml",
+    ]);
+    let expected = [
+        ".github/x.yml",
+        ".hidden",
+        "B",
+        "a-b",
+        "a.c",
+        "a/b",
+        "a/b.d/x",
+        "é",
+    ];
     assert_eq!(world.names(&["."]), expected);
     let again = format!("{:?}", world.attach(&["."]).unwrap().resources);
     for _ in 0..5 {
-        assert_eq!(format!("{:?}", world.attach(&["."]).unwrap().resources), again);
+        assert_eq!(
+            format!("{:?}", world.attach(&["."]).unwrap().resources),
+            again
+        );
     }
 }
 
 #[test]
 fn glob_gives_what_matches() {
-    let world = World::new(&["a.rs", "b.md", "src/c.rs", "src/x/d.rs", "src/x/e.md", "a[1].txt", "a1.txt"]);
+    let world = World::new(&[
+        "a.rs",
+        "b.md",
+        "src/c.rs",
+        "src/x/d.rs",
+        "src/x/e.md",
+        "a[1].txt",
+        "a1.txt",
+    ]);
     let table: [(&str, &[&str]); 10] = [
         ("*.rs", &["a.rs"]),
         ("**/*.rs", &["a.rs", "src/c.rs", "src/x/d.rs"]),
@@ -38,12 +67,28 @@ fn glob_gives_what_matches() {
 
 #[test]
 fn excluded_files_are_left_out() {
-    let world = World::new(&["a.rs", "a.lock", "src/b.rs", "src/b.lock", "src/gen/c.rs", "gen/d.rs"]);
+    let world = World::new(&[
+        "a.rs",
+        "a.lock",
+        "src/b.rs",
+        "src/b.lock",
+        "src/gen/c.rs",
+        "gen/d.rs",
+    ]);
     let table: [(&[&str], &[&str]); 7] = [
-        (&[".", "!*.lock"], &["a.rs", "gen/d.rs", "src/b.rs", "src/gen/c.rs"]),
+        (
+            &[".", "!*.lock"],
+            &["a.rs", "gen/d.rs", "src/b.rs", "src/gen/c.rs"],
+        ),
         (&["!*.lock", "src"], &["src/b.rs", "src/gen/c.rs"]),
-        (&[".", "!gen"], &["a.lock", "a.rs", "src/b.lock", "src/b.rs"]),
-        (&[".", "!./gen/"], &["a.lock", "a.rs", "src/b.lock", "src/b.rs", "src/gen/c.rs"]),
+        (
+            &[".", "!gen"],
+            &["a.lock", "a.rs", "src/b.lock", "src/b.rs"],
+        ),
+        (
+            &[".", "!./gen/"],
+            &["a.lock", "a.rs", "src/b.lock", "src/b.rs", "src/gen/c.rs"],
+        ),
         (&["**/*.rs", "src/**?exclude"], &["a.rs", "gen/d.rs"]),
         (&["src", "!src/b.*"], &["src/gen/c.rs"]),
         (&["a.rs", "a.lock", "!*.lock"], &["a.rs"]),
@@ -52,7 +97,10 @@ fn excluded_files_are_left_out() {
         assert_eq!(world.names(inputs), expected, "{inputs:?}");
     }
     let resolved = world.attach(&["a.rs", "a.lock", "!*.lock"]).unwrap();
-    assert_eq!(world.notices(&resolved), [r#""a.lock" is excluded and was left out"#]);
+    assert_eq!(
+        world.notices(&resolved),
+        [r#""a.lock" is excluded and was left out"#]
+    );
     assert!(resolved.delivered[1].resources.is_empty());
 }
 
@@ -63,9 +111,18 @@ fn nothing_to_attach_is_an_error_that_says_why() {
     world.write("src/b.log", "x");
     fs::create_dir_all(world.root.join("empty/deeper")).unwrap();
     let table: [(&[&str], &str); 9] = [
-        (&["*.py"], r#"attach "*.py": no file in "OUTER/workspace" matches"#),
-        (&["src/*.py"], r#"attach "src/*.py": no file in "OUTER/workspace/src" matches"#),
-        (&["empty"], r#"attach "empty": "OUTER/workspace/empty" holds no file"#),
+        (
+            &["*.py"],
+            r#"attach "*.py": no file in "OUTER/workspace" matches"#,
+        ),
+        (
+            &["src/*.py"],
+            r#"attach "src/*.py": no file in "OUTER/workspace/src" matches"#,
+        ),
+        (
+            &["empty"],
+            r#"attach "empty": "OUTER/workspace/empty" holds no file"#,
+        ),
         (
             &["src/*.log"],
             r#"attach "src/*.log": everything is ignored, "src/b.log" by `*.log` of ".gitignore"; name a file outright to attach it"#,
@@ -78,9 +135,18 @@ fn nothing_to_attach_is_an_error_that_says_why() {
             &["out/*.o"],
             r#"attach "out/*.o": everything is ignored, "out/x.o" by `/out/` of ".gitignore"; name a file outright to attach it"#,
         ),
-        (&["src", "!*.rs", "!*.log"], r#"attach "src": everything in "OUTER/workspace/src" is excluded"#),
-        (&["src", "!src"], r#"attach "src": everything in "OUTER/workspace/src" is excluded"#),
-        (&["!src", "!*.rs"], r#"attach nothing but excludes: "!src" has nothing to be excluded from"#),
+        (
+            &["src", "!*.rs", "!*.log"],
+            r#"attach "src": everything in "OUTER/workspace/src" is excluded"#,
+        ),
+        (
+            &["src", "!src"],
+            r#"attach "src": everything in "OUTER/workspace/src" is excluded"#,
+        ),
+        (
+            &["!src", "!*.rs"],
+            r#"attach nothing but excludes: "!src" has nothing to be excluded from"#,
+        ),
     ];
     for (inputs, message) in table {
         assert_eq!(world.error(inputs), message, "{inputs:?}");
@@ -104,19 +170,36 @@ fn ignore_rules_hold_for_walks_and_not_for_what_is_named() {
     world.write(".git/info/exclude", "keep.rs\n");
     let rules = [".gitignore", "sub/.gitignore", "sub/.ignore"];
     let visible = |names: Vec<String>| -> Vec<String> {
-        names.into_iter().filter(|name| !rules.contains(&name.as_str())).collect()
+        names
+            .into_iter()
+            .filter(|name| !rules.contains(&name.as_str()))
+            .collect()
     };
-    assert_eq!(visible(world.names(&["."])), ["sub/keep.log", "sub/target/y"]);
-    assert_eq!(visible(world.names(&["a.log", "sub"])), ["a.log", "sub/keep.log", "sub/target/y"]);
+    assert_eq!(
+        visible(world.names(&["."])),
+        ["sub/keep.log", "sub/target/y"]
+    );
+    assert_eq!(
+        visible(world.names(&["a.log", "sub"])),
+        ["a.log", "sub/keep.log", "sub/target/y"]
+    );
     assert_eq!(world.names(&["target", "keep.rs"]), ["target/x", "keep.rs"]);
     world.write(".jpignore", "!*.tmp\n!keep.rs\nsub/target\n");
-    assert_eq!(visible(world.names(&["**/*.*"])), [".jpignore", "keep.rs", "sub/deep/c.tmp", "sub/keep.log"]);
+    assert_eq!(
+        visible(world.names(&["**/*.*"])),
+        [".jpignore", "keep.rs", "sub/deep/c.tmp", "sub/keep.log"]
+    );
 }
 
 #[test]
 fn rules_above_a_walked_directory_hold() {
-    let world =
-        World::new(&["a/b/x.log", "a/b/x.rs", "../repo/src/x.log", "../repo/src/x.rs", "../plain/x.log"]);
+    let world = World::new(&[
+        "a/b/x.log",
+        "a/b/x.rs",
+        "../repo/src/x.log",
+        "../repo/src/x.rs",
+        "../plain/x.log",
+    ]);
     world.write("../.gitignore", "*.rs\n");
     world.write(".gitignore", "*.log\n");
     assert_eq!(world.names(&["a/b"]), ["a/b/x.rs"]);
@@ -140,7 +223,13 @@ fn rules_of_the_repository_around_the_workspace_hold_but_not_of_a_home_repositor
 #[test]
 fn exclude_file_of_a_linked_worktree_holds() {
     let world = World::new(&["a.log", "a.rs"]);
-    world.write(".git", format!("gitdir: {}\n", world.outer.join("main/.git/worktrees/w").display()));
+    world.write(
+        ".git",
+        format!(
+            "gitdir: {}\n",
+            world.outer.join("main/.git/worktrees/w").display()
+        ),
+    );
     world.write("../main/.git/worktrees/w/commondir", "../..\n");
     world.write("../main/.git/info/exclude", "*.log\n");
     assert_eq!(world.names(&["."]), ["a.rs"]);
@@ -177,7 +266,10 @@ fn version_control_and_jp_directories_are_never_entered() {
 fn links_to_files_are_followed_and_links_to_directories_are_not() {
     let world = World::new(&["real/a", "../elsewhere/secret.txt", "walked/b"]);
     link("../real/a", world.root.join("walked/inner"));
-    link(world.outer.join("elsewhere/secret.txt"), world.root.join("walked/outer"));
+    link(
+        world.outer.join("elsewhere/secret.txt"),
+        world.root.join("walked/outer"),
+    );
     link(world.outer.join("elsewhere"), world.root.join("walked/dir"));
     link("..", world.root.join("walked/loop"));
     link("self", world.root.join("walked/self"));
@@ -264,8 +356,13 @@ fn link_to_what_walks_leave_out_is_left_out() {
 fn link_that_is_named_outright_is_attached_whatever_it_leads_to() {
     let world = with_links();
     let links = ["links/l.txt", "links/j.txt", "links/head"];
-    assert_eq!(world.names(&links), ["ignd/s.txt", ".jp/config.toml", ".git/HEAD"]);
-    let resolved = world.attach(&["links/[jl].txt", "links/l.txt", "links/j.txt"]).unwrap();
+    assert_eq!(
+        world.names(&links),
+        ["ignd/s.txt", ".jp/config.toml", ".git/HEAD"]
+    );
+    let resolved = world
+        .attach(&["links/[jl].txt", "links/l.txt", "links/j.txt"])
+        .unwrap();
     assert_eq!(names(&resolved), ["ignd/s.txt", ".jp/config.toml"]);
     assert!(resolved.notices.is_empty(), "{:?}", resolved.notices);
 }
@@ -297,7 +394,13 @@ fn nothing_but_links_to_what_is_left_out_is_an_error_that_says_why() {
 
 #[test]
 fn link_out_of_the_workspace_is_followed_unless_the_file_is_left_out_there() {
-    let world = World::new(&["a", "../repo/x.log", "../repo/x.rs", "../repo/.git/HEAD", "../plain/x.log"]);
+    let world = World::new(&[
+        "a",
+        "../repo/x.log",
+        "../repo/x.rs",
+        "../repo/.git/HEAD",
+        "../plain/x.log",
+    ]);
     world.write("../repo/.gitignore", "*.log\n");
     link("../repo/x.log", world.root.join("ignored"));
     link("../repo/x.rs", world.root.join("kept"));
@@ -311,7 +414,12 @@ fn link_out_of_the_workspace_is_followed_unless_the_file_is_left_out_there() {
     let resolved = resolve(&[stored], &world.context()).unwrap();
     assert_eq!(names(&resolved), ["a"]);
     let left_out = |notice: &&Notice| matches!(notice, Notice::LeftOut { .. });
-    assert_eq!(resolved.notices.iter().filter(left_out).count(), 4, "{:?}", resolved.notices);
+    assert_eq!(
+        resolved.notices.iter().filter(left_out).count(),
+        4,
+        "{:?}",
+        resolved.notices
+    );
 }
 
 #[test]
@@ -324,9 +432,15 @@ fn name_that_is_not_utf8_is_refused_unless_excluded() {
         r#"attach ".": the name of "OUTER/workspace/bad\xFF" is not UTF-8; rename it or exclude it"#
     );
     assert_eq!(world.names(&[".", "!bad*"]), ["a"]);
-    let skipping = Context { unavailable: Unavailable::Skip, ..world.context() };
+    let skipping = Context {
+        unavailable: Unavailable::Skip,
+        ..world.context()
+    };
     let resolved = resolve(&world.declare(&["."]).unwrap(), &skipping).unwrap();
-    assert_eq!((names(&resolved), resolved.notices.len()), (vec!["a".to_owned()], 1));
+    assert_eq!(
+        (names(&resolved), resolved.notices.len()),
+        (vec!["a".to_owned()], 1)
+    );
 }
 
 #[test]
@@ -339,9 +453,18 @@ fn unreadable_directory_is_an_error_or_skipped() {
         eprintln!("not checked: root reads every directory");
         return;
     }
-    assert_eq!(world.error(&["."]), r#"attach ".": read the directory "OUTER/workspace/locked""#);
-    let skipping = Context { unavailable: Unavailable::Skip, ..world.context() };
-    assert_eq!(names(&resolve(&world.declare(&["."]).unwrap(), &skipping).unwrap()), ["a"]);
+    assert_eq!(
+        world.error(&["."]),
+        r#"attach ".": read the directory "OUTER/workspace/locked""#
+    );
+    let skipping = Context {
+        unavailable: Unavailable::Skip,
+        ..world.context()
+    };
+    assert_eq!(
+        names(&resolve(&world.declare(&["."]).unwrap(), &skipping).unwrap()),
+        ["a"]
+    );
     fs::set_permissions(&locked, fs::Permissions::from_mode(0o700)).unwrap();
 }
 
@@ -349,8 +472,13 @@ fn unreadable_directory_is_an_error_or_skipped() {
 fn more_files_than_allowed_stop_the_walk() {
     let world = World::new(&["a", "b", "c/d", "c/e"]);
     let declared = world.declare(&["a", "."]).unwrap();
-    let limited =
-        |max_files| Context { limits: Limits { max_files, ..Limits::default() }, ..world.context() };
+    let limited = |max_files| Context {
+        limits: Limits {
+            max_files,
+            ..Limits::default()
+        },
+        ..world.context()
+    };
     assert_eq!(resolve(&declared, &limited(4)).unwrap().resources.len(), 4);
     let error = resolve(&declared, &limited(3)).unwrap_err();
     assert!(matches!(error, AttachError::TooManyFiles { limit: 3, .. }));

@@ -60,7 +60,9 @@ struct Response {
 /// Serves until stdin ends; the port is in `port_file` once it listens, and then on stdout for who wants to wait.
 pub(crate) fn serve(mode: Mode, port_file: &Path) -> io::Result<()> {
     let listener = TcpListener::bind("127.0.0.1:0")?;
-    let elsewhere = (mode == Mode::HttpRedirect).then(|| listen_elsewhere(port_file)).transpose()?;
+    let elsewhere = (mode == Mode::HttpRedirect)
+        .then(|| listen_elsewhere(port_file))
+        .transpose()?;
     let front = Arc::new(Front {
         mode,
         server: Mutex::new(Server::new(mode)),
@@ -112,8 +114,17 @@ fn listen_elsewhere(port_file: &Path) -> io::Result<u16> {
 fn write_down(stream: &TcpStream, record: &Path) -> io::Result<()> {
     let mut record = OpenOptions::new().append(true).open(record)?;
     writeln!(record, "a connection")?;
-    let Request { method, path, headers, body } = Request::read(stream)?;
-    writeln!(record, "{method} {path} {headers:?} {}", String::from_utf8_lossy(&body))?;
+    let Request {
+        method,
+        path,
+        headers,
+        body,
+    } = Request::read(stream)?;
+    writeln!(
+        record,
+        "{method} {path} {headers:?} {}",
+        String::from_utf8_lossy(&body)
+    )?;
     Response::plain("403 Forbidden", "Nobody is to come here.").write(stream)
 }
 
@@ -123,18 +134,31 @@ impl Request {
         let mut line = String::new();
         reader.read_line(&mut line)?;
         let mut words = line.split_whitespace().map(str::to_owned);
-        let (method, path) = (words.next().unwrap_or_default(), words.next().unwrap_or_default());
+        let (method, path) = (
+            words.next().unwrap_or_default(),
+            words.next().unwrap_or_default(),
+        );
         let mut headers = BTreeMap::new();
         loop {
             let mut line = String::new();
             reader.read_line(&mut line)?;
-            let Some((name, value)) = line.split_once(':') else { break };
+            let Some((name, value)) = line.split_once(':') else {
+                break;
+            };
             headers.insert(name.to_lowercase(), value.trim().to_owned());
         }
-        let length = headers.get("content-length").and_then(|length| length.parse().ok()).unwrap_or_default();
+        let length = headers
+            .get("content-length")
+            .and_then(|length| length.parse().ok())
+            .unwrap_or_default();
         let mut body = Vec::new();
         reader.take(length).read_to_end(&mut body)?;
-        Ok(Self { method, path, headers, body })
+        Ok(Self {
+            method,
+            path,
+            headers,
+            body,
+        })
     }
 
     fn header(&self, name: &str) -> Option<&str> {
@@ -144,11 +168,21 @@ impl Request {
 
 impl Response {
     fn plain(status: &'static str, body: &str) -> Self {
-        Self { status, headers: Vec::new(), kind: "text/plain", body: body.to_owned() }
+        Self {
+            status,
+            headers: Vec::new(),
+            kind: "text/plain",
+            body: body.to_owned(),
+        }
     }
 
     fn json(status: &'static str, body: &Value) -> Self {
-        Self { status, headers: Vec::new(), kind: "application/json", body: body.to_string() }
+        Self {
+            status,
+            headers: Vec::new(),
+            kind: "application/json",
+            body: body.to_string(),
+        }
     }
 
     fn with(mut self, name: &'static str, value: impl Into<String>) -> Self {
@@ -157,15 +191,25 @@ impl Response {
     }
 
     fn write(&self, stream: &TcpStream) -> io::Result<()> {
-        let headers = [head(self.status, self.kind, Some(self.body.len()), &self.headers), self.body.clone()];
+        let headers = [
+            head(self.status, self.kind, Some(self.body.len()), &self.headers),
+            self.body.clone(),
+        ];
         (&*stream).write_all(headers.concat().as_bytes())
     }
 }
 
 fn head(status: &str, kind: &str, length: Option<usize>, headers: &[(&str, String)]) -> String {
-    let length = length.map(|length| format!("content-length: {length}\r\n")).unwrap_or_default();
-    let headers: String = headers.iter().map(|(name, value)| format!("{name}: {value}\r\n")).collect();
-    format!("HTTP/1.1 {status}\r\ncontent-type: {kind}\r\nconnection: close\r\n{length}{headers}\r\n")
+    let length = length
+        .map(|length| format!("content-length: {length}\r\n"))
+        .unwrap_or_default();
+    let headers: String = headers
+        .iter()
+        .map(|(name, value)| format!("{name}: {value}\r\n"))
+        .collect();
+    format!(
+        "HTTP/1.1 {status}\r\ncontent-type: {kind}\r\nconnection: close\r\n{length}{headers}\r\n"
+    )
 }
 
 impl Front {
@@ -174,7 +218,8 @@ impl Front {
         match self.mode {
             Mode::HttpHang => hang(),
             Mode::HttpHalf => {
-                let half = head("200 OK", "application/json", Some(1000), &[]) + r#"{"jsonrpc":"2.0","#;
+                let half =
+                    head("200 OK", "application/json", Some(1000), &[]) + r#"{"jsonrpc":"2.0","#;
                 (&*stream).write_all(half.as_bytes())
             }
             _ => match self.misbehave().or_else(|| refuse(&request)) {
@@ -187,16 +232,27 @@ impl Front {
     /// The answer of the modes that have one for everything.
     fn misbehave(&self) -> Option<Response> {
         Some(match self.mode {
-            Mode::Http401 => Response::plain("401 Unauthorized", "Who are you?")
-                .with("www-authenticate", r#"Bearer realm="hostile", error="invalid_token""#),
+            Mode::Http401 => Response::plain("401 Unauthorized", "Who are you?").with(
+                "www-authenticate",
+                r#"Bearer realm="hostile", error="invalid_token""#,
+            ),
             Mode::Http403 => Response::plain("403 Forbidden", "Not you."),
             Mode::Http404 => Response::plain("404 Not Found", "There is nothing here."),
-            Mode::Http500 => {
-                Response::plain("500 Internal Server Error", "Something \u{1b}[31mbroke\u{1b}[0m.")
-            }
-            Mode::HttpRedirect => Response::plain("302 Found", "")
-                .with("location", format!("http://127.0.0.1:{}/mcp", self.elsewhere.unwrap_or_default())),
-            Mode::HttpHtml => Response { kind: "text/html", ..Response::plain("200 OK", HTML) },
+            Mode::Http500 => Response::plain(
+                "500 Internal Server Error",
+                "Something \u{1b}[31mbroke\u{1b}[0m.",
+            ),
+            Mode::HttpRedirect => Response::plain("302 Found", "").with(
+                "location",
+                format!(
+                    "http://127.0.0.1:{}/mcp",
+                    self.elsewhere.unwrap_or_default()
+                ),
+            ),
+            Mode::HttpHtml => Response {
+                kind: "text/html",
+                ..Response::plain("200 OK", HTML)
+            },
             _ => return None,
         })
     }
@@ -217,7 +273,10 @@ impl Front {
         };
         let (outbox, outgoing) = mpsc::channel();
         let called_tool = message["method"] == "tools/call";
-        self.server.lock().unwrap_or_else(PoisonError::into_inner).receive(message, &outbox);
+        self.server
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .receive(message, &outbox);
         drop(outbox);
         if !is_request {
             return Response::plain("202 Accepted", "").write(stream);
@@ -238,7 +297,9 @@ fn refuse(request: &Request) -> Option<Response> {
     match (&*request.method, &*request.path) {
         ("POST", "/mcp") => None,
         ("DELETE", "/mcp") => Some(Response::plain("200 OK", "")),
-        (_, "/mcp") => Some(Response::plain("405 Method Not Allowed", "").with("allow", "POST, DELETE")),
+        (_, "/mcp") => {
+            Some(Response::plain("405 Method Not Allowed", "").with("allow", "POST, DELETE"))
+        }
         _ => Some(Response::plain("404 Not Found", "MCP is at /mcp.")),
     }
 }
@@ -255,8 +316,14 @@ impl Sessions {
             }
             (Some("server/discover"), _) => Ok(None),
             (_, Some(id)) if self.live.contains(id) => Ok(None),
-            (_, Some(_)) => Err(Response::plain("404 Not Found", "There is no such session.")),
-            (_, None) => Err(Response::plain("400 Bad Request", "Mcp-Session-Id is missing.")),
+            (_, Some(_)) => Err(Response::plain(
+                "404 Not Found",
+                "There is no such session.",
+            )),
+            (_, None) => Err(Response::plain(
+                "400 Bad Request",
+                "Mcp-Session-Id is missing.",
+            )),
         }
     }
 
@@ -270,11 +337,14 @@ impl Sessions {
 
 /// Checks that the headers say of the message what it says itself (2026-07-28).
 fn check_headers(request: &Request, message: &Value) -> Result<(), Response> {
-    let Some(method) = message["method"].as_str() else { return Ok(()) };
+    let Some(method) = message["method"].as_str() else {
+        return Ok(());
+    };
     let version = &message["params"]["_meta"]["io.modelcontextprotocol/protocolVersion"];
-    for (name, value) in
-        [("mcp-protocol-version", version.as_str().unwrap_or(MODERN)), ("mcp-method", method)]
-    {
+    for (name, value) in [
+        ("mcp-protocol-version", version.as_str().unwrap_or(MODERN)),
+        ("mcp-method", method),
+    ] {
         if request.header(name) != Some(value) {
             let what = format!("the header {name} is not {value}");
             let error = refused(message["id"].clone(), HEADER_MISMATCH, what, Value::Null);
@@ -285,10 +355,19 @@ fn check_headers(request: &Request, message: &Value) -> Result<(), Response> {
 }
 
 /// Sends what the request leads to: its answer alone as JSON, else all as a stream of events.
-fn send(stream: &TcpStream, outgoing: &mpsc::Receiver<Outgoing>, session: Option<String>) -> io::Result<()> {
-    let Ok(first) = outgoing.recv_timeout(LIFE) else { hang() };
+fn send(
+    stream: &TcpStream,
+    outgoing: &mpsc::Receiver<Outgoing>,
+    session: Option<String>,
+) -> io::Result<()> {
+    let Ok(first) = outgoing.recv_timeout(LIFE) else {
+        hang()
+    };
     let mut to = io::BufWriter::new(stream);
-    let headers: Vec<_> = session.map(|id| ("mcp-session-id", id)).into_iter().collect();
+    let headers: Vec<_> = session
+        .map(|id| ("mcp-session-id", id))
+        .into_iter()
+        .collect();
     if first.is_answer() {
         to.write_all(head("200 OK", "application/json", Some(first.len()), &headers).as_bytes())?;
         first.write(&mut to)?;
@@ -301,7 +380,11 @@ fn send(stream: &TcpStream, outgoing: &mpsc::Receiver<Outgoing>, session: Option
         sent.write(&mut to)?;
         to.write_all(b"\n\n")?;
         to.flush()?;
-        next = if sent.is_answer() { None } else { outgoing.recv_timeout(LIFE).ok() };
+        next = if sent.is_answer() {
+            None
+        } else {
+            outgoing.recv_timeout(LIFE).ok()
+        };
     }
     Ok(())
 }

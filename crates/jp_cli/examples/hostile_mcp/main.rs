@@ -42,18 +42,27 @@ fn main() {
 }
 
 fn list() {
-    for Entry { name, over, what, .. } in MODES {
+    for Entry {
+        name, over, what, ..
+    } in MODES
+    {
         println!("{name:<18} {what}{}", over.remark());
     }
 }
 
 fn run(name: &str, port_file: Option<&Path>) {
     let Some(entry) = MODES.iter().find(|entry| entry.name == name) else {
-        fail(&format!("there is no mode {name}; `hostile_mcp --list` says which there are"));
+        fail(&format!(
+            "there is no mode {name}; `hostile_mcp --list` says which there are"
+        ));
     };
     match (entry.over, port_file) {
-        (Over::Http, None) => fail(&format!("the mode {name} is for HTTP: add `--http PORT-FILE`")),
-        (Over::Stdio, Some(_)) => fail(&format!("the mode {name} is for stdio: leave `--http` out")),
+        (Over::Http, None) => fail(&format!(
+            "the mode {name} is for HTTP: add `--http PORT-FILE`"
+        )),
+        (Over::Stdio, Some(_)) => {
+            fail(&format!("the mode {name} is for stdio: leave `--http` out"))
+        }
         _ => {}
     }
     if entry.mode == Mode::DiesAtStart {

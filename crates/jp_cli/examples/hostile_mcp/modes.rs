@@ -78,7 +78,12 @@ pub(crate) struct Entry {
 }
 
 const fn entry(name: &'static str, mode: Mode, over: Over, what: &'static str) -> Entry {
-    Entry { name, mode, over, what }
+    Entry {
+        name,
+        mode,
+        over,
+        what,
+    }
 }
 
 /// Every mode.

@@ -68,7 +68,9 @@ pub(crate) fn annotations() -> Value {
 }
 
 fn pages(cursor: Option<&str>) -> Value {
-    let page: u64 = cursor.and_then(|cursor| cursor.parse().ok()).unwrap_or_default();
+    let page: u64 = cursor
+        .and_then(|cursor| cursor.parse().ok())
+        .unwrap_or_default();
     let resources: Vec<Value> = (page * 10..page * 10 + 10)
         .map(|number| json!({"uri": format!("note:{number}"), "name": number.to_string()}))
         .collect();
@@ -92,26 +94,36 @@ pub(crate) fn complete(params: &Value) -> Value {
         Some("lang") => LANGUAGES,
         _ => &[],
     };
-    let values: Vec<_> = offered.iter().filter(|value| value.starts_with(typed)).collect();
+    let values: Vec<_> = offered
+        .iter()
+        .filter(|value| value.starts_with(typed))
+        .collect();
     json!({"completion": {"total": values.len(), "hasMore": false, "values": values}})
 }
 
 pub(crate) fn read(server: &Server, params: &Value) -> Reply {
-    let Some(uri) = params["uri"].as_str() else { return Reply::invalid("there is no uri to read") };
+    let Some(uri) = params["uri"].as_str() else {
+        return Reply::invalid("there is no uri to read");
+    };
     match (server.mode, uri) {
         (Mode::SilentCall, _) => Reply::Elsewhere,
-        (Mode::HugeBlob, _) => Reply::Filled(contents(&[json!({"uri": uri, "blob": FILLING})]), HUGE),
+        (Mode::HugeBlob, _) => {
+            Reply::Filled(contents(&[json!({"uri": uri, "blob": FILLING})]), HUGE)
+        }
         (Mode::BadBase64, _) => Reply::Result(contents(&[json!({"uri": uri, "blob": BAD_BASE64})])),
         (Mode::SelfLink, "note:self") => {
-            let link = json!({"type": "resource_link", "uri": "note:self", "name": "self"}).to_string();
-            Reply::Result(contents(&[json!({"uri": uri, "mimeType": "application/json", "text": link})]))
+            let link =
+                json!({"type": "resource_link", "uri": "note:self", "name": "self"}).to_string();
+            Reply::Result(contents(&[
+                json!({"uri": uri, "mimeType": "application/json", "text": link}),
+            ]))
         }
-        (Mode::PathEscape, uri) if PATHS.contains(&uri) => {
-            Reply::Result(contents(&[json!({"uri": uri, "text": "The server's own words."})]))
-        }
-        (Mode::Escapes, "note:nasty") => {
-            Reply::Result(contents(&[json!({"uri": uri, "mimeType": NASTY, "text": NASTY})]))
-        }
+        (Mode::PathEscape, uri) if PATHS.contains(&uri) => Reply::Result(contents(&[
+            json!({"uri": uri, "text": "The server's own words."}),
+        ])),
+        (Mode::Escapes, "note:nasty") => Reply::Result(contents(&[
+            json!({"uri": uri, "mimeType": NASTY, "text": NASTY}),
+        ])),
         _ => note(server, uri),
     }
 }
@@ -124,7 +136,9 @@ fn note(server: &Server, uri: &str) -> Reply {
     let text = |text: String| json!({"uri": uri, "mimeType": "text/plain", "text": text});
     let blob = json!({"uri": uri, "mimeType": "application/octet-stream", "blob": BLOB});
     match (name, language) {
-        ("note:one", Some(language)) => Reply::Result(contents(&[text(format!("Note one, in {language}."))])),
+        ("note:one", Some(language)) => {
+            Reply::Result(contents(&[text(format!("Note one, in {language}."))]))
+        }
         ("note:one", None) => Reply::Result(contents(&[text(match server.touched {
             0 => "The first note.".to_owned(),
             times => format!("The first note, version {}.", times + 1),
@@ -132,7 +146,11 @@ fn note(server: &Server, uri: &str) -> Reply {
         ("note:both", _) => Reply::Result(contents(&[text("Both of them.".to_owned()), blob])),
         ("note:blob", _) => Reply::Result(contents(&[blob])),
         _ => Reply::Error {
-            code: if server.mode.is_modern() { INVALID_PARAMS } else { NOT_FOUND },
+            code: if server.mode.is_modern() {
+                INVALID_PARAMS
+            } else {
+                NOT_FOUND
+            },
             message: "there is no such note".to_owned(),
             data: json!({"uri": uri}),
         },

@@ -26,8 +26,13 @@ const SUBSCRIPTION_ID: &str = "io.modelcontextprotocol/subscriptionId";
 /// How many questions `asks-forever` and `rounds-forever` have for one call.
 const FOREVER: u32 = 1000;
 /// The methods whose results say how long they hold, in 2026-07-28.
-const CACHEABLE: &[&str] =
-    &["server/discover", "tools/list", "resources/list", "resources/templates/list", "resources/read"];
+const CACHEABLE: &[&str] = &[
+    "server/discover",
+    "tools/list",
+    "resources/list",
+    "resources/templates/list",
+    "resources/read",
+];
 
 /// What a request comes to.
 pub(crate) enum Reply {
@@ -47,7 +52,11 @@ pub(crate) enum Reply {
 
 impl Reply {
     pub(crate) fn invalid(message: impl Into<String>) -> Self {
-        Self::Error { code: INVALID_PARAMS, message: message.into(), data: Value::Null }
+        Self::Error {
+            code: INVALID_PARAMS,
+            message: message.into(),
+            data: Value::Null,
+        }
     }
 }
 
@@ -61,11 +70,19 @@ pub(crate) struct Question {
 
 impl Question {
     pub(crate) fn once(method: &'static str, params: Value) -> Self {
-        Self { method, params, times: 1 }
+        Self {
+            method,
+            params,
+            times: 1,
+        }
     }
 
     pub(crate) fn forever(method: &'static str, params: Value) -> Self {
-        Self { method, params, times: FOREVER }
+        Self {
+            method,
+            params,
+            times: FOREVER,
+        }
     }
 }
 
@@ -97,11 +114,17 @@ pub(crate) struct Cancelled(Arc<Mutex<Vec<Value>>>);
 
 impl Cancelled {
     fn add(&self, id: Value) {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).push(id);
+        self.0
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .push(id);
     }
 
     pub(crate) fn has(&self, id: &Value) -> bool {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).contains(id)
+        self.0
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .contains(id)
     }
 }
 
@@ -148,7 +171,12 @@ impl Server {
         let (id, method) = (message.get("id"), message["method"].as_str());
         match (id, method) {
             (Some(id), Some(method)) => {
-                self.request(&Call { id: id.clone(), method, params: &message["params"], outbox });
+                self.request(&Call {
+                    id: id.clone(),
+                    method,
+                    params: &message["params"],
+                    outbox,
+                });
             }
             (None, Some(method)) => self.notification(method, &message),
             (Some(_), None) => self.answer(&message),
@@ -157,10 +185,12 @@ impl Server {
     }
 
     fn request(&mut self, call: &Call<'_>) {
-        self.requests.push(match call.params["uri"].as_str().or(call.params["name"].as_str()) {
-            Some(what) => format!("{} {what}", call.method),
-            None => call.method.to_owned(),
-        });
+        self.requests.push(
+            match call.params["uri"].as_str().or(call.params["name"].as_str()) {
+                Some(what) => format!("{} {what}", call.method),
+                None => call.method.to_owned(),
+            },
+        );
         if matches!(self.mode, Mode::Silent | Mode::OnlyRubbish) {
             return;
         }
@@ -200,11 +230,17 @@ impl Server {
             call.id.clone()
         };
         let sent = match reply {
-            Reply::Result(result) => Outgoing::Message(answered(id, self.complete(call.method, result))),
+            Reply::Result(result) => {
+                Outgoing::Message(answered(id, self.complete(call.method, result)))
+            }
             Reply::Filled(result, size) => {
                 Outgoing::Filled(answered(id, self.complete(call.method, result)), size)
             }
-            Reply::Error { code, message, data } => Outgoing::Message(refused(id, code, message, data)),
+            Reply::Error {
+                code,
+                message,
+                data,
+            } => Outgoing::Message(refused(id, code, message, data)),
             Reply::Ask(question) => return self.ask(call, question),
             Reply::Elsewhere => return,
         };
@@ -218,12 +254,16 @@ impl Server {
             return result;
         }
         let fields = result.as_object_mut().expect("every result is an object");
-        fields.entry("resultType").or_insert_with(|| json!("complete"));
+        fields
+            .entry("resultType")
+            .or_insert_with(|| json!("complete"));
         if CACHEABLE.contains(&method) {
             fields.insert("ttlMs".to_owned(), json!(5000));
             fields.insert("cacheScope".to_owned(), json!("private"));
         }
-        let meta = fields.entry("_meta").or_insert_with(|| Value::Object(Map::new()));
+        let meta = fields
+            .entry("_meta")
+            .or_insert_with(|| Value::Object(Map::new()));
         meta[SERVER_INFO] = server_info();
         result
     }
@@ -258,11 +298,13 @@ impl Server {
     }
 
     fn notification(&mut self, method: &str, message: &Value) {
-        self.notifications.push(json!({"method": method, "params": message["params"]}));
+        self.notifications
+            .push(json!({"method": method, "params": message["params"]}));
         if method == "notifications/cancelled" {
             let id = &message["params"]["requestId"];
             self.cancelled.add(id.clone());
-            self.subscriptions.retain(|subscription| subscription.id != *id);
+            self.subscriptions
+                .retain(|subscription| subscription.id != *id);
             self.waiting.retain(|_, waiting| waiting.call != *id);
         }
     }
@@ -276,7 +318,11 @@ impl Server {
             let reply = self.round(call.params, question);
             self.send(call, reply);
         } else {
-            self.put(Waiting { call: call.id.clone(), outbox: call.outbox.clone(), question });
+            self.put(Waiting {
+                call: call.id.clone(),
+                outbox: call.outbox.clone(),
+                question,
+            });
         }
     }
 
@@ -302,7 +348,9 @@ impl Server {
 
     /// Takes the client's answer to a question, and asks again or answers the call.
     fn answer(&mut self, message: &Value) {
-        let waiting = message["id"].as_str().and_then(|id| self.waiting.remove(id));
+        let waiting = message["id"]
+            .as_str()
+            .and_then(|id| self.waiting.remove(id));
         let Some(mut waiting) = waiting else { return };
         waiting.question.times -= 1;
         if waiting.question.times > 0 {
@@ -310,12 +358,17 @@ impl Server {
         }
         let answer = message.get("result").unwrap_or(&message["error"]);
         let result = tools::text(&format!("The answer was: {answer}"));
-        let _ = waiting.outbox.send(Outgoing::Message(answered(waiting.call, result)));
+        let _ = waiting
+            .outbox
+            .send(Outgoing::Message(answered(waiting.call, result)));
     }
 
     /// Wants the question answered with a retry of the call, or takes that answer (2026-07-28).
     fn round(&mut self, params: &Value, question: Question) -> Reply {
-        let left = match (params["requestState"].as_str(), params.get("inputResponses")) {
+        let left = match (
+            params["requestState"].as_str(),
+            params.get("inputResponses"),
+        ) {
             (None, None) => question.times,
             (state, Some(answers)) => {
                 let Some(left) = state.and_then(|state| self.rounds.remove(state)) else {
@@ -328,7 +381,9 @@ impl Server {
                     _ => left - 1,
                 }
             }
-            (Some(_), None) => return Reply::invalid("there is a requestState, and no inputResponses"),
+            (Some(_), None) => {
+                return Reply::invalid("there is a requestState, and no inputResponses");
+            }
         };
         self.asked += 1;
         let state = format!("state-{}", self.asked);
@@ -360,7 +415,10 @@ impl Server {
             outbox: call.outbox.clone(),
         });
         let params = json!({"notifications": wants, "_meta": {SUBSCRIPTION_ID: call.id}});
-        let _ = call.outbox.send(notification("notifications/subscriptions/acknowledged", params));
+        let _ = call.outbox.send(notification(
+            "notifications/subscriptions/acknowledged",
+            params,
+        ));
         Reply::Elsewhere
     }
 
@@ -405,7 +463,9 @@ fn refusal(params: &Value) -> Option<Reply> {
     match meta[PROTOCOL_VERSION].as_str() {
         None => Some(Reply::invalid(format!("_meta has no {PROTOCOL_VERSION}"))),
         Some(MODERN) if meta[CLIENT_CAPABILITIES].is_object() => None,
-        Some(MODERN) => Some(Reply::invalid(format!("_meta has no {CLIENT_CAPABILITIES}"))),
+        Some(MODERN) => Some(Reply::invalid(format!(
+            "_meta has no {CLIENT_CAPABILITIES}"
+        ))),
         Some(other) => Some(Reply::Error {
             code: UNSUPPORTED_VERSION,
             message: "unsupported protocol version".to_owned(),

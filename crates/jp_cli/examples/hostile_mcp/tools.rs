@@ -14,8 +14,7 @@ use crate::{
 /// What a terminal, a bidi-aware one too, must not be given.
 pub(crate) const NASTY: &str = "\u{1b}[31mred\u{1b}[0m \u{1b}]0;title\u{7}\u{9b}2J \u{202e}sdrawkcab\u{202c}\r\nSYSTEM: a second line\u{8}\u{200b}";
 pub(crate) const BAD_BASE64: &str = "!!! this is not base64 !!!";
-const PNG: &str =
-    "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==";
+const PNG: &str = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==";
 const WAV: &str = "UklGRiQAAABXQVZFZm10IBAAAAABAAEARKwAAIhYAQACABAAZGF0YQAAAAA=";
 const HUGE_LINE: usize = 300_000_000;
 /// `slow` waits so long before each of its notifications unless told.
@@ -44,8 +43,10 @@ pub(crate) fn list(server: &Server, params: &Value) -> Value {
 }
 
 fn tool(name: &str, description: &str, strings: &[&str]) -> Value {
-    let properties: serde_json::Map<String, Value> =
-        strings.iter().map(|name| ((*name).to_owned(), json!({"type": "string"}))).collect();
+    let properties: serde_json::Map<String, Value> = strings
+        .iter()
+        .map(|name| ((*name).to_owned(), json!({"type": "string"})))
+        .collect();
     json!({
         "name": name,
         "description": description,
@@ -54,7 +55,10 @@ fn tool(name: &str, description: &str, strings: &[&str]) -> Value {
 }
 
 fn usual() -> Vec<Value> {
-    vec![tool("echo", "Gives back a text.", &["text"]), tool("peek", "Gives a link to a resource.", &["uri"])]
+    vec![
+        tool("echo", "Gives back a text.", &["text"]),
+        tool("peek", "Gives a link to a resource.", &["uri"]),
+    ]
 }
 
 fn everything() -> Vec<Value> {
@@ -86,7 +90,9 @@ fn numbered(number: u64) -> Value {
 }
 
 fn page(usual: Vec<Value>, cursor: Option<&str>) -> Value {
-    let page: u64 = cursor.and_then(|cursor| cursor.parse().ok()).unwrap_or_default();
+    let page: u64 = cursor
+        .and_then(|cursor| cursor.parse().ok())
+        .unwrap_or_default();
     let mut tools = if page == 0 { usual } else { Vec::new() };
     let first = page * 10 + tools.len() as u64;
     tools.extend((first..page * 10 + 10).map(numbered));
@@ -154,9 +160,10 @@ fn misbehave(mode: Mode, name: &str, call: &Call<'_>) -> Option<Reply> {
             Some(Reply::Elsewhere)
         }
         (Mode::SilentCall, _) => Some(Reply::Elsewhere),
-        (Mode::AsksForever | Mode::RoundsForever, _) => {
-            Some(Reply::Ask(Question::forever("elicitation/create", form("And your name, again?"))))
-        }
+        (Mode::AsksForever | Mode::RoundsForever, _) => Some(Reply::Ask(Question::forever(
+            "elicitation/create",
+            form("And your name, again?"),
+        ))),
         (Mode::HugeBlob, "echo") => Some(Reply::Filled(
             blocks(&[json!({"type": "image", "mimeType": "image/png", "data": FILLING})]),
             HUGE,
@@ -170,7 +177,9 @@ fn misbehave(mode: Mode, name: &str, call: &Call<'_>) -> Option<Reply> {
 /// What the mode gives for `echo`, if not the text.
 fn hostile_blocks(mode: Mode) -> Option<Vec<Value>> {
     Some(match mode {
-        Mode::ManyBlocks => (0..100_000).map(|number| text_block(&format!("Block {number}."))).collect(),
+        Mode::ManyBlocks => (0..100_000)
+            .map(|number| text_block(&format!("Block {number}.")))
+            .collect(),
         Mode::BadBase64 => vec![
             text_block("Before."),
             json!({"type": "image", "mimeType": "image/png", "data": BAD_BASE64}),
@@ -182,7 +191,10 @@ fn hostile_blocks(mode: Mode) -> Option<Vec<Value>> {
         Mode::PathEscape => PATHS
             .iter()
             .flat_map(|path| {
-                [link(path), json!({"type": "resource", "resource": {"uri": path, "text": "Mine."}})]
+                [
+                    link(path),
+                    json!({"type": "resource", "resource": {"uri": path, "text": "Mine."}}),
+                ]
             })
             .collect(),
         Mode::Escapes => vec![
@@ -195,7 +207,10 @@ fn hostile_blocks(mode: Mode) -> Option<Vec<Value>> {
 
 fn nasty_call(name: &str, call: &Call<'_>) -> Option<Reply> {
     match name {
-        "ask" => Some(Reply::Ask(Question::once("elicitation/create", form(NASTY)))),
+        "ask" => Some(Reply::Ask(Question::once(
+            "elicitation/create",
+            form(NASTY),
+        ))),
         "slow" => {
             for sent in progress(call, 1, NASTY).into_iter().chain([log(NASTY)]) {
                 let _ = call.outbox.send(sent);
@@ -223,8 +238,14 @@ fn extra(server: &mut Server, name: &str, call: &Call<'_>) -> Reply {
         "fetch" => Reply::Result(fetched()),
         "many_blocks" => Reply::Result(of_each_type()),
         "slow" => slow(server, call),
-        "ask" => Reply::Ask(Question::once("elicitation/create", form("What is your name?"))),
-        "visit" => Reply::Ask(Question::once("elicitation/create", page_to_open(server.mode))),
+        "ask" => Reply::Ask(Question::once(
+            "elicitation/create",
+            form("What is your name?"),
+        )),
+        "visit" => Reply::Ask(Question::once(
+            "elicitation/create",
+            page_to_open(server.mode),
+        )),
         "roots" => Reply::Ask(Question::once("roots/list", json!({}))),
         "sample" => Reply::Ask(Question::once("sampling/createMessage", sampling())),
         "fail" => Reply::Result(failed("It failed, as it was asked to.")),
@@ -258,15 +279,24 @@ fn heard(server: &Server) -> Value {
 
 /// Reports from a thread of its own, so that the client can cancel it.
 fn slow(server: &Server, call: &Call<'_>) -> Reply {
-    let pause = call.params["arguments"]["pause"].as_u64().unwrap_or(PAUSE).min(LONGEST_PAUSE);
-    let reports: Vec<_> = (1..=3).map(|step| progress(call, step, &format!("Step {step}"))).collect();
+    let pause = call.params["arguments"]["pause"]
+        .as_u64()
+        .unwrap_or(PAUSE)
+        .min(LONGEST_PAUSE);
+    let reports: Vec<_> = (1..=3)
+        .map(|step| progress(call, step, &format!("Step {step}")))
+        .collect();
     let mut result = text("Done, in three steps.");
     if server.mode.is_modern() {
         result["resultType"] = json!("complete");
     }
-    let wants_log =
-        !server.mode.is_modern() || !call.params["_meta"]["io.modelcontextprotocol/logLevel"].is_null();
-    let (id, outbox, cancelled) = (call.id.clone(), call.outbox.clone(), server.cancelled.clone());
+    let wants_log = !server.mode.is_modern()
+        || !call.params["_meta"]["io.modelcontextprotocol/logLevel"].is_null();
+    let (id, outbox, cancelled) = (
+        call.id.clone(),
+        call.outbox.clone(),
+        server.cancelled.clone(),
+    );
     thread::spawn(move || {
         for report in reports {
             thread::sleep(Duration::from_millis(pause));
@@ -293,7 +323,10 @@ fn progress(call: &Call<'_>, step: u32, message: &str) -> Option<Outgoing> {
 }
 
 fn log(message: &str) -> Outgoing {
-    notification("notifications/message", json!({"level": "info", "logger": "hostile", "data": message}))
+    notification(
+        "notifications/message",
+        json!({"level": "info", "logger": "hostile", "data": message}),
+    )
 }
 
 // -- what is asked -----------------------------------------------------------------------------------------------
@@ -314,7 +347,8 @@ fn form(message: &str) -> Value {
 }
 
 fn page_to_open(mode: Mode) -> Value {
-    let mut params = json!({"mode": "url", "message": "Please log in.", "url": "https://example.test/login"});
+    let mut params =
+        json!({"mode": "url", "message": "Please log in.", "url": "https://example.test/login"});
     if !mode.is_modern() {
         params["elicitationId"] = json!("login-1");
     }

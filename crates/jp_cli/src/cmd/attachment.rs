@@ -37,12 +37,19 @@ const MAX_LISTED: usize = 10;
 
 pub(crate) fn run(command: Attachment, context: &Context<'_>) -> Result<Code, Failure> {
     match command {
-        Attachment::Add { paths, conversation } => add(context, conversation.id.as_deref(), &paths),
-        Attachment::Rm { paths, conversation } => remove(context, conversation.id.as_deref(), &paths),
+        Attachment::Add {
+            paths,
+            conversation,
+        } => add(context, conversation.id.as_deref(), &paths),
+        Attachment::Rm {
+            paths,
+            conversation,
+        } => remove(context, conversation.id.as_deref(), &paths),
         Attachment::Ls { conversation } => list(context, conversation.id.as_deref()),
-        Attachment::Print { attachments, conversation } => {
-            print::print(context, conversation.id.as_deref(), &attachments)
-        }
+        Attachment::Print {
+            attachments,
+            conversation,
+        } => print::print(context, conversation.id.as_deref(), &attachments),
     }
 }
 
@@ -56,14 +63,26 @@ fn add(context: &Context<'_>, id: Option<&str>, paths: &[String]) -> Result<Code
     let keeper = Keeper::new(&batch, &stamps);
     let resolving = resolving(context, &config, &place, &keeper, false)?;
     let is_outside = |declared: &Declared| {
-        declared.declaration.as_deref().is_none_or(|text| Declaration::new(text).names_snapshot())
+        declared
+            .declaration
+            .as_deref()
+            .is_none_or(|text| Declaration::new(text).names_snapshot())
     };
-    let declared = parse(context, &config, paths, &place, resolving.unavailable).map_err(without_skipping)?;
+    let declared =
+        parse(context, &config, paths, &place, resolving.unavailable).map_err(without_skipping)?;
     let servers = reading::configured(context, &config)?;
     if let Some(error) = reading::unknown(servers, &declared) {
         return Err(without_skipping(advice::failure(error)));
     }
-    let has_credentials = |one: &&Declared| matches!(one.source, Source::Http { credentials: Some(_), .. });
+    let has_credentials = |one: &&Declared| {
+        matches!(
+            one.source,
+            Source::Http {
+                credentials: Some(_),
+                ..
+            }
+        )
+    };
     if let Some(declared) = declared.iter().find(has_credentials) {
         let input = &declared.input;
         return Err(Failure::new(format!(
@@ -73,19 +92,36 @@ fn add(context: &Context<'_>, id: Option<&str>, paths: &[String]) -> Result<Code
     }
     let (outside, inside): (Vec<_>, Vec<_>) = declared.into_iter().partition(is_outside);
     let configured = Configured::default();
-    let nothing = Earlier { plan: Plan::default(), configured: &configured, is_new: false, named: id };
-    let attachments = resolve(context, &config, nothing, outside, &resolving).map_err(without_skipping)?;
+    let nothing = Earlier {
+        plan: Plan::default(),
+        configured: &configured,
+        is_new: false,
+        named: id,
+    };
+    let attachments =
+        resolve(context, &config, nothing, outside, &resolving).map_err(without_skipping)?;
     let mut added = stored_forms(&inside);
     context.remember_agreed(to_remember(&inside, &place).iter().map(String::as_str));
-    added.extend(attachments.delivered.into_iter().map(|delivered| delivered.declaration));
-    let mut delta = Change { add: added.clone(), ..Change::default() }.into_delta();
+    added.extend(
+        attachments
+            .delivered
+            .into_iter()
+            .map(|delivered| delivered.declaration),
+    );
+    let mut delta = Change {
+        add: added.clone(),
+        ..Change::default()
+    }
+    .into_delta();
     delta.resources = attachments.snapshots;
     record(context, &found, delta, batch)?;
     if context.output.is_json() {
         context.output.json(&json!({"added": added}))?;
     } else {
         for declaration in added {
-            context.output.status(&format!("{declaration} is attached from the next message on."));
+            context.output.status(&format!(
+                "{declaration} is attached from the next message on."
+            ));
         }
     }
     Ok(Code::Done)
@@ -93,7 +129,9 @@ fn add(context: &Context<'_>, id: Option<&str>, paths: &[String]) -> Result<Code
 
 /// Takes out advice that is for `query` alone.
 pub(crate) fn without_skipping(mut failure: Failure) -> Failure {
-    failure.hints.retain(|hint| !hint.contains("--skip-unavailable"));
+    failure
+        .hints
+        .retain(|hint| !hint.contains("--skip-unavailable"));
     failure
 }
 
@@ -102,7 +140,10 @@ fn remove(context: &Context<'_>, id: Option<&str>, paths: &[String]) -> Result<C
     let conversation = context.read(&found)?;
     let config = context.config(Some(&conversation), &[])?;
     let place = place(context, &config)?;
-    let declared = resolution::effective(&conversation.stream, &configured(&config, &place)?.declarations);
+    let declared = resolution::effective(
+        &conversation.stream,
+        &configured(&config, &place)?.declarations,
+    );
     let mut removed = Vec::new();
     for path in paths {
         let template = expanded_by_itself(path);
@@ -117,7 +158,8 @@ fn remove(context: &Context<'_>, id: Option<&str>, paths: &[String]) -> Result<C
         if matches.is_empty() {
             let names = names_outside(&conversation.stream);
             let is_named = |declaration: &&Declaration| {
-                names.get(declaration.as_str()) == Some(&path.as_str()) || is_kind(declaration, path)
+                names.get(declaration.as_str()) == Some(&path.as_str())
+                    || is_kind(declaration, path)
             };
             matches = declared.iter().filter(is_named).cloned().collect();
         }
@@ -127,7 +169,11 @@ fn remove(context: &Context<'_>, id: Option<&str>, paths: &[String]) -> Result<C
         }
         removed.extend(matches);
     }
-    let delta = Change { remove: removed.clone(), ..Change::default() }.into_delta();
+    let delta = Change {
+        remove: removed.clone(),
+        ..Change::default()
+    }
+    .into_delta();
     record(context, &found, delta, found.store.batch())?;
     if context.output.is_json() {
         context.output.json(&json!({"removed": removed}))?;
@@ -159,7 +205,10 @@ fn not_attached(
     named: Option<&str>,
 ) -> Failure {
     let rows = rows(stream, declared);
-    let gave = rows.iter().find(|row| row.names(text)).map(|row| row.declaration);
+    let gave = rows
+        .iter()
+        .find(|row| row.names(text))
+        .map(|row| row.declaration);
     let text = jp_attachment::redacted(text);
     match gave {
         Some(declaration) => Failure::new(format!("{text} is attached as a part of {declaration}"))
@@ -171,8 +220,11 @@ fn not_attached(
                 "`jp attachment add '!{text}'{}` excludes {text}.",
                 named.map(|id| format!(" -i {id}")).unwrap_or_default()
             )),
-        None => Failure::new(format!("{text} is not attached to conversation {}", found.located.id))
-            .with_hint(attached_instead(declared)),
+        None => Failure::new(format!(
+            "{text} is not attached to conversation {}",
+            found.located.id
+        ))
+        .with_hint(attached_instead(declared)),
     }
 }
 
@@ -184,7 +236,10 @@ fn attached_instead(declared: &[Declaration]) -> String {
     match declared.len() {
         0 => "nothing is attached to it; `jp attachment add` attaches something.".to_owned(),
         all if all > MAX_LISTED => {
-            format!("what is: {listed} and {} more; `jp attachment ls` lists all of it.", all - MAX_LISTED)
+            format!(
+                "what is: {listed} and {} more; `jp attachment ls` lists all of it.",
+                all - MAX_LISTED
+            )
         }
         _ => format!("what is: {listed}."),
     }
@@ -192,7 +247,10 @@ fn attached_instead(declared: &[Declaration]) -> String {
 
 /// Returns today's form of a declaration that names the workspace root `/` or a host, if it is one as older ones do.
 fn older_form(declaration: &Declaration) -> Option<String> {
-    let path = declaration.as_str().strip_prefix("file:/")?.trim_start_matches('/');
+    let path = declaration
+        .as_str()
+        .strip_prefix("file:/")?
+        .trim_start_matches('/');
     (!path.is_empty()).then(|| format!("file:{path}"))
 }
 
@@ -200,7 +258,9 @@ fn older_form(declaration: &Declaration) -> Option<String> {
 fn names_outside(stream: &Stream) -> HashMap<&str, &str> {
     let snapshots = resolution::newest_snapshots(stream).into_values();
     let outside = snapshots.filter(|snapshot| jp_resource::uri::is_external(&snapshot.uri));
-    outside.filter_map(|snapshot| Some((snapshot.uri.as_str(), snapshot.name.as_deref()?))).collect()
+    outside
+        .filter_map(|snapshot| Some((snapshot.uri.as_str(), snapshot.name.as_deref()?)))
+        .collect()
 }
 
 /// Appends a change of configuration, under the conversation's lock.
@@ -213,7 +273,10 @@ pub(crate) fn record(
     let lock = locking::acquire(context, found)?;
     let conversation: Conversation = found.store.read(&found.located)?;
     let event = Event::new(context.now(), EventKind::ConfigDelta(delta));
-    found.store.writer(&conversation, lock).append(vec![event], batch)?;
+    found
+        .store
+        .writer(&conversation, lock)
+        .append(vec![event], batch)?;
     Ok(())
 }
 
@@ -226,7 +289,8 @@ struct Row<'a> {
 impl Row<'_> {
     /// Returns whether a text is the name or the URI of the snapshot.
     fn names(&self, text: &str) -> bool {
-        let is_named = |snapshot: &Snapshot| snapshot.uri == text || snapshot.name.as_deref() == Some(text);
+        let is_named =
+            |snapshot: &Snapshot| snapshot.uri == text || snapshot.name.as_deref() == Some(text);
         self.newest.is_some_and(|(_, snapshot)| is_named(snapshot))
     }
 }
@@ -236,17 +300,24 @@ fn list(context: &Context<'_>, id: Option<&str>) -> Result<Code, Failure> {
         (None, found) => found,
         (Some(id), _) => Some(context.selected(Some(id))?),
     };
-    let conversation = found.as_ref().map(|found| context.read(found)).transpose()?;
+    let conversation = found
+        .as_ref()
+        .map(|found| context.read(found))
+        .transpose()?;
     let config = context.config(conversation.as_ref(), &[])?;
     let configured = configured(&config, &place(context, &config)?)?;
-    let stream = conversation.map(|conversation| conversation.stream).unwrap_or_default();
+    let stream = conversation
+        .map(|conversation| conversation.stream)
+        .unwrap_or_default();
     let declared = resolution::effective(&stream, &configured.declarations);
     let rows = rows(&stream, &declared);
     let pending = resolution::plan(&stream, &configured.declarations, &[]);
     let pending: HashSet<&Declaration> = pending.declarations().collect();
     warn_of_unreadable(context, &stream);
     if context.output.is_json() {
-        context.output.json(&rows.iter().map(document).collect::<Vec<_>>())?;
+        context
+            .output
+            .json(&rows.iter().map(document).collect::<Vec<_>>())?;
         return Ok(Code::Done);
     }
     let line = |row: &Row<'_>| {
@@ -254,7 +325,9 @@ fn list(context: &Context<'_>, id: Option<&str>) -> Result<Code, Failure> {
             Some((turn, snapshot)) => {
                 let turn = match turn {
                     0 => "not sent yet".to_owned(),
-                    turn if pending.contains(row.declaration) => format!("turn {turn}, again with the next"),
+                    turn if pending.contains(row.declaration) => {
+                        format!("turn {turn}, again with the next")
+                    }
                     turn => format!("turn {turn}"),
                 };
                 let size = size::bytes(snapshot.blob_ref().size);
@@ -263,9 +336,20 @@ fn list(context: &Context<'_>, id: Option<&str>) -> Result<Code, Failure> {
             None if row.declaration.is_exclude() => {
                 ("-".to_owned(), String::new(), row.declaration.as_str(), "")
             }
-            None => ("not sent yet".to_owned(), String::new(), row.declaration.as_str(), ""),
+            None => (
+                "not sent yet".to_owned(),
+                String::new(),
+                row.declaration.as_str(),
+                "",
+            ),
         };
-        vec![kind(row.declaration).to_owned(), turn, size, name.to_owned(), uri.to_owned()]
+        vec![
+            kind(row.declaration).to_owned(),
+            turn,
+            size,
+            name.to_owned(),
+            uri.to_owned(),
+        ]
     };
     table(&rows.iter().map(line).collect::<Vec<_>>())
         .iter()
@@ -284,11 +368,19 @@ fn rows<'a>(stream: &'a Stream, declared: &'a [Declaration]) -> Vec<Row<'a>> {
     for declaration in declared {
         match newest.get(declaration) {
             Some(given) => {
-                rows.extend(given.iter().map(|newest| Row { declaration, newest: Some(*newest) }));
+                rows.extend(given.iter().map(|newest| Row {
+                    declaration,
+                    newest: Some(*newest),
+                }));
             }
             None => {
-                let newest = kept.get(declaration.as_str()).map(|snapshot| (0, *snapshot));
-                rows.push(Row { declaration, newest });
+                let newest = kept
+                    .get(declaration.as_str())
+                    .map(|snapshot| (0, *snapshot));
+                rows.push(Row {
+                    declaration,
+                    newest,
+                });
             }
         }
     }

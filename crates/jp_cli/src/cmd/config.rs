@@ -18,35 +18,51 @@ pub(crate) fn run(command: Config, context: &Context<'_>) -> Result<Code, Failur
     let resolved = context.config(conversation.as_ref(), &[])?;
     let is_shown = |entry: &str| {
         key.as_deref().is_none_or(|key| {
-            entry == key || entry.strip_prefix(key).is_some_and(|rest| rest.starts_with('.'))
+            entry == key
+                || entry
+                    .strip_prefix(key)
+                    .is_some_and(|rest| rest.starts_with('.'))
         })
     };
     let entries = resolved.entries();
-    let shown: Vec<_> = entries.iter().filter(|entry| is_shown(&entry.key.to_string())).collect();
+    let shown: Vec<_> = entries
+        .iter()
+        .filter(|entry| is_shown(&entry.key.to_string()))
+        .collect();
     if let Some(key) = key.filter(|_| shown.is_empty()) {
         return Err(Failure::new(format!("there is no value of `{key}`"))
             .with_hint("`jp config show` lists every key that has one."));
     }
     if context.output.is_json() {
         let entry = |entry: &&Entry<'_>| json!({"key": entry.key.to_string(), "value": shown_value(entry), "layer": shown_layer(entry)});
-        context.output.json(&shown.iter().map(entry).collect::<Vec<_>>())?;
+        context
+            .output
+            .json(&shown.iter().map(entry).collect::<Vec<_>>())?;
     } else {
         let row = |entry: &&Entry<'_>| {
-            vec![format!("{} = {}", entry.key, shown_value(entry)), format!("# {}", shown_layer(entry))]
+            vec![
+                format!("{} = {}", entry.key, shown_value(entry)),
+                format!("# {}", shown_layer(entry)),
+            ]
         };
         for line in table(&shown.iter().map(row).collect::<Vec<_>>()) {
             context.output.line(&line)?;
         }
     }
     for (key, layer) in &resolved.unknown {
-        context.output.warn(&format!("unknown key `{key}` in {}: it has no effect", layer.without_value()));
+        context.output.warn(&format!(
+            "unknown key `{key}` in {}: it has no effect",
+            layer.without_value()
+        ));
     }
     Ok(Code::Done)
 }
 
 /// Returns the value of an entry with what may be a secret hidden.
 fn shown_value(entry: &Entry<'_>) -> Value {
-    map_texts(&without_secrets(&entry.key, entry.value), &|text| shown_text(&entry.key, text))
+    map_texts(&without_secrets(&entry.key, entry.value), &|text| {
+        shown_text(&entry.key, text)
+    })
 }
 
 /// Returns the layer of an entry with what may be a secret hidden.
@@ -61,7 +77,11 @@ fn shown_layer(entry: &Entry<'_>) -> String {
 fn shown_text(key: &Key, text: &str) -> String {
     let is_servers = key.parts().take(2).eq(["providers", "mcp"]);
     let text = without_credentials(text);
-    if is_servers && find_secret(&text).is_some() { "…".to_owned() } else { text }
+    if is_servers && find_secret(&text).is_some() {
+        "…".to_owned()
+    } else {
+        text
+    }
 }
 
 /// Returns a value with each text in it replaced.
@@ -69,9 +89,10 @@ fn map_texts(value: &Value, map: &impl Fn(&str) -> String) -> Value {
     match value {
         Value::String(text) => map(text).into(),
         Value::Array(values) => values.iter().map(|value| map_texts(value, map)).collect(),
-        Value::Object(fields) => {
-            fields.iter().map(|(key, value)| (key.clone(), map_texts(value, map))).collect()
-        }
+        Value::Object(fields) => fields
+            .iter()
+            .map(|(key, value)| (key.clone(), map_texts(value, map)))
+            .collect(),
         value => value.clone(),
     }
 }
@@ -83,14 +104,19 @@ mod tests {
     #[test]
     fn credentials_of_urls_are_not_shown() {
         for (text, shown) in [
-            (r#"["http://joe:s3cret@host/a@b", "https://u@h"]"#, r#"["http://…@host/a@b", "https://…@h"]"#),
+            (
+                r#"["http://joe:s3cret@host/a@b", "https://u@h"]"#,
+                r#"["http://…@host/a@b", "https://…@h"]"#,
+            ),
             ("-c a+=http://joe:s3cret@host", "-c a+=http://…@host"),
             ("http://host/x", "http://host/x"),
             ("no URL: a@b", "no URL: a@b"),
         ] {
             assert_eq!(without_credentials(text), shown);
         }
-        let shown = map_texts(&json!({"a": ["x://u:p@h"]}), &|text| without_credentials(text));
+        let shown = map_texts(&json!({"a": ["x://u:p@h"]}), &|text| {
+            without_credentials(text)
+        });
         assert_eq!(shown, json!({"a": ["x://…@h"]}));
     }
 }

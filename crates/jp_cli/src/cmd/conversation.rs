@@ -31,12 +31,16 @@ pub(crate) fn run(command: args::Conversation, context: &Context<'_>) -> Result<
         args::Conversation::Ls { archived } => list(context, archived),
         args::Conversation::Show { id, files: true } => show::files(context, id.as_deref()),
         args::Conversation::Show { id, files: false } => show::run(context, id.as_deref()),
-        args::Conversation::Print { conversation, turn, as_sent: true } => {
-            as_sent::run(context, conversation.id(), turn.as_deref())
-        }
-        args::Conversation::Print { conversation, turn, as_sent: false } => {
-            print::run(context, conversation.id(), turn.as_deref())
-        }
+        args::Conversation::Print {
+            conversation,
+            turn,
+            as_sent: true,
+        } => as_sent::run(context, conversation.id(), turn.as_deref()),
+        args::Conversation::Print {
+            conversation,
+            turn,
+            as_sent: false,
+        } => print::run(context, conversation.id(), turn.as_deref()),
         args::Conversation::Compact(compact) => compact::run(context, &compact),
         args::Conversation::Use { id } => make_current(context, &id),
         args::Conversation::Fork { id, turns, title } => {
@@ -47,52 +51,85 @@ pub(crate) fn run(command: args::Conversation, context: &Context<'_>) -> Result<
 }
 
 fn list(context: &Context<'_>, archived: bool) -> Result<Code, Failure> {
-    let (mut conversations, mut others) = (context.conversations()?, context.archived_conversations()?);
+    let (mut conversations, mut others) =
+        (context.conversations()?, context.archived_conversations()?);
     if archived {
         std::mem::swap(&mut conversations, &mut others);
     }
     let current = context.current_id()?;
     let mut index = context.workspace.index();
-    let rows = conversations.iter().map(|found| (found, index.summary(&found.store, &found.located)));
+    let rows = conversations
+        .iter()
+        .map(|found| (found, index.summary(&found.store, &found.located)));
     // One that was removed meanwhile is not unreadable.
     let rows = rows.filter(|(found, summary)| summary.turns.is_some() || found.located.exists());
     let rows: Vec<_> = rows.collect();
-    let located: Vec<_> = conversations.iter().chain(&others).map(|found| found.located.clone()).collect();
+    let located: Vec<_> = conversations
+        .iter()
+        .chain(&others)
+        .map(|found| found.located.clone())
+        .collect();
     if let Err(error) = index.save(&located) {
-        context.output.detail(&format!("the index of conversations was not saved: {error}"));
+        context.output.detail(&format!(
+            "the index of conversations was not saved: {error}"
+        ));
     }
     if context.output.is_json() {
         let document = |(found, summary): &(&Found, Summary)| describe(found, summary, current);
-        context.output.json(&rows.iter().map(document).collect::<Vec<_>>())?;
+        context
+            .output
+            .json(&rows.iter().map(document).collect::<Vec<_>>())?;
         return Ok(Code::Done);
     }
     let row = |(found, summary): &(&Found, Summary)| {
-        let mark = if Some(found.located.id) == current { "*" } else { " " };
-        let turns = summary.turns.map_or("unreadable".to_owned(), |turns| size::count(turns, "turn"));
+        let mark = if Some(found.located.id) == current {
+            "*"
+        } else {
+            " "
+        };
+        let turns = summary
+            .turns
+            .map_or("unreadable".to_owned(), |turns| size::count(turns, "turn"));
         let local = if found.is_local { " (local)" } else { "" };
         let title = summary.title.as_deref().unwrap_or("(no title)");
-        vec![format!("{mark} {}", found.located.id), turns, used(summary), format!("{title}{local}")]
+        vec![
+            format!("{mark} {}", found.located.id),
+            turns,
+            used(summary),
+            format!("{title}{local}"),
+        ]
     };
-    table(&rows.iter().map(row).collect::<Vec<_>>()).iter().try_for_each(|line| context.output.line(line))?;
+    table(&rows.iter().map(row).collect::<Vec<_>>())
+        .iter()
+        .try_for_each(|line| context.output.line(line))?;
     match (rows.is_empty(), archived) {
         (true, true) => context.output.status("No conversation is archived."),
         (true, false) => {
             context.output.status("There are no conversations yet.");
-            context.output.hint("`jp query --new \"your question\"` starts one.");
+            context
+                .output
+                .hint("`jp query --new \"your question\"` starts one.");
         }
         _ => {}
     }
     if !archived && !others.is_empty() {
         let archived = size::count(others.len(), "archived conversation");
-        context.output.hint(&format!("`jp conversation ls --archived` lists {archived}."));
+        context.output.hint(&format!(
+            "`jp conversation ls --archived` lists {archived}."
+        ));
     }
     Ok(Code::Done)
 }
 
 fn used(summary: &Summary) -> String {
-    let time = summary.last_activated_at.as_deref().and_then(|time| time.parse::<jiff::Timestamp>().ok());
+    let time = summary
+        .last_activated_at
+        .as_deref()
+        .and_then(|time| time.parse::<jiff::Timestamp>().ok());
     time.map_or_else(String::new, |time| {
-        time.to_zoned(jiff::tz::TimeZone::system()).strftime("%Y-%m-%d %H:%M").to_string()
+        time.to_zoned(jiff::tz::TimeZone::system())
+            .strftime("%Y-%m-%d %H:%M")
+            .to_string()
     })
 }
 
@@ -115,10 +152,15 @@ fn make_current(context: &Context<'_>, id: &str) -> Result<Code, Failure> {
     let conversation = context.read(&found)?;
     context.sessions().set_current(found.located.id)?;
     if context.output.is_json() {
-        context.output.json(&json!({"id": found.located.id.to_string()}))?;
+        context
+            .output
+            .json(&json!({"id": found.located.id.to_string()}))?;
     } else {
         let title = conversation.metadata.title().unwrap_or("(no title)");
-        context.output.status(&format!("Conversation {} is the current one: {title}", found.located.id));
+        context.output.status(&format!(
+            "Conversation {} is the current one: {title}",
+            found.located.id
+        ));
     }
     Ok(Code::Done)
 }
@@ -131,18 +173,30 @@ fn fork(
 ) -> Result<Code, Failure> {
     let found = context.selected(id)?;
     let conversation = context.read(&found)?;
-    let kept = conversation.stream.kept_by_fork(turns.unwrap_or(usize::MAX));
+    let kept = conversation
+        .stream
+        .kept_by_fork(turns.unwrap_or(usize::MAX));
     let title = title.or_else(|| conversation.metadata.title());
     let now = context.now();
     let added = carried_over(context, &conversation, &kept)?;
     let added = added.map(|delta| Event::new(now, EventKind::ConfigDelta(delta)));
     let mut writer = context.start(found.is_local, title, now)?;
-    found.store.copy_events(&found.located, &kept, added.into_iter().collect(), &mut writer)?;
-    let own = context.tools_of_history(&conversation).into_iter().filter(|(_, is_own)| *is_own);
+    found.store.copy_events(
+        &found.located,
+        &kept,
+        added.into_iter().collect(),
+        &mut writer,
+    )?;
+    let own = context
+        .tools_of_history(&conversation)
+        .into_iter()
+        .filter(|(_, is_own)| *is_own);
     let own: Vec<_> = own.map(|(name, _)| name).collect();
     context.remember_tools(writer.id(), own.iter().map(String::as_str));
     if let Err(error) = context.sessions().set_current(writer.id()) {
-        context.output.warn(&format!("the current conversation was not remembered: {error}"));
+        context.output.warn(&format!(
+            "the current conversation was not remembered: {error}"
+        ));
     }
     let turns = turns_of(&conversation.stream, &kept);
     if context.output.is_json() {
@@ -170,7 +224,9 @@ fn declared_by_files(
 }
 
 fn turns_of(stream: &Stream, kept: &[usize]) -> usize {
-    kept.iter().filter(|index| matches!(stream.events()[**index].kind, EventKind::ChatRequest(_))).count()
+    kept.iter()
+        .filter(|index| matches!(stream.events()[**index].kind, EventKind::ChatRequest(_)))
+        .count()
 }
 
 /// Finds the snapshots that a fork declares and no longer holds, and that can't be resolved again: it
@@ -180,13 +236,17 @@ fn carried_over(
     conversation: &Conversation,
     kept: &[usize],
 ) -> Result<Option<ConfigDelta>, Failure> {
-    let events = kept.iter().map(|index| conversation.stream.events()[*index].clone()).collect();
+    let events = kept
+        .iter()
+        .map(|index| conversation.stream.events()[*index].clone())
+        .collect();
     let stream = Stream::from_events(events);
     let configured = declared_by_files(context, conversation)?;
     let plan = resolution::plan(&stream, &configured, &[]);
     let declared = resolution::effective(&stream, &configured);
     let snapshots = resolution::newest_snapshots(&conversation.stream);
-    let snapshot = |declaration: &Declaration| snapshots.get(declaration.as_str()).copied().cloned();
+    let snapshot =
+        |declaration: &Declaration| snapshots.get(declaration.as_str()).copied().cloned();
     let resources: Vec<_> = plan.lost.iter().filter_map(snapshot).collect();
     let add = taken_by_hand(conversation, kept, &declared);
     if resources.is_empty() && add.is_empty() {
@@ -195,14 +255,25 @@ fn carried_over(
     let change = if add.is_empty() {
         ConfigDelta::default()
     } else {
-        Change { add, ..Change::default() }.into_delta()
+        Change {
+            add,
+            ..Change::default()
+        }
+        .into_delta()
     };
-    Ok(Some(ConfigDelta { resources, ..change }))
+    Ok(Some(ConfigDelta {
+        resources,
+        ..change
+    }))
 }
 
 /// Returns the declarations in force of which snapshots were taken by hand, if a turn is not kept: those
 /// snapshots may lack what went with that turn.
-fn taken_by_hand(conversation: &Conversation, kept: &[usize], declared: &[Declaration]) -> Vec<Declaration> {
+fn taken_by_hand(
+    conversation: &Conversation,
+    kept: &[usize],
+    declared: &[Declaration],
+) -> Vec<Declaration> {
     let events = conversation.stream.events();
     let kept: HashSet<usize> = kept.iter().copied().collect();
     let is_lost = |(index, event): (usize, &Event)| {
@@ -215,7 +286,10 @@ fn taken_by_hand(conversation: &Conversation, kept: &[usize], declared: &[Declar
         EventKind::ConfigDelta(delta) => Some(&delta.delivered),
         _ => None,
     });
-    let taken: HashSet<&Declaration> = taken.flatten().map(|delivered| &delivered.declaration).collect();
+    let taken: HashSet<&Declaration> = taken
+        .flatten()
+        .map(|delivered| &delivered.declaration)
+        .collect();
     let is_taken = |one: &&Declaration| taken.contains(one) && !one.names_snapshot();
     declared.iter().filter(is_taken).cloned().collect()
 }
@@ -236,10 +310,14 @@ fn remove(context: &Context<'_>, ids: &[String]) -> Result<Code, Failure> {
         let ended = jp_turn::end_kept(&context.workspace.handles(found.located.id));
         if ended > 0 {
             let ended = size::count(ended, "tool");
-            context.output.status(&format!("Ended {ended} that outlived the turn."));
+            context
+                .output
+                .status(&format!("Ended {ended} that outlived the turn."));
         }
         found.store.remove(&found.located, lock)?;
-        context.output.status(&format!("Removed conversation {}.", found.located.id));
+        context
+            .output
+            .status(&format!("Removed conversation {}.", found.located.id));
     }
     if context.output.is_json() {
         context.output.json(&json!({"removed": ids}))?;

@@ -24,14 +24,22 @@ const CONFIG: &str = "\
 /// What an interrupted jp may leave.
 const IGNORED: &str = ".tmp-*\n";
 
-pub(crate) fn run(init: &Init, environment: &Environment, output: &Output) -> Result<Code, Failure> {
+pub(crate) fn run(
+    init: &Init,
+    environment: &Environment,
+    output: &Output,
+) -> Result<Code, Failure> {
     let directory = match &init.directory {
         Some(directory) => environment.current_dir.join(directory),
         None => environment.current_dir.clone(),
     };
     let made = Workspace::init(
         &directory,
-        &[(".id", &format!("{}\n", new_id())), ("config.toml", CONFIG), (".gitignore", IGNORED)],
+        &[
+            (".id", &format!("{}\n", new_id())),
+            ("config.toml", CONFIG),
+            (".gitignore", IGNORED),
+        ],
     )?;
     let shown = environment.display(&directory);
     if output.is_json() {
@@ -41,12 +49,17 @@ pub(crate) fn run(init: &Init, environment: &Environment, output: &Output) -> Re
         output.status(&format!("{shown} is a workspace now."));
         output.hint("`jp query --attach FILE \"your question\"` asks about a file.");
     } else {
-        output.status(&format!("{shown} is a workspace already; nothing was changed."));
+        output.status(&format!(
+            "{shown} is a workspace already; nothing was changed."
+        ));
     }
     Ok(Code::Done)
 }
 
 /// Makes an id that two workspaces of one user won't share.
 fn new_id() -> String {
-    std::iter::repeat_with(fastrand::alphanumeric).take(8).map(|c| c.to_ascii_lowercase()).collect()
+    std::iter::repeat_with(fastrand::alphanumeric)
+        .take(8)
+        .map(|c| c.to_ascii_lowercase())
+        .collect()
 }

@@ -31,14 +31,28 @@ pub(crate) fn run(command: Mcp, context: &Context<'_>) -> Result<Code, Failure> 
     let servers = context.servers(&config)?;
     match command {
         Mcp::Ls { server: None } => offered::list(context, servers),
-        Mcp::Ls { server: Some(server) } => offered::tools(context, servers, &config, &server),
-        Mcp::Resources { servers: names } => listed::resources(context, &chosen(context, servers, &names)?),
-        Mcp::Templates { servers: names } => listed::templates(context, &chosen(context, servers, &names)?),
+        Mcp::Ls {
+            server: Some(server),
+        } => offered::tools(context, servers, &config, &server),
+        Mcp::Resources { servers: names } => {
+            listed::resources(context, &chosen(context, servers, &names)?)
+        }
+        Mcp::Templates { servers: names } => {
+            listed::templates(context, &chosen(context, servers, &names)?)
+        }
         Mcp::Serve(_) => unreachable!("returned above: it needs no other server"),
         Mcp::Login(wanted) => login::log_in(context, servers, wanted),
         Mcp::Logout { server } => login::log_out(context, servers, &server),
-        Mcp::Read { server, uri, watch: false } => read::once(context, servers, &server, &uri),
-        Mcp::Read { server, uri, watch: true } => read::each_change(context, servers, &server, &uri),
+        Mcp::Read {
+            server,
+            uri,
+            watch: false,
+        } => read::once(context, servers, &server, &uri),
+        Mcp::Read {
+            server,
+            uri,
+            watch: true,
+        } => read::each_change(context, servers, &server, &uri),
     }
 }
 
@@ -56,14 +70,23 @@ fn chosen<'a>(
 ) -> Result<Chosen<'a>, Failure> {
     names.iter().try_for_each(|name| servers.check(name))?;
     let is_first = |(index, name): &(usize, &String)| !names[..*index].contains(name);
-    let named: Vec<_> = names.iter().enumerate().filter(is_first).map(|(_, name)| name.as_str()).collect();
+    let named: Vec<_> = names
+        .iter()
+        .enumerate()
+        .filter(is_first)
+        .map(|(_, name)| name.as_str())
+        .collect();
     if servers.is_empty() {
         context.output.status("No MCP server is configured.");
-        context
-            .output
-            .hint("`[providers.mcp.NAME]` in ~/.config/jp/config.toml names one; docs/mcp.md says how.");
+        context.output.hint(
+            "`[providers.mcp.NAME]` in ~/.config/jp/config.toml names one; docs/mcp.md says how.",
+        );
     }
-    let names = if named.is_empty() { servers.names().collect() } else { named };
+    let names = if named.is_empty() {
+        servers.names().collect()
+    } else {
+        named
+    };
     Ok(Chosen { servers, names })
 }
 
@@ -74,7 +97,10 @@ impl Chosen<'_> {
         context: &Context<'_>,
         ask: impl Fn(&Connection, &dyn Caller) -> Result<T, ServerError> + Sync,
     ) -> Result<Vec<Answer<T>>, Failure> {
-        self.servers.ask(context, &self.names, "Waiting for", |connection, caller| ask(connection, caller))
+        self.servers
+            .ask(context, &self.names, "Waiting for", |connection, caller| {
+                ask(connection, caller)
+            })
     }
 
     /// Asks the one that was chosen.
@@ -84,7 +110,9 @@ impl Chosen<'_> {
         ask: impl Fn(&Connection, &dyn Caller) -> Result<T, ServerError> + Sync,
     ) -> Result<T, Failure> {
         let mut answers = self.ask(context, ask)?;
-        let (_, answer) = answers.pop().unwrap_or_else(|| unreachable!("one is chosen"));
+        let (_, answer) = answers
+            .pop()
+            .unwrap_or_else(|| unreachable!("one is chosen"));
         answer.map_err(advice::failure)
     }
 }
@@ -97,5 +125,9 @@ fn shown(text: &str) -> String {
 /// Returns the beginning of the first line of a server's text.
 fn first_line(text: Option<&str>) -> String {
     let lines = text.unwrap_or_default().lines().map(str::trim);
-    lines.into_iter().find(|line| !line.is_empty()).map(shown).unwrap_or_default()
+    lines
+        .into_iter()
+        .find(|line| !line.is_empty())
+        .map(shown)
+        .unwrap_or_default()
 }

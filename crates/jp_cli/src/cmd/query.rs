@@ -58,10 +58,21 @@ pub(crate) fn run(query: Query, context: &Context<'_>) -> Result<Code, Failure> 
     // Without a model there is no use in resolving or storing anything.
     let model = choose_model(&query, context, &config)?;
     let persists = !query.explain && !context.global.no_persist;
-    let scratch = if persists { None } else { Some(Scratch::new()?) };
+    let scratch = if persists {
+        None
+    } else {
+        Some(Scratch::new()?)
+    };
     let store = target.store().clone();
-    let mut prepared =
-        prepare::prepare(&query, context, &target, &config, message, &tools, scratch.as_ref())?;
+    let mut prepared = prepare::prepare(
+        &query,
+        context,
+        &target,
+        &config,
+        message,
+        &tools,
+        scratch.as_ref(),
+    )?;
     let Kept { files, measures } = std::mem::take(&mut prepared.kept);
     let mut asked = Asked {
         context,
@@ -159,9 +170,17 @@ struct Recording {
 /// The conversation that a query goes to.
 enum Target {
     /// A new one.
-    New { store: jp_storage::Store, is_local: bool, title: Option<String> },
+    New {
+        store: jp_storage::Store,
+        is_local: bool,
+        title: Option<String>,
+    },
     /// One that is there; locked unless nothing is stored.
-    Existing { found: Found, conversation: Box<Conversation>, lock: Option<jp_storage::lock::Lock> },
+    Existing {
+        found: Found,
+        conversation: Box<Conversation>,
+        lock: Option<jp_storage::lock::Lock>,
+    },
 }
 
 impl Target {
@@ -180,9 +199,17 @@ impl Target {
             },
         };
         let persists = !query.explain && !context.global.no_persist;
-        let lock = if persists { Some(locking::acquire(context, &found)?) } else { None };
+        let lock = if persists {
+            Some(locking::acquire(context, &found)?)
+        } else {
+            None
+        };
         let conversation = Box::new(context.read(&found)?);
-        Ok(Self::Existing { found, conversation, lock })
+        Ok(Self::Existing {
+            found,
+            conversation,
+            lock,
+        })
     }
 
     fn conversation(&self) -> Option<&Conversation> {
@@ -193,12 +220,18 @@ impl Target {
     }
 
     fn config(&self, query: &Query, context: &Context<'_>) -> Result<Resolved, Failure> {
-        let model = query.model.as_deref().map(|model| ("--model", "assistant.model.id", model));
+        let model = query
+            .model
+            .as_deref()
+            .map(|model| ("--model", "assistant.model.id", model));
         context.config(self.conversation(), &Vec::from_iter(model))
     }
 
     fn stream(&self) -> Cow<'_, Stream> {
-        self.conversation().map_or_else(Cow::default, |conversation| Cow::Borrowed(&conversation.stream))
+        self.conversation()
+            .map_or_else(Cow::default, |conversation| {
+                Cow::Borrowed(&conversation.stream)
+            })
     }
 
     fn into_stream(self) -> Stream {
@@ -217,16 +250,36 @@ impl Target {
 }
 
 /// Stores what was prepared; returns the conversation with it.
-fn record(context: &Context<'_>, target: Target, prepared: Prepared) -> Result<(Stream, Recording), Failure> {
-    let Prepared { kinds, batch, now, .. } = prepared;
-    let events: Vec<_> = kinds.into_iter().map(|kind| Event::new(now, kind)).collect();
+fn record(
+    context: &Context<'_>,
+    target: Target,
+    prepared: Prepared,
+) -> Result<(Stream, Recording), Failure> {
+    let Prepared {
+        kinds, batch, now, ..
+    } = prepared;
+    let events: Vec<_> = kinds
+        .into_iter()
+        .map(|kind| Event::new(now, kind))
+        .collect();
     let mut activation = None;
     let (mut stream, mut writer) = match target {
-        Target::New { store, is_local, title } => {
+        Target::New {
+            store,
+            is_local,
+            title,
+        } => {
             let title = title.or_else(|| events.iter().find_map(message::title));
-            (Stream::default(), store.start(title.as_deref(), now, &[context.store(!is_local)])?)
+            (
+                Stream::default(),
+                store.start(title.as_deref(), now, &[context.store(!is_local)])?,
+            )
         }
-        Target::Existing { found, conversation, lock } => {
+        Target::Existing {
+            found,
+            conversation,
+            lock,
+        } => {
             let lock = lock.ok_or_else(|| Failure::new("the conversation is not locked"))?;
             let mut writer = found.store.writer(&conversation, lock);
             activation = Some(writer.activate(now));
@@ -239,7 +292,14 @@ fn record(context: &Context<'_>, target: Target, prepared: Prepared) -> Result<(
         events.into_iter().for_each(|event| stream.push(event));
         message = Some(unsynced);
     }
-    Ok((stream, Recording { writer, message, activation }))
+    Ok((
+        stream,
+        Recording {
+            writer,
+            message,
+            activation,
+        },
+    ))
 }
 
 impl Recording {
@@ -248,23 +308,33 @@ impl Recording {
     fn beside<T>(&mut self, context: &Context<'_>, work: impl FnOnce() -> T) -> Result<T, Failure> {
         let pending = [self.message.take(), self.activation.take()];
         let (done, [message, activation]) = std::thread::scope(|scope| {
-            let finishing = pending.map(|pending| pending.map(|pending| start_finishing(scope, pending)));
+            let finishing =
+                pending.map(|pending| pending.map(|pending| start_finishing(scope, pending)));
             let done = work();
-            (done, finishing.map(|finishing| finishing.map_or(Ok(()), finished)))
+            (
+                done,
+                finishing.map(|finishing| finishing.map_or(Ok(()), finished)),
+            )
         });
         message?;
         activation.map_err(|failure| answer::kept_message(failure, true))?;
         if let Err(error) = context.sessions().set_current(self.writer.id()) {
-            context.output.warn(&format!("the current conversation was not remembered: {error}"));
+            context.output.warn(&format!(
+                "the current conversation was not remembered: {error}"
+            ));
         }
         Ok(done)
     }
 }
 
 /// What writes the message: a thread, or, where the system had none for it, what came of it already.
-type Finishing<'scope> = Result<ScopedJoinHandle<'scope, Result<(), WriteError>>, Result<(), WriteError>>;
+type Finishing<'scope> =
+    Result<ScopedJoinHandle<'scope, Result<(), WriteError>>, Result<(), WriteError>>;
 
-fn start_finishing<'scope>(scope: &'scope Scope<'scope, '_>, pending: Pending) -> Finishing<'scope> {
+fn start_finishing<'scope>(
+    scope: &'scope Scope<'scope, '_>,
+    pending: Pending,
+) -> Finishing<'scope> {
     let (sender, receiver) = mpsc::channel::<Pending>();
     let finish = move || receiver.recv().map_or(Ok(()), Pending::finish);
     match std::thread::Builder::new().spawn_scoped(scope, finish) {
@@ -285,10 +355,16 @@ fn finished(finishing: Finishing<'_>) -> Result<(), Failure> {
 
 fn warn_of_unknown_keys(context: &Context<'_>, config: &Resolved) {
     let is_ours = |layer: &jp_config::Layer| {
-        !matches!(layer, jp_config::Layer::Conversation | jp_config::Layer::Default)
+        !matches!(
+            layer,
+            jp_config::Layer::Conversation | jp_config::Layer::Default
+        )
     };
     for (key, layer) in config.unknown.iter().filter(|(_, layer)| is_ours(layer)) {
-        context.output.warn(&format!("unknown key `{key}` in {}: it has no effect", layer.without_value()));
+        context.output.warn(&format!(
+            "unknown key `{key}` in {}: it has no effect",
+            layer.without_value()
+        ));
     }
 }
 

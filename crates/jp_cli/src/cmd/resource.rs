@@ -20,12 +20,20 @@ use crate::{
 pub(crate) fn run(command: Resource, context: &Context<'_>) -> Result<Code, Failure> {
     match command {
         Resource::Ls { conversation } => list(context, conversation.id.as_deref()),
-        Resource::Refresh { resources, conversation } => {
-            refresh::refresh(context, conversation.id.as_deref(), &resources)
-        }
-        Resource::Show { uri, version, conversation } => {
-            show(context, conversation.id.as_deref(), &uri, version.as_deref())
-        }
+        Resource::Refresh {
+            resources,
+            conversation,
+        } => refresh::refresh(context, conversation.id.as_deref(), &resources),
+        Resource::Show {
+            uri,
+            version,
+            conversation,
+        } => show(
+            context,
+            conversation.id.as_deref(),
+            &uri,
+            version.as_deref(),
+        ),
     }
 }
 
@@ -38,8 +46,11 @@ pub(crate) struct Attached<'a> {
 /// Returns every snapshot of a stream, oldest first.
 pub(crate) fn attached(stream: &Stream) -> impl Iterator<Item = Attached<'_>> {
     let snapshots = deliveries(stream).into_iter();
-    snapshots
-        .flat_map(|(turn, resources, _)| resources.iter().map(move |snapshot| Attached { turn, snapshot }))
+    snapshots.flat_map(|(turn, resources, _)| {
+        resources
+            .iter()
+            .map(move |snapshot| Attached { turn, snapshot })
+    })
 }
 
 /// Describes a snapshot as `--format json` does everywhere.
@@ -60,16 +71,30 @@ fn list(context: &Context<'_>, id: Option<&str>) -> Result<Code, Failure> {
     let conversation = context.read(&found)?;
     let snapshots = versions(&conversation.stream);
     if context.output.is_json() {
-        context.output.json(&snapshots.iter().map(ResourceVersion::to_json).collect::<Vec<_>>())?;
+        context.output.json(
+            &snapshots
+                .iter()
+                .map(ResourceVersion::to_json)
+                .collect::<Vec<_>>(),
+        )?;
         return Ok(Code::Done);
     }
     let row = |version: &ResourceVersion<'_>| {
-        let ResourceVersion { turn, snapshot, number, .. } = version;
+        let ResourceVersion {
+            turn,
+            snapshot,
+            number,
+            ..
+        } = version;
         let blob = snapshot.blob_ref();
         // First, because a URI is long: 80 columns still show what `resource show --version` takes.
         vec![
             format!("version {number}"),
-            if *turn > 0 { format!("turn {turn}") } else { "not sent yet".to_owned() },
+            if *turn > 0 {
+                format!("turn {turn}")
+            } else {
+                "not sent yet".to_owned()
+            },
             size::bytes(blob.size),
             blob.checksum.short(),
             snapshot.label().to_owned(),
@@ -80,12 +105,20 @@ fn list(context: &Context<'_>, id: Option<&str>) -> Result<Code, Failure> {
         .iter()
         .try_for_each(|line| context.output.line(line))?;
     if snapshots.is_empty() {
-        context.output.status(&format!("Conversation {} has no resources.", conversation.id));
+        context.output.status(&format!(
+            "Conversation {} has no resources.",
+            conversation.id
+        ));
     }
     Ok(Code::Done)
 }
 
-fn show(context: &Context<'_>, id: Option<&str>, uri: &str, version: Option<&str>) -> Result<Code, Failure> {
+fn show(
+    context: &Context<'_>,
+    id: Option<&str>,
+    uri: &str,
+    version: Option<&str>,
+) -> Result<Code, Failure> {
     let found = context.selected(id)?;
     let conversation = context.read(&found)?;
     let is_meant = |version: &ResourceVersion<'_>| {
@@ -97,8 +130,10 @@ fn show(context: &Context<'_>, id: Option<&str>, uri: &str, version: Option<&str
     let bytes = read_content(&found.store, chosen.snapshot)?;
     if context.output.is_json() {
         let mut document = chosen.to_json();
-        let resource =
-            jp_resource::Resource::<_, String>::new(uri, jp_resource::ResourceContent::from_bytes(bytes));
+        let resource = jp_resource::Resource::<_, String>::new(
+            uri,
+            jp_resource::ResourceContent::from_bytes(bytes),
+        );
         let content = serde_json::to_value(&resource)?;
         for key in ["text", "blob"] {
             if let Some(value) = content.get(key) {
@@ -118,10 +153,15 @@ fn choose<'v, 'a>(
     version: Option<&str>,
 ) -> Result<&'v ResourceVersion<'a>, Failure> {
     let Some(newest) = versions.last() else {
-        return Err(Failure::new(format!("the conversation has no resource {}", visible(uri)))
-            .with_hint("`jp resource ls` lists what it has."));
+        return Err(
+            Failure::new(format!("the conversation has no resource {}", visible(uri)))
+                .with_hint("`jp resource ls` lists what it has."),
+        );
     };
-    let mut uris: Vec<&str> = versions.iter().map(|version| version.snapshot.uri.as_str()).collect();
+    let mut uris: Vec<&str> = versions
+        .iter()
+        .map(|version| version.snapshot.uri.as_str())
+        .collect();
     uris.sort_unstable();
     uris.dedup();
     if uris.len() > 1 {
@@ -132,12 +172,18 @@ fn choose<'v, 'a>(
         ))
         .with_hint("name the one you mean by its URI."));
     }
-    let Some(version) = version else { return Ok(newest) };
+    let Some(version) = version else {
+        return Ok(newest);
+    };
     let number = version.parse::<usize>().ok().filter(|_| version.len() < 8);
     let chosen = match number {
         Some(number) => versions.iter().find(|version| version.number == number),
         None => versions.iter().find(|one| {
-            one.snapshot.blob_ref().checksum.to_string().starts_with(&version.to_ascii_lowercase())
+            one.snapshot
+                .blob_ref()
+                .checksum
+                .to_string()
+                .starts_with(&version.to_ascii_lowercase())
         }),
     };
     chosen.ok_or_else(|| {

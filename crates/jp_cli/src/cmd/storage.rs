@@ -27,7 +27,9 @@ fn status(context: &Context<'_>) -> Result<Code, Failure> {
     for (name, is_local) in [("workspace", false), ("local", true)] {
         let store = context.store(is_local);
         let conversations = [store.list()?, store.list_archived()?].concat();
-        let lengths = conversations.iter().map(|located| store.events_length(located));
+        let lengths = conversations
+            .iter()
+            .map(|located| store.events_length(located));
         let events = lengths.sum::<Result<u64, _>>()?;
         let blobs = store.blobs().status()?;
         rows.push(vec![
@@ -46,7 +48,9 @@ fn status(context: &Context<'_>) -> Result<Code, Failure> {
     if context.output.is_json() {
         context.output.json(&documents)?;
     } else {
-        table(&rows).iter().try_for_each(|line| context.output.line(line))?;
+        table(&rows)
+            .iter()
+            .try_for_each(|line| context.output.line(line))?;
     }
     Ok(Code::Done)
 }
@@ -79,15 +83,29 @@ fn check(context: &Context<'_>) -> Result<Code, Failure> {
             .output
             .json(&json!({"conversations": conversations, "blobs": blobs, "problems": problems}))?;
     } else {
-        problems.iter().try_for_each(|problem| context.output.line(&problem.what))?;
-        let checked =
-            format!("{} and {}", size::count(conversations, "conversation"), size::count(blobs, "blob"));
+        problems
+            .iter()
+            .try_for_each(|problem| context.output.line(&problem.what))?;
+        let checked = format!(
+            "{} and {}",
+            size::count(conversations, "conversation"),
+            size::count(blobs, "blob")
+        );
         match problems.len() {
-            0 => context.output.status(&format!("Checked {checked}: all is well.")),
-            found => context.output.status(&format!("Checked {checked}: {}.", size::count(found, "problem"))),
+            0 => context
+                .output
+                .status(&format!("Checked {checked}: all is well.")),
+            found => context.output.status(&format!(
+                "Checked {checked}: {}.",
+                size::count(found, "problem")
+            )),
         }
     }
-    Ok(if problems.is_empty() { Code::Done } else { Code::Failed })
+    Ok(if problems.is_empty() {
+        Code::Done
+    } else {
+        Code::Failed
+    })
 }
 
 /// Removes what interrupted writers left, and says so.
@@ -96,18 +114,23 @@ fn remove_leftovers(store: &Store, context: &Context<'_>) {
     match store.remove_leftovers(LEFTOVER_AGE) {
         Ok(leftovers) => {
             if leftovers.removed > 0 {
-                context
-                    .output
-                    .status(&format!("Removed {} that an interrupted jp left.", what(leftovers.removed)));
+                context.output.status(&format!(
+                    "Removed {} that an interrupted jp left.",
+                    what(leftovers.removed)
+                ));
             }
             if leftovers.kept > 0 {
                 let why = "of a jp at work, or of one that was interrupted less than an hour ago";
-                context.output.status(&format!("Left {} {why}.", what(leftovers.kept)));
+                context
+                    .output
+                    .status(&format!("Left {} {why}.", what(leftovers.kept)));
             }
         }
         Err(error) => {
             let why = chain(&error);
-            context.output.warn(&format!("what interrupted writers left was not removed: failed to {why}"));
+            context.output.warn(&format!(
+                "what interrupted writers left was not removed: failed to {why}"
+            ));
         }
     }
 }
@@ -125,13 +148,24 @@ fn check_conversations(
     all.sort_by_key(|located| located.id);
     for pair in all.windows(2).filter(|pair| pair[0].id == pair[1].id) {
         let what = format!("conversation {}: two directories have this id", pair[0].id);
-        problems.push(Problem { conversation: Some(pair[0].id.to_string()), blob: None, what });
+        problems.push(Problem {
+            conversation: Some(pair[0].id.to_string()),
+            blob: None,
+            what,
+        });
     }
     for located in all {
         let id = located.id.to_string();
-        let report = |what| Problem { conversation: Some(id.clone()), blob: None, what };
-        let unread = |error: &ReadError| report(format!("conversation {id}: failed to {}", chain(error)));
-        let warnings = store.read(&located).map(|conversation| conversation.warnings);
+        let report = |what| Problem {
+            conversation: Some(id.clone()),
+            blob: None,
+            what,
+        };
+        let unread =
+            |error: &ReadError| report(format!("conversation {id}: failed to {}", chain(error)));
+        let warnings = store
+            .read(&located)
+            .map(|conversation| conversation.warnings);
         let blobs = warnings.as_ref().is_ok().then(|| store.blobs_of(&located));
         // One that `jp conversation rm` removes meanwhile is no problem.
         let is_removed = matches!(warnings, Err(ReadError::Removed { .. }))
@@ -155,7 +189,9 @@ fn check_conversations(
 
 fn add_needed(needed: &mut Needed, blobs: Vec<BlobRef>, conversation: &str) {
     for blob in blobs {
-        let (_, conversations) = needed.entry(blob.checksum).or_insert_with(|| (blob, BTreeSet::new()));
+        let (_, conversations) = needed
+            .entry(blob.checksum)
+            .or_insert_with(|| (blob, BTreeSet::new()));
         conversations.insert(conversation.to_owned());
     }
 }
@@ -167,15 +203,26 @@ fn check_blobs(store: &Store, needed: &Needed, checked: &mut usize, problems: &m
         *checked += 1;
         if let Err(error) = store.blobs().read(blob) {
             let conversations: Vec<_> = conversations.iter().map(String::as_str).collect();
-            let what =
-                format!("failed to {} (needed by conversation {})", chain(&error), conversations.join(", "));
+            let what = format!(
+                "failed to {} (needed by conversation {})",
+                chain(&error),
+                conversations.join(", ")
+            );
             let conversation = conversations.first().map(ToString::to_string);
-            problems.push(Problem { conversation, blob: Some(blob.checksum), what });
+            problems.push(Problem {
+                conversation,
+                blob: Some(blob.checksum),
+                what,
+            });
         }
     }
     let unlisted = |error: &BlobError| {
         let what = format!("failed to {}", chain(error));
-        Problem { conversation: None, blob: None, what }
+        Problem {
+            conversation: None,
+            blob: None,
+            what,
+        }
     };
     // If the store's directory is a link, that is one problem more, and the other store is still checked.
     let files = match store.blobs().iter() {
@@ -201,7 +248,11 @@ fn check_blobs(store: &Store, needed: &Needed, checked: &mut usize, problems: &m
         *checked += 1;
         if let Err(error) = verified {
             let what = format!("failed to {} (no conversation needs it)", chain(&error));
-            problems.push(Problem { conversation: None, blob: Some(file.checksum), what });
+            problems.push(Problem {
+                conversation: None,
+                blob: Some(file.checksum),
+                what,
+            });
         }
     }
 }

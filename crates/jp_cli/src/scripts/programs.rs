@@ -144,5 +144,8 @@ pub(super) fn runs_files(program: &str) -> bool {
 
 /// Returns the last part of a path: the name of a program.
 pub(super) fn base_name(program: &str) -> &str {
-    Path::new(program).file_name().and_then(OsStr::to_str).unwrap_or(program)
+    Path::new(program)
+        .file_name()
+        .and_then(OsStr::to_str)
+        .unwrap_or(program)
 }

@@ -22,7 +22,10 @@ pub(crate) fn failure(refusal: impl Into<Refusal>) -> Failure {
         return Failure::interrupted();
     }
     let message = with_stderr(shown(&refusal), &refusal);
-    Failure { hints: hints(&refusal), ..Failure::new(message) }
+    Failure {
+        hints: hints(&refusal),
+        ..Failure::new(message)
+    }
 }
 
 /// Warns of a server that a command goes on without.
@@ -31,7 +34,10 @@ pub(crate) fn warn(output: &Output, refusal: impl Into<Refusal>) {
     if is_interrupt(&refusal) {
         return;
     }
-    output.warn(&with_stderr(format!("{}; it is left out", shown(&refusal)), &refusal));
+    output.warn(&with_stderr(
+        format!("{}; it is left out", shown(&refusal)),
+        &refusal,
+    ));
     hints(&refusal).iter().for_each(|hint| output.hint(hint));
 }
 
@@ -50,7 +56,9 @@ pub(crate) fn hints(refusal: &Refusal) -> Vec<String> {
         // Who asked them has said so.
         Refusal::NotAgreed { .. } => Vec::new(),
         Refusal::NoToken { server, variable } => {
-            vec![format!("set {variable}, or name another variable as providers.mcp.{server}.token_env.")]
+            vec![format!(
+                "set {variable}, or name another variable as providers.mcp.{server}.token_env."
+            )]
         }
         Refusal::Server(error) => hint(error).into_iter().collect(),
     }
@@ -62,11 +70,20 @@ pub(crate) fn stderr(refusal: &Refusal) -> Vec<String> {
         Refusal::Server(error) => error.stderr.as_slice(),
         Refusal::NotAgreed { .. } | Refusal::NoToken { .. } => &[],
     };
-    lines.iter().map(|line| format!("{MARGIN}{}", one_line(&without_colours(line), SHOWN))).collect()
+    lines
+        .iter()
+        .map(|line| format!("{MARGIN}{}", one_line(&without_colours(line), SHOWN)))
+        .collect()
 }
 
 fn is_interrupt(refusal: &Refusal) -> bool {
-    matches!(refusal, Refusal::Server(ServerError { fault: Fault::Interrupted, .. }))
+    matches!(
+        refusal,
+        Refusal::Server(ServerError {
+            fault: Fault::Interrupted,
+            ..
+        })
+    )
 }
 
 fn shown(text: &dyn std::fmt::Display) -> String {
@@ -83,7 +100,11 @@ fn with_stderr(message: String, refusal: &Refusal) -> String {
 fn hint(error: &ServerError) -> Option<String> {
     let key = |field: &str| format!("providers.mcp.{}.{field}", error.server);
     let longer = |field: &str, seconds: u64, what: &str| {
-        format!("`-c {}={}` gives it longer{what}.", key(field), (seconds * 4).max(1))
+        format!(
+            "`-c {}={}` gives it longer{what}.",
+            key(field),
+            (seconds * 4).max(1)
+        )
     };
     let once = "it does not tell what changes; without --watch it is read once.".to_owned();
     Some(match &error.fault {
@@ -140,8 +161,15 @@ fn of_status(status: &HttpStatus, server: &str, key: &dyn Fn(&str) -> String) ->
         ),
         404 => format!("check {url}: it is the whole endpoint, which often ends in /mcp."),
         405 => format!("check {url}; jp does not speak the older transport, HTTP with SSE."),
-        300..=399 => match status.location.as_deref().filter(|location| location.starts_with("http")) {
-            Some(location) => format!("where you trust that place, set {url} = \"{}\".", shown(&location)),
+        300..=399 => match status
+            .location
+            .as_deref()
+            .filter(|location| location.starts_with("http"))
+        {
+            Some(location) => format!(
+                "where you trust that place, set {url} = \"{}\".",
+                shown(&location)
+            ),
             None => format!("set {url} to the place that it redirects to."),
         },
         429 => "it wants fewer requests; wait a while.".to_owned(),
@@ -155,8 +183,9 @@ fn without_colours(line: &str) -> String {
     let mut pieces = line.split("\u{1b}[");
     let mut plain = pieces.next().unwrap_or_default().to_owned();
     for piece in pieces {
-        let end =
-            piece.find(|character: char| !matches!(character, '0'..='9' | ';' | ':')).unwrap_or(piece.len());
+        let end = piece
+            .find(|character: char| !matches!(character, '0'..='9' | ';' | ':'))
+            .unwrap_or(piece.len());
         match piece[end..].strip_prefix('m') {
             Some(rest) => plain += rest,
             None => plain += &format!("\u{1b}[{piece}"),
@@ -172,7 +201,11 @@ mod tests {
     use super::*;
 
     fn error(fault: Fault) -> ServerError {
-        ServerError { server: "notes".to_owned(), fault, stderr: Vec::new() }
+        ServerError {
+            server: "notes".to_owned(),
+            fault,
+            stderr: Vec::new(),
+        }
     }
 
     fn told(fault: Fault) -> String {
@@ -181,27 +214,46 @@ mod tests {
 
     fn status(status: u16, location: Option<&str>) -> Fault {
         let location = location.map(str::to_owned);
-        Fault::Status(Box::new(HttpStatus { status, location, challenge: None, body: String::new() }))
+        Fault::Status(Box::new(HttpStatus {
+            status,
+            location,
+            challenge: None,
+            body: String::new(),
+        }))
     }
 
     #[test]
     fn each_fault_is_told_with_what_to_do() {
-        let start =
-            Fault::Start { program: "no-such".into(), reason: "there is no such program in PATH".into() };
-        let refused =
-            Fault::Refused { method: "resources/read".into(), code: -32002, message: "no\nnote".into() };
+        let start = Fault::Start {
+            program: "no-such".into(),
+            reason: "there is no such program in PATH".into(),
+        };
+        let refused = Fault::Refused {
+            method: "resources/read".into(),
+            code: -32002,
+            message: "no\nnote".into(),
+        };
         let told: Vec<String> = [
             start,
             Fault::StartTimeout(Duration::from_secs(30)),
-            Fault::Timeout { method: "tools/list".into(), timeout: Duration::from_secs(60) },
+            Fault::Timeout {
+                method: "tools/list".into(),
+                timeout: Duration::from_secs(60),
+            },
             Fault::Ended("it ended with exit status: 3".into()),
             refused,
             status(401, None),
             status(403, None),
             status(404, None),
             status(307, Some("https://user:word@other.example/mcp")),
-            Fault::TooMany { what: "tools", limit: 1000 },
-            Fault::CursorLoop { method: "tools/list".into(), cursor: "again".into() },
+            Fault::TooMany {
+                what: "tools",
+                limit: 1000,
+            },
+            Fault::CursorLoop {
+                method: "tools/list".into(),
+                cursor: "again".into(),
+            },
         ]
         .map(told)
         .into();
@@ -233,9 +285,17 @@ mod tests {
 
     #[test]
     fn last_lines_of_stderr_follow_and_can_not_steer_a_terminal() {
-        let stderr = ["\u{1b}[1;31mError\u{1b}[0m: no \u{1b}[2Jdatabase", "\tat x\rok", &"x".repeat(700)];
+        let stderr = [
+            "\u{1b}[1;31mError\u{1b}[0m: no \u{1b}[2Jdatabase",
+            "\tat x\rok",
+            &"x".repeat(700),
+        ];
         let stderr = stderr.map(str::to_owned).to_vec();
-        let told = failure(ServerError { stderr, ..error(Fault::Ended("it ended".into())) }).to_string();
+        let told = failure(ServerError {
+            stderr,
+            ..error(Fault::Ended("it ended".into()))
+        })
+        .to_string();
         let lines: Vec<_> = told.lines().collect();
         assert_eq!(
             lines[..3],

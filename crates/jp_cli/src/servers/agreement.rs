@@ -43,7 +43,9 @@ impl Servers {
     ///
     /// The caller must have the terminal, and call this before [`Self::connect`].
     pub(crate) fn agreed(&self, context: &Context<'_>, name: &str) -> Result<bool, Failure> {
-        let Some(agreement) = self.open(context, name) else { return Ok(self.may_start(name)) };
+        let Some(agreement) = self.open(context, name) else {
+            return Ok(self.may_start(name));
+        };
         let is_agreed = self.asked(context, name, agreement)?;
         if is_agreed {
             context.remember_agreed([agreement.text.as_str()]);
@@ -59,7 +61,8 @@ impl Servers {
 
     /// Returns whether the workspace has a part in how a server is configured.
     pub(crate) fn is_workspaces(&self, name: &str) -> bool {
-        self.agreement(name).is_some_and(|agreement| agreement.is_configured)
+        self.agreement(name)
+            .is_some_and(|agreement| agreement.is_configured)
     }
 
     /// Returns what the user still has to be asked about, if anything. An earlier answer counts.
@@ -76,7 +79,12 @@ impl Servers {
         Some(agreement)
     }
 
-    fn asked(&self, context: &Context<'_>, name: &str, agreement: &Agreement) -> Result<bool, Failure> {
+    fn asked(
+        &self,
+        context: &Context<'_>,
+        name: &str,
+        agreement: &Agreement,
+    ) -> Result<bool, Failure> {
         let Some(terminal) = Terminal::open(context) else {
             context.output.warn(&format!(
                 "the MCP server `{name}` is not started: {}, and there is no terminal to ask you on",
@@ -103,8 +111,13 @@ impl Servers {
 
     /// Says why a server is not started that nobody agreed to.
     pub(super) fn not_agreed(&self, name: &str) -> Refusal {
-        let why = self.agreement(name).map_or("nothing is known of it", Agreement::why);
-        Refusal::NotAgreed { server: name.to_owned(), why }
+        let why = self
+            .agreement(name)
+            .map_or("nothing is known of it", Agreement::why);
+        Refusal::NotAgreed {
+            server: name.to_owned(),
+            why,
+        }
     }
 
     fn agreement(&self, name: &str) -> Option<&Agreement> {
@@ -117,16 +130,28 @@ impl Reading<'_> {
     ///
     /// A command in the user's own configuration is older than this workspace, and may name one of
     /// its files by accident.
-    pub(super) fn agreement(&self, context: &Context<'_>, server: &ServerConfig) -> Option<Agreement> {
+    pub(super) fn agreement(
+        &self,
+        context: &Context<'_>,
+        server: &ServerConfig,
+    ) -> Option<Agreement> {
         let key = format!("providers.mcp.{}", self.name);
         let layers = self.config.contributors(&key);
         let is_configured = layers.iter().any(|layer| is_workspaces(layer));
-        let is_of_users_file = || layers.iter().any(|layer| matches!(layer, Layer::User { .. }));
+        let is_of_users_file = || {
+            layers
+                .iter()
+                .any(|layer| matches!(layer, Layer::User { .. }))
+        };
         if !is_configured && !is_of_users_file() {
             return None;
         }
         let path = path_of(server);
-        let search = if is_configured { SearchPath::Any } else { SearchPath::Users };
+        let search = if is_configured {
+            SearchPath::Any
+        } else {
+            SearchPath::Users
+        };
         let scripts = find_scripts(context, server, path.as_deref().map(search));
         if !is_configured && scripts.is_empty() {
             return None;
@@ -136,10 +161,17 @@ impl Reading<'_> {
         let mut lines = self.lines();
         text += &as_they_are(&scripts);
         let line = |script: &Script| {
-            format!("{} is a file of the workspace; you approve it as it is now", script.word)
+            format!(
+                "{} is a file of the workspace; you approve it as it is now",
+                script.word
+            )
         };
         lines.extend(scripts.iter().map(line));
-        Some(Agreement { text, lines, is_configured })
+        Some(Agreement {
+            text,
+            lines,
+            is_configured,
+        })
     }
 
     /// Returns a line for each setting, with the layer of what the workspace says.
@@ -147,7 +179,9 @@ impl Reading<'_> {
         let mut lines = Vec::new();
         for Entry { key, value, layer } in self.config.entries() {
             let parts: Vec<&str> = key.parts().collect();
-            let ["providers", "mcp", name, fields @ ..] = &*parts else { continue };
+            let ["providers", "mcp", name, fields @ ..] = &*parts else {
+                continue;
+            };
             if *name != self.name {
                 continue;
             }
@@ -169,8 +203,15 @@ fn is_workspaces(layer: &Layer) -> bool {
 }
 
 /// Finds the files of the workspace that the command names.
-fn find_scripts(context: &Context<'_>, server: &ServerConfig, path: Option<SearchPath<'_>>) -> Vec<Script> {
-    let Transport::Stdio(Program { program, arguments, .. }) = &server.transport else {
+fn find_scripts(
+    context: &Context<'_>,
+    server: &ServerConfig,
+    path: Option<SearchPath<'_>>,
+) -> Vec<Script> {
+    let Transport::Stdio(Program {
+        program, arguments, ..
+    }) = &server.transport
+    else {
         return Vec::new();
     };
     CommandWords { program, arguments }.scripts(context.workspace.root(), path)
@@ -178,6 +219,11 @@ fn find_scripts(context: &Context<'_>, server: &ServerConfig, path: Option<Searc
 
 /// Returns the `PATH` that the server's program is looked up in.
 fn path_of(server: &ServerConfig) -> Option<OsString> {
-    let Transport::Stdio(Program { environment, .. }) = &server.transport else { return None };
-    environment.get("PATH").map(OsString::from).or_else(|| env::var_os("PATH"))
+    let Transport::Stdio(Program { environment, .. }) = &server.transport else {
+        return None;
+    };
+    environment
+        .get("PATH")
+        .map(OsString::from)
+        .or_else(|| env::var_os("PATH"))
 }

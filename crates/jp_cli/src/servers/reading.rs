@@ -37,20 +37,38 @@ pub(crate) fn configured<'a>(
 }
 
 /// Returns what is wrong with the first declaration of a server that is not configured.
-pub(crate) fn unknown(servers: Option<&Arc<Servers>>, declared: &[Declared]) -> Option<AttachError> {
+pub(crate) fn unknown(
+    servers: Option<&Arc<Servers>>,
+    declared: &[Declared],
+) -> Option<AttachError> {
     declared.iter().find_map(|declared| {
-        let Source::Mcp(uri) = &declared.source else { return None };
+        let Source::Mcp(uri) = &declared.source else {
+            return None;
+        };
         let is_known = servers.is_some_and(|servers| servers.known.contains_key(&uri.server));
-        let known = || servers.into_iter().flat_map(|servers| servers.names()).map(str::to_owned).collect();
-        let source =
-            if servers.is_none() { McpError::NoClient } else { McpError::Unknown { known: known() } };
+        let known = || {
+            servers
+                .into_iter()
+                .flat_map(|servers| servers.names())
+                .map(str::to_owned)
+                .collect()
+        };
+        let source = if servers.is_none() {
+            McpError::NoClient
+        } else {
+            McpError::Unknown { known: known() }
+        };
         (!is_known).then(|| failed(&declared.input, &uri.server, source))
     })
 }
 
 /// Has the servers started that declarations name, all at once. The person is asked about those that the workspace
 /// configures, so this is for the thread that has the terminal.
-pub(crate) fn start(context: &Context<'_>, servers: &Servers, declared: &[Declared]) -> Result<(), Failure> {
+pub(crate) fn start(
+    context: &Context<'_>,
+    servers: &Servers,
+    declared: &[Declared],
+) -> Result<(), Failure> {
     for name in names(declared) {
         if servers.known.contains_key(name) && servers.agreed(context, name)? {
             servers.start(name);
@@ -73,21 +91,29 @@ pub(crate) fn start_unasked<'d>(
 }
 
 fn names<'d>(declared: impl IntoIterator<Item = &'d Declared>) -> BTreeSet<&'d str> {
-    let uris = declared.into_iter().filter_map(|declared| match &declared.source {
-        Source::Mcp(uri) => Some(uri),
-        _ => None,
-    });
+    let uris = declared
+        .into_iter()
+        .filter_map(|declared| match &declared.source {
+            Source::Mcp(uri) => Some(uri),
+            _ => None,
+        });
     uris.map(|uri| uri.server.as_str()).collect()
 }
 
 /// Says that something can't be had of a server.
 pub(crate) fn failed(input: &str, server: &str, source: McpError) -> AttachError {
-    AttachError::Mcp { input: input.to_owned(), server: server.to_owned(), source }
+    AttachError::Mcp {
+        input: input.to_owned(),
+        server: server.to_owned(),
+        source,
+    }
 }
 
 /// Returns what a server wrote last before it failed, for people; a margin keeps it apart from jp's own words.
 pub(crate) fn last_words(error: &AttachError) -> Option<String> {
-    let AttachError::Mcp { source, .. } = error else { return None };
+    let AttachError::Mcp { source, .. } = error else {
+        return None;
+    };
     let lines = super::advice::stderr(refusal(source)?);
     (!lines.is_empty()).then(|| format!("; what it wrote to stderr:\n{}", lines.join("\n")))
 }
@@ -95,15 +121,18 @@ pub(crate) fn last_words(error: &AttachError) -> Option<String> {
 /// Says why a server was not read from, in words that a conversation may keep: where its program is stays out of them.
 pub(crate) fn cause(error: &McpError) -> String {
     match refusal(error) {
-        Some(Refusal::Server(ServerError { fault: Fault::Start { .. }, .. })) => {
-            "the program of its MCP server can't be started".to_owned()
-        }
+        Some(Refusal::Server(ServerError {
+            fault: Fault::Start { .. },
+            ..
+        })) => "the program of its MCP server can't be started".to_owned(),
         _ => chain(error),
     }
 }
 
 fn refusal(error: &McpError) -> Option<&Refusal> {
-    let McpError::Read(error) = error else { return None };
+    let McpError::Read(error) = error else {
+        return None;
+    };
     error.downcast_ref().map(|Unread(refusal)| refusal)
 }
 
@@ -134,9 +163,15 @@ impl std::error::Error for Unread {}
 impl From<Refusal> for McpError {
     fn from(refusal: Refusal) -> Self {
         match refusal {
-            Refusal::Server(ServerError { fault: Fault::Refused { method, code, message }, .. })
-                if method == "resources/read" && NOT_FOUND.contains(&code) =>
-            {
+            Refusal::Server(ServerError {
+                fault:
+                    Fault::Refused {
+                        method,
+                        code,
+                        message,
+                    },
+                ..
+            }) if method == "resources/read" && NOT_FOUND.contains(&code) => {
                 Self::NotFound(one_line(&message, SHOWN))
             }
             refusal => Self::Read(Box::new(Unread(refusal))),
@@ -152,14 +187,25 @@ impl ReadMcp for Servers {
         is_cancelled: &dyn Fn() -> bool,
     ) -> Result<McpContents, McpError> {
         if !self.known.contains_key(server) {
-            return Err(McpError::Unknown { known: self.names().map(str::to_owned).collect() });
+            return Err(McpError::Unknown {
+                known: self.names().map(str::to_owned).collect(),
+            });
         }
-        let reader = Reader { server, output: &self.output, is_cancelled, declined: RefCell::default() };
+        let reader = Reader {
+            server,
+            output: &self.output,
+            is_cancelled,
+            declined: RefCell::default(),
+        };
         let connection = self.connect_for(server, &reader)?;
         let read = connection.resource(uri, &reader).map_err(Refusal::from)?;
         let mut warnings = read.warnings;
         warnings.extend(reader.declined.into_inner());
-        Ok(McpContents { contents: read.contents, ttl: read.ttl, warnings })
+        Ok(McpContents {
+            contents: read.contents,
+            ttl: read.ttl,
+            warnings,
+        })
     }
 }
 
@@ -178,10 +224,15 @@ impl ReadMcp for Hurried<'_> {
     ) -> Result<McpContents, McpError> {
         let until = Instant::now() + self.limit;
         let is_late = || Instant::now() >= until;
-        match self.servers.read(server, uri, &|| is_cancelled() || is_late()) {
+        match self
+            .servers
+            .read(server, uri, &|| is_cancelled() || is_late())
+        {
             Err(_) if is_late() && !is_cancelled() => {
                 let seconds = self.limit.as_secs_f64();
-                Err(McpError::Read(format!("it did not answer within {seconds} s").into()))
+                Err(McpError::Read(
+                    format!("it did not answer within {seconds} s").into(),
+                ))
             }
             read => read,
         }
@@ -204,8 +255,10 @@ impl Caller for Reader<'_> {
 
     fn asked(&self, elicitation: &Elicitation) -> Elicited {
         let (Elicitation::Form { message, .. } | Elicitation::Url { message, .. }) = elicitation;
-        let told =
-            format!("the server asked, and was not answered while it was read: {}", one_line(message, 200));
+        let told = format!(
+            "the server asked, and was not answered while it was read: {}",
+            one_line(message, 200)
+        );
         self.declined.borrow_mut().push(told);
         Elicited::Decline
     }
@@ -223,7 +276,12 @@ mod tests {
     struct Silent;
 
     impl ReadMcp for Silent {
-        fn read(&self, _: &str, _: &str, is_cancelled: &dyn Fn() -> bool) -> Result<McpContents, McpError> {
+        fn read(
+            &self,
+            _: &str,
+            _: &str,
+            is_cancelled: &dyn Fn() -> bool,
+        ) -> Result<McpContents, McpError> {
             while !is_cancelled() {
                 std::thread::yield_now();
             }
@@ -233,10 +291,22 @@ mod tests {
 
     #[test]
     fn words_of_a_server_are_on_one_line_and_steer_nothing() {
-        for (code, method) in [(-32002, "resources/read"), (-32603, "resources/read"), (-1, "tools/list")] {
+        for (code, method) in [
+            (-32002, "resources/read"),
+            (-32603, "resources/read"),
+            (-1, "tools/list"),
+        ] {
             let message = "no\nerror: all is lost \u{1b}[2J\u{202e}".to_owned();
-            let fault = Fault::Refused { method: method.to_owned(), code, message };
-            let error = ServerError { server: "docs".to_owned(), fault, stderr: Vec::new() };
+            let fault = Fault::Refused {
+                method: method.to_owned(),
+                code,
+                message,
+            };
+            let error = ServerError {
+                server: "docs".to_owned(),
+                fault,
+                stderr: Vec::new(),
+            };
             let told = chain(&McpError::from(Refusal::Server(error)));
             assert!(!told.contains(['\n', '\u{1b}', '\u{202e}']), "{told}");
         }
@@ -244,7 +314,10 @@ mod tests {
 
     #[test]
     fn nobody_waits_for_longer_than_the_limit() {
-        let hurried = Hurried { servers: &Silent, limit: Duration::from_millis(20) };
+        let hurried = Hurried {
+            servers: &Silent,
+            limit: Duration::from_millis(20),
+        };
         let error = hurried.read("docs", "note:one", &|| false).unwrap_err();
         assert_eq!(error.to_string(), "it did not answer within 0.02 s");
         let error = hurried.read("docs", "note:one", &|| true).unwrap_err();

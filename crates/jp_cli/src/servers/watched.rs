@@ -59,7 +59,10 @@ impl Caller for Person<'_> {
 
 /// Says with `-v` what a server logs.
 pub(super) fn tell_log(output: &Output, server: &str, message: &LogMessage) {
-    output.detail(&format!("{server}: {}", one_line(&message.to_string(), 500)));
+    output.detail(&format!(
+        "{server}: {}",
+        one_line(&message.to_string(), 500)
+    ));
 }
 
 impl Line<'_> {
@@ -83,8 +86,20 @@ pub(crate) fn with_each<T: Send>(
     work: impl Fn(&str, &Person<'_>) -> T + Sync,
 ) -> Vec<T> {
     let cancelled = context.interrupt().flag();
-    let line = Line { output: context.output, text: Mutex::new(what.to_owned()) };
-    let work = |server: &&str| work(server, &Person { server, cancelled, line: &line });
+    let line = Line {
+        output: context.output,
+        text: Mutex::new(what.to_owned()),
+    };
+    let work = |server: &&str| {
+        work(
+            server,
+            &Person {
+                server,
+                cancelled,
+                line: &line,
+            },
+        )
+    };
     spin_during(&line, || at_once(servers, work))
 }
 
@@ -95,8 +110,15 @@ pub(crate) fn with<T>(
     what: &str,
     work: impl FnOnce(&Person<'_>) -> T,
 ) -> T {
-    let line = Line { output: context.output, text: Mutex::new(what.to_owned()) };
-    let person = Person { server, cancelled: context.interrupt().flag(), line: &line };
+    let line = Line {
+        output: context.output,
+        text: Mutex::new(what.to_owned()),
+    };
+    let person = Person {
+        server,
+        cancelled: context.interrupt().flag(),
+        line: &line,
+    };
     spin_during(&line, || work(&person))
 }
 
@@ -104,14 +126,22 @@ pub(crate) fn with<T>(
 fn at_once<I: Sync, T: Send>(items: &[I], work: impl Fn(&I) -> T + Sync) -> Vec<T> {
     thread::scope(|scope| {
         let work = &work;
-        let threads: Vec<_> = items.iter().map(|item| scope.spawn(move || work(item))).collect();
+        let threads: Vec<_> = items
+            .iter()
+            .map(|item| scope.spawn(move || work(item)))
+            .collect();
         let done = threads.into_iter().map(thread::ScopedJoinHandle::join);
-        done.map(|done| done.unwrap_or_else(|panicked| panic::resume_unwind(panicked))).collect()
+        done.map(|done| done.unwrap_or_else(|panicked| panic::resume_unwind(panicked)))
+            .collect()
     })
 }
 
 /// Does some work; shows the line with a spinner if that takes long.
 fn spin_during<T>(line: &Line<'_>, work: impl FnOnce() -> T) -> T {
     let mut signs = SPINNER.iter().cycle();
-    with_progress(line.output, || line.render(signs.next().unwrap_or(&"")), work)
+    with_progress(
+        line.output,
+        || line.render(signs.next().unwrap_or(&"")),
+        work,
+    )
 }

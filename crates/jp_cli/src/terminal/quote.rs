@@ -36,7 +36,10 @@ pub(crate) fn quote(
         Extent::Part => (SHOWN_LINES, shortened),
         Extent::Whole => (usize::MAX, str::to_owned),
     };
-    let width = terminal.columns().saturating_sub(MARGIN.chars().count() + 1).max(20);
+    let width = terminal
+        .columns()
+        .saturating_sub(MARGIN.chars().count() + 1)
+        .max(20);
     let mut is_whole = true;
     for line in text.lines().take(lines) {
         let shown = cut(line);
@@ -47,7 +50,10 @@ pub(crate) fn quote(
     }
     let more = text.lines().skip(lines).count();
     if more > 0 {
-        terminal.tell(Tone::Faint, &format!("  … and {}", size::count(more, "more line")));
+        terminal.tell(
+            Tone::Faint,
+            &format!("  … and {}", size::count(more, "more line")),
+        );
     }
     is_whole && more == 0
 }
@@ -55,11 +61,19 @@ pub(crate) fn quote(
 /// Shows the beginning of a text of the conversation that the user alone gets, where there may be no terminal.
 pub(crate) fn quote_for_user(output: &Output, text: &str) {
     let lines = text.lines().take(SHOWN_LINES);
-    lines.for_each(|line| output.tell(Tone::Plain, &format!("{MARGIN}{}", visible(&shortened(line)))));
+    lines.for_each(|line| {
+        output.tell(
+            Tone::Plain,
+            &format!("{MARGIN}{}", visible(&shortened(line))),
+        )
+    });
     let more = text.lines().skip(SHOWN_LINES).count();
     if more > 0 {
         let more = size::count(more, "more line");
-        output.tell(Tone::Plain, &format!("  … and {more}; `jp conversation print` shows all"));
+        output.tell(
+            Tone::Plain,
+            &format!("  … and {more}; `jp conversation print` shows all"),
+        );
     }
 }
 
@@ -90,7 +104,10 @@ pub(crate) fn shortened(text: &str) -> String {
         Some(between) => {
             let start: String = text.chars().take(before).collect();
             let end: String = text.chars().skip(before + between).collect();
-            format!("{start} … ({} between) … {end}", size::count(between, "character"))
+            format!(
+                "{start} … ({} between) … {end}",
+                size::count(between, "character")
+            )
         }
     }
 }
@@ -111,7 +128,19 @@ mod tests {
     fn long_line_is_cut_in_the_middle() {
         let kept = "é".repeat(2000);
         assert_eq!(shortened(&kept), kept);
-        let cut = shortened(&format!("{}{}{}", "a".repeat(1500), "é".repeat(1001), "z".repeat(500)));
-        assert_eq!(cut, format!("{} … (1,001 characters between) … {}", "a".repeat(1500), "z".repeat(500)));
+        let cut = shortened(&format!(
+            "{}{}{}",
+            "a".repeat(1500),
+            "é".repeat(1001),
+            "z".repeat(500)
+        ));
+        assert_eq!(
+            cut,
+            format!(
+                "{} … (1,001 characters between) … {}",
+                "a".repeat(1500),
+                "z".repeat(500)
+            )
+        );
     }
 }

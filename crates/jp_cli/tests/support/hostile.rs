@@ -23,7 +23,12 @@ pub const UNATTENDED: &str = "conversation.tools.'*'.run = 'unattended'\n";
 pub fn program() -> PathBuf {
     let test = std::env::current_exe().unwrap();
     let name = format!("hostile_mcp{}", std::env::consts::EXE_SUFFIX);
-    let program = test.parent().and_then(Path::parent).unwrap().join("examples").join(name);
+    let program = test
+        .parent()
+        .and_then(Path::parent)
+        .unwrap()
+        .join("examples")
+        .join(name);
     assert!(
         program.is_file(),
         "the server is not built; `cargo build -p jp_cli --example hostile_mcp` does it"
@@ -61,11 +66,24 @@ impl Listening {
     pub fn start(mode: &str) -> Self {
         let directory = tempfile::tempdir().unwrap();
         let mut command = Command::new(program());
-        command.arg(mode).arg("--http").arg(directory.path().join("port"));
-        let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+        command
+            .arg(mode)
+            .arg("--http")
+            .arg(directory.path().join("port"));
+        let mut child = command
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
         let mut line = String::new();
-        BufReader::new(child.stdout.as_mut().unwrap()).read_line(&mut line).unwrap();
-        Self { child, port: line.trim_end().parse().unwrap(), directory }
+        BufReader::new(child.stdout.as_mut().unwrap())
+            .read_line(&mut line)
+            .unwrap();
+        Self {
+            child,
+            port: line.trim_end().parse().unwrap(),
+            directory,
+        }
     }
 
     /// Configures the server as an endpoint.
@@ -87,7 +105,11 @@ pub type Calls<'a> = &'a [(&'a str, Value)];
 
 /// A person with this configuration, and a model that makes these calls, an answer each, then says `Done.`
 pub fn calling_rounds(config: &str, rounds: &[Calls<'_>]) -> (Server, Sandbox) {
-    let replies = rounds.iter().map(|calls| calling(calls)).chain([answer("Done.")]).collect();
+    let replies = rounds
+        .iter()
+        .map(|calls| calling(calls))
+        .chain([answer("Done.")])
+        .collect();
     let server = playing(replies);
     let sandbox = Sandbox::new().with_server(&server);
     sandbox.write(USER, config);

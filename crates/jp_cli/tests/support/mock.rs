@@ -39,16 +39,28 @@ impl Mock {
     /// Starts llmock, or says why it can't.
     pub fn llmock() -> Option<Self> {
         let packages = installed("llmock")?;
-        let program = format!("import signal; signal.alarm({LIFETIME}); from llmock.cli import app; app()");
+        let program =
+            format!("import signal; signal.alarm({LIFETIME}); from llmock.cli import app; app()");
         let python = std::env::var("PYTHON").unwrap_or_else(|_| "python3".to_owned());
         let mut command = Command::new(python);
-        command.args(["-c", &program, "serve", "--port", "0", "--response-style", "hello"]);
+        command.args([
+            "-c",
+            &program,
+            "serve",
+            "--port",
+            "0",
+            "--response-style",
+            "hello",
+        ]);
         // Else an answer is in the socket whole before jp can hang up.
         command.args(["--stream-chunk-delay-ms", "20"]);
         command.env("PYTHONPATH", packages).stdout(Stdio::null());
         let mut process = spawn(command.stderr(Stdio::piped()));
         let log = process.stderr.take().unwrap();
-        Some(Self { url: url_in(log), process })
+        Some(Self {
+            url: url_in(log),
+            process,
+        })
     }
 
     /// Starts aimock with a file of fixtures, or says why it can't.
@@ -58,10 +70,22 @@ impl Mock {
         let program = packages.join("node_modules/@copilotkit/aimock/dist/cli.js");
         let mut command = Command::new("node");
         command.arg("--import").arg(end).arg(program);
-        command.args(["--port", "0", "--chunk-size", "7", "--validate-on-load", "--fixtures"]).arg(fixtures);
+        command
+            .args([
+                "--port",
+                "0",
+                "--chunk-size",
+                "7",
+                "--validate-on-load",
+                "--fixtures",
+            ])
+            .arg(fixtures);
         let mut process = spawn(command.stdout(Stdio::piped()).stderr(Stdio::null()));
         let log = process.stdout.take().unwrap();
-        Some(Self { url: url_in(log), process })
+        Some(Self {
+            url: url_in(log),
+            process,
+        })
     }
 
     pub fn get(&self, path: &str) -> Value {
@@ -74,7 +98,9 @@ impl Mock {
 }
 
 fn installed(name: &str) -> Option<PathBuf> {
-    let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../.local").join(name);
+    let directory = Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("../../.local")
+        .join(name);
     if directory.is_dir() {
         return Some(directory);
     }
@@ -92,11 +118,16 @@ fn url_in(log: impl Read + Send + 'static) -> String {
     thread::spawn(move || {
         for line in BufReader::new(log).lines().map_while(Result::ok) {
             let words = line.split_whitespace();
-            let url = words.filter(|_| line.contains(" on http://")).find(|word| word.starts_with("http://"));
-            url.into_iter().for_each(|url| _ = sender.send(url.to_owned()));
+            let url = words
+                .filter(|_| line.contains(" on http://"))
+                .find(|word| word.starts_with("http://"));
+            url.into_iter()
+                .for_each(|url| _ = sender.send(url.to_owned()));
         }
     });
-    receiver.recv_timeout(START).expect("the mock server starts")
+    receiver
+        .recv_timeout(START)
+        .expect("the mock server starts")
 }
 
 /// Sends a small request and returns the JSON document that comes back.
@@ -114,9 +145,12 @@ fn exchange(url: &str, method: &str, path: &str, body: &str) -> Value {
     stream.read_to_string(&mut answer).unwrap();
     let (_, document) = answer.split_once("\r\n\r\n").unwrap();
     // Whether in chunks or not, the document is all of the body that is between its brackets.
-    let document =
-        document.find(['{', '[']).zip(document.rfind(['}', ']'])).map(|(from, to)| &document[from..=to]);
-    serde_json::from_str(document.unwrap_or_default()).unwrap_or_else(|error| panic!("{error}: {answer}"))
+    let document = document
+        .find(['{', '['])
+        .zip(document.rfind(['}', ']']))
+        .map(|(from, to)| &document[from..=to]);
+    serde_json::from_str(document.unwrap_or_default())
+        .unwrap_or_else(|error| panic!("{error}: {answer}"))
 }
 
 fn connect(url: &str) -> io::Result<TcpStream> {
@@ -156,15 +190,22 @@ fn pass_on(mut client: &TcpStream, server: &str, log: &Mutex<Vec<Value>>) -> io:
     let mut reader = BufReader::new(client);
     let mut head = String::new();
     while reader.read_line(&mut head)? > 2 {}
-    let length = head.lines().find_map(|line| line.strip_prefix("content-length:")?.trim().parse().ok());
+    let length = head
+        .lines()
+        .find_map(|line| line.strip_prefix("content-length:")?.trim().parse().ok());
     let mut body = vec![0; length.unwrap_or(0)];
     reader.read_exact(&mut body)?;
     // A question about the model has none.
     if !body.is_empty() {
-        log.lock().unwrap().push(serde_json::from_slice(&body).unwrap());
+        log.lock()
+            .unwrap()
+            .push(serde_json::from_slice(&body).unwrap());
     }
     let mut server = connect(server)?;
-    server.write_all(head.replacen("\r\n", "\r\nconnection: close\r\n", 1).as_bytes())?;
+    server.write_all(
+        head.replacen("\r\n", "\r\nconnection: close\r\n", 1)
+            .as_bytes(),
+    )?;
     server.write_all(&body)?;
     io::copy(&mut server, &mut client)?;
     client.shutdown(Shutdown::Both)

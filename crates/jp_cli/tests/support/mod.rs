@@ -1,7 +1,12 @@
 //! A workspace in a temporary directory, and the real binary in it.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
-#![allow(dead_code, missing_docs, unreachable_pub, reason = "each test file uses a part of it")]
+#![allow(
+    dead_code,
+    missing_docs,
+    unreachable_pub,
+    reason = "each test file uses a part of it"
+)]
 
 use std::{
     ffi::OsStr,
@@ -36,11 +41,24 @@ pub struct Run {
 /// Paths are in many of the texts that tests search: a random name could hold the `a2` that a test doesn't want to find.
 fn make_directory() -> tempfile::TempDir {
     loop {
-        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap().subsec_nanos();
-        let digits = format!("{:05x}{:05x}", std::process::id() & 0xf_ffff, now & 0xf_ffff);
-        let name: String =
-            digits.chars().map(|digit| (b'G' + digit.to_digit(16).unwrap() as u8) as char).collect();
-        match tempfile::Builder::new().prefix(&name).rand_bytes(0).tempdir() {
+        let now = SystemTime::now()
+            .duration_since(UNIX_EPOCH)
+            .unwrap()
+            .subsec_nanos();
+        let digits = format!(
+            "{:05x}{:05x}",
+            std::process::id() & 0xf_ffff,
+            now & 0xf_ffff
+        );
+        let name: String = digits
+            .chars()
+            .map(|digit| (b'G' + digit.to_digit(16).unwrap() as u8) as char)
+            .collect();
+        match tempfile::Builder::new()
+            .prefix(&name)
+            .rand_bytes(0)
+            .tempdir()
+        {
             Err(error) if error.kind() == ErrorKind::AlreadyExists => {}
             directory => return directory.unwrap(),
         }
@@ -54,7 +72,11 @@ impl Sandbox {
         let root = home.join("work/project");
         fs::create_dir_all(root.join(".jp")).unwrap();
         fs::write(root.join(".jp/.id"), "test\n").unwrap();
-        Self { directory, home, root }
+        Self {
+            directory,
+            home,
+            root,
+        }
     }
 
     /// Configures the model that `server` plays; whether it takes tools is said, so that the server is not asked.
@@ -87,8 +109,14 @@ impl Sandbox {
 
     pub fn command<S: AsRef<OsStr>>(&self, arguments: &[S]) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_jp"));
-        command.args(arguments).current_dir(&self.root).stdin(Stdio::null());
-        command.env_clear().env("HOME", &self.home).env("PATH", std::env::var_os("PATH").unwrap_or_default());
+        command
+            .args(arguments)
+            .current_dir(&self.root)
+            .stdin(Stdio::null());
+        command
+            .env_clear()
+            .env("HOME", &self.home)
+            .env("PATH", std::env::var_os("PATH").unwrap_or_default());
         command
     }
 
@@ -108,7 +136,10 @@ impl Sandbox {
     pub fn conversation(&self) -> PathBuf {
         let mut entries = fs::read_dir(self.root.join(".jp/conversations")).unwrap();
         let only = entries.next().unwrap().unwrap().path();
-        assert!(entries.next().is_none(), "there is more than one conversation");
+        assert!(
+            entries.next().is_none(),
+            "there is more than one conversation"
+        );
         only
     }
 
@@ -127,11 +158,17 @@ impl Sandbox {
     /// Makes these the lines of the cache of file states.
     pub fn write_file_states(&self, lines: &str) {
         let checksum = jp_resource::Checksum::of(lines.as_bytes());
-        fs::write(self.file_states_path().unwrap(), format!("{checksum}\n{lines}")).unwrap();
+        fs::write(
+            self.file_states_path().unwrap(),
+            format!("{checksum}\n{lines}"),
+        )
+        .unwrap();
     }
 
     fn file_states_path(&self) -> Option<PathBuf> {
-        self.files("../../.cache").into_iter().find(|path| path.ends_with("checksums"))
+        self.files("../../.cache")
+            .into_iter()
+            .find(|path| path.ends_with("checksums"))
     }
 
     pub fn files(&self, directory: &str) -> Vec<PathBuf> {
@@ -140,7 +177,11 @@ impl Sandbox {
         while let Some(directory) = pending.pop() {
             for entry in fs::read_dir(directory).into_iter().flatten() {
                 let path = entry.unwrap().path();
-                if path.is_dir() { pending.push(path) } else { files.push(path) }
+                if path.is_dir() {
+                    pending.push(path)
+                } else {
+                    files.push(path)
+                }
             }
         }
         files.sort();
@@ -160,16 +201,28 @@ pub fn run(mut command: Command) -> Run {
 impl Run {
     #[track_caller]
     pub fn succeeded(self) -> Self {
-        assert_eq!(self.code, 0, "stdout: {}\nstderr: {}", self.stdout, self.stderr);
+        assert_eq!(
+            self.code, 0,
+            "stdout: {}\nstderr: {}",
+            self.stdout, self.stderr
+        );
         self
     }
 
     /// Checks that the run failed with this code and these words on stderr.
     #[track_caller]
     pub fn failed(self, code: i32, words: &[&str]) -> Self {
-        assert_eq!(self.code, code, "stdout: {}\nstderr: {}", self.stdout, self.stderr);
+        assert_eq!(
+            self.code, code,
+            "stdout: {}\nstderr: {}",
+            self.stdout, self.stderr
+        );
         for words in words {
-            assert!(self.stderr.contains(words), "{words:?} is not in {}", self.stderr);
+            assert!(
+                self.stderr.contains(words),
+                "{words:?} is not in {}",
+                self.stderr
+            );
         }
         self
     }
@@ -190,7 +243,9 @@ pub fn answer(words: &str) -> Reply {
 pub fn playing(replies: Vec<Reply>) -> Server {
     let count = AtomicUsize::new(0);
     Server::scripted(move |_, path| match path {
-        "/v1/chat/completions" => replies[count.fetch_add(1, Relaxed).min(replies.len() - 1)].clone(),
+        "/v1/chat/completions" => {
+            replies[count.fetch_add(1, Relaxed).min(replies.len() - 1)].clone()
+        }
         _ => Reply::json(404, "{}"),
     })
 }
@@ -212,7 +267,9 @@ pub fn results(server: &Server) -> Vec<String> {
     let request = last_request(server);
     let messages = request["messages"].as_array().unwrap().iter();
     let results = messages.filter(|message| message["role"] == "tool");
-    results.map(|message| message["content"].as_str().unwrap().to_owned()).collect()
+    results
+        .map(|message| message["content"].as_str().unwrap().to_owned())
+        .collect()
 }
 
 /// Returns the JSON body of the last request that a server got.
@@ -223,11 +280,20 @@ pub fn last_request(server: &Server) -> Value {
 /// Returns the text of the last user message, parts joined.
 pub fn last_message(server: &Server) -> String {
     let request = last_request(server);
-    let message = request["messages"].as_array().unwrap().last().unwrap().clone();
+    let message = request["messages"]
+        .as_array()
+        .unwrap()
+        .last()
+        .unwrap()
+        .clone();
     match &message["content"] {
         Value::String(text) => text.clone(),
         parts => {
-            let texts = parts.as_array().unwrap().iter().filter_map(|part| part["text"].as_str());
+            let texts = parts
+                .as_array()
+                .unwrap()
+                .iter()
+                .filter_map(|part| part["text"].as_str());
             texts.collect::<Vec<_>>().join("\n")
         }
     }

@@ -50,7 +50,12 @@ impl Terminal {
     /// Runs a command whose stdin, stdout and stderr are the terminal.
     pub fn run(command: Command) -> Self {
         let (terminal, side) = pty_process::blocking::open().unwrap();
-        Self::start(terminal, pty_process::blocking::Command::from(command).spawn(side).unwrap())
+        Self::start(
+            terminal,
+            pty_process::blocking::Command::from(command)
+                .spawn(side)
+                .unwrap(),
+        )
     }
 
     /// Runs a command whose stdin is a pipe that brings `input`.
@@ -58,7 +63,12 @@ impl Terminal {
         let (terminal, side) = pty_process::blocking::open().unwrap();
         let command = pty_process::blocking::Command::from(command).stdin(Stdio::piped());
         let mut process = command.spawn(side).unwrap();
-        process.stdin.take().unwrap().write_all(input.as_bytes()).unwrap();
+        process
+            .stdin
+            .take()
+            .unwrap()
+            .write_all(input.as_bytes())
+            .unwrap();
         Self::start(terminal, process)
     }
 
@@ -74,19 +84,30 @@ impl Terminal {
         let screen = Arc::<Screen>::default();
         let (from, to) = (keyboard.try_clone().unwrap(), Arc::clone(&screen));
         thread::spawn(move || show(from, &to));
-        Self { process, keyboard, screen, seen: 0 }
+        Self {
+            process,
+            keyboard,
+            screen,
+            seen: 0,
+        }
     }
 
     /// Waits until the terminal shows a text, after what was expected before.
     #[track_caller]
     pub fn expect(&mut self, text: &str) {
         let found = self.wait_for(|shown, seen| {
-            let position = shown.bytes[seen..].windows(text.len()).position(|it| it == text.as_bytes());
+            let position = shown.bytes[seen..]
+                .windows(text.len())
+                .position(|it| it == text.as_bytes());
             position.map(|position| seen + position + text.len())
         });
         match found {
             Some(end) => self.seen = end,
-            None => panic!("{text:?} does not come after byte {} of:\n{}", self.seen, self.output()),
+            None => panic!(
+                "{text:?} does not come after byte {} of:\n{}",
+                self.seen,
+                self.output()
+            ),
         }
     }
 
@@ -105,7 +126,10 @@ impl Terminal {
     /// Waits until nothing has the terminal any more; returns the exit code of the command.
     #[track_caller]
     pub fn wait(&mut self) -> i32 {
-        if self.wait_for(|shown, _| shown.is_over.then_some(())).is_none() {
+        if self
+            .wait_for(|shown, _| shown.is_over.then_some(()))
+            .is_none()
+        {
             panic!("the command goes on:\n{}", self.output());
         }
         self.process.wait().unwrap().code().unwrap_or(-1)
@@ -119,7 +143,10 @@ impl Terminal {
     /// Returns how the terminal treats what is typed and shown.
     pub fn modes(&self) -> String {
         let settings = rustix::termios::tcgetattr(&self.keyboard).unwrap();
-        format!("{:?} {:?} {:?}", settings.local_modes, settings.input_modes, settings.output_modes)
+        format!(
+            "{:?} {:?} {:?}",
+            settings.local_modes, settings.input_modes, settings.output_modes
+        )
     }
 
     /// Returns what `find` finds in what is shown, as soon as it does; `None` where that will not be.

@@ -51,7 +51,8 @@ pub const WIRES: [Wire; 6] = [
         messages: "contents",
         says: |words| gemini(&[json!({"text": words})]),
         reads: |reads| {
-            let call = |input: &Value| json!({"functionCall": {"name": "read_file", "args": input}});
+            let call =
+                |input: &Value| json!({"functionCall": {"name": "read_file", "args": input}});
             gemini(&reads.iter().map(call).collect::<Vec<_>>())
         },
     },
@@ -78,7 +79,8 @@ pub const WIRES: [Wire; 6] = [
         messages: "messages",
         says: |words| ollama(&json!({"role": "assistant", "content": words})),
         reads: |reads| {
-            let call = |input: &Value| json!({"function": {"name": "read_file", "arguments": input}});
+            let call =
+                |input: &Value| json!({"function": {"name": "read_file", "arguments": input}});
             let calls: Vec<_> = reads.iter().map(call).collect();
             ollama(&json!({"role": "assistant", "content": "", "tool_calls": calls}))
         },
@@ -87,11 +89,15 @@ pub const WIRES: [Wire; 6] = [
 
 /// Writes an event of a stream whose events have a type.
 fn typed(event: &Value) -> String {
-    format!("event: {}\ndata: {event}\n\n", event["type"].as_str().unwrap())
+    format!(
+        "event: {}\ndata: {event}\n\n",
+        event["type"].as_str().unwrap()
+    )
 }
 
 fn anthropic(blocks: &[Value]) -> String {
-    let mut stream = typed(&json!({"type": "message_start", "message": {"usage": {"input_tokens": 10}}}));
+    let mut stream =
+        typed(&json!({"type": "message_start", "message": {"usage": {"input_tokens": 10}}}));
     for (index, block) in blocks.iter().enumerate() {
         let mut start = block.clone();
         let delta = match block["text"].as_str() {
@@ -102,11 +108,16 @@ fn anthropic(blocks: &[Value]) -> String {
             true => start["text"] = json!(""),
             false => start["input"] = json!({}),
         }
-        stream += &typed(&json!({"type": "content_block_start", "index": index, "content_block": start}));
+        stream +=
+            &typed(&json!({"type": "content_block_start", "index": index, "content_block": start}));
         stream += &typed(&json!({"type": "content_block_delta", "index": index, "delta": delta}));
         stream += &typed(&json!({"type": "content_block_stop", "index": index}));
     }
-    let reason = if blocks[0]["text"].is_string() { "end_turn" } else { "tool_use" };
+    let reason = if blocks[0]["text"].is_string() {
+        "end_turn"
+    } else {
+        "tool_use"
+    };
     stream += &typed(
         &json!({"type": "message_delta", "delta": {"stop_reason": reason}, "usage": {"output_tokens": 3}}),
     );
@@ -121,8 +132,9 @@ fn responses(items: &[Value]) -> String {
             true => started["arguments"] = json!(""),
             false => started["content"] = json!([]),
         }
-        stream +=
-            &typed(&json!({"type": "response.output_item.added", "output_index": index, "item": started}));
+        stream += &typed(
+            &json!({"type": "response.output_item.added", "output_index": index, "item": started}),
+        );
         stream += &match item["arguments"].as_str() {
             Some(arguments) => typed(
                 &json!({"type": "response.function_call_arguments.delta", "item_id": item["id"], "output_index": index, "delta": arguments}),
@@ -131,7 +143,9 @@ fn responses(items: &[Value]) -> String {
                 &json!({"type": "response.output_text.delta", "item_id": item["id"], "output_index": index, "content_index": 0, "delta": item["content"][0]["text"]}),
             ),
         };
-        stream += &typed(&json!({"type": "response.output_item.done", "output_index": index, "item": item}));
+        stream += &typed(
+            &json!({"type": "response.output_item.done", "output_index": index, "item": item}),
+        );
     }
     let usage = json!({"input_tokens": 12, "output_tokens": 3});
     stream
@@ -142,22 +156,26 @@ fn responses(items: &[Value]) -> String {
 
 fn gemini(parts: &[Value]) -> String {
     let candidate = json!({"content": {"role": "model", "parts": parts}, "finishReason": "STOP"});
-    format!("data: {}\n\n", json!({"candidates": [candidate], "usageMetadata": {"promptTokenCount": 12}}))
+    format!(
+        "data: {}\n\n",
+        json!({"candidates": [candidate], "usageMetadata": {"promptTokenCount": 12}})
+    )
 }
 
 fn chat(delta: &Value, reason: &str) -> String {
-    let chunk =
-        json!({"choices": [{"delta": delta, "finish_reason": reason}], "usage": {"prompt_tokens": 12}});
+    let chunk = json!({"choices": [{"delta": delta, "finish_reason": reason}], "usage": {"prompt_tokens": 12}});
     format!("data: {chunk}\n\ndata: [DONE]\n\n")
 }
 
 fn chat_reads(reads: &[Value]) -> String {
     let call = |(index, input): (usize, &Value)| json!({"index": index, "id": format!("call_{index}"), "function": {"name": "read_file", "arguments": input.to_string()}});
-    chat(&json!({"tool_calls": reads.iter().enumerate().map(call).collect::<Vec<_>>()}), "tool_calls")
+    chat(
+        &json!({"tool_calls": reads.iter().enumerate().map(call).collect::<Vec<_>>()}),
+        "tool_calls",
+    )
 }
 
 fn ollama(message: &Value) -> String {
-    let last =
-        json!({"message": {"content": ""}, "done": true, "done_reason": "stop", "prompt_eval_count": 12});
+    let last = json!({"message": {"content": ""}, "done": true, "done_reason": "stop", "prompt_eval_count": 12});
     format!("{}\n{last}\n", json!({"message": message, "done": false}))
 }

@@ -14,25 +14,36 @@ use crate::{Event, EventKind, Stream};
 #[must_use]
 pub fn is_cold(stream: &Stream, now: Timestamp, model: &str, lifetime: Duration) -> bool {
     let events = stream.events();
-    let Some(last) = events.iter().rposition(is_of_an_answer) else { return false };
+    let Some(last) = events.iter().rposition(is_of_an_answer) else {
+        return false;
+    };
     let since = &events[last + 1..];
     let age = now.duration_since(events[last].timestamp);
     let is_over = SignedDuration::try_from(lifetime).is_ok_and(|lifetime| age >= lifetime);
     is_over
         || asked_last(stream).is_some_and(|asked| asked != model)
-        || since.iter().any(|event| matches!(event.kind, EventKind::Compaction(_)))
+        || since
+            .iter()
+            .any(|event| matches!(event.kind, EventKind::Compaction(_)))
 }
 
 /// Returns the model that the newest figures are of.
 fn asked_last(stream: &Stream) -> Option<&str> {
-    stream.events().iter().rev().find_map(|event| match &event.kind {
-        EventKind::Usage(usage) => Some(usage.model.as_str()),
-        _ => None,
-    })
+    stream
+        .events()
+        .iter()
+        .rev()
+        .find_map(|event| match &event.kind {
+            EventKind::Usage(usage) => Some(usage.model.as_str()),
+            _ => None,
+        })
 }
 
 fn is_of_an_answer(event: &Event) -> bool {
-    matches!(event.kind, EventKind::ChatResponse(_) | EventKind::ToolCallRequest(_) | EventKind::Usage(_))
+    matches!(
+        event.kind,
+        EventKind::ChatResponse(_) | EventKind::ToolCallRequest(_) | EventKind::Usage(_)
+    )
 }
 
 #[cfg(test)]
@@ -54,21 +65,62 @@ mod tests {
     fn cache_is_cold_after_its_lifetime_a_change_of_model_or_a_compaction() {
         let request = || EventKind::ChatRequest(ChatRequest::new("go"));
         let answer = || EventKind::ChatResponse(ChatResponse::message("yes"));
-        let usage = |model: &str| EventKind::Usage(Usage { model: model.to_owned(), ..Usage::default() });
+        let usage = |model: &str| {
+            EventKind::Usage(Usage {
+                model: model.to_owned(),
+                ..Usage::default()
+            })
+        };
         let compaction = || EventKind::Compaction(Compaction::default());
         type Row = (&'static str, Vec<(i64, EventKind)>, i64, bool);
         let table: [Row; 9] = [
             ("nothing was asked yet", vec![], 600, false),
             ("nothing was answered yet", vec![(0, request())], 600, false),
-            ("just answered", vec![(0, request()), (1, answer()), (0, usage("a/b"))], 4, false),
-            ("its lifetime is over", vec![(0, request()), (1, answer()), (0, usage("a/b"))], 5, true),
-            ("no figures, within its lifetime", vec![(0, request()), (1, answer())], 4, false),
-            ("no figures, its lifetime over", vec![(0, request()), (1, answer())], 5, true),
-            ("another model", vec![(0, request()), (1, answer()), (0, usage("a/c"))], 0, true),
-            ("compacted since", vec![(0, request()), (1, usage("a/b")), (0, compaction())], 0, true),
+            (
+                "just answered",
+                vec![(0, request()), (1, answer()), (0, usage("a/b"))],
+                4,
+                false,
+            ),
+            (
+                "its lifetime is over",
+                vec![(0, request()), (1, answer()), (0, usage("a/b"))],
+                5,
+                true,
+            ),
+            (
+                "no figures, within its lifetime",
+                vec![(0, request()), (1, answer())],
+                4,
+                false,
+            ),
+            (
+                "no figures, its lifetime over",
+                vec![(0, request()), (1, answer())],
+                5,
+                true,
+            ),
+            (
+                "another model",
+                vec![(0, request()), (1, answer()), (0, usage("a/c"))],
+                0,
+                true,
+            ),
+            (
+                "compacted since",
+                vec![(0, request()), (1, usage("a/b")), (0, compaction())],
+                0,
+                true,
+            ),
             (
                 "compacted before the last answer",
-                vec![(0, request()), (1, usage("a/b")), (0, compaction()), (0, request()), (1, usage("a/b"))],
+                vec![
+                    (0, request()),
+                    (1, usage("a/b")),
+                    (0, compaction()),
+                    (0, request()),
+                    (1, usage("a/b")),
+                ],
                 0,
                 false,
             ),
@@ -76,15 +128,25 @@ mod tests {
         for (name, kinds, minutes, expected) in table {
             let stream = stream(&kinds);
             let start = "2026-11-21T12:00:00Z".parse().unwrap();
-            let last = stream.events().last().map_or(start, |event| event.timestamp);
+            let last = stream
+                .events()
+                .last()
+                .map_or(start, |event| event.timestamp);
             let now = last + SignedDuration::from_mins(minutes);
-            assert_eq!(is_cold(&stream, now, "a/b", Duration::from_secs(300)), expected, "{name}");
+            assert_eq!(
+                is_cold(&stream, now, "a/b", Duration::from_secs(300)),
+                expected,
+                "{name}"
+            );
         }
     }
 
     #[test]
     fn clock_that_was_set_back_makes_nothing_cold() {
-        let usage = EventKind::Usage(Usage { model: "a/b".to_owned(), ..Usage::default() });
+        let usage = EventKind::Usage(Usage {
+            model: "a/b".to_owned(),
+            ..Usage::default()
+        });
         let stream = stream(&[(0, usage)]);
         let before = "2026-11-20T12:00:00Z".parse().unwrap();
         assert!(!is_cold(&stream, before, "a/b", Duration::from_secs(300)));

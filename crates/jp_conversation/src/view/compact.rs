@@ -80,12 +80,19 @@ impl<'a> Compacted<'a> {
 /// that waits for its answer.
 #[must_use]
 pub fn covered_turns(events: &[Event], keep_last: usize) -> usize {
-    let turns = events.iter().filter(|event| matches!(event.kind, EventKind::ChatRequest(_))).count();
+    let turns = events
+        .iter()
+        .filter(|event| matches!(event.kind, EventKind::ChatRequest(_)))
+        .count();
     covered(turns, keep_last, awaits_answer(events))
 }
 
 fn covered(turns: usize, keep_last: usize, awaits: bool) -> usize {
-    let kept = if keep_last == 0 { usize::from(awaits) } else { keep_last };
+    let kept = if keep_last == 0 {
+        usize::from(awaits)
+    } else {
+        keep_last
+    };
     turns.saturating_sub(kept)
 }
 
@@ -98,7 +105,9 @@ pub(super) fn apply(events: &[Event], messages: &mut Vec<Message<'_>>, origins: 
     }
     summarise(compacted, messages, origins);
     strip_reasoning(compacted.reasoning, messages);
-    let covered = messages.iter_mut().filter(|message| (1..=compacted.tools).contains(&message.turn()));
+    let covered = messages
+        .iter_mut()
+        .filter(|message| (1..=compacted.tools).contains(&message.turn()));
     covered.for_each(strip_results);
 }
 
@@ -106,7 +115,9 @@ pub(super) fn apply(events: &[Event], messages: &mut Vec<Message<'_>>, origins: 
 /// take turns only.
 fn strip_reasoning(turns: usize, messages: &mut Vec<Message<'_>>) {
     for message in messages.iter_mut() {
-        let Message::Assistant { turn, parts } = message else { continue };
+        let Message::Assistant { turn, parts } = message else {
+            continue;
+        };
         if !(1..=turns).contains(turn) {
             continue;
         }
@@ -123,7 +134,14 @@ fn is_reasoning(part: &AnswerPart<'_>) -> bool {
 
 /// Puts a line in the place of each block of a result, where that is shorter.
 fn strip_results(message: &mut Message<'_>) {
-    let Message::Tool { response: Some(response), deliveries, .. } = message else { return };
+    let Message::Tool {
+        response: Some(response),
+        deliveries,
+        ..
+    } = message
+    else {
+        return;
+    };
     for index in 0..response.content.len() {
         if let Some(line) = line(&response.content[index]) {
             response.to_mut().content[index] = ContentBlock::text(line).into();
@@ -141,15 +159,25 @@ fn line(block: &StoredBlock) -> Option<String> {
         StoredBlock::Text { text, .. } if bytes >= SMALL => {
             let blob = text.stored().map(|blob| (blob.checksum, blob.size));
             let (checksum, size) = blob.unwrap_or_else(|| inline(text));
-            format!("text, {size} bytes; `read_more` with uri \"jp://blob/{checksum}\" shows it again")
+            format!(
+                "text, {size} bytes; `read_more` with uri \"jp://blob/{checksum}\" shows it again"
+            )
         }
         StoredBlock::Resource { resource, .. } => {
-            format!("{}; the same call shows what is there now", described(resource))
+            format!(
+                "{}; the same call shows what is there now",
+                described(resource)
+            )
         }
         StoredBlock::Image(media) | StoredBlock::Audio(media) => {
-            format!("{}, {bytes} bytes; the same call may show it again", one_line(&media.mime_type))
+            format!(
+                "{}, {bytes} bytes; the same call may show it again",
+                one_line(&media.mime_type)
+            )
         }
-        StoredBlock::Text { .. } | StoredBlock::Question { .. } | StoredBlock::Unknown(_) => return None,
+        StoredBlock::Text { .. } | StoredBlock::Question { .. } | StoredBlock::Unknown(_) => {
+            return None;
+        }
     };
     let line = format!("[Left out to shorten this conversation: {said}.]\n");
     ((line.len() as u64) < bytes).then_some(line)
@@ -167,7 +195,12 @@ fn described(resource: &Snapshot) -> String {
     if let Some(mime_type) = &resource.mime_type {
         _ = write!(text, ", {}", one_line(mime_type));
     }
-    _ = write!(text, ", {} bytes, checksum {}", blob.size, blob.checksum.short());
+    _ = write!(
+        text,
+        ", {} bytes, checksum {}",
+        blob.size,
+        blob.checksum.short()
+    );
     text
 }
 
@@ -178,7 +211,10 @@ fn summarise(compacted: Compacted<'_>, messages: &mut Vec<Message<'_>>, origins:
     if turns == 0 {
         return;
     }
-    let kept = messages.iter().position(|message| message.turn() > turns).unwrap_or(messages.len());
+    let kept = messages
+        .iter()
+        .position(|message| message.turn() > turns)
+        .unwrap_or(messages.len());
     let covered: Vec<_> = messages.drain(..kept).collect();
     origins.drain(..kept);
     let text = summary_text(compacted, &covered);
@@ -189,7 +225,14 @@ fn summarise(compacted: Compacted<'_>, messages: &mut Vec<Message<'_>>, origins:
         }
         _ => {
             let request = Cow::Owned(ChatRequest::new(text));
-            messages.insert(0, Message::User { turn: turns, request, deliveries: Vec::new() });
+            messages.insert(
+                0,
+                Message::User {
+                    turn: turns,
+                    request,
+                    deliveries: Vec::new(),
+                },
+            );
             origins.insert(0, 0);
         }
     }
@@ -198,7 +241,8 @@ fn summarise(compacted: Compacted<'_>, messages: &mut Vec<Message<'_>>, origins:
 fn summary_text(compacted: Compacted<'_>, covered: &[Message<'_>]) -> String {
     // Turns keep their numbers: references go by them. In a fork they are counted anew, whatever the summary tells of.
     let turn = compacted.summarised;
-    let said = format!("Summary of this conversation up to turn {turn}, which is not repeated here:");
+    let said =
+        format!("Summary of this conversation up to turn {turn}, which is not repeated here:");
     let mut text = format!("{said}\n\n{}\n", compacted.summary.trim());
     let resources = newest_versions(covered);
     if resources.is_empty() {
@@ -206,7 +250,10 @@ fn summary_text(compacted: Compacted<'_>, covered: &[Message<'_>]) -> String {
     }
     text.push_str("\nResources of those turns, whose content is not repeated either; read or ask for those that are needed:\n\n");
     for resource in resources.iter().take(MOST_NAMED) {
-        let label = resource.name.as_ref().map_or_else(String::new, |name| format!("{}: ", one_line(name)));
+        let label = resource
+            .name
+            .as_ref()
+            .map_or_else(String::new, |name| format!("{}: ", one_line(name)));
         _ = writeln!(text, "- {label}{}", described(resource));
     }
     if let Some(more @ 1..) = resources.len().checked_sub(MOST_NAMED) {
@@ -219,7 +266,9 @@ fn summary_text(compacted: Compacted<'_>, covered: &[Message<'_>]) -> String {
 fn newest_versions<'m>(messages: &'m [Message<'_>]) -> Vec<&'m Snapshot> {
     let mut seen = HashMap::new();
     let resources = messages.iter().flat_map(resources);
-    resources.enumerate().for_each(|(index, resource)| _ = seen.insert(&resource.uri, (index, resource)));
+    resources
+        .enumerate()
+        .for_each(|(index, resource)| _ = seen.insert(&resource.uri, (index, resource)));
     let mut newest: Vec<_> = seen.into_values().collect();
     newest.sort_unstable_by_key(|(index, _)| std::cmp::Reverse(*index));
     newest.into_iter().map(|(_, resource)| resource).collect()
@@ -232,12 +281,13 @@ fn resources<'m>(message: &'m Message<'_>) -> Vec<&'m Snapshot> {
     };
     match message {
         Message::User { request, .. } => request.resources.iter().collect(),
-        Message::Tool { response: Some(response), .. } => {
-            response.content.iter().filter_map(of_block).collect()
-        }
-        Message::Assistant { .. } | Message::NoAnswer { .. } | Message::Tool { response: None, .. } => {
-            Vec::new()
-        }
+        Message::Tool {
+            response: Some(response),
+            ..
+        } => response.content.iter().filter_map(of_block).collect(),
+        Message::Assistant { .. }
+        | Message::NoAnswer { .. }
+        | Message::Tool { response: None, .. } => Vec::new(),
     }
 }
 
@@ -260,7 +310,12 @@ mod tests {
 
     fn call(id: &str) -> EventKind {
         let (id, name) = (id.to_owned(), "read".to_owned());
-        EventKind::ToolCallRequest(ToolCallRequest { id, name, arguments: Map::new(), metadata: Map::new() })
+        EventKind::ToolCallRequest(ToolCallRequest {
+            id,
+            name,
+            arguments: Map::new(),
+            metadata: Map::new(),
+        })
     }
 
     fn result(id: &str, content: Vec<StoredBlock>) -> EventKind {
@@ -279,8 +334,10 @@ mod tests {
     }
 
     fn file(uri: &str, content: &str) -> Snapshot {
-        let resource =
-            Resource::<ResourceContent, String>::new(uri, ResourceContent::Text(content.to_owned()));
+        let resource = Resource::<ResourceContent, String>::new(
+            uri,
+            ResourceContent::Text(content.to_owned()),
+        );
         resource.with_mime_type("text/plain").into()
     }
 
@@ -289,16 +346,27 @@ mod tests {
     }
 
     fn compaction(keep_last: usize, strip: &[Strip]) -> EventKind {
-        EventKind::Compaction(Compaction { keep_last, strip: strip.to_vec(), ..Compaction::default() })
+        EventKind::Compaction(Compaction {
+            keep_last,
+            strip: strip.to_vec(),
+            ..Compaction::default()
+        })
     }
 
     fn summary(keep_last: usize, words: &str) -> EventKind {
         let summary = Some(words.to_owned());
-        EventKind::Compaction(Compaction { keep_last, summary, ..Compaction::default() })
+        EventKind::Compaction(Compaction {
+            keep_last,
+            summary,
+            ..Compaction::default()
+        })
     }
 
     fn reset() -> EventKind {
-        EventKind::Compaction(Compaction { reset: true, ..Compaction::default() })
+        EventKind::Compaction(Compaction {
+            reset: true,
+            ..Compaction::default()
+        })
     }
 
     /// A turn with reasoning, a call, its result of 1,000 bytes and an answer.
@@ -307,7 +375,10 @@ mod tests {
             request(&format!("question {number}")),
             EventKind::ChatResponse(ChatResponse::reasoning("hm")),
             call(&number.to_string()),
-            result(&number.to_string(), vec![text(&"x".repeat(1000)), text("short")]),
+            result(
+                &number.to_string(),
+                vec![text(&"x".repeat(1000)), text("short")],
+            ),
             EventKind::ChatResponse(ChatResponse::message(format!("answer {number}"))),
         ]
     }
@@ -324,10 +395,13 @@ mod tests {
             turns.resize(message.turn().max(turns.len()), String::new());
             let turn = turns.last_mut().unwrap();
             match message {
-                Message::Assistant { parts, .. } if parts.iter().any(is_reasoning) => turn.push('r'),
-                Message::Tool { response: Some(response), .. }
-                    if shown_bytes(&response.content[0]) == 1000 =>
-                {
+                Message::Assistant { parts, .. } if parts.iter().any(is_reasoning) => {
+                    turn.push('r')
+                }
+                Message::Tool {
+                    response: Some(response),
+                    ..
+                } if shown_bytes(&response.content[0]) == 1000 => {
                     turn.push('t');
                 }
                 _ => {}
@@ -370,7 +444,11 @@ mod tests {
         let whole = stream(kinds);
         let fork = |turns| {
             let kept = whole.kept_by_fork(turns);
-            Stream::from_events(kept.iter().map(|index| whole.events()[*index].clone()).collect())
+            Stream::from_events(
+                kept.iter()
+                    .map(|index| whole.events()[*index].clone())
+                    .collect(),
+            )
         };
         assert_eq!(sent(&fork(3)), ["t", "rt", "rt"]);
         assert_eq!(sent(&fork(2)), ["rt", "rt"]);
@@ -389,11 +467,20 @@ mod tests {
     #[test]
     fn answer_of_nothing_but_reasoning_leaves_its_place() {
         let thought = EventKind::ChatResponse(ChatResponse::reasoning("hm"));
-        let stream = stream(vec![request("a"), thought, compaction(0, &[Strip::Reasoning]), request("b")]);
+        let stream = stream(vec![
+            request("a"),
+            thought,
+            compaction(0, &[Strip::Reasoning]),
+            request("b"),
+        ]);
         let thread = thread(&stream);
         assert!(matches!(
             thread.messages[..],
-            [Message::User { .. }, Message::NoAnswer { turn: 1 }, Message::User { .. }]
+            [
+                Message::User { .. },
+                Message::NoAnswer { turn: 1 },
+                Message::User { .. }
+            ]
         ));
     }
 
@@ -407,8 +494,10 @@ mod tests {
             annotations: None,
             meta: None,
         };
-        let resource =
-            |content: &str| StoredBlock::Resource { resource: file("file:///p/a.txt", content), meta: None };
+        let resource = |content: &str| StoredBlock::Resource {
+            resource: file("file:///p/a.txt", content),
+            meta: None,
+        };
         let media = jp_tool::Media {
             data: Payload::Inline(vec![0; 5000]),
             mime_type: "image/png".to_owned(),
@@ -432,10 +521,18 @@ mod tests {
             compaction(0, &[Strip::Tools]),
         ]);
         let thread = thread(&stream);
-        let Message::Tool { response: Some(response), deliveries, .. } = &thread.messages[2] else {
+        let Message::Tool {
+            response: Some(response),
+            deliveries,
+            ..
+        } = &thread.messages[2]
+        else {
             panic!("{thread:?}")
         };
-        let shown: String = response.content[..5].iter().filter_map(inline_text).collect();
+        let shown: String = response.content[..5]
+            .iter()
+            .filter_map(inline_text)
+            .collect();
         insta::assert_snapshot!(shown, @r#"
         [Left out to shorten this conversation: file:///p/a.txt, text/plain, 1000 bytes, checksum a9624812017c; the same call shows what is there now.]
         [Left out to shorten this conversation: text, 1000 bytes; `read_more` with uri "jp://blob/a9624812017c6dd737a0aae88b51e267a80410a42c1f911d480046074230b55d" shows it again.]
@@ -449,19 +546,31 @@ mod tests {
             [true, true, true, true, true, false, false]
         );
         assert!(response.is_error);
-        assert_eq!(response.content[5..], [text(&"y".repeat(199)), resource("tiny")]);
+        assert_eq!(
+            response.content[5..],
+            [text(&"y".repeat(199)), resource("tiny")]
+        );
     }
 
     #[test]
     fn summary_stands_before_the_words_of_the_first_request_that_is_kept() {
         let attached = |content: &str| {
             EventKind::ChatRequest(ChatRequest {
-                resources: vec![file("file:///p/a.txt", content), file("file:///p/b.txt", "b")],
+                resources: vec![
+                    file("file:///p/a.txt", content),
+                    file("file:///p/b.txt", "b"),
+                ],
                 ..ChatRequest::new("See.")
             })
         };
         let answer = || EventKind::ChatResponse(ChatResponse::message("Yes."));
-        let kinds = vec![attached("old"), answer(), attached("new"), answer(), summary(0, "All is well.\n")];
+        let kinds = vec![
+            attached("old"),
+            answer(),
+            attached("new"),
+            answer(),
+            summary(0, "All is well.\n"),
+        ];
         let pending = stream(kinds.clone());
         let before = thread(&pending);
         assert_eq!(before.messages.len(), 1);
@@ -478,22 +587,37 @@ mod tests {
         let mut grown = kinds.clone();
         grown.push(request("And now?"));
         let grown = stream(grown);
-        assert_eq!(words(&thread(&grown)), [format!("{}\nAnd now?", words(&before)[0])]);
+        assert_eq!(
+            words(&thread(&grown)),
+            [format!("{}\nAnd now?", words(&before)[0])]
+        );
     }
 
     #[test]
     fn many_resources_below_a_summary_are_counted() {
-        let resources = (0..60).map(|n| file(&format!("file:///p/{n}"), "x")).collect();
+        let resources = (0..60)
+            .map(|n| file(&format!("file:///p/{n}"), "x"))
+            .collect();
         let kinds = vec![
-            EventKind::ChatRequest(ChatRequest { resources, ..ChatRequest::new("See.") }),
+            EventKind::ChatRequest(ChatRequest {
+                resources,
+                ..ChatRequest::new("See.")
+            }),
             EventKind::ChatResponse(ChatResponse::message("Yes.")),
             summary(0, "Well."),
         ];
         let stream = stream(kinds);
         let thread = thread(&stream);
-        let named: Vec<_> = words(&thread)[0].lines().filter(|line| line.starts_with("- ")).collect();
+        let named: Vec<_> = words(&thread)[0]
+            .lines()
+            .filter(|line| line.starts_with("- "))
+            .collect();
         assert_eq!(
-            (named.len(), named[0].starts_with("- file:///p/59,"), named[50]),
+            (
+                named.len(),
+                named[0].starts_with("- file:///p/59,"),
+                named[50]
+            ),
             (51, true, "- and 10 more")
         );
     }
@@ -515,7 +639,11 @@ mod tests {
                 .ends_with("up to turn 3, which is not repeated here:\n\nsecond\n\nquestion 4")
         );
         let kept = two.kept_by_fork(1);
-        let fork = Stream::from_events(kept.iter().map(|index| two.events()[*index].clone()).collect());
+        let fork = Stream::from_events(
+            kept.iter()
+                .map(|index| two.events()[*index].clone())
+                .collect(),
+        );
         assert_eq!(words(&thread(&fork)), ["question 4"]);
         kinds.push(reset());
         assert_eq!(words(&thread(&stream(kinds))).len(), 4);
@@ -526,7 +654,12 @@ mod tests {
         let said = prop_oneof![Just(None), Just(Some("In short.".to_owned()))];
         let compaction = (0usize..4, strips, said, prop::bool::weighted(0.2)).prop_map(
             |(keep_last, strip, summary, reset)| {
-                vec![EventKind::Compaction(Compaction { reset, keep_last, strip, summary })]
+                vec![EventKind::Compaction(Compaction {
+                    reset,
+                    keep_last,
+                    strip,
+                    summary,
+                })]
             },
         );
         let part = prop_oneof![

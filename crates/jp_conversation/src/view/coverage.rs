@@ -187,21 +187,35 @@ impl Coverage {
         policy: &Policy,
         messages: &[Message<'_>],
     ) -> Result<Option<Shorter>, WhyFull> {
-        let Some(uri) = self.uris.get(&candidate.snapshot.uri) else { return Ok(None) };
-        let Some(version) = self.versions.get(&(*uri, candidate.place.checksum)) else { return Ok(None) };
-        let repeated = version.referred.iter().find(|call| call.is_repeated_by(candidate, messages));
+        let Some(uri) = self.uris.get(&candidate.snapshot.uri) else {
+            return Ok(None);
+        };
+        let Some(version) = self.versions.get(&(*uri, candidate.place.checksum)) else {
+            return Ok(None);
+        };
+        let repeated = version
+            .referred
+            .iter()
+            .find(|call| call.is_repeated_by(candidate, messages));
         if repeated.is_some_and(|call| call.round < self.round && !call.is_sent) {
             return Err(WhyFull::AskedAgain);
         }
         let shows_as_much = |seen: &&Seen| seen.shown.is_none() || seen.shown == candidate.shown;
-        let Some(seen) = version.seen.as_ref().filter(shows_as_much) else { return Ok(None) };
+        let Some(seen) = version.seen.as_ref().filter(shows_as_much) else {
+            return Ok(None);
+        };
         if !is_near(seen.oldest, candidate, policy) {
             return Ok(None);
         }
         let newest = self.newest.get(&(*uri, candidate.server.clone()));
         let is_back = newest.is_some_and(|newest| *newest != candidate.place.checksum);
         let text = words::reference(candidate.snapshot, &seen.place, &seen.stands, is_back);
-        Ok(Some((Delivery::Reference { at: seen.place.clone() }, text)))
+        Ok(Some((
+            Delivery::Reference {
+                at: seen.place.clone(),
+            },
+            text,
+        )))
     }
 
     /// Refers to visible lines, or says what changed.
@@ -218,18 +232,27 @@ impl Coverage {
             Some(Some(span)) => span.first,
             Some(None) => return Err(WhyFull::New),
         };
-        let Some(content) = candidate.lines(visible) else { return Err(WhyFull::New) };
+        let Some(content) = candidate.lines(visible) else {
+            return Err(WhyFull::New);
+        };
         let (table, ours) = (self.hasher.table(&content), Span::of_text(&content, first));
-        let compared = Compared { candidate, content: &content, table, ours, near, policy };
+        let compared = Compared {
+            candidate,
+            content: &content,
+            table,
+            ours,
+            near,
+            policy,
+        };
         if fragment.is_some() {
             // Not as a diff: lines move in and out of a range, and are no less there for that.
             return self.parts(&compared, visible);
         }
         match self.changed(&compared, visible) {
             // A file that changed so much since it stood whole is better read as it is now.
-            Err(why) if why != WhyFull::ChangedMuch => {
-                self.parts(&compared, visible).map_err(|few| if why == WhyFull::New { few } else { why })
-            }
+            Err(why) if why != WhyFull::ChangedMuch => self
+                .parts(&compared, visible)
+                .map_err(|few| if why == WhyFull::New { few } else { why }),
             changed => changed,
         }
     }
@@ -239,9 +262,17 @@ impl Coverage {
         let (file, _) = uri::split_fragment(&candidate.snapshot.uri);
         let pieces = self.uris.get(file).and_then(|file| self.files.get(file));
         let pieces = pieces.into_iter().flat_map(|pieces| pieces.iter().rev());
-        let of_server: Vec<&Piece> = pieces.filter(|piece| piece.server == candidate.server).collect();
-        let why = if of_server.is_empty() { WhyFull::New } else { WhyFull::TooFarBack };
-        let near = of_server.into_iter().filter(|piece| is_near(piece.place.turn, candidate, policy));
+        let of_server: Vec<&Piece> = pieces
+            .filter(|piece| piece.server == candidate.server)
+            .collect();
+        let why = if of_server.is_empty() {
+            WhyFull::New
+        } else {
+            WhyFull::TooFarBack
+        };
+        let near = of_server
+            .into_iter()
+            .filter(|piece| is_near(piece.place.turn, candidate, policy));
         let near: Vec<&Piece> = near.collect();
         if near.is_empty() { Err(why) } else { Ok(near) }
     }
@@ -272,8 +303,15 @@ impl Coverage {
         let text = diff::unified(&base, compared.content, most);
         let checksum = candidate.place.checksum;
         let text = text.map(|text| words::diff(candidate.snapshot, checksum, &newest.place, &text));
-        let text = text.filter(|text| text.len() < most).ok_or(WhyFull::ChangedMuch)?;
-        Ok((Delivery::Diff { base: newest.place.clone() }, text))
+        let text = text
+            .filter(|text| text.len() < most)
+            .ok_or(WhyFull::ChangedMuch)?;
+        Ok((
+            Delivery::Diff {
+                base: newest.place.clone(),
+            },
+            text,
+        ))
     }
 
     /// Refers to visible lines among these, where few others are left.
@@ -291,25 +329,45 @@ impl Coverage {
             [] => return Err(WhyFull::FewLines),
             [known] if known.ours == compared.ours => words::lines(snapshot, known),
             known => {
-                let new = rest(content, compared.ours.first, known).into_iter().map(|(first, part)| {
-                    words::Part::New(Span::of_text(&content[part.clone()], first), &content[part])
-                });
+                let new =
+                    rest(content, compared.ours.first, known)
+                        .into_iter()
+                        .map(|(first, part)| {
+                            words::Part::New(
+                                Span::of_text(&content[part.clone()], first),
+                                &content[part],
+                            )
+                        });
                 let mut parts: Vec<_> = known.iter().map(words::Part::Known).chain(new).collect();
                 parts.sort_by_key(words::Part::first);
                 words::parts(snapshot, &parts)
             }
         };
         let is_worthwhile = (text.len() as f64) < content.len() as f64 * WORTHWHILE;
-        if is_worthwhile { Ok((Delivery::Lines { known }, text)) } else { Err(WhyFull::FewLines) }
+        if is_worthwhile {
+            Ok((Delivery::Lines { known }, text))
+        } else {
+            Err(WhyFull::FewLines)
+        }
     }
 
     /// Finds the lines that are visible somewhere.
-    fn known(&self, compared: &Compared<'_, '_>, visible: &mut Visible<'_, '_, '_>) -> Vec<KnownLines> {
+    fn known(
+        &self,
+        compared: &Compared<'_, '_>,
+        visible: &mut Visible<'_, '_, '_>,
+    ) -> Vec<KnownLines> {
         let mut texts: Vec<(&Piece, &LineTable)> = Vec::new();
         for piece in &compared.near {
-            let Some(table) = self.table(piece, visible) else { continue };
+            let Some(table) = self.table(piece, visible) else {
+                continue;
+            };
             if let Some(theirs) = table.find_all(&compared.table) {
-                let run = Run { ours: 0..compared.table.len(), text: 0, theirs };
+                let run = Run {
+                    ours: 0..compared.table.len(),
+                    text: 0,
+                    theirs,
+                };
                 if let Some(all) = compared.verified(run, &[(*piece, table)], visible) {
                     return vec![all];
                 }
@@ -317,13 +375,24 @@ impl Coverage {
             texts.push((*piece, table));
         }
         let tables: Vec<&LineTable> = texts.iter().map(|(_, table)| *table).collect();
-        let least = usize::try_from(compared.policy.min_bytes).unwrap_or(usize::MAX).max(LEAST_KNOWN);
+        let least = usize::try_from(compared.policy.min_bytes)
+            .unwrap_or(usize::MAX)
+            .max(LEAST_KNOWN);
         let runs = runs::find(&compared.table, &tables, least.min(compared.content.len()));
-        runs.into_iter().filter_map(|run| compared.verified(run, &texts, visible)).collect()
+        runs.into_iter()
+            .filter_map(|run| compared.verified(run, &texts, visible))
+            .collect()
     }
 
-    fn table<'p>(&self, piece: &'p Piece, visible: &mut Visible<'_, '_, '_>) -> Option<&'p LineTable> {
-        piece.table.get_or_init(|| visible.piece(piece).map(|text| self.hasher.table(&text))).as_ref()
+    fn table<'p>(
+        &self,
+        piece: &'p Piece,
+        visible: &mut Visible<'_, '_, '_>,
+    ) -> Option<&'p LineTable> {
+        piece
+            .table
+            .get_or_init(|| visible.piece(piece).map(|text| self.hasher.table(&text)))
+            .as_ref()
     }
 
     /// Returns the newest version of a URI from a server, where its content is visible.
@@ -333,22 +402,39 @@ impl Coverage {
         self.versions.get(&(uri, newest))?.seen.as_ref()
     }
 
-    fn add(&mut self, candidate: &Candidate<'_>, delivery: &Delivery, visible: &mut Visible<'_, '_, '_>) {
+    fn add(
+        &mut self,
+        candidate: &Candidate<'_>,
+        delivery: &Delivery,
+        visible: &mut Visible<'_, '_, '_>,
+    ) {
         let (file, _) = uri::split_fragment(&candidate.snapshot.uri);
         let new = candidate.new_lines(delivery, visible);
         let has_new = !new.is_empty();
         let file = self.number(file);
         for (first, part) in new {
             // Most files stand once.
-            let pieces = self.files.entry(file).or_insert_with(|| VecDeque::with_capacity(1));
+            let pieces = self
+                .files
+                .entry(file)
+                .or_insert_with(|| VecDeque::with_capacity(1));
             let (place, server) = (candidate.place.clone(), candidate.server.clone());
-            pieces.push_back(Piece { place, server, first, part, table: OnceCell::new() });
+            pieces.push_back(Piece {
+                place,
+                server,
+                first,
+                part,
+                table: OnceCell::new(),
+            });
             if pieces.len() > MOST_PIECES {
                 pieces.pop_front();
             }
         }
         let uri = self.number(&candidate.snapshot.uri);
-        let version = self.versions.entry((uri, candidate.place.checksum)).or_default();
+        let version = self
+            .versions
+            .entry((uri, candidate.place.checksum))
+            .or_default();
         let stands = match delivery {
             Delivery::Full(_) if has_new => Some(Stands::Lines),
             Delivery::Full(_) => Some(Stands::Otherwise),
@@ -359,16 +445,31 @@ impl Coverage {
         match stands {
             Some(stands) => {
                 let place = candidate.place.clone();
-                let oldest = delivery.places().map(|place| place.turn).min().unwrap_or(place.turn);
-                let seen = Seen { place, oldest, shown: candidate.shown, stands };
-                *version = Version { seen: Some(seen), referred: Vec::new() };
+                let oldest = delivery
+                    .places()
+                    .map(|place| place.turn)
+                    .min()
+                    .unwrap_or(place.turn);
+                let seen = Seen {
+                    place,
+                    oldest,
+                    shown: candidate.shown,
+                    stands,
+                };
+                *version = Version {
+                    seen: Some(seen),
+                    referred: Vec::new(),
+                };
                 if *delivery == Delivery::Full(WhyFull::AskedAgain) {
-                    version.referred.push(ReferredCall::new(candidate, self.round, true));
+                    version
+                        .referred
+                        .push(ReferredCall::new(candidate, self.round, true));
                 }
             }
             None => version.refer(candidate, self.round, visible.messages),
         }
-        self.newest.insert((uri, candidate.server.clone()), candidate.place.checksum);
+        self.newest
+            .insert((uri, candidate.server.clone()), candidate.place.checksum);
     }
 
     /// Returns the number of a URI, a new one where it has none yet.
@@ -385,7 +486,11 @@ impl Version {
             return;
         }
         let new = ReferredCall::new(candidate, round, false);
-        match self.referred.iter_mut().find(|call| call.is_repeated_by(candidate, messages)) {
+        match self
+            .referred
+            .iter_mut()
+            .find(|call| call.is_repeated_by(candidate, messages))
+        {
             Some(call) => (call.message, call.turn) = (new.message, new.turn),
             None => {
                 self.referred.retain(|call| call.is_recent(candidate));
@@ -398,7 +503,12 @@ impl Version {
 impl ReferredCall {
     fn new(candidate: &Candidate<'_>, round: usize, is_sent: bool) -> Self {
         let Place { message, turn, .. } = candidate.place;
-        Self { message, turn, round, is_sent }
+        Self {
+            message,
+            turn,
+            round,
+            is_sent,
+        }
     }
 
     fn is_recent(&self, candidate: &Candidate<'_>) -> bool {
@@ -422,7 +532,10 @@ fn rest(content: &str, first: usize, known: &[KnownLines]) -> Vec<(usize, Range<
     let at = |line: usize| starts[(line - first).min(starts.len() - 1)];
     let mut rest = Vec::new();
     let mut next = first;
-    let end = Span { first: first + starts.len() - 1, last: 0 };
+    let end = Span {
+        first: first + starts.len() - 1,
+        last: 0,
+    };
     for span in known.iter().map(|known| known.ours).chain([end]) {
         if next < span.first {
             rest.push((next, at(next)..at(span.first)));
@@ -458,13 +571,18 @@ impl Compared<'_, '_> {
         let (piece, table) = texts[run.text];
         let theirs = run.theirs..run.theirs + run.ours.len();
         let text = visible.piece(piece)?;
-        let is_same = text.get(table.bytes(&theirs)) == self.content.get(self.table.bytes(&run.ours));
+        let is_same =
+            text.get(table.bytes(&theirs)) == self.content.get(self.table.bytes(&run.ours));
         let span = |first: usize, lines: Range<usize>| Span {
             first: first + lines.start,
             last: first + lines.end - 1,
         };
         let (ours, theirs) = (span(self.ours.first, run.ours), span(piece.first, theirs));
-        is_same.then(|| KnownLines { ours, at: piece.place.clone(), theirs })
+        is_same.then(|| KnownLines {
+            ours,
+            at: piece.place.clone(),
+            theirs,
+        })
     }
 }
 
@@ -472,7 +590,9 @@ impl<'m> Candidate<'m> {
     /// Returns how long it is as it would be shown.
     fn shown_bytes(&self) -> u64 {
         let whole = resource_bytes(self.snapshot);
-        self.shown.map_or(whole, |shown| whole.min((shown.head as u64).saturating_add(shown.tail as u64)))
+        self.shown.map_or(whole, |shown| {
+            whole.min((shown.head as u64).saturating_add(shown.tail as u64))
+        })
     }
 
     /// Returns whether its content is shown as lines, as it is.
@@ -493,8 +613,12 @@ impl<'m> Candidate<'m> {
             Delivery::Full(_) if self.has_lines() && span != Some(None) => vec![(first, None)],
             Delivery::Lines { known } => {
                 let content = self.lines(visible);
-                let rest = content.map(|content| rest(&content, first, known)).unwrap_or_default();
-                rest.into_iter().map(|(first, part)| (first, Some(part))).collect()
+                let rest = content
+                    .map(|content| rest(&content, first, known))
+                    .unwrap_or_default();
+                rest.into_iter()
+                    .map(|(first, part)| (first, Some(part)))
+                    .collect()
             }
             _ => Vec::new(),
         }
@@ -502,7 +626,11 @@ impl<'m> Candidate<'m> {
 
     /// Returns its content, where that is shown as it is.
     fn lines(&self, visible: &mut Visible<'_, '_, '_>) -> Option<Text<'m>> {
-        if self.has_lines() { visible.content(self.snapshot) } else { None }
+        if self.has_lines() {
+            visible.content(self.snapshot)
+        } else {
+            None
+        }
     }
 }
 
@@ -518,7 +646,10 @@ impl<'m> Visible<'m, '_, '_> {
         match &snapshot.content {
             Payload::Inline(ResourceContent::Text(text)) => Some(Text::Borrowed(text)),
             Payload::Inline(ResourceContent::Blob(_))
-            | Payload::Stored(BlobRef { encoding: Encoding::Binary, .. }) => None,
+            | Payload::Stored(BlobRef {
+                encoding: Encoding::Binary,
+                ..
+            }) => None,
             Payload::Stored(blob) => self.texts.text(blob).map(Text::Shared),
         }
     }

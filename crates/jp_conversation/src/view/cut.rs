@@ -38,15 +38,23 @@ impl Shown {
         let most = bytes / 2;
         let head = floor(text, most);
         let tail = ceil(text, text.len() - most);
-        let line_end = text[..head].rfind('\n').map(|at| at + 1).filter(|end| *end >= most / 2);
+        let line_end = text[..head]
+            .rfind('\n')
+            .map(|at| at + 1)
+            .filter(|end| *end >= most / 2);
         // A line that starts just there is whole.
-        let newline = text.as_bytes()[tail.saturating_sub(1)..].iter().position(|byte| *byte == b'\n');
+        let newline = text.as_bytes()[tail.saturating_sub(1)..]
+            .iter()
+            .position(|byte| *byte == b'\n');
         let line_start = newline.map(|at| tail.max(1) + at).filter(|start| {
             let left = text.len() - start;
             left > 0 && left >= most / 2
         });
         let (head, tail) = (line_end.unwrap_or(head), line_start.unwrap_or(tail));
-        Some(Self { head, tail: text.len() - tail })
+        Some(Self {
+            head,
+            tail: text.len() - tail,
+        })
     }
 
     /// The amount shown of content that is left out: none.
@@ -63,9 +71,15 @@ impl Shown {
             return None;
         };
         let mark = meta.as_ref()?.get(MARK)?;
-        let bytes =
-            |name| mark.get(name).and_then(Value::as_u64).and_then(|bytes| usize::try_from(bytes).ok());
-        Some(Self { head: bytes("head")?, tail: bytes("tail")? })
+        let bytes = |name| {
+            mark.get(name)
+                .and_then(Value::as_u64)
+                .and_then(|bytes| usize::try_from(bytes).ok())
+        };
+        Some(Self {
+            head: bytes("head")?,
+            tail: bytes("tail")?,
+        })
     }
 
     /// Marks a block, or takes its mark away. One that has no content stays as it is.
@@ -82,10 +96,13 @@ impl Shown {
         match shown {
             Some(Self { head, tail }) => {
                 let mark = json!({"head": head, "tail": tail});
-                meta.get_or_insert_with(Map::new).insert(MARK.to_owned(), mark);
+                meta.get_or_insert_with(Map::new)
+                    .insert(MARK.to_owned(), mark);
             }
             None => {
-                let had_mark = meta.as_mut().is_some_and(|meta| meta.shift_remove(MARK).is_some());
+                let had_mark = meta
+                    .as_mut()
+                    .is_some_and(|meta| meta.shift_remove(MARK).is_some());
                 if had_mark && meta.as_ref().is_some_and(Map::is_empty) {
                     *meta = None;
                 }
@@ -98,13 +115,23 @@ impl Shown {
 /// a line in between that says how to read on.
 #[must_use]
 pub fn shown_text<'t>(block: &StoredBlock, text: Cow<'t, str>) -> Cow<'t, str> {
-    let Some(Shown { head, tail }) = Shown::of(block) else { return text };
-    let (head, tail) = (floor(&text, head), ceil(&text, text.len().saturating_sub(tail)));
+    let Some(Shown { head, tail }) = Shown::of(block) else {
+        return text;
+    };
+    let (head, tail) = (
+        floor(&text, head),
+        ceil(&text, text.len().saturating_sub(tail)),
+    );
     if head >= tail {
         return text;
     }
-    let checksum = stored(block).map_or_else(|| Checksum::of(text.as_bytes()), |blob| blob.checksum);
-    let newline = if head == 0 || text[..head].ends_with('\n') { "" } else { "\n" };
+    let checksum =
+        stored(block).map_or_else(|| Checksum::of(text.as_bytes()), |blob| blob.checksum);
+    let newline = if head == 0 || text[..head].ends_with('\n') {
+        ""
+    } else {
+        "\n"
+    };
     let line = line(tail - head, checksum, head);
     Cow::Owned(format!("{}{newline}{line}{}", &text[..head], &text[tail..]))
 }
@@ -147,7 +174,9 @@ pub(super) fn note_for_left_out(block: &StoredBlock) -> Option<StoredBlock> {
 /// Returns about how many bytes a model is shown of a block.
 pub(super) fn shown_bytes(block: &StoredBlock) -> u64 {
     let whole = whole_bytes(block);
-    let Some(Shown { head, tail }) = Shown::of(block) else { return whole };
+    let Some(Shown { head, tail }) = Shown::of(block) else {
+        return whole;
+    };
     let shown = (head as u64).saturating_add(tail as u64);
     match usize::try_from(whole.saturating_sub(shown)) {
         Ok(0) | Err(_) => whole,
@@ -198,12 +227,17 @@ pub fn inline_text(block: &StoredBlock) -> Option<&str> {
 /// Returns the last boundary of a character up to `at`.
 fn floor(text: &str, at: usize) -> usize {
     let at = at.min(text.len());
-    (0..=at).rev().find(|at| text.is_char_boundary(*at)).unwrap_or(0)
+    (0..=at)
+        .rev()
+        .find(|at| text.is_char_boundary(*at))
+        .unwrap_or(0)
 }
 
 /// Returns the first boundary of a character from `at` on.
 fn ceil(text: &str, at: usize) -> usize {
-    (at..text.len()).find(|at| text.is_char_boundary(*at)).unwrap_or(text.len())
+    (at..text.len())
+        .find(|at| text.is_char_boundary(*at))
+        .unwrap_or(text.len())
 }
 
 #[cfg(test)]
@@ -257,7 +291,10 @@ mod tests {
         }
         let shown = shown_text(&inline, Cow::Borrowed(&*text));
         assert_eq!(shown, shown_text(&stored, Cow::Borrowed(&*text)));
-        assert!(shown.starts_with(&format!("{}\n… 1690 bytes", "é".repeat(150))), "{shown}");
+        assert!(
+            shown.starts_with(&format!("{}\n… 1690 bytes", "é".repeat(150))),
+            "{shown}"
+        );
         assert!(shown.ends_with(&format!("…\n{}", "é".repeat(5))));
         assert_eq!(shown_bytes(&inline), shown_bytes(&stored));
     }
@@ -271,7 +308,10 @@ mod tests {
         Shown::mark(Some(Shown { head: 10, tail: 10 }), &mut block);
         let formatted = "f".repeat(1000);
         let shown = shown_text(&block, Cow::Borrowed(&*formatted));
-        assert!(shown.contains(&Checksum::of(formatted.as_bytes()).to_string()), "{shown}");
+        assert!(
+            shown.contains(&Checksum::of(formatted.as_bytes()).to_string()),
+            "{shown}"
+        );
     }
 
     #[test]
@@ -284,16 +324,26 @@ mod tests {
     #[test]
     fn content_that_is_left_out_is_named_with_its_type_and_size() {
         let content = ResourceContent::Blob(vec![0xff; 5]);
-        let resource =
-            Resource::new("file:///w/a.png", content).with_name("a.png").with_mime_type("image/png");
+        let resource = Resource::new("file:///w/a.png", content)
+            .with_name("a.png")
+            .with_mime_type("image/png");
         let data = vec![0; 3];
-        let media = Media { data, mime_type: "audio/wav".to_owned(), annotations: None, meta: None };
+        let media = Media {
+            data,
+            mime_type: "audio/wav".to_owned(),
+            annotations: None,
+            meta: None,
+        };
         let mut notes = Vec::new();
         for block in [ContentBlock::resource(resource), ContentBlock::Audio(media)] {
             let mut block: StoredBlock = block.into();
             assert_eq!(note_for_left_out(&block), None);
             Shown::mark(Some(Shown::NOTHING), &mut block);
-            notes.push(inline_text(&note_for_left_out(&block).unwrap()).unwrap().to_owned());
+            notes.push(
+                inline_text(&note_for_left_out(&block).unwrap())
+                    .unwrap()
+                    .to_owned(),
+            );
         }
         insta::assert_snapshot!(notes.concat(), @r"
         [a.png (file:///w/a.png) is not shown: image/png, 5 bytes, over the limit for a tool result. Request a smaller version or a part of it. The user can raise `max_output_bytes` for this tool, or attach the file.]

@@ -144,7 +144,11 @@ impl fmt::Display for Place {
             None => write!(f, "in the attachments of turn {}", self.turn),
             Some(Call { id, number, tool }) => {
                 let (tool, id) = (one_line(tool), one_line(id));
-                write!(f, "in the result of call {number} of turn {} (`{tool}`, {id})", self.turn)
+                write!(
+                    f,
+                    "in the result of call {number} of turn {} (`{tool}`, {id})",
+                    self.turn
+                )
             }
         }
     }
@@ -169,12 +173,17 @@ pub(super) fn deliver(
         }
         let servers = servers(&messages[message]);
         for block in 0..messages[message].deliveries().len() {
-            let Some(candidate) = candidate(messages, message, block, &servers, policy) else { continue };
+            let Some(candidate) = candidate(messages, message, block, &servers, policy) else {
+                continue;
+            };
             if let Some(newer) = dropped.newer(&candidate, events[message]) {
                 tombstones.push(((message, block), newer));
                 continue;
             }
-            let mut visible = Visible { messages, texts: &mut *texts };
+            let mut visible = Visible {
+                messages,
+                texts: &mut *texts,
+            };
             let (delivery, text) = coverage.take(&candidate, policy, &mut visible);
             place(&mut messages[message], block, delivery, text);
         }
@@ -186,14 +195,27 @@ pub(super) fn deliver(
 
 /// Replaces a snapshot with a line that names the first newer one that is fully visible.
 fn leave_out(messages: &mut [Message<'_>], message: usize, block: usize, newer: &[(usize, usize)]) {
-    let Some(snapshot) = messages[message].resource(block) else { return };
+    let Some(snapshot) = messages[message].resource(block) else {
+        return;
+    };
     let older = Form::of(snapshot);
-    let wholes = || newer.iter().filter_map(|(message, block)| whole(messages, *message, *block));
+    let wholes = || {
+        newer
+            .iter()
+            .filter_map(|(message, block)| whole(messages, *message, *block))
+    };
     let replacing = wholes().find(|(_, form)| form.replaces(&older));
     // Where equal content stands in another form, the snapshot was itself a reference to that form.
-    let newer = replacing.or_else(|| wholes().next()).map(|(place, _)| place);
+    let newer = replacing
+        .or_else(|| wholes().next())
+        .map(|(place, _)| place);
     let text = words::tombstone(snapshot, newer.as_ref());
-    place(&mut messages[message], block, Delivery::Tombstone { newer }, Some(text));
+    place(
+        &mut messages[message],
+        block,
+        Delivery::Tombstone { newer },
+        Some(text),
+    );
 }
 
 /// Returns where all of a resource is visible, and in which form: in its place, or where its reference points.
@@ -205,10 +227,16 @@ fn whole(messages: &[Message<'_>], message: usize, block: usize) -> Option<(Plac
         _ => there,
     };
     let shown = match &messages[place.message] {
-        Message::Tool { response: Some(response), .. } => Shown::of(&response.content[place.block]),
+        Message::Tool {
+            response: Some(response),
+            ..
+        } => Shown::of(&response.content[place.block]),
         _ => None,
     };
-    let form = Form::shown(messages[place.message].resource(place.block)?, delivery(&place));
+    let form = Form::shown(
+        messages[place.message].resource(place.block)?,
+        delivery(&place),
+    );
     shown.is_none().then_some((place, form))
 }
 
@@ -220,16 +248,30 @@ pub(super) fn candidate<'m>(
     servers: &HashMap<usize, String>,
     policy: &Policy,
 ) -> Option<Candidate<'m>> {
-    let is_for_user =
-        |snapshot: &&Snapshot| snapshot.annotations.as_ref().is_some_and(Annotations::is_for_user);
+    let is_for_user = |snapshot: &&Snapshot| {
+        snapshot
+            .annotations
+            .as_ref()
+            .is_some_and(Annotations::is_for_user)
+    };
     // A model is not sent it, so nothing refers to it.
-    let snapshot = messages[message].resource(block).filter(|snapshot| !is_for_user(snapshot))?;
+    let snapshot = messages[message]
+        .resource(block)
+        .filter(|snapshot| !is_for_user(snapshot))?;
     let place = Place::of(messages, message, block)?;
     Some(match &messages[message] {
-        Message::Tool { call, response: Some(response), .. } => Candidate {
+        Message::Tool {
+            call,
+            response: Some(response),
+            ..
+        } => Candidate {
             snapshot,
             place,
-            server: response.meta.get(SERVER_MARK).and_then(Value::as_str).map(str::to_owned),
+            server: response
+                .meta
+                .get(SERVER_MARK)
+                .and_then(Value::as_str)
+                .map(str::to_owned),
             shown: Shown::of(&response.content[block]),
             is_covered: policy.covers(&call.name),
         },
@@ -247,18 +289,28 @@ impl Place {
     fn of(messages: &[Message<'_>], message: usize, block: usize) -> Option<Self> {
         let checksum = messages[message].resource(block)?.blob_ref().checksum;
         let call = match &messages[message] {
-            Message::Tool { number, call, .. } => {
-                Some(Call { id: call.id.clone(), number: *number, tool: call.name.clone() })
-            }
+            Message::Tool { number, call, .. } => Some(Call {
+                id: call.id.clone(),
+                number: *number,
+                tool: call.name.clone(),
+            }),
             _ => None,
         };
-        Some(Self { message, block, turn: messages[message].turn(), call, checksum })
+        Some(Self {
+            message,
+            block,
+            turn: messages[message].turn(),
+            call,
+            checksum,
+        })
     }
 }
 
 /// Returns the MCP servers that attachments of a message are from: their declarations are `mcp+SERVER+URI`.
 pub(super) fn servers(message: &Message<'_>) -> HashMap<usize, String> {
-    let Message::User { request, .. } = message else { return HashMap::new() };
+    let Message::User { request, .. } = message else {
+        return HashMap::new();
+    };
     let of_servers = request
         .delivered
         .iter()
@@ -272,13 +324,21 @@ pub(super) fn servers(message: &Message<'_>) -> HashMap<usize, String> {
 fn place(message: &mut Message<'_>, block: usize, delivery: Delivery, text: Option<String>) {
     let formatted = text.map(|text| Some(Payload::Inline(text)));
     match message {
-        Message::User { request, deliveries, .. } => {
+        Message::User {
+            request,
+            deliveries,
+            ..
+        } => {
             deliveries[block] = delivery;
             if let Some(formatted) = formatted {
                 request.to_mut().resources[block].formatted = formatted;
             }
         }
-        Message::Tool { response: Some(response), deliveries, .. } => {
+        Message::Tool {
+            response: Some(response),
+            deliveries,
+            ..
+        } => {
             deliveries[block] = delivery;
             if let Some(formatted) = formatted {
                 let block = &mut response.to_mut().content[block];
@@ -306,7 +366,10 @@ impl Message<'_> {
     pub(super) fn resource(&self, block: usize) -> Option<&Snapshot> {
         match self {
             Self::User { request, .. } => request.resources.get(block),
-            Self::Tool { response: Some(response), .. } => match response.content.get(block)? {
+            Self::Tool {
+                response: Some(response),
+                ..
+            } => match response.content.get(block)? {
                 StoredBlock::Resource { resource, .. } => Some(resource),
                 _ => None,
             },

@@ -43,7 +43,8 @@ fn before_context(text: &str, head: usize) -> usize {
 
 /// Returns how long a tail is without the lines that are shown as context.
 fn after_context(text: &str, tail: usize) -> usize {
-    let mut breaks = memchr_iter(b'\n', &text.as_bytes()[text.len() - tail..]).skip(CONTEXT as usize - 1);
+    let mut breaks =
+        memchr_iter(b'\n', &text.as_bytes()[text.len() - tail..]).skip(CONTEXT as usize - 1);
     breaks.next().map_or(0, |at| tail - at - 1)
 }
 
@@ -65,22 +66,35 @@ fn groups(hunks: impl Iterator<Item = Hunk>, lines: usize) -> Vec<Group> {
                 group.before.end = end;
                 group.hunks.push(hunk);
             }
-            None => groups.push(Group { before: start..end, hunks: vec![hunk] }),
+            None => groups.push(Group {
+                before: start..end,
+                hunks: vec![hunk],
+            }),
         }
     }
     groups
 }
 
 fn write_group(group: &Group, input: &InternedInput<&str>, first: usize, text: &mut String) {
-    let (Some(head), Some(tail)) = (group.hunks.first(), group.hunks.last()) else { return };
+    let (Some(head), Some(tail)) = (group.hunks.first(), group.hunks.last()) else {
+        return;
+    };
     let after_start = head.after.start - (head.before.start - group.before.start);
     let after_end = tail.after.end + (group.before.end - tail.before.end);
-    let header = [span('-', first, &group.before), span('+', first, &(after_start..after_end))];
+    let header = [
+        span('-', first, &group.before),
+        span('+', first, &(after_start..after_end)),
+    ];
     // Writing to a string does not fail.
     _ = writeln!(text, "@@ {} {} @@", header[0], header[1]);
     let mut at = group.before.start;
     for hunk in &group.hunks {
-        write_lines(' ', &input.before[range(at..hunk.before.start)], input, text);
+        write_lines(
+            ' ',
+            &input.before[range(at..hunk.before.start)],
+            input,
+            text,
+        );
         write_lines('-', &input.before[range(hunk.before.clone())], input, text);
         write_lines('+', &input.after[range(hunk.after.clone())], input, text);
         at = hunk.before.end;
@@ -101,7 +115,12 @@ fn range(lines: Range<u32>) -> Range<usize> {
     lines.start as usize..lines.end as usize
 }
 
-fn write_lines(sign: char, tokens: &[imara_diff::Token], input: &InternedInput<&str>, text: &mut String) {
+fn write_lines(
+    sign: char,
+    tokens: &[imara_diff::Token],
+    input: &InternedInput<&str>,
+    text: &mut String,
+) {
     for token in tokens {
         let line = input.interner[*token];
         text.push(sign);
@@ -120,7 +139,11 @@ pub(super) fn apply(old: &str, diff: &str) -> String {
     let mut lines = diff.split_inclusive('\n').peekable();
     while let Some(line) = lines.next() {
         let unended = lines.next_if(|next| next.starts_with('\\')).is_some();
-        let content = if unended { line[1..].trim_end_matches('\n') } else { &line[1..] };
+        let content = if unended {
+            line[1..].trim_end_matches('\n')
+        } else {
+            &line[1..]
+        };
         match line.as_bytes()[0] {
             b'@' => {
                 let span = line.split([' ', ',']).nth(1).unwrap();
@@ -160,7 +183,9 @@ mod tests {
     #[test]
     fn changes_have_three_lines_around_them() {
         let old: String = (1..=20).map(|n| format!("{n}\n")).collect();
-        let new = old.replace("5\n6\n", "five\n6\n").replace("18\n", "18\nmore\n");
+        let new = old
+            .replace("5\n6\n", "five\n6\n")
+            .replace("18\n", "18\nmore\n");
         insta::assert_snapshot!(whole(&old, &new), @r"
         @@ -2,7 +2,7 @@
          2
@@ -198,7 +223,9 @@ mod tests {
     #[test]
     fn only_what_differs_counts_against_the_bound() {
         let lines = |changed: usize| -> String {
-            (0..50_000).map(|n| format!("{}\n", if n == 30_000 { changed } else { n })).collect()
+            (0..50_000)
+                .map(|n| format!("{}\n", if n == 30_000 { changed } else { n }))
+                .collect()
         };
         assert!(whole(&lines(1), &lines(2)).starts_with("@@ -29998,7 +29998,7 @@\n 29997\n"));
         let text = |line: &str| format!("{line}\n").repeat(MOST_LINES + 1);

@@ -66,8 +66,16 @@ pub fn explain(thread: &Thread<'_>) -> Vec<TurnRow> {
 
 /// Says the same for a model that takes no more of its answers back than `takes_back` says.
 #[must_use]
-pub fn explain_for(thread: &Thread<'_>, takes_back: impl Fn(&AnswerPart<'_>) -> bool) -> Vec<TurnRow> {
-    let newest = thread.messages.iter().map(Message::turn).max().unwrap_or_default();
+pub fn explain_for(
+    thread: &Thread<'_>,
+    takes_back: impl Fn(&AnswerPart<'_>) -> bool,
+) -> Vec<TurnRow> {
+    let newest = thread
+        .messages
+        .iter()
+        .map(Message::turn)
+        .max()
+        .unwrap_or_default();
     let mut turns: Vec<TurnRow> = Vec::new();
     for message in &thread.messages {
         let mut blocks = message_rows(message, &takes_back);
@@ -76,7 +84,10 @@ pub fn explain_for(thread: &Thread<'_>, takes_back: impl Fn(&AnswerPart<'_>) -> 
         }
         match turns.last_mut().filter(|last| last.turn == message.turn()) {
             Some(last) => last.blocks.extend(blocks),
-            None => turns.push(TurnRow { turn: message.turn(), blocks }),
+            None => turns.push(TurnRow {
+                turn: message.turn(),
+                blocks,
+            }),
         }
     }
     turns
@@ -92,13 +103,27 @@ fn mark_new(row: &mut BlockRow) {
     };
 }
 
-fn message_rows(message: &Message<'_>, takes_back: impl Fn(&AnswerPart<'_>) -> bool) -> Vec<BlockRow> {
+fn message_rows(
+    message: &Message<'_>,
+    takes_back: impl Fn(&AnswerPart<'_>) -> bool,
+) -> Vec<BlockRow> {
     match message {
-        Message::User { request, deliveries, .. } => {
+        Message::User {
+            request,
+            deliveries,
+            ..
+        } => {
             let words = row("request", request.content.len() as u64);
-            let attached = request.resources.iter().enumerate().map(|(index, resource)| {
-                delivered(resource_row("resource", resource, resource_bytes(resource)), deliveries.get(index))
-            });
+            let attached = request
+                .resources
+                .iter()
+                .enumerate()
+                .map(|(index, resource)| {
+                    delivered(
+                        resource_row("resource", resource, resource_bytes(resource)),
+                        deliveries.get(index),
+                    )
+                });
             std::iter::once(words).chain(attached).collect()
         }
         Message::NoAnswer { .. } => {
@@ -107,13 +132,25 @@ fn message_rows(message: &Message<'_>, takes_back: impl Fn(&AnswerPart<'_>) -> b
             vec![missing]
         }
         Message::Assistant { parts, .. } => {
-            let rows = parts.iter().map(|part| (answer_row(part), takes_back(part)));
-            rows.map(|(row, is_sent)| if is_sent { row } else { left_out(row) }).collect()
+            let rows = parts
+                .iter()
+                .map(|part| (answer_row(part), takes_back(part)));
+            rows.map(|(row, is_sent)| if is_sent { row } else { left_out(row) })
+                .collect()
         }
-        Message::Tool { call, response: Some(response), deliveries, .. } => {
+        Message::Tool {
+            call,
+            response: Some(response),
+            deliveries,
+            ..
+        } => {
             let blocks = response.content.iter().enumerate();
             let rows = blocks.map(|(index, block)| result_row(block, deliveries.get(index)));
-            rows.map(|row| BlockRow { tool: Some(call.name.clone()), ..row }).collect()
+            rows.map(|row| BlockRow {
+                tool: Some(call.name.clone()),
+                ..row
+            })
+            .collect()
         }
         Message::Tool { response: None, .. } => {
             let mut missing = row("tool_result", super::text_of_missing_result().len() as u64);
@@ -126,7 +163,11 @@ fn message_rows(message: &Message<'_>, takes_back: impl Fn(&AnswerPart<'_>) -> b
 /// Adds to a row how its block is delivered.
 fn delivered(row: BlockRow, delivery: Option<&Delivery>) -> BlockRow {
     match delivery {
-        Some(delivery) => BlockRow { delivery: delivery.name(), reason: delivery.reason(), ..row },
+        Some(delivery) => BlockRow {
+            delivery: delivery.name(),
+            reason: delivery.reason(),
+            ..row
+        },
         None => row,
     }
 }
@@ -147,9 +188,15 @@ impl Delivery {
             Self::Full(why) => why_full(*why).into(),
             Self::Reference { at } => format!("the same content is {at}").into(),
             Self::Lines { known } => {
-                let lines =
-                    |known: &KnownLines| format!("its {} are {} {}", known.ours, known.theirs, known.at);
-                known.iter().map(lines).collect::<Vec<_>>().join("; ").into()
+                let lines = |known: &KnownLines| {
+                    format!("its {} are {} {}", known.ours, known.theirs, known.at)
+                };
+                known
+                    .iter()
+                    .map(lines)
+                    .collect::<Vec<_>>()
+                    .join("; ")
+                    .into()
             }
             Self::Diff { base } => format!("what changed since the version {base}").into(),
             Self::Tombstone { newer: Some(newer) } => format!("a newer version is {newer}").into(),
@@ -183,7 +230,10 @@ fn answer_row(part: &AnswerPart<'_>) -> BlockRow {
         AnswerPart::Call(call) => {
             let arguments = serde_json::to_string(&call.arguments).map_or(0, |json| json.len());
             let row = row("tool_call", (call.name.len() + arguments) as u64);
-            BlockRow { tool: Some(call.name.clone()), ..row }
+            BlockRow {
+                tool: Some(call.name.clone()),
+                ..row
+            }
         }
     }
 }
@@ -191,7 +241,13 @@ fn answer_row(part: &AnswerPart<'_>) -> BlockRow {
 /// Says of a part of an answer that it is not sent.
 fn left_out(row: BlockRow) -> BlockRow {
     let reason = "the provider does not take it back".into();
-    BlockRow { bytes: 0, tokens: 0, delivery: LEFT_OUT, reason, ..row }
+    BlockRow {
+        bytes: 0,
+        tokens: 0,
+        delivery: LEFT_OUT,
+        reason,
+        ..row
+    }
 }
 
 fn result_row(block: &StoredBlock, delivery: Option<&Delivery>) -> BlockRow {
@@ -202,22 +258,44 @@ fn result_row(block: &StoredBlock, delivery: Option<&Delivery>) -> BlockRow {
     };
     let row = delivered(row, delivery);
     let is_cut = row.delivery == FULL && Shown::of(block).is_some();
-    if is_cut { BlockRow { delivery: "cut", ..row } } else { row }
+    if is_cut {
+        BlockRow {
+            delivery: "cut",
+            ..row
+        }
+    } else {
+        row
+    }
 }
 
 fn resource_row(kind: &'static str, snapshot: &Snapshot, bytes: u64) -> BlockRow {
     // What names the resource is sent with it.
     const TAGS: usize = 50;
-    let names = [Some(&snapshot.uri), snapshot.name.as_ref(), snapshot.mime_type.as_ref()];
+    let names = [
+        Some(&snapshot.uri),
+        snapshot.name.as_ref(),
+        snapshot.mime_type.as_ref(),
+    ];
     let around = TAGS + names.into_iter().flatten().map(String::len).sum::<usize>();
-    let mime_type = snapshot.mime_type.as_deref().filter(|_| snapshot.formatted.is_none());
+    let mime_type = snapshot
+        .mime_type
+        .as_deref()
+        .filter(|_| snapshot.formatted.is_none());
     let is_image = mime_type.is_some_and(|mime| mime.starts_with("image/"));
-    let tokens =
-        match is_image && snapshot.content.stored().is_some_and(|blob| blob.encoding == Encoding::Binary) {
-            true => IMAGE_TOKENS,
-            false => tokens(bytes.saturating_add(around as u64)),
-        };
-    BlockRow { uri: Some(snapshot.uri.clone()), tokens, ..row(kind, bytes) }
+    let tokens = match is_image
+        && snapshot
+            .content
+            .stored()
+            .is_some_and(|blob| blob.encoding == Encoding::Binary)
+    {
+        true => IMAGE_TOKENS,
+        false => tokens(bytes.saturating_add(around as u64)),
+    };
+    BlockRow {
+        uri: Some(snapshot.uri.clone()),
+        tokens,
+        ..row(kind, bytes)
+    }
 }
 
 const IN_HISTORY: &str = "part of the history";
@@ -255,7 +333,12 @@ mod tests {
         Shown::mark(Shown::within(&text, 100), &mut block);
         let shown = shown_text(&block, text.as_str().into()).len() as u64;
         let (id, name) = ("1".to_owned(), "read".to_owned());
-        let call = ToolCallRequest { id, name, arguments: Map::new(), metadata: Map::new() };
+        let call = ToolCallRequest {
+            id,
+            name,
+            arguments: Map::new(),
+            metadata: Map::new(),
+        };
         let response = ToolCallResponse {
             id: "1".to_owned(),
             content: vec![block],
@@ -264,52 +347,109 @@ mod tests {
             meta: Map::new(),
         };
         let response = Some(Cow::Borrowed(&response));
-        let messages = vec![Message::Tool { turn: 1, number: 1, call: &call, response, deliveries: vec![] }];
+        let messages = vec![Message::Tool {
+            turn: 1,
+            number: 1,
+            call: &call,
+            response,
+            deliveries: vec![],
+        }];
         let rows = explain(&Thread { messages });
         let row = &rows[0].blocks[0];
-        assert_eq!((row.bytes, row.tokens, row.delivery), (shown, tokens(shown), "cut"));
+        assert_eq!(
+            (row.bytes, row.tokens, row.delivery),
+            (shown, tokens(shown), "cut")
+        );
         assert!(shown < 300);
     }
 
     #[test]
     fn part_that_is_not_taken_back_costs_nothing() {
-        let [thought, words] = [crate::ChatResponse::reasoning("hm"), crate::ChatResponse::message("Yes.")];
+        let [thought, words] = [
+            crate::ChatResponse::reasoning("hm"),
+            crate::ChatResponse::message("Yes."),
+        ];
         let parts = vec![AnswerPart::Response(&thought), AnswerPart::Response(&words)];
-        let thread = Thread { messages: vec![Message::Assistant { turn: 1, parts }] };
+        let thread = Thread {
+            messages: vec![Message::Assistant { turn: 1, parts }],
+        };
         let is_said = |part: &AnswerPart<'_>| *part == AnswerPart::Response(&words);
         let rows = explain_for(&thread, is_said);
         let row = |index: usize| {
-            let BlockRow { kind, bytes, tokens, delivery, reason, .. } = &rows[0].blocks[index];
+            let BlockRow {
+                kind,
+                bytes,
+                tokens,
+                delivery,
+                reason,
+                ..
+            } = &rows[0].blocks[index];
             (*kind, *bytes, *tokens, *delivery, &**reason)
         };
-        assert_eq!(row(0), ("reasoning", 0, 0, "left out", "the provider does not take it back"));
+        assert_eq!(
+            row(0),
+            (
+                "reasoning",
+                0,
+                0,
+                "left out",
+                "the provider does not take it back"
+            )
+        );
         assert_eq!(row(1), ("message", 4, 1, "full", "new in this turn"));
     }
 
     #[test]
     fn sums_of_sizes_that_can_not_be_end_at_the_largest_number() {
-        let blob = jp_resource::BlobRef { size: u64::MAX, ..jp_resource::BlobRef::of(b"", Encoding::Utf8) };
+        let blob = jp_resource::BlobRef {
+            size: u64::MAX,
+            ..jp_resource::BlobRef::of(b"", Encoding::Utf8)
+        };
         let huge = || Snapshot::new("a:b", jp_resource::Payload::Stored(blob));
-        let request = ChatRequest { resources: vec![huge(), huge()], ..ChatRequest::new("go") };
+        let request = ChatRequest {
+            resources: vec![huge(), huge()],
+            ..ChatRequest::new("go")
+        };
         let request = Cow::Borrowed(&request);
-        let thread = Thread { messages: vec![Message::User { turn: 1, request, deliveries: vec![] }] };
+        let thread = Thread {
+            messages: vec![Message::User {
+                turn: 1,
+                request,
+                deliveries: vec![],
+            }],
+        };
         assert_eq!(explain(&thread)[0].blocks[2].bytes, u64::MAX);
         assert_eq!(thread.cache_hints()[0].bytes, u64::MAX);
     }
 
     fn place(call: Option<(&str, &str)>) -> Place {
-        let call = call.map(|(id, tool)| Call { id: id.to_owned(), number: 2, tool: tool.to_owned() });
-        Place { message: 0, block: 0, turn: 1, call, checksum: Checksum::of(b"x") }
+        let call = call.map(|(id, tool)| Call {
+            id: id.to_owned(),
+            number: 2,
+            tool: tool.to_owned(),
+        });
+        Place {
+            message: 0,
+            block: 0,
+            turn: 1,
+            call,
+            checksum: Checksum::of(b"x"),
+        }
     }
 
     #[test]
     fn image_that_is_referred_to_costs_what_the_reference_does() {
         let image = |formatted: Option<&str>| {
-            let content = jp_resource::Payload::Stored(jp_resource::BlobRef::of(&[0; 9], Encoding::Binary));
+            let content =
+                jp_resource::Payload::Stored(jp_resource::BlobRef::of(&[0; 9], Encoding::Binary));
             let formatted = formatted.map(|text| jp_resource::Payload::Inline(text.to_owned()));
-            Snapshot { formatted, ..Snapshot::new("a:b", content).with_mime_type("image/png") }
+            Snapshot {
+                formatted,
+                ..Snapshot::new("a:b", content).with_mime_type("image/png")
+            }
         };
-        let tokens = |image: &Snapshot| resource_row("resource", image, resource_bytes(image)).tokens;
+        let tokens =
+            |image: &Snapshot| resource_row("resource", image, resource_bytes(image)).tokens;
         assert_eq!(tokens(&image(None)), IMAGE_TOKENS);
         assert!(tokens(&image(Some("a:b has not changed."))) < 50);
     }
@@ -330,7 +470,9 @@ mod tests {
         ];
         let (attached, returned) = (place(None), place(Some(("7", "read_file"))));
         let other = [
-            Delivery::Reference { at: attached.clone() },
+            Delivery::Reference {
+                at: attached.clone(),
+            },
             Delivery::Lines {
                 known: vec![KnownLines {
                     ours: Span { first: 3, last: 9 },
@@ -339,16 +481,28 @@ mod tests {
                 }],
             },
             Delivery::Diff { base: attached },
-            Delivery::Tombstone { newer: Some(returned) },
+            Delivery::Tombstone {
+                newer: Some(returned),
+            },
             Delivery::Compacted,
         ];
         let deliveries: Vec<_> = why.into_iter().map(Delivery::Full).chain(other).collect();
         let resource = Resource::new("file:///a", ResourceContent::Text("x".to_owned()));
         let resources = vec![Snapshot::from(resource); deliveries.len()];
-        let old = ChatRequest { resources, ..ChatRequest::new("See") };
-        let new = ChatRequest { resources: vec![old.resources[0].clone()], ..ChatRequest::new("And?") };
+        let old = ChatRequest {
+            resources,
+            ..ChatRequest::new("See")
+        };
+        let new = ChatRequest {
+            resources: vec![old.resources[0].clone()],
+            ..ChatRequest::new("And?")
+        };
         let messages = vec![
-            Message::User { turn: 1, request: Cow::Borrowed(&old), deliveries },
+            Message::User {
+                turn: 1,
+                request: Cow::Borrowed(&old),
+                deliveries,
+            },
             Message::User {
                 turn: 2,
                 request: Cow::Borrowed(&new),
@@ -357,7 +511,9 @@ mod tests {
         ];
         let turns = explain(&Thread { messages });
         let lines = turns.iter().flat_map(|turn| {
-            turn.blocks.iter().map(move |row| format!("{} {}: {}", turn.turn, row.delivery, row.reason))
+            turn.blocks
+                .iter()
+                .map(move |row| format!("{} {}: {}", turn.turn, row.delivery, row.reason))
         });
         insta::assert_snapshot!(lines.collect::<Vec<_>>().join("\n"), @r"
         1 full: part of the history

@@ -24,7 +24,11 @@ impl Hidden {
     #[must_use]
     pub fn of(response: &ToolCallResponse) -> Option<Self> {
         let mark = response.meta.get(MARK)?;
-        let number = |name| mark.get(name).and_then(Value::as_u64).and_then(|n| usize::try_from(n).ok());
+        let number = |name| {
+            mark.get(name)
+                .and_then(Value::as_u64)
+                .and_then(|n| usize::try_from(n).ok())
+        };
         Some(Self(number("start")?..number("end")?))
     }
 
@@ -32,7 +36,9 @@ impl Hidden {
     pub fn mark(hidden: Option<Self>, response: &mut ToolCallResponse) {
         match hidden {
             Some(Self(Range { start, end })) => {
-                response.meta.insert(MARK.to_owned(), json!({"start": start, "end": end}));
+                response
+                    .meta
+                    .insert(MARK.to_owned(), json!({"start": start, "end": end}));
             }
             None => _ = response.meta.shift_remove(MARK),
         }
@@ -49,14 +55,17 @@ pub(super) fn shown_response(response: &ToolCallResponse) -> Cow<'_, ToolCallRes
     let blocks = &response.content;
     let range = Hidden::of(response).map(|Hidden(range)| range);
     let range = range.filter(|range| range.start < range.end && range.end <= blocks.len());
-    let is_changed = |block: &StoredBlock| block.is_for_user() || note_for_left_out(block).is_some();
+    let is_changed =
+        |block: &StoredBlock| block.is_for_user() || note_for_left_out(block).is_some();
     if range.is_none() && !blocks.iter().any(is_changed) {
         return Cow::Borrowed(response);
     }
     let range = range.unwrap_or(blocks.len()..blocks.len());
     let shown = |blocks: &[StoredBlock]| -> Vec<StoredBlock> {
         let blocks = blocks.iter().filter(|block| !block.is_for_user());
-        blocks.map(|block| note_for_left_out(block).unwrap_or_else(|| block.clone())).collect()
+        blocks
+            .map(|block| note_for_left_out(block).unwrap_or_else(|| block.clone()))
+            .collect()
     };
     let mut content = shown(&blocks[..range.start]);
     content.extend((!range.is_empty()).then(|| line(range.len())));
@@ -94,7 +103,10 @@ mod tests {
     fn result(texts: &[&str], hidden: Option<Range<usize>>) -> ToolCallResponse {
         let mut response = ToolCallResponse {
             id: "1".to_owned(),
-            content: texts.iter().map(|text| ContentBlock::text(*text).into()).collect(),
+            content: texts
+                .iter()
+                .map(|text| ContentBlock::text(*text).into())
+                .collect(),
             is_error: true,
             structured_content: Some(json!(1)),
             meta: Map::new(),
@@ -106,7 +118,12 @@ mod tests {
     #[test]
     fn hidden_blocks_are_one_line_in_the_thread_and_stay_in_the_event() {
         let (id, name) = ("1".to_owned(), "read".to_owned());
-        let call = ToolCallRequest { id, name, arguments: Map::new(), metadata: Map::new() };
+        let call = ToolCallRequest {
+            id,
+            name,
+            arguments: Map::new(),
+            metadata: Map::new(),
+        };
         let now = "2026-11-21T12:00:00Z".parse().unwrap();
         let kinds = [
             EventKind::ChatRequest(ChatRequest::new("Read.")),
@@ -115,7 +132,11 @@ mod tests {
         ];
         let stream = Stream::from_events(kinds.map(|kind| Event::new(now, kind)).into());
         let thread = thread(&stream);
-        let Some(Message::Tool { response: Some(shown), .. }) = thread.messages.last() else {
+        let Some(Message::Tool {
+            response: Some(shown),
+            ..
+        }) = thread.messages.last()
+        else {
             panic!("{thread:?}")
         };
         let texts: Vec<_> = shown.content.iter().filter_map(inline_text).collect();
@@ -124,7 +145,9 @@ mod tests {
         |d
         ");
         assert!(shown.is_error && shown.structured_content.is_some());
-        let Some(EventKind::ToolCallResponse(kept)) = stream.events().last().map(|event| &event.kind) else {
+        let Some(EventKind::ToolCallResponse(kept)) =
+            stream.events().last().map(|event| &event.kind)
+        else {
             panic!("{stream:?}")
         };
         assert_eq!(kept.content.len(), 4);
@@ -132,27 +155,52 @@ mod tests {
 
     fn for_user(text: &str) -> StoredBlock {
         let annotations = serde_json::from_value(json!({"audience": ["user"]})).unwrap();
-        ContentBlock::Text { text: text.to_owned(), annotations: Some(annotations), meta: None }.into()
+        ContentBlock::Text {
+            text: text.to_owned(),
+            annotations: Some(annotations),
+            meta: None,
+        }
+        .into()
     }
 
     #[test]
     fn blocks_for_the_user_alone_are_not_shown_to_a_model() {
         let shown = |content: Vec<StoredBlock>, hidden| {
-            let response = ToolCallResponse { content, ..result(&[], hidden) };
+            let response = ToolCallResponse {
+                content,
+                ..result(&[], hidden)
+            };
             let shown = shown_response(&response);
-            shown.content.iter().filter_map(inline_text).collect::<Vec<_>>().join("|")
+            shown
+                .content
+                .iter()
+                .filter_map(inline_text)
+                .collect::<Vec<_>>()
+                .join("|")
         };
         let text = |text: &str| StoredBlock::from(ContentBlock::text(text));
-        assert_eq!(shown(vec![text("a"), for_user("b"), text("c")], None), "a|c");
+        assert_eq!(
+            shown(vec![text("a"), for_user("b"), text("c")], None),
+            "a|c"
+        );
         assert_eq!(shown(vec![for_user("b")], None), SHOWN_TO_USER);
         assert_eq!(shown(vec![], None), "");
-        let many = shown(vec![for_user("a"), text("b"), for_user("c"), text("d")], Some(1..3));
+        let many = shown(
+            vec![for_user("a"), text("b"), for_user("c"), text("d")],
+            Some(1..3),
+        );
         assert_eq!(many, format!("{}|d", inline_text(&line(2)).unwrap()));
     }
 
     #[test]
     fn any_mark_is_endured() {
-        for range in [Range { start: 2, end: 1 }, 1..1, 0..3, 5..9, usize::MAX..usize::MAX] {
+        for range in [
+            Range { start: 2, end: 1 },
+            1..1,
+            0..3,
+            5..9,
+            usize::MAX..usize::MAX,
+        ] {
             let response = result(&["a", "b"], Some(range));
             assert_eq!(*shown_response(&response), response);
         }

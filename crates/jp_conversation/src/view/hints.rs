@@ -38,8 +38,16 @@ impl Thread<'_> {
                 continue;
             };
             match hints.last_mut().filter(|_| !follows_answer) {
-                Some(hint) => *hint = CacheHint { message: index, bytes: hint.bytes.saturating_add(bytes) },
-                None => hints.push(CacheHint { message: index, bytes }),
+                Some(hint) => {
+                    *hint = CacheHint {
+                        message: index,
+                        bytes: hint.bytes.saturating_add(bytes),
+                    }
+                }
+                None => hints.push(CacheHint {
+                    message: index,
+                    bytes,
+                }),
             }
             follows_answer = false;
         }
@@ -69,7 +77,9 @@ pub(super) fn resource_bytes(resource: &Snapshot) -> u64 {
 
 /// Returns the length of the raw content, formatted text aside.
 pub(super) fn content_bytes(resource: &Snapshot) -> u64 {
-    payload_bytes(&resource.content, |content: &ResourceContent| content.as_bytes().len())
+    payload_bytes(&resource.content, |content: &ResourceContent| {
+        content.as_bytes().len()
+    })
 }
 
 /// Returns the length of a block, what is cut of it included.
@@ -77,7 +87,9 @@ pub(super) fn whole_bytes(block: &StoredBlock) -> u64 {
     match block {
         StoredBlock::Text { text, .. } => payload_bytes(text, String::len),
         StoredBlock::Resource { resource, .. } => resource_bytes(resource),
-        StoredBlock::Image(media) | StoredBlock::Audio(media) => payload_bytes(&media.data, Vec::len),
+        StoredBlock::Image(media) | StoredBlock::Audio(media) => {
+            payload_bytes(&media.data, Vec::len)
+        }
         StoredBlock::Question { question } => question.text.len() as u64,
         StoredBlock::Unknown(block) => block.note().len() as u64,
     }
@@ -102,8 +114,14 @@ mod tests {
 
     #[test]
     fn hints_are_at_the_ends_of_what_was_sent_between_answers() {
-        let large = Resource::new("a:b", ResourceContent::Text("x".repeat(CacheHint::LARGE as usize)));
-        let attached = ChatRequest { resources: vec![large.into()], ..ChatRequest::new("See") };
+        let large = Resource::new(
+            "a:b",
+            ResourceContent::Text("x".repeat(CacheHint::LARGE as usize)),
+        );
+        let attached = ChatRequest {
+            resources: vec![large.into()],
+            ..ChatRequest::new("See")
+        };
         let plain = ChatRequest::new("And?");
         let answer = ChatResponse::message("Yes.");
         let call = ToolCallRequest {
@@ -112,10 +130,22 @@ mod tests {
             arguments: Map::new(),
             metadata: Map::new(),
         };
-        let tool = || Message::Tool { turn: 1, number: 1, call: &call, response: None, deliveries: vec![] };
-        let said = || Message::Assistant { turn: 1, parts: vec![AnswerPart::Response(&answer)] };
-        let user =
-            |turn, request| Message::User { turn, request: Cow::Borrowed(request), deliveries: vec![] };
+        let tool = || Message::Tool {
+            turn: 1,
+            number: 1,
+            call: &call,
+            response: None,
+            deliveries: vec![],
+        };
+        let said = || Message::Assistant {
+            turn: 1,
+            parts: vec![AnswerPart::Response(&answer)],
+        };
+        let user = |turn, request| Message::User {
+            turn,
+            request: Cow::Borrowed(request),
+            deliveries: vec![],
+        };
         let messages = vec![
             user(1, &attached),
             said(),
@@ -126,7 +156,10 @@ mod tests {
             user(3, &plain),
         ];
         let hints = Thread { messages }.cache_hints();
-        let places: Vec<_> = hints.iter().map(|hint| (hint.message, hint.is_large())).collect();
+        let places: Vec<_> = hints
+            .iter()
+            .map(|hint| (hint.message, hint.is_large()))
+            .collect();
         assert_eq!(places, [(6, false), (4, true), (0, true)]);
         assert!(Thread::default().cache_hints().is_empty());
     }

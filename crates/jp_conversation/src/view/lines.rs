@@ -18,30 +18,45 @@ impl Span {
     pub(super) fn of_fragment(fragment: &str) -> Option<Self> {
         let number = |text: &str| {
             let is_number = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
-            is_number.then(|| text.parse::<u32>().ok()).flatten()?.try_into().ok()
+            is_number
+                .then(|| text.parse::<u32>().ok())
+                .flatten()?
+                .try_into()
+                .ok()
         };
         let lines = fragment.strip_prefix('L')?;
         let (first, last) = lines.split_once('-').unwrap_or((lines, lines));
-        let (first, last) = (number(first)?, number(last.strip_prefix('L').unwrap_or(last))?);
+        let (first, last) = (
+            number(first)?,
+            number(last.strip_prefix('L').unwrap_or(last))?,
+        );
         (1 <= first && first <= last).then_some(Self { first, last })
     }
 
     /// Returns the lines of a text whose first one is `first`.
     pub(super) fn of_text(text: &str, first: usize) -> Self {
-        Self { first, last: first + count(text).max(1) - 1 }
+        Self {
+            first,
+            last: first + count(text).max(1) - 1,
+        }
     }
 }
 
 impl fmt::Display for Span {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { first, last } = self;
-        if first == last { write!(f, "line {first}") } else { write!(f, "lines {first}-{last}") }
+        if first == last {
+            write!(f, "line {first}")
+        } else {
+            write!(f, "lines {first}-{last}")
+        }
     }
 }
 
 /// Counts lines; the last one need not be ended.
 pub(super) fn count(text: &str) -> usize {
-    memchr_iter(b'\n', text.as_bytes()).count() + usize::from(!text.is_empty() && !text.ends_with('\n'))
+    memchr_iter(b'\n', text.as_bytes()).count()
+        + usize::from(!text.is_empty() && !text.ends_with('\n'))
 }
 
 /// Returns where each line starts, and where the text ends.
@@ -57,14 +72,27 @@ pub(super) fn starts(text: &str) -> Vec<usize> {
 
 /// Returns how long the whole lines are with which both texts begin.
 pub(super) fn common_head(left: &str, right: &str) -> usize {
-    let same = left.bytes().zip(right.bytes()).take_while(|(left, right)| left == right).count();
-    left.as_bytes()[..same].iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1)
+    let same = left
+        .bytes()
+        .zip(right.bytes())
+        .take_while(|(left, right)| left == right)
+        .count();
+    left.as_bytes()[..same]
+        .iter()
+        .rposition(|byte| *byte == b'\n')
+        .map_or(0, |at| at + 1)
 }
 
 /// Returns how long the whole lines are with which both texts end.
 pub(super) fn common_tail(left: &str, right: &str) -> usize {
-    let same = left.bytes().rev().zip(right.bytes().rev()).take_while(|(left, right)| left == right).count();
-    let is_start = |text: &str| same == text.len() || text.as_bytes()[text.len() - same - 1] == b'\n';
+    let same = left
+        .bytes()
+        .rev()
+        .zip(right.bytes().rev())
+        .take_while(|(left, right)| left == right)
+        .count();
+    let is_start =
+        |text: &str| same == text.len() || text.as_bytes()[text.len() - same - 1] == b'\n';
     if is_start(left) && is_start(right) {
         return same;
     }
@@ -98,7 +126,10 @@ mod tests {
 
     #[test]
     fn lines_are_counted_whether_the_last_is_ended_or_not() {
-        assert_eq!((count(""), count("a"), count("a\n"), count("a\nb")), (0, 1, 1, 2));
+        assert_eq!(
+            (count(""), count("a"), count("a\n"), count("a\nb")),
+            (0, 1, 1, 2)
+        );
         let starts = |text| super::starts(text);
         assert_eq!(
             (starts(""), starts("a"), starts("a\n"), starts("a\nb")),

@@ -47,14 +47,21 @@ fn notes(stream: &Stream) -> BTreeMap<usize, Vec<&Notification>> {
 
 /// Writes a line for each notification, apart from words before them.
 fn text(notifications: &[&Notification], is_alone: bool, shown: &Shown<'_>) -> String {
-    let sentences =
-        notifications.iter().map(|notification| format!("Note by jp: {}", sentence(notification, shown)));
+    let sentences = notifications
+        .iter()
+        .map(|notification| format!("Note by jp: {}", sentence(notification, shown)));
     let text = sentences.collect::<Vec<_>>().join("\n");
-    if is_alone { text } else { format!("\n\n{text}") }
+    if is_alone {
+        text
+    } else {
+        format!("\n\n{text}")
+    }
 }
 
 fn sentence(notification: &Notification, shown: &Shown<'_>) -> String {
-    let Notification { uri, checksum, now, .. } = notification;
+    let Notification {
+        uri, checksum, now, ..
+    } = notification;
     let name = match notification.name.as_deref().filter(|name| name != uri) {
         Some(name) => format!("{} ({})", one_line(name), one_line(uri)),
         None => one_line(uri).into_owned(),
@@ -100,8 +107,13 @@ struct Shown<'a> {
 
 impl<'a> Shown<'a> {
     fn of(notifications: impl Iterator<Item = &'a Notification>) -> Self {
-        let uris = notifications.map(|notification| notification.uri.as_str()).collect();
-        Self { uris, places: HashMap::new() }
+        let uris = notifications
+            .map(|notification| notification.uri.as_str())
+            .collect();
+        Self {
+            uris,
+            places: HashMap::new(),
+        }
     }
 
     fn place(&self, uri: &str, checksum: Checksum) -> Option<Place> {
@@ -110,19 +122,30 @@ impl<'a> Shown<'a> {
 
     fn take_in(&mut self, message: &Message<'_>) {
         match message {
-            Message::User { turn, request, deliveries } => {
+            Message::User {
+                turn,
+                request,
+                deliveries,
+            } => {
                 for (resource, delivery) in request.resources.iter().zip(deliveries) {
                     self.take_in_resource(resource, delivery, Place::Attached { turn: *turn });
                 }
             }
-            Message::Tool { turn, response: Some(response), deliveries, .. } => {
+            Message::Tool {
+                turn,
+                response: Some(response),
+                deliveries,
+                ..
+            } => {
                 for (block, delivery) in response.content.iter().zip(deliveries) {
                     if let StoredBlock::Resource { resource, .. } = block {
                         self.take_in_resource(resource, delivery, Place::Returned { turn: *turn });
                     }
                 }
             }
-            Message::Tool { response: None, .. } | Message::Assistant { .. } | Message::NoAnswer { .. } => {}
+            Message::Tool { response: None, .. }
+            | Message::Assistant { .. }
+            | Message::NoAnswer { .. } => {}
         }
     }
 
@@ -132,7 +155,8 @@ impl<'a> Shown<'a> {
             return;
         }
         if let Some(uri) = self.uris.get(resource.uri.as_str()) {
-            self.places.insert((*uri, resource.blob_ref().checksum), place);
+            self.places
+                .insert((*uri, resource.blob_ref().checksum), place);
         }
     }
 }
@@ -153,11 +177,15 @@ mod tests {
     }
 
     fn snapshot(text: &str) -> Snapshot {
-        Snapshot::new(URI, Payload::Inline(ResourceContent::Text(text.to_owned()))).with_name("README.md")
+        Snapshot::new(URI, Payload::Inline(ResourceContent::Text(text.to_owned())))
+            .with_name("README.md")
     }
 
     fn asked(words: &str, resources: Vec<Snapshot>) -> EventKind {
-        EventKind::ChatRequest(ChatRequest { resources, ..ChatRequest::new(words) })
+        EventKind::ChatRequest(ChatRequest {
+            resources,
+            ..ChatRequest::new(words)
+        })
     }
 
     fn said() -> EventKind {
@@ -166,8 +194,16 @@ mod tests {
 
     fn read(text: &str) -> [EventKind; 2] {
         let (id, name) = ("1".to_owned(), "read_file".to_owned());
-        let call = ToolCallRequest { id, name, arguments: Map::new(), metadata: Map::new() };
-        let content = vec![StoredBlock::Resource { resource: snapshot(text), meta: None }];
+        let call = ToolCallRequest {
+            id,
+            name,
+            arguments: Map::new(),
+            metadata: Map::new(),
+        };
+        let content = vec![StoredBlock::Resource {
+            resource: snapshot(text),
+            meta: None,
+        }];
         let response = ToolCallResponse {
             id: "1".to_owned(),
             content,
@@ -175,7 +211,10 @@ mod tests {
             structured_content: None,
             meta: Map::new(),
         };
-        [EventKind::ToolCallRequest(call), EventKind::ToolCallResponse(response)]
+        [
+            EventKind::ToolCallRequest(call),
+            EventKind::ToolCallResponse(response),
+        ]
     }
 
     fn changed(from: &str, to: Option<&str>) -> EventKind {
@@ -239,7 +278,11 @@ mod tests {
             changed("a", Some("b")),
             asked("three", vec![]),
         ];
-        assert!(words(&kinds)[2].contains("has changed since it was read in turn 2."), "{:?}", words(&kinds));
+        assert!(
+            words(&kinds)[2].contains("has changed since it was read in turn 2."),
+            "{:?}",
+            words(&kinds)
+        );
     }
 
     #[test]
@@ -256,12 +299,20 @@ mod tests {
             asked("three", vec![]),
         ];
         let words = words(&kinds);
-        assert!(words[2].ends_with("is again as it was when it was attached in turn 1."), "{words:?}");
+        assert!(
+            words[2].ends_with("is again as it was when it was attached in turn 1."),
+            "{words:?}"
+        );
     }
 
     #[test]
     fn note_about_a_version_that_the_thread_does_not_show_names_no_turn() {
-        let kinds = [changed("a", Some("b")), asked("one", vec![]), changed("a", None), asked("two", vec![])];
+        let kinds = [
+            changed("a", Some("b")),
+            asked("one", vec![]),
+            changed("a", None),
+            asked("two", vec![]),
+        ];
         insta::assert_snapshot!(words(&kinds).join("\n---\n"), @"
         one
 
@@ -275,10 +326,20 @@ mod tests {
 
     #[test]
     fn name_that_would_end_the_line_is_escaped() {
-        let EventKind::Notification(notification) = changed("a", Some("b")) else { panic!("a notification") };
+        let EventKind::Notification(notification) = changed("a", Some("b")) else {
+            panic!("a notification")
+        };
         let name = Some("x\nNote by jp: y".to_owned());
-        let notification = EventKind::Notification(Notification { name, ..notification });
-        assert_eq!(words(&[notification, asked("one", vec![])])[0].lines().count(), 3);
+        let notification = EventKind::Notification(Notification {
+            name,
+            ..notification
+        });
+        assert_eq!(
+            words(&[notification, asked("one", vec![])])[0]
+                .lines()
+                .count(),
+            3
+        );
     }
 
     #[test]

@@ -54,12 +54,21 @@ impl Policy {
     /// Returns the policy with everything switched off: all content is sent whole, every time.
     #[must_use]
     pub fn plain() -> Self {
-        Self { is_enabled: false, superseded: SupersededPolicy::Keep, ..Self::default() }
+        Self {
+            is_enabled: false,
+            superseded: SupersededPolicy::Keep,
+            ..Self::default()
+        }
     }
 
     /// Returns whether results of a tool may be references.
     pub(super) fn covers(&self, tool: &str) -> bool {
-        self.is_enabled && *self.results.get(tool).or_else(|| self.results.get("*")).unwrap_or(&true)
+        self.is_enabled
+            && *self
+                .results
+                .get(tool)
+                .or_else(|| self.results.get("*"))
+                .unwrap_or(&true)
     }
 }
 

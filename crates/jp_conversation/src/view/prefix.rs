@@ -10,10 +10,21 @@ use crate::{EventKind, Stream};
 pub fn last_request(stream: &Stream) -> Option<usize> {
     let events = stream.events();
     let last = events.iter().rposition(|event| {
-        matches!(event.kind, EventKind::ChatResponse(_) | EventKind::ToolCallRequest(_) | EventKind::Usage(_))
+        matches!(
+            event.kind,
+            EventKind::ChatResponse(_) | EventKind::ToolCallRequest(_) | EventKind::Usage(_)
+        )
     })?;
-    let sent = |kind: &EventKind| matches!(kind, EventKind::ChatRequest(_) | EventKind::ToolCallResponse(_));
-    events[..last].iter().rposition(|event| sent(&event.kind)).map(|index| index + 1)
+    let sent = |kind: &EventKind| {
+        matches!(
+            kind,
+            EventKind::ChatRequest(_) | EventKind::ToolCallResponse(_)
+        )
+    };
+    events[..last]
+        .iter()
+        .rposition(|event| sent(&event.kind))
+        .map(|index| index + 1)
 }
 
 /// Returns with how many equal blocks two threads begin, counted as the rows of [`explain`](super::explain()).
@@ -41,16 +52,29 @@ struct Shared {
 }
 
 impl Shared {
-    const NOTHING: Self = Self { equal: 0, is_whole: false };
+    const NOTHING: Self = Self {
+        equal: 0,
+        is_whole: false,
+    };
 
     fn of<T: PartialEq>(old: &[T], new: &[T]) -> Self {
-        let equal = old.iter().zip(new).take_while(|(old, new)| old == new).count();
-        Self { equal, is_whole: equal == old.len() && equal == new.len() }
+        let equal = old
+            .iter()
+            .zip(new)
+            .take_while(|(old, new)| old == new)
+            .count();
+        Self {
+            equal,
+            is_whole: equal == old.len() && equal == new.len(),
+        }
     }
 
     /// Counts a block that is the same and stands before these.
     fn after_one(self) -> Self {
-        Self { equal: self.equal + 1, ..self }
+        Self {
+            equal: self.equal + 1,
+            ..self
+        }
     }
 }
 
@@ -65,14 +89,30 @@ fn shared_blocks(old: &Message<'_>, new: &Message<'_>) -> Shared {
         (Message::Assistant { parts: old, .. }, Message::Assistant { parts: new, .. }) => {
             Shared::of(old, new)
         }
-        (Message::NoAnswer { .. }, Message::NoAnswer { .. }) => Shared { equal: 1, is_whole: true },
+        (Message::NoAnswer { .. }, Message::NoAnswer { .. }) => Shared {
+            equal: 1,
+            is_whole: true,
+        },
         (
-            Message::Tool { call: old_call, response: old, .. },
-            Message::Tool { call: new_call, response: new, .. },
+            Message::Tool {
+                call: old_call,
+                response: old,
+                ..
+            },
+            Message::Tool {
+                call: new_call,
+                response: new,
+                ..
+            },
         ) => match (old, new) {
             _ if old_call != new_call => Shared::NOTHING,
-            (Some(old), Some(new)) if old.is_error == new.is_error => Shared::of(&old.content, &new.content),
-            (None, None) => Shared { equal: 1, is_whole: true },
+            (Some(old), Some(new)) if old.is_error == new.is_error => {
+                Shared::of(&old.content, &new.content)
+            }
+            (None, None) => Shared {
+                equal: 1,
+                is_whole: true,
+            },
             _ => Shared::NOTHING,
         },
         _ => Shared::NOTHING,
@@ -93,7 +133,12 @@ mod tests {
 
     fn stream(kinds: &[EventKind]) -> Stream {
         let now = "2026-11-21T12:00:00Z".parse().unwrap();
-        Stream::from_events(kinds.iter().map(|kind| Event::new(now, kind.clone())).collect())
+        Stream::from_events(
+            kinds
+                .iter()
+                .map(|kind| Event::new(now, kind.clone()))
+                .collect(),
+        )
     }
 
     fn attached(words: &str, texts: &[&str]) -> EventKind {
@@ -101,7 +146,10 @@ mod tests {
             Resource::new("file:///a", ResourceContent::Text((*text).to_owned())).into()
         };
         let resources = texts.iter().map(resource).collect();
-        EventKind::ChatRequest(ChatRequest { resources, ..ChatRequest::new(words) })
+        EventKind::ChatRequest(ChatRequest {
+            resources,
+            ..ChatRequest::new(words)
+        })
     }
 
     fn answer(words: &str) -> EventKind {
@@ -110,13 +158,21 @@ mod tests {
 
     fn call(id: &str) -> EventKind {
         let (id, name) = (id.to_owned(), "read".to_owned());
-        EventKind::ToolCallRequest(ToolCallRequest { id, name, arguments: Map::new(), metadata: Map::new() })
+        EventKind::ToolCallRequest(ToolCallRequest {
+            id,
+            name,
+            arguments: Map::new(),
+            metadata: Map::new(),
+        })
     }
 
     fn result(id: &str, texts: &[&str]) -> EventKind {
         EventKind::ToolCallResponse(ToolCallResponse {
             id: id.to_owned(),
-            content: texts.iter().map(|text| ContentBlock::text(*text).into()).collect(),
+            content: texts
+                .iter()
+                .map(|text| ContentBlock::text(*text).into())
+                .collect(),
             is_error: false,
             structured_content: None,
             meta: Map::new(),
@@ -134,10 +190,22 @@ mod tests {
         assert_eq!(length(&[]), None);
         assert_eq!(length(&[EventKind::TurnStart, question()]), None);
         assert_eq!(length(&[question(), answer("a"), usage()]), Some(1));
-        assert_eq!(length(&[question(), answer("a"), EventKind::TurnStart, question()]), Some(1));
-        let round = [question(), answer("let me see"), call("1"), usage(), result("1", &["x"])];
+        assert_eq!(
+            length(&[question(), answer("a"), EventKind::TurnStart, question()]),
+            Some(1)
+        );
+        let round = [
+            question(),
+            answer("let me see"),
+            call("1"),
+            usage(),
+            result("1", &["x"]),
+        ];
         assert_eq!(length(&round), Some(1));
-        assert_eq!(length(&[&round[..], &[answer("b"), usage(), question()]].concat()), Some(5));
+        assert_eq!(
+            length(&[&round[..], &[answer("b"), usage(), question()]].concat()),
+            Some(5)
+        );
     }
 
     #[test]
@@ -153,8 +221,15 @@ mod tests {
         let whole = stream(&kinds);
         for length in [1, 4, 6] {
             let part = stream(&kinds[..length]);
-            let rows = explain(&thread(&part)).iter().map(|turn| turn.blocks.len()).sum::<usize>();
-            assert_eq!(shared_prefix(&thread(&part), &thread(&whole)), rows, "{length}");
+            let rows = explain(&thread(&part))
+                .iter()
+                .map(|turn| turn.blocks.len())
+                .sum::<usize>();
+            assert_eq!(
+                shared_prefix(&thread(&part), &thread(&whole)),
+                rows,
+                "{length}"
+            );
         }
     }
 
@@ -163,26 +238,46 @@ mod tests {
         let shared = |old: &[EventKind], new: &[EventKind]| {
             shared_prefix(&thread(&stream(old)), &thread(&stream(new)))
         };
-        let rounds = |text| [attached("go", &["x", text]), call("1"), result("1", &["a", text])];
+        let rounds = |text| {
+            [
+                attached("go", &["x", text]),
+                call("1"),
+                result("1", &["a", text]),
+            ]
+        };
         assert_eq!(shared(&rounds("y"), &rounds("z")), 2);
         let [question, called, _] = rounds("y");
         let [_, _, other] = rounds("z");
-        assert_eq!(shared(&rounds("y"), &[question.clone(), called.clone(), other]), 5);
+        assert_eq!(
+            shared(&rounds("y"), &[question.clone(), called.clone(), other]),
+            5
+        );
         assert_eq!(shared(&rounds("y"), &[question, called]), 4);
         assert_eq!(shared(&[attached("go", &[])], &[attached("stop", &[])]), 0);
-        assert_eq!(shared(&[attached("go", &["x"])], &[attached("go", &["x", "y"]), answer("b")]), 2);
+        assert_eq!(
+            shared(
+                &[attached("go", &["x"])],
+                &[attached("go", &["x", "y"]), answer("b")]
+            ),
+            2
+        );
     }
 
     #[test]
     fn snapshot_that_is_replaced_by_a_line_ends_the_prefix() {
-        let kinds = [attached("go", &["x", "y"]), answer("b"), attached("and?", &[])];
+        let kinds = [
+            attached("go", &["x", "y"]),
+            answer("b"),
+            attached("and?", &[]),
+        ];
         let stream = stream(&kinds);
         let old = thread(&stream);
         let mut new = thread(&stream);
         let Some(Message::User { request, .. }) = new.messages.first_mut() else {
             panic!("a message of the person")
         };
-        request.to_mut().resources[1].formatted = Some(Payload::Inline("y is elsewhere".to_owned()));
+        request.to_mut().resources[1].formatted =
+            Some(Payload::Inline("y is elsewhere".to_owned()));
         assert_eq!(shared_prefix(&old, &new), 2);
     }
 }

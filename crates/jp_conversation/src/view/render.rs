@@ -19,13 +19,21 @@ pub fn resource_block<C, T>(resource: &Resource<C, T>, content: &str) -> String 
         return content.to_owned();
     }
     let fence = mime::fence_for(content);
-    let language = resource.mime_type.as_deref().and_then(mime::fence_language).unwrap_or_default();
+    let language = resource
+        .mime_type
+        .as_deref()
+        .and_then(mime::fence_language)
+        .unwrap_or_default();
     let label = label(resource).replace(['\n', '\r', '`'], " ");
     let label = one_line(&label);
     let separator = if language.is_empty() { "" } else { " " };
     let ends_line = content.is_empty() || content.ends_with('\n');
     let newline = if ends_line { "" } else { "\n" };
-    let end = if lacks_newline(resource, ends_line) { ", no newline at the end" } else { "" };
+    let end = if lacks_newline(resource, ends_line) {
+        ", no newline at the end"
+    } else {
+        ""
+    };
     format!("{fence}{language}{separator}({label}{end})\n{content}{newline}{fence}\n")
 }
 
@@ -38,7 +46,9 @@ pub fn resource_block<C, T>(resource: &Resource<C, T>, content: &str) -> String 
 #[must_use]
 pub fn lacks_newline<C, T>(resource: &Resource<C, T>, ends_line: bool) -> bool {
     let (place, fragment) = uri::split_fragment(&resource.uri);
-    let is_file = ["file:", "external:"].iter().any(|scheme| place.starts_with(scheme));
+    let is_file = ["file:", "external:"]
+        .iter()
+        .any(|scheme| place.starts_with(scheme));
     let mark = resource.meta.as_ref().and_then(|meta| meta.get(END_MARK));
     let reaches_end = fragment.is_none() || mark == Some(&Value::Bool(true));
     !ends_line && is_file && reaches_end && resource.formatted.is_none()
@@ -86,7 +96,9 @@ fn label<C, T>(resource: &Resource<C, T>) -> String {
 /// Returns whether a URI ends with a name, or is of a scheme of jp's own, where the name is made of the URI.
 fn says(uri: &str, name: &str) -> bool {
     const OWN: [&str; 6] = ["cmd", "stdin", "clip", "data", "bear", "external"];
-    let is_own = uri.split_once(':').is_some_and(|(scheme, _)| OWN.contains(&scheme));
+    let is_own = uri
+        .split_once(':')
+        .is_some_and(|(scheme, _)| OWN.contains(&scheme));
     is_own || uri::ends_with_name(uri, name)
 }
 
@@ -97,7 +109,8 @@ fn line_range(fragment: &str) -> Option<String> {
 
 /// Shows what would end the line, or is not seen, as its escape: what names and URIs say is no text of jp's.
 pub(super) fn one_line(text: &str) -> Cow<'_, str> {
-    let is_hidden = |character: char| character.is_control() || matches!(character, '\u{2028}' | '\u{2029}');
+    let is_hidden =
+        |character: char| character.is_control() || matches!(character, '\u{2028}' | '\u{2029}');
     if !text.contains(is_hidden) {
         return text.into();
     }
@@ -124,13 +137,19 @@ mod tests {
             "```rs (src/main.rs, lines 1-3)\nfn main() {}\n```\n"
         );
         let unnamed = rust("file:///p/src/main.rs");
-        assert_eq!(resource_block(&unnamed, "x\n"), "```rs (file:///p/src/main.rs)\nx\n```\n");
+        assert_eq!(
+            resource_block(&unnamed, "x\n"),
+            "```rs (file:///p/src/main.rs)\nx\n```\n"
+        );
     }
 
     #[test]
     fn info_line_says_that_the_last_line_lacks_its_newline() {
         let file = rust("file:///p/a.rs").with_name("a.rs");
-        assert_eq!(resource_block(&file, "x"), "```rs (a.rs, no newline at the end)\nx\n```\n");
+        assert_eq!(
+            resource_block(&file, "x"),
+            "```rs (a.rs, no newline at the end)\nx\n```\n"
+        );
         assert_eq!(resource_block(&file, ""), "```rs (a.rs)\n```\n");
         let mut formatted = file;
         formatted.formatted = Some("x".to_owned());
@@ -140,10 +159,19 @@ mod tests {
     #[test]
     fn lines_say_it_of_the_end_of_the_file_alone() {
         let mut lines = rust("file:///p/a.rs#L2-3").with_name("a.rs");
-        assert_eq!(resource_block(&lines, "x"), "```rs (a.rs, lines 2-3)\nx\n```\n");
+        assert_eq!(
+            resource_block(&lines, "x"),
+            "```rs (a.rs, lines 2-3)\nx\n```\n"
+        );
         lines.meta = Some([(END_MARK.to_owned(), true.into())].into_iter().collect());
-        assert_eq!(resource_block(&lines, "x"), "```rs (a.rs, lines 2-3, no newline at the end)\nx\n```\n");
-        assert_eq!(resource_block(&lines, "x\n"), "```rs (a.rs, lines 2-3)\nx\n```\n");
+        assert_eq!(
+            resource_block(&lines, "x"),
+            "```rs (a.rs, lines 2-3, no newline at the end)\nx\n```\n"
+        );
+        assert_eq!(
+            resource_block(&lines, "x\n"),
+            "```rs (a.rs, lines 2-3)\nx\n```\n"
+        );
     }
 
     #[test]
@@ -156,7 +184,10 @@ mod tests {
                 .to_owned()
         };
         assert_eq!(block("note:1", "Report"), "```(Report, note:1)");
-        assert_eq!(block("note:1#L2-3", "Report"), "```(Report, note:1, lines 2-3)");
+        assert_eq!(
+            block("note:1#L2-3", "Report"),
+            "```(Report, note:1, lines 2-3)"
+        );
         assert_eq!(block("note:report", "report"), "```(report)");
         assert_eq!(block("file:///a/b%20c.txt", "a/b c.txt"), "```(a/b c.txt)");
         assert_eq!(block("cmd://git?arg=diff", "git diff"), "```(git diff)");
@@ -173,7 +204,10 @@ mod tests {
         let named = rust("file:///p/a.png").with_name("a\n.png");
         assert_eq!(resource_label(&named), r"a\u{a}.png (file:///p/a.png)");
         assert_eq!(resource_label(&rust("https://x/a.png")), "https://x/a.png");
-        assert_eq!(resource_label(&rust("https://x/").with_name("https://x/")), "https://x/");
+        assert_eq!(
+            resource_label(&rust("https://x/").with_name("https://x/")),
+            "https://x/"
+        );
     }
 
     #[test]

@@ -37,8 +37,10 @@ pub(super) struct Run {
 impl Hasher {
     pub(super) fn table(&self, text: &str) -> LineTable {
         let starts = lines::starts(text);
-        let hashes =
-            starts.windows(2).map(|line| self.0.hash_one(&text.as_bytes()[line[0]..line[1]])).collect();
+        let hashes = starts
+            .windows(2)
+            .map(|line| self.0.hash_one(&text.as_bytes()[line[0]..line[1]]))
+            .collect();
         LineTable { hashes, starts }
     }
 }
@@ -52,8 +54,14 @@ impl LineTable {
     /// Finds all of the lines of another table; returns the index of the first of them.
     pub(super) fn find_all(&self, lines: &Self) -> Option<usize> {
         let first = lines.hashes.first()?;
-        let starts = self.hashes.iter().enumerate().filter(|(_, hash)| *hash == first);
-        starts.map(|(start, _)| start).find(|start| self.hashes[*start..].starts_with(&lines.hashes))
+        let starts = self
+            .hashes
+            .iter()
+            .enumerate()
+            .filter(|(_, hash)| *hash == first);
+        starts
+            .map(|(start, _)| start)
+            .find(|start| self.hashes[*start..].starts_with(&lines.hashes))
     }
 
     /// Returns how many lines there are.
@@ -65,11 +73,19 @@ impl LineTable {
     pub(super) fn alone(&self, other: &Self) -> usize {
         let mut sides: HashMap<u64, [bool; 2]> =
             HashMap::with_capacity(self.hashes.len() + other.hashes.len());
-        self.hashes.iter().for_each(|hash| sides.entry(*hash).or_default()[0] = true);
-        other.hashes.iter().for_each(|hash| sides.entry(*hash).or_default()[1] = true);
+        self.hashes
+            .iter()
+            .for_each(|hash| sides.entry(*hash).or_default()[0] = true);
+        other
+            .hashes
+            .iter()
+            .for_each(|hash| sides.entry(*hash).or_default()[1] = true);
         let alone = |table: &Self| -> usize {
             let lines = table.hashes.iter().zip(table.starts.windows(2));
-            lines.filter(|(hash, _)| sides[*hash] != [true; 2]).map(|(_, line)| line[1] - line[0]).sum()
+            lines
+                .filter(|(hash, _)| sides[*hash] != [true; 2])
+                .map(|(_, line)| line[1] - line[0])
+                .sum()
         };
         alone(self) + alone(other)
     }
@@ -86,7 +102,10 @@ pub(super) fn find(ours: &LineTable, texts: &[&LineTable], least: usize) -> Vec<
     let standing = Standing::of(ours, texts);
     let (mut at, mut end) = (0, 0);
     while at < ours.hashes.len() {
-        match standing.longest(at, end).filter(|run| ours.bytes(&run.ours).len() >= least) {
+        match standing
+            .longest(at, end)
+            .filter(|run| ours.bytes(&run.ours).len() >= least)
+        {
             Some(run) => {
                 (at, end) = (run.ours.end, run.ours.end);
                 runs.push(run);
@@ -125,14 +144,22 @@ impl<'t> Standing<'t> {
         let mut places: HashMap<u64, Places> = HashMap::with_capacity(ours.hashes.len());
         places.extend(ours.hashes.iter().map(|hash| (*hash, Places::default())));
         let lines = texts.iter().enumerate().flat_map(|(text, table)| {
-            table.hashes.iter().enumerate().map(move |(index, hash)| (hash, (text, index)))
+            table
+                .hashes
+                .iter()
+                .enumerate()
+                .map(move |(index, hash)| (hash, (text, index)))
         });
         for (hash, place) in lines.take(MOST_LINES) {
             if let Some(places) = places.get_mut(hash) {
                 places.push(place);
             }
         }
-        Self { ours, texts, places }
+        Self {
+            ours,
+            texts,
+            places,
+        }
     }
 
     /// Returns the longest run through line `at`; it reaches back to `end` at most, where the one before ends.
@@ -142,10 +169,22 @@ impl<'t> Standing<'t> {
         let runs = places[..*count].iter().map(|(text, index)| {
             let theirs = &self.texts[*text].hashes;
             let same = |(left, right): &(&u64, &u64)| left == right;
-            let after = ours[at..].iter().zip(&theirs[*index..]).take_while(same).count();
-            let before =
-                ours[end..at].iter().rev().zip(theirs[..*index].iter().rev()).take_while(same).count();
-            Run { ours: at - before..at + after, text: *text, theirs: index - before }
+            let after = ours[at..]
+                .iter()
+                .zip(&theirs[*index..])
+                .take_while(same)
+                .count();
+            let before = ours[end..at]
+                .iter()
+                .rev()
+                .zip(theirs[..*index].iter().rev())
+                .take_while(same)
+                .count();
+            Run {
+                ours: at - before..at + after,
+                text: *text,
+                theirs: index - before,
+            }
         });
         // Of equal ones `max_by_key` takes the last, which here is the first.
         runs.rev().max_by_key(|run| run.ours.len())
@@ -160,19 +199,56 @@ mod tests {
 
     fn found(content: &str, texts: &[impl AsRef<str>], least: usize) -> Vec<Run> {
         let hasher = Hasher::default();
-        let tables: Vec<_> = texts.iter().map(|text| hasher.table(text.as_ref())).collect();
-        find(&hasher.table(content), &tables.iter().collect::<Vec<_>>(), least)
+        let tables: Vec<_> = texts
+            .iter()
+            .map(|text| hasher.table(text.as_ref()))
+            .collect();
+        find(
+            &hasher.table(content),
+            &tables.iter().collect::<Vec<_>>(),
+            least,
+        )
     }
 
     #[test]
     fn longest_runs_are_found_wherever_they_stand() {
-        let runs = found("new\na\nb\nc\nnew\nd\ne\n", &["x\na\nb\n", "d\ne\na\nb\nc\n"], 4);
-        assert_eq!(runs, [Run { ours: 1..4, text: 1, theirs: 2 }, Run { ours: 5..7, text: 1, theirs: 0 }]);
-        assert_eq!(found("a\nb\n", &["a\nb\n", "a\nb\n"], 4), [Run { ours: 0..2, text: 0, theirs: 0 }]);
+        let runs = found(
+            "new\na\nb\nc\nnew\nd\ne\n",
+            &["x\na\nb\n", "d\ne\na\nb\nc\n"],
+            4,
+        );
+        assert_eq!(
+            runs,
+            [
+                Run {
+                    ours: 1..4,
+                    text: 1,
+                    theirs: 2
+                },
+                Run {
+                    ours: 5..7,
+                    text: 1,
+                    theirs: 0
+                }
+            ]
+        );
+        assert_eq!(
+            found("a\nb\n", &["a\nb\n", "a\nb\n"], 4),
+            [Run {
+                ours: 0..2,
+                text: 0,
+                theirs: 0
+            }]
+        );
         assert_eq!(found("a\nb\n", &["a\nb\n"], 5), []);
         assert_eq!(found(&"a\n".repeat(MOST_LINES + 1), &["a\n"], 1), []);
         let hasher = Hasher::default();
-        assert_eq!(hasher.table("a\nb\na\nc\n").find_all(&hasher.table("a\nc\n")), Some(2));
+        assert_eq!(
+            hasher
+                .table("a\nb\na\nc\n")
+                .find_all(&hasher.table("a\nc\n")),
+            Some(2)
+        );
         assert_eq!(hasher.table("a\nb\n").find_all(&hasher.table("b")), None);
         assert_eq!(hasher.table("a\n").find_all(&hasher.table("")), None);
     }

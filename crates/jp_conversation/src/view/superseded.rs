@@ -95,7 +95,10 @@ pub fn superseded(stream: &Stream, policy: &Policy, texts: &mut dyn Texts) -> Ve
     if policy.superseded == SupersededPolicy::Keep {
         return Vec::new();
     }
-    let recorded = Policy { superseded: SupersededPolicy::WhenCold, ..policy.clone() };
+    let recorded = Policy {
+        superseded: SupersededPolicy::WhenCold,
+        ..policy.clone()
+    };
     let messages = delivered(stream, &recorded, texts).messages;
     let standing = Standing::of(&messages, policy);
     let kept = standing.kept();
@@ -114,8 +117,14 @@ pub fn superseded(stream: &Stream, policy: &Policy, texts: &mut dyn Texts) -> Ve
         }
     }
     let mut named = HashSet::new();
-    let gone = standing.blocks.iter().enumerate().filter(|(index, _)| gone.contains(index));
-    let gone = gone.map(|(_, block)| standing.version(block)).filter(|version| named.insert(*version));
+    let gone = standing
+        .blocks
+        .iter()
+        .enumerate()
+        .filter(|(index, _)| gone.contains(index));
+    let gone = gone
+        .map(|(_, block)| standing.version(block))
+        .filter(|version| named.insert(*version));
     gone.map(|((uri, server), checksum)| Version {
         uri: uri.to_owned(),
         checksum,
@@ -143,13 +152,33 @@ impl<'m, 'a> Standing<'m, 'a> {
             let place = &block.place;
             &messages[place.message].deliveries()[place.block]
         };
-        let is_left_out = |block: &Candidate<'_>| matches!(delivery(block), Delivery::Tombstone { .. });
-        let blocks: Vec<_> = resources(messages, policy).filter(|block| !is_left_out(block)).collect();
+        let is_left_out =
+            |block: &Candidate<'_>| matches!(delivery(block), Delivery::Tombstone { .. });
+        let blocks: Vec<_> = resources(messages, policy)
+            .filter(|block| !is_left_out(block))
+            .collect();
         let place = |block: &Candidate<'_>| (block.place.message, block.place.block);
-        let indexes = blocks.iter().enumerate().map(|(index, block)| (place(block), index)).collect();
-        let mut standing = Self { messages, blocks, indexes, wholes: HashMap::new() };
-        let wholes = standing.blocks.iter().filter(|block| standing.is_whole(block));
-        let wholes = wholes.map(|block| (standing.key(block, standing.form(block)), block.place.message));
+        let indexes = blocks
+            .iter()
+            .enumerate()
+            .map(|(index, block)| (place(block), index))
+            .collect();
+        let mut standing = Self {
+            messages,
+            blocks,
+            indexes,
+            wholes: HashMap::new(),
+        };
+        let wholes = standing
+            .blocks
+            .iter()
+            .filter(|block| standing.is_whole(block));
+        let wholes = wholes.map(|block| {
+            (
+                standing.key(block, standing.form(block)),
+                block.place.message,
+            )
+        });
         standing.wholes = wholes.collect();
         standing
     }
@@ -163,15 +192,19 @@ impl<'m, 'a> Standing<'m, 'a> {
     }
 
     fn version<'s>(&'s self, block: &'s Candidate<'m>) -> VersionOf<'s> {
-        ((&block.snapshot.uri, block.server.as_deref()), block.place.checksum)
+        (
+            (&block.snapshot.uri, block.server.as_deref()),
+            block.place.checksum,
+        )
     }
 
     /// Returns the block that a reference stands for, else the block itself.
     fn shown<'s>(&'s self, block: &'s Candidate<'m>) -> &'s Candidate<'m> {
         match self.delivery(block) {
-            reference @ Delivery::Reference { .. } => {
-                self.bases(reference).next().map_or(block, |base| &self.blocks[base])
-            }
+            reference @ Delivery::Reference { .. } => self
+                .bases(reference)
+                .next()
+                .map_or(block, |base| &self.blocks[base]),
             _ => block,
         }
     }
@@ -190,15 +223,19 @@ impl<'m, 'a> Standing<'m, 'a> {
     /// version of another.
     fn is_outdated(&self, block: &Candidate<'m>) -> bool {
         let is_later = |form| {
-            self.wholes.get(&self.key(block, form)).is_some_and(|message| *message > block.place.message)
+            self.wholes
+                .get(&self.key(block, form))
+                .is_some_and(|message| *message > block.place.message)
         };
         is_later(Form::Text) || is_later(self.form(block))
     }
 
     /// Returns the resources that one builds on.
     fn bases(&self, delivery: &'m Delivery) -> impl Iterator<Item = usize> {
-        let builds =
-            matches!(delivery, Delivery::Lines { .. } | Delivery::Diff { .. } | Delivery::Reference { .. });
+        let builds = matches!(
+            delivery,
+            Delivery::Lines { .. } | Delivery::Diff { .. } | Delivery::Reference { .. }
+        );
         let places = delivery.places().filter(move |_| builds);
         places.filter_map(|place| self.indexes.get(&(place.message, place.block)).copied())
     }
@@ -214,12 +251,19 @@ impl<'m, 'a> Standing<'m, 'a> {
                 needed.extend(self.bases(self.delivery(block)));
             }
         }
-        kept.extend(needed.into_iter().map(|index| self.version(&self.blocks[index])));
+        kept.extend(
+            needed
+                .into_iter()
+                .map(|index| self.version(&self.blocks[index])),
+        );
         kept
     }
 }
 
-fn resources<'m>(messages: &'m [Message<'_>], policy: &Policy) -> impl Iterator<Item = Candidate<'m>> {
+fn resources<'m>(
+    messages: &'m [Message<'_>],
+    policy: &Policy,
+) -> impl Iterator<Item = Candidate<'m>> {
     (0..messages.len()).flat_map(move |message| {
         let servers = servers(&messages[message]);
         let blocks = 0..messages[message].deliveries().len();
@@ -241,11 +285,16 @@ impl Dropped {
         if policy.superseded != SupersededPolicy::Keep {
             for (index, event) in events.iter().enumerate() {
                 if let EventKind::Superseded(superseded) = &event.kind {
-                    superseded.dropped.iter().for_each(|version| dropped.add(version, index));
+                    superseded
+                        .dropped
+                        .iter()
+                        .for_each(|version| dropped.add(version, index));
                 }
             }
         }
-        always.iter().for_each(|version| dropped.add(version, events.len()));
+        always
+            .iter()
+            .for_each(|version| dropped.add(version, events.len()));
         if !dropped.versions.is_empty() {
             dropped.find_standing(messages, origins, policy);
         }
@@ -262,13 +311,24 @@ impl Dropped {
     /// Finds what stood there when the last decision on a resource was made: later versions change nothing.
     fn find_standing(&mut self, messages: &[Message<'_>], origins: &[usize], policy: &Policy) {
         for candidate in resources(messages, policy) {
-            let (message, block, checksum) =
-                (candidate.place.message, candidate.place.block, candidate.place.checksum);
+            let (message, block, checksum) = (
+                candidate.place.message,
+                candidate.place.block,
+                candidate.place.checksum,
+            );
             let identity = (candidate.snapshot.uri.clone(), candidate.server.clone());
-            let Some(outdated) = self.versions.get_mut(&identity) else { continue };
+            let Some(outdated) = self.versions.get_mut(&identity) else {
+                continue;
+            };
             if origins[message] < outdated.end && !outdated.is_named(checksum, origins[message]) {
                 let (form, is_cut) = (Form::of(candidate.snapshot), candidate.shown.is_some());
-                outdated.standing.push(StandingBlock { message, block, checksum, form, is_cut });
+                outdated.standing.push(StandingBlock {
+                    message,
+                    block,
+                    checksum,
+                    form,
+                    is_cut,
+                });
             }
         }
     }
@@ -278,7 +338,11 @@ impl Dropped {
     ///
     /// What a decision names is not left out if no more than parts of newer versions stand there: earlier versions of jp
     /// decided so. After a compaction there may be nothing newer at all.
-    pub(super) fn newer(&self, candidate: &Candidate<'_>, event: usize) -> Option<Vec<(usize, usize)>> {
+    pub(super) fn newer(
+        &self,
+        candidate: &Candidate<'_>,
+        event: usize,
+    ) -> Option<Vec<(usize, usize)>> {
         if self.versions.is_empty() {
             return None;
         }
@@ -288,11 +352,21 @@ impl Dropped {
             return None;
         }
         let (message, form) = (candidate.place.message, Form::of(candidate.snapshot));
-        let later = outdated.standing.iter().rev().filter(|block| block.message > message);
-        let whole =
-            later.filter(|block| outdated.whole(block).is_some_and(|whole| whole.form.replaces(&form)));
+        let later = outdated
+            .standing
+            .iter()
+            .rev()
+            .filter(|block| block.message > message);
+        let whole = later.filter(|block| {
+            outdated
+                .whole(block)
+                .is_some_and(|whole| whole.form.replaces(&form))
+        });
         let newer: Vec<_> = whole.map(|block| (block.message, block.block)).collect();
-        let has_parts = outdated.standing.last().is_some_and(|block| block.message >= message);
+        let has_parts = outdated
+            .standing
+            .last()
+            .is_some_and(|block| block.message >= message);
         (!newer.is_empty() || !has_parts).then_some(newer)
     }
 }
@@ -310,7 +384,12 @@ impl Outdated {
             return Some(block);
         }
         let at = (block.message, block.block);
-        let before = self.standing.iter().take_while(|other| (other.message, other.block) < at);
-        before.filter(|other| other.checksum == block.checksum && !other.is_cut).last()
+        let before = self
+            .standing
+            .iter()
+            .take_while(|other| (other.message, other.block) < at);
+        before
+            .filter(|other| other.checksum == block.checksum && !other.is_cut)
+            .last()
     }
 }

@@ -12,7 +12,11 @@ use super::{
 /// Says where the same content stands; `is_back` where another version stood in between.
 pub(super) fn reference(snapshot: &Snapshot, at: &Place, stands: &Stands, is_back: bool) -> String {
     let (uri, checksum) = (one_line(&snapshot.uri), at.checksum.short());
-    let relation = if is_back { "is as it was before" } else { "has not changed" };
+    let relation = if is_back {
+        "is as it was before"
+    } else {
+        "has not changed"
+    };
     let said = match stands {
         Stands::Lines | Stands::Otherwise => format!("stands {at}"),
         Stands::Parts => format!("stands in parts {at}"),
@@ -39,11 +43,18 @@ pub(super) fn parts(snapshot: &Snapshot, parts: &[Part<'_>]) -> String {
         let said = match part {
             Part::Known(KnownLines { ours, at, theirs }) => {
                 let checksum = at.checksum.short();
-                format!("{} {theirs} of what stands {at}, sha256 {checksum}.\n", are(*ours))
+                format!(
+                    "{} {theirs} of what stands {at}, sha256 {checksum}.\n",
+                    are(*ours)
+                )
             }
             Part::New(lines, content) => {
                 let is_unended = lacks_newline(snapshot, content.ends_with('\n'));
-                let end = if is_unended { ", without a newline at the end" } else { "" };
+                let end = if is_unended {
+                    ", without a newline at the end"
+                } else {
+                    ""
+                };
                 format!("{}{end}:\n{}", are(*lines), fenced(language, content))
             }
         };
@@ -71,7 +82,11 @@ impl Part<'_> {
 
 /// Says what changed.
 pub(super) fn diff(snapshot: &Snapshot, checksum: Checksum, base: &Place, diff: &str) -> String {
-    let (uri, old, new) = (one_line(&snapshot.uri), base.checksum.short(), checksum.short());
+    let (uri, old, new) = (
+        one_line(&snapshot.uri),
+        base.checksum.short(),
+        checksum.short(),
+    );
     let block = fenced(Some("diff"), diff);
     format!(
         "{uri} has changed. This is what changed from the version that stands {base}, sha256 {old}, to sha256 {new}:\n{block}"
@@ -80,14 +95,19 @@ pub(super) fn diff(snapshot: &Snapshot, checksum: Checksum, base: &Place, diff: 
 
 /// Says that outdated content is left out, and where the newer one stands, if it does.
 pub(super) fn tombstone(snapshot: &Snapshot, newer: Option<&Place>) -> String {
-    let (uri, old) = (one_line(&snapshot.uri), snapshot.blob_ref().checksum.short());
+    let (uri, old) = (
+        one_line(&snapshot.uri),
+        snapshot.blob_ref().checksum.short(),
+    );
     match newer {
         Some(newer) if newer.checksum == snapshot.blob_ref().checksum => {
             format!("{uri}, sha256 {old}, is left out here: the same content stands {newer}.")
         }
         Some(newer) => {
             let new = newer.checksum.short();
-            format!("{uri}, sha256 {old}, is left out here: a newer version, sha256 {new}, stands {newer}.")
+            format!(
+                "{uri}, sha256 {old}, is left out here: a newer version, sha256 {new}, stands {newer}."
+            )
         }
         None => format!("{uri}, sha256 {old}, is left out here: it is outdated."),
     }
@@ -104,6 +124,13 @@ fn are(lines: Span) -> String {
 
 fn fenced(language: Option<&str>, content: &str) -> String {
     let fence = mime::fence_for(content);
-    let newline = if content.is_empty() || content.ends_with('\n') { "" } else { "\n" };
-    format!("{fence}{}\n{content}{newline}{fence}\n", language.unwrap_or_default())
+    let newline = if content.is_empty() || content.ends_with('\n') {
+        ""
+    } else {
+        "\n"
+    };
+    format!(
+        "{fence}{}\n{content}{newline}{fence}\n",
+        language.unwrap_or_default()
+    )
 }

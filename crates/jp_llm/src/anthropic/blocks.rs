@@ -36,11 +36,20 @@ pub(super) struct WireMessage<'a> {
 #[derive(Debug)]
 pub(super) enum Block<'a> {
     Text(Cow<'a, str>),
-    Thinking { text: &'a str, signature: &'a str },
+    Thinking {
+        text: &'a str,
+        signature: &'a str,
+    },
     RedactedThinking(&'a str),
-    ToolUse { id: String, call: &'a ToolCallRequest },
+    ToolUse {
+        id: String,
+        call: &'a ToolCallRequest,
+    },
     ToolResult(ToolResult<'a>),
-    Resource { turn: usize, resource: &'a Snapshot },
+    Resource {
+        turn: usize,
+        resource: &'a Snapshot,
+    },
 }
 
 /// What a call gave.
@@ -59,9 +68,21 @@ pub(super) struct ToolResult<'a> {
 ///
 /// Also returns the last block of each of the thread's messages, counted through all.
 pub(super) fn messages<'a>(request: &Request<'a>) -> (Vec<WireMessage<'a>>, Vec<usize>) {
-    let Request { label, capabilities, thread, .. } = *request;
+    let Request {
+        label,
+        capabilities,
+        thread,
+        ..
+    } = *request;
     let (ids, called) = (Ids::default(), VecDeque::new());
-    let mut builder = Builder { label, capabilities, messages: Vec::new(), count: 0, ids, called };
+    let mut builder = Builder {
+        label,
+        capabilities,
+        messages: Vec::new(),
+        count: 0,
+        ids,
+        called,
+    };
     let end = |message| {
         builder.message(message);
         builder.count - 1
@@ -87,9 +108,19 @@ impl<'a> Builder<'a> {
             Message::User { turn, request, .. } => self.user(*turn, request),
             Message::Assistant { parts, .. } => self.assistant(parts),
             Message::NoAnswer { .. } => self.push(Role::Assistant, missing_answer()),
-            Message::Tool { turn, call, response, .. } => {
+            Message::Tool {
+                turn,
+                call,
+                response,
+                ..
+            } => {
                 let id = self.called.pop_front().unwrap_or_default();
-                let result = ToolResult { turn: *turn, id, call, response: response.as_deref() };
+                let result = ToolResult {
+                    turn: *turn,
+                    id,
+                    call,
+                    response: response.as_deref(),
+                };
                 self.push(Role::User, Block::ToolResult(result));
             }
         }
@@ -117,12 +148,17 @@ impl<'a> Builder<'a> {
         }
         blocks.retain(|block| !matches!(block, Block::Text(text) if is_blank(text)));
         // An answer that was cut off while the model reasoned: the API refuses thinking as the last block.
-        let said = blocks.iter().rposition(|block| !block.is_thinking()).map_or(0, |last| last + 1);
+        let said = blocks
+            .iter()
+            .rposition(|block| !block.is_thinking())
+            .map_or(0, |last| last + 1);
         blocks.truncate(said);
         if blocks.is_empty() {
             blocks.push(missing_answer());
         }
-        blocks.into_iter().for_each(|block| self.push(Role::Assistant, block));
+        blocks
+            .into_iter()
+            .for_each(|block| self.push(Role::Assistant, block));
     }
 
     /// Joins words that follow each other; adds reasoning that the model may have back.
@@ -149,7 +185,10 @@ impl<'a> Builder<'a> {
         self.count += 1;
         match self.messages.last_mut() {
             Some(message) if message.role == role => message.blocks.push(block),
-            _ => self.messages.push(WireMessage { role, blocks: vec![block] }),
+            _ => self.messages.push(WireMessage {
+                role,
+                blocks: vec![block],
+            }),
         }
     }
 }
@@ -188,11 +227,16 @@ impl Ids {
     fn unused(&mut self, id: &str) -> String {
         const LONGEST: usize = 64;
         let fits = |character: char| character.is_ascii_alphanumeric() || "_-".contains(character);
-        let id: String =
-            id.chars().take(LONGEST).map(|character| if fits(character) { character } else { '_' }).collect();
+        let id: String = id
+            .chars()
+            .take(LONGEST)
+            .map(|character| if fits(character) { character } else { '_' })
+            .collect();
         let id = if id.is_empty() { "call".to_owned() } else { id };
         let numbered = (2u64..).map(|number| format!("{id}_{number}"));
-        let unused = once(id.clone()).chain(numbered).find(|id| !self.used.contains(id));
+        let unused = once(id.clone())
+            .chain(numbered)
+            .find(|id| !self.used.contains(id));
         let unused = unused.expect("numbers do not end");
         self.used.insert(unused.clone());
         unused
@@ -217,9 +261,26 @@ mod tests {
     #[test]
     fn ids_are_kept_where_the_api_takes_them_and_never_used_twice() {
         let mut ids = Ids::default();
-        let given = ["toolu_01-a", "toolu_01-a", "f.g:0", "f_g_0", "", "", "toolu_01-a_2", &"x".repeat(70)];
+        let given = [
+            "toolu_01-a",
+            "toolu_01-a",
+            "f.g:0",
+            "f_g_0",
+            "",
+            "",
+            "toolu_01-a_2",
+            &"x".repeat(70),
+        ];
         let made = given.map(|id| ids.unused(id));
-        let expected = ["toolu_01-a", "toolu_01-a_2", "f_g_0", "f_g_0_2", "call", "call_2", "toolu_01-a_2_2"];
+        let expected = [
+            "toolu_01-a",
+            "toolu_01-a_2",
+            "f_g_0",
+            "f_g_0_2",
+            "call",
+            "call_2",
+            "toolu_01-a_2_2",
+        ];
         assert_eq!(made[..7], expected);
         assert_eq!(made[7], "x".repeat(64));
     }

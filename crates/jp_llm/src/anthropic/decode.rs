@@ -144,7 +144,11 @@ struct OutputDetails {
 }
 
 impl Protocol for Blocks {
-    fn message(&mut self, message: &sse::Event, events: &mut VecDeque<StreamEvent>) -> Result<Flow, Fault> {
+    fn message(
+        &mut self,
+        message: &sse::Event,
+        events: &mut VecDeque<StreamEvent>,
+    ) -> Result<Flow, Fault> {
         match serde_json::from_str(&message.data) {
             Ok(Part::MessageStop) => return Ok(Flow::End),
             Ok(Part::Error { error }) => return Err(provider_fault(&error)),
@@ -164,15 +168,22 @@ impl Protocol for Blocks {
             events.extend(open.into_event());
         }
         events.extend(self.usage.total().map(StreamEvent::Usage));
-        events.push_back(StreamEvent::Finish(self.finish.take().unwrap_or(FinishReason::Stop)));
+        events.push_back(StreamEvent::Finish(
+            self.finish.take().unwrap_or(FinishReason::Stop),
+        ));
     }
 }
 
 impl Blocks {
     fn part(&mut self, part: Part, events: &mut VecDeque<StreamEvent>) {
         match part {
-            Part::MessageStart { message } => self.usage.update(message.and_then(|start| start.usage)),
-            Part::ContentBlockStart { index, content_block } => self.begin(index, content_block, events),
+            Part::MessageStart { message } => {
+                self.usage.update(message.and_then(|start| start.usage))
+            }
+            Part::ContentBlockStart {
+                index,
+                content_block,
+            } => self.begin(index, content_block, events),
             Part::ContentBlockDelta { index, delta } => self.delta(index, delta, events),
             Part::ContentBlockStop { index } => events.extend(self.close(index)),
             Part::MessageDelta { delta, usage } => {
@@ -187,9 +198,13 @@ impl Blocks {
     fn begin(&mut self, index: u64, block: BlockStart, events: &mut VecDeque<StreamEvent>) {
         match block {
             BlockStart::Text { text } => events.extend(some(text).map(StreamEvent::Text)),
-            BlockStart::Thinking { thinking, signature } => {
+            BlockStart::Thinking {
+                thinking,
+                signature,
+            } => {
                 events.extend(some(thinking).map(StreamEvent::Reasoning));
-                self.open.push((index, Open::Thinking(signature.unwrap_or_default())));
+                self.open
+                    .push((index, Open::Thinking(signature.unwrap_or_default())));
             }
             BlockStart::RedactedThinking { data } => {
                 events.extend(some(data).map(|data| end_part(REDACTED_THINKING, data)));
@@ -200,7 +215,12 @@ impl Blocks {
                     _ => None,
                 });
                 let (id, name) = (id.unwrap_or_default(), name.unwrap_or_default());
-                let call = PartialCall { id, name, input, json: String::new() };
+                let call = PartialCall {
+                    id,
+                    name,
+                    input,
+                    json: String::new(),
+                };
                 self.open.push((index, Open::ToolUse(call)));
             }
             BlockStart::Unknown => {}
@@ -208,16 +228,30 @@ impl Blocks {
     }
 
     fn delta(&mut self, index: u64, delta: BlockDelta, events: &mut VecDeque<StreamEvent>) {
-        let open = self.open.iter_mut().rfind(|(open, _)| *open == index).map(|(_, open)| open);
+        let open = self
+            .open
+            .iter_mut()
+            .rfind(|(open, _)| *open == index)
+            .map(|(_, open)| open);
         match (delta, open) {
             (BlockDelta::TextDelta { text }, _) => events.extend(some(text).map(StreamEvent::Text)),
             (BlockDelta::ThinkingDelta { thinking }, _) => {
                 events.extend(some(thinking).map(StreamEvent::Reasoning));
             }
-            (BlockDelta::SignatureDelta { signature: Some(piece) }, Some(Open::Thinking(signature))) => {
+            (
+                BlockDelta::SignatureDelta {
+                    signature: Some(piece),
+                },
+                Some(Open::Thinking(signature)),
+            ) => {
                 signature.push_str(&piece);
             }
-            (BlockDelta::InputJsonDelta { partial_json: Some(piece) }, Some(Open::ToolUse(call))) => {
+            (
+                BlockDelta::InputJsonDelta {
+                    partial_json: Some(piece),
+                },
+                Some(Open::ToolUse(call)),
+            ) => {
                 call.json.push_str(&piece);
             }
             _ => {}
@@ -236,7 +270,12 @@ impl Open {
             Self::Thinking(signature) => {
                 some(Some(signature)).map(|signature| end_part(SIGNATURE, signature))
             }
-            Self::ToolUse(PartialCall { id, name, input, json }) => {
+            Self::ToolUse(PartialCall {
+                id,
+                name,
+                input,
+                json,
+            }) => {
                 let mut call = decode::tool_call(id, name, &json);
                 if json.trim().is_empty() {
                     call.arguments = input.unwrap_or_default();
@@ -254,7 +293,9 @@ impl WireUsage {
         let older = std::mem::take(self);
         *self = Self {
             input_tokens: newer.input_tokens.or(older.input_tokens),
-            cache_read_input_tokens: newer.cache_read_input_tokens.or(older.cache_read_input_tokens),
+            cache_read_input_tokens: newer
+                .cache_read_input_tokens
+                .or(older.cache_read_input_tokens),
             cache_creation_input_tokens: newer
                 .cache_creation_input_tokens
                 .or(older.cache_creation_input_tokens),
@@ -265,7 +306,10 @@ impl WireUsage {
 
     /// Returns the figures, if there are any; the provider counts cached input apart.
     fn total(&self) -> Option<Usage> {
-        let cached = [self.cache_read_input_tokens, self.cache_creation_input_tokens];
+        let cached = [
+            self.cache_read_input_tokens,
+            self.cache_creation_input_tokens,
+        ];
         let cached: u64 = cached.into_iter().flatten().fold(0, u64::saturating_add);
         let usage = Usage {
             model: String::new(),
@@ -273,7 +317,10 @@ impl WireUsage {
             cached_read: self.cache_read_input_tokens,
             cached_write: self.cache_creation_input_tokens,
             output: self.output_tokens,
-            reasoning: self.output_tokens_details.as_ref().and_then(|details| details.thinking_tokens),
+            reasoning: self
+                .output_tokens_details
+                .as_ref()
+                .and_then(|details| details.thinking_tokens),
         };
         (usage != Usage::default()).then_some(usage)
     }
@@ -300,12 +347,17 @@ fn fault_without_type(data: &str) -> Fault {
     let json: Option<Value> = serde_json::from_str(data).ok();
     match json.as_ref().and_then(|json| json.get("error")) {
         Some(error) => provider_fault(error),
-        None => Fault::Malformed { excerpt: excerpt(data) },
+        None => Fault::Malformed {
+            excerpt: excerpt(data),
+        },
     }
 }
 
 fn provider_fault(error: &Value) -> Fault {
-    Fault::provider(error.get("type").and_then(Value::as_str).and_then(status), error)
+    Fault::provider(
+        error.get("type").and_then(Value::as_str).and_then(status),
+        error,
+    )
 }
 
 /// Returns the HTTP status that an error of this type has outside a stream.

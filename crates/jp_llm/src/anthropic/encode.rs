@@ -24,8 +24,8 @@ use crate::{
     json::{JsonText, write_string},
     later::{Text, TextForm},
     parts::{
-        IMAGES, PDF, Separator, UNKNOWN, essence, is_blank, name_within, result_of, subject, write_base64,
-        write_json,
+        IMAGES, PDF, Separator, UNKNOWN, essence, is_blank, name_within, result_of, subject,
+        write_base64, write_json,
     },
     shown::{self, Shown},
     xml,
@@ -64,7 +64,11 @@ pub fn encode(
     let head = Head::of(request);
     let marks = places(request, &messages, &ends, &head);
     head.write(out)?;
-    let mut encoder = Encoder { capabilities: request.capabilities, contents, notes: Vec::new() };
+    let mut encoder = Encoder {
+        capabilities: request.capabilities,
+        contents,
+        notes: Vec::new(),
+    };
     encoder.write_messages(&messages, &marks, out)?;
     out.write_all(b"]}")?;
     Ok(encoder.notes)
@@ -75,9 +79,15 @@ pub(crate) fn cache_marks(request: &Request<'_>) -> CacheMarks {
     let (messages, ends) = blocks::messages(request);
     let head = Head::of(request);
     let marks = places(request, &messages, &ends, &head);
-    let mut marked: Vec<usize> = marks.iter().map(|block| ends.partition_point(|end| end < block)).collect();
+    let mut marked: Vec<usize> = marks
+        .iter()
+        .map(|block| ends.partition_point(|end| end < block))
+        .collect();
     marked.dedup();
-    CacheMarks { head: head.marks() > 0, messages: marked }
+    CacheMarks {
+        head: head.marks() > 0,
+        messages: marked,
+    }
 }
 
 fn places(
@@ -86,7 +96,12 @@ fn places(
     ends: &[usize],
     head: &Head<'_>,
 ) -> BTreeSet<usize> {
-    marks::places(messages, ends, &request.thread.cache_hints(), MOST_MARKS - head.marks())
+    marks::places(
+        messages,
+        ends,
+        &request.thread.cache_hints(),
+        MOST_MARKS - head.marks(),
+    )
 }
 
 #[derive(Serialize)]
@@ -155,14 +170,25 @@ struct RedactedThinking<'a> {
     data: &'a str,
 }
 
-const EPHEMERAL: CacheControl = CacheControl { r#type: "ephemeral" };
+const EPHEMERAL: CacheControl = CacheControl {
+    r#type: "ephemeral",
+};
 
 impl<'a> Head<'a> {
     fn of(request: &Request<'a>) -> Self {
         let schema = request.schema();
-        let format = |schema| OutputFormat { r#type: "json_schema", schema: closed(schema) };
+        let format = |schema| OutputFormat {
+            r#type: "json_schema",
+            schema: closed(schema),
+        };
         let system = request.system.filter(|system| !is_blank(system));
-        let system = system.map(|text| [SystemBlock { r#type: "text", text, cache_control: EPHEMERAL }]);
+        let system = system.map(|text| {
+            [SystemBlock {
+                r#type: "text",
+                text,
+                cache_control: EPHEMERAL,
+            }]
+        });
         let mut tools: Vec<_> = request.tools.iter().map(WireTool::from).collect();
         let tool_choice = (tools.is_empty() && calls_tools(request.thread)).then(|| {
             tools.push(WireTool::none());
@@ -175,7 +201,9 @@ impl<'a> Head<'a> {
             model: request.model,
             max_tokens: request.max_output.unwrap_or(DEFAULT_MAX_TOKENS),
             stream: true,
-            output_config: schema.map(|schema| OutputConfig { format: format(schema) }),
+            output_config: schema.map(|schema| OutputConfig {
+                format: format(schema),
+            }),
             tools,
             tool_choice,
             system,
@@ -198,7 +226,10 @@ impl<'a> Head<'a> {
 
 /// Returns whether a tool was called anywhere.
 fn calls_tools(thread: &Thread<'_>) -> bool {
-    thread.messages.iter().any(|message| matches!(message, Message::Tool { .. }))
+    thread
+        .messages
+        .iter()
+        .any(|message| matches!(message, Message::Tool { .. }))
 }
 
 impl WireTool<'_> {
@@ -216,8 +247,16 @@ impl WireTool<'_> {
 
 impl<'a> From<&'a Tool> for WireTool<'a> {
     fn from(tool: &'a Tool) -> Self {
-        let FlatTool { description, parameters } = FlatTool::new(tool);
-        Self { name: &tool.name, description, input_schema: parameters, cache_control: None }
+        let FlatTool {
+            description,
+            parameters,
+        } = FlatTool::new(tool);
+        Self {
+            name: &tool.name,
+            description,
+            input_schema: parameters,
+            cache_control: None,
+        }
     }
 }
 
@@ -280,12 +319,21 @@ impl Encoder<'_> {
     fn write_block(&mut self, block: &Block<'_>, out: &mut dyn Write) -> Result<(), Error> {
         match block {
             Block::Text(text) => write_text(out, |out| out.push(text)),
-            Block::Thinking { text, signature } => {
-                write_open(&Thinking { r#type: "thinking", thinking: text, signature }, out)
-            }
-            Block::RedactedThinking(data) => {
-                write_open(&RedactedThinking { r#type: "redacted_thinking", data }, out)
-            }
+            Block::Thinking { text, signature } => write_open(
+                &Thinking {
+                    r#type: "thinking",
+                    thinking: text,
+                    signature,
+                },
+                out,
+            ),
+            Block::RedactedThinking(data) => write_open(
+                &RedactedThinking {
+                    r#type: "redacted_thinking",
+                    data,
+                },
+                out,
+            ),
             Block::ToolUse { id, call } => write_tool_use(id, call, out),
             Block::ToolResult(result) => self.write_tool_result(result, out),
             Block::Resource { turn, resource } => {
@@ -340,7 +388,11 @@ impl Encoder<'_> {
         }
     }
 
-    fn write_tool_result(&mut self, result: &ToolResult<'_>, out: &mut dyn Write) -> Result<(), Error> {
+    fn write_tool_result(
+        &mut self,
+        result: &ToolResult<'_>,
+        out: &mut dyn Write,
+    ) -> Result<(), Error> {
         out.write_all(br#"{"type":"tool_result","tool_use_id":"#)?;
         write_json(&result.id, out)?;
         let mut content = Content::default();
@@ -357,7 +409,11 @@ impl Encoder<'_> {
             content.write_text(NO_ERROR_MESSAGE, out)?;
         }
         content.end(out)?;
-        Ok(out.write_all(if is_error { br#","is_error":true"# } else { b"" })?)
+        Ok(out.write_all(if is_error {
+            br#","is_error":true"#
+        } else {
+            b""
+        })?)
     }
 
     /// Writes a block of a result; blank text is left out.
@@ -385,7 +441,9 @@ impl Encoder<'_> {
                     Shown::Text(text) if place == Place::FailedResult && !is_blank(&text) => {
                         write_text(out, |out| out.push(&view::resource_block(resource, &text)))?;
                     }
-                    loaded => self.write_resource(result.turn, resource, loaded.now(), place, out)?,
+                    loaded => {
+                        self.write_resource(result.turn, resource, loaded.now(), place, out)?
+                    }
                 }
                 Ok(out.write_all(b"}")?)
             }
@@ -416,19 +474,31 @@ impl Encoder<'_> {
             Err(reason) => reason,
         };
         let subject = result_of(result.call);
-        content.write_text(&format!("[{subject} is not shown: {reason}; {} bytes]", bytes.len()), out)?;
+        content.write_text(
+            &format!("[{subject} is not shown: {reason}; {} bytes]", bytes.len()),
+            out,
+        )?;
         self.note(result.turn, subject, reason, bytes.len());
         Ok(())
     }
 
     fn note(&mut self, turn: usize, subject: String, reason: String, size: usize) {
-        self.notes.push(Note { turn, subject, reason, bytes: Some(size as u64) });
+        self.notes.push(Note {
+            turn,
+            subject,
+            reason,
+            bytes: Some(size as u64),
+        });
     }
 }
 
 impl Content {
     fn begin(&mut self, out: &mut dyn Write) -> io::Result<()> {
-        out.write_all(if std::mem::replace(&mut self.is_open, true) { b"," } else { br#","content":["# })
+        out.write_all(if std::mem::replace(&mut self.is_open, true) {
+            b","
+        } else {
+            br#","content":["#
+        })
     }
 
     fn write_text(&mut self, text: &str, out: &mut dyn Write) -> Result<(), Error> {
@@ -470,7 +540,11 @@ fn write_tool_use(id: &str, call: &ToolCallRequest, out: &mut dyn Write) -> Resu
 }
 
 /// Writes text as a document where there may be one, which the API wants to have something in it.
-fn write_text_resource(resource: &Snapshot, text: &Text<'_>, out: &mut dyn Write) -> Result<(), Error> {
+fn write_text_resource(
+    resource: &Snapshot,
+    text: &Text<'_>,
+    out: &mut dyn Write,
+) -> Result<(), Error> {
     if text.is_blank() {
         return write_text(out, |out| xml::write_text(out, resource, text));
     }
@@ -511,7 +585,11 @@ fn write_source(mime: &str, bytes: &[u8], out: &mut dyn Write) -> io::Result<()>
 
 /// Returns title, name or URI, shortened; `None` where none of them says anything.
 fn title(resource: &Snapshot) -> Option<String> {
-    let names = [resource.title.as_ref(), resource.name.as_ref(), Some(&resource.uri)];
+    let names = [
+        resource.title.as_ref(),
+        resource.name.as_ref(),
+        Some(&resource.uri),
+    ];
     let title = names.into_iter().flatten().find(|name| !is_blank(name))?;
     if title.chars().nth(LONGEST_TITLE).is_none() {
         return Some(title.clone());

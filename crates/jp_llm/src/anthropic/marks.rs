@@ -29,18 +29,24 @@ pub(super) fn places(
 ) -> BTreeSet<usize> {
     let blocks = messages.iter().flat_map(|message| &message.blocks);
     let markable: Vec<bool> = blocks.map(|block| !block.is_thinking()).collect();
-    let Some(last) = markable.iter().rposition(|markable| *markable) else { return BTreeSet::new() };
+    let Some(last) = markable.iter().rposition(|markable| *markable) else {
+        return BTreeSet::new();
+    };
     let chain = chain(&markable, last);
     let end = |hint: &CacheHint| ends[hint.message];
     let previous = hints.iter().map(end).find(|end| *end != last);
-    let ends = previous.into_iter().chain(hints.iter().filter(|hint| hint.is_large()).map(end));
+    let ends = previous
+        .into_iter()
+        .chain(hints.iter().filter(|hint| hint.is_large()).map(end));
     if chain.len() <= most {
         return first(most, chain.into_iter().chain(ends));
     }
     let mut unseen: Vec<usize> = Vec::new();
     for end in std::iter::once(last).chain(ends) {
         if unseen.len() < most
-            && !unseen.iter().any(|mark| (mark.saturating_sub(LOOK_BACK - 1)..=*mark).contains(&end))
+            && !unseen
+                .iter()
+                .any(|mark| (mark.saturating_sub(LOOK_BACK - 1)..=*mark).contains(&end))
         {
             unseen.push(end);
         }
@@ -89,12 +95,29 @@ mod tests {
         for (index, letters) in outline.split('|').enumerate() {
             count += letters.len();
             ends.push(count - 1);
-            let role = if index % 2 == 0 { Role::User } else { Role::Assistant };
+            let role = if index % 2 == 0 {
+                Role::User
+            } else {
+                Role::Assistant
+            };
             if role == Role::User {
-                let bytes = if letters.contains('L') { CacheHint::LARGE } else { 0 };
-                hints.insert(0, CacheHint { message: index, bytes });
+                let bytes = if letters.contains('L') {
+                    CacheHint::LARGE
+                } else {
+                    0
+                };
+                hints.insert(
+                    0,
+                    CacheHint {
+                        message: index,
+                        bytes,
+                    },
+                );
             }
-            messages.push(WireMessage { role, blocks: letters.chars().map(block).collect() });
+            messages.push(WireMessage {
+                role,
+                blocks: letters.chars().map(block).collect(),
+            });
         }
         places(&messages, &ends, &hints, most).into_iter().collect()
     }
@@ -115,7 +138,10 @@ mod tests {
         assert_eq!(placed(&many(21), 3), [0, 20]);
         assert_eq!(placed(&many(60), 3), [19, 39, 59]);
         assert_eq!(placed(&many(61), 3), [20, 40, 60]);
-        assert_eq!(placed(&format!("t|{}|{}", many(30), many(30)), 3), [0, 40, 60]);
+        assert_eq!(
+            placed(&format!("t|{}|{}", many(30), many(30)), 3),
+            [0, 40, 60]
+        );
     }
 
     #[test]

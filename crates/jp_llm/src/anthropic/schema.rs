@@ -4,8 +4,10 @@ use serde_json::{Map, Value};
 ///
 /// What a schema says of it itself stays.
 pub(super) fn closed(schema: &Map<String, Value>) -> Map<String, Value> {
-    let mut closed: Map<String, Value> =
-        schema.iter().map(|(key, value)| (key.clone(), closed_value(key, value))).collect();
+    let mut closed: Map<String, Value> = schema
+        .iter()
+        .map(|(key, value)| (key.clone(), closed_value(key, value)))
+        .collect();
     if schema.get("type").is_some_and(is_object) && !schema.contains_key("additionalProperties") {
         closed.insert("additionalProperties".to_owned(), false.into());
     }
@@ -17,14 +19,20 @@ fn closed_value(key: &str, value: &Value) -> Value {
     match value {
         _ if ["const", "default", "enum", "examples"].contains(&key) => value.clone(),
         Value::Object(schema) => closed(schema).into(),
-        Value::Array(schemas) => schemas.iter().map(|schema| closed_value("", schema)).collect(),
+        Value::Array(schemas) => schemas
+            .iter()
+            .map(|schema| closed_value("", schema))
+            .collect(),
         _ => value.clone(),
     }
 }
 
 /// Reads the value of `type`: a name or several. A property that is called `type` has a schema there.
 fn is_object(value: &Value) -> bool {
-    value == "object" || value.as_array().is_some_and(|names| names.iter().any(|name| name == "object"))
+    value == "object"
+        || value
+            .as_array()
+            .is_some_and(|names| names.iter().any(|name| name == "object"))
 }
 
 #[cfg(test)]

@@ -22,7 +22,10 @@ pub fn decoder(dialect: Dialect) -> Decoder {
         Dialect::Generic => None,
         Dialect::OpenRouter => Some(Details::default()),
     };
-    Decoder::of_events(Chunks { details, ..Chunks::default() })
+    Decoder::of_events(Chunks {
+        details,
+        ..Chunks::default()
+    })
 }
 
 #[derive(Debug, Default)]
@@ -116,14 +119,22 @@ struct Timings {
 }
 
 impl Protocol for Chunks {
-    fn message(&mut self, message: &sse::Event, events: &mut VecDeque<StreamEvent>) -> Result<Flow, Fault> {
+    fn message(
+        &mut self,
+        message: &sse::Event,
+        events: &mut VecDeque<StreamEvent>,
+    ) -> Result<Flow, Fault> {
         if message.data.trim() == "[DONE]" {
             return Ok(Flow::End);
         }
         match serde_json::from_str(&message.data) {
             Ok(chunk) => self.chunk(chunk, events)?,
             Err(_) if is_foreign(message) => {}
-            Err(_) => return Err(Fault::Malformed { excerpt: excerpt(&message.data) }),
+            Err(_) => {
+                return Err(Fault::Malformed {
+                    excerpt: excerpt(&message.data),
+                });
+            }
         }
         Ok(Flow::Continue)
     }
@@ -139,7 +150,9 @@ impl Protocol for Chunks {
             usage.cached_read = usage.cached_read.or(self.cached_read);
             events.push_back(StreamEvent::Usage(usage));
         }
-        events.push_back(StreamEvent::Finish(self.finish.take().unwrap_or(FinishReason::Stop)));
+        events.push_back(StreamEvent::Finish(
+            self.finish.take().unwrap_or(FinishReason::Stop),
+        ));
     }
 }
 
@@ -148,7 +161,12 @@ impl Chunks {
         if let Some(error) = chunk.error {
             return Err(provider_fault(&error));
         }
-        for choice in chunk.choices.into_iter().flatten().filter(|choice| choice.index == 0) {
+        for choice in chunk
+            .choices
+            .into_iter()
+            .flatten()
+            .filter(|choice| choice.index == 0)
+        {
             if let Some(delta) = choice.delta {
                 self.delta(delta, events);
             }
@@ -158,7 +176,10 @@ impl Chunks {
                 events.extend(self.calls.drain(..).map(PartialCall::into_event));
             }
         }
-        self.cached_read = chunk.timings.and_then(|timings| timings.cache_n).or(self.cached_read);
+        self.cached_read = chunk
+            .timings
+            .and_then(|timings| timings.cache_n)
+            .or(self.cached_read);
         self.usage = chunk.usage.map(Usage::from).or(self.usage.take());
         Ok(())
     }
@@ -171,9 +192,16 @@ impl Chunks {
             events.push_back(StreamEvent::Reasoning(text));
         }
         if let Some(details) = &mut self.details {
-            delta.reasoning_details.into_iter().flatten().for_each(|piece| details.add(piece));
+            delta
+                .reasoning_details
+                .into_iter()
+                .flatten()
+                .for_each(|piece| details.add(piece));
         }
-        for text in [some(delta.content), some(delta.refusal)].into_iter().flatten() {
+        for text in [some(delta.content), some(delta.refusal)]
+            .into_iter()
+            .flatten()
+        {
             self.begin(Run::Words, events);
             events.push_back(StreamEvent::Text(text));
         }
@@ -204,11 +232,17 @@ impl Chunks {
     /// Some servers give every call the index 0, some give none.
     fn call_for(&mut self, piece: &CallDelta) -> &mut PartialCall {
         let same_index = |call: &PartialCall| piece.index.is_none() || call.index == piece.index;
-        let found =
-            self.calls.iter().rposition(same_index).filter(|&at| self.calls[at].accepts(piece.id.as_deref()));
+        let found = self
+            .calls
+            .iter()
+            .rposition(same_index)
+            .filter(|&at| self.calls[at].accepts(piece.id.as_deref()));
         let at = found.unwrap_or(self.calls.len());
         if at == self.calls.len() {
-            self.calls.push(PartialCall { index: piece.index, ..PartialCall::default() });
+            self.calls.push(PartialCall {
+                index: piece.index,
+                ..PartialCall::default()
+            });
         }
         &mut self.calls[at]
     }
@@ -223,11 +257,14 @@ impl PartialCall {
         if let Some(id) = piece.id.filter(|_| self.id.is_empty()) {
             self.id = id;
         }
-        let Some(function) = piece.function else { return };
+        let Some(function) = piece.function else {
+            return;
+        };
         if let Some(name) = function.name.filter(|_| self.name.is_empty()) {
             self.name = name;
         }
-        self.arguments.push_str(&function.arguments.unwrap_or_default());
+        self.arguments
+            .push_str(&function.arguments.unwrap_or_default());
     }
 
     fn into_event(self) -> StreamEvent {
@@ -252,9 +289,13 @@ impl From<WireUsage> for Usage {
             model: String::new(),
             input: wire.prompt_tokens,
             cached_read: prompt.as_ref().and_then(|details| details.cached_tokens),
-            cached_write: prompt.as_ref().and_then(|details| details.cache_write_tokens),
+            cached_write: prompt
+                .as_ref()
+                .and_then(|details| details.cache_write_tokens),
             output: wire.completion_tokens,
-            reasoning: wire.completion_tokens_details.and_then(|details| details.reasoning_tokens),
+            reasoning: wire
+                .completion_tokens_details
+                .and_then(|details| details.reasoning_tokens),
         }
     }
 }

@@ -13,7 +13,9 @@ impl Details {
     /// Takes a piece: it goes on with the last detail, or is the beginning of the next.
     pub(super) fn add(&mut self, piece: Value) {
         match (self.whole.last_mut(), piece) {
-            (Some(Value::Object(last)), Value::Object(piece)) if goes_on(last, &piece) => merge(last, piece),
+            (Some(Value::Object(last)), Value::Object(piece)) if goes_on(last, &piece) => {
+                merge(last, piece)
+            }
             (_, piece) => self.whole.push(piece),
         }
     }
@@ -26,11 +28,16 @@ impl Details {
 
 /// Returns whether both are of one text: same type and place, and no signature, which ends it, came yet.
 fn goes_on(last: &Map<String, Value>, piece: &Map<String, Value>) -> bool {
-    let is_text =
-        matches!(last.get("type").and_then(Value::as_str), Some("reasoning.text" | "reasoning.summary"));
+    let is_text = matches!(
+        last.get("type").and_then(Value::as_str),
+        Some("reasoning.text" | "reasoning.summary")
+    );
     let same = |field| last.get(field) == piece.get(field);
-    let id = |detail: &Map<String, Value>| detail.get("id").and_then(Value::as_str).map(str::to_owned);
-    let same_id = id(last).zip(id(piece)).is_none_or(|(last, piece)| last == piece);
+    let id =
+        |detail: &Map<String, Value>| detail.get("id").and_then(Value::as_str).map(str::to_owned);
+    let same_id = id(last)
+        .zip(id(piece))
+        .is_none_or(|(last, piece)| last == piece);
     is_text
         && same("type")
         && same("index")
@@ -58,7 +65,12 @@ mod tests {
 
     fn whole(pieces: Value) -> Value {
         let mut details = Details::default();
-        pieces.as_array().unwrap().iter().cloned().for_each(|piece| details.add(piece));
+        pieces
+            .as_array()
+            .unwrap()
+            .iter()
+            .cloned()
+            .for_each(|piece| details.add(piece));
         details.take().into()
     }
 

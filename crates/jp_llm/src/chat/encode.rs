@@ -22,7 +22,10 @@ use crate::{
     Capabilities, Contents, Error, Note, Request,
     json::{JsonText, write_string},
     later::TextForm,
-    parts::{ERROR_LINE, IMAGES, PDF, Separator, filename, name_of, write_data_url, write_head, write_json},
+    parts::{
+        ERROR_LINE, IMAGES, PDF, Separator, filename, name_of, write_data_url, write_head,
+        write_json,
+    },
     shown::{self, Binary, Block, Shown},
     xml,
 };
@@ -119,7 +122,13 @@ impl Encoder<'_> {
         }
         self.separator.write(out)?;
         if !self.marks.are_wanted() {
-            return write_json(&Plain { role: "system", content: system }, out);
+            return write_json(
+                &Plain {
+                    role: "system",
+                    content: system,
+                },
+                out,
+            );
         }
         out.write_all(br#"{"role":"system","content":"#)?;
         let mut parts = Parts::new(out, true);
@@ -148,10 +157,21 @@ impl Encoder<'_> {
                 self.write_assistant(parts, out)
             }
             Message::NoAnswer { .. } => self.write_missing_answer(out),
-            Message::Tool { turn, call, response, .. } => {
+            Message::Tool {
+                turn,
+                call,
+                response,
+                ..
+            } => {
                 self.separator.write(out)?;
                 self.ends_with_user = false;
-                self.write_tool(*turn, call, response.as_deref(), self.marks.is_at(index), out)
+                self.write_tool(
+                    *turn,
+                    call,
+                    response.as_deref(),
+                    self.marks.is_at(index),
+                    out,
+                )
             }
         }
     }
@@ -164,11 +184,23 @@ impl Encoder<'_> {
     fn write_missing_answer(&mut self, out: &mut dyn Write) -> Result<(), Error> {
         self.ends_with_user = false;
         self.separator.write(out)?;
-        write_json(&Plain { role: "assistant", content: view::text_of_missing_answer() }, out)
+        write_json(
+            &Plain {
+                role: "assistant",
+                content: view::text_of_missing_answer(),
+            },
+            out,
+        )
     }
 
-    fn write_assistant(&mut self, parts: &[AnswerPart<'_>], out: &mut dyn Write) -> Result<(), Error> {
-        let Some(assistant) = self.assistant(parts)? else { return Ok(()) };
+    fn write_assistant(
+        &mut self,
+        parts: &[AnswerPart<'_>],
+        out: &mut dyn Write,
+    ) -> Result<(), Error> {
+        let Some(assistant) = self.assistant(parts)? else {
+            return Ok(());
+        };
         self.ends_with_user = false;
         self.separator.write(out)?;
         write_json(&assistant, out)
@@ -184,7 +216,13 @@ impl Encoder<'_> {
     ) -> Result<(), Error> {
         let words = self.capabilities.words(request);
         if request.resources.is_empty() && !self.marks.are_wanted() {
-            return write_json(&Plain { role: "user", content: &words }, out);
+            return write_json(
+                &Plain {
+                    role: "user",
+                    content: &words,
+                },
+                out,
+            );
         }
         out.write_all(br#"{"role":"user","content":"#)?;
         let mut parts = Parts::new(out, is_marked);
@@ -246,7 +284,9 @@ impl Encoder<'_> {
         response: Option<&ToolCallResponse>,
         out: &mut JsonText<'_>,
     ) -> Result<(), Error> {
-        let Some(response) = response else { return Ok(out.push(view::text_of_missing_result())?) };
+        let Some(response) = response else {
+            return Ok(out.push(view::text_of_missing_result())?);
+        };
         if response.is_error {
             out.push(ERROR_LINE)?;
         }
@@ -255,7 +295,11 @@ impl Encoder<'_> {
             let text = self.block_text(turn, call, block)?;
             out.push(newline)?;
             out.push(&text)?;
-            newline = if text.is_empty() || text.ends_with('\n') { "" } else { "\n" };
+            newline = if text.is_empty() || text.ends_with('\n') {
+                ""
+            } else {
+                "\n"
+            };
         }
         Ok(())
     }
@@ -301,17 +345,23 @@ impl Encoder<'_> {
     ) -> Result<(), Error> {
         let text = match shown::load_block(call, block, self.contents)? {
             Block::Text(text) => text,
-            Block::Binary(binary) => match self.kind(&binary).filter(|_| self.shows_binary_results()) {
-                Some(kind) => {
-                    if matches!(block, StoredBlock::Resource { .. }) {
-                        parts.text(|out| out.push(&format!("{}:", binary.label)))?;
+            Block::Binary(binary) => {
+                match self.kind(&binary).filter(|_| self.shows_binary_results()) {
+                    Some(kind) => {
+                        if matches!(block, StoredBlock::Resource { .. }) {
+                            parts.text(|out| out.push(&format!("{}:", binary.label)))?;
+                        }
+                        return parts.binary(|out| write_binary_part(kind, &binary, out));
                     }
-                    return parts.binary(|out| write_binary_part(kind, &binary, out));
+                    None => self.set_aside(turn, call, &binary)?.into(),
                 }
-                None => self.set_aside(turn, call, &binary)?.into(),
-            },
+            }
         };
-        if text.is_empty() { Ok(()) } else { parts.text(|out| out.push(&text)) }
+        if text.is_empty() {
+            Ok(())
+        } else {
+            parts.text(|out| out.push(&text))
+        }
     }
 
     fn shows_binary_results(&self) -> bool {
@@ -329,13 +379,19 @@ impl Encoder<'_> {
         call: &ToolCallRequest,
         binary: &Binary<'_>,
     ) -> Result<String, Error> {
-        let Binary { label, mime, bytes, .. } = binary;
+        let Binary {
+            label, mime, bytes, ..
+        } = binary;
         let size = bytes.len();
         let Some(kind) = self.kind(binary) else {
             let reason = self.leave_out(turn, binary);
             return Ok(format!("[{label} is not shown: {reason}; {size} bytes]"));
         };
-        let id = if call.id.is_empty() { String::new() } else { format!(" ({})", call.id) };
+        let id = if call.id.is_empty() {
+            String::new()
+        } else {
+            format!(" ({})", call.id)
+        };
         if !self.moved.is_empty() {
             self.moved.push(b',');
         }
@@ -343,7 +399,9 @@ impl Encoder<'_> {
         write_text_part(&mut self.moved, |out| out.push(&lead))?;
         self.moved.push(b',');
         write_binary_part(kind, binary, &mut self.moved)?;
-        Ok(format!("[{label} is in the next message: {mime}; {size} bytes]"))
+        Ok(format!(
+            "[{label} is in the next message: {mime}; {size} bytes]"
+        ))
     }
 
     /// Writes what was put aside as a message from the person.
@@ -370,7 +428,12 @@ impl Encoder<'_> {
     fn leave_out(&mut self, turn: usize, binary: &Binary<'_>) -> String {
         let reason = format!("this model does not take {}", binary.mime);
         let (subject, bytes) = (binary.subject.clone(), binary.bytes.len() as u64);
-        self.notes.push(Note { turn, subject, reason: reason.clone(), bytes: Some(bytes) });
+        self.notes.push(Note {
+            turn,
+            subject,
+            reason: reason.clone(),
+            bytes: Some(bytes),
+        });
         reason
     }
 
@@ -386,7 +449,11 @@ impl Encoder<'_> {
         for part in parts {
             match *part {
                 AnswerPart::Response(response) => {
-                    assistant.reasoning_details.extend(reasoning_details(self.dialect, response, self.label));
+                    assistant.reasoning_details.extend(reasoning_details(
+                        self.dialect,
+                        response,
+                        self.label,
+                    ));
                     if let ResponseContent::Message(text) = &response.content {
                         assistant.content.push_str(text);
                     }
@@ -406,9 +473,15 @@ pub(crate) fn sends_back(dialect: Dialect, response: &ChatResponse, label: &str)
 
 /// Returns the reasoning that came with a part of an answer, if this is the model that made it.
 fn reasoning_details<'a>(dialect: Dialect, response: &'a ChatResponse, label: &str) -> &'a [Value] {
-    let is_own = response.metadata.get("model").is_some_and(|model| model == label);
+    let is_own = response
+        .metadata
+        .get("model")
+        .is_some_and(|model| model == label);
     let is_replayed = dialect == Dialect::OpenRouter && is_own;
-    let details = response.metadata.get(REASONING_DETAILS).filter(|_| is_replayed);
+    let details = response
+        .metadata
+        .get(REASONING_DETAILS)
+        .filter(|_| is_replayed);
     details.and_then(Value::as_array).map_or(&[], Vec::as_slice)
 }
 
@@ -417,7 +490,10 @@ fn wire_call(call: &ToolCallRequest) -> Result<Call, Error> {
     Ok(Call {
         id: call.id.clone(),
         r#type: "function",
-        function: Function { name: name_of(call).into_owned(), arguments },
+        function: Function {
+            name: name_of(call).into_owned(),
+            arguments,
+        },
     })
 }
 

@@ -60,17 +60,38 @@ struct JsonSchema<'a> {
 
 impl<'a> From<&'a Tool> for WireTool<'a> {
     fn from(tool: &'a Tool) -> Self {
-        let Tool { name, description, parameters } = tool;
+        let Tool {
+            name,
+            description,
+            parameters,
+        } = tool;
         let (description, parameters) = (Cow::Borrowed(&**description), Cow::Borrowed(parameters));
-        Self { r#type: "function", function: WireFunction { name, description, parameters } }
+        Self {
+            r#type: "function",
+            function: WireFunction {
+                name,
+                description,
+                parameters,
+            },
+        }
     }
 }
 
 impl<'a> WireTool<'a> {
     /// Makes a tool with a schema that all providers accept.
     fn flat(tool: &'a Tool) -> Self {
-        let FlatTool { description, parameters } = FlatTool::new(tool);
-        Self { r#type: "function", function: WireFunction { name: &tool.name, description, parameters } }
+        let FlatTool {
+            description,
+            parameters,
+        } = FlatTool::new(tool);
+        Self {
+            r#type: "function",
+            function: WireFunction {
+                name: &tool.name,
+                description,
+                parameters,
+            },
+        }
     }
 }
 
@@ -79,12 +100,17 @@ pub(super) fn head<'a>(dialect: Dialect, request: &'a Request<'_>) -> Head<'a> {
     let schema = request.schema();
     let response_format = schema.map(|schema| ResponseFormat {
         r#type: "json_schema",
-        json_schema: JsonSchema { name: "answer", schema },
+        json_schema: JsonSchema {
+            name: "answer",
+            schema,
+        },
     });
     let head = Head {
         model: request.model,
         stream: true,
-        stream_options: StreamOptions { include_usage: true },
+        stream_options: StreamOptions {
+            include_usage: true,
+        },
         max_tokens: None,
         max_completion_tokens: None,
         prompt_cache_key: None,
@@ -97,14 +123,20 @@ pub(super) fn head<'a>(dialect: Dialect, request: &'a Request<'_>) -> Head<'a> {
         Dialect::Generic => Head {
             max_tokens: request.max_output,
             // llama.cpp takes any schema; others may pass the request on to who does not.
-            tools: if request.label.starts_with("llamacpp/") { head.tools } else { flat_tools() },
+            tools: if request.label.starts_with("llamacpp/") {
+                head.tools
+            } else {
+                flat_tools()
+            },
             ..head
         },
         Dialect::OpenRouter => Head {
             max_completion_tokens: request.max_output,
             tools: flat_tools(),
             prompt_cache_key: request.cache_key,
-            session_id: request.cache_key.filter(|key| key.len() <= SESSION_ID_BYTES),
+            session_id: request
+                .cache_key
+                .filter(|key| key.len() <= SESSION_ID_BYTES),
             ..head
         },
     }

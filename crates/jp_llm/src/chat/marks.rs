@@ -19,7 +19,10 @@ impl Marks {
             Dialect::Generic => false,
             Dialect::OpenRouter => caches_by_marks(request.model),
         };
-        Self { are_wanted, at: places(request.thread) }
+        Self {
+            are_wanted,
+            at: places(request.thread),
+        }
     }
 
     /// Returns whether the model's provider wants any, wherever they are.
@@ -40,21 +43,39 @@ fn caches_by_marks(model: &str) -> bool {
 
 /// Returns whose model it is that OpenRouter serves.
 pub(crate) fn vendor(model: &str) -> &str {
-    model.trim_start_matches('~').split('/').next().unwrap_or_default()
+    model
+        .trim_start_matches('~')
+        .split('/')
+        .next()
+        .unwrap_or_default()
 }
 
 /// Returns where a request's cache marks are.
 pub(crate) fn cache_marks(dialect: Dialect, request: &Request<'_>) -> CacheMarks {
-    let Marks { are_wanted: true, at: mut messages } = Marks::new(dialect, request) else {
+    let Marks {
+        are_wanted: true,
+        at: mut messages,
+    } = Marks::new(dialect, request)
+    else {
         return CacheMarks::default();
     };
     messages.sort_unstable();
     messages.dedup();
-    CacheMarks { head: request.system.is_some_and(|system| !system.is_empty()), messages }
+    CacheMarks {
+        head: request.system.is_some_and(|system| !system.is_empty()),
+        messages,
+    }
 }
 
 fn places(thread: &Thread<'_>) -> Vec<usize> {
-    let ends = thread.cache_hints().into_iter().map(|hint| hint.message).take(2);
-    let newest = thread.messages.iter().rposition(|message| matches!(message, Message::User { .. }));
+    let ends = thread
+        .cache_hints()
+        .into_iter()
+        .map(|hint| hint.message)
+        .take(2);
+    let newest = thread
+        .messages
+        .iter()
+        .rposition(|message| matches!(message, Message::User { .. }));
     ends.chain(newest).collect()
 }

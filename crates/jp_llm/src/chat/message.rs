@@ -48,7 +48,12 @@ enum State {
 
 impl<'w> Parts<'w> {
     pub(super) fn new(out: &'w mut dyn Write, is_marked: bool) -> Self {
-        Self { out, is_marked, state: State::Empty, held: Vec::new() }
+        Self {
+            out,
+            is_marked,
+            state: State::Empty,
+            held: Vec::new(),
+        }
     }
 
     /// Writes a part that is text.
@@ -80,7 +85,11 @@ impl<'w> Parts<'w> {
     /// Ends the array; must be called.
     pub(super) fn end(mut self) -> Result<(), Error> {
         self.close_text(if self.is_marked { MARK } else { b"" })?;
-        let end: &[u8] = if matches!(self.state, State::Empty) { b"\"\"" } else { b"]" };
+        let end: &[u8] = if matches!(self.state, State::Empty) {
+            b"\"\""
+        } else {
+            b"]"
+        };
         Ok(self.out.write_all(end)?)
     }
 

@@ -96,7 +96,11 @@ struct UsageMetadata {
 }
 
 impl Protocol for Chunks {
-    fn message(&mut self, message: &sse::Event, events: &mut VecDeque<StreamEvent>) -> Result<Flow, Fault> {
+    fn message(
+        &mut self,
+        message: &sse::Event,
+        events: &mut VecDeque<StreamEvent>,
+    ) -> Result<Flow, Fault> {
         // Not Google's, but that of servers in between.
         if message.data.trim() == "[DONE]" {
             return Ok(Flow::End);
@@ -104,7 +108,11 @@ impl Protocol for Chunks {
         match serde_json::from_str(&message.data) {
             Ok(chunk) => self.chunk(chunk, events)?,
             Err(_) if is_foreign(message) => {}
-            Err(_) => return Err(Fault::Malformed { excerpt: excerpt(&message.data) }),
+            Err(_) => {
+                return Err(Fault::Malformed {
+                    excerpt: excerpt(&message.data),
+                });
+            }
         }
         Ok(Flow::Continue)
     }
@@ -131,10 +139,19 @@ impl Chunks {
         let is_first = |candidate: &Candidate| candidate.index.unwrap_or_default() == 0;
         for candidate in chunk.candidates.into_iter().flatten().filter(is_first) {
             let parts = candidate.content.and_then(|content| content.parts);
-            parts.into_iter().flatten().for_each(|part| self.part(part, events));
-            self.finish = candidate.finish_reason.and_then(finish_reason).or(self.finish.take());
+            parts
+                .into_iter()
+                .flatten()
+                .for_each(|part| self.part(part, events));
+            self.finish = candidate
+                .finish_reason
+                .and_then(finish_reason)
+                .or(self.finish.take());
         }
-        if chunk.prompt_feedback.is_some_and(|feedback| feedback.block_reason.is_some()) {
+        if chunk
+            .prompt_feedback
+            .is_some_and(|feedback| feedback.block_reason.is_some())
+        {
             self.finish = Some(FinishReason::ContentFilter);
         }
         self.usage = chunk.usage_metadata.map(Usage::from).or(self.usage.take());
@@ -143,7 +160,9 @@ impl Chunks {
 
     fn part(&mut self, part: Part, events: &mut VecDeque<StreamEvent>) {
         let is_thought = part.thought.unwrap_or_default();
-        let signature = part.thought_signature.filter(|signature| !signature.is_empty());
+        let signature = part
+            .thought_signature
+            .filter(|signature| !signature.is_empty());
         match (part.function_call, part.text) {
             (Some(call), _) => events.push_back(StreamEvent::ToolCall(self.call(call, signature))),
             // What the signature belongs to can't be sent back.
@@ -163,9 +182,18 @@ impl Chunks {
         }
         match &mut self.run {
             Some(run) if run.is_thought == is_thought => run.bytes += text.len(),
-            run => *run = Some(Run { is_thought, bytes: text.len() }),
+            run => {
+                *run = Some(Run {
+                    is_thought,
+                    bytes: text.len(),
+                })
+            }
         }
-        events.push_back(if is_thought { StreamEvent::Reasoning(text) } else { StreamEvent::Text(text) });
+        events.push_back(if is_thought {
+            StreamEvent::Reasoning(text)
+        } else {
+            StreamEvent::Text(text)
+        });
     }
 
     /// Ends the run with the signature of its last part, which has this many bytes of it.
@@ -200,13 +228,20 @@ impl Chunks {
         };
         let id = own.unwrap_or_else(|| self.free_id());
         self.calls.push(id.clone());
-        ToolCallRequest { id, name: call.name.unwrap_or_default(), arguments, metadata }
+        ToolCallRequest {
+            id,
+            name: call.name.unwrap_or_default(),
+            arguments,
+            metadata,
+        }
     }
 
     /// Makes an id that no call of this answer has.
     fn free_id(&self) -> String {
         let ids = (self.calls.len() + 1..).map(|number| format!("call-{number}"));
-        ids.into_iter().find(|id| !self.calls.contains(id)).expect("numbers do not run out")
+        ids.into_iter()
+            .find(|id| !self.calls.contains(id))
+            .expect("numbers do not run out")
     }
 }
 
@@ -234,7 +269,11 @@ impl From<UsageMetadata> for Usage {
     fn from(wire: UsageMetadata) -> Self {
         let sum = |first: Option<u64>, second: Option<u64>| match (first, second) {
             (None, None) => None,
-            _ => Some(first.unwrap_or_default().saturating_add(second.unwrap_or_default())),
+            _ => Some(
+                first
+                    .unwrap_or_default()
+                    .saturating_add(second.unwrap_or_default()),
+            ),
         };
         Self {
             model: String::new(),

@@ -21,7 +21,13 @@ use crate::{
 };
 
 /// GIF is none of them.
-const IMAGES: [&str; 5] = ["image/png", "image/jpeg", "image/webp", "image/heic", "image/heif"];
+const IMAGES: [&str; 5] = [
+    "image/png",
+    "image/jpeg",
+    "image/webp",
+    "image/heic",
+    "image/heif",
+];
 const AUDIO: [&str; 9] = [
     "audio/wav",
     "audio/x-wav",
@@ -69,15 +75,27 @@ pub fn encode(
 ) -> Result<Vec<Note>, Error> {
     let generation = Generation::of_model(request.model);
     write_head(request, generation, out)?;
-    let mut encoder = Encoder { request, generation, contents, notes: Vec::new(), open: None };
+    let mut encoder = Encoder {
+        request,
+        generation,
+        contents,
+        notes: Vec::new(),
+        open: None,
+    };
     if drops_tools(request, generation) {
         let reason = "this model takes no tools beside a schema";
-        encoder.notes.push(Note::without_tools(request.newest_turn(), reason));
+        encoder
+            .notes
+            .push(Note::without_tools(request.newest_turn(), reason));
     }
     for message in &request.thread.messages {
         encoder.write_message(message, out)?;
     }
-    out.write_all(if encoder.open.is_some() { b"]}]}" } else { b"]}" })?;
+    out.write_all(if encoder.open.is_some() {
+        b"]}]}"
+    } else {
+        b"]}"
+    })?;
     Ok(encoder.notes)
 }
 
@@ -157,30 +175,59 @@ struct FunctionCall<'a> {
 
 impl<'a> TextPart<'a> {
     fn new(text: &'a str) -> Self {
-        Self { text, ..Self::default() }
+        Self {
+            text,
+            ..Self::default()
+        }
     }
 }
 
 impl<'a> From<&'a Tool> for FunctionDeclaration<'a> {
     fn from(tool: &'a Tool) -> Self {
-        let Tool { name, description, parameters } = tool;
-        Self { name, description, parameters_json_schema: parameters }
+        let Tool {
+            name,
+            description,
+            parameters,
+        } = tool;
+        Self {
+            name,
+            description,
+            parameters_json_schema: parameters,
+        }
     }
 }
 
-fn write_head(request: &Request<'_>, generation: Generation, out: &mut dyn Write) -> Result<(), Error> {
+fn write_head(
+    request: &Request<'_>,
+    generation: Generation,
+    out: &mut dyn Write,
+) -> Result<(), Error> {
     let schema = request.schema();
     let has_tools = !request.tools.is_empty() && !drops_tools(request, generation);
-    let function_declarations = || request.tools.iter().map(FunctionDeclaration::from).collect();
+    let function_declarations = || {
+        request
+            .tools
+            .iter()
+            .map(FunctionDeclaration::from)
+            .collect()
+    };
     let system = request.system.filter(|system| !system.is_empty());
     let head = Head {
-        system_instruction: system.map(|system| System { parts: [TextPart::new(system)] }),
-        tools: has_tools.then(|| [WireTools { function_declarations: function_declarations() }]),
+        system_instruction: system.map(|system| System {
+            parts: [TextPart::new(system)],
+        }),
+        tools: has_tools.then(|| {
+            [WireTools {
+                function_declarations: function_declarations(),
+            }]
+        }),
         generation_config: GenerationConfig {
             max_output_tokens: request.max_output,
             response_mime_type: schema.map(|_| "application/json"),
             response_json_schema: schema,
-            thinking_config: generation.thinks().then_some(ThinkingConfig { include_thoughts: true }),
+            thinking_config: generation.thinks().then_some(ThinkingConfig {
+                include_thoughts: true,
+            }),
         },
     };
     let mut json = serde_json::to_vec(&head).map_err(io::Error::from)?;
@@ -220,12 +267,17 @@ impl Encoder<'_> {
         match message {
             Message::User { turn, request, .. } => self.write_user(*turn, request, out),
             Message::Assistant { parts, .. } => self.write_answer(parts, out),
-            Message::NoAnswer { .. } => {
-                self.write_part(Kind::Model, &TextPart::new(view::text_of_missing_answer()), out)
-            }
-            Message::Tool { turn, call, response, .. } => {
-                self.write_result(*turn, call, response.as_deref(), out)
-            }
+            Message::NoAnswer { .. } => self.write_part(
+                Kind::Model,
+                &TextPart::new(view::text_of_missing_answer()),
+                out,
+            ),
+            Message::Tool {
+                turn,
+                call,
+                response,
+                ..
+            } => self.write_result(*turn, call, response.as_deref(), out),
         }
     }
 
@@ -242,13 +294,23 @@ impl Encoder<'_> {
         }
     }
 
-    fn write_part(&mut self, kind: Kind, part: &impl Serialize, out: &mut dyn Write) -> Result<(), Error> {
+    fn write_part(
+        &mut self,
+        kind: Kind,
+        part: &impl Serialize,
+        out: &mut dyn Write,
+    ) -> Result<(), Error> {
         self.begin_part(kind, out)?;
         write_json(part, out)
     }
 
     /// Writes the words and the resources; an empty text where there are neither, since a content needs a part.
-    fn write_user(&mut self, turn: usize, request: &ChatRequest, out: &mut dyn Write) -> Result<(), Error> {
+    fn write_user(
+        &mut self,
+        turn: usize,
+        request: &ChatRequest,
+        out: &mut dyn Write,
+    ) -> Result<(), Error> {
         let words = self.request.capabilities.words(request);
         if !words.is_empty() || request.resources.is_empty() {
             self.write_part(Kind::Person, &TextPart::new(&words), out)?;
@@ -260,9 +322,16 @@ impl Encoder<'_> {
         Ok(())
     }
 
-    fn write_resource(&mut self, turn: usize, resource: &Snapshot, out: &mut dyn Write) -> Result<(), Error> {
+    fn write_resource(
+        &mut self,
+        turn: usize,
+        resource: &Snapshot,
+        out: &mut dyn Write,
+    ) -> Result<(), Error> {
         let bytes = match shown::load_attached(resource, TextForm::Defused, self.contents)? {
-            Shown::Text(text) => return write_text_part(out, |out| xml::write_text(out, resource, &text)),
+            Shown::Text(text) => {
+                return write_text_part(out, |out| xml::write_text(out, resource, &text));
+            }
             Shown::Binary(bytes) => bytes,
         };
         let mime = essence(resource.mime_type.as_deref().unwrap_or(UNKNOWN));
@@ -292,7 +361,11 @@ impl Encoder<'_> {
     }
 
     /// Writes words, and what of them or of a reasoning is signed as the part that the signature came with.
-    fn write_response(&mut self, response: &ChatResponse, out: &mut dyn Write) -> Result<(), Error> {
+    fn write_response(
+        &mut self,
+        response: &ChatResponse,
+        out: &mut dyn Write,
+    ) -> Result<(), Error> {
         let metadata = &response.metadata;
         let signature = own(metadata, SIGNATURE, self.request.label);
         let (ResponseContent::Message(text) | ResponseContent::Reasoning(text)) = &response.content;
@@ -305,7 +378,11 @@ impl Encoder<'_> {
         }
         if signature.is_some() {
             let thought = metadata.get(THOUGHT).and_then(Value::as_bool);
-            let part = TextPart { text: signed, thought, thought_signature: signature };
+            let part = TextPart {
+                text: signed,
+                thought,
+                thought_signature: signature,
+            };
             self.write_part(Kind::Model, &part, out)?;
         }
         Ok(())
@@ -320,7 +397,11 @@ impl Encoder<'_> {
         let must_be_signed = is_first && self.generation.wants_signed_calls();
         let signature = own(&call.metadata, SIGNATURE, self.request.label);
         let part = CallPart {
-            function_call: FunctionCall { id: self.id_of(call), name: &name_of(call), args: &call.arguments },
+            function_call: FunctionCall {
+                id: self.id_of(call),
+                name: &name_of(call),
+                args: &call.arguments,
+            },
             thought_signature: signature.or(must_be_signed.then_some(NO_SIGNATURE)),
         };
         self.write_part(Kind::Model, &part, out)
@@ -349,26 +430,44 @@ impl Encoder<'_> {
         write_json(&name_of(call), out)?;
         match response {
             Some(response) => self.write_blocks(turn, call, response, out)?,
-            None => result::write_output("output", out, |out| Ok(out.push(view::text_of_missing_result())?))?,
+            None => result::write_output("output", out, |out| {
+                Ok(out.push(view::text_of_missing_result())?)
+            })?,
         }
         Ok(out.write_all(b"}}")?)
     }
 
     fn note(&mut self, turn: usize, subject: String, reason: String, size: usize) {
-        self.notes.push(Note { turn, subject, reason, bytes: Some(size as u64) });
+        self.notes.push(Note {
+            turn,
+            subject,
+            reason,
+            bytes: Some(size as u64),
+        });
     }
 }
 
 /// Returns where the part that was signed begins in its run; 0 where the run is not what it was.
 fn start_of_signed(run: &str, metadata: &Map<String, Value>) -> usize {
-    let bytes = metadata.get(SIGNED_BYTES).and_then(Value::as_u64).and_then(|bytes| bytes.try_into().ok());
+    let bytes = metadata
+        .get(SIGNED_BYTES)
+        .and_then(Value::as_u64)
+        .and_then(|bytes| bytes.try_into().ok());
     let start = bytes.and_then(|bytes| run.len().checked_sub(bytes));
-    start.filter(|start| run.is_char_boundary(*start)).unwrap_or(0)
+    start
+        .filter(|start| run.is_char_boundary(*start))
+        .unwrap_or(0)
 }
 
 /// Returns whether a type may stand in a message of the person.
 fn takes(capabilities: Capabilities, mime: &str) -> bool {
-    let Capabilities { images, pdf, files, audio, .. } = capabilities;
+    let Capabilities {
+        images,
+        pdf,
+        files,
+        audio,
+        ..
+    } = capabilities;
     images && IMAGES.contains(&mime)
         || pdf && mime == PDF
         || audio && AUDIO.contains(&mime)

@@ -14,8 +14,12 @@ pub(super) enum Generation {
 impl Generation {
     pub(super) fn of_model(model: &str) -> Self {
         let name = model.strip_prefix("models/").unwrap_or(model);
-        let Some(version) = name.strip_prefix("gemini-") else { return Self::Other };
-        let mut numbers = version.split(['.', '-']).map_while(|number| number.parse::<u32>().ok());
+        let Some(version) = name.strip_prefix("gemini-") else {
+            return Self::Other;
+        };
+        let mut numbers = version
+            .split(['.', '-'])
+            .map_while(|number| number.parse::<u32>().ok());
         match (numbers.next(), numbers.next()) {
             // Image models of that generation do not think.
             (Some(2), Some(5)) if !name.contains("-image") => Self::Thinking,

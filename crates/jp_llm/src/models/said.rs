@@ -6,12 +6,21 @@ use super::{Facts, Listed};
 
 /// Anthropic's list: `data`, each an object of [`anthropic`].
 pub(super) fn anthropic_list(list: &Value) -> Vec<Listed> {
-    listed(list, "/data", |model| Some(Listed { name: text(model, "/id")?, facts: anthropic(model) }))
+    listed(list, "/data", |model| {
+        Some(Listed {
+            name: text(model, "/id")?,
+            facts: anthropic(model),
+        })
+    })
 }
 
 /// A model of Anthropic's Models API, with `capabilities` where it gives them.
 pub(super) fn anthropic(model: &Value) -> Facts {
-    let supported = |name: &str| model.pointer(&format!("/capabilities/{name}/supported"))?.as_bool();
+    let supported = |name: &str| {
+        model
+            .pointer(&format!("/capabilities/{name}/supported"))?
+            .as_bool()
+    };
     Facts {
         images: supported("image_input"),
         pdf: supported("pdf_input"),
@@ -28,7 +37,9 @@ pub(super) fn gemini_list(list: &Value) -> Vec<Listed> {
         let name = text(model, "/name")?;
         let name = name.strip_prefix("models/").unwrap_or(&name).to_owned();
         let generates = words(model, "/supportedGenerationMethods");
-        generates.is_none_or(|methods| methods.contains(&"generateContent")).then_some(())?;
+        generates
+            .is_none_or(|methods| methods.contains(&"generateContent"))
+            .then_some(())?;
         let facts = Facts {
             context_tokens: number(model, "/inputTokenLimit"),
             max_output_tokens: number(model, "/outputTokenLimit"),
@@ -57,8 +68,12 @@ pub(super) fn openai_list(list: &Value) -> Vec<Listed> {
         "-search",
     ];
     listed(list, "/data", |model| {
-        let name = text(model, "/id").filter(|name| !OTHERS.iter().any(|other| name.contains(other)))?;
-        Some(Listed { name, facts: Facts::default() })
+        let name =
+            text(model, "/id").filter(|name| !OTHERS.iter().any(|other| name.contains(other)))?;
+        Some(Listed {
+            name,
+            facts: Facts::default(),
+        })
     })
 }
 
@@ -70,18 +85,35 @@ pub(super) fn openrouter_list(list: &Value) -> Vec<Listed> {
             ..Facts::default()
         };
         let modalities = modalities(model, "/architecture/input_modalities");
-        let facts = Facts { schema: takes_schema(model), tools: takes_tools(model), ..modalities };
-        Some(Listed { name: text(model, "/id")?, facts: facts.or(limits) })
+        let facts = Facts {
+            schema: takes_schema(model),
+            tools: takes_tools(model),
+            ..modalities
+        };
+        Some(Listed {
+            name: text(model, "/id")?,
+            facts: facts.or(limits),
+        })
     })
 }
 
 /// One model of OpenRouter, with the endpoints that serve it: any of them may.
 pub(super) fn openrouter_one(answer: &Value) -> Facts {
-    let endpoints =
-        answer.pointer("/data/endpoints").and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
-    let largest = |pointer| endpoints.iter().filter_map(|endpoint| number(endpoint, pointer)).max();
+    let endpoints = answer
+        .pointer("/data/endpoints")
+        .and_then(Value::as_array)
+        .map_or(&[][..], Vec::as_slice);
+    let largest = |pointer| {
+        endpoints
+            .iter()
+            .filter_map(|endpoint| number(endpoint, pointer))
+            .max()
+    };
     let any = |takes: fn(&Value) -> Option<bool>| {
-        endpoints.iter().filter_map(takes).reduce(|one, other| one || other)
+        endpoints
+            .iter()
+            .filter_map(takes)
+            .reduce(|one, other| one || other)
     };
     Facts {
         schema: any(takes_schema),
@@ -104,40 +136,83 @@ fn takes_tools(model: &Value) -> Option<bool> {
 
 fn modalities(model: &Value, pointer: &str) -> Facts {
     let modalities = words(model, pointer);
-    let takes = |name| modalities.as_ref().map(|modalities| modalities.contains(&name));
-    Facts { images: takes("image"), audio: takes("audio"), ..Facts::default() }
+    let takes = |name| {
+        modalities
+            .as_ref()
+            .map(|modalities| modalities.contains(&name))
+    };
+    Facts {
+        images: takes("image"),
+        audio: takes("audio"),
+        ..Facts::default()
+    }
 }
 
 /// The list of a server of Chat Completions, with what llama.cpp and vLLM add to it.
 pub(super) fn chat_list(list: &Value, properties: Option<&Value>) -> Vec<Listed> {
     // What llama.cpp says beside the list, it says of the one model that it runs.
-    let is_one = list.pointer("/data").and_then(Value::as_array).is_some_and(|models| models.len() == 1);
-    let facts = if is_one { llamacpp(Some(list), properties) } else { Facts::default() };
+    let is_one = list
+        .pointer("/data")
+        .and_then(Value::as_array)
+        .is_some_and(|models| models.len() == 1);
+    let facts = if is_one {
+        llamacpp(Some(list), properties)
+    } else {
+        Facts::default()
+    };
     listed(list, "/data", |model| {
-        let limit = ["/max_model_len", "/meta/n_ctx_train"].iter().find_map(|name| number(model, name));
-        let limits = Facts { context_tokens: limit, ..Facts::default() };
-        Some(Listed { name: text(model, "/id")?, facts: facts.or(limits) })
+        let limit = ["/max_model_len", "/meta/n_ctx_train"]
+            .iter()
+            .find_map(|name| number(model, name));
+        let limits = Facts {
+            context_tokens: limit,
+            ..Facts::default()
+        };
+        Some(Listed {
+            name: text(model, "/id")?,
+            facts: facts.or(limits),
+        })
     })
 }
 
 /// What llama.cpp says in its own list beside the standard one and in its properties.
 pub(super) fn llamacpp(list: Option<&Value>, properties: Option<&Value>) -> Facts {
-    let modality = |name: &str| properties?.pointer(&format!("/modalities/{name}"))?.as_bool();
+    let modality = |name: &str| {
+        properties?
+            .pointer(&format!("/modalities/{name}"))?
+            .as_bool()
+    };
     let images = match (list.and_then(says_multimodal), modality("vision")) {
         (None, None) => None,
         (multimodal, vision) => Some(multimodal.unwrap_or(false) || vision.unwrap_or(false)),
     };
-    let context_tokens = properties.and_then(|said| number(said, "/default_generation_settings/n_ctx"));
+    let context_tokens =
+        properties.and_then(|said| number(said, "/default_generation_settings/n_ctx"));
     // Where the model's template has no place for tools, the server takes them and drops them without a word.
-    let tools = properties.and_then(|said| said.pointer("/chat_template_caps/supports_tools")?.as_bool());
-    Facts { images, tools, context_tokens, ..Facts::default() }
+    let tools = properties.and_then(|said| {
+        said.pointer("/chat_template_caps/supports_tools")?
+            .as_bool()
+    });
+    Facts {
+        images,
+        tools,
+        context_tokens,
+        ..Facts::default()
+    }
 }
 
 fn says_multimodal(list: &Value) -> Option<bool> {
     let models = list.pointer("/models")?.as_array()?;
-    let mut capabilities = models.iter().filter_map(|model| words(model, "/capabilities")).peekable();
+    let mut capabilities = models
+        .iter()
+        .filter_map(|model| words(model, "/capabilities"))
+        .peekable();
     capabilities.peek()?;
-    Some(capabilities.flatten().any(|capability| capability == "multimodal"))
+    Some(
+        capabilities
+            .flatten()
+            .any(|capability| capability == "multimodal"),
+    )
 }
 
 pub(super) fn ollama_names(list: &Value) -> Vec<String> {
@@ -147,12 +222,25 @@ pub(super) fn ollama_names(list: &Value) -> Vec<String> {
 /// What Ollama shows of a model. Its `context_length` is not what the server makes room for.
 pub(super) fn ollama(said: &Value) -> Facts {
     let capabilities = words(said, "/capabilities");
-    let has = |name| capabilities.as_ref().map(|capabilities| capabilities.contains(&name));
-    Facts { images: has("vision"), tools: has("tools"), ..Facts::default() }
+    let has = |name| {
+        capabilities
+            .as_ref()
+            .map(|capabilities| capabilities.contains(&name))
+    };
+    Facts {
+        images: has("vision"),
+        tools: has("tools"),
+        ..Facts::default()
+    }
 }
 
 fn listed<T>(list: &Value, pointer: &str, read: impl Fn(&Value) -> Option<T>) -> Vec<T> {
-    list.pointer(pointer).and_then(Value::as_array).into_iter().flatten().filter_map(read).collect()
+    list.pointer(pointer)
+        .and_then(Value::as_array)
+        .into_iter()
+        .flatten()
+        .filter_map(read)
+        .collect()
 }
 
 fn text(value: &Value, pointer: &str) -> Option<String> {
@@ -164,5 +252,12 @@ fn number(value: &Value, pointer: &str) -> Option<u64> {
 }
 
 fn words<'v>(value: &'v Value, pointer: &str) -> Option<Vec<&'v str>> {
-    Some(value.pointer(pointer)?.as_array()?.iter().filter_map(Value::as_str).collect())
+    Some(
+        value
+            .pointer(pointer)?
+            .as_array()?
+            .iter()
+            .filter_map(Value::as_str)
+            .collect(),
+    )
 }

@@ -75,17 +75,26 @@ fn openai_names_its_models() {
         r#"{"data":[{"id":"gpt-6"},{"id":"whisper-1"},{"id":"text-embedding-3"},{"id":"o5"}]}"#,
     );
     assert_eq!(lines(&server, "openai"), "gpt-6 {}\no5 {}");
-    assert_eq!(block_on(ask(&endpoint(&server, "openai", "a"), LIMIT)).unwrap(), Facts::default());
+    assert_eq!(
+        block_on(ask(&endpoint(&server, "openai", "a"), LIMIT)).unwrap(),
+        Facts::default()
+    );
 }
 
 #[test]
 fn ollama_is_asked_about_each_model() {
     let show = r#"{"capabilities":["completion","tools","vision"],"model_info":{"gemma3.context_length":8192,"x":1}}"#;
     let server = Server::routed(vec![
-        ("/api/tags", Reply::json(200, r#"{"models":[{"name":"gemma3:4b"}]}"#)),
+        (
+            "/api/tags",
+            Reply::json(200, r#"{"models":[{"name":"gemma3:4b"}]}"#),
+        ),
         ("/api/show", Reply::json(200, show)),
     ]);
-    assert_eq!(lines(&server, "ollama"), r#"gemma3:4b {"images":true,"tools":true}"#);
+    assert_eq!(
+        lines(&server, "ollama"),
+        r#"gemma3:4b {"images":true,"tools":true}"#
+    );
     assert_eq!(server.received()[1].body, br#"{"model":"gemma3:4b"}"#);
     let server = serve("/api/show", r#"{"capabilities":["completion","thinking"]}"#);
     let facts = block_on(ask(&endpoint(&server, "ollama", "qwen3"), LIMIT)).unwrap();
@@ -95,25 +104,47 @@ fn ollama_is_asked_about_each_model() {
 #[test]
 fn llamacpp_takes_tools_where_its_template_has_a_place_for_them() {
     for (properties, tools) in [
-        (r#"{"chat_template_caps":{"supports_tools":false,"supports_tool_calls":false}}"#, Some(false)),
-        (r#"{"chat_template_caps":{"supports_tools":true}}"#, Some(true)),
+        (
+            r#"{"chat_template_caps":{"supports_tools":false,"supports_tool_calls":false}}"#,
+            Some(false),
+        ),
+        (
+            r#"{"chat_template_caps":{"supports_tools":true}}"#,
+            Some(true),
+        ),
         ("{}", None),
     ] {
-        let facts = block_on(ask(&endpoint(&serve("/props", properties), "llamacpp", "m"), LIMIT)).unwrap();
+        let facts = block_on(ask(
+            &endpoint(&serve("/props", properties), "llamacpp", "m"),
+            LIMIT,
+        ))
+        .unwrap();
         assert_eq!(facts.tools, tools, "{properties}");
-        assert_eq!(facts.or(built_in(Format::Chat, "m")).capabilities().tools, tools != Some(false));
+        assert_eq!(
+            facts.or(built_in(Format::Chat, "m")).capabilities().tools,
+            tools != Some(false)
+        );
     }
 }
 
 #[test]
 fn llamacpp_takes_images_if_either_document_says_so() {
     for (capabilities, properties, images) in [
-        (r#""completion""#, r#"{"modalities":{"vision":false}}"#, Some(false)),
+        (
+            r#""completion""#,
+            r#"{"modalities":{"vision":false}}"#,
+            Some(false),
+        ),
         (r#""completion""#, "{}", Some(false)),
         (r#""completion","multimodal""#, "{}", Some(true)),
-        (r#""completion""#, r#"{"modalities":{"vision":true}}"#, Some(true)),
+        (
+            r#""completion""#,
+            r#"{"modalities":{"vision":true}}"#,
+            Some(true),
+        ),
     ] {
-        let models = format!(r#"{{"models":[{{"capabilities":[{capabilities}]}}],"data":[{{"id":"m"}}]}}"#);
+        let models =
+            format!(r#"{{"models":[{{"capabilities":[{capabilities}]}}],"data":[{{"id":"m"}}]}}"#);
         let server = Server::routed(vec![
             ("/v1/models", Reply::json(200, &models)),
             ("/props", Reply::json(200, properties)),
@@ -122,15 +153,24 @@ fn llamacpp_takes_images_if_either_document_says_so() {
         assert_eq!(facts.images, images, "{capabilities} {properties}");
     }
     let server = Server::routed(vec![
-        ("/v1/models", Reply::json(200, r#"{"data":[{"id":"m","meta":{"n_ctx_train":8192}}]}"#)),
-        ("/props", Reply::json(200, r#"{"default_generation_settings":{"n_ctx":4096}}"#)),
+        (
+            "/v1/models",
+            Reply::json(200, r#"{"data":[{"id":"m","meta":{"n_ctx_train":8192}}]}"#),
+        ),
+        (
+            "/props",
+            Reply::json(200, r#"{"default_generation_settings":{"n_ctx":4096}}"#),
+        ),
     ]);
     assert_eq!(lines(&server, "llamacpp"), r#"m {"context_tokens":4096}"#);
 }
 
 #[test]
 fn server_of_ones_own_is_assumed_to_take_images_and_is_not_asked() {
-    let server = serve("/v1/models", r#"{"data":[{"id":"m","max_model_len":32768}]}"#);
+    let server = serve(
+        "/v1/models",
+        r#"{"data":[{"id":"m","max_model_len":32768}]}"#,
+    );
     assert_eq!(lines(&server, "work"), r#"m {"context_tokens":32768}"#);
     let asked = server.received().len();
     let facts = block_on(ask(&endpoint(&server, "work", "m"), LIMIT)).unwrap();
@@ -143,16 +183,29 @@ fn server_that_is_not_there_is_an_error_that_names_it() {
     for provider in ["anthropic", "llamacpp", "ollama", "openrouter"] {
         let endpoint = Endpoint::new(provider, BaseUrl::parse(UNUSED_URL).unwrap(), "m");
         let expected = format!("reach {provider} at {UNUSED_URL}: connection refused");
-        assert_eq!(block_on(list(&endpoint, LIMIT)).unwrap_err().to_string(), expected);
-        assert_eq!(block_on(ask(&endpoint, LIMIT)).unwrap_err().to_string(), expected);
+        assert_eq!(
+            block_on(list(&endpoint, LIMIT)).unwrap_err().to_string(),
+            expected
+        );
+        assert_eq!(
+            block_on(ask(&endpoint, LIMIT)).unwrap_err().to_string(),
+            expected
+        );
     }
 }
 
 #[test]
 fn what_is_said_first_holds() {
-    let said = Facts { images: Some(false), context_tokens: Some(1), ..Facts::default() };
+    let said = Facts {
+        images: Some(false),
+        context_tokens: Some(1),
+        ..Facts::default()
+    };
     let facts = said.or(built_in(Format::Anthropic, "claude"));
-    assert_eq!((facts.images, facts.pdf, facts.context_tokens), (Some(false), Some(true), Some(1)));
+    assert_eq!(
+        (facts.images, facts.pdf, facts.context_tokens),
+        (Some(false), Some(true), Some(1))
+    );
     let takes = |model| built_in(Format::OpenAi, model).capabilities().images;
     assert!(takes("gpt-6") && takes("gpt-4o") && !takes("gpt-4") && !takes("gpt-3.5-turbo"));
 }
@@ -160,5 +213,8 @@ fn what_is_said_first_holds() {
 #[test]
 fn name_of_a_model_leads_nowhere_else() {
     let names = ["claude-x", "a/b:free", "../../admin", "m?x=1#y", "a b"].map(escaped);
-    assert_eq!(names, ["claude-x", "a/b:free", "admin", "m%3Fx%3D1%23y", "a%20b"]);
+    assert_eq!(
+        names,
+        ["claude-x", "a/b:free", "admin", "m%3Fx%3D1%23y", "a%20b"]
+    );
 }

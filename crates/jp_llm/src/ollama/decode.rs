@@ -62,9 +62,14 @@ struct Function {
 }
 
 impl Protocol for Lines {
-    fn message(&mut self, message: &sse::Event, events: &mut VecDeque<StreamEvent>) -> Result<Flow, Fault> {
-        let line = serde_json::from_str(&message.data)
-            .map_err(|_| Fault::Malformed { excerpt: excerpt(&message.data) })?;
+    fn message(
+        &mut self,
+        message: &sse::Event,
+        events: &mut VecDeque<StreamEvent>,
+    ) -> Result<Flow, Fault> {
+        let line = serde_json::from_str(&message.data).map_err(|_| Fault::Malformed {
+            excerpt: excerpt(&message.data),
+        })?;
         self.line(line, events)
     }
 
@@ -74,7 +79,9 @@ impl Protocol for Lines {
 
     fn end(&mut self, events: &mut VecDeque<StreamEvent>) {
         events.extend(self.usage.take().map(StreamEvent::Usage));
-        events.push_back(StreamEvent::Finish(self.finish.take().unwrap_or(FinishReason::Stop)));
+        events.push_back(StreamEvent::Finish(
+            self.finish.take().unwrap_or(FinishReason::Stop),
+        ));
     }
 }
 
@@ -92,7 +99,11 @@ impl Lines {
         self.end_thinking(events);
         let (input, output) = (line.prompt_eval_count, line.eval_count);
         if input.or(output).is_some() {
-            self.usage = Some(Usage { input, output, ..Usage::default() });
+            self.usage = Some(Usage {
+                input,
+                output,
+                ..Usage::default()
+            });
         }
         self.finish = Some(finish_reason(line.done_reason, self.calls > 0));
         Ok(Flow::End)
@@ -126,9 +137,13 @@ impl Lines {
 impl Call {
     /// Makes a call of it; one without an id is named by its place in the answer.
     fn into_request(self, index: usize) -> ToolCallRequest {
-        let id = self.id.filter(|id| !id.is_empty()).unwrap_or_else(|| format!("call_{index}"));
-        let (name, arguments) =
-            self.function.map_or((None, None), |function| (function.name, function.arguments));
+        let id = self
+            .id
+            .filter(|id| !id.is_empty())
+            .unwrap_or_else(|| format!("call_{index}"));
+        let (name, arguments) = self
+            .function
+            .map_or((None, None), |function| (function.name, function.arguments));
         let mut call = ToolCallRequest {
             id,
             name: name.unwrap_or_default(),
@@ -138,7 +153,11 @@ impl Call {
         match arguments {
             Some(Value::Object(arguments)) if are_shallow(&arguments) => call.arguments = arguments,
             None | Some(Value::Null) => {}
-            Some(other) => _ = call.metadata.insert(INVALID_ARGUMENTS.to_owned(), text_of(other).into()),
+            Some(other) => {
+                _ = call
+                    .metadata
+                    .insert(INVALID_ARGUMENTS.to_owned(), text_of(other).into())
+            }
         }
         call
     }

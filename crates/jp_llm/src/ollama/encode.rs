@@ -31,14 +31,29 @@ pub fn encode(
     contents: &mut dyn Contents,
     out: &mut dyn Write,
 ) -> Result<Vec<Note>, Error> {
-    let Request { label, capabilities, .. } = *request;
-    let mut encoder = Encoder { label, capabilities, contents, notes: Vec::new() };
+    let Request {
+        label,
+        capabilities,
+        ..
+    } = *request;
+    let mut encoder = Encoder {
+        label,
+        capabilities,
+        contents,
+        notes: Vec::new(),
+    };
     write_head(&head(request), out)?;
     out.write_all(br#","messages":["#)?;
     let mut separator = Separator::default();
     if let Some(system) = request.system.filter(|system| !system.is_empty()) {
         separator.write(out)?;
-        write_json(&Plain { role: "system", content: system }, out)?;
+        write_json(
+            &Plain {
+                role: "system",
+                content: system,
+            },
+            out,
+        )?;
     }
     for message in &request.thread.messages {
         encoder.write_message(message, &mut separator, out)?;
@@ -107,12 +122,21 @@ struct ToolHead<'a> {
 
 impl<'a> From<&'a ToolCallRequest> for Call<'a> {
     fn from(call: &'a ToolCallRequest) -> Self {
-        Self { id: &call.id, function: Function { name: &call.name, arguments: &call.arguments } }
+        Self {
+            id: &call.id,
+            function: Function {
+                name: &call.name,
+                arguments: &call.arguments,
+            },
+        }
     }
 }
 
 fn options(request: &Request<'_>) -> Option<Options> {
-    let options = Options { num_ctx: request.context, num_predict: request.max_output };
+    let options = Options {
+        num_ctx: request.context,
+        num_predict: request.max_output,
+    };
     (options.num_ctx.is_some() || options.num_predict.is_some()).then_some(options)
 }
 
@@ -161,16 +185,32 @@ impl Encoder<'_> {
             },
             Message::NoAnswer { .. } => {
                 separator.write(out)?;
-                write_json(&Plain { role: "assistant", content: view::text_of_missing_answer() }, out)
+                write_json(
+                    &Plain {
+                        role: "assistant",
+                        content: view::text_of_missing_answer(),
+                    },
+                    out,
+                )
             }
-            Message::Tool { turn, call, response, .. } => {
+            Message::Tool {
+                turn,
+                call,
+                response,
+                ..
+            } => {
                 separator.write(out)?;
                 self.write_tool(*turn, call, response.as_deref(), out)
             }
         }
     }
 
-    fn write_user(&mut self, turn: usize, request: &ChatRequest, out: &mut dyn Write) -> Result<(), Error> {
+    fn write_user(
+        &mut self,
+        turn: usize,
+        request: &ChatRequest,
+        out: &mut dyn Write,
+    ) -> Result<(), Error> {
         let mut images = Images::default();
         out.write_all(br#"{"role":"user","content":"#)?;
         write_string(out, |out| {
@@ -207,7 +247,11 @@ impl Encoder<'_> {
             images.add(&binary.bytes)?;
             format!("[image {} of this message]", images.count)
         } else {
-            let reason = self.leave_out(turn, &binary, format!("this model does not take {}", binary.mime));
+            let reason = self.leave_out(
+                turn,
+                &binary,
+                format!("this model does not take {}", binary.mime),
+            );
             format!("[not shown: {reason}; {} bytes]", binary.bytes.len())
         };
         Ok(xml::write_note(out, resource, &note)?)
@@ -220,7 +264,14 @@ impl Encoder<'_> {
         response: Option<&ToolCallResponse>,
         out: &mut dyn Write,
     ) -> Result<(), Error> {
-        write_head(&ToolHead { role: "tool", tool_name: &call.name, tool_call_id: &call.id }, out)?;
+        write_head(
+            &ToolHead {
+                role: "tool",
+                tool_name: &call.name,
+                tool_call_id: &call.id,
+            },
+            out,
+        )?;
         out.write_all(br#","content":"#)?;
         write_string(out, |out| match response {
             Some(response) => self.write_result(turn, call, response, out),
@@ -248,29 +299,45 @@ impl Encoder<'_> {
             };
             out.push(newline)?;
             out.push(&text)?;
-            newline = if text.is_empty() || text.ends_with('\n') { "" } else { "\n" };
+            newline = if text.is_empty() || text.ends_with('\n') {
+                ""
+            } else {
+                "\n"
+            };
         }
         Ok(())
     }
 
     /// Notes binary content of a result, and returns the line that stands for it.
     fn line_for(&mut self, turn: usize, binary: &Binary<'_>) -> String {
-        let Binary { label, mime, bytes, .. } = binary;
-        let reason = self.leave_out(turn, binary, format!("results of tools are text, this is {mime}"));
+        let Binary {
+            label, mime, bytes, ..
+        } = binary;
+        let reason = self.leave_out(
+            turn,
+            binary,
+            format!("results of tools are text, this is {mime}"),
+        );
         format!("[{label} is not shown: {reason}; {} bytes]", bytes.len())
     }
 
     /// Notes content that the model is not shown, and returns why.
     fn leave_out(&mut self, turn: usize, binary: &Binary<'_>, reason: String) -> String {
         let (subject, bytes) = (binary.subject.clone(), binary.bytes.len() as u64);
-        self.notes.push(Note { turn, subject, reason: reason.clone(), bytes: Some(bytes) });
+        self.notes.push(Note {
+            turn,
+            subject,
+            reason: reason.clone(),
+            bytes: Some(bytes),
+        });
         reason
     }
 
     /// Joins what the model said and called, with its reasoning where that goes back; `None` where there
     /// are neither words nor calls.
     fn assistant<'a>(&self, parts: &[AnswerPart<'a>]) -> Option<Assistant<'a>> {
-        let (mut content, mut thinking, mut tool_calls) = (String::new(), String::new(), Vec::new());
+        let (mut content, mut thinking, mut tool_calls) =
+            (String::new(), String::new(), Vec::new());
         for part in parts {
             match *part {
                 AnswerPart::Response(response) => match &response.content {
@@ -284,18 +351,27 @@ impl Encoder<'_> {
             }
         }
         let is_empty = content.is_empty() && tool_calls.is_empty();
-        (!is_empty).then_some(Assistant { role: "assistant", content, thinking, tool_calls })
+        (!is_empty).then_some(Assistant {
+            role: "assistant",
+            content,
+            thinking,
+            tool_calls,
+        })
     }
 }
 
 /// Returns whether a part of an answer that is reasoning goes back to the model `label`.
 pub(crate) fn sends_back(response: &ChatResponse, label: &str) -> bool {
-    response.metadata.get("model").is_some_and(|model| model == label)
+    response
+        .metadata
+        .get("model")
+        .is_some_and(|model| model == label)
 }
 
 impl Images {
     fn add(&mut self, bytes: &[u8]) -> Result<(), Error> {
-        self.json.extend_from_slice(if self.count == 0 { b"\"" } else { b",\"" });
+        self.json
+            .extend_from_slice(if self.count == 0 { b"\"" } else { b",\"" });
         write_base64(bytes, &mut self.json)?;
         self.json.push(b'"');
         self.count += 1;

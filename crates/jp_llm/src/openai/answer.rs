@@ -69,7 +69,8 @@ pub(super) fn items<'a>(parts: &[AnswerPart<'a>], label: &str) -> Result<Vec<Ite
             AnswerPart::Call(call) => items.push(function_call(call)?),
             AnswerPart::Response(response) => {
                 let item = response_item(response, label, has_left_out);
-                has_left_out |= item.is_none() && matches!(response.content, ResponseContent::Reasoning(_));
+                has_left_out |=
+                    item.is_none() && matches!(response.content, ResponseContent::Reasoning(_));
                 items.extend(item);
             }
         }
@@ -85,8 +86,15 @@ pub(crate) fn sends_back(response: &ChatResponse, label: &str) -> bool {
     response_item(response, label, false).is_some()
 }
 
-fn response_item<'a>(response: &'a ChatResponse, label: &str, has_left_out: bool) -> Option<Item<'a>> {
-    let is_own = response.metadata.get("model").is_some_and(|model| model == label);
+fn response_item<'a>(
+    response: &'a ChatResponse,
+    label: &str,
+    has_left_out: bool,
+) -> Option<Item<'a>> {
+    let is_own = response
+        .metadata
+        .get("model")
+        .is_some_and(|model| model == label);
     let metadata = is_own.then_some(&response.metadata);
     match (&response.content, metadata) {
         (ResponseContent::Reasoning(_), metadata) => reasoning(metadata?),
@@ -101,14 +109,30 @@ fn response_item<'a>(response: &'a ChatResponse, label: &str, has_left_out: bool
 /// Returns words that have no id, or lose it.
 pub(super) fn words<'a>(text: &'a str, metadata: Option<&'a Metadata>) -> Item<'a> {
     let phase = metadata.and_then(|metadata| metadata.get("phase"));
-    Item::Words { role: "assistant", content: text, phase }
+    Item::Words {
+        role: "assistant",
+        content: text,
+        phase,
+    }
 }
 
 /// Returns words as the API gave them.
 fn output_words<'a>(text: &'a str, metadata: &'a Metadata) -> Item<'a> {
-    let Some(id) = metadata.get("id") else { return words(text, Some(metadata)) };
-    let content = [OutputText { r#type: "output_text", text, annotations: [] }];
-    Item::OutputWords { id, role: "assistant", status: "completed", content, phase: metadata.get("phase") }
+    let Some(id) = metadata.get("id") else {
+        return words(text, Some(metadata));
+    };
+    let content = [OutputText {
+        r#type: "output_text",
+        text,
+        annotations: [],
+    }];
+    Item::OutputWords {
+        id,
+        role: "assistant",
+        status: "completed",
+        content,
+        phase: metadata.get("phase"),
+    }
 }
 
 /// Returns reasoning as the API gave it; `None` if it gave no more than an id, which it does not remember.
@@ -117,11 +141,23 @@ fn reasoning(metadata: &Metadata) -> Option<Item<'_>> {
     if content.is_none() && encrypted_content.is_none() {
         return None;
     }
-    let summary = metadata.get("summary").and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
-    Some(Item::Reasoning { id: metadata.get("id"), summary, content, encrypted_content })
+    let summary = metadata
+        .get("summary")
+        .and_then(Value::as_array)
+        .map_or(&[][..], Vec::as_slice);
+    Some(Item::Reasoning {
+        id: metadata.get("id"),
+        summary,
+        content,
+        encrypted_content,
+    })
 }
 
 fn function_call(call: &ToolCallRequest) -> Result<Item<'_>, Error> {
     let arguments = serde_json::to_string(&call.arguments).map_err(io::Error::from)?;
-    Ok(Item::FunctionCall { call_id: &call.id, name: name_of(call), arguments })
+    Ok(Item::FunctionCall {
+        call_id: &call.id,
+        name: name_of(call),
+        arguments,
+    })
 }

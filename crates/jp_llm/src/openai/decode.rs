@@ -44,7 +44,9 @@ impl Protocol for Events {
         match serde_json::from_str::<Value>(&message.data) {
             Ok(event) if event.is_object() => self.event(&message.name, &event, events),
             _ if is_foreign(message) => Ok(Flow::Continue),
-            _ => Err(Fault::Malformed { excerpt: excerpt(&message.data) }),
+            _ => Err(Fault::Malformed {
+                excerpt: excerpt(&message.data),
+            }),
         }
     }
 
@@ -54,7 +56,9 @@ impl Protocol for Events {
 
     fn end(&mut self, events: Out<'_>) {
         events.extend(self.usage.take().map(StreamEvent::Usage));
-        events.push_back(StreamEvent::Finish(self.finish.take().unwrap_or(FinishReason::Stop)));
+        events.push_back(StreamEvent::Finish(
+            self.finish.take().unwrap_or(FinishReason::Stop),
+        ));
     }
 }
 
@@ -106,7 +110,12 @@ impl Events {
         match item["type"].as_str() {
             Some("message") => {
                 self.complete(Run::Text, &joined(&item["content"], ""), events);
-                self.end_part(self.open == Some(Run::Text), kept(item, &["id", "phase"]), item, events);
+                self.end_part(
+                    self.open == Some(Run::Text),
+                    kept(item, &["id", "phase"]),
+                    item,
+                    events,
+                );
             }
             Some("reasoning") => {
                 self.complete(Run::Reasoning, &joined(&item["summary"], "\n\n"), events);
@@ -131,8 +140,16 @@ impl Events {
     }
 
     /// Ends what the item gave: words, or reasoning with or without a text.
-    fn end_part(&mut self, is_own: bool, metadata: Map<String, Value>, item: &Value, events: Out<'_>) {
-        let has_content = ["content", "encrypted_content"].iter().any(|name| metadata.contains_key(*name));
+    fn end_part(
+        &mut self,
+        is_own: bool,
+        metadata: Map<String, Value>,
+        item: &Value,
+        events: Out<'_>,
+    ) {
+        let has_content = ["content", "encrypted_content"]
+            .iter()
+            .any(|name| metadata.contains_key(*name));
         let says = self.open.is_some() || has_content;
         if is_own && says && !metadata.is_empty() && item["status"] != "incomplete" {
             events.push_back(StreamEvent::EndPart(metadata));
@@ -143,7 +160,10 @@ impl Events {
     fn response(&mut self, response: &Value, events: Out<'_>) {
         if !self.has_items {
             let items = response["output"].as_array();
-            items.into_iter().flatten().for_each(|item| self.item(item, events));
+            items
+                .into_iter()
+                .flatten()
+                .for_each(|item| self.item(item, events));
         }
         self.usage = usage(&response["usage"]);
         self.finish = Some(match &response["incomplete_details"]["reason"] {
@@ -161,10 +181,14 @@ fn text(value: &Value) -> &str {
 
 /// Joins the texts of parts, refusals too.
 fn joined(parts: &Value, separator: &str) -> String {
-    let texts = parts.as_array().into_iter().flatten().map(|part| match part["type"].as_str() {
-        Some("refusal") => text(&part["refusal"]),
-        _ => text(&part["text"]),
-    });
+    let texts = parts
+        .as_array()
+        .into_iter()
+        .flatten()
+        .map(|part| match part["type"].as_str() {
+            Some("refusal") => text(&part["refusal"]),
+            _ => text(&part["text"]),
+        });
     texts.collect::<Vec<_>>().join(separator)
 }
 
@@ -177,13 +201,15 @@ fn kept(item: &Value, names: &[&str]) -> Map<String, Value> {
 
 /// Returns whether an event is of a kind that this format does not have, such as a ping or `[DONE]`.
 fn is_foreign(event: &sse::Event) -> bool {
-    let is_known =
-        matches!(event.name.as_str(), "" | "message" | "error") || event.name.starts_with("response.");
+    let is_known = matches!(event.name.as_str(), "" | "message" | "error")
+        || event.name.starts_with("response.");
     !is_known || matches!(event.data.trim(), "" | "[DONE]")
 }
 
 fn provider_fault(error: &Value) -> Fault {
-    let status = ["code", "status", "type"].into_iter().find_map(|field| status(&error[field]));
+    let status = ["code", "status", "type"]
+        .into_iter()
+        .find_map(|field| status(&error[field]));
     Fault::provider(status, error)
 }
 
@@ -209,7 +235,10 @@ fn finish_reason(reason: &str) -> FinishReason {
 }
 
 fn usage(usage: &Value) -> Option<Usage> {
-    let (input, output) = (&usage["input_tokens_details"], &usage["output_tokens_details"]);
+    let (input, output) = (
+        &usage["input_tokens_details"],
+        &usage["output_tokens_details"],
+    );
     usage.is_object().then(|| Usage {
         model: String::new(),
         input: usage["input_tokens"].as_u64(),

@@ -24,7 +24,9 @@ use crate::{
     flat::FlatTool,
     json::{JsonText, write_string},
     later::TextForm,
-    parts::{IMAGES, PDF, Separator, UNKNOWN, essence, file_name, subject, write_data_url, write_json},
+    parts::{
+        IMAGES, PDF, Separator, UNKNOWN, essence, file_name, subject, write_data_url, write_json,
+    },
     shown::{self, Shown},
     xml,
 };
@@ -46,8 +48,12 @@ pub fn encode(
     contents: &mut dyn Contents,
     out: &mut dyn Write,
 ) -> Result<Vec<Note>, Error> {
-    let mut encoder =
-        Encoder { label: request.label, capabilities: request.capabilities, contents, notes: Vec::new() };
+    let mut encoder = Encoder {
+        label: request.label,
+        capabilities: request.capabilities,
+        contents,
+        notes: Vec::new(),
+    };
     let marks = Marks::new(request);
     let mut separator = Separator::default();
     write_head(request, out)?;
@@ -104,24 +110,43 @@ struct JsonSchema<'a> {
 impl<'a> From<&'a Tool> for WireTool<'a> {
     /// Not strict, which has to be said: a schema that comes from elsewhere is rarely of the subset.
     fn from(tool: &'a Tool) -> Self {
-        let FlatTool { description, parameters } = FlatTool::new(tool);
-        Self { r#type: "function", name: &tool.name, description, parameters, strict: false }
+        let FlatTool {
+            description,
+            parameters,
+        } = FlatTool::new(tool);
+        Self {
+            r#type: "function",
+            name: &tool.name,
+            description,
+            parameters,
+            strict: false,
+        }
     }
 }
 
 fn write_head(request: &Request<'_>, out: &mut dyn Write) -> Result<(), Error> {
     let schema = request.schema();
-    let format =
-        |schema| JsonSchema { r#type: "json_schema", name: "answer", schema, strict: is_strict(schema) };
+    let format = |schema| JsonSchema {
+        r#type: "json_schema",
+        name: "answer",
+        schema,
+        strict: is_strict(schema),
+    };
     let head = Head {
         model: request.model,
         stream: true,
         store: false,
-        include: if models::reasons(request.model) { &["reasoning.encrypted_content"] } else { &[] },
+        include: if models::reasons(request.model) {
+            &["reasoning.encrypted_content"]
+        } else {
+            &[]
+        },
         prompt_cache_key: request.cache_key,
         max_output_tokens: request.max_output,
         tools: request.tools.iter().map(WireTool::from).collect(),
-        text: schema.map(|schema| TextConfig { format: format(schema) }),
+        text: schema.map(|schema| TextConfig {
+            format: format(schema),
+        }),
     };
     let mut json = serde_json::to_vec(&head).map_err(io::Error::from)?;
     json.pop();
@@ -167,7 +192,12 @@ impl Encoder<'_> {
                 separator.write(out)?;
                 write_json(&answer::words(view::text_of_missing_answer(), None), out)
             }
-            Message::Tool { turn, call, response, .. } => {
+            Message::Tool {
+                turn,
+                call,
+                response,
+                ..
+            } => {
                 separator.write(out)?;
                 self.write_tool(*turn, call, response.as_deref(), out)
             }
@@ -242,12 +272,19 @@ impl Encoder<'_> {
     }
 
     fn note(&mut self, turn: usize, subject: String, reason: String, size: usize) {
-        self.notes.push(Note { turn, subject, reason, bytes: Some(size as u64) });
+        self.notes.push(Note {
+            turn,
+            subject,
+            reason,
+            bytes: Some(size as u64),
+        });
     }
 
     /// Returns how bytes of a type are sent; `None` if the model does not take them.
     fn form(&self, mime: &str) -> Option<Form> {
-        let Capabilities { images, pdf, files, .. } = self.capabilities;
+        let Capabilities {
+            images, pdf, files, ..
+        } = self.capabilities;
         match mime {
             image if IMAGES.contains(&image) => images.then_some(Form::Image),
             PDF => pdf.then_some(Form::File),

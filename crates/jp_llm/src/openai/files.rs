@@ -14,9 +14,18 @@ const OFFICE: [(&str, &str); 23] = [
     ("application/vnd.ms-excel", "xls"),
     ("application/vnd.ms-powerpoint", "ppt"),
     ("application/vnd.oasis.opendocument.text", "odt"),
-    ("application/vnd.openxmlformats-officedocument.presentationml.presentation", "pptx"),
-    ("application/vnd.openxmlformats-officedocument.spreadsheetml.sheet", "xlsx"),
-    ("application/vnd.openxmlformats-officedocument.wordprocessingml.document", "docx"),
+    (
+        "application/vnd.openxmlformats-officedocument.presentationml.presentation",
+        "pptx",
+    ),
+    (
+        "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet",
+        "xlsx",
+    ),
+    (
+        "application/vnd.openxmlformats-officedocument.wordprocessingml.document",
+        "docx",
+    ),
     ("application/x-iif", "iif"),
     ("message/rfc822", "eml"),
     ("text/calendar", "ics"),
@@ -57,7 +66,10 @@ pub(super) fn with_extension<'n>(name: &'n str, mime: &str) -> Cow<'n, str> {
 }
 
 fn extension(mime: &str) -> Option<&'static str> {
-    let office = OFFICE.iter().find(|(known, _)| *known == mime).map(|(_, extension)| *extension);
+    let office = OFFICE
+        .iter()
+        .find(|(known, _)| *known == mime)
+        .map(|(_, extension)| *extension);
     office.or_else(|| TEXT.contains(&mime).then_some("txt"))
 }
 
@@ -67,8 +79,21 @@ mod tests {
 
     #[test]
     fn office_and_code_are_read_and_archives_are_not() {
-        assert!(["application/msword", "text/csv", "text/x-rust"].into_iter().all(is_read));
-        assert!(!["application/zip", "audio/wav", "application/octet-stream", ""].into_iter().any(is_read));
+        assert!(
+            ["application/msword", "text/csv", "text/x-rust"]
+                .into_iter()
+                .all(is_read)
+        );
+        assert!(
+            ![
+                "application/zip",
+                "audio/wav",
+                "application/octet-stream",
+                ""
+            ]
+            .into_iter()
+            .any(is_read)
+        );
     }
 
     #[test]

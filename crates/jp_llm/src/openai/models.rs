@@ -12,8 +12,12 @@ pub(super) fn reasons(model: &str) -> bool {
 
 /// Returns whether a model, as `provider/name`, has explicit cache breakpoints: OpenAI's from GPT-5.6 on.
 pub(super) fn has_breakpoints(label: &str) -> bool {
-    let version = label.strip_prefix("openai/gpt-").and_then(|rest| rest.split('-').next());
-    version.and_then(numbers).is_some_and(|version| version >= (5, 6))
+    let version = label
+        .strip_prefix("openai/gpt-")
+        .and_then(|rest| rest.split('-').next());
+    version
+        .and_then(numbers)
+        .is_some_and(|version| version >= (5, 6))
 }
 
 /// Reads `5.6` or `6`.
@@ -28,16 +32,44 @@ mod tests {
 
     #[test]
     fn old_families_do_not_reason() {
-        let names = ["gpt-4o", "gpt-4.1-mini", "ft:gpt-4o:me", "chatgpt-4o-latest", "gpt-5-chat-latest"];
+        let names = [
+            "gpt-4o",
+            "gpt-4.1-mini",
+            "ft:gpt-4o:me",
+            "chatgpt-4o-latest",
+            "gpt-5-chat-latest",
+        ];
         assert!(!names.into_iter().any(reasons));
-        assert!(["gpt-5", "gpt-5.6-sol", "o1", "o4-mini", "gpt-6-astra", "local"].into_iter().all(reasons));
+        assert!(
+            [
+                "gpt-5",
+                "gpt-5.6-sol",
+                "o1",
+                "o4-mini",
+                "gpt-6-astra",
+                "local"
+            ]
+            .into_iter()
+            .all(reasons)
+        );
     }
 
     #[test]
     fn breakpoints_came_with_gpt_5_6() {
-        let labels = ["openai/gpt-5.6", "openai/gpt-5.6-sol", "openai/gpt-5.10", "openai/gpt-6-astra"];
+        let labels = [
+            "openai/gpt-5.6",
+            "openai/gpt-5.6-sol",
+            "openai/gpt-5.10",
+            "openai/gpt-6-astra",
+        ];
         assert!(labels.into_iter().all(has_breakpoints));
-        let labels = ["openai/gpt-5.5", "openai/gpt-5", "openai/gpt-4o", "openai/o4-mini", "azure/gpt-5.6"];
+        let labels = [
+            "openai/gpt-5.5",
+            "openai/gpt-5",
+            "openai/gpt-4o",
+            "openai/o4-mini",
+            "azure/gpt-5.6",
+        ];
         assert!(!labels.into_iter().any(has_breakpoints));
     }
 }

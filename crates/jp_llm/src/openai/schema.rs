@@ -12,7 +12,10 @@ pub(super) fn is_strict(schema: &Map<String, Value>) -> bool {
 }
 
 fn is_supported(schema: &Map<String, Value>) -> bool {
-    is_closed(schema) && schema.iter().all(|(keyword, value)| is_supported_keyword(keyword, value))
+    is_closed(schema)
+        && schema
+            .iter()
+            .all(|(keyword, value)| is_supported_keyword(keyword, value))
 }
 
 fn is_supported_keyword(keyword: &str, value: &Value) -> bool {
@@ -26,10 +29,12 @@ fn is_supported_keyword(keyword: &str, value: &Value) -> bool {
         | "required"
         | "additionalProperties" => true,
         "items" => is_supported_value(value),
-        "anyOf" => value.as_array().is_some_and(|any| any.iter().all(is_supported_value)),
-        "properties" | "$defs" | "definitions" => {
-            value.as_object().is_some_and(|schemas| schemas.values().all(is_supported_value))
-        }
+        "anyOf" => value
+            .as_array()
+            .is_some_and(|any| any.iter().all(is_supported_value)),
+        "properties" | "$defs" | "definitions" => value
+            .as_object()
+            .is_some_and(|schemas| schemas.values().all(is_supported_value)),
         _ => false,
     }
 }
@@ -41,16 +46,22 @@ fn is_supported_value(schema: &Value) -> bool {
 /// Returns whether a schema is of no object, or of one that has all its properties and no others.
 fn is_closed(schema: &Map<String, Value>) -> bool {
     let names_object = |name: &Value| {
-        name == "object" || name.as_array().is_some_and(|names| names.iter().any(|name| name == "object"))
+        name == "object"
+            || name
+                .as_array()
+                .is_some_and(|names| names.iter().any(|name| name == "object"))
     };
-    let is_object = schema.get("type").is_some_and(names_object) || schema.contains_key("properties");
-    !is_object || (schema.get("additionalProperties") == Some(&Value::Bool(false)) && has_all(schema))
+    let is_object =
+        schema.get("type").is_some_and(names_object) || schema.contains_key("properties");
+    !is_object
+        || (schema.get("additionalProperties") == Some(&Value::Bool(false)) && has_all(schema))
 }
 
 fn has_all(schema: &Map<String, Value>) -> bool {
     let properties = schema.get("properties").and_then(Value::as_object);
     let required = schema.get("required").and_then(Value::as_array);
-    let is_required = |name: &String| required.is_some_and(|names| names.iter().any(|known| known == name));
+    let is_required =
+        |name: &String| required.is_some_and(|names| names.iter().any(|known| known == name));
     properties.is_some_and(|properties| properties.keys().all(is_required))
 }
 

@@ -8,7 +8,10 @@ fn of(status: u16, body: &str) -> Option<Refusal> {
 }
 
 fn too_long(tokens: impl Into<Option<u64>>, limit: impl Into<Option<u64>>) -> Refusal {
-    Refusal::TooLong { tokens: tokens.into(), limit: limit.into() }
+    Refusal::TooLong {
+        tokens: tokens.into(),
+        limit: limit.into(),
+    }
 }
 
 #[test]
@@ -30,10 +33,16 @@ fn wrong_key_is_told_by_every_provider() {
             403,
             r#"{"error":{"code":403,"message":"Method doesn't allow unregistered callers (callers without established identity). Please use API Key or other form of API consumer identity to call this API.","status":"PERMISSION_DENIED"}}"#,
         ),
-        (401, r#"{"error":{"message":"No auth credentials found","code":401}}"#),
+        (
+            401,
+            r#"{"error":{"message":"No auth credentials found","code":401}}"#,
+        ),
         (401, r#"{"error":{"message":"User not found.","code":401}}"#),
         (401, r#"{"error":"unauthorized"}"#),
-        (401, r#"{"error":{"code":401,"message":"Invalid API Key","type":"authentication_error"}}"#),
+        (
+            401,
+            r#"{"error":{"code":401,"message":"Invalid API Key","type":"authentication_error"}}"#,
+        ),
     ] {
         assert_eq!(of(status, body), Some(Refusal::Key), "{body}");
     }
@@ -46,8 +55,14 @@ fn model_without_tools_is_told_by_servers() {
             500,
             r#"{"error":{"code":500,"message":"tools param requires --jinja flag","type":"server_error"}}"#,
         ),
-        (500, r#"{"code":500,"message":"Unsupported param: tools","type":"server_error"}"#),
-        (400, r#"{"error":"registry.ollama.ai/library/gemma3:4b does not support tools"}"#),
+        (
+            500,
+            r#"{"code":500,"message":"Unsupported param: tools","type":"server_error"}"#,
+        ),
+        (
+            400,
+            r#"{"error":"registry.ollama.ai/library/gemma3:4b does not support tools"}"#,
+        ),
         (
             400,
             r#"{"object":"error","message":"\"auto\" tool choice requires --enable-auto-tool-choice and --tool-call-parser to be set","type":"BadRequestError","param":null,"code":400}"#,
@@ -89,11 +104,23 @@ fn unknown_model_is_told_by_every_provider() {
             404,
             r#"{"error":{"code":404,"message":"models/x is not found for API version v1beta, or is not supported for generateContent. Call ListModels to see the list of available models and their supported methods.","status":"NOT_FOUND"}}"#,
         ),
-        (400, r#"{"error":{"message":"a/x is not a valid model ID","code":400},"user_id":"user_1"}"#),
-        (404, r#"{"error":{"message":"No endpoints found for a/x:free.","code":404}}"#),
+        (
+            400,
+            r#"{"error":{"message":"a/x is not a valid model ID","code":400},"user_id":"user_1"}"#,
+        ),
+        (
+            404,
+            r#"{"error":{"message":"No endpoints found for a/x:free.","code":404}}"#,
+        ),
         (404, r#"{"error":"model 'x' not found"}"#),
-        (404, r#"{"error":"model \"x\" not found, try pulling it first"}"#),
-        (400, r#"{"error":{"code":400,"message":"model not found","type":"invalid_request_error"}}"#),
+        (
+            404,
+            r#"{"error":"model \"x\" not found, try pulling it first"}"#,
+        ),
+        (
+            400,
+            r#"{"error":{"code":400,"message":"model not found","type":"invalid_request_error"}}"#,
+        ),
         (
             404,
             r#"{"object":"error","message":"The model `x` does not exist.","type":"NotFoundError","code":404}"#,
@@ -166,13 +193,21 @@ fn too_long_request_is_told_by_every_provider_with_its_figures() {
             r#"{"error":"{\"error\":{\"code\":400,\"message\":\"request (351 tokens) exceeds the available context size (256 tokens), try increasing it\",\"type\":\"exceed_context_size_error\",\"n_prompt_tokens\":351,\"n_ctx\":256}}"}"#,
             too_long(351, 256),
         ),
-        (400, r#"{"error":"the input length exceeds the context length"}"#, too_long(None, None)),
+        (
+            400,
+            r#"{"error":"the input length exceeds the context length"}"#,
+            too_long(None, None),
+        ),
         (
             500,
             r#"{"error":{"code":500,"message":"the request exceeds the available context size. try increasing the context size or enable context shift","type":"exceed_context_size_error","n_prompt_tokens":1407,"n_ctx":256}}"#,
             too_long(1407, 256),
         ),
-        (413, "<html>Request Entity Too Large</html>", too_long(None, None)),
+        (
+            413,
+            "<html>Request Entity Too Large</html>",
+            too_long(None, None),
+        ),
     ] {
         assert_eq!(of(status, body), Some(expected), "{body}");
     }
@@ -185,14 +220,20 @@ fn what_may_pass_or_is_something_else_is_no_refusal() {
             429,
             r#"{"type":"error","error":{"type":"rate_limit_error","message":"This request would exceed your organization's rate limit of 40,000 input tokens per minute"}}"#,
         ),
-        (404, r#"{"error":{"code":404,"message":"File Not Found","type":"not_found_error"}}"#),
+        (
+            404,
+            r#"{"error":{"code":404,"message":"File Not Found","type":"not_found_error"}}"#,
+        ),
         (404, r#"{"detail":"Not Found"}"#),
         (404, "404 page not found"),
         (
             404,
             r#"{"error":{"message":"No endpoints available matching your guardrail restrictions and data policy.","code":404}}"#,
         ),
-        (403, r#"{"error":{"code":403,"message":"Country, region, or territory not supported"}}"#),
+        (
+            403,
+            r#"{"error":{"code":403,"message":"Country, region, or territory not supported"}}"#,
+        ),
         (
             503,
             r#"{"error":{"code":503,"message":"The model is overloaded. Please try again later.","status":"UNAVAILABLE"}}"#,
@@ -246,7 +287,10 @@ fn images_that_a_model_does_not_take_are_told() {
             500,
             r#"{"error":{"code":500,"message":"image input is not supported - hint: if this is unexpected, you may need to provide the mmproj","type":"server_error"}}"#,
         ),
-        (404, r#"{"error":{"message":"No endpoints found that support image input","code":404}}"#),
+        (
+            404,
+            r#"{"error":{"message":"No endpoints found that support image input","code":404}}"#,
+        ),
     ] {
         assert_eq!(of(status, body), Some(Refusal::Images), "{body}");
     }
@@ -254,7 +298,11 @@ fn images_that_a_model_does_not_take_are_told() {
 
 #[test]
 fn limit_of_bytes_is_none_of_tokens() {
-    assert_eq!(of(413, "413 Request Entity Too Large"), Some(too_long(None, None)));
-    let size = r#"{"error":{"type":"request_too_large","message":"Maximum request size is 32 MB"}}"#;
+    assert_eq!(
+        of(413, "413 Request Entity Too Large"),
+        Some(too_long(None, None))
+    );
+    let size =
+        r#"{"error":{"type":"request_too_large","message":"Maximum request size is 32 MB"}}"#;
     assert_eq!(of(400, size), Some(too_long(None, None)));
 }

@@ -39,11 +39,25 @@ impl Begun {
         let scopes = found.scopes(login, before).await;
         let scopes: Vec<_> = scopes.iter().map(String::as_str).collect();
         let client = found.client(login, redirect, &scopes).await?;
-        let Found { mut manager, credentials, .. } = found;
+        let Found {
+            mut manager,
+            credentials,
+            ..
+        } = found;
         manager.configure_client(client.clone()).map_err(failed)?;
-        let page = manager.get_authorization_url(&scopes).await.map_err(failed)?;
-        let page = Url::parse(&page).map_err(|error| Fault::Login(format!("its page is no URL: {error}")))?;
-        Ok(Self { url: url.clone(), manager, credentials, client, page })
+        let page = manager
+            .get_authorization_url(&scopes)
+            .await
+            .map_err(failed)?;
+        let page = Url::parse(&page)
+            .map_err(|error| Fault::Login(format!("its page is no URL: {error}")))?;
+        Ok(Self {
+            url: url.clone(),
+            manager,
+            credentials,
+            client,
+            page,
+        })
     }
 
     /// Returns the page.
@@ -62,8 +76,15 @@ impl Begun {
     /// Trades what the page handed back for tokens.
     pub(super) async fn finish(self, back: &Url) -> Result<Kept, Fault> {
         let callback = AuthorizationCallback::from_redirect_url(back.as_str()).map_err(failed)?;
-        let (code, state, issuer) = (&callback.code, &callback.csrf_token, callback.issuer.as_deref());
-        self.manager.exchange_code_for_token_with_issuer(code, state, issuer).await.map_err(failed)?;
+        let (code, state, issuer) = (
+            &callback.code,
+            &callback.csrf_token,
+            callback.issuer.as_deref(),
+        );
+        self.manager
+            .exchange_code_for_token_with_issuer(code, state, issuer)
+            .await
+            .map_err(failed)?;
         kept(self.url, &self.credentials, self.client).await
     }
 }
@@ -91,11 +112,18 @@ impl Found {
         let mut manager = manager.map_err(failed)?;
         let credentials = InMemoryCredentialStore::new();
         manager.set_credential_store(credentials.clone());
-        let metadata = manager.resolve_metadata_from_challenge(challenge).await.map_err(failed)?.metadata;
+        let metadata = manager
+            .resolve_metadata_from_challenge(challenge)
+            .await
+            .map_err(failed)?
+            .metadata;
         let (page, token) = (&metadata.authorization_endpoint, &metadata.token_endpoint);
-        let is_unsafe = |endpoint: &&String| !Url::parse(endpoint).is_ok_and(|endpoint| is_safe(&endpoint));
-        if let Some(endpoint) =
-            [page, token].into_iter().chain(&metadata.registration_endpoint).find(is_unsafe)
+        let is_unsafe =
+            |endpoint: &&String| !Url::parse(endpoint).is_ok_and(|endpoint| is_safe(&endpoint));
+        if let Some(endpoint) = [page, token]
+            .into_iter()
+            .chain(&metadata.registration_endpoint)
+            .find(is_unsafe)
         {
             let endpoint = quoted(endpoint);
             return Err(Fault::Login(format!(
@@ -103,16 +131,25 @@ impl Found {
             )));
         }
         manager.set_metadata(metadata.clone());
-        Ok(Self { url: url.clone(), manager, credentials, metadata })
+        Ok(Self {
+            url: url.clone(),
+            manager,
+            credentials,
+            metadata,
+        })
     }
 
     /// Returns what is asked for: what the server wants now and, where that is more than was granted, what was granted too.
     async fn scopes(&self, login: &Login, before: Option<&Kept>) -> Vec<String> {
-        let challenge =
-            login.challenge.as_deref().map(|challenge| WWWAuthenticateParams::parse(challenge, &self.url));
+        let challenge = login
+            .challenge
+            .as_deref()
+            .map(|challenge| WWWAuthenticateParams::parse(challenge, &self.url));
         let is_too_little = challenge.is_some_and(|challenge| challenge.is_insufficient_scope());
         let before = before.filter(|before| is_too_little && before.issuer == self.metadata.issuer);
-        let mut scopes = before.map(|before| before.scopes.clone()).unwrap_or_default();
+        let mut scopes = before
+            .map(|before| before.scopes.clone())
+            .unwrap_or_default();
         let wanted = self.manager.select_initial_scopes(&[]).await;
         for scope in wanted.into_iter().chain(login.scopes.iter().cloned()) {
             if !scopes.contains(&scope) {
@@ -132,12 +169,19 @@ impl Found {
         if let Some(KnownClient { id, secret }) = &login.client {
             return Ok(client(id, secret.as_deref(), redirect));
         }
-        let supported = self.metadata.additional_fields.get("client_id_metadata_document_supported");
+        let supported = self
+            .metadata
+            .additional_fields
+            .get("client_id_metadata_document_supported");
         match &login.metadata_url {
             Some(document) if supported == Some(&true.into()) => {
                 Ok(client(document.as_str(), None, redirect))
             }
-            _ => self.manager.register_client("jp", redirect, scopes).await.map_err(failed),
+            _ => self
+                .manager
+                .register_client("jp", redirect, scopes)
+                .await
+                .map_err(failed),
         }
     }
 }
@@ -152,18 +196,33 @@ fn client(id: &str, secret: Option<&str>, redirect: &str) -> OAuthClientConfig {
 
 /// Renews tokens; none where their issuer is no longer who speaks for the server.
 pub(super) async fn renewed(old: &Kept) -> Result<Kept, Fault> {
-    let Found { mut manager, credentials, metadata, .. } = Found::discover(&old.url, None).await?;
+    let Found {
+        mut manager,
+        credentials,
+        metadata,
+        ..
+    } = Found::discover(&old.url, None).await?;
     if metadata.issuer != old.issuer {
-        return Err(Fault::Login("the server has another authorization server now".to_owned()));
+        return Err(Fault::Login(
+            "the server has another authorization server now".to_owned(),
+        ));
     }
     // No redirect is made.
-    let client = client(&old.client_id, old.client_secret.as_deref(), "http://127.0.0.1/");
+    let client = client(
+        &old.client_id,
+        old.client_secret.as_deref(),
+        "http://127.0.0.1/",
+    );
     manager.configure_client(client.clone()).map_err(failed)?;
-    let response =
-        json!({"access_token": old.access_token, "token_type": "bearer", "refresh_token": old.refresh_token});
+    let response = json!({"access_token": old.access_token, "token_type": "bearer", "refresh_token": old.refresh_token});
     let response = serde_json::from_value(response)
         .map_err(|_| Fault::Login("what is kept of it is damaged".to_owned()))?;
-    let stored = StoredCredentials::new(old.client_id.clone(), Some(response), old.scopes.clone(), None);
+    let stored = StoredCredentials::new(
+        old.client_id.clone(),
+        Some(response),
+        old.scopes.clone(),
+        None,
+    );
     credentials.save(stored).await.map_err(failed)?;
     manager.refresh_token().await.map_err(failed)?;
     kept(old.url.clone(), &credentials, client).await
@@ -176,7 +235,11 @@ async fn kept(
     client: OAuthClientConfig,
 ) -> Result<Kept, Fault> {
     let missing = || Fault::Login("its authorization server gave no token".to_owned());
-    let stored = credentials.load().await.map_err(failed)?.ok_or_else(missing)?;
+    let stored = credentials
+        .load()
+        .await
+        .map_err(failed)?
+        .ok_or_else(missing)?;
     // Its getters come from a crate that jp does not know.
     let response = json!(stored.token_response);
     let text = |key: &str| response[key].as_str().map(str::to_owned);
@@ -187,14 +250,19 @@ async fn kept(
         client_secret: client.client_secret,
         access_token: text("access_token").ok_or_else(missing)?,
         refresh_token: text("refresh_token"),
-        expires_at: response["expires_in"].as_u64().map(|seconds| now().saturating_add(seconds)),
+        expires_at: response["expires_in"]
+            .as_u64()
+            .map(|seconds| now().saturating_add(seconds)),
         scopes: stored.granted_scopes,
     })
 }
 
 /// Returns the seconds since 1970.
 pub(super) fn now() -> u64 {
-    SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs()
+    SystemTime::now()
+        .duration_since(UNIX_EPOCH)
+        .unwrap_or_default()
+        .as_secs()
 }
 
 /// Says why a login failed.

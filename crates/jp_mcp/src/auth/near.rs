@@ -23,8 +23,14 @@ struct Near<Other> {
 
 /// Returns what sends the requests of a login at a server on this machine.
 pub(super) fn client() -> Result<impl OAuthHttpClient, AuthError> {
-    let builder = reqwest::Client::builder().no_proxy().redirect(redirect::Policy::none()).timeout(TIMEOUT);
-    Ok(Near { client: builder.build()?, other: default_oauth_http_client()? })
+    let builder = reqwest::Client::builder()
+        .no_proxy()
+        .redirect(redirect::Policy::none())
+        .timeout(TIMEOUT);
+    Ok(Near {
+        client: builder.build()?,
+        other: default_oauth_http_client()?,
+    })
 }
 
 impl<Other: OAuthHttpClient> OAuthHttpClient for Near<Other> {
@@ -41,7 +47,10 @@ impl<Other> Near<Other> {
         &self,
         request: http::Request<Vec<u8>>,
     ) -> Result<http::Response<Vec<u8>>, OAuthHttpClientError> {
-        let mut response = self.client.execute(reqwest::Request::try_from(request)?).await?;
+        let mut response = self
+            .client
+            .execute(reqwest::Request::try_from(request)?)
+            .await?;
         let mut body = Vec::new();
         while let Some(chunk) = response.chunk().await? {
             body.extend_from_slice(&chunk);

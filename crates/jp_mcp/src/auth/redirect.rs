@@ -42,7 +42,12 @@ impl Redirect {
     }
 
     /// Waits until the page of the login that `state` stands for leads back; returns what it leads to.
-    pub(super) fn wait(&self, state: &str, timeout: Duration, caller: &dyn Caller) -> Result<Url, Fault> {
+    pub(super) fn wait(
+        &self,
+        state: &str,
+        timeout: Duration,
+        caller: &dyn Caller,
+    ) -> Result<Url, Fault> {
         let end = Instant::now() + timeout;
         while Instant::now() < end {
             if caller.is_cancelled() {
@@ -58,16 +63,25 @@ impl Redirect {
                 Err(_) => thread::sleep(TICK),
             }
         }
-        Err(Fault::Login(format!("nobody agreed on its page within {} s", timeout.as_secs())))
+        Err(Fault::Login(format!(
+            "nobody agreed on its page within {} s",
+            timeout.as_secs()
+        )))
     }
 
     /// Answers a browser; returns what comes of it, if it is the one that is waited for.
-    fn answer(&self, mut connection: TcpStream, state: &str) -> io::Result<Option<Result<Url, Fault>>> {
+    fn answer(
+        &self,
+        mut connection: TcpStream,
+        state: &str,
+    ) -> io::Result<Option<Result<Url, Fault>>> {
         connection.set_nonblocking(false)?;
         connection.set_read_timeout(Some(READ_TIMEOUT))?;
         connection.set_write_timeout(Some(READ_TIMEOUT))?;
         let request = read(&mut connection)?;
-        let back = self.target(&request).filter(|back| parameter(back, "state").as_deref() == Some(state));
+        let back = self
+            .target(&request)
+            .filter(|back| parameter(back, "state").as_deref() == Some(state));
         let Some(back) = back else {
             respond(&mut connection, "404 Not Found", ELSEWHERE)?;
             return Ok(None);
@@ -83,14 +97,20 @@ impl Redirect {
             None => Ok(back),
         };
         // What the browser shows changes nothing.
-        _ = respond(&mut connection, "200 OK", if outcome.is_ok() { WELL } else { REFUSED });
+        _ = respond(
+            &mut connection,
+            "200 OK",
+            if outcome.is_ok() { WELL } else { REFUSED },
+        );
         Ok(Some(outcome))
     }
 
     /// Returns what a request asks for, if it is the page that logins lead back to.
     fn target(&self, request: &str) -> Option<Url> {
         let target = request.strip_prefix("GET ")?.split(' ').next()?;
-        let target = target.strip_prefix(PATH).filter(|rest| rest.starts_with('?'))?;
+        let target = target
+            .strip_prefix(PATH)
+            .filter(|rest| rest.starts_with('?'))?;
         Url::parse(&format!("{}{target}", self.uri)).ok()
     }
 }
@@ -111,12 +131,20 @@ fn read(connection: &mut TcpStream) -> io::Result<String> {
 }
 
 fn respond(connection: &mut TcpStream, status: &str, text: &str) -> io::Result<()> {
-    let headers = "Content-Type: text/plain; charset=utf-8\r\nCache-Control: no-store\r\nConnection: close";
-    write!(connection, "HTTP/1.1 {status}\r\n{headers}\r\nContent-Length: {}\r\n\r\n{text}", text.len())
+    let headers =
+        "Content-Type: text/plain; charset=utf-8\r\nCache-Control: no-store\r\nConnection: close";
+    write!(
+        connection,
+        "HTTP/1.1 {status}\r\n{headers}\r\nContent-Length: {}\r\n\r\n{text}",
+        text.len()
+    )
 }
 
 fn parameter(url: &Url, name: &str) -> Option<String> {
-    let mut values = url.query_pairs().filter(|(key, _)| key == name).map(|(_, value)| value.into_owned());
+    let mut values = url
+        .query_pairs()
+        .filter(|(key, _)| key == name)
+        .map(|(_, value)| value.into_owned());
     // One that is there twice says nothing.
     values.next().filter(|_| values.next().is_none())
 }
@@ -156,14 +184,19 @@ mod tests {
         let back = redirect.wait("s", LONG, &()).unwrap();
         assert_eq!(back.as_str(), format!("{}?code=c&state=s", redirect.uri()));
         let not_found = "HTTP/1.1 404 Not Found";
-        assert_eq!(visits.join().unwrap(), [not_found, not_found, not_found, "HTTP/1.1 200 OK"]);
+        assert_eq!(
+            visits.join().unwrap(),
+            [not_found, not_found, not_found, "HTTP/1.1 200 OK"]
+        );
     }
 
     #[test]
     fn refusal_is_told_in_the_servers_words() {
         let redirect = Redirect::listen(0).unwrap();
-        let visits =
-            visit(&redirect, &["/callback?error=access_denied&error_description=not%1b%5bme&state=s"]);
+        let visits = visit(
+            &redirect,
+            &["/callback?error=access_denied&error_description=not%1b%5bme&state=s"],
+        );
         let fault = redirect.wait("s", LONG, &()).unwrap_err();
         assert_eq!(
             fault.to_string(),
@@ -189,8 +222,14 @@ mod tests {
             }
         }
         let redirect = Redirect::listen(0).unwrap();
-        assert!(matches!(redirect.wait("s", LONG, &Leaving), Err(Fault::Interrupted)));
+        assert!(matches!(
+            redirect.wait("s", LONG, &Leaving),
+            Err(Fault::Interrupted)
+        ));
         let fault = redirect.wait("s", Duration::ZERO, &()).unwrap_err();
-        assert_eq!(fault.to_string(), "the login failed: nobody agreed on its page within 0 s");
+        assert_eq!(
+            fault.to_string(),
+            "the login failed: nobody agreed on its page within 0 s"
+        );
     }
 }

@@ -44,7 +44,9 @@ pub(super) struct Kept {
 
 impl fmt::Debug for Kept {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Kept").field("url", &self.url).finish_non_exhaustive()
+        f.debug_struct("Kept")
+            .field("url", &self.url)
+            .finish_non_exhaustive()
     }
 }
 
@@ -71,21 +73,31 @@ impl Tokens {
             Err(error) => return Err(error),
         };
         // What the parser quotes may be a token.
-        let kept: Kept = serde_json::from_slice(&text)
-            .map_err(|_| io::Error::new(io::ErrorKind::InvalidData, "the file is damaged; log in again"))?;
+        let kept: Kept = serde_json::from_slice(&text).map_err(|_| {
+            io::Error::new(
+                io::ErrorKind::InvalidData,
+                "the file is damaged; log in again",
+            )
+        })?;
         Ok((kept.url == *url).then_some(kept))
     }
 
     /// Keeps other processes from renewing what is kept for an endpoint, until the file is closed.
     pub(super) fn lock(&self, url: &Url) -> io::Result<File> {
         directory().create(&self.directory)?;
-        let file = private().create(true).truncate(false).open(self.path(url, "lock"))?;
+        let file = private()
+            .create(true)
+            .truncate(false)
+            .open(self.path(url, "lock"))?;
         let start = Instant::now();
         while let Err(error) = file.try_lock() {
             match error {
                 fs::TryLockError::WouldBlock if start.elapsed() < PATIENCE => thread::sleep(TICK),
                 fs::TryLockError::WouldBlock => {
-                    return Err(io::Error::new(io::ErrorKind::TimedOut, "another process has them"));
+                    return Err(io::Error::new(
+                        io::ErrorKind::TimedOut,
+                        "another process has them",
+                    ));
                 }
                 fs::TryLockError::Error(error) => return Err(error),
             }
@@ -110,7 +122,10 @@ impl Tokens {
     }
 
     fn path(&self, url: &Url, extension: &str) -> PathBuf {
-        self.directory.join(format!("{}.{extension}", Checksum::of(url.as_str().as_bytes())))
+        self.directory.join(format!(
+            "{}.{extension}",
+            Checksum::of(url.as_str().as_bytes())
+        ))
     }
 }
 
@@ -151,11 +166,17 @@ mod tests {
     fn tokens_are_kept_by_endpoint_until_they_are_forgotten() {
         let directory = tempfile::tempdir().unwrap();
         let tokens = Tokens::new(directory.path().join("a/b"));
-        let (one, other) = (kept("https://example.com/mcp"), kept("https://example.com/other"));
+        let (one, other) = (
+            kept("https://example.com/mcp"),
+            kept("https://example.com/other"),
+        );
         assert!(tokens.load(&one.url).unwrap().is_none());
         tokens.save(&one).unwrap();
         tokens.save(&one).unwrap();
-        assert_eq!(tokens.load(&one.url).unwrap().unwrap().access_token, "hush-2");
+        assert_eq!(
+            tokens.load(&one.url).unwrap().unwrap().access_token,
+            "hush-2"
+        );
         assert!(tokens.load(&other.url).unwrap().is_none());
         assert!(tokens.forget(&one.url).unwrap());
         assert!(!tokens.forget(&one.url).unwrap());
@@ -185,7 +206,10 @@ mod tests {
         let tokens = Tokens::new(directory.path().to_owned());
         let url = Url::parse("https://example.com/mcp").unwrap();
         fs::write(tokens.path(&url, "json"), r#"{"url": "hush"}"#).unwrap();
-        assert_eq!(tokens.load(&url).unwrap_err().to_string(), "the file is damaged; log in again");
+        assert_eq!(
+            tokens.load(&url).unwrap_err().to_string(),
+            "the file is damaged; log in again"
+        );
     }
 
     #[test]

@@ -36,11 +36,19 @@ pub struct Response {
 
 impl Response {
     pub fn json(value: &Value) -> Self {
-        Self { status: "200 OK", header: "Cache-Control: no-store".to_owned(), body: value.to_string() }
+        Self {
+            status: "200 OK",
+            header: "Cache-Control: no-store".to_owned(),
+            body: value.to_string(),
+        }
     }
 
     pub fn empty(status: &'static str, header: impl Into<String>) -> Self {
-        Self { status, header: header.into(), body: String::new() }
+        Self {
+            status,
+            header: header.into(),
+            body: String::new(),
+        }
     }
 }
 
@@ -64,18 +72,38 @@ fn serve(mut connection: TcpStream, base: &Url, answer: &dyn Fn(&Request) -> Res
     let mut line = String::new();
     reader.read_line(&mut line).unwrap();
     let mut words = line.split_whitespace();
-    let (Some(method), Some(target)) = (words.next(), words.next()) else { return };
+    let (Some(method), Some(target)) = (words.next(), words.next()) else {
+        return;
+    };
     let target = base.join(target).unwrap();
     let mut headers = BTreeMap::new();
-    for line in reader.by_ref().lines().map(Result::unwrap).take_while(|line| !line.is_empty()) {
+    for line in reader
+        .by_ref()
+        .lines()
+        .map(Result::unwrap)
+        .take_while(|line| !line.is_empty())
+    {
         let (name, value) = line.split_once(':').unwrap();
         headers.insert(name.to_ascii_lowercase(), value.trim().to_owned());
     }
-    let mut body = vec![0; headers.get("content-length").map_or(0, |length| length.parse().unwrap())];
+    let mut body = vec![
+        0;
+        headers
+            .get("content-length")
+            .map_or(0, |length| length.parse().unwrap())
+    ];
     reader.read_exact(&mut body).unwrap();
     let what = format!("{method} {}", target.path());
-    let Response { status, header, body } =
-        answer(&Request { what, target, headers, body: String::from_utf8(body).unwrap() });
+    let Response {
+        status,
+        header,
+        body,
+    } = answer(&Request {
+        what,
+        target,
+        headers,
+        body: String::from_utf8(body).unwrap(),
+    });
     let kind = "Content-Type: application/json\r\nConnection: close";
     let length = body.len();
     // Whoever asked may be gone.

@@ -29,11 +29,27 @@ impl TextType {
 }
 
 const fn plain(mime: &'static str, extensions: &'static [&'static str]) -> TextType {
-    TextType { mime, aliases: &[], fence: None, extensions, file_names: &[] }
+    TextType {
+        mime,
+        aliases: &[],
+        fence: None,
+        extensions,
+        file_names: &[],
+    }
 }
 
-const fn code(mime: &'static str, fence: &'static str, extensions: &'static [&'static str]) -> TextType {
-    TextType { mime, aliases: &[], fence: Some(fence), extensions, file_names: &[] }
+const fn code(
+    mime: &'static str,
+    fence: &'static str,
+    extensions: &'static [&'static str],
+) -> TextType {
+    TextType {
+        mime,
+        aliases: &[],
+        fence: Some(fence),
+        extensions,
+        file_names: &[],
+    }
 }
 
 /// Everything [`super`] knows, by kind.
@@ -302,13 +318,21 @@ mod tests {
     #[test]
     fn no_type_is_listed_twice() {
         assert_listed_once(
-            TYPES.iter().flat_map(TextType::names).map(|name| name.replace("text/x-", "text/")),
+            TYPES
+                .iter()
+                .flat_map(TextType::names)
+                .map(|name| name.replace("text/x-", "text/")),
         );
     }
 
     #[test]
     fn no_extension_is_listed_twice() {
-        assert_listed_once(TYPES.iter().flat_map(|known| known.extensions).map(ToString::to_string));
+        assert_listed_once(
+            TYPES
+                .iter()
+                .flat_map(|known| known.extensions)
+                .map(ToString::to_string),
+        );
     }
 
     #[test]
@@ -328,7 +352,10 @@ mod tests {
                 assert!(!extension.contains('.'), "{extension}");
                 assert_eq!(*extension, extension.to_ascii_lowercase());
             }
-            assert!(known.fence.is_none_or(|tag| !tag.contains([' ', '`'])), "{known:?}");
+            assert!(
+                known.fence.is_none_or(|tag| !tag.contains([' ', '`'])),
+                "{known:?}"
+            );
         }
     }
 }

@@ -23,7 +23,11 @@ pub fn true_case<'a>(
 
 /// Compares character by character: `str::to_lowercase` would tell a final sigma from others.
 fn eq_ignoring_case(left: &str, right: &str) -> bool {
-    let lower = |text: &'_ str| text.chars().flat_map(char::to_lowercase).collect::<Vec<_>>();
+    let lower = |text: &'_ str| {
+        text.chars()
+            .flat_map(char::to_lowercase)
+            .collect::<Vec<_>>()
+    };
     lower(left) == lower(right)
 }
 
@@ -35,7 +39,10 @@ mod tests {
 
     #[test]
     fn exact_match_wins_unasked() {
-        assert_eq!(true_case("README.md", ENTRIES, |_| panic!("asked")), Some("README.md"));
+        assert_eq!(
+            true_case("README.md", ENTRIES, |_| panic!("asked")),
+            Some("README.md")
+        );
     }
 
     #[test]
@@ -52,6 +59,9 @@ mod tests {
             assert_eq!(true_case(name, ENTRIES, |_| true), entry, "{name}");
             assert_eq!(true_case(name, ENTRIES, |_| false), None, "{name}");
         }
-        assert_eq!(true_case("ReadMe.md", ENTRIES, |entry| entry == "README.md"), Some("README.md"));
+        assert_eq!(
+            true_case("ReadMe.md", ENTRIES, |entry| entry == "README.md"),
+            Some("README.md")
+        );
     }
 }

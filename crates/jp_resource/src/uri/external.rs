@@ -12,7 +12,12 @@ const SCHEME: &str = "external";
 /// a directory they guess, so a plain hash only hides paths that are hard to guess; with a secret `key`
 /// it is HMAC-SHA-256 (RFC 2104), which tells nothing to who does not have the key.
 #[must_use]
-pub fn external_uri(canonical_parent: &str, file_name: &str, key: Option<&[u8]>, style: PathStyle) -> String {
+pub fn external_uri(
+    canonical_parent: &str,
+    file_name: &str,
+    key: Option<&[u8]>,
+    style: PathStyle,
+) -> String {
     let parent = match style {
         PathStyle::Unix => canonical_parent.into(),
         PathStyle::Windows => strip_verbatim(canonical_parent),
@@ -72,7 +77,10 @@ mod tests {
     #[test]
     fn parent_is_hashed_and_the_name_readable() {
         let uri = external_uri(PARENT, "Q3 report #1.pdf", None, PathStyle::Unix);
-        assert_eq!(uri, format!("external:{}/Q3%20report%20%231.pdf", hash(PARENT)));
+        assert_eq!(
+            uri,
+            format!("external:{}/Q3%20report%20%231.pdf", hash(PARENT))
+        );
         assert_eq!(external_name(&uri).as_deref(), Some("Q3 report #1.pdf"));
         assert!(is_external(&uri));
     }
@@ -112,13 +120,21 @@ mod tests {
     #[test]
     fn hmac_matches_the_rfcs_vectors() {
         let table: [(&[u8], &[u8], &str); 4] = [
-            (&[0x0b; 20], b"Hi There", "b0344c61d8db38535ca8afceaf0bf12b881dc200c9833da726e9376c2e32cff7"),
+            (
+                &[0x0b; 20],
+                b"Hi There",
+                "b0344c61d8db38535ca8afceaf0bf12b881dc200c9833da726e9376c2e32cff7",
+            ),
             (
                 b"Jefe",
                 b"what do ya want for nothing?",
                 "5bdcc146bf60754e6a042426089575c75a003f089d2739839dec58b964ec3843",
             ),
-            (&[0xaa; 20], &[0xdd; 50], "773ea91e36800e46854db8ebd09181a72959098b3ef8c122d9635514ced565fe"),
+            (
+                &[0xaa; 20],
+                &[0xdd; 50],
+                "773ea91e36800e46854db8ebd09181a72959098b3ef8c122d9635514ced565fe",
+            ),
             (
                 &[0xaa; 131],
                 b"Test Using Larger Than Block-Size Key - Hash Key First",
@@ -126,7 +142,10 @@ mod tests {
             ),
         ];
         for (key, message, mac) in table {
-            assert_eq!(Checksum::from_bytes(hmac_sha256(key, message)).to_string(), mac);
+            assert_eq!(
+                Checksum::from_bytes(hmac_sha256(key, message)).to_string(),
+                mac
+            );
         }
     }
 
@@ -137,10 +156,19 @@ mod tests {
             let name = external_name(&format!("external:{hash}/{rest}"));
             assert_eq!(name.as_deref(), (rest == "a").then_some("a"), "{rest:?}");
         }
-        for uri in ["file:///a", "external:", "external:abc/a", "external", "http://external:1/a"] {
+        for uri in [
+            "file:///a",
+            "external:",
+            "external:abc/a",
+            "external",
+            "http://external:1/a",
+        ] {
             assert_eq!(external_name(uri), None, "{uri:?}");
         }
-        assert_eq!(external_name(&format!("external:{hash}/a%23?q#L1-2")).as_deref(), Some("a#"));
+        assert_eq!(
+            external_name(&format!("external:{hash}/a%23?q#L1-2")).as_deref(),
+            Some("a#")
+        );
     }
 
     #[test]

@@ -1,5 +1,7 @@
 use super::percent::{canonical_host, canonical_segment, encode_host};
-use super::{PathStyle, UriError, percent_decode, percent_encode_segment, strip_scheme, strip_verbatim};
+use super::{
+    PathStyle, UriError, percent_decode, percent_encode_segment, strip_scheme, strip_verbatim,
+};
 
 /// Where a file is: what its canonical URI spells out.
 struct Location {
@@ -63,7 +65,11 @@ impl Location {
         if !path.starts_with('/') {
             return Err(UriError::Relative(path.to_owned()));
         }
-        Ok(Self::new(String::new(), path.split('/').map(percent_encode_segment), PathStyle::Unix))
+        Ok(Self::new(
+            String::new(),
+            path.split('/').map(percent_encode_segment),
+            PathStyle::Unix,
+        ))
     }
 
     fn of_windows_path(path: &str) -> Result<Self, UriError> {
@@ -71,19 +77,29 @@ impl Location {
         let relative = || UriError::Relative(path.to_owned());
         let stripped = strip_verbatim(path);
         let Some(share) = strip_two_separators(&stripped, style) else {
-            let (drive, _) = stripped.split_once(style.separators()).ok_or_else(relative)?;
+            let (drive, _) = stripped
+                .split_once(style.separators())
+                .ok_or_else(relative)?;
             if !drive.ends_with(':') || drive_letter(drive).is_none() {
                 return Err(relative());
             }
-            let segments = stripped.split(style.separators()).map(percent_encode_segment);
+            let segments = stripped
+                .split(style.separators())
+                .map(percent_encode_segment);
             return Ok(Self::new(String::new(), segments, style));
         };
-        let mut names = share.split(style.separators()).filter(|name| !name.is_empty());
+        let mut names = share
+            .split(style.separators())
+            .filter(|name| !name.is_empty());
         let host = names.next().ok_or_else(relative)?;
         if is_device(host) {
             return Err(UriError::Device(path.to_owned()));
         }
-        Ok(Self::new(encode_host(host.bytes()), names.map(percent_encode_segment), style))
+        Ok(Self::new(
+            encode_host(host.bytes()),
+            names.map(percent_encode_segment),
+            style,
+        ))
     }
 
     /// Also returns query and fragment, as they are in `uri`.
@@ -100,7 +116,11 @@ impl Location {
 
     /// Puts a location together from encoded parts, removing dot segments (RFC 3986 §5.2.4).
     fn new(host: String, segments: impl Iterator<Item = String>, style: PathStyle) -> Self {
-        let mut location = Self { style, host, segments: Vec::new() };
+        let mut location = Self {
+            style,
+            host,
+            segments: Vec::new(),
+        };
         location.turn_host_into_drive();
         for segment in segments {
             match segment.as_str() {
@@ -119,7 +139,8 @@ impl Location {
     /// Reads `file://c:/x`, a common mistake, the way browsers do.
     fn turn_host_into_drive(&mut self) {
         if self.style == PathStyle::Windows && drive_letter(&self.host).is_some() {
-            self.segments.push(std::mem::take(&mut self.host).replace("%3A", ":"));
+            self.segments
+                .push(std::mem::take(&mut self.host).replace("%3A", ":"));
         }
     }
 
@@ -146,17 +167,31 @@ impl Location {
     /// Returns the letter of the drive that the path starts with, in upper case.
     fn drive(&self) -> Option<char> {
         let is_local = self.style == PathStyle::Windows && self.host.is_empty();
-        self.segments.first().filter(|_| is_local).and_then(|first| drive_letter(first))
+        self.segments
+            .first()
+            .filter(|_| is_local)
+            .and_then(|first| drive_letter(first))
     }
 
     fn to_uri(&self) -> String {
-        let root_slash = if self.drive().is_some() && self.segments.len() == 1 { "/" } else { "" };
-        format!("file://{}/{}{root_slash}", self.host, self.segments.join("/"))
+        let root_slash = if self.drive().is_some() && self.segments.len() == 1 {
+            "/"
+        } else {
+            ""
+        };
+        format!(
+            "file://{}/{}{root_slash}",
+            self.host,
+            self.segments.join("/")
+        )
     }
 
     fn to_unix_path(&self, uri: &str) -> Result<String, UriError> {
         if !self.host.is_empty() {
-            return Err(UriError::RemoteHost { uri: uri.to_owned(), host: self.host.clone() });
+            return Err(UriError::RemoteHost {
+                uri: uri.to_owned(),
+                host: self.host.clone(),
+            });
         }
         Ok(format!("/{}", self.names(uri)?.join("/")))
     }
@@ -178,13 +213,18 @@ impl Location {
     }
 
     fn names(&self, uri: &str) -> Result<Vec<String>, UriError> {
-        self.segments.iter().map(|segment| decode_name(segment, uri, self.style)).collect()
+        self.segments
+            .iter()
+            .map(|segment| decode_name(segment, uri, self.style))
+            .collect()
     }
 }
 
 /// Splits what follows `file:` into a canonical host and a path (RFC 8089 §2).
 fn split_host(rest: &str, style: PathStyle) -> (String, &str) {
-    let Some(authority) = strip_two_separators(rest, style) else { return (String::new(), rest) };
+    let Some(authority) = strip_two_separators(rest, style) else {
+        return (String::new(), rest);
+    };
     let (host, path) = split_name(authority, style);
     let host = canonical_host(host);
     // `file:////server/share`, with any number of slashes (RFC 8089 §E.3.2).
@@ -206,12 +246,17 @@ fn split_name(text: &str, style: PathStyle) -> (&str, &str) {
 }
 
 fn strip_two_separators(text: &str, style: PathStyle) -> Option<&str> {
-    text.strip_prefix(style.separators())?.strip_prefix(style.separators())
+    text.strip_prefix(style.separators())?
+        .strip_prefix(style.separators())
 }
 
 /// Returns whether a drive stands where the slash should: `file:c:/x` (RFC 8089 §E.2), `file://c:`.
 fn starts_with_drive(host: &str, path: &str, style: PathStyle) -> bool {
-    let first = if host.is_empty() { &canonical_segment(split_name(path, style).0) } else { host };
+    let first = if host.is_empty() {
+        &canonical_segment(split_name(path, style).0)
+    } else {
+        host
+    };
     style == PathStyle::Windows && drive_letter(first).is_some()
 }
 
@@ -259,7 +304,10 @@ mod tests {
             ("/a/", "file:///a"),
             ("//a///b//", "file:///a/b"),
             ("/a/./b/../c/.", "file:///a/c"),
-            ("/project/./src/../src/main.rs", "file:///project/src/main.rs"),
+            (
+                "/project/./src/../src/main.rs",
+                "file:///project/src/main.rs",
+            ),
             ("/a b", "file:///a%20b"),
             ("/a#1?x", "file:///a%231%3Fx"),
             ("/100%", "file:///100%25"),
@@ -300,7 +348,10 @@ mod tests {
             (r"\\server\share\..\..\x", "file://server/share/x"),
             (r"\\server", "file://server/"),
             (r"\\localhost\share\x", "file://localhost/share/x"),
-            (r"\\server@ssl\DavWWWRoot\x", "file://server%40ssl/DavWWWRoot/x"),
+            (
+                r"\\server@ssl\DavWWWRoot\x",
+                "file://server%40ssl/DavWWWRoot/x",
+            ),
             (r"C:\a.txt.\b ", "file:///C:/a.txt./b%20"),
             (r"C:\a:stream", "file:///C:/a:stream"),
         ];
@@ -312,15 +363,38 @@ mod tests {
     #[test]
     fn path_without_a_root_has_no_uri() {
         for path in ["", ".", "a", "a/b", "./a", "../a", "~/a", r"\a", r"C:\a"] {
-            assert_eq!(file_uri(path, Unix), Err(UriError::Relative(path.into())), "{path:?}");
+            assert_eq!(
+                file_uri(path, Unix),
+                Err(UriError::Relative(path.into())),
+                "{path:?}"
+            );
         }
-        for path in
-            ["", "a", r"a\b", r"\a", "/a", "C:", "C:a", r"C|\a", "C%3A/a", r"é:\a", r"\\", r"\\?\Volume{1}\a"]
-        {
-            assert_eq!(file_uri(path, Windows), Err(UriError::Relative(path.into())), "{path:?}");
+        for path in [
+            "",
+            "a",
+            r"a\b",
+            r"\a",
+            "/a",
+            "C:",
+            "C:a",
+            r"C|\a",
+            "C%3A/a",
+            r"é:\a",
+            r"\\",
+            r"\\?\Volume{1}\a",
+        ] {
+            assert_eq!(
+                file_uri(path, Windows),
+                Err(UriError::Relative(path.into())),
+                "{path:?}"
+            );
         }
         for path in [r"\\.\COM1", "//?/C:/a", r"\\..\a"] {
-            assert_eq!(file_uri(path, Windows), Err(UriError::Device(path.into())), "{path:?}");
+            assert_eq!(
+                file_uri(path, Windows),
+                Err(UriError::Device(path.into())),
+                "{path:?}"
+            );
         }
         assert_eq!(file_uri("/a\0", Unix), Err(UriError::Nul("/a\0".into())));
     }
@@ -336,7 +410,10 @@ mod tests {
             ("file:///", "file:///"),
             ("file:/", "file:///"),
             ("file:////a//b/", "file:///a/b"),
-            ("file:///project/./src/../src/main.rs", "file:///project/src/main.rs"),
+            (
+                "file:///project/./src/../src/main.rs",
+                "file:///project/src/main.rs",
+            ),
             ("file:///a/%2e/b/%2E%2e/c", "file:///a/c"),
             ("file:///a/.%2E/.%2e/b", "file:///b"),
             ("file:///%7euser/%41%2d", "file:///~user/A-"),
@@ -358,7 +435,11 @@ mod tests {
             ("file:///c:/x", "file:///c:/x"),
         ];
         for (uri, canonical) in table {
-            assert_eq!(canonical_file_uri(uri, Unix).as_deref(), Ok(canonical), "{uri:?}");
+            assert_eq!(
+                canonical_file_uri(uri, Unix).as_deref(),
+                Ok(canonical),
+                "{uri:?}"
+            );
         }
     }
 
@@ -388,23 +469,53 @@ mod tests {
             ("file:///c:/a%5cb", "file:///C:/a%5Cb"),
         ];
         for (uri, canonical) in table {
-            assert_eq!(canonical_file_uri(uri, Windows).as_deref(), Ok(canonical), "{uri:?}");
+            assert_eq!(
+                canonical_file_uri(uri, Windows).as_deref(),
+                Ok(canonical),
+                "{uri:?}"
+            );
         }
     }
 
     #[test]
     fn other_schemes_and_relative_uris_are_not_canonicalised() {
         for style in STYLES {
-            for uri in ["", "/a", "a", "http://a/b", "files:///a", "file", r"C:\a", "#file:///a"] {
-                assert_eq!(canonical_file_uri(uri, style), Err(UriError::NotFile(uri.into())), "{uri:?}");
+            for uri in [
+                "",
+                "/a",
+                "a",
+                "http://a/b",
+                "files:///a",
+                "file",
+                r"C:\a",
+                "#file:///a",
+            ] {
+                assert_eq!(
+                    canonical_file_uri(uri, style),
+                    Err(UriError::NotFile(uri.into())),
+                    "{uri:?}"
+                );
             }
-            for uri in
-                ["file:", "file:a", "file:#a", "file:../a", "file://", "file://localhost", "file://docs?x"]
-            {
-                assert_eq!(canonical_file_uri(uri, style), Err(UriError::Relative(uri.into())), "{uri:?}");
+            for uri in [
+                "file:",
+                "file:a",
+                "file:#a",
+                "file:../a",
+                "file://",
+                "file://localhost",
+                "file://docs?x",
+            ] {
+                assert_eq!(
+                    canonical_file_uri(uri, style),
+                    Err(UriError::Relative(uri.into())),
+                    "{uri:?}"
+                );
             }
         }
-        assert_eq!(canonical_file_uri("file:c:/x", Unix), Err(UriError::Relative("file:c:/x".into())));
+        assert_eq!(
+            canonical_file_uri("file:c:/x", Unix),
+            Err(UriError::Relative("file:c:/x".into()))
+        );
     }
 
     #[test]
@@ -448,7 +559,13 @@ mod tests {
             assert_eq!(file_path(uri, style), Err(refusal(uri.into())), "{uri:?}");
         }
         let uri = "file://Elsewhere/x".to_owned();
-        assert_eq!(file_path(&uri, Unix), Err(UriError::RemoteHost { uri, host: "elsewhere".into() }));
+        assert_eq!(
+            file_path(&uri, Unix),
+            Err(UriError::RemoteHost {
+                uri,
+                host: "elsewhere".into()
+            })
+        );
     }
 
     #[test]
@@ -468,12 +585,18 @@ mod tests {
     }
 
     fn path() -> impl Strategy<Value = String> {
-        ("(/|//|[cC]:/|\\\\\\\\|\\\\\\\\\\?\\\\|\\\\\\\\\\?\\\\UNC\\\\|[cC]:\\\\)?", dense())
+        (
+            "(/|//|[cC]:/|\\\\\\\\|\\\\\\\\\\?\\\\|\\\\\\\\\\?\\\\UNC\\\\|[cC]:\\\\)?",
+            dense(),
+        )
             .prop_map(|(root, rest)| root + &rest)
     }
 
     fn uri() -> impl Strategy<Value = String> {
-        ("((file|FILE):/{0,5}(localhost|[cC](:|\\||%3[aA]))?/{0,2})?", dense())
+        (
+            "((file|FILE):/{0,5}(localhost|[cC](:|\\||%3[aA]))?/{0,2})?",
+            dense(),
+        )
             .prop_map(|(start, rest)| start + &rest)
     }
 

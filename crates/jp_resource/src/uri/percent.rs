@@ -27,7 +27,9 @@ pub fn encode_program(program: &str) -> String {
 /// Percent-encodes an argument of a `cmd://` URL, or any value in a query: as [`percent_encode_segment`], and `&`, `=` and `+` too.
 #[must_use]
 pub fn encode_argument(argument: &str) -> String {
-    encode(argument.bytes(), |byte| is_pchar(byte) && !b"&=+".contains(&byte))
+    encode(argument.bytes(), |byte| {
+        is_pchar(byte) && !b"&=+".contains(&byte)
+    })
 }
 
 /// Decodes every `%XX` (RFC 3986 §2.1); a `%` that starts none is itself.
@@ -55,7 +57,9 @@ pub(super) fn canonical_host(host: &str) -> String {
 
 /// Encodes a host's bytes: lower case, a `reg-name` (RFC 3986 §3.2.2).
 pub(super) fn encode_host(host: impl Iterator<Item = u8>) -> String {
-    encode(host.map(|byte| byte.to_ascii_lowercase()), |byte| is_pchar(byte) && byte != b':' && byte != b'@')
+    encode(host.map(|byte| byte.to_ascii_lowercase()), |byte| {
+        is_pchar(byte) && byte != b':' && byte != b'@'
+    })
 }
 
 fn encode(bytes: impl Iterator<Item = u8>, is_literal: impl Fn(u8) -> bool) -> String {
@@ -129,7 +133,11 @@ mod tests {
         ];
         for (segment, encoded) in table {
             assert_eq!(percent_encode_segment(segment), encoded, "{segment:?}");
-            assert_eq!(percent_decode(encoded).as_deref(), Ok(segment), "{encoded:?}");
+            assert_eq!(
+                percent_decode(encoded).as_deref(),
+                Ok(segment),
+                "{encoded:?}"
+            );
         }
     }
 
@@ -141,20 +149,32 @@ mod tests {
 
     #[test]
     fn command_has_no_character_that_its_url_gives_a_meaning() {
-        assert_eq!(encode_program("./p (x)/a:b&c~d"), "./p%20%28x%29/a%3Ab%26c~d");
+        assert_eq!(
+            encode_program("./p (x)/a:b&c~d"),
+            "./p%20%28x%29/a%3Ab%26c~d"
+        );
         assert_eq!(encode_argument("a/b&c=d+e:f(g)"), "a%2Fb%26c%3Dd%2Be:f(g)");
     }
 
     #[test]
     fn malformed_percent_is_itself() {
-        for (encoded, text) in [("%", "%"), ("%4", "%4"), ("%%41", "%A"), ("%zz", "%zz"), ("%+1", "%+1")] {
+        for (encoded, text) in [
+            ("%", "%"),
+            ("%4", "%4"),
+            ("%%41", "%A"),
+            ("%zz", "%zz"),
+            ("%+1", "%+1"),
+        ] {
             assert_eq!(percent_decode(encoded).as_deref(), Ok(text), "{encoded:?}");
         }
     }
 
     #[test]
     fn decoding_refuses_what_is_not_utf8() {
-        assert_eq!(percent_decode("a%FFb"), Err(UriError::NotUtf8("a%FFb".into())));
+        assert_eq!(
+            percent_decode("a%FFb"),
+            Err(UriError::NotUtf8("a%FFb".into()))
+        );
         assert_eq!(percent_decode("%C3"), Err(UriError::NotUtf8("%C3".into())));
     }
 

@@ -15,8 +15,13 @@ impl Tree {
         let directory = tempfile::tempdir().unwrap();
         let root = canonical_path(directory.path()).unwrap().join("project");
         fs::create_dir(&root).unwrap();
-        let tree = Self { _directory: directory, root };
-        files.iter().for_each(|(path, content)| tree.write(path, content));
+        let tree = Self {
+            _directory: directory,
+            root,
+        };
+        files
+            .iter()
+            .for_each(|(path, content)| tree.write(path, content));
         tree
     }
 
@@ -28,7 +33,12 @@ impl Tree {
 
     fn place(&self) -> Place {
         let root = self.root.clone();
-        Place { current_dir: root.clone(), root, home: None, external_key: None }
+        Place {
+            current_dir: root.clone(),
+            root,
+            home: None,
+            external_key: None,
+        }
     }
 
     fn files(&self) -> Files {
@@ -45,7 +55,13 @@ impl Tree {
                 if path.is_dir() && !(is_link && is_linked) {
                     pending.push((path.clone(), is_link || is_linked));
                 }
-                paths.push(path.strip_prefix(&self.root).unwrap().to_str().unwrap().to_owned());
+                paths.push(
+                    path.strip_prefix(&self.root)
+                        .unwrap()
+                        .to_str()
+                        .unwrap()
+                        .to_owned(),
+                );
             }
         }
         paths
@@ -58,7 +74,11 @@ fn path(path: &str) -> PathParam {
 
 #[test]
 fn rule_above_the_root_is_told_without_where_it_stands() {
-    let tree = Tree::new(&[("made/x", "x"), ("../.gitignore", "made/\n"), ("../.git/HEAD", "")]);
+    let tree = Tree::new(&[
+        ("made/x", "x"),
+        ("../.gitignore", "made/\n"),
+        ("../.git/HEAD", ""),
+    ]);
     let refused = tree.files().read(&path("made/x")).unwrap_err();
     assert_eq!(
         refused.to_string(),
@@ -76,7 +96,10 @@ fn file_is_read_by_its_path_if_and_only_if_a_walk_gives_it() {
         ("../outside.txt", "outside"),
         (".git/info/exclude", "excluded.txt\n"),
         (".git/config", "git"),
-        (".gitignore", "*.log\n!kept.log\nbuilt/\n/only-here\n*.tmp\n"),
+        (
+            ".gitignore",
+            "*.log\n!kept.log\nbuilt/\n/only-here\n*.tmp\n",
+        ),
         (".jp/config.toml", "jp"),
         ("a/.ignore", "x*\n!x-kept\n"),
         ("a/b/.jpignore", "!xyz\n!t.tmp\nno\n"),
@@ -131,7 +154,9 @@ fn file_is_read_by_its_path_if_and_only_if_a_walk_gives_it() {
         ("read.me", "linked.log"),
         (".", "a/itself"),
     ];
-    links.into_iter().for_each(|(target, link)| symlink(target, tree.root.join(link)).unwrap());
+    links
+        .into_iter()
+        .for_each(|(target, link)| symlink(target, tree.root.join(link)).unwrap());
 
     let (files, place) = (tree.files(), tree.place());
     let is_read = |path: &String| files.read(&self::path(path)).is_ok();
@@ -142,10 +167,19 @@ fn file_is_read_by_its_path_if_and_only_if_a_walk_gives_it() {
         .map(|path| canonical_path(&tree.root.join(path)).unwrap())
         .collect();
     let declared = parse_input(".", &place).unwrap();
-    let declared = Declared { is_trusted: false, ..declared };
-    let walked = resolve(&[declared], &Context::new(&place, &Nowhere, std::time::SystemTime::now())).unwrap();
-    let walked =
-        walked.resources.iter().map(|resource| file_path(&resource.uri, PathStyle::native()).unwrap());
+    let declared = Declared {
+        is_trusted: false,
+        ..declared
+    };
+    let walked = resolve(
+        &[declared],
+        &Context::new(&place, &Nowhere, std::time::SystemTime::now()),
+    )
+    .unwrap();
+    let walked = walked
+        .resources
+        .iter()
+        .map(|resource| file_path(&resource.uri, PathStyle::native()).unwrap());
     let walked: BTreeSet<PathBuf> = walked
         .map(PathBuf::from)
         .filter(|path| !has_closed(path.strip_prefix(&tree.root).unwrap()))
@@ -164,15 +198,32 @@ fn what_becomes_a_link_after_it_was_checked_is_not_followed() {
     #[cfg(unix)]
     {
         use std::os::unix::fs::symlink;
-        let tree = Tree::new(&[("a/x", "x"), ("private/x", "secret"), (".jpignore", "private\n")]);
+        let tree = Tree::new(&[
+            ("a/x", "x"),
+            ("private/x", "secret"),
+            (".jpignore", "private\n"),
+        ]);
         let files = tree.files();
-        let checked = files.whole.find(&tree.root.join("a/x"), &tree.place()).unwrap();
+        let checked = files
+            .whole
+            .find(&tree.root.join("a/x"), &tree.place())
+            .unwrap();
         fs::rename(tree.root.join("a"), tree.root.join("b")).unwrap();
         symlink("private", tree.root.join("a")).unwrap();
-        assert!(files.content(&path("a/x"), &checked, IsOutright::No).is_err(), "a directory");
+        assert!(
+            files
+                .content(&path("a/x"), &checked, IsOutright::No)
+                .is_err(),
+            "a directory"
+        );
         fs::remove_file(tree.root.join("b/x")).unwrap();
         symlink("../private/x", tree.root.join("b/x")).unwrap();
-        assert!(files.content(&path("b/x"), &tree.root.join("b/x"), IsOutright::No).is_err(), "the file");
+        assert!(
+            files
+                .content(&path("b/x"), &tree.root.join("b/x"), IsOutright::No)
+                .is_err(),
+            "the file"
+        );
     }
 }
 
@@ -181,16 +232,30 @@ fn listed_file_is_refused_once_the_walk_that_gave_it_would_not() {
     let tree = Tree::new(&[("built/x", "x"), (".gitignore", "built/\n"), ("a/y", "y")]);
     let (files, place) = (tree.files(), tree.place());
     let walked = |input: &str| Arc::new(Walked::new(parse_input(input, &place).unwrap(), &[]));
-    let listed =
-        |input: &str, path: &str| Listed::Walked { walked: walked(input), found_at: tree.root.join(path) };
+    let listed = |input: &str, path: &str| Listed::Walked {
+        walked: walked(input),
+        found_at: tree.root.join(path),
+    };
     let built = listed("built", "built/x");
-    assert!(files.read(&path("built/x")).is_err(), "a walk from the root does not go there");
-    assert!(files.read_listed(&path("built/x"), &built).is_ok(), "the one from the directory does");
+    assert!(
+        files.read(&path("built/x")).is_err(),
+        "a walk from the root does not go there"
+    );
+    assert!(
+        files.read_listed(&path("built/x"), &built).is_ok(),
+        "the one from the directory does"
+    );
     let (glob, all) = (listed("a/*", "a/y"), listed("a", "a/y"));
     tree.write("a/.ignore", "y\n");
     for listed in [glob, all] {
-        let refused = files.read_listed(&path("a/y"), &listed).unwrap_err().to_string();
-        assert_eq!(refused, "a/y is not offered: a/.ignore ignores it by the rule `y`; read another file");
+        let refused = files
+            .read_listed(&path("a/y"), &listed)
+            .unwrap_err()
+            .to_string();
+        assert_eq!(
+            refused,
+            "a/y is not offered: a/.ignore ignores it by the rule `y`; read another file"
+        );
     }
     assert!(files.read_listed(&path("a/y"), &Listed::Outright).is_ok());
 }
@@ -219,9 +284,13 @@ fn uri_that_the_server_gives_a_meaning_is_its_own_however_it_is_written() {
     ] {
         assert!(files.is_own(own), "{own}");
     }
-    for other in
-        ["https://example.com/", "file:///elsewhere/x", "notes://jp:x", "external:abc/x", "mcp+a+jp://x"]
-    {
+    for other in [
+        "https://example.com/",
+        "file:///elsewhere/x",
+        "notes://jp:x",
+        "external:abc/x",
+        "mcp+a+jp://x",
+    ] {
         assert!(!files.is_own(other), "{other}");
     }
 }
@@ -235,15 +304,42 @@ fn file_that_is_not_there_yet_has_no_source_if_a_rule_would_leave_it_out() {
         (".gitignore", "*.log\n/a/c\nonly-a-directory/\n"),
     ]);
     let files = tree.files();
-    for given in ["new", "a/new", "a/kept.log", "a/b/kept.log", "new.tmp", "only-a-directory", "c"] {
-        assert_eq!(files.source(&path(given)), Some(tree.root.join(given)), "{given}");
+    for given in [
+        "new",
+        "a/new",
+        "a/kept.log",
+        "a/b/kept.log",
+        "new.tmp",
+        "only-a-directory",
+        "c",
+    ] {
+        assert_eq!(
+            files.source(&path(given)),
+            Some(tree.root.join(given)),
+            "{given}"
+        );
     }
-    for left_out in ["new.log", "a/new.log", "a/b/new.log", "a/new.tmp", "a/b/new.tmp", "a/c"] {
+    for left_out in [
+        "new.log",
+        "a/new.log",
+        "a/b/new.log",
+        "a/new.tmp",
+        "a/b/new.tmp",
+        "a/c",
+    ] {
         assert_eq!(files.source(&path(left_out)), None, "{left_out}");
     }
-    fs::write(tree.root.parent().unwrap().join(".gitignore"), "project\n*.old\n").unwrap();
+    fs::write(
+        tree.root.parent().unwrap().join(".gitignore"),
+        "project\n*.old\n",
+    )
+    .unwrap();
     fs::create_dir(tree.root.parent().unwrap().join(".git")).unwrap();
-    assert_eq!(files.source(&path("a/new.old")), None, "a rule above the root");
+    assert_eq!(
+        files.source(&path("a/new.old")),
+        None,
+        "a rule above the root"
+    );
     assert_eq!(
         files.source(&path("a/new")),
         Some(tree.root.join("a/new")),
@@ -257,37 +353,74 @@ fn file_that_is_not_there_yet_has_a_source_if_it_could_be_given() {
     let files = tree.files();
     assert_eq!(files.source(&path("a/new")), Some(tree.root.join("a/new")));
     assert_eq!(files.source(&path("a/x")), Some(tree.root.join("a/x")));
-    for none in [".env", ".git/new", ".jp/x", "built/new", "built/x", "nowhere/new"] {
+    for none in [
+        ".env",
+        ".git/new",
+        ".jp/x",
+        "built/new",
+        "built/x",
+        "nowhere/new",
+    ] {
         assert_eq!(files.source(&path(none)), None, "{none}");
     }
 }
 
 fn survey(tree: &Tree, input: &str) -> Survey {
     let place = tree.place();
-    Survey::of(&parse_input(input, &place).unwrap(), &[], &place, Limits::default()).unwrap()
+    Survey::of(
+        &parse_input(input, &place).unwrap(),
+        &[],
+        &place,
+        Limits::default(),
+    )
+    .unwrap()
 }
 
 #[test]
 fn survey_depends_on_each_directory_and_file_and_on_the_rules_that_hold_there() {
     let tree = Tree::new(&[("a/b/x", "x"), ("a/empty/.ignore", ""), ("a/.git/HEAD", "")]);
     let survey = survey(&tree, "a");
-    for path in ["a", "a/b", "a/b/x", "a/empty", "a/empty/.ignore", ".gitignore", "a/.git/info/exclude"] {
+    for path in [
+        "a",
+        "a/b",
+        "a/b/x",
+        "a/empty",
+        "a/empty/.ignore",
+        ".gitignore",
+        "a/.git/info/exclude",
+    ] {
         assert!(survey.depends_on.contains(&tree.root.join(path)), "{path}");
     }
     let unneeded = tree.root.join("a/b/.gitignore");
-    assert!(!survey.depends_on.contains(&unneeded), "its directory changes when it comes to be");
+    assert!(
+        !survey.depends_on.contains(&unneeded),
+        "its directory changes when it comes to be"
+    );
 }
 
 #[test]
 fn survey_depends_on_what_may_come_to_give_something() {
-    let tree = Tree::new(&[("a/b/x", "x"), ("large/y", ""), (".gitignore", "no\n"), ("c/d/no", "")]);
+    let tree = Tree::new(&[
+        ("a/b/x", "x"),
+        ("large/y", ""),
+        (".gitignore", "no\n"),
+        ("c/d/no", ""),
+    ]);
     fs::remove_file(tree.root.join("a/b/x")).unwrap();
     tree.write("large/y", &"y".repeat(100));
     for (input, path) in [("a", "a/b"), ("a/**/*.md", "a/b"), ("c", "c/d")] {
-        assert!(survey(&tree, input).depends_on.contains(&tree.root.join(path)), "{input}");
+        assert!(
+            survey(&tree, input)
+                .depends_on
+                .contains(&tree.root.join(path)),
+            "{input}"
+        );
     }
     let place = tree.place();
-    let limits = Limits { max_bytes: 10, ..Limits::default() };
+    let limits = Limits {
+        max_bytes: 10,
+        ..Limits::default()
+    };
     let skipped = Survey::of(&parse_input("large", &place).unwrap(), &[], &place, limits).unwrap();
     assert!(skipped.files.is_empty() && skipped.depends_on.contains(&tree.root.join("large/y")));
 }
@@ -301,7 +434,13 @@ fn survey_depends_on_where_links_lead() {
     symlink("../b/c/target", tree.root.join("a/link")).unwrap();
     symlink("nothing", tree.root.join("a/broken")).unwrap();
     let survey = survey(&tree, "a");
-    for path in ["a/link", "a/broken", "b/c/target", "b/c/.ignore", "b/.ignore"] {
+    for path in [
+        "a/link",
+        "a/broken",
+        "b/c/target",
+        "b/c/.ignore",
+        "b/.ignore",
+    ] {
         assert!(survey.depends_on.contains(&tree.root.join(path)), "{path}");
     }
 }
@@ -309,7 +448,11 @@ fn survey_depends_on_where_links_lead() {
 #[cfg(unix)]
 #[test]
 fn name_that_no_client_can_ask_for_is_not_offered() {
-    let tree = Tree::new(&[("docs/a:b.txt", ""), ("docs/x\\y.md", ""), ("docs/plain.md", "")]);
+    let tree = Tree::new(&[
+        ("docs/a:b.txt", ""),
+        ("docs/x\\y.md", ""),
+        ("docs/plain.md", ""),
+    ]);
     let files = tree.files();
     assert_eq!(files.offered("docs/"), ["docs/plain.md"]);
     let path_of = |name: &str| {
@@ -325,12 +468,23 @@ fn name_that_no_client_can_ask_for_is_not_offered() {
 #[test]
 fn file_that_the_workspace_attaches_is_given_as_a_walk_would() {
     let key = "-----BEGIN PRIVATE KEY-----\nx\n-----END PRIVATE KEY-----\n";
-    let tree =
-        Tree::new(&[(".env", "x"), ("key", key), ("made", ""), (".gitignore", "made\n"), ("plain", "x")]);
+    let tree = Tree::new(&[
+        (".env", "x"),
+        ("key", key),
+        ("made", ""),
+        (".gitignore", "made\n"),
+        ("plain", "x"),
+    ]);
     let files = tree.files();
     for closed in [".env", "key", "made"] {
-        assert!(files.read_listed(&path(closed), &Listed::Named).is_err(), "{closed}");
-        assert!(files.read_listed(&path(closed), &Listed::Outright).is_ok(), "{closed}");
+        assert!(
+            files.read_listed(&path(closed), &Listed::Named).is_err(),
+            "{closed}"
+        );
+        assert!(
+            files.read_listed(&path(closed), &Listed::Outright).is_ok(),
+            "{closed}"
+        );
     }
     assert!(files.read_listed(&path("plain"), &Listed::Named).is_ok());
 }
@@ -341,10 +495,22 @@ fn what_is_attached_outright_is_given_with_its_key_and_nothing_of_jp_or_git_is()
     let tree = Tree::new(&[("key", key), (".git/HEAD", "x"), (".jp/config.toml", "x")]);
     let files = tree.files();
     assert!(files.read_listed(&path("key"), &Listed::Outright).is_ok());
-    assert!(files.read(&path("key")).unwrap_err().to_string().contains("it is a private key"));
+    assert!(
+        files
+            .read(&path("key"))
+            .unwrap_err()
+            .to_string()
+            .contains("it is a private key")
+    );
     for closed in [".git/HEAD", ".jp/config.toml"] {
-        assert!(files.read_listed(&path(closed), &Listed::Outright).is_err(), "{closed}");
-        assert_eq!(files.path_of(&format!("{}{closed}", files.root_uri())), Ok(None));
+        assert!(
+            files.read_listed(&path(closed), &Listed::Outright).is_err(),
+            "{closed}"
+        );
+        assert_eq!(
+            files.path_of(&format!("{}{closed}", files.root_uri())),
+            Ok(None)
+        );
     }
 }
 
@@ -352,7 +518,11 @@ fn what_is_attached_outright_is_given_with_its_key_and_nothing_of_jp_or_git_is()
 fn offered_name_with_a_percent_sign_leads_back_to_its_file() {
     use mcp_resources::template::{UriTemplate, Value};
 
-    let tree = Tree::new(&[("a%20b.txt", "percent"), ("a b.txt", "space"), ("50%/x", "half")]);
+    let tree = Tree::new(&[
+        ("a%20b.txt", "percent"),
+        ("a b.txt", "space"),
+        ("50%/x", "half"),
+    ]);
     let files = tree.files();
     assert_eq!(files.offered("a"), ["a b.txt", "a%2520b.txt"]);
     assert_eq!(files.offered("50%25/"), ["50%25/x"]);

@@ -65,15 +65,23 @@ impl Blobs {
             opened => Some(opened.map_err(BlobError::io("list", &*self.directory))?),
         };
         let shards = store.as_ref().map(shards).transpose()?.unwrap_or_default();
-        Ok(BlobFiles { store, shards: shards.into_iter(), files: Vec::new().into_iter() })
+        Ok(BlobFiles {
+            store,
+            shards: shards.into_iter(),
+            files: Vec::new().into_iter(),
+        })
     }
 
     /// Counts the store's blobs.
     pub fn status(&self) -> Result<BlobStatus, BlobError> {
-        self.iter()?.try_fold(BlobStatus::default(), |status, file| {
-            let bytes = status.bytes + file?.length;
-            Ok(BlobStatus { count: status.count + 1, bytes })
-        })
+        self.iter()?
+            .try_fold(BlobStatus::default(), |status, file| {
+                let bytes = status.bytes + file?.length;
+                Ok(BlobStatus {
+                    count: status.count + 1,
+                    bytes,
+                })
+            })
     }
 
     /// Removes temporary files that have not changed for `age`: what writers left that crashed.
@@ -85,7 +93,10 @@ impl Blobs {
         };
         for shard in shards(&store)? {
             let path = store.path().join(&shard);
-            if !store.is_directory(&shard).is_ok_and(|is_directory| is_directory) {
+            if !store
+                .is_directory(&shard)
+                .is_ok_and(|is_directory| is_directory)
+            {
                 continue;
             }
             let opened = own(store.open_directory(&shard)).map_err(BlobError::io("list", &path))?;
@@ -101,7 +112,12 @@ impl Blobs {
 
 impl Leftovers {
     /// Removes a file or a directory if it has not changed for `age`, and counts it.
-    pub(crate) fn remove(&mut self, directory: &Directory, name: &OsStr, age: Duration) -> io::Result<()> {
+    pub(crate) fn remove(
+        &mut self,
+        directory: &Directory,
+        name: &OsStr,
+        age: Duration,
+    ) -> io::Result<()> {
         match remove_stale(directory, name, age)? {
             Some(true) => self.removed += 1,
             Some(false) => self.kept += 1,
@@ -131,8 +147,13 @@ impl Iterator for BlobFiles {
 
 /// Lists the directories that have blobs, ordered.
 fn shards(store: &Directory) -> Result<Vec<OsString>, BlobError> {
-    let mut names = store.entries().map_err(BlobError::io("list", store.path()))?;
-    names.retain(|name| name.to_str().is_some_and(|name| name.len() == 2 && is_hexadecimal(name)));
+    let mut names = store
+        .entries()
+        .map_err(BlobError::io("list", store.path()))?;
+    names.retain(|name| {
+        name.to_str()
+            .is_some_and(|name| name.len() == 2 && is_hexadecimal(name))
+    });
     names.sort_unstable();
     Ok(names)
 }
@@ -140,7 +161,10 @@ fn shards(store: &Directory) -> Result<Vec<OsString>, BlobError> {
 /// Lists the paths in a shard, ordered; one that was removed meanwhile is empty.
 fn list(store: &Directory, shard: &OsStr) -> Result<Vec<PathBuf>, BlobError> {
     let path = store.path().join(shard);
-    let names = match store.open_directory(shard).and_then(|shard| shard.entries()) {
+    let names = match store
+        .open_directory(shard)
+        .and_then(|shard| shard.entries())
+    {
         Err(error) if error.kind() == ErrorKind::NotFound => Vec::new(),
         names => names.map_err(BlobError::io("list", &path))?,
     };
@@ -151,14 +175,23 @@ fn list(store: &Directory, shard: &OsStr) -> Result<Vec<PathBuf>, BlobError> {
 
 /// Describes a blob's file; `None` where it is something else, or was removed meanwhile.
 fn blob_file(path: PathBuf) -> Result<Option<BlobFile>, BlobError> {
-    let Some(checksum) = checksum(&path) else { return Ok(None) };
+    let Some(checksum) = checksum(&path) else {
+        return Ok(None);
+    };
     // A link stands for itself; opening it is an error that says so.
     let metadata = match path.symlink_metadata() {
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
         metadata => metadata.map_err(BlobError::io("examine", &path))?,
     };
-    let modified = metadata.modified().map_err(BlobError::io("examine", &path))?;
-    Ok(Some(BlobFile { checksum, path, length: metadata.len(), modified }))
+    let modified = metadata
+        .modified()
+        .map_err(BlobError::io("examine", &path))?;
+    Ok(Some(BlobFile {
+        checksum,
+        path,
+        length: metadata.len(),
+        modified,
+    }))
 }
 
 /// Reads the checksum off a blob's path.
@@ -166,11 +199,17 @@ fn checksum(path: &Path) -> Option<Checksum> {
     let rest = file_name(path)?.strip_suffix(SUFFIX)?;
     let shard = file_name(path.parent()?)?;
     let digits = format!("{shard}{rest}");
-    if is_hexadecimal(&digits) { digits.parse().ok() } else { None }
+    if is_hexadecimal(&digits) {
+        digits.parse().ok()
+    } else {
+        None
+    }
 }
 
 fn is_hexadecimal(digits: &str) -> bool {
-    digits.bytes().all(|digit| matches!(digit, b'0'..=b'9' | b'a'..=b'f'))
+    digits
+        .bytes()
+        .all(|digit| matches!(digit, b'0'..=b'9' | b'a'..=b'f'))
 }
 
 fn file_name(path: &Path) -> Option<&str> {
@@ -205,8 +244,15 @@ mod tests {
         let mut expected = [b"a", b"b", b"c"].map(|content| Checksum::of(content));
         expected.sort();
         let files: Vec<BlobFile> = blobs.iter().unwrap().map(Result::unwrap).collect();
-        assert_eq!(files.iter().map(|file| file.checksum).collect::<Vec<_>>(), expected);
-        assert!(files.iter().all(|file| file.path == blobs.path(&file.checksum)));
+        assert_eq!(
+            files.iter().map(|file| file.checksum).collect::<Vec<_>>(),
+            expected
+        );
+        assert!(
+            files
+                .iter()
+                .all(|file| file.path == blobs.path(&file.checksum))
+        );
         let bytes = files.iter().map(|file| file.length).sum();
         assert_eq!(blobs.status().unwrap(), BlobStatus { count: 3, bytes });
     }
@@ -216,7 +262,11 @@ mod tests {
         let (directory, blobs) = store(&[b"a"]);
         let shard = blobs.path(&Checksum::of(b"a")).parent().unwrap().to_owned();
         fs::create_dir(directory.path().join("zz")).unwrap();
-        for path in [directory.path().join("notes"), shard.join("x.blob.gz"), shard.join(".tmp-1-1")] {
+        for path in [
+            directory.path().join("notes"),
+            shard.join("x.blob.gz"),
+            shard.join(".tmp-1-1"),
+        ] {
             fs::write(path, "").unwrap();
         }
         assert_eq!(blobs.status().unwrap().count, 1);
@@ -226,7 +276,10 @@ mod tests {
     fn absent_store_is_empty() {
         let blobs = Blobs::open("/nonexistent");
         assert_eq!(blobs.status().unwrap(), BlobStatus::default());
-        assert_eq!(blobs.clean_stale_temporaries(HOUR).unwrap(), Leftovers::default());
+        assert_eq!(
+            blobs.clean_stale_temporaries(HOUR).unwrap(),
+            Leftovers::default()
+        );
     }
 
     #[test]
@@ -239,7 +292,13 @@ mod tests {
         file.set_modified(SystemTime::now() - 2 * HOUR).unwrap();
         running.put(b"running", Encoding::Utf8).unwrap();
 
-        assert_eq!(blobs.clean_stale_temporaries(HOUR).unwrap(), Leftovers { removed: 1, kept: 1 });
+        assert_eq!(
+            blobs.clean_stale_temporaries(HOUR).unwrap(),
+            Leftovers {
+                removed: 1,
+                kept: 1
+            }
+        );
         assert!(!temporary.exists());
         assert_eq!(running.commit().unwrap().written, 1);
         assert_eq!(blobs.status().unwrap().count, 2);
@@ -249,6 +308,8 @@ mod tests {
         let store = blobs.tree.directory(blobs.directory()).unwrap();
         let shards = shards(&store).unwrap();
         let files = shards.iter().flat_map(|shard| list(&store, shard).unwrap());
-        files.filter(|path| is_temporary(path.file_name().unwrap())).collect()
+        files
+            .filter(|path| is_temporary(path.file_name().unwrap()))
+            .collect()
     }
 }

@@ -73,7 +73,10 @@ struct Encoder {
 impl Encoder {
     fn new() -> Self {
         let level = CompressionLvl::new(LEVEL).expect("the level is one of libdeflate's");
-        Self { compressor: Compressor::new(level), file: Vec::new() }
+        Self {
+            compressor: Compressor::new(level),
+            file: Vec::new(),
+        }
     }
 
     /// Makes the file, so that no text of eight bytes or more can be read in it.
@@ -84,7 +87,11 @@ impl Encoder {
     /// literals, which moves the bounds of all blocks after it, and longer beginnings are tried
     /// until no block is stored.
     fn encode(&mut self, content: &[u8]) -> &[u8] {
-        let mut literals = if content.len() <= PASSED_THROUGH { content.len() } else { 0 };
+        let mut literals = if content.len() <= PASSED_THROUGH {
+            content.len()
+        } else {
+            0
+        };
         self.write(content, literals);
         while literals < content.len() && is_readable(content, &self.file[HEADER.len()..]) {
             literals = (literals * 2).max(1024).min(content.len());
@@ -106,7 +113,8 @@ impl Encoder {
             self.deflate(rest);
         }
         self.file.extend_from_slice(&crc32(content).to_le_bytes());
-        self.file.extend_from_slice(&(content.len() as u32).to_le_bytes());
+        self.file
+            .extend_from_slice(&(content.len() as u32).to_le_bytes());
     }
 
     /// Compresses to half the length where that is much memory, and only then asks for what any
@@ -115,7 +123,10 @@ impl Encoder {
         let bound = self.compressor.deflate_compress_bound(content.len());
         let likely = bound.min(KEPT.max(content.len() / 2));
         if !self.try_deflate(content, likely) {
-            assert!(self.try_deflate(content, bound), "libdeflate keeps to the bound that it gives");
+            assert!(
+                self.try_deflate(content, bound),
+                "libdeflate keeps to the bound that it gives"
+            );
         }
     }
 
@@ -123,8 +134,11 @@ impl Encoder {
     fn try_deflate(&mut self, content: &[u8], room: usize) -> bool {
         let start = self.file.len();
         self.make_room(start + room);
-        let length = self.compressor.deflate_compress(content, &mut self.file[start..]);
-        self.file.truncate(start + length.as_ref().copied().unwrap_or(0));
+        let length = self
+            .compressor
+            .deflate_compress(content, &mut self.file[start..]);
+        self.file
+            .truncate(start + length.as_ref().copied().unwrap_or(0));
         length.is_ok()
     }
 
@@ -151,7 +165,9 @@ fn is_readable(content: &[u8], stream: &[u8]) -> bool {
 fn shows_digits(stream: &[u8]) -> bool {
     const FIXED: u8 = 0b010;
     stream[0] & 0b110 == FIXED
-        && stream.windows(8).any(|window| window.iter().all(|byte| b"0257".contains(byte)))
+        && stream
+            .windows(8)
+            .any(|window| window.iter().all(|byte| b"0257".contains(byte)))
 }
 
 /// Returns whether `stream` holds a stored block of the text `content`; `false` where that is no text.
@@ -169,13 +185,19 @@ fn has_stored_text(stream: &[u8]) -> bool {
         let complement = u16::from_le_bytes([window[2], window[3]]);
         length ^ complement == u16::MAX
             && length >= 8
-            && stream[position + 4..].get(..usize::from(length)).is_some_and(is_part_of_text)
+            && stream[position + 4..]
+                .get(..usize::from(length))
+                .is_some_and(is_part_of_text)
     })
 }
 
 /// Returns whether `bytes` is UTF-8 but for characters cut off at both ends.
 fn is_part_of_text(bytes: &[u8]) -> bool {
-    let cut = bytes.iter().take(3).take_while(|&&byte| byte & 0xc0 == 0x80).count();
+    let cut = bytes
+        .iter()
+        .take(3)
+        .take_while(|&&byte| byte & 0xc0 == 0x80)
+        .count();
     match std::str::from_utf8(&bytes[cut..]) {
         Ok(_) => true,
         Err(error) => error.error_len().is_none(),
@@ -205,7 +227,10 @@ mod tests {
         assert!(decompress(&file, &mut read).is_ok());
         assert!(read == content);
         assert!(is_plausible(file.len() as u64, content.len() as u64));
-        assert_eq!(stated_size(*file.last_chunk().unwrap()), content.len() as u32);
+        assert_eq!(
+            stated_size(*file.last_chunk().unwrap()),
+            content.len() as u32
+        );
     }
 
     /// Returns eight bytes of `content` that can be read in `file`.
@@ -224,7 +249,11 @@ mod tests {
     /// Makes numbers that look random.
     fn numbers() -> impl Iterator<Item = u32> {
         std::iter::successors(Some(1_u64), |&state| {
-            Some(state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407))
+            Some(
+                state
+                    .wrapping_mul(6_364_136_223_846_793_005)
+                    .wrapping_add(1_442_695_040_888_963_407),
+            )
         })
         .map(|state| (state >> 33) as u32)
     }
@@ -276,9 +305,18 @@ mod tests {
 
     #[test]
     fn digits_that_are_their_own_codes_can_not_be_read_in_the_file() {
-        for digits in ["20250705", "00257702", "75275002", "5555777722220000", "0225577052"] {
+        for digits in [
+            "20250705",
+            "00257702",
+            "75275002",
+            "5555777722220000",
+            "0225577052",
+        ] {
             for before in 0..80 {
-                let text: String = characters('A', 57).take(before).chain(digits.chars()).collect();
+                let text: String = characters('A', 57)
+                    .take(before)
+                    .chain(digits.chars())
+                    .collect();
                 assert_unreadable(&text);
                 assert_unreadable(&(text + " abcd"));
             }
@@ -297,7 +335,10 @@ mod tests {
     fn short_rest_of_a_large_text_can_not_be_read_in_the_file() {
         let letters: Vec<char> = characters('а', 1000).take(1500).collect();
         let words: Vec<String> = letters.chunks(3).map(String::from_iter).collect();
-        let mut text: String = numbers().map(|number| &*words[number as usize % 500]).take(8500).collect();
+        let mut text: String = numbers()
+            .map(|number| &*words[number as usize % 500])
+            .take(8500)
+            .collect();
         let rest: String = characters('\u{80}', 1900).take(50).collect();
         let mut stored = 0;
         for words in words.chunks(2) {
@@ -321,7 +362,9 @@ mod tests {
         compress(&[1; 300_000]);
         compress(b"short");
         assert_eq!(compress(content.as_bytes()), expected);
-        std::thread::spawn(move || assert_eq!(compress(content.as_bytes()), expected)).join().unwrap();
+        std::thread::spawn(move || assert_eq!(compress(content.as_bytes()), expected))
+            .join()
+            .unwrap();
     }
 
     /// A failure means that the storage format has changed: equal content no longer gives equal files.
@@ -333,14 +376,31 @@ mod tests {
             ("short", b"hello\n".to_vec()),
             ("last without libdeflate", vec![b'x'; 51]),
             ("first with libdeflate", vec![b'x'; 52]),
-            ("cyrillic", characters('а', 32).take(60).collect::<String>().into()),
+            (
+                "cyrillic",
+                characters('а', 32).take(60).collect::<String>().into(),
+            ),
             ("prose", prose.repeat(100).into()),
-            ("large", characters(' ', 95).take(1_000_000).collect::<String>().into()),
-            ("binary", numbers().take(100_000).map(|number| number as u8).collect()),
+            (
+                "large",
+                characters(' ', 95)
+                    .take(1_000_000)
+                    .collect::<String>()
+                    .into(),
+            ),
+            (
+                "binary",
+                numbers().take(100_000).map(|number| number as u8).collect(),
+            ),
         ];
         let files = cases.map(|(name, content)| {
             let file = compress(&content);
-            format!("{name}: {} -> {}, {}", content.len(), file.len(), Checksum::of(&file).short())
+            format!(
+                "{name}: {} -> {}, {}",
+                content.len(),
+                file.len(),
+                Checksum::of(&file).short()
+            )
         });
         insta::assert_snapshot!(files.join("\n"), @r"
         empty: 0 -> 21, c2a019cad9cb
@@ -358,8 +418,13 @@ mod tests {
     #[test]
     fn other_programs_read_the_files() {
         let large = characters('а', 32).take(100_000).collect::<String>();
-        for text in ["", "x", "short text", "Короткий текст без сжатия, но длиннее", &large]
-        {
+        for text in [
+            "",
+            "x",
+            "short text",
+            "Короткий текст без сжатия, но длиннее",
+            &large,
+        ] {
             match gunzip(&compress(text.as_bytes())) {
                 Some(read) => assert!(read == text.as_bytes()),
                 None => println!("skipped: there is no gzip program"),
@@ -369,7 +434,10 @@ mod tests {
 
     fn gunzip(file: &[u8]) -> Option<Vec<u8>> {
         let mut command = Command::new("gzip");
-        command.arg("-dc").stdin(Stdio::piped()).stdout(Stdio::piped());
+        command
+            .arg("-dc")
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped());
         let mut child = command.spawn().ok()?;
         let mut input = child.stdin.take().unwrap();
         let file = file.to_vec();

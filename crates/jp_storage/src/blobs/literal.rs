@@ -35,7 +35,11 @@ struct BitWriter<'a> {
 
 impl<'a> BitWriter<'a> {
     fn new(stream: &'a mut Vec<u8>) -> Self {
-        Self { stream, bits: 0, count: 0 }
+        Self {
+            stream,
+            bits: 0,
+            count: 0,
+        }
     }
 
     /// Writes a block of literals, after an empty one.
@@ -65,7 +69,10 @@ impl<'a> BitWriter<'a> {
     fn literal(&mut self, byte: u8) {
         match byte {
             0..=143 => self.put(u64::from((0x30 + byte).reverse_bits()), 8),
-            144.. => self.put(u64::from((0x190 + u16::from(byte - 144)).reverse_bits() >> 7), 9),
+            144.. => self.put(
+                u64::from((0x190 + u16::from(byte - 144)).reverse_bits() >> 7),
+                9,
+            ),
         }
     }
 
@@ -94,7 +101,9 @@ mod tests {
 
     fn inflate(stream: &[u8], size: usize) -> Vec<u8> {
         let mut content = vec![0; size];
-        let length = Decompressor::new().deflate_decompress(stream, &mut content).unwrap();
+        let length = Decompressor::new()
+            .deflate_decompress(stream, &mut content)
+            .unwrap();
         assert_eq!(length, size);
         content
     }

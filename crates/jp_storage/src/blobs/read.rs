@@ -26,7 +26,10 @@ impl Blobs {
     ) -> Result<Vec<u8>, BlobError> {
         Reading::new(self, blob.checksum).with_file(file, |reading, file, stated| {
             if stated != blob.size as u32 {
-                return Err(reading.damaged(Damage::Size { found: stated, expected: blob.size }));
+                return Err(reading.damaged(Damage::Size {
+                    found: stated,
+                    expected: blob.size,
+                }));
             }
             reading.content(file, blob.size)
         })
@@ -41,14 +44,24 @@ impl Blobs {
     ///
     /// Content of more than `cap` bytes is refused unread.
     pub fn verify(&self, checksum: &Checksum, cap: u64) -> Result<u64, BlobError> {
-        Reading::new(self, *checksum).with_file(self.open_blob(checksum), |reading, file, stated| {
-            let size = u64::from(stated);
-            if size > cap {
-                let path = reading.path();
-                return Err(BlobError::TooLarge { checksum: *checksum, path, size, cap });
-            }
-            reading.content(file, size).map(|content| content.len() as u64)
-        })
+        Reading::new(self, *checksum).with_file(
+            self.open_blob(checksum),
+            |reading, file, stated| {
+                let size = u64::from(stated);
+                if size > cap {
+                    let path = reading.path();
+                    return Err(BlobError::TooLarge {
+                        checksum: *checksum,
+                        path,
+                        size,
+                        cap,
+                    });
+                }
+                reading
+                    .content(file, size)
+                    .map(|content| content.len() as u64)
+            },
+        )
     }
 }
 
@@ -78,7 +91,8 @@ impl<'b> Reading<'b> {
         read: impl FnOnce(&Self, &[u8], u32) -> Result<T, BlobError>,
     ) -> Result<T, BlobError> {
         FILE.with_borrow_mut(|buffer| {
-            file.and_then(|file| read_file(file, buffer)).map_err(|error| self.failed(error))?;
+            file.and_then(|file| read_file(file, buffer))
+                .map_err(|error| self.failed(error))?;
             let result = match buffer.last_chunk() {
                 Some(last) => read(self, buffer, gzip::stated_size(*last)),
                 None => Err(self.damaged(Damage::Gzip)),
@@ -104,14 +118,25 @@ impl<'b> Reading<'b> {
     }
 
     fn damaged(&self, damage: Damage) -> BlobError {
-        BlobError::Corrupt { checksum: self.checksum, path: self.path(), damage }
+        BlobError::Corrupt {
+            checksum: self.checksum,
+            path: self.path(),
+            damage,
+        }
     }
 
     fn failed(&self, source: io::Error) -> BlobError {
         let path = self.path();
         match source.kind() {
-            io::ErrorKind::NotFound => BlobError::Missing { checksum: self.checksum, path },
-            _ => BlobError::Io { action: "read", path, source },
+            io::ErrorKind::NotFound => BlobError::Missing {
+                checksum: self.checksum,
+                path,
+            },
+            _ => BlobError::Io {
+                action: "read",
+                path,
+                source,
+            },
         }
     }
 }
@@ -164,15 +189,27 @@ mod tests {
     #[test]
     fn content_is_what_its_reference_says() {
         let (_directory, blobs, text) = store("Текст".as_bytes());
-        let binary = BlobRef { encoding: Encoding::Binary, ..text };
-        assert_eq!(blobs.read_content(&text).unwrap(), ResourceContent::Text("Текст".into()));
-        assert_eq!(blobs.read_content(&binary).unwrap(), ResourceContent::Blob("Текст".into()));
+        let binary = BlobRef {
+            encoding: Encoding::Binary,
+            ..text
+        };
+        assert_eq!(
+            blobs.read_content(&text).unwrap(),
+            ResourceContent::Text("Текст".into())
+        );
+        assert_eq!(
+            blobs.read_content(&binary).unwrap(),
+            ResourceContent::Blob("Текст".into())
+        );
     }
 
     #[test]
     fn bytes_recorded_as_text_are_an_error() {
         let (_directory, blobs, blob) = store(b"\xff\xfe");
-        assert!(matches!(blobs.read_content(&blob), Err(BlobError::NotText(_))));
+        assert!(matches!(
+            blobs.read_content(&blob),
+            Err(BlobError::NotText(_))
+        ));
     }
 
     #[test]
@@ -181,7 +218,11 @@ mod tests {
         let blob = BlobRef::of(b"content", Encoding::Utf8);
         assert_eq!(
             blobs.read(&blob).unwrap_err().to_string(),
-            format!("find blob {}: {} does not exist", blob.checksum, blobs.path(&blob.checksum).display())
+            format!(
+                "find blob {}: {} does not exist",
+                blob.checksum,
+                blobs.path(&blob.checksum).display()
+            )
         );
     }
 
@@ -190,9 +231,18 @@ mod tests {
         let (_directory, blobs, blob) = store(b"content");
         for size in [0, 6, 8, 1 << 60] {
             let blob = BlobRef { size, ..blob };
-            assert_eq!(damage(blobs.read(&blob)), Damage::Size { found: 7, expected: size });
+            assert_eq!(
+                damage(blobs.read(&blob)),
+                Damage::Size {
+                    found: 7,
+                    expected: size
+                }
+            );
         }
-        let blob = BlobRef { size: 7 + (1 << 32), ..blob };
+        let blob = BlobRef {
+            size: 7 + (1 << 32),
+            ..blob
+        };
         assert!(matches!(damage(blobs.read(&blob)), Damage::Length { .. }));
     }
 
@@ -223,14 +273,24 @@ mod tests {
         batch.commit().unwrap();
         fs::copy(blobs.path(&other.checksum), blobs.path(&blob.checksum)).unwrap();
         assert_eq!(damage(blobs.read(&blob)), Damage::Checksum(other.checksum));
-        assert_eq!(damage(blobs.verify(&blob.checksum, 100)), Damage::Checksum(other.checksum));
+        assert_eq!(
+            damage(blobs.verify(&blob.checksum, 100)),
+            Damage::Checksum(other.checksum)
+        );
     }
 
     #[test]
     fn blob_is_verified_by_its_name_alone() {
         let (_directory, blobs, blob) = store(b"content");
         assert_eq!(blobs.verify(&blob.checksum, 7).unwrap(), 7);
-        assert!(matches!(blobs.verify(&blob.checksum, 6), Err(BlobError::TooLarge { size: 7, cap: 6, .. })));
+        assert!(matches!(
+            blobs.verify(&blob.checksum, 6),
+            Err(BlobError::TooLarge {
+                size: 7,
+                cap: 6,
+                ..
+            })
+        ));
         fs::write(blobs.path(&blob.checksum), "").unwrap();
         assert_eq!(damage(blobs.verify(&blob.checksum, 7)), Damage::Gzip);
     }

@@ -42,7 +42,11 @@ impl Blobs {
         });
         let count = WORKERS.min(shared.blobs.len().saturating_sub(1));
         let workers = (0..count).filter_map(|_| spawn(&shared)).collect();
-        ReadAhead { shared, position: 0, workers }
+        ReadAhead {
+            shared,
+            position: 0,
+            workers,
+        }
     }
 }
 
@@ -121,11 +125,17 @@ fn spawn(shared: &Arc<Shared>) -> Option<JoinHandle<()>> {
     let shared = Arc::clone(shared);
     let work = move || {
         while let Some(run) = shared.claim() {
-            let contents = shared.blobs[run.clone()].iter().map(|blob| shared.read(blob)).collect();
+            let contents = shared.blobs[run.clone()]
+                .iter()
+                .map(|blob| shared.read(blob))
+                .collect();
             shared.deliver(run, contents);
         }
     };
-    thread::Builder::new().name("read ahead".into()).spawn(work).ok()
+    thread::Builder::new()
+        .name("read ahead".into())
+        .spawn(work)
+        .ok()
 }
 
 /// Counts the blobs that a worker takes at once, and what they weigh.
@@ -147,7 +157,10 @@ fn weight(blob: &BlobRef) -> u64 {
 
 impl Shared {
     fn read(&self, blob: &BlobRef) -> Result<ResourceContent, BlobError> {
-        let copy = self.copies.get(&blob.checksum).and_then(|path| read_copy(blob, path));
+        let copy = self
+            .copies
+            .get(&blob.checksum)
+            .and_then(|path| read_copy(blob, path));
         let bytes = copy.map_or_else(|| self.store.read(blob), Ok)?;
         Ok(ResourceContent::from_blob(blob, bytes)?)
     }
@@ -157,7 +170,10 @@ impl Shared {
         let mut state = self.state();
         while state.ahead >= FULL && state.claimed < self.blobs.len() {
             state.waiting_workers += 1;
-            state = self.room.wait(state).unwrap_or_else(PoisonError::into_inner);
+            state = self
+                .room
+                .wait(state)
+                .unwrap_or_else(PoisonError::into_inner);
             state.waiting_workers -= 1;
         }
         let (count, size) = run(&self.blobs[state.claimed..]);
@@ -187,7 +203,10 @@ impl Shared {
                 return Taken::Read(content);
             }
             state.awaited = Some(index);
-            state = self.arrival.wait(state).unwrap_or_else(PoisonError::into_inner);
+            state = self
+                .arrival
+                .wait(state)
+                .unwrap_or_else(PoisonError::into_inner);
             state.awaited = None;
         }
     }
@@ -211,11 +230,15 @@ mod tests {
 
     use super::*;
 
-    fn store(contents: impl IntoIterator<Item = Vec<u8>>) -> (tempfile::TempDir, Blobs, Vec<BlobRef>) {
+    fn store(
+        contents: impl IntoIterator<Item = Vec<u8>>,
+    ) -> (tempfile::TempDir, Blobs, Vec<BlobRef>) {
         let directory = tempfile::tempdir().unwrap();
         let blobs = Blobs::open(directory.path());
         let batch = blobs.batch();
-        let refs = contents.into_iter().map(|content| batch.put(&content, Encoding::Binary).unwrap());
+        let refs = contents
+            .into_iter()
+            .map(|content| batch.put(&content, Encoding::Binary).unwrap());
         let refs = refs.collect();
         batch.commit().unwrap();
         (directory, blobs, refs)
@@ -223,13 +246,17 @@ mod tests {
 
     #[test]
     fn blobs_come_in_the_order_asked_for() {
-        let (_directory, blobs, mut refs) = store((0..500).map(|number| vec![number as u8; number * 40]));
+        let (_directory, blobs, mut refs) =
+            store((0..500).map(|number| vec![number as u8; number * 40]));
         refs.reverse();
         refs.extend_from_within(..10);
         let mut reading = blobs.read_ahead(refs.clone(), Arc::default());
         assert_eq!(reading.len(), 510);
         for blob in &refs {
-            assert_eq!(Checksum::of(reading.next().unwrap().unwrap().as_bytes()), blob.checksum);
+            assert_eq!(
+                Checksum::of(reading.next().unwrap().unwrap().as_bytes()),
+                blob.checksum
+            );
         }
         assert!(reading.next().is_none());
         assert!(reading.next().is_none());
@@ -258,15 +285,24 @@ mod tests {
                 std::fs::write(path(index), blobs.read(blob).unwrap()).unwrap();
             }
             std::fs::write(path(5), changed).unwrap();
-            refs.iter().enumerate().map(|(index, blob)| (blob.checksum, path(index))).collect()
+            refs.iter()
+                .enumerate()
+                .map(|(index, blob)| (blob.checksum, path(index)))
+                .collect()
         };
         for changed in [&[9; 100][..], b"shorter", b""] {
             let read = blobs.read_ahead(refs.clone(), Arc::new(copies(changed)));
-            let read: Vec<_> = read.map(|content| Checksum::of(content.unwrap().as_bytes())).collect();
-            assert_eq!(read, refs.iter().map(|blob| blob.checksum).collect::<Vec<_>>());
+            let read: Vec<_> = read
+                .map(|content| Checksum::of(content.unwrap().as_bytes()))
+                .collect();
+            assert_eq!(
+                read,
+                refs.iter().map(|blob| blob.checksum).collect::<Vec<_>>()
+            );
         }
         let copies = Arc::new(copies(b""));
-        refs.iter().for_each(|blob| std::fs::remove_file(blobs.path(&blob.checksum)).unwrap());
+        refs.iter()
+            .for_each(|blob| std::fs::remove_file(blobs.path(&blob.checksum)).unwrap());
         let failed: Vec<usize> = blobs
             .read_ahead(refs, copies)
             .enumerate()
@@ -279,16 +315,25 @@ mod tests {
     fn damaged_blob_is_an_error_in_its_place() {
         let (_directory, blobs, refs) = store((0..20).map(|number| vec![number; 100]));
         std::fs::remove_file(blobs.path(&refs[7].checksum)).unwrap();
-        let failed: Vec<bool> =
-            blobs.read_ahead(refs, Arc::default()).map(|content| content.is_err()).collect();
-        assert_eq!(failed, (0..20).map(|number| number == 7).collect::<Vec<_>>());
+        let failed: Vec<bool> = blobs
+            .read_ahead(refs, Arc::default())
+            .map(|content| content.is_err())
+            .collect();
+        assert_eq!(
+            failed,
+            (0..20).map(|number| number == 7).collect::<Vec<_>>()
+        );
     }
 
     #[test]
     fn recorded_size_beyond_reason_is_only_an_error() {
         let (_directory, blobs, mut refs) = store((0..20).map(|number| vec![number; 100]));
         refs.iter_mut().for_each(|blob| blob.size = u64::MAX);
-        assert!(blobs.read_ahead(refs, Arc::default()).all(|content| content.is_err()));
+        assert!(
+            blobs
+                .read_ahead(refs, Arc::default())
+                .all(|content| content.is_err())
+        );
     }
 
     #[test]
@@ -303,6 +348,11 @@ mod tests {
 
     #[test]
     fn nothing_asked_for_is_nothing() {
-        assert!(Blobs::open("/nonexistent").read_ahead([], Arc::default()).next().is_none());
+        assert!(
+            Blobs::open("/nonexistent")
+                .read_ahead([], Arc::default())
+                .next()
+                .is_none()
+        );
     }
 }

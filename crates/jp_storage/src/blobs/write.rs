@@ -86,14 +86,18 @@ impl Batch {
     pub fn put(&self, content: &[u8], encoding: Encoding) -> Result<BlobRef, BlobError> {
         let blob = BlobRef::of(content, encoding);
         if self.begin(&blob) {
-            self.store(&blob, content).inspect_err(|_| self.state().failed = true)?;
+            self.store(&blob, content)
+                .inspect_err(|_| self.state().failed = true)?;
         }
         Ok(blob)
     }
 
     /// Returns the length of a blob's file, once the batch has it.
     pub fn file_length(&self, blob: &BlobRef) -> Option<u64> {
-        self.state().entries.get(&blob.checksum).and_then(|entry| entry.length())
+        self.state()
+            .entries
+            .get(&blob.checksum)
+            .and_then(|entry| entry.length())
     }
 
     /// Adds resource content, and names it.
@@ -109,7 +113,9 @@ impl Batch {
         if self.state().entries.contains_key(&blob.checksum) {
             return Ok(true);
         }
-        let Some(kept) = self.keep(blob, file_length)? else { return Ok(false) };
+        let Some(kept) = self.keep(blob, file_length)? else {
+            return Ok(false);
+        };
         let mut state = self.state();
         if !state.entries.contains_key(&blob.checksum) {
             state.reuse(blob, kept);
@@ -120,9 +126,16 @@ impl Batch {
     /// Reads and verifies content that the batch was given or that its store has, before it is committed.
     pub fn read_content(&self, blob: &BlobRef) -> Result<ResourceContent, BlobError> {
         let entry = self.state().entries.get(&blob.checksum).copied();
-        let Some(Entry::Staged { .. }) = entry else { return self.blobs.read_content(blob) };
-        let file = self.directory()?.open_file(temporary_name(&blob.checksum, self.id));
-        Ok(ResourceContent::from_blob(blob, self.blobs.read_opened(file, blob)?)?)
+        let Some(Entry::Staged { .. }) = entry else {
+            return self.blobs.read_content(blob);
+        };
+        let file = self
+            .directory()?
+            .open_file(temporary_name(&blob.checksum, self.id));
+        Ok(ResourceContent::from_blob(
+            blob,
+            self.blobs.read_opened(file, blob)?,
+        )?)
     }
 
     /// Lets the value that the batch was made of, and clones of that, read what the batch has, until it is dropped or
@@ -140,7 +153,9 @@ impl Batch {
     pub fn commit(self) -> Result<CommitReport, BlobError> {
         let mut state = self.state();
         if state.failed {
-            return Err(BlobError::Incomplete { path: self.blobs.directory().to_owned() });
+            return Err(BlobError::Incomplete {
+                path: self.blobs.directory().to_owned(),
+            });
         }
         if state.report.written > 0 {
             self.sync_content()?;
@@ -201,7 +216,10 @@ impl Batch {
         if self.state().own_shards.contains(&shard) {
             return Ok(true);
         }
-        let is_own = self.directory()?.is_directory(&shard).is_ok_and(|is_directory| is_directory);
+        let is_own = self
+            .directory()?
+            .is_directory(&shard)
+            .is_ok_and(|is_directory| is_directory);
         if is_own {
             self.state().own_shards.insert(shard);
         }
@@ -213,7 +231,9 @@ impl Batch {
         let directory = self.directory()?;
         let name = temporary_name(checksum, self.id);
         let failed = |action| BlobError::io(action, self.blobs.directory().join(&name));
-        let mut file = directory.create_file_below(&name).map_err(failed("create"))?;
+        let mut file = directory
+            .create_file_below(&name)
+            .map_err(failed("create"))?;
         if let Err(error) = write_file(&mut file, bytes) {
             drop(file);
             _ = remove_temporary(directory, checksum, self.id);
@@ -235,7 +255,9 @@ impl Batch {
                 self.rename(here)?;
                 // Where the system has no thread for it, it is done below.
                 let Ok(other) = other else { return Ok(()) };
-                other.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+                other
+                    .join()
+                    .unwrap_or_else(|panic| std::panic::resume_unwind(panic))
             })?;
         }
         self.rename(&mut entries)
@@ -249,11 +271,19 @@ impl Batch {
         let directory = self.directory()?;
         let mut own_shard = String::new();
         for (checksum, entry) in entries {
-            let Entry::Staged { length } = **entry else { continue };
+            let Entry::Staged { length } = **entry else {
+                continue;
+            };
             let shard = shard_name(checksum);
-            let refused = if shard == own_shard { Ok(()) } else { directory.refuse_link(&shard) };
+            let refused = if shard == own_shard {
+                Ok(())
+            } else {
+                directory.refuse_link(&shard)
+            };
             refused
-                .and_then(|()| directory.rename(temporary_name(checksum, self.id), blob_name(checksum)))
+                .and_then(|()| {
+                    directory.rename(temporary_name(checksum, self.id), blob_name(checksum))
+                })
                 .map_err(|error| BlobError::io("create", self.blobs.path(checksum))(error))?;
             own_shard = shard;
             **entry = Entry::Settled { length };
@@ -273,7 +303,9 @@ impl Batch {
 
     #[cfg(target_os = "linux")]
     fn sync_file_system(&self) -> Result<(), BlobError> {
-        self.directory()?.sync_file_system().map_err(BlobError::io("sync", self.blobs.directory()))
+        self.directory()?
+            .sync_file_system()
+            .map_err(BlobError::io("sync", self.blobs.directory()))
     }
 
     /// Has nothing left to do: each file was synced when it was written.
@@ -284,11 +316,17 @@ impl Batch {
 
     #[cfg(not(target_os = "linux"))]
     fn sync_names(&self, state: &State) -> Result<(), BlobError> {
-        let shards: std::collections::BTreeSet<String> =
-            state.entries.keys().map(|checksum| blob_name(checksum)[..2].to_owned()).collect();
+        let shards: std::collections::BTreeSet<String> = state
+            .entries
+            .keys()
+            .map(|checksum| blob_name(checksum)[..2].to_owned())
+            .collect();
         for name in shards.iter().map(String::as_str).chain([""]) {
             let path = self.blobs.directory().join(name);
-            let synced = self.directory()?.open_directory(name).and_then(|directory| directory.sync());
+            let synced = self
+                .directory()?
+                .open_directory(name)
+                .and_then(|directory| directory.sync());
             synced.map_err(BlobError::io("sync", path))?;
         }
         Ok(())
@@ -298,7 +336,11 @@ impl Batch {
     fn directory(&self) -> Result<&Directory, BlobError> {
         if self.directory.get().is_none() {
             let path = self.blobs.directory();
-            let directory = self.blobs.tree.make_directory(path).map_err(BlobError::io("open", path))?;
+            let directory = self
+                .blobs
+                .tree
+                .make_directory(path)
+                .map_err(BlobError::io("open", path))?;
             _ = self.directory.set(directory);
         }
         Ok(self.directory.get().expect("it was set above"))
@@ -312,7 +354,9 @@ impl Batch {
 impl Drop for Batch {
     fn drop(&mut self) {
         self.blobs.offered().retain(|batch| *batch != self.id);
-        let Some(directory) = self.directory.get() else { return };
+        let Some(directory) = self.directory.get() else {
+            return;
+        };
         for (checksum, entry) in &self.state().entries {
             if let Entry::Staged { .. } = entry {
                 _ = remove_temporary(directory, checksum, self.id);
@@ -329,7 +373,8 @@ impl State {
     }
 
     fn reuse(&mut self, blob: &BlobRef, kept: Metadata) {
-        self.entries.insert(blob.checksum, Entry::Settled { length: kept.len() });
+        self.entries
+            .insert(blob.checksum, Entry::Settled { length: kept.len() });
         self.recent |= is_recent(&kept);
         self.report.reused += 1;
     }
@@ -348,7 +393,9 @@ impl Entry {
 fn remove_temporary(store: &Directory, checksum: &Checksum, batch: u64) -> io::Result<()> {
     let name = temporary_name(checksum, batch);
     let file = Path::new(&name).file_name().unwrap_or_default();
-    store.open_directory(shard_name(checksum))?.remove_file(file)
+    store
+        .open_directory(shard_name(checksum))?
+        .remove_file(file)
 }
 
 /// Younger modification times are left alone: garbage collection spares files for an hour.
@@ -361,7 +408,9 @@ const NAMING: Duration = Duration::from_secs(60);
 /// damaged and has its length passes for whole, but no longer than it is [`FRESH`].
 fn unopened(path: &Path, length: u64) -> Option<Metadata> {
     let metadata = fs::symlink_metadata(path).ok().filter(Metadata::is_file)?;
-    let is_fresh = metadata.modified().is_ok_and(|modified| is_within(modified, FRESH));
+    let is_fresh = metadata
+        .modified()
+        .is_ok_and(|modified| is_within(modified, FRESH));
     (metadata.len() == length && is_fresh).then_some(metadata)
 }
 
@@ -442,7 +491,10 @@ mod tests {
     impl Store {
         fn new() -> Self {
             let directory = tempfile::tempdir().unwrap();
-            Self { blobs: Blobs::open(directory.path().join("a/blobs")), _directory: directory }
+            Self {
+                blobs: Blobs::open(directory.path().join("a/blobs")),
+                _directory: directory,
+            }
         }
 
         fn add(&self, content: &[u8]) -> (BlobRef, CommitReport) {
@@ -462,11 +514,21 @@ mod tests {
     }
 
     fn set_age(path: &std::path::Path, age: Duration) {
-        File::options().write(true).open(path).unwrap().set_modified(SystemTime::now() - age).unwrap();
+        File::options()
+            .write(true)
+            .open(path)
+            .unwrap()
+            .set_modified(SystemTime::now() - age)
+            .unwrap();
     }
 
     fn age(path: &std::path::Path) -> Duration {
-        fs::metadata(path).unwrap().modified().unwrap().elapsed().unwrap_or_default()
+        fs::metadata(path)
+            .unwrap()
+            .modified()
+            .unwrap()
+            .elapsed()
+            .unwrap_or_default()
     }
 
     const HOUR: Duration = Duration::from_secs(3600);
@@ -477,13 +539,28 @@ mod tests {
         let (stored, _) = store.add(b"stored");
         let batch = store.blobs.batch();
         let staged = batch.put(b"staged", Encoding::Utf8).unwrap();
-        assert!(matches!(store.blobs.read(&staged), Err(BlobError::Missing { .. })));
-        assert_eq!(batch.read_content(&staged).unwrap(), ResourceContent::Text("staged".into()));
-        assert_eq!(batch.read_content(&stored).unwrap(), ResourceContent::Blob(b"stored".into()));
+        assert!(matches!(
+            store.blobs.read(&staged),
+            Err(BlobError::Missing { .. })
+        ));
+        assert_eq!(
+            batch.read_content(&staged).unwrap(),
+            ResourceContent::Text("staged".into())
+        );
+        assert_eq!(
+            batch.read_content(&stored).unwrap(),
+            ResourceContent::Blob(b"stored".into())
+        );
         let other = BlobRef::of(b"nowhere", Encoding::Utf8);
-        assert!(matches!(batch.read_content(&other), Err(BlobError::Missing { .. })));
+        assert!(matches!(
+            batch.read_content(&other),
+            Err(BlobError::Missing { .. })
+        ));
         let longer = BlobRef { size: 7, ..staged };
-        assert!(matches!(batch.read_content(&longer), Err(BlobError::Corrupt { .. })));
+        assert!(matches!(
+            batch.read_content(&longer),
+            Err(BlobError::Corrupt { .. })
+        ));
         batch.commit().unwrap();
         assert_eq!(store.blobs.read(&staged).unwrap(), b"staged");
     }
@@ -494,7 +571,10 @@ mod tests {
         for is_committed in [false, true] {
             let batch = store.blobs.batch();
             let blob = batch.put(b"content", Encoding::Utf8).unwrap();
-            assert!(matches!(store.blobs.read(&blob), Err(BlobError::Missing { .. })));
+            assert!(matches!(
+                store.blobs.read(&blob),
+                Err(BlobError::Missing { .. })
+            ));
             batch.offer();
             assert_eq!(store.blobs.clone().read(&blob).unwrap(), b"content");
             if is_committed {
@@ -502,7 +582,10 @@ mod tests {
                 assert_eq!(store.blobs.read(&blob).unwrap(), b"content");
             } else {
                 drop(batch);
-                assert!(matches!(store.blobs.read(&blob), Err(BlobError::Missing { .. })));
+                assert!(matches!(
+                    store.blobs.read(&blob),
+                    Err(BlobError::Missing { .. })
+                ));
             }
             assert!(store.blobs.offered().is_empty());
         }
@@ -516,16 +599,24 @@ mod tests {
     fn offered_content_is_found_while_it_gets_its_name() {
         let store = Store::new();
         let batch = store.blobs.batch();
-        let put = |number: usize| batch.put(format!("content {number}").as_bytes(), Encoding::Utf8).unwrap();
+        let put = |number: usize| {
+            batch
+                .put(format!("content {number}").as_bytes(), Encoding::Utf8)
+                .unwrap()
+        };
         let blobs: Vec<_> = (0..2 * MANY).map(put).collect();
         batch.offer();
         thread::scope(|scope| {
             let committing = scope.spawn(|| batch.commit().unwrap());
             while !committing.is_finished() {
-                blobs.iter().for_each(|blob| drop(store.blobs.read(blob).unwrap()));
+                blobs
+                    .iter()
+                    .for_each(|blob| drop(store.blobs.read(blob).unwrap()));
             }
         });
-        blobs.iter().for_each(|blob| drop(store.blobs.read(blob).unwrap()));
+        blobs
+            .iter()
+            .for_each(|blob| drop(store.blobs.read(blob).unwrap()));
     }
 
     #[test]
@@ -535,7 +626,12 @@ mod tests {
             let (blob, report) = store.add(content);
             assert_eq!(blob, BlobRef::of(content, Encoding::Binary));
             assert_eq!((report.written, report.reused), (1, 0));
-            assert_eq!(report.bytes, fs::metadata(store.blobs.path(&blob.checksum)).unwrap().len());
+            assert_eq!(
+                report.bytes,
+                fs::metadata(store.blobs.path(&blob.checksum))
+                    .unwrap()
+                    .len()
+            );
             assert_eq!(store.blobs.read(&blob).unwrap(), content);
         }
     }
@@ -546,7 +642,10 @@ mod tests {
         let batch = store.blobs.batch();
         let blob = batch.put(b"content", Encoding::Utf8).unwrap();
         assert_eq!(store.files().len(), 1);
-        assert!(matches!(store.blobs.read(&blob), Err(BlobError::Missing { .. })));
+        assert!(matches!(
+            store.blobs.read(&blob),
+            Err(BlobError::Missing { .. })
+        ));
         drop(batch);
         assert_eq!(store.files(), Vec::<PathBuf>::new());
     }
@@ -554,7 +653,10 @@ mod tests {
     #[test]
     fn untouched_batch_makes_no_directory() {
         let store = Store::new();
-        assert_eq!(store.blobs.batch().commit().unwrap(), CommitReport::default());
+        assert_eq!(
+            store.blobs.batch().commit().unwrap(),
+            CommitReport::default()
+        );
         assert!(!store.blobs.directory().exists());
     }
 
@@ -566,7 +668,9 @@ mod tests {
             for _ in 0..4 {
                 scope.spawn(|| {
                     for number in 0..100 {
-                        batch.put(format!("content {number}").as_bytes(), Encoding::Utf8).unwrap();
+                        batch
+                            .put(format!("content {number}").as_bytes(), Encoding::Utf8)
+                            .unwrap();
                     }
                 });
             }
@@ -595,7 +699,13 @@ mod tests {
         let (blob, _) = store.add(b"content");
         let path = store.blobs.path(&blob.checksum);
         set_age(&path, HOUR);
-        assert_eq!(store.add(b"content").1, CommitReport { reused: 1, ..CommitReport::default() });
+        assert_eq!(
+            store.add(b"content").1,
+            CommitReport {
+                reused: 1,
+                ..CommitReport::default()
+            }
+        );
         assert!(age(&path) < FRESH);
     }
 
@@ -607,11 +717,24 @@ mod tests {
         set_age(&path, HOUR);
         let batch = store.blobs.batch();
         assert!(batch.reuse(&blob, batch.file_length(&blob)).unwrap());
-        assert_eq!(batch.file_length(&blob), Some(fs::metadata(&path).unwrap().len()));
+        assert_eq!(
+            batch.file_length(&blob),
+            Some(fs::metadata(&path).unwrap().len())
+        );
         assert!(batch.reuse(&blob, batch.file_length(&blob)).unwrap());
-        assert!(!batch.reuse(&BlobRef::of(b"other", Encoding::Utf8), None).unwrap());
+        assert!(
+            !batch
+                .reuse(&BlobRef::of(b"other", Encoding::Utf8), None)
+                .unwrap()
+        );
         assert!(age(&path) < FRESH);
-        assert_eq!(batch.commit().unwrap(), CommitReport { reused: 1, ..CommitReport::default() });
+        assert_eq!(
+            batch.commit().unwrap(),
+            CommitReport {
+                reused: 1,
+                ..CommitReport::default()
+            }
+        );
     }
 
     #[test]
@@ -624,8 +747,12 @@ mod tests {
         let mut zeroed = whole.clone();
         zeroed[20..].fill(0);
         let length = Some(whole.len() as u64);
-        let torn =
-            [(&b""[..], length), (&whole[..5], length), (&whole[..whole.len() - 1], length), (&zeroed, None)];
+        let torn = [
+            (&b""[..], length),
+            (&whole[..5], length),
+            (&whole[..whole.len() - 1], length),
+            (&zeroed, None),
+        ];
         for (torn, length) in torn {
             fs::write(&path, torn).unwrap();
             assert!(!store.blobs.batch().reuse(&blob, length).unwrap());
@@ -638,26 +765,39 @@ mod tests {
     fn failed_write_names_the_path_and_prevents_the_commit() {
         let store = Store::new();
         fs::create_dir_all(store.blobs.directory()).unwrap();
-        let shard = store.blobs.path(&Checksum::of(b"content")).parent().unwrap().to_owned();
+        let shard = store
+            .blobs
+            .path(&Checksum::of(b"content"))
+            .parent()
+            .unwrap()
+            .to_owned();
         fs::write(&shard, "in the way").unwrap();
 
         let batch = store.blobs.batch();
         let error = batch.put(b"content", Encoding::Utf8).unwrap_err();
-        assert!(error.to_string().contains(shard.to_str().unwrap()), "{error}");
+        assert!(
+            error.to_string().contains(shard.to_str().unwrap()),
+            "{error}"
+        );
         assert!(matches!(batch.commit(), Err(BlobError::Incomplete { .. })));
     }
 
     #[test]
     fn damaged_blob_is_written_again_where_its_content_is_at_hand() {
         let store = Store::new();
-        let content: Vec<u8> = (0..9_000_u32).flat_map(|number| (number * 7919).to_le_bytes()).collect();
+        let content: Vec<u8> = (0..9_000_u32)
+            .flat_map(|number| (number * 7919).to_le_bytes())
+            .collect();
         let (blob, _) = store.add(&content);
         let path = store.blobs.path(&blob.checksum);
         let mut bytes = fs::read(&path).unwrap();
         let middle = bytes.len() / 2;
         bytes[middle] ^= 0xff;
         fs::write(&path, bytes).unwrap();
-        assert!(matches!(store.blobs.read(&blob), Err(BlobError::Corrupt { .. })));
+        assert!(matches!(
+            store.blobs.read(&blob),
+            Err(BlobError::Corrupt { .. })
+        ));
         let (_, report) = store.add(&content);
         assert_eq!((report.written, report.reused), (1, 0));
         assert_eq!(store.blobs.read(&blob).unwrap(), content);
@@ -669,7 +809,11 @@ mod tests {
             let store = Store::new();
             let batch = store.blobs.batch();
             let blobs: Vec<_> = (0..=MANY)
-                .map(|number| batch.put(number.to_string().as_bytes(), Encoding::Utf8).unwrap())
+                .map(|number| {
+                    batch
+                        .put(number.to_string().as_bytes(), Encoding::Utf8)
+                        .unwrap()
+                })
                 .collect();
             let blocked = blocked.map(|index: usize| store.blobs.path(&blobs[index].checksum));
             if let Some(path) = &blocked {
@@ -683,8 +827,10 @@ mod tests {
                 }
                 (result, _) => panic!("{result:?}"),
             }
-            let named: Vec<_> =
-                blobs.iter().filter(|blob| store.blobs.path(&blob.checksum).exists()).collect();
+            let named: Vec<_> = blobs
+                .iter()
+                .filter(|blob| store.blobs.path(&blob.checksum).exists())
+                .collect();
             assert_eq!(named.len(), store.files().len(), "nothing has another name");
             assert!(named.iter().all(|blob| store.blobs.read(blob).is_ok()));
             assert_eq!(named.len() == blobs.len(), blocked.is_none());
@@ -696,6 +842,9 @@ mod tests {
         let file = tempfile::NamedTempFile::new().unwrap();
         let blobs = Blobs::open(file.path().join("blobs"));
         let error = blobs.batch().put(b"content", Encoding::Utf8).unwrap_err();
-        assert_eq!(error.to_string(), format!("open {}", blobs.directory().display()));
+        assert_eq!(
+            error.to_string(),
+            format!("open {}", blobs.directory().display())
+        );
     }
 }

@@ -8,7 +8,8 @@ use std::{
 /// Returns the text of a new file with these events.
 #[must_use]
 pub fn whole_file(events: &[String]) -> String {
-    let mut text = String::with_capacity(events.iter().map(|event| event.len() + 2).sum::<usize>() + 8);
+    let mut text =
+        String::with_capacity(events.iter().map(|event| event.len() + 2).sum::<usize>() + 8);
     text.push_str("[\n");
     text.push_str(&events.join(",\n"));
     text.push_str(if events.is_empty() { "]\n" } else { "\n]\n" });
@@ -28,7 +29,8 @@ pub struct Appended {
 /// old end is put back.
 pub fn append(mut file: File, events: &[String]) -> io::Result<Appended> {
     let end = find_end(&mut file)?;
-    let mut text = String::with_capacity(events.iter().map(|event| event.len() + 2).sum::<usize>() + 8);
+    let mut text =
+        String::with_capacity(events.iter().map(|event| event.len() + 2).sum::<usize>() + 8);
     text.push_str(if end.is_empty_array { "\n" } else { ",\n" });
     text.push_str(&events.join(",\n"));
     text.push_str("\n]\n");
@@ -68,15 +70,24 @@ fn find_end(file: &mut File) -> io::Result<End> {
         file.seek(SeekFrom::Start(start))?;
         file.read_exact(&mut bytes)?;
         let trimmed = bytes.trim_ascii_end();
-        let before = trimmed.strip_suffix(b"]").unwrap_or(trimmed).trim_ascii_end();
+        let before = trimmed
+            .strip_suffix(b"]")
+            .unwrap_or(trimmed)
+            .trim_ascii_end();
         // Nothing but spaces so far: somebody formatted the file by hand.
         if before.is_empty() && window < length {
             window = (window * 8).min(length);
         } else if trimmed.ends_with(b"]") && !before.is_empty() {
             let offset = start + before.len() as u64;
-            return Ok(End { offset, is_empty_array: before.ends_with(b"[") });
+            return Ok(End {
+                offset,
+                is_empty_array: before.ends_with(b"["),
+            });
         } else {
-            return Err(io::Error::new(io::ErrorKind::InvalidData, "the file does not end in `]`"));
+            return Err(io::Error::new(
+                io::ErrorKind::InvalidData,
+                "the file does not end in `]`",
+            ));
         }
     }
 }
@@ -86,7 +97,11 @@ fn write_at(file: &mut File, offset: u64, bytes: &[u8]) -> io::Result<()> {
     file.write_all(bytes)?;
     // Where the old end was longer than ours.
     let end = offset + bytes.len() as u64;
-    if file.metadata()?.len() > end { file.set_len(end) } else { Ok(()) }
+    if file.metadata()?.len() > end {
+        file.set_len(end)
+    } else {
+        Ok(())
+    }
 }
 
 fn restore(file: &mut File, end: &End) -> io::Result<()> {
@@ -117,7 +132,10 @@ mod tests {
     #[test]
     fn event_goes_behind_the_last_one() {
         let file = whole_file(&["{\"a\":1}".to_owned()]);
-        assert_eq!(appended(&file, &["{\"b\":2}", "{\"c\":3}"]), "[\n{\"a\":1},\n{\"b\":2},\n{\"c\":3}\n]\n");
+        assert_eq!(
+            appended(&file, &["{\"b\":2}", "{\"c\":3}"]),
+            "[\n{\"a\":1},\n{\"b\":2},\n{\"c\":3}\n]\n"
+        );
         assert_eq!(appended(&whole_file(&[]), &["{}"]), "[\n{}\n]\n");
         assert_eq!(appended("[]", &["{}"]), "[\n{}\n]\n");
     }

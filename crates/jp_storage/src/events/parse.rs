@@ -29,7 +29,11 @@ pub struct ParseError {
 impl ParseError {
     /// Says what is wrong in an event; its line is that of a file with one a line.
     pub(crate) fn in_event(index: usize, reason: &dyn fmt::Display) -> Self {
-        Self { reason: format!("event {}: {reason}", index + 1), line: index + 1, column: 1 }
+        Self {
+            reason: format!("event {}: {reason}", index + 1),
+            line: index + 1,
+            column: 1,
+        }
     }
 }
 
@@ -41,24 +45,38 @@ impl ParseError {
 pub fn parse(bytes: &[u8]) -> Result<Parsed<'_>, ParseError> {
     if bytes.starts_with(b"\xef\xbb\xbf") {
         let reason = "a byte order mark, which JSON does not allow,".to_owned();
-        return Err(ParseError { reason, line: 1, column: 1 });
+        return Err(ParseError {
+            reason,
+            line: 1,
+            column: 1,
+        });
     }
     let text = valid_prefix(bytes);
     let mut events = Vec::new();
     let mut deserializer = serde_json::Deserializer::from_str(text);
-    let outcome = deserializer.deserialize_seq(Elements(&mut events)).and_then(|()| deserializer.end());
-    let end = events.last().map_or(0, |last: &&RawValue| offset(text, last.get()) + last.get().len());
+    let outcome = deserializer
+        .deserialize_seq(Elements(&mut events))
+        .and_then(|()| deserializer.end());
+    let end = events.last().map_or(0, |last: &&RawValue| {
+        offset(text, last.get()) + last.get().len()
+    });
     let events = events.into_iter().map(RawValue::get).collect();
     let is_utf8 = text.len() == bytes.len();
     match outcome {
         Ok(()) if is_utf8 => Ok(Parsed { events, torn: None }),
-        Err(error) if is_torn(bytes, text.len(), end, &error) => {
-            Ok(Parsed { events, torn: Some(end..bytes.len()) })
-        }
-        Err(error) if is_utf8 => {
-            Err(ParseError { reason: without_position(&error), line: error.line(), column: error.column() })
-        }
-        _ => Err(ParseError { reason: "invalid UTF-8".to_owned(), ..position(bytes, text.len()) }),
+        Err(error) if is_torn(bytes, text.len(), end, &error) => Ok(Parsed {
+            events,
+            torn: Some(end..bytes.len()),
+        }),
+        Err(error) if is_utf8 => Err(ParseError {
+            reason: without_position(&error),
+            line: error.line(),
+            column: error.column(),
+        }),
+        _ => Err(ParseError {
+            reason: "invalid UTF-8".to_owned(),
+            ..position(bytes, text.len())
+        }),
     }
 }
 
@@ -73,21 +91,34 @@ pub fn offset(text: &str, element: &str) -> usize {
 pub fn position(bytes: &[u8], offset: usize) -> ParseError {
     let before = &bytes[..offset];
     let line = before.iter().filter(|byte| **byte == b'\n').count() + 1;
-    let column = before.iter().rev().take_while(|byte| **byte != b'\n').count() + 1;
-    ParseError { reason: String::new(), line, column }
+    let column = before
+        .iter()
+        .rev()
+        .take_while(|byte| **byte != b'\n')
+        .count()
+        + 1;
+    ParseError {
+        reason: String::new(),
+        line,
+        column,
+    }
 }
 
 /// Returns serde's message without its own position, which it counts within one event.
 #[must_use]
 pub fn without_position(error: &serde_json::Error) -> String {
     let message = error.to_string();
-    message.rsplit_once(" at line ").map_or(message.clone(), |(reason, _)| reason.to_owned())
+    message
+        .rsplit_once(" at line ")
+        .map_or(message.clone(), |(reason, _)| reason.to_owned())
 }
 
 fn valid_prefix(bytes: &[u8]) -> &str {
     match std::str::from_utf8(bytes) {
         Ok(text) => text,
-        Err(error) => std::str::from_utf8(&bytes[..error.valid_up_to()]).expect("valid up to there"),
+        Err(error) => {
+            std::str::from_utf8(&bytes[..error.valid_up_to()]).expect("valid up to there")
+        }
     }
 }
 
@@ -105,7 +136,12 @@ fn is_torn(bytes: &[u8], valid: usize, end: usize, error: &serde_json::Error) ->
         zeroes.len() >= SECTOR || (!zeroes.is_empty() && after.is_multiple_of(SECTOR))
     };
     let has_hole = || rest.split(|byte| *byte != 0).any(is_hole);
-    is_array && if has_end { has_hole() } else { stops || rest.contains(&0) }
+    is_array
+        && if has_end {
+            has_hole()
+        } else {
+            stops || rest.contains(&0)
+        }
 }
 
 /// Collects elements until the first mistake, keeping those before it.
@@ -138,9 +174,18 @@ mod tests {
     fn whole_file_gives_its_events() {
         assert_eq!(
             parse(TWO.as_bytes()),
-            Ok(Parsed { events: vec!["{\"a\":1}", "{\"b\":\"é\"}"], torn: None })
+            Ok(Parsed {
+                events: vec!["{\"a\":1}", "{\"b\":\"é\"}"],
+                torn: None
+            })
         );
-        assert_eq!(parse(b" [ ] "), Ok(Parsed { events: vec![], torn: None }));
+        assert_eq!(
+            parse(b" [ ] "),
+            Ok(Parsed {
+                events: vec![],
+                torn: None
+            })
+        );
     }
 
     #[test]
@@ -148,30 +193,53 @@ mod tests {
         for length in 1..TWO.len() - 2 {
             let parsed = parse(&TWO.as_bytes()[..length]).unwrap();
             let whole = usize::from(length >= 9) + usize::from(length >= 21);
-            assert_eq!((parsed.events.len(), parsed.torn.is_some()), (whole, true), "cut at {length}");
+            assert_eq!(
+                (parsed.events.len(), parsed.torn.is_some()),
+                (whole, true),
+                "cut at {length}"
+            );
         }
     }
 
     #[test]
     fn zeroes_after_a_loss_of_power_are_a_torn_end() {
         let parsed = parse(b"[\n{\"a\":1},\n\0\0\0\0\0\0").unwrap();
-        assert_eq!((parsed.events, parsed.torn), (vec!["{\"a\":1}"], Some(9..17)));
+        assert_eq!(
+            (parsed.events, parsed.torn),
+            (vec!["{\"a\":1}"], Some(9..17))
+        );
         assert_eq!(parse(b"[\0\0\0").unwrap().torn, Some(0..4));
-        let with_hole = |zeroes: usize| format!("[\n{{\"a\":1}},\n{{\"b{}\":2}}\n]\n", "\0".repeat(zeroes));
-        assert_eq!(parse(with_hole(512).as_bytes()).unwrap().events, ["{\"a\":1}"]);
-        assert_eq!(parse(with_hole(1).as_bytes()).unwrap_err().line, 3, "what follows is there");
+        let with_hole =
+            |zeroes: usize| format!("[\n{{\"a\":1}},\n{{\"b{}\":2}}\n]\n", "\0".repeat(zeroes));
+        assert_eq!(
+            parse(with_hole(512).as_bytes()).unwrap().events,
+            ["{\"a\":1}"]
+        );
+        assert_eq!(
+            parse(with_hole(1).as_bytes()).unwrap_err().line,
+            3,
+            "what follows is there"
+        );
     }
 
     #[test]
     fn page_with_the_old_end_that_was_never_written_again_is_a_torn_end() {
         let old = "[\n{\"a\":1}\n]\n";
-        let with_hole = |end: usize| format!("{old}{}{{\"b\":2}}\n]\n", "\0".repeat(end - old.len()));
+        let with_hole =
+            |end: usize| format!("{old}{}{{\"b\":2}}\n]\n", "\0".repeat(end - old.len()));
         for end in [512, 4096] {
             let text = with_hole(end);
             let parsed = parse(text.as_bytes()).unwrap();
-            assert_eq!((parsed.events, parsed.torn), (vec!["{\"a\":1}"], Some(9..text.len())), "{end}");
+            assert_eq!(
+                (parsed.events, parsed.torn),
+                (vec!["{\"a\":1}"], Some(9..text.len())),
+                "{end}"
+            );
         }
-        assert!(parse(with_hole(500).as_bytes()).is_err(), "no sector ends there");
+        assert!(
+            parse(with_hole(500).as_bytes()).is_err(),
+            "no sector ends there"
+        );
     }
 
     #[test]
@@ -191,7 +259,14 @@ mod tests {
     #[test]
     fn what_never_was_an_array_is_no_empty_conversation() {
         let pointer = "version https://git-lfs.github.com/spec/v1\n";
-        for text in ["", "{}", "\0\0\0", pointer, "[\n{\"a\":1}\n] and more", "\u{feff}[]"] {
+        for text in [
+            "",
+            "{}",
+            "\0\0\0",
+            pointer,
+            "[\n{\"a\":1}\n] and more",
+            "\u{feff}[]",
+        ] {
             assert!(parse(text.as_bytes()).is_err(), "{text:?}");
         }
     }

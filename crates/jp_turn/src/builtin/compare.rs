@@ -38,8 +38,15 @@ pub(super) fn compare(old: &str, new: &str) -> Vec<Difference> {
 /// Returns the parts of the new text that differ, with some lines around them; a text that is now empty has none.
 pub(super) fn regions(differences: &[Difference], new: &str) -> Vec<Lines> {
     let new_len = lines(new).count();
-    let regions = hunks(differences).map(|hunk| around(hunk, new_len).1).filter(|lines| !lines.is_empty());
-    regions.map(|lines| Lines { first: lines.start + 1, last: lines.end }).collect()
+    let regions = hunks(differences)
+        .map(|hunk| around(hunk, new_len).1)
+        .filter(|lines| !lines.is_empty());
+    regions
+        .map(|lines| Lines {
+            first: lines.start + 1,
+            last: lines.end,
+        })
+        .collect()
 }
 
 /// Writes the differences as a unified diff of the file at `path`.
@@ -48,9 +55,18 @@ pub(super) fn unified(path: &str, old: &str, new: &str, differences: &[Differenc
     let mut diff = format!("--- {path}\n+++ {path}\n");
     for hunk in hunks(differences) {
         let (old_lines, new_lines) = around(hunk, new.len());
-        _ = writeln!(diff, "@@ -{} +{} @@", written(&old_lines), written(&new_lines));
+        _ = writeln!(
+            diff,
+            "@@ -{} +{} @@",
+            written(&old_lines),
+            written(&new_lines)
+        );
         let mut at = old_lines.start;
-        for Difference { old: removed, new: added } in hunk {
+        for Difference {
+            old: removed,
+            new: added,
+        } in hunk
+        {
             push(&mut diff, ' ', &old[at..removed.start]);
             push(&mut diff, '-', &old[removed.clone()]);
             push(&mut diff, '+', &new[added.clone()]);
@@ -85,7 +101,10 @@ impl Comparison<'_> {
     /// Compares the next lines.
     fn step(&mut self, window: usize) {
         let (old, new) = self.at;
-        let end = (self.old.len().min(old + window), self.new.len().min(new + window));
+        let end = (
+            self.old.len().min(old + window),
+            self.new.len().min(new + window),
+        );
         let mut found = within(&self.old[old..end.0], &self.new[new..end.1]);
         for difference in &mut found {
             difference.old = difference.old.start + old..difference.old.end + old;
@@ -94,18 +113,24 @@ impl Comparison<'_> {
         self.at = end;
         // What differs at the end of a piece may only be cut off from what it is equal to.
         let is_cut = end != (self.old.len(), self.new.len());
-        let last = found.last().filter(|last| is_cut && last.old.start - old > window / 2);
+        let last = found
+            .last()
+            .filter(|last| is_cut && last.old.start - old > window / 2);
         if let Some(last) = last {
             self.at = (last.old.start, last.new.start);
             found.pop();
         }
-        found.into_iter().for_each(|difference| self.push(difference));
+        found
+            .into_iter()
+            .for_each(|difference| self.push(difference));
     }
 
     /// Adds a difference, or makes the last one longer.
     fn push(&mut self, difference: Difference) {
         match self.differences.last_mut() {
-            Some(last) if (last.old.end, last.new.end) == (difference.old.start, difference.new.start) => {
+            Some(last)
+                if (last.old.end, last.new.end) == (difference.old.start, difference.new.start) =>
+            {
                 last.old.end = difference.old.end;
                 last.new.end = difference.new.end;
             }
@@ -119,7 +144,10 @@ fn within(old: &[&str], new: &[&str]) -> Vec<Difference> {
     let known: HashSet<_> = old.iter().collect();
     let is_something = !old.is_empty() || !new.is_empty();
     if is_something && !new.iter().any(|line| known.contains(line)) {
-        return vec![Difference { old: 0..old.len(), new: 0..new.len() }];
+        return vec![Difference {
+            old: 0..old.len(),
+            new: 0..new.len(),
+        }];
     }
     let (old_text, new_text) = (old.concat(), new.concat());
     let mut options = diffy::DiffOptions::new();
@@ -139,7 +167,10 @@ fn within(old: &[&str], new: &[&str]) -> Vec<Difference> {
         match differences.last_mut().filter(|_| !was_same) {
             _ if is_same => {}
             Some(last) => (last.old.end, last.new.end) = next,
-            None => differences.push(Difference { old: at.0..next.0, new: at.1..next.1 }),
+            None => differences.push(Difference {
+                old: at.0..next.0,
+                new: at.1..next.1,
+            }),
         }
         at = next;
     }
@@ -153,10 +184,15 @@ fn hunks(differences: &[Difference]) -> impl Iterator<Item = &[Difference]> {
 
 /// Returns the old and the new lines of a hunk, with those around it.
 fn around(hunk: &[Difference], new_len: usize) -> (Range<usize>, Range<usize>) {
-    let (Some(first), Some(last)) = (hunk.first(), hunk.last()) else { return (0..0, 0..0) };
+    let (Some(first), Some(last)) = (hunk.first(), hunk.last()) else {
+        return (0..0, 0..0);
+    };
     let before = CONTEXT.min(first.old.start);
     let after = CONTEXT.min(new_len - last.new.end);
-    (first.old.start - before..last.old.end + after, first.new.start - before..last.new.end + after)
+    (
+        first.old.start - before..last.old.end + after,
+        first.new.start - before..last.new.end + after,
+    )
 }
 
 /// Writes a range as the header of a hunk does.
@@ -183,8 +219,13 @@ fn lines(text: &str) -> impl Iterator<Item = &str> {
 }
 
 /// Counts how many items are the same from the start on.
-fn same<'a>(left: impl Iterator<Item = &'a &'a str>, right: impl Iterator<Item = &'a &'a str>) -> usize {
-    left.zip(right).take_while(|(left, right)| left == right).count()
+fn same<'a>(
+    left: impl Iterator<Item = &'a &'a str>,
+    right: impl Iterator<Item = &'a &'a str>,
+) -> usize {
+    left.zip(right)
+        .take_while(|(left, right)| left == right)
+        .count()
 }
 
 #[cfg(test)]
@@ -207,9 +248,24 @@ mod tests {
         new.pop();
         let (old, new) = (old.concat(), new.concat());
         let differences = compare(&old, &new);
-        let found = [Difference { old: 2..3, new: 2..3 }, Difference { old: 19..20, new: 19..19 }];
+        let found = [
+            Difference {
+                old: 2..3,
+                new: 2..3,
+            },
+            Difference {
+                old: 19..20,
+                new: 19..19,
+            },
+        ];
         assert_eq!(differences, found);
-        let regions = [Lines { first: 1, last: 6 }, Lines { first: 17, last: 19 }];
+        let regions = [
+            Lines { first: 1, last: 6 },
+            Lines {
+                first: 17,
+                last: 19,
+            },
+        ];
         assert_eq!(super::regions(&differences, &new), regions);
         assert_eq!(super::regions(&compare("a\n", ""), ""), []);
     }
@@ -223,8 +279,18 @@ mod tests {
         let started = Instant::now();
         let differences = compare(&old, &new);
         let diff = unified("a", &old, &new, &differences);
-        assert!(started.elapsed() < Duration::from_secs(20), "{:?}", started.elapsed());
-        assert_eq!(differences, [Difference { old: 0..200_000, new: 0..200_000 }]);
+        assert!(
+            started.elapsed() < Duration::from_secs(20),
+            "{:?}",
+            started.elapsed()
+        );
+        assert_eq!(
+            differences,
+            [Difference {
+                old: 0..200_000,
+                new: 0..200_000
+            }]
+        );
         assert_eq!(diff.lines().count(), 400_003);
     }
 
@@ -233,13 +299,25 @@ mod tests {
         let old = numbered(50_000);
         let mut new = old.clone();
         new[10] = "ten\n".to_owned();
-        new.splice(20_000..20_000, ["more\n".to_owned(), "and more\n".to_owned()]);
+        new.splice(
+            20_000..20_000,
+            ["more\n".to_owned(), "and more\n".to_owned()],
+        );
         new.drain(40_000..40_300);
         let differences = compare(&old.concat(), &new.concat());
         let found = [
-            Difference { old: 10..11, new: 10..11 },
-            Difference { old: 20_000..20_000, new: 20_000..20_002 },
-            Difference { old: 39_998..40_298, new: 40_000..40_000 },
+            Difference {
+                old: 10..11,
+                new: 10..11,
+            },
+            Difference {
+                old: 20_000..20_000,
+                new: 20_000..20_002,
+            },
+            Difference {
+                old: 39_998..40_298,
+                new: 40_000..40_000,
+            },
         ];
         assert_eq!(differences, found);
     }

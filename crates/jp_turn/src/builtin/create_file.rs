@@ -28,10 +28,17 @@ pub(super) fn tool() -> Tool {
         "required": ["path", "content"],
         "additionalProperties": false,
     });
-    offered(Builtin::CreateFile, "Creates a file; refuses a path that exists.", parameters)
+    offered(
+        Builtin::CreateFile,
+        "Creates a file; refuses a path that exists.",
+        parameters,
+    )
 }
 
-pub(super) fn plan<'a>(arguments: &Map<String, Value>, toolbox: &'a Toolbox) -> Result<Plan<'a>, String> {
+pub(super) fn plan<'a>(
+    arguments: &Map<String, Value>,
+    toolbox: &'a Toolbox,
+) -> Result<Plan<'a>, String> {
     let Arguments { path, content } = parsed(arguments)?;
     let files = &toolbox.files;
     let spot = files.writable(&path, LastLink::Followed)?;
@@ -42,16 +49,25 @@ pub(super) fn plan<'a>(arguments: &Map<String, Value>, toolbox: &'a Toolbox) -> 
         _ => return Err(format!("{path} exists and is no file.")),
     }
     if content.len() as u64 > MAX_BYTES {
-        return Err(format!("The content has {} bytes, and a file may have {MAX_BYTES}.", content.len()));
+        return Err(format!(
+            "The content has {} bytes, and a file may have {MAX_BYTES}.",
+            content.len()
+        ));
     }
     let detail = preview::diff(&path, "", &content, &compare("", &content));
-    let preview = Preview { title: format!("create {path}"), detail: Some(detail) };
+    let preview = Preview {
+        title: format!("create {path}"),
+        detail: Some(detail),
+    };
     Ok(planned(preview, false, move |_| {
         let mut seen = files.changing();
         spot.create(content.as_bytes())?;
         let checksum = Checksum::of(content.as_bytes());
         seen.saw(path.clone(), checksum, Extent::Whole);
-        let done = format!("Created {path}: {}.", super::counted(content.lines().count(), "line"));
+        let done = format!(
+            "Created {path}: {}.",
+            super::counted(content.lines().count(), "line")
+        );
         Ok(vec![told(done, &path, checksum)])
     }))
 }

@@ -57,7 +57,10 @@ pub(super) fn plan<'a>(
             (what, checksum)
         }
     };
-    let preview = Preview { title: format!("delete {path} ({what})"), detail: None };
+    let preview = Preview {
+        title: format!("delete {path} ({what})"),
+        detail: None,
+    };
     let is_sensitive = is_sensitive(&spot.path);
     Ok(planned(preview, is_sensitive, move |line| {
         if checksum.is_none() && !matches!(spot.found, Found::Directory(_)) {
@@ -77,8 +80,12 @@ pub(super) fn plan<'a>(
 /// Describes a directory that may be deleted.
 fn deletable_directory(spot: &Spot) -> Result<String, String> {
     let path = spot.shown();
-    let Found::Directory(directory) = &spot.found else { return Ok(String::new()) };
-    let entries = directory.entries().map_err(|error| format!("{path} can't be read: {error}."))?;
+    let Found::Directory(directory) = &spot.found else {
+        return Ok(String::new());
+    };
+    let entries = directory
+        .entries()
+        .map_err(|error| format!("{path} can't be read: {error}."))?;
     match entries.count() {
         _ if path == "." => Err("The workspace itself is not deleted.".to_owned()),
         0 => Ok("an empty directory".to_owned()),
@@ -111,7 +118,8 @@ fn check_kept(
 ) -> Result<(), String> {
     let path = spot.shown();
     let is_empty = matches!(content, Content::Whole(bytes) if bytes.is_empty());
-    let is_held = || checksum.is_some_and(|checksum| files.changing().holds_all_of(&path, checksum));
+    let is_held =
+        || checksum.is_some_and(|checksum| files.changing().holds_all_of(&path, checksum));
     if is_empty || is_held() || files.git_has(spot, content, &|| line.is_cancelled()) {
         return Ok(());
     }
@@ -124,7 +132,9 @@ fn check_kept(
     );
     Err(match content {
         Content::Whole(_) => {
-            format!("{lost} Read the whole file with `read_file` first, then call `delete_file` again.")
+            format!(
+                "{lost} Read the whole file with `read_file` first, then call `delete_file` again."
+            )
         }
         Content::TooLarge { .. } => {
             format!("{lost} It is too large for `read_file`: ask the user to delete it.")

@@ -52,9 +52,14 @@ fn replaced(content: &str, old: &str, new: &str, all: bool, path: &str) -> Resul
         false => (old.to_owned(), new.to_owned()),
     };
     if old.is_empty() {
-        let reason =
-            format!("`old` is empty, and {path} is not: give the text that `new` takes the place of.");
-        return if content.is_empty() { Ok(new) } else { Err(reason) };
+        let reason = format!(
+            "`old` is empty, and {path} is not: give the text that `new` takes the place of."
+        );
+        return if content.is_empty() {
+            Ok(new)
+        } else {
+            Err(reason)
+        };
     }
     let places = places(content, &old);
     match places.len() {
@@ -70,8 +75,16 @@ fn replaced(content: &str, old: &str, new: &str, all: bool, path: &str) -> Resul
             };
             let mut lines = places;
             lines.dedup();
-            let named: Vec<_> = lines.iter().take(NAMED_PLACES).map(usize::to_string).collect();
-            let more = if lines.len() > NAMED_PLACES { ", …" } else { "" };
+            let named: Vec<_> = lines
+                .iter()
+                .take(NAMED_PLACES)
+                .map(usize::to_string)
+                .collect();
+            let more = if lines.len() > NAMED_PLACES {
+                ", …"
+            } else {
+                ""
+            };
             Err(format!(
                 "`old` occurs {times} times in {path} (lines: {}{more}). Give more of the text around it, or set `replace_all`.",
                 named.join(", ")
@@ -102,10 +115,14 @@ fn patched(content: &str, patch: &str, path: &str) -> Result<String, String> {
         true => (to_lf(content), recounted(&to_lf(patch))),
         false => (content.to_owned(), recounted(patch)),
     };
-    let patch = Patch::from_str(&patch).map_err(|error| format!("`patch` is no unified diff: {error}."))?;
+    let patch =
+        Patch::from_str(&patch).map_err(|error| format!("`patch` is no unified diff: {error}."))?;
     check_names(&patch, path)?;
     if patch.hunks().is_empty() {
-        return Err("`patch` is a unified diff without hunks: each starts with `@@ -1,3 +1,4 @@`.".to_owned());
+        return Err(
+            "`patch` is a unified diff without hunks: each starts with `@@ -1,3 +1,4 @@`."
+                .to_owned(),
+        );
     }
     let new = diffy::apply(&base, &patch).or_else(|error| unended(&base, &patch).ok_or(error));
     let new = new.map_err(|error| {
@@ -121,13 +138,17 @@ fn recounted(patch: &str) -> String {
     for (index, line) in lines.iter().enumerate() {
         match starts(line) {
             Some((old, new, rest)) => {
-                let body = lines[index + 1..].iter().take_while(|line| is_of_hunk(line));
+                let body = lines[index + 1..]
+                    .iter()
+                    .take_while(|line| is_of_hunk(line));
                 let (mut old_count, mut new_count) = (0, 0);
                 for line in body {
                     old_count += usize::from(!line.starts_with(['+', '\\']));
                     new_count += usize::from(!line.starts_with(['-', '\\']));
                 }
-                written.push_str(&format!("@@ -{old},{old_count} +{new},{new_count} @@{rest}"));
+                written.push_str(&format!(
+                    "@@ -{old},{old_count} +{new},{new_count} @@{rest}"
+                ));
             }
             None => written.push_str(line),
         }
@@ -161,8 +182,14 @@ fn unended(base: &str, patch: &Patch<'_, str>) -> Option<String> {
 /// Refuses a patch that says that it is of another file.
 fn check_names(patch: &Patch<'_, str>, path: &str) -> Result<(), String> {
     for name in [patch.original(), patch.modified()].into_iter().flatten() {
-        let bare = name.strip_prefix("a/").or(name.strip_prefix("b/")).unwrap_or(name);
-        if ![name, bare].iter().any(|name| *name == path || path.ends_with(&format!("/{name}"))) {
+        let bare = name
+            .strip_prefix("a/")
+            .or(name.strip_prefix("b/"))
+            .unwrap_or(name);
+        if ![name, bare]
+            .iter()
+            .any(|name| *name == path || path.ends_with(&format!("/{name}")))
+        {
             return Err(format!(
                 "The patch is of {name:?}, and the call of {path}: one call edits one file."
             ));
@@ -178,7 +205,11 @@ mod tests {
     use super::*;
 
     fn replacement(old: &str, new: &str, all: bool) -> Edit {
-        Edit::Replacement { old: old.to_owned(), new: new.to_owned(), all }
+        Edit::Replacement {
+            old: old.to_owned(),
+            new: new.to_owned(),
+            all,
+        }
     }
 
     fn replaced_in(content: &str, old: &str, new: &str) -> Result<String, String> {
@@ -199,16 +230,34 @@ mod tests {
         insta::assert_snapshot!(replaced_in("a", "a", "a").unwrap_err(), @"The edit would change nothing in a.rs.");
         insta::assert_snapshot!(replaced_in("a", "", "b").unwrap_err(), @"`old` is empty, and a.rs is not: give the text that `new` takes the place of.");
         assert_eq!(replaced_in("", "", "b").as_deref(), Ok("b"));
-        assert_eq!(applied(&replacement("x", "y", true), "x\nx", "a.rs").as_deref(), Ok("y\ny"));
+        assert_eq!(
+            applied(&replacement("x", "y", true), "x\nx", "a.rs").as_deref(),
+            Ok("y\ny")
+        );
     }
 
     #[test]
     fn line_ends_stay_what_they_are() {
-        assert_eq!(replaced_in("a\r\nb\r\n", "a\nb", "a\nc\nd").as_deref(), Ok("a\r\nc\r\nd\r\n"));
-        assert_eq!(replaced_in("a\r\nb", "b", "b\nc").as_deref(), Ok("a\r\nb\r\nc"));
-        assert_eq!(replaced_in("a\nb\r\nc\r\n", "b\nc", "x\ny").as_deref(), Ok("a\nx\r\ny\r\n"));
-        assert_eq!(replaced_in("a\nb\r\n", "a", "x\ny").as_deref(), Ok("x\ny\nb\r\n"));
-        assert_eq!(patched_in("a\r\nb\r\n", "@@ -1,2 +1,2 @@\n a\n-b\n+c\n").as_deref(), Ok("a\r\nc\r\n"));
+        assert_eq!(
+            replaced_in("a\r\nb\r\n", "a\nb", "a\nc\nd").as_deref(),
+            Ok("a\r\nc\r\nd\r\n")
+        );
+        assert_eq!(
+            replaced_in("a\r\nb", "b", "b\nc").as_deref(),
+            Ok("a\r\nb\r\nc")
+        );
+        assert_eq!(
+            replaced_in("a\nb\r\nc\r\n", "b\nc", "x\ny").as_deref(),
+            Ok("a\nx\r\ny\r\n")
+        );
+        assert_eq!(
+            replaced_in("a\nb\r\n", "a", "x\ny").as_deref(),
+            Ok("x\ny\nb\r\n")
+        );
+        assert_eq!(
+            patched_in("a\r\nb\r\n", "@@ -1,2 +1,2 @@\n a\n-b\n+c\n").as_deref(),
+            Ok("a\r\nc\r\n")
+        );
     }
 
     #[test]
@@ -216,8 +265,7 @@ mod tests {
         let patch = "@@ -1,2 +1,2 @@\n-a\n+x\n b";
         assert_eq!(patched_in("a\nb", patch).as_deref(), Ok("x\nb"));
         assert_eq!(patched_in("a\nb\n", patch).as_deref(), Ok("x\nb\n"));
-        let said =
-            "@@ -1,2 +1,2 @@\n a\n-b\n\\ No newline at end of file\n+c\n\\ No newline at end of file\n";
+        let said = "@@ -1,2 +1,2 @@\n a\n-b\n\\ No newline at end of file\n+c\n\\ No newline at end of file\n";
         assert_eq!(patched_in("a\nb", said).as_deref(), Ok("a\nc"));
     }
 
@@ -238,7 +286,10 @@ mod tests {
     #[test]
     fn hunk_that_miscounts_its_lines_means_its_lines() {
         let patch = "@@ -1,9 +1,9 @@ fn a()\n a\n-b\n+x\n\n c\n@@ -9,1 +9,7 @@\n-d\n+y\n\n";
-        assert_eq!(patched_in("a\nb\n\nc\nd\n", patch).as_deref(), Ok("a\nx\n\nc\ny\n"));
+        assert_eq!(
+            patched_in("a\nb\n\nc\nd\n", patch).as_deref(),
+            Ok("a\nx\n\nc\ny\n")
+        );
     }
 
     proptest! {

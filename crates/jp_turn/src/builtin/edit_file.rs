@@ -48,7 +48,10 @@ pub(super) fn tool() -> Tool {
     offered(Builtin::EditFile, description, parameters)
 }
 
-pub(super) fn plan<'a>(arguments: &Map<String, Value>, toolbox: &'a Toolbox) -> Result<Plan<'a>, String> {
+pub(super) fn plan<'a>(
+    arguments: &Map<String, Value>,
+    toolbox: &'a Toolbox,
+) -> Result<Plan<'a>, String> {
     let arguments: Arguments = parsed(arguments)?;
     let files = &toolbox.files;
     let spot = files.writable(&arguments.path, LastLink::Followed)?;
@@ -58,11 +61,17 @@ pub(super) fn plan<'a>(arguments: &Map<String, Value>, toolbox: &'a Toolbox) -> 
     files.changing().check(&path, checksum)?;
     let new = edit::applied(&edit(arguments)?, &old, &path)?;
     if new.len() as u64 > MAX_BYTES {
-        return Err(format!("{path} would have {} bytes, and a file may have {MAX_BYTES}.", new.len()));
+        return Err(format!(
+            "{path} would have {} bytes, and a file may have {MAX_BYTES}.",
+            new.len()
+        ));
     }
     let differences = compare(&old, &new);
     let detail = preview::diff(&path, &old, &new, &differences);
-    let preview = Preview { title: format!("edit {path}"), detail: Some(detail) };
+    let preview = Preview {
+        title: format!("edit {path}"),
+        detail: Some(detail),
+    };
     let is_sensitive = is_sensitive(&spot.path);
     Ok(planned(preview, is_sensitive, move |_| {
         let mut seen = files.changing();
@@ -75,10 +84,23 @@ pub(super) fn plan<'a>(arguments: &Map<String, Value>, toolbox: &'a Toolbox) -> 
 
 fn edit(arguments: Arguments) -> Result<Edit, String> {
     match arguments {
-        Arguments { patch: Some(patch), old: None, new: None, .. } => Ok(Edit::Patch(patch)),
-        Arguments { patch: None, old: Some(old), new: Some(new), replace_all, .. } => {
-            Ok(Edit::Replacement { old, new, all: replace_all })
-        }
+        Arguments {
+            patch: Some(patch),
+            old: None,
+            new: None,
+            ..
+        } => Ok(Edit::Patch(patch)),
+        Arguments {
+            patch: None,
+            old: Some(old),
+            new: Some(new),
+            replace_all,
+            ..
+        } => Ok(Edit::Replacement {
+            old,
+            new,
+            all: replace_all,
+        }),
         _ => Err("Give either both `old` and `new`, or `patch`.".to_owned()),
     }
 }
@@ -88,9 +110,9 @@ fn text(spot: &Spot) -> Result<String, String> {
     match spot.content()? {
         Content::Whole(bytes) => String::from_utf8(bytes)
             .map_err(|_| format!("{path} is not UTF-8 text, and nothing else is edited.")),
-        Content::TooLarge { size } => {
-            Err(format!("{path} has {size} bytes, and at most {MAX_BYTES} are edited."))
-        }
+        Content::TooLarge { size } => Err(format!(
+            "{path} has {size} bytes, and at most {MAX_BYTES} are edited."
+        )),
     }
 }
 
@@ -102,9 +124,18 @@ fn result(
     differences: &[Difference],
 ) -> Result<Vec<ContentBlock>, String> {
     let (path, checksum) = (spot.shown(), Checksum::of(new.as_bytes()));
-    let added = differences.iter().map(|difference| difference.new.len()).sum();
-    let removed: usize = differences.iter().map(|difference| difference.old.len()).sum();
-    let mut done = format!("Edited {path}: {} added, {removed} removed.", counted(added, "line"));
+    let added = differences
+        .iter()
+        .map(|difference| difference.new.len())
+        .sum();
+    let removed: usize = differences
+        .iter()
+        .map(|difference| difference.old.len())
+        .sum();
+    let mut done = format!(
+        "Edited {path}: {} added, {removed} removed.",
+        counted(added, "line")
+    );
     let (regions, hidden) = shown(compare::regions(differences, new));
     if let Some(hidden) = hidden {
         done.push_str(&format!(" Not shown here: {hidden}."));
@@ -137,5 +168,8 @@ fn shown(mut regions: Vec<Lines>) -> (Vec<Lines>, Option<String>) {
 }
 
 fn excerpt(text: &str, Lines { first, last }: Lines) -> String {
-    text.split_inclusive('\n').skip(first - 1).take(last + 1 - first).collect()
+    text.split_inclusive('\n')
+        .skip(first - 1)
+        .take(last + 1 - first)
+        .collect()
 }

@@ -86,10 +86,17 @@ pub(super) struct Lines {
 impl Files {
     /// Opens the workspace; `read_only` are patterns, lines as of a `.gitignore` in the root, of what is never written.
     pub fn open(root: &Path, read_only: &[String]) -> Result<Self, FilesError> {
-        let failed = |source| FilesError::Open { path: root.to_owned(), source };
+        let failed = |source| FilesError::Open {
+            path: root.to_owned(),
+            source,
+        };
         let canonical = canonical_path(root).map_err(failed)?;
-        let place =
-            Place { root: canonical.clone(), current_dir: canonical.clone(), home: None, external_key: None };
+        let place = Place {
+            root: canonical.clone(),
+            current_dir: canonical.clone(),
+            home: None,
+            external_key: None,
+        };
         Ok(Self {
             place,
             root: Dir::open_ambient_dir(&canonical, ambient_authority()).map_err(failed)?,
@@ -134,12 +141,16 @@ impl Files {
     fn check_writable(&self, path: &Path, is_directory: bool) -> Result<(), String> {
         let shown = shown(path);
         if path.iter().any(reserved::is_reserved) {
-            return Err(format!("{shown} is not written: `.git` and `.jp` are closed to tools."));
+            return Err(format!(
+                "{shown} is not written: `.git` and `.jp` are closed to tools."
+            ));
         }
         if path.as_os_str().is_empty() {
             return Ok(());
         }
-        let matched = self.read_only.matched_path_or_any_parents(path, is_directory);
+        let matched = self
+            .read_only
+            .matched_path_or_any_parents(path, is_directory);
         match matched.inner().filter(|_| matched.is_ignore()) {
             Some(glob) => Err(format!(
                 "{shown} is not written: the person's configuration closes {:?} to tools.",
@@ -160,7 +171,12 @@ impl Files {
     }
 
     /// Returns whether git has the content of a file: committed, or in the index.
-    pub(super) fn git_has(&self, spot: &Spot, content: &Content, is_moot: &dyn Fn() -> bool) -> bool {
+    pub(super) fn git_has(
+        &self,
+        spot: &Spot,
+        content: &Content,
+        is_moot: &dyn Fn() -> bool,
+    ) -> bool {
         git::has(&self.absolute(spot), content, is_moot)
     }
 
@@ -175,15 +191,23 @@ impl Files {
     ) -> Result<ContentBlock, String> {
         let path = spot.shown();
         let absolute = self.absolute(spot);
-        let uri = absolute.to_str().and_then(|absolute| file_uri(absolute, PathStyle::native()).ok());
-        let mut uri = uri.ok_or_else(|| format!("{path} has a name that is not UTF-8 and so no URI."))?;
+        let uri = absolute
+            .to_str()
+            .and_then(|absolute| file_uri(absolute, PathStyle::native()).ok());
+        let mut uri =
+            uri.ok_or_else(|| format!("{path} has a name that is not UTF-8 and so no URI."))?;
         match lines {
             Some(Lines { first, last }) if first == last => uri.push_str(&format!("#L{first}")),
             Some(Lines { first, last }) => uri.push_str(&format!("#L{first}-{last}")),
             None => {}
         }
-        let resource = Resource::new(uri, content).with_name(path.clone()).with_mime_type(mime_type);
-        Ok(ContentBlock::Resource { resource, meta: checksum.map(|checksum| mark(&path, checksum)) })
+        let resource = Resource::new(uri, content)
+            .with_name(path.clone())
+            .with_mime_type(mime_type);
+        Ok(ContentBlock::Resource {
+            resource,
+            meta: checksum.map(|checksum| mark(&path, checksum)),
+        })
     }
 }
 
@@ -203,18 +227,27 @@ fn patterns(lines: &[String]) -> Result<Gitignore, FilesError> {
     };
     // Where case does not tell files apart, it does not open one either.
     let is_caseless = cfg!(any(windows, target_os = "macos"));
-    builder.case_insensitive(is_caseless).map_err(|error| failed("", error))?;
+    builder
+        .case_insensitive(is_caseless)
+        .map_err(|error| failed("", error))?;
     for line in lines {
-        builder.add_line(None, line).map_err(|error| failed(line, error))?;
+        builder
+            .add_line(None, line)
+            .map_err(|error| failed(line, error))?;
     }
-    builder.build().map_err(|error| failed(&lines.join("\n"), error))
+    builder
+        .build()
+        .map_err(|error| failed(&lines.join("\n"), error))
 }
 
 /// Refuses a path that ends in a slash and is no directory's.
 fn check_slash(text: &str, spot: &Spot) -> Result<(), String> {
     match spot.found {
         Found::Directory(_) => Ok(()),
-        _ if text.ends_with('/') => Err(format!("{text:?} names a directory, and {} is none.", spot.shown())),
+        _ if text.ends_with('/') => Err(format!(
+            "{text:?} names a directory, and {} is none.",
+            spot.shown()
+        )),
         _ => Ok(()),
     }
 }
@@ -232,6 +265,9 @@ mod tests {
             "read \"a{b\" as a pattern of read-only files: error parsing glob 'a{b': unclosed alternate group; missing '}' (maybe escape '{' with '[{]'?)"
         );
         let missing = Files::open(&root.path().join("none"), &[]).unwrap_err();
-        assert!(missing.to_string().starts_with("open the workspace at "), "{missing}");
+        assert!(
+            missing.to_string().starts_with("open the workspace at "),
+            "{missing}"
+        );
     }
 }

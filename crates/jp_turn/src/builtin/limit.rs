@@ -20,7 +20,12 @@ pub(super) struct Limit<'a> {
 impl<'a> Limit<'a> {
     /// Starts the time of a call.
     pub(super) fn new(tool: &'a Tool, line: &'a Line) -> Self {
-        Self { tool, line, started: Instant::now(), is_stopped: Cell::new(false) }
+        Self {
+            tool,
+            line,
+            started: Instant::now(),
+            is_stopped: Cell::new(false),
+        }
     }
 
     /// Returns whether to stop here; who asks stops.

@@ -59,12 +59,19 @@ pub(super) fn plan<'a>(
     let Arguments { path, depth, glob } = parsed(arguments)?;
     let spot = toolbox.files.readable(&path)?;
     let globs = globs(glob.as_deref())?;
-    let preview = Preview { title: format!("list {}", spot.shown()), detail: None };
+    let preview = Preview {
+        title: format!("list {}", spot.shown()),
+        detail: None,
+    };
     let depth = depth.unwrap_or(if globs.is_empty() { 1 } else { usize::MAX });
     Ok(planned(preview, false, move |line| {
         let limit = Limit::new(tool, line);
         let is_moot = || limit.is_over();
-        let walk = Walk { files: &toolbox.files, depth, is_moot: &is_moot };
+        let walk = Walk {
+            files: &toolbox.files,
+            depth,
+            is_moot: &is_moot,
+        };
         list(&walk, &spot, &globs, &limit).map(|text| vec![ContentBlock::text(text)])
     }))
 }
@@ -73,20 +80,33 @@ pub(super) fn plan<'a>(
 pub(super) fn globs(glob: Option<&str>) -> Result<Override, String> {
     let mut builder = OverrideBuilder::new("");
     if let Some(glob) = glob {
-        builder.add(glob).map_err(|error| format!("`glob` can't be read: {error}."))?;
+        builder
+            .add(glob)
+            .map_err(|error| format!("`glob` can't be read: {error}."))?;
     }
-    builder.build().map_err(|error| format!("`glob` can't be read: {error}."))
+    builder
+        .build()
+        .map_err(|error| format!("`glob` can't be read: {error}."))
 }
 
 /// Returns whether a file is one that the globs mean: it matches, and no directory that it is in is excluded.
 pub(super) fn selects(globs: &Override, path: &Path) -> bool {
-    let directories = path.ancestors().skip(1).filter(|directory| *directory != Path::new(""));
-    let is_excluded =
-        directories.map(|directory| globs.matched(directory, true)).any(|found| found.is_ignore());
+    let directories = path
+        .ancestors()
+        .skip(1)
+        .filter(|directory| *directory != Path::new(""));
+    let is_excluded = directories
+        .map(|directory| globs.matched(directory, true))
+        .any(|found| found.is_ignore());
     !is_excluded && !globs.matched(path, false).is_ignore()
 }
 
-fn list(walk: &Walk<'_>, spot: &Spot, globs: &Override, limit: &Limit<'_>) -> Result<String, String> {
+fn list(
+    walk: &Walk<'_>,
+    spot: &Spot,
+    globs: &Override,
+    limit: &Limit<'_>,
+) -> Result<String, String> {
     let mut entries: Vec<(PathBuf, String)> = Vec::new();
     let unreadable = walk.run(spot, &mut |entry| {
         let is_listed = match globs.is_empty() {
@@ -100,7 +120,10 @@ fn list(walk: &Walk<'_>, spot: &Spot, globs: &Override, limit: &Limit<'_>) -> Re
     })?;
     let unfinished = limit.told()?;
     entries.sort_by(|left, right| {
-        left.0.as_os_str().as_encoded_bytes().cmp(right.0.as_os_str().as_encoded_bytes())
+        left.0
+            .as_os_str()
+            .as_encoded_bytes()
+            .cmp(right.0.as_os_str().as_encoded_bytes())
     });
     let mut text = String::new();
     for (_, entry) in entries.iter().take(MAX_ENTRIES) {
@@ -111,7 +134,11 @@ fn list(walk: &Walk<'_>, spot: &Spot, globs: &Override, limit: &Limit<'_>) -> Re
         0 if unfinished.is_some() => {}
         0 => _ = writeln!(text, "Nothing is there that is not ignored."),
         all if all > MAX_ENTRIES => {
-            _ = writeln!(text, "Not listed: {} more. Name a directory below, or a glob.", all - MAX_ENTRIES);
+            _ = writeln!(
+                text,
+                "Not listed: {} more. Name a directory below, or a glob.",
+                all - MAX_ENTRIES
+            );
         }
         _ => {}
     }
@@ -128,14 +155,20 @@ fn described(entry: &Entry<'_>) -> String {
         return format!("{path}/");
     }
     if entry.kind.is_symlink() {
-        let target = entry.directory.read_link_contents(entry.name).unwrap_or_default();
+        let target = entry
+            .directory
+            .read_link_contents(entry.name)
+            .unwrap_or_default();
         if target.is_absolute() {
             // Where that is concerns this machine alone.
             return format!("{path} -> (an absolute path)");
         }
         return format!("{path} -> {}", preview::one_line(&target.to_string_lossy()));
     }
-    match (special(entry.kind), entry.directory.symlink_metadata(entry.name)) {
+    match (
+        special(entry.kind),
+        entry.directory.symlink_metadata(entry.name),
+    ) {
         (Some(special), _) => format!("{path} ({special})"),
         (None, Ok(found)) if found.len() == 1 => format!("{path} (1 byte)"),
         (None, Ok(found)) => format!("{path} ({} bytes)", found.len()),

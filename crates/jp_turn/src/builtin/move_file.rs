@@ -27,10 +27,17 @@ pub(super) fn tool() -> Tool {
         "required": ["path", "to"],
         "additionalProperties": false,
     });
-    offered(Builtin::MoveFile, "Moves or renames a file; refuses a new path that exists.", parameters)
+    offered(
+        Builtin::MoveFile,
+        "Moves or renames a file; refuses a new path that exists.",
+        parameters,
+    )
 }
 
-pub(super) fn plan<'a>(arguments: &Map<String, Value>, toolbox: &'a Toolbox) -> Result<Plan<'a>, String> {
+pub(super) fn plan<'a>(
+    arguments: &Map<String, Value>,
+    toolbox: &'a Toolbox,
+) -> Result<Plan<'a>, String> {
     let Arguments { path, to } = parsed(arguments)?;
     let files = &toolbox.files;
     let spot = files.writable(&path, LastLink::Kept)?;
@@ -40,7 +47,9 @@ pub(super) fn plan<'a>(arguments: &Map<String, Value>, toolbox: &'a Toolbox) -> 
         return Err(format!("{path} is a directory; only files are moved."));
     }
     if !matches!(target.found, Found::Nothing { .. }) {
-        return Err(format!("{to} exists; choose another path, or delete it first."));
+        return Err(format!(
+            "{to} exists; choose another path, or delete it first."
+        ));
     }
     let checksum = match spot.content()? {
         Content::Whole(bytes) => Some(Checksum::of(&bytes)),
@@ -49,7 +58,10 @@ pub(super) fn plan<'a>(arguments: &Map<String, Value>, toolbox: &'a Toolbox) -> 
     if let Some(checksum) = checksum {
         files.changing().check(&path, checksum)?;
     }
-    let preview = Preview { title: format!("move {path} to {to}"), detail: None };
+    let preview = Preview {
+        title: format!("move {path} to {to}"),
+        detail: None,
+    };
     let is_sensitive = is_sensitive(&spot.path);
     Ok(planned(preview, is_sensitive, move |_| {
         let mut seen = files.changing();

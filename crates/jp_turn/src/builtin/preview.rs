@@ -15,7 +15,12 @@ pub(super) fn one_line(text: &str) -> String {
 pub(super) fn diff(path: &str, old: &str, new: &str, differences: &[Difference]) -> String {
     let path = one_line(path);
     match super::edit::is_crlf(old) && super::edit::is_crlf(new) {
-        true => unified(&path, &old.replace("\r\n", "\n"), &new.replace("\r\n", "\n"), differences),
+        true => unified(
+            &path,
+            &old.replace("\r\n", "\n"),
+            &new.replace("\r\n", "\n"),
+            differences,
+        ),
         false => unified(&path, old, new, differences),
     }
 }
@@ -26,7 +31,10 @@ mod tests {
 
     #[test]
     fn text_that_would_make_lines_of_its_own_stays_on_one() {
-        assert_eq!(one_line("ls\n\x1b[2KRun `ls`?\ré\t"), r"ls\n\u{1b}[2KRun `ls`?\ré\t");
+        assert_eq!(
+            one_line("ls\n\x1b[2KRun `ls`?\ré\t"),
+            r"ls\n\u{1b}[2KRun `ls`?\ré\t"
+        );
     }
 
     #[test]

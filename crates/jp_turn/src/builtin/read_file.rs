@@ -46,7 +46,11 @@ pub(super) fn tool() -> Tool {
         "required": ["path"],
         "additionalProperties": false,
     });
-    offered(Builtin::ReadFile, "Reads a file of the workspace, or some of its lines.", parameters)
+    offered(
+        Builtin::ReadFile,
+        "Reads a file of the workspace, or some of its lines.",
+        parameters,
+    )
 }
 
 pub(super) fn plan<'a>(
@@ -59,7 +63,10 @@ pub(super) fn plan<'a>(
     let spot = files.readable(&arguments.path)?;
     spot.check_file()?;
     let range = range(&arguments)?;
-    let preview = Preview { title: format!("read {}", spot.shown()), detail: None };
+    let preview = Preview {
+        title: format!("read {}", spot.shown()),
+        detail: None,
+    };
     let is_sensitive = is_sensitive(&spot.path);
     Ok(planned(preview, is_sensitive, move |line| {
         let limit = Limit::new(tool, line);
@@ -67,17 +74,22 @@ pub(super) fn plan<'a>(
             None => whole(files, &spot),
             Some(range) => part(files, &spot, range, &limit),
         }?;
-        Ok(iter::once(block).chain(limit.told()?.map(ContentBlock::text)).collect())
+        Ok(iter::once(block)
+            .chain(limit.told()?.map(ContentBlock::text))
+            .collect())
     }))
 }
 
 fn range(arguments: &Arguments) -> Result<Option<Range>, String> {
     match (arguments.first_line, arguments.last_line) {
         (None, None) => Ok(None),
-        (Some(first), Some(last)) if last < first => {
-            Err(format!("`last_line` is {last}, which is before `first_line`, {first}."))
-        }
-        (first, last) => Ok(Some(Range { first: first.unwrap_or(1), last })),
+        (Some(first), Some(last)) if last < first => Err(format!(
+            "`last_line` is {last}, which is before `first_line`, {first}."
+        )),
+        (first, last) => Ok(Some(Range {
+            first: first.unwrap_or(1),
+            last,
+        })),
     }
 }
 
@@ -97,26 +109,45 @@ fn whole(files: &Files, spot: &Spot) -> Result<ContentBlock, String> {
 }
 
 /// Reads some lines; a file that is too large to be read at once is not remembered as seen.
-fn part(files: &Files, spot: &Spot, range: Range, limit: &Limit<'_>) -> Result<ContentBlock, String> {
+fn part(
+    files: &Files,
+    spot: &Spot,
+    range: Range,
+    limit: &Limit<'_>,
+) -> Result<ContentBlock, String> {
     let (part, checksum) = match spot.content()? {
         Content::Whole(bytes) => {
             let part = lines(bytes.as_slice(), range, spot, limit)?;
-            let extent = if part.0 == bytes { Extent::Whole } else { Extent::Part };
+            let extent = if part.0 == bytes {
+                Extent::Whole
+            } else {
+                Extent::Part
+            };
             (part, Some(saw(files, spot, &bytes, extent)))
         }
         Content::TooLarge { .. } => (lines(spot.open()?, range, spot, limit)?, None),
     };
     let (text, lines) = part;
-    let text = String::from_utf8(text)
-        .map_err(|_| format!("{} is no text, so it has no lines: read it as a whole.", spot.shown()))?;
+    let text = String::from_utf8(text).map_err(|_| {
+        format!(
+            "{} is no text, so it has no lines: read it as a whole.",
+            spot.shown()
+        )
+    })?;
     // Lines are read with their ends, so only a file's last one can lack its newline.
     let is_unended = !text.is_empty() && !text.ends_with('\n');
-    let (content, mime_type) = (ResourceContent::Text(text), classify(Vec::new(), &spot.shown()).1);
+    let (content, mime_type) = (
+        ResourceContent::Text(text),
+        classify(Vec::new(), &spot.shown()).1,
+    );
     let mut block = files.block(spot, content, mime_type, Some(lines), checksum)?;
     if let ContentBlock::Resource { resource, .. } = &mut block
         && is_unended
     {
-        resource.meta.get_or_insert_default().insert(END_MARK.to_owned(), true.into());
+        resource
+            .meta
+            .get_or_insert_default()
+            .insert(END_MARK.to_owned(), true.into());
     }
     Ok(block)
 }
@@ -143,7 +174,13 @@ fn lines(
         passed.clear();
         let into = if is_wanted { &mut text } else { &mut passed };
         let left = (MAX_BYTES + 1).saturating_sub(into.len() as u64);
-        if source.by_ref().take(left).read_until(b'\n', into).map_err(failed)? == 0 {
+        if source
+            .by_ref()
+            .take(left)
+            .read_until(b'\n', into)
+            .map_err(failed)?
+            == 0
+        {
             break;
         }
         if into.len() as u64 > MAX_BYTES {
@@ -155,9 +192,19 @@ fn lines(
         line += 1;
     }
     match limit.told()? {
-        _ if line >= range.first => Ok((text, Lines { first: range.first, last: line })),
+        _ if line >= range.first => Ok((
+            text,
+            Lines {
+                first: range.first,
+                last: line,
+            },
+        )),
         Some(unfinished) => Err(unfinished),
-        None => Err(format!("{} has {line} lines, so there is no line {}.", spot.shown(), range.first)),
+        None => Err(format!(
+            "{} has {line} lines, so there is no line {}.",
+            spot.shown(),
+            range.first
+        )),
     }
 }
 
@@ -192,9 +239,20 @@ mod tests {
         let (tool, line) = (tool(), Line::unheard(false));
         let limit = Limit::new(&tool, &line);
         let read = |first: usize| {
-            lines(Endless { lines: 0, limit: &limit }, Range { first, last: None }, &spot, &limit)
+            lines(
+                Endless {
+                    lines: 0,
+                    limit: &limit,
+                },
+                Range { first, last: None },
+                &spot,
+                &limit,
+            )
         };
-        assert_eq!(read(2), Ok((b"line\n".repeat(2), Lines { first: 2, last: 3 })));
+        assert_eq!(
+            read(2),
+            Ok((b"line\n".repeat(2), Lines { first: 2, last: 3 }))
+        );
         insta::assert_snapshot!(read(2).unwrap_err(), @"Not finished: the call took more than 120 s. Ask for less; the person can allow more with `conversation.tools.read_file.timeout_secs`.");
     }
 }

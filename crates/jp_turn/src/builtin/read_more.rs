@@ -21,10 +21,13 @@ pub(super) fn tool() -> Tool {
         "required": ["uri"],
         "additionalProperties": false,
     });
-    let Value::Object(parameters) = parameters else { unreachable!("an object was written") };
+    let Value::Object(parameters) = parameters else {
+        unreachable!("an object was written")
+    };
     Tool {
-        description: "Reads on where the result of a tool was cut. The result names the uri and the offset."
-            .to_owned(),
+        description:
+            "Reads on where the result of a tool was cut. The result names the uri and the offset."
+                .to_owned(),
         permission: Permission::Unattended,
         ..Tool::new("read_more", parameters, Source::Builtin(Builtin::ReadMore))
     }
@@ -35,30 +38,48 @@ pub(super) fn plan<'a>(
     arguments: &Map<String, Value>,
     _: &'a Toolbox,
 ) -> Result<Plan<'a>, String> {
-    let uri = arguments.get("uri").and_then(Value::as_str).unwrap_or_default();
+    let uri = arguments
+        .get("uri")
+        .and_then(Value::as_str)
+        .unwrap_or_default();
     let offset = arguments.get("offset").and_then(Value::as_u64).unwrap_or(0);
     let checksum: Checksum = uri
         .strip_prefix(SCHEME)
         .and_then(|checksum| checksum.parse().ok())
-        .ok_or_else(|| format!("{uri:?} is no `{SCHEME}…` URI, as a result that was cut names one."))?;
-    let preview = Preview { title: format!("read {uri} from byte {offset}"), detail: None };
+        .ok_or_else(|| {
+            format!("{uri:?} is no `{SCHEME}…` URI, as a result that was cut names one.")
+        })?;
+    let preview = Preview {
+        title: format!("read {uri} from byte {offset}"),
+        detail: None,
+    };
     let act = move |_: &Map<String, Value>, line: &Line| match read(checksum, offset, tool, line) {
         Ok(text) => ToolResponse::new([ContentBlock::text(text)]),
         Err(reason) => ToolResponse::failed(reason),
     };
-    Ok(Plan { preview, is_sensitive: false, act: Box::new(act) })
+    Ok(Plan {
+        preview,
+        is_sensitive: false,
+        act: Box::new(act),
+    })
 }
 
 fn read(checksum: Checksum, offset: u64, tool: &Tool, line: &Line) -> Result<String, String> {
     let uri = format!("{SCHEME}{checksum}");
-    let bytes = line.blob(checksum).map_err(|error| format!("{uri} could not be read: {error}."))?;
+    let bytes = line
+        .blob(checksum)
+        .map_err(|error| format!("{uri} could not be read: {error}."))?;
     let bytes = bytes.ok_or_else(|| {
         format!("No result of this conversation names {uri}. Only what a result was cut from can be read on.")
     })?;
     let text = String::from_utf8(bytes)
         .map_err(|error| format!("{uri} is no text: it has {} bytes.", error.as_bytes().len()))?;
     let offset = usize::try_from(offset).unwrap_or(usize::MAX);
-    Ok(page(&text, offset, tool.max_output_bytes.saturating_sub(ENDING_BYTES)))
+    Ok(page(
+        &text,
+        offset,
+        tool.max_output_bytes.saturating_sub(ENDING_BYTES),
+    ))
 }
 
 /// Returns about `bytes` of a text from `offset` on, and where to go on from.
@@ -69,7 +90,12 @@ fn page(text: &str, offset: usize, bytes: usize) -> String {
     if offset >= size {
         return format!("[There is nothing from byte {offset} on: the text has {size} bytes.]");
     }
-    let boundary_before = |at: usize| (0..=at).rev().find(|at| text.is_char_boundary(*at)).unwrap_or(0);
+    let boundary_before = |at: usize| {
+        (0..=at)
+            .rev()
+            .find(|at| text.is_char_boundary(*at))
+            .unwrap_or(0)
+    };
     let start = boundary_before(offset);
     let first = text[start..].chars().next().map_or(0, char::len_utf8);
     let end = boundary_before(start.saturating_add(bytes).min(size)).max(start + first);
@@ -90,8 +116,14 @@ mod tests {
 
     #[test]
     fn pages_say_where_to_go_on_or_that_they_end() {
-        assert_eq!(page("one\ntwo\n", 0, 4), "one\n[Bytes 0 to 4 of 8; offset 4 reads on.]");
-        assert_eq!(page("one\ntwo", 4, 100), "two\n[This is the end: the text has 7 bytes.]");
+        assert_eq!(
+            page("one\ntwo\n", 0, 4),
+            "one\n[Bytes 0 to 4 of 8; offset 4 reads on.]"
+        );
+        assert_eq!(
+            page("one\ntwo", 4, 100),
+            "two\n[This is the end: the text has 7 bytes.]"
+        );
     }
 
     #[test]
@@ -102,13 +134,22 @@ mod tests {
                 format!("[There is nothing from byte {offset} on: the text has 3 bytes.]")
             );
         }
-        assert_eq!(page("", 0, 100), "[There is nothing from byte 0 on: the text has 0 bytes.]");
+        assert_eq!(
+            page("", 0, 100),
+            "[There is nothing from byte 0 on: the text has 0 bytes.]"
+        );
     }
 
     #[test]
     fn offset_inside_a_character_is_that_of_the_character() {
-        assert_eq!(page("aé€b", 2, 2), "é\n[Bytes 1 to 3 of 7; offset 3 reads on.]");
-        assert_eq!(page("aé€b", 3, 0), "€\n[Bytes 3 to 6 of 7; offset 6 reads on.]");
+        assert_eq!(
+            page("aé€b", 2, 2),
+            "é\n[Bytes 1 to 3 of 7; offset 3 reads on.]"
+        );
+        assert_eq!(
+            page("aé€b", 3, 0),
+            "€\n[Bytes 3 to 6 of 7; offset 6 reads on.]"
+        );
     }
 
     proptest! {

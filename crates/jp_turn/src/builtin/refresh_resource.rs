@@ -66,7 +66,9 @@ pub struct Refreshed {
 
 impl fmt::Debug for Refreshing<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { uri, from, consent, .. } = self;
+        let Self {
+            uri, from, consent, ..
+        } = self;
         f.debug_struct("Refreshing")
             .field("uri", uri)
             .field("from", from)
@@ -91,23 +93,44 @@ pub(super) fn tool() -> Tool {
     });
     let description = "Reads a resource that is attached to the conversation again: what is attached is a snapshot, taken when it was attached, and its source may have changed since.";
     // The user attached it, so `conversation.attachment.max_bytes` bounds it.
-    Tool { max_binary_bytes: usize::MAX, ..offered(Builtin::RefreshResource, description, parameters) }
+    Tool {
+        max_binary_bytes: usize::MAX,
+        ..offered(Builtin::RefreshResource, description, parameters)
+    }
 }
 
-pub(super) fn plan<'a>(arguments: &Map<String, Value>, toolbox: &'a Toolbox) -> Result<Plan<'a>, String> {
+pub(super) fn plan<'a>(
+    arguments: &Map<String, Value>,
+    toolbox: &'a Toolbox,
+) -> Result<Plan<'a>, String> {
     let Arguments { uri } = parsed(arguments)?;
-    let refresh = toolbox.refresh.as_deref().ok_or("Nothing is attached that could be refreshed.")?;
-    let Refreshing { uri, from, consent, take } = refresh.plan(&uri)?;
+    let refresh = toolbox
+        .refresh
+        .as_deref()
+        .ok_or("Nothing is attached that could be refreshed.")?;
+    let Refreshing {
+        uri,
+        from,
+        consent,
+        take,
+    } = refresh.plan(&uri)?;
     let files = &toolbox.files;
-    let is_secret =
-        files.path_of(uri::split_fragment(&uri).0).is_some_and(|path| is_sensitive(path.as_ref()));
+    let is_secret = files
+        .path_of(uri::split_fragment(&uri).0)
+        .is_some_and(|path| is_sensitive(path.as_ref()));
     let is_sensitive = is_secret
         || match consent {
             Consent::Unneeded => false,
-            Consent::OncePerTurn => !toolbox.said().allowed.contains(Builtin::RefreshResource.name()),
+            Consent::OncePerTurn => !toolbox
+                .said()
+                .allowed
+                .contains(Builtin::RefreshResource.name()),
             Consent::EachTime => true,
         };
-    let preview = Preview { title: format!("refresh {}", preview::one_line(&from)), detail: None };
+    let preview = Preview {
+        title: format!("refresh {}", preview::one_line(&from)),
+        detail: None,
+    };
     Ok(planned(preview, is_sensitive, move |line| {
         let taken = take(line.cancelled());
         if line.is_cancelled() {
@@ -122,7 +145,10 @@ pub(super) fn plan<'a>(arguments: &Map<String, Value>, toolbox: &'a Toolbox) -> 
 }
 
 /// Returns the MCP server that a call with these arguments reads from, if it does.
-pub(crate) fn refreshed_server(arguments: &Map<String, Value>, toolbox: &Toolbox) -> Option<String> {
+pub(crate) fn refreshed_server(
+    arguments: &Map<String, Value>,
+    toolbox: &Toolbox,
+) -> Option<String> {
     let Arguments { uri } = parsed(arguments).ok()?;
     toolbox.refresh.as_deref()?.server(&uri)
 }
@@ -130,7 +156,11 @@ pub(crate) fn refreshed_server(arguments: &Map<String, Value>, toolbox: &Toolbox
 /// Makes the block, which says of a file of the workspace that all of it was seen.
 fn block(mut resource: Resource, files: &Files) -> ContentBlock {
     // The user attached it for the model, whomever its server means it for.
-    if let Some(annotations) = resource.annotations.as_mut().filter(|annotations| annotations.is_for_user()) {
+    if let Some(annotations) = resource
+        .annotations
+        .as_mut()
+        .filter(|annotations| annotations.is_for_user())
+    {
         annotations.audience = None;
     }
     let checksum = resource.checksum();

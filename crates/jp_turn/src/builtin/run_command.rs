@@ -32,7 +32,8 @@ pub(super) fn tool() -> Tool {
         "required": ["command"],
         "additionalProperties": false,
     });
-    let description = "Runs a command line to its end and returns what it prints. It gets no input.";
+    let description =
+        "Runs a command line to its end and returns what it prints. It gets no input.";
     offered(Builtin::RunCommand, description, parameters)
 }
 
@@ -53,7 +54,10 @@ pub(super) fn plan<'a>(
         root if root == "." => String::new(),
         path => format!(" (in {})", preview::one_line(&path)),
     };
-    let preview = Preview { title: format!("{}{place}", preview::one_line(&command)), detail: None };
+    let preview = Preview {
+        title: format!("{}{place}", preview::one_line(&command)),
+        detail: None,
+    };
     let act = move |_: &Map<String, Value>, line: &Line| {
         // It may be another by now, and lead elsewhere.
         let spot = match toolbox.files.readable(&path) {
@@ -67,11 +71,19 @@ pub(super) fn plan<'a>(
         }
         run(program, tool, line)
     };
-    Ok(Plan { preview, is_sensitive: false, act: Box::new(act) })
+    Ok(Plan {
+        preview,
+        is_sensitive: false,
+        act: Box::new(act),
+    })
 }
 
 fn shell(command: &str) -> Command {
-    let (shell, flag) = if cfg!(windows) { ("cmd", "/C") } else { ("sh", "-c") };
+    let (shell, flag) = if cfg!(windows) {
+        ("cmd", "/C")
+    } else {
+        ("sh", "-c")
+    };
     let mut program = Command::new(shell);
     program.args([flag, command]);
     program
@@ -79,8 +91,11 @@ fn shell(command: &str) -> Command {
 
 /// Runs a program to its end and tells what it printed: as text, whatever it is.
 fn run(program: Command, tool: &Tool, line: &Line) -> ToolResponse {
-    let bounds =
-        Bounds { timeout: tool.timeout, max_bytes: MAX_PRINTED as u64, is_moot: &|| line.is_cancelled() };
+    let bounds = Bounds {
+        timeout: tool.timeout,
+        max_bytes: MAX_PRINTED as u64,
+        is_moot: &|| line.is_cancelled(),
+    };
     match jp_process::capture(program, &[], &bounds) {
         Ok(captured) => told(captured, line),
         Err(error) => ToolResponse::failed(format!("The command failed: {error}.")),
@@ -104,11 +119,16 @@ fn told(captured: Captured, line: &Line) -> ToolResponse {
     };
     blocks.extend(end.map(ContentBlock::text));
     if captured.was_held {
-        warnings.push("something that it started still held its output; it is not waited for".to_owned());
+        warnings.push(
+            "something that it started still held its output; it is not waited for".to_owned(),
+        );
     }
     for warning in &warnings {
         line.notice(format!("`run_command`: {warning}"));
     }
     blocks.extend(warning_block(&warnings));
-    ToolResponse { is_error: captured.end != End::Exited(0) || !is_whole, ..ToolResponse::new(blocks) }
+    ToolResponse {
+        is_error: captured.end != End::Exited(0) || !is_whole,
+        ..ToolResponse::new(blocks)
+    }
 }

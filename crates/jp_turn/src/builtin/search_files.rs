@@ -4,7 +4,9 @@ use std::{fmt::Write, io, ops::ControlFlow, path::Path};
 
 use cap_std::fs::File;
 use grep_regex::{RegexMatcher, RegexMatcherBuilder};
-use grep_searcher::{BinaryDetection, Searcher, SearcherBuilder, Sink, SinkContext, SinkFinish, SinkMatch};
+use grep_searcher::{
+    BinaryDetection, Searcher, SearcherBuilder, Sink, SinkContext, SinkFinish, SinkMatch,
+};
 use ignore::overrides::Override;
 use jp_tool::ContentBlock;
 use serde::Deserialize;
@@ -74,16 +76,23 @@ pub(super) fn plan<'a>(
         .size_limit(MAX_REGEX_BYTES)
         .dfa_size_limit(MAX_REGEX_BYTES)
         .build(&arguments.pattern)
-        .map_err(|error| format!("`pattern` is no regular expression that can be searched for: {error}"))?;
+        .map_err(|error| {
+            format!("`pattern` is no regular expression that can be searched for: {error}")
+        })?;
     let globs = list_files::globs(arguments.glob.as_deref())?;
     let spot = toolbox.files.readable(&arguments.path)?;
     let title = format!("search {} for {}", spot.shown(), arguments.pattern);
-    let preview = Preview { title, detail: None };
+    let preview = Preview {
+        title,
+        detail: None,
+    };
     let context = arguments.context.min(MAX_CONTEXT);
     Ok(planned(preview, false, move |line| {
         let limit = Limit::new(tool, line);
         let search = Search::new(&matcher, context, &limit);
-        search.run(toolbox, &spot, &globs).map(|text| vec![ContentBlock::text(text)])
+        search
+            .run(toolbox, &spot, &globs)
+            .map(|text| vec![ContentBlock::text(text)])
     }))
 }
 
@@ -109,7 +118,16 @@ impl<'a> Search<'a> {
             .heap_limit(Some(MAX_HEAP))
             .build();
         let text = String::new();
-        Self { matcher, searcher, limit, text, matches: 0, is_cut: false, secrets: 0, unreadable: 0 }
+        Self {
+            matcher,
+            searcher,
+            limit,
+            text,
+            matches: 0,
+            is_cut: false,
+            secrets: 0,
+            unreadable: 0,
+        }
     }
 
     fn run(mut self, toolbox: &Toolbox, spot: &Spot, globs: &Override) -> Result<String, String> {
@@ -122,12 +140,20 @@ impl<'a> Search<'a> {
             _ => {
                 let limit = self.limit;
                 let is_moot = move || limit.is_over();
-                let walk = Walk { files: &toolbox.files, depth: usize::MAX, is_moot: &is_moot };
+                let walk = Walk {
+                    files: &toolbox.files,
+                    depth: usize::MAX,
+                    is_moot: &is_moot,
+                };
                 walk.run(spot, &mut |entry| {
                     if entry.kind.is_file() && list_files::selects(globs, entry.path) {
                         self.file(entry.path, || open(entry.directory, entry.name));
                     }
-                    if self.is_cut { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+                    if self.is_cut {
+                        ControlFlow::Break(())
+                    } else {
+                        ControlFlow::Continue(())
+                    }
                 })?
             }
         };
@@ -150,8 +176,12 @@ impl<'a> Search<'a> {
             is_binary: false,
         };
         let searched = open().and_then(|file| {
-            let source = Limited { source: file, limit: self.limit };
-            self.searcher.search_reader(self.matcher, source, &mut found)
+            let source = Limited {
+                source: file,
+                limit: self.limit,
+            };
+            self.searcher
+                .search_reader(self.matcher, source, &mut found)
         });
         match searched {
             Ok(()) if found.is_binary => {}
@@ -180,10 +210,17 @@ impl<'a> Search<'a> {
         }
         if self.secrets > 0 {
             let count = self.secrets;
-            _ = writeln!(text, "Files not searched, as their names say that they hold secrets: {count}.");
+            _ = writeln!(
+                text,
+                "Files not searched, as their names say that they hold secrets: {count}."
+            );
         }
         if self.unreadable > 0 {
-            _ = writeln!(text, "Files and directories that could not be read: {}.", self.unreadable);
+            _ = writeln!(
+                text,
+                "Files and directories that could not be read: {}.",
+                self.unreadable
+            );
         }
         text.extend(unfinished.map(|unfinished| unfinished + "\n"));
         Ok(text)
@@ -206,10 +243,16 @@ impl FoundLines {
         let line = String::from_utf8_lossy(bytes);
         let line = line.trim_end_matches(['\n', '\r']);
         let number = number.unwrap_or_default();
-        let end = (0..=MAX_LINE.min(line.len())).rev().find(|end| line.is_char_boundary(*end));
+        let end = (0..=MAX_LINE.min(line.len()))
+            .rev()
+            .find(|end| line.is_char_boundary(*end));
         let shown = &line[..end.unwrap_or_default()];
         _ = write!(self.text, "{}{mark}{number}{mark} {shown}", self.path);
-        self.text.push_str(if shown.len() < line.len() { "… [cut]\n" } else { "\n" });
+        self.text.push_str(if shown.len() < line.len() {
+            "… [cut]\n"
+        } else {
+            "\n"
+        });
     }
 }
 
@@ -255,7 +298,10 @@ mod tests {
             std::fs::File::open(path).map(File::from_std)
         };
         let (tool, line) = (tool(), Line::unheard(false));
-        let (limit, matcher) = (Limit::new(&tool, &line), RegexMatcher::new_line_matcher("two").unwrap());
+        let (limit, matcher) = (
+            Limit::new(&tool, &line),
+            RegexMatcher::new_line_matcher("two").unwrap(),
+        );
         let mut search = Search::new(&matcher, 0, &limit);
         search.file(Path::new("a"), || open("a"));
         limit.run_out();

@@ -42,12 +42,17 @@ pub(super) fn tool() -> Tool {
         },
         "additionalProperties": false,
     });
-    let Value::Object(parameters) = parameters else { unreachable!("an object was written") };
+    let Value::Object(parameters) = parameters else {
+        unreachable!("an object was written")
+    };
     let actions = vec![Action::Spawn, Action::Fetch, Action::Apply, Action::Abort];
     Tool {
         description: DESCRIPTION.to_owned(),
         max_output_bytes: MAX_OUTPUT_BYTES,
-        stateful: Some(Stateful { actions, keep: false }),
+        stateful: Some(Stateful {
+            actions,
+            keep: false,
+        }),
         ..Tool::new("shell", parameters, Source::Builtin(Builtin::Shell))
     }
 }
@@ -75,8 +80,15 @@ enum Key {
 }
 
 impl Key {
-    const ALL: [Self; 7] =
-        [Self::CtrlC, Self::CtrlD, Self::Enter, Self::Escape, Self::Tab, Self::Up, Self::Down];
+    const ALL: [Self; 7] = [
+        Self::CtrlC,
+        Self::CtrlD,
+        Self::Enter,
+        Self::Escape,
+        Self::Tab,
+        Self::Up,
+        Self::Down,
+    ];
 
     fn name(self) -> &'static str {
         match self {
@@ -106,6 +118,9 @@ impl Key {
 
 /// There are no such terminals here.
 #[cfg(not(unix))]
-pub fn serve(_: impl std::io::BufRead + Send + 'static, _: impl std::io::Write) -> std::io::Result<()> {
+pub fn serve(
+    _: impl std::io::BufRead + Send + 'static,
+    _: impl std::io::Write,
+) -> std::io::Result<()> {
     Err(std::io::ErrorKind::Unsupported.into())
 }

@@ -38,7 +38,10 @@ impl Workspace {
         let around = tempfile::tempdir().unwrap();
         let root = around.path().canonicalize().unwrap().join("project");
         fs::create_dir(&root).unwrap();
-        let patterns: Vec<_> = patterns.iter().map(|pattern| (*pattern).to_owned()).collect();
+        let patterns: Vec<_> = patterns
+            .iter()
+            .map(|pattern| (*pattern).to_owned())
+            .collect();
         let surroundings = Surroundings {
             root: root.clone(),
             secret_variables: vec!["CARGO_MANIFEST_DIR".to_owned()],
@@ -47,7 +50,9 @@ impl Workspace {
         let tools = Builtin::ALL.map(Builtin::tool).into();
         let toolbox = Toolbox::new(tools, surroundings, Files::open(&root, &patterns).unwrap());
         let workspace = Self { around, toolbox };
-        files.iter().for_each(|(path, content)| workspace.write(path, content));
+        files
+            .iter()
+            .for_each(|(path, content)| workspace.write(path, content));
         workspace
     }
 
@@ -67,10 +72,24 @@ impl Workspace {
 
     /// Plans a call; the arguments fit the tool's schema.
     fn plan(&self, name: &str, arguments: &Value) -> Result<Plan<'_>, String> {
-        let tool = self.toolbox.tools.iter().find(|tool| tool.name == name).unwrap();
-        Schema::compile(&tool.parameters).unwrap().check_value(arguments).unwrap();
+        let tool = self
+            .toolbox
+            .tools
+            .iter()
+            .find(|tool| tool.name == name)
+            .unwrap();
+        Schema::compile(&tool.parameters)
+            .unwrap()
+            .check_value(arguments)
+            .unwrap();
         let arguments = arguments.as_object().unwrap();
-        plan(Builtin::named(name).unwrap(), tool, arguments, &self.toolbox, &Line::unheard(false))
+        plan(
+            Builtin::named(name).unwrap(),
+            tool,
+            arguments,
+            &self.toolbox,
+            &Line::unheard(false),
+        )
     }
 
     /// Makes a call; the error is why it is not even offered to the person.
@@ -79,15 +98,25 @@ impl Workspace {
     }
 
     fn call_on(&self, name: &str, arguments: &Value, line: &Line) -> Result<Called, String> {
-        let Plan { preview, is_sensitive, mut act } = self.plan(name, arguments)?;
+        let Plan {
+            preview,
+            is_sensitive,
+            mut act,
+        } = self.plan(name, arguments)?;
         let response = act(&Map::new(), line);
         let root = self.toolbox.surroundings.root.display().to_string();
-        Ok(Called { preview, is_sensitive, response, root })
+        Ok(Called {
+            preview,
+            is_sensitive,
+            response,
+            root,
+        })
     }
 
     /// Makes a call and returns all that the model is told; of an error only that.
     fn told(&self, name: &str, arguments: &Value) -> String {
-        self.call(name, arguments).map_or_else(|reason| reason, |called| called.text())
+        self.call(name, arguments)
+            .map_or_else(|reason| reason, |called| called.text())
     }
 }
 
@@ -109,9 +138,9 @@ impl Called {
     /// Returns what the blocks say of files.
     fn marks(&self) -> Vec<Value> {
         let mark = |block: &ContentBlock| match block {
-            ContentBlock::Text { meta, .. } | ContentBlock::Resource { meta, .. } => {
-                meta.as_ref().and_then(|meta| meta.get("computer.jp/file").cloned())
-            }
+            ContentBlock::Text { meta, .. } | ContentBlock::Resource { meta, .. } => meta
+                .as_ref()
+                .and_then(|meta| meta.get("computer.jp/file").cloned()),
             _ => None,
         };
         self.response.content.iter().filter_map(mark).collect()
@@ -123,13 +152,35 @@ fn readers_run_unasked_and_all_others_ask() {
     for builtin in Builtin::ALL {
         let tool = builtin.tool();
         assert_eq!(Builtin::named(&tool.name), Some(builtin));
-        assert_eq!(tool.permission == Permission::Unattended, builtin.is_reader(), "{}", tool.name);
+        assert_eq!(
+            tool.permission == Permission::Unattended,
+            builtin.is_reader(),
+            "{}",
+            tool.name
+        );
         assert!(tool.permission != Permission::Deny && !tool.description.is_empty());
-        assert_eq!(tool.parameters["additionalProperties"], json!(false), "{}", tool.name);
+        assert_eq!(
+            tool.parameters["additionalProperties"],
+            json!(false),
+            "{}",
+            tool.name
+        );
         Schema::compile(&tool.parameters).unwrap();
     }
-    let readers: Vec<_> =
-        Builtin::ALL.iter().filter(|builtin| builtin.is_reader()).map(|builtin| builtin.name()).collect();
-    assert_eq!(readers, ["read_file", "list_files", "search_files", "read_more", "refresh_resource"]);
+    let readers: Vec<_> = Builtin::ALL
+        .iter()
+        .filter(|builtin| builtin.is_reader())
+        .map(|builtin| builtin.name())
+        .collect();
+    assert_eq!(
+        readers,
+        [
+            "read_file",
+            "list_files",
+            "search_files",
+            "read_more",
+            "refresh_resource"
+        ]
+    );
     assert_eq!(Builtin::named("format_disk"), None);
 }

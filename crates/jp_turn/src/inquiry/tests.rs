@@ -10,41 +10,70 @@ use jp_resource::{BlobRef, ResourceContent};
 use super::*;
 use crate::{Files, Surroundings, Toolbox};
 
-const FORMATS: [Format; 6] =
-    [Format::Anthropic, Format::Chat, Format::Gemini, Format::OpenAi, Format::OpenRouter, Format::Ollama];
+const FORMATS: [Format; 6] = [
+    Format::Anthropic,
+    Format::Chat,
+    Format::Gemini,
+    Format::OpenAi,
+    Format::OpenRouter,
+    Format::Ollama,
+];
 
 struct NoContents;
 
 impl Contents for NoContents {
-    fn load(&mut self, _: &BlobRef) -> Result<ResourceContent, Box<dyn std::error::Error + Send + Sync>> {
+    fn load(
+        &mut self,
+        _: &BlobRef,
+    ) -> Result<ResourceContent, Box<dyn std::error::Error + Send + Sync>> {
         Err("nothing is stored".into())
     }
 }
 
 fn encoded(format: Format, kinds: &[EventKind]) -> String {
-    let event = |kind: &EventKind| Event::new("2026-11-21T12:00:00Z".parse().unwrap(), kind.clone());
+    let event =
+        |kind: &EventKind| Event::new("2026-11-21T12:00:00Z".parse().unwrap(), kind.clone());
     let stream = Stream::from_events(kinds.iter().map(event).collect());
     let thread = view::thread(&stream);
-    let parameters = json!({"type": "object", "properties": {}}).as_object().unwrap().clone();
+    let parameters = json!({"type": "object", "properties": {}})
+        .as_object()
+        .unwrap()
+        .clone();
     let tools = ["merge", "look"].map(|name| Tool {
         name: name.to_owned(),
         description: "Does.".to_owned(),
         parameters: parameters.clone(),
     });
-    let capabilities = Capabilities { schema: true, tools: true, ..Capabilities::default() };
-    let request =
-        Request { system: Some("You are jp."), tools: &tools, capabilities, ..Request::new("p/m", &thread) };
+    let capabilities = Capabilities {
+        schema: true,
+        tools: true,
+        ..Capabilities::default()
+    };
+    let request = Request {
+        system: Some("You are jp."),
+        tools: &tools,
+        capabilities,
+        ..Request::new("p/m", &thread)
+    };
     let mut out = Vec::new();
     format.encode(&request, &mut NoContents, &mut out).unwrap();
     String::from_utf8(out).unwrap()
 }
 
 fn call(id: &str, name: &str) -> ToolCallRequest {
-    ToolCallRequest { id: id.to_owned(), name: name.to_owned(), arguments: Map::new(), metadata: Map::new() }
+    ToolCallRequest {
+        id: id.to_owned(),
+        name: name.to_owned(),
+        arguments: Map::new(),
+        metadata: Map::new(),
+    }
 }
 
 fn asking() -> Inquiry {
-    let answer = json!({"type": "string", "enum": ["main", "next"]}).as_object().unwrap().clone();
+    let answer = json!({"type": "string", "enum": ["main", "next"]})
+        .as_object()
+        .unwrap()
+        .clone();
     Inquiry {
         call: call("1", "merge"),
         context: vec![ContentBlock::text("Two branches are open.")],
@@ -77,11 +106,26 @@ fn question_follows_the_bytes_of_the_request_before_it_in_every_format() {
     for format in FORMATS {
         let conversation = conversation();
         let before = cached(format, &encoded(format, &conversation[..1]));
-        let asked = encoded(format, &[&conversation[..], &aside(&asking(), &["2"], format)].concat());
+        let asked = encoded(
+            format,
+            &[&conversation[..], &aside(&asking(), &["2"], format)].concat(),
+        );
         let shared = before.trim_end_matches(['}', ']']);
-        assert!(cached(format, &asked).starts_with(shared), "{format:?}\n{before}\n{asked}");
-        let places = ["I merge.", "Two branches are open.", "This call has not ended yet.", "Into which?"];
-        let places = places.map(|words| asked.find(words).unwrap_or_else(|| panic!("no {words}: {asked}")));
+        assert!(
+            cached(format, &asked).starts_with(shared),
+            "{format:?}\n{before}\n{asked}"
+        );
+        let places = [
+            "I merge.",
+            "Two branches are open.",
+            "This call has not ended yet.",
+            "Into which?",
+        ];
+        let places = places.map(|words| {
+            asked
+                .find(words)
+                .unwrap_or_else(|| panic!("no {words}: {asked}"))
+        });
         assert!(places.is_sorted(), "{format:?}: {asked}");
         assert_eq!(asked.matches(r#"enum"#).count(), 1, "{format:?}: {asked}");
     }
@@ -90,8 +134,15 @@ fn question_follows_the_bytes_of_the_request_before_it_in_every_format() {
 #[test]
 fn question_names_who_asks_and_what_to_write() {
     let asked = |format| {
-        let EventKind::ChatRequest(request) = aside(&asking(), &[], format).pop().unwrap() else { panic!() };
-        (request.content, request.schema.map(|schema| Value::Object(schema).to_string()))
+        let EventKind::ChatRequest(request) = aside(&asking(), &[], format).pop().unwrap() else {
+            panic!()
+        };
+        (
+            request.content,
+            request
+                .schema
+                .map(|schema| Value::Object(schema).to_string()),
+        )
     };
     let (words, schema) = asked(Format::Anthropic);
     insta::assert_snapshot!(words, @r#"
@@ -118,16 +169,33 @@ fn references_of_a_schema_lead_to_where_it_is_put() {
         "additionalProperties": false}}});
     let input = InputRequest::new("a/b c", "Which?", tree.as_object().unwrap().clone());
     let schema = schema(&input);
-    assert_eq!(schema["properties"]["a/b c"]["$ref"], "#/properties/a~1b%20c/$defs/node");
-    let schema = Schema::compile(&schema).map_err(|error| error.to_string()).unwrap();
+    assert_eq!(
+        schema["properties"]["a/b c"]["$ref"],
+        "#/properties/a~1b%20c/$defs/node"
+    );
+    let schema = Schema::compile(&schema)
+        .map_err(|error| error.to_string())
+        .unwrap();
     assert_eq!(schema.check_value(&json!({"a/b c": {"next": {}}})), Ok(()));
-    assert!(schema.check_value(&json!({"a/b c": {"next": {"x": 1}}})).is_err());
+    assert!(
+        schema
+            .check_value(&json!({"a/b c": {"next": {"x": 1}}}))
+            .is_err()
+    );
 }
 
 #[test]
 fn answer_is_read_bare_or_out_of_a_fence() {
-    let schema = Schema::compile(json!({"type": "boolean"}).as_object().unwrap()).map_err(|_| ()).unwrap();
-    let answer = |words: &str| Said { words: words.to_owned(), ..Said::default() }.answer("ok", &schema);
+    let schema = Schema::compile(json!({"type": "boolean"}).as_object().unwrap())
+        .map_err(|_| ())
+        .unwrap();
+    let answer = |words: &str| {
+        Said {
+            words: words.to_owned(),
+            ..Said::default()
+        }
+        .answer("ok", &schema)
+    };
     for words in [
         r#"{"ok": true}"#,
         "\n{\"ok\": true}\n",
@@ -137,10 +205,19 @@ fn answer_is_read_bare_or_out_of_a_fence() {
         assert_eq!(answer(words), Ok(json!(true)), "{words}");
     }
     for (words, fault) in [
-        ("Yes.", "it is no JSON object: expected value at line 1 column 1"),
-        ("```", "it is no JSON object: expected value at line 1 column 1"),
+        (
+            "Yes.",
+            "it is no JSON object: expected value at line 1 column 1",
+        ),
+        (
+            "```",
+            "it is no JSON object: expected value at line 1 column 1",
+        ),
         (r#"{"yes": true}"#, "it has no `ok`"),
-        (r#"{"ok": "yes"}"#, "its `ok` does not fit: at its top: want boolean, but got string"),
+        (
+            r#"{"ok": "yes"}"#,
+            "its `ok` does not fit: at its top: want boolean, but got string",
+        ),
     ] {
         assert_eq!(answer(words), Err(fault.to_owned()), "{words}");
     }
@@ -178,9 +255,9 @@ impl Host for Witness {
 }
 
 fn reply(words: &str, reason: &str) -> Reply {
-    let finish = format!("data: {{\"choices\":[{{\"delta\":{{}},\"finish_reason\":\"{reason}\"}}]}}\n\n");
-    let usage =
-        "data: {\"choices\":[],\"usage\":{\"prompt_tokens\":9,\"completion_tokens\":3}}\n\ndata: [DONE]\n\n";
+    let finish =
+        format!("data: {{\"choices\":[{{\"delta\":{{}},\"finish_reason\":\"{reason}\"}}]}}\n\n");
+    let usage = "data: {\"choices\":[],\"usage\":{\"prompt_tokens\":9,\"completion_tokens\":3}}\n\ndata: [DONE]\n\n";
     Reply::stream(&(chunk(words) + &finish + usage))
 }
 
@@ -193,7 +270,13 @@ fn inferred(replies: Vec<Reply>) -> (Result<Value, String>, Witness) {
     let root = tempfile::tempdir().unwrap();
     let files = Files::open(root.path(), &[]).unwrap();
     let toolbox = Arc::new(Toolbox::new(Vec::new(), Surroundings::default(), files));
-    let turn = Turn { client: &client, toolbox: &toolbox, model: "llamacpp/m", check: None, max_rounds: 1 };
+    let turn = Turn {
+        client: &client,
+        toolbox: &toolbox,
+        model: "llamacpp/m",
+        check: None,
+        max_rounds: 1,
+    };
     let mut witness = Witness::default();
     let answer = block_on(infer(asking(), &[], &turn, &mut witness));
     (answer, witness)
@@ -224,13 +307,24 @@ fn model_is_told_what_was_wrong_once() {
             r#"{"branch": "old"}"#,
             "its `branch` does not fit: at its top: value must be one of 'main', 'next'",
         ),
-        (reply(r#"{"bra"#, "length"), r#"{"bra"#, "it was cut off: the length limit was reached"),
-        (Reply::stream(&chunk("{")), "{", "it was cut off: it ended before it was complete"),
+        (
+            reply(r#"{"bra"#, "length"),
+            r#"{"bra"#,
+            "it was cut off: the length limit was reached",
+        ),
+        (
+            Reply::stream(&chunk("{")),
+            "{",
+            "it was cut off: it ended before it was complete",
+        ),
         (called, "", "a tool was called"),
     ] {
-        let (answer, witness) = inferred(vec![first.clone(), reply(r#"{"branch": "main"}"#, "stop")]);
+        let (answer, witness) =
+            inferred(vec![first.clone(), reply(r#"{"branch": "main"}"#, "stop")]);
         assert_eq!(answer, Ok(json!("main")), "{fault}");
-        let [once, twice] = &witness.asides[..] else { panic!("{:?}", witness.asides) };
+        let [once, twice] = &witness.asides[..] else {
+            panic!("{:?}", witness.asides)
+        };
         assert_eq!(format!("{:?}", &twice[..once.len()]), format!("{once:?}"));
         let more: Vec<_> = twice[once.len()..]
             .iter()

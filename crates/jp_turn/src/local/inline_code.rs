@@ -38,13 +38,29 @@ struct Options {
     last: &'static str,
 }
 
-const NONE: Options =
-    Options { code: "", code_words: &[], values: "", value_words: &[], glued: "", last: "" };
+const NONE: Options = Options {
+    code: "",
+    code_words: &[],
+    values: "",
+    value_words: &[],
+    glued: "",
+    last: "",
+};
 
-const PYTHON: Options =
-    Options { code: "c", values: "WXm", value_words: &["--check-hash-based-pycs"], last: "cm", ..NONE };
+const PYTHON: Options = Options {
+    code: "c",
+    values: "WXm",
+    value_words: &["--check-hash-based-pycs"],
+    last: "cm",
+    ..NONE
+};
 /// `-M` and `-m` begin programs, too.
-const PERL: Options = Options { code: "eEMm", values: "I", glued: "CDFVix", ..NONE };
+const PERL: Options = Options {
+    code: "eEMm",
+    values: "I",
+    glued: "CDFVix",
+    ..NONE
+};
 const RUBY: Options = Options {
     code: "e",
     values: "CEIr",
@@ -52,7 +68,11 @@ const RUBY: Options = Options {
     glued: "FKTWix",
     ..NONE
 };
-const LUA: Options = Options { code: "e", values: "jl", ..NONE };
+const LUA: Options = Options {
+    code: "e",
+    values: "jl",
+    ..NONE
+};
 /// Glues no values to letters.
 const NODE: Options = Options {
     code_words: &["-e", "-p", "-pe", "--eval", "--print"],
@@ -73,7 +93,12 @@ const NODE: Options = Options {
 };
 const PHP: Options = Options {
     code: "rBRE",
-    code_words: &["--run", "--process-begin", "--process-code", "--process-end"],
+    code_words: &[
+        "--run",
+        "--process-begin",
+        "--process-code",
+        "--process-end",
+    ],
     values: "cdfztFS",
     value_words: &["--php-ini", "--define"],
     ..NONE
@@ -82,7 +107,13 @@ const FISH: Options = Options {
     code: "cC",
     code_words: &["--command", "--init-command"],
     values: "dDfop",
-    value_words: &["--debug", "--debug-output", "--features", "--profile", "--profile-startup"],
+    value_words: &[
+        "--debug",
+        "--debug-output",
+        "--features",
+        "--profile",
+        "--profile-startup",
+    ],
     ..NONE
 };
 
@@ -122,13 +153,52 @@ const INTERPRETERS: [(&str, Code); 29] = [
 /// Programs that run another: their options, and how many operands stand before its name.
 const WRAPPERS: [(&str, Options, usize); 12] = [
     ("busybox", NONE, 0),
-    ("env", Options { values: "uC", value_words: &["--unset", "--chdir"], ..NONE }, 0),
-    ("doas", Options { values: "uC", ..NONE }, 0),
-    ("ionice", Options { values: "cn", value_words: &["--class", "--classdata"], ..NONE }, 0),
-    ("nice", Options { values: "n", value_words: &["--adjustment"], ..NONE }, 0),
+    (
+        "env",
+        Options {
+            values: "uC",
+            value_words: &["--unset", "--chdir"],
+            ..NONE
+        },
+        0,
+    ),
+    (
+        "doas",
+        Options {
+            values: "uC",
+            ..NONE
+        },
+        0,
+    ),
+    (
+        "ionice",
+        Options {
+            values: "cn",
+            value_words: &["--class", "--classdata"],
+            ..NONE
+        },
+        0,
+    ),
+    (
+        "nice",
+        Options {
+            values: "n",
+            value_words: &["--adjustment"],
+            ..NONE
+        },
+        0,
+    ),
     ("nohup", NONE, 0),
     ("setsid", NONE, 0),
-    ("stdbuf", Options { values: "ioe", value_words: &["--input", "--output", "--error"], ..NONE }, 0),
+    (
+        "stdbuf",
+        Options {
+            values: "ioe",
+            value_words: &["--input", "--output", "--error"],
+            ..NONE
+        },
+        0,
+    ),
     (
         "sudo",
         Options {
@@ -138,13 +208,35 @@ const WRAPPERS: [(&str, Options, usize); 12] = [
         },
         0,
     ),
-    ("time", Options { values: "fo", value_words: &["--format", "--output"], ..NONE }, 0),
-    ("timeout", Options { values: "ks", value_words: &["--kill-after", "--signal"], ..NONE }, 1),
+    (
+        "time",
+        Options {
+            values: "fo",
+            value_words: &["--format", "--output"],
+            ..NONE
+        },
+        0,
+    ),
+    (
+        "timeout",
+        Options {
+            values: "ks",
+            value_words: &["--kill-after", "--signal"],
+            ..NONE
+        },
+        1,
+    ),
     (
         "xargs",
         Options {
             values: "EILPadns",
-            value_words: &["--arg-file", "--delimiter", "--max-args", "--max-chars", "--max-procs"],
+            value_words: &[
+                "--arg-file",
+                "--delimiter",
+                "--max-args",
+                "--max-chars",
+                "--max-procs",
+            ],
             glued: "eil",
             ..NONE
         },
@@ -168,12 +260,21 @@ enum Part<'w> {
 
 impl Options {
     fn read<'w>(&self, word: &'w str) -> Part<'w> {
-        let (name, value) = word.split_once('=').map_or((word, None), |(name, value)| (name, Some(value)));
+        let (name, value) = word
+            .split_once('=')
+            .map_or((word, None), |(name, value)| (name, Some(value)));
         if self.code_words.contains(&name) {
-            return Part::Code { glued: value, is_last: false };
+            return Part::Code {
+                glued: value,
+                is_last: false,
+            };
         }
         if self.value_words.contains(&name) {
-            return if value.is_some() { Part::Flag } else { Part::BeforeValue };
+            return if value.is_some() {
+                Part::Flag
+            } else {
+                Part::BeforeValue
+            };
         }
         match word.strip_prefix('-') {
             None | Some("" | "-") => Part::Operand,
@@ -187,13 +288,20 @@ impl Options {
             let rest = &letters[index + letter.len_utf8()..];
             let is_last = self.last.contains(letter);
             if self.code.contains(letter) {
-                return Part::Code { glued: (!rest.is_empty()).then_some(rest), is_last };
+                return Part::Code {
+                    glued: (!rest.is_empty()).then_some(rest),
+                    is_last,
+                };
             }
             if is_last {
                 return Part::Operand;
             }
             if self.values.contains(letter) {
-                return if rest.is_empty() { Part::BeforeValue } else { Part::Flag };
+                return if rest.is_empty() {
+                    Part::BeforeValue
+                } else {
+                    Part::Flag
+                };
             }
             if self.glued.contains(letter) || !letter.is_ascii_alphanumeric() {
                 return Part::Flag;
@@ -220,12 +328,14 @@ pub(super) fn find(words: &[String]) -> Option<&str> {
         None if SEARCHERS.contains(&name(program).as_str()) => None,
         // A program that isn't known may run what its words name: `docker exec web sh -c …`.
         None => {
-            return (0..rest.len()).map(|index| &rest[index..]).find_map(|words| match &words[0] {
-                start if code_of(start).is_some() => find(words),
-                // An interpreter that env runs is a start of its own.
-                start if name(start) == "env" => find_in_env(words),
-                _ => None,
-            });
+            return (0..rest.len())
+                .map(|index| &rest[index..])
+                .find_map(|words| match &words[0] {
+                    start if code_of(start).is_some() => find(words),
+                    // An interpreter that env runs is a start of its own.
+                    start if name(start) == "env" => find_in_env(words),
+                    _ => None,
+                });
         }
     };
     code.filter(|code| holds_words_of_model(code))
@@ -265,7 +375,10 @@ fn unwrap_program(words: &[String]) -> Option<&[String]> {
 fn find_in_env(words: &[String]) -> Option<&str> {
     let (program, rest) = words.split_first()?;
     if name(program) == "env" && splits_words(rest) {
-        return rest.iter().map(String::as_str).find(|word| holds_words_of_model(word));
+        return rest
+            .iter()
+            .map(String::as_str)
+            .find(|word| holds_words_of_model(word));
     }
     find_in_env(unwrap_program(words)?)
 }
@@ -279,7 +392,10 @@ fn splits_words(words: &[String]) -> bool {
             return true;
         }
         // `u` and `C` have a value: the rest of the word, or the next word.
-        match letters.find(['S', 'u', 'C']).filter(|_| !letters.starts_with('-')) {
+        match letters
+            .find(['S', 'u', 'C'])
+            .filter(|_| !letters.starts_with('-'))
+        {
             Some(index) if letters[index..].starts_with('S') => return true,
             Some(index) if index + 1 == letters.len() => _ = words.next(),
             Some(_) => {}
@@ -298,21 +414,32 @@ fn of_find(words: &[String]) -> Option<&str> {
     // What stands behind the `;` is find's own.
     let run = |index: usize| words[index + 1..].split(|word| word == ";").next();
     // A find that it runs has starts of its own among these: to look into it again would take exponential time.
-    let is_find = |run: &&[String]| program(run).first().is_some_and(|program| name(program) == "find");
+    let is_find = |run: &&[String]| {
+        program(run)
+            .first()
+            .is_some_and(|program| name(program) == "find")
+    };
     let run = |index: usize| run(index).filter(|run| !is_find(run));
     starts.into_iter().find_map(|index| find(run(index)?))
 }
 
 fn name(program: &str) -> String {
-    let name = program.rsplit(['/', '\\']).next().unwrap_or(program).to_ascii_lowercase();
+    let name = program
+        .rsplit(['/', '\\'])
+        .next()
+        .unwrap_or(program)
+        .to_ascii_lowercase();
     name.strip_suffix(".exe").unwrap_or(&name).to_owned()
 }
 
 fn code_of(program: &str) -> Option<Code> {
     let name = name(program);
-    let name =
-        name.trim_end_matches(|character: char| character.is_ascii_digit() || ".-".contains(character));
-    INTERPRETERS.iter().find(|(known, _)| *known == name).map(|(_, code)| *code)
+    let name = name
+        .trim_end_matches(|character: char| character.is_ascii_digit() || ".-".contains(character));
+    INTERPRETERS
+        .iter()
+        .find(|(known, _)| *known == name)
+        .map(|(_, code)| *code)
 }
 
 /// Returns a shell's code (POSIX, "sh": options may follow `-c`).
@@ -326,7 +453,9 @@ fn of_shell(words: &[String]) -> Option<&str> {
         }
         is_code |= is_cluster(word, 'c');
         // The name of a setting: `-o pipefail`.
-        if word.ends_with(['o', 'O']) && !word.starts_with("--") || WITH_VALUE.contains(&word.as_str()) {
+        if word.ends_with(['o', 'O']) && !word.starts_with("--")
+            || WITH_VALUE.contains(&word.as_str())
+        {
             words.next();
         }
     }
@@ -358,8 +487,13 @@ fn of_options<'w>(words: &'w [String], options: &Options) -> Option<&'w str> {
 }
 
 fn of_rest<'w>(words: &'w [String], options: &[&str]) -> Option<&'w str> {
-    let from = words.iter().position(|word| options.contains(&word.to_ascii_lowercase().as_str()))?;
-    words[from + 1..].iter().map(String::as_str).find(|word| holds_words_of_model(word))
+    let from = words
+        .iter()
+        .position(|word| options.contains(&word.to_ascii_lowercase().as_str()))?;
+    words[from + 1..]
+        .iter()
+        .map(String::as_str)
+        .find(|word| holds_words_of_model(word))
 }
 
 /// Returns whether a word is options of a letter each, among them this one: `-c`, `-euc`.

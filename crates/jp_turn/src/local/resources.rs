@@ -27,7 +27,9 @@ pub(crate) fn with_canonical_uris(
     let place = place(surroundings);
     let mut warnings = Vec::new();
     response.content.retain_mut(|block| {
-        let ContentBlock::Resource { resource, .. } = block else { return true };
+        let ContentBlock::Resource { resource, .. } = block else {
+            return true;
+        };
         let identified = identify(resource, &place);
         if let Err(reason) = &identified {
             warnings.push(format!("a content block was skipped: {reason}"));
@@ -40,7 +42,12 @@ pub(crate) fn with_canonical_uris(
 fn place(surroundings: &Surroundings) -> Place {
     surroundings.place.clone().unwrap_or_else(|| {
         let root = canonical_path(&surroundings.root).unwrap_or_else(|_| surroundings.root.clone());
-        Place { current_dir: root.clone(), root, home: None, external_key: None }
+        Place {
+            current_dir: root.clone(),
+            root,
+            home: None,
+            external_key: None,
+        }
     })
 }
 
@@ -87,7 +94,8 @@ fn strip_file_scheme(uri: &str) -> Option<&str> {
 /// Reads the path of a `file:` URI, relative ones from the root on.
 fn absolute(path: &str, root: &Path) -> Result<PathBuf, UriError> {
     let style = PathStyle::native();
-    let is_absolute = path.starts_with('/') || (cfg!(windows) && path.as_bytes().get(1) == Some(&b':'));
+    let is_absolute =
+        path.starts_with('/') || (cfg!(windows) && path.as_bytes().get(1) == Some(&b':'));
     let uri = match is_absolute {
         true => format!("file:{path}"),
         false => format!("{}/{path}", uri::file_uri(&root.to_string_lossy(), style)?),
@@ -116,7 +124,10 @@ mod tests {
     use super::*;
 
     fn identified(root: &Path, uri: &str) -> Result<Resource, String> {
-        let surroundings = Surroundings { root: root.to_owned(), ..Surroundings::default() };
+        let surroundings = Surroundings {
+            root: root.to_owned(),
+            ..Surroundings::default()
+        };
         let resource = Resource::new(uri, ResourceContent::Text("x".to_owned()));
         let checksum = resource.checksum();
         let response = ToolResponse::new([ContentBlock::resource(resource)]);
@@ -148,9 +159,16 @@ mod tests {
             "file:sources/link.rs".to_owned(),
         ] {
             let resource = identified(&root, &given).unwrap();
-            assert_eq!((&resource.uri, resource.name.as_deref()), (&uri, Some("src/a b.rs")), "{given}");
+            assert_eq!(
+                (&resource.uri, resource.name.as_deref()),
+                (&uri, Some("src/a b.rs")),
+                "{given}"
+            );
             assert_eq!(resource.mime_type.as_deref(), Some("text/x-rust"));
-            assert_eq!(identified(&root, &format!("{given}#L10-200")).unwrap().uri, format!("{uri}#L10-200"));
+            assert_eq!(
+                identified(&root, &format!("{given}#L10-200")).unwrap().uri,
+                format!("{uri}#L10-200")
+            );
         }
         let gone = identified(&root, "file:sources/gone.rs").unwrap();
         assert_eq!(gone.uri, format!("file://{}/src/gone.rs", root.display()));
@@ -164,17 +182,33 @@ mod tests {
         fs::create_dir(&root).unwrap();
         fs::write(outside.join("secret.txt"), "").unwrap();
         symlink(outside.join("secret.txt"), root.join("inside.txt")).unwrap();
-        let expected = uri::external_uri(outside.to_str().unwrap(), "secret.txt", None, PathStyle::Unix);
-        for given in ["file:../secret.txt", "file:inside.txt", "file:%2e%2e/secret.txt"] {
+        let expected = uri::external_uri(
+            outside.to_str().unwrap(),
+            "secret.txt",
+            None,
+            PathStyle::Unix,
+        );
+        for given in [
+            "file:../secret.txt",
+            "file:inside.txt",
+            "file:%2e%2e/secret.txt",
+        ] {
             let resource = identified(&root, given).unwrap();
-            assert_eq!((&resource.uri, resource.name.as_deref()), (&expected, Some("secret.txt")), "{given}");
+            assert_eq!(
+                (&resource.uri, resource.name.as_deref()),
+                (&expected, Some("secret.txt")),
+                "{given}"
+            );
         }
     }
 
     #[test]
     fn what_is_said_of_a_file_is_kept_and_what_is_not_is_told_by_its_path_and_content() {
         let root = tempfile::tempdir().unwrap();
-        let surroundings = Surroundings { root: root.path().to_owned(), ..Surroundings::default() };
+        let surroundings = Surroundings {
+            root: root.path().to_owned(),
+            ..Surroundings::default()
+        };
         let png = ResourceContent::Blob(b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR".to_vec());
         let said = Resource::new("file:a.rs", ResourceContent::Text(String::new()));
         let blocks = [
@@ -185,31 +219,46 @@ mod tests {
         let response = ToolResponse::new(blocks.map(ContentBlock::resource));
         let (response, _) = with_canonical_uris(response, &surroundings);
         let told = response.content.iter().map(|block| match block {
-            ContentBlock::Resource { resource, .. } => {
-                (resource.name.as_deref().unwrap_or(""), resource.mime_type.as_deref().unwrap_or(""))
-            }
+            ContentBlock::Resource { resource, .. } => (
+                resource.name.as_deref().unwrap_or(""),
+                resource.mime_type.as_deref().unwrap_or(""),
+            ),
             _ => panic!("{block:?}"),
         });
-        let expected = [("shot", "image/png"), ("b.bin", "application/octet-stream"), ("A", "text/plain")];
+        let expected = [
+            ("shot", "image/png"),
+            ("b.bin", "application/octet-stream"),
+            ("A", "text/plain"),
+        ];
         assert_eq!(told.collect::<Vec<_>>(), expected);
     }
 
     #[test]
     fn other_uris_stay_and_what_names_no_file_is_said() {
         let root = tempfile::tempdir().unwrap();
-        let http = identified(root.path(), "HTTPS://me:pw@Example.org:443/%7Ea/../b?q#L%31").unwrap();
+        let http = identified(
+            root.path(),
+            "HTTPS://me:pw@Example.org:443/%7Ea/../b?q#L%31",
+        )
+        .unwrap();
         assert_eq!(http.uri, "https://example.org/b?q#L%31");
         for uri in ["urn:x:y", "external:0/x", "notes://a/../b"] {
             assert_eq!(identified(root.path(), uri).unwrap().uri, uri);
         }
         for (uri, reason) in [
-            ("file://elsewhere/x", "\"file://elsewhere/x\" names no file of this machine"),
+            (
+                "file://elsewhere/x",
+                "\"file://elsewhere/x\" names no file of this machine",
+            ),
             ("file:a%2Fb", "encoded separator"),
             ("file:a%00b", "NUL"),
             ("file:///", "names no file"),
         ] {
             let warning = identified(root.path(), uri).unwrap_err();
-            assert!(warning.contains(reason) && warning.contains(uri), "{warning}");
+            assert!(
+                warning.contains(reason) && warning.contains(uri),
+                "{warning}"
+            );
         }
     }
 }

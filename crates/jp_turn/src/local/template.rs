@@ -15,15 +15,25 @@ pub(super) fn fill(word: &str, document: &Value) -> String {
 
 /// Like [`fill`], but for what stands for all of the document or for all of the tool.
 pub(super) fn fill_parts(word: &str, document: &Value) -> String {
-    filled(word, &|path| if matches!(path, "context" | "tool") { None } else { part(path, document) })
+    filled(word, &|path| {
+        if matches!(path, "context" | "tool") {
+            None
+        } else {
+            part(path, document)
+        }
+    })
 }
 
 /// Returns whether words of a model go into a word: arguments, answers, or a document that has them.
 pub(super) fn holds_words_of_model(word: &str) -> bool {
     let holds = Cell::new(false);
     let is_of_model = |path: &str| {
-        let below =
-            |name: &str| path == name || path.strip_prefix(name).is_some_and(|rest| rest.starts_with('.'));
+        let below = |name: &str| {
+            path == name
+                || path
+                    .strip_prefix(name)
+                    .is_some_and(|rest| rest.starts_with('.'))
+        };
         matches!(path, "context" | "tool") || below("tool.arguments") || below("tool.answers")
     };
     filled(word, &|path| {
@@ -38,7 +48,10 @@ fn filled(word: &str, part: &dyn Fn(&str) -> Option<String>) -> String {
     let mut rest = word;
     while let Some((before, after)) = rest.split_once("{{") {
         filled.push_str(before);
-        match after.split_once("}}").and_then(|(path, after)| Some((part(path.trim())?, after))) {
+        match after
+            .split_once("}}")
+            .and_then(|(path, after)| Some((part(path.trim())?, after)))
+        {
             Some((value, after)) => {
                 filled.push_str(&value);
                 rest = after;
@@ -101,7 +114,10 @@ mod tests {
             ("{{ tool.arguments.list }}", "[1,\"x\"]"),
             ("{{tool.arguments.a.b}}", "dotted"),
             ("{{context.root}}/x/{{tool.name}}.md", "/p/x/t.md"),
-            ("[{{tool.arguments.absent}}{{tool.arguments.none}}{{context.conversation_id}}]", "[]"),
+            (
+                "[{{tool.arguments.absent}}{{tool.arguments.none}}{{context.conversation_id}}]",
+                "[]",
+            ),
             ("{{tool.arguments.n.deeper}}", ""),
         ] {
             assert_eq!(filled(word), expected, "{word}");
@@ -113,12 +129,24 @@ mod tests {
 
     #[test]
     fn what_goes_in_is_not_looked_at_again() {
-        assert_eq!(filled("<{{tool.arguments.name}}>"), "<a b'\"\n$(id) {{tool.name}}>");
+        assert_eq!(
+            filled("<{{tool.arguments.name}}>"),
+            "<a b'\"\n$(id) {{tool.name}}>"
+        );
     }
 
     #[test]
     fn other_braces_are_left_as_they_are() {
-        for word in ["{{.Names}}", "{{", "}}", "{{}}", "{{tools}}", "{{contextual}}", "{x}", "{{tool.name"] {
+        for word in [
+            "{{.Names}}",
+            "{{",
+            "}}",
+            "{{}}",
+            "{{tools}}",
+            "{{contextual}}",
+            "{x}",
+            "{{tool.name",
+        ] {
             assert_eq!(filled(word), word);
         }
         assert_eq!(filled("{{{tool.name}}}"), "{{{tool.name}}}");

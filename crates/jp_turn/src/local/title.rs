@@ -7,7 +7,11 @@ const SHOWN: usize = 80;
 
 /// Joins the words of a command as a shell would read them, on one line.
 pub(super) fn line(words: &[String]) -> String {
-    words.iter().map(|word| quoted(word)).collect::<Vec<_>>().join(" ")
+    words
+        .iter()
+        .map(|word| quoted(word))
+        .collect::<Vec<_>>()
+        .join(" ")
 }
 
 /// Like [`line`], with the middle of long words left out; `None` where none is long.
@@ -16,7 +20,12 @@ pub(super) fn short_line(words: &[String]) -> Option<String> {
     if !words.iter().any(is_long) {
         return None;
     }
-    Some(line(&words.iter().map(|word| excerpt::ends(word, SHOWN)).collect::<Vec<_>>()))
+    Some(line(
+        &words
+            .iter()
+            .map(|word| excerpt::ends(word, SHOWN))
+            .collect::<Vec<_>>(),
+    ))
 }
 
 /// Quotes a word where a shell needs it, and writes out what can't be seen or would steer a terminal.

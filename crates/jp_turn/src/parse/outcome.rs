@@ -47,14 +47,29 @@ impl From<Outcome> for ToolResponse {
     fn from(outcome: Outcome) -> Self {
         match outcome {
             Outcome::Success { content } => Self::new([ContentBlock::text(content)]),
-            Outcome::Error { message, trace, transient } => {
+            Outcome::Error {
+                message,
+                trace,
+                transient,
+            } => {
                 let error = Some(ToolError { transient, trace });
-                Self { error, ..Self::error([ContentBlock::text(message)]) }
+                Self {
+                    error,
+                    ..Self::error([ContentBlock::text(message)])
+                }
             }
             Outcome::NeedsInput { question } => {
-                let Question { id, text, answer_type: kind, default } = question;
+                let Question {
+                    id,
+                    text,
+                    answer_type: kind,
+                    default,
+                } = question;
                 let kind = answer_type(&kind).unwrap_or(AnswerType::Text);
-                let input = InputRequest { default, ..InputRequest::new(id, text, kind) };
+                let input = InputRequest {
+                    default,
+                    ..InputRequest::new(id, text, kind)
+                };
                 Self::new([ContentBlock::question(input)])
             }
         }
@@ -67,16 +82,19 @@ fn answer_type(value: &Value) -> Option<AnswerType> {
         Value::String(name) => (name.as_str(), value),
         Value::Object(object) => match object.get("type") {
             Some(name) => (name.as_str()?, value),
-            None => object.iter().next().map(|(name, fields)| (name.as_str(), fields))?,
+            None => object
+                .iter()
+                .next()
+                .map(|(name, fields)| (name.as_str(), fields))?,
         },
         _ => return None,
     };
     match name.to_ascii_lowercase().as_str() {
         "boolean" => Some(AnswerType::Boolean),
         "text" => Some(AnswerType::Text),
-        "select" => {
-            Vec::deserialize(fields.get("options")?).ok().map(|options| AnswerType::Select { options })
-        }
+        "select" => Vec::deserialize(fields.get("options")?)
+            .ok()
+            .map(|options| AnswerType::Select { options }),
         _ => None,
     }
 }

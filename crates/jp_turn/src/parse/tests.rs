@@ -7,7 +7,12 @@ use serde_json::{Map, json};
 use super::*;
 
 fn printed(stdout: &[u8], stderr: &str, end: End) -> Parsed {
-    parse_command_output(Captured { stdout: stdout.into(), stderr: stderr.into(), end, was_held: false })
+    parse_command_output(Captured {
+        stdout: stdout.into(),
+        stderr: stderr.into(),
+        end,
+        was_held: false,
+    })
 }
 
 fn json(value: &Value, status: i32) -> Parsed {
@@ -41,7 +46,14 @@ fn blocks_come_in_the_order_in_which_they_were_printed() {
     );
     assert_eq!(
         blocks(&parsed),
-        ["a", "<resource file:src/a.rs#L1-2>", "<image/png>", "<audio/wav>", "<question q>", "b"]
+        [
+            "a",
+            "<resource file:src/a.rs#L1-2>",
+            "<image/png>",
+            "<audio/wav>",
+            "<question q>",
+            "b"
+        ]
     );
     assert_eq!((parsed.response.is_error, parsed.warnings), (false, vec![]));
 }
@@ -55,40 +67,86 @@ fn malformed_block_costs_itself_and_a_warning() {
             json!({"type": "resource_link", "uri": "file:///a", "name": "a"}),
             "unknown block type `resource_link`",
         ),
-        (json!({"type": 7}), "`type`: invalid type: integer `7`, expected a string"),
-        (json!({"type": "text", "text": null}), "`text`: invalid type: null, expected a string"),
-        (json!({"type": "text", "text": "x", "annotations": 7}), "`annotations`: invalid type: integer `7`"),
-        (json!({"type": "text", "text": "x", "_meta": "x"}), "`_meta`: invalid type: string \"x\""),
+        (
+            json!({"type": 7}),
+            "`type`: invalid type: integer `7`, expected a string",
+        ),
+        (
+            json!({"type": "text", "text": null}),
+            "`text`: invalid type: null, expected a string",
+        ),
+        (
+            json!({"type": "text", "text": "x", "annotations": 7}),
+            "`annotations`: invalid type: integer `7`",
+        ),
+        (
+            json!({"type": "text", "text": "x", "_meta": "x"}),
+            "`_meta`: invalid type: string \"x\"",
+        ),
         (json!({"type": "resource"}), "missing field `resource`"),
-        (json!({"type": "resource", "resource": {"uri": "a:b"}}), "neither `text` nor `blob`"),
+        (
+            json!({"type": "resource", "resource": {"uri": "a:b"}}),
+            "neither `text` nor `blob`",
+        ),
         (
             json!({"type": "resource", "resource": {"uri": "a:b", "text": "", "blob": ""}}),
             "both `text` and `blob`",
         ),
-        (json!({"type": "resource", "resource": {"uri": "a:b", "blob": "?"}}), "invalid base64"),
-        (json!({"type": "resource", "resource": {"uri": 1, "text": ""}}), "invalid type: integer `1`"),
+        (
+            json!({"type": "resource", "resource": {"uri": "a:b", "blob": "?"}}),
+            "invalid base64",
+        ),
+        (
+            json!({"type": "resource", "resource": {"uri": 1, "text": ""}}),
+            "invalid type: integer `1`",
+        ),
         (
             json!({"type": "resource", "resource": {"uri": "src/a.rs", "text": ""}}),
             "\"src/a.rs\" has no scheme",
         ),
-        (json!({"type": "resource", "resource": {"uri": "C:\\a", "text": ""}}), "has no scheme"),
-        (json!({"type": "resource", "resource": {"uri": "", "text": ""}}), "\"\" has no scheme"),
+        (
+            json!({"type": "resource", "resource": {"uri": "C:\\a", "text": ""}}),
+            "has no scheme",
+        ),
+        (
+            json!({"type": "resource", "resource": {"uri": "", "text": ""}}),
+            "\"\" has no scheme",
+        ),
         (
             json!({"type": "resource", "resource": {"uri": "a:b", "text": ""}, "formatted": 1}),
             "expected a string",
         ),
-        (json!({"type": "image", "data": "?", "mimeType": "image/png"}), "invalid base64"),
-        (json!({"type": "image", "data": "AA=="}), "missing field `mimeType`"),
-        (json!({"type": "question", "question": {"id": "q", "text": "?"}}), "missing field `schema`"),
-        (json!({"type": "question", "question": {"id": "q", "text": "?", "schema": true}}), "expected a map"),
+        (
+            json!({"type": "image", "data": "?", "mimeType": "image/png"}),
+            "invalid base64",
+        ),
+        (
+            json!({"type": "image", "data": "AA=="}),
+            "missing field `mimeType`",
+        ),
+        (
+            json!({"type": "question", "question": {"id": "q", "text": "?"}}),
+            "missing field `schema`",
+        ),
+        (
+            json!({"type": "question", "question": {"id": "q", "text": "?", "schema": true}}),
+            "expected a map",
+        ),
     ];
     for (block, reason) in table {
-        let content =
-            [json!({"type": "text", "text": "a"}), block.clone(), json!({"type": "text", "text": "b"})];
+        let content = [
+            json!({"type": "text", "text": "a"}),
+            block.clone(),
+            json!({"type": "text", "text": "b"}),
+        ];
         let parsed = json(&json!({"content": content}), 0);
         assert_eq!(blocks(&parsed), ["a", "b"], "{block}");
         assert_eq!(parsed.warnings.len(), 1, "{block}: {:?}", parsed.warnings);
-        assert!(parsed.warnings[0].contains(reason), "{block}: {}", parsed.warnings[0]);
+        assert!(
+            parsed.warnings[0].contains(reason),
+            "{block}: {}",
+            parsed.warnings[0]
+        );
     }
 }
 
@@ -98,15 +156,23 @@ fn malformed_field_costs_itself_and_a_warning() {
         ("isError", json!("yes")),
         ("_meta", json!([])),
         ("_meta", json!({"computer.jp/error": "bad"})),
-        ("_meta", json!({"computer.jp/error": {"transient": "maybe"}})),
+        (
+            "_meta",
+            json!({"computer.jp/error": {"transient": "maybe"}}),
+        ),
         ("_meta", json!({"computer.jp/error": {"trace": "one"}})),
         ("_meta", json!({"computer.jp/status": "asleep"})),
         ("_meta", json!({"computer.jp/status": 7})),
     ] {
-        let mut object = Map::from_iter([("content".to_owned(), json!([{"type": "text", "text": "a"}]))]);
+        let mut object =
+            Map::from_iter([("content".to_owned(), json!([{"type": "text", "text": "a"}]))]);
         object.insert(field.to_owned(), value);
         let parsed = json(&Value::Object(object.clone()), 0);
-        assert_eq!((blocks(&parsed), parsed.warnings.len()), (vec!["a".to_owned()], 1), "{object:?}");
+        assert_eq!(
+            (blocks(&parsed), parsed.warnings.len()),
+            (vec!["a".to_owned()], 1),
+            "{object:?}"
+        );
         assert!(!parsed.response.is_error);
     }
 }
@@ -120,12 +186,18 @@ fn error_and_status_are_read() {
         }),
         0,
     );
-    let error = ToolError { transient: true, trace: vec!["t".to_owned()] };
+    let error = ToolError {
+        transient: true,
+        trace: vec!["t".to_owned()],
+    };
     assert_eq!(
         (parsed.response.error.as_ref(), parsed.response.status),
         (Some(&error), Some(Status::Stopped))
     );
-    assert_eq!((parsed.response.is_error, blocks(&parsed)), (true, vec!["no".to_owned()]));
+    assert_eq!(
+        (parsed.response.is_error, blocks(&parsed)),
+        (true, vec!["no".to_owned()])
+    );
 }
 
 #[test]
@@ -143,10 +215,16 @@ fn everything_else_is_text_as_it_is() {
         "{\"type\": \"needs_input\", \"question\": {\"id\": \"q\", \"text\": \"?\", \"answer_type\": \"Date\"}}",
     ] {
         let parsed = printed(text.as_bytes(), "progress", End::Exited(0));
-        assert_eq!((blocks(&parsed), parsed.response.is_error), (vec![text.to_owned()], false));
+        assert_eq!(
+            (blocks(&parsed), parsed.response.is_error),
+            (vec![text.to_owned()], false)
+        );
     }
     let deep = "{\"content\":[".repeat(500) + &"]}".repeat(500);
-    assert_eq!(blocks(&printed(deep.as_bytes(), "", End::Exited(0))), [deep]);
+    assert_eq!(
+        blocks(&printed(deep.as_bytes(), "", End::Exited(0))),
+        [deep]
+    );
 }
 
 #[test]
@@ -163,11 +241,17 @@ fn json_may_have_space_and_a_byte_order_mark_around_it() {
 fn nothing_is_said_to_be_nothing() {
     for stdout in ["", "\n", "{\"content\": []}"] {
         let parsed = printed(stdout.as_bytes(), "", End::Exited(0));
-        assert_eq!(blocks(&parsed), ["The tool returned nothing, and exited with status 0."]);
+        assert_eq!(
+            blocks(&parsed),
+            ["The tool returned nothing, and exited with status 0."]
+        );
         assert!(!parsed.response.is_error);
     }
     let fine = json(&json!({"content": [], "isError": false}), 3);
-    assert_eq!(blocks(&fine), ["The tool returned nothing, and exited with status 3."]);
+    assert_eq!(
+        blocks(&fine),
+        ["The tool returned nothing, and exited with status 3."]
+    );
     let structured = json(&json!({"content": [], "structuredContent": 7}), 0);
     assert_eq!(blocks(&structured), Vec::<String>::new());
 }
@@ -185,13 +269,30 @@ fn stderr_of_a_program_that_prints_nothing_else_is_its_output() {
 fn failure_has_all_that_was_printed_and_how_it_ended() {
     let failed = printed(b"half\n", "oops\n", End::Exited(3));
     assert!(failed.response.is_error);
-    assert_eq!(blocks(&failed), ["half\n", "[stderr]\noops\n", "The tool exited with status 3."]);
+    assert_eq!(
+        blocks(&failed),
+        [
+            "half\n",
+            "[stderr]\noops\n",
+            "The tool exited with status 3."
+        ]
+    );
     let silent = printed(b"", "", End::Exited(1));
-    assert_eq!(blocks(&silent), ["The tool exited with status 1. It printed nothing."]);
-    let slow = printed(b"half\n", "", End::TimedOut(std::time::Duration::from_millis(1500)));
+    assert_eq!(
+        blocks(&silent),
+        ["The tool exited with status 1. It printed nothing."]
+    );
+    let slow = printed(
+        b"half\n",
+        "",
+        End::TimedOut(std::time::Duration::from_millis(1500)),
+    );
     assert_eq!(
         blocks(&slow),
-        ["half\n", "The tool ran for more than 1.5 seconds and was ended, with all that it had started."]
+        [
+            "half\n",
+            "The tool ran for more than 1.5 seconds and was ended, with all that it had started."
+        ]
     );
     assert_eq!(
         blocks(&printed(b"half\n", "", End::Moot))[1],
@@ -203,13 +304,25 @@ fn failure_has_all_that_was_printed_and_how_it_ended() {
 fn status_makes_blocks_an_error_unless_they_say_otherwise() {
     let block = json!([{"type": "text", "text": "a"}]);
     let silent = json(&json!({"content": block}), 2);
-    assert_eq!(blocks(&silent), ["a", "[stderr]\noops\n", "The tool exited with status 2."]);
+    assert_eq!(
+        blocks(&silent),
+        ["a", "[stderr]\noops\n", "The tool exited with status 2."]
+    );
     assert!(silent.response.is_error);
-    assert!(json(&json!({"content": block, "isError": true}), 2).response.is_error);
+    assert!(
+        json(&json!({"content": block, "isError": true}), 2)
+            .response
+            .is_error
+    );
     let fine = json(&json!({"content": block, "isError": false}), 2);
-    assert_eq!((blocks(&fine), fine.response.is_error), (vec!["a".to_owned()], false));
+    assert_eq!(
+        (blocks(&fine), fine.response.is_error),
+        (vec!["a".to_owned()], false)
+    );
     let ended = parse_command_output(Captured {
-        stdout: json!({"content": block, "isError": false}).to_string().into(),
+        stdout: json!({"content": block, "isError": false})
+            .to_string()
+            .into(),
         stderr: "".into(),
         end: End::Stopped,
         was_held: false,
@@ -224,29 +337,61 @@ fn questions_of_a_program_that_was_ended_are_not_asked() {
     ]});
     let of = |end| blocks(&printed(content.to_string().as_bytes(), "", end));
     assert_eq!(of(End::Exited(0)), ["<question q>"]);
-    assert_eq!(of(End::Moot), ["The call was interrupted, and the tool was ended. It printed nothing."]);
+    assert_eq!(
+        of(End::Moot),
+        ["The call was interrupted, and the tool was ended. It printed nothing."]
+    );
 }
 
 #[test]
 fn older_outcomes_become_blocks() {
     let success = json(&json!({"type": "success", "content": "done"}), 0);
-    assert_eq!((blocks(&success), success.response.is_error), (vec!["done".to_owned()], false));
-    let error = json(&json!({"type": "error", "message": "no", "trace": ["t"], "transient": true}), 0);
-    assert_eq!((blocks(&error), error.response.is_error), (vec!["no".to_owned()], true));
-    assert_eq!(error.response.error, Some(ToolError { transient: true, trace: vec!["t".to_owned()] }));
+    assert_eq!(
+        (blocks(&success), success.response.is_error),
+        (vec!["done".to_owned()], false)
+    );
+    let error = json(
+        &json!({"type": "error", "message": "no", "trace": ["t"], "transient": true}),
+        0,
+    );
+    assert_eq!(
+        (blocks(&error), error.response.is_error),
+        (vec!["no".to_owned()], true)
+    );
+    assert_eq!(
+        error.response.error,
+        Some(ToolError {
+            transient: true,
+            trace: vec!["t".to_owned()]
+        })
+    );
     let options = vec!["a".to_owned(), "b".to_owned()];
     for (answer, expected) in [
         (json!("Boolean"), AnswerType::Boolean),
         (json!("Text"), AnswerType::Text),
-        (json!({"Select": {"options": options}}), AnswerType::Select { options: options.clone() }),
+        (
+            json!({"Select": {"options": options}}),
+            AnswerType::Select {
+                options: options.clone(),
+            },
+        ),
         (json!({"type": "boolean"}), AnswerType::Boolean),
-        (json!({"type": "select", "options": options}), AnswerType::Select { options: options.clone() }),
+        (
+            json!({"type": "select", "options": options}),
+            AnswerType::Select {
+                options: options.clone(),
+            },
+        ),
         (json!({"type": "text"}), AnswerType::Text),
     ] {
         let question = json!({"id": "q", "text": "?", "answer_type": answer, "default": null});
         let parsed = json(&json!({"type": "needs_input", "question": question}), 0);
         let input = InputRequest::new("q", "?", expected);
-        assert_eq!(parsed.response.content, [ContentBlock::question(input)], "{answer}");
+        assert_eq!(
+            parsed.response.content,
+            [ContentBlock::question(input)],
+            "{answer}"
+        );
     }
 }
 
@@ -264,9 +409,16 @@ fn bytes_that_are_no_text_are_replaced_with_a_warning() {
 fn gap_in_the_output_is_said_where_it_is() {
     let mut stdout = Kept::at_most(10);
     stdout.push("1234é6789é2345".as_bytes());
-    let parsed =
-        parse_command_output(Captured { stdout, stderr: "".into(), end: End::Exited(0), was_held: false });
-    assert_eq!(blocks(&parsed), ["1234\n[8 bytes that were printed here are not kept]\n2345"]);
+    let parsed = parse_command_output(Captured {
+        stdout,
+        stderr: "".into(),
+        end: End::Exited(0),
+        was_held: false,
+    });
+    assert_eq!(
+        blocks(&parsed),
+        ["1234\n[8 bytes that were printed here are not kept]\n2345"]
+    );
     let said = "it printed 16 bytes to its standard output, and jp keeps at most 64000000: 8 bytes in the middle are lost; make it print less, or write to a file";
     assert_eq!(parsed.warnings, [said]);
 }
@@ -277,28 +429,52 @@ fn gap_in_what_counts_of_standard_error_is_an_error_too() {
         let mut stderr = Kept::at_most(10);
         stderr.push(b"1234567890123456");
         let stdout = stdout.into();
-        parse_command_output(Captured { stdout, stderr, end: End::Exited(0), was_held: false })
+        parse_command_output(Captured {
+            stdout,
+            stderr,
+            end: End::Exited(0),
+            was_held: false,
+        })
     };
     let lost = parsed("");
     assert!(lost.response.is_error, "{lost:?}");
-    assert!(lost.warnings[0].starts_with("it printed 16 bytes to its standard error"), "{lost:?}");
+    assert!(
+        lost.warnings[0].starts_with("it printed 16 bytes to its standard error"),
+        "{lost:?}"
+    );
     let unused = parsed("fine");
-    assert!(!unused.response.is_error && unused.warnings.is_empty(), "{unused:?}");
+    assert!(
+        !unused.response.is_error && unused.warnings.is_empty(),
+        "{unused:?}"
+    );
 }
 
 #[test]
 fn output_with_a_gap_is_text_even_if_it_looks_whole() {
     let mut stdout = Kept::at_most(16);
     stdout.push(b"{\"content\":xxxxxxxx       []}");
-    let captured = Captured { stdout, stderr: "".into(), end: End::Exited(0), was_held: false };
+    let captured = Captured {
+        stdout,
+        stderr: "".into(),
+        end: End::Exited(0),
+        was_held: false,
+    };
     assert!(blocks(&parse_command_output(captured))[0].contains("are not kept"));
 }
 
 #[test]
 fn what_a_program_left_running_is_said() {
-    let captured = Captured { stdout: "up".into(), stderr: "".into(), end: End::Exited(0), was_held: true };
+    let captured = Captured {
+        stdout: "up".into(),
+        stderr: "".into(),
+        end: End::Exited(0),
+        was_held: true,
+    };
     let parsed = parse_command_output(captured);
-    assert_eq!((blocks(&parsed), parsed.warnings.len()), (vec!["up".to_owned()], 1));
+    assert_eq!(
+        (blocks(&parsed), parsed.warnings.len()),
+        (vec!["up".to_owned()], 1)
+    );
 }
 
 #[test]
@@ -307,9 +483,14 @@ fn formatted_text_does_not_change_what_the_content_is() {
         &json!({"content": [{"type": "resource", "resource": {"uri": "a:b", "text": "raw"}, "formatted": "F"}]}),
         0,
     );
-    let ContentBlock::Resource { resource, .. } = &parsed.response.content[0] else { panic!("{parsed:?}") };
+    let ContentBlock::Resource { resource, .. } = &parsed.response.content[0] else {
+        panic!("{parsed:?}")
+    };
     let raw = ResourceContent::Text("raw".to_owned()).blob_ref().checksum;
-    assert_eq!((resource.formatted.as_deref(), resource.checksum()), (Some("F"), raw));
+    assert_eq!(
+        (resource.formatted.as_deref(), resource.checksum()),
+        (Some("F"), raw)
+    );
 }
 
 proptest! {

@@ -9,9 +9,17 @@ use crate::{Command, Files, Source, Surroundings, calls::Wish};
 type Seen = Vec<String>;
 
 fn tool(questions: Vec<(&str, Answerer)>) -> Tool {
-    let questions = questions.into_iter().map(|(id, answerer)| (id.to_owned(), answerer)).collect();
-    let command = Command { words: vec!["true".to_owned()] };
-    Tool { questions, ..Tool::new("merge", Map::new(), Source::Local(command)) }
+    let questions = questions
+        .into_iter()
+        .map(|(id, answerer)| (id.to_owned(), answerer))
+        .collect();
+    let command = Command {
+        words: vec!["true".to_owned()],
+    };
+    Tool {
+        questions,
+        ..Tool::new("merge", Map::new(), Source::Local(command))
+    }
 }
 
 fn asks(id: &str, schema: Value) -> ContentBlock {
@@ -38,7 +46,11 @@ fn course(
     model: impl FnMut(&Inquiry) -> Result<Value, String>,
 ) -> (String, Seen) {
     let root = tempfile::tempdir().unwrap();
-    let toolbox = Toolbox::new(Vec::new(), Surroundings::default(), Files::open(root.path(), &[]).unwrap());
+    let toolbox = Toolbox::new(
+        Vec::new(),
+        Surroundings::default(),
+        Files::open(root.path(), &[]).unwrap(),
+    );
     let call = ToolCallRequest {
         id: "1".to_owned(),
         name: "merge".to_owned(),
@@ -54,7 +66,14 @@ fn course(
         });
         let seen = answer_wishes(wished, person, model);
         let response = run.join().unwrap();
-        (format!("{}{}", if response.is_error { "error: " } else { "" }, texts(&response.content)), seen)
+        (
+            format!(
+                "{}{}",
+                if response.is_error { "error: " } else { "" },
+                texts(&response.content)
+            ),
+            seen,
+        )
     })
 }
 
@@ -68,20 +87,36 @@ fn answer_wishes(
         match wish {
             Wish::Notice(notice) => seen.push(format!("notice: {notice}")),
             Wish::Ask(question, reply) => {
-                let Question { context, input, fault, .. } = &question;
+                let Question {
+                    context,
+                    input,
+                    fault,
+                    ..
+                } = &question;
                 let default = input.default.as_ref().map(Value::to_string);
-                seen.push(format!("ask {} [{}] {default:?} {fault:?}", input.id, texts(context)));
+                seen.push(format!(
+                    "ask {} [{}] {default:?} {fault:?}",
+                    input.id,
+                    texts(context)
+                ));
                 if let Some(said) = person(&question) {
                     _ = reply.send(said);
                 }
             }
             Wish::Infer(inquiry, reply) => {
-                seen.push(format!("infer {} [{}]", inquiry.input.id, texts(&inquiry.context)));
+                seen.push(format!(
+                    "infer {} [{}]",
+                    inquiry.input.id,
+                    texts(&inquiry.context)
+                ));
                 _ = reply.send(model(&inquiry));
             }
             Wish::Show(tool, blocks) => seen.push(format!("show of {tool} [{}]", texts(&blocks))),
             Wish::Keep(request, response) => {
-                seen.push(format!("keep {} {} {}", request.id, request.source["target"], response.answer));
+                seen.push(format!(
+                    "keep {} {} {}",
+                    request.id, request.source["target"], response.answer
+                ));
             }
             _ => seen.push("something else".to_owned()),
         }
@@ -102,13 +137,17 @@ fn boolean() -> Value {
 }
 
 /// Asks until it has an answer to each of the questions.
-fn until_answered(blocks: Vec<ContentBlock>) -> impl FnMut(&Map<String, Value>) -> Vec<ContentBlock> {
+fn until_answered(
+    blocks: Vec<ContentBlock>,
+) -> impl FnMut(&Map<String, Value>) -> Vec<ContentBlock> {
     move |answers| {
         let is_open = |block: &ContentBlock| matches!(block, ContentBlock::Question { question } if !answers.contains_key(&question.id));
         if blocks.iter().any(is_open) {
             return blocks.clone();
         }
-        vec![ContentBlock::text(Value::Object(answers.clone()).to_string())]
+        vec![ContentBlock::text(
+            Value::Object(answers.clone()).to_string(),
+        )]
     }
 }
 
@@ -142,38 +181,73 @@ fn questions_are_asked_in_order_with_what_stands_before_each() {
 fn default_that_does_not_fit_is_told_of_and_ignored() {
     let question = ContentBlock::question(question("one", boolean()).with_default("perhaps"));
     let person = |_: &Question| Some(Reply::Once(json!(true)));
-    let (_, seen) = course(&tool(vec![]), until_answered(vec![question.clone()]), person, no_model);
+    let (_, seen) = course(
+        &tool(vec![]),
+        until_answered(vec![question.clone()]),
+        person,
+        no_model,
+    );
     insta::assert_snapshot!(seen.join("\n"), @r#"
     notice: the default of "one?", which `merge` asks, does not fit: at its top: want boolean, but got string
     ask one [] None None
     keep 1.one "user" true
     "#);
-    let (result, _) = course(&tool(vec![]), until_answered(vec![question]), nobody, no_model);
-    assert!(result.starts_with("error: `merge` asks \"one?\", but there is no terminal"), "{result}");
+    let (result, _) = course(
+        &tool(vec![]),
+        until_answered(vec![question]),
+        nobody,
+        no_model,
+    );
+    assert!(
+        result.starts_with("error: `merge` asks \"one?\", but there is no terminal"),
+        "{result}"
+    );
 }
 
 #[test]
 fn answer_that_does_not_fit_is_asked_for_again() {
     let replies = RefCell::new(vec![json!(true), json!("yes")]);
     let person = |_: &Question| Some(Reply::Once(replies.borrow_mut().pop().unwrap()));
-    let (result, seen) =
-        course(&tool(vec![]), until_answered(vec![asks("one", boolean())]), person, no_model);
+    let (result, seen) = course(
+        &tool(vec![]),
+        until_answered(vec![asks("one", boolean())]),
+        person,
+        no_model,
+    );
     assert_eq!(result, r#"{"one":true}"#);
-    assert_eq!(seen[1], r#"ask one [] None Some("at its top: want boolean, but got string")"#);
+    assert_eq!(
+        seen[1],
+        r#"ask one [] None Some("at its top: want boolean, but got string")"#
+    );
 
     let large = "x".repeat(MAX_ANSWER_BYTES);
     let replies = RefCell::new(vec![Reply::Declined, Reply::Once(json!(large))]);
     let person = |_: &Question| replies.borrow_mut().pop();
-    let (result, seen) =
-        course(&tool(vec![]), until_answered(vec![asks("one", json!({}))]), person, no_model);
-    assert!(seen[1].contains("it has 1000002 bytes, and 1000000 are the most"), "{seen:?}");
-    assert_eq!(result, "error: The person gave no answer to \"one?\", which `merge` asks.");
+    let (result, seen) = course(
+        &tool(vec![]),
+        until_answered(vec![asks("one", json!({}))]),
+        person,
+        no_model,
+    );
+    assert!(
+        seen[1].contains("it has 1000002 bytes, and 1000000 are the most"),
+        "{seen:?}"
+    );
+    assert_eq!(
+        result,
+        "error: The person gave no answer to \"one?\", which `merge` asks."
+    );
 }
 
 #[test]
 fn default_is_no_answer_where_nobody_can_be_asked() {
     let question = || ContentBlock::question(question("one", boolean()).with_default(true));
-    let (result, seen) = course(&tool(vec![]), until_answered(vec![question()]), nobody, no_model);
+    let (result, seen) = course(
+        &tool(vec![]),
+        until_answered(vec![question()]),
+        nobody,
+        no_model,
+    );
     insta::assert_snapshot!(result, @r#"error: `merge` asks "one?", but there is no terminal to ask the user on, so the question has no answer. Its default, true, was not used. The user can set the answer with conversation.tools.merge.questions.one.answer."#);
     insta::assert_snapshot!(seen.join("\n"), @r#"
     ask one [] Some("true") None
@@ -197,18 +271,31 @@ fn default_is_taken_where_the_model_gives_no_answer() {
 #[test]
 fn question_without_an_answer_is_an_error_that_names_the_setting() {
     let tool = tool(vec![("one", Answerer::Assistant)]);
-    let (result, _) = course(&tool, until_answered(vec![asks("one", boolean())]), nobody, no_model);
+    let (result, _) = course(
+        &tool,
+        until_answered(vec![asks("one", boolean())]),
+        nobody,
+        no_model,
+    );
     insta::assert_snapshot!(result, @r#"error: `merge` asks "one?", and the model gave no answer: a tool was called. The answer can be configured at conversation.tools.merge.questions.one.answer."#);
 }
 
 #[test]
 fn configured_answer_is_given_unasked_if_it_fits() {
     let fixed = |answer: Value| tool(vec![("one", Answerer::Fixed(answer))]);
-    let (result, seen) =
-        course(&fixed(json!(true)), until_answered(vec![asks("one", boolean())]), nobody, no_model);
+    let (result, seen) = course(
+        &fixed(json!(true)),
+        until_answered(vec![asks("one", boolean())]),
+        nobody,
+        no_model,
+    );
     assert_eq!((result.as_str(), seen.len()), (r#"{"one":true}"#, 0));
-    let (result, _) =
-        course(&fixed(json!("yes")), until_answered(vec![asks("one", boolean())]), nobody, no_model);
+    let (result, _) = course(
+        &fixed(json!("yes")),
+        until_answered(vec![asks("one", boolean())]),
+        nobody,
+        no_model,
+    );
     insta::assert_snapshot!(result, @r#"error: `merge` asks "one?", and the answer at conversation.tools.merge.questions.one.answer does not fit: at its top: want boolean, but got string"#);
 }
 
@@ -217,7 +304,11 @@ fn answer_for_the_turn_is_given_again_unasked() {
     let runs = RefCell::new(0);
     let act = move |_: &Map<String, Value>| {
         *runs.borrow_mut() += 1;
-        if *runs.borrow() < 3 { vec![asks("one", boolean())] } else { vec![ContentBlock::text("done")] }
+        if *runs.borrow() < 3 {
+            vec![asks("one", boolean())]
+        } else {
+            vec![ContentBlock::text("done")]
+        }
     };
     let person = |_: &Question| Some(Reply::ForTurn(json!(true)));
     let (result, seen) = course(&tool(vec![]), act, person, no_model);
@@ -230,11 +321,18 @@ fn question_that_is_asked_again_is_kept_under_an_id_of_its_own() {
     let runs = RefCell::new(0);
     let act = move |_: &Map<String, Value>| {
         *runs.borrow_mut() += 1;
-        if *runs.borrow() < 4 { vec![asks("one", boolean())] } else { vec![ContentBlock::text("done")] }
+        if *runs.borrow() < 4 {
+            vec![asks("one", boolean())]
+        } else {
+            vec![ContentBlock::text("done")]
+        }
     };
     let person = |_: &Question| Some(Reply::Once(json!(true)));
     let (_, seen) = course(&tool(vec![]), act, person, no_model);
-    let kept: Vec<_> = seen.iter().filter(|line| line.starts_with("keep")).collect();
+    let kept: Vec<_> = seen
+        .iter()
+        .filter(|line| line.starts_with("keep"))
+        .collect();
     let expected = ["1.one", "1.one.2", "1.one.3"].map(|id| format!("keep {id} \"user\" true"));
     assert_eq!(kept, expected.iter().collect::<Vec<_>>());
 }
@@ -260,13 +358,25 @@ fn what_an_event_could_not_hold_is_not_asked_and_no_answer() {
     let blocks = |schema| until_answered(vec![asks("one", schema)]);
     let answer = deep.clone();
     let person = move |question: &Question| {
-        Some(if question.fault.is_none() { Reply::Once(answer.clone()) } else { Reply::Declined })
+        Some(if question.fault.is_none() {
+            Reply::Once(answer.clone())
+        } else {
+            Reply::Declined
+        })
     };
     let (result, seen) = course(&tool(vec![]), blocks(json!({})), &person, no_model);
-    assert_eq!(result, r#"error: The person gave no answer to "one?", which `merge` asks."#);
+    assert_eq!(
+        result,
+        r#"error: The person gave no answer to "one?", which `merge` asks."#
+    );
     let fault = r#"ask one [] None Some("it is nested more than 100 levels deep")"#;
     assert_eq!(seen, ["ask one [] None None", fault]);
-    let (result, seen) = course(&tool(vec![]), blocks(json!({"default": deep})), &person, no_model);
+    let (result, seen) = course(
+        &tool(vec![]),
+        blocks(json!({"default": deep})),
+        &person,
+        no_model,
+    );
     assert_eq!(
         result,
         r#"error: `merge` asks "one?" with a schema that is nested more than 100 levels deep."#

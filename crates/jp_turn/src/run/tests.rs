@@ -11,7 +11,8 @@ use super::*;
 use crate::{Files, Surroundings};
 
 const FINISH: &str = "data: {\"choices\":[{\"delta\":{},\"finish_reason\":\"REASON\"}]}\n\n";
-const USAGE: &str = "data: {\"choices\":[],\"usage\":{\"prompt_tokens\":9,\"completion_tokens\":3}}\n\n";
+const USAGE: &str =
+    "data: {\"choices\":[],\"usage\":{\"prompt_tokens\":9,\"completion_tokens\":3}}\n\n";
 const DONE: &str = "data: [DONE]\n\n";
 
 fn finish(reason: &str) -> String {
@@ -31,7 +32,8 @@ struct Course {
 
 impl Course {
     fn stream(&self) -> Stream {
-        let event = |kind: &EventKind| Event::new("2026-11-21T12:00:00Z".parse().unwrap(), kind.clone());
+        let event =
+            |kind: &EventKind| Event::new("2026-11-21T12:00:00Z".parse().unwrap(), kind.clone());
         Stream::from_events(self.recorded.iter().map(event).collect())
     }
 
@@ -64,18 +66,34 @@ fn course_of(provider: &str, replies: Vec<Reply>, cancel_after: Option<usize>) -
     let files = Files::open(root.path(), &[]).unwrap();
     let toolbox = &Arc::new(Toolbox::new(Vec::new(), Surroundings::default(), files));
 
-    let mut course = Course { lines: vec![], shown: String::new(), recorded: vec![] };
+    let mut course = Course {
+        lines: vec![],
+        shown: String::new(),
+        recorded: vec![],
+    };
     let shown = Rc::new(Cell::new(0));
     let pieces = Rc::clone(&shown);
     let cancel = future::poll_fn(move |_| match cancel_after {
         Some(after) if pieces.get() >= after => std::task::Poll::Ready(()),
         _ => std::task::Poll::Pending,
     });
-    let mut witness = Witness { course: &mut course, shown };
-    let turn = Turn { client: &client, toolbox, model: "llamacpp/m", check: None, max_rounds: 3 };
+    let mut witness = Witness {
+        course: &mut course,
+        shown,
+    };
+    let turn = Turn {
+        client: &client,
+        toolbox,
+        model: "llamacpp/m",
+        check: None,
+        max_rounds: 3,
+    };
     let outcome = block_on(run(turn, cancel, &mut witness));
     course.lines.push(format!("= {}", ending(&outcome)));
-    course.lines.iter_mut().for_each(|line| *line = line.replace(server.url(), "URL"));
+    course
+        .lines
+        .iter_mut()
+        .for_each(|line| *line = line.replace(server.url(), "URL"));
     course
 }
 
@@ -102,7 +120,10 @@ impl Host for Witness<'_> {
         Ok(body)
     }
 
-    fn blob(&mut self, _: &Checksum) -> Result<Option<Vec<u8>>, Box<dyn std::error::Error + Send + Sync>> {
+    fn blob(
+        &mut self,
+        _: &Checksum,
+    ) -> Result<Option<Vec<u8>>, Box<dyn std::error::Error + Send + Sync>> {
         Ok(None)
     }
 }
@@ -122,7 +143,10 @@ fn line(event: &TurnEvent<'_>) -> String {
         TurnEvent::Record(kinds) => {
             let json = |kind: &EventKind| {
                 let event = Event::new("2026-11-21T12:00:00Z".parse().unwrap(), kind.clone());
-                event.to_json().unwrap().replace("{\"timestamp\":\"2026-11-21T12:00:00Z\",", "{")
+                event
+                    .to_json()
+                    .unwrap()
+                    .replace("{\"timestamp\":\"2026-11-21T12:00:00Z\",", "{")
             };
             kinds.iter().map(json).collect::<Vec<_>>().join("\n")
         }
@@ -140,13 +164,22 @@ fn ending(outcome: &Outcome) -> String {
 }
 
 fn lines(events: &[&str]) -> String {
-    course(Reply::stream(&events.concat()), None).lines.join("\n")
+    course(Reply::stream(&events.concat()), None)
+        .lines
+        .join("\n")
 }
 
 #[test]
 fn each_run_is_recorded_once_when_it_is_complete() {
-    let events =
-        [&reasoning("h"), &reasoning("m"), &chunk("Hel"), &chunk("lo"), &finish("stop"), USAGE, DONE];
+    let events = [
+        &reasoning("h"),
+        &reasoning("m"),
+        &chunk("Hel"),
+        &chunk("lo"),
+        &finish("stop"),
+        USAGE,
+        DONE,
+    ];
     insta::assert_snapshot!(lines(&events), @r#"
     Reasoning("h")
     Reasoning("m")
@@ -197,7 +230,10 @@ fn answer_that_is_cut_off_between_two_parts_is_incomplete() {
         r#"{"type":"content_block_delta","index":0,"delta":{"type":"signature_delta","signature":"s"}}"#,
         r#"{"type":"content_block_stop","index":0}"#,
     ];
-    let stream: String = events.iter().map(|event| format!("data: {event}\n\n")).collect();
+    let stream: String = events
+        .iter()
+        .map(|event| format!("data: {event}\n\n"))
+        .collect();
     let course = course_of("anthropic", vec![Reply::stream(&stream)], None);
     insta::assert_snapshot!(course.lines.join("\n"), @r#"
     Reasoning("hm")
@@ -213,7 +249,10 @@ fn answer_that_is_cut_off_after_a_call_is_incomplete_and_leaves_the_call_out() {
         r#"{"type":"content_block_delta","index":0,"delta":{"type":"input_json_delta","partial_json":"{}"}}"#,
         r#"{"type":"content_block_stop","index":0}"#,
     ];
-    let stream: String = events.iter().map(|event| format!("data: {event}\n\n")).collect();
+    let stream: String = events
+        .iter()
+        .map(|event| format!("data: {event}\n\n"))
+        .collect();
     let course = course_of("anthropic", vec![Reply::stream(&stream)], None);
     insta::assert_snapshot!(course.lines.join("\n"), @r#"
     Notice(The answer was cut off: its call of the tool `read` is left out.)
@@ -254,9 +293,18 @@ fn call_of_a_tool_that_there_is_not_has_an_error_that_the_model_goes_on_from() {
             "data: {{\"choices\":[{{\"delta\":{{\"tool_calls\":[{{\"index\":0,\"id\":\"{id}\",\"function\":{{\"name\":\"read\",\"arguments\":\"{{}}\"}}}}]}}}}]}}\n\n"
         )
     };
-    let calls = [chunk("I look."), call("1"), finish("tool_calls"), USAGE.to_owned(), DONE.to_owned()];
+    let calls = [
+        chunk("I look."),
+        call("1"),
+        finish("tool_calls"),
+        USAGE.to_owned(),
+        DONE.to_owned(),
+    ];
     let answer = [chunk("So be it."), finish("stop"), DONE.to_owned()];
-    let replies = vec![Reply::stream(&calls.concat()), Reply::stream(&answer.concat())];
+    let replies = vec![
+        Reply::stream(&calls.concat()),
+        Reply::stream(&answer.concat()),
+    ];
     let course = course_of("llamacpp", replies, None);
     insta::assert_snapshot!(course.lines.join("\n"), @r#"
     Text("I look.")
@@ -270,17 +318,30 @@ fn call_of_a_tool_that_there_is_not_has_an_error_that_the_model_goes_on_from() {
     = Stop
     "#);
     let stream = course.stream();
-    let answered =
-        |message: &view::Message<'_>| matches!(message, view::Message::Tool { response: Some(_), .. });
+    let answered = |message: &view::Message<'_>| {
+        matches!(
+            message,
+            view::Message::Tool {
+                response: Some(_),
+                ..
+            }
+        )
+    };
     let messages = view::thread(&stream).messages;
-    assert_eq!(messages.iter().map(answered).collect::<Vec<_>>(), [false, true, false]);
+    assert_eq!(
+        messages.iter().map(answered).collect::<Vec<_>>(),
+        [false, true, false]
+    );
 }
 
 /// A chunk with calls: index, id, name, arguments.
 fn calls(calls: &[(usize, &str, &str, &str)]) -> String {
     let call = |(index, id, name, arguments): &(usize, &str, &str, &str)| serde_json::json!({"index": index, "id": id, "function": {"name": name, "arguments": arguments}});
     let calls: Vec<_> = calls.iter().map(call).collect();
-    format!("data: {}\n\n", serde_json::json!({"choices": [{"delta": {"tool_calls": calls}}]}))
+    format!(
+        "data: {}\n\n",
+        serde_json::json!({"choices": [{"delta": {"tool_calls": calls}}]})
+    )
 }
 
 fn answer(pieces: &[&str], reason: &str) -> Reply {
@@ -315,7 +376,13 @@ fn calls_of_one_answer_have_a_result_each_whatever_is_wrong_with_them() {
         EventKind::ToolCallResponse(response) if response.is_error => Some(&response.id),
         _ => None,
     });
-    assert_eq!((&called, &called), (&failed, &["1", "1-3", "1-4", "3", "4"].map(str::to_owned).to_vec()));
+    assert_eq!(
+        (&called, &called),
+        (
+            &failed,
+            &["1", "1-3", "1-4", "3", "4"].map(str::to_owned).to_vec()
+        )
+    );
     assert_eq!(course.lines.last().unwrap(), "= Stop");
 }
 
@@ -323,7 +390,9 @@ fn calls_of_one_answer_have_a_result_each_whatever_is_wrong_with_them() {
 fn words_and_calls_keep_their_order() {
     let block = |index: usize, start: &str, delta: &str| {
         let event = |kind: &str, name: &str, value: &str| {
-            format!("data: {{\"type\":\"content_block_{kind}\",\"index\":{index},\"{name}\":{value}}}\n\n")
+            format!(
+                "data: {{\"type\":\"content_block_{kind}\",\"index\":{index},\"{name}\":{value}}}\n\n"
+            )
         };
         let stop = format!("data: {{\"type\":\"content_block_stop\",\"index\":{index}}}\n\n");
         event("start", "content_block", start) + &event("delta", "delta", delta) + &stop
@@ -334,13 +403,26 @@ fn words_and_calls_keep_their_order() {
     };
     let call = |index, id: &str| {
         let start = format!(r#"{{"type":"tool_use","id":"{id}","name":"read","input":{{}}}}"#);
-        block(index, &start, r#"{"type":"input_json_delta","partial_json":"{}"}"#)
+        block(
+            index,
+            &start,
+            r#"{"type":"input_json_delta","partial_json":"{}"}"#,
+        )
     };
     let stop = "data: {\"type\":\"message_delta\",\"delta\":{\"stop_reason\":\"REASON\"}}\n\ndata: {\"type\":\"message_stop\"}\n\n";
-    let reply =
-        |events: &[String], reason: &str| Reply::stream(&(events.concat() + &stop.replace("REASON", reason)));
+    let reply = |events: &[String], reason: &str| {
+        Reply::stream(&(events.concat() + &stop.replace("REASON", reason)))
+    };
     let replies = vec![
-        reply(&[words(0, "First."), call(1, "a"), words(2, "Then."), call(3, "b")], "tool_use"),
+        reply(
+            &[
+                words(0, "First."),
+                call(1, "a"),
+                words(2, "Then."),
+                call(3, "b"),
+            ],
+            "tool_use",
+        ),
         reply(&[words(0, "Done.")], "end_turn"),
     ];
     let course = course_of("anthropic", replies, None);
@@ -354,18 +436,32 @@ fn words_and_calls_keep_their_order() {
             other => format!("{other:?}"),
         })
         .collect();
-    assert_eq!(kinds, ["words", "call a", "words", "call b", "result", "result", "words"]);
+    assert_eq!(
+        kinds,
+        [
+            "words", "call a", "words", "call b", "result", "result", "words"
+        ]
+    );
     assert_eq!(course.shown, "First.Then.Done.");
 }
 
 #[test]
 fn model_that_calls_for_ever_is_stopped() {
-    let course =
-        course_of("llamacpp", vec![answer(&[&calls(&[(0, "1", "read", "{}")])], "tool_calls")], None);
+    let course = course_of(
+        "llamacpp",
+        vec![answer(&[&calls(&[(0, "1", "read", "{}")])], "tool_calls")],
+        None,
+    );
     assert_eq!(course.lines.last().unwrap(), "= endless after 3");
     let count = |is: fn(&EventKind) -> bool| course.recorded.iter().filter(|kind| is(kind)).count();
-    assert_eq!(count(|kind| matches!(kind, EventKind::ToolCallRequest(_))), 3);
-    assert_eq!(count(|kind| matches!(kind, EventKind::ToolCallResponse(_))), 3);
+    assert_eq!(
+        count(|kind| matches!(kind, EventKind::ToolCallRequest(_))),
+        3
+    );
+    assert_eq!(
+        count(|kind| matches!(kind, EventKind::ToolCallResponse(_))),
+        3
+    );
 }
 
 #[test]
@@ -373,18 +469,41 @@ fn usage_of_each_request_is_recorded() {
     let round = |reason: &str, piece: String| {
         Reply::stream(&[piece, finish(reason), USAGE.to_owned(), DONE.to_owned()].concat())
     };
-    let replies = vec![round("tool_calls", calls(&[(0, "1", "read", "{}")])), round("stop", chunk("Done."))];
+    let replies = vec![
+        round("tool_calls", calls(&[(0, "1", "read", "{}")])),
+        round("stop", chunk("Done.")),
+    ];
     let course = course_of("llamacpp", replies, None);
-    let usages = course.recorded.iter().filter(|kind| matches!(kind, EventKind::Usage(_)));
+    let usages = course
+        .recorded
+        .iter()
+        .filter(|kind| matches!(kind, EventKind::Usage(_)));
     assert_eq!(usages.count(), 2);
 }
 
 #[test]
 fn failure_in_a_later_round_leaves_what_came_before() {
-    let replies = vec![answer(&[&calls(&[(0, "1", "read", "{}")])], "tool_calls"), Reply::json(500, "{}")];
+    let replies = vec![
+        answer(&[&calls(&[(0, "1", "read", "{}")])], "tool_calls"),
+        Reply::json(500, "{}"),
+    ];
     let course = course_of("llamacpp", replies, None);
-    assert!(matches!(course.recorded[..], [EventKind::ToolCallRequest(_), EventKind::ToolCallResponse(_)]));
-    assert!(course.lines.last().unwrap().starts_with("= failed to get an answer"), "{:?}", course.lines);
+    assert!(matches!(
+        course.recorded[..],
+        [
+            EventKind::ToolCallRequest(_),
+            EventKind::ToolCallResponse(_)
+        ]
+    ));
+    assert!(
+        course
+            .lines
+            .last()
+            .unwrap()
+            .starts_with("= failed to get an answer"),
+        "{:?}",
+        course.lines
+    );
 }
 
 proptest! {

@@ -64,7 +64,12 @@ pub(super) enum Pending {
 
 impl Session {
     fn new(process: Process, pending: Option<Pending>) -> Self {
-        Self { process, pending, told: BTreeSet::new(), is_over: false }
+        Self {
+            process,
+            pending,
+            told: BTreeSet::new(),
+            is_over: false,
+        }
     }
 
     /// Writes down what a later turn has to know.
@@ -92,8 +97,11 @@ impl Handles {
             ));
         }
         if live.sessions.len() >= MAX_LIVE {
-            let names: Vec<_> =
-                live.sessions.keys().map(|(tool, handle)| format!("{handle:?} of `{tool}`")).collect();
+            let names: Vec<_> = live
+                .sessions
+                .keys()
+                .map(|(tool, handle)| format!("{handle:?} of `{tool}`"))
+                .collect();
             return Err(format!(
                 "{MAX_LIVE} handles are live, and there can't be more; end one of them first: {}.",
                 names.join(", ")
@@ -125,7 +133,9 @@ impl Handles {
             }
         };
         if taken.is_over {
-            return Err(format!("Another call has just ended the handle {handle:?} of `{tool}`."));
+            return Err(format!(
+                "Another call has just ended the handle {handle:?} of `{tool}`."
+            ));
         }
         let key = (tool.to_owned(), handle.to_owned());
         Ok(self.interact(&key, &session, &mut taken, interact))
@@ -153,9 +163,14 @@ impl Handles {
             return Ok(Arc::clone(session));
         }
         if let Some(errors) = live.gone.remove(&key) {
-            let errors =
-                if errors.is_empty() { errors } else { format!(" The last that came on stderr:\n{errors}") };
-            return Err(format!("{handle:?} of `{tool}` has ended since the last turn.{errors}"));
+            let errors = if errors.is_empty() {
+                errors
+            } else {
+                format!(" The last that came on stderr:\n{errors}")
+            };
+            return Err(format!(
+                "{handle:?} of `{tool}` has ended since the last turn.{errors}"
+            ));
         }
         let of_tool = live.sessions.keys().filter(|(of, _)| of == tool);
         let names: Vec<_> = of_tool.map(|(_, handle)| format!("{handle:?}")).collect();
@@ -163,7 +178,10 @@ impl Handles {
             [] => format!(
                 "`{tool}` has no handle {handle:?}: none is live; what is not kept ends with its turn. `spawn` starts one."
             ),
-            names => format!("`{tool}` has no handle {handle:?}. Live ones are: {}.", names.join(", ")),
+            names => format!(
+                "`{tool}` has no handle {handle:?}. Live ones are: {}.",
+                names.join(", ")
+            ),
         })
     }
 
@@ -187,7 +205,11 @@ impl Handles {
     /// Frees a handle, unless it is another one's by now.
     fn remove(&self, key: &Key, session: &Arc<Mutex<Session>>) {
         let mut live = self.live();
-        if live.sessions.get(key).is_some_and(|found| Arc::ptr_eq(found, session)) {
+        if live
+            .sessions
+            .get(key)
+            .is_some_and(|found| Arc::ptr_eq(found, session))
+        {
             live.sessions.remove(key);
         }
     }
@@ -201,7 +223,9 @@ impl Drop for Handles {
     fn drop(&mut self) {
         let sessions = std::mem::take(&mut self.live().sessions).into_values();
         // Nobody else has one any more: calls end before their turn does.
-        let owned = sessions.filter_map(Arc::into_inner).filter_map(|session| session.into_inner().ok());
+        let owned = sessions
+            .filter_map(Arc::into_inner)
+            .filter_map(|session| session.into_inner().ok());
         let owned = owned.filter_map(|session| match session.process {
             Process::Owned(owned) => Some(owned),
             Process::Kept(_) => None,
@@ -226,7 +250,9 @@ mod tests {
         let handles = Handles::default();
         spawn(&handles).unwrap();
         let first = handles.find("t", "h").unwrap();
-        handles.with("t", "h", |session| session.is_over = true).unwrap();
+        handles
+            .with("t", "h", |session| session.is_over = true)
+            .unwrap();
         assert!(handles.find("t", "h").is_err());
         spawn(&handles).unwrap();
         handles.remove(&("t".to_owned(), "h".to_owned()), &first);

@@ -57,7 +57,9 @@ impl Interaction<'_> {
             handles.adopt(directory);
         }
         let result = match action {
-            Action::Spawn => handles.spawn(name, handle, || self.start(), |session| self.spawn(session)),
+            Action::Spawn => {
+                handles.spawn(name, handle, || self.start(), |session| self.spawn(session))
+            }
             Action::Fetch => handles.with(name, handle, |session| self.fetch(session)),
             Action::Apply => handles.with(name, handle, |session| self.apply(session)),
             Action::Abort => handles.with(name, handle, |session| self.abort(session)),
@@ -67,7 +69,10 @@ impl Interaction<'_> {
             Err(reason) => return ToolResponse::error([ContentBlock::text(reason)]),
         };
         response.status = Some(status);
-        response.content.push(ContentBlock::text(format!("Status of {handle:?}: {}.", status.name())));
+        response.content.push(ContentBlock::text(format!(
+            "Status of {handle:?}: {}.",
+            status.name()
+        )));
         response
     }
 
@@ -75,25 +80,32 @@ impl Interaction<'_> {
         let command = order::command(self.tool, &self.order.input, &self.toolbox.surroundings)?;
         // Where it is looked for is this machine's alone.
         let program = match &self.tool.source {
-            Source::Local(command) => brief_program(&command.words[0], &self.toolbox.surroundings.root),
+            Source::Local(command) => {
+                brief_program(&command.words[0], &self.toolbox.surroundings.root)
+            }
             Source::Builtin(_) | Source::Server(_) => "jp".to_owned(),
         };
         let process = match self.stateful.keep {
             true => Process::keep(command, &self.directory()?),
             false => Process::start(command),
         };
-        process
-            .map_err(|error| format!("`{}` can't be started, as {program:?} can't: {error}.", self.tool.name))
+        process.map_err(|error| {
+            format!(
+                "`{}` can't be started, as {program:?} can't: {error}.",
+                self.tool.name
+            )
+        })
     }
 
     /// Returns where a process that stays is to have its pipes; the error is for the model.
     fn directory(&self) -> Result<PathBuf, String> {
         let (name, handles) = (&self.tool.name, &self.toolbox.surroundings.handles);
-        let is_plain = |character: char| character.is_ascii_alphanumeric() || "_-".contains(character);
+        let is_plain =
+            |character: char| character.is_ascii_alphanumeric() || "_-".contains(character);
         match handles {
-            _ if cfg!(not(unix)) => {
-                Err(format!("`{name}` is to outlive the turn, which takes Unix's named pipes."))
-            }
+            _ if cfg!(not(unix)) => Err(format!(
+                "`{name}` is to outlive the turn, which takes Unix's named pipes."
+            )),
             _ if !name.chars().all(is_plain) => Err(format!(
                 "`{name}` is to outlive the turn, for which its name may have letters, digits, `_` and `-` only."
             )),
@@ -124,7 +136,12 @@ impl Interaction<'_> {
         let name = &self.tool.name;
         if session.process.is_owed() {
             let ways = self.ways(&[(Action::Fetch, "waits for its answer")]);
-            return (error(format!("`{name}` has not answered the last call yet.{ways}")), Status::Running);
+            return (
+                error(format!(
+                    "`{name}` has not answered the last call yet.{ways}"
+                )),
+                Status::Running,
+            );
         }
         let left_out = self.left_out(&mut session.process);
         let (mut response, status) = self.applied(session);
@@ -136,9 +153,13 @@ impl Interaction<'_> {
         match &session.pending {
             None => self.exchange(session, Kind::Arguments, &self.order.input),
             Some(Pending::Person) => {
-                let ways = self.ways(&[(Action::Fetch, "has them asked again"), (Action::Abort, "ends it")]);
+                let ways = self.ways(&[
+                    (Action::Fetch, "has them asked again"),
+                    (Action::Abort, "ends it"),
+                ]);
                 let name = &self.tool.name;
-                let reason = format!("`{name}` waits for an answer that is not the model's to give.{ways}");
+                let reason =
+                    format!("`{name}` waits for an answer that is not the model's to give.{ways}");
                 (error(reason), Status::Waiting)
             }
             Some(Pending::Model { questions, held }) => match self.answers(questions, held) {
@@ -164,7 +185,9 @@ impl Interaction<'_> {
         }
         end(session);
         let response = match reply {
-            Reply::Line(line) => self.parsed(&line, &mut session.told).map_or_else(error, written_out),
+            Reply::Line(line) => self
+                .parsed(&line, &mut session.told)
+                .map_or_else(error, written_out),
             _ => ToolResponse::new([ContentBlock::text(format!(
                 "`{}` gave no last answer and was ended.",
                 self.tool.name
@@ -188,7 +211,9 @@ impl Interaction<'_> {
     }
 
     fn reply(&self, session: &mut Session) -> Reply {
-        session.process.receive(self.tool.timeout, &|| self.line.is_cancelled())
+        session
+            .process
+            .receive(self.tool.timeout, &|| self.line.is_cancelled())
     }
 
     /// Makes the result of a reply, once all questions in it are answered that others than the model answer.
@@ -220,18 +245,26 @@ impl Interaction<'_> {
             reply = self.reply(session);
         }
         session.pending = Some(Pending::Person);
-        let reason =
-            format!("`{}` asked {MAX_ROUNDS} times in one call and was answered each time.", self.tool.name);
+        let reason = format!(
+            "`{}` asked {MAX_ROUNDS} times in one call and was answered each time.",
+            self.tool.name
+        );
         (error(reason), Status::Waiting)
     }
 
     /// Answers the questions that the configuration or the person answers; the error is what is left for the model.
-    fn answered(&self, response: &ToolResponse) -> Result<Map<String, Value>, Box<(Pending, ToolResponse)>> {
+    fn answered(
+        &self,
+        response: &ToolResponse,
+    ) -> Result<Map<String, Value>, Box<(Pending, ToolResponse)>> {
         let unanswerable = |reason| Box::new((Pending::Person, error(reason)));
         let asking = self.asking();
         let (mut held, mut left, mut told) = (Map::new(), Vec::new(), Told::new(response));
         for (index, question) in asking.questions(response).map_err(unanswerable)? {
-            if matches!(self.tool.questions.get(&question.id), Some(Answerer::Assistant)) {
+            if matches!(
+                self.tool.questions.get(&question.id),
+                Some(Answerer::Assistant)
+            ) {
                 left.push(asking.checked(question).map_err(unanswerable)?.question);
                 continue;
             }
@@ -250,11 +283,20 @@ impl Interaction<'_> {
             block => Some(block.clone()),
         };
         let content = response.content.iter().filter_map(shown).collect();
-        let mut response = written_out(ToolResponse { content, ..response.clone() });
+        let mut response = written_out(ToolResponse {
+            content,
+            ..response.clone()
+        });
         response.content.push(ContentBlock::text(
             "It waits for answers: `apply` gives them, with an `input` that has one property for each question's id.",
         ));
-        Err(Box::new((Pending::Model { questions: left, held }, response)))
+        Err(Box::new((
+            Pending::Model {
+                questions: left,
+                held,
+            },
+            response,
+        )))
     }
 
     /// Reads the response of a reply; the error is the result where there is none.
@@ -267,9 +309,14 @@ impl Interaction<'_> {
             Reply::Silence => {
                 let seconds = self.tool.timeout.as_secs_f64();
                 let ways = self.ways(&[(Action::Fetch, "waits on"), (Action::Abort, "ends it")]);
-                let text = format!("`{name}` has said nothing for {seconds} seconds and still runs.{ways}");
+                let text = format!(
+                    "`{name}` has said nothing for {seconds} seconds and still runs.{ways}"
+                );
                 let text = with_errors(text, &process.errors());
-                Err(Box::new((ToolResponse::new([ContentBlock::text(text)]), Status::Running)))
+                Err(Box::new((
+                    ToolResponse::new([ContentBlock::text(text)]),
+                    Status::Running,
+                )))
             }
             Reply::Moot => {
                 let text = format!("The call was interrupted before `{name}` answered.");
@@ -277,13 +324,17 @@ impl Interaction<'_> {
             }
             Reply::TooLong => {
                 end(session);
-                let text = format!("`{name}` wrote a line of more than {MAX_LINE} bytes and was ended.");
+                let text =
+                    format!("`{name}` wrote a line of more than {MAX_LINE} bytes and was ended.");
                 Err(Box::new((error(text), Status::Stopped)))
             }
             Reply::Gone => {
                 let ending = end(session).map_or_else(String::new, |status| format!(" ({status})"));
                 let text = format!("`{name}` ended without an answer{ending}.");
-                Err(Box::new((error(with_errors(text, &session.process.errors())), Status::Stopped)))
+                Err(Box::new((
+                    error(with_errors(text, &session.process.errors())),
+                    Status::Stopped,
+                )))
             }
         }
     }
@@ -291,13 +342,25 @@ impl Interaction<'_> {
     /// Reads a line; what is wrong with parts of it is said to the person, who was `told` some already, and to the
     /// model in the response.
     fn parsed(&self, line: &[u8], told: &mut BTreeSet<String>) -> Result<ToolResponse, String> {
-        let read = serde_json::from_slice(line).ok().and_then(|value| ToolResponse::from_json(value).ok());
+        let read = serde_json::from_slice(line)
+            .ok()
+            .and_then(|value| ToolResponse::from_json(value).ok());
         let (response, mut warnings) = read.ok_or_else(|| {
-            format!("`{}` wrote a line that is no response: {}", self.tool.name, shortened(line))
+            format!(
+                "`{}` wrote a line that is no response: {}",
+                self.tool.name,
+                shortened(line)
+            )
         })?;
         let response = parse::with_uris(response, &mut warnings);
         let parsed = Parsed { response, warnings };
-        Ok(local::with_warnings(parsed, self.tool, &self.toolbox.surroundings, self.line, told))
+        Ok(local::with_warnings(
+            parsed,
+            self.tool,
+            &self.toolbox.surroundings,
+            self.line,
+            told,
+        ))
     }
 
     /// Puts the model's answers to those that are there already.
@@ -307,11 +370,19 @@ impl Interaction<'_> {
         held: &Map<String, Value>,
     ) -> Result<Map<String, Value>, String> {
         let (asking, given) = (self.asking(), &self.order.input);
-        let ids: Vec<_> = questions.iter().map(|question| format!("`{}`", question.id)).collect();
+        let ids: Vec<_> = questions
+            .iter()
+            .map(|question| format!("`{}`", question.id))
+            .collect();
         let mut answers = held.clone();
         for question in questions {
             let id = &question.id;
-            let missing = || format!("The `input` has no answer to `{id}`; wanted are: {}.", ids.join(", "));
+            let missing = || {
+                format!(
+                    "The `input` has no answer to `{id}`; wanted are: {}.",
+                    ids.join(", ")
+                )
+            };
             let answer = given.get(id).ok_or_else(missing)?;
             let fits = asking.checked(question)?.fitting(answer);
             fits.map_err(|faults| format!("The answer to `{id}` does not fit: {faults}"))?;
@@ -331,8 +402,9 @@ impl Interaction<'_> {
     /// waited for.
     fn left_out(&self, process: &mut Process) -> Option<ContentBlock> {
         let (started, mut count) = (Instant::now(), 0);
-        let is_enough =
-            |count| count >= MAX_UNASKED || started.elapsed() >= UNASKED || self.line.is_cancelled();
+        let is_enough = |count| {
+            count >= MAX_UNASKED || started.elapsed() >= UNASKED || self.line.is_cancelled()
+        };
         while !is_enough(count) && process.receive_ready().is_some() {
             count += 1;
         }
@@ -346,9 +418,17 @@ impl Interaction<'_> {
 
     /// Says which of these the model can do.
     fn ways(&self, ways: &[(Action, &str)]) -> String {
-        let possible = ways.iter().filter(|(action, _)| self.stateful.actions.contains(action));
-        let ways: Vec<_> = possible.map(|(action, what)| format!("`{}` {what}", action.name())).collect();
-        if ways.is_empty() { String::new() } else { format!(" {}.", ways.join(", ")) }
+        let possible = ways
+            .iter()
+            .filter(|(action, _)| self.stateful.actions.contains(action));
+        let ways: Vec<_> = possible
+            .map(|(action, what)| format!("`{}` {what}", action.name()))
+            .collect();
+        if ways.is_empty() {
+            String::new()
+        } else {
+            format!(" {}.", ways.join(", "))
+        }
     }
 }
 
@@ -370,8 +450,10 @@ fn written_out(mut response: ToolResponse) -> ToolResponse {
     for block in &mut response.content {
         if let ContentBlock::Question { question } = block {
             let schema = Value::Object(question.schema.clone());
-            let mut text =
-                format!("Question `{}`: {}\nSchema of the answer: {schema}", question.id, question.text);
+            let mut text = format!(
+                "Question `{}`: {}\nSchema of the answer: {schema}",
+                question.id, question.text
+            );
             if let Some(default) = &question.default {
                 text += &format!("\nDefault: {default}");
             }
@@ -383,7 +465,9 @@ fn written_out(mut response: ToolResponse) -> ToolResponse {
 
 fn waits_for_nothing(mut response: ToolResponse) -> ToolResponse {
     response.is_error = true;
-    response.content.push(ContentBlock::text("The tool says that it waits, and asks nothing."));
+    response.content.push(ContentBlock::text(
+        "The tool says that it waits, and asks nothing.",
+    ));
     response
 }
 
@@ -392,11 +476,19 @@ fn error(text: String) -> ToolResponse {
 }
 
 fn with_errors(text: String, errors: &str) -> String {
-    if errors.is_empty() { text } else { format!("{text}\nThe last that came on stderr:\n{errors}") }
+    if errors.is_empty() {
+        text
+    } else {
+        format!("{text}\nThe last that came on stderr:\n{errors}")
+    }
 }
 
 fn shortened(line: &[u8]) -> String {
     let line = String::from_utf8_lossy(line.trim_ascii());
     let shown: String = line.chars().take(MAX_SHOWN).collect();
-    if shown.len() < line.len() { format!("{shown}…") } else { shown }
+    if shown.len() < line.len() {
+        format!("{shown}…")
+    } else {
+        shown
+    }
 }

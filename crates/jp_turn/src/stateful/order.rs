@@ -4,7 +4,9 @@ use std::process::Command;
 
 use serde_json::{Map, Value, json};
 
-use crate::{Action, Builtin, Preview, Source, Stateful, Surroundings, Tool, builtin::shell, call, local};
+use crate::{
+    Action, Builtin, Preview, Source, Stateful, Surroundings, Tool, builtin::shell, call, local,
+};
 
 /// One action on one handle.
 #[derive(Debug)]
@@ -17,19 +19,36 @@ pub(super) struct Order {
 impl Order {
     /// Reads arguments that fit the offered schema; what is spawned must fit the tool's own parameters too.
     pub(super) fn read(tool: &Tool, arguments: &Map<String, Value>) -> Result<Self, String> {
-        let word = |key: &str| arguments.get(key).and_then(Value::as_str).unwrap_or_default();
+        let word = |key: &str| {
+            arguments
+                .get(key)
+                .and_then(Value::as_str)
+                .unwrap_or_default()
+        };
         let action = Action::from_name(word("action"))
             .ok_or_else(|| format!("There is no action {:?}.", word("action")))?;
-        let input = arguments.get("input").and_then(Value::as_object).cloned().unwrap_or_default();
+        let input = arguments
+            .get("input")
+            .and_then(Value::as_object)
+            .cloned()
+            .unwrap_or_default();
         if action == Action::Spawn {
             let misfit = format!("The `input` does not fit the parameters of `{}`", tool.name);
             call::check(&input, &tool.parameters, tool, &misfit)?;
         }
-        Ok(Self { action, handle: word("handle").to_owned(), input })
+        Ok(Self {
+            action,
+            handle: word("handle").to_owned(),
+            input,
+        })
     }
 
     /// Shows the action, the handle, what runs and what is sent.
-    pub(super) fn preview(&self, tool: &Tool, surroundings: &Surroundings) -> Result<Preview, String> {
+    pub(super) fn preview(
+        &self,
+        tool: &Tool,
+        surroundings: &Surroundings,
+    ) -> Result<Preview, String> {
         let title = format!("{} {}", self.action.name(), self.handle);
         let sent = match &tool.source {
             _ if self.input.is_empty() => None,
@@ -37,7 +56,10 @@ impl Order {
             _ => serde_json::to_string_pretty(&self.input).ok(),
         };
         let (Source::Local(command), Action::Spawn) = (&tool.source, self.action) else {
-            return Ok(Preview { title, detail: sent });
+            return Ok(Preview {
+                title,
+                detail: sent,
+            });
         };
         let program = local::preview(command, tool, &self.input, surroundings)?;
         let detail: Vec<_> = program.detail.into_iter().chain(sent).collect();
@@ -57,7 +79,8 @@ impl Order {
             Kind::Arguments => "arguments",
             Kind::Answers => "answers",
         };
-        let mut line = json!({"action": action.name(), "handle": self.handle, kind: sent}).to_string();
+        let mut line =
+            json!({"action": action.name(), "handle": self.handle, kind: sent}).to_string();
         line.push('\n');
         line.into_bytes()
     }
@@ -73,8 +96,16 @@ pub(super) enum Kind {
 /// Makes the schema of a call: an action of the configured ones, a handle, and an input that names the tool's own
 /// parameters without demanding them, as they are needed for `spawn` alone.
 pub(super) fn schema(stateful: &Stateful, tool: &Tool) -> Map<String, Value> {
-    let actions: Vec<_> = stateful.actions.iter().map(|action| action.name()).collect();
-    let meanings: Vec<_> = stateful.actions.iter().map(|action| meaning(*action)).collect();
+    let actions: Vec<_> = stateful
+        .actions
+        .iter()
+        .map(|action| action.name())
+        .collect();
+    let meanings: Vec<_> = stateful
+        .actions
+        .iter()
+        .map(|action| meaning(*action))
+        .collect();
     let mut input = json!({"type": "object", "description": described(tool)});
     if let Some(properties) = tool.parameters.get("properties") {
         input["properties"] = properties.clone();
@@ -117,12 +148,18 @@ fn meaning(action: Action) -> &'static str {
 
 fn described(tool: &Tool) -> String {
     let required = tool.parameters.get("required").and_then(Value::as_array);
-    let names: Vec<_> = required.into_iter().flatten().filter_map(Value::as_str).collect();
+    let names: Vec<_> = required
+        .into_iter()
+        .flatten()
+        .filter_map(Value::as_str)
+        .collect();
     let needed = match names.as_slice() {
         [] => String::new(),
         names => format!(" `spawn` needs: {}.", names.join(", ")),
     };
-    format!("What the tool is given; where it waits for answers, those, by the ids of its questions.{needed}")
+    format!(
+        "What the tool is given; where it waits for answers, those, by the ids of its questions.{needed}"
+    )
 }
 
 /// Makes the command of a tool, in the workspace root and without what programs are not to have.
@@ -137,10 +174,15 @@ pub(super) fn command(
         Source::Local(command) => Ok(local::program(&command.words, &document, surroundings)),
         Source::Builtin(Builtin::Shell) => {
             let executable = surroundings.executable.to_string_lossy().into_owned();
-            Ok(local::program(&[executable, shell::SUBCOMMAND.to_owned()], &document, surroundings))
+            Ok(local::program(
+                &[executable, shell::SUBCOMMAND.to_owned()],
+                &document,
+                surroundings,
+            ))
         }
-        Source::Builtin(_) | Source::Server(_) => {
-            Err(format!("The tool `{}` does not live on between calls.", tool.name))
-        }
+        Source::Builtin(_) | Source::Server(_) => Err(format!(
+            "The tool `{}` does not live on between calls.",
+            tool.name
+        )),
     }
 }

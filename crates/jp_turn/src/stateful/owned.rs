@@ -46,13 +46,17 @@ enum Heard {
 impl Owned {
     /// Starts a process, in a group of its own.
     pub(super) fn start(mut command: Command) -> io::Result<Self> {
-        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        command
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped());
         group::separate(&mut command);
         let mark = Mark::put_on(&mut command);
         let mut child = command.spawn()?;
         let (input, to_write) = channel();
         let (heard, lines) = sync_channel(1);
-        let (stdin, stdout, stderr) = (child.stdin.take(), child.stdout.take(), child.stderr.take());
+        let (stdin, stdout, stderr) =
+            (child.stdin.take(), child.stdout.take(), child.stderr.take());
         let process = Self {
             child,
             mark,
@@ -143,10 +147,14 @@ impl Owned {
     pub(super) fn end_all(mut processes: Vec<Self>) {
         processes.iter_mut().for_each(Self::hang_up);
         let farewell = Instant::now() + FAREWELL;
-        processes.iter_mut().for_each(|process| process.await_end(farewell));
+        processes
+            .iter_mut()
+            .for_each(|process| process.await_end(farewell));
         processes.iter_mut().for_each(Self::terminate);
         let grace = Instant::now() + GRACE;
-        processes.iter_mut().for_each(|process| process.await_end(grace));
+        processes
+            .iter_mut()
+            .for_each(|process| process.await_end(grace));
         for process in &mut processes {
             process.reap();
         }
@@ -217,7 +225,10 @@ impl Tail {
 
 /// On a thread that is not waited for: what left the group may hold a pipe for as long as it likes.
 pub(super) fn on_thread(run: impl FnOnce() + Send + 'static) -> io::Result<()> {
-    thread::Builder::new().name("stateful tool".into()).spawn(run).map(drop)
+    thread::Builder::new()
+        .name("stateful tool".into())
+        .spawn(run)
+        .map(drop)
 }
 
 pub(super) fn write(mut stdin: impl Write, lines: &Receiver<Vec<u8>>) {
@@ -232,7 +243,11 @@ fn listen(stdout: impl Read, to: &SyncSender<Heard>) {
     let mut stdout = BufReader::new(stdout);
     loop {
         let mut line = Vec::new();
-        match stdout.by_ref().take(MAX_LINE as u64 + 1).read_until(b'\n', &mut line) {
+        match stdout
+            .by_ref()
+            .take(MAX_LINE as u64 + 1)
+            .read_until(b'\n', &mut line)
+        {
             Ok(0) | Err(_) => return,
             Ok(length) if length > MAX_LINE => {
                 _ = to.send(Heard::TooLong);

@@ -96,8 +96,16 @@ impl Checked {
 
 pub(super) fn check(bundle: Bundle) -> Result<Checked, RegisterError> {
     let checked = Checked {
-        resources: bundle.resources.into_iter().map(resource).collect::<Result<_, _>>()?,
-        templates: bundle.templates.into_iter().map(template).collect::<Result<_, _>>()?,
+        resources: bundle
+            .resources
+            .into_iter()
+            .map(resource)
+            .collect::<Result<_, _>>()?,
+        templates: bundle
+            .templates
+            .into_iter()
+            .map(template)
+            .collect::<Result<_, _>>()?,
     };
     let keys = checked.keys();
     distinct(&keys.resources)?;
@@ -118,12 +126,16 @@ impl Resource {
     /// Gives that form, and the URI as it is listed.
     fn checked(&self) -> Result<(String, String), RegisterError> {
         let uri = &self.uri;
-        let template =
-            UriTemplate::parse(uri).map_err(|source| RegisterError::Uri { uri: uri.clone(), source })?;
+        let template = UriTemplate::parse(uri).map_err(|source| RegisterError::Uri {
+            uri: uri.clone(),
+            source,
+        })?;
         if !template.variables().is_empty() {
             return Err(RegisterError::NotDirect { uri: uri.clone() });
         }
-        let listed = template.expand(&Values::new()).expect("without variables no prefix meets a list");
+        let listed = template
+            .expand(&Values::new())
+            .expect("without variables no prefix meets a list");
         let key = normal_uri(&listed).filter(|key| has_scheme(key));
         let key = key.ok_or_else(|| RegisterError::SchemeMissing { uri: uri.clone() })?;
         details(uri, &self.details)?;
@@ -139,7 +151,10 @@ fn resource(mut resource: Resource) -> Result<(String, Resource), RegisterError>
 
 fn template(description: ResourceTemplate) -> Result<Template, RegisterError> {
     let uri_template = &description.uri_template;
-    let refused = |source| RegisterError::Template { uri_template: uri_template.clone(), source };
+    let refused = |source| RegisterError::Template {
+        uri_template: uri_template.clone(),
+        source,
+    };
     let template = UriTemplate::parse(uri_template).map_err(refused)?;
     let matcher = match description.lenient {
         true => Matcher::lenient(&template),
@@ -148,29 +163,44 @@ fn template(description: ResourceTemplate) -> Result<Template, RegisterError> {
     let matcher = matcher.map_err(refused)?;
     let variables = template.variables();
     if variables.is_empty() {
-        return Err(RegisterError::NoVariables { uri_template: uri_template.clone() });
+        return Err(RegisterError::NoVariables {
+            uri_template: uri_template.clone(),
+        });
     }
-    if let Some((name, _)) =
-        description.completers.iter().find(|(name, _)| !variables.contains(&name.as_str()))
+    if let Some((name, _)) = description
+        .completers
+        .iter()
+        .find(|(name, _)| !variables.contains(&name.as_str()))
     {
         let (uri_template, variable) = (uri_template.clone(), name.clone());
-        return Err(RegisterError::Completer { uri_template, variable });
+        return Err(RegisterError::Completer {
+            uri_template,
+            variable,
+        });
     }
     if !template.has_scheme() {
-        return Err(RegisterError::SchemeMissing { uri: uri_template.clone() });
+        return Err(RegisterError::SchemeMissing {
+            uri: uri_template.clone(),
+        });
     }
     details(uri_template, &description.details)?;
-    Ok(Template { description, matcher })
+    Ok(Template {
+        description,
+        matcher,
+    })
 }
 
 fn details(key: &str, details: &Details) -> Result<(), RegisterError> {
     if details.name.trim().is_empty() {
-        return Err(RegisterError::NameMissing { key: key.to_owned() });
+        return Err(RegisterError::NameMissing {
+            key: key.to_owned(),
+        });
     }
     match details.annotations.priority {
-        Some(priority) if !(0.0..=1.0).contains(&priority) => {
-            Err(RegisterError::Priority { key: key.to_owned(), priority })
-        }
+        Some(priority) if !(0.0..=1.0).contains(&priority) => Err(RegisterError::Priority {
+            key: key.to_owned(),
+            priority,
+        }),
         _ => Ok(()),
     }
 }
@@ -192,7 +222,13 @@ mod tests {
         let key = |uri: &str| Resource::new(uri, "A", || "a").key();
         assert_eq!(key("NOTES://a%2fb").unwrap(), key("notes://a%2Fb").unwrap());
         assert_ne!(key("notes://a%2Fb").unwrap(), key("notes://a/b").unwrap());
-        assert!(matches!(key("nothing"), Err(RegisterError::SchemeMissing { .. })));
-        assert!(matches!(key("notes://{a}"), Err(RegisterError::NotDirect { .. })));
+        assert!(matches!(
+            key("nothing"),
+            Err(RegisterError::SchemeMissing { .. })
+        ));
+        assert!(matches!(
+            key("notes://{a}"),
+            Err(RegisterError::NotDirect { .. })
+        ));
     }
 }

@@ -62,7 +62,10 @@ impl Registry {
         &self,
         observer: impl Fn(&Registry, Interest<'_>) + Send + Sync + 'static,
     ) -> Observing {
-        self.observe(Observer { tell: Box::new(observer), settle: None })
+        self.observe(Observer {
+            tell: Box::new(observer),
+            settle: None,
+        })
     }
 
     /// As [`Registry::on_interest`], for one that is not done when it returns. What subscribes waits by `settle`, once for
@@ -73,27 +76,41 @@ impl Registry {
         observer: impl Fn(&Registry, Interest<'_>) + Send + Sync + 'static,
         settle: impl Fn() + Send + Sync + 'static,
     ) -> Observing {
-        self.observe(Observer { tell: Box::new(observer), settle: Some(Arc::new(settle)) })
+        self.observe(Observer {
+            tell: Box::new(observer),
+            settle: Some(Arc::new(settle)),
+        })
     }
 
     fn observe(&self, observer: Observer) -> Observing {
         let settle = observer.settle.clone();
         let number = self.with_interests(|state| {
-            state.subscriptions.keys().for_each(|uri| observer.tell(self, Interest::Begins(uri)));
+            state
+                .subscriptions
+                .keys()
+                .for_each(|uri| observer.tell(self, Interest::Begins(uri)));
             let number = state.next;
             state.observers.insert(number, observer);
             state.next += 1;
             number
         });
         settle.iter().for_each(|settle| settle());
-        Observing { registry: self.clone(), number }
+        Observing {
+            registry: self.clone(),
+            number,
+        }
     }
 
     /// Waits, for a while, until observers are done with what they were told.
     #[cfg(feature = "server")]
     pub(crate) fn settle_interests(&self) {
-        let settles: Vec<Arc<Settle>> = self
-            .with_interests(|state| state.observers.values().filter_map(|one| one.settle.clone()).collect());
+        let settles: Vec<Arc<Settle>> = self.with_interests(|state| {
+            state
+                .observers
+                .values()
+                .filter_map(|one| one.settle.clone())
+                .collect()
+        });
         settles.iter().for_each(|settle| settle());
     }
 
@@ -113,7 +130,9 @@ impl Registry {
     #[cfg(feature = "server")]
     pub(crate) fn end_interest(&self, uri: &str) {
         self.with_interests(|state| {
-            let Some(subscriptions) = state.subscriptions.get_mut(uri) else { return };
+            let Some(subscriptions) = state.subscriptions.get_mut(uri) else {
+                return;
+            };
             *subscriptions -= 1;
             if *subscriptions == 0 {
                 state.subscriptions.remove(uri);
@@ -124,14 +143,23 @@ impl Registry {
 
     /// Observers are called while it is locked: they hear of begins and ends in their order.
     fn with_interests<T>(&self, change: impl FnOnce(&mut State) -> T) -> T {
-        change(&mut self.shared.interests.state.lock().unwrap_or_else(PoisonError::into_inner))
+        change(
+            &mut self
+                .shared
+                .interests
+                .state
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner),
+        )
     }
 }
 
 impl State {
     #[cfg(feature = "server")]
     fn tell(&self, registry: &Registry, interest: Interest<'_>) {
-        self.observers.values().for_each(|observer| observer.tell(registry, interest));
+        self.observers
+            .values()
+            .for_each(|observer| observer.tell(registry, interest));
     }
 }
 
@@ -145,7 +173,9 @@ impl Observer {
 impl Drop for Observing {
     fn drop(&mut self) {
         // It is dropped when nothing is locked any more: it may have things that lock.
-        let _observer = self.registry.with_interests(|state| state.observers.remove(&self.number));
+        let _observer = self
+            .registry
+            .with_interests(|state| state.observers.remove(&self.number));
     }
 }
 
@@ -172,7 +202,10 @@ mod tests {
             assert_ne!(interest, Interest::Begins("x:a"), "it panics");
         });
         registry.begin_interest("x:b");
-        assert_eq!(seen.try_iter().collect::<Vec<_>>(), [r#"Begins("x:a")"#, r#"Begins("x:b")"#]);
+        assert_eq!(
+            seen.try_iter().collect::<Vec<_>>(),
+            [r#"Begins("x:a")"#, r#"Begins("x:b")"#]
+        );
     }
 
     #[test]

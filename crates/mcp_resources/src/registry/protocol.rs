@@ -23,13 +23,19 @@ impl Registry {
         variable: &str,
         partial: Partial,
     ) -> Result<Vec<String>, CompleteError> {
-        let template = self.state().templates.entry(uri_template).ok_or(CompleteError::UnknownTemplate)?;
+        let template = self
+            .state()
+            .templates
+            .entry(uri_template)
+            .ok_or(CompleteError::UnknownTemplate)?;
         if !template.matcher.template().variables().contains(&variable) {
             return Err(CompleteError::UnknownVariable);
         }
         match template.description.completer(variable) {
             Some(completer) => {
-                let values = completer.run(partial, self.shared.limits.time, &self.shared.room).await;
+                let values = completer
+                    .run(partial, self.shared.limits.time, &self.shared.room)
+                    .await;
                 values.map_err(CompleteError::Interrupted)
             }
             None => Ok(Vec::new()),
@@ -66,7 +72,10 @@ impl Registry {
         &self,
         work: impl FnOnce() -> O + Send + 'static,
     ) -> Result<O, Interruption> {
-        self.shared.room_of_observers.run(self.shared.limits.time, work).await
+        self.shared
+            .room_of_observers
+            .run(self.shared.limits.time, work)
+            .await
     }
 
     /// What happens from now on.

@@ -50,26 +50,44 @@ pub(super) enum Removal {
 impl<E> Default for Table<E> {
     fn default() -> Self {
         let (places, entries, left) = (HashMap::new(), BTreeMap::new(), HashMap::new());
-        Self { places, entries, next: 0, gone: Vec::new(), left }
+        Self {
+            places,
+            entries,
+            next: 0,
+            gone: Vec::new(),
+            left,
+        }
     }
 }
 
 impl<E> Table<E> {
     pub(super) fn add(&mut self, key: String, entry: E) -> Addition {
         if let Some(place) = self.places.get(&key) {
-            self.entries.entry(*place).and_modify(|counted| counted.registrations += 1);
+            self.entries
+                .entry(*place)
+                .and_modify(|counted| counted.registrations += 1);
             self.gone.push(Arc::new(entry));
             return Addition::Known;
         }
         let place = self.left.remove(&key).unwrap_or(self.next);
         self.next = self.next.max(place + 1);
         self.places.insert(key, place);
-        self.entries.insert(place, Counted { entry: Arc::new(entry), registrations: 1 });
+        self.entries.insert(
+            place,
+            Counted {
+                entry: Arc::new(entry),
+                registrations: 1,
+            },
+        );
         Addition::New
     }
 
     pub(super) fn remove(&mut self, key: &str) -> Removal {
-        let Some(counted) = self.places.get(key).and_then(|place| self.entries.get_mut(place)) else {
+        let Some(counted) = self
+            .places
+            .get(key)
+            .and_then(|place| self.entries.get_mut(place))
+        else {
             return Removal::Unknown;
         };
         counted.registrations -= 1;
@@ -77,7 +95,8 @@ impl<E> Table<E> {
             return Removal::Counted;
         }
         if let Some((key, place)) = self.places.remove_entry(key) {
-            self.gone.extend(self.entries.remove(&place).map(|counted| counted.entry));
+            self.gone
+                .extend(self.entries.remove(&place).map(|counted| counted.entry));
             self.left.insert(key, place);
         }
         Removal::Gone
@@ -89,7 +108,10 @@ impl<E> Table<E> {
         let mut left = std::mem::take(&mut self.left);
         let mut last = None;
         for key in keys.filter(|key| !self.places.contains_key(*key)) {
-            let Some((key, place)) = left.remove_entry(key).filter(|(_, place)| Some(*place) > last) else {
+            let Some((key, place)) = left
+                .remove_entry(key)
+                .filter(|(_, place)| Some(*place) > last)
+            else {
                 break;
             };
             self.left.insert(key, place);
@@ -104,7 +126,10 @@ impl<E> Table<E> {
     }
 
     pub(super) fn entry(&self, key: &str) -> Option<Arc<E>> {
-        let counted = self.places.get(key).and_then(|place| self.entries.get(place))?;
+        let counted = self
+            .places
+            .get(key)
+            .and_then(|place| self.entries.get(place))?;
         Some(Arc::clone(&counted.entry))
     }
 
@@ -120,8 +145,11 @@ impl<E> Table<E> {
     pub(super) fn page(&self, after: Option<u64>, limit: usize) -> Page<E> {
         let start = after.map_or(Bound::Unbounded, Bound::Excluded);
         let mut rest = self.entries.range((start, Bound::Unbounded));
-        let (places, entries): (Vec<u64>, Vec<Arc<E>>) =
-            rest.by_ref().take(limit).map(|(place, counted)| (*place, Arc::clone(&counted.entry))).unzip();
+        let (places, entries): (Vec<u64>, Vec<Arc<E>>) = rest
+            .by_ref()
+            .take(limit)
+            .map(|(place, counted)| (*place, Arc::clone(&counted.entry)))
+            .unzip();
         let last = rest.next().and(places.last().copied());
         Page { entries, last }
     }

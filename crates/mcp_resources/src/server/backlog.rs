@@ -47,7 +47,10 @@ struct Shared {
 /// How far the answer to a request is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Stage {
-    #[cfg_attr(not(feature = "stdio"), expect(dead_code, reason = "only a transport of ours knows"))]
+    #[cfg_attr(
+        not(feature = "stdio"),
+        expect(dead_code, reason = "only a transport of ours knows")
+    )]
     Open,
     Made,
 }
@@ -73,7 +76,10 @@ struct Messages {
 
 /// What is done for a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[cfg_attr(not(feature = "stdio"), expect(dead_code, reason = "only a transport of ours knows"))]
+#[cfg_attr(
+    not(feature = "stdio"),
+    expect(dead_code, reason = "only a transport of ours knows")
+)]
 pub(super) enum Kind {
     /// Telling of changes, until the client wants no more.
     Stream,
@@ -105,7 +111,11 @@ pub(super) struct Sending(Backlog, usize);
 impl Default for Backlog {
     fn default() -> Self {
         let beginnings = Semaphore::new(MAX_ANSWERS);
-        Self(Arc::new(Shared { requests: Mutex::default(), load: watch::Sender::default(), beginnings }))
+        Self(Arc::new(Shared {
+            requests: Mutex::default(),
+            load: watch::Sender::default(),
+            beginnings,
+        }))
     }
 }
 
@@ -127,21 +137,31 @@ impl Backlog {
         }
         let Messages { count, bytes } = load.streams;
         if kind == Kind::Stream && (count >= MAX_STREAMS || bytes >= MAX_STREAM_BYTES) {
-            return Err(format!("{count} streams are open, of {bytes} bytes; cancel one first"));
+            return Err(format!(
+                "{count} streams are open, of {bytes} bytes; cancel one first"
+            ));
         }
         let mut is_new = false;
         self.change(id, |stage| {
             is_new = stage.is_none();
             stage.or(Some(Stage::Open))
         });
-        if is_new { Ok(()) } else { Err("a request with this id has no answer yet".to_owned()) }
+        if is_new {
+            Ok(())
+        } else {
+            Err("a request with this id has no answer yet".to_owned())
+        }
     }
 
     /// Counts a message of so many bytes for as long as something is done for it.
     #[cfg(feature = "stdio")]
     pub(super) fn count(&self, kind: Kind, bytes: usize) -> Counted {
         self.0.load.send_modify(|load| load.of(kind).add(bytes));
-        Counted(Arc::new(Count { backlog: self.clone(), kind, bytes }))
+        Counted(Arc::new(Count {
+            backlog: self.clone(),
+            kind,
+            bytes,
+        }))
     }
 
     /// The transport has a line of so many bytes to write, which may be the answer to a request.
@@ -163,13 +183,17 @@ impl Backlog {
     /// Waits until another message may be taken.
     #[cfg(feature = "stdio")]
     pub(super) async fn room_for_request(&self) {
-        self.wait(|load| load.running.count + load.unread() < MAX_REQUESTS && load.bytes() < MAX_BYTES).await;
+        self.wait(|load| {
+            load.running.count + load.unread() < MAX_REQUESTS && load.bytes() < MAX_BYTES
+        })
+        .await;
     }
 
     /// Waits until the client has read so much that it is sure to read.
     #[cfg(feature = "stdio")]
     pub(super) async fn room_for_answers(&self) {
-        self.wait(|load| load.unread() < 2 * MAX_REQUESTS && load.sending.bytes < 2 * MAX_BYTES).await;
+        self.wait(|load| load.unread() < 2 * MAX_REQUESTS && load.sending.bytes < 2 * MAX_BYTES)
+            .await;
     }
 
     /// Waits until fewer messages and lines are open; says how many.
@@ -193,7 +217,9 @@ impl Backlog {
     ) -> T {
         let mut work = pin!(work);
         // Until the answer is made, whatever becomes of the context that it was in.
-        let Some(_counted) = counted else { return work.await };
+        let Some(_counted) = counted else {
+            return work.await;
+        };
         let beginning = tokio::select! {
             beginning = self.room_for_answer() => beginning,
             () = cancelled => None,
@@ -222,7 +248,11 @@ impl Backlog {
     }
 
     fn change(&self, id: &RequestId, change: impl FnOnce(Option<Stage>) -> Option<Stage>) {
-        let mut requests = self.0.requests.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut requests = self
+            .0
+            .requests
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
         let before = requests.get(id).copied();
         let after = change(before);
         if after == before {
@@ -233,20 +263,28 @@ impl Backlog {
             None => _ = requests.remove(id),
         }
         let is_made = |stage| usize::from(stage == Some(Stage::Made));
-        self.0.load.send_modify(|load| load.made = load.made + is_made(after) - is_made(before));
+        self.0
+            .load
+            .send_modify(|load| load.made = load.made + is_made(after) - is_made(before));
     }
 }
 
 impl Drop for Count {
     fn drop(&mut self) {
-        self.backlog.0.load.send_modify(|load| load.of(self.kind).remove(self.bytes));
+        self.backlog
+            .0
+            .load
+            .send_modify(|load| load.of(self.kind).remove(self.bytes));
     }
 }
 
 #[cfg(feature = "stdio")]
 impl Drop for Sending {
     fn drop(&mut self) {
-        self.0.0.load.send_modify(|load| load.sending.remove(self.1));
+        self.0
+            .0
+            .load
+            .send_modify(|load| load.sending.remove(self.1));
     }
 }
 
@@ -357,8 +395,13 @@ mod tests {
         let at_work = backlog.count(Kind::Other, 2 * MAX_BYTES - 1);
         backlog.begin(&RequestId::Number(1), Kind::Other).unwrap();
         let unread = backlog.send(None, 1);
-        let why = backlog.begin(&RequestId::Number(2), Kind::Other).unwrap_err();
-        assert_eq!(why, "2 messages of 134217728 bytes are at work or unread; read answers first");
+        let why = backlog
+            .begin(&RequestId::Number(2), Kind::Other)
+            .unwrap_err();
+        assert_eq!(
+            why,
+            "2 messages of 134217728 bytes are at work or unread; read answers first"
+        );
         backlog.begin(&RequestId::Number(2), Kind::Stream).unwrap();
         drop(unread);
         backlog.begin(&RequestId::Number(3), Kind::Other).unwrap();
@@ -370,14 +413,21 @@ mod tests {
         let backlog = Backlog::default();
         let open = |number, bytes| {
             let id = RequestId::Number(number);
-            backlog.begin(&id, Kind::Stream).map(|()| backlog.count(Kind::Stream, bytes))
+            backlog
+                .begin(&id, Kind::Stream)
+                .map(|()| backlog.count(Kind::Stream, bytes))
         };
-        let few: Vec<_> = (0..4).map(|number| open(number, MAX_STREAM_BYTES / 4).unwrap()).collect();
+        let few: Vec<_> = (0..4)
+            .map(|number| open(number, MAX_STREAM_BYTES / 4).unwrap())
+            .collect();
         open(4, 1).unwrap_err();
         drop(few);
         let many: Vec<_> = (4..).map_while(|number| open(number, 1).ok()).collect();
         assert_eq!(many.len(), MAX_STREAMS);
         let room = pin!(backlog.room_for_request());
-        assert!(room.poll(&mut Context::from_waker(Waker::noop())).is_ready());
+        assert!(
+            room.poll(&mut Context::from_waker(Waker::noop()))
+                .is_ready()
+        );
     }
 }

@@ -63,18 +63,31 @@ impl Subscriptions {
 
     /// Those of another stream of the same client.
     pub(super) fn another(&self) -> Self {
-        Self::counted(self.shared.registry.clone(), Arc::clone(&self.shared.streamed))
+        Self::counted(
+            self.shared.registry.clone(),
+            Arc::clone(&self.shared.streamed),
+        )
     }
 
     fn counted(registry: Registry, streamed: Arc<AtomicUsize>) -> Self {
-        Self { shared: Arc::new(Subscribed { registry, uris: Mutex::default(), streamed }) }
+        Self {
+            shared: Arc::new(Subscribed {
+                registry,
+                uris: Mutex::default(),
+                streamed,
+            }),
+        }
     }
 
     /// Says whether there was room.
     pub(super) fn add(&self, uri: &str) -> bool {
-        let Some(key) = normal_uri(uri) else { return false };
+        let Some(key) = normal_uri(uri) else {
+            return false;
+        };
         let mut uris = self.shared.uris();
-        let known = uris.get(&key).is_some_and(|spellings| spellings.contains(uri));
+        let known = uris
+            .get(&key)
+            .is_some_and(|spellings| spellings.contains(uri));
         let room = known || has_room(uris.values().flatten(), uri) && self.shared.take(uri);
         if room {
             let spellings = uris.entry(key.clone()).or_default();
@@ -89,7 +102,9 @@ impl Subscriptions {
     pub(super) fn remove(&self, uri: &str) {
         let Some(key) = normal_uri(uri) else { return };
         let mut uris = self.shared.uris();
-        let Some(spellings) = uris.get_mut(&key) else { return };
+        let Some(spellings) = uris.get_mut(&key) else {
+            return;
+        };
         if spellings.remove(uri) {
             self.shared.give_back(uri);
         }
@@ -104,9 +119,12 @@ impl Subscriptions {
         let uris = self.shared.uris();
         match updated {
             Updated::All => uris.values().flatten().cloned().collect(),
-            Updated::Some(updated) => {
-                updated.iter().filter_map(|uri| uris.get(&**uri)).flatten().cloned().collect()
-            }
+            Updated::Some(updated) => updated
+                .iter()
+                .filter_map(|uri| uris.get(&**uri))
+                .flatten()
+                .cloned()
+                .collect(),
         }
     }
 }
@@ -119,7 +137,9 @@ fn has_room<'u>(uris: impl Iterator<Item = &'u String>, uri: &str) -> bool {
 impl Subscribed {
     /// Says whether there is room for another URI in all streams of the client.
     fn take(&self, uri: &str) -> bool {
-        let with = |taken: usize| Some(taken + uri.len() + OVERHEAD).filter(|sum| *sum <= MAX_STREAMED_BYTES);
+        let with = |taken: usize| {
+            Some(taken + uri.len() + OVERHEAD).filter(|sum| *sum <= MAX_STREAMED_BYTES)
+        };
         self.streamed.fetch_update(Relaxed, Relaxed, with).is_ok()
     }
 
@@ -167,7 +187,10 @@ impl Changes {
     }
 
     fn everything() -> Self {
-        Self { list: true, updated: Updated::All }
+        Self {
+            list: true,
+            updated: Updated::All,
+        }
     }
 
     fn add(&mut self, event: Event) {
@@ -190,7 +213,11 @@ pub(super) async fn forward(
             return;
         }
         for uri in subscriptions.among(&changes.updated) {
-            if peer.notify_resource_updated(ResourceUpdatedNotificationParam::new(uri)).await.is_err() {
+            if peer
+                .notify_resource_updated(ResourceUpdatedNotificationParam::new(uri))
+                .await
+                .is_err()
+            {
                 return;
             }
         }
@@ -224,7 +251,8 @@ mod tests {
     fn streams_of_a_client_share_what_uris_may_take() {
         let first = Subscriptions::new(Registry::new());
         let uri = |number: usize| format!("x:{number:01000}");
-        let fill = |stream: &Subscriptions| (0..1000).filter(|number| stream.add(&uri(*number))).count();
+        let fill =
+            |stream: &Subscriptions| (0..1000).filter(|number| stream.add(&uri(*number))).count();
         let all = MAX_STREAMED_BYTES / (uri(0).len() + OVERHEAD);
         let streams: Vec<_> = (0..20).map(|_| first.another()).collect();
         assert_eq!(streams.iter().map(fill).sum::<usize>(), all);

@@ -123,7 +123,12 @@ impl<H: ServerHandler> Http<H> {
         let config = StreamableHttpServerConfig::default()
             .with_allowed_origins(LOOPBACK_ORIGINS)
             .enforce_origin_validation();
-        Self { server, config, token: None, named_hosts: false }
+        Self {
+            server,
+            config,
+            token: None,
+            named_hosts: false,
+        }
     }
 
     /// Refuses requests without `Authorization: Bearer` and this token, with 401: letters, digits and signs of ASCII, at
@@ -175,9 +180,18 @@ impl<H: ServerHandler> Http<H> {
         let server = Arc::new(self.server);
         let sessions = Arc::new(Sessions::new());
         let session = move || Ok(server.session());
-        let service = StreamableHttpService::new(session, Arc::clone(&sessions.manager), self.config);
-        let endpoint = Arc::new(Endpoint { service, sessions, token });
-        Ok(BoundHttp { listener, address, endpoint })
+        let service =
+            StreamableHttpService::new(session, Arc::clone(&sessions.manager), self.config);
+        let endpoint = Arc::new(Endpoint {
+            service,
+            sessions,
+            token,
+        });
+        Ok(BoundHttp {
+            listener,
+            address,
+            endpoint,
+        })
     }
 }
 
@@ -193,12 +207,21 @@ impl<H: ServerHandler> BoundHttp<H> {
     ///
     /// None so far: a connection that fails ends alone, and one that can't be taken is tried again.
     pub async fn serve(self) -> Result<(), ServeError> {
-        let _sessions = self.endpoint.service.config.cancellation_token.clone().drop_guard();
+        let _sessions = self
+            .endpoint
+            .service
+            .config
+            .cancellation_token
+            .clone()
+            .drop_guard();
         let room = Arc::new(Semaphore::new(MAX_CONNECTIONS));
         let mut connections = JoinSet::new();
         loop {
             while connections.try_join_next().is_some() {}
-            let place = Arc::clone(&room).acquire_owned().await.expect("nobody closes it");
+            let place = Arc::clone(&room)
+                .acquire_owned()
+                .await
+                .expect("nobody closes it");
             match self.listener.accept().await {
                 Ok((stream, _)) => {
                     let connection = connect(stream, Arc::clone(&self.endpoint));
@@ -222,7 +245,9 @@ async fn connect<H: ServerHandler>(stream: TcpStream, endpoint: Arc<Endpoint<H>>
         async move { Ok::<_, Infallible>(endpoint.answer(request).await) }
     });
     let mut server = http1::Builder::new();
-    server.timer(TokioTimer::new()).header_read_timeout(HEAD_TIME);
+    server
+        .timer(TokioTimer::new())
+        .header_read_timeout(HEAD_TIME);
     let _ = server.serve_connection(TokioIo::new(stream), service).await;
 }
 
@@ -237,9 +262,15 @@ impl<H: ServerHandler> Endpoint<H> {
         if request.uri().path() != PATH {
             return refusal(StatusCode::NOT_FOUND, "Not found; the server is at /mcp.");
         }
-        if self.token.as_ref().is_some_and(|token| !token.is_in(request.headers())) {
+        if self
+            .token
+            .as_ref()
+            .is_some_and(|token| !token.is_in(request.headers()))
+        {
             let mut response = refusal(StatusCode::UNAUTHORIZED, "A bearer token is needed.");
-            response.headers_mut().insert(WWW_AUTHENTICATE, "Bearer".parse().expect("visible ASCII"));
+            response
+                .headers_mut()
+                .insert(WWW_AUTHENTICATE, "Bearer".parse().expect("visible ASCII"));
             return response;
         }
         let in_use = match session_of(request.headers()) {
@@ -257,19 +288,27 @@ impl<H: ServerHandler> Endpoint<H> {
             (in_use, _) => in_use,
         };
         match in_use {
-            Some(in_use) => response.map(|body| body.map_frame(move |frame| in_use.hold(frame)).boxed()),
+            Some(in_use) => {
+                response.map(|body| body.map_frame(move |frame| in_use.hold(frame)).boxed())
+            }
             None => response,
         }
     }
 
-    async fn answer_post(&self, request: Request<Incoming>) -> Response<BoxBody<Bytes, Infallible>> {
+    async fn answer_post(
+        &self,
+        request: Request<Incoming>,
+    ) -> Response<BoxBody<Bytes, Infallible>> {
         let (head, body) = request.into_parts();
         let body = Limited::new(body, self.service.config.max_request_body_bytes).collect();
         let Ok(body) = tokio::time::timeout(BODY_TIME, body).await else {
             return refusal(StatusCode::REQUEST_TIMEOUT, "The body took too long.");
         };
         let Ok(body) = body else {
-            return refusal(StatusCode::PAYLOAD_TOO_LARGE, "The body is too long, or it ended early.");
+            return refusal(
+                StatusCode::PAYLOAD_TOO_LARGE,
+                "The body is too long, or it ended early.",
+            );
         };
         let body = body.to_bytes();
         if has_too_many_values(&body) {
@@ -285,35 +324,56 @@ impl<H: ServerHandler> Endpoint<H> {
     }
 
     /// Begins a session for which another one has to end, if the request is one that is accepted.
-    async fn begin_one_of_many(&self, head: Parts, body: Bytes) -> Response<BoxBody<Bytes, Infallible>> {
+    async fn begin_one_of_many(
+        &self,
+        head: Parts,
+        body: Bytes,
+    ) -> Response<BoxBody<Bytes, Infallible>> {
         let _turn = self.sessions.turn().await;
         let response = self.answer_message(head, body).await;
-        let Some(id) = session_of(response.headers()) else { return response };
+        let Some(id) = session_of(response.headers()) else {
+            return response;
+        };
         drop(self.sessions.begin(id).await);
         match self.sessions.make_room(id).await {
             true => response,
-            false => {
-                refusal(StatusCode::SERVICE_UNAVAILABLE, "There are too many sessions; try again later.")
-            }
+            false => refusal(
+                StatusCode::SERVICE_UNAVAILABLE,
+                "There are too many sessions; try again later.",
+            ),
         }
     }
 
-    async fn answer_message(&self, head: Parts, body: Bytes) -> Response<BoxBody<Bytes, Infallible>> {
+    async fn answer_message(
+        &self,
+        head: Parts,
+        body: Bytes,
+    ) -> Response<BoxBody<Bytes, Infallible>> {
         let is_json = names_json(&head.headers);
-        let response = self.service.handle(Request::from_parts(head, Full::new(body.clone()))).await;
+        let response = self
+            .service
+            .handle(Request::from_parts(head, Full::new(body.clone())))
+            .await;
         // It is said of a body that is no message, too.
         match response.status() {
-            StatusCode::UNSUPPORTED_MEDIA_TYPE if is_json => match serde_json::from_slice::<Value>(&body) {
-                Ok(_) => invalid(ErrorCode::INVALID_REQUEST, "the body is not a message of JSON-RPC 2.0"),
-                Err(_) => invalid(ErrorCode::PARSE_ERROR, "the body is not JSON"),
-            },
+            StatusCode::UNSUPPORTED_MEDIA_TYPE if is_json => {
+                match serde_json::from_slice::<Value>(&body) {
+                    Ok(_) => invalid(
+                        ErrorCode::INVALID_REQUEST,
+                        "the body is not a message of JSON-RPC 2.0",
+                    ),
+                    Err(_) => invalid(ErrorCode::PARSE_ERROR, "the body is not JSON"),
+                }
+            }
             _ => response,
         }
     }
 }
 
 /// What a client is told that ended its session: Python's warns of rmcp's 202.
-fn ended(mut response: Response<BoxBody<Bytes, Infallible>>) -> Response<BoxBody<Bytes, Infallible>> {
+fn ended(
+    mut response: Response<BoxBody<Bytes, Infallible>>,
+) -> Response<BoxBody<Bytes, Infallible>> {
     if response.status() == StatusCode::ACCEPTED {
         *response.status_mut() = StatusCode::NO_CONTENT;
     }
@@ -328,9 +388,20 @@ fn session_of(headers: &HeaderMap) -> Option<&str> {
 /// 9112 §3.2).
 fn is_ambiguous(request: &Request<Incoming>) -> bool {
     let several = |name: &str| request.headers().get_all(name).iter().nth(1).is_some();
-    let host = request.headers().get(HOST).map_or(&b""[..], |host| host.as_bytes());
-    let is_other = |authority: &Authority| !host.eq_ignore_ascii_case(authority.as_str().as_bytes());
-    let is_twice = [HOST.as_str(), ORIGIN.as_str(), AUTHORIZATION.as_str(), SESSION].into_iter().any(several);
+    let host = request
+        .headers()
+        .get(HOST)
+        .map_or(&b""[..], |host| host.as_bytes());
+    let is_other =
+        |authority: &Authority| !host.eq_ignore_ascii_case(authority.as_str().as_bytes());
+    let is_twice = [
+        HOST.as_str(),
+        ORIGIN.as_str(),
+        AUTHORIZATION.as_str(),
+        SESSION,
+    ]
+    .into_iter()
+    .any(several);
     is_twice || request.uri().authority().is_some_and(is_other)
 }
 
@@ -343,21 +414,30 @@ fn begins_session(headers: &HeaderMap, body: &[u8]) -> bool {
 fn refusal(status: StatusCode, text: &'static str) -> Response<BoxBody<Bytes, Infallible>> {
     let mut response = Response::new(Full::new(Bytes::from_static(text.as_bytes())).boxed());
     *response.status_mut() = status;
-    response.headers_mut().insert(CONTENT_TYPE, "text/plain".parse().expect("visible ASCII"));
+    response
+        .headers_mut()
+        .insert(CONTENT_TYPE, "text/plain".parse().expect("visible ASCII"));
     response
 }
 
 /// A refusal of what has no id that could be repeated.
 fn invalid(code: ErrorCode, message: &str) -> Response<BoxBody<Bytes, Infallible>> {
-    let error = json!({ "jsonrpc": "2.0", "id": null, "error": { "code": code.0, "message": message } });
+    let error =
+        json!({ "jsonrpc": "2.0", "id": null, "error": { "code": code.0, "message": message } });
     let mut response = Response::new(Full::new(Bytes::from(error.to_string())).boxed());
     *response.status_mut() = StatusCode::BAD_REQUEST;
-    response.headers_mut().insert(CONTENT_TYPE, "application/json".parse().expect("visible ASCII"));
+    response.headers_mut().insert(
+        CONTENT_TYPE,
+        "application/json".parse().expect("visible ASCII"),
+    );
     response
 }
 
 fn names_json(headers: &HeaderMap) -> bool {
-    let named = headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
+    let named = headers
+        .get(CONTENT_TYPE)
+        .and_then(|value| value.to_str().ok())
+        .unwrap_or_default();
     let essence = named.split(';').next().unwrap_or_default();
     essence.trim().eq_ignore_ascii_case("application/json")
 }
@@ -366,18 +446,29 @@ impl Token {
     fn new(token: OsString) -> Result<Self, ServeError> {
         let is_sendable =
             |token: &String| !token.is_empty() && token.bytes().all(|byte| byte.is_ascii_graphic());
-        token.into_string().ok().filter(is_sendable).map(Self).ok_or(ServeError::UnsendableToken)
+        token
+            .into_string()
+            .ok()
+            .filter(is_sendable)
+            .map(Self)
+            .ok_or(ServeError::UnsendableToken)
     }
 
     fn is_in(&self, headers: &HeaderMap) -> bool {
         let sent = headers.get(AUTHORIZATION).map(|value| value.as_bytes());
         let sent = sent.and_then(|value| value.split_first_chunk::<7>());
-        sent.is_some_and(|(scheme, token)| scheme.eq_ignore_ascii_case(b"bearer ") && self.is(token))
+        sent.is_some_and(|(scheme, token)| {
+            scheme.eq_ignore_ascii_case(b"bearer ") && self.is(token)
+        })
     }
 
     /// Takes as long for a token that is nearly right as for any other of its length.
     fn is(&self, sent: &[u8]) -> bool {
-        let differences = self.0.bytes().zip(sent).fold(0, |all, (own, sent)| all | (own ^ sent));
+        let differences = self
+            .0
+            .bytes()
+            .zip(sent)
+            .fold(0, |all, (own, sent)| all | (own ^ sent));
         self.0.len() == sent.len() && differences == 0
     }
 }
@@ -390,6 +481,9 @@ impl std::fmt::Debug for Token {
 
 impl<H: ServerHandler> std::fmt::Debug for BoundHttp<H> {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        formatter.debug_struct("BoundHttp").field("address", &self.address).finish_non_exhaustive()
+        formatter
+            .debug_struct("BoundHttp")
+            .field("address", &self.address)
+            .finish_non_exhaustive()
     }
 }

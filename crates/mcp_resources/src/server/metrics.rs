@@ -55,6 +55,9 @@ impl Metrics {
     /// Gives the numbers of each method that was called: the requests of `resources`, `completion`, `tools`, `prompts`,
     /// `logging`, `tasks` and `skills`. A read or a completion that its client cancelled ended with an error.
     pub fn methods(&self) -> BTreeMap<&'static str, MethodMetrics> {
-        self.methods.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.methods
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone()
     }
 }

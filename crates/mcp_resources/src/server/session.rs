@@ -9,14 +9,15 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use rmcp::model::{
     CallToolRequestParams, CallToolResponse, CancelTaskParams, CancelledNotificationParam,
-    CompleteRequestParams, CompleteResult, CompletionInfo, CustomNotification, CustomRequest, CustomResult,
-    ErrorCode, ErrorData, GetPromptRequestParams, GetPromptResponse, GetSkillRequestParams, GetSkillResult,
-    GetTaskParams, GetTaskResult, ListPromptsResult, ListResourceTemplatesResult, ListResourcesResult,
-    ListSkillsResult, ListToolsResult, PaginatedRequestParams, ProgressNotificationParam, ProtocolVersion,
+    CompleteRequestParams, CompleteResult, CompletionInfo, CustomNotification, CustomRequest,
+    CustomResult, ErrorCode, ErrorData, GetPromptRequestParams, GetPromptResponse,
+    GetSkillRequestParams, GetSkillResult, GetTaskParams, GetTaskResult, ListPromptsResult,
+    ListResourceTemplatesResult, ListResourcesResult, ListSkillsResult, ListToolsResult,
+    PaginatedRequestParams, ProgressNotificationParam, ProtocolVersion,
     ReadResourceDirectoryRequestParams, ReadResourceDirectoryResult, ReadResourceRequestParams,
     ReadResourceResponse, ReadResourceResult, Reference, ResourceTemplateReference, ServerConfig,
-    SetLevelRequestParams, SubscribeRequestParams, SubscriptionFilter, SubscriptionsListenRequestParams,
-    Tool, UnsubscribeRequestParams, UpdateTaskParams,
+    SetLevelRequestParams, SubscribeRequestParams, SubscriptionFilter,
+    SubscriptionsListenRequestParams, Tool, UnsubscribeRequestParams, UpdateTaskParams,
 };
 use rmcp::service::{NotificationContext, RequestContext, RoleServer, SubscriptionContext};
 use rmcp::{Peer, ServerHandler};
@@ -103,7 +104,11 @@ impl<H: ServerHandler> Session<H> {
         // On the heap: futures of futures would not fit on the stack of a thread that is not optimised.
         let work = Box::pin(unless_panicked(async { work().await }));
         match &self.server.metrics {
-            Some(metrics) => self.backlog.answer(asked, cancelled, metrics.measure(method, work)).await,
+            Some(metrics) => {
+                self.backlog
+                    .answer(asked, cancelled, metrics.measure(method, work))
+                    .await
+            }
             None => self.backlog.answer(asked, cancelled, work).await,
         }
     }
@@ -119,10 +124,16 @@ impl<H: ServerHandler> Session<H> {
     fn listener<'u>(&self, uris: impl Iterator<Item = &'u String>) -> Listener {
         let events = self.server.registry.events();
         let subscriptions = self.subscriptions.another();
-        let uris = uris.take(MAX_SUBSCRIPTIONS).filter(|uri| self.server.registry.contains(uri));
+        let uris = uris
+            .take(MAX_SUBSCRIPTIONS)
+            .filter(|uri| self.server.registry.contains(uri));
         let uris = uris.filter(|uri| subscriptions.add(uri)).cloned().collect();
         self.server.registry.settle_interests();
-        Listener { uris, subscriptions, events }
+        Listener {
+            uris,
+            subscriptions,
+            events,
+        }
     }
 
     /// Takes what was prepared for a stream.
@@ -130,13 +141,21 @@ impl<H: ServerHandler> Session<H> {
         let accepted: BTreeSet<&String> = accepted.collect();
         let is_it = |listener: &Listener| listener.uris.iter().eq(accepted.iter().copied());
         let mut listeners = locked(&self.listeners);
-        let prepared = listeners.iter().position(is_it).map(|place| listeners.remove(place));
+        let prepared = listeners
+            .iter()
+            .position(is_it)
+            .map(|place| listeners.remove(place));
         drop(listeners);
         prepared.unwrap_or_else(|| where_it_may_block(|| self.listener(accepted.into_iter())))
     }
 
     async fn read(&self, uri: &str, modern: bool) -> Result<ReadResourceResponse, ErrorData> {
-        let reading = self.server.registry.read(uri).await.map_err(|error| self.refused(&error, uri))?;
+        let reading = self
+            .server
+            .registry
+            .read(uri)
+            .await
+            .map_err(|error| self.refused(&error, uri))?;
         let contents = reading.contents.into_iter().map(wire::contents).collect();
         let mut result = ReadResourceResult::new(contents);
         if let (Some(ttl), true) = (reading.ttl, modern) {
@@ -159,9 +178,19 @@ impl<H: ServerHandler> Session<H> {
         reference: ResourceTemplateReference,
         request: CompleteRequestParams,
     ) -> Result<CompleteResult, ErrorData> {
-        let others = request.context.and_then(|context| context.arguments).unwrap_or_default();
-        let partial = Partial { value: request.argument.value, others: others.into_iter().collect() };
-        let values = self.server.registry.complete(&reference.uri, &request.argument.name, partial).await;
+        let others = request
+            .context
+            .and_then(|context| context.arguments)
+            .unwrap_or_default();
+        let partial = Partial {
+            value: request.argument.value,
+            others: others.into_iter().collect(),
+        };
+        let values = self
+            .server
+            .registry
+            .complete(&reference.uri, &request.argument.name, partial)
+            .await;
         let mut values = values.map_err(|error| wire::complete_error(&error))?;
         let total = values.len();
         values.truncate(CompletionInfo::MAX_VALUES);
@@ -191,7 +220,10 @@ impl<H: ServerHandler> Session<H> {
     }
 
     fn list_ttl_ms(&self, context: &RequestContext<RoleServer>) -> Option<u64> {
-        self.server.list_ttl.filter(|_| is_modern(context)).map(wire::milliseconds)
+        self.server
+            .list_ttl
+            .filter(|_| is_modern(context))
+            .map(wire::milliseconds)
     }
 }
 
@@ -210,7 +242,12 @@ fn misread(request: &CustomRequest, is_modern: bool) -> Option<ErrorData> {
         "logging/setLevel" => from_value::<SetLevelRequestParams>(params).err(),
         _ => None,
     };
-    let why = |error| format!("the parameters of {} can't be read: {error}", request.method);
+    let why = |error| {
+        format!(
+            "the parameters of {} can't be read: {error}",
+            request.method
+        )
+    };
     error.map(|error| ErrorData::invalid_params(why(error), None))
 }
 
@@ -221,15 +258,21 @@ fn unless_undeclared<T: Default>(
     is_declared: impl FnOnce() -> bool,
 ) -> Result<T, ErrorData> {
     match answer {
-        Err(error) if error.code == ErrorCode::METHOD_NOT_FOUND && !is_declared() => Ok(T::default()),
+        Err(error) if error.code == ErrorCode::METHOD_NOT_FOUND && !is_declared() => {
+            Ok(T::default())
+        }
         answer => answer,
     }
 }
 
 /// Makes an error of a panic.
-async fn unless_panicked<T>(work: impl Future<Output = Result<T, ErrorData>>) -> Result<T, ErrorData> {
+async fn unless_panicked<T>(
+    work: impl Future<Output = Result<T, ErrorData>>,
+) -> Result<T, ErrorData> {
     let panicked = "what answers the request panicked; the server's standard error says why";
-    catch_panic(work).await.unwrap_or_else(|_| Err(ErrorData::internal_error(panicked, None)))
+    catch_panic(work)
+        .await
+        .unwrap_or_else(|_| Err(ErrorData::internal_error(panicked, None)))
 }
 
 /// Locks; what panicked meanwhile left nothing half done.
@@ -258,7 +301,9 @@ fn not_subscribed(interruption: Interruption) -> ErrorData {
 
 /// Whether the client speaks a revision without `initialize`, from 2026-07-28.
 fn is_modern(context: &RequestContext<RoleServer>) -> bool {
-    context.protocol_version().is_some_and(|version| version >= ProtocolVersion::V_2026_07_28)
+    context
+        .protocol_version()
+        .is_some_and(|version| version >= ProtocolVersion::V_2026_07_28)
 }
 
 /// Whether a stream has anything to do with the registry.
@@ -267,13 +312,19 @@ fn is_about_resources(requested: &SubscriptionFilter) -> bool {
 }
 
 fn place(request: Option<PaginatedRequestParams>) -> Result<Option<u64>, ErrorData> {
-    request.and_then(|request| request.cursor).map(|cursor| wire::place(&cursor)).transpose()
+    request
+        .and_then(|request| request.cursor)
+        .map(|cursor| wire::place(&cursor))
+        .transpose()
 }
 
 /// Which request it is, what counts it, and when it is cancelled.
 fn asked(context: &mut RequestContext<RoleServer>) -> (Asked, impl Future<Output = ()> + use<>) {
     let cancelled = context.ct.clone();
-    let asked = Asked { id: context.id.clone(), counted: context.extensions.remove() };
+    let asked = Asked {
+        id: context.id.clone(),
+        counted: context.extensions.remove(),
+    };
     (asked, async move { cancelled.cancelled().await })
 }
 
@@ -308,8 +359,15 @@ impl<H: ServerHandler> ServerHandler for Session<H> {
         mut context: RequestContext<RoleServer>,
     ) -> Result<ListResourcesResult, ErrorData> {
         self.answered("resources/list", asked(&mut context), || async {
-            let page = self.server.registry.resources(place(request)?, self.server.page_size);
-            let resources = page.entries.iter().map(|resource| wire::resource(resource)).collect();
+            let page = self
+                .server
+                .registry
+                .resources(place(request)?, self.server.page_size);
+            let resources = page
+                .entries
+                .iter()
+                .map(|resource| wire::resource(resource))
+                .collect();
             let mut result = ListResourcesResult::with_all_items(resources);
             result.next_cursor = page.last.map(wire::cursor);
             result.ttl_ms = self.list_ttl_ms(&context);
@@ -324,8 +382,15 @@ impl<H: ServerHandler> ServerHandler for Session<H> {
         mut context: RequestContext<RoleServer>,
     ) -> Result<ListResourceTemplatesResult, ErrorData> {
         self.answered("resources/templates/list", asked(&mut context), || async {
-            let page = self.server.registry.templates(place(request)?, self.server.page_size);
-            let templates = page.entries.iter().map(|template| wire::template(template)).collect();
+            let page = self
+                .server
+                .registry
+                .templates(place(request)?, self.server.page_size);
+            let templates = page
+                .entries
+                .iter()
+                .map(|template| wire::template(template))
+                .collect();
             let mut result = ListResourceTemplatesResult::with_all_items(templates);
             result.next_cursor = page.last.map(wire::cursor);
             result.ttl_ms = self.list_ttl_ms(&context);
@@ -341,7 +406,10 @@ impl<H: ServerHandler> ServerHandler for Session<H> {
     ) -> Result<ReadResourceResponse, ErrorData> {
         let modern = is_modern(&context);
         let read = self.read(&request.uri, modern);
-        self.answered("resources/read", asked(&mut context), || unless_cancelled(context, read)).await
+        self.answered("resources/read", asked(&mut context), || {
+            unless_cancelled(context, read)
+        })
+        .await
     }
 
     async fn complete(
@@ -397,23 +465,32 @@ impl<H: ServerHandler> ServerHandler for Session<H> {
     ) -> Result<(), ErrorData> {
         self.answered("resources/unsubscribe", asked(&mut context), || async {
             let subscriptions = self.subscriptions.clone();
-            let removed = self.server.registry.run_observed(move || subscriptions.remove(&request.uri)).await;
+            let removed = self
+                .server
+                .registry
+                .run_observed(move || subscriptions.remove(&request.uri))
+                .await;
             removed.map_err(not_subscribed)
         })
         .await
     }
 
     /// What is about resources is the registry's, the rest the handler's, on one stream.
-    fn accepted_subscription_filter(&self, requested: &SubscriptionFilter) -> Option<SubscriptionFilter> {
+    fn accepted_subscription_filter(
+        &self,
+        requested: &SubscriptionFilter,
+    ) -> Option<SubscriptionFilter> {
         let of_handler = || self.handler().accepted_subscription_filter(requested);
         // One that panics has no part in it.
         let of_handler = catch_unwind(AssertUnwindSafe(of_handler)).unwrap_or_default();
         let mut accepted = of_handler.unwrap_or_default();
         let mut uris = None;
         if is_about_resources(requested) {
-            let listener =
-                where_it_may_block(|| self.listener(requested.resource_subscriptions.iter().flatten()));
-            uris = Some(listener.uris.iter().cloned().collect()).filter(|uris: &Vec<_>| !uris.is_empty());
+            let listener = where_it_may_block(|| {
+                self.listener(requested.resource_subscriptions.iter().flatten())
+            });
+            uris = Some(listener.uris.iter().cloned().collect())
+                .filter(|uris: &Vec<_>| !uris.is_empty());
             let mut listeners = locked(&self.listeners);
             // One that was cancelled before it started is taken by nobody.
             if listeners.len() >= MAX_PENDING {
@@ -435,10 +512,13 @@ impl<H: ServerHandler> ServerHandler for Session<H> {
             };
         }
         let accepted = context.accepted();
-        let is_of_handler =
-            accepted.tools_list_changed == Some(true) || accepted.prompts_list_changed == Some(true);
-        let Listener { events, subscriptions, .. } =
-            self.take_listener(accepted.resource_subscriptions.iter().flatten());
+        let is_of_handler = accepted.tools_list_changed == Some(true)
+            || accepted.prompts_list_changed == Some(true);
+        let Listener {
+            events,
+            subscriptions,
+            ..
+        } = self.take_listener(accepted.resource_subscriptions.iter().flatten());
         let sink = context.sink().clone();
         let of_handler = async {
             match is_of_handler {
@@ -461,8 +541,10 @@ impl<H: ServerHandler> ServerHandler for Session<H> {
         request: SetLevelRequestParams,
         mut context: RequestContext<RoleServer>,
     ) -> Result<(), ErrorData> {
-        self.answered("logging/setLevel", asked(&mut context), || self.handler().set_level(request, context))
-            .await
+        self.answered("logging/setLevel", asked(&mut context), || {
+            self.handler().set_level(request, context)
+        })
+        .await
     }
 
     async fn get_prompt(
@@ -470,8 +552,10 @@ impl<H: ServerHandler> ServerHandler for Session<H> {
         request: GetPromptRequestParams,
         mut context: RequestContext<RoleServer>,
     ) -> Result<GetPromptResponse, ErrorData> {
-        self.answered("prompts/get", asked(&mut context), || self.handler().get_prompt(request, context))
-            .await
+        self.answered("prompts/get", asked(&mut context), || {
+            self.handler().get_prompt(request, context)
+        })
+        .await
     }
 
     async fn list_prompts(
@@ -481,7 +565,9 @@ impl<H: ServerHandler> ServerHandler for Session<H> {
     ) -> Result<ListPromptsResult, ErrorData> {
         self.answered("prompts/list", asked(&mut context), || async {
             let listed = self.handler().list_prompts(request, context).await;
-            unless_undeclared(listed, || self.handler().get_info().capabilities.prompts.is_some())
+            unless_undeclared(listed, || {
+                self.handler().get_info().capabilities.prompts.is_some()
+            })
         })
         .await
     }
@@ -491,7 +577,10 @@ impl<H: ServerHandler> ServerHandler for Session<H> {
         request: CallToolRequestParams,
         mut context: RequestContext<RoleServer>,
     ) -> Result<CallToolResponse, ErrorData> {
-        self.answered("tools/call", asked(&mut context), || self.handler().call_tool(request, context)).await
+        self.answered("tools/call", asked(&mut context), || {
+            self.handler().call_tool(request, context)
+        })
+        .await
     }
 
     async fn list_tools(
@@ -502,7 +591,9 @@ impl<H: ServerHandler> ServerHandler for Session<H> {
         // Clients such as OpenAI Codex ask for tools whatever the capabilities say, and end on an error.
         self.answered("tools/list", asked(&mut context), || async {
             let listed = self.handler().list_tools(request, context).await;
-            unless_undeclared(listed, || self.handler().get_info().capabilities.tools.is_some())
+            unless_undeclared(listed, || {
+                self.handler().get_info().capabilities.tools.is_some()
+            })
         })
         .await
     }
@@ -550,7 +641,9 @@ impl<H: ServerHandler> ServerHandler for Session<H> {
         notification: CustomNotification,
         context: NotificationContext<RoleServer>,
     ) {
-        self.handler().on_custom_notification(notification, context).await;
+        self.handler()
+            .on_custom_notification(notification, context)
+            .await;
     }
 
     async fn get_task(
@@ -558,7 +651,10 @@ impl<H: ServerHandler> ServerHandler for Session<H> {
         request: GetTaskParams,
         mut context: RequestContext<RoleServer>,
     ) -> Result<GetTaskResult, ErrorData> {
-        self.answered("tasks/get", asked(&mut context), || self.handler().get_task(request, context)).await
+        self.answered("tasks/get", asked(&mut context), || {
+            self.handler().get_task(request, context)
+        })
+        .await
     }
 
     async fn update_task(
@@ -566,8 +662,10 @@ impl<H: ServerHandler> ServerHandler for Session<H> {
         request: UpdateTaskParams,
         mut context: RequestContext<RoleServer>,
     ) -> Result<(), ErrorData> {
-        self.answered("tasks/update", asked(&mut context), || self.handler().update_task(request, context))
-            .await
+        self.answered("tasks/update", asked(&mut context), || {
+            self.handler().update_task(request, context)
+        })
+        .await
     }
 
     async fn cancel_task(
@@ -575,8 +673,10 @@ impl<H: ServerHandler> ServerHandler for Session<H> {
         request: CancelTaskParams,
         mut context: RequestContext<RoleServer>,
     ) -> Result<(), ErrorData> {
-        self.answered("tasks/cancel", asked(&mut context), || self.handler().cancel_task(request, context))
-            .await
+        self.answered("tasks/cancel", asked(&mut context), || {
+            self.handler().cancel_task(request, context)
+        })
+        .await
     }
 
     async fn list_skills(
@@ -584,8 +684,10 @@ impl<H: ServerHandler> ServerHandler for Session<H> {
         request: Option<PaginatedRequestParams>,
         mut context: RequestContext<RoleServer>,
     ) -> Result<ListSkillsResult, ErrorData> {
-        self.answered("skills/list", asked(&mut context), || self.handler().list_skills(request, context))
-            .await
+        self.answered("skills/list", asked(&mut context), || {
+            self.handler().list_skills(request, context)
+        })
+        .await
     }
 
     async fn get_skill(
@@ -593,7 +695,10 @@ impl<H: ServerHandler> ServerHandler for Session<H> {
         request: GetSkillRequestParams,
         mut context: RequestContext<RoleServer>,
     ) -> Result<GetSkillResult, ErrorData> {
-        self.answered("skills/get", asked(&mut context), || self.handler().get_skill(request, context)).await
+        self.answered("skills/get", asked(&mut context), || {
+            self.handler().get_skill(request, context)
+        })
+        .await
     }
 
     async fn read_resource_directory(

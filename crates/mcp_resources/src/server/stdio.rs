@@ -30,7 +30,10 @@ impl<H: ServerHandler> Server<H> {
     /// [`ServeError::Runtime`], and those of [`Server::serve_stdio`].
     pub fn run_stdio(self) -> Result<(), ServeError> {
         // One client has its requests answered faster where they don't go from thread to thread.
-        let runtime = Builder::new_current_thread().enable_all().build().map_err(ServeError::Runtime)?;
+        let runtime = Builder::new_current_thread()
+            .enable_all()
+            .build()
+            .map_err(ServeError::Runtime)?;
         let result = runtime.block_on(self.serve_stdio());
         runtime.shutdown_background();
         result
@@ -51,12 +54,17 @@ impl<H: ServerHandler> Server<H> {
             Ok(running) => running,
             // A client that only looked whether the server starts, or that reads no answer.
             Err(
-                ServerInitializeError::ConnectionClosed(_) | ServerInitializeError::TransportError { .. },
+                ServerInitializeError::ConnectionClosed(_)
+                | ServerInitializeError::TransportError { .. },
             ) => {
                 return Ok(());
             }
             Err(error) => return Err(ServeError::Connect(error.into())),
         };
-        running.waiting().await.map(drop).map_err(|error| ServeError::Stopped(error.into()))
+        running
+            .waiting()
+            .await
+            .map(drop)
+            .map_err(|error| ServeError::Stopped(error.into()))
     }
 }

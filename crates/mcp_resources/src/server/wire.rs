@@ -53,8 +53,8 @@ fn annotations(annotations: &Annotations) -> Option<model::Annotations> {
         Role::Assistant => model::Role::Assistant,
     };
     let mut wire = model::Annotations::default();
-    wire.audience =
-        Some(annotations.audience.iter().map(role).collect()).filter(|roles: &Vec<_>| !roles.is_empty());
+    wire.audience = Some(annotations.audience.iter().map(role).collect())
+        .filter(|roles: &Vec<_>| !roles.is_empty());
     wire.priority = annotations.priority;
     wire.last_modified = annotations.last_modified.clone();
     Some(wire).filter(|wire| *wire != model::Annotations::default())
@@ -64,7 +64,12 @@ fn annotations(annotations: &Annotations) -> Option<model::Annotations> {
 pub(super) fn contents(content: Content) -> ResourceContents {
     let uri = content.uri.expect("a reading names each");
     let wire = match content.body {
-        Body::Text(text) => ResourceContents::TextResourceContents { uri, mime_type: None, text, meta: None },
+        Body::Text(text) => ResourceContents::TextResourceContents {
+            uri,
+            mime_type: None,
+            text,
+            meta: None,
+        },
         Body::Bytes(bytes) => ResourceContents::blob(STANDARD.encode(bytes), uri),
     };
     match content.mime_type {
@@ -89,8 +94,12 @@ pub(super) fn cursor(place: u64) -> String {
 }
 
 pub(super) fn place(cursor: &str) -> Result<u64, ErrorData> {
-    let unknown =
-        |_| ErrorData::invalid_params("the cursor is not one of this server; start without one", None);
+    let unknown = |_| {
+        ErrorData::invalid_params(
+            "the cursor is not one of this server; start without one",
+            None,
+        )
+    };
     u64::from_str_radix(cursor, 16).map_err(unknown)
 }
 
@@ -122,9 +131,10 @@ pub(super) fn shown(text: &str) -> &str {
 
 pub(super) fn complete_error(error: &CompleteError) -> ErrorData {
     match error {
-        CompleteError::UnknownTemplate => {
-            ErrorData::invalid_params("there is no such template; resources/templates/list names them", None)
-        }
+        CompleteError::UnknownTemplate => ErrorData::invalid_params(
+            "there is no such template; resources/templates/list names them",
+            None,
+        ),
         CompleteError::UnknownVariable => {
             ErrorData::invalid_params("the template has no such variable", None)
         }

@@ -6,7 +6,8 @@ const DIGITS: &[u8; 16] = b"0123456789ABCDEF";
 
 /// Adds a text with every byte encoded that is not unreserved.
 pub(super) fn push_unreserved(out: &mut String, text: &str) {
-    text.bytes().for_each(|byte| push_byte(out, byte, is_unreserved(byte)));
+    text.bytes()
+        .for_each(|byte| push_byte(out, byte, is_unreserved(byte)));
 }
 
 /// Adds a text with reserved characters and encoded triplets kept (RFC 6570 §3.2.3).
@@ -20,7 +21,8 @@ pub(super) fn push_reserved(out: &mut String, text: &str) {
 
 /// Adds a text with nothing encoded but what is not ASCII.
 pub(super) fn push_ascii(out: &mut String, text: &str) {
-    text.bytes().for_each(|byte| push_byte(out, byte, byte.is_ascii()));
+    text.bytes()
+        .for_each(|byte| push_byte(out, byte, byte.is_ascii()));
 }
 
 fn push_byte(out: &mut String, byte: u8, kept: bool) {
@@ -42,7 +44,11 @@ pub(super) fn normalize(text: &str) -> Option<Cow<'_, str>> {
         let (byte, digits) = triplet(&bytes[index..])?;
         plain &= !is_unreserved(byte) && !digits.iter().any(u8::is_ascii_lowercase);
     }
-    Some(if plain { Cow::Borrowed(text) } else { Cow::Owned(rewritten(text)) })
+    Some(if plain {
+        Cow::Borrowed(text)
+    } else {
+        Cow::Owned(rewritten(text))
+    })
 }
 
 fn rewritten(text: &str) -> String {
@@ -96,8 +102,13 @@ pub(super) fn characters(normal: &str) -> usize {
 /// The length in bytes of the first character of a text. Triplets that encode one together are one; a triplet that encodes
 /// none, alone or with those after it, is one too.
 pub(super) fn first_character(text: &str) -> usize {
-    let encoded: Vec<u8> =
-        text.as_bytes().chunks(3).map_while(triplet).map(|(byte, _)| byte).take(4).collect();
+    let encoded: Vec<u8> = text
+        .as_bytes()
+        .chunks(3)
+        .map_while(triplet)
+        .map(|(byte, _)| byte)
+        .take(4)
+        .collect();
     match encoded.as_slice() {
         [] => text.chars().next().map_or(0, char::len_utf8),
         encoded => {
@@ -153,7 +164,9 @@ pub(super) fn is_triplet(bytes: &[u8]) -> bool {
 
 /// The byte that is encoded at the start, and its digits.
 fn triplet(bytes: &[u8]) -> Option<(u8, [u8; 2])> {
-    let [b'%', high, low, ..] = *bytes else { return None };
+    let [b'%', high, low, ..] = *bytes else {
+        return None;
+    };
     let value = |digit: u8| char::from(digit).to_digit(16);
     let byte = value(high)? << 4 | value(low)?;
     Some((u8::try_from(byte).ok()?, [high, low]))

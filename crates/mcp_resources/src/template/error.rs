@@ -79,7 +79,11 @@ pub enum Problem {
 impl TemplateError {
     pub(super) fn new(problem: Problem, template: &str, offset: usize) -> Self {
         let excerpt = template[offset..].chars().take(EXCERPT).collect();
-        Self { problem, offset, excerpt }
+        Self {
+            problem,
+            offset,
+            excerpt,
+        }
     }
 
     /// Says what is wrong.

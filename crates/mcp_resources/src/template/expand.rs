@@ -18,13 +18,21 @@ pub(super) fn expand(parts: &[Part], values: &Values) -> Result<String, ExpandEr
 }
 
 /// §3.2.1.
-fn push_expression(out: &mut String, expression: &Expression, values: &Values) -> Result<(), ExpandError> {
+fn push_expression(
+    out: &mut String,
+    expression: &Expression,
+    values: &Values,
+) -> Result<(), ExpandError> {
     let mut before = expression.operator.first();
     for variable in &expression.variables {
         if let Some(value) = values.get(&variable.name).filter(|value| is_defined(value)) {
             out.push_str(before);
             before = expression.operator.separator();
-            Writer { out: &mut *out, operator: expression.operator }.variable(variable, value)?;
+            Writer {
+                out: &mut *out,
+                operator: expression.operator,
+            }
+            .variable(variable, value)?;
         }
     }
     Ok(())
@@ -59,7 +67,10 @@ impl Writer<'_> {
             (Value::Map(entries), Modifier::Explode) => self.exploded_map(entries),
             (Value::List(items), Modifier::None) => self.joined(&variable.name, items.iter()),
             (Value::Map(entries), Modifier::None) => {
-                self.joined(&variable.name, entries.iter().flat_map(|(key, value)| [key, value]));
+                self.joined(
+                    &variable.name,
+                    entries.iter().flat_map(|(key, value)| [key, value]),
+                );
             }
         }
         Ok(())
@@ -89,13 +100,22 @@ impl Writer<'_> {
         for (index, (key, value)) in entries.iter().enumerate() {
             self.separator(index);
             self.encoded(key);
-            self.out.push_str(self.operator.after_empty_name().filter(|_| value.is_empty()).unwrap_or("="));
+            self.out.push_str(
+                self.operator
+                    .after_empty_name()
+                    .filter(|_| value.is_empty())
+                    .unwrap_or("="),
+            );
             self.encoded(value);
         }
     }
 
     fn separator(&mut self, index: usize) {
-        self.out.push_str(if index == 0 { "" } else { self.operator.separator() });
+        self.out.push_str(if index == 0 {
+            ""
+        } else {
+            self.operator.separator()
+        });
     }
 
     /// Writes the variable's name, where the operator writes names.

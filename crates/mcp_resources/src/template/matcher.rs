@@ -223,7 +223,10 @@ impl Matcher {
     }
 
     fn with(template: &UriTemplate, strictness: Strictness) -> Result<Self, TemplateError> {
-        Ok(Self { plan: planner::plan(template, strictness)?, template: template.clone() })
+        Ok(Self {
+            plan: planner::plan(template, strictness)?,
+            template: template.clone(),
+        })
     }
 
     /// Finds the values that the template makes this URI of, if it does.
@@ -253,7 +256,11 @@ impl Matcher {
     }
 
     pub(super) fn matches_normal(&self, uri: &Uri<'_>) -> Option<Match> {
-        let text = if self.plan.scheme > 0 { uri.folded() } else { &uri.normal };
+        let text = if self.plan.scheme > 0 {
+            uri.folded()
+        } else {
+            &uri.normal
+        };
         Some(scan::scan(&self.plan, text)?.into_match(&self.plan.names))
     }
 
@@ -265,20 +272,41 @@ impl Matcher {
     /// The literals that every URI that matches holds, its scheme in small letters. None of a template without a
     /// scheme, which may hold capitals of the URI's.
     pub(super) fn literals(&self) -> impl Iterator<Item = &str> {
-        let fragment = self.plan.fragment.iter().filter(|fragment| !fragment.optional);
-        let regions = std::iter::once(&self.plan.body).chain(fragment.map(|fragment| &fragment.region));
-        regions.filter(|_| self.plan.scheme > 0).flat_map(Region::literals)
+        let fragment = self
+            .plan
+            .fragment
+            .iter()
+            .filter(|fragment| !fragment.optional);
+        let regions =
+            std::iter::once(&self.plan.body).chain(fragment.map(|fragment| &fragment.region));
+        regions
+            .filter(|_| self.plan.scheme > 0)
+            .flat_map(Region::literals)
     }
 
     /// The names that the query of every URI that matches has, if it has a query; nothing if it is not sure where
     /// that starts.
     pub(super) fn query_names(&self) -> Option<QueryNames<'_>> {
         let is_first = |fragment: &Fragment| fragment.number_signs == 0;
-        let query = self.plan.query.as_ref().filter(|_| self.plan.fragment.as_ref().is_none_or(is_first))?;
+        let query = self
+            .plan
+            .query
+            .as_ref()
+            .filter(|_| self.plan.fragment.as_ref().is_none_or(is_first))?;
         let names = query.pairs.names().collect();
         let (byte, before, fragment) = (query.byte, query.before, self.plan.fragment.as_ref());
-        let without = WithoutQuery { byte, before, body: &self.plan.body, fragment };
-        Some(QueryNames { byte, before, names, without })
+        let without = WithoutQuery {
+            byte,
+            before,
+            body: &self.plan.body,
+            fragment,
+        };
+        Some(QueryNames {
+            byte,
+            before,
+            names,
+            without,
+        })
     }
 
     /// The bytes of the template's own text: the more, the more specific it is.
@@ -363,10 +391,15 @@ impl Match {
 
     /// Gives the values alone, as [`UriTemplate::expand`] takes them.
     pub fn into_values(self) -> Values {
-        self.variables.into_iter().map(|variable| (variable.name.to_string(), variable.value)).collect()
+        self.variables
+            .into_iter()
+            .map(|variable| (variable.name.to_string(), variable.value))
+            .collect()
     }
 
     fn variable(&self, name: &str) -> Option<&Variable> {
-        self.variables.iter().find(|variable| *variable.name == *name)
+        self.variables
+            .iter()
+            .find(|variable| *variable.name == *name)
     }
 }

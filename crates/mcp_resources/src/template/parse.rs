@@ -14,7 +14,12 @@ pub const MAX_TEMPLATE_LENGTH: usize = 8 * 1024;
 pub const MAX_VARIABLES: usize = 64;
 
 pub(super) fn parse(template: &str) -> Result<Vec<Part>, TemplateError> {
-    Parser { template, offset: 0, variables: 0 }.parse()
+    Parser {
+        template,
+        offset: 0,
+        variables: 0,
+    }
+    .parse()
 }
 
 struct Parser<'t> {
@@ -68,7 +73,11 @@ impl Parser<'_> {
             variables.push(self.variable()?);
         }
         self.close(variables.last())?;
-        Ok(Expression { offset, operator, variables })
+        Ok(Expression {
+            offset,
+            operator,
+            variables,
+        })
     }
 
     fn close(&mut self, last: Option<&VariableSpec>) -> Result<(), TemplateError> {
@@ -108,7 +117,11 @@ impl Parser<'_> {
         let offset = self.offset;
         let name = self.name()?;
         let modifier = self.modifier()?;
-        Ok(VariableSpec { offset, name, modifier })
+        Ok(VariableSpec {
+            offset,
+            name,
+            modifier,
+        })
     }
 
     fn name(&mut self) -> Result<String, TemplateError> {
@@ -152,9 +165,9 @@ impl Parser<'_> {
             self.offset += 1;
         }
         match &self.template[offset..self.offset] {
-            digits if matches!(digits.len(), 1..=4) && !digits.starts_with('0') => {
-                Ok(Modifier::Prefix(digits.parse().expect("at most four digits")))
-            }
+            digits if matches!(digits.len(), 1..=4) && !digits.starts_with('0') => Ok(
+                Modifier::Prefix(digits.parse().expect("at most four digits")),
+            ),
             _ => Err(self.error_at(Problem::Prefix, offset)),
         }
     }

@@ -78,8 +78,16 @@ impl TemplateSet {
         let landmarks: Vec<_> = in_order.iter().map(|matcher| matcher.landmarks()).collect();
         let features = Features::of_all(&in_order);
         let index = Index::new(&landmarks, &features);
-        let pieces = features.into_iter().map(|features| features.pieces).collect();
-        Self { ranked, index, pieces, matchers }
+        let pieces = features
+            .into_iter()
+            .map(|features| features.pieces)
+            .collect();
+        Self {
+            ranked,
+            index,
+            pieces,
+            matchers,
+        }
     }
 
     /// Finds the template of a URI: its place in the list that the set was made of, and the values.
@@ -92,7 +100,9 @@ impl TemplateSet {
         let (mut compared, mut last) = (0, None);
         // The list on top starts with the most specific one that is left.
         while let Some(Reverse(list)) = lists.pop() {
-            let Some((rank, rest)) = list.split_first() else { continue };
+            let Some((rank, rest)) = list.split_first() else {
+                continue;
+            };
             // One may be in two lists.
             let is_new = last.replace(*rank) != Some(*rank);
             let place = self.ranked[*rank];

@@ -63,7 +63,13 @@ impl Client {
         era: Era,
     ) -> Self {
         let (input, output) = (Box::pin(BufReader::new(input)), Box::pin(output));
-        let mut client = Self { era, next: 0, notices: Vec::new(), output, input };
+        let mut client = Self {
+            era,
+            next: 0,
+            notices: Vec::new(),
+            output,
+            input,
+        };
         if let Era::Legacy(version) = era {
             let result = client.result("initialize", initialize(version)).await;
             assert_eq!(result["protocolVersion"], version);
@@ -87,7 +93,9 @@ impl Client {
     /// The code, the message and the data of an error.
     pub async fn error(&mut self, method: &str, params: Value) -> (i64, String, Value) {
         let mut answer = self.request(method, params).await;
-        let code = answer["error"]["code"].as_i64().unwrap_or_else(|| panic!("{method}: {answer}"));
+        let code = answer["error"]["code"]
+            .as_i64()
+            .unwrap_or_else(|| panic!("{method}: {answer}"));
         let message = answer["error"]["message"].as_str().unwrap().to_owned();
         (code, message, answer["error"]["data"].take())
     }
@@ -103,12 +111,16 @@ impl Client {
         if self.era == Era::Modern {
             params["_meta"] = meta();
         }
-        self.write(json!({ "jsonrpc": "2.0", "id": self.next, "method": method, "params": params })).await;
+        self.write(
+            json!({ "jsonrpc": "2.0", "id": self.next, "method": method, "params": params }),
+        )
+        .await;
         self.next
     }
 
     pub async fn notify(&mut self, method: &str, params: Value) {
-        self.write(json!({ "jsonrpc": "2.0", "method": method, "params": params })).await;
+        self.write(json!({ "jsonrpc": "2.0", "method": method, "params": params }))
+            .await;
     }
 
     /// Waits for the answer to a request; answers to others are dropped.
@@ -138,7 +150,10 @@ impl Client {
     }
 
     pub async fn write_line(&mut self, line: &str) {
-        self.output.write_all(format!("{line}\n").as_bytes()).await.unwrap();
+        self.output
+            .write_all(format!("{line}\n").as_bytes())
+            .await
+            .unwrap();
         self.output.flush().await.unwrap();
     }
 
@@ -146,13 +161,22 @@ impl Client {
     pub async fn skip(&mut self) {
         let mut line = Vec::new();
         let read = self.input.read_until(b'\n', &mut line);
-        assert!(tokio::time::timeout(PATIENCE, read).await.expect("no answer").unwrap() > 0);
+        assert!(
+            tokio::time::timeout(PATIENCE, read)
+                .await
+                .expect("no answer")
+                .unwrap()
+                > 0
+        );
     }
 
     pub async fn read(&mut self) -> Value {
         let mut line = String::new();
         let read = self.input.read_line(&mut line);
-        tokio::time::timeout(PATIENCE, read).await.expect("no answer").unwrap();
+        tokio::time::timeout(PATIENCE, read)
+            .await
+            .expect("no answer")
+            .unwrap();
         serde_json::from_str(&line).unwrap_or_else(|error| panic!("{error}: {line:?}"))
     }
 

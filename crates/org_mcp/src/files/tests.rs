@@ -6,7 +6,10 @@ use super::Files;
 /// The names and URIs of files that need not be there.
 fn named(paths: &[&str]) -> Vec<(String, String)> {
     let files = Files::new(paths.iter().map(PathBuf::from).collect());
-    files.iter().map(|file| (file.name.clone(), file.uri())).collect()
+    files
+        .iter()
+        .map(|file| (file.name.clone(), file.uri()))
+        .collect()
 }
 
 fn names(paths: &[&str]) -> Vec<String> {
@@ -20,10 +23,25 @@ fn file_is_named_by_its_last_part() {
 
 #[test]
 fn equal_names_get_the_shortest_path_that_tells_them_apart() {
-    let paths =
-        ["/none/x/office/notes.org", "/none/x/home/notes.org", "/none/y/home/notes.org", "/none/a.org"];
-    assert_eq!(names(&paths), ["office/notes.org", "x/home/notes.org", "y/home/notes.org", "a.org"]);
-    assert_eq!(names(&["/notes.org", "/none/notes.org"]), ["notes.org", "none/notes.org"]);
+    let paths = [
+        "/none/x/office/notes.org",
+        "/none/x/home/notes.org",
+        "/none/y/home/notes.org",
+        "/none/a.org",
+    ];
+    assert_eq!(
+        names(&paths),
+        [
+            "office/notes.org",
+            "x/home/notes.org",
+            "y/home/notes.org",
+            "a.org"
+        ]
+    );
+    assert_eq!(
+        names(&["/notes.org", "/none/notes.org"]),
+        ["notes.org", "none/notes.org"]
+    );
 }
 
 #[test]
@@ -32,33 +50,74 @@ fn file_that_is_named_twice_is_there_once() {
     fs::create_dir(directory.path().join("sub")).unwrap();
     let path = directory.path().join("a.org");
     let round = directory.path().join("sub/../a.org");
-    assert_eq!(Files::new(vec![path.clone(), round, path]).iter().count(), 1);
+    assert_eq!(
+        Files::new(vec![path.clone(), round, path]).iter().count(),
+        1
+    );
 }
 
 #[test]
 fn no_name_is_that_of_an_id_or_of_a_part_of_another_file() {
     assert_eq!(names(&["/none/x/id"]), ["x/id"]);
-    assert_eq!(names(&["/none/id/a.org", "/none/b/a.org"]), ["none/id/a.org", "b/a.org"]);
-    let parts = ["/none/a.org", "/none/x/a.org/outline", "/none/y/outline", "/none/z/a.org/headline/outline"];
-    assert_eq!(names(&parts), ["a.org", "x/a.org/outline", "y/outline", "headline/outline"]);
+    assert_eq!(
+        names(&["/none/id/a.org", "/none/b/a.org"]),
+        ["none/id/a.org", "b/a.org"]
+    );
+    let parts = [
+        "/none/a.org",
+        "/none/x/a.org/outline",
+        "/none/y/outline",
+        "/none/z/a.org/headline/outline",
+    ];
+    assert_eq!(
+        names(&parts),
+        ["a.org", "x/a.org/outline", "y/outline", "headline/outline"]
+    );
 }
 
 #[test]
 fn uri_encodes_what_none_may_hold_and_keeps_the_slash() {
-    let uris = named(&["/none/a b#%.org", "/none/ä?.org", "/none/x/c.org", "/none/y/c.org"]);
+    let uris = named(&[
+        "/none/a b#%.org",
+        "/none/ä?.org",
+        "/none/x/c.org",
+        "/none/y/c.org",
+    ]);
     let uris: Vec<String> = uris.into_iter().map(|(_, uri)| uri).collect();
-    assert_eq!(uris, ["org://a%20b%23%25.org", "org://%C3%A4%3F.org", "org://x/c.org", "org://y/c.org"]);
+    assert_eq!(
+        uris,
+        [
+            "org://a%20b%23%25.org",
+            "org://%C3%A4%3F.org",
+            "org://x/c.org",
+            "org://y/c.org"
+        ]
+    );
 }
 
 #[test]
 fn other_file_is_not_found_whatever_the_name_says() {
     let files = Files::new(vec![PathBuf::from("/none/a.org")]);
-    assert_eq!(files.named("a.org").unwrap().path, PathBuf::from("/none/a.org"));
-    for name in
-        ["", "b.org", "A.org", "/none/a.org", "../a.org", "./a.org", "none/a.org", "a.org\0", "a.org/"]
-    {
+    assert_eq!(
+        files.named("a.org").unwrap().path,
+        PathBuf::from("/none/a.org")
+    );
+    for name in [
+        "",
+        "b.org",
+        "A.org",
+        "/none/a.org",
+        "../a.org",
+        "./a.org",
+        "none/a.org",
+        "a.org\0",
+        "a.org/",
+    ] {
         let error = files.named(name).unwrap_err().to_string();
-        assert!(error.ends_with("resources/list names all"), "{name}: {error}");
+        assert!(
+            error.ends_with("resources/list names all"),
+            "{name}: {error}"
+        );
     }
 }
 
@@ -68,8 +127,16 @@ fn file_that_grew_too_large_is_not_loaded() {
     let path = directory.path().join("a.org");
     fs::File::create(&path).unwrap().set_len(1 << 40).unwrap();
     let files = Files::new(vec![path]);
-    let error = files.named("a.org").unwrap().read().unwrap_err().to_string();
-    assert_eq!(error, "the resource could not be read: the file has more than 67108864 bytes");
+    let error = files
+        .named("a.org")
+        .unwrap()
+        .read()
+        .unwrap_err()
+        .to_string();
+    assert_eq!(
+        error,
+        "the resource could not be read: the file has more than 67108864 bytes"
+    );
     assert_eq!(files.texts().count(), 0);
 }
 
@@ -78,8 +145,19 @@ fn file_that_grew_too_large_is_not_loaded() {
 fn pipe_in_the_place_of_a_file_is_not_waited_for() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("a.org");
-    assert!(std::process::Command::new("mkfifo").arg(&path).status().unwrap().success());
-    let error = Files::new(vec![path]).named("a.org").unwrap().read().unwrap_err().to_string();
+    assert!(
+        std::process::Command::new("mkfifo")
+            .arg(&path)
+            .status()
+            .unwrap()
+            .success()
+    );
+    let error = Files::new(vec![path])
+        .named("a.org")
+        .unwrap()
+        .read()
+        .unwrap_err()
+        .to_string();
     assert_eq!(error, "the path does not name a file");
 }
 

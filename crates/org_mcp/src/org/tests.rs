@@ -20,7 +20,11 @@ The second.
 
 fn titles(text: &str) -> Vec<String> {
     let outline = Outline::new(text);
-    outline.headlines.iter().map(|headline| outline.title(headline).to_owned()).collect()
+    outline
+        .headlines
+        .iter()
+        .map(|headline| outline.title(headline).to_owned())
+        .collect()
 }
 
 fn json(text: &str) -> Value {
@@ -43,17 +47,45 @@ fn outline_is_a_tree_with_paths_and_ids() {
 
 #[test]
 fn title_has_no_keyword_priority_comment_and_tags() {
-    let expected = ["Tasks [1/2]", "Urgent", "Call / write", "Later", "Tasks", "Urgent", "Other"];
+    let expected = [
+        "Tasks [1/2]",
+        "Urgent",
+        "Call / write",
+        "Later",
+        "Tasks",
+        "Urgent",
+        "Other",
+    ];
     assert_eq!(titles(TASKS), expected);
     let text = "* COMMENT Draft :x:\n* COMMENTARY\n* TODO\n* :only:tags:\n*   Spaced  out  \n* TODOS\n* [#B] Next :a b:\n";
-    assert_eq!(titles(text), ["Draft", "COMMENTARY", "", "", "Spaced  out", "TODOS", "Next :a b:"]);
+    assert_eq!(
+        titles(text),
+        [
+            "Draft",
+            "COMMENTARY",
+            "",
+            "",
+            "Spaced  out",
+            "TODOS",
+            "Next :a b:"
+        ]
+    );
 }
 
 #[test]
 fn priority_may_be_a_number_up_to_64() {
-    let text =
-        "* TODO [#10] Ten :t:\n* [#1]One\n* [#64] COMMENT Most\n* [#65] Text\n* [#+9] Text\n* [#100] Text\n";
-    assert_eq!(titles(text), ["Ten", "One", "Most", "[#65] Text", "[#+9] Text", "[#100] Text"]);
+    let text = "* TODO [#10] Ten :t:\n* [#1]One\n* [#64] COMMENT Most\n* [#65] Text\n* [#+9] Text\n* [#100] Text\n";
+    assert_eq!(
+        titles(text),
+        [
+            "Ten",
+            "One",
+            "Most",
+            "[#65] Text",
+            "[#+9] Text",
+            "[#100] Text"
+        ]
+    );
 }
 
 #[test]
@@ -78,7 +110,11 @@ fn keywords_of_the_text_are_known_wherever_it_names_them() {
 #[test]
 fn headline_is_a_line_of_stars_and_a_space() {
     let text = "* One\n#+begin_src org\n,* quoted\n* Two\n#+end_src\n*Three\n**\n** \n *\n";
-    assert_eq!(titles(text), ["One", "Two", ""], "a block does not hide one, as Org has it");
+    assert_eq!(
+        titles(text),
+        ["One", "Two", ""],
+        "a block does not hide one, as Org has it"
+    );
 }
 
 #[test]
@@ -86,9 +122,20 @@ fn headline_has_all_up_to_the_next_of_its_level_or_above() {
     let outline = Outline::new(TASKS);
     let urgent = "** Urgent\n*bold* is no headline, nor is\n * this.\n*** DONE Call / write\n";
     assert_eq!(outline.at("Tasks [1%2F2]/Urgent"), Some(urgent));
-    assert_eq!(outline.at("Tasks [1%2F2]/Urgent/Call %2F write"), Some("*** DONE Call / write\n"));
+    assert_eq!(
+        outline.at("Tasks [1%2F2]/Urgent/Call %2F write"),
+        Some("*** DONE Call / write\n")
+    );
     assert_eq!(outline.at("Tasks/Other"), Some("** Other\n"));
-    for none in ["", "/", "Urgent", "Tasks/", "/Tasks", "tasks", "Tasks [1%2F2]/Urgent/Call / write"] {
+    for none in [
+        "",
+        "/",
+        "Urgent",
+        "Tasks/",
+        "/Tasks",
+        "tasks",
+        "Tasks [1%2F2]/Urgent/Call / write",
+    ] {
         assert_eq!(outline.at(none), None, "{none}");
     }
 }
@@ -97,7 +144,11 @@ fn headline_has_all_up_to_the_next_of_its_level_or_above() {
 fn first_of_equal_paths_and_of_equal_ids_wins() {
     let text = "* A\nfirst\n* A\nsecond\n** B\n";
     assert_eq!(Outline::new(text).at("A"), Some("* A\nfirst\n"));
-    assert_eq!(Outline::new(text).at("A/B"), Some("** B\n"), "what only the second has is found");
+    assert_eq!(
+        Outline::new(text).at("A/B"),
+        Some("** B\n"),
+        "what only the second has is found"
+    );
     let text = "* A\n:PROPERTIES:\n:ID: x\n:END:\n* B\n:PROPERTIES:\n:ID: x\n:END:\n";
     assert!(Outline::new(text).with_id("x").unwrap().starts_with("* A"));
 }
@@ -134,15 +185,30 @@ Text.
     let outline = Outline::new(text);
     assert_eq!(outline.ids().collect::<Vec<_>>(), ["whole", "one"]);
     assert_eq!(outline.with_id("whole"), Some(text));
-    assert!(outline.with_id("one").unwrap().starts_with("* One\nDEADLINE"));
+    assert!(
+        outline
+            .with_id("one")
+            .unwrap()
+            .starts_with("* One\nDEADLINE")
+    );
     assert_eq!(outline.with_id("too-late"), None);
 }
 
 #[test]
 fn id_of_the_text_may_stand_below_comments() {
-    for comments in ["", "# -*- mode: org -*-\n", "#\n", "#\r\n# A\r\n", "\n  # Indented\n  #\n\n"] {
+    for comments in [
+        "",
+        "# -*- mode: org -*-\n",
+        "#\n",
+        "#\r\n# A\r\n",
+        "\n  # Indented\n  #\n\n",
+    ] {
         let text = format!("{comments}:PROPERTIES:\n:ID: whole\n:END:\n");
-        assert_eq!(Outline::new(&text).ids().collect::<Vec<_>>(), ["whole"], "{comments:?}");
+        assert_eq!(
+            Outline::new(&text).ids().collect::<Vec<_>>(),
+            ["whole"],
+            "{comments:?}"
+        );
     }
     for other in ["#+TITLE: A\n", "#a\n", "Text\n"] {
         let text = format!("{other}:PROPERTIES:\n:ID: none\n:END:\n");
@@ -192,7 +258,12 @@ fn hostile_texts_cost_little() {
         assert!(json.len() < 11 * 1024 * 1024);
         assert_eq!(outline.at("none"), None);
         // Less than a second each; without limits some take minutes.
-        assert!(start.elapsed().as_secs() < 30, "{:?} for {}", start.elapsed(), &text[..20]);
+        assert!(
+            start.elapsed().as_secs() < 30,
+            "{:?} for {}",
+            start.elapsed(),
+            &text[..20]
+        );
     }
 }
 

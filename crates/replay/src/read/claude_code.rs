@@ -34,7 +34,9 @@ const SIDECHAIN: &str = "isSidechain";
 /// Returns whether a line holds a message of a conversation; the line may be cut.
 pub(super) fn is_message(line: &str) -> bool {
     let Ok(line) = serde_json::from_str::<Value>(line) else {
-        let is_side = ["user", "assistant"].iter().any(|side| line.contains(&format!("\"type\":\"{side}\"")));
+        let is_side = ["user", "assistant"]
+            .iter()
+            .any(|side| line.contains(&format!("\"type\":\"{side}\"")));
         return is_side && line.starts_with('{') && line.contains("\"message\":{");
     };
     let is_side = matches!(string(&line, "type"), "user" | "assistant");
@@ -45,22 +47,34 @@ pub(super) fn is_message(line: &str) -> bool {
 pub(super) fn read(path: &Path) -> Result<Conversation, Error> {
     let bytes = fs::read(path).map_err(|source| Error::io(path, source))?;
     let text = String::from_utf8_lossy(&bytes);
-    let mut reading = Reading { is_of_agent: is_of_agent(&text), ..Reading::default() };
-    text.lines().filter(|line| !line.trim().is_empty()).for_each(|line| reading.line(line));
+    let mut reading = Reading {
+        is_of_agent: is_of_agent(&text),
+        ..Reading::default()
+    };
+    text.lines()
+        .filter(|line| !line.trim().is_empty())
+        .for_each(|line| reading.line(line));
     reading.end_stream();
     match reading.conversation.streams.is_empty() {
-        true => Err(Error::Unknown { path: path.to_owned() }),
+        true => Err(Error::Unknown {
+            path: path.to_owned(),
+        }),
         false => Ok(reading.conversation),
     }
 }
 
 /// Returns whether all messages are those of one sub-agent.
 fn is_of_agent(text: &str) -> bool {
-    let lines = text.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
+    let lines = text
+        .lines()
+        .filter_map(|line| serde_json::from_str::<Value>(line).ok());
     let mut messages = lines.filter(|line| line.pointer("/message/content").is_some());
-    let Some(first) = messages.next() else { return false };
-    let is_same =
-        |line: Value| is_set(&line, SIDECHAIN) && string(&line, "agentId") == string(&first, "agentId");
+    let Some(first) = messages.next() else {
+        return false;
+    };
+    let is_same = |line: Value| {
+        is_set(&line, SIDECHAIN) && string(&line, "agentId") == string(&first, "agentId")
+    };
     is_set(&first, SIDECHAIN) && messages.all(is_same)
 }
 
@@ -70,7 +84,9 @@ fn string<'v>(value: &'v Value, name: &str) -> &'v str {
 
 /// Returns what a relative path starts at.
 fn directory(line: &Value) -> &str {
-    Some(string(line, "cwd")).filter(|path| path.starts_with('/')).unwrap_or(ROOT)
+    Some(string(line, "cwd"))
+        .filter(|path| path.starts_with('/'))
+        .unwrap_or(ROOT)
 }
 
 fn is_set(line: &Value, name: &str) -> bool {
@@ -120,7 +136,8 @@ impl Origin<'_> {
 
     /// Returns what an edit showed of the file.
     fn edit(&self, text: &str) -> Option<Vec<Piece>> {
-        self.record.and_then(|record| claude_edit::pieces(text, record))
+        self.record
+            .and_then(|record| claude_edit::pieces(text, record))
     }
 }
 
@@ -144,7 +161,8 @@ impl Reading {
         } else if kind == "attachment" {
             self.attachment(&line);
         } else {
-            self.conversation.count_skipped(format!("line of the type {kind:?}"));
+            self.conversation
+                .count_skipped(format!("line of the type {kind:?}"));
         }
     }
 
@@ -154,30 +172,46 @@ impl Reading {
         }
         match line.pointer("/message/content") {
             Some(Value::String(words)) => self.words.push(words.clone()),
-            Some(Value::Array(blocks)) => blocks.iter().for_each(|block| match string(block, "type") {
-                "text" => self.words.push(string(block, "text").to_owned()),
-                "tool_result" => self.result(block, line),
-                other => self.conversation.count_skipped(format!("block of the type {other:?}")),
-            }),
+            Some(Value::Array(blocks)) => {
+                blocks.iter().for_each(|block| match string(block, "type") {
+                    "text" => self.words.push(string(block, "text").to_owned()),
+                    "tool_result" => self.result(block, line),
+                    other => self
+                        .conversation
+                        .count_skipped(format!("block of the type {other:?}")),
+                })
+            }
             _ => self.conversation.count_skipped("message without content"),
         }
     }
 
     /// Takes a file that the person attached.
     fn attachment(&mut self, line: &Value) {
-        let kind = line.pointer("/attachment/type").and_then(Value::as_str).unwrap_or_default();
-        let file = line.pointer("/attachment/content/file").filter(|_| kind == "file");
+        let kind = line
+            .pointer("/attachment/type")
+            .and_then(Value::as_str)
+            .unwrap_or_default();
+        let file = line
+            .pointer("/attachment/content/file")
+            .filter(|_| kind == "file");
         let Some(excerpt) = file.and_then(claude_read::attached) else {
-            return self.conversation.count_skipped(format!("attachment of the type {kind:?}"));
+            return self
+                .conversation
+                .count_skipped(format!("attachment of the type {kind:?}"));
         };
-        let block = self.conversation.block(ATTACHED, Piece::Excerpt(excerpt), directory(line));
+        let block = self
+            .conversation
+            .block(ATTACHED, Piece::Excerpt(excerpt), directory(line));
         if let StoredBlock::Resource { resource, .. } = block {
             self.attached.push(resource);
         }
     }
 
     fn assistant(&mut self, line: &Value) {
-        let id = line.pointer("/message/id").and_then(Value::as_str).unwrap_or_default();
+        let id = line
+            .pointer("/message/id")
+            .and_then(Value::as_str)
+            .unwrap_or_default();
         if id.is_empty() || id != self.answer {
             self.end_answer();
             self.answer = id.to_owned();
@@ -194,7 +228,9 @@ impl Reading {
             "text" => self.events.message(string(block, "text")),
             "thinking" => self.events.reasoning(string(block, "thinking")),
             "tool_use" => self.call(block),
-            other => self.conversation.count_skipped(format!("block of the type {other:?}")),
+            other => self
+                .conversation
+                .count_skipped(format!("block of the type {other:?}")),
         }
     }
 
@@ -202,7 +238,11 @@ impl Reading {
         let (id, name) = (string(block, "id"), string(block, "name"));
         let input = block.get("input").cloned().unwrap_or_default();
         let arguments = input.as_object().cloned().unwrap_or_else(Map::new);
-        let call = Call { name: name.to_owned(), input, is_answered: false };
+        let call = Call {
+            name: name.to_owned(),
+            input,
+            is_answered: false,
+        };
         if self.calls.insert(id.to_owned(), call).is_some() {
             return self.conversation.count_skipped("repeated call");
         }
@@ -223,12 +263,14 @@ impl Reading {
         };
         let content = match block.get("content") {
             Some(Value::String(text)) => self.text(text, &origin),
-            Some(Value::Array(blocks)) => {
-                blocks.iter().flat_map(|block| self.block(block, &origin)).collect()
-            }
+            Some(Value::Array(blocks)) => blocks
+                .iter()
+                .flat_map(|block| self.block(block, &origin))
+                .collect(),
             _ => Vec::new(),
         };
-        self.results.push((id.to_owned(), content, is_set(block, "is_error")));
+        self.results
+            .push((id.to_owned(), content, is_set(block, "is_error")));
     }
 
     fn block(&mut self, block: &Value, origin: &Origin<'_>) -> Vec<StoredBlock> {
@@ -236,7 +278,8 @@ impl Reading {
             "text" => self.text(string(block, "text"), origin),
             "image" => self.image(block).into_iter().collect(),
             other => {
-                self.conversation.count_skipped(format!("block of the type {other:?}"));
+                self.conversation
+                    .count_skipped(format!("block of the type {other:?}"));
                 Vec::new()
             }
         }
@@ -245,24 +288,36 @@ impl Reading {
     fn text(&mut self, text: &str, origin: &Origin<'_>) -> Vec<StoredBlock> {
         self.conversation.recorded_bytes += text.len() as u64;
         let (form, pieces) = match &*origin.tool {
-            READ_TOOL => (READ, claude_read::pieces(&origin.input, text, origin.file())),
+            READ_TOOL => (
+                READ,
+                claude_read::pieces(&origin.input, text, origin.file()),
+            ),
             tool if EDIT_TOOLS.contains(&tool) => (SNIPPET, origin.edit(text)),
             _ => ("", None),
         };
         let pieces = pieces.unwrap_or_else(|| vec![Piece::Text(text.to_owned())]);
-        pieces.into_iter().map(|piece| self.conversation.block(form, piece, origin.directory)).collect()
+        pieces
+            .into_iter()
+            .map(|piece| self.conversation.block(form, piece, origin.directory))
+            .collect()
     }
 
     fn image(&mut self, block: &Value) -> Option<StoredBlock> {
         let source = block.get("source")?;
         let Ok(data) = decode_base64(string(source, "data")) else {
-            self.conversation.count_skipped("image that can't be decoded");
+            self.conversation
+                .count_skipped("image that can't be decoded");
             return None;
         };
         self.conversation.recorded_bytes += data.len() as u64;
         let mime_type = string(source, "media_type").to_owned();
         let data = Payload::Inline(data);
-        Some(ContentBlock::Image(Media { data, mime_type, annotations: None, meta: None }))
+        Some(ContentBlock::Image(Media {
+            data,
+            mime_type,
+            annotations: None,
+            meta: None,
+        }))
     }
 
     /// Adds what came back for the answer, and what the person said meanwhile.
@@ -270,7 +325,10 @@ impl Reading {
         for (id, content, is_error) in mem::take(&mut self.results) {
             self.events.result(&id, content, is_error);
         }
-        let (words, attached) = (mem::take(&mut self.words).join("\n\n"), mem::take(&mut self.attached));
+        let (words, attached) = (
+            mem::take(&mut self.words).join("\n\n"),
+            mem::take(&mut self.attached),
+        );
         if !words.is_empty() || !attached.is_empty() {
             self.events.request(&words, attached);
         }
@@ -324,7 +382,10 @@ mod tests {
             user(json!("go")),
             assistant("m1", json!({"type": "thinking", "thinking": "hm"})),
             assistant("m1", call("t1", "/p/a")),
-            result("t1", json!("     1→a\n     2→\n\n<system-reminder>\nx\n</system-reminder>\n")),
+            result(
+                "t1",
+                json!("     1→a\n     2→\n\n<system-reminder>\nx\n</system-reminder>\n"),
+            ),
             user(json!([{"type": "text", "text": "wait"}])),
             assistant("m1", call("t2", "b")),
             result("t2", json!([{"type": "text", "text": "1\tb"}])),
@@ -350,45 +411,62 @@ mod tests {
         let skipped: Vec<_> = conversation.skipped.into_iter().collect();
         assert_eq!(
             skipped,
-            [("line of the type \"summary\"".to_owned(), 1), ("line that is no JSON".to_owned(), 1)]
+            [
+                ("line of the type \"summary\"".to_owned(), 1),
+                ("line that is no JSON".to_owned(), 1)
+            ]
         );
     }
 
     #[test]
     fn files_that_were_attached_go_with_the_words() {
-        let file =
-            json!({"filePath": "/p/a", "content": "a\n", "startLine": 1, "numLines": 2, "totalLines": 2});
+        let file = json!({"filePath": "/p/a", "content": "a\n", "startLine": 1, "numLines": 2, "totalLines": 2});
         let attachment = |kind: &str| {
             let content = json!({"type": "text", "file": file});
             json!({"type": "attachment", "cwd": "/p", "attachment": {"type": kind, "content": content}})
         };
-        let conversation = read_lines(&[user(json!("see @a")), attachment("file"), attachment("plan")]);
-        assert_eq!(outline(&conversation.streams[0]), [r#"user "see @a""#, "  attached file:///p/a"]);
+        let conversation = read_lines(&[
+            user(json!("see @a")),
+            attachment("file"),
+            attachment("plan"),
+        ]);
+        assert_eq!(
+            outline(&conversation.streams[0]),
+            [r#"user "see @a""#, "  attached file:///p/a"]
+        );
         assert_eq!(conversation.recovered[ATTACHED].resources, 1);
         assert_eq!(conversation.skipped["attachment of the type \"plan\""], 1);
     }
 
     #[test]
     fn edit_shows_lines_of_the_file_that_the_record_has() {
-        let edit = json!({"type": "tool_use", "id": "t1", "name": "Edit", "input": {"file_path": "/p/a"}});
-        let words = "Changed. Here's the result of running `cat -n` on a snippet of the edited file:\n";
+        let edit =
+            json!({"type": "tool_use", "id": "t1", "name": "Edit", "input": {"file_path": "/p/a"}});
+        let words =
+            "Changed. Here's the result of running `cat -n` on a snippet of the edited file:\n";
         let mut result = result("t1", json!(format!("{words}     2→B")));
-        let record =
-            json!({"filePath": "/p/a", "oldString": "b", "newString": "B", "originalFile": "a\nb\n"});
+        let record = json!({"filePath": "/p/a", "oldString": "b", "newString": "B", "originalFile": "a\nb\n"});
         result["toolUseResult"] = record;
         let conversation = read_lines(&[assistant("m1", edit), result]);
         assert_eq!(
             outline(&conversation.streams[0])[2..],
-            [format!("  text {words:?}"), r#"  file:///p/a#L2 "B\n""#.to_owned()]
+            [
+                format!("  text {words:?}"),
+                r#"  file:///p/a#L2 "B\n""#.to_owned()
+            ]
         );
         assert_eq!(conversation.recovered[SNIPPET].resources, 1);
     }
 
     #[test]
     fn other_tools_results_stay_text() {
-        let bash = json!({"type": "tool_use", "id": "t1", "name": "Bash", "input": {"file_path": "/p/a"}});
+        let bash =
+            json!({"type": "tool_use", "id": "t1", "name": "Bash", "input": {"file_path": "/p/a"}});
         let conversation = read_lines(&[assistant("m1", bash), result("t1", json!("     1→a"))]);
-        assert_eq!(outline(&conversation.streams[0])[2..], [r#"  text "     1→a""#]);
+        assert_eq!(
+            outline(&conversation.streams[0])[2..],
+            [r#"  text "     1→a""#]
+        );
         assert!(conversation.recovered.is_empty());
     }
 
@@ -412,12 +490,18 @@ mod tests {
             line
         };
         let conversation = read_lines(&[of("a", "look"), of("a", "and again")]);
-        assert_eq!(outline(&conversation.streams[0]), [r#"user "look\n\nand again""#]);
+        assert_eq!(
+            outline(&conversation.streams[0]),
+            [r#"user "look\n\nand again""#]
+        );
 
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("a.jsonl");
         fs::write(&path, format!("{}\n{}\n", of("a", "look"), of("b", "look"))).unwrap();
-        assert!(matches!(read(&path), Err(Error::Unknown { .. })), "of several agents");
+        assert!(
+            matches!(read(&path), Err(Error::Unknown { .. })),
+            "of several agents"
+        );
     }
 
     #[test]
@@ -435,6 +519,9 @@ mod tests {
         let path = directory.path().join("a.jsonl");
         fs::write(&path, "{\"n\":1}\n").unwrap();
         let error = read(&path).unwrap_err();
-        assert_eq!(error.to_string(), format!("recognise {} as a conversation", path.display()));
+        assert_eq!(
+            error.to_string(),
+            format!("recognise {} as a conversation", path.display())
+        );
     }
 }

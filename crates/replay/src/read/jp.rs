@@ -31,9 +31,17 @@ pub(super) fn read(path: &Path) -> Result<Conversation, Error> {
     let mut reading = Reading {
         blobs: blobs_beside(path),
         open: HashMap::new(),
-        conversation: Conversation { warnings, ..Conversation::default() },
+        conversation: Conversation {
+            warnings,
+            ..Conversation::default()
+        },
     };
-    let events = stream.events().iter().cloned().filter_map(|event| reading.event(event)).collect();
+    let events = stream
+        .events()
+        .iter()
+        .cloned()
+        .filter_map(|event| reading.event(event))
+        .collect();
     let mut conversation = reading.conversation;
     conversation.streams.push(Stream::from_events(events));
     Ok(conversation)
@@ -66,15 +74,27 @@ impl Reading {
             }
             EventKind::ChatRequest(request) => {
                 self.open.clear();
-                request.resources.iter_mut().for_each(|resource| self.load_snapshot(resource));
+                request
+                    .resources
+                    .iter_mut()
+                    .for_each(|resource| self.load_snapshot(resource));
             }
             EventKind::ToolCallRequest(call) => {
-                self.open.entry(call.id.clone()).or_default().push_back(call.clone());
+                self.open
+                    .entry(call.id.clone())
+                    .or_default()
+                    .push_back(call.clone());
             }
             EventKind::ToolCallResponse(response) => {
-                let call = self.open.get_mut(&response.id).and_then(VecDeque::pop_front);
+                let call = self
+                    .open
+                    .get_mut(&response.id)
+                    .and_then(VecDeque::pop_front);
                 let blocks = std::mem::take(&mut response.content);
-                response.content = blocks.into_iter().map(|block| self.block(call.as_ref(), block)).collect();
+                response.content = blocks
+                    .into_iter()
+                    .map(|block| self.block(call.as_ref(), block))
+                    .collect();
             }
             _ => {}
         }
@@ -86,11 +106,16 @@ impl Reading {
             StoredBlock::Text { text, .. } => {
                 self.load_text(text);
                 self.conversation.recorded_bytes += size(text, String::len);
-                let excerpt = call.filter(|call| call.name == READ_FILE).zip(text.inline());
-                let excerpt = excerpt
-                    .and_then(|(call, text)| fenced::excerpt(&Value::Object(call.arguments.clone()), text));
+                let excerpt = call
+                    .filter(|call| call.name == READ_FILE)
+                    .zip(text.inline());
+                let excerpt = excerpt.and_then(|(call, text)| {
+                    fenced::excerpt(&Value::Object(call.arguments.clone()), text)
+                });
                 if let Some(excerpt) = excerpt {
-                    return self.conversation.block(FENCED, Piece::Excerpt(excerpt), ROOT);
+                    return self
+                        .conversation
+                        .block(FENCED, Piece::Excerpt(excerpt), ROOT);
                 }
             }
             StoredBlock::Resource { resource, .. } => {
@@ -100,7 +125,8 @@ impl Reading {
                     None => size(&resource.content, |content| content.as_bytes().len()),
                 };
                 self.conversation.recorded_bytes += bytes;
-                self.conversation.count_recovered(RESOURCE, usize::try_from(bytes).unwrap_or(usize::MAX));
+                self.conversation
+                    .count_recovered(RESOURCE, usize::try_from(bytes).unwrap_or(usize::MAX));
             }
             StoredBlock::Image(media) | StoredBlock::Audio(media) => {
                 self.conversation.recorded_bytes += size(&media.data, Vec::len);
@@ -131,7 +157,10 @@ impl Reading {
     }
 
     fn load(&mut self, blob: &BlobRef) -> Option<jp_resource::ResourceContent> {
-        let content = self.blobs.as_ref().and_then(|blobs| blobs.read_content(blob).ok());
+        let content = self
+            .blobs
+            .as_ref()
+            .and_then(|blobs| blobs.read_content(blob).ok());
         if content.is_none() {
             self.conversation.count_skipped(MISSING);
         }
@@ -191,23 +220,44 @@ mod tests {
             ]
         );
         assert_eq!(conversation.recorded_bytes, 30);
-        assert_eq!(conversation.recovered[FENCED], Recovered { resources: 1, bytes: 4 });
+        assert_eq!(
+            conversation.recovered[FENCED],
+            Recovered {
+                resources: 1,
+                bytes: 4
+            }
+        );
     }
 
     #[test]
     fn what_the_run_decided_about_delivery_is_left_out_and_counted() {
         let with = |kind: &str, fields: serde_json::Value| {
             let mut event = serde_json::json!({"timestamp": "2026-11-21T12:00:00Z", "type": kind});
-            event.as_object_mut().unwrap().extend(fields.as_object().unwrap().clone());
+            event
+                .as_object_mut()
+                .unwrap()
+                .extend(fields.as_object().unwrap().clone());
             event
         };
         let request = with("chat_request", serde_json::json!({"content": "go"}));
         let superseded = with("superseded", serde_json::json!({"dropped": []}));
-        let compaction = with("compaction", serde_json::json!({"keep_last": 1, "strip": ["tools"]}));
+        let compaction = with(
+            "compaction",
+            serde_json::json!({"keep_last": 1, "strip": ["tools"]}),
+        );
         let events = serde_json::json!([request, superseded, compaction, request]);
         let conversation = read_text(&events.to_string());
-        assert_eq!(outline(&conversation.streams[0]), [r#"user "go""#, r#"user "go""#]);
-        assert_eq!((conversation.skipped[SUPERSEDED], conversation.skipped[COMPACTION]), (1, 1));
+        assert_eq!(
+            outline(&conversation.streams[0]),
+            [r#"user "go""#, r#"user "go""#]
+        );
+        assert_eq!(
+            (
+                conversation.skipped[SUPERSEDED],
+                conversation.skipped[COMPACTION]
+            ),
+            (1, 1)
+        );
     }
 
     #[test]
@@ -252,9 +302,15 @@ mod tests {
         let conversation = read(&path).unwrap();
         assert_eq!(
             outline(&conversation.streams[0])[2..],
-            [r#"  file:///workspace/a "text\n""#, r#"  file:///workspace/a "(stored)""#]
+            [
+                r#"  file:///workspace/a "text\n""#,
+                r#"  file:///workspace/a "(stored)""#
+            ]
         );
-        assert_eq!((conversation.recorded_bytes, conversation.skipped[MISSING]), (9, 1));
+        assert_eq!(
+            (conversation.recorded_bytes, conversation.skipped[MISSING]),
+            (9, 1)
+        );
     }
 
     #[test]
@@ -262,20 +318,36 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("events.json");
         fs::write(&path, "[\n{\"type\": 1}\n]").unwrap();
-        let Err(Error::Events(error)) = read(&path) else { panic!() };
-        assert_eq!(error.to_string(), format!("read the events in {}", path.display()));
+        let Err(Error::Events(error)) = read(&path) else {
+            panic!()
+        };
+        assert_eq!(
+            error.to_string(),
+            format!("read the events in {}", path.display())
+        );
     }
 
     #[test]
     fn real_conversations_are_read_and_every_file_read_is_recovered() {
-        let data = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/data/jp-conversations");
-        let Ok(found) = crate::find::conversations(&data) else { return };
+        let data =
+            Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/data/jp-conversations");
+        let Ok(found) = crate::find::conversations(&data) else {
+            return;
+        };
         let mut reads = 0;
         for recording in &found.recordings {
             let conversation = read(&recording.path).unwrap();
             let of_reads = |event: &&Event| matches!(&event.kind, EventKind::ToolCallRequest(call) if call.name == READ_FILE);
-            let wanted = conversation.streams[0].events().iter().filter(of_reads).count() as u64;
-            let recovered = conversation.recovered.get(FENCED).copied().unwrap_or_default();
+            let wanted = conversation.streams[0]
+                .events()
+                .iter()
+                .filter(of_reads)
+                .count() as u64;
+            let recovered = conversation
+                .recovered
+                .get(FENCED)
+                .copied()
+                .unwrap_or_default();
             assert_eq!(recovered.resources, wanted, "{}", recording.path.display());
             reads += wanted;
         }

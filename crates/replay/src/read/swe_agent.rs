@@ -20,25 +20,43 @@ const CAT_N: &str = "cat -n view";
 /// Reads a trajectory.
 pub(super) fn read(path: &Path) -> Result<Conversation, Error> {
     let text = fs::read(path).map_err(|source| Error::io(path, source))?;
-    let json = |source| Error::Trajectory { path: path.to_owned(), source };
+    let json = |source| Error::Trajectory {
+        path: path.to_owned(),
+        source,
+    };
     let trajectory: Value = serde_json::from_slice(&text).map_err(json)?;
-    let (steps, history) = (list(&trajectory, "trajectory"), list(&trajectory, "history"));
+    let (steps, history) = (
+        list(&trajectory, "trajectory"),
+        list(&trajectory, "history"),
+    );
     if steps.is_empty() && history.is_empty() {
-        return Err(Error::Unknown { path: path.to_owned() });
+        return Err(Error::Unknown {
+            path: path.to_owned(),
+        });
     }
     let mut reading = Reading::default();
     reading.events.request(&instructions(history), Vec::new());
     match steps {
         [] => steps_of(history).iter().for_each(|step| reading.step(step)),
-        steps => steps.iter().filter_map(Step::of).for_each(|step| reading.step(&step)),
+        steps => steps
+            .iter()
+            .filter_map(Step::of)
+            .for_each(|step| reading.step(&step)),
     }
-    let Reading { events, mut conversation, .. } = reading;
+    let Reading {
+        events,
+        mut conversation,
+        ..
+    } = reading;
     conversation.streams.push(events.into_stream());
     Ok(conversation)
 }
 
 fn list<'v>(value: &'v Value, name: &str) -> &'v [Value] {
-    value.get(name).and_then(Value::as_array).map_or(&[], Vec::as_slice)
+    value
+        .get(name)
+        .and_then(Value::as_array)
+        .map_or(&[], Vec::as_slice)
 }
 
 fn string<'v>(value: &'v Value, name: &str) -> &'v str {
@@ -48,12 +66,20 @@ fn string<'v>(value: &'v Value, name: &str) -> &'v str {
 /// Returns the words before the first answer, those of demonstrations left out.
 fn instructions(history: &[Value]) -> String {
     let is_answer = |item: &&Value| string(item, "role") == "assistant" && !is_demonstration(item);
-    let before = history.iter().take_while(|item| !is_answer(item)).filter(|item| !is_demonstration(item));
-    before.map(|item| words(item)).collect::<Vec<_>>().join("\n\n")
+    let before = history
+        .iter()
+        .take_while(|item| !is_answer(item))
+        .filter(|item| !is_demonstration(item));
+    before
+        .map(|item| words(item))
+        .collect::<Vec<_>>()
+        .join("\n\n")
 }
 
 fn is_demonstration(item: &Value) -> bool {
-    item.get("is_demo").and_then(Value::as_bool).unwrap_or(false)
+    item.get("is_demo")
+        .and_then(Value::as_bool)
+        .unwrap_or(false)
 }
 
 /// Returns the words of a message: a string, or blocks with texts.
@@ -93,7 +119,12 @@ impl<'v> Step<'v> {
             response => response,
         };
         let (action, state) = (string(step, "action"), State::of(step.get("state")));
-        step.is_object().then(|| Self { response: response.into(), action, observation, state })
+        step.is_object().then(|| Self {
+            response: response.into(),
+            action,
+            observation,
+            state,
+        })
     }
 }
 
@@ -116,15 +147,27 @@ impl State {
     fn of_prompt(words: &str) -> Self {
         let named = |name| {
             let value = |line: &str| Some(line.strip_prefix(name)?.strip_suffix(')')?.to_owned());
-            words.lines().rev().find_map(value).filter(|path| path.starts_with('/'))
+            words
+                .lines()
+                .rev()
+                .find_map(value)
+                .filter(|path| path.starts_with('/'))
         };
-        Self { directory: named("(Current directory: "), open_file: named("(Open file: ") }
+        Self {
+            directory: named("(Current directory: "),
+            open_file: named("(Open file: "),
+        }
     }
 
     /// Returns the directory that a path the viewer printed starts at: it may be relative to one that is not the
     /// working directory.
     fn root_of(&self, path: &str) -> &str {
-        let of_open_file = || self.open_file.as_ref()?.strip_suffix(path)?.strip_suffix('/');
+        let of_open_file = || {
+            self.open_file
+                .as_ref()?
+                .strip_suffix(path)?
+                .strip_suffix('/')
+        };
         of_open_file().or(self.directory.as_deref()).unwrap_or(ROOT)
     }
 }
@@ -135,7 +178,12 @@ fn steps_of(history: &[Value]) -> Vec<Step<'_>> {
     for item in history.iter().filter(|item| !is_demonstration(item)) {
         if string(item, "role") == "assistant" {
             let (response, action) = (words(item), string(item, "action"));
-            steps.push(Step { response, action, observation: "".into(), state: State::default() });
+            steps.push(Step {
+                response,
+                action,
+                observation: "".into(),
+                state: State::default(),
+            });
         } else if let Some(step) = steps.last_mut() {
             let words = words(item);
             step.state = State::of_prompt(&words);
@@ -242,7 +290,10 @@ mod tests {
             ]
         );
         assert_eq!(
-            (conversation.recovered[WINDOW].resources, conversation.recovered[CAT_N].resources),
+            (
+                conversation.recovered[WINDOW].resources,
+                conversation.recovered[CAT_N].resources
+            ),
             (2, 1)
         );
     }
@@ -283,7 +334,10 @@ mod tests {
         let path = directory.path().join("a.traj");
         fs::write(&path, "{\"trajectory\": [").unwrap();
         let error = read(&path).unwrap_err();
-        assert_eq!(error.to_string(), format!("read {} as a SWE-agent trajectory", path.display()));
+        assert_eq!(
+            error.to_string(),
+            format!("read {} as a SWE-agent trajectory", path.display())
+        );
         fs::write(&path, "{}").unwrap();
         assert!(matches!(read(&path), Err(Error::Unknown { .. })));
     }

@@ -21,7 +21,11 @@ const CLIPPED: &str = "<response clipped>";
 /// Returns what the output of the editor tool shows, if it is a file; `command` is how it was called.
 #[must_use]
 pub fn pieces(command: &str, output: &str) -> Option<Vec<Piece>> {
-    let (template, output) = output.split_at(if output.starts_with(TEMPLATE) { TEMPLATE.len() } else { 0 });
+    let (template, output) = output.split_at(if output.starts_with(TEMPLATE) {
+        TEMPLATE.len()
+    } else {
+        0
+    });
     let (heading, numbered) = output.strip_prefix(HEADING)?.split_once('\n')?;
     let unended = without_returns(heading, numbered)?;
     let path = heading.trim_end_matches('\r').strip_suffix(':')?;
@@ -38,9 +42,14 @@ pub fn pieces(command: &str, output: &str) -> Option<Vec<Piece>> {
 }
 
 fn unclipped(path: &str, command: &str, read: &Numbered<'_>) -> Option<Excerpt> {
-    let is_view = command.split_whitespace().any(|word| word == "view") && !command.contains("view_range");
+    let is_view =
+        command.split_whitespace().any(|word| word == "view") && !command.contains("view_range");
     if read.first == 1 && is_view {
-        return Some(Excerpt { path: path.to_owned(), lines: None, text: read.lines.join("\n") });
+        return Some(Excerpt {
+            path: path.to_owned(),
+            lines: None,
+            text: read.lines.join("\n"),
+        });
     }
     range(path, read.first, &read.lines)
 }
@@ -51,8 +60,15 @@ fn clipped(path: &str, style: Style, read: &Numbered<'_>) -> Option<Vec<Piece>> 
     let is_cut_there = cut.contains(CLIPPED) && !whole.iter().any(|line| line.contains(CLIPPED));
     let next = read.first + whole.len();
     let lines = (is_cut_there && !whole.is_empty()).then(|| read.first..=next - 1)?;
-    let excerpt = Excerpt { path: path.to_owned(), lines: Some(lines), text: with_ends(whole) };
-    Some(vec![Piece::Excerpt(excerpt), Piece::Text(format!("{}{cut}\n", style.prefix(next)))])
+    let excerpt = Excerpt {
+        path: path.to_owned(),
+        lines: Some(lines),
+        text: with_ends(whole),
+    };
+    Some(vec![
+        Piece::Excerpt(excerpt),
+        Piece::Text(format!("{}{cut}\n", style.prefix(next))),
+    ])
 }
 
 /// Takes off the carriage return that a terminal puts before each newline, where the heading has one.
@@ -63,7 +79,11 @@ pub(super) fn without_returns<'t>(heading: &str, text: &'t str) -> Option<Cow<'t
         return Some(text.into());
     }
     let is_bare = |at: &usize| !text[..*at].ends_with('\r');
-    let end = text.match_indices('\n').map(|(at, _)| at).find(is_bare).unwrap_or(text.len());
+    let end = text
+        .match_indices('\n')
+        .map(|(at, _)| at)
+        .find(is_bare)
+        .unwrap_or(text.len());
     let (output, added) = text.split_at(end);
     (!added.contains('\r')).then(|| (output.replace("\r\n", "\n") + added).into())
 }
@@ -75,7 +95,10 @@ mod tests {
     const VIEW: &str = "str_replace_editor view /testbed/a.py";
     const PART: &str = "str_replace_editor view /testbed/a.py --view_range 4 5";
 
-    fn excerpt(command: &str, numbered: &str) -> Option<(Option<std::ops::RangeInclusive<usize>>, String)> {
+    fn excerpt(
+        command: &str,
+        numbered: &str,
+    ) -> Option<(Option<std::ops::RangeInclusive<usize>>, String)> {
         let output = format!("{HEADING}/testbed/a.py:\n{numbered}");
         match pieces(command, &output)?.as_slice() {
             [Piece::Excerpt(Excerpt { path, lines, text })] => {
@@ -89,43 +112,76 @@ mod tests {
     #[test]
     fn whole_file_ends_as_its_numbers_say() {
         let whole = |text: &str| Some((None, text.to_owned()));
-        assert_eq!(excerpt(VIEW, "     1\ta\n     2\tb\n     3\t\n\n"), whole("a\nb\n"));
-        assert_eq!(excerpt(VIEW, "     1\ta\n     2\tb\n     3"), whole("a\nb\n"));
+        assert_eq!(
+            excerpt(VIEW, "     1\ta\n     2\tb\n     3\t\n\n"),
+            whole("a\nb\n")
+        );
+        assert_eq!(
+            excerpt(VIEW, "     1\ta\n     2\tb\n     3"),
+            whole("a\nb\n")
+        );
         assert_eq!(excerpt(VIEW, "     1\ta\n     2\tb\n"), whole("a\nb"));
         assert_eq!(excerpt(VIEW, "     1\t\n"), whole(""));
     }
 
     #[test]
     fn part_has_the_lines_of_its_numbers() {
-        assert_eq!(excerpt(PART, "     4\ta\n     5\tb\n"), Some((Some(4..=5), "a\nb\n".to_owned())));
-        assert_eq!(excerpt(PART, "     4\ta\n     5\t\n"), Some((Some(4..=4), "a\n".to_owned())));
+        assert_eq!(
+            excerpt(PART, "     4\ta\n     5\tb\n"),
+            Some((Some(4..=5), "a\nb\n".to_owned()))
+        );
+        assert_eq!(
+            excerpt(PART, "     4\ta\n     5\t\n"),
+            Some((Some(4..=4), "a\n".to_owned()))
+        );
         let of_unknown = excerpt("", "     1\ta\n     2\tb\n");
-        assert_eq!(of_unknown, Some((Some(1..=2), "a\nb\n".to_owned())), "no command says that it is all");
+        assert_eq!(
+            of_unknown,
+            Some((Some(1..=2), "a\nb\n".to_owned())),
+            "no command says that it is all"
+        );
     }
 
     #[test]
     fn line_that_was_cut_stays_text_with_the_note_on_it() {
-        let output =
-            format!("{HEADING}/a.py:\n     1\ta\n     2\t\n     3\thal<response clipped><NOTE>Cut.</NOTE>\n");
-        let lines = Excerpt { path: "/a.py".to_owned(), lines: Some(1..=2), text: "a\n\n".to_owned() };
+        let output = format!(
+            "{HEADING}/a.py:\n     1\ta\n     2\t\n     3\thal<response clipped><NOTE>Cut.</NOTE>\n"
+        );
+        let lines = Excerpt {
+            path: "/a.py".to_owned(),
+            lines: Some(1..=2),
+            text: "a\n\n".to_owned(),
+        };
         let rest = "     3\thal<response clipped><NOTE>Cut.</NOTE>\n".to_owned();
-        assert_eq!(pieces(VIEW, &output), Some(vec![Piece::Excerpt(lines), Piece::Text(rest)]));
+        assert_eq!(
+            pieces(VIEW, &output),
+            Some(vec![Piece::Excerpt(lines), Piece::Text(rest)])
+        );
     }
 
     #[test]
     fn words_of_a_template_stay() {
         let output = format!("{TEMPLATE}{HEADING}/a.py:\n     1\ta\n");
-        let whole = Excerpt { path: "/a.py".to_owned(), lines: None, text: "a".to_owned() };
+        let whole = Excerpt {
+            path: "/a.py".to_owned(),
+            lines: None,
+            text: "a".to_owned(),
+        };
         assert_eq!(
             pieces(VIEW, &output),
-            Some(vec![Piece::Text(TEMPLATE.to_owned()), Piece::Excerpt(whole)])
+            Some(vec![
+                Piece::Text(TEMPLATE.to_owned()),
+                Piece::Excerpt(whole)
+            ])
         );
     }
 
     #[test]
     fn carriage_returns_of_a_terminal_are_no_content() {
         let output = format!("{HEADING}/a.py:\r\n     1\ta\r\n     2\tb\r\n");
-        let Some(Piece::Excerpt(excerpt)) = pieces(VIEW, &output).and_then(|mut pieces| pieces.pop()) else {
+        let Some(Piece::Excerpt(excerpt)) =
+            pieces(VIEW, &output).and_then(|mut pieces| pieces.pop())
+        else {
             panic!("{output:?}")
         };
         assert_eq!((&*excerpt.path, &*excerpt.text), ("/a.py", "a\nb"));
@@ -139,12 +195,20 @@ mod tests {
     #[test]
     fn what_does_not_fit_stays_text() {
         assert_eq!(excerpt(VIEW, "     1\ta\n     3\tb\n"), None, "a gap");
-        assert_eq!(excerpt(VIEW, "     1\ta<response clipped><NOTE>and so on</NOTE>\n"), None);
-        assert_eq!(excerpt(VIEW, "     1\ta<response clipped>\n     2\tb\n"), None, "words of the file");
+        assert_eq!(
+            excerpt(VIEW, "     1\ta<response clipped><NOTE>and so on</NOTE>\n"),
+            None
+        );
+        assert_eq!(
+            excerpt(VIEW, "     1\ta<response clipped>\n     2\tb\n"),
+            None,
+            "words of the file"
+        );
         assert_eq!(excerpt(VIEW, "     1\ta\nReview the changes.\n"), None);
         assert_eq!(excerpt(VIEW, "a\nb\n"), None);
         assert_eq!(excerpt(VIEW, ""), None);
-        let edited = format!("The file /a.py has been edited. {HEADING}a snippet of /a.py:\n     1\ta\n");
+        let edited =
+            format!("The file /a.py has been edited. {HEADING}a snippet of /a.py:\n     1\ta\n");
         assert_eq!(pieces(VIEW, &edited), None);
         assert_eq!(pieces(VIEW, "total 12"), None);
     }

@@ -34,7 +34,11 @@ fn excerpt(path: &str, read: &Numbered<'_>, edited: &str) -> Option<Excerpt> {
     }
     let has_end = of_file.next().is_none();
     match read.first == 1 && has_end {
-        true => Some(Excerpt { path: path.to_owned(), lines: None, text: edited.to_owned() }),
+        true => Some(Excerpt {
+            path: path.to_owned(),
+            lines: None,
+            text: edited.to_owned(),
+        }),
         false => range(path, read.first, &read.lines),
     }
 }
@@ -45,10 +49,19 @@ fn edited(record: &Value) -> Option<Cow<'_, str>> {
     if let Some(content) = string("content") {
         return Some(content.into());
     }
-    let (before, old, new) = (string("originalFile")?, string("oldString")?, string("newString")?);
-    let is_everywhere = record.get("replaceAll").and_then(Value::as_bool).unwrap_or(false);
+    let (before, old, new) = (
+        string("originalFile")?,
+        string("oldString")?,
+        string("newString")?,
+    );
+    let is_everywhere = record
+        .get("replaceAll")
+        .and_then(Value::as_bool)
+        .unwrap_or(false);
     let most = if is_everywhere { usize::MAX } else { 1 };
-    before.contains(old).then(|| before.replacen(old, new, most).into())
+    before
+        .contains(old)
+        .then(|| before.replacen(old, new, most).into())
 }
 
 #[cfg(test)]
@@ -66,7 +79,10 @@ mod tests {
             Piece::Excerpt(Excerpt { lines, text, .. }) => format!("{lines:?} {text:?}"),
         };
         let pieces = pieces(&text, &record)?;
-        assert_eq!(pieces[0], Piece::Text(format!("The file was changed. {HEADING}")));
+        assert_eq!(
+            pieces[0],
+            Piece::Text(format!("The file was changed. {HEADING}"))
+        );
         Some(pieces.into_iter().skip(1).map(line).collect())
     }
 
@@ -78,18 +94,28 @@ mod tests {
     fn lines_of_the_edited_file_are_read() {
         let snippet = "     2→two\n     3→THREE\n     4→four";
         assert_eq!(
-            outline(snippet, edit("one\ntwo\nthree\nfour\nfive\n", "three", "THREE")).unwrap(),
+            outline(
+                snippet,
+                edit("one\ntwo\nthree\nfour\nfive\n", "three", "THREE")
+            )
+            .unwrap(),
             ["Some(2..=4) \"two\\nTHREE\\nfour\\n\""]
         );
         let mut everywhere = edit("x\nx\nx\ny\n", "x", "z");
         everywhere["replaceAll"] = json!(true);
-        assert_eq!(outline("     2→z\n     3→z", everywhere).unwrap(), ["Some(2..=3) \"z\\nz\\n\""]);
+        assert_eq!(
+            outline("     2→z\n     3→z", everywhere).unwrap(),
+            ["Some(2..=3) \"z\\nz\\n\""]
+        );
     }
 
     #[test]
     fn file_that_was_written_and_is_shown_to_its_end_is_whole() {
         let record = json!({"content": "a\nb\n"});
-        assert_eq!(outline("     1→a\n     2→b\n     3→", record.clone()).unwrap(), ["None \"a\\nb\\n\""]);
+        assert_eq!(
+            outline("     1→a\n     2→b\n     3→", record.clone()).unwrap(),
+            ["None \"a\\nb\\n\""]
+        );
         assert_eq!(
             outline("     1→a\n\n<system-reminder>\nx", record).unwrap(),
             ["Some(1..=1) \"a\\n\"", "text \"\\n<system-reminder>\\nx\""]
@@ -99,9 +125,17 @@ mod tests {
     #[test]
     fn what_can_not_be_proved_stays_text() {
         let record = || edit("one\ntwo\nthree\n", "two", "TWO");
-        assert_eq!(outline("     1→TWO\n     2→three", record()), None, "numbers that are one too low");
+        assert_eq!(
+            outline("     1→TWO\n     2→three", record()),
+            None,
+            "numbers that are one too low"
+        );
         assert_eq!(outline("     2→two", record()), None, "as it was before");
-        assert_eq!(outline("     2→TWO", edit("one\n", "two", "TWO")), None, "an edit of another file");
+        assert_eq!(
+            outline("     2→TWO", edit("one\n", "two", "TWO")),
+            None,
+            "an edit of another file"
+        );
         assert_eq!(outline("     2→TWO", json!({})), None, "no record");
         assert_eq!(outline("words", record()), None);
     }

@@ -25,15 +25,26 @@ pub fn pieces(input: &Value, text: &str, record: Option<&Value>) -> Option<Vec<P
     if first != said_first.unwrap_or_else(|| wanted_first(input)) || !is_reminder(read.rest) {
         return None;
     }
-    let excerpt = match record.and_then(|record| record.get("content")).and_then(Value::as_str) {
+    let excerpt = match record
+        .and_then(|record| record.get("content"))
+        .and_then(Value::as_str)
+    {
         Some(content) => proved(path, &read, content, record?),
         None => unproved(path, &read, input),
     }?;
-    Some([Piece::Excerpt(excerpt)].into_iter().chain(Piece::text(read.rest)).collect())
+    Some(
+        [Piece::Excerpt(excerpt)]
+            .into_iter()
+            .chain(Piece::text(read.rest))
+            .collect(),
+    )
 }
 
 fn wanted_first(input: &Value) -> usize {
-    let offset = input.get("offset").and_then(Value::as_u64).and_then(|offset| usize::try_from(offset).ok());
+    let offset = input
+        .get("offset")
+        .and_then(Value::as_u64)
+        .and_then(|offset| usize::try_from(offset).ok());
     offset.unwrap_or(1).max(1)
 }
 
@@ -45,9 +56,16 @@ fn is_reminder(rest: &str) -> bool {
 /// Returns the file that a person attached; `record` is what the transcript says of it.
 #[must_use]
 pub fn attached(record: &Value) -> Option<Excerpt> {
-    let (path, content) = (record.get("filePath")?.as_str()?, record.get("content")?.as_str()?);
+    let (path, content) = (
+        record.get("filePath")?.as_str()?,
+        record.get("content")?.as_str()?,
+    );
     if is_whole(record) {
-        return Some(Excerpt { path: path.to_owned(), lines: None, text: content.to_owned() });
+        return Some(Excerpt {
+            path: path.to_owned(),
+            lines: None,
+            text: content.to_owned(),
+        });
     }
     let lines: Vec<&str> = content.split('\n').collect();
     range(path, number(record, "startLine")?, &lines)
@@ -60,7 +78,11 @@ fn proved(path: &str, read: &Numbered<'_>, content: &str, record: &Value) -> Opt
         return None;
     }
     match read.first == 1 && is_whole(record) {
-        true => Some(Excerpt { path: path.to_owned(), lines: None, text: content.to_owned() }),
+        true => Some(Excerpt {
+            path: path.to_owned(),
+            lines: None,
+            text: content.to_owned(),
+        }),
         false => range(path, read.first, &read.lines),
     }
 }
@@ -71,17 +93,31 @@ fn is_whole(record: &Value) -> bool {
 }
 
 fn number(record: &Value, name: &str) -> Option<usize> {
-    record.get(name).and_then(Value::as_u64).and_then(|number| usize::try_from(number).ok())
+    record
+        .get(name)
+        .and_then(Value::as_u64)
+        .and_then(|number| usize::try_from(number).ok())
 }
 
 fn unproved(path: &str, read: &Numbered<'_>, input: &Value) -> Option<Excerpt> {
-    if read.lines.iter().any(|line| line.chars().count() >= CUT_LINE_CHARS) {
+    if read
+        .lines
+        .iter()
+        .any(|line| line.chars().count() >= CUT_LINE_CHARS)
+    {
         return None;
     }
-    let limit = input.get("limit").and_then(Value::as_u64).and_then(|limit| usize::try_from(limit).ok());
+    let limit = input
+        .get("limit")
+        .and_then(Value::as_u64)
+        .and_then(|limit| usize::try_from(limit).ok());
     let is_whole = read.first == 1 && read.lines.len() < limit.unwrap_or(MOST_LINES);
     match is_whole {
-        true => Some(Excerpt { path: path.to_owned(), lines: None, text: read.lines.join("\n") }),
+        true => Some(Excerpt {
+            path: path.to_owned(),
+            lines: None,
+            text: read.lines.join("\n"),
+        }),
         false => range(path, read.first, &read.lines),
     }
 }
@@ -99,7 +135,12 @@ mod tests {
             Piece::Text(text) => format!("text {text:?}"),
             Piece::Excerpt(Excerpt { lines, text, .. }) => format!("{lines:?} {text:?}"),
         };
-        Some(pieces(&input, text, record.as_ref())?.into_iter().map(line).collect())
+        Some(
+            pieces(&input, text, record.as_ref())?
+                .into_iter()
+                .map(line)
+                .collect(),
+        )
     }
 
     #[test]
@@ -108,15 +149,24 @@ mod tests {
             outline(json!({}), "     1→a\n     2→\tb\n     3→", None).unwrap(),
             ["None \"a\\n\\tb\\n\""]
         );
-        assert_eq!(outline(json!({}), "1\ta\n2\tb", None).unwrap(), ["None \"a\\nb\""]);
-        assert_eq!(outline(json!({"limit": 3}), "1\ta\n2\tb", None).unwrap(), ["None \"a\\nb\""]);
+        assert_eq!(
+            outline(json!({}), "1\ta\n2\tb", None).unwrap(),
+            ["None \"a\\nb\""]
+        );
+        assert_eq!(
+            outline(json!({"limit": 3}), "1\ta\n2\tb", None).unwrap(),
+            ["None \"a\\nb\""]
+        );
     }
 
     #[test]
     fn part_has_the_lines_of_its_numbers() {
         let part = outline(json!({"offset": 9, "limit": 2}), "     9→a\n    10→b", None);
         assert_eq!(part.unwrap(), ["Some(9..=10) \"a\\nb\\n\""]);
-        assert_eq!(outline(json!({"limit": 2}), "1\ta\n2\tb", None).unwrap(), ["Some(1..=2) \"a\\nb\\n\""]);
+        assert_eq!(
+            outline(json!({"limit": 2}), "1\ta\n2\tb", None).unwrap(),
+            ["Some(1..=2) \"a\\nb\\n\""]
+        );
         let long: String = (1..=2000).map(|n| format!("{n}\tx\n")).collect();
         assert!(outline(json!({}), &long, None).unwrap()[0].starts_with("Some(1..=2000)"));
     }
@@ -126,22 +176,41 @@ mod tests {
         let text = "     1→a\n     2→b\n\n<system-reminder>\nBe careful.\n</system-reminder>\n";
         assert_eq!(
             outline(json!({}), text, None).unwrap(),
-            ["None \"a\\nb\"", "text \"\\n<system-reminder>\\nBe careful.\\n</system-reminder>\\n\""]
+            [
+                "None \"a\\nb\"",
+                "text \"\\n<system-reminder>\\nBe careful.\\n</system-reminder>\\n\""
+            ]
         );
     }
 
     #[test]
     fn record_of_the_file_proves_what_was_shown() {
         let record = |content: &str, start: usize, shown: usize, all: usize| {
-            Some(json!({"content": content, "startLine": start, "numLines": shown, "totalLines": all}))
+            Some(
+                json!({"content": content, "startLine": start, "numLines": shown, "totalLines": all}),
+            )
         };
         let text = "     1→a\n     2→b";
-        assert_eq!(outline(json!({}), text, record("a\nb\n", 1, 2, 2)).unwrap(), ["None \"a\\nb\\n\""]);
-        assert_eq!(outline(json!({}), text, record("a\nb", 1, 2, 9)).unwrap(), ["Some(1..=2) \"a\\nb\\n\""]);
+        assert_eq!(
+            outline(json!({}), text, record("a\nb\n", 1, 2, 2)).unwrap(),
+            ["None \"a\\nb\\n\""]
+        );
+        assert_eq!(
+            outline(json!({}), text, record("a\nb", 1, 2, 9)).unwrap(),
+            ["Some(1..=2) \"a\\nb\\n\""]
+        );
         assert_eq!(outline(json!({}), text, record("a\nbcd", 1, 2, 2)), None);
-        assert_eq!(outline(json!({}), text, record("a\nb", 2, 2, 3)), None, "another first line");
+        assert_eq!(
+            outline(json!({}), text, record("a\nb", 2, 2, 3)),
+            None,
+            "another first line"
+        );
         let part = outline(json!({"offset": "8"}), "8→a", record("a", 8, 1, 9));
-        assert_eq!(part.unwrap(), ["Some(8..=8) \"a\\n\""], "an offset that is no number");
+        assert_eq!(
+            part.unwrap(),
+            ["Some(8..=8) \"a\\n\""],
+            "an offset that is no number"
+        );
         let long = "x".repeat(3000);
         let text = format!("     1→{long}");
         assert_eq!(outline(json!({}), &text, None), None);
@@ -158,13 +227,25 @@ mod tests {
         assert_eq!(attached(1, 9), "/p/a None \"a\\nb\"");
         assert_eq!(attached(1, 2), "/p/a Some(1..=2) \"a\\nb\\n\"");
         assert_eq!(attached(4, 2), "/p/a Some(4..=5) \"a\\nb\\n\"");
-        assert_eq!(super::attached(&json!({"filePath": "/p/a", "content": "a"})), None, "of no known lines");
+        assert_eq!(
+            super::attached(&json!({"filePath": "/p/a", "content": "a"})),
+            None,
+            "of no known lines"
+        );
     }
 
     #[test]
     fn what_does_not_fit_stays_text() {
-        assert_eq!(outline(json!({}), "     1→a\n     3→b", None), None, "a gap");
-        assert_eq!(outline(json!({"offset": 2}), "     1→a", None), None, "another line than was asked for");
+        assert_eq!(
+            outline(json!({}), "     1→a\n     3→b", None),
+            None,
+            "a gap"
+        );
+        assert_eq!(
+            outline(json!({"offset": 2}), "     1→a", None),
+            None,
+            "another line than was asked for"
+        );
         assert_eq!(outline(json!({}), "     1→a\nand more", None), None);
         assert_eq!(outline(json!({}), "File does not exist.", None), None);
         assert_eq!(outline(json!({}), "", None), None);

@@ -17,20 +17,32 @@ use super::{Excerpt, numbered::line_number, range};
 #[must_use]
 pub fn excerpt(arguments: &Value, text: &str) -> Option<Excerpt> {
     let path = arguments.get("path")?.as_str()?;
-    let (start, end) = (number(arguments, "start_line")?, number(arguments, "end_line")?);
+    let (start, end) = (
+        number(arguments, "start_line")?,
+        number(arguments, "end_line")?,
+    );
     let body = body(text)?;
     if start.is_none() && end.is_none() {
-        return Some(Excerpt { path: path.to_owned(), lines: None, text: body.to_owned() });
+        return Some(Excerpt {
+            path: path.to_owned(),
+            lines: None,
+            text: body.to_owned(),
+        });
     }
     part(path, body, start, end)
 }
 
 /// Reads an argument that may be missing; `None` where it is no number of a line.
-#[expect(clippy::option_option, reason = "missing is one thing and unusable another")]
+#[expect(
+    clippy::option_option,
+    reason = "missing is one thing and unusable another"
+)]
 fn number(arguments: &Value, name: &str) -> Option<Option<usize>> {
     match arguments.get(name) {
         None | Some(Value::Null) => Some(None),
-        Some(value) => line_number(&value.as_u64()?.to_string()).filter(|number| *number > 0).map(Some),
+        Some(value) => line_number(&value.as_u64()?.to_string())
+            .filter(|number| *number > 0)
+            .map(Some),
     }
 }
 
@@ -60,7 +72,11 @@ fn part(path: &str, body: &str, start: Option<usize>, end: Option<usize>) -> Opt
     }
     let (first, ends_with_the_file) = (start.unwrap_or(1), most != Some(parts.len()));
     if first == 1 && ends_with_the_file {
-        return Some(Excerpt { path: path.to_owned(), lines: None, text: parts.join("\n") });
+        return Some(Excerpt {
+            path: path.to_owned(),
+            lines: None,
+            text: parts.join("\n"),
+        });
     }
     let mut excerpt = range(path, first, &parts)?;
     if ends_with_the_file && parts.last() != Some(&"") {
@@ -83,26 +99,47 @@ mod tests {
         let mut arguments = arguments;
         arguments["path"] = json!("src/a.rs");
         let excerpt = excerpt(&arguments, text);
-        let found = excerpt.as_ref().map(|excerpt| (excerpt.lines.clone(), &*excerpt.text));
+        let found = excerpt
+            .as_ref()
+            .map(|excerpt| (excerpt.lines.clone(), &*excerpt.text));
         assert_eq!(found, expected, "{arguments} {text:?}");
     }
 
     #[test]
     fn whole_file_is_all_that_stands_in_the_fence() {
         check(json!({}), "```rs\na\nb\n\n```\n", Some((None, "a\nb\n")));
-        check(json!({"start_line": null}), "```rs\na\nb\n```\n", Some((None, "a\nb")));
+        check(
+            json!({"start_line": null}),
+            "```rs\na\nb\n```\n",
+            Some((None, "a\nb")),
+        );
         check(json!({}), "```\n\n```\n", Some((None, "")));
-        check(json!({}), "```rs\na\r\nb\r\n\n```\n", Some((None, "a\r\nb\r\n")));
-        check(json!({}), "```md\n```sh\nx\n```\n\n```\n", Some((None, "```sh\nx\n```\n")));
+        check(
+            json!({}),
+            "```rs\na\r\nb\r\n\n```\n",
+            Some((None, "a\r\nb\r\n")),
+        );
+        check(
+            json!({}),
+            "```md\n```sh\nx\n```\n\n```\n",
+            Some((None, "```sh\nx\n```\n")),
+        );
         let looks_like_a_part = "```\n... (starting from line #2) ...\n\n```\n";
-        check(json!({}), looks_like_a_part, Some((None, "... (starting from line #2) ...\n")));
+        check(
+            json!({}),
+            looks_like_a_part,
+            Some((None, "... (starting from line #2) ...\n")),
+        );
     }
 
     #[test]
     fn part_ends_where_the_tool_really_cut_it() {
-        let text =
-            "```rs\n... (starting from line #3) ...\nc\nd\ne\n... (truncated after line #4) ...\n```\n";
-        check(json!({"start_line": 3, "end_line": 4}), text, Some((Some(3..=5), "c\nd\ne\n")));
+        let text = "```rs\n... (starting from line #3) ...\nc\nd\ne\n... (truncated after line #4) ...\n```\n";
+        check(
+            json!({"start_line": 3, "end_line": 4}),
+            text,
+            Some((Some(3..=5), "c\nd\ne\n")),
+        );
         let text = "```rs\na\nb\n... (truncated after line #2) ...\n```\n";
         check(json!({"end_line": 2}), text, Some((Some(1..=2), "a\nb\n")));
         let text = "```rs\na\n... (truncated after line #1) ...\n```\n";
@@ -118,17 +155,33 @@ mod tests {
     #[test]
     fn part_that_reaches_the_end_ends_as_the_file_does() {
         let text = "```rs\n... (starting from line #3) ...\nc\nd\n\n... (truncated after line #9) ...\n```\n";
-        check(json!({"start_line": 3, "end_line": 9}), text, Some((Some(3..=4), "c\nd\n")));
+        check(
+            json!({"start_line": 3, "end_line": 9}),
+            text,
+            Some((Some(3..=4), "c\nd\n")),
+        );
         let text = "```rs\n... (starting from line #3) ...\nc\nd\n... (truncated after line #9) ...\n```\n";
-        check(json!({"start_line": 3, "end_line": 9}), text, Some((Some(3..=4), "c\nd")));
+        check(
+            json!({"start_line": 3, "end_line": 9}),
+            text,
+            Some((Some(3..=4), "c\nd")),
+        );
         let text = "```rs\n... (starting from line #3) ...\nc\nd\n\n```\n";
-        check(json!({"start_line": 3}), text, Some((Some(3..=4), "c\nd\n")));
+        check(
+            json!({"start_line": 3}),
+            text,
+            Some((Some(3..=4), "c\nd\n")),
+        );
     }
 
     #[test]
     fn part_from_the_first_line_to_the_end_is_the_whole() {
         let text = "```rs\n... (starting from line #1) ...\na\nb\n\n... (truncated after line #9) ...\n```\n";
-        check(json!({"start_line": 1, "end_line": 9}), text, Some((None, "a\nb\n")));
+        check(
+            json!({"start_line": 1, "end_line": 9}),
+            text,
+            Some((None, "a\nb\n")),
+        );
         check(
             json!({"end_line": 9}),
             "```rs\na\nb\n... (truncated after line #9) ...\n```\n",
@@ -148,10 +201,19 @@ mod tests {
         check(json!({}), "```rs (a.rs)\na\n```\n", None);
         let too_long = "```rs\na\nb\nc\n... (truncated after line #2) ...\n```\n";
         check(json!({"end_line": 2}), too_long, None);
-        let glued = "```rs\n... (starting from line #2) ...bcd\n... (truncated after line #4) ...\n```\n";
+        let glued =
+            "```rs\n... (starting from line #2) ...bcd\n... (truncated after line #4) ...\n```\n";
         check(json!({"start_line": 2, "end_line": 4}), glued, None);
-        check(json!({"end_line": 4}), "```rs\nabcd\n... (truncated after line #4) ...\n```\n", None);
-        check(json!({"start_line": 2}), "```rs\n... (starting from line #2) ...\nbcd\n```\n", None);
+        check(
+            json!({"end_line": 4}),
+            "```rs\nabcd\n... (truncated after line #4) ...\n```\n",
+            None,
+        );
+        check(
+            json!({"start_line": 2}),
+            "```rs\n... (starting from line #2) ...\nbcd\n```\n",
+            None,
+        );
         assert_eq!(excerpt(&json!({}), whole), None);
     }
 }

@@ -35,22 +35,37 @@ impl Style {
             return None;
         }
         let is_padded = digits.len() != text.len();
-        Some((Self::Columns { is_padded, separator }, number))
+        Some((
+            Self::Columns {
+                is_padded,
+                separator,
+            },
+            number,
+        ))
     }
 
     /// Returns what stands before the line of a number.
     pub(super) fn prefix(self, number: usize) -> String {
         match self {
             Self::Colon => format!("{number}:"),
-            Self::Columns { is_padded: true, separator } => format!("{number:6}{separator}"),
-            Self::Columns { is_padded: false, separator } => format!("{number}{separator}"),
+            Self::Columns {
+                is_padded: true,
+                separator,
+            } => format!("{number:6}{separator}"),
+            Self::Columns {
+                is_padded: false,
+                separator,
+            } => format!("{number}{separator}"),
         }
     }
 }
 
 /// Reads the number or the count of lines; files of more than four thousand million have none.
 pub(super) fn line_number(digits: &str) -> Option<usize> {
-    digits.parse::<u32>().ok().and_then(|number| usize::try_from(number).ok())
+    digits
+        .parse::<u32>()
+        .ok()
+        .and_then(|number| usize::try_from(number).ok())
 }
 
 /// Reads lines from the number `first` on, as far as each has the next number.
@@ -88,9 +103,15 @@ mod tests {
 
     #[test]
     fn numbers_of_all_styles_are_taken_off() {
-        assert_eq!(columns("     9\ta\n    10\t\tb\n    11\t"), (9, vec!["a", "\tb", ""], ""));
+        assert_eq!(
+            columns("     9\ta\n    10\t\tb\n    11\t"),
+            (9, vec!["a", "\tb", ""], "")
+        );
         assert_eq!(columns("     1→a→\n     2→"), (1, vec!["a→", ""], ""));
-        assert_eq!(columns("999999→a\n1000000→b"), (999_999, vec!["a", "b"], ""));
+        assert_eq!(
+            columns("999999→a\n1000000→b"),
+            (999_999, vec!["a", "b"], "")
+        );
         assert_eq!(columns("1\ta\n2\tb\n"), (1, vec!["a", "b"], ""));
         let colon = read("7:a:b\n8:\n", Style::Colon, 7);
         assert_eq!((colon.lines, colon.rest), (vec!["a:b", ""], ""));
@@ -99,8 +120,16 @@ mod tests {
     #[test]
     fn reading_ends_where_the_next_number_is_missing() {
         assert_eq!(columns("     1\ta\n     3\tb"), (1, vec!["a"], "     3\tb"));
-        assert_eq!(columns("     1\ta\n2\tb"), (1, vec!["a"], "2\tb"), "other columns");
-        assert_eq!(columns("     1\ta\n     2→b"), (1, vec!["a"], "     2→b"), "another separator");
+        assert_eq!(
+            columns("     1\ta\n2\tb"),
+            (1, vec!["a"], "2\tb"),
+            "other columns"
+        );
+        assert_eq!(
+            columns("     1\ta\n     2→b"),
+            (1, vec!["a"], "     2→b"),
+            "another separator"
+        );
         assert_eq!(columns("     1\ta\n\nwords"), (1, vec!["a"], "\nwords"));
     }
 
@@ -108,7 +137,10 @@ mod tests {
     fn empty_last_line_may_have_lost_its_separator_to_trimming() {
         assert_eq!(columns("     1\ta\n     2"), (1, vec!["a", ""], ""));
         assert_eq!(columns("     1\ta\n     2\n\n"), (1, vec!["a", ""], "\n"));
-        assert_eq!(columns("     1\ta\n     2\nmore"), (1, vec!["a"], "     2\nmore"));
+        assert_eq!(
+            columns("     1\ta\n     2\nmore"),
+            (1, vec!["a"], "     2\nmore")
+        );
     }
 
     proptest! {
@@ -132,7 +164,14 @@ mod tests {
 
     #[test]
     fn what_has_no_number_in_front_has_no_style() {
-        for text in ["", "words", "   12", "12: a", "\t1\ta", "18446744073709551615\ta"] {
+        for text in [
+            "",
+            "words",
+            "   12",
+            "12: a",
+            "\t1\ta",
+            "18446744073709551615\ta",
+        ] {
             assert_eq!(Style::of_columns(text), None, "{text:?}");
         }
     }

@@ -34,7 +34,11 @@ pub fn pieces(output: &str) -> Option<Vec<Piece>> {
     while let Some(start) = next_heading(&output, at) {
         let is_written = !output[at..start].contains(NEVER_WRITTEN);
         match window(&output[start..]) {
-            Some(Window { excerpt, marks, length }) => {
+            Some(Window {
+                excerpt,
+                marks,
+                length,
+            }) => {
                 at = start + length;
                 if is_written {
                     pieces.extend(Piece::text(&output[text_start..start]));
@@ -59,8 +63,12 @@ fn unended(output: &str) -> Option<Cow<'_, str>> {
 }
 
 fn next_heading(output: &str, from: usize) -> Option<usize> {
-    let found = output[from..].match_indices(HEADING).map(|(at, _)| from + at);
-    found.into_iter().find(|at| *at == 0 || output.as_bytes()[at - 1] == b'\n')
+    let found = output[from..]
+        .match_indices(HEADING)
+        .map(|(at, _)| from + at);
+    found
+        .into_iter()
+        .find(|at| *at == 0 || output.as_bytes()[at - 1] == b'\n')
 }
 
 /// A window that was read.
@@ -74,7 +82,10 @@ struct Window {
 /// Reads the window that `text` starts with.
 fn window(text: &str) -> Option<Window> {
     let (heading, after) = text.split_once('\n').unwrap_or((text, ""));
-    let (path, total) = heading.strip_prefix(HEADING)?.strip_suffix(" lines total)]")?.rsplit_once(" (")?;
+    let (path, total) = heading
+        .strip_prefix(HEADING)?
+        .strip_suffix(" lines total)]")?
+        .rsplit_once(" (")?;
     let total = numbered::line_number(total)?;
     let (above, after) = more_lines(after, "above");
     let (Numbered { first, lines, rest }, marks) = marked(after, above + 1);
@@ -85,18 +96,39 @@ fn window(text: &str) -> Option<Window> {
     let is_whole = above == 0 && below == 0;
     let last = (first + lines.len()).checked_sub(1)?;
     let range = (!is_whole).then_some(first..=last);
-    let excerpt = Excerpt { path: path.to_owned(), lines: range, text: with_ends(&lines) };
-    (is_whole || !lines.is_empty()).then_some(Window { excerpt, marks, length: text.len() - rest.len() })
+    let excerpt = Excerpt {
+        path: path.to_owned(),
+        lines: range,
+        text: with_ends(&lines),
+    };
+    (is_whole || !lines.is_empty()).then_some(Window {
+        excerpt,
+        marks,
+        length: text.len() - rest.len(),
+    })
 }
 
 /// Reads numbered lines, and the marks that stand between them.
 fn marked(text: &str, first: usize) -> (Numbered<'_>, Vec<&'static str>) {
-    let (mut all, mut marks) = (Numbered { first, lines: Vec::new(), rest: text }, Vec::new());
+    let (mut all, mut marks) = (
+        Numbered {
+            first,
+            lines: Vec::new(),
+            rest: text,
+        },
+        Vec::new(),
+    );
     loop {
         let numbered = numbered::read(all.rest, Style::Colon, first + all.lines.len());
-        all = Numbered { first, lines: [all.lines, numbered.lines].concat(), rest: numbered.rest };
+        all = Numbered {
+            first,
+            lines: [all.lines, numbered.lines].concat(),
+            rest: numbered.rest,
+        };
         let mark = MARKS.into_iter().find(|mark| all.rest.starts_with(mark));
-        let Some(mark) = mark else { return (all, marks) };
+        let Some(mark) = mark else {
+            return (all, marks);
+        };
         marks.push(mark);
         all.rest = &all.rest[mark.len()..];
     }
@@ -106,8 +138,12 @@ fn marked(text: &str, first: usize) -> (Numbered<'_>, Vec<&'static str>) {
 fn more_lines<'t>(text: &'t str, place: &str) -> (usize, &'t str) {
     let (line, after) = text.split_once('\n').unwrap_or((text, ""));
     let suffix = format!(" more lines {place})");
-    let count = line.strip_prefix('(').and_then(|line| line.strip_suffix(&*suffix));
-    count.and_then(numbered::line_number).map_or((0, text), |count| (count, after))
+    let count = line
+        .strip_prefix('(')
+        .and_then(|line| line.strip_suffix(&*suffix));
+    count
+        .and_then(numbered::line_number)
+        .map_or((0, text), |count| (count, after))
 }
 
 #[cfg(test)]
@@ -124,37 +160,56 @@ mod tests {
 
     #[test]
     fn window_is_the_lines_of_its_numbers() {
-        let output =
-            "[File: /r/a.py (6 lines total)]\n(2 more lines above)\n3:a\n4:b:c\n(2 more lines below)";
-        assert_eq!(outline(output).unwrap(), ["/r/a.py Some(3..=4) \"a\\nb:c\\n\""]);
+        let output = "[File: /r/a.py (6 lines total)]\n(2 more lines above)\n3:a\n4:b:c\n(2 more lines below)";
+        assert_eq!(
+            outline(output).unwrap(),
+            ["/r/a.py Some(3..=4) \"a\\nb:c\\n\""]
+        );
         let whole = "[File: a (b).py (2 lines total)]\n1:a\n2:\n";
         assert_eq!(outline(whole).unwrap(), ["a (b).py None \"a\\n\\n\""]);
-        assert_eq!(outline("[File: /r/a.py (0 lines total)]").unwrap(), ["/r/a.py None \"\""]);
+        assert_eq!(
+            outline("[File: /r/a.py (0 lines total)]").unwrap(),
+            ["/r/a.py None \"\""]
+        );
     }
 
     #[test]
     fn words_around_a_window_stay() {
-        let output = "File updated.\n[File: /r/a.py (1 lines total)]\n1:a\n(Open file: /r/a.py)\nbash-$";
+        let output =
+            "File updated.\n[File: /r/a.py (1 lines total)]\n1:a\n(Open file: /r/a.py)\nbash-$";
         assert_eq!(
             outline(output).unwrap(),
-            ["text \"File updated.\\n\"", "/r/a.py None \"a\\n\"", "text \"(Open file: /r/a.py)\\nbash-$\""]
+            [
+                "text \"File updated.\\n\"",
+                "/r/a.py None \"a\\n\"",
+                "text \"(Open file: /r/a.py)\\nbash-$\""
+            ]
         );
     }
 
     #[test]
     fn carriage_returns_of_a_terminal_are_no_content() {
         let output = "Done.\r\n[File: a.py (3 lines total)]\r\n1:a\r\n2:b\r\n(1 more lines below)";
-        assert_eq!(outline(output).unwrap(), ["text \"Done.\\n\"", "a.py Some(1..=2) \"a\\nb\\n\""]);
+        assert_eq!(
+            outline(output).unwrap(),
+            ["text \"Done.\\n\"", "a.py Some(1..=2) \"a\\nb\\n\""]
+        );
         let mixed = "[File: a.py (2 lines total)]\r\n1:a\n2:b\r\n";
         assert_eq!(outline(mixed), None);
         let prompt = "[File: a.py (2 lines total)]\r\n1:a\r\n2:\n(Open file: a.py)\nbash-$";
         assert_eq!(
             outline(prompt).unwrap(),
-            ["a.py None \"a\\n\\n\"", "text \"(Open file: a.py)\\nbash-$\""],
+            [
+                "a.py None \"a\\n\\n\"",
+                "text \"(Open file: a.py)\\nbash-$\""
+            ],
             "what is added to the terminal's output has none"
         );
         let of_the_file = "[File: a.py (2 lines total)]\n1:a\r\n2:b\r\n";
-        assert_eq!(outline(of_the_file).unwrap(), ["a.py None \"a\\r\\nb\\r\\n\""]);
+        assert_eq!(
+            outline(of_the_file).unwrap(),
+            ["a.py None \"a\\r\\nb\\r\\n\""]
+        );
     }
 
     #[test]
@@ -171,7 +226,10 @@ mod tests {
             ]
         );
         let of_the_file = "[File: a.py (2 lines total)]\n1:<<<<< START CURSOR >>>>>\n2:b\n";
-        assert_eq!(outline(of_the_file).unwrap(), ["a.py None \"<<<<< START CURSOR >>>>>\\nb\\n\""]);
+        assert_eq!(
+            outline(of_the_file).unwrap(),
+            ["a.py None \"<<<<< START CURSOR >>>>>\\nb\\n\""]
+        );
     }
 
     #[test]
@@ -183,7 +241,10 @@ mod tests {
         let outline = outline(output).unwrap();
         assert_eq!(outline.len(), 3);
         assert!(outline[0].contains("1:wrong"), "{outline:?}");
-        assert_eq!(outline[1..], ["/r/a.py None \"right\\n\"", "text \"---\\nTry again.\""]);
+        assert_eq!(
+            outline[1..],
+            ["/r/a.py None \"right\\n\"", "text \"---\\nTry again.\""]
+        );
     }
 
     #[test]

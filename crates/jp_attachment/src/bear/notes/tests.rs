@@ -31,7 +31,9 @@ impl World {
         let database = home.join(DATABASE);
         std::fs::create_dir_all(database.parent().unwrap()).unwrap();
         let connection = Connection::open(&database).unwrap();
-        connection.pragma_update(None, "journal_mode", "WAL").unwrap();
+        connection
+            .pragma_update(None, "journal_mode", "WAL")
+            .unwrap();
         let (notes, tags) = join;
         connection
             .execute_batch(&format!(
@@ -46,13 +48,28 @@ impl World {
                  CREATE TABLE Z_{notes}PINNEDINTAGS (Z_{notes}PINNEDNOTES INTEGER, Z_{tags}PINNEDINTAGS INTEGER);"
             ))
             .unwrap();
-        let place =
-            Place { root: "/w".into(), current_dir: "/w".into(), home: Some(home), external_key: None };
-        Self { _directory: directory, place, database, connection, join }
+        let place = Place {
+            root: "/w".into(),
+            current_dir: "/w".into(),
+            home: Some(home),
+            external_key: None,
+        };
+        Self {
+            _directory: directory,
+            place,
+            database,
+            connection,
+            join,
+        }
     }
 
     fn note(&self, id: &str, title: &str, text: &str, tags: &[&str], flags: &Flags) {
-        let Flags { archived, trashed, encrypted, deleted } = flags;
+        let Flags {
+            archived,
+            trashed,
+            encrypted,
+            deleted,
+        } = flags;
         self.connection
             .execute(
                 "INSERT INTO ZSFNOTE (ZUNIQUEIDENTIFIER, ZTITLE, ZTEXT, ZARCHIVED, ZTRASHED, ZENCRYPTED,
@@ -65,7 +82,9 @@ impl World {
             let insert = "INSERT INTO ZSFNOTETAG (ZTITLE) VALUES (?)";
             self.connection.execute(insert, [tag]).unwrap();
             let insert = format!("INSERT INTO Z_{}TAGS VALUES (?, ?)", self.join.0);
-            self.connection.execute(&insert, [note, self.connection.last_insert_rowid()]).unwrap();
+            self.connection
+                .execute(&insert, [note, self.connection.last_insert_rowid()])
+                .unwrap();
         }
     }
 
@@ -78,8 +97,14 @@ impl World {
     }
 
     fn names(&self, input: &str) -> Vec<String> {
-        let resolved = self.attach(input).unwrap_or_else(|error| panic!("{input}: {}", message(&error)));
-        resolved.resources.into_iter().map(|resource| resource.name.unwrap()).collect()
+        let resolved = self
+            .attach(input)
+            .unwrap_or_else(|error| panic!("{input}: {}", message(&error)));
+        resolved
+            .resources
+            .into_iter()
+            .map(|resource| resource.name.unwrap())
+            .collect()
     }
 
     fn error(&self, input: &str) -> String {
@@ -98,13 +123,61 @@ fn message(error: &dyn Error) -> String {
 fn some_notes(join: (u8, u8)) -> World {
     let world = World::new(join);
     let live = Flags::default();
-    world.note("A-1", "Groceries", "# Groceries\nMilk, 100% oats\n#home", &["home"], &live);
-    world.note("B-2", "Ärger", "# Ärger\nsnake_case\n#work/long name#", &["work", "work/long+name"], &live);
+    world.note(
+        "A-1",
+        "Groceries",
+        "# Groceries\nMilk, 100% oats\n#home",
+        &["home"],
+        &live,
+    );
+    world.note(
+        "B-2",
+        "Ärger",
+        "# Ärger\nsnake_case\n#work/long name#",
+        &["work", "work/long+name"],
+        &live,
+    );
     world.note("C-3", "", "no title", &[], &live);
-    world.note("D-4", "Archived", "milk", &["home"], &Flags { archived: true, ..Flags::default() });
-    world.note("E-5", "Trashed", "milk", &["home"], &Flags { trashed: true, ..Flags::default() });
-    world.note("F-6", "Locked milk", "milk", &["home"], &Flags { encrypted: true, ..Flags::default() });
-    world.note("G-7", "Deleted", "milk", &["home"], &Flags { deleted: true, ..Flags::default() });
+    world.note(
+        "D-4",
+        "Archived",
+        "milk",
+        &["home"],
+        &Flags {
+            archived: true,
+            ..Flags::default()
+        },
+    );
+    world.note(
+        "E-5",
+        "Trashed",
+        "milk",
+        &["home"],
+        &Flags {
+            trashed: true,
+            ..Flags::default()
+        },
+    );
+    world.note(
+        "F-6",
+        "Locked milk",
+        "milk",
+        &["home"],
+        &Flags {
+            encrypted: true,
+            ..Flags::default()
+        },
+    );
+    world.note(
+        "G-7",
+        "Deleted",
+        "milk",
+        &["home"],
+        &Flags {
+            deleted: true,
+            ..Flags::default()
+        },
+    );
     world
 }
 
@@ -112,7 +185,9 @@ fn some_notes(join: (u8, u8)) -> World {
 fn note_is_a_resource_with_title_type_and_date() {
     let world = some_notes((5, 13));
     let resolved = world.attach("bear:A-1").unwrap();
-    let [note] = resolved.resources.as_slice() else { panic!() };
+    let [note] = resolved.resources.as_slice() else {
+        panic!()
+    };
     assert_eq!(note.uri, "bear://get/A-1");
     assert_eq!(note.name.as_deref(), Some("Groceries"));
     assert_eq!(note.mime_type.as_deref(), Some("text/markdown"));
@@ -135,23 +210,44 @@ fn search_finds_words_and_tags_in_any_case_and_literally() {
             ("bear://search/%C3%A4RGER", vec!["Ärger"]),
             ("bear://search/100%25", vec!["Groceries"]),
             ("bear://search/e_c", vec!["Ärger"]),
-            ("bear://search/o", vec!["Groceries", "bear://get/C-3", "Ärger"]),
+            (
+                "bear://search/o",
+                vec!["Groceries", "bear://get/C-3", "Ärger"],
+            ),
             ("bear://search/?tag=home", vec!["Groceries"]),
-            ("bear://search/?tag=home&tag=WORK", vec!["Groceries", "Ärger"]),
+            (
+                "bear://search/?tag=home&tag=WORK",
+                vec!["Groceries", "Ärger"],
+            ),
             ("bear://search/?tag=%23work/long%20name", vec!["Ärger"]),
             ("bear://search/snake?tag=work&tag=none", vec!["Ärger"]),
         ] {
             assert_eq!(world.names(input), names, "{input}");
         }
-        for input in ["%25x", "_", "*", "%25%25", "mi_k", "snake?tag=home", "?tag=hom", "?tag=%25", "locked"]
-        {
+        for input in [
+            "%25x",
+            "_",
+            "*",
+            "%25%25",
+            "mi_k",
+            "snake?tag=home",
+            "?tag=hom",
+            "?tag=%25",
+            "locked",
+        ] {
             if input == "_" {
                 assert_eq!(world.names("bear://search/_"), ["Ärger"]);
                 continue;
             }
             let error = world.attach(&format!("bear://search/{input}")).unwrap_err();
             assert!(
-                matches!(error, AttachError::Bear { source: BearError::NoMatch, .. }),
+                matches!(
+                    error,
+                    AttachError::Bear {
+                        source: BearError::NoMatch,
+                        ..
+                    }
+                ),
                 "{input}: {error:?}"
             );
         }
@@ -165,14 +261,26 @@ fn note_that_can_not_be_had_is_an_error_that_says_why() {
         ("bear:X", r#"attach "bear:X": there is no such note"#),
         ("bear:a-1", r#"attach "bear:a-1": there is no such note"#),
         ("bear:G-7", r#"attach "bear:G-7": there is no such note"#),
-        ("bear:E-5", r#"attach "bear:E-5": the note is in the trash; restore it to attach it"#),
-        ("bear:F-6", r#"attach "bear:F-6": the note is locked; unlock it in Bear to attach it"#),
+        (
+            "bear:E-5",
+            r#"attach "bear:E-5": the note is in the trash; restore it to attach it"#,
+        ),
+        (
+            "bear:F-6",
+            r#"attach "bear:F-6": the note is locked; unlock it in Bear to attach it"#,
+        ),
     ] {
         assert_eq!(world.error(input), message);
     }
     let declared = ["bear:X", "bear:A-1"].map(|input| parse_input(input, &world.place).unwrap());
-    let resolved =
-        resolve(&declared, &Context { unavailable: Unavailable::Skip, ..world.context() }).unwrap();
+    let resolved = resolve(
+        &declared,
+        &Context {
+            unavailable: Unavailable::Skip,
+            ..world.context()
+        },
+    )
+    .unwrap();
     assert_eq!(resolved.resources.len(), 1);
     assert!(matches!(resolved.notices[..], [Notice::Skipped(_)]));
 }
@@ -183,15 +291,34 @@ fn database_that_is_missing_or_of_something_else_is_named() {
     let other = world.database.with_file_name("other.sqlite");
     let error = |world: &World| {
         let declared = parse_input("bear://search/?tag=x", &world.place).unwrap();
-        let context = Context { bear_database: Some(&other), ..world.context() };
+        let context = Context {
+            bear_database: Some(&other),
+            ..world.context()
+        };
         let home = world.place.home.as_ref().unwrap().to_str().unwrap();
         message(&resolve(&[declared], &context).unwrap_err())
             .replace(home, "HOME")
-            .replace(other.parent().unwrap().strip_prefix(home).unwrap().to_str().unwrap(), "DATA")
+            .replace(
+                other
+                    .parent()
+                    .unwrap()
+                    .strip_prefix(home)
+                    .unwrap()
+                    .to_str()
+                    .unwrap(),
+                "DATA",
+            )
     };
     let named = r#"attach "bear://search/?tag=x": "#;
-    assert_eq!(error(&world), format!("{named}there is no Bear database at \"HOME/DATA/other.sqlite\""));
-    std::fs::write(&other, "not a database, and long enough to be looked at".repeat(50)).unwrap();
+    assert_eq!(
+        error(&world),
+        format!("{named}there is no Bear database at \"HOME/DATA/other.sqlite\"")
+    );
+    std::fs::write(
+        &other,
+        "not a database, and long enough to be looked at".repeat(50),
+    )
+    .unwrap();
     let malformed =
         format!("{named}read the Bear database \"HOME/DATA/other.sqlite\": file is not a database");
     assert!(error(&world).starts_with(&malformed), "{}", error(&world));
@@ -200,17 +327,42 @@ fn database_that_is_missing_or_of_something_else_is_named() {
     let missing = "is no Bear database that can be read: it has no";
     for (statement, what) in [
         ("CREATE TABLE x (y)", "table ZSFNOTE"),
-        ("CREATE TABLE ZSFNOTE (Z_PK, ZUNIQUEIDENTIFIER, ZTITLE)", "column ZTEXT in ZSFNOTE"),
+        (
+            "CREATE TABLE ZSFNOTE (Z_PK, ZUNIQUEIDENTIFIER, ZTITLE)",
+            "column ZTEXT in ZSFNOTE",
+        ),
         ("ALTER TABLE ZSFNOTE ADD COLUMN ZTEXT", "table ZSFNOTETAG"),
-        ("CREATE TABLE ZSFNOTETAG (Z_PK, ZTITLE)", "table of the notes' tags"),
+        (
+            "CREATE TABLE ZSFNOTETAG (Z_PK, ZTITLE)",
+            "table of the notes' tags",
+        ),
     ] {
         connection.execute_batch(statement).unwrap();
-        assert_eq!(error(&world), format!("{named}\"HOME/DATA/other.sqlite\" {missing} {what}"));
+        assert_eq!(
+            error(&world),
+            format!("{named}\"HOME/DATA/other.sqlite\" {missing} {what}")
+        );
     }
-    let place = Place { home: None, ..world.place.clone() };
+    let place = Place {
+        home: None,
+        ..world.place.clone()
+    };
     let declared = parse_input("bear:A-1", &place).unwrap();
-    let error = resolve(&[declared], &Context { place: &place, ..world.context() }).unwrap_err();
-    assert!(matches!(error, AttachError::Bear { source: BearError::NoHome, .. }));
+    let error = resolve(
+        &[declared],
+        &Context {
+            place: &place,
+            ..world.context()
+        },
+    )
+    .unwrap_err();
+    assert!(matches!(
+        error,
+        AttachError::Bear {
+            source: BearError::NoHome,
+            ..
+        }
+    ));
 }
 
 #[test]
@@ -230,14 +382,31 @@ fn limits_hold() {
 #[test]
 fn app_that_writes_is_waited_for_until_the_timeout_or_an_interrupt() {
     let world = some_notes((5, 13));
-    world.connection.pragma_update(None, "journal_mode", "DELETE").unwrap();
+    world
+        .connection
+        .pragma_update(None, "journal_mode", "DELETE")
+        .unwrap();
     world.connection.execute_batch("BEGIN EXCLUSIVE").unwrap();
     let declared = [parse_input("bear:A-1", &world.place).unwrap()];
-    let context = Context { timeout: Duration::from_millis(1), ..world.context() };
+    let context = Context {
+        timeout: Duration::from_millis(1),
+        ..world.context()
+    };
     let error = resolve(&declared, &context).unwrap_err();
-    assert!(message(&error).ends_with("database is locked"), "{}", message(&error));
+    assert!(
+        message(&error).ends_with("database is locked"),
+        "{}",
+        message(&error)
+    );
     let cancelled = AtomicBool::new(true);
-    let error = resolve(&declared, &Context { cancelled: Some(&cancelled), ..world.context() }).unwrap_err();
+    let error = resolve(
+        &declared,
+        &Context {
+            cancelled: Some(&cancelled),
+            ..world.context()
+        },
+    )
+    .unwrap_err();
     assert!(matches!(error, AttachError::Interrupted));
     world.connection.execute_batch("COMMIT").unwrap();
     assert_eq!(world.names("bear:A-1"), ["Groceries"]);
@@ -246,9 +415,17 @@ fn app_that_writes_is_waited_for_until_the_timeout_or_an_interrupt() {
 #[test]
 fn database_is_not_written_to() {
     let world = some_notes((5, 13));
-    world.connection.pragma_update(None, "journal_mode", "DELETE").unwrap();
+    world
+        .connection
+        .pragma_update(None, "journal_mode", "DELETE")
+        .unwrap();
     let before = std::fs::read(&world.database).unwrap();
     world.names("bear://search/o");
     assert_eq!(std::fs::read(&world.database).unwrap(), before);
-    assert_eq!(std::fs::read_dir(world.database.parent().unwrap()).unwrap().count(), 1);
+    assert_eq!(
+        std::fs::read_dir(world.database.parent().unwrap())
+            .unwrap()
+            .count(),
+        1
+    );
 }

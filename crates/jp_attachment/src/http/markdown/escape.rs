@@ -6,7 +6,9 @@ const MAX_LINK: usize = 4096;
 /// Returns a link's target as it is written, if it leads anywhere.
 pub(super) fn shown_target(target: &str) -> Option<String> {
     let target = target.trim();
-    let scheme = target.split_once(':').map(|(scheme, _)| scheme.to_ascii_lowercase());
+    let scheme = target
+        .split_once(':')
+        .map(|(scheme, _)| scheme.to_ascii_lowercase());
     let leads_nowhere = target.is_empty()
         || target.starts_with('#')
         || target.len() > MAX_LINK
@@ -42,7 +44,8 @@ pub(super) fn escape(text: &str, is_in_cell: bool) -> String {
             '\\' | '*' | '`' => true,
             // Between letters it is one of a name.
             '_' => is_start || next.is_none(),
-            '<' => next.is_some_and(|next| next.is_ascii_alphabetic() || matches!(next, '/' | '!' | '?')),
+            '<' => next
+                .is_some_and(|next| next.is_ascii_alphabetic() || matches!(next, '/' | '!' | '?')),
             '|' => is_in_cell,
             _ => false,
         };

@@ -28,15 +28,27 @@ fn elements_have_their_markdown() {
         ("<a href='/x y'>one <em>two</em></a>", "[one *two*](/x%20y)"),
         ("<a href='x'><h3>Title</h3></a>", "### [Title](x)"),
         ("<a href='#x'>a</a> <a href='javascript:x'>b</a>", "a b"),
-        ("<img alt='A dog' src=d.png><img src=e.png>", "![A dog](d.png)"),
-        ("<ul><li>a<li>b<ol start=3><li>c<li>d</ol><li>e</ul>f", "- a\n- b\n  3. c\n  4. d\n- e\n\nf"),
+        (
+            "<img alt='A dog' src=d.png><img src=e.png>",
+            "![A dog](d.png)",
+        ),
+        (
+            "<ul><li>a<li>b<ol start=3><li>c<li>d</ol><li>e</ul>f",
+            "- a\n- b\n  3. c\n  4. d\n- e\n\nf",
+        ),
         ("<ul><li><p>a</p><p>b</p></li></ul>", "- a\n\n  b"),
         ("<blockquote><p>a<p>b</blockquote>c", "> a\n>\n> b\n\nc"),
         ("x<blockquote>a</blockquote>", "x\n\n> a"),
         ("<pre>\n  a\n\n   b </pre>", "```\n  a\n\n   b\n```"),
-        ("<pre><code class='x language-rust'>a &lt;b> ``` c</code></pre>", "````rust\na <b> ``` c\n````"),
+        (
+            "<pre><code class='x language-rust'>a &lt;b> ``` c</code></pre>",
+            "````rust\na <b> ``` c\n````",
+        ),
         ("<li><pre>a\nb</pre>c", "- ```\n  a\n  b\n  ```\n\n  c"),
-        ("use <code>a `b`  c</code> and <code>d</code>.", "use ``a `b` c`` and `d`."),
+        (
+            "use <code>a `b`  c</code> and <code>d</code>.",
+            "use ``a `b` c`` and `d`.",
+        ),
         ("<p><code>a<p>b", "`a`\n\nb"),
         ("<hr>a<hr>", "---\n\na\n\n---"),
         ("<dl><dt>a<dd>b<dt>c<dd>d</dl>", "a\n: b\n\nc\n: d"),
@@ -44,11 +56,23 @@ fn elements_have_their_markdown() {
             "<table><thead><tr><th>A<th>B</thead><tr><td>1|2<td><p>x</p><p>y</p></table>z",
             "| A | B |\n| --- | --- |\n| 1\\|2 | x y |\n\nz",
         ),
-        ("<table><tr><td><table><tr><td>a<td>b</table></td><td>c</td></table>", "| a b | c |\n| --- | --- |"),
+        (
+            "<table><tr><td><table><tr><td>a<td>b</table></td><td>c</td></table>",
+            "| a b | c |\n| --- | --- |",
+        ),
         ("<table></table>", ""),
-        ("1. a * b_c _d_ `e` &lt;f> g < h \\", "1\\. a \\* b_c \\_d\\_ \\`e\\` \\<f> g < h \\\\"),
-        ("<p># a<p>- b<p>> c<p>---", "\\# a\n\n\\- b\n\n\\> c\n\n\\---"),
-        ("<script>a<b></script><style>p{}</style>x<!-- c --><svg><title>t</title></svg><svg/>y", "xy"),
+        (
+            "1. a * b_c _d_ `e` &lt;f> g < h \\",
+            "1\\. a \\* b_c \\_d\\_ \\`e\\` \\<f> g < h \\\\",
+        ),
+        (
+            "<p># a<p>- b<p>> c<p>---",
+            "\\# a\n\n\\- b\n\n\\> c\n\n\\---",
+        ),
+        (
+            "<script>a<b></script><style>p{}</style>x<!-- c --><svg><title>t</title></svg><svg/>y",
+            "xy",
+        ),
         ("<nav>a<nav>b</nav>c</nav>d", "d"),
         ("<script>document.write('</scr'+'ipt>')</script>x", "x"),
         ("caf&eacute; &amp;amp; &#x1F980;", "café &amp; 🦀"),
@@ -62,11 +86,16 @@ fn elements_have_their_markdown() {
 
 #[test]
 fn title_is_the_first() {
-    let html = "<head><title>\n A &amp; <b> </title></head><svg><title>x</title></svg><title>y</title>z";
-    let Outcome::Done { title, markdown } = convert(html, BUDGET) else { panic!() };
+    let html =
+        "<head><title>\n A &amp; <b> </title></head><svg><title>x</title></svg><title>y</title>z";
+    let Outcome::Done { title, markdown } = convert(html, BUDGET) else {
+        panic!()
+    };
     assert_eq!((title.as_deref(), &*markdown), (Some("A & <b>"), "z"));
     let long = format!("<title>\u{1b}[31m{}</title>", "é".repeat(300));
-    let Outcome::Done { title, .. } = convert(&long, BUDGET) else { panic!() };
+    let Outcome::Done { title, .. } = convert(&long, BUDGET) else {
+        panic!()
+    };
     assert_eq!(title.unwrap(), format!("[31m{}…", "é".repeat(196)));
 }
 
@@ -104,7 +133,11 @@ fn hostile_page_is_no_more_work_than_any() {
     ] {
         let html = open.repeat(count) + "end";
         if let Outcome::Done { markdown, .. } = convert(&html, BUDGET) {
-            assert!(markdown.len() <= 2 * html.len() + 10 * CHUNK, "{open}: {}", markdown.len());
+            assert!(
+                markdown.len() <= 2 * html.len() + 10 * CHUNK,
+                "{open}: {}",
+                markdown.len()
+            );
         }
     }
 }
@@ -120,7 +153,13 @@ fn tag_of_endless_attributes_is_given_up() {
 
 #[test]
 fn page_whose_rest_would_be_lost_is_given_up() {
-    for html in ["a<nav>b<p>c", "a<script>b", "a<textarea>b</nav>", "a<title>b", "a<svg><svg></svg>b"] {
+    for html in [
+        "a<nav>b<p>c",
+        "a<script>b",
+        "a<textarea>b</nav>",
+        "a<title>b",
+        "a<svg><svg></svg>b",
+    ] {
         assert_eq!(convert(html, BUDGET), Outcome::GivenUp, "{html}");
     }
     assert_eq!(markdown("a<svg><svg/></svg>b"), "ab");

@@ -122,7 +122,12 @@ impl Writer {
 
     pub(super) fn open(&mut self, kind: Inline) {
         let is_silent = self.inlines.iter().any(|open| open.kind == kind);
-        self.push_inline(Open { kind, target: String::new(), is_written: false, is_silent });
+        self.push_inline(Open {
+            kind,
+            target: String::new(),
+            is_written: false,
+            is_silent,
+        });
     }
 
     /// Opens a link; one to a place in the page, or to run a script, is written as its text.
@@ -131,7 +136,12 @@ impl Writer {
         let target = shown_target(target);
         let is_silent = target.is_none();
         let target = target.unwrap_or_default();
-        self.push_inline(Open { kind: Inline::Link, target, is_written: false, is_silent });
+        self.push_inline(Open {
+            kind: Inline::Link,
+            target,
+            is_written: false,
+            is_silent,
+        });
     }
 
     fn push_inline(&mut self, open: Open) {
@@ -142,7 +152,9 @@ impl Writer {
 
     /// Closes the last of a kind, and what was opened in it and not closed.
     pub(super) fn close(&mut self, kind: Inline) {
-        let Some(index) = self.inlines.iter().rposition(|open| open.kind == kind) else { return };
+        let Some(index) = self.inlines.iter().rposition(|open| open.kind == kind) else {
+            return;
+        };
         for open in self.inlines.split_off(index).iter().rev() {
             self.write_end(open);
         }
@@ -154,7 +166,9 @@ impl Writer {
             return;
         }
         self.flush();
-        let text = escape(&text, self.table.is_in_cell).replace('[', "\\[").replace(']', "\\]");
+        let text = escape(&text, self.table.is_in_cell)
+            .replace('[', "\\[")
+            .replace(']', "\\]");
         match shown_target(source) {
             Some(source) => self.out.push_str(&format!("![{text}]({source})")),
             None => self.out.push_str(&text),
@@ -165,16 +179,29 @@ impl Writer {
     pub(super) fn code(&mut self, text: &str) {
         let is_space = |character: char| character.is_ascii_whitespace();
         self.has_space |= text.starts_with(is_space);
-        let mut code = text.split(is_space).filter(|word| !word.is_empty()).collect::<Vec<_>>().join(" ");
+        let mut code = text
+            .split(is_space)
+            .filter(|word| !word.is_empty())
+            .collect::<Vec<_>>()
+            .join(" ");
         if !code.is_empty() {
             if self.table.is_in_cell {
                 code = code.replace('|', "\\|");
             }
             self.flush();
-            let longest = code.split(|character| character != '`').map(str::len).max().unwrap_or(0);
+            let longest = code
+                .split(|character| character != '`')
+                .map(str::len)
+                .max()
+                .unwrap_or(0);
             let fence = "`".repeat(longest + 1);
-            let pad = if code.starts_with('`') || code.ends_with('`') { " " } else { "" };
-            self.out.push_str(&format!("{fence}{pad}{code}{pad}{fence}"));
+            let pad = if code.starts_with('`') || code.ends_with('`') {
+                " "
+            } else {
+                ""
+            };
+            self.out
+                .push_str(&format!("{fence}{pad}{code}{pad}{fence}"));
         }
         self.has_space |= text.ends_with(is_space);
     }
@@ -199,7 +226,11 @@ impl Writer {
         let prefix = self.prefix();
         for line in text.lines().chain([&*fence]) {
             self.out.push('\n');
-            self.out.push_str(if line.is_empty() { prefix.trim_end() } else { &prefix });
+            self.out.push_str(if line.is_empty() {
+                prefix.trim_end()
+            } else {
+                &prefix
+            });
             self.out.push_str(line);
         }
         self.block();
@@ -220,7 +251,10 @@ impl Writer {
         if self.table.is_in_cell || self.too_deep > 0 {
             return;
         }
-        let list = self.containers.iter().rposition(|container| matches!(container, Container::List { .. }));
+        let list = self
+            .containers
+            .iter()
+            .rposition(|container| matches!(container, Container::List { .. }));
         match list {
             Some(list) => self.containers.truncate(list + 1),
             None if matches!(self.containers.last(), Some(Container::Item { .. })) => {
@@ -237,13 +271,18 @@ impl Writer {
             _ => "- ".to_owned(),
         };
         // The list it is in has been counted.
-        self.containers.push(Container::Item { marker, is_written: false });
+        self.containers.push(Container::Item {
+            marker,
+            is_written: false,
+        });
     }
 
     pub(super) fn end_item(&mut self) {
         self.end_line(1);
-        let inner =
-            self.containers.iter().rposition(|container| !matches!(container, Container::Quote { .. }));
+        let inner = self
+            .containers
+            .iter()
+            .rposition(|container| !matches!(container, Container::Quote { .. }));
         if let Some(index) = inner.filter(|_| !self.table.is_in_cell && self.too_deep == 0)
             && matches!(self.containers[index], Container::Item { .. })
         {
@@ -397,7 +436,10 @@ impl Writer {
         for open in std::mem::take(&mut self.inlines).into_iter().rev() {
             self.write_end(&open);
             if open.kind != Inline::Link || !open.is_written {
-                self.inlines.push(Open { is_written: false, ..open });
+                self.inlines.push(Open {
+                    is_written: false,
+                    ..open
+                });
             }
         }
         self.inlines.reverse();
@@ -436,7 +478,10 @@ impl Writer {
 
     /// Returns what is between a list and what surrounds it.
     fn list_break(&self) -> usize {
-        let is_nested = self.containers.iter().any(|container| matches!(container, Container::Item { .. }));
+        let is_nested = self
+            .containers
+            .iter()
+            .any(|container| matches!(container, Container::Item { .. }));
         if is_nested { 1 } else { 2 }
     }
 }
@@ -445,7 +490,10 @@ impl Container {
     /// Returns what its first line starts with, or a later one.
     fn start(&mut self) -> String {
         match self {
-            Self::Item { marker, is_written: is_written @ false } => {
+            Self::Item {
+                marker,
+                is_written: is_written @ false,
+            } => {
                 *is_written = true;
                 marker.clone()
             }
@@ -459,7 +507,10 @@ impl Container {
 
     fn prefix(&self) -> String {
         match self {
-            Self::Item { marker, is_written: true } => " ".repeat(marker.len()),
+            Self::Item {
+                marker,
+                is_written: true,
+            } => " ".repeat(marker.len()),
             Self::Quote { is_written: true } => "> ".to_owned(),
             _ => String::new(),
         }

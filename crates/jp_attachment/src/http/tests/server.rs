@@ -34,14 +34,22 @@ impl Server {
     pub(super) fn start(answer: impl Fn(&mut Exchange) + Send + Sync + 'static) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap();
-        let (requests, is_stopped) = (Arc::<Mutex<Vec<_>>>::default(), Arc::<AtomicBool>::default());
-        let (answer, seen, stopped) = (Arc::new(answer), Arc::clone(&requests), Arc::clone(&is_stopped));
+        let (requests, is_stopped) = (
+            Arc::<Mutex<Vec<_>>>::default(),
+            Arc::<AtomicBool>::default(),
+        );
+        let (answer, seen, stopped) = (
+            Arc::new(answer),
+            Arc::clone(&requests),
+            Arc::clone(&is_stopped),
+        );
         let accepting = thread::spawn(move || {
             for stream in listener.incoming() {
                 if stopped.load(Ordering::Relaxed) {
                     break;
                 }
-                let (answer, seen, stream) = (Arc::clone(&answer), Arc::clone(&seen), stream.unwrap());
+                let (answer, seen, stream) =
+                    (Arc::clone(&answer), Arc::clone(&seen), stream.unwrap());
                 thread::spawn(move || {
                     if let Some(mut exchange) = Exchange::accept(stream, &seen) {
                         answer(&mut exchange);
@@ -49,7 +57,12 @@ impl Server {
                 });
             }
         });
-        Self { address, requests, is_stopped, accepting: Some(accepting) }
+        Self {
+            address,
+            requests,
+            is_stopped,
+            accepting: Some(accepting),
+        }
     }
 
     /// Starts a server that answers everything with the same.
@@ -124,6 +137,9 @@ impl Exchange {
 /// Makes an answer with a length.
 pub(super) fn ok(headers: &str, body: impl AsRef<[u8]>) -> Vec<u8> {
     let body = body.as_ref();
-    let head = format!("HTTP/1.1 200 OK\r\n{headers}content-length: {}\r\n\r\n", body.len());
+    let head = format!(
+        "HTTP/1.1 200 OK\r\n{headers}content-length: {}\r\n\r\n",
+        body.len()
+    );
     [head.as_bytes(), body].concat()
 }

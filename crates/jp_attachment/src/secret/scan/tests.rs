@@ -38,15 +38,27 @@ fn well_known_secrets_are_found() {
         ("an AWS access key", token("AKIA", "Q7ZR2WVKXLMT4BNC")),
         ("a GitHub token", token("ghp_", random(36))),
         ("a GitHub token", token("gho_", random(36))),
-        ("a GitHub token", token("github_pat_", &format!("{}_{}", random(22), random(59)))),
+        (
+            "a GitHub token",
+            token("github_pat_", &format!("{}_{}", random(22), random(59))),
+        ),
         ("a GitLab token", token("glpat-", random(20))),
-        ("a Slack token", token("xoxb-", &format!("73910846{}-{}", 25, random(24)))),
+        (
+            "a Slack token",
+            token("xoxb-", &format!("73910846{}-{}", 25, random(24))),
+        ),
         (
             "a Slack webhook",
-            token("https://hooks.slack.com/services/", &format!("T0A{0}/B0B{0}/{1}", "7Z2W9K3", random(24))),
+            token(
+                "https://hooks.slack.com/services/",
+                &format!("T0A{0}/B0B{0}/{1}", "7Z2W9K3", random(24)),
+            ),
         ),
         ("a Stripe key", token("sk_live_", random(24))),
-        ("an Anthropic API key", token("sk-ant-", &format!("api03-{}", random(93)))),
+        (
+            "an Anthropic API key",
+            token("sk-ant-", &format!("api03-{}", random(93))),
+        ),
         ("an OpenRouter API key", token("sk-or-v1-", hex(64))),
         ("an OpenAI API key", token("sk-", random(48))),
         ("an OpenAI API key", token("sk-proj-", random(120))),
@@ -54,27 +66,72 @@ fn well_known_secrets_are_found() {
         ("a Groq API key", token("gsk_", random(52))),
         ("a Hugging Face token", token("hf_", random(34))),
         ("an npm token", token("npm_", random(36))),
-        ("a PyPI token", token("pypi-", &format!("AgEIcHlwaS5vcmc{}", random(120)))),
-        ("a SendGrid key", token("SG.", &format!("{}.{}", random(22), random(43)))),
+        (
+            "a PyPI token",
+            token("pypi-", &format!("AgEIcHlwaS5vcmc{}", random(120))),
+        ),
+        (
+            "a SendGrid key",
+            token("SG.", &format!("{}.{}", random(22), random(43))),
+        ),
         ("a Twilio API key", token("SK", hex(32))),
         ("a DigitalOcean token", token("dop_v1_", hex(64))),
-        ("a JSON web token", token("eyJ", &format!("hbGciOiJIUzI1NiJ9.eyJ{}.{}", random(40), random(43)))),
+        (
+            "a JSON web token",
+            token(
+                "eyJ",
+                &format!("hbGciOiJIUzI1NiJ9.eyJ{}.{}", random(40), random(43)),
+            ),
+        ),
         ("a private key", private_key("RSA PRIVATE KEY", "\n")),
         ("a private key", private_key("PRIVATE KEY", "\\n")),
-        ("a private key", private_key("PGP PRIVATE KEY BLOCK", "\nVersion: GnuPG v2\n\n")),
         (
             "a private key",
-            private_key("EC PRIVATE KEY", "\nProc-Type: 4,ENCRYPTED\nDEK-Info: AES-128-CBC,00\n\n"),
+            private_key("PGP PRIVATE KEY BLOCK", "\nVersion: GnuPG v2\n\n"),
         ),
-        ("a password in a URL", token("postgres://app:", &format!("{}@db.internal/x", random(12)))),
-        ("a password in a URL", token("redis://:", &format!("{}@10.0.0.1:6379", random(12)))),
-        ("a password or token", token("password = \"", &format!("{}\"", "kX9!vq2Lp"))),
-        ("a password or token", token("\"password\": \"", &format!("{}\"", "kX9!vq2Lp"))),
-        ("a password or token", token("DB_PASSWORD='", &format!("{}'", "h7Gw2kLq9x"))),
-        ("a password or token", token("const API_KEY: &str = \"", &format!("{}\";", random(24)))),
-        ("a password or token", token("aws_secret_access_key = ", random(40))),
-        ("a password or token", token("export AUTH_TOKEN=", &format!("{} # mine", hex(40)))),
-        ("a password or token", token("  client-secret: ", &format!("{}\r\n", random(32)))),
+        (
+            "a private key",
+            private_key(
+                "EC PRIVATE KEY",
+                "\nProc-Type: 4,ENCRYPTED\nDEK-Info: AES-128-CBC,00\n\n",
+            ),
+        ),
+        (
+            "a password in a URL",
+            token("postgres://app:", &format!("{}@db.internal/x", random(12))),
+        ),
+        (
+            "a password in a URL",
+            token("redis://:", &format!("{}@10.0.0.1:6379", random(12))),
+        ),
+        (
+            "a password or token",
+            token("password = \"", &format!("{}\"", "kX9!vq2Lp")),
+        ),
+        (
+            "a password or token",
+            token("\"password\": \"", &format!("{}\"", "kX9!vq2Lp")),
+        ),
+        (
+            "a password or token",
+            token("DB_PASSWORD='", &format!("{}'", "h7Gw2kLq9x")),
+        ),
+        (
+            "a password or token",
+            token("const API_KEY: &str = \"", &format!("{}\";", random(24))),
+        ),
+        (
+            "a password or token",
+            token("aws_secret_access_key = ", random(40)),
+        ),
+        (
+            "a password or token",
+            token("export AUTH_TOKEN=", &format!("{} # mine", hex(40))),
+        ),
+        (
+            "a password or token",
+            token("  client-secret: ", &format!("{}\r\n", random(32))),
+        ),
     ];
     for (kind, secret) in table {
         for text in [
@@ -84,9 +141,15 @@ fn well_known_secrets_are_found() {
             format!("é\\n{secret} x"),
         ] {
             let found = scan(&text);
-            let Some(first) = found.first() else { panic!("{kind} in {text:?}") };
+            let Some(first) = found.first() else {
+                panic!("{kind} in {text:?}")
+            };
             assert_eq!(first.kind, kind, "{text:?}");
-            assert_eq!(first.line, if text.starts_with("one") { 3 } else { 1 }, "{text:?}");
+            assert_eq!(
+                first.line,
+                if text.starts_with("one") { 3 } else { 1 },
+                "{text:?}"
+            );
         }
     }
 }
@@ -107,7 +170,10 @@ fn what_only_resembles_a_secret_is_not_found() {
         token("task-", random(48)),
         token("SKIP", hex(32)),
         token("SG.", "short"),
-        token("-----BEGIN ", "CERTIFICATE-----\nMIIBOgIBAAJBAKj34GkxFhD90vcNLYLInFEX"),
+        token(
+            "-----BEGIN ",
+            "CERTIFICATE-----\nMIIBOgIBAAJBAKj34GkxFhD90vcNLYLInFEX",
+        ),
         token("-----BEGIN ", "PRIVATE KEY-----\n…\n"),
         "-----BEGIN {} PRIVATE KEY-----".to_owned(),
         "https://user:password@example.com/".to_owned(),
@@ -142,9 +208,20 @@ fn what_only_resembles_a_secret_is_not_found() {
 #[test]
 fn each_kind_is_told_once_in_the_order_of_the_text() {
     let (github, google) = (token("ghp_", random(36)), token("AIza", random(35)));
-    let text = format!("{github}\n\n{google} {github}\n{}\n{google}\n", token("gho_", random(36)));
-    let expected =
-        [Finding { kind: "a GitHub token", line: 1 }, Finding { kind: "a Google API key", line: 3 }];
+    let text = format!(
+        "{github}\n\n{google} {github}\n{}\n{google}\n",
+        token("gho_", random(36))
+    );
+    let expected = [
+        Finding {
+            kind: "a GitHub token",
+            line: 1,
+        },
+        Finding {
+            kind: "a Google API key",
+            line: 3,
+        },
+    ];
     assert_eq!(scan(&text), expected);
 }
 
@@ -158,13 +235,27 @@ fn finding_does_not_tell_the_secret() {
 fn every_pattern_compiles_and_has_an_article() {
     for (index, pattern) in PATTERNS.iter().enumerate() {
         SCANNER.regex(index);
-        assert!(pattern.kind.starts_with("a ") || pattern.kind.starts_with("an "), "{}", pattern.kind);
+        assert!(
+            pattern.kind.starts_with("a ") || pattern.kind.starts_with("an "),
+            "{}",
+            pattern.kind
+        );
     }
 }
 
 #[test]
 fn time_is_linear_in_the_worst_cases() {
-    for part in ["ghp_", "eyJ", "://a:", "password", "token=\"", "-----BEGIN ", "sk-", "AIza", "secret\n"] {
+    for part in [
+        "ghp_",
+        "eyJ",
+        "://a:",
+        "password",
+        "token=\"",
+        "-----BEGIN ",
+        "sk-",
+        "AIza",
+        "secret\n",
+    ] {
         // A megabyte of beginnings; quadratic time would take hours.
         let text = part.repeat(1_000_000 / part.len());
         assert_eq!(kinds(&text), Vec::<&str>::new(), "{part:?}");

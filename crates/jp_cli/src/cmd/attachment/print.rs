@@ -21,7 +21,11 @@ use crate::{
 };
 
 /// Writes what is attached; what no message has taken yet is read now, and not kept.
-pub(super) fn print(context: &Context<'_>, id: Option<&str>, wanted: &[String]) -> Result<Code, Failure> {
+pub(super) fn print(
+    context: &Context<'_>,
+    id: Option<&str>,
+    wanted: &[String],
+) -> Result<Code, Failure> {
     let found = context.selected(id)?;
     let conversation = context.read(&found)?;
     let config = context.config(Some(&conversation), &[])?;
@@ -33,10 +37,16 @@ pub(super) fn print(context: &Context<'_>, id: Option<&str>, wanted: &[String]) 
     let rows: Vec<Row<'_>> = rows(stream, &declared);
     let meant: Vec<Meant<'_>> = wanted.iter().map(|text| Meant::new(text, &place)).collect();
     let is_wanted = |row: &Row<'_>| meant.is_empty() || meant.iter().any(|meant| meant.names(row));
-    if let Some(unknown) = meant.iter().find(|meant| !rows.iter().any(|row| meant.names(row))) {
+    if let Some(unknown) = meant
+        .iter()
+        .find(|meant| !rows.iter().any(|row| meant.names(row)))
+    {
         let text = jp_attachment::redacted(unknown.text);
-        return Err(Failure::new(format!("{text} is not attached to conversation {}", found.located.id))
-            .with_hint("`jp attachment ls` lists what is."));
+        return Err(Failure::new(format!(
+            "{text} is not attached to conversation {}",
+            found.located.id
+        ))
+        .with_hint("`jp attachment ls` lists what is."));
     }
     let scratch = Scratch::new()?;
     let batch = scratch.blobs().batch();
@@ -51,7 +61,15 @@ pub(super) fn print(context: &Context<'_>, id: Option<&str>, wanted: &[String]) 
             None => pending.push(row.declaration.clone()),
         }
     }
-    snapshots.extend(read_now(context, &config, pending, stream, &configured, id, &resolving)?);
+    snapshots.extend(read_now(
+        context,
+        &config,
+        pending,
+        stream,
+        &configured,
+        id,
+        &resolving,
+    )?);
     batch.commit()?;
     let stores = [scratch.blobs().clone(), found.store.blobs().clone()];
     write(context, &snapshots, &stores)
@@ -65,12 +83,18 @@ struct Meant<'a> {
 
 impl<'a> Meant<'a> {
     fn new(text: &'a str, place: &jp_attachment::Place) -> Self {
-        Self { text, declarations: jp_attachment::possible_declarations(text, place) }
+        Self {
+            text,
+            declarations: jp_attachment::possible_declarations(text, place),
+        }
     }
 
     fn names(&self, row: &Row<'_>) -> bool {
         row.names(self.text)
-            || self.declarations.iter().any(|declaration| declaration == row.declaration.as_str())
+            || self
+                .declarations
+                .iter()
+                .any(|declaration| declaration == row.declaration.as_str())
     }
 }
 
@@ -87,19 +111,32 @@ fn read_now(
         return Ok(Vec::new());
     }
     for declaration in &declarations {
-        context.output.status(&format!("{declaration} was not sent yet; this is what it gives now."));
+        context.output.status(&format!(
+            "{declaration} was not sent yet; this is what it gives now."
+        ));
     }
     let mut excludes = resolution::effective(stream, &configured.declarations);
     excludes.retain(Declaration::is_exclude);
-    let plan = Plan { resolve: declarations, excludes, ..Plan::default() };
-    let earlier = Earlier { plan, configured, is_new: false, named };
+    let plan = Plan {
+        resolve: declarations,
+        excludes,
+        ..Plan::default()
+    };
+    let earlier = Earlier {
+        plan,
+        configured,
+        is_new: false,
+        named,
+    };
     Ok(resolve(context, config, earlier, Vec::new(), resolving)?.snapshots)
 }
 
 fn write(context: &Context<'_>, snapshots: &[Snapshot], stores: &[Blobs]) -> Result<Code, Failure> {
     if context.output.is_json() {
-        let documents: Result<Vec<_>, _> =
-            snapshots.iter().map(|snapshot| document(snapshot, stores)).collect();
+        let documents: Result<Vec<_>, _> = snapshots
+            .iter()
+            .map(|snapshot| document(snapshot, stores))
+            .collect();
         context.output.json(&documents?)?;
         return Ok(Code::Done);
     }
@@ -107,20 +144,35 @@ fn write(context: &Context<'_>, snapshots: &[Snapshot], stores: &[Blobs]) -> Res
         context.output.status("There is nothing to print.");
     }
     let mut labels: HashMap<&str, usize> = HashMap::new();
-    snapshots.iter().for_each(|snapshot| *labels.entry(snapshot.label()).or_default() += 1);
+    snapshots
+        .iter()
+        .for_each(|snapshot| *labels.entry(snapshot.label()).or_default() += 1);
     for (index, snapshot) in snapshots.iter().enumerate() {
         if snapshots.len() > 1 {
             let gap = if index == 0 { "" } else { "\n" };
             let label = snapshot.label();
-            let uri = if labels[label] > 1 { format!(" ({})", snapshot.uri) } else { String::new() };
-            context.output.line(&format!("{gap}==> {}{uri} <==", label.escape_debug()))?;
+            let uri = if labels[label] > 1 {
+                format!(" ({})", snapshot.uri)
+            } else {
+                String::new()
+            };
+            context
+                .output
+                .line(&format!("{gap}==> {}{uri} <==", label.escape_debug()))?;
         }
         match shown(snapshot, stores)? {
             ResourceContent::Text(text) => context.output.text(&text)?,
-            ResourceContent::Blob(bytes) if snapshots.len() == 1 => context.output.content(&bytes)?,
+            ResourceContent::Blob(bytes) if snapshots.len() == 1 => {
+                context.output.content(&bytes)?
+            }
             ResourceContent::Blob(bytes) => {
-                let mime_type = snapshot.mime_type.as_deref().unwrap_or("application/octet-stream");
-                context.output.line(&format!("[{mime_type}, {} bytes]", bytes.len()))?;
+                let mime_type = snapshot
+                    .mime_type
+                    .as_deref()
+                    .unwrap_or("application/octet-stream");
+                context
+                    .output
+                    .line(&format!("[{mime_type}, {} bytes]", bytes.len()))?;
             }
         }
     }

@@ -84,23 +84,34 @@ struct Recipient<'s> {
     store: &'s Store,
 }
 
-pub(super) fn run(context: &Context<'_>, id: Option<&str>, turns: Option<&str>) -> Result<Code, Failure> {
+pub(super) fn run(
+    context: &Context<'_>,
+    id: Option<&str>,
+    turns: Option<&str>,
+) -> Result<Code, Failure> {
     let found = context.selected(id)?;
     let conversation = context.read(&found)?;
     let all = conversation.stream.turns().len();
     let wanted = turns.map_or(Ok(0..=all), |text| parse_range(text, all))?;
     let config = context.config(Some(&conversation), &[])?;
     let mut thread = delivered::stored(&conversation.stream, &config.config, found.store.blobs());
-    let model =
-        model::configured(&config).ok().flatten().or_else(|| last_used(&conversation.stream, &config));
+    let model = model::configured(&config)
+        .ok()
+        .flatten()
+        .or_else(|| last_used(&conversation.stream, &config));
     if let Some(model) = &model {
         leave_out(&mut thread, model);
     }
     let recipient = Recipient::new(model.as_ref(), context, &found.store);
-    let wanted = thread.messages.iter().filter(|message| wanted.contains(&message.turn()));
+    let wanted = thread
+        .messages
+        .iter()
+        .filter(|message| wanted.contains(&message.turn()));
     let output = context.output;
     if output.is_json() {
-        let messages = wanted.map(|message| recipient.sent(message)).collect::<Result<Vec<_>, _>>()?;
+        let messages = wanted
+            .map(|message| recipient.sent(message))
+            .collect::<Result<Vec<_>, _>>()?;
         output.json(&json!({"messages": messages}))?;
     } else {
         let mut separator = "";
@@ -125,10 +136,14 @@ fn leave_out(thread: &mut Thread<'_>, model: &Model) {
 
 /// Returns the model that answered last, if the configuration can still reach it.
 fn last_used(stream: &Stream, config: &Resolved) -> Option<Model> {
-    let label = stream.events().iter().rev().find_map(|event| match &event.kind {
-        EventKind::ChatResponse(response) => response.metadata.get("model")?.as_str(),
-        _ => None,
-    })?;
+    let label = stream
+        .events()
+        .iter()
+        .rev()
+        .find_map(|event| match &event.kind {
+            EventKind::ChatResponse(response) => response.metadata.get("model")?.as_str(),
+            _ => None,
+        })?;
     let (provider, name) = label.split_once('/')?;
     model::of_provider(config, provider, name).ok()
 }
@@ -137,15 +152,32 @@ impl<'s> Recipient<'s> {
     /// Uses Chat Completions if no model is known.
     fn new(model: Option<&Model>, context: &Context<'_>, store: &'s Store) -> Self {
         let (label, format, facts) = match model {
-            Some(model) => (model.label.clone(), model.endpoint.format, facts::known(model, context)),
-            None => (String::new(), Format::Chat, models::built_in(Format::Chat, "")),
+            Some(model) => (
+                model.label.clone(),
+                model.endpoint.format,
+                facts::known(model, context),
+            ),
+            None => (
+                String::new(),
+                Format::Chat,
+                models::built_in(Format::Chat, ""),
+            ),
         };
-        Self { label, format, capabilities: facts.capabilities(), store }
+        Self {
+            label,
+            format,
+            capabilities: facts.capabilities(),
+            store,
+        }
     }
 
     fn sent(&self, message: &Message<'_>) -> Result<Sent, Failure> {
         let (role, blocks) = match message {
-            Message::User { turn, request, deliveries } => {
+            Message::User {
+                turn,
+                request,
+                deliveries,
+            } => {
                 let mut blocks = vec![words("request", request.content.clone())];
                 for (index, resource) in request.resources.iter().enumerate() {
                     let content = self.attached(*turn, resource)?;
@@ -158,17 +190,35 @@ impl<'s> Recipient<'s> {
                 }
                 ("user", blocks)
             }
-            Message::Assistant { parts, .. } => {
-                ("assistant", parts.iter().map(part).collect::<Result<Vec<_>, _>>()?)
-            }
-            Message::NoAnswer { .. } => {
-                ("assistant", vec![words("message", view::text_of_missing_answer().to_owned())])
-            }
-            Message::Tool { call, response: None, .. } => {
+            Message::Assistant { parts, .. } => (
+                "assistant",
+                parts.iter().map(part).collect::<Result<Vec<_>, _>>()?,
+            ),
+            Message::NoAnswer { .. } => (
+                "assistant",
+                vec![words("message", view::text_of_missing_answer().to_owned())],
+            ),
+            Message::Tool {
+                call,
+                response: None,
+                ..
+            } => {
                 let missing = words("tool_result", view::text_of_missing_result().to_owned());
-                ("tool", vec![Block { tool: Some(call.name.clone()), ..missing }])
+                (
+                    "tool",
+                    vec![Block {
+                        tool: Some(call.name.clone()),
+                        ..missing
+                    }],
+                )
             }
-            Message::Tool { turn, call, response: Some(response), deliveries, .. } => {
+            Message::Tool {
+                turn,
+                call,
+                response: Some(response),
+                deliveries,
+                ..
+            } => {
                 let mut blocks = Vec::new();
                 for (index, block) in response.content.iter().enumerate() {
                     let uri = match block {
@@ -177,20 +227,38 @@ impl<'s> Recipient<'s> {
                     };
                     let content = self.returned(*turn, call, response, block)?;
                     let tool = Some(call.name.clone());
-                    let block = Block { tool, uri, content, ..words("tool_result", String::new()) };
+                    let block = Block {
+                        tool,
+                        uri,
+                        content,
+                        ..words("tool_result", String::new())
+                    };
                     blocks.push(block.delivered(deliveries.get(index)));
                 }
                 ("tool", blocks)
             }
         };
-        let is_error = matches!(message, Message::Tool { response: Some(response), .. } if response.is_error);
-        Ok(Sent { role, turn: message.turn(), is_error, blocks })
+        let is_error =
+            matches!(message, Message::Tool { response: Some(response), .. } if response.is_error);
+        Ok(Sent {
+            role,
+            turn: message.turn(),
+            is_error,
+            blocks,
+        })
     }
 
     /// Writes a resource that is attached, in a message of its own.
     fn attached(&self, turn: usize, resource: &Snapshot) -> Result<Content, Failure> {
-        let request = ChatRequest { resources: vec![resource.clone()], ..ChatRequest::new("") };
-        self.content(Message::User { turn, request: Cow::Owned(request), deliveries: Vec::new() })
+        let request = ChatRequest {
+            resources: vec![resource.clone()],
+            ..ChatRequest::new("")
+        };
+        self.content(Message::User {
+            turn,
+            request: Cow::Owned(request),
+            deliveries: Vec::new(),
+        })
     }
 
     /// Writes a block of a result, in a result of its own.
@@ -208,14 +276,26 @@ impl<'s> Recipient<'s> {
             structured_content: None,
             meta: serde_json::Map::new(),
         }));
-        self.content(Message::Tool { turn, number: 1, call, response, deliveries: Vec::new() })
+        self.content(Message::Tool {
+            turn,
+            number: 1,
+            call,
+            response,
+            deliveries: Vec::new(),
+        })
     }
 
     fn content(&self, message: Message<'_>) -> Result<Content, Failure> {
-        let thread = Thread { messages: vec![message] };
-        let request = Request { capabilities: self.capabilities, ..Request::new(&self.label, &thread) };
+        let thread = Thread {
+            messages: vec![message],
+        };
+        let request = Request {
+            capabilities: self.capabilities,
+            ..Request::new(&self.label, &thread)
+        };
         let mut body = Vec::new();
-        self.format.encode(&request, &mut Stored(self.store), &mut body)?;
+        self.format
+            .encode(&request, &mut Stored(self.store), &mut body)?;
         Ok(content(readable::parts(&serde_json::from_slice(&body)?)))
     }
 }
@@ -235,7 +315,9 @@ fn content(parts: Vec<Part>) -> Content {
     for part in parts {
         match part {
             Part::Text(text) if text.trim_end() == ERROR_LINE.trim_end() => {}
-            Part::Text(text) => texts.push(text.strip_prefix(ERROR_LINE).unwrap_or(&text).to_owned()),
+            Part::Text(text) => {
+                texts.push(text.strip_prefix(ERROR_LINE).unwrap_or(&text).to_owned())
+            }
             Part::Binary { mime_type, bytes } => binary = Some(Binary { mime_type, bytes }),
         }
     }
@@ -251,14 +333,27 @@ fn part(part: &AnswerPart<'_>) -> Result<Block, Failure> {
         },
         AnswerPart::Call(call) => {
             let arguments = words("tool_call", serde_json::to_string(&call.arguments)?);
-            Block { tool: Some(call.name.clone()), ..arguments }
+            Block {
+                tool: Some(call.name.clone()),
+                ..arguments
+            }
         }
     })
 }
 
 fn words(kind: &'static str, text: String) -> Block {
-    let content = Content { text: Some(text), binary: None };
-    Block { kind, tool: None, uri: None, delivery: Delivery::default().name(), reason: None, content }
+    let content = Content {
+        text: Some(text),
+        binary: None,
+    };
+    Block {
+        kind,
+        tool: None,
+        uri: None,
+        delivery: Delivery::default().name(),
+        reason: None,
+        content,
+    }
 }
 
 impl Block {
@@ -273,15 +368,31 @@ impl Block {
 
 /// Renders a message under a heading, a blank line before each block.
 fn text(message: &Sent) -> String {
-    let Sent { role, turn, is_error, blocks } = message;
+    let Sent {
+        role,
+        turn,
+        is_error,
+        blocks,
+    } = message;
     let mut text = format!("## Turn {turn}, {role}\n");
     for (index, block) in blocks.iter().enumerate() {
         if let Some(tool) = &block.tool {
-            let what = if block.kind == "tool_call" { "call" } else { "result" };
+            let what = if block.kind == "tool_call" {
+                "call"
+            } else {
+                "result"
+            };
             text += &format!("\n### {what} of {tool}\n");
         }
-        let lead = if *is_error && index == 0 { ERROR_LINE } else { "" };
-        let Content { text: words, binary } = &block.content;
+        let lead = if *is_error && index == 0 {
+            ERROR_LINE
+        } else {
+            ""
+        };
+        let Content {
+            text: words,
+            binary,
+        } = &block.content;
         let words = format!("{lead}{}", words.as_deref().unwrap_or_default());
         if !words.is_empty() {
             text += &format!("\n{}\n", words.trim_end_matches('\n'));

@@ -43,51 +43,107 @@ struct Effect {
 
 pub(super) fn run(context: &Context<'_>, options: &args::Compact) -> Result<Code, Failure> {
     let found = context.selected(options.conversation.id())?;
-    let lock = if options.dry_run { None } else { Some(locking::acquire(context, &found)?) };
+    let lock = if options.dry_run {
+        None
+    } else {
+        Some(locking::acquire(context, &found)?)
+    };
     let conversation = context.read(&found)?;
     let config = context.config(Some(&conversation), &[])?;
-    let target = Target { context, found, conversation, config, lock };
-    if options.reset { target.reset() } else { target.compact(options) }
+    let target = Target {
+        context,
+        found,
+        conversation,
+        config,
+        lock,
+    };
+    if options.reset {
+        target.reset()
+    } else {
+        target.compact(options)
+    }
 }
 
 impl Target<'_> {
     fn compact(self, options: &args::Compact) -> Result<Code, Failure> {
         let events = self.stream().events();
         let turns = view::covered_turns(events, options.keep_last);
-        let mut compaction =
-            Compaction { keep_last: options.keep_last, strip: stripped(options), ..Compaction::default() };
+        let mut compaction = Compaction {
+            keep_last: options.keep_last,
+            strip: stripped(options),
+            ..Compaction::default()
+        };
         if turns == 0 {
-            return self.nothing(&format!("has {}", size::count(self.stream().turns().len(), "turn")));
+            return self.nothing(&format!(
+                "has {}",
+                size::count(self.stream().turns().len(), "turn")
+            ));
         }
         let is_new = options.summarize && Compacted::of(events).summarised < turns;
         if !is_new && self.taken(&self.with(&compaction)) == self.taken(self.stream()) {
-            return self.nothing("has nothing more in the turns before the last ones that could be left out");
+            return self.nothing(
+                "has nothing more in the turns before the last ones that could be left out",
+            );
         }
         let before = self.tokens(self.stream());
         if is_new && options.dry_run {
-            return self.report(&compaction, &Effect { turns, before, after: None, is_stored: false });
+            return self.report(
+                &compaction,
+                &Effect {
+                    turns,
+                    before,
+                    after: None,
+                    is_stored: false,
+                },
+            );
         }
         let mut kinds = Vec::new();
         if is_new {
-            let Summary { text, usage, .. } =
-                summary::ask(self.context, &self.found, &self.conversation, &self.config, turns)?;
+            let Summary { text, usage, .. } = summary::ask(
+                self.context,
+                &self.found,
+                &self.conversation,
+                &self.config,
+                turns,
+            )?;
             kinds.extend(usage.map(EventKind::Usage));
             compaction.summary = Some(text);
         }
         let after = Some(self.tokens(&self.with(&compaction)));
         kinds.push(EventKind::Compaction(compaction.clone()));
-        self.store(&compaction, Effect { turns, before, after, is_stored: false }, kinds)
+        self.store(
+            &compaction,
+            Effect {
+                turns,
+                before,
+                after,
+                is_stored: false,
+            },
+            kinds,
+        )
     }
 
     fn reset(self) -> Result<Code, Failure> {
-        let compaction = Compaction { reset: true, ..Compaction::default() };
+        let compaction = Compaction {
+            reset: true,
+            ..Compaction::default()
+        };
         let before = self.tokens(self.stream());
         if Compacted::of(self.stream().events()).is_nothing() {
             return self.nothing("is sent whole already: there is nothing to reset");
         }
         let after = Some(self.tokens(&self.with(&compaction)));
         let kinds = vec![EventKind::Compaction(compaction.clone())];
-        self.store(&compaction, Effect { turns: 0, before, after, is_stored: false }, kinds)
+        self.store(
+            &compaction,
+            Effect {
+                turns: 0,
+                before,
+                after,
+                is_stored: false,
+            },
+            kinds,
+        )
     }
 
     fn stream(&self) -> &Stream {
@@ -97,7 +153,10 @@ impl Target<'_> {
     /// Returns the conversation as it would be.
     fn with(&self, compaction: &Compaction) -> Stream {
         let mut stream = self.stream().clone();
-        stream.push(Event::new(self.context.now(), EventKind::Compaction(compaction.clone())));
+        stream.push(Event::new(
+            self.context.now(),
+            EventKind::Compaction(compaction.clone()),
+        ));
         stream
     }
 
@@ -123,10 +182,18 @@ impl Target<'_> {
         let output = self.context.output;
         if output.is_json() {
             let tokens = self.tokens(self.stream());
-            let effect = Effect { turns: 0, before: tokens, after: Some(tokens), is_stored: false };
+            let effect = Effect {
+                turns: 0,
+                before: tokens,
+                after: Some(tokens),
+                is_stored: false,
+            };
             output.json(&document(&Compaction::default(), &effect))?;
         } else {
-            output.status(&format!("Nothing to compact: conversation {} {reason}.", self.found.located.id));
+            output.status(&format!(
+                "Nothing to compact: conversation {} {reason}.",
+                self.found.located.id
+            ));
         }
         Ok(Code::Done)
     }
@@ -141,7 +208,10 @@ impl Target<'_> {
         if let Some(lock) = self.lock.take() {
             let now = self.context.now();
             let mut writer = self.found.store.writer(&self.conversation, lock);
-            let events = kinds.into_iter().map(|kind| Event::new(now, kind)).collect();
+            let events = kinds
+                .into_iter()
+                .map(|kind| Event::new(now, kind))
+                .collect();
             let batch = writer.batch();
             writer.append(events, batch)?;
             effect.is_stored = true;
@@ -199,9 +269,13 @@ fn what(compaction: &Compaction, effect: &Effect) -> String {
     let without = without.collect::<Vec<_>>().join(" and ");
     match (&compaction.summary, effect.after) {
         (Some(summary), _) => {
-            format!("From the next message on, a summary is sent where {turns} sent now:\n\n{summary}\n")
+            format!(
+                "From the next message on, a summary is sent where {turns} sent now:\n\n{summary}\n"
+            )
         }
-        (None, None) => format!("The model would be asked for a summary, to be sent where {turns} sent now."),
+        (None, None) => {
+            format!("The model would be asked for a summary, to be sent where {turns} sent now.")
+        }
         (None, Some(_)) => format!("From the next message on, {turns} sent without {without}."),
     }
 }

@@ -17,7 +17,11 @@ use crate::{
     workspace::Context,
 };
 
-pub(super) fn run(context: &Context<'_>, id: Option<&str>, turns: Option<&str>) -> Result<Code, Failure> {
+pub(super) fn run(
+    context: &Context<'_>,
+    id: Option<&str>,
+    turns: Option<&str>,
+) -> Result<Code, Failure> {
     let found = context.selected(id)?;
     let conversation = context.read(&found)?;
     let all = conversation.stream.turns();
@@ -27,33 +31,49 @@ pub(super) fn run(context: &Context<'_>, id: Option<&str>, turns: Option<&str>) 
     for turn in all.iter().filter(|turn| wanted.contains(&turn.number)) {
         let events = &conversation.stream.events()[turn.events.clone()];
         if context.output.is_json() {
-            let events = events.iter().filter_map(|event| document(turn.number, event, &read).transpose());
-            documents.push(json!({"turn": turn.number, "events": events.collect::<Result<Vec<_>, _>>()?}));
+            let events = events
+                .iter()
+                .filter_map(|event| document(turn.number, event, &read).transpose());
+            documents.push(
+                json!({"turn": turn.number, "events": events.collect::<Result<Vec<_>, _>>()?}),
+            );
         } else {
             for event in transcript::order(events) {
-                context.output.text(&transcript::event(turn.number, event, &read)?)?;
+                context
+                    .output
+                    .text(&transcript::event(turn.number, event, &read)?)?;
             }
         }
     }
     if context.output.is_json() {
         let title = conversation.metadata.title();
-        context
-            .output
-            .json(&json!({"id": conversation.id.to_string(), "title": title, "turns": documents}))?;
+        context.output.json(
+            &json!({"id": conversation.id.to_string(), "title": title, "turns": documents}),
+        )?;
     }
     Ok(Code::Done)
 }
 
 /// Reads `N`, `A..B` (inclusive), `A..` or `..B`.
 pub(super) fn parse_range(text: &str, last: usize) -> Result<RangeInclusive<usize>, Failure> {
-    let number = |text: &str, default: usize| if text.is_empty() { Some(default) } else { text.parse().ok() };
+    let number = |text: &str, default: usize| {
+        if text.is_empty() {
+            Some(default)
+        } else {
+            text.parse().ok()
+        }
+    };
     let range = match text.split_once("..") {
         None => number(text, 0).map(|turn| turn..=turn),
-        Some((first, end)) => number(first, 1).zip(number(end, last)).map(|(first, end)| first..=end),
+        Some((first, end)) => number(first, 1)
+            .zip(number(end, last))
+            .map(|(first, end)| first..=end),
     };
     let range = range.filter(|range| *range.start() >= 1 && range.start() <= range.end());
     let range = range.ok_or_else(|| {
-        Failure::usage(format!("`--turn {text}` is no range of turns: N, A..B, A.. or ..B"))
+        Failure::usage(format!(
+            "`--turn {text}` is no range of turns: N, A..B, A.. or ..B"
+        ))
     })?;
     if *range.start() > last {
         return Err(Failure::new(format!(
@@ -65,12 +85,19 @@ pub(super) fn parse_range(text: &str, last: usize) -> Result<RangeInclusive<usiz
     Ok(range)
 }
 
-fn document(turn: usize, event: &Event, read: Read<'_, BlobError>) -> Result<Option<Value>, Failure> {
+fn document(
+    turn: usize,
+    event: &Event,
+    read: Read<'_, BlobError>,
+) -> Result<Option<Value>, Failure> {
     let timestamp = event.timestamp.to_string();
     let document = match &event.kind {
         EventKind::ChatRequest(request) => {
-            let resources: Vec<_> =
-                request.resources.iter().map(|snapshot| describe(&Attached { turn, snapshot })).collect();
+            let resources: Vec<_> = request
+                .resources
+                .iter()
+                .map(|snapshot| describe(&Attached { turn, snapshot }))
+                .collect();
             json!({"type": "chat_request", "timestamp": timestamp, "content": request.content, "resources": resources})
         }
         EventKind::ChatResponse(response) => {
@@ -102,8 +129,13 @@ mod tests {
 
     #[test]
     fn ranges_of_turns_are_inclusive() {
-        for (text, range) in [("2", 2..=2), ("1..2", 1..=2), ("2..", 2..=3), ("..2", 1..=2), ("3..9", 3..=9)]
-        {
+        for (text, range) in [
+            ("2", 2..=2),
+            ("1..2", 1..=2),
+            ("2..", 2..=3),
+            ("..2", 1..=2),
+            ("3..9", 3..=9),
+        ] {
             assert_eq!(parse_range(text, 3).unwrap(), range);
         }
         for text in ["", "0", "2..1", "x", "4"] {

@@ -40,7 +40,10 @@ pub(super) fn run(context: &Context<'_>, id: Option<&str>) -> Result<Code, Failu
     let conversation = context.read(&found)?;
     let summary = summary(&conversation);
     let snapshots = crate::cmd::resource::attached(&conversation.stream).count();
-    let declared = resolution::effective(&conversation.stream, &declared_by_files(context, &conversation)?);
+    let declared = resolution::effective(
+        &conversation.stream,
+        &declared_by_files(context, &conversation)?,
+    );
     let totals = Totals::of(usages(&conversation.stream));
     let by_model = by_model(&conversation.stream);
     if context.output.is_json() {
@@ -55,19 +58,45 @@ pub(super) fn run(context: &Context<'_>, id: Option<&str>) -> Result<Code, Failu
     }
     let mut rows = vec![
         ("id", found.located.id.to_string()),
-        ("title", summary.title.clone().unwrap_or_else(|| "(none)".to_owned())),
+        (
+            "title",
+            summary.title.clone().unwrap_or_else(|| "(none)".to_owned()),
+        ),
         ("turns", summary.turns.unwrap_or_default().to_string()),
         ("last used", used(&summary)),
-        ("kept", if found.is_local { "for this user".to_owned() } else { "in the workspace".to_owned() }),
-        ("attached", declared.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")),
+        (
+            "kept",
+            if found.is_local {
+                "for this user".to_owned()
+            } else {
+                "in the workspace".to_owned()
+            },
+        ),
+        (
+            "attached",
+            declared
+                .iter()
+                .map(ToString::to_string)
+                .collect::<Vec<_>>()
+                .join(", "),
+        ),
         ("resources", size::count(snapshots, "snapshot")),
         ("tokens", totals.line()),
     ];
     if by_model.len() > 1 {
-        rows.extend(by_model.iter().map(|(model, totals)| ("", format!("{model}: {}", totals.line()))));
+        rows.extend(
+            by_model
+                .iter()
+                .map(|(model, totals)| ("", format!("{model}: {}", totals.line()))),
+        );
     }
-    let rows: Vec<_> = rows.into_iter().map(|(key, value)| vec![key.to_owned(), value]).collect();
-    table(&rows).iter().try_for_each(|line| context.output.line(line))?;
+    let rows: Vec<_> = rows
+        .into_iter()
+        .map(|(key, value)| vec![key.to_owned(), value])
+        .collect();
+    table(&rows)
+        .iter()
+        .try_for_each(|line| context.output.line(line))?;
     Ok(Code::Done)
 }
 
@@ -75,21 +104,30 @@ fn summary(conversation: &Conversation) -> Summary {
     Summary {
         title: conversation.metadata.title().map(str::to_owned),
         turns: Some(conversation.stream.turns().len()),
-        last_activated_at: conversation.metadata.last_activated_at().map(|time| time.to_string()),
+        last_activated_at: conversation
+            .metadata
+            .last_activated_at()
+            .map(|time| time.to_string()),
     }
 }
 
 fn usages(stream: &Stream) -> impl Iterator<Item = &Usage> {
-    stream.events().iter().filter_map(|event| match &event.kind {
-        EventKind::Usage(usage) => Some(usage),
-        _ => None,
-    })
+    stream
+        .events()
+        .iter()
+        .filter_map(|event| match &event.kind {
+            EventKind::Usage(usage) => Some(usage),
+            _ => None,
+        })
 }
 
 fn by_model(stream: &Stream) -> BTreeMap<&str, Totals> {
     let mut of_models: BTreeMap<&str, Vec<&Usage>> = BTreeMap::new();
     usages(stream).for_each(|usage| of_models.entry(&usage.model).or_default().push(usage));
-    of_models.into_iter().map(|(model, usages)| (model, Totals::of(usages.into_iter()))).collect()
+    of_models
+        .into_iter()
+        .map(|(model, usages)| (model, Totals::of(usages.into_iter())))
+        .collect()
 }
 
 impl Totals {
@@ -127,10 +165,15 @@ impl Totals {
         if figures.is_empty() {
             return "not known".to_owned();
         }
-        let share =
-            self.cached_percent.map(|percent| format!("; {percent} % of the input was read from cache"));
+        let share = self
+            .cached_percent
+            .map(|percent| format!("; {percent} % of the input was read from cache"));
         let requests = size::count(self.requests, "request");
-        format!("{} in {requests}{}", figures.join(", "), share.unwrap_or_default())
+        format!(
+            "{} in {requests}{}",
+            figures.join(", "),
+            share.unwrap_or_default()
+        )
     }
 }
 
@@ -146,15 +189,25 @@ pub(super) fn files(context: &Context<'_>, id: Option<&str>) -> Result<Code, Fai
     let mut paths = found.store.files_of(&found.located)?;
     let blobs = found.store.blobs_of(&found.located)?;
     let checksums: std::collections::BTreeSet<_> = blobs.iter().map(|blob| blob.checksum).collect();
-    paths.extend(checksums.iter().map(|checksum| found.store.blobs().path(checksum)));
+    paths.extend(
+        checksums
+            .iter()
+            .map(|checksum| found.store.blobs().path(checksum)),
+    );
     let current_dir = std::fs::canonicalize(&context.environment.current_dir)?;
-    let shown =
-        |path: &std::path::PathBuf| path.strip_prefix(&current_dir).unwrap_or(path).display().to_string();
+    let shown = |path: &std::path::PathBuf| {
+        path.strip_prefix(&current_dir)
+            .unwrap_or(path)
+            .display()
+            .to_string()
+    };
     let paths: Vec<_> = paths.iter().map(shown).collect();
     if context.output.is_json() {
         context.output.json(&paths)?;
     } else {
-        paths.iter().try_for_each(|path| context.output.line(path))?;
+        paths
+            .iter()
+            .try_for_each(|path| context.output.line(path))?;
     }
     Ok(Code::Done)
 }
@@ -165,8 +218,17 @@ mod tests {
 
     #[test]
     fn figures_that_nobody_gave_are_absent_and_the_share_is_of_those_that_say_both() {
-        let given = |input, cached_read, output| Usage { input, cached_read, output, ..Usage::default() };
-        let usages = [given(Some(100), Some(50), Some(7)), given(Some(1000), None, None), Usage::default()];
+        let given = |input, cached_read, output| Usage {
+            input,
+            cached_read,
+            output,
+            ..Usage::default()
+        };
+        let usages = [
+            given(Some(100), Some(50), Some(7)),
+            given(Some(1000), None, None),
+            Usage::default(),
+        ];
         let totals = Totals::of(usages.iter());
         assert_eq!(
             totals.line(),

@@ -71,7 +71,11 @@ pub(super) fn templates(context: &Context<'_>, chosen: &Chosen<'_>) -> Result<Co
 }
 
 /// Lists; a server that fails is passed over, unless it is the only one.
-fn list<T: Send>(context: &Context<'_>, chosen: &Chosen<'_>, kind: &Kind<T>) -> Result<Code, Failure> {
+fn list<T: Send>(
+    context: &Context<'_>,
+    chosen: &Chosen<'_>,
+    kind: &Kind<T>,
+) -> Result<Code, Failure> {
     let answers = chosen.ask(context, kind.ask)?;
     let count = answers.len();
     let mut lists = Vec::new();
@@ -99,28 +103,46 @@ fn left_out(context: &Context<'_>, refusal: Refusal) {
     }
 }
 
-fn write<T>(context: &Context<'_>, lists: &[(String, Vec<T>)], kind: &Kind<T>) -> Result<(), Failure> {
-    let items = || lists.iter().flat_map(|(server, items)| items.iter().map(move |item| (server, item)));
+fn write<T>(
+    context: &Context<'_>,
+    lists: &[(String, Vec<T>)],
+    kind: &Kind<T>,
+) -> Result<(), Failure> {
+    let items = || {
+        lists
+            .iter()
+            .flat_map(|(server, items)| items.iter().map(move |item| (server, item)))
+    };
     if context.output.is_json() {
         let document = |(server, item)| {
             let mut document = json!({"server": server});
             let fields = (kind.document)(item);
-            let said = fields.as_object().into_iter().flatten().filter(|(_, value)| !value.is_null());
+            let said = fields
+                .as_object()
+                .into_iter()
+                .flatten()
+                .filter(|(_, value)| !value.is_null());
             said.for_each(|(key, value)| document[key] = value.clone());
             document
         };
-        return context.output.json(&items().map(document).collect::<Vec<_>>());
+        return context
+            .output
+            .json(&items().map(document).collect::<Vec<_>>());
     }
     if items().next().is_none() {
         if !lists.is_empty() {
-            context.output.status(&format!("There are no {}s.", kind.noun));
+            context
+                .output
+                .status(&format!("There are no {}s.", kind.noun));
         }
         return Ok(());
     }
     let header = kind.header.iter().map(|name| (*name).to_owned()).collect();
     let rows = items().map(|(server, item)| [vec![server.clone()], (kind.cells)(item)].concat());
     let rows: Vec<_> = std::iter::once(header).chain(rows).collect();
-    table(&rows).iter().try_for_each(|line| context.output.line(line.trim_end()))
+    table(&rows)
+        .iter()
+        .try_for_each(|line| context.output.line(line.trim_end()))
 }
 
 /// Says what of a list was passed over, and why there is no more of it.
@@ -129,9 +151,17 @@ pub(super) fn warn_of<T>(context: &Context<'_>, server: &str, listed: &Listed<T>
     const TOLD: usize = 5;
     let warnings = listed.warnings.iter().take(TOLD);
     warnings.for_each(|warning| {
-        context.output.warn(&format!("the MCP server `{server}`: {}", one_line(warning, SHOWN_URI)))
+        context.output.warn(&format!(
+            "the MCP server `{server}`: {}",
+            one_line(warning, SHOWN_URI)
+        ))
     });
-    if let Some(more) = listed.warnings.len().checked_sub(TOLD).filter(|more| *more > 0) {
+    if let Some(more) = listed
+        .warnings
+        .len()
+        .checked_sub(TOLD)
+        .filter(|more| *more > 0)
+    {
         context.output.warn(&format!(
             "the MCP server `{server}`: {} more are passed over",
             size::thousands(more as u64)

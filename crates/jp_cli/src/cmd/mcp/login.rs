@@ -31,20 +31,27 @@ impl Caller for Visitor<'_> {
     }
 
     fn asked(&self, elicitation: &Elicitation) -> Elicited {
-        let Elicitation::Url { url, .. } = elicitation else { return Elicited::Decline };
+        let Elicitation::Url { url, .. } = elicitation else {
+            return Elicited::Decline;
+        };
         // It is what the person came for: said whatever `-q` says.
         self.output.tell(
             crate::output::Tone::Strong,
             "Open this page in a browser on this machine, and agree there:",
         );
         self.output.tell(crate::output::Tone::Plain, url);
-        self.output.status("Waiting for the page to lead back; Ctrl-C gives it up.");
+        self.output
+            .status("Waiting for the page to lead back; Ctrl-C gives it up.");
         Elicited::Accept(None)
     }
 }
 
 /// Logs in.
-pub(super) fn log_in(context: &Context<'_>, servers: &Servers, login: McpLogin) -> Result<Code, Failure> {
+pub(super) fn log_in(
+    context: &Context<'_>,
+    servers: &Servers,
+    login: McpLogin,
+) -> Result<Code, Failure> {
     let name = &login.server;
     servers.check(name)?;
     if !servers.agreed(context, name)? {
@@ -53,10 +60,15 @@ pub(super) fn log_in(context: &Context<'_>, servers: &Servers, login: McpLogin) 
         )));
     }
     if let Err(refusal @ Refusal::NoToken { .. }) = servers.check_token(name) {
-        return Err(advice::failure(refusal)
-            .with_hint(format!("or take providers.mcp.{name}.token_env away, where you want to log in.")));
+        return Err(advice::failure(refusal).with_hint(format!(
+            "or take providers.mcp.{name}.token_env away, where you want to log in."
+        )));
     }
-    let secret = login.client_secret_env.as_ref().map(|variable| secret(variable)).transpose()?;
+    let secret = login
+        .client_secret_env
+        .as_ref()
+        .map(|variable| secret(variable))
+        .transpose()?;
     let wanted = Login {
         client: login.client_id.map(|id| KnownClient { id, secret }),
         metadata_url: None,
@@ -65,40 +77,73 @@ pub(super) fn log_in(context: &Context<'_>, servers: &Servers, login: McpLogin) 
         port: login.port,
         timeout: PATIENCE,
     };
-    let visitor = Visitor { output: context.output, cancelled: context.interrupt().flag() };
-    servers.servers.log_in(name, &wanted, &visitor).map_err(advice::failure)?;
-    context.output.status(&format!("Logged in at `{name}`; `jp mcp ls {name}` shows what it has for you."));
+    let visitor = Visitor {
+        output: context.output,
+        cancelled: context.interrupt().flag(),
+    };
+    servers
+        .servers
+        .log_in(name, &wanted, &visitor)
+        .map_err(advice::failure)?;
+    context.output.status(&format!(
+        "Logged in at `{name}`; `jp mcp ls {name}` shows what it has for you."
+    ));
     Ok(Code::Done)
 }
 
 /// Returns what the server says it wants of whoever asks, where it refuses who asks now: it may name rights that they lack.
-fn challenge(context: &Context<'_>, servers: &Servers, name: &str) -> Result<Option<String>, Failure> {
+fn challenge(
+    context: &Context<'_>,
+    servers: &Servers,
+    name: &str,
+) -> Result<Option<String>, Failure> {
     let mut answers = servers.ask(context, &[name], "Waiting for", |_, _| Ok(()))?;
-    let Some((_, Err(Refusal::Server(ServerError { fault: Fault::Status(status), .. })))) = answers.pop()
+    let Some((
+        _,
+        Err(Refusal::Server(ServerError {
+            fault: Fault::Status(status),
+            ..
+        })),
+    )) = answers.pop()
     else {
         return Ok(None);
     };
-    Ok(status.challenge.filter(|_| matches!(status.status, 401 | 403)))
+    Ok(status
+        .challenge
+        .filter(|_| matches!(status.status, 401 | 403)))
 }
 
 fn secret(variable: &str) -> Result<String, Failure> {
     let secret = env::var(variable).ok().filter(|secret| !secret.is_empty());
     secret.ok_or_else(|| {
-        Failure::usage(format!("--client-secret-env names the variable {variable}, which is not set"))
+        Failure::usage(format!(
+            "--client-secret-env names the variable {variable}, which is not set"
+        ))
     })
 }
 
 /// Forgets what a login gave.
-pub(super) fn log_out(context: &Context<'_>, servers: &Servers, name: &str) -> Result<Code, Failure> {
+pub(super) fn log_out(
+    context: &Context<'_>,
+    servers: &Servers,
+    name: &str,
+) -> Result<Code, Failure> {
     servers.check(name)?;
-    let Some(Transport::Http(endpoint)) = servers.servers.config(name).map(|config| &config.transport) else {
-        return Err(Failure::new(format!("the MCP server `{name}` is a program: nobody logs in there")));
+    let Some(Transport::Http(endpoint)) =
+        servers.servers.config(name).map(|config| &config.transport)
+    else {
+        return Err(Failure::new(format!(
+            "the MCP server `{name}` is a program: nobody logs in there"
+        )));
     };
-    let was_there = servers
-        .tokens
-        .forget(&endpoint.url)
-        .map_err(|error| Failure::new(format!("failed to forget the login at `{name}`: {error}")))?;
-    let told = if was_there { "Logged out of" } else { "Nobody was logged in at" };
+    let was_there = servers.tokens.forget(&endpoint.url).map_err(|error| {
+        Failure::new(format!("failed to forget the login at `{name}`: {error}"))
+    })?;
+    let told = if was_there {
+        "Logged out of"
+    } else {
+        "Nobody was logged in at"
+    };
     context.output.status(&format!("{told} `{name}`."));
     Ok(Code::Done)
 }

@@ -36,17 +36,33 @@ pub(super) fn list(context: &Context<'_>, servers: &Servers) -> Result<Code, Fai
     let has_failed = !answers.is_empty() && answers.iter().all(|(_, answer)| answer.is_err());
     let code = if has_failed { Code::Failed } else { Code::Done };
     if context.output.is_json() {
-        context.output.json(&answers.iter().map(|answer| document(servers, answer)).collect::<Vec<_>>())?;
+        context.output.json(
+            &answers
+                .iter()
+                .map(|answer| document(servers, answer))
+                .collect::<Vec<_>>(),
+        )?;
         return Ok(code);
     }
     if answers.is_empty() {
         return Ok(code);
     }
-    let header =
-        ["server", "tools", "resources", "templates", "MCP", "says it is", ""].map(str::to_owned).to_vec();
+    let header = [
+        "server",
+        "tools",
+        "resources",
+        "templates",
+        "MCP",
+        "says it is",
+        "",
+    ]
+    .map(str::to_owned)
+    .to_vec();
     let rows = answers.iter().map(|answer| cells(servers, answer));
     let rows: Vec<_> = std::iter::once(header).chain(rows).collect();
-    table(&rows).iter().try_for_each(|line| context.output.line(line.trim_end()))?;
+    table(&rows)
+        .iter()
+        .try_for_each(|line| context.output.line(line.trim_end()))?;
     answers.iter().for_each(|answer| explain(context, answer));
     Ok(code)
 }
@@ -69,7 +85,11 @@ impl Offer {
     fn name(&self) -> String {
         let name = self.about.name.iter().chain(&self.about.version);
         let name: Vec<_> = name.map(|word| shown(word)).collect();
-        if name.is_empty() { "-".to_owned() } else { name.join(" ") }
+        if name.is_empty() {
+            "-".to_owned()
+        } else {
+            name.join(" ")
+        }
     }
 }
 
@@ -77,9 +97,15 @@ impl Count {
     /// Counts; a list that can't be had is no reason to have none of the others, unless nobody waits or answers any more.
     fn of<T>(listed: Result<Listed<T>, ServerError>) -> Result<Self, ServerError> {
         match listed {
-            Ok(listed) => Ok(Self { number: Some(listed.items.len()), trouble: listed.cut }),
+            Ok(listed) => Ok(Self {
+                number: Some(listed.items.len()),
+                trouble: listed.cut,
+            }),
             Err(error) if matches!(error.fault, Fault::Refused { .. } | Fault::Malformed(_)) => {
-                Ok(Self { number: None, trouble: Some(error) })
+                Ok(Self {
+                    number: None,
+                    trouble: Some(error),
+                })
             }
             Err(error) => Err(error),
         }
@@ -87,7 +113,10 @@ impl Count {
 
     fn cell(&self) -> String {
         let more = if self.trouble.is_some() { "+" } else { "" };
-        self.number.map_or_else(|| "?".to_owned(), |number| size::thousands(number as u64) + more)
+        self.number.map_or_else(
+            || "?".to_owned(),
+            |number| size::thousands(number as u64) + more,
+        )
     }
 }
 
@@ -96,7 +125,9 @@ fn cells(servers: &Servers, (server, answer): &Answer<Offer>) -> Vec<String> {
     match answer {
         Ok(offer) => {
             let reached = servers.shown(server);
-            let reached = shown(&without_credentials(reached.strip_prefix("it ").unwrap_or(reached)));
+            let reached = shown(&without_credentials(
+                reached.strip_prefix("it ").unwrap_or(reached),
+            ));
             let [tools, resources, templates] = offer.counts().map(Count::cell);
             vec![
                 server.clone(),
@@ -110,7 +141,15 @@ fn cells(servers: &Servers, (server, answer): &Answer<Offer>) -> Vec<String> {
         }
         Err(refusal) => {
             let state = advice::state(refusal);
-            vec![server.clone(), nothing(), nothing(), nothing(), nothing(), nothing(), state]
+            vec![
+                server.clone(),
+                nothing(),
+                nothing(),
+                nothing(),
+                nothing(),
+                nothing(),
+                state,
+            ]
         }
     }
 }
@@ -119,13 +158,23 @@ fn cells(servers: &Servers, (server, answer): &Answer<Offer>) -> Vec<String> {
 fn explain(context: &Context<'_>, (server, answer): &Answer<Offer>) {
     match answer {
         Ok(offer) => {
-            let troubles = offer.counts().into_iter().filter_map(|count| count.trouble.as_ref());
-            troubles.for_each(|error| context.output.warn(&one_line(&error.to_string(), SHOWN_URI)));
+            let troubles = offer
+                .counts()
+                .into_iter()
+                .filter_map(|count| count.trouble.as_ref());
+            troubles.for_each(|error| {
+                context
+                    .output
+                    .warn(&one_line(&error.to_string(), SHOWN_URI))
+            });
         }
         Err(refusal) => {
             let stderr = advice::stderr(refusal);
             if !stderr.is_empty() {
-                context.output.warn(&format!("`{server}` wrote to stderr:\n{}", stderr.join("\n")));
+                context.output.warn(&format!(
+                    "`{server}` wrote to stderr:\n{}",
+                    stderr.join("\n")
+                ));
             }
             advice::hints(refusal)
                 .iter()
@@ -136,9 +185,15 @@ fn explain(context: &Context<'_>, (server, answer): &Answer<Offer>) {
 
 fn document(servers: &Servers, (server, answer): &Answer<Offer>) -> Value {
     let mut document = json!({"name": server, "optional": servers.is_optional(server)});
-    match servers.servers.config(server).map(|config| &config.transport) {
+    match servers
+        .servers
+        .config(server)
+        .map(|config| &config.transport)
+    {
         Some(Transport::Stdio(program)) => {
-            let words: Vec<_> = std::iter::once(&program.program).chain(&program.arguments).collect();
+            let words: Vec<_> = std::iter::once(&program.program)
+                .chain(&program.arguments)
+                .collect();
             document["type"] = "stdio".into();
             document["command"] = json!(words);
         }
@@ -154,15 +209,25 @@ fn document(servers: &Servers, (server, answer): &Answer<Offer>) -> Value {
             document["revision"] = json!(about.revision);
             document["server"] = json!({"name": about.name, "version": about.version});
             document["instructions"] = json!(about.instructions);
-            for (key, count) in ["tools", "resources", "templates"].into_iter().zip(offer.counts()) {
+            for (key, count) in ["tools", "resources", "templates"]
+                .into_iter()
+                .zip(offer.counts())
+            {
                 document[key] = json!(count.number);
             }
-            let warnings = offer.counts().into_iter().filter_map(|count| count.trouble.as_ref());
+            let warnings = offer
+                .counts()
+                .into_iter()
+                .filter_map(|count| count.trouble.as_ref());
             document["warnings"] = warnings.map(|error| error.to_string()).collect();
         }
         Err(refusal) => {
             document["error"] = refusal.to_string().into();
-            let stderr = if let Refusal::Server(error) = refusal { error.stderr.as_slice() } else { &[] };
+            let stderr = if let Refusal::Server(error) = refusal {
+                error.stderr.as_slice()
+            } else {
+                &[]
+            };
             document["stderr"] = json!(stderr);
         }
     }
@@ -177,27 +242,45 @@ pub(super) fn tools(
     name: &str,
 ) -> Result<Code, Failure> {
     servers.check(name)?;
-    let one = Chosen { servers, names: vec![name] };
+    let one = Chosen {
+        servers,
+        names: vec![name],
+    };
     let listed = one.ask_one(context, |connection, caller| connection.tools(caller))?;
     warn_of(context, name, &listed);
-    let offered = |tool: &ToolInfo| on(offered_names(name, &tool.name, config).unwrap_or_default(), config);
+    let offered = |tool: &ToolInfo| {
+        on(
+            offered_names(name, &tool.name, config).unwrap_or_default(),
+            config,
+        )
+    };
     if context.output.is_json() {
         let document = |info: &ToolInfo| {
             let mut document = tool(info);
             document["offeredAs"] = json!(offered(info));
             document
         };
-        context.output.json(&listed.items.iter().map(document).collect::<Vec<_>>())?;
+        context
+            .output
+            .json(&listed.items.iter().map(document).collect::<Vec<_>>())?;
         return Ok(Code::Done);
     }
     let cells = |tool: &ToolInfo| {
         let said = tool.description.as_deref().or(tool.title.as_deref());
-        vec![shown(&tool.name), offered(tool).join(", "), first_line(said)]
+        vec![
+            shown(&tool.name),
+            offered(tool).join(", "),
+            first_line(said),
+        ]
     };
     let rows: Vec<_> = listed.items.iter().map(cells).collect();
-    table(&rows).iter().try_for_each(|line| context.output.line(line.trim_end()))?;
+    table(&rows)
+        .iter()
+        .try_for_each(|line| context.output.line(line.trim_end()))?;
     if listed.items.is_empty() {
-        context.output.status(&format!("The MCP server `{name}` has no tools."));
+        context
+            .output
+            .status(&format!("The MCP server `{name}` has no tools."));
     }
     Ok(Code::Done)
 }
@@ -227,7 +310,9 @@ fn tool(tool: &ToolInfo) -> Value {
             ("idempotentHint", hints.idempotent_hint),
             ("openWorldHint", hints.open_world_hint),
         ];
-        let said = hints.into_iter().filter_map(|(key, hint)| Some((key.to_owned(), hint?.into())));
+        let said = hints
+            .into_iter()
+            .filter_map(|(key, hint)| Some((key.to_owned(), hint?.into())));
         document["annotations"] = Value::Object(said.collect());
     }
     document

@@ -26,7 +26,10 @@ pub(super) fn once(
     uri: &str,
 ) -> Result<Code, Failure> {
     servers.check(server)?;
-    let one = Chosen { servers, names: vec![server] };
+    let one = Chosen {
+        servers,
+        names: vec![server],
+    };
     let is_json = context.output.is_json();
     let read = one.ask_one(context, |connection, caller| match is_json {
         // A document says all that is known of it, also where that is in the list.
@@ -45,12 +48,19 @@ pub(super) fn each_change(
     uri: &str,
 ) -> Result<Code, Failure> {
     if context.output.is_json() {
-        return Err(Failure::usage("--watch writes again and again, and --format json is one document")
-            .with_hint("leave one of them out."));
+        return Err(Failure::usage(
+            "--watch writes again and again, and --format json is one document",
+        )
+        .with_hint("leave one of them out."));
     }
     servers.check(server)?;
-    let one = Chosen { servers, names: vec![server] };
-    one.ask_one(context, |connection, caller| connection.subscribe(&[uri], caller))?;
+    let one = Chosen {
+        servers,
+        names: vec![server],
+    };
+    one.ask_one(context, |connection, caller| {
+        connection.subscribe(&[uri], caller)
+    })?;
     loop {
         // What changes from here on is read again.
         let read = one.ask_one(context, |connection, caller| connection.read(uri, caller))?;
@@ -59,20 +69,28 @@ pub(super) fn each_change(
             return Ok(Code::Done);
         }
         await_change(context, servers, server, uri)?;
-        context.output.status(&format!("{} changed.", one_line(uri, SHOWN_URI)));
+        context
+            .output
+            .status(&format!("{} changed.", one_line(uri, SHOWN_URI)));
     }
 }
 
 /// Waits until the server says that a resource changed, or something below it.
-fn await_change(context: &Context<'_>, servers: &Servers, server: &str, uri: &str) -> Result<(), Failure> {
+fn await_change(
+    context: &Context<'_>,
+    servers: &Servers,
+    server: &str,
+    uri: &str,
+) -> Result<(), Failure> {
     let connection = servers.connect(server).map_err(advice::failure)?;
-    let is_meant =
-        |change: &Change| matches!(change, Change::Resource(changed) if is_at_or_below(changed, uri));
+    let is_meant = |change: &Change| matches!(change, Change::Resource(changed) if is_at_or_below(changed, uri));
     while !connection.changes().iter().any(is_meant) {
         context.interrupt().check()?;
         if connection.is_closed() {
             let hint = "`jp mcp read` starts it again.";
-            return Err(Failure::new(format!("the MCP server `{server}` has ended")).with_hint(hint));
+            return Err(
+                Failure::new(format!("the MCP server `{server}` has ended")).with_hint(hint)
+            );
         }
         thread::sleep(TICK);
     }
@@ -88,7 +106,10 @@ fn is_at_or_below(changed: &str, uri: &str) -> bool {
 
 fn write(context: &Context<'_>, server: &str, read: &Read) -> Result<(), Failure> {
     for warning in &read.warnings {
-        context.output.warn(&format!("the MCP server `{server}`: {}", one_line(warning, SHOWN_URI)));
+        context.output.warn(&format!(
+            "the MCP server `{server}`: {}",
+            one_line(warning, SHOWN_URI)
+        ));
     }
     if context.output.is_json() {
         let mut document = json!({"contents": read.contents});
@@ -112,7 +133,10 @@ fn write_several(context: &Context<'_>, contents: &[Resource]) -> Result<(), Fai
         let bytes = resource.content.as_bytes();
         let kind = shown(resource.mime_type.as_deref().unwrap_or("no type"));
         let size = size::bytes(bytes.len() as u64);
-        context.output.status(&format!("{} ({kind}, {size}):", one_line(&resource.uri, SHOWN_URI)));
+        context.output.status(&format!(
+            "{} ({kind}, {size}):",
+            one_line(&resource.uri, SHOWN_URI)
+        ));
         match context.output.content(bytes) {
             Ok(()) if !bytes.ends_with(b"\n") => _ = context.output.end_line_on_screen()?,
             Ok(()) => {}

@@ -31,7 +31,11 @@ const TOKEN: &str = "JP_MCP_TOKEN";
 const OWN_NAMES: [&str; 3] = ["localhost", "127.0.0.1", "::1"];
 
 /// Offers the workspace until the client is gone, or the person ends it.
-pub(super) fn run(context: &Context<'_>, config: &Resolved, wanted: &McpServe) -> Result<Code, Failure> {
+pub(super) fn run(
+    context: &Context<'_>,
+    config: &Resolved,
+    wanted: &McpServe,
+) -> Result<Code, Failure> {
     let settings = settings(context, config, wanted)?;
     let (report, mut reports) = unbounded_channel();
     // Where nobody listens any more the command is at its end.
@@ -58,12 +62,19 @@ pub(super) fn run(context: &Context<'_>, config: &Resolved, wanted: &McpServe) -
 /// while another subscribes.
 fn runtime(wanted: &McpServe) -> io::Result<Runtime> {
     match wanted.http {
-        Some(_) => Builder::new_multi_thread().worker_threads(2).enable_all().build(),
+        Some(_) => Builder::new_multi_thread()
+            .worker_threads(2)
+            .enable_all()
+            .build(),
         None => Builder::new_current_thread().enable_all().build(),
     }
 }
 
-fn settings(context: &Context<'_>, config: &Resolved, wanted: &McpServe) -> Result<Settings, Failure> {
+fn settings(
+    context: &Context<'_>,
+    config: &Resolved,
+    wanted: &McpServe,
+) -> Result<Settings, Failure> {
     let chosen = match &wanted.id {
         Some(id) => Chosen::Named(context.selected(Some(id))?.located.id),
         None => Chosen::Current(context.sessions()),
@@ -72,14 +83,26 @@ fn settings(context: &Context<'_>, config: &Resolved, wanted: &McpServe) -> Resu
         && let Some(current) = context.current()?.filter(|found| found.is_local)
     {
         let id = current.located.id;
-        context.output.warn(&format!("the current conversation, {id}, is yours alone, so it is not offered"));
-        context.output.hint(&format!("`jp mcp serve --id {id}` offers it all the same."));
+        context.output.warn(&format!(
+            "the current conversation, {id}, is yours alone, so it is not offered"
+        ));
+        context
+            .output
+            .hint(&format!("`jp mcp serve --id {id}` offers it all the same."));
     }
     let place = place(context, config)?;
-    let Bounds { limits, secrets, .. } = Bounds::of(config);
+    let Bounds {
+        limits, secrets, ..
+    } = Bounds::of(config);
     let configured = configured(config, &place)?;
-    configured.refused.iter().for_each(|declaration| refused(context, declaration));
-    let own = configured.sources.into_iter().filter(|(_, declared)| declared.is_trusted);
+    configured
+        .refused
+        .iter()
+        .for_each(|declaration| refused(context, declaration));
+    let own = configured
+        .sources
+        .into_iter()
+        .filter(|(_, declared)| declared.is_trusted);
     Ok(Settings {
         own: own.map(|(declaration, _)| declaration).collect(),
         configured: configured.declarations,
@@ -101,7 +124,9 @@ async fn serve(context: &Context<'_>, wanted: &McpServe, server: Server) -> Resu
 async fn serve_stdio(context: &Context<'_>, server: Server) -> Result<(), Failure> {
     if context.environment.stdin_is_terminal {
         let root = context.environment.display(context.workspace.root());
-        context.output.status(&format!("Offering {root} to an MCP client on stdin; Ctrl-C ends it."));
+        context.output.status(&format!(
+            "Offering {root} to an MCP client on stdin; Ctrl-C ends it."
+        ));
         context
             .output
             .hint("an MCP client starts this command itself; `jp mcp serve --http 127.0.0.1:0` has a URL.");
@@ -117,7 +142,11 @@ async fn serve_http(
 ) -> Result<(), Failure> {
     let token = std::env::var_os(TOKEN);
     let has_token = token.is_some();
-    if let Some(host) = wanted.allow_host.iter().find(|host| !has_token && !is_own_name(host)) {
+    if let Some(host) = wanted
+        .allow_host
+        .iter()
+        .find(|host| !has_token && !is_own_name(host))
+    {
         return Err(unguarded(host));
     }
     let mut http = Http::new(server);
@@ -125,12 +154,21 @@ async fn serve_http(
         http = http.token(token);
     }
     if !wanted.allow_host.is_empty() {
-        let names = wanted.allow_host.iter().map(String::as_str).chain(OWN_NAMES);
+        let names = wanted
+            .allow_host
+            .iter()
+            .map(String::as_str)
+            .chain(OWN_NAMES);
         http = http.allowed_hosts(names);
     }
     let bound = http.bind(address).await.map_err(failure)?;
-    let root = context.environment.display(Path::new(context.workspace.root()));
-    context.output.status(&format!("Offering {root} at http://{}/mcp (Ctrl-C ends it).", bound.address()));
+    let root = context
+        .environment
+        .display(Path::new(context.workspace.root()));
+    context.output.status(&format!(
+        "Offering {root} at http://{}/mcp (Ctrl-C ends it).",
+        bound.address()
+    ));
     if !has_token {
         context.output.hint(&format!(
             "every user of this machine can read it, as can all of its programs; set {TOKEN} to have a token asked for."
@@ -146,7 +184,10 @@ fn is_own_name(host: &str) -> bool {
         Some((name, port)) if is_port(port) && (name.ends_with(']') || !name.contains(':')) => name,
         _ => host,
     };
-    let address = name.trim_start_matches('[').trim_end_matches(']').parse::<IpAddr>();
+    let address = name
+        .trim_start_matches('[')
+        .trim_end_matches(']')
+        .parse::<IpAddr>();
     name.eq_ignore_ascii_case("localhost") || address.is_ok_and(|address| address.is_loopback())
 }
 
@@ -154,7 +195,9 @@ fn unguarded(host: &str) -> Failure {
     Failure::usage(format!(
         "with --allow-host {host} other machines can reach this, and not everyone is to read it"
     ))
-    .with_hint(format!("set {TOKEN} to what clients have to send as bearer token."))
+    .with_hint(format!(
+        "set {TOKEN} to what clients have to send as bearer token."
+    ))
 }
 
 /// Tells what keeps clients from seeing things, or from hearing of changes; never ends.

@@ -1,20 +1,23 @@
 //! Sending the request, showing the answer and keeping it.
 
 use std::{
-    borrow::Cow, cell::Cell, collections::HashSet, convert::Infallible, error::Error, future::pending,
-    io::ErrorKind, rc::Rc, sync::Arc, time::Duration,
+    borrow::Cow, cell::Cell, collections::HashSet, convert::Infallible, error::Error,
+    future::pending, io::ErrorKind, rc::Rc, sync::Arc, time::Duration,
 };
 
 use jp_conversation::{Event, EventKind, view};
 use jp_llm::{Body, Client, Format, Note, Request, Tool, anthropic, models::Facts};
 use jp_resource::Checksum;
 use jp_storage::{WriteError, Writer};
-use jp_turn::{Decision, Delta, Host, Outcome, PermissionRequest, Schema, Toolbox, Turn, TurnEvent};
+use jp_turn::{
+    Decision, Delta, Host, Outcome, PermissionRequest, Schema, Toolbox, Turn, TurnEvent,
+};
 use serde_json::Value;
 use tokio::sync::oneshot;
 
 use super::{
-    Asked, Recording, budget, contents, ended::Ended, facts, model::Model, prompt, refused, schema, tools,
+    Asked, Recording, budget, contents, ended::Ended, facts, model::Model, prompt, refused, schema,
+    tools,
 };
 use crate::{
     error::{Code, Failure},
@@ -44,16 +47,25 @@ pub(super) fn run(
         None => ready(),
     };
     let ready = ready.and_then(|ready| interrupt.check().map(|()| ready));
-    let Ready { runtime, schema, toolbox, tools, facts, first } =
-        ready.map_err(|failure| kept_message(failure, recording.is_some()))?;
+    let Ready {
+        runtime,
+        schema,
+        toolbox,
+        tools,
+        facts,
+        first,
+    } = ready.map_err(|failure| kept_message(failure, recording.is_some()))?;
 
     let writer = recording.map(|recording| &mut recording.writer);
     let id = writer.as_ref().map(|writer| writer.id().to_string());
     let mut keeper = Keeper::new(asked, model, facts, tools, writer);
     let body = keeper.written(first);
     keeper.prepared = Some(body);
-    let (output, is_kept, has_come) =
-        (keeper.asked.context.output, keeper.asked.is_kept(), Rc::clone(&keeper.has_come));
+    let (output, is_kept, has_come) = (
+        keeper.asked.context.output,
+        keeper.asked.is_kept(),
+        Rc::clone(&keeper.has_come),
+    );
     let outcome = runtime.block_on(async {
         let client = Client::new(model.endpoint.clone())?;
         let fault = |answer: &str| schema.as_ref()?.check(answer).err();
@@ -73,9 +85,21 @@ pub(super) fn run(
     if let Some(failure) = keeper.failure.take() {
         return Err(failure);
     }
-    let Keeper { asked, kept, saved, ended, .. } = keeper;
-    let ended =
-        Ended { asked: &asked, model, id: id.as_deref(), kept: &kept, calls: &ended, saved_tokens: saved };
+    let Keeper {
+        asked,
+        kept,
+        saved,
+        ended,
+        ..
+    } = keeper;
+    let ended = Ended {
+        asked: &asked,
+        model,
+        id: id.as_deref(),
+        kept: &kept,
+        calls: &ended,
+        saved_tokens: saved,
+    };
     let finished = finish(&ended, schema.as_ref(), outcome);
     // The process is about to end, and its memory goes back at once, not piece by piece.
     std::mem::forget((asked.stream, asked.files));
@@ -83,10 +107,19 @@ pub(super) fn run(
 }
 
 /// Says that an answer is waited for, once it takes long to begin.
-async fn tell_of_silence(output: &Output, has_come: &Cell<bool>, model: &str, is_kept: bool) -> Infallible {
+async fn tell_of_silence(
+    output: &Output,
+    has_come: &Cell<bool>,
+    model: &str,
+    is_kept: bool,
+) -> Infallible {
     tokio::time::sleep(SILENCE).await;
     if !has_come.get() {
-        let kept = if is_kept { ", and the message is kept" } else { "" };
+        let kept = if is_kept {
+            ", and the message is kept"
+        } else {
+            ""
+        };
         output.status(&format!("Still waiting for {model}; Ctrl-C ends it{kept}."));
     }
     pending().await
@@ -114,12 +147,20 @@ struct Ready {
 /// Prepares a turn and its first request.
 fn ready(asked: &Asked<'_>, model: &Model) -> Result<Ready, Failure> {
     let runtime = runtime()?;
-    let schema = super::newest_request(&asked.stream).and_then(|(_, request)| request.schema.as_ref());
+    let schema =
+        super::newest_request(&asked.stream).and_then(|(_, request)| request.schema.as_ref());
     let schema = schema.map(schema::of_message).transpose()?;
     let toolbox = Arc::new(tools::toolbox(asked)?);
     let tools = toolbox.offered();
     let (facts, first) = prepare(asked, model, &tools, &runtime)?;
-    Ok(Ready { runtime, schema, toolbox, tools, facts, first })
+    Ok(Ready {
+        runtime,
+        schema,
+        toolbox,
+        tools,
+        facts,
+        first,
+    })
 }
 
 /// Finds out what the model takes and writes the request.
@@ -139,7 +180,10 @@ pub(super) fn prepare(
     let written = encode(asked, thread, tools, Some(model), facts)?;
     if let Some(limit) = facts.context_tokens {
         let mut rows = asked.rows(thread);
-        written.notes.iter().for_each(|note| budget::mark(note, thread, &mut rows));
+        written
+            .notes
+            .iter()
+            .for_each(|note| budget::mark(note, thread, &mut rows));
         warn_of_length(asked.context, budget::tokens(&rows), limit);
     }
     Ok((facts, written))
@@ -147,7 +191,9 @@ pub(super) fn prepare(
 
 /// Makes what runs asynchronous work: one thread, for what waits on a network.
 pub(crate) fn runtime() -> std::io::Result<tokio::runtime::Runtime> {
-    tokio::runtime::Builder::new_current_thread().enable_all().build()
+    tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
 }
 
 /// Writes the request's body.
@@ -160,10 +206,17 @@ pub(super) fn encode(
 ) -> Result<Written, Failure> {
     let cache_key = asked.id.map(|id| format!("jp-{id}"));
     let (format, request) = request(asked, thread, tools, model, facts);
-    let request = Request { cache_key: cache_key.as_deref(), ..request };
+    let request = Request {
+        cache_key: cache_key.as_deref(),
+        ..request
+    };
     let mut contents = contents::contents(thread, asked);
     let (body, notes) = format.body(&request, &mut contents)?;
-    Ok(Written { body, notes, is_shortened: thread.is_shortened() })
+    Ok(Written {
+        body,
+        notes,
+        is_shortened: thread.is_shortened(),
+    })
 }
 
 /// Returns whether to warn the user about what the model doesn't see. Missing tools matter only if the user enabled
@@ -199,16 +252,26 @@ pub(super) fn request<'a>(
 pub(super) fn warn_of_length(context: &Context<'_>, tokens: u64, limit: u64) {
     if tokens > limit {
         let [tokens, limit] = [tokens, limit].map(size::thousands);
-        context.output.warn(&format!("the request has about {tokens} tokens, and the model takes {limit}"));
+        context.output.warn(&format!(
+            "the request has about {tokens} tokens, and the model takes {limit}"
+        ));
     }
 }
 
 /// Returns how long the answer may be: as configured, else the provider decides. Anthropic wants a limit, and none
 /// beyond the model's own.
 fn max_output(model: Option<&Model>, facts: Facts) -> Option<u64> {
-    let Model { endpoint, configured, .. } = model?;
-    let own = facts.max_output_tokens.map(|own| own.min(anthropic::DEFAULT_MAX_TOKENS));
-    configured.max_output_tokens.or(own.filter(|_| endpoint.format == Format::Anthropic))
+    let Model {
+        endpoint,
+        configured,
+        ..
+    } = model?;
+    let own = facts
+        .max_output_tokens
+        .map(|own| own.min(anthropic::DEFAULT_MAX_TOKENS));
+    configured
+        .max_output_tokens
+        .or(own.filter(|_| endpoint.format == Format::Anthropic))
 }
 
 /// Returns a body's bytes.
@@ -284,17 +347,23 @@ impl Host for Keeper<'_> {
             }
             TurnEvent::Record(kinds) => self.record(kinds),
             TurnEvent::Permit(request, reply) => self.permit(&request, reply),
-            TurnEvent::Ask(question, reply) => {
-                self.make_room().map(|()| answer_with(reply, prompt::answer(&question, self.asked.context)))
-            }
-            TurnEvent::Show { tool, blocks } => {
-                self.make_room().map(|()| prompt::show_blocks(tool, blocks, self.asked.context))
-            }
-            TurnEvent::ShowToUser { tool, blocks } => {
-                self.make_room().map(|()| prompt::show_to_user(tool, blocks, self.asked.context.output))
-            }
-            TurnEvent::Called { call, response, verdict, edited } => {
-                self.ended.push(tools::EndedCall::new(call, verdict, edited, &self.asked));
+            TurnEvent::Ask(question, reply) => self
+                .make_room()
+                .map(|()| answer_with(reply, prompt::answer(&question, self.asked.context))),
+            TurnEvent::Show { tool, blocks } => self
+                .make_room()
+                .map(|()| prompt::show_blocks(tool, blocks, self.asked.context)),
+            TurnEvent::ShowToUser { tool, blocks } => self
+                .make_room()
+                .map(|()| prompt::show_to_user(tool, blocks, self.asked.context.output)),
+            TurnEvent::Called {
+                call,
+                response,
+                verdict,
+                edited,
+            } => {
+                self.ended
+                    .push(tools::EndedCall::new(call, verdict, edited, &self.asked));
                 self.called(&tools::line(call, edited, response))
             }
         };
@@ -310,7 +379,12 @@ impl Host for Keeper<'_> {
         }
         let served = tools::changed(&mut self.asked)?;
         self.tools.truncate(self.own_tools);
-        self.tools.extend(served.iter().filter(|tool| tool.may_run()).map(jp_turn::Tool::offered));
+        self.tools.extend(
+            served
+                .iter()
+                .filter(|tool| tool.may_run())
+                .map(jp_turn::Tool::offered),
+        );
         Some(served)
     }
 
@@ -325,10 +399,17 @@ impl Host for Keeper<'_> {
         }
         let mut stream = Cow::Borrowed(&self.asked.stream);
         let now = self.asked.context.now();
-        aside.iter().for_each(|kind| stream.to_mut().push(Event::new(now, kind.clone())));
+        aside
+            .iter()
+            .for_each(|kind| stream.to_mut().push(Event::new(now, kind.clone())));
         let thread = self.asked.thread(&stream);
         let notes = || budget::notes(&self.asked, &thread, &self.tools, self.facts);
-        let over = budget::over(&self.asked, &thread, budget::taken(&self.tools, self.facts), notes);
+        let over = budget::over(
+            &self.asked,
+            &thread,
+            budget::taken(&self.tools, self.facts),
+            notes,
+        );
         if let Some(failure) = over.map_err(|failure| failure.message)? {
             let message = failure.message.clone();
             self.failure = Some(match self.asked.is_kept() {
@@ -339,14 +420,25 @@ impl Host for Keeper<'_> {
             });
             return Err(message.into());
         }
-        let written = encode(&self.asked, &thread, &self.tools, Some(self.model), self.facts)
-            .map_err(|failure| failure.message)?;
+        let written = encode(
+            &self.asked,
+            &thread,
+            &self.tools,
+            Some(self.model),
+            self.facts,
+        )
+        .map_err(|failure| failure.message)?;
         Ok(self.written(written))
     }
 
-    fn blob(&mut self, checksum: &Checksum) -> Result<Option<Vec<u8>>, Box<dyn Error + Send + Sync>> {
+    fn blob(
+        &mut self,
+        checksum: &Checksum,
+    ) -> Result<Option<Vec<u8>>, Box<dyn Error + Send + Sync>> {
         let mut blobs = self.asked.stream.events().iter().flat_map(Event::blobs);
-        let Some(blob) = blobs.find(|blob| blob.checksum == *checksum) else { return Ok(None) };
+        let Some(blob) = blobs.find(|blob| blob.checksum == *checksum) else {
+            return Ok(None);
+        };
         Ok(Some(contents::read(&self.asked, &blob)?.into_bytes()))
     }
 }
@@ -393,17 +485,27 @@ impl<'a> Keeper<'a> {
     fn note(&mut self, notes: &[Note]) {
         let newest = super::newest_request(&self.asked.stream).map_or(0, |(turn, _)| turn);
         let output = self.asked.context.output;
-        let notes = notes.iter().filter(|note| note.turn == newest && is_worth_a_warning(note, &self.asked));
+        let notes = notes
+            .iter()
+            .filter(|note| note.turn == newest && is_worth_a_warning(note, &self.asked));
         let (content, other): (Vec<_>, Vec<_>) = notes
             .map(|note| (note.to_string(), note.bytes.is_some()))
             .partition(|(_, is_content)| *is_content);
-        let mut is_new = |(note, _): (String, bool)| self.noted.insert(note.clone()).then_some(note);
-        other.into_iter().filter_map(&mut is_new).for_each(|note| output.warn(&note));
+        let mut is_new =
+            |(note, _): (String, bool)| self.noted.insert(note.clone()).then_some(note);
+        other
+            .into_iter()
+            .filter_map(&mut is_new)
+            .for_each(|note| output.warn(&note));
         let new: Vec<_> = content.into_iter().filter_map(is_new).collect();
-        new.iter().take(SHOWN_NOTES).for_each(|note| output.warn(note));
+        new.iter()
+            .take(SHOWN_NOTES)
+            .for_each(|note| output.warn(note));
         if new.len() > SHOWN_NOTES {
             let others = size::thousands((new.len() - SHOWN_NOTES) as u64);
-            output.warn(&format!("{others} more are not shown; `jp resource ls` lists all that is attached"));
+            output.warn(&format!(
+                "{others} more are not shown; `jp resource ls` lists all that is attached"
+            ));
         }
     }
 
@@ -461,7 +563,12 @@ impl<'a> Keeper<'a> {
         if output.shows_progress() {
             self.make_room()?;
             self.is_progressing = true;
-            output.progress(&visible(progress).chars().take(PROGRESS_CHARACTERS).collect::<String>());
+            output.progress(
+                &visible(progress)
+                    .chars()
+                    .take(PROGRESS_CHARACTERS)
+                    .collect::<String>(),
+            );
         }
         Ok(())
     }
@@ -493,15 +600,21 @@ impl<'a> Keeper<'a> {
             }
             self.is_asking = false;
         }
-        self.kept.extend(kinds.iter().filter(is_the_models).cloned());
+        self.kept
+            .extend(kinds.iter().filter(is_the_models).cloned());
         let now = self.asked.context.now();
-        let mut events: Vec<_> = kinds.into_iter().map(|kind| Event::new(now, kind)).collect();
+        let mut events: Vec<_> = kinds
+            .into_iter()
+            .map(|kind| Event::new(now, kind))
+            .collect();
         let events = match self.writer.take() {
             None => {
                 if let Some(scratch) = self.asked.scratch {
                     let batch = scratch.blobs().batch();
                     let mut put = |bytes: &[u8], encoding| batch.put(bytes, encoding);
-                    events.iter_mut().try_for_each(|event| event.store_payloads(&mut put))?;
+                    events
+                        .iter_mut()
+                        .try_for_each(|event| event.store_payloads(&mut put))?;
                     batch.commit()?;
                 }
                 events
@@ -514,12 +627,18 @@ impl<'a> Keeper<'a> {
                 events
             }
         };
-        events.into_iter().for_each(|event| self.asked.stream.push(event));
+        events
+            .into_iter()
+            .for_each(|event| self.asked.stream.push(event));
         Ok(())
     }
 
     fn end_line(&mut self) -> Result<(), Failure> {
-        if std::mem::take(&mut self.is_shown) { self.asked.context.output.line("") } else { Ok(()) }
+        if std::mem::take(&mut self.is_shown) {
+            self.asked.context.output.line("")
+        } else {
+            Ok(())
+        }
     }
 }
 
@@ -547,7 +666,11 @@ fn finish(ended: &Ended<'_>, schema: Option<&Schema>, outcome: Outcome) -> Resul
         Ok(_) => {
             go_on(output, ended.id);
             // The answer is whole, but not what it would be with the permission.
-            Ok(if ended.has_refusal_unasked() { Code::Refused } else { code })
+            Ok(if ended.has_refusal_unasked() {
+                Code::Refused
+            } else {
+                code
+            })
         }
         Err(failure) => Err(with_way_on(Failure { code, ..failure }, ended)),
     }
@@ -560,8 +683,13 @@ fn judge(
     outcome: Outcome,
 ) -> (Code, Result<Option<Value>, Failure>) {
     let failure = match outcome {
-        Outcome::Done { .. } if !ended.has_last_words() => Failure::new("the model's answer is empty"),
-        Outcome::Done { .. } => match schema.map(|schema| read_structured(schema, ended)).transpose() {
+        Outcome::Done { .. } if !ended.has_last_words() => {
+            Failure::new("the model's answer is empty")
+        }
+        Outcome::Done { .. } => match schema
+            .map(|schema| read_structured(schema, ended))
+            .transpose()
+        {
             Ok(structured) => return (Code::Done, Ok(structured)),
             Err(failure) => failure,
         },
@@ -570,10 +698,10 @@ fn judge(
         Outcome::Unprepared(error) => {
             Failure::new(format!("failed to put the next request together: {error}"))
         }
-        Outcome::Endless { rounds } => {
-            Failure::new(format!("the model called tools {rounds} times in a row and was stopped"))
-                .with_hint("`jp query` without words lets it go on.")
-        }
+        Outcome::Endless { rounds } => Failure::new(format!(
+            "the model called tools {rounds} times in a row and was stopped"
+        ))
+        .with_hint("`jp query` without words lets it go on."),
     };
     (Code::Failed, Err(failure))
 }
@@ -594,11 +722,13 @@ fn with_way_on(failure: Failure, ended: &Ended<'_>) -> Failure {
 
 /// Says what is lost where the answer could not be stored, and what is not.
 fn unkept(error: WriteError) -> Failure {
-    let is_gone = matches!(&error, WriteError::Io { source, .. } if source.kind() == ErrorKind::NotFound);
+    let is_gone =
+        matches!(&error, WriteError::Io { source, .. } if source.kind() == ErrorKind::NotFound);
     let failure = Failure::from(error);
     if is_gone {
-        return failure
-            .with_hint("the conversation is gone, and what was shown of the answer is not stored.");
+        return failure.with_hint(
+            "the conversation is gone, and what was shown of the answer is not stored.",
+        );
     }
     failure.with_hint(
         "what was shown last is not stored; what came before it is: `jp query` without words goes on.",
@@ -616,10 +746,14 @@ pub(super) fn kept_message(failure: Failure, is_kept: bool) -> Failure {
 
 /// Reads the answer as the document that was asked for.
 fn read_structured(schema: &Schema, ended: &Ended<'_>) -> Result<Value, Failure> {
-    schema.check(&ended.answer()).map_err(|fault| match ended.incomplete() {
-        Some(reason) if reason != fault => Failure::new(format!("the answer was cut off, {reason}: {fault}")),
-        _ => Failure::new(fault),
-    })
+    schema
+        .check(&ended.answer())
+        .map_err(|fault| match ended.incomplete() {
+            Some(reason) if reason != fault => {
+                Failure::new(format!("the answer was cut off, {reason}: {fault}"))
+            }
+            _ => Failure::new(fault),
+        })
 }
 
 fn go_on(output: &Output, id: Option<&str>) {

@@ -31,18 +31,29 @@ impl ToolRow {
     pub(super) fn of(tool: &Tool) -> serde_json::Result<Self> {
         let offer = (&tool.name, &tool.description, &tool.parameters);
         let bytes = serde_json::to_vec(&offer)?.len() as u64;
-        Ok(Self { name: tool.name.clone(), bytes, tokens: view::tokens(bytes) })
+        Ok(Self {
+            name: tool.name.clone(),
+            bytes,
+            tokens: view::tokens(bytes),
+        })
     }
 }
 
 /// Returns about how many tokens the blocks of a request have.
 pub(crate) fn tokens(turns: &[TurnRow]) -> u64 {
-    view::sum(turns.iter().flat_map(|turn| &turn.blocks).map(|block| block.tokens))
+    view::sum(
+        turns
+            .iter()
+            .flat_map(|turn| &turn.blocks)
+            .map(|block| block.tokens),
+    )
 }
 
 /// Says what a request of the thread carries to a model; where none is known, all that the model said goes back.
 pub(crate) fn rows(thread: &Thread<'_>, model: Option<&Model>) -> Vec<TurnRow> {
-    view::explain_for(thread, |part| model.is_none_or(|model| model.takes_back(part)))
+    view::explain_for(thread, |part| {
+        model.is_none_or(|model| model.takes_back(part))
+    })
 }
 
 impl Asked<'_> {
@@ -54,7 +65,11 @@ impl Asked<'_> {
 
 /// Returns the tools that a model is told of.
 pub(super) fn taken(offered: &[Tool], facts: Facts) -> &[Tool] {
-    if facts.capabilities().tools { offered } else { &[] }
+    if facts.capabilities().tools {
+        offered
+    } else {
+        &[]
+    }
 }
 
 /// Returns about how many tokens the offers of tools have.
@@ -83,13 +98,19 @@ pub(super) fn check(asked: &Asked<'_>, batch: &Batch) -> Result<(), Failure> {
     let offered = tools::toolbox(asked)?.offered();
     let thread = asked.thread_beside(&asked.stream, batch);
     let facts = match asked.model {
-        Some(model) => answer::runtime()?.block_on(facts::facts(model, asked.context, &thread, &offered)),
+        Some(model) => {
+            answer::runtime()?.block_on(facts::facts(model, asked.context, &thread, &offered))
+        }
         None => models::built_in(Format::Chat, ""),
     };
-    match over(asked, &thread, taken(&offered, facts), || notes(asked, &thread, &offered, facts))? {
+    match over(asked, &thread, taken(&offered, facts), || {
+        notes(asked, &thread, &offered, facts)
+    })? {
         None => Ok(()),
         Some(failure) => Err(failure
-            .with_hint("nothing was sent or stored: the same command with a larger --budget sends it.")
+            .with_hint(
+                "nothing was sent or stored: the same command with a larger --budget sends it.",
+            )
             .with_hint("with --explain it shows every part of the request.")),
     }
 }
@@ -102,25 +123,36 @@ pub(super) fn over(
     offered: &[Tool],
     notes: impl FnOnce() -> Result<Vec<Note>, Failure>,
 ) -> Result<Option<Failure>, Failure> {
-    let Some(budget) = asked.budget else { return Ok(None) };
-    let offered = offered.iter().map(ToolRow::of).collect::<Result<Vec<_>, _>>()?;
+    let Some(budget) = asked.budget else {
+        return Ok(None);
+    };
+    let offered = offered
+        .iter()
+        .map(ToolRow::of)
+        .collect::<Result<Vec<_>, _>>()?;
     let others = view::sum([tool_tokens(&offered), system_tokens(asked)]);
     let total = |turns: &[TurnRow]| view::sum([tokens(turns), others]);
     let mut turns = asked.rows(thread);
     if total(&turns) <= budget {
         return Ok(None);
     }
-    notes()?.iter().for_each(|note| mark(note, thread, &mut turns));
+    notes()?
+        .iter()
+        .for_each(|note| mark(note, thread, &mut turns));
     let tokens = total(&turns);
     if tokens <= budget {
         return Ok(None);
     }
     let [tokens, budget] = [tokens, budget].map(size::thousands);
     let largest = refused::largest_lines(asked, &turns);
-    let message = format!("the request has about {tokens} tokens, and the budget is {budget}{largest}");
-    let failure = Failure { code: Code::Refused, ..Failure::new(message) };
-    let has_history =
-        thread.messages.first().map(view::Message::turn) != thread.messages.last().map(view::Message::turn);
+    let message =
+        format!("the request has about {tokens} tokens, and the budget is {budget}{largest}");
+    let failure = Failure {
+        code: Code::Refused,
+        ..Failure::new(message)
+    };
+    let has_history = thread.messages.first().map(view::Message::turn)
+        != thread.messages.last().map(view::Message::turn);
     Ok(Some(match has_history {
         true => failure.with_hint("`jp conversation compact` sends older turns shortened."),
         false => failure,
@@ -153,14 +185,23 @@ pub(super) fn notes(
 
 /// Says of a block that a note goes in its place.
 pub(super) fn mark(note: &Note, thread: &Thread<'_>, turns: &mut [TurnRow]) {
-    let is_meant = |snapshot: &&Snapshot| *snapshot.name.as_ref().unwrap_or(&snapshot.uri) == note.subject;
-    let messages = thread.messages.iter().filter(|message| message.turn() == note.turn);
+    let is_meant =
+        |snapshot: &&Snapshot| *snapshot.name.as_ref().unwrap_or(&snapshot.uri) == note.subject;
+    let messages = thread
+        .messages
+        .iter()
+        .filter(|message| message.turn() == note.turn);
     let mut attached = messages.filter_map(|message| match message {
         view::Message::User { request, .. } => request.resources.iter().find(is_meant),
         _ => None,
     });
-    let uri = attached.next().map_or(&note.subject, |snapshot| &snapshot.uri);
-    let rows = turns.iter_mut().filter(|row| row.turn == note.turn).flat_map(|row| &mut row.blocks);
+    let uri = attached
+        .next()
+        .map_or(&note.subject, |snapshot| &snapshot.uri);
+    let rows = turns
+        .iter_mut()
+        .filter(|row| row.turn == note.turn)
+        .flat_map(|row| &mut row.blocks);
     for block in rows.filter(|block| note.bytes.is_some() && block.uri.as_ref() == Some(uri)) {
         block.tokens = view::tokens(note.to_string().len() as u64);
         (block.delivery, block.reason) = ("note", "the model does not take it".into());

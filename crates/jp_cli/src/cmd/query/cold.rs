@@ -10,17 +10,28 @@ use crate::size;
 
 /// Adds the decision to a request of a conversation whose prompt cache is lost anyway; it stands behind the message, as
 /// what is attached to that replaces what was attached before.
-pub(super) fn supersede(prepared: &mut Prepared, stream: &Stream, model: &Model, asked: &Asked<'_>) {
+pub(super) fn supersede(
+    prepared: &mut Prepared,
+    stream: &Stream,
+    model: &Model,
+    asked: &Asked<'_>,
+) {
     let policy = delivered::policy(&asked.config.config);
-    let has_message = prepared.kinds.iter().any(|kind| matches!(kind, EventKind::ChatRequest(_)));
+    let has_message = prepared
+        .kinds
+        .iter()
+        .any(|kind| matches!(kind, EventKind::ChatRequest(_)));
     if !has_message
         || policy.superseded != SupersededPolicy::WhenCold
         || !is_cold(stream, prepared.now, model)
     {
         return;
     }
-    let dropped =
-        view::superseded(&prepared.beside(stream), &policy, &mut asked.texts_beside(&prepared.batch));
+    let dropped = view::superseded(
+        &prepared.beside(stream),
+        &policy,
+        &mut asked.texts_beside(&prepared.batch),
+    );
     if dropped.is_empty() {
         return;
     }
@@ -28,7 +39,9 @@ pub(super) fn supersede(prepared: &mut Prepared, stream: &Stream, model: &Model,
     asked.context.output.detail(&format!(
         "the provider's cache of this conversation is lost; left out from now on, as newer ones replaced them: {snapshots}"
     ));
-    prepared.kinds.push(EventKind::Superseded(Superseded { dropped }));
+    prepared
+        .kinds
+        .push(EventKind::Superseded(Superseded { dropped }));
 }
 
 /// Returns whether the model's provider has nothing left in its prompt cache of what was sent last.
@@ -41,7 +54,9 @@ impl Prepared {
     /// Returns the conversation with what is prepared, before that is stored.
     pub(super) fn beside(&self, stream: &Stream) -> Stream {
         let mut stream = stream.clone();
-        self.kinds.iter().for_each(|kind| stream.push(Event::new(self.now, kind.clone())));
+        self.kinds
+            .iter()
+            .for_each(|kind| stream.push(Event::new(self.now, kind.clone())));
         stream
     }
 }

@@ -28,7 +28,10 @@ impl Scratch {
                 .with_hint("TMPDIR names the directory that it is made in.")
         })?;
         let blobs = Blobs::open(directory.path().join("blobs"));
-        Ok(Self { _directory: directory, blobs })
+        Ok(Self {
+            _directory: directory,
+            blobs,
+        })
     }
 
     pub(crate) fn blobs(&self) -> &Blobs {
@@ -54,9 +57,14 @@ pub(super) fn contents(thread: &Thread<'_>, asked: &Asked<'_>) -> Ahead {
         None => (thread.blobs(), Arc::clone(&asked.measures)),
     };
     expected.retain(|blob| !measures.contains_key(&blob.checksum));
-    let stored = Stored { blobs: store.blobs().clone(), files: Arc::clone(&asked.files) };
+    let stored = Stored {
+        blobs: store.blobs().clone(),
+        files: Arc::clone(&asked.files),
+    };
     Ahead {
-        ahead: store.blobs().read_ahead(expected.clone(), Arc::clone(&asked.files)),
+        ahead: store
+            .blobs()
+            .read_ahead(expected.clone(), Arc::clone(&asked.files)),
         expected: expected.into(),
         stores: scratch.into_iter().chain([store.blobs().clone()]).collect(),
         later: Later::new(measures, Arc::new(stored)),
@@ -95,7 +103,10 @@ impl TextSource for Stored {
 /// Reads content that the conversation names.
 pub(super) fn read(asked: &Asked<'_>, blob: &BlobRef) -> Result<ResourceContent, BlobError> {
     let scratch = asked.scratch.map(|scratch| scratch.blobs().clone());
-    read_from(&Vec::from_iter(scratch.into_iter().chain([asked.store.blobs().clone()])), blob)
+    read_from(
+        &Vec::from_iter(scratch.into_iter().chain([asked.store.blobs().clone()])),
+        blob,
+    )
 }
 
 /// Reads from the first store that has the blob.

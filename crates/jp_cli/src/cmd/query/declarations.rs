@@ -8,8 +8,8 @@ use std::{
 };
 
 use jp_attachment::{
-    AttachError, ContentStore, Declared, ExternalKey, Limits, Place, Reach, ReadMcp, Secrets, Unavailable,
-    parse_configured, parse_stored,
+    AttachError, ContentStore, Declared, ExternalKey, Limits, Place, Reach, ReadMcp, Secrets,
+    Unavailable, parse_configured, parse_stored,
 };
 use jp_config::{Layer, Refresh, Resolved};
 use jp_conversation::{Declaration, Stream, resolution};
@@ -34,7 +34,11 @@ pub(crate) struct Configured {
 
 impl Configured {
     /// Reads a declaration that was made earlier: as the configuration makes it, if it does.
-    pub(crate) fn read(&self, declaration: &Declaration, place: &Place) -> Result<Declared, AttachError> {
+    pub(crate) fn read(
+        &self,
+        declaration: &Declaration,
+        place: &Place,
+    ) -> Result<Declared, AttachError> {
         match self.sources.get(declaration) {
             Some(declared) => Ok(declared.clone()),
             None => parse_stored(declaration.as_str(), place),
@@ -56,13 +60,17 @@ pub(crate) fn configured(config: &Resolved, place: &Place) -> Result<Configured,
         let text = Declaration::from_json(&value)
             .map_err(|reason| Failure::new(format!("conversation.attachments: {reason}")))?;
         let declared = parse_configured(text.as_str(), place).ok();
-        let stored =
-            declared.as_ref().and_then(|declared| declared.declaration.as_deref()).map(Declaration::new);
+        let stored = declared
+            .as_ref()
+            .and_then(|declared| declared.declaration.as_deref())
+            .map(Declaration::new);
         let declaration = stored.unwrap_or_else(|| text.clone());
         if notifies && (text.names_snapshot() || declaration.names_snapshot()) {
             return Err(unnoticed(&text, config, index));
         }
-        let reach = declared.as_ref().map(|declared| declared.source.reach(place));
+        let reach = declared
+            .as_ref()
+            .map(|declared| declared.source.reach(place));
         if reach == Some(Reach::Machine) && !is_persons {
             configured.refused.push(text.to_string());
             continue;
@@ -71,10 +79,17 @@ pub(crate) fn configured(config: &Resolved, place: &Place) -> Result<Configured,
         let is_of_users_file = || matches!(layer_of(config, index), Layer::User { .. });
         let trusted = |declared: Declared| {
             let is_workspaces = is_of_users_file() && !find_scripts(&declared, place).is_empty();
-            Declared { is_trusted: is_persons && !is_workspaces, ..declared }
+            Declared {
+                is_trusted: is_persons && !is_workspaces,
+                ..declared
+            }
         };
-        configured.sources.extend(declared.map(|declared| (declaration.clone(), trusted(declared))));
-        configured.notify.extend(notifies.then(|| declaration.clone()));
+        configured
+            .sources
+            .extend(declared.map(|declared| (declaration.clone(), trusted(declared))));
+        configured
+            .notify
+            .extend(notifies.then(|| declaration.clone()));
         configured.declarations.push(declaration);
     }
     Ok(configured)
@@ -85,8 +100,13 @@ pub(crate) fn warn_of_unreadable(context: &Context<'_>, stream: &Stream) {
     const SHOWN: usize = 200;
     let unreadable = resolution::unreadable(stream);
     for (written, reason) in &unreadable {
-        let (written, reason) = (one_line(&written.to_string(), SHOWN), one_line(reason, SHOWN));
-        context.output.warn(&format!("an attachment of the conversation can't be read: {written}: {reason}"));
+        let (written, reason) = (
+            one_line(&written.to_string(), SHOWN),
+            one_line(reason, SHOWN),
+        );
+        context.output.warn(&format!(
+            "an attachment of the conversation can't be read: {written}: {reason}"
+        ));
     }
     if !unreadable.is_empty() {
         context
@@ -115,7 +135,12 @@ fn unnoticed(declaration: &Declaration, config: &Resolved, index: usize) -> Fail
 /// Returns where the person is, as far as paths depend on it.
 pub(crate) fn place(context: &Context<'_>, config: &Resolved) -> Result<Place, Failure> {
     let root = jp_attachment::canonical_path(context.workspace.root())?;
-    let key = config.config.conversation.attachment.external_key.as_deref();
+    let key = config
+        .config
+        .conversation
+        .attachment
+        .external_key
+        .as_deref();
     Ok(Place {
         external_key: key.map(|key| external_key(context, key)).transpose()?,
         root,
@@ -132,9 +157,17 @@ pub(crate) fn resolving<'a>(
     store: &'a dyn ContentStore,
     skips_unavailable: bool,
 ) -> Result<jp_attachment::Context<'a>, Failure> {
-    let unavailable = if skips_unavailable { Unavailable::Skip } else { Unavailable::Fail };
+    let unavailable = if skips_unavailable {
+        Unavailable::Skip
+    } else {
+        Unavailable::Fail
+    };
     let mcp = reading::configured(context, config)?.map(|servers| &**servers as &dyn ReadMcp);
-    Ok(jp_attachment::Context { unavailable, mcp, ..Bounds::of(config).resolving(place, store) })
+    Ok(jp_attachment::Context {
+        unavailable,
+        mcp,
+        ..Bounds::of(config).resolving(place, store)
+    })
 }
 
 /// What the configuration bounds resolving by.
@@ -159,7 +192,11 @@ impl Bounds {
             jp_config::Secrets::Warn => Secrets::Warn,
             jp_config::Secrets::Refuse => Secrets::Refuse,
         };
-        Self { limits, timeout: Duration::from_secs(settings.timeout_secs), secrets }
+        Self {
+            limits,
+            timeout: Duration::from_secs(settings.timeout_secs),
+            secrets,
+        }
     }
 
     /// Returns what resolving depends on, as of now; it fails where something is unavailable.
@@ -168,10 +205,20 @@ impl Bounds {
         place: &'a Place,
         store: &'a dyn ContentStore,
     ) -> jp_attachment::Context<'a> {
-        let Self { limits, timeout, secrets } = self;
+        let Self {
+            limits,
+            timeout,
+            secrets,
+        } = self;
         let context = jp_attachment::Context::new(place, store, SystemTime::now());
         let workers = context.workers.max(NonZeroUsize::MIN.saturating_add(1));
-        jp_attachment::Context { limits, workers, timeout, secrets, ..context }
+        jp_attachment::Context {
+            limits,
+            workers,
+            timeout,
+            secrets,
+            ..context
+        }
     }
 }
 
@@ -179,7 +226,10 @@ impl Bounds {
 /// name, or a file outside the workspace.
 fn external_key(context: &Context<'_>, name: &str) -> Result<ExternalKey, Failure> {
     let key = "conversation.attachment.external_key";
-    if let Some(secret) = std::env::var(name).ok().filter(|secret| !secret.trim().is_empty()) {
+    if let Some(secret) = std::env::var(name)
+        .ok()
+        .filter(|secret| !secret.trim().is_empty())
+    {
         return Ok(ExternalKey::new(secret.trim()));
     }
     let home = context.environment.home.as_deref();
@@ -197,8 +247,9 @@ fn external_key(context: &Context<'_>, name: &str) -> Result<ExternalKey, Failur
         ))
         .with_hint("keep the key elsewhere, for example in ~/.config/jp/."));
     }
-    let secret = std::fs::read_to_string(&canonical)
-        .map_err(|error| Failure::new(format!("failed to read the file that {key} names: {error}")))?;
+    let secret = std::fs::read_to_string(&canonical).map_err(|error| {
+        Failure::new(format!("failed to read the file that {key} names: {error}"))
+    })?;
     match secret.trim() {
         "" => Err(Failure::new(format!("the file that {key} names is empty"))),
         secret => Ok(ExternalKey::new(secret)),

@@ -33,17 +33,27 @@ impl Asked<'_> {
 
     /// Builds the same of a stream whose newest content is in a batch: what is decided by it holds once that is stored.
     pub(super) fn thread_beside<'s>(&self, stream: &'s Stream, batch: &Batch) -> Thread<'s> {
-        view::delivered(stream, &policy(&self.config.config), &mut self.texts_beside(batch))
+        view::delivered(
+            stream,
+            &policy(&self.config.config),
+            &mut self.texts_beside(batch),
+        )
     }
 
     /// Reads texts that the view compares.
     fn texts(&self) -> impl Texts {
-        Reader { asked: self, batch: None }
+        Reader {
+            asked: self,
+            batch: None,
+        }
     }
 
     /// Reads texts of which some are in a batch.
     pub(super) fn texts_beside<'t>(&'t self, batch: &'t Batch) -> impl Texts + 't {
-        Reader { asked: self, batch: Some(batch) }
+        Reader {
+            asked: self,
+            batch: Some(batch),
+        }
     }
 }
 
@@ -55,9 +65,13 @@ impl Texts for Reader<'_> {
         }
         let staged = self.batch.and_then(|batch| batch.read_content(blob).ok());
         let content = staged.or_else(|| contents::read(self.asked, blob).ok())?;
-        let ResourceContent::Text(text) = content else { return None };
+        let ResourceContent::Text(text) = content else {
+            return None;
+        };
         let text: Arc<str> = text.into();
-        compared.borrow_mut().insert(blob.checksum, Arc::clone(&text));
+        compared
+            .borrow_mut()
+            .insert(blob.checksum, Arc::clone(&text));
         Some(text)
     }
 }
@@ -81,9 +95,13 @@ impl Texts for Stored<'_> {
 
 /// Reads the policy of delivery out of the configuration.
 pub(crate) fn policy(config: &Config) -> Policy {
-    let (deduplication, superseded) = (&config.conversation.deduplication, &config.conversation.superseded);
+    let (deduplication, superseded) = (
+        &config.conversation.deduplication,
+        &config.conversation.superseded,
+    );
     let results = config.conversation.tools.iter();
-    let results = results.filter_map(|(name, settings)| Some((name.clone(), settings.deduplicate?)));
+    let results =
+        results.filter_map(|(name, settings)| Some((name.clone(), settings.deduplicate?)));
     Policy {
         is_enabled: deduplication.enabled,
         min_bytes: deduplication.min_bytes,

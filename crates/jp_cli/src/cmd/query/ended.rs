@@ -28,7 +28,9 @@ pub(super) struct Ended<'a> {
 impl Ended<'_> {
     /// Returns whether the model said or called anything.
     pub(super) fn has_answer(&self) -> bool {
-        self.kept.iter().any(|kind| is_said(kind) || matches!(kind, EventKind::ToolCallRequest(_)))
+        self.kept
+            .iter()
+            .any(|kind| is_said(kind) || matches!(kind, EventKind::ToolCallRequest(_)))
     }
 
     /// Returns whether the model said anything after its last call of a tool.
@@ -62,7 +64,9 @@ impl Ended<'_> {
         let output = self.asked.context.output;
         output.status("");
         if let Some((_, request)) = super::newest_request(&self.asked.stream) {
-            attached_lines(&request.resources).iter().for_each(|line| output.status(line));
+            attached_lines(&request.resources)
+                .iter()
+                .for_each(|line| output.status(line));
         }
         if let Some(line) = usage_line(&usage(self.kept).unwrap_or_default(), self.saved_tokens) {
             output.status(&line);
@@ -71,7 +75,14 @@ impl Ended<'_> {
 
     /// Returns all of it, with the document that was asked for.
     pub(super) fn document(&self, structured: Option<&Value>) -> Value {
-        let Self { asked, model, id, kept, calls: ended, saved_tokens } = self;
+        let Self {
+            asked,
+            model,
+            id,
+            kept,
+            calls: ended,
+            saved_tokens,
+        } = self;
         let reasoning = text(kept, |content| match content {
             ResponseContent::Reasoning(text) => Some(text),
             ResponseContent::Message(_) => None,
@@ -81,7 +92,10 @@ impl Ended<'_> {
                 let described = |snapshot| describe(&Attached { turn, snapshot });
                 (turn, request.resources.iter().map(described).collect())
             });
-        let calls = kept.iter().filter(|kind| matches!(kind, EventKind::ToolCallRequest(_))).count();
+        let calls = kept
+            .iter()
+            .filter(|kind| matches!(kind, EventKind::ToolCallRequest(_)))
+            .count();
         let mut document = json!({
             "conversation": id, "turn": turn, "model": model.label, "answer": self.answer(),
             "reasoning": (!reasoning.is_empty()).then_some(reasoning),
@@ -101,7 +115,9 @@ fn is_said(kind: &EventKind) -> bool {
 
 /// Returns what the model said after its last call of a tool.
 fn since_calls(kept: &[EventKind]) -> &[EventKind] {
-    let last = kept.iter().rposition(|kind| matches!(kind, EventKind::ToolCallRequest(_)));
+    let last = kept
+        .iter()
+        .rposition(|kind| matches!(kind, EventKind::ToolCallRequest(_)));
     &kept[last.map_or(0, |last| last + 1)..]
 }
 
@@ -119,16 +135,24 @@ fn attached_lines(snapshots: &[Snapshot]) -> Vec<String> {
     if snapshots.is_empty() {
         return Vec::new();
     }
-    let bytes = jp_conversation::view::sum(snapshots.iter().map(|snapshot| snapshot.blob_ref().size));
+    let bytes =
+        jp_conversation::view::sum(snapshots.iter().map(|snapshot| snapshot.blob_ref().size));
     let count = size::count(snapshots.len(), "resource");
     let mut lines = vec![format!("Attached {count}, {}:", size::bytes(bytes))];
     let row = |snapshot: &Snapshot| {
-        vec![format!("  {}", snapshot.label()), size::bytes(snapshot.blob_ref().size), snapshot.uri.clone()]
+        vec![
+            format!("  {}", snapshot.label()),
+            size::bytes(snapshot.blob_ref().size),
+            snapshot.uri.clone(),
+        ]
     };
     let rows: Vec<_> = snapshots.iter().take(SHOWN).map(row).collect();
     lines.extend(table(&rows));
     if snapshots.len() > SHOWN {
-        lines.push(format!("  … and {} more", size::thousands((snapshots.len() - SHOWN) as u64)));
+        lines.push(format!(
+            "  … and {} more",
+            size::thousands((snapshots.len() - SHOWN) as u64)
+        ));
     }
     lines
 }
@@ -160,8 +184,9 @@ fn usage_line(usage: &Usage, saved: u64) -> Option<String> {
         ("output", usage.output),
         ("of that reasoning", usage.reasoning),
     ];
-    let figures =
-        figures.into_iter().filter_map(|(name, tokens)| Some(format!("{} {name}", size::thousands(tokens?))));
+    let figures = figures
+        .into_iter()
+        .filter_map(|(name, tokens)| Some(format!("{} {name}", size::thousands(tokens?))));
     let saved = (saved > 0).then(|| format!("about {} not sent again", size::thousands(saved)));
     let figures: Vec<_> = figures.chain(saved).collect();
     (!figures.is_empty()).then(|| format!("Tokens: {}", figures.join(", ")))
@@ -186,15 +211,29 @@ mod tests {
                 "Tokens: 12,345 input, 40 from cache, 7 output, 3 of that reasoning, about 12,300 not sent again"
             )
         );
-        let output_alone = Usage { output: Some(7), ..Usage::default() };
-        assert_eq!(usage_line(&output_alone, 0).as_deref(), Some("Tokens: 7 output"));
-        assert_eq!(usage_line(&Usage::default(), 5).as_deref(), Some("Tokens: about 5 not sent again"));
+        let output_alone = Usage {
+            output: Some(7),
+            ..Usage::default()
+        };
+        assert_eq!(
+            usage_line(&output_alone, 0).as_deref(),
+            Some("Tokens: 7 output")
+        );
+        assert_eq!(
+            usage_line(&Usage::default(), 5).as_deref(),
+            Some("Tokens: about 5 not sent again")
+        );
         assert_eq!(usage_line(&Usage::default(), 0), None);
     }
 
     #[test]
     fn sums_of_a_strangers_figures_end_at_the_largest_number() {
-        let huge = || EventKind::Usage(Usage { input: Some(u64::MAX), ..Usage::default() });
+        let huge = || {
+            EventKind::Usage(Usage {
+                input: Some(u64::MAX),
+                ..Usage::default()
+            })
+        };
         assert_eq!(usage(&[huge(), huge()]).unwrap().input, Some(u64::MAX));
         let blob = jp_resource::BlobRef {
             size: u64::MAX,

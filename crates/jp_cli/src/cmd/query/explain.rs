@@ -55,7 +55,9 @@ pub(super) fn run(asked: &Asked<'_>, model: Option<&Model>) -> Result<Code, Fail
     let thread = asked.thread(&asked.stream);
     let offered = tools::toolbox(asked)?.offered();
     let facts = match model {
-        Some(model) => answer::runtime()?.block_on(facts::facts(model, asked.context, &thread, &offered)),
+        Some(model) => {
+            answer::runtime()?.block_on(facts::facts(model, asked.context, &thread, &offered))
+        }
         None => models::built_in(Format::Chat, ""),
     };
     let Written { body, notes, .. } = answer::encode(asked, &thread, &offered, model, facts)?;
@@ -64,14 +66,20 @@ pub(super) fn run(asked: &Asked<'_>, model: Option<&Model>) -> Result<Code, Fail
     let taken = budget::taken(&offered, facts);
     let explanation = Explanation::new(asked, &thread, taken, notes, marks, &body)?;
     let output = asked.context.output;
-    let warnings = explanation.notes.iter().filter(|note| answer::is_worth_a_warning(note, asked));
+    let warnings = explanation
+        .notes
+        .iter()
+        .filter(|note| answer::is_worth_a_warning(note, asked));
     warnings.for_each(|note| output.warn(&note.to_string()));
     match output.is_json() {
         true => output.json(&explanation)?,
         false => {
             explanation.show(body.len(), asked.context.workspace.root(), output)?;
             if let Some(limit) = facts.context_tokens {
-                output.line(&format!("the model takes {} tokens", size::thousands(limit)))?;
+                output.line(&format!(
+                    "the model takes {} tokens",
+                    size::thousands(limit)
+                ))?;
                 answer::warn_of_length(asked.context, explanation.tokens, limit);
             }
             output.status("Nothing was sent, and nothing was stored.");
@@ -91,7 +99,9 @@ impl Explanation {
         body: &Body,
     ) -> Result<Self, Failure> {
         let mut turns = asked.rows(thread);
-        notes.iter().for_each(|note| budget::mark(note, thread, &mut turns));
+        notes
+            .iter()
+            .for_each(|note| budget::mark(note, thread, &mut turns));
         let sent = last_sent(asked);
         let cached = sent.as_ref().map_or(0, |sent| {
             let (sent, thread) = (asked.thread(sent), thread.clone());
@@ -100,7 +110,10 @@ impl Explanation {
                 None => view::shared_prefix(&sent, &thread),
             }
         });
-        let blocks = turns.iter().flat_map(|turn| &turn.blocks).filter(|block| block.is_sent());
+        let blocks = turns
+            .iter()
+            .flat_map(|turn| &turn.blocks)
+            .filter(|block| block.is_sent());
         let cached = blocks.take(cached).map(|block| block.tokens);
         let cached_prefix_tokens = view::sum(cached);
         let tokens = budget::tokens(&turns);
@@ -120,8 +133,14 @@ impl Explanation {
     }
 
     fn show(&self, bytes: u64, root: &Path, output: &Output) -> Result<(), Failure> {
-        table(&self.rows(root)).iter().try_for_each(|line| output.line(line))?;
-        let cold = if self.cache_is_cold { ", but the provider's cache of it is gone" } else { "" };
+        table(&self.rows(root))
+            .iter()
+            .try_for_each(|line| output.line(line))?;
+        let cold = if self.cache_is_cold {
+            ", but the provider's cache of it is gone"
+        } else {
+            ""
+        };
         output.line(&format!(
             "about {} tokens in a request of {}; the last request carried about {} of them already{cold}",
             size::thousands(self.tokens),
@@ -135,7 +154,10 @@ impl Explanation {
         if !self.tools.is_empty() {
             let names: Vec<_> = self.tools.iter().map(|tool| tool.name.as_str()).collect();
             let tokens = size::thousands(budget::tool_tokens(&self.tools));
-            output.line(&format!("tools: {}, about {tokens} tokens more", names.join(", ")))?;
+            output.line(&format!(
+                "tools: {}, about {tokens} tokens more",
+                names.join(", ")
+            ))?;
         }
         if !self.cache_marks.is_empty() {
             let marks: Vec<_> = self.cache_marks.iter().map(Mark::place).collect();
@@ -143,13 +165,17 @@ impl Explanation {
         }
         match self.plain_tokens - self.tokens {
             0 => Ok(()),
-            saved => output
-                .line(&format!("about {} tokens less than with everything whole", size::thousands(saved))),
+            saved => output.line(&format!(
+                "about {} tokens less than with everything whole",
+                size::thousands(saved)
+            )),
         }
     }
 
     fn rows(&self, root: &Path) -> Vec<Vec<String>> {
-        let header = ["turn", "kind", "bytes", "~tokens", "delivery", "what", "why"];
+        let header = [
+            "turn", "kind", "bytes", "~tokens", "delivery", "what", "why",
+        ];
         let rows = self.turns.iter().flat_map(|turn| {
             turn.blocks.iter().map(|block| {
                 vec![
@@ -163,7 +189,9 @@ impl Explanation {
                 ]
             })
         });
-        let mut rows: Vec<_> = std::iter::once(header.map(str::to_owned).to_vec()).chain(rows).collect();
+        let mut rows: Vec<_> = std::iter::once(header.map(str::to_owned).to_vec())
+            .chain(rows)
+            .collect();
         NUMBERS.for_each(|column| align_right(&mut rows, column));
         rows
     }
@@ -173,8 +201,13 @@ impl Explanation {
 const NUMBERS: RangeInclusive<usize> = 2..=3;
 
 fn align_right(rows: &mut [Vec<String>], column: usize) {
-    let width = rows.iter().map(|row| row[column].len()).max().unwrap_or_default();
-    rows.iter_mut().for_each(|row| row[column] = format!("{:>width$}", row[column]));
+    let width = rows
+        .iter()
+        .map(|row| row[column].len())
+        .max()
+        .unwrap_or_default();
+    rows.iter_mut()
+        .for_each(|row| row[column] = format!("{:>width$}", row[column]));
 }
 
 /// Names a block: by its resource, else by its tool.
@@ -197,8 +230,15 @@ impl Mark {
 
 fn marks(marks: &CacheMarks, thread: &Thread<'_>) -> Vec<Mark> {
     let head = marks.head.then_some(Mark { turn: 0 });
-    let messages = marks.messages.iter().filter_map(|index| thread.messages.get(*index));
-    head.into_iter().chain(messages.map(|message| Mark { turn: message.turn() })).collect()
+    let messages = marks
+        .messages
+        .iter()
+        .filter_map(|index| thread.messages.get(*index));
+    head.into_iter()
+        .chain(messages.map(|message| Mark {
+            turn: message.turn(),
+        }))
+        .collect()
 }
 
 /// Returns what the last request of this conversation was made of; `None` where there was none.
@@ -206,12 +246,17 @@ fn marks(marks: &CacheMarks, thread: &Thread<'_>) -> Vec<Mark> {
 /// A fork has answers that are older than itself: what those requests carried was not sent for it.
 fn last_sent(asked: &Asked<'_>) -> Option<Stream> {
     let length = view::last_request(&asked.stream)?;
-    let answer = asked.stream.events()[length..].iter().find(|event| is_answer(event))?;
+    let answer = asked.stream.events()[length..]
+        .iter()
+        .find(|event| is_answer(event))?;
     let made = asked.id.and_then(ConversationId::created_at);
     let is_own = made.is_none_or(|made| answer.timestamp >= made);
     is_own.then(|| Stream::from_events(asked.stream.events()[..length].to_vec()))
 }
 
 fn is_answer(event: &Event) -> bool {
-    matches!(event.kind, EventKind::ChatResponse(_) | EventKind::ToolCallRequest(_) | EventKind::Usage(_))
+    matches!(
+        event.kind,
+        EventKind::ChatResponse(_) | EventKind::ToolCallRequest(_) | EventKind::Usage(_)
+    )
 }

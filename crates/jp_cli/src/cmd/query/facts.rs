@@ -35,7 +35,11 @@ pub(super) async fn facts(
     thread: &Thread<'_>,
     tools: &[Tool],
 ) -> Facts {
-    let Model { endpoint, configured, .. } = model;
+    let Model {
+        endpoint,
+        configured,
+        ..
+    } = model;
     let asks_of_tools = !tools.is_empty() && configured.tools.is_none();
     let need = match (thread.has_binaries() || thread.has_schema(), asks_of_tools) {
         (true, _) => Need::Content,
@@ -47,14 +51,22 @@ pub(super) async fn facts(
         (true, need) => said(endpoint, need, context).await,
         (false, _) => Facts::default(),
     };
-    configured.or(said).or(models::built_in(endpoint.format, &endpoint.model))
+    configured
+        .or(said)
+        .or(models::built_in(endpoint.format, &endpoint.model))
 }
 
 /// Returns the known capabilities of a model, without a request to its provider.
 pub(crate) fn known(model: &Model, context: &Context<'_>) -> Facts {
-    let Model { endpoint, configured, .. } = model;
+    let Model {
+        endpoint,
+        configured,
+        ..
+    } = model;
     let said = Remembered::read(&path(context)).find(endpoint);
-    configured.or(said).or(models::built_in(endpoint.format, &endpoint.model))
+    configured
+        .or(said)
+        .or(models::built_in(endpoint.format, &endpoint.model))
 }
 
 /// What a request needs to know of its model.
@@ -89,7 +101,11 @@ async fn said(endpoint: &Endpoint, need: Need, context: &Context<'_>) -> Facts {
     if let Some(said) = earlier.filter(|said| need.is_met(said, is_here, now)) {
         return said.facts;
     }
-    let limit = if is_here && endpoint.provider == "llamacpp" { PROBE_TIMEOUT } else { ASK_TIMEOUT };
+    let limit = if is_here && endpoint.provider == "llamacpp" {
+        PROBE_TIMEOUT
+    } else {
+        ASK_TIMEOUT
+    };
     match models::ask(endpoint, limit).await {
         Ok(facts) => {
             // What it does not say this time still holds.
@@ -107,7 +123,11 @@ async fn said(endpoint: &Endpoint, need: Need, context: &Context<'_>) -> Facts {
             facts
         }
         Err(error) => {
-            let known = if earlier.is_some() { "what it said last holds" } else { "the usual is assumed" };
+            let known = if earlier.is_some() {
+                "what it said last holds"
+            } else {
+                "the usual is assumed"
+            };
             let (server, error) = (&endpoint.provider, chain(&error));
             let status = format!("{server} did not say what the model takes ({error}): {known}");
             context.output.status(&without_credentials(&status));
@@ -131,8 +151,15 @@ fn tell_of_change(endpoint: &Endpoint, before: Facts, now: Facts, context: &Cont
         ("schemas", before.schema, now.schema),
         ("tools", before.tools, now.tools),
     ];
-    for (what, _, takes) in changes.into_iter().filter(|(_, before, now)| before.is_some() && before != now) {
-        let takes = if takes == Some(true) { "takes" } else { "no longer takes" };
+    for (what, _, takes) in changes
+        .into_iter()
+        .filter(|(_, before, now)| before.is_some() && before != now)
+    {
+        let takes = if takes == Some(true) {
+            "takes"
+        } else {
+            "no longer takes"
+        };
         context.output.warn(&format!(
             "{}/{} {takes} {what} now: what the history holds of them is sent in another form",
             endpoint.provider, endpoint.model
@@ -156,17 +183,26 @@ fn path(context: &Context<'_>) -> PathBuf {
 }
 
 fn key(endpoint: &Endpoint) -> String {
-    format!("{} {} {}", endpoint.provider, endpoint.base_url, endpoint.model)
+    format!(
+        "{} {} {}",
+        endpoint.provider, endpoint.base_url, endpoint.model
+    )
 }
 
 impl Remembered {
     /// Reads the file; one that is missing or damaged is empty.
     fn read(path: &Path) -> Self {
-        fs::read(path).ok().and_then(|bytes| serde_json::from_slice(&bytes).ok()).unwrap_or_default()
+        fs::read(path)
+            .ok()
+            .and_then(|bytes| serde_json::from_slice(&bytes).ok())
+            .unwrap_or_default()
     }
 
     fn find(&self, endpoint: &Endpoint) -> Facts {
-        self.0.get(&key(endpoint)).map(|said| said.facts).unwrap_or_default()
+        self.0
+            .get(&key(endpoint))
+            .map(|said| said.facts)
+            .unwrap_or_default()
     }
 
     /// Writes the file; where that fails the server is asked again.
@@ -180,9 +216,9 @@ impl Remembered {
             Ok(())
         };
         if let Err(error) = write() {
-            context
-                .output
-                .detail(&format!("what the provider said of its model was not remembered: {error}"));
+            context.output.detail(&format!(
+                "what the provider said of its model was not remembered: {error}"
+            ));
         }
     }
 }
@@ -196,7 +232,10 @@ mod tests {
         let now: Timestamp = "2026-11-21T12:00:00Z".parse().unwrap();
         let said = |hours: i64, tools: Option<bool>| Said {
             at: now - SignedDuration::from_hours(hours),
-            facts: Facts { tools, ..Facts::default() },
+            facts: Facts {
+                tools,
+                ..Facts::default()
+            },
         };
         let is_met = |need: Need, said: Said, is_here: bool| need.is_met(&said, is_here, now);
         for is_here in [true, false] {
@@ -204,7 +243,10 @@ mod tests {
             assert!(is_met(Need::Tools, said(23, None), is_here));
             assert!(!is_met(Need::Tools, said(24, Some(true)), is_here));
             assert_eq!(is_met(Need::Tools, said(1, Some(false)), is_here), !is_here);
-            assert_eq!(is_met(Need::Content, said(1, Some(true)), is_here), !is_here);
+            assert_eq!(
+                is_met(Need::Content, said(1, Some(true)), is_here),
+                !is_here
+            );
         }
     }
 }

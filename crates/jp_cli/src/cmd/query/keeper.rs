@@ -30,32 +30,55 @@ pub(crate) struct Kept {
 
 impl<'a> Keeper<'a> {
     pub(crate) fn new(batch: &'a Batch, stamps: &'a Stamps) -> Self {
-        Self { batch, stamps, kept: Mutex::default() }
+        Self {
+            batch,
+            stamps,
+            kept: Mutex::default(),
+        }
     }
 
     pub(crate) fn into_kept(self) -> Kept {
-        self.kept.into_inner().unwrap_or_else(PoisonError::into_inner)
+        self.kept
+            .into_inner()
+            .unwrap_or_else(PoisonError::into_inner)
     }
 
     fn note(&self, blob: &BlobRef, file: &FileStamp, measure: Option<Measure>) {
         let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
         kept.files.insert(blob.checksum, file.path.clone());
-        kept.measures.extend(measure.map(|measure| (blob.checksum, measure)));
+        kept.measures
+            .extend(measure.map(|measure| (blob.checksum, measure)));
     }
 }
 
 impl ContentStore for Keeper<'_> {
     fn known(&self, file: &FileStamp) -> Option<Known> {
         let known = self.stamps.find(&state(file)?)?;
-        let is_kept = self.batch.reuse(&known.blob, known.file_length).unwrap_or(false);
+        let is_kept = self
+            .batch
+            .reuse(&known.blob, known.file_length)
+            .unwrap_or(false);
         is_kept.then_some(())?;
         if known.file_length.is_none()
             && let file_length @ Some(_) = self.batch.file_length(&known.blob)
         {
-            self.stamps.remember(state(file)?, KnownContent { file_length, ..known.clone() });
+            self.stamps.remember(
+                state(file)?,
+                KnownContent {
+                    file_length,
+                    ..known.clone()
+                },
+            );
         }
-        self.note(&known.blob, file, known.measure.as_deref().and_then(Measure::parse));
-        Some(Known { blob: known.blob, mime_type: known.mime_type? })
+        self.note(
+            &known.blob,
+            file,
+            known.measure.as_deref().and_then(Measure::parse),
+        );
+        Some(Known {
+            blob: known.blob,
+            mime_type: known.mime_type?,
+        })
     }
 
     fn keep(
@@ -69,7 +92,8 @@ impl ContentStore for Keeper<'_> {
         let measure = measure(content);
         if let Some(state) = state(file) {
             let file_length = self.batch.file_length(&blob);
-            self.stamps.remember(state, known_content(blob, mime_type, file_length, measure));
+            self.stamps
+                .remember(state, known_content(blob, mime_type, file_length, measure));
         }
         self.note(&blob, file, measure);
         Ok(blob)
@@ -91,8 +115,16 @@ pub(super) fn known_content(
     file_length: Option<u64>,
     measure: Option<Measure>,
 ) -> KnownContent {
-    let (mime_type, measure) = (Some(mime_type.to_owned()), measure.map(|measure| measure.to_string()));
-    KnownContent { blob, mime_type, file_length, measure }
+    let (mime_type, measure) = (
+        Some(mime_type.to_owned()),
+        measure.map(|measure| measure.to_string()),
+    );
+    KnownContent {
+        blob,
+        mime_type,
+        file_length,
+        measure,
+    }
 }
 
 /// Returns what identifies a state of a file; nothing does where the system has no inodes to tell of.

@@ -23,9 +23,10 @@ pub(crate) fn acquire(context: &Context<'_>, found: &Found) -> Result<Lock, Fail
         return Err(in_use(found.located.id, &held));
     }
     let holder = holder(&held);
-    context
-        .output
-        .status(&format!("Waiting for {holder}, which is using conversation {} …", found.located.id));
+    context.output.status(&format!(
+        "Waiting for {holder}, which is using conversation {} …",
+        found.located.id
+    ));
     loop {
         context.interrupt().check()?;
         std::thread::sleep(LOOK_AGAIN);
@@ -45,5 +46,8 @@ pub(crate) fn in_use(id: ConversationId, held: &Held) -> Failure {
 }
 
 fn holder(held: &Held) -> String {
-    held.holder().map_or_else(|| "another jp".to_owned(), |process| format!("another jp (process {process})"))
+    held.holder().map_or_else(
+        || "another jp".to_owned(),
+        |process| format!("another jp (process {process})"),
+    )
 }

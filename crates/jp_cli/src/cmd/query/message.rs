@@ -8,18 +8,35 @@ use super::schema;
 use crate::{args::Query, error::Failure, workspace::Context};
 
 /// Makes a request of the words and the schema; `None` where there are no words.
-pub(super) fn compose(query: &Query, context: &Context<'_>) -> Result<Option<ChatRequest>, Failure> {
-    let schema = query.schema.as_deref().map(|argument| schema::given(argument, context)).transpose()?;
+pub(super) fn compose(
+    query: &Query,
+    context: &Context<'_>,
+) -> Result<Option<ChatRequest>, Failure> {
+    let schema = query
+        .schema
+        .as_deref()
+        .map(|argument| schema::given(argument, context))
+        .transpose()?;
     let words = words(query, context)?;
-    Ok(words.map(|words| ChatRequest { schema, ..ChatRequest::new(words) }))
+    Ok(words.map(|words| ChatRequest {
+        schema,
+        ..ChatRequest::new(words)
+    }))
 }
 
 /// Joins piped input and words, input first; `None` where there is neither.
 fn words(query: &Query, context: &Context<'_>) -> Result<Option<String>, Failure> {
     let words = query.words.join(" ");
-    let is_attached = query.attach.iter().any(|input| input == "-" || input.eq_ignore_ascii_case("stdin:"));
+    let is_attached = query
+        .attach
+        .iter()
+        .any(|input| input == "-" || input.eq_ignore_ascii_case("stdin:"));
     let is_read = !is_attached && !context.environment.stdin_is_terminal;
-    let input = if is_read { read_input()? } else { String::new() };
+    let input = if is_read {
+        read_input()?
+    } else {
+        String::new()
+    };
     Ok(match (input.trim().is_empty(), words.trim().is_empty()) {
         (true, true) => None,
         (true, false) => Some(words),
@@ -42,16 +59,24 @@ fn read_input() -> Result<String, Failure> {
     }
     String::from_utf8(bytes).map_err(|error| {
         let position = error.utf8_error().valid_up_to();
-        Failure::new(format!("failed to read stdin: it is not UTF-8 text from byte {position} on"))
-            .with_hint("attach a file with --attach instead.")
+        Failure::new(format!(
+            "failed to read stdin: it is not UTF-8 text from byte {position} on"
+        ))
+        .with_hint("attach a file with --attach instead.")
     })
 }
 
 /// Returns the title of a conversation that starts with an event: its first words.
 pub(super) fn title(event: &Event) -> Option<String> {
     const MAX_CHARS: usize = 60;
-    let EventKind::ChatRequest(request) = &event.kind else { return None };
-    let line = request.content.lines().map(str::trim).find(|line| !line.is_empty())?;
+    let EventKind::ChatRequest(request) = &event.kind else {
+        return None;
+    };
+    let line = request
+        .content
+        .lines()
+        .map(str::trim)
+        .find(|line| !line.is_empty())?;
     let mut title = String::new();
     for word in line.split_whitespace() {
         if !title.is_empty() && title.chars().count() + word.chars().count() >= MAX_CHARS {

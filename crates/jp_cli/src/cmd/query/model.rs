@@ -39,7 +39,11 @@ impl Model {
     /// Looks for the key of its provider.
     pub(crate) fn add_key(&mut self, config: &Resolved) -> Result<(), Failure> {
         let key = api_key(config, &self.endpoint.provider);
-        let explained = |failure| self.ignored.iter().fold(failure, |failure, one| one.explain(failure));
+        let explained = |failure| {
+            self.ignored
+                .iter()
+                .fold(failure, |failure, one| one.explain(failure))
+        };
         self.endpoint.api_key = key.map_err(explained)?;
         Ok(())
     }
@@ -77,7 +81,9 @@ pub(super) fn choose(config: &Resolved) -> Result<Model, Failure> {
 
 /// Returns the model that the configuration names, if it names one; its key is not looked for.
 pub(crate) fn configured(config: &Resolved) -> Result<Option<Model>, Failure> {
-    let Some(ChosenModel { id, .. }) = ChosenModel::of(config) else { return Ok(None) };
+    let Some(ChosenModel { id, .. }) = ChosenModel::of(config) else {
+        return Ok(None);
+    };
     let is_named = |(provider, name): &(&str, &str)| !provider.is_empty() && !name.is_empty();
     let (provider, name) = id.split_once('/').filter(is_named).ok_or_else(|| {
         let layer = config.origin("assistant.model.id");
@@ -85,8 +91,10 @@ pub(crate) fn configured(config: &Resolved) -> Result<Option<Model>, Failure> {
             Layer::Flag { .. } | Layer::Argument { .. } => Failure::usage,
             _ => Failure::new,
         };
-        failure(format!("the model `{id}`, set by {layer}, is neither PROVIDER/NAME nor an alias"))
-            .with_hint("name one for this conversation: --model llamacpp/qwen3")
+        failure(format!(
+            "the model `{id}`, set by {layer}, is neither PROVIDER/NAME nor an alias"
+        ))
+        .with_hint("name one for this conversation: --model llamacpp/qwen3")
     })?;
     of_provider(config, provider, name).map(Some)
 }
@@ -113,15 +121,25 @@ pub(crate) fn of_provider(config: &Resolved, provider: &str, name: &str) -> Resu
         }
     })?;
     let base_url = BaseUrl::parse(base_url).map_err(|error| {
-        Failure::from(error).with_hint(format!("it is what providers.llm.{provider}.base_url says."))
+        Failure::from(error).with_hint(format!(
+            "it is what providers.llm.{provider}.base_url says."
+        ))
     })?;
     model(config, provider, base_url, name)
 }
 
 /// Puts a model together with what is configured of its provider.
-fn model(config: &Resolved, provider: &str, base_url: BaseUrl, name: &str) -> Result<Model, Failure> {
+fn model(
+    config: &Resolved,
+    provider: &str,
+    base_url: BaseUrl,
+    name: &str,
+) -> Result<Model, Failure> {
     let configured = ConfiguredProvider::new(config, provider);
-    let ProviderSettings { settings, mut ignored } = configured.settings();
+    let ProviderSettings {
+        settings,
+        mut ignored,
+    } = configured.settings();
     let warning = check_workspace(configured, &base_url, &settings)?;
     ignored.extend(ignored_aliases(config));
     let mut endpoint = Endpoint::new(provider, base_url, name);
@@ -132,7 +150,13 @@ fn model(config: &Resolved, provider: &str, base_url: BaseUrl, name: &str) -> Re
         endpoint.max_response_bytes = limit.bytes();
     }
     let facts = facts(&settings, name);
-    Ok(Model { label: format!("{provider}/{name}"), endpoint, configured: facts, warning, ignored })
+    Ok(Model {
+        label: format!("{provider}/{name}"),
+        endpoint,
+        configured: facts,
+        warning,
+        ignored,
+    })
 }
 
 /// Returns what a provider's configuration says of a model.
@@ -162,20 +186,34 @@ fn check_workspace(
     let refuse = |field: &str, path: &str, fault: &str| {
         Err(Failure::new(format!("{} in {path} {fault}", configured.key(field))).with_hint(OWN))
     };
-    if let Some(path) = configured.by_workspace("api_key_command").filter(|_| said.api_key_command.is_some())
+    if let Some(path) = configured
+        .by_workspace("api_key_command")
+        .filter(|_| said.api_key_command.is_some())
     {
-        return refuse("api_key_command", &path, "is not run: a workspace can come from anywhere");
+        return refuse(
+            "api_key_command",
+            &path,
+            "is not run: a workspace can come from anywhere",
+        );
     }
-    if let (Some(path), Some(variable)) = (configured.by_workspace("api_key_env"), &said.api_key_env)
+    if let (Some(path), Some(variable)) =
+        (configured.by_workspace("api_key_env"), &said.api_key_env)
         && let Some(reason) = configured.refuse_variable(variable)
     {
         return refuse("api_key_env", &path, &format!("names {variable}: {reason}"));
     }
-    let Some(path) = configured.by_workspace("base_url").filter(|_| settings.base_url.is_some()) else {
+    let Some(path) = configured
+        .by_workspace("base_url")
+        .filter(|_| settings.base_url.is_some())
+    else {
         return Ok(None);
     };
     if said.api_key_env.is_some() || said.api_key_command.is_some() {
-        return refuse("base_url", &path, "gets no API key: a workspace can come from anywhere");
+        return refuse(
+            "base_url",
+            &path,
+            "gets no API key: a workspace can come from anywhere",
+        );
     }
     Ok((!base_url.is_loopback()).then(|| format!("{path} sends this conversation to {base_url}")))
 }
@@ -189,20 +227,29 @@ fn api_key(config: &Resolved, provider: &str) -> Result<Option<Secret>, Failure>
         return key_from(provider, command).map(Some);
     }
     let is_workspaces = configured.by_workspace("base_url").is_some();
-    let usual = usual_key_variable(provider).filter(|_| !is_workspaces || settings.base_url.is_none());
-    let Some(variable) = settings.api_key_env.as_deref().or(usual) else { return Ok(None) };
-    let key = std::env::var(variable).ok().filter(|key| !key.trim().is_empty());
+    let usual =
+        usual_key_variable(provider).filter(|_| !is_workspaces || settings.base_url.is_none());
+    let Some(variable) = settings.api_key_env.as_deref().or(usual) else {
+        return Ok(None);
+    };
+    let key = std::env::var(variable)
+        .ok()
+        .filter(|key| !key.trim().is_empty());
     match key {
-        Some(key) if key.trim().contains(|c: char| !c.is_ascii_graphic()) => Err(Failure::new(format!(
-            "the API key of {provider} in {variable} can't be one: it has a space, a line break or another character that no key has"
-        ))),
+        Some(key) if key.trim().contains(|c: char| !c.is_ascii_graphic()) => {
+            Err(Failure::new(format!(
+                "the API key of {provider} in {variable} can't be one: it has a space, a line break or another character that no key has"
+            )))
+        }
         Some(key) => Ok(Some(Secret::new(key.trim()))),
         // A server of one's own may want none.
         None if settings.api_key_env.is_none() && settings.base_url.is_some() => Ok(None),
-        None => Err(Failure::new(format!("the API key of {provider} is missing: {variable} is not set"))
-            .with_hint(format!(
-                "set {variable}, or name another variable in providers.llm.{provider}.api_key_env."
-            ))),
+        None => Err(Failure::new(format!(
+            "the API key of {provider} is missing: {variable} is not set"
+        ))
+        .with_hint(format!(
+            "set {variable}, or name another variable in providers.llm.{provider}.api_key_env."
+        ))),
     }
 }
 
@@ -222,10 +269,17 @@ fn key_from(provider: &str, command: &CommandSetting) -> Result<Secret, Failure>
         CommandSetting::Words(words) => words.iter().map(String::as_str).collect(),
     };
     let failed = |reason: String| {
-        Failure::new(format!("providers.llm.{provider}.api_key_command gave no API key: {reason}"))
+        Failure::new(format!(
+            "providers.llm.{provider}.api_key_command gave no API key: {reason}"
+        ))
     };
-    let (program, arguments) = words.split_first().ok_or_else(|| failed("it is empty".to_owned()))?;
-    let run = Command::new(program).args(arguments).stderr(std::process::Stdio::inherit()).output();
+    let (program, arguments) = words
+        .split_first()
+        .ok_or_else(|| failed("it is empty".to_owned()))?;
+    let run = Command::new(program)
+        .args(arguments)
+        .stderr(std::process::Stdio::inherit())
+        .output();
     let run = run.map_err(|error| failed(format!("its program can't be started: {error}")))?;
     let key = String::from_utf8_lossy(&run.stdout).trim().to_owned();
     match (run.status.success(), key.is_empty()) {
@@ -246,10 +300,14 @@ pub(crate) fn found_here(config: &Resolved) -> Result<Option<Model>, Failure> {
     };
     let urls = discover::USUAL.map(url);
     let candidates = discover::USUAL.iter().zip(&urls);
-    let candidates: Vec<_> = candidates.map(|(usual, base_url)| Candidate { base_url, ..*usual }).collect();
+    let candidates: Vec<_> = candidates
+        .map(|(usual, base_url)| Candidate { base_url, ..*usual })
+        .collect();
     let runtime = super::answer::runtime()?;
     let found = runtime.block_on(discover::find_local(&candidates));
-    found.map(|found| model(config, &found.provider, found.base_url, &found.model)).transpose()
+    found
+        .map(|found| model(config, &found.provider, found.base_url, &found.model))
+        .transpose()
 }
 
 pub(crate) fn no_model() -> Failure {

@@ -36,7 +36,9 @@ impl Prepared {
     /// Returns the conversation as it would be; its new content is in the batch's store.
     pub(super) fn into_stream(self, mut stream: Stream) -> Result<Stream, Failure> {
         self.batch.commit()?;
-        self.kinds.into_iter().for_each(|kind| stream.push(Event::new(self.now, kind)));
+        self.kinds
+            .into_iter()
+            .for_each(|kind| stream.push(Event::new(self.now, kind)));
         Ok(stream)
     }
 }
@@ -55,27 +57,55 @@ pub(super) fn prepare(
     let now = context.now();
     let Some(message) = message else {
         repeat(query, target)?;
-        return Ok(Prepared { kinds: Vec::new(), batch, kept: Kept::default(), now });
+        return Ok(Prepared {
+            kinds: Vec::new(),
+            batch,
+            kept: Kept::default(),
+            now,
+        });
     };
     let place = place(context, config)?;
     let configured = configured(config, &place)?;
     let stamps = context.workspace.stamps();
     let keeper = Keeper::new(&batch, &stamps);
     let resolving = resolving(context, config, &place, &keeper, query.skip_unavailable)?;
-    let explicit = parse(context, config, &query.attach, &place, resolving.unavailable)?;
+    let explicit = parse(
+        context,
+        config,
+        &query.attach,
+        &place,
+        resolving.unavailable,
+    )?;
     let typed = stored_forms(&explicit);
     let approved = to_remember(&explicit, &place);
     let plan = plan(&target.stream(), &configured.declarations, &typed)
         .resolving(|declaration| configured.sources.contains_key(declaration));
-    let earlier = plan.declarations().filter(|declaration| !typed.contains(declaration));
+    let earlier = plan
+        .declarations()
+        .filter(|declaration| !typed.contains(declaration));
     let earlier: HashSet<Declaration> = earlier.cloned().collect();
     warn_of_unreadable(context, &target.stream());
-    configured.refused.iter().for_each(|declaration| refused(context, declaration));
+    configured
+        .refused
+        .iter()
+        .for_each(|declaration| refused(context, declaration));
     let is_new = target.conversation().is_none();
-    let made = Earlier { plan, configured: &configured, is_new, named: query.id.as_deref() };
+    let made = Earlier {
+        plan,
+        configured: &configured,
+        is_new,
+        named: query.id.as_deref(),
+    };
     let attachments = attach(context, config, made, explicit, &resolving, &stamps)?;
-    let stale =
-        notifications(context, config, &target.stream(), &configured, &attachments, &resolving, &stamps)?;
+    let stale = notifications(
+        context,
+        config,
+        &target.stream(),
+        &configured,
+        &attachments,
+        &resolving,
+        &stamps,
+    )?;
     if scratch.is_none() {
         context.remember_agreed(approved.iter().map(String::as_str));
         save(context, &stamps);
@@ -84,7 +114,12 @@ pub(super) fn prepare(
     let delta = delta(query, tools, &attachments, &earlier, excludes);
     let kinds = turn(delta, stale, message, attachments);
     let kept = keeper.into_kept();
-    Ok(Prepared { kinds, batch, kept, now })
+    Ok(Prepared {
+        kinds,
+        batch,
+        kept,
+        now,
+    })
 }
 
 /// Resolves what is attached, while the cache of file states is read.
@@ -111,7 +146,9 @@ fn attach(
 /// Saves the cache of file states; without it files are read again.
 fn save(context: &Context<'_>, stamps: &Stamps) {
     if let Err(error) = stamps.save() {
-        context.output.detail(&format!("the cache of file states was not saved: {error}"));
+        context
+            .output
+            .detail(&format!("the cache of file states was not saved: {error}"));
     }
 }
 
@@ -122,11 +159,19 @@ fn turn(
     message: ChatRequest,
     attachments: Attachments,
 ) -> Vec<EventKind> {
-    let Attachments { snapshots, delivered, .. } = attachments;
+    let Attachments {
+        snapshots,
+        delivered,
+        ..
+    } = attachments;
     let mut kinds = Vec::from_iter(delta.map(EventKind::ConfigDelta));
     kinds.push(EventKind::TurnStart);
     kinds.extend(stale.into_iter().map(EventKind::Notification));
-    kinds.push(EventKind::ChatRequest(ChatRequest { resources: snapshots, delivered, ..message }));
+    kinds.push(EventKind::ChatRequest(ChatRequest {
+        resources: snapshots,
+        delivered,
+        ..message
+    }));
     kinds
 }
 
@@ -139,7 +184,9 @@ fn repeat(query: &Query, target: &Target) -> Result<(), Failure> {
         return usage("there is nothing to ask about what is attached");
     }
     if query.schema.is_some() {
-        return usage("there is nothing to ask with that schema; a message that is sent again has its own");
+        return usage(
+            "there is nothing to ask with that schema; a message that is sent again has its own",
+        );
     }
     match target.conversation() {
         Some(conversation) if conversation.stream.unanswered_request().is_some() => Ok(()),
@@ -157,19 +204,33 @@ fn delta(
     earlier: &HashSet<Declaration>,
     excludes: impl Iterator<Item = Declaration>,
 ) -> Option<ConfigDelta> {
-    let delivered = attachments.delivered.iter().map(|delivered| &delivered.declaration);
-    let added = delivered.filter(|declaration| !earlier.contains(declaration)).cloned();
+    let delivered = attachments
+        .delivered
+        .iter()
+        .map(|delivered| &delivered.declaration);
+    let added = delivered
+        .filter(|declaration| !earlier.contains(declaration))
+        .cloned();
     let add: Vec<_> = added.chain(excludes).collect();
     let mut delta = if add.is_empty() {
         ConfigDelta::default()
     } else {
-        Change { add, ..Change::default() }.into_delta()
+        Change {
+            add,
+            ..Change::default()
+        }
+        .into_delta()
     };
     if let Some(model) = &query.model {
-        delta.delta.insert("assistant".to_owned(), json!({"model": {"id": model}}));
+        delta
+            .delta
+            .insert("assistant".to_owned(), json!({"model": {"id": model}}));
     }
     if !tools.chosen.is_empty() {
-        let conversation = delta.delta.entry("conversation").or_insert_with(|| json!({}));
+        let conversation = delta
+            .delta
+            .entry("conversation")
+            .or_insert_with(|| json!({}));
         conversation["tools"] = tools.chosen.clone().into();
     }
     (!delta.delta.is_empty()).then_some(delta)

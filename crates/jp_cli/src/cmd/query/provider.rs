@@ -22,7 +22,10 @@ pub(crate) const USUAL_KEY_VARIABLES: [(&str, &str); 5] = [
 
 /// Returns the variable that a provider's own tools read its key from.
 pub(crate) fn usual_key_variable(provider: &str) -> Option<&'static str> {
-    USUAL_KEY_VARIABLES.iter().find(|(name, _)| *name == provider).map(|(_, variable)| *variable)
+    USUAL_KEY_VARIABLES
+        .iter()
+        .find(|(name, _)| *name == provider)
+        .map(|(_, variable)| *variable)
 }
 
 /// Returns the base URL of a provider that needs no configuration.
@@ -84,14 +87,23 @@ impl<'a> ConfiguredProvider<'a> {
 
     /// Returns the merged settings of all layers, including the workspace's.
     pub(super) fn said(self) -> LlmProvider {
-        self.config.config.providers.llm.get(self.provider).cloned().unwrap_or_default()
+        self.config
+            .config
+            .providers
+            .llm
+            .get(self.provider)
+            .cloned()
+            .unwrap_or_default()
     }
 
     /// Returns the settings that apply, and the workspace's settings that don't.
     pub(super) fn settings(self) -> ProviderSettings {
         let (mut settings, mut ignored) = (self.said(), Vec::new());
         if let Some(path) = self.by_workspace("base_url")
-            && settings.base_url.as_deref().is_some_and(|url| !self.is_followed(url))
+            && settings
+                .base_url
+                .as_deref()
+                .is_some_and(|url| !self.is_followed(url))
         {
             let reason = "a workspace can't redirect a provider that it does not define";
             ignored.push(self.ignored("base_url", path, reason));
@@ -118,7 +130,9 @@ impl<'a> ConfiguredProvider<'a> {
 
     /// Returns the key of a setting as people write it.
     pub(super) fn key(self, field: &str) -> Key {
-        ["providers", "llm", self.provider, field].into_iter().collect()
+        ["providers", "llm", self.provider, field]
+            .into_iter()
+            .collect()
     }
 
     fn layer(self, field: &str) -> &'a Layer {
@@ -135,21 +149,27 @@ impl<'a> ConfiguredProvider<'a> {
     pub(super) fn namesake(self) -> Option<String> {
         let name = self.provider.to_lowercase();
         let is_built_in = name != self.provider && default_base_url(&name).is_some();
-        self.users_namesake().map(str::to_owned).or_else(|| is_built_in.then_some(name))
+        self.users_namesake()
+            .map(str::to_owned)
+            .or_else(|| is_built_in.then_some(name))
     }
 
     fn users_namesake(self) -> Option<&'a str> {
         let name = self.provider.to_lowercase();
         let others = self.config.config.providers.llm.keys().map(String::as_str);
-        let mut namesakes = others.filter(|other| *other != self.provider && other.to_lowercase() == name);
+        let mut namesakes =
+            others.filter(|other| *other != self.provider && other.to_lowercase() == name);
         namesakes.find(|other| Self::new(self.config, other).is_users())
     }
 
     /// Returns whether the user says where the provider is or which key it gets; what they say of its models
     /// defines nothing.
     fn is_users(self) -> bool {
-        let is_users = |field| !matches!(self.layer(field), Layer::Default | Layer::Workspace { .. });
-        ["base_url", "api_key_env", "api_key_command"].into_iter().any(is_users)
+        let is_users =
+            |field| !matches!(self.layer(field), Layer::Default | Layer::Workspace { .. });
+        ["base_url", "api_key_env", "api_key_command"]
+            .into_iter()
+            .any(is_users)
     }
 
     /// Returns whether requests follow a base URL that the workspace sets: that of its own provider, or of the model
@@ -170,7 +190,9 @@ impl<'a> ConfiguredProvider<'a> {
 
     fn ignored(self, field: &str, path: String, reason: &str) -> IgnoredSetting {
         let reason = match self.namesake() {
-            Some(other) => format!("its name differs from that of the provider `{other}` only in case"),
+            Some(other) => {
+                format!("its name differs from that of the provider `{other}` only in case")
+            }
             None => reason.to_owned(),
         };
         IgnoredSetting {
@@ -184,19 +206,27 @@ impl<'a> ConfiguredProvider<'a> {
     /// Returns why the workspace may not use the key in a variable; `None` if it may.
     pub(super) fn refuse_variable(self, variable: &str) -> Option<String> {
         if !variable.ends_with("_API_KEY") {
-            let reason = "a workspace can come from anywhere, and may only name an API key (…_API_KEY)";
+            let reason =
+                "a workspace can come from anywhere, and may only name an API key (…_API_KEY)";
             return Some(reason.to_owned());
         }
-        let owner = self.owner(variable).filter(|owner| *owner != self.provider)?;
-        Some(format!("a workspace can come from anywhere, and may not send the key of {owner} elsewhere"))
+        let owner = self
+            .owner(variable)
+            .filter(|owner| *owner != self.provider)?;
+        Some(format!(
+            "a workspace can come from anywhere, and may not send the key of {owner} elsewhere"
+        ))
     }
 
     /// Returns the provider whose key a variable holds, by its usual name or by the user's configuration.
     fn owner(self, variable: &str) -> Option<&'a str> {
-        let usual = USUAL_KEY_VARIABLES.iter().find(|(_, usual)| *usual == variable);
+        let usual = USUAL_KEY_VARIABLES
+            .iter()
+            .find(|(_, usual)| *usual == variable);
         usual.map(|(provider, _)| *provider).or_else(|| {
             let providers = self.config.config.providers.llm.iter();
-            let mut named = providers.filter(|(_, said)| said.api_key_env.as_deref() == Some(variable));
+            let mut named =
+                providers.filter(|(_, said)| said.api_key_env.as_deref() == Some(variable));
             named.find_map(|(name, _)| {
                 let of = ConfiguredProvider::new(self.config, name);
                 of.by_workspace("api_key_env").is_none().then_some(&**name)
@@ -220,8 +250,14 @@ impl<'a> ChosenModel<'a> {
         let is_workspaces = |layer: &Layer| matches!(layer, Layer::Workspace { .. });
         let is_chosen_there = is_workspaces(config.origin("assistant.model.id"));
         Some(match alias(config, id) {
-            Some((id, layer)) => Self { id, is_workspaces: is_chosen_there && is_workspaces(layer) },
-            None => Self { id, is_workspaces: is_chosen_there },
+            Some((id, layer)) => Self {
+                id,
+                is_workspaces: is_chosen_there && is_workspaces(layer),
+            },
+            None => Self {
+                id,
+                is_workspaces: is_chosen_there,
+            },
         })
     }
 
@@ -232,7 +268,12 @@ impl<'a> ChosenModel<'a> {
 
 /// Returns the model of an alias, and the layer that defines it. `PROVIDER/NAME` is never an alias.
 fn alias<'a>(config: &'a Resolved, name: &str) -> Option<(&'a str, &'a Layer)> {
-    let model = config.config.providers.aliases.get(name).filter(|_| !name.contains('/'))?;
+    let model = config
+        .config
+        .providers
+        .aliases
+        .get(name)
+        .filter(|_| !name.contains('/'))?;
     Some((model, config.origins.layer(&alias_key(name))))
 }
 
@@ -242,13 +283,23 @@ fn alias_key(name: &str) -> Key {
 
 /// Returns the aliases that read as `PROVIDER/NAME`, which have no effect.
 pub(super) fn ignored_aliases(config: &Resolved) -> Vec<IgnoredSetting> {
-    let names = config.config.providers.aliases.keys().filter(|name| name.contains('/'));
+    let names = config
+        .config
+        .providers
+        .aliases
+        .keys()
+        .filter(|name| name.contains('/'));
     let ignored = names.map(|name| {
         let key = alias_key(name);
         let path = config.origins.layer(&key).to_string();
         let reason = "an alias can't contain a `/`".to_owned();
         let hint = "rename it there: PROVIDER/NAME always means that provider.";
-        IgnoredSetting { key: config.origins.as_written(&key).to_string(), path, reason, hint }
+        IgnoredSetting {
+            key: config.origins.as_written(&key).to_string(),
+            path,
+            reason,
+            hint,
+        }
     });
     ignored.collect()
 }
@@ -273,16 +324,34 @@ mod tests {
         let mut layers = Layers::new();
         let file = |path: &str| path.into();
         let text = format!("{workspace}\n[providers.llm.{provider}]\nbase_url = '{url}'\n");
-        layers.add_toml(Layer::Workspace { path: file("w") }, &text).unwrap();
-        layers.add_toml(Layer::User { path: file("u") }, user).unwrap();
+        layers
+            .add_toml(Layer::Workspace { path: file("w") }, &text)
+            .unwrap();
+        layers
+            .add_toml(Layer::User { path: file("u") }, user)
+            .unwrap();
         if let Some(model) = model {
-            let assignment =
-                Assignment::Set { key: "assistant.model.id".parse().unwrap(), text: model.to_owned() };
-            layers.add_assignment(Layer::Flag { name: "--model".to_owned() }, &assignment).unwrap();
+            let assignment = Assignment::Set {
+                key: "assistant.model.id".parse().unwrap(),
+                text: model.to_owned(),
+            };
+            layers
+                .add_assignment(
+                    Layer::Flag {
+                        name: "--model".to_owned(),
+                    },
+                    &assignment,
+                )
+                .unwrap();
         }
         let config = layers.resolve().unwrap();
-        let ProviderSettings { settings, ignored } = ConfiguredProvider::new(&config, provider).settings();
-        assert_eq!(settings.base_url.is_none(), !ignored.is_empty(), "what does not count is told");
+        let ProviderSettings { settings, ignored } =
+            ConfiguredProvider::new(&config, provider).settings();
+        assert_eq!(
+            settings.base_url.is_none(),
+            !ignored.is_empty(),
+            "what does not count is told"
+        );
         settings.base_url
     }
 
@@ -302,11 +371,39 @@ mod tests {
                 true,
             ),
             // One that jp defines: only if the workspace chose the model as well.
-            ("anthropic", ELSEWHERE, workspaces("anthropic"), "", None, true),
-            ("anthropic", ELSEWHERE, workspaces("anthropic"), "", Some("anthropic/m"), false),
-            ("anthropic", HERE, String::new(), "", Some("anthropic/m"), false),
+            (
+                "anthropic",
+                ELSEWHERE,
+                workspaces("anthropic"),
+                "",
+                None,
+                true,
+            ),
+            (
+                "anthropic",
+                ELSEWHERE,
+                workspaces("anthropic"),
+                "",
+                Some("anthropic/m"),
+                false,
+            ),
+            (
+                "anthropic",
+                HERE,
+                String::new(),
+                "",
+                Some("anthropic/m"),
+                false,
+            ),
             ("anthropic", HERE, workspaces("openai"), "", None, false),
-            ("anthropic", HERE, String::new(), "assistant.model.id = 'anthropic/m'", None, false),
+            (
+                "anthropic",
+                HERE,
+                String::new(),
+                "assistant.model.id = 'anthropic/m'",
+                None,
+                false,
+            ),
             // By an alias: it is the workspace's choice only if the alias is the workspace's.
             (
                 "anthropic",
@@ -325,8 +422,22 @@ mod tests {
                 false,
             ),
             // One that is called like another, but for the case, redirects no more than that one.
-            ("Anthropic", ELSEWHERE, workspaces("Anthropic"), "", None, true),
-            ("Anthropic", HERE, String::new(), "", Some("Anthropic/m"), false),
+            (
+                "Anthropic",
+                ELSEWHERE,
+                workspaces("Anthropic"),
+                "",
+                None,
+                true,
+            ),
+            (
+                "Anthropic",
+                HERE,
+                String::new(),
+                "",
+                Some("Anthropic/m"),
+                false,
+            ),
             (
                 "Team",
                 HERE,
@@ -336,11 +447,32 @@ mod tests {
                 false,
             ),
             // A local one may be at another port of this machine, unless the user configures it.
-            ("llamacpp", HERE, String::new(), "", Some("llamacpp/m"), true),
-            ("llamacpp", ELSEWHERE, String::new(), "", Some("llamacpp/m"), false),
+            (
+                "llamacpp",
+                HERE,
+                String::new(),
+                "",
+                Some("llamacpp/m"),
+                true,
+            ),
+            (
+                "llamacpp",
+                ELSEWHERE,
+                String::new(),
+                "",
+                Some("llamacpp/m"),
+                false,
+            ),
             ("llamacpp", ELSEWHERE, String::new(), "", None, true),
             ("Ollama", HERE, String::new(), "", Some("Ollama/m"), true),
-            ("Ollama", ELSEWHERE, String::new(), "", Some("Ollama/m"), false),
+            (
+                "Ollama",
+                ELSEWHERE,
+                String::new(),
+                "",
+                Some("Ollama/m"),
+                false,
+            ),
             (
                 "ollama",
                 HERE,
@@ -352,7 +484,11 @@ mod tests {
         ] {
             let expected = counts.then(|| url.to_owned());
             let case = format!("{provider} at {url}, {workspace:?}, {user:?}, {model:?}");
-            assert_eq!(followed(provider, url, &workspace, user, model), expected, "{case}");
+            assert_eq!(
+                followed(provider, url, &workspace, user, model),
+                expected,
+                "{case}"
+            );
         }
     }
 }

@@ -27,7 +27,9 @@ pub(super) fn failure(error: &Error, asked: &Asked<'_>, model: &Model) -> Failur
         Some(Refusal::Images) => no_images(error, model),
         Some(Refusal::Tools) => no_tools(error, model),
         Some(Refusal::Output) => too_much_output(error, model),
-        Some(Refusal::TooLong { tokens, limit }) => too_long(error, (*tokens, *limit), asked, model),
+        Some(Refusal::TooLong { tokens, limit }) => {
+            too_long(error, (*tokens, *limit), asked, model)
+        }
         None => other(error),
     }
 }
@@ -36,12 +38,16 @@ fn wrong_key(error: &Error, asked: &Asked<'_>, model: &Model) -> Failure {
     let provider = &model.endpoint.provider;
     let (server, said) = (server(model), words(error));
     match key_source(asked.config, provider) {
-        Some(source) if model.endpoint.api_key.is_some() => {
-            Failure::new(format!("{server} does not accept the API key that {source} gives: {said}"))
-                .with_hint("check that key, or take another.")
-        }
-        _ => Failure::new(format!("{server} wants an API key, and none was sent: {said}"))
-            .with_hint(format!("name the variable that holds it in providers.llm.{provider}.api_key_env.")),
+        Some(source) if model.endpoint.api_key.is_some() => Failure::new(format!(
+            "{server} does not accept the API key that {source} gives: {said}"
+        ))
+        .with_hint("check that key, or take another."),
+        _ => Failure::new(format!(
+            "{server} wants an API key, and none was sent: {said}"
+        ))
+        .with_hint(format!(
+            "name the variable that holds it in providers.llm.{provider}.api_key_env."
+        )),
     }
 }
 
@@ -54,7 +60,9 @@ fn setting(model: &Model, name: &str) -> String {
 fn no_images(error: &Error, model: &Model) -> Failure {
     let setting = setting(model, "images");
     Failure::new(format!("{} takes no images: {}", model.label, words(error)))
-        .with_hint(format!("with {setting} = false it is told of them instead of shown them."))
+        .with_hint(format!(
+            "with {setting} = false it is told of them instead of shown them."
+        ))
         .with_hint("`jp model ls` shows which models take images.")
 }
 
@@ -67,19 +75,31 @@ fn no_tools(error: &Error, model: &Model) -> Failure {
 
 fn too_much_output(error: &Error, model: &Model) -> Failure {
     let setting = setting(model, "max_output_tokens");
-    Failure::new(format!("{} does not give so long an answer: {}", model.label, words(error)))
-        .with_hint(format!("set {setting} to what it gives at most."))
+    Failure::new(format!(
+        "{} does not give so long an answer: {}",
+        model.label,
+        words(error)
+    ))
+    .with_hint(format!("set {setting} to what it gives at most."))
 }
 
 fn unknown_model(error: &Error, asked: &Asked<'_>, model: &Model) -> Failure {
     let name = &model.endpoint.model;
-    let failure = Failure::new(format!("{} has no model `{name}`: {}", server(model), words(error)));
+    let failure = Failure::new(format!(
+        "{} has no model `{name}`: {}",
+        server(model),
+        words(error)
+    ));
     let failure = match model.endpoint.format {
         Format::Ollama => failure.with_hint(format!("`ollama pull {name}` fetches it.")),
         _ => failure,
     };
     let failure = failure.with_hint("`jp model ls` lists what there is.");
-    ask_another(failure, asked, "`jp query --model PROVIDER/NAME` without words asks another.")
+    ask_another(
+        failure,
+        asked,
+        "`jp query --model PROVIDER/NAME` without words asks another.",
+    )
 }
 
 fn too_long(
@@ -95,10 +115,16 @@ fn too_long(
         (None, None) => words(error),
     };
     let parts = largest(asked, &asked.rows(&asked.thread(&asked.stream)));
-    let message = format!("the request is too long for {}: {figures}{}", model.label, lines(&parts));
+    let message = format!(
+        "the request is too long for {}: {figures}{}",
+        model.label,
+        lines(&parts)
+    );
     let mut failure = Failure::new(message);
     let newest = super::newest_request(&asked.stream).map_or(0, |(turn, _)| turn);
-    let kept = asked.is_kept().then(|| parts.first().map(|part| part.advice(newest)));
+    let kept = asked
+        .is_kept()
+        .then(|| parts.first().map(|part| part.advice(newest)));
     failure.hints.extend(kept.flatten());
     failure.hints.extend(more_room(model).map(str::to_owned));
     ask_another(
@@ -110,7 +136,11 @@ fn too_long(
 
 /// Adds a hint that holds where the message is kept.
 fn ask_another(failure: Failure, asked: &Asked<'_>, hint: &str) -> Failure {
-    if asked.is_kept() { failure.with_hint(hint) } else { failure }
+    if asked.is_kept() {
+        failure.with_hint(hint)
+    } else {
+        failure
+    }
 }
 
 /// A part of a request.
@@ -132,7 +162,12 @@ pub(super) fn largest_lines(asked: &Asked<'_>, turns: &[TurnRow]) -> String {
 
 fn lines(parts: &[Part<'_>]) -> String {
     let line = |part: &Part<'_>| {
-        format!("\n  about {}: {}, turn {}", size::count(part.tokens, "token"), part.name, part.turn)
+        format!(
+            "\n  about {}: {}, turn {}",
+            size::count(part.tokens, "token"),
+            part.name,
+            part.turn
+        )
     };
     parts.iter().map(line).collect()
 }
@@ -140,20 +175,33 @@ fn lines(parts: &[Part<'_>]) -> String {
 /// Returns the three largest parts, the largest first.
 fn largest<'a>(asked: &'a Asked<'_>, turns: &[TurnRow]) -> Vec<Part<'a>> {
     const SHOWN: usize = 3;
-    let rows = turns.iter().flat_map(|turn| turn.blocks.iter().map(|row| (turn.turn, row)));
+    let rows = turns
+        .iter()
+        .flat_map(|turn| turn.blocks.iter().map(|row| (turn.turn, row)));
     let mut rows: Vec<_> = rows.collect();
     rows.sort_by_key(|(_, row)| std::cmp::Reverse(row.tokens));
-    rows.into_iter().take(SHOWN).map(|(turn, row)| Part::of(asked, turn, row)).collect()
+    rows.into_iter()
+        .take(SHOWN)
+        .map(|(turn, row)| Part::of(asked, turn, row))
+        .collect()
 }
 
 impl<'a> Part<'a> {
     fn of(asked: &'a Asked<'_>, turn: usize, row: &BlockRow) -> Self {
-        let request = asked.stream.requests().find(|(of, _)| *of == turn).map(|(_, request)| request);
-        let attached = request.filter(|_| row.kind == "resource").and_then(|request| {
-            let index =
-                request.resources.iter().position(|resource| Some(&resource.uri) == row.uri.as_ref())?;
-            Some((request, index))
-        });
+        let request = asked
+            .stream
+            .requests()
+            .find(|(of, _)| *of == turn)
+            .map(|(_, request)| request);
+        let attached = request
+            .filter(|_| row.kind == "resource")
+            .and_then(|request| {
+                let index = request
+                    .resources
+                    .iter()
+                    .position(|resource| Some(&resource.uri) == row.uri.as_ref())?;
+                Some((request, index))
+            });
         let name = match (&row.uri, row.kind) {
             (_, "request") => "the message".to_owned(),
             (_, "message") => "the answer".to_owned(),
@@ -161,8 +209,16 @@ impl<'a> Part<'a> {
             (None, kind) => kind.replace('_', " "),
         };
         let declared = attached.and_then(|(request, index)| declared_alone(request, index));
-        let pattern = attached.and_then(|(request, index)| request.resources[index].name.as_deref());
-        Self { name, tokens: row.tokens, turn, declared, pattern, is_attached: attached.is_some() }
+        let pattern =
+            attached.and_then(|(request, index)| request.resources[index].name.as_deref());
+        Self {
+            name,
+            tokens: row.tokens,
+            turn,
+            declared,
+            pattern,
+            is_attached: attached.is_some(),
+        }
     }
 
     /// Says how to ask without it; what was sent stays in its conversation.
@@ -172,7 +228,10 @@ impl<'a> Part<'a> {
             Some(declared) => format!("`jp attachment rm {}`", quoted(&one_line(declared))),
             None => format!(
                 "`--attach {}`",
-                quoted(&one_line(&format!("!{}", self.pattern.unwrap_or("PATTERN"))))
+                quoted(&one_line(&format!(
+                    "!{}",
+                    self.pattern.unwrap_or("PATTERN")
+                )))
             ),
         };
         match (self.is_attached, newest - turn) {
@@ -195,19 +254,29 @@ impl<'a> Part<'a> {
 
 /// Returns the path of a file of the workspace, and the URI of anything else.
 pub(super) fn place(uri: &str, root: &Path) -> String {
-    let workspace = root.to_str().and_then(|root| file_uri(root, PathStyle::native()).ok());
+    let workspace = root
+        .to_str()
+        .and_then(|root| file_uri(root, PathStyle::native()).ok());
     let path = workspace.and_then(|workspace| uri.strip_prefix(&workspace)?.strip_prefix('/'));
-    path.and_then(|path| percent_decode(path).ok()).unwrap_or_else(|| uri.to_owned())
+    path.and_then(|path| percent_decode(path).ok())
+        .unwrap_or_else(|| uri.to_owned())
 }
 
 /// Returns a name as it is, or escaped where it could forge a line.
 pub(super) fn one_line(name: &str) -> String {
-    if name.contains(char::is_control) { name.escape_debug().to_string() } else { name.to_owned() }
+    if name.contains(char::is_control) {
+        name.escape_debug().to_string()
+    } else {
+        name.to_owned()
+    }
 }
 
 /// Returns the declaration that delivered a resource and no other.
 fn declared_alone(request: &ChatRequest, index: usize) -> Option<&str> {
-    let delivered = request.delivered.iter().find(|delivered| delivered.resources == [index])?;
+    let delivered = request
+        .delivered
+        .iter()
+        .find(|delivered| delivered.resources == [index])?;
     Some(delivered.declaration.as_str())
 }
 
@@ -248,9 +317,11 @@ fn server(model: &Model) -> String {
 /// Returns what the server said.
 fn words(error: &Error) -> String {
     match error {
-        Error::Status { message, .. } | Error::Stream { fault: Fault::Provider { message, .. }, .. } => {
-            message.clone()
-        }
+        Error::Status { message, .. }
+        | Error::Stream {
+            fault: Fault::Provider { message, .. },
+            ..
+        } => message.clone(),
         error => chain(error),
     }
 }

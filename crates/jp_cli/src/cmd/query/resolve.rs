@@ -49,8 +49,9 @@ impl Attachments {
         // Contents of one resource of an MCP server may share a URI: they stay together.
         for snapshots in snapshots.chunk_by(|one, next| one.uri == next.uri) {
             let known = given.remove(snapshots[0].uri.as_str()).filter(|known| {
-                let is_same =
-                    |(index, one): (&usize, &Snapshot)| *index < fresh || self.snapshots[*index] == *one;
+                let is_same = |(index, one): (&usize, &Snapshot)| {
+                    *index < fresh || self.snapshots[*index] == *one
+                };
                 known.len() == snapshots.len() && known.iter().zip(snapshots).all(is_same)
             });
             match known {
@@ -61,13 +62,19 @@ impl Attachments {
                 }
             }
         }
-        self.delivered.push(Delivered { declaration, resources });
+        self.delivered.push(Delivered {
+            declaration,
+            resources,
+        });
     }
 
     /// Returns the indexes of what declarations of a server, or of none, give of each URI.
     fn given(&self, server: Option<&str>) -> HashMap<String, Vec<usize>> {
         let mut given: HashMap<String, Vec<usize>> = HashMap::new();
-        let delivered = self.delivered.iter().filter(|delivered| delivered.declaration.server() == server);
+        let delivered = self
+            .delivered
+            .iter()
+            .filter(|delivered| delivered.declaration.server() == server);
         for index in delivered.flat_map(|delivered| &delivered.resources) {
             if let Some(snapshot) = self.snapshots.get(*index) {
                 let known = given.entry(snapshot.uri.clone()).or_default();
@@ -112,7 +119,11 @@ pub(crate) fn parse(
 
 /// Returns the stored forms of what was typed, as far as they are known before it is resolved.
 pub(crate) fn stored_forms(explicit: &[Declared]) -> Vec<Declaration> {
-    explicit.iter().filter_map(|declared| declared.declaration.as_deref()).map(Declaration::new).collect()
+    explicit
+        .iter()
+        .filter_map(|declared| declared.declaration.as_deref())
+        .map(Declaration::new)
+        .collect()
 }
 
 /// What there is beside what was typed.
@@ -141,21 +152,35 @@ pub(crate) fn resolve(
 ) -> Result<Attachments, Failure> {
     let typed = stored_forms(&explicit);
     let pending = parse_earlier(context, config, &earlier, &typed, resolving)?;
-    let inputs: Vec<String> = pending.declared.iter().map(|declared| declared.input.clone()).collect();
+    let inputs: Vec<String> = pending
+        .declared
+        .iter()
+        .map(|declared| declared.input.clone())
+        .collect();
     let wanted: Vec<Declared> = pending.declared.into_iter().chain(explicit).collect();
     // Excludes of earlier queries alone ask for nothing; those of this one must have something to exclude from.
-    let has_files = wanted.iter().any(|one| matches!(one.source, Source::Path(_) | Source::Glob(_)));
-    let excludes = earlier.plan.excludes.iter().filter(|declaration| !typed.contains(declaration));
+    let has_files = wanted
+        .iter()
+        .any(|one| matches!(one.source, Source::Path(_) | Source::Glob(_)));
+    let excludes = earlier
+        .plan
+        .excludes
+        .iter()
+        .filter(|declaration| !typed.contains(declaration));
     let excludes = excludes.filter(|_| has_files);
     let excludes = excludes.map(|declaration| parse_stored(declaration.as_str(), resolving.place));
-    let excludes = excludes.collect::<Result<Vec<_>, _>>().map_err(advice::failure)?;
+    let excludes = excludes
+        .collect::<Result<Vec<_>, _>>()
+        .map_err(advice::failure)?;
     let declared: Vec<_> = excludes.into_iter().chain(wanted).collect();
     let resolved = if declared.is_empty() {
         Resolved::default()
     } else {
         let failure = |error: AttachError| {
             let shown = error.to_string();
-            let failed = inputs.iter().filter(|input| shown.contains(&format!("{input:?}")));
+            let failed = inputs
+                .iter()
+                .filter(|input| shown.contains(&format!("{input:?}")));
             let failed: Vec<String> = failed.cloned().collect();
             earlier.advise(advice::failure(error), &failed)
         };
@@ -164,7 +189,9 @@ pub(crate) fn resolve(
         if let Some(error) = unknown.filter(|_| resolving.unavailable == Unavailable::Fail) {
             return Err(failure(error));
         }
-        servers.map_or(Ok(()), |servers| reading::start(context, servers, &declared))?;
+        servers.map_or(Ok(()), |servers| {
+            reading::start(context, servers, &declared)
+        })?;
         watched(context, &declared, resolving).map_err(failure)?
     };
     for notice in &resolved.notices {
@@ -174,7 +201,10 @@ pub(crate) fn resolve(
         }
     }
     let attachments = with_copies(context, resolved, earlier);
-    Ok(Attachments { lacks_approval: pending.lacks_approval, ..attachments })
+    Ok(Attachments {
+        lacks_approval: pending.lacks_approval,
+        ..attachments
+    })
 }
 
 /// Reads declarations that were made earlier, by a configuration or in the conversation.
@@ -188,7 +218,12 @@ fn parse_earlier(
     let mut pending = Pending::default();
     let mut failed = Vec::new();
     let mut first = None;
-    for declaration in earlier.plan.resolve.iter().filter(|declaration| !typed.contains(declaration)) {
+    for declaration in earlier
+        .plan
+        .resolve
+        .iter()
+        .filter(|declaration| !typed.contains(declaration))
+    {
         let mut lacks_approval = false;
         let agreed = match earlier.configured.read(declaration, resolving.place) {
             Ok(declared) if is_out_of_bounds(&declared, resolving.place) => {
@@ -207,9 +242,14 @@ fn parse_earlier(
             // Ctrl-C at the question ends the command, also if it skips what is unavailable.
             Err(failure) if failure.code == Code::Interrupted => return Err(failure),
             Err(failure) if resolving.unavailable == Unavailable::Skip => {
-                context.output.warn(&format!("skipped: {}", failure.message));
+                context
+                    .output
+                    .warn(&format!("skipped: {}", failure.message));
                 if lacks_approval {
-                    failure.hints.iter().for_each(|hint| context.output.hint(hint));
+                    failure
+                        .hints
+                        .iter()
+                        .for_each(|hint| context.output.hint(hint));
                     pending.lacks_approval = true;
                 }
             }
@@ -219,16 +259,23 @@ fn parse_earlier(
             }
         }
     }
-    let Some(mut failure) = first else { return Ok(pending) };
+    let Some(mut failure) = first else {
+        return Ok(pending);
+    };
     if failed.len() > 1 {
-        failure.message.push_str(&format!(" (and {} more that can't be attached)", failed.len() - 1));
+        failure.message.push_str(&format!(
+            " (and {} more that can't be attached)",
+            failed.len() - 1
+        ));
     }
     Err(earlier.advise(failure, &failed))
 }
 
 fn skipped(context: &Context<'_>, error: &AttachError) {
     let words = reading::last_words(error).unwrap_or_default();
-    context.output.warn(&format!("skipped: failed to {}{words}", chain(error)));
+    context
+        .output
+        .warn(&format!("skipped: failed to {}{words}", chain(error)));
 }
 
 impl Earlier<'_> {
@@ -237,7 +284,11 @@ impl Earlier<'_> {
         if failed.is_empty() {
             return failure;
         }
-        let quoted = failed.iter().map(|declaration| quoted(declaration)).collect::<Vec<_>>().join(" ");
+        let quoted = failed
+            .iter()
+            .map(|declaration| quoted(declaration))
+            .collect::<Vec<_>>()
+            .join(" ");
         let advice = if self.is_new {
             format!(
                 "conversation.attachments of the configuration names {quoted}; `jp config show` says where."
@@ -249,8 +300,14 @@ impl Earlier<'_> {
             )
         };
         let mut failure = failure.with_hint(advice);
-        if !failure.hints.iter().any(|hint| hint.contains("--skip-unavailable")) {
-            failure.hints.push("--skip-unavailable goes on without it.".to_owned());
+        if !failure
+            .hints
+            .iter()
+            .any(|hint| hint.contains("--skip-unavailable"))
+        {
+            failure
+                .hints
+                .push("--skip-unavailable goes on without it.".to_owned());
         }
         failure
     }
@@ -268,20 +325,28 @@ fn with_copies(context: &Context<'_>, resolved: Resolved, earlier: Earlier<'_>) 
         delivered: resolved.delivered.into_iter().map(delivered).collect(),
         lacks_approval: false,
     };
-    let resolved: HashSet<Declaration> =
-        attachments.delivered.iter().map(|delivered| delivered.declaration.clone()).collect();
+    let resolved: HashSet<Declaration> = attachments
+        .delivered
+        .iter()
+        .map(|delivered| delivered.declaration.clone())
+        .collect();
     // It was found after all: what was kept of it is older.
-    let copies = plan.copies.into_iter().filter(|(declaration, _)| !resolved.contains(declaration));
+    let copies = plan
+        .copies
+        .into_iter()
+        .filter(|(declaration, _)| !resolved.contains(declaration));
     let fresh = attachments.snapshots.len();
     for (declaration, snapshots) in copies {
         attachments.add_copies(declaration, snapshots, fresh);
     }
     for declaration in plan.lost {
-        context
-            .output
-            .warn(&format!("{declaration} is attached, but this conversation holds no snapshot of it"));
+        context.output.warn(&format!(
+            "{declaration} is attached, but this conversation holds no snapshot of it"
+        ));
         let command = detach_command(&quoted(declaration.as_str()), named);
-        context.output.hint(&format!("attach the file again with --attach, or `{command}`."));
+        context.output.hint(&format!(
+            "attach the file again with --attach, or `{command}`."
+        ));
     }
     attachments
 }

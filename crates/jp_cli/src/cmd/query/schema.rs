@@ -17,8 +17,9 @@ pub(super) fn given(argument: &str, context: &Context<'_>) -> Result<Map<String,
         Some(path) => {
             let file = context.environment.current_dir.join(path);
             let read = fs::read_to_string(file).map_err(|error| {
-                unusable(format!("failed to read {path}: {error}"))
-                    .with_hint("the path is relative to the current directory: --schema @schema.json")
+                unusable(format!("failed to read {path}: {error}")).with_hint(
+                    "the path is relative to the current directory: --schema @schema.json",
+                )
             });
             (path, read?)
         }
@@ -34,24 +35,29 @@ pub(super) fn given(argument: &str, context: &Context<'_>) -> Result<Map<String,
         )));
     }
     let document = serde_json::from_str(&text).map_err(|error| {
-        unusable(format!("{what} is no JSON: {error}")).with_hint(example).with_hint(file)
+        unusable(format!("{what} is no JSON: {error}"))
+            .with_hint(example)
+            .with_hint(file)
     })?;
     let Value::Object(schema) = document else {
         return Err(unusable(format!("{what} is no JSON Schema object")).with_hint(example));
     };
     match Schema::compile(&schema) {
         Ok(_) => Ok(schema),
-        Err(error) if error.is_reference => {
-            Err(unusable(format!("{what}: {error}")).with_hint("put what it refers to into its `$defs`."))
+        Err(error) if error.is_reference => Err(unusable(format!("{what}: {error}"))
+            .with_hint("put what it refers to into its `$defs`.")),
+        Err(error) => {
+            Err(unusable(format!("{what} is no JSON Schema: {error}")).with_hint(example))
         }
-        Err(error) => Err(unusable(format!("{what} is no JSON Schema: {error}")).with_hint(example)),
     }
 }
 
 /// Takes the schema that is stored with a message.
 pub(super) fn of_message(schema: &Map<String, Value>) -> Result<Schema, Failure> {
     Schema::compile(schema).map_err(|error| {
-        Failure::new(format!("the schema that the message has can't be used: {error}"))
-            .with_hint("ask again, with another: `jp query --schema JSON \"…\"`")
+        Failure::new(format!(
+            "the schema that the message has can't be used: {error}"
+        ))
+        .with_hint("ask again, with another: `jp query --schema JSON \"…\"`")
     })
 }

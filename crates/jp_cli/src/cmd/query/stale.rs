@@ -12,8 +12,8 @@ use std::{
 };
 
 use jp_attachment::{
-    AttachError, ContentStore, Declared, FileStamp, HttpError, Known, Limits, McpError, ReadMcp, Secrets,
-    Source, Unavailable, canonical_path, parse_stored,
+    AttachError, ContentStore, Declared, FileStamp, HttpError, Known, Limits, McpError, ReadMcp,
+    Secrets, Source, Unavailable, canonical_path, parse_stored,
 };
 use jp_config::Resolved;
 use jp_conversation::{
@@ -63,10 +63,15 @@ pub(super) fn notifications(
 ) -> Result<Vec<Notification>, Failure> {
     let declared = notifying(stream, &configured.declarations, &configured.notify);
     let mut watched = watched(stream, &declared, attached);
-    let held = held(stream, watched.iter().map(|watched| watched.uri), &resolving.place.root);
+    let held = held(
+        stream,
+        watched.iter().map(|watched| watched.uri),
+        &resolving.place.root,
+    );
     // What no message took yet the model never got, and a server is not asked for what it takes for current.
     let now = context.now();
-    let is_current = |(server, _): Key<'_>, held: &Held<'_>| server.is_some() && held.is_current(now);
+    let is_current =
+        |(server, _): Key<'_>, held: &Held<'_>| server.is_some() && held.is_current(now);
     watched.retain(|watched| {
         let key = watched.key();
         held.get(&key).is_some_and(|held| !is_current(key, held))
@@ -74,7 +79,10 @@ pub(super) fn notifications(
     if watched.is_empty() {
         return Ok(Vec::new());
     }
-    let hurried = resolving.mcp.map(|servers| reading::Hurried { servers, limit: MAX_PAGE_TIME });
+    let hurried = resolving.mcp.map(|servers| reading::Hurried {
+        servers,
+        limit: MAX_PAGE_TIME,
+    });
     let looking = jp_attachment::Context {
         store: &Sums { stamps },
         mcp: hurried.as_ref().map(|hurried| hurried as &dyn ReadMcp),
@@ -84,16 +92,28 @@ pub(super) fn notifications(
         bear_database: context.environment.bear_database.as_deref(),
         ..*resolving
     };
-    let asking = Asking { configured, servers: reading::configured(context, config)?, looking: &looking };
+    let asking = Asking {
+        configured,
+        servers: reading::configured(context, config)?,
+        looking: &looking,
+    };
     let found = found_now(context, watched, &asking)?;
     let changes = changes(context, found, &held);
     tell(context, &changes);
-    Ok(changes.into_iter().take(MAX_TOLD).map(|change| change.notification).collect())
+    Ok(changes
+        .into_iter()
+        .take(MAX_TOLD)
+        .map(|change| change.notification)
+        .collect())
 }
 
 /// Returns limits that let in whatever the conversation holds already.
 fn limits(resolving: &jp_attachment::Context<'_>, held: &HashMap<Key<'_>, Held<'_>>) -> Limits {
-    let largest = held.values().map(|held| held.size).max().unwrap_or_default();
+    let largest = held
+        .values()
+        .map(|held| held.size)
+        .max()
+        .unwrap_or_default();
     Limits {
         max_bytes: resolving.limits.max_bytes.max(largest),
         max_total_bytes: u64::MAX,
@@ -115,7 +135,8 @@ fn found_now<'a>(
     asking: &Asking<'_>,
 ) -> Result<Vec<(Key<'a>, Now)>, Failure> {
     // What a server calls a file is not one of this machine.
-    let is_file = |watched: &Watched<'_>| watched.uri.starts_with("file:") && watched.key().0.is_none();
+    let is_file =
+        |watched: &Watched<'_>| watched.uri.starts_with("file:") && watched.key().0.is_none();
     let (files, others): (Vec<_>, Vec<_>) = watched.into_iter().partition(is_file);
     let mut found: Vec<_> = files_now(context, &files, asking.looking)?
         .into_iter()
@@ -145,7 +166,9 @@ fn changes(
         match now {
             Now::Unknown(reason) => {
                 let name = held.label(uri);
-                context.output.warn(&format!("it is not known whether {name} has changed: {reason}"));
+                context.output.warn(&format!(
+                    "it is not known whether {name} has changed: {reason}"
+                ));
             }
             Now::Gone => changes.extend(held.change(uri, None)),
             Now::Content(checksum) => changes.extend(held.change(uri, Some(checksum))),
@@ -179,13 +202,21 @@ fn watched<'a>(
     let newest = newest_by_declaration(stream);
     let mut seen: HashSet<Key<'_>> = HashSet::new();
     for delivered in &attached.delivered {
-        let snapshots = delivered.resources.iter().filter_map(|index| attached.snapshots.get(*index));
-        seen.extend(snapshots.map(|snapshot| (delivered.declaration.server(), snapshot.uri.as_str())));
+        let snapshots = delivered
+            .resources
+            .iter()
+            .filter_map(|index| attached.snapshots.get(*index));
+        seen.extend(
+            snapshots.map(|snapshot| (delivered.declaration.server(), snapshot.uri.as_str())),
+        );
     }
     let mut watched = Vec::new();
     for declaration in declared {
         let given = newest.get(declaration).into_iter().flatten();
-        let given = given.map(|(_, snapshot)| Watched { declaration, uri: &snapshot.uri });
+        let given = given.map(|(_, snapshot)| Watched {
+            declaration,
+            uri: &snapshot.uri,
+        });
         watched.extend(given.filter(|watched| seen.insert(watched.key())));
     }
     watched
@@ -204,7 +235,11 @@ impl Now {
     /// Tells what is gone from what can't be had now; an interruption ends the command.
     fn of_error(error: AttachError) -> Result<Self, Failure> {
         let is_gone = match &error {
-            AttachError::Missing { .. } | AttachError::Mcp { source: McpError::NotFound(_), .. } => true,
+            AttachError::Missing { .. }
+            | AttachError::Mcp {
+                source: McpError::NotFound(_),
+                ..
+            } => true,
             AttachError::Http { source, .. } => {
                 matches!(&**source, HttpError::Status { status, .. } if status.starts_with("404") || status.starts_with("410"))
             }
@@ -239,7 +274,10 @@ fn files_now<'a>(
     if declared.is_empty() {
         return Ok(found);
     }
-    let skipping = jp_attachment::Context { unavailable: Unavailable::Skip, ..*looking };
+    let skipping = jp_attachment::Context {
+        unavailable: Unavailable::Skip,
+        ..*looking
+    };
     let resolved = jp_attachment::resolve(&declared, &skipping).map_err(advice::failure)?;
     let given = resolved.delivered.iter().filter_map(|delivered| {
         let resource = resolved.resources.get(*delivered.resources.first()?)?;
@@ -258,11 +296,15 @@ fn files_now<'a>(
 
 /// Says why a file was skipped.
 fn why_not(declared: Declared, looking: &jp_attachment::Context<'_>) -> Result<Now, Failure> {
-    let failing = jp_attachment::Context { unavailable: Unavailable::Fail, ..*looking };
+    let failing = jp_attachment::Context {
+        unavailable: Unavailable::Fail,
+        ..*looking
+    };
     match jp_attachment::resolve(&[declared], &failing) {
-        Ok(resolved) => {
-            Ok(resolved.resources.first().map_or(Now::Gone, |one| Now::Content(one.content.checksum)))
-        }
+        Ok(resolved) => Ok(resolved
+            .resources
+            .first()
+            .map_or(Now::Gone, |one| Now::Content(one.content.checksum))),
         Err(error) => Now::of_error(error),
     }
 }
@@ -274,7 +316,10 @@ fn located(uri: &str) -> io::Result<PathBuf> {
 }
 
 fn is_absence(error: &io::Error) -> bool {
-    matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory)
+    matches!(
+        error.kind(),
+        io::ErrorKind::NotFound | io::ErrorKind::NotADirectory
+    )
 }
 
 /// Names a file outright, for itself alone.
@@ -303,22 +348,35 @@ fn others_now<'a>(
         wanted.extend(declared.map(|declared| (declared, keys)));
     }
     if let Some(servers) = asking.servers {
-        reading::start_unasked(context, servers, wanted.iter().map(|(declared, _)| declared));
+        reading::start_unasked(
+            context,
+            servers,
+            wanted.iter().map(|(declared, _)| declared),
+        );
     }
     let mut found = Vec::new();
     for some in wanted.chunks(PARALLEL) {
         let results = thread::scope(|scope| {
-            let running: Vec<_> =
-                some.iter().map(|(declared, _)| scope.spawn(|| resolved_now(declared, looking))).collect();
+            let running: Vec<_> = some
+                .iter()
+                .map(|(declared, _)| scope.spawn(|| resolved_now(declared, looking)))
+                .collect();
             let join = |running: thread::ScopedJoinHandle<'_, _>| {
-                running.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+                running
+                    .join()
+                    .unwrap_or_else(|panic| std::panic::resume_unwind(panic))
             };
             running.into_iter().map(join).collect::<Vec<_>>()
         });
         for ((_, keys), result) in some.iter().zip(results) {
             match result {
                 Ok(given) => found.extend(keys.iter().map(|key| {
-                    (*key, given.get(key.1).map_or(Now::Gone, |checksum| Now::Content(*checksum)))
+                    (
+                        *key,
+                        given
+                            .get(key.1)
+                            .map_or(Now::Gone, |checksum| Now::Content(*checksum)),
+                    )
                 })),
                 // One declaration, one warning: all of it failed.
                 Err(error) => match Now::of_error(error)? {
@@ -339,9 +397,15 @@ fn may_be_resolved(
     declaration: &Declaration,
     asking: &Asking<'_>,
 ) -> Option<Declared> {
-    let Asking { configured, servers, looking } = *asking;
+    let Asking {
+        configured,
+        servers,
+        looking,
+    } = *asking;
     let not_checked = |reason: &str| {
-        context.output.warn(&format!("it is not known whether {declaration} has changed: {reason}"));
+        context.output.warn(&format!(
+            "it is not known whether {declaration} has changed: {reason}"
+        ));
         None
     };
     let declared = match configured.sources.get(declaration) {
@@ -350,12 +414,14 @@ fn may_be_resolved(
     };
     match declared {
         Err(error) => not_checked(&format!("failed to {}", chain(&error))),
-        Ok(declared) => trust::unasked(context, servers, declared.clone(), looking.place).or_else(|| {
-            let (reason, hint) = trust::why_asked(&declared, looking.place);
-            not_checked(&reason);
-            context.output.hint(hint);
-            None
-        }),
+        Ok(declared) => {
+            trust::unasked(context, servers, declared.clone(), looking.place).or_else(|| {
+                let (reason, hint) = trust::why_asked(&declared, looking.place);
+                not_checked(&reason);
+                context.output.hint(hint);
+                None
+            })
+        }
     }
 }
 
@@ -367,9 +433,17 @@ fn resolved_now(
         Source::Http { .. } => looking.timeout.min(MAX_PAGE_TIME),
         _ => looking.timeout,
     };
-    let looking = jp_attachment::Context { unavailable: Unavailable::Fail, timeout, ..*looking };
+    let looking = jp_attachment::Context {
+        unavailable: Unavailable::Fail,
+        timeout,
+        ..*looking
+    };
     let resolved = jp_attachment::resolve(std::slice::from_ref(declared), &looking)?;
-    Ok(resolved.resources.into_iter().map(|resource| (resource.uri, resource.content.checksum)).collect())
+    Ok(resolved
+        .resources
+        .into_iter()
+        .map(|resource| (resource.uri, resource.content.checksum))
+        .collect())
 }
 
 /// Tells the person what the model is told.
@@ -378,11 +452,15 @@ fn tell(context: &Context<'_>, changes: &[Change]) {
     if told.len() > MAX_LINES {
         let first: Vec<_> = told.iter().take(MAX_LINES).map(Change::label).collect();
         let (count, first) = (told.len(), first.join(", "));
-        context
-            .output
-            .status(&format!("{count} attached resources have changed ({first}, …); the model is told."));
+        context.output.status(&format!(
+            "{count} attached resources have changed ({first}, …); the model is told."
+        ));
     } else {
-        told.iter().for_each(|change| context.output.status(&format!("{change}; the model is told.")));
+        told.iter().for_each(|change| {
+            context
+                .output
+                .status(&format!("{change}; the model is told."))
+        });
     }
     let more = changes.len() - told.len();
     if more > 0 {
@@ -394,7 +472,10 @@ fn tell(context: &Context<'_>, changes: &[Change]) {
 
 impl Change {
     fn label(&self) -> &str {
-        self.notification.name.as_deref().unwrap_or(&self.notification.uri)
+        self.notification
+            .name
+            .as_deref()
+            .unwrap_or(&self.notification.uri)
     }
 }
 
@@ -403,7 +484,9 @@ impl fmt::Display for Change {
         let (name, turn) = (self.label(), self.turn);
         match self.notification.now {
             None => write!(f, "{name} is gone"),
-            Some(now) if now == self.notification.checksum => write!(f, "{name} is again as in turn {turn}"),
+            Some(now) if now == self.notification.checksum => {
+                write!(f, "{name} is again as in turn {turn}")
+            }
             Some(_) => write!(f, "{name} has changed since turn {turn}"),
         }
     }
@@ -417,7 +500,10 @@ struct Sums<'a> {
 impl ContentStore for Sums<'_> {
     fn known(&self, file: &FileStamp) -> Option<Known> {
         let known = self.stamps.find(&state(file)?)?;
-        Some(Known { blob: known.blob, mime_type: known.mime_type? })
+        Some(Known {
+            blob: known.blob,
+            mime_type: known.mime_type?,
+        })
     }
 
     fn keep(
@@ -428,7 +514,10 @@ impl ContentStore for Sums<'_> {
     ) -> Result<BlobRef, Box<dyn std::error::Error + Send + Sync>> {
         let blob = content.blob_ref();
         if let Some(state) = file.and_then(state) {
-            self.stamps.remember(state, known_content(blob, mime_type, None, measure(content)));
+            self.stamps.remember(
+                state,
+                known_content(blob, mime_type, None, measure(content)),
+            );
         }
         Ok(blob)
     }

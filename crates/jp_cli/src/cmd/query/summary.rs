@@ -7,7 +7,9 @@ use jp_conversation::{ChatRequest, Event, EventKind, Stream, Usage};
 use jp_llm::{Body, Client, FinishReason, StreamEvent};
 use jp_storage::Conversation;
 
-use super::{Asked, Scratch, answer, answer::Written, delivered, model, model::Model, refused, tools};
+use super::{
+    Asked, Scratch, answer, answer::Written, delivered, model, model::Model, refused, tools,
+};
 use crate::{
     args::Query,
     error::Failure,
@@ -59,7 +61,9 @@ pub(crate) fn ask(
     let offered = tools::toolbox(&asked)?.offered();
     let (_, Written { body, .. }) = answer::prepare(&asked, &model, &offered, &runtime)?;
     interrupt.check()?;
-    context.output.status(&format!("Asking {} for a summary …", model.label));
+    context
+        .output
+        .status(&format!("Asking {} for a summary …", model.label));
     let summary = runtime.block_on(async {
         tokio::select! {
             () = interrupt.wait() => Err(Failure::interrupted()),
@@ -72,13 +76,20 @@ pub(crate) fn ask(
 /// Says what to write, and where what is to be summarised ends.
 fn instruction(stream: &Stream, turns: usize) -> String {
     const SHOWN: usize = 80;
-    let until = stream.requests().nth(turns).map_or_else(String::new, |(_, request)| {
-        let words = request.content.split_whitespace().collect::<Vec<_>>().join(" ");
-        format!(
-            ", of everything before the message that begins with {:?}",
-            words.chars().take(SHOWN).collect::<String>()
-        )
-    });
+    let until = stream
+        .requests()
+        .nth(turns)
+        .map_or_else(String::new, |(_, request)| {
+            let words = request
+                .content
+                .split_whitespace()
+                .collect::<Vec<_>>()
+                .join(" ");
+            format!(
+                ", of everything before the message that begins with {:?}",
+                words.chars().take(SHOWN).collect::<String>()
+            )
+        });
     format!(
         "Write a summary of this conversation{until}. It will stand in the place of those messages, so that the work can \
          go on without them. State the decisions and the reasons for them, the facts that were found, what is done and \
@@ -90,7 +101,8 @@ fn instruction(stream: &Stream, turns: usize) -> String {
 async fn receive(body: &Body, asked: &Asked<'_>, model: &Model) -> Result<Summary, Failure> {
     let client = Client::new(model.endpoint.clone())?;
     let refused = |error| refused::failure(&error, asked, model);
-    let mut on_retry = |notice: jp_llm::RetryNotice<'_>| asked.context.output.status(&notice.to_string());
+    let mut on_retry =
+        |notice: jp_llm::RetryNotice<'_>| asked.context.output.status(&notice.to_string());
     let mut response = client.send(body, &mut on_retry).await.map_err(refused)?;
     let mut summary = Summary::default();
     while let Some(event) = response.next().await.map_err(refused)? {
@@ -105,7 +117,9 @@ impl Summary {
             StreamEvent::Text(text) => self.text.push_str(&text),
             StreamEvent::ToolCall(_) => self.has_called = true,
             StreamEvent::Usage(usage) => self.usage = Some(usage),
-            StreamEvent::Finish(FinishReason::Length) => self.cut_off = Some("the length limit was reached"),
+            StreamEvent::Finish(FinishReason::Length) => {
+                self.cut_off = Some("the length limit was reached")
+            }
             StreamEvent::Finish(FinishReason::ContentFilter) => {
                 self.cut_off = Some("it was held back by the provider's content filter");
             }

@@ -23,9 +23,20 @@ use crate::{
 const SHOWN: usize = 10;
 
 /// Returns what was typed with its template expanded; what has none, as it is.
-pub(crate) fn expanded(context: &Context<'_>, config: &Resolved, input: &str) -> Result<String, Failure> {
-    let Some(written) = Written::read(input)? else { return Ok(input.to_owned()) };
-    let Written { input, server, template, mut values } = written;
+pub(crate) fn expanded(
+    context: &Context<'_>,
+    config: &Resolved,
+    input: &str,
+) -> Result<String, Failure> {
+    let Some(written) = Written::read(input)? else {
+        return Ok(input.to_owned());
+    };
+    let Written {
+        input,
+        server,
+        template,
+        mut values,
+    } = written;
     let asks_for_all = values.is_empty();
     let wanted = template.variables().into_iter().filter(|name| {
         !values.contains_key(*name) && (asks_for_all || !is_optional(template.as_str(), name))
@@ -34,29 +45,50 @@ pub(crate) fn expanded(context: &Context<'_>, config: &Resolved, input: &str) ->
     if !wanted.is_empty() {
         let servers = context.servers(config)?;
         servers.check(server)?;
-        let terminal = Terminal::open(context).ok_or_else(|| nobody_to_ask(input, &template, &wanted))?;
+        let terminal =
+            Terminal::open(context).ok_or_else(|| nobody_to_ask(input, &template, &wanted))?;
         let connection = connection(context, servers, server, input)?;
-        let asking = Asking { context, terminal, server, connection: &connection, template: &template };
+        let asking = Asking {
+            context,
+            terminal,
+            server,
+            connection: &connection,
+            template: &template,
+        };
         asking.tell();
         for name in wanted {
-            values.extend(asking.value(name, &values)?.map(|value| (name.to_owned(), Value::Text(value))));
+            values.extend(
+                asking
+                    .value(name, &values)?
+                    .map(|value| (name.to_owned(), Value::Text(value))),
+            );
         }
     }
     let uri = template
         .expand(&values)
         .map_err(|error| Failure::new(format!("failed to attach {input:?}: {error}")))?;
     let expanded = format!("mcp+{server}+{uri}");
-    context.output.detail(&format!("The template gives {expanded}."));
+    context
+        .output
+        .detail(&format!("The template gives {expanded}."));
     Ok(expanded)
 }
 
 /// Returns what was typed with its template expanded, where that takes nothing but what was typed.
 pub(crate) fn expanded_by_itself(input: &str) -> Option<String> {
-    let Written { server, template, values, .. } = Written::read(input).ok()??;
+    let Written {
+        server,
+        template,
+        values,
+        ..
+    } = Written::read(input).ok()??;
     if values.is_empty() {
         return None;
     }
-    template.expand(&values).ok().map(|uri| format!("mcp+{server}+{uri}"))
+    template
+        .expand(&values)
+        .ok()
+        .map(|uri| format!("mcp+{server}+{uri}"))
 }
 
 /// What was typed, taken apart.
@@ -80,10 +112,22 @@ impl<'a> Written<'a> {
             let given = pairs(&text[at + 1..]);
             let variables = template.variables();
             let is_known = |(name, _): &(String, String)| variables.contains(&name.as_str());
-            let stranger = given.iter().find(|pair| !is_known(pair)).map(|(name, _)| name.clone());
+            let stranger = given
+                .iter()
+                .find(|pair| !is_known(pair))
+                .map(|(name, _)| name.clone());
             match stranger {
-                None => return Ok(Some(Self { input, server, values: collected(given), template })),
-                Some(name) if given.iter().any(is_known) => return Err(no_variable(input, &name, &template)),
+                None => {
+                    return Ok(Some(Self {
+                        input,
+                        server,
+                        values: collected(given),
+                        template,
+                    }));
+                }
+                Some(name) if given.iter().any(is_known) => {
+                    return Err(no_variable(input, &name, &template));
+                }
                 // The question mark may be one of the template, if values follow later.
                 Some(name) => _ = unknown.get_or_insert(name),
             }
@@ -91,7 +135,12 @@ impl<'a> Written<'a> {
         let template = parsed(input, text)?;
         match unknown {
             Some(name) => Err(no_variable(input, &name, &template)),
-            None => Ok(Some(Self { input, server, template, values: Values::new() })),
+            None => Ok(Some(Self {
+                input,
+                server,
+                template,
+                values: Values::new(),
+            })),
         }
     }
 }
@@ -103,7 +152,9 @@ fn parsed(input: &str, template: &str) -> Result<UriTemplate, Failure> {
 
 /// Takes the server, and what is to be read from it, out of `mcp+SERVER+REST`.
 fn parts(input: &str) -> Option<(&str, &str)> {
-    let (Scheme::Mcp, rest) = Scheme::split(input)? else { return None };
+    let (Scheme::Mcp, rest) = Scheme::split(input)? else {
+        return None;
+    };
     rest.split_once('+')
 }
 
@@ -116,7 +167,9 @@ fn question_marks(text: &str) -> impl Iterator<Item = usize> {
 
 /// Reads `name=value&…`, percent-decoded; a plus is one.
 fn pairs(text: &str) -> Vec<(String, String)> {
-    url::form_urlencoded::parse(text.replace('+', "%2B").as_bytes()).into_owned().collect()
+    url::form_urlencoded::parse(text.replace('+', "%2B").as_bytes())
+        .into_owned()
+        .collect()
 }
 
 /// What is given more than once is a list.
@@ -141,11 +194,20 @@ fn collected(given: Vec<(String, String)>) -> Values {
 ///
 /// This reads RFC 6570 a second time, for [`UriTemplate`] says which variables there are, and not of which operator each is.
 fn is_optional(template: &str, name: &str) -> bool {
-    let expressions = template.split('{').skip(1).filter_map(|part| part.split_once('}'));
-    let mut its = expressions.map(|(expression, _)| expression).filter(|expression| {
-        let names = expression.trim_start_matches(['+', '#', '.', '/', ';', '?', '&']).split(',');
-        names.map(|one| one.split([':', '*']).next().unwrap_or(one)).any(|one| one == name)
-    });
+    let expressions = template
+        .split('{')
+        .skip(1)
+        .filter_map(|part| part.split_once('}'));
+    let mut its = expressions
+        .map(|(expression, _)| expression)
+        .filter(|expression| {
+            let names = expression
+                .trim_start_matches(['+', '#', '.', '/', ';', '?', '&'])
+                .split(',');
+            names
+                .map(|one| one.split([':', '*']).next().unwrap_or(one))
+                .any(|one| one == name)
+        });
     its.all(|expression| expression.starts_with(['?', '&']))
 }
 
@@ -161,12 +223,20 @@ fn no_variable(input: &str, name: &str, template: &UriTemplate) -> Failure {
 
 fn nobody_to_ask(input: &str, template: &UriTemplate, wanted: &[&str]) -> Failure {
     let told = |name: &&str| {
-        let remark = if is_optional(template.as_str(), name) { " (may be left out)" } else { "" };
+        let remark = if is_optional(template.as_str(), name) {
+            " (may be left out)"
+        } else {
+            ""
+        };
         format!("{name}{remark}")
     };
     let variables = wanted.iter().map(told).collect::<Vec<_>>().join(", ");
     let (server, _) = parts(input).unwrap_or_default();
-    let form: Vec<_> = template.variables().iter().map(|name| format!("{name}=…")).collect();
+    let form: Vec<_> = template
+        .variables()
+        .iter()
+        .map(|name| format!("{name}=…"))
+        .collect();
     Failure::new(format!(
         "failed to attach {input:?}: it is a template without values for {variables}, and there is no terminal to ask you on"
     ))
@@ -182,7 +252,9 @@ fn connection(
 ) -> Result<Arc<Connection>, Failure> {
     servers.agreed(context, server)?;
     let what = format!("Waiting for the MCP server {server}");
-    let connected = watched::with(context, server, &what, |person| servers.connect_for(server, person));
+    let connected = watched::with(context, server, &what, |person| {
+        servers.connect_for(server, person)
+    });
     connected.map_err(|refusal| advice::failure(reading::failed(input, server, refusal.into())))
 }
 
@@ -197,7 +269,10 @@ struct Asking<'a> {
 
 impl Asking<'_> {
     fn tell(&self) {
-        let told = format!("The MCP server {} has {}; what is it to be?", self.server, self.template);
+        let told = format!(
+            "The MCP server {} has {}; what is it to be?",
+            self.server, self.template
+        );
         self.terminal.tell(Tone::Plain, &told);
     }
 
@@ -207,15 +282,22 @@ impl Asking<'_> {
         let mut beginning = String::new();
         loop {
             let offered = self.offered(name, &beginning, others);
-            let typed = match self.terminal.ask(&prompt(name, &beginning, is_optional, &offered)) {
+            let typed = match self
+                .terminal
+                .ask(&prompt(name, &beginning, is_optional, &offered))
+            {
                 Typed::Line(line) => line,
                 Typed::Nothing => {
-                    return Err(Failure::new(format!("there is no value for {name:?} of the template")));
+                    return Err(Failure::new(format!(
+                        "there is no value for {name:?} of the template"
+                    )));
                 }
                 Typed::Interrupted => return Err(Failure::interrupted()),
             };
             match typed.strip_suffix('?') {
-                Some(start) if self.connection.about().has_completions => start.clone_into(&mut beginning),
+                Some(start) if self.connection.about().has_completions => {
+                    start.clone_into(&mut beginning)
+                }
                 _ if !typed.is_empty() => return Ok(Some(typed)),
                 _ if is_optional => return Ok(None),
                 _ => self.terminal.tell(Tone::Plain, "It can't be left out."),
@@ -225,29 +307,44 @@ impl Asking<'_> {
 
     /// Returns what the server offers; nothing where it does not say.
     fn offered(&self, name: &str, beginning: &str, others: &Values) -> Vec<String> {
-        let text = |(name, value): (&String, &Value)| Some((name.clone(), Json::from(value.as_text()?)));
+        let text =
+            |(name, value): (&String, &Value)| Some((name.clone(), Json::from(value.as_text()?)));
         let others: Map<String, Json> = others.iter().filter_map(text).collect();
         let complete = |caller: &dyn Caller| {
-            self.connection.complete(self.template.as_str(), name, beginning, &others, caller)
+            self.connection
+                .complete(self.template.as_str(), name, beginning, &others, caller)
         };
         let what = format!("Asking {} for values", self.server);
-        watched::with(self.context, self.server, &what, |person| complete(person)).unwrap_or_default()
+        watched::with(self.context, self.server, &what, |person| complete(person))
+            .unwrap_or_default()
     }
 }
 
 fn prompt(name: &str, beginning: &str, is_optional: bool, offered: &[String]) -> String {
     let mut remarks = Vec::new();
-    let shown = offered.iter().take(SHOWN).cloned().collect::<Vec<_>>().join(", ");
+    let shown = offered
+        .iter()
+        .take(SHOWN)
+        .cloned()
+        .collect::<Vec<_>>()
+        .join(", ");
     match (offered.len(), beginning.is_empty()) {
         (0, true) => {}
         (0, false) => remarks.push(format!("nothing begins with {beginning}")),
         (count, _) if count > SHOWN => {
-            remarks.push(format!("{shown} and {} more: a beginning and `?` shows those", count - SHOWN));
+            remarks.push(format!(
+                "{shown} and {} more: a beginning and `?` shows those",
+                count - SHOWN
+            ));
         }
         _ => remarks.push(shown),
     }
     remarks.extend(is_optional.then(|| "may be left out".to_owned()));
-    if remarks.is_empty() { format!("{name}:") } else { format!("{name} ({}):", remarks.join("; ")) }
+    if remarks.is_empty() {
+        format!("{name}:")
+    } else {
+        format!("{name} ({}):", remarks.join("; "))
+    }
 }
 
 #[cfg(test)]
@@ -256,30 +353,60 @@ mod tests {
 
     fn read(input: &str) -> (String, Vec<(String, Value)>) {
         let written = Written::read(input).unwrap().unwrap();
-        (written.template.to_string(), written.values.into_iter().collect())
+        (
+            written.template.to_string(),
+            written.values.into_iter().collect(),
+        )
     }
 
     fn values(values: &[(&str, &str)]) -> Vec<(String, Value)> {
-        values.iter().map(|(name, value)| ((*name).to_owned(), Value::from(*value))).collect()
+        values
+            .iter()
+            .map(|(name, value)| ((*name).to_owned(), Value::from(*value)))
+            .collect()
     }
 
     #[test]
     fn values_are_what_follows_the_whole_template() {
         for (text, template, expected) in [
             ("note:{name}{?lang}", "note:{name}{?lang}", &[][..]),
-            ("note:{name}{?lang}?name=a", "note:{name}{?lang}", &[("name", "a")]),
+            (
+                "note:{name}{?lang}?name=a",
+                "note:{name}{?lang}",
+                &[("name", "a")],
+            ),
             (
                 "note:{name}{?lang}?name=a%20b%26&lang=d+e",
                 "note:{name}{?lang}",
                 &[("lang", "d+e"), ("name", "a b&")],
             ),
-            ("note:{name}?name=what?", "note:{name}", &[("name", "what?")]),
-            ("note:{name}?fixed=1?name=a", "note:{name}?fixed=1", &[("name", "a")]),
-            ("x:{a}?q={b}?a=1&b=", "x:{a}?q={b}", &[("a", "1"), ("b", "")]),
+            (
+                "note:{name}?name=what?",
+                "note:{name}",
+                &[("name", "what?")],
+            ),
+            (
+                "note:{name}?fixed=1?name=a",
+                "note:{name}?fixed=1",
+                &[("name", "a")],
+            ),
+            (
+                "x:{a}?q={b}?a=1&b=",
+                "x:{a}?q={b}",
+                &[("a", "1"), ("b", "")],
+            ),
             ("x:{a}?a=1}2", "x:{a}", &[("a", "1}2")]),
-            ("git+https://h/{+p}?p=a/b", "git+https://h/{+p}", &[("p", "a/b")]),
+            (
+                "git+https://h/{+p}?p=a/b",
+                "git+https://h/{+p}",
+                &[("p", "a/b")],
+            ),
         ] {
-            assert_eq!(read(&format!("MCP+s+{text}")), (template.to_owned(), values(expected)), "{text}");
+            assert_eq!(
+                read(&format!("MCP+s+{text}")),
+                (template.to_owned(), values(expected)),
+                "{text}"
+            );
         }
         let (_, given) = read("mcp+s+x:{?t*}?t=a&t=b&t=c");
         assert_eq!(given, [("t".to_owned(), Value::from(["a", "b", "c"]))]);
@@ -303,11 +430,18 @@ mod tests {
     #[test]
     fn what_is_wrong_is_named_with_the_variables() {
         let unknown = |text: &str| Written::read(text).unwrap_err().message;
-        for text in ["mcp+s+note:{name}{?lang}?nmae=a", "mcp+s+note:{name}{?lang}?lang=a&nmae=a"] {
+        for text in [
+            "mcp+s+note:{name}{?lang}?nmae=a",
+            "mcp+s+note:{name}{?lang}?lang=a&nmae=a",
+        ] {
             let expected = r#"the template has no variable "nmae"; it has: name, lang"#;
             assert!(unknown(text).ends_with(expected), "{}", unknown(text));
         }
-        assert!(unknown("mcp+s+note:{na").contains("failed to attach"), "{}", unknown("mcp+s+note:{na"));
+        assert!(
+            unknown("mcp+s+note:{na").contains("failed to attach"),
+            "{}",
+            unknown("mcp+s+note:{na")
+        );
     }
 
     #[test]
@@ -326,11 +460,21 @@ mod tests {
 
     #[test]
     fn prompt_says_what_is_offered() {
-        let offered = |count: usize| (0..count).map(|index| format!("v{index}")).collect::<Vec<_>>();
+        let offered = |count: usize| {
+            (0..count)
+                .map(|index| format!("v{index}"))
+                .collect::<Vec<_>>()
+        };
         assert_eq!(prompt("name", "", false, &[]), "name:");
         assert_eq!(prompt("name", "", true, &[]), "name (may be left out):");
-        assert_eq!(prompt("name", "", true, &offered(2)), "name (v0, v1; may be left out):");
-        assert_eq!(prompt("name", "x", false, &[]), "name (nothing begins with x):");
+        assert_eq!(
+            prompt("name", "", true, &offered(2)),
+            "name (v0, v1; may be left out):"
+        );
+        assert_eq!(
+            prompt("name", "x", false, &[]),
+            "name (nothing begins with x):"
+        );
         assert_eq!(
             prompt("name", "", false, &offered(12)),
             "name (v0, v1, v2, v3, v4, v5, v6, v7, v8, v9 and 2 more: a beginning and `?` shows those):"

@@ -27,7 +27,8 @@ pub(crate) use self::served::offered_names;
 use self::{declared::Declared, permission::Settled, refreshing::Refresher, settings::Settings};
 use super::{Asked, declarations};
 use crate::{
-    args::Query, error::Failure, servers::secret_variables, similar::find_similar, workspace::Context,
+    args::Query, error::Failure, servers::secret_variables, similar::find_similar,
+    workspace::Context,
 };
 
 /// What `-T` without a name means, as in the configuration.
@@ -74,17 +75,30 @@ pub(super) fn choose(
     conversation: Option<&Conversation>,
 ) -> Result<Tools, Failure> {
     let mut declared = declared::all(context, config)?;
-    let names: Vec<String> = declared.iter().map(|declared| declared.tool.name.clone()).collect();
+    let names: Vec<String> = declared
+        .iter()
+        .map(|declared| declared.tool.name.clone())
+        .collect();
     let mut served = served::all(query, context, config, names)?;
     declared.extend(std::mem::take(&mut served.tools));
     check_names(query, &declared, |name| {
         served::server_of(name, config).is_some_and(|server| served.lost.contains(server))
     })?;
-    let flags = Flags { tool: query.tool.clone(), no_tool: query.no_tool.clone() };
-    let mut tools = Tools { servers: served.connections, told: served.told, flags, ..Tools::default() };
+    let flags = Flags {
+        tool: query.tool.clone(),
+        no_tool: query.no_tool.clone(),
+    };
+    let mut tools = Tools {
+        servers: served.connections,
+        told: served.told,
+        flags,
+        ..Tools::default()
+    };
     for declared in declared {
         if let Some(enable) = tools.flags.chosen(&declared.tool.name, declared.is_on) {
-            tools.chosen.insert(declared.tool.name.clone(), json!({"enable": enable}));
+            tools
+                .chosen
+                .insert(declared.tool.name.clone(), json!({"enable": enable}));
         }
         tools.settle(declared, context, config);
     }
@@ -96,17 +110,29 @@ pub(super) fn choose(
 
 impl Tools {
     /// Puts a tool among those that are on, with its permission, or among the others.
-    fn settle(&mut self, Declared { mut tool, is_on }: Declared, context: &Context<'_>, config: &Resolved) {
+    fn settle(
+        &mut self,
+        Declared { mut tool, is_on }: Declared,
+        context: &Context<'_>,
+        config: &Resolved,
+    ) {
         if !self.flags.chosen(&tool.name, is_on).unwrap_or(is_on) {
             self.off.push(tool.name);
             return;
         }
-        let Settled { agreement, is_untrusted, is_raised } = permission::settle(&mut tool, context, config);
+        let Settled {
+            agreement,
+            is_untrusted,
+            is_raised,
+        } = permission::settle(&mut tool, context, config);
         if let Some(text) = agreement {
             warn_of_trust(context, &tool.name);
             self.trust.insert(tool.name.clone(), text);
         }
-        for (is_so, tools) in [(is_untrusted, &mut self.untrusted), (is_raised, &mut self.raised)] {
+        for (is_so, tools) in [
+            (is_untrusted, &mut self.untrusted),
+            (is_raised, &mut self.raised),
+        ] {
             if is_so {
                 tools.insert(tool.name.clone())
             } else {
@@ -121,7 +147,10 @@ impl Tools {
 
     /// Returns how many tools of MCP servers models are told of.
     pub(super) fn served_that_may_run(&self) -> usize {
-        self.on.iter().filter(|tool| is_served(tool) && tool.may_run()).count()
+        self.on
+            .iter()
+            .filter(|tool| is_served(tool) && tool.may_run())
+            .count()
     }
 
     /// Returns whether a tool is on explicitly, not by default.
@@ -139,7 +168,10 @@ impl Tools {
     /// Returns the names of the tools that the command line switches on.
     pub(super) fn chosen_on(&self) -> impl Iterator<Item = &str> {
         let is_on = |choice: &Value| choice["enable"] == true;
-        self.chosen.iter().filter(move |(_, choice)| is_on(choice)).map(|(name, _)| name.as_str())
+        self.chosen
+            .iter()
+            .filter(move |(_, choice)| is_on(choice))
+            .map(|(name, _)| name.as_str())
     }
 }
 
@@ -183,7 +215,9 @@ fn is_served(tool: &Tool) -> bool {
 /// Lists the tools of servers anew that say they have others now; returns those of all servers, where any did.
 pub(super) fn changed(asked: &mut Asked<'_>) -> Option<Vec<Tool>> {
     let servers = asked.tools.servers.iter();
-    let others: Vec<_> = servers.filter(|(_, connection)| connection.has_other_tools()).collect();
+    let others: Vec<_> = servers
+        .filter(|(_, connection)| connection.has_other_tools())
+        .collect();
     let (mut changed, mut new) = (Vec::new(), Vec::new());
     for relisted in served::again(&others, asked.context) {
         let server = relisted.server.clone();
@@ -195,9 +229,24 @@ pub(super) fn changed(asked: &mut Asked<'_>) -> Option<Vec<Tool>> {
     if changed.is_empty() {
         return None;
     }
-    let new = if new.is_empty() { String::new() } else { format!("; new: {}", new.join(", ")) };
-    asked.context.output.status(&format!("The tools of {} have changed{new}.", changed.join(", ")));
-    Some(asked.tools.on.iter().filter(|tool| is_served(tool)).cloned().collect())
+    let new = if new.is_empty() {
+        String::new()
+    } else {
+        format!("; new: {}", new.join(", "))
+    };
+    asked.context.output.status(&format!(
+        "The tools of {} have changed{new}.",
+        changed.join(", ")
+    ));
+    Some(
+        asked
+            .tools
+            .on
+            .iter()
+            .filter(|tool| is_served(tool))
+            .cloned()
+            .collect(),
+    )
 }
 
 /// Has the tools of a server be those that it lists now; returns which are new, or nothing where all stays as it was.
@@ -215,7 +264,9 @@ fn replace(relisted: served::Relisted, asked: &mut Asked<'_>) -> Option<Vec<Stri
     if now.iter().copied().eq(&before) {
         return None;
     }
-    let new = now.into_iter().filter(|tool| !before.iter().any(|before| before.name == tool.name));
+    let new = now
+        .into_iter()
+        .filter(|tool| !before.iter().any(|before| before.name == tool.name));
     Some(new.map(|tool| tool.name.clone()).collect())
 }
 
@@ -224,11 +275,17 @@ fn replace(relisted: served::Relisted, asked: &mut Asked<'_>) -> Option<Vec<Stri
 /// Once it was offered it stays: another list of tools would cost the whole prompt cache.
 fn offer_refreshing(asked: &Asked<'_>, toolbox: &mut Toolbox) -> Result<(), Failure> {
     let name = Builtin::RefreshResource.name();
-    let Some(position) = toolbox.tools.iter().position(|tool| tool.name == name) else { return Ok(()) };
+    let Some(position) = toolbox.tools.iter().position(|tool| tool.name == name) else {
+        return Ok(());
+    };
     let conversation = &asked.config.config.conversation;
     let is_chosen = asked.tools.chosen_on().any(|chosen| chosen == name)
-        || conversation.tools.get(name).is_some_and(|settings| settings.enable == Some(true));
-    if is_chosen || !conversation.attachments.is_empty() || resolution::has_attached(&asked.stream) {
+        || conversation
+            .tools
+            .get(name)
+            .is_some_and(|settings| settings.enable == Some(true));
+    if is_chosen || !conversation.attachments.is_empty() || resolution::has_attached(&asked.stream)
+    {
         toolbox.refresh = Some(Box::new(Refresher::new(asked, &toolbox.tools[position])?));
     } else {
         toolbox.disabled.push(toolbox.tools.remove(position).name);
@@ -240,9 +297,20 @@ fn offer_refreshing(asked: &Asked<'_>, toolbox: &mut Toolbox) -> Result<(), Fail
 fn read_only(asked: &Asked<'_>, root: &Path) -> Vec<String> {
     let environment = asked.context.environment;
     let config = environment.config.as_ref().map(|config| config.join("jp"));
-    let own = config.into_iter().chain([environment.data.clone(), environment.cache.clone()]);
-    let inside = own.filter_map(|path| Some(format!("/{}/", path.strip_prefix(root).ok()?.display())));
-    asked.config.config.conversation.read_only_paths.iter().cloned().chain(inside).collect()
+    let own = config
+        .into_iter()
+        .chain([environment.data.clone(), environment.cache.clone()]);
+    let inside =
+        own.filter_map(|path| Some(format!("/{}/", path.strip_prefix(root).ok()?.display())));
+    asked
+        .config
+        .config
+        .conversation
+        .read_only_paths
+        .iter()
+        .cloned()
+        .chain(inside)
+        .collect()
 }
 
 /// Returns what the person agrees to for good if they let this tool run: what the workspace lets it do, in words.
@@ -281,21 +349,33 @@ impl Flags {
 }
 
 /// Checks that the flags name tools that there are, and each once; one that went with its server is off already.
-fn check_names(query: &Query, declared: &[Declared], is_lost: impl Fn(&str) -> bool) -> Result<(), Failure> {
-    let off = query.no_tool.iter().filter(|name| *name != ALL && !is_lost(name));
+fn check_names(
+    query: &Query,
+    declared: &[Declared],
+    is_lost: impl Fn(&str) -> bool,
+) -> Result<(), Failure> {
+    let off = query
+        .no_tool
+        .iter()
+        .filter(|name| *name != ALL && !is_lost(name));
     for name in query.tool.iter().chain(off) {
         if !declared.iter().any(|declared| declared.tool.name == *name) {
             return Err(unknown(name, declared));
         }
     }
     match query.tool.iter().find(|name| query.no_tool.contains(name)) {
-        Some(name) => Err(Failure::usage(format!("--tool and --no-tool both name `{name}`"))),
+        Some(name) => Err(Failure::usage(format!(
+            "--tool and --no-tool both name `{name}`"
+        ))),
         None => Ok(()),
     }
 }
 
 fn unknown(name: &str, declared: &[Declared]) -> Failure {
-    let names: Vec<_> = declared.iter().map(|declared| declared.tool.name.as_str()).collect();
+    let names: Vec<_> = declared
+        .iter()
+        .map(|declared| declared.tool.name.as_str())
+        .collect();
     let failure = Failure::usage(format!("there is no tool `{name}`"));
     let failure = match find_similar(name, &names) {
         Some(known) => failure.with_hint(format!("did you mean `{known}`?")),

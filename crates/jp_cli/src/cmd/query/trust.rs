@@ -27,22 +27,36 @@ impl Approval {
     fn new(declared: &Declared, place: &Place) -> Self {
         let scripts = find_scripts(declared, place);
         let declaration = declared.declaration.as_deref().unwrap_or(&declared.input);
-        Self { text: format!("{declaration}{}", as_they_are(&scripts)), scripts }
+        Self {
+            text: format!("{declaration}{}", as_they_are(&scripts)),
+            scripts,
+        }
     }
 
     /// Returns the declaration as the user's own, if they made or approved it before, as it is now.
     fn apply(&self, declared: Declared, trust: &Trust, place: &Place) -> Declared {
         let matters = matters_to_trust(&declared, place);
         let is_trusted = declared.is_trusted || (matters && trust.contains(&self.text));
-        Declared { is_trusted, ..declared }
+        Declared {
+            is_trusted,
+            ..declared
+        }
     }
 }
 
 /// Returns the files of the workspace that a declaration runs.
 pub(super) fn find_scripts(declared: &Declared, place: &Place) -> Vec<Script> {
-    let Source::Command(line) = &declared.source else { return Vec::new() };
-    let words = CommandWords { program: line.program(), arguments: line.arguments() };
-    words.scripts(&place.root, env::var_os("PATH").as_deref().map(SearchPath::Any))
+    let Source::Command(line) = &declared.source else {
+        return Vec::new();
+    };
+    let words = CommandWords {
+        program: line.program(),
+        arguments: line.arguments(),
+    };
+    words.scripts(
+        &place.root,
+        env::var_os("PATH").as_deref().map(SearchPath::Any),
+    )
 }
 
 /// Returns a declaration that came with the workspace or its history, or runs a script of the workspace, if it may be
@@ -68,17 +82,26 @@ pub(super) fn agreed(
         return Ok(Some(declared));
     }
     if context.global.yes {
-        return Ok(Some(Declared { is_trusted: true, ..declared }));
+        return Ok(Some(Declared {
+            is_trusted: true,
+            ..declared
+        }));
     }
     let question = asking.question(&approval.scripts);
-    let terminal = Terminal::open(context).ok_or_else(|| asking.nobody_to_ask(&approval.scripts))?;
+    let terminal =
+        Terminal::open(context).ok_or_else(|| asking.nobody_to_ask(&approval.scripts))?;
     if !terminal.confirm(&question)? {
         context.output.warn(&format!("{} is left out", asking.what));
-        context.output.hint("`jp attachment rm` detaches it from the conversation.");
+        context
+            .output
+            .hint("`jp attachment rm` detaches it from the conversation.");
         return Ok(None);
     }
     context.remember_agreed([approval.text.as_str()]);
-    Ok(Some(Declared { is_trusted: true, ..declared }))
+    Ok(Some(Declared {
+        is_trusted: true,
+        ..declared
+    }))
 }
 
 /// What takes the person's word.
@@ -95,11 +118,19 @@ impl Asking {
         match &declared.source {
             Source::Command(line) => {
                 let what = format!("the output of `{}`", shown(&line.name()));
-                Some(Self { what, act: "Run", acts: "runs" })
+                Some(Self {
+                    what,
+                    act: "Run",
+                    acts: "runs",
+                })
             }
             Source::Mcp(McpUri { server, uri }) if is_persons(servers, server) => {
                 let what = format!("`{}` of your MCP server `{server}`", shown(uri));
-                Some(Self { what, act: "Read", acts: "reads" })
+                Some(Self {
+                    what,
+                    act: "Read",
+                    acts: "reads",
+                })
             }
             _ => None,
         }
@@ -119,8 +150,10 @@ impl Asking {
             [] => "the workspace or its history asks for it".to_owned(),
             scripts => format!("it {}", runs_unapproved(scripts)),
         };
-        Failure::new(format!("failed to attach {what}: {reason}, and there is no terminal to ask you on"))
-            .with_hint(format!("`--yes` {acts} it."))
+        Failure::new(format!(
+            "failed to attach {what}: {reason}, and there is no terminal to ask you on"
+        ))
+        .with_hint(format!("`--yes` {acts} it."))
     }
 }
 
@@ -128,18 +161,23 @@ impl Asking {
 pub(super) fn why_asked(declared: &Declared, place: &Place) -> (String, &'static str) {
     match &find_scripts(declared, place)[..] {
         [] => (
-            "it came with the workspace or its history, and you have not attached it yourself".to_owned(),
+            "it came with the workspace or its history, and you have not attached it yourself"
+                .to_owned(),
             "attach it once with --attach, or declare it in ~/.config/jp/config.toml.",
         ),
-        scripts => {
-            (format!("it {}", runs_unapproved(scripts)), "attach it once with --attach, or pass --yes.")
-        }
+        scripts => (
+            format!("it {}", runs_unapproved(scripts)),
+            "attach it once with --attach, or pass --yes.",
+        ),
     }
 }
 
 /// Says of a command which files of the workspace it runs that take the user's approval.
 pub(super) fn runs_unapproved(scripts: &[Script]) -> String {
-    format!("runs {}, which you have not approved as it is now", shown(&scripts::names(scripts)))
+    format!(
+        "runs {}, which you have not approved as it is now",
+        shown(&scripts::names(scripts))
+    )
 }
 
 fn is_persons(servers: Option<&Arc<Servers>>, server: &str) -> bool {
@@ -159,10 +197,15 @@ pub(super) fn unasked(
     let may_be = match &declared.source {
         _ if reach == Reach::Workspace => true,
         Source::Command(_) => declared.is_trusted || context.global.yes,
-        Source::Mcp(uri) => declared.is_trusted || context.global.yes || !is_persons(servers, &uri.server),
+        Source::Mcp(uri) => {
+            declared.is_trusted || context.global.yes || !is_persons(servers, &uri.server)
+        }
         _ => declared.is_trusted,
     };
-    may_be.then(|| Declared { is_trusted: declared.is_trusted || reach == Reach::Program, ..declared })
+    may_be.then(|| Declared {
+        is_trusted: declared.is_trusted || reach == Reach::Program,
+        ..declared
+    })
 }
 
 /// Returns a declaration as the person's own, where they made it or agreed to it before, with its scripts as they are.
@@ -183,7 +226,9 @@ fn shown(line: &str) -> String {
     const SHOWN: usize = 300;
     let visible = |character: char| match character {
         ' ' => " ".to_owned(),
-        character if character.is_ascii_graphic() || character.is_alphanumeric() => character.to_string(),
+        character if character.is_ascii_graphic() || character.is_alphanumeric() => {
+            character.to_string()
+        }
         character => character.escape_unicode().to_string(),
     };
     let text: String = line.chars().take(SHOWN).map(visible).collect();
@@ -195,7 +240,10 @@ fn shown(line: &str) -> String {
 
 /// Returns whether it makes a difference who made a declaration.
 pub(super) fn matters_to_trust(declared: &Declared, place: &Place) -> bool {
-    matches!(declared.source.reach(place), Reach::Network | Reach::Program | Reach::Server)
+    matches!(
+        declared.source.reach(place),
+        Reach::Network | Reach::Program | Reach::Server
+    )
 }
 
 /// Returns what to remember of declarations that are the person's own, where that makes a difference another time: to
@@ -203,7 +251,9 @@ pub(super) fn matters_to_trust(declared: &Declared, place: &Place) -> bool {
 ///
 /// Scripts are approved as they are when this is called, so it is called before anything runs.
 pub(crate) fn to_remember(declared: &[Declared], place: &Place) -> Vec<String> {
-    let matter = declared.iter().filter(|one| matters_to_trust(one, place) || is_workspace_file(one, place));
+    let matter = declared
+        .iter()
+        .filter(|one| matters_to_trust(one, place) || is_workspace_file(one, place));
     let stored = matter.filter(|one| one.declaration.is_some());
     stored.map(|one| Approval::new(one, place).text).collect()
 }
@@ -218,5 +268,7 @@ pub(crate) fn refused(context: &Context<'_>, declaration: &str) {
     context.output.warn(&format!(
         "{declaration} is outside the workspace and is left out: a workspace and its history can come from anywhere"
     ));
-    context.output.hint("attach it yourself with --attach, or in ~/.config/jp/config.toml.");
+    context
+        .output
+        .hint("attach it yourself with --attach, or in ~/.config/jp/config.toml.");
 }

@@ -22,12 +22,19 @@ pub(super) fn watched(
         ..*resolving
     };
     let line = || progress_line(progress.counts());
-    with_progress(context.output, line, || jp_attachment::resolve(declared, &watched))
+    with_progress(context.output, line, || {
+        jp_attachment::resolve(declared, &watched)
+    })
 }
 
 fn progress_line(counts: Counts) -> String {
     const WIDTH: u64 = 20;
-    let Counts { items_done, items, bytes_done, bytes } = counts;
+    let Counts {
+        items_done,
+        items,
+        bytes_done,
+        bytes,
+    } = counts;
     let part = |done: u64, all: u64| (done.min(all) * WIDTH).checked_div(all).unwrap_or(WIDTH);
     let done = part(bytes_done, bytes).min(part(items_done as u64, items as u64)) as usize;
     let bar = format!("{}{}", "█".repeat(done), "░".repeat(WIDTH as usize - done));

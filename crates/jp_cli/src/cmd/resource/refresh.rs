@@ -26,7 +26,11 @@ use crate::{
 };
 
 /// Resolves what was asked for again; what has changed goes with the next message.
-pub(super) fn refresh(context: &Context<'_>, id: Option<&str>, wanted: &[String]) -> Result<Code, Failure> {
+pub(super) fn refresh(
+    context: &Context<'_>,
+    id: Option<&str>,
+    wanted: &[String],
+) -> Result<Code, Failure> {
     let found = context.selected(id)?;
     let conversation = context.read(&found)?;
     let config = context.config(Some(&conversation), &[])?;
@@ -34,7 +38,9 @@ pub(super) fn refresh(context: &Context<'_>, id: Option<&str>, wanted: &[String]
     let configured = configured(&config, &place)?;
     let stream = &conversation.stream;
     let mut declared = resolution::effective(stream, &configured.declarations);
-    let excludes: Vec<_> = declared.extract_if(.., |declaration| declaration.is_exclude()).collect();
+    let excludes: Vec<_> = declared
+        .extract_if(.., |declaration| declaration.is_exclude())
+        .collect();
     let can_resolve = |declaration: &Declaration| {
         !declaration.names_snapshot() || configured.sources.contains_key(declaration)
     };
@@ -42,9 +48,14 @@ pub(super) fn refresh(context: &Context<'_>, id: Option<&str>, wanted: &[String]
         let (resolvable, snapshots): (Vec<_>, Vec<_>) = declared.into_iter().partition(can_resolve);
         if !snapshots.is_empty() {
             let left = size::count(snapshots.len(), "snapshot");
-            context.output.status(&format!("{left} of what can't be read again stay as they are."));
+            context.output.status(&format!(
+                "{left} of what can't be read again stay as they are."
+            ));
         }
-        resolvable.into_iter().map(|declaration| (declaration, None)).collect()
+        resolvable
+            .into_iter()
+            .map(|declaration| (declaration, None))
+            .collect()
     } else {
         let targets = targets(stream, &declared, wanted, &place)?;
         if let Some(declaration) = targets.keys().find(|declaration| !can_resolve(declaration)) {
@@ -56,15 +67,38 @@ pub(super) fn refresh(context: &Context<'_>, id: Option<&str>, wanted: &[String]
     let batch = found.store.batch();
     let stamps = context.workspace.stamps();
     let keeper = Keeper::new(&batch, &stamps);
-    let plan = Plan { resolve: resolve_these, excludes, ..Plan::default() };
-    let earlier = Earlier { plan, configured: &configured, is_new: false, named: id };
+    let plan = Plan {
+        resolve: resolve_these,
+        excludes,
+        ..Plan::default()
+    };
+    let earlier = Earlier {
+        plan,
+        configured: &configured,
+        is_new: false,
+        named: id,
+    };
     // One that fails does not keep the others old.
     let resolving = resolving(context, &config, &place, &keeper, wanted.is_empty())?;
     let taken = resolve(context, &config, earlier, Vec::new(), &resolving)
         .map_err(crate::cmd::attachment::without_skipping)?;
-    let code = if taken.lacks_approval { Code::Failed } else { Code::Done };
-    let Attachments { snapshots, delivered, .. } = taken;
-    let outcome = refresh::compare(stream, &configured.declarations, &snapshots, delivered, &targets);
+    let code = if taken.lacks_approval {
+        Code::Failed
+    } else {
+        Code::Done
+    };
+    let Attachments {
+        snapshots,
+        delivered,
+        ..
+    } = taken;
+    let outcome = refresh::compare(
+        stream,
+        &configured.declarations,
+        &snapshots,
+        delivered,
+        &targets,
+    );
     let report = json!({"refreshed": &outcome.changed, "unchanged": &outcome.unchanged});
     if let Some(delta) = outcome.delta {
         record(context, &found, delta, batch)?;
@@ -74,21 +108,30 @@ pub(super) fn refresh(context: &Context<'_>, id: Option<&str>, wanted: &[String]
         return Ok(code);
     }
     for name in &outcome.changed {
-        context.output.status(&format!("{name} has a new snapshot, which goes with the next message."));
+        context.output.status(&format!(
+            "{name} has a new snapshot, which goes with the next message."
+        ));
     }
     if !outcome.unchanged.is_empty() {
         let unchanged = outcome.unchanged.len();
-        let text =
-            if unchanged == 1 { outcome.unchanged[0].clone() } else { size::count(unchanged, "resource") };
+        let text = if unchanged == 1 {
+            outcome.unchanged[0].clone()
+        } else {
+            size::count(unchanged, "resource")
+        };
         let verb = if unchanged == 1 { "is" } else { "are" };
-        context.output.status(&format!("{text} {verb} unchanged since the newest snapshot."));
+        context.output.status(&format!(
+            "{text} {verb} unchanged since the newest snapshot."
+        ));
     }
     Ok(code)
 }
 
 fn unrepeatable(declaration: &Declaration) -> Failure {
-    Failure::new(format!("{declaration} can't be read again: nothing says where it is from"))
-        .with_hint("attach the file, or what it is of, once more.")
+    Failure::new(format!(
+        "{declaration} can't be read again: nothing says where it is from"
+    ))
+    .with_hint("attach the file, or what it is of, once more.")
 }
 
 /// Finds what a person means: URIs and names of snapshots, or declarations as they were typed.
@@ -110,18 +153,23 @@ fn targets(
                 continue;
             }
             let given = newest.get(declaration).into_iter().flatten();
-            let is_meant =
-                |snapshot: &&Snapshot| snapshot.uri == *text || snapshot.name.as_ref() == Some(text);
+            let is_meant = |snapshot: &&Snapshot| {
+                snapshot.uri == *text || snapshot.name.as_ref() == Some(text)
+            };
             for snapshot in given.map(|(_, snapshot)| *snapshot).filter(is_meant) {
                 is_found = true;
-                let uris = targets.entry(declaration.clone()).or_insert_with(|| Some(BTreeSet::new()));
+                let uris = targets
+                    .entry(declaration.clone())
+                    .or_insert_with(|| Some(BTreeSet::new()));
                 uris.as_mut().map(|uris| uris.insert(snapshot.uri.clone()));
             }
         }
         if !is_found {
             let text = jp_attachment::redacted(text);
-            return Err(Failure::new(format!("{text} is not attached to the conversation"))
-                .with_hint("`jp attachment ls` lists what is."));
+            return Err(
+                Failure::new(format!("{text} is not attached to the conversation"))
+                    .with_hint("`jp attachment ls` lists what is."),
+            );
         }
     }
     Ok(targets)
@@ -134,5 +182,8 @@ fn declarations_in_order(
     targets: &RefreshTargets,
 ) -> Vec<Declaration> {
     let declared = resolution::effective(stream, configured);
-    declared.into_iter().filter(|declaration| targets.contains_key(declaration)).collect()
+    declared
+        .into_iter()
+        .filter(|declaration| targets.contains_key(declaration))
+        .collect()
 }

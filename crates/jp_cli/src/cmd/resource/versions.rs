@@ -23,7 +23,10 @@ pub(super) struct ResourceVersion<'a> {
 /// The origin of a version.
 enum Origin<'a> {
     /// It was attached, by this declaration where that is recorded.
-    Attachment { declaration: Option<&'a str>, server: Option<&'a str> },
+    Attachment {
+        declaration: Option<&'a str>,
+        server: Option<&'a str>,
+    },
     /// The model refreshed it with this call.
     Refresh { call: &'a str },
 }
@@ -34,20 +37,35 @@ pub(super) fn versions(stream: &Stream) -> Vec<ResourceVersion<'_>> {
     let mut versions = Vec::new();
     for (turn, resources, delivered) in deliveries(stream) {
         for (index, snapshot) in resources.iter().enumerate() {
-            let gave = delivered.iter().find(|delivered| delivered.resources.contains(&index));
+            let gave = delivered
+                .iter()
+                .find(|delivered| delivered.resources.contains(&index));
             let declaration = gave.map(|delivered| delivered.declaration.as_str());
             let server = gave.and_then(|delivered| delivered.declaration.server());
-            versions.push((turn, snapshot, Origin::Attachment { declaration, server }));
+            versions.push((
+                turn,
+                snapshot,
+                Origin::Attachment {
+                    declaration,
+                    server,
+                },
+            ));
         }
         let refreshed = refreshed.remove(&turn).unwrap_or_default().into_iter();
-        versions.extend(refreshed.map(|(call, snapshot)| (turn, snapshot, Origin::Refresh { call })));
+        versions
+            .extend(refreshed.map(|(call, snapshot)| (turn, snapshot, Origin::Refresh { call })));
     }
     let mut numbers: HashMap<&str, usize> = HashMap::new();
     let mut numbered = Vec::with_capacity(versions.len());
     for (turn, snapshot, origin) in versions {
         let number = numbers.entry(&snapshot.uri).or_default();
         *number += 1;
-        numbered.push(ResourceVersion { turn, snapshot, number: *number, origin });
+        numbered.push(ResourceVersion {
+            turn,
+            snapshot,
+            number: *number,
+            origin,
+        });
     }
     numbered
 }
@@ -65,7 +83,9 @@ fn refreshed(stream: &Stream) -> BTreeMap<usize, Vec<(&str, &Snapshot)>> {
                 let tool = calls.get(response.id.as_str());
                 if tool.is_some_and(|tool| *tool == Builtin::RefreshResource.name()) {
                     let resources = response.content.iter().filter_map(|block| match block {
-                        StoredBlock::Resource { resource, .. } => Some((response.id.as_str(), resource)),
+                        StoredBlock::Resource { resource, .. } => {
+                            Some((response.id.as_str(), resource))
+                        }
                         _ => None,
                     });
                     refreshed.entry(turn).or_default().extend(resources);
@@ -80,7 +100,10 @@ fn refreshed(stream: &Stream) -> BTreeMap<usize, Vec<(&str, &Snapshot)>> {
 impl ResourceVersion<'_> {
     /// Returns its JSON for `--format json`.
     pub(super) fn to_json(&self) -> Value {
-        let mut row = describe(&Attached { turn: self.turn, snapshot: self.snapshot });
+        let mut row = describe(&Attached {
+            turn: self.turn,
+            snapshot: self.snapshot,
+        });
         row["version"] = self.number.into();
         row["origin"] = self.origin.to_json();
         row
@@ -90,12 +113,20 @@ impl ResourceVersion<'_> {
 impl Origin<'_> {
     fn to_json(&self) -> Value {
         let (kind, fields) = match self {
-            Self::Attachment { declaration, server } => {
-                ("attachment", [("declaration", *declaration), ("server", *server)])
-            }
-            Self::Refresh { call } => {
-                ("refresh", [("tool", Some(Builtin::RefreshResource.name())), ("call", Some(*call))])
-            }
+            Self::Attachment {
+                declaration,
+                server,
+            } => (
+                "attachment",
+                [("declaration", *declaration), ("server", *server)],
+            ),
+            Self::Refresh { call } => (
+                "refresh",
+                [
+                    ("tool", Some(Builtin::RefreshResource.name())),
+                    ("call", Some(*call)),
+                ],
+            ),
         };
         let mut origin = json!({"kind": kind});
         for (name, value) in fields {

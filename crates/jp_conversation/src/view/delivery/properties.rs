@@ -9,23 +9,40 @@ use serde_json::Map;
 
 use super::{tests::As, *};
 use crate::{
-    ChatRequest, ChatResponse, Compaction, Event, EventKind, Stream, Strip, Superseded, ToolCallRequest,
-    ToolCallResponse,
+    ChatRequest, ChatResponse, Compaction, Event, EventKind, Stream, Strip, Superseded,
+    ToolCallRequest, ToolCallResponse,
     view::{Hidden, NoTexts, SupersededPolicy, Thread, delivered, diff, lines, superseded, thread},
 };
 
 /// What happens in a conversation.
 #[derive(Debug, Clone)]
 enum Step {
-    Edit { file: usize, line: usize, how: Edit },
-    Ask { attached: Vec<usize> },
+    Edit {
+        file: usize,
+        line: usize,
+        how: Edit,
+    },
+    Ask {
+        attached: Vec<usize>,
+    },
     Answer,
-    Read { what: Vec<Part>, how: Call },
-    Print { file: usize },
+    Read {
+        what: Vec<Part>,
+        how: Call,
+    },
+    Print {
+        file: usize,
+    },
     Supersede,
-    Compact { keep_last: usize, strip: bool, summarise: bool },
+    Compact {
+        keep_last: usize,
+        strip: bool,
+        summarise: bool,
+    },
     Reset,
-    Trim { turns: usize },
+    Trim {
+        turns: usize,
+    },
 }
 
 /// What a call returns of a file: all of it, or lines of it.
@@ -79,9 +96,18 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
         1 => Just(As::Binary),
         1 => Just(As::ForPerson),
     ];
-    let part = (file.clone(), range, shown).prop_map(|(file, lines, shown)| Part { file, lines, shown });
-    let call = (prop::bool::weighted(0.2), prop::bool::weighted(0.2), 0..3usize);
-    let call = call.prop_map(|(server, hides, number)| Call { server, hides, number });
+    let part =
+        (file.clone(), range, shown).prop_map(|(file, lines, shown)| Part { file, lines, shown });
+    let call = (
+        prop::bool::weighted(0.2),
+        prop::bool::weighted(0.2),
+        0..3usize,
+    );
+    let call = call.prop_map(|(server, hides, number)| Call {
+        server,
+        hides,
+        number,
+    });
     let step = prop_oneof![
         4 => (file.clone(), 0..80usize, how).prop_map(|(file, line, how)| Step::Edit { file, line, how }),
         3 => prop::collection::vec(file.clone(), 0..3).prop_map(|attached| Step::Ask { attached }),
@@ -108,7 +134,11 @@ struct World {
 
 impl World {
     fn new() -> Self {
-        let lines = |file| (0..70).map(|line| format!("line {line} of the file {file}\n")).collect();
+        let lines = |file| {
+            (0..70)
+                .map(|line| format!("line {line} of the file {file}\n"))
+                .collect()
+        };
         Self {
             files: (0..2).map(|file| vec![lines(file)]).collect(),
             events: vec![EventKind::ChatRequest(ChatRequest::new("?"))],
@@ -126,33 +156,61 @@ impl World {
     fn step(&mut self, step: &Step) {
         // A person compacts between turns: what comes next is their message.
         let speaks = matches!(step, Step::Answer | Step::Read { .. } | Step::Print { .. });
-        if speaks && matches!(self.events.last(), Some(EventKind::Compaction(_) | EventKind::Superseded(_))) {
-            self.step(&Step::Ask { attached: Vec::new() });
+        if speaks
+            && matches!(
+                self.events.last(),
+                Some(EventKind::Compaction(_) | EventKind::Superseded(_))
+            )
+        {
+            self.step(&Step::Ask {
+                attached: Vec::new(),
+            });
         }
         match step {
             Step::Edit { file, line, how } => self.edit(*file, *line, *how),
             Step::Ask { attached } => {
-                let resources = attached.iter().map(|file| self.resource(*file, None).into()).collect();
-                self.events.push(EventKind::ChatRequest(ChatRequest { resources, ..ChatRequest::new("?") }));
+                let resources = attached
+                    .iter()
+                    .map(|file| self.resource(*file, None).into())
+                    .collect();
+                self.events.push(EventKind::ChatRequest(ChatRequest {
+                    resources,
+                    ..ChatRequest::new("?")
+                }));
                 self.requests.push(self.events.len());
             }
-            Step::Answer => self.events.push(EventKind::ChatResponse(ChatResponse::message("!"))),
+            Step::Answer => self
+                .events
+                .push(EventKind::ChatResponse(ChatResponse::message("!"))),
             Step::Read { what, how } => {
                 let blocks = what.iter().map(|part| self.block(part)).collect();
                 self.call(blocks, *how);
             }
             Step::Print { file } => {
                 let text = self.files[*file].last().unwrap().concat();
-                let how = Call { server: false, hides: false, number: 0 };
+                let how = Call {
+                    server: false,
+                    hides: false,
+                    number: 0,
+                };
                 self.call(vec![ContentBlock::text(text).into()], how);
             }
             Step::Supersede => {
                 let stream = self.stream();
                 let dropped = superseded(&stream, &policy(), &mut NoTexts);
-                self.events.push(EventKind::Superseded(Superseded { dropped }));
+                self.events
+                    .push(EventKind::Superseded(Superseded { dropped }));
             }
-            Step::Compact { keep_last, strip, summarise } => {
-                let strip = if *strip { vec![Strip::Reasoning, Strip::Tools] } else { Vec::new() };
+            Step::Compact {
+                keep_last,
+                strip,
+                summarise,
+            } => {
+                let strip = if *strip {
+                    vec![Strip::Reasoning, Strip::Tools]
+                } else {
+                    Vec::new()
+                };
                 let summary = summarise.then(|| "They spoke.".to_owned());
                 self.events.push(EventKind::Compaction(Compaction {
                     reset: false,
@@ -161,13 +219,17 @@ impl World {
                     summary,
                 }));
             }
-            Step::Reset => {
-                self.events.push(EventKind::Compaction(Compaction { reset: true, ..Compaction::default() }))
-            }
+            Step::Reset => self.events.push(EventKind::Compaction(Compaction {
+                reset: true,
+                ..Compaction::default()
+            })),
             Step::Trim { turns } => {
                 let stream = self.stream();
-                self.events =
-                    stream.kept_by_fork(*turns).into_iter().map(|index| self.events[index].clone()).collect();
+                self.events = stream
+                    .kept_by_fork(*turns)
+                    .into_iter()
+                    .map(|index| self.events[index].clone())
+                    .collect();
                 self.requests.clear();
             }
         }
@@ -177,8 +239,9 @@ impl World {
         let versions = &mut self.files[file];
         let mut lines = versions.last().unwrap().clone();
         let line = line.min(lines.len());
-        if let Some(last) =
-            lines.last_mut().filter(|last| !last.ends_with('\n') && !matches!(how, Edit::Undo))
+        if let Some(last) = lines
+            .last_mut()
+            .filter(|last| !last.ends_with('\n') && !matches!(how, Edit::Undo))
         {
             last.push('\n');
         }
@@ -187,12 +250,16 @@ impl World {
             Edit::Insert => lines.insert(line, new),
             Edit::Delete if line < lines.len() && lines.len() > 20 => _ = lines.remove(line),
             Edit::Replace if line < lines.len() => lines[line] = new,
-            Edit::Rewrite => lines.iter_mut().for_each(|line| line.insert_str(0, &new[..6])),
+            Edit::Rewrite => lines
+                .iter_mut()
+                .for_each(|line| line.insert_str(0, &new[..6])),
             Edit::Undo => lines.clone_from(versions.iter().nth_back(1).unwrap_or(&versions[0])),
             Edit::Blank => lines.insert(line, "\n".to_owned()),
-            Edit::Unend => {
-                lines.iter_mut().next_back().into_iter().for_each(|last| last.truncate(last.trim_end().len()))
-            }
+            Edit::Unend => lines
+                .iter_mut()
+                .next_back()
+                .into_iter()
+                .for_each(|last| last.truncate(last.trim_end().len())),
             Edit::Delete | Edit::Replace => lines.push(new),
         }
         versions.push(lines);
@@ -225,7 +292,10 @@ impl World {
             }
             As::ForPerson => {
                 let audience = Some(vec![Role::User]);
-                resource.annotations = Some(Annotations { audience, ..Annotations::default() });
+                resource.annotations = Some(Annotations {
+                    audience,
+                    ..Annotations::default()
+                });
             }
         }
         let mut block = ContentBlock::resource(resource).into();
@@ -238,19 +308,24 @@ impl World {
     fn call(&mut self, blocks: Vec<StoredBlock>, how: Call) {
         self.calls += 1;
         let (id, name) = (format!("c{}", self.calls), "read".to_owned());
-        self.events.push(EventKind::ToolCallRequest(ToolCallRequest {
-            id: id.clone(),
-            name,
-            arguments: Map::from_iter([("number".to_owned(), how.number.into())]),
-            metadata: Map::new(),
-        }));
+        self.events
+            .push(EventKind::ToolCallRequest(ToolCallRequest {
+                id: id.clone(),
+                name,
+                arguments: Map::from_iter([("number".to_owned(), how.number.into())]),
+                metadata: Map::new(),
+            }));
         let hidden = Some(Hidden(1..blocks.len() - 1)).filter(|_| how.hides && blocks.len() > 2);
         let mut response = ToolCallResponse {
             id,
             content: blocks,
             is_error: false,
             structured_content: None,
-            meta: how.server.then(|| (SERVER_MARK.to_owned(), "docs".into())).into_iter().collect(),
+            meta: how
+                .server
+                .then(|| (SERVER_MARK.to_owned(), "docs".into()))
+                .into_iter()
+                .collect(),
         };
         Hidden::mark(hidden, &mut response);
         self.events.push(EventKind::ToolCallResponse(response));
@@ -262,19 +337,27 @@ impl World {
     }
 
     fn up_to(&self, count: usize) -> Stream {
-        let event = |kind: &EventKind| Event::new("2026-11-21T12:00:00Z".parse().unwrap(), kind.clone());
+        let event =
+            |kind: &EventKind| Event::new("2026-11-21T12:00:00Z".parse().unwrap(), kind.clone());
         Stream::from_events(self.events[..count].iter().map(event).collect())
     }
 }
 
 fn policy() -> Policy {
-    Policy { superseded_min_tokens: 100, lookback_turns: 5, ..Policy::default() }
+    Policy {
+        superseded_min_tokens: 100,
+        lookback_turns: 5,
+        ..Policy::default()
+    }
 }
 
 /// Returns lines of a text whose first line is `first`.
 fn lines_of(text: &str, first: usize, lines: Span) -> String {
-    let lines: Vec<_> =
-        text.split_inclusive('\n').skip(lines.first - first).take(lines.last + 1 - lines.first).collect();
+    let lines: Vec<_> = text
+        .split_inclusive('\n')
+        .skip(lines.first - first)
+        .take(lines.last + 1 - lines.first)
+        .collect();
     lines.concat()
 }
 
@@ -297,42 +380,65 @@ fn rebuild(thread: &Thread<'_>, is_compacted: bool) -> Result<(), TestCaseError>
     let mut left_out = Vec::new();
     for (index, message) in thread.messages.iter().enumerate() {
         for (block, delivery) in message.deliveries().iter().enumerate() {
-            let Some(snapshot) = message.resource(block) else { continue };
+            let Some(snapshot) = message.resource(block) else {
+                continue;
+            };
             if snapshot.annotations.is_some() {
                 prop_assert_eq!(delivery, &Delivery::default());
                 continue;
             }
             let content = match &snapshot.content {
                 Payload::Inline(ResourceContent::Text(content)) => content,
-                Payload::Inline(ResourceContent::Blob(bytes)) => std::str::from_utf8(&bytes[1..]).unwrap(),
+                Payload::Inline(ResourceContent::Blob(bytes)) => {
+                    std::str::from_utf8(&bytes[1..]).unwrap()
+                }
                 Payload::Stored(_) => panic!("{snapshot:?}"),
             };
             let is_text = matches!(snapshot.content, Payload::Inline(ResourceContent::Text(_)));
             let fragment = uri::split_fragment(&snapshot.uri).1;
-            let first = fragment.and_then(Span::of_fragment).map_or(1, |span| span.first);
-            let formatted = snapshot.formatted.as_ref().map(|text| text.inline().unwrap().as_str());
+            let first = fragment
+                .and_then(Span::of_fragment)
+                .map_or(1, |span| span.first);
+            let formatted = snapshot
+                .formatted
+                .as_ref()
+                .map(|text| text.inline().unwrap().as_str());
             let shown = formatted.unwrap_or(content);
             let at = |place: &Place| {
                 let (call, turn) = match &thread.messages[place.message] {
                     Message::Tool { call, turn, .. } => (Some(call.id.as_str()), *turn),
                     other => (None, other.turn()),
                 };
-                prop_assert_eq!((place.call.as_ref().map(|call| &*call.id), place.turn), (call, turn));
-                prop_assert!(shown.contains(&place.to_string()) && shown.contains(&place.checksum.short()));
+                prop_assert_eq!(
+                    (place.call.as_ref().map(|call| &*call.id), place.turn),
+                    (call, turn)
+                );
+                prop_assert!(
+                    shown.contains(&place.to_string()) && shown.contains(&place.checksum.short())
+                );
                 let known = known.get(&(place.message, place.block));
-                known.cloned().ok_or_else(|| TestCaseError::fail(format!("{place} is not visible: {shown}")))
+                known
+                    .cloned()
+                    .ok_or_else(|| TestCaseError::fail(format!("{place} is not visible: {shown}")))
             };
             let lines_at = |place: &Place| {
                 let known = at(place)?;
-                prop_assert_eq!(known.whole, Some(As::Text), "{} is not whole: {}", place, shown);
+                prop_assert_eq!(
+                    known.whole,
+                    Some(As::Text),
+                    "{} is not whole: {}",
+                    place,
+                    shown
+                );
                 Ok(known)
             };
             let (rebuilt, whole) = match delivery {
                 Delivery::Full(_) => {
                     let is_cut = match message {
-                        Message::Tool { response: Some(response), .. } => {
-                            Shown::of(&response.content[block]).is_some()
-                        }
+                        Message::Tool {
+                            response: Some(response),
+                            ..
+                        } => Shown::of(&response.content[block]).is_some(),
                         _ => false,
                     };
                     let form = match formatted {
@@ -350,8 +456,10 @@ fn rebuild(thread: &Thread<'_>, is_compacted: bool) -> Result<(), TestCaseError>
                     let mut rebuilt = String::new();
                     let mut parts = parts.iter();
                     let mut next = parts.next();
-                    let mut new =
-                        shown.split(":\n```\n").skip(1).map(|rest| rest.split_once("```\n").unwrap().0);
+                    let mut new = shown
+                        .split(":\n```\n")
+                        .skip(1)
+                        .map(|rest| rest.split_once("```\n").unwrap().0);
                     let mut line = first;
                     loop {
                         let lines = match next {
@@ -370,7 +478,8 @@ fn rebuild(thread: &Thread<'_>, is_compacted: bool) -> Result<(), TestCaseError>
                     }
                     // A fence ends the last line. A part of a file doesn't say if it reaches the end.
                     let is_unended = shown.contains(", without a newline at the end:\n");
-                    let may_be_unended = fragment.is_some() && rebuilt.strip_suffix('\n') == Some(content);
+                    let may_be_unended =
+                        fragment.is_some() && rebuilt.strip_suffix('\n') == Some(content);
                     if is_unended || may_be_unended {
                         rebuilt.pop();
                     }
@@ -379,7 +488,10 @@ fn rebuild(thread: &Thread<'_>, is_compacted: bool) -> Result<(), TestCaseError>
                 }
                 Delivery::Diff { base } => {
                     let (_, diff) = shown.split_once("```diff\n").unwrap();
-                    let rebuilt = diff::apply(&lines_at(base)?.content, diff.strip_suffix("```\n").unwrap());
+                    let rebuilt = diff::apply(
+                        &lines_at(base)?.content,
+                        diff.strip_suffix("```\n").unwrap(),
+                    );
                     (rebuilt, Some(As::Text))
                 }
                 Delivery::Tombstone { newer } => {
@@ -389,7 +501,14 @@ fn rebuild(thread: &Thread<'_>, is_compacted: bool) -> Result<(), TestCaseError>
                 Delivery::Compacted => continue,
             };
             prop_assert_eq!(&rebuilt, content, "{}", shown);
-            known.insert((index, block), Known { content: rebuilt, first, whole });
+            known.insert(
+                (index, block),
+                Known {
+                    content: rebuilt,
+                    first,
+                    whole,
+                },
+            );
         }
     }
     for (snapshot, newer) in left_out {
@@ -397,14 +516,23 @@ fn rebuild(thread: &Thread<'_>, is_compacted: bool) -> Result<(), TestCaseError>
             prop_assert!(is_compacted, "nothing newer than {:?}", snapshot);
             continue;
         };
-        let successor = thread.messages[newer.message].resource(newer.block).unwrap();
+        let successor = thread.messages[newer.message]
+            .resource(newer.block)
+            .unwrap();
         prop_assert_eq!(&successor.uri, &snapshot.uri);
-        let whole = known.get(&(newer.message, newer.block)).and_then(|known| known.whole);
+        let whole = known
+            .get(&(newer.message, newer.block))
+            .and_then(|known| known.whole);
         let own = match &snapshot.content {
             Payload::Inline(ResourceContent::Blob(_)) => As::Binary,
             _ => As::Formatted,
         };
-        prop_assert!(whole.is_some_and(|form| form == As::Text || form == own), "{} {:?}", newer, whole);
+        prop_assert!(
+            whole.is_some_and(|form| form == As::Text || form == own),
+            "{} {:?}",
+            newer,
+            whole
+        );
     }
     Ok(())
 }

@@ -44,7 +44,10 @@ fn decode(chunks: &[&[u8]]) -> Decoded {
     }
     let result = result.and_then(|()| decoder.finish(&mut events));
     let described = |fault: Fault| match &fault {
-        Fault::Provider { status: Some(status), .. } => format!("{status}: {fault}"),
+        Fault::Provider {
+            status: Some(status),
+            ..
+        } => format!("{status}: {fault}"),
         _ => fault.to_string(),
     };
     (events.into(), result.map_err(described))
@@ -65,8 +68,9 @@ fn text(text: &str) -> String {
 }
 
 fn stop(reason: &str) -> String {
-    event(&format!(r#"{{"type":"message_delta","delta":{{"stop_reason":"{reason}"}}}}"#))
-        + &event(r#"{"type":"message_stop"}"#)
+    event(&format!(
+        r#"{{"type":"message_delta","delta":{{"stop_reason":"{reason}"}}}}"#
+    )) + &event(r#"{"type":"message_stop"}"#)
 }
 
 #[test]
@@ -91,7 +95,9 @@ fn every_single_cut_gives_the_same_events() {
 
 #[test]
 fn recorded_stream_survives_every_single_cut() {
-    let Some(stream) = recorded("anthropic.sse") else { return };
+    let Some(stream) = recorded("anthropic.sse") else {
+        return;
+    };
     let (events, result) = decode(&[&stream]);
     assert_eq!((events.len(), result), (6, Ok(())));
     assert_every_cut(decode, &stream);
@@ -132,10 +138,13 @@ proptest! {
 
 #[test]
 fn stream_without_an_end_is_truncated_and_keeps_what_came() {
-    assert_eq!(outline(&text("half")), ["text half", "it ended before it was complete"]);
+    assert_eq!(
+        outline(&text("half")),
+        ["text half", "it ended before it was complete"]
+    );
     assert_eq!(outline(""), ["it ended before it was complete"]);
-    let finished =
-        text("half") + "data: {\"type\":\"message_delta\",\"delta\":{\"stop_reason\":\"max_tokens\"}}";
+    let finished = text("half")
+        + "data: {\"type\":\"message_delta\",\"delta\":{\"stop_reason\":\"max_tokens\"}}";
     assert_eq!(outline(&finished), ["text half", "Length"]);
 }
 
@@ -166,9 +175,15 @@ fn error_in_the_stream_keeps_what_came_and_ends_it() {
             r#"{"type":"error","error":{"type":"rate_limit_error","message":"slow down"}}"#,
             "429: the server says: slow down",
         ),
-        (r#"{"type":"error","error":{"type":"odd_error"}}"#, r#"the server says: {"type":"odd_error"}"#),
+        (
+            r#"{"type":"error","error":{"type":"odd_error"}}"#,
+            r#"the server says: {"type":"odd_error"}"#,
+        ),
         (r#"{"type":"error"}"#, "the server says: null"),
-        (r#"{"error":{"type":"api_error","message":"oops"}}"#, "500: the server says: oops"),
+        (
+            r#"{"error":{"type":"api_error","message":"oops"}}"#,
+            "500: the server says: oops",
+        ),
         ("<html>", "it holds what is no part of an answer: <html>"),
         ("[1]", "it holds what is no part of an answer: [1]"),
         (
@@ -186,19 +201,33 @@ fn call_that_was_cut_off_keeps_its_arguments_as_they_came() {
     let start = r#"{"type":"content_block_start","index":3,"content_block":{"type":"tool_use","id":"a","name":"f","input":{}}}"#;
     let piece = r#"{"type":"content_block_delta","index":3,"delta":{"type":"input_json_delta","partial_json":"{\"n\":3,"}}"#;
     let stream = event(start) + &event(piece) + &stop("max_tokens");
-    assert_eq!(outline(&stream), [r#"call a:f {} {"invalid_arguments":"{\"n\":3,"}"#, "Length"]);
+    assert_eq!(
+        outline(&stream),
+        [r#"call a:f {} {"invalid_arguments":"{\"n\":3,"}"#, "Length"]
+    );
 }
 
 #[test]
 fn reasoning_without_text_ends_what_is_open_with_its_signature() {
     let block = |index: u64, block: &str| {
-        event(&format!(r#"{{"type":"content_block_start","index":{index},"content_block":{block}}}"#))
-            + &event(&format!(r#"{{"type":"content_block_stop","index":{index}}}"#))
+        event(&format!(
+            r#"{{"type":"content_block_start","index":{index},"content_block":{block}}}"#
+        )) + &event(&format!(
+            r#"{{"type":"content_block_stop","index":{index}}}"#
+        ))
     };
     let stream = block(0, r#"{"type":"text","text":"Words."}"#)
         + &block(1, r#"{"type":"thinking","thinking":"","signature":"s=="}"#)
         + &block(2, r#"{"type":"thinking","thinking":"unsigned"}"#)
         + &block(3, r#"{"type":"redacted_thinking","data":""}"#)
         + &stop("end_turn");
-    assert_eq!(outline(&stream), ["text Words.", r#"end {"signature":"s=="}"#, "reasoning unsigned", "Stop"]);
+    assert_eq!(
+        outline(&stream),
+        [
+            "text Words.",
+            r#"end {"signature":"s=="}"#,
+            "reasoning unsigned",
+            "Stop"
+        ]
+    );
 }

@@ -1,4 +1,6 @@
-use jp_conversation::{ChatRequest, ChatResponse, EventKind, ResponseContent, ToolCallRequest, view::thread};
+use jp_conversation::{
+    ChatRequest, ChatResponse, EventKind, ResponseContent, ToolCallRequest, view::thread,
+};
 use jp_resource::{Resource, ResourceContent};
 use jp_tool::{ContentBlock, InputRequest, Media};
 use proptest::prelude::*;
@@ -8,7 +10,9 @@ use super::{
     super::{REDACTED_THINKING, SIGNATURE},
     *,
 };
-use crate::fixtures::{Store, any_steps, binary, call, request, result, said, stream, text, thought};
+use crate::fixtures::{
+    Store, any_steps, binary, call, request, result, said, stream, text, thought,
+};
 
 const ALL: Capabilities = Capabilities {
     images: true,
@@ -29,16 +33,31 @@ const TEXT_ONLY: Capabilities = Capabilities {
     tools: true,
 };
 
-fn encoded_with(kinds: Vec<EventKind>, capabilities: Capabilities, tools: &[Tool]) -> (String, Vec<String>) {
+fn encoded_with(
+    kinds: Vec<EventKind>,
+    capabilities: Capabilities,
+    tools: &[Tool],
+) -> (String, Vec<String>) {
     let mut store = Store::default();
     let stream = stream(kinds, &mut store);
     let thread = thread(&stream);
-    let request =
-        Request { system: Some("You are jp."), capabilities, tools, ..Request::new("anthropic/m", &thread) };
+    let request = Request {
+        system: Some("You are jp."),
+        capabilities,
+        tools,
+        ..Request::new("anthropic/m", &thread)
+    };
     let mut out = Vec::new();
     let notes = encode(&request, &mut store, &mut out).unwrap();
-    assert_eq!(store.asked, thread.blobs(), "payloads are asked for in the thread's order");
-    (String::from_utf8(out).unwrap(), notes.iter().map(Note::to_string).collect())
+    assert_eq!(
+        store.asked,
+        thread.blobs(),
+        "payloads are asked for in the thread's order"
+    );
+    (
+        String::from_utf8(out).unwrap(),
+        notes.iter().map(Note::to_string).collect(),
+    )
 }
 
 fn encoded(kinds: Vec<EventKind>, capabilities: Capabilities) -> (String, Vec<String>) {
@@ -65,28 +84,46 @@ fn without_marks(json: &str) -> String {
 
 /// A part of an answer with what the provider wants back.
 fn signed(mut response: ChatResponse, key: &str, value: &str, model: &str) -> EventKind {
-    response.metadata =
-        [(key, value), ("model", model)].map(|(k, v)| (k.to_owned(), v.into())).into_iter().collect();
+    response.metadata = [(key, value), ("model", model)]
+        .map(|(k, v)| (k.to_owned(), v.into()))
+        .into_iter()
+        .collect();
     EventKind::ChatResponse(response)
 }
 
 fn tool() -> Tool {
     let parameters =
         json!({"type": "object", "properties": {"path": {"type": "string"}}, "required": ["path"]});
-    let Value::Object(parameters) = parameters else { unreachable!() };
-    Tool { name: "read".to_owned(), description: "Reads a file.".to_owned(), parameters }
+    let Value::Object(parameters) = parameters else {
+        unreachable!()
+    };
+    Tool {
+        name: "read".to_owned(),
+        description: "Reads a file.".to_owned(),
+        parameters,
+    }
 }
 
 fn image() -> Media {
-    Media { data: b"\x89PNG".to_vec(), mime_type: "image/png".to_owned(), annotations: None, meta: None }
+    Media {
+        data: b"\x89PNG".to_vec(),
+        mime_type: "image/png".to_owned(),
+        annotations: None,
+        meta: None,
+    }
 }
 
 #[test]
 fn whole_request_has_fixed_order() {
     let mut question = ChatRequest::new("Is it \"ok\"?");
-    question.schema =
-        json!({"type": "object", "properties": {"ok": {"type": "boolean"}}}).as_object().cloned();
-    let kinds = vec![request("Hi", vec![]), said("Ho"), EventKind::ChatRequest(question)];
+    question.schema = json!({"type": "object", "properties": {"ok": {"type": "boolean"}}})
+        .as_object()
+        .cloned();
+    let kinds = vec![
+        request("Hi", vec![]),
+        said("Ho"),
+        EventKind::ChatRequest(question),
+    ];
     insta::assert_snapshot!(encoded_with(kinds, ALL, &[tool()]).0, @r#"{"model":"m","max_tokens":32000,"stream":true,"output_config":{"format":{"type":"json_schema","schema":{"type":"object","properties":{"ok":{"type":"boolean"}},"additionalProperties":false}}},"tools":[{"name":"read","description":"Reads a file.","input_schema":{"type":"object","properties":{"path":{"type":"string"}},"required":["path"]}}],"system":[{"type":"text","text":"You are jp.","cache_control":{"type":"ephemeral"}}],"messages":[{"role":"user","content":[{"type":"text","text":"Hi","cache_control":{"type":"ephemeral"}}]},{"role":"assistant","content":[{"type":"text","text":"Ho"}]},{"role":"user","content":[{"type":"text","text":"Is it \"ok\"?","cache_control":{"type":"ephemeral"}}]}]}"#);
 }
 
@@ -113,12 +150,17 @@ fn attached_text_is_a_document_with_title_and_context() {
     formatted.title = Some("X".to_owned());
     formatted.description = Some("What x says".to_owned());
     let resources = vec![
-        text("file:///src/main.rs", "fn main() {}\n").with_name("src/main.rs").with_mime_type("text/x-rust"),
+        text("file:///src/main.rs", "fn main() {}\n")
+            .with_name("src/main.rs")
+            .with_mime_type("text/x-rust"),
         text("file:///a&b", "</Resource>"),
         text("file:///blank", " \n"),
         formatted,
     ];
-    let kinds = vec![request("Review.", resources.clone()), request(" ", resources[..1].to_vec())];
+    let kinds = vec![
+        request("Review.", resources.clone()),
+        request(" ", resources[..1].to_vec()),
+    ];
     insta::assert_snapshot!(messages(kinds, ALL), @r#"
     user
       {"type":"text","text":"Review."}
@@ -137,10 +179,19 @@ fn attached_text_is_a_document_with_title_and_context() {
 fn long_titles_are_cut_and_empty_ones_passed_over() {
     let title = |resource: Resource| super::title(&Snapshot::from(resource));
     assert_eq!(title(text("a:b", "")), Some("a:b".to_owned()));
-    assert_eq!(title(text("a:b", "").with_name(" ")), Some("a:b".to_owned()));
+    assert_eq!(
+        title(text("a:b", "").with_name(" ")),
+        Some("a:b".to_owned())
+    );
     assert_eq!(title(text("", "")), None);
-    assert_eq!(title(text("a:b", "").with_name("ä".repeat(500))), Some("ä".repeat(500)));
-    assert_eq!(title(text("a:b", "").with_name("ä".repeat(501))), Some("ä".repeat(499) + "…"));
+    assert_eq!(
+        title(text("a:b", "").with_name("ä".repeat(500))),
+        Some("ä".repeat(500))
+    );
+    assert_eq!(
+        title(text("a:b", "").with_name("ä".repeat(501))),
+        Some("ä".repeat(499) + "…")
+    );
 }
 
 #[test]
@@ -182,7 +233,10 @@ fn images_and_pdf_are_shown_to_models_that_take_them_and_named_to_others() {
 
 #[test]
 fn results_come_first_and_together_and_the_next_words_after_them() {
-    let media = Media { mime_type: "audio/wav".to_owned(), ..image() };
+    let media = Media {
+        mime_type: "audio/wav".to_owned(),
+        ..image()
+    };
     let blocks = vec![
         ContentBlock::text("Found:"),
         ContentBlock::text(" \n"),
@@ -190,7 +244,9 @@ fn results_come_first_and_together_and_the_next_words_after_them() {
         ContentBlock::resource(binary("a.png", "image/png", b"\x89PNG")),
         ContentBlock::Image(image()),
         ContentBlock::Audio(media),
-        ContentBlock::Question { question: question() },
+        ContentBlock::Question {
+            question: question(),
+        },
     ];
     let kinds = vec![
         request("Go", vec![]),
@@ -218,7 +274,10 @@ fn results_come_first_and_together_and_the_next_words_after_them() {
       {"type":"text","text":"Go on"}
       {"type":"document","title":"a:b","context":"URI: a:b","source":{"type":"text","media_type":"text/plain","data":"x"}}
     "#);
-    let capabilities = Capabilities { binary_results: false, ..ALL };
+    let capabilities = Capabilities {
+        binary_results: false,
+        ..ALL
+    };
     insta::assert_snapshot!(encoded(kinds, capabilities).1.join("\n"), @r#"
     a.png is not shown: results of tools are text, this is image/png (4 bytes)
     a result of `read` is not shown: results of tools are text, this is image/png (4 bytes)
@@ -227,7 +286,8 @@ fn results_come_first_and_together_and_the_next_words_after_them() {
 }
 
 fn question() -> InputRequest {
-    serde_json::from_value(json!({"id": "q", "text": "Sure?", "schema": {"type": "boolean"}})).unwrap()
+    serde_json::from_value(json!({"id": "q", "text": "Sure?", "schema": {"type": "boolean"}}))
+        .unwrap()
 }
 
 #[test]
@@ -261,19 +321,54 @@ fn failed_results_are_text() {
 fn reasoning_is_replayed_in_place_to_the_model_that_made_it() {
     let kinds = vec![
         request("Go", vec![]),
-        signed(ChatResponse::reasoning("One \"é\""), SIGNATURE, "s1==", "anthropic/m"),
-        signed(ChatResponse::reasoning(""), REDACTED_THINKING, "r1==", "anthropic/m"),
+        signed(
+            ChatResponse::reasoning("One \"é\""),
+            SIGNATURE,
+            "s1==",
+            "anthropic/m",
+        ),
+        signed(
+            ChatResponse::reasoning(""),
+            REDACTED_THINKING,
+            "r1==",
+            "anthropic/m",
+        ),
         said("Looking."),
-        signed(ChatResponse::reasoning(""), SIGNATURE, "s2==", "anthropic/m"),
-        signed(ChatResponse::message("Words."), REDACTED_THINKING, "r2==", "anthropic/m"),
-        signed(ChatResponse::reasoning("another model's"), SIGNATURE, "x", "anthropic/m2"),
+        signed(
+            ChatResponse::reasoning(""),
+            SIGNATURE,
+            "s2==",
+            "anthropic/m",
+        ),
+        signed(
+            ChatResponse::message("Words."),
+            REDACTED_THINKING,
+            "r2==",
+            "anthropic/m",
+        ),
+        signed(
+            ChatResponse::reasoning("another model's"),
+            SIGNATURE,
+            "x",
+            "anthropic/m2",
+        ),
         thought("unsigned"),
         call("1"),
         result("1", false, vec![ContentBlock::text("ok")]),
-        signed(ChatResponse::reasoning("cut off"), SIGNATURE, "s3==", "anthropic/m"),
+        signed(
+            ChatResponse::reasoning("cut off"),
+            SIGNATURE,
+            "s3==",
+            "anthropic/m",
+        ),
         request("Go on", vec![]),
         said("Half an"),
-        signed(ChatResponse::reasoning("cut off"), SIGNATURE, "s4==", "anthropic/m"),
+        signed(
+            ChatResponse::reasoning("cut off"),
+            SIGNATURE,
+            "s4==",
+            "anthropic/m",
+        ),
         request("Go on", vec![]),
     ];
     insta::assert_snapshot!(messages(kinds, ALL), @r#"
@@ -302,7 +397,12 @@ fn reasoning_is_replayed_in_place_to_the_model_that_made_it() {
 
 #[test]
 fn what_is_missing_is_said() {
-    let kinds = vec![said("Beginning lost"), request("", vec![]), request("Go", vec![]), said(" \n")];
+    let kinds = vec![
+        said("Beginning lost"),
+        request("", vec![]),
+        request("Go", vec![]),
+        said(" \n"),
+    ];
     insta::assert_snapshot!(messages(kinds, ALL), @r#"
     user
       {"type":"text","text":"(Earlier messages are left out.)"}
@@ -332,11 +432,17 @@ fn what_is_missing_is_said() {
 #[test]
 fn calls_keep_their_arguments_and_get_names_and_ids_that_the_api_takes() {
     let named = |name: String| {
-        let EventKind::ToolCallRequest(call) = call("1") else { unreachable!() };
+        let EventKind::ToolCallRequest(call) = call("1") else {
+            unreachable!()
+        };
         EventKind::ToolCallRequest(ToolCallRequest { name, ..call })
     };
-    let kinds =
-        vec![request("Go", vec![]), named(String::new()), named("f.g".to_owned()), named("é".repeat(201))];
+    let kinds = vec![
+        request("Go", vec![]),
+        named(String::new()),
+        named("f.g".to_owned()),
+        named("é".repeat(201)),
+    ];
     let messages = messages(kinds, ALL).replace(&"_".repeat(200), "_ × 200");
     insta::assert_snapshot!(messages, @r#"
     user
@@ -354,7 +460,10 @@ fn calls_keep_their_arguments_and_get_names_and_ids_that_the_api_takes() {
 
 #[test]
 fn missing_payload_names_what_it_belongs_to() {
-    let stream = stream(vec![request("See", vec![text("file:///a", "x")])], &mut Store::default());
+    let stream = stream(
+        vec![request("See", vec![text("file:///a", "x")])],
+        &mut Store::default(),
+    );
     let thread = thread(&stream);
     let request = Request::new("anthropic/m", &thread);
     let error = encode(&request, &mut Store::default(), &mut Vec::new()).unwrap_err();
@@ -364,7 +473,12 @@ fn missing_payload_names_what_it_belongs_to() {
 /// Cuts the body down to what it says of the history: the end of the last message, where more may follow,
 /// and the marks are left out.
 fn history(json: &str) -> String {
-    let messages = json.split_once(r#""messages":["#).unwrap().1.strip_suffix("]}").unwrap();
+    let messages = json
+        .split_once(r#""messages":["#)
+        .unwrap()
+        .1
+        .strip_suffix("]}")
+        .unwrap();
     without_marks(messages.strip_suffix("]}").unwrap_or(messages))
 }
 
@@ -377,17 +491,32 @@ fn check(body: &Value) -> Result<(), TestCaseError> {
         prop_assert_eq!(&message["role"], role);
         let blocks = message["content"].as_array().unwrap();
         let is = |kind: &'static str| move |block: &&Value| block["type"] == kind;
-        let results: Vec<_> =
-            blocks.iter().filter(is("tool_result")).map(|block| &block["tool_use_id"]).collect();
-        prop_assert!(blocks.iter().take(results.len()).all(|block| block["type"] == "tool_result"));
+        let results: Vec<_> = blocks
+            .iter()
+            .filter(is("tool_result"))
+            .map(|block| &block["tool_use_id"])
+            .collect();
+        prop_assert!(
+            blocks
+                .iter()
+                .take(results.len())
+                .all(|block| block["type"] == "tool_result")
+        );
         prop_assert_eq!(results, calls);
-        calls = blocks.iter().filter(is("tool_use")).map(|block| &block["id"]).collect();
+        calls = blocks
+            .iter()
+            .filter(is("tool_use"))
+            .map(|block| &block["id"])
+            .collect();
         prop_assert!(calls.iter().all(|id| used.insert(id.to_string())));
         prop_assert!(!blocks.is_empty());
         let ends_with = &blocks[blocks.len() - 1]["type"];
         prop_assert!(ends_with != "thinking" && ends_with != "redacted_thinking");
         let is_blank = |block: &Value| block["text"].as_str().is_some_and(is_blank);
-        let nested = blocks.iter().filter_map(|block| block["content"].as_array()).flatten();
+        let nested = blocks
+            .iter()
+            .filter_map(|block| block["content"].as_array())
+            .flatten();
         prop_assert!(!blocks.iter().chain(nested).any(is_blank), "{}", message);
     }
     Ok(())
@@ -438,14 +567,28 @@ proptest! {
 
 #[test]
 fn calls_in_the_history_of_a_request_without_tools_have_one_that_can_not_be_called() {
-    let kinds =
-        || vec![request("Hi", vec![]), call("1"), result("1", false, vec![]), request("And?", vec![])];
+    let kinds = || {
+        vec![
+            request("Hi", vec![]),
+            call("1"),
+            result("1", false, vec![]),
+            request("And?", vec![]),
+        ]
+    };
     let head = |tools: &[Tool]| {
         let json = encoded_with(kinds(), ALL, tools).0;
         json.split_once(r#","messages""#).unwrap().0.to_owned()
     };
-    assert!(head(&[]).contains(r#""tools":[{"name":"none","#), "{}", head(&[]));
+    assert!(
+        head(&[]).contains(r#""tools":[{"name":"none","#),
+        "{}",
+        head(&[])
+    );
     assert!(head(&[]).contains(r#""tool_choice":{"type":"none"}"#));
     assert!(!head(&[tool()]).contains("tool_choice"));
-    assert!(!encoded_with(vec![request("Hi", vec![])], ALL, &[]).0.contains("tool"));
+    assert!(
+        !encoded_with(vec![request("Hi", vec![])], ALL, &[])
+            .0
+            .contains("tool")
+    );
 }

@@ -62,7 +62,9 @@ fn every_single_cut_gives_the_same_events() {
 
 #[test]
 fn recorded_stream_survives_every_single_cut() {
-    let Some(stream) = recorded("openai-chat.sse") else { return };
+    let Some(stream) = recorded("openai-chat.sse") else {
+        return;
+    };
     let (events, result) = decode(&[&stream]);
     assert_eq!((events.len(), result), (4, Ok(())));
     assert_every_cut(decode, &stream);
@@ -99,7 +101,10 @@ fn reasoning_that_goes_back_ends_its_part() {
     Stop
     "#);
     let generic = outline(&stream);
-    assert!(!generic.iter().any(|line| line.starts_with("end")), "{generic:?}");
+    assert!(
+        !generic.iter().any(|line| line.starts_with("end")),
+        "{generic:?}"
+    );
 }
 
 #[test]
@@ -110,13 +115,20 @@ fn encrypted_reasoning_alone_is_a_part_of_its_own() {
     ]);
     assert_eq!(
         outline_with(Dialect::OpenRouter, &stream),
-        [r#"end {"reasoning_details":[{"type":"reasoning.encrypted","data":"x"}]}"#, "text Words", "Stop"]
+        [
+            r#"end {"reasoning_details":[{"type":"reasoning.encrypted","data":"x"}]}"#,
+            "text Words",
+            "Stop"
+        ]
     );
 }
 
 #[test]
 fn recorded_stream_of_openrouter_survives_every_single_cut() {
-    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../../shared/data/provider-examples/openrouter.sse");
+    let path = concat!(
+        env!("CARGO_MANIFEST_DIR"),
+        "/../../../shared/data/provider-examples/openrouter.sse"
+    );
     let Ok(stream) = std::fs::read(path) else {
         println!("skipped: no {path}");
         return;
@@ -125,7 +137,11 @@ fn recorded_stream_of_openrouter_survives_every_single_cut() {
     // Reasoning and its end, words, a call, usage, the end.
     assert!(whole.1.is_ok() && whole.0.len() == 6, "{whole:?}");
     for cut in 0..stream.len() {
-        assert_eq!(decode_with(Dialect::OpenRouter, &[&stream[..cut], &stream[cut..]]), whole, "{cut}");
+        assert_eq!(
+            decode_with(Dialect::OpenRouter, &[&stream[..cut], &stream[cut..]]),
+            whole,
+            "{cut}"
+        );
     }
 }
 
@@ -164,9 +180,13 @@ proptest! {
 #[test]
 fn stream_without_an_end_is_truncated_and_keeps_what_came() {
     let begun = "data: {\"choices\":[{\"delta\":{\"content\":\"half\"}}]}\n\n";
-    assert_eq!(outline(begun), ["text half", "it ended before it was complete"]);
+    assert_eq!(
+        outline(begun),
+        ["text half", "it ended before it was complete"]
+    );
     assert_eq!(outline(""), ["it ended before it was complete"]);
-    let finished = format!("{begun}data: {{\"choices\":[{{\"delta\":{{}},\"finish_reason\":\"length\"}}]}}");
+    let finished =
+        format!("{begun}data: {{\"choices\":[{{\"delta\":{{}},\"finish_reason\":\"length\"}}]}}");
     assert_eq!(outline(&finished), ["text half", "Length"]);
 }
 
@@ -174,9 +194,15 @@ fn stream_without_an_end_is_truncated_and_keeps_what_came() {
 fn error_in_the_stream_keeps_what_came_and_ends_it() {
     let begun = "data: {\"choices\":[{\"delta\":{\"content\":\"half\"}}]}\n\n";
     for (error, message) in [
-        (r#"{"error":{"message":"overloaded\u001b[1m","code":529}}"#, "the server says: overloaded[1m"),
+        (
+            r#"{"error":{"message":"overloaded\u001b[1m","code":529}}"#,
+            "the server says: overloaded[1m",
+        ),
         (r#"{"error":"no memory"}"#, "the server says: no memory"),
-        (r#"{"error":{"type":"odd"}}"#, r#"the server says: {"type":"odd"}"#),
+        (
+            r#"{"error":{"type":"odd"}}"#,
+            r#"the server says: {"type":"odd"}"#,
+        ),
         ("<html>", "it holds what is no part of an answer: <html>"),
         ("[1]", "it holds what is no part of an answer: [1]"),
     ] {
@@ -187,7 +213,9 @@ fn error_in_the_stream_keeps_what_came_and_ends_it() {
 
 #[test]
 fn calls_are_told_apart_by_index_or_by_id() {
-    let piece = |call: &str| format!("data: {{\"choices\":[{{\"delta\":{{\"tool_calls\":[{call}]}}}}]}}\n\n");
+    let piece = |call: &str| {
+        format!("data: {{\"choices\":[{{\"delta\":{{\"tool_calls\":[{call}]}}}}]}}\n\n")
+    };
     let stream = [
         piece(r#"{"index":0,"id":"a","function":{"name":"f","arguments":"{\"n\":1}"}}"#),
         piece(r#"{"index":0,"id":"b","function":{"name":"g","arguments":"{\"n\":"}}"#),
@@ -212,6 +240,8 @@ fn part_without_an_end_is_not_collected_for_ever() {
     let mut decoder = decoder(Dialect::Generic);
     let mut events = VecDeque::new();
     let chunk = [b'x'; 1 << 20];
-    let pushed = (0..20).take_while(|_| decoder.push(&chunk, &mut events).is_ok()).count();
+    let pushed = (0..20)
+        .take_while(|_| decoder.push(&chunk, &mut events).is_ok())
+        .count();
     assert_eq!((pushed, decoder.has_ended()), (8, true));
 }

@@ -5,7 +5,9 @@ use proptest::prelude::*;
 use serde_json::json;
 
 use super::*;
-use crate::fixtures::{Store, any_steps, binary, call, request, result, said, stream, text, thought};
+use crate::fixtures::{
+    Store, any_steps, binary, call, request, result, said, stream, text, thought,
+};
 
 const ALL: Capabilities = Capabilities {
     images: true,
@@ -16,7 +18,10 @@ const ALL: Capabilities = Capabilities {
     schema: true,
     tools: true,
 };
-const TEXT_ONLY: Capabilities = Capabilities { schema: true, ..NOTHING };
+const TEXT_ONLY: Capabilities = Capabilities {
+    schema: true,
+    ..NOTHING
+};
 const NOTHING: Capabilities = Capabilities {
     images: false,
     pdf: false,
@@ -40,11 +45,22 @@ fn encoded_for(
     let mut store = Store::default();
     let stream = stream(kinds, &mut store);
     let thread = thread(&stream);
-    let request = Request { system: Some("You are jp."), capabilities, ..Request::new(label, &thread) };
+    let request = Request {
+        system: Some("You are jp."),
+        capabilities,
+        ..Request::new(label, &thread)
+    };
     let mut out = Vec::new();
     let notes = encode(dialect, &request, &mut store, &mut out).unwrap();
-    assert_eq!(store.asked, thread.blobs(), "payloads are asked for in the thread's order");
-    (String::from_utf8(out).unwrap(), notes.iter().map(Note::to_string).collect())
+    assert_eq!(
+        store.asked,
+        thread.blobs(),
+        "payloads are asked for in the thread's order"
+    );
+    (
+        String::from_utf8(out).unwrap(),
+        notes.iter().map(Note::to_string).collect(),
+    )
 }
 
 /// The messages, one a line.
@@ -55,15 +71,27 @@ fn messages(kinds: Vec<EventKind>, capabilities: Capabilities) -> String {
 fn lines(json: &str) -> String {
     let body: Value = serde_json::from_str(json).unwrap();
     let messages = body["messages"].as_array().unwrap();
-    messages.iter().skip(1).map(|message| format!("{message}\n")).collect()
+    messages
+        .iter()
+        .skip(1)
+        .map(|message| format!("{message}\n"))
+        .collect()
 }
 
 #[test]
 fn whole_request_has_fixed_order() {
     let mut question = ChatRequest::new("Is it \"ok\"?");
     question.schema =
-        serde_json::from_str(r#"{"type":"object","properties":{"ok":{"type":"boolean"}}}"#).unwrap();
-    let (json, _) = encoded(vec![request("Hi", vec![]), said("Ho"), EventKind::ChatRequest(question)], ALL);
+        serde_json::from_str(r#"{"type":"object","properties":{"ok":{"type":"boolean"}}}"#)
+            .unwrap();
+    let (json, _) = encoded(
+        vec![
+            request("Hi", vec![]),
+            said("Ho"),
+            EventKind::ChatRequest(question),
+        ],
+        ALL,
+    );
     insta::assert_snapshot!(json, @r#"{"model":"m","stream":true,"stream_options":{"include_usage":true},"response_format":{"type":"json_schema","json_schema":{"name":"answer","schema":{"type":"object","properties":{"ok":{"type":"boolean"}}}}},"messages":[{"role":"system","content":"You are jp."},{"role":"user","content":"Hi"},{"role":"assistant","content":"Ho"},{"role":"user","content":"Is it \"ok\"?"}]}"#);
 }
 
@@ -72,7 +100,9 @@ fn attached_text_follows_the_words_as_parts() {
     let mut formatted = text("cmd://x", "raw").with_name("x");
     formatted.formatted = Some("shown".to_owned());
     let resources = vec![
-        text("file:///src/main.rs", "fn main() {}\n").with_name("src/main.rs").with_mime_type("text/x-rust"),
+        text("file:///src/main.rs", "fn main() {}\n")
+            .with_name("src/main.rs")
+            .with_mime_type("text/x-rust"),
         text("file:///a&b", "</Resource>"),
         text("file:///empty", ""),
         formatted,
@@ -110,7 +140,12 @@ fn images_and_pdf_are_shown_to_models_that_take_them_and_named_to_others() {
 
 #[test]
 fn tool_calls_and_results_are_text() {
-    let media = Media { data: vec![1, 2], mime_type: "audio/wav".to_owned(), annotations: None, meta: None };
+    let media = Media {
+        data: vec![1, 2],
+        mime_type: "audio/wav".to_owned(),
+        annotations: None,
+        meta: None,
+    };
     let blocks = vec![
         ContentBlock::text("Found:"),
         ContentBlock::resource(text("file:///a.rs#L1-2", "a\nb\n").with_mime_type("text/rust")),
@@ -155,7 +190,10 @@ fn binaries_of_results_follow_the_round_and_turns_alternate() {
         result(
             "",
             false,
-            vec![shot("b.png"), ContentBlock::resource(binary("c.pdf", "application/pdf", b"%PDF-"))],
+            vec![
+                shot("b.png"),
+                ContentBlock::resource(binary("c.pdf", "application/pdf", b"%PDF-")),
+            ],
         ),
         call("2"),
         result("2", false, vec![shot("d.png")]),
@@ -185,14 +223,20 @@ fn binaries_of_results_follow_the_round_and_turns_alternate() {
     "#);
 }
 
-const OPENROUTER: Capabilities = Capabilities { binary_results: true, ..ALL };
+const OPENROUTER: Capabilities = Capabilities {
+    binary_results: true,
+    ..ALL
+};
 
 fn details(model: &str, kind: EventKind, data: &str) -> EventKind {
-    let EventKind::ChatResponse(mut response) = kind else { unreachable!() };
+    let EventKind::ChatResponse(mut response) = kind else {
+        unreachable!()
+    };
     response.metadata.insert("model".to_owned(), model.into());
-    response
-        .metadata
-        .insert(REASONING_DETAILS.to_owned(), json!([{"type": "reasoning.encrypted", "data": data}]));
+    response.metadata.insert(
+        REASONING_DETAILS.to_owned(),
+        json!([{"type": "reasoning.encrypted", "data": data}]),
+    );
     EventKind::ChatResponse(response)
 }
 
@@ -208,7 +252,13 @@ fn session() -> Vec<EventKind> {
         ContentBlock::resource(binary("a.zip", "application/zip", b"PK")),
     ];
     vec![
-        request("Hi", vec![text("file:///a", "a"), binary("a.png", "image/png", b"\x89PNG")]),
+        request(
+            "Hi",
+            vec![
+                text("file:///a", "a"),
+                binary("a.png", "image/png", b"\x89PNG"),
+            ],
+        ),
         details("openrouter/anthropic/m", thought("hm"), "mine"),
         details("openrouter/other/m", thought("hm"), "another's"),
         details("openrouter/anthropic/m", said("I look."), "late"),
@@ -221,17 +271,30 @@ fn session() -> Vec<EventKind> {
         call("3"),
         result("3", false, vec![ContentBlock::text("three")]),
         call("4"),
-        result("4", false, vec![ContentBlock::text("four"), shot("b.png"), shot("c.png")]),
+        result(
+            "4",
+            false,
+            vec![ContentBlock::text("four"), shot("b.png"), shot("c.png")],
+        ),
         call("5"),
         result("5", false, vec![]),
         call("6"),
-        result("6", false, vec![shot("d.png"), ContentBlock::text("six"), shot("e.png")]),
+        result(
+            "6",
+            false,
+            vec![shot("d.png"), ContentBlock::text("six"), shot("e.png")],
+        ),
     ]
 }
 
 #[test]
 fn openrouter_gets_marks_reasoning_and_parts_in_results() {
-    let (json, _) = encoded_for(Dialect::OpenRouter, "openrouter/anthropic/m", session(), OPENROUTER);
+    let (json, _) = encoded_for(
+        Dialect::OpenRouter,
+        "openrouter/anthropic/m",
+        session(),
+        OPENROUTER,
+    );
     insta::assert_snapshot!(lines(&json), @r#"
     {"role":"user","content":[{"type":"text","text":"Hi"},{"type":"text","text":"<resource uri=\"file:///a\" endsWithNewline=\"false\">\na\n</resource>"},{"type":"text","text":"<resource uri=\"file:///a.png\" name=\"a.png\" mimeType=\"image/png\">[the next part of this message]</resource>"},{"type":"image_url","image_url":{"url":"data:image/png;base64,iVBORw=="}}]}
     {"role":"assistant","content":"I look.","reasoning_details":[{"type":"reasoning.encrypted","data":"mine"},{"type":"reasoning.encrypted","data":"late"}],"tool_calls":[{"id":"1","type":"function","function":{"name":"read","arguments":"{\"z\":\"\\\"\",\"a\":1}"}},{"id":"2","type":"function","function":{"name":"read","arguments":"{\"z\":\"\\\"\",\"a\":1}"}}]}
@@ -284,18 +347,39 @@ fn openrouter_is_told_the_limit_and_the_conversation() {
         cache_key: Some("key"),
         ..Request::new("openrouter/google/m", &thread)
     };
-    encode(Dialect::OpenRouter, &request, &mut Store::default(), &mut out).unwrap();
+    encode(
+        Dialect::OpenRouter,
+        &request,
+        &mut Store::default(),
+        &mut out,
+    )
+    .unwrap();
     insta::assert_snapshot!(String::from_utf8(out).unwrap(), @r#"{"model":"google/m","stream":true,"stream_options":{"include_usage":true},"max_completion_tokens":9,"prompt_cache_key":"key","session_id":"key","messages":[{"role":"user","content":"Hi"}]}"#);
 }
 
 #[test]
 fn missing_payload_names_what_it_belongs_to() {
-    let stream = stream(vec![request("See", vec![text("file:///a", "x")])], &mut Store::default());
+    let stream = stream(
+        vec![request("See", vec![text("file:///a", "x")])],
+        &mut Store::default(),
+    );
     let thread = thread(&stream);
-    let request = Request { capabilities: ALL, ..Request::new("p/m", &thread) };
-    let error = encode(Dialect::Generic, &request, &mut Store::default(), &mut Vec::new()).unwrap_err();
+    let request = Request {
+        capabilities: ALL,
+        ..Request::new("p/m", &thread)
+    };
+    let error = encode(
+        Dialect::Generic,
+        &request,
+        &mut Store::default(),
+        &mut Vec::new(),
+    )
+    .unwrap_err();
     assert_eq!(error.to_string(), "load file:///a for the request");
-    assert_eq!(std::error::Error::source(&error).unwrap().to_string(), "no such blob");
+    assert_eq!(
+        std::error::Error::source(&error).unwrap().to_string(),
+        "no such blob"
+    );
 }
 
 #[test]
@@ -303,12 +387,18 @@ fn payload_that_is_not_text_is_an_error() {
     let mut snapshot = Snapshot::from(text("file:///a", ""));
     let blob = BlobRef::of(b"\xff", Encoding::Utf8);
     snapshot.content = Payload::Stored(blob);
-    let request = ChatRequest { resources: vec![snapshot], ..ChatRequest::new("See") };
+    let request = ChatRequest {
+        resources: vec![snapshot],
+        ..ChatRequest::new("See")
+    };
     let mut store = Store::default();
     let stream = stream(vec![EventKind::ChatRequest(request)], &mut store);
     store.bytes.insert(blob, b"\xff".to_vec());
     let thread = thread(&stream);
-    let request = Request { capabilities: ALL, ..Request::new("p/m", &thread) };
+    let request = Request {
+        capabilities: ALL,
+        ..Request::new("p/m", &thread)
+    };
     assert!(matches!(
         encode(Dialect::Generic, &request, &mut store, &mut Vec::new()),
         Err(Error::Load { .. })
@@ -317,7 +407,11 @@ fn payload_that_is_not_text_is_an_error() {
 
 /// Cuts the body down to what it says of the history.
 fn history(json: &str) -> &str {
-    json.split_once(r#""messages":["#).unwrap().1.strip_suffix("]}").unwrap()
+    json.split_once(r#""messages":["#)
+        .unwrap()
+        .1
+        .strip_suffix("]}")
+        .unwrap()
 }
 
 proptest! {
@@ -390,9 +484,17 @@ fn only_llamacpp_is_sent_alternatives_at_the_root_of_a_schema() {
         description: String::new(),
         parameters: parameters.as_object().unwrap().clone(),
     };
-    for (label, is_sent) in [("llamacpp/m", true), ("gateway/m", false), ("llamacpp2/m", false)] {
+    for (label, is_sent) in [
+        ("llamacpp/m", true),
+        ("gateway/m", false),
+        ("llamacpp2/m", false),
+    ] {
         let tools = std::slice::from_ref(&tool);
-        let request = Request { tools, capabilities: ALL, ..Request::new(label, &thread) };
+        let request = Request {
+            tools,
+            capabilities: ALL,
+            ..Request::new(label, &thread)
+        };
         let mut out = Vec::new();
         encode(Dialect::Generic, &request, &mut Store::default(), &mut out).unwrap();
         let body: Value = serde_json::from_slice(&out).unwrap();

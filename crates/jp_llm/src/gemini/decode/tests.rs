@@ -61,7 +61,9 @@ fn every_single_cut_gives_the_same_events() {
 
 #[test]
 fn recorded_stream_survives_every_single_cut() {
-    let Some(stream) = recorded("gemini.sse") else { return };
+    let Some(stream) = recorded("gemini.sse") else {
+        return;
+    };
     let (events, result) = decode(&[&stream]);
     assert_eq!((events.len(), result), (5, Ok(())));
     assert_every_cut(decode, &stream);
@@ -102,7 +104,10 @@ fn signature_says_which_part_of_its_run_it_came_with() {
     let thought = r#"{"text":"hm","thought":true}"#;
     for (stream, end) in [
         // The whole run.
-        (parts(r#"{"text":"ab","thoughtSignature":"s"}"#), r#"end {"thoughtSignature":"s"}"#),
+        (
+            parts(r#"{"text":"ab","thoughtSignature":"s"}"#),
+            r#"end {"thoughtSignature":"s"}"#,
+        ),
         (
             parts(r#"{"text":"h","thought":true,"thoughtSignature":"s"}"#),
             r#"end {"thoughtSignature":"s","thought":true}"#,
@@ -122,7 +127,10 @@ fn signature_says_which_part_of_its_run_it_came_with() {
             r#"end {"thoughtSignature":"s","signedBytes":0}"#,
         ),
         // Nothing open.
-        (parts(r#"{"thoughtSignature":"s"}"#), r#"end {"thoughtSignature":"s"}"#),
+        (
+            parts(r#"{"thoughtSignature":"s"}"#),
+            r#"end {"thoughtSignature":"s"}"#,
+        ),
     ] {
         let outline = outline(&(stream + &finish("STOP")));
         assert_eq!(outline[outline.len() - 2..], [end, "Stop"]);
@@ -156,23 +164,41 @@ fn finish_reasons_are_told_apart() {
         ("MAX_TOKENS", "Length"),
         ("SAFETY", "ContentFilter"),
         ("RECITATION", "ContentFilter"),
-        ("MALFORMED_FUNCTION_CALL", r#"Other("MALFORMED_FUNCTION_CALL")"#),
+        (
+            "MALFORMED_FUNCTION_CALL",
+            r#"Other("MALFORMED_FUNCTION_CALL")"#,
+        ),
         ("", "it ended before it was complete"),
-        ("FINISH_REASON_UNSPECIFIED", "it ended before it was complete"),
+        (
+            "FINISH_REASON_UNSPECIFIED",
+            "it ended before it was complete",
+        ),
     ] {
         assert_eq!(outline(&finish(reason)), [expected]);
     }
     let blocked = r#"data: {"promptFeedback":{"blockReason":"PROHIBITED_CONTENT"},"usageMetadata":{"promptTokenCount":3}}"#;
-    assert_eq!(outline(blocked), [r#"{"model":"","input":3}"#, "ContentFilter"]);
+    assert_eq!(
+        outline(blocked),
+        [r#"{"model":"","input":3}"#, "ContentFilter"]
+    );
 }
 
 #[test]
 fn stream_without_an_end_is_truncated_and_keeps_what_came() {
     let begun = parts(r#"{"text":"half"}"#);
-    assert_eq!(outline(&begun), ["text half", "it ended before it was complete"]);
+    assert_eq!(
+        outline(&begun),
+        ["text half", "it ended before it was complete"]
+    );
     assert_eq!(outline(""), ["it ended before it was complete"]);
-    assert_eq!(outline(&(begun.clone() + finish("MAX_TOKENS").trim_end())), ["text half", "Length"]);
-    assert_eq!(outline(&(begun + "data: [DONE]\n\n")), ["text half", "Stop"]);
+    assert_eq!(
+        outline(&(begun.clone() + finish("MAX_TOKENS").trim_end())),
+        ["text half", "Length"]
+    );
+    assert_eq!(
+        outline(&(begun + "data: [DONE]\n\n")),
+        ["text half", "Stop"]
+    );
 }
 
 #[test]
@@ -182,7 +208,10 @@ fn error_in_the_stream_keeps_what_came_and_ends_it() {
             r#"{"error":{"code":503,"message":"The model is overloaded.\u001b[1m","status":"UNAVAILABLE"}}"#,
             "the server says: The model is overloaded.[1m",
         ),
-        (r#"{"error":{"status":"INTERNAL"}}"#, r#"the server says: {"status":"INTERNAL"}"#),
+        (
+            r#"{"error":{"status":"INTERNAL"}}"#,
+            r#"the server says: {"status":"INTERNAL"}"#,
+        ),
         ("<html>", "it holds what is no part of an answer: <html>"),
         ("[1]", "it holds what is no part of an answer: [1]"),
     ] {
@@ -190,7 +219,15 @@ fn error_in_the_stream_keeps_what_came_and_ends_it() {
         assert_eq!(outline(&stream), ["text half", message]);
     }
     let mut decoder = decoder();
-    let error =
-        decoder.push(b"data: {\"error\":{\"code\":429,\"message\":\"no\"}}\n\n", &mut VecDeque::new());
-    assert!(matches!(error, Err(Fault::Provider { status: Some(429), .. })));
+    let error = decoder.push(
+        b"data: {\"error\":{\"code\":429,\"message\":\"no\"}}\n\n",
+        &mut VecDeque::new(),
+    );
+    assert!(matches!(
+        error,
+        Err(Fault::Provider {
+            status: Some(429),
+            ..
+        })
+    ));
 }

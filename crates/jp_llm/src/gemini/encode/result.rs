@@ -50,10 +50,16 @@ impl Encoder<'_> {
         let may_have_parts =
             self.request.capabilities.binary_results && response.content.iter().any(is_binary);
         if !may_have_parts {
-            return write_output(field, out, |out| self.write_text(turn, call, response, out, None));
+            return write_output(field, out, |out| {
+                self.write_text(turn, call, response, out, None)
+            });
         }
         let mut output = Vec::new();
-        let mut parts = Parts { out: &mut *out, separator: Separator::default(), count: 0 };
+        let mut parts = Parts {
+            out: &mut *out,
+            separator: Separator::default(),
+            count: 0,
+        };
         write_output(field, &mut output, |text| {
             self.write_text(turn, call, response, text, Some(&mut parts))
         })?;
@@ -75,7 +81,11 @@ impl Encoder<'_> {
             let text = self.block_text(turn, call, block, parts.as_deref_mut())?;
             out.push(newline)?;
             out.push(&text)?;
-            newline = if text.is_empty() || text.ends_with('\n') { "" } else { "\n" };
+            newline = if text.is_empty() || text.ends_with('\n') {
+                ""
+            } else {
+                "\n"
+            };
         }
         Ok(())
     }
@@ -88,11 +98,15 @@ impl Encoder<'_> {
         parts: Option<&mut Parts<'_>>,
     ) -> Result<Cow<'a, str>, Error> {
         match block {
-            StoredBlock::Text { text, .. } => shown::load_result_text(call, block, text, self.contents),
+            StoredBlock::Text { text, .. } => {
+                shown::load_result_text(call, block, text, self.contents)
+            }
             StoredBlock::Resource { resource, .. } => {
                 match shown::load_result_resource(block, resource, self.contents)? {
                     Shown::Text(text) => Ok(view::resource_block(resource, &text).into()),
-                    Shown::Binary(bytes) => self.show_bytes(turn, Binary::of(resource, bytes), parts),
+                    Shown::Binary(bytes) => {
+                        self.show_bytes(turn, Binary::of(resource, bytes), parts)
+                    }
                 }
             }
             StoredBlock::Image(media) | StoredBlock::Audio(media) => {
@@ -111,9 +125,15 @@ impl Encoder<'_> {
         binary: Binary<'_>,
         parts: Option<&mut Parts<'_>>,
     ) -> Result<Cow<'static, str>, Error> {
-        let Binary { subject, label, mime, bytes } = binary;
+        let Binary {
+            subject,
+            label,
+            mime,
+            bytes,
+        } = binary;
         let is_kind_for_results = IMAGES.contains(&&*mime) || mime == PDF;
-        if let Some(parts) = parts.filter(|_| is_kind_for_results && takes(self.request.capabilities, &mime))
+        if let Some(parts) =
+            parts.filter(|_| is_kind_for_results && takes(self.request.capabilities, &mime))
         {
             let number = parts.push(&mime, &bytes)?;
             return Ok(format!("[{label} is part {number} of this result: {mime}]").into());
@@ -134,7 +154,9 @@ impl Encoder<'_> {
     ) -> Result<Cow<'a, [u8]>, Error> {
         match &media.data {
             Payload::Inline(bytes) => Ok(bytes.into()),
-            Payload::Stored(blob) => Ok(shown::load_bytes(blob, &result_of(call), self.contents)?.into()),
+            Payload::Stored(blob) => {
+                Ok(shown::load_bytes(blob, &result_of(call), self.contents)?.into())
+            }
         }
     }
 }
@@ -152,7 +174,11 @@ impl Parts<'_> {
     }
 
     fn end(self) -> io::Result<()> {
-        if self.count == 0 { Ok(()) } else { self.out.write_all(b"]") }
+        if self.count == 0 {
+            Ok(())
+        } else {
+            self.out.write_all(b"]")
+        }
     }
 }
 
@@ -160,10 +186,12 @@ impl Parts<'_> {
 fn is_binary(block: &StoredBlock) -> bool {
     match block {
         StoredBlock::Image(_) | StoredBlock::Audio(_) => true,
-        StoredBlock::Resource { resource, .. } if resource.formatted.is_none() => match &resource.content {
-            Payload::Inline(content) => matches!(content, ResourceContent::Blob(_)),
-            Payload::Stored(blob) => blob.encoding == Encoding::Binary,
-        },
+        StoredBlock::Resource { resource, .. } if resource.formatted.is_none() => {
+            match &resource.content {
+                Payload::Inline(content) => matches!(content, ResourceContent::Blob(_)),
+                Payload::Stored(blob) => blob.encoding == Encoding::Binary,
+            }
+        }
         StoredBlock::Resource { .. }
         | StoredBlock::Text { .. }
         | StoredBlock::Question { .. }

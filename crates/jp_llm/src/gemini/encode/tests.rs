@@ -5,7 +5,9 @@ use proptest::prelude::*;
 use serde_json::json;
 
 use super::*;
-use crate::fixtures::{Store, any_steps, binary, call, request, result, said, stream, text, thought};
+use crate::fixtures::{
+    Store, any_steps, binary, call, request, result, said, stream, text, thought,
+};
 
 const ALL: Capabilities = Capabilities {
     images: true,
@@ -16,7 +18,10 @@ const ALL: Capabilities = Capabilities {
     schema: true,
     tools: true,
 };
-const TEXT_RESULTS: Capabilities = Capabilities { binary_results: false, ..ALL };
+const TEXT_RESULTS: Capabilities = Capabilities {
+    binary_results: false,
+    ..ALL
+};
 const TEXT_ONLY: Capabilities = Capabilities {
     images: false,
     pdf: false,
@@ -30,16 +35,26 @@ const TEXT_ONLY: Capabilities = Capabilities {
 fn encode_to_string(request: &Request<'_>, store: &mut Store) -> (String, Vec<String>) {
     let mut out = Vec::new();
     let notes = encode(request, store, &mut out).unwrap();
-    assert_eq!(store.asked, request.thread.blobs(), "payloads are asked for in the thread's order");
-    (String::from_utf8(out).unwrap(), notes.iter().map(Note::to_string).collect())
+    assert_eq!(
+        store.asked,
+        request.thread.blobs(),
+        "payloads are asked for in the thread's order"
+    );
+    (
+        String::from_utf8(out).unwrap(),
+        notes.iter().map(Note::to_string).collect(),
+    )
 }
 
 fn encoded(kinds: Vec<EventKind>, capabilities: Capabilities) -> (String, Vec<String>) {
     let mut store = Store::default();
     let stream = stream(kinds, &mut store);
     let thread = thread(&stream);
-    let request =
-        Request { system: Some("You are jp."), capabilities, ..Request::new("google/gemini-3-pro", &thread) };
+    let request = Request {
+        system: Some("You are jp."),
+        capabilities,
+        ..Request::new("google/gemini-3-pro", &thread)
+    };
     encode_to_string(&request, &mut store)
 }
 
@@ -47,34 +62,58 @@ fn encoded(kinds: Vec<EventKind>, capabilities: Capabilities) -> (String, Vec<St
 fn contents(kinds: Vec<EventKind>, capabilities: Capabilities) -> String {
     let (json, _) = encoded(kinds, capabilities);
     let body: Value = serde_json::from_str(&json).unwrap();
-    body["contents"].as_array().unwrap().iter().map(|content| format!("{content}\n")).collect()
+    body["contents"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|content| format!("{content}\n"))
+        .collect()
 }
 
 fn metadata(json: Value) -> Map<String, Value> {
-    let Value::Object(metadata) = json else { panic!("an object") };
+    let Value::Object(metadata) = json else {
+        panic!("an object")
+    };
     metadata
 }
 
 /// Words or reasoning with what the decoder left.
 fn ended(kind: EventKind, left: Value) -> EventKind {
-    let EventKind::ChatResponse(response) = kind else { panic!("a response") };
-    EventKind::ChatResponse(ChatResponse { metadata: metadata(left), ..response })
+    let EventKind::ChatResponse(response) = kind else {
+        panic!("a response")
+    };
+    EventKind::ChatResponse(ChatResponse {
+        metadata: metadata(left),
+        ..response
+    })
 }
 
 fn called(id: &str, left: Value) -> EventKind {
-    let EventKind::ToolCallRequest(request) = call(id) else { panic!("a call") };
-    EventKind::ToolCallRequest(ToolCallRequest { metadata: metadata(left), ..request })
+    let EventKind::ToolCallRequest(request) = call(id) else {
+        panic!("a call")
+    };
+    EventKind::ToolCallRequest(ToolCallRequest {
+        metadata: metadata(left),
+        ..request
+    })
 }
 
 fn with_schema(content: &str) -> EventKind {
     let schema = json!({"type": "object", "properties": {"ok": {"type": "boolean"}}});
-    EventKind::ChatRequest(ChatRequest { schema: Some(metadata(schema)), ..ChatRequest::new(content) })
+    EventKind::ChatRequest(ChatRequest {
+        schema: Some(metadata(schema)),
+        ..ChatRequest::new(content)
+    })
 }
 
 fn read_tool() -> Tool {
     let parameters = json!({"type": "object", "properties": {"path": {"type": "string"}}});
     let (name, description) = ("read".to_owned(), "Reads a file.".to_owned());
-    Tool { name, description, parameters: metadata(parameters) }
+    Tool {
+        name,
+        description,
+        parameters: metadata(parameters),
+    }
 }
 
 fn image() -> ContentBlock {
@@ -82,9 +121,17 @@ fn image() -> ContentBlock {
 }
 
 fn media(mime_type: &str, data: &[u8]) -> ContentBlock {
-    let media =
-        Media { data: data.to_owned(), mime_type: mime_type.to_owned(), annotations: None, meta: None };
-    if mime_type.starts_with("image/") { ContentBlock::Image(media) } else { ContentBlock::Audio(media) }
+    let media = Media {
+        data: data.to_owned(),
+        mime_type: mime_type.to_owned(),
+        annotations: None,
+        meta: None,
+    };
+    if mime_type.starts_with("image/") {
+        ContentBlock::Image(media)
+    } else {
+        ContentBlock::Audio(media)
+    }
 }
 
 const PNG: &[u8] = b"\x89PNG\r\n\x1a\n";
@@ -93,7 +140,11 @@ const MODEL: &str = "google/gemini-3-pro";
 #[test]
 fn whole_request_has_fixed_order() {
     let tools = [read_tool()];
-    let kinds = vec![request("Hi", vec![]), said("Ho"), with_schema("Is it \"ok\"?")];
+    let kinds = vec![
+        request("Hi", vec![]),
+        said("Ho"),
+        with_schema("Is it \"ok\"?"),
+    ];
     let mut store = Store::default();
     let stream = stream(kinds, &mut store);
     let thread = thread(&stream);
@@ -107,7 +158,15 @@ fn whole_request_has_fixed_order() {
         };
         let (json, notes) = encode_to_string(&request, &mut Store::default());
         let note = ["the list of tools is left out: this model takes no tools beside a schema"];
-        assert_eq!(notes, if label == "google/gemini-2.5-pro" { &note[..] } else { &[] }, "{label}");
+        assert_eq!(
+            notes,
+            if label == "google/gemini-2.5-pro" {
+                &note[..]
+            } else {
+                &[]
+            },
+            "{label}"
+        );
         json
     };
     insta::assert_snapshot!(whole("google/gemini-3-pro"), @r#"{"systemInstruction":{"parts":[{"text":"You are jp."}]},"tools":[{"functionDeclarations":[{"name":"read","description":"Reads a file.","parametersJsonSchema":{"type":"object","properties":{"path":{"type":"string"}}}}]}],"generationConfig":{"maxOutputTokens":1000,"responseMimeType":"application/json","responseJsonSchema":{"type":"object","properties":{"ok":{"type":"boolean"}}},"thinkingConfig":{"includeThoughts":true}},"contents":[{"role":"user","parts":[{"text":"Hi"}]},{"role":"model","parts":[{"text":"Ho"}]},{"role":"user","parts":[{"text":"Is it \"ok\"?"}]}]}"#);
@@ -120,11 +179,17 @@ fn attached_text_follows_the_words_as_parts() {
     let mut formatted = text("cmd://x", "raw").with_name("x");
     formatted.formatted = Some("shown".to_owned());
     let resources = vec![
-        text("file:///src/main.rs", "fn main() {}\n").with_name("src/main.rs").with_mime_type("text/x-rust"),
+        text("file:///src/main.rs", "fn main() {}\n")
+            .with_name("src/main.rs")
+            .with_mime_type("text/x-rust"),
         text("file:///a&b", "</Resource>"),
         formatted,
     ];
-    let kinds = vec![request("Review.", resources.clone()), request("", resources), request("", vec![])];
+    let kinds = vec![
+        request("Review.", resources.clone()),
+        request("", resources),
+        request("", vec![]),
+    ];
     insta::assert_snapshot!(contents(kinds, ALL), @r#"
     {"role":"user","parts":[{"text":"Review."},{"text":"<resource uri=\"file:///src/main.rs\" name=\"src/main.rs\" mimeType=\"text/x-rust\">\nfn main() {}\n</resource>"},{"text":"<resource uri=\"file:///a&amp;b\" endsWithNewline=\"false\">\n<\\/Resource>\n</resource>"},{"text":"<resource uri=\"cmd://x\" name=\"x\">\nshown\n</resource>"}]}
     {"role":"model","parts":[{"text":"No answer: the request was interrupted."}]}
@@ -210,12 +275,30 @@ fn signatures_go_back_on_their_parts_to_the_model_that_made_them() {
         vec![
             request("Go", vec![]),
             thought("unsigned"),
-            ended(thought("signed"), json!({"thoughtSignature": "a", "thought": true, "model": model})),
-            ended(thought("summary"), json!({"thoughtSignature": "b", "signedBytes": 0, "model": model})),
-            ended(said("begin, énd"), json!({"thoughtSignature": "c", "signedBytes": 4, "model": model})),
-            ended(said("edited é"), json!({"thoughtSignature": "d", "signedBytes": 1, "model": model})),
-            ended(said("cut"), json!({"thoughtSignature": "e", "signedBytes": 9, "model": model})),
-            called("fc_1", json!({"id": "fc_1", "thoughtSignature": "f", "model": model})),
+            ended(
+                thought("signed"),
+                json!({"thoughtSignature": "a", "thought": true, "model": model}),
+            ),
+            ended(
+                thought("summary"),
+                json!({"thoughtSignature": "b", "signedBytes": 0, "model": model}),
+            ),
+            ended(
+                said("begin, énd"),
+                json!({"thoughtSignature": "c", "signedBytes": 4, "model": model}),
+            ),
+            ended(
+                said("edited é"),
+                json!({"thoughtSignature": "d", "signedBytes": 1, "model": model}),
+            ),
+            ended(
+                said("cut"),
+                json!({"thoughtSignature": "e", "signedBytes": 9, "model": model}),
+            ),
+            called(
+                "fc_1",
+                json!({"id": "fc_1", "thoughtSignature": "f", "model": model}),
+            ),
             called("fc_2", json!({"id": "fc_2", "model": model})),
             result("fc_1", false, vec![]),
             result("fc_2", false, vec![]),
@@ -235,10 +318,16 @@ fn signatures_go_back_on_their_parts_to_the_model_that_made_them() {
 
 #[test]
 fn call_without_a_signature_is_excused_where_one_is_demanded() {
-    let stream = stream(vec![request("Go", vec![]), call("1"), call("2")], &mut Store::default());
+    let stream = stream(
+        vec![request("Go", vec![]), call("1"), call("2")],
+        &mut Store::default(),
+    );
     let thread = thread(&stream);
-    for (label, expected) in [("google/gemini-2.5-pro", 0), ("google/gemini-3-pro", 1), ("google/gemma-3", 0)]
-    {
+    for (label, expected) in [
+        ("google/gemini-2.5-pro", 0),
+        ("google/gemini-3-pro", 1),
+        ("google/gemma-3", 0),
+    ] {
         let (json, _) = encode_to_string(&Request::new(label, &thread), &mut Store::default());
         assert_eq!(json.matches(NO_SIGNATURE).count(), expected, "{label}");
     }
@@ -246,16 +335,26 @@ fn call_without_a_signature_is_excused_where_one_is_demanded() {
 
 #[test]
 fn missing_payload_names_what_it_belongs_to() {
-    let stream = stream(vec![request("See", vec![text("file:///a", "x")])], &mut Store::default());
+    let stream = stream(
+        vec![request("See", vec![text("file:///a", "x")])],
+        &mut Store::default(),
+    );
     let thread = thread(&stream);
-    let request = Request { capabilities: ALL, ..Request::new(MODEL, &thread) };
+    let request = Request {
+        capabilities: ALL,
+        ..Request::new(MODEL, &thread)
+    };
     let error = encode(&request, &mut Store::default(), &mut Vec::new()).unwrap_err();
     assert_eq!(error.to_string(), "load file:///a for the request");
 }
 
 /// Cuts the body down to what it says of the history.
 fn history(json: &str) -> &str {
-    json.split_once(r#""contents":["#).unwrap().1.strip_suffix("]}]}").unwrap()
+    json.split_once(r#""contents":["#)
+        .unwrap()
+        .1
+        .strip_suffix("]}]}")
+        .unwrap()
 }
 
 proptest! {

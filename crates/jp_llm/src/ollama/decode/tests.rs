@@ -53,7 +53,9 @@ fn every_single_cut_gives_the_same_events() {
 
 #[test]
 fn recorded_stream_survives_every_single_cut() {
-    let Some(stream) = recorded("ollama.ndjson") else { return };
+    let Some(stream) = recorded("ollama.ndjson") else {
+        return;
+    };
     let (events, result) = decode(&[&stream]);
     assert_eq!((events.len(), result), (6, Ok(())));
     assert_every_cut(decode, &stream);
@@ -90,31 +92,55 @@ proptest! {
 #[test]
 fn stream_without_an_end_is_truncated_and_keeps_what_came() {
     let begun = "{\"message\":{\"thinking\":\"half\"}}\n";
-    assert_eq!(outline(begun), ["reasoning half", "it ended before it was complete"]);
-    assert_eq!(outline(&format!("{begun}{{\"mess")), ["reasoning half", "it ended before it was complete"]);
+    assert_eq!(
+        outline(begun),
+        ["reasoning half", "it ended before it was complete"]
+    );
+    assert_eq!(
+        outline(&format!("{begun}{{\"mess")),
+        ["reasoning half", "it ended before it was complete"]
+    );
     assert_eq!(outline(""), ["it ended before it was complete"]);
     let finished = format!("{begun}{{\"done\":true,\"done_reason\":\"length\"}}");
-    assert_eq!(outline(&finished), ["reasoning half", "end {\"thinking\":true}", "Length"]);
+    assert_eq!(
+        outline(&finished),
+        ["reasoning half", "end {\"thinking\":true}", "Length"]
+    );
 }
 
 #[test]
 fn error_in_the_stream_keeps_what_came_and_ends_it() {
     let begun = "{\"message\":{\"content\":\"half\"}}\n";
     for (error, message) in [
-        (r#"{"error":"no memory\u001b[1m"}"#, "the server says: no memory[1m"),
-        (r#"{"error":{"message":"overloaded"},"status_code":503}"#, "the server says: overloaded"),
-        (r#"{"error":{"type":"odd"}}"#, r#"the server says: {"type":"odd"}"#),
+        (
+            r#"{"error":"no memory\u001b[1m"}"#,
+            "the server says: no memory[1m",
+        ),
+        (
+            r#"{"error":{"message":"overloaded"},"status_code":503}"#,
+            "the server says: overloaded",
+        ),
+        (
+            r#"{"error":{"type":"odd"}}"#,
+            r#"the server says: {"type":"odd"}"#,
+        ),
         ("<html>", "it holds what is no part of an answer: <html>"),
     ] {
-        assert_eq!(outline(&format!("{begun}{error}\n{{\"done\":true}}\n")), ["text half", message]);
+        assert_eq!(
+            outline(&format!("{begun}{error}\n{{\"done\":true}}\n")),
+            ["text half", message]
+        );
     }
 }
 
 #[test]
 fn reasons_to_end_are_told_apart() {
-    for (reason, expected) in
-        [("\"stop\"", "Stop"), ("null", "Stop"), ("\"length\"", "Length"), ("\"load\"", "Other(\"load\")")]
-    {
+    for (reason, expected) in [
+        ("\"stop\"", "Stop"),
+        ("null", "Stop"),
+        ("\"length\"", "Length"),
+        ("\"load\"", "Other(\"load\")"),
+    ] {
         let stream = format!("{{\"done\":true,\"done_reason\":{reason}}}\n");
         assert_eq!(outline(&stream), [expected]);
     }

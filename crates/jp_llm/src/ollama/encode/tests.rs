@@ -4,13 +4,19 @@ use proptest::prelude::*;
 use serde_json::json;
 
 use super::*;
-use crate::fixtures::{Store, any_steps, binary, call, request, result, said, stream, text, thought};
+use crate::fixtures::{
+    Store, any_steps, binary, call, request, result, said, stream, text, thought,
+};
 
 fn encoded(kinds: Vec<EventKind>, images: bool) -> (String, Vec<String>) {
     let mut store = Store::default();
     let stream = stream(kinds, &mut store);
     let thread = thread(&stream);
-    let capabilities = Capabilities { images, schema: true, ..Capabilities::default() };
+    let capabilities = Capabilities {
+        images,
+        schema: true,
+        ..Capabilities::default()
+    };
     let request = Request {
         system: Some("You are jp."),
         max_output: Some(100),
@@ -20,14 +26,27 @@ fn encoded(kinds: Vec<EventKind>, images: bool) -> (String, Vec<String>) {
     };
     let mut out = Vec::new();
     let notes = encode(&request, &mut store, &mut out).unwrap();
-    assert_eq!(store.asked, thread.blobs(), "payloads are asked for in the thread's order");
-    (String::from_utf8(out).unwrap(), notes.iter().map(Note::to_string).collect())
+    assert_eq!(
+        store.asked,
+        thread.blobs(),
+        "payloads are asked for in the thread's order"
+    );
+    (
+        String::from_utf8(out).unwrap(),
+        notes.iter().map(Note::to_string).collect(),
+    )
 }
 
 /// The messages, one a line.
 fn messages(kinds: Vec<EventKind>, images: bool) -> String {
     let body: Value = serde_json::from_str(&encoded(kinds, images).0).unwrap();
-    body["messages"].as_array().unwrap().iter().skip(1).map(|message| format!("{message}\n")).collect()
+    body["messages"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .skip(1)
+        .map(|message| format!("{message}\n"))
+        .collect()
 }
 
 fn thought_by(model: &str, text: &str) -> EventKind {
@@ -42,7 +61,14 @@ fn thought_by(model: &str, text: &str) -> EventKind {
 fn whole_request_has_fixed_order() {
     let mut question = ChatRequest::new("Is it \"ok\"?");
     question.schema = json!({"type": "object"}).as_object().cloned();
-    let (json, _) = encoded(vec![request("Hi", vec![]), said("Ho"), EventKind::ChatRequest(question)], true);
+    let (json, _) = encoded(
+        vec![
+            request("Hi", vec![]),
+            said("Ho"),
+            EventKind::ChatRequest(question),
+        ],
+        true,
+    );
     insta::assert_snapshot!(json, @r#"{"model":"m","stream":true,"options":{"num_ctx":8192,"num_predict":100},"format":{"type":"object"},"messages":[{"role":"system","content":"You are jp."},{"role":"user","content":"Hi"},{"role":"assistant","content":"Ho"},{"role":"user","content":"Is it \"ok\"?"}]}"#);
 }
 
@@ -56,7 +82,11 @@ fn resources_follow_the_words_and_images_stand_beside_them() {
         binary("photo.jpg", "Image/JPEG; q=1", b"\xff\xd8"),
         binary("spec.pdf", "application/pdf", b"%PDF-"),
     ];
-    let kinds = vec![request("See.", resources.clone()), said("Ok"), request("", vec![resources[1].clone()])];
+    let kinds = vec![
+        request("See.", resources.clone()),
+        said("Ok"),
+        request("", vec![resources[1].clone()]),
+    ];
     insta::assert_snapshot!(messages(kinds.clone(), true), @r#"
     {"role":"user","content":"See.\n\n<resource uri=\"file:///a.rs\" name=\"a.rs\" endsWithNewline=\"false\">\nfn a() {}\n</resource>\n\n<resource uri=\"file:///logo.png\" name=\"logo.png\" mimeType=\"image/png\">[image 1 of this message]</resource>\n\n<resource uri=\"file:///old.gif\" name=\"old.gif\" mimeType=\"image/gif\">[not shown: this model does not take image/gif; 4 bytes]</resource>\n\n<resource uri=\"file:///b\">\nb\n</resource>\n\n<resource uri=\"file:///photo.jpg\" name=\"photo.jpg\" mimeType=\"Image/JPEG; q=1\">[image 2 of this message]</resource>\n\n<resource uri=\"file:///spec.pdf\" name=\"spec.pdf\" mimeType=\"application/pdf\">[not shown: this model does not take application/pdf; 5 bytes]</resource>","images":["iVBORw==","/9g="]}
     {"role":"assistant","content":"Ok"}
@@ -109,7 +139,11 @@ fn calls_results_and_reasoning_are_as_the_api_has_them() {
 
 /// Cuts the body down to what it says of the history.
 fn history(json: &str) -> &str {
-    json.split_once(r#""messages":["#).unwrap().1.strip_suffix("]}").unwrap()
+    json.split_once(r#""messages":["#)
+        .unwrap()
+        .1
+        .strip_suffix("]}")
+        .unwrap()
 }
 
 proptest! {

@@ -42,7 +42,10 @@ fn decode(chunks: &[&[u8]]) -> Decoded {
     }
     let result = result.and_then(|()| decoder.finish(&mut events));
     let describe = |fault| match fault {
-        Fault::Provider { status: Some(status), .. } => format!("{status}: {fault}"),
+        Fault::Provider {
+            status: Some(status),
+            ..
+        } => format!("{status}: {fault}"),
         fault => fault.to_string(),
     };
     (events.into(), result.map_err(describe))
@@ -96,7 +99,9 @@ fn every_single_cut_gives_the_same_events() {
 
 #[test]
 fn recorded_stream_survives_every_single_cut() {
-    let Some(stream) = recorded("openai.sse") else { return };
+    let Some(stream) = recorded("openai.sse") else {
+        return;
+    };
     let (events, result) = decode(&[&stream]);
     assert_eq!((events.len(), result), (7, Ok(())));
     assert_every_cut(decode, &stream);
@@ -142,7 +147,10 @@ proptest! {
 #[test]
 fn stream_without_an_end_is_truncated_and_keeps_what_came() {
     let begun = data(r#"{"type":"response.output_text.delta","delta":"half"}"#);
-    assert_eq!(outline(&begun), ["text \"half\"", "it ended before it was complete"]);
+    assert_eq!(
+        outline(&begun),
+        ["text \"half\"", "it ended before it was complete"]
+    );
     assert_eq!(outline(""), ["it ended before it was complete"]);
     assert_eq!(
         outline(&format!("{begun}data: [DONE]\n\n")),
@@ -164,8 +172,14 @@ fn error_in_the_stream_keeps_what_came_and_ends_it() {
             r#"{"type":"error","error":{"type":"server_error","message":"busy"}}"#,
             "500: the server says: busy",
         ),
-        (r#"{"error":{"message":"too long","code":400}}"#, "400: the server says: too long"),
-        (r#"{"type":"error","message":"odd"}"#, "the server says: odd"),
+        (
+            r#"{"error":{"message":"too long","code":400}}"#,
+            "400: the server says: too long",
+        ),
+        (
+            r#"{"type":"error","message":"odd"}"#,
+            "the server says: odd",
+        ),
         (
             r#"{"type":"response.failed","response":{"error":{"code":"insufficient_quota","message":"pay"}}}"#,
             "the server says: pay",
@@ -182,7 +196,13 @@ fn error_in_the_stream_keeps_what_came_and_ends_it() {
 #[test]
 fn failed_response_still_says_what_it_cost() {
     let failed = r#"{"type":"response.failed","response":{"error":{"code":"server_error","message":"no"},"usage":{"input_tokens":3,"output_tokens":0}}}"#;
-    assert_eq!(outline(&data(failed)), [r#"{"model":"","input":3,"output":0}"#, "500: the server says: no"]);
+    assert_eq!(
+        outline(&data(failed)),
+        [
+            r#"{"model":"","input":3,"output":0}"#,
+            "500: the server says: no"
+        ]
+    );
 }
 
 #[test]
@@ -215,7 +235,10 @@ fn refusal_is_words() {
         ),
         data(r#"{"type":"response.completed","response":{"status":"completed"}}"#),
     ];
-    assert_eq!(outline(&stream.concat()), ["text \"I can't.\"", r#"end {"id":"m"}"#, "Stop"]);
+    assert_eq!(
+        outline(&stream.concat()),
+        ["text \"I can't.\"", r#"end {"id":"m"}"#, "Stop"]
+    );
 }
 
 #[test]
@@ -235,9 +258,16 @@ fn items_without_deltas_or_in_the_last_event_alone_are_taken_whole() {
         "call c:f {} {}",
         "ToolCalls",
     ];
-    let done = |item: &&str| data(&format!(r#"{{"type":"response.output_item.done","item":{item}}}"#));
-    let completed =
-        |items: &str| data(&format!(r#"{{"type":"response.completed","response":{{"output":[{items}]}}}}"#));
+    let done = |item: &&str| {
+        data(&format!(
+            r#"{{"type":"response.output_item.done","item":{item}}}"#
+        ))
+    };
+    let completed = |items: &str| {
+        data(&format!(
+            r#"{{"type":"response.completed","response":{{"output":[{items}]}}}}"#
+        ))
+    };
     let apart = items.iter().map(done).collect::<String>() + &completed(&items.join(","));
     assert_eq!(outline(&apart), expected);
     assert_eq!(outline(&completed(&items.join(","))), expected);

@@ -36,10 +36,17 @@ impl Encoder<'_> {
         out.write_all(br#","output":"#)?;
         match response {
             None => write_json(&view::text_of_missing_result(), out)?,
-            Some(response) if response.content.iter().any(|block| self.block_form(block).is_some()) => {
+            Some(response)
+                if response
+                    .content
+                    .iter()
+                    .any(|block| self.block_form(block).is_some()) =>
+            {
                 self.write_result_parts(turn, call, response, out)?;
             }
-            Some(response) => write_string(out, |out| self.write_result(turn, call, response, out))?,
+            Some(response) => {
+                write_string(out, |out| self.write_result(turn, call, response, out))?
+            }
         }
         Ok(out.write_all(b"}")?)
     }
@@ -109,7 +116,9 @@ impl Encoder<'_> {
             StoredBlock::Question { question } => Ok(Piece::Text(question.text.as_str().into())),
             StoredBlock::Unknown(block) => Ok(Piece::Text(block.note().into())),
             StoredBlock::Resource { resource, .. } => self.resource_piece(turn, block, resource),
-            StoredBlock::Image(media) | StoredBlock::Audio(media) => self.media_piece(turn, call, media),
+            StoredBlock::Image(media) | StoredBlock::Audio(media) => {
+                self.media_piece(turn, call, media)
+            }
         }
     }
 
@@ -120,7 +129,9 @@ impl Encoder<'_> {
         resource: &'a Snapshot,
     ) -> Result<Piece<'a>, Error> {
         let bytes = match shown::load_result_resource(block, resource, self.contents)? {
-            Shown::Text(text) => return Ok(Piece::Text(view::resource_block(resource, &text).into())),
+            Shown::Text(text) => {
+                return Ok(Piece::Text(view::resource_block(resource, &text).into()));
+            }
             Shown::Binary(bytes) => bytes,
         };
         let mime = type_of(resource);
@@ -139,7 +150,9 @@ impl Encoder<'_> {
         let mime = essence(&media.mime_type);
         let bytes: Cow<'_, [u8]> = match &media.data {
             Payload::Inline(bytes) => bytes.into(),
-            Payload::Stored(blob) => shown::load_bytes(blob, &result_of(call), self.contents)?.into(),
+            Payload::Stored(blob) => {
+                shown::load_bytes(blob, &result_of(call), self.contents)?.into()
+            }
         };
         Ok(match self.media_form(&mime) {
             Some(_) => Piece::Media(bytes, mime),
@@ -149,7 +162,12 @@ impl Encoder<'_> {
 
     /// Notes a binary part of a tool's result, and returns the line that stands for it.
     fn leave_out(&mut self, turn: usize, binary: &Binary<'_>) -> Piece<'static> {
-        let Binary { subject, label, mime, bytes } = binary;
+        let Binary {
+            subject,
+            label,
+            mime,
+            bytes,
+        } = binary;
         let reason = match self.capabilities.binary_results {
             true => format!("this model does not take {mime}"),
             false => format!("results of tools are text, this is {mime}"),
@@ -165,7 +183,8 @@ impl Encoder<'_> {
 
     /// Like [`Self::result_form`], for what has no name: a picture can be sent, a file can't.
     fn media_form(&self, mime: &str) -> Option<Form> {
-        self.result_form(mime).filter(|form| matches!(form, Form::Image))
+        self.result_form(mime)
+            .filter(|form| matches!(form, Form::Image))
     }
 
     /// Returns how a block is sent that is not text, before anything of it is loaded.
@@ -194,6 +213,10 @@ fn is_binary(resource: &Snapshot) -> bool {
 fn write_line_part(text: &str, out: &mut dyn Write) -> Result<(), Error> {
     write_text_part(END, out, |out| {
         out.push(text)?;
-        out.push(if text.is_empty() || text.ends_with('\n') { "" } else { "\n" })
+        out.push(if text.is_empty() || text.ends_with('\n') {
+            ""
+        } else {
+            "\n"
+        })
     })
 }

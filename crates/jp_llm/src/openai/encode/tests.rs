@@ -4,7 +4,9 @@ use jp_tool::{ContentBlock, Media};
 use proptest::prelude::*;
 
 use super::*;
-use crate::fixtures::{Store, any_steps, binary, call, request, result, said, stream, text, thought};
+use crate::fixtures::{
+    Store, any_steps, binary, call, request, result, said, stream, text, thought,
+};
 use crate::openai::marks::MARKED_END;
 
 const ALL: Capabilities = Capabilities {
@@ -27,15 +29,30 @@ const TEXT_ONLY: Capabilities = Capabilities {
 };
 const MODEL: &str = "openai/gpt-5.6";
 
-fn encoded_for(label: &str, kinds: Vec<EventKind>, capabilities: Capabilities) -> (String, Vec<String>) {
+fn encoded_for(
+    label: &str,
+    kinds: Vec<EventKind>,
+    capabilities: Capabilities,
+) -> (String, Vec<String>) {
     let mut store = Store::default();
     let stream = stream(kinds, &mut store);
     let thread = thread(&stream);
-    let request = Request { system: Some("You are jp."), capabilities, ..Request::new(label, &thread) };
+    let request = Request {
+        system: Some("You are jp."),
+        capabilities,
+        ..Request::new(label, &thread)
+    };
     let mut out = Vec::new();
     let notes = encode(&request, &mut store, &mut out).unwrap();
-    assert_eq!(store.asked, thread.blobs(), "payloads are asked for in the thread's order");
-    (String::from_utf8(out).unwrap(), notes.iter().map(Note::to_string).collect())
+    assert_eq!(
+        store.asked,
+        thread.blobs(),
+        "payloads are asked for in the thread's order"
+    );
+    (
+        String::from_utf8(out).unwrap(),
+        notes.iter().map(Note::to_string).collect(),
+    )
 }
 
 fn encoded(kinds: Vec<EventKind>, capabilities: Capabilities) -> (String, Vec<String>) {
@@ -46,7 +63,11 @@ fn encoded(kinds: Vec<EventKind>, capabilities: Capabilities) -> (String, Vec<St
 fn items_of(json: &str) -> String {
     let body: Value = serde_json::from_str(json).unwrap();
     let items = body["input"].as_array().unwrap();
-    items.iter().skip(1).map(|item| format!("{item}\n")).collect()
+    items
+        .iter()
+        .skip(1)
+        .map(|item| format!("{item}\n"))
+        .collect()
 }
 
 fn items(kinds: Vec<EventKind>, capabilities: Capabilities) -> String {
@@ -55,20 +76,29 @@ fn items(kinds: Vec<EventKind>, capabilities: Capabilities) -> String {
 
 /// Puts on a response what the API gave with it, and the model.
 fn from_model(kind: EventKind, model: &str, metadata: &str) -> EventKind {
-    let EventKind::ChatResponse(response) = kind else { unreachable!("only responses have metadata") };
+    let EventKind::ChatResponse(response) = kind else {
+        unreachable!("only responses have metadata")
+    };
     let mut metadata: Map<String, Value> = serde_json::from_str(metadata).unwrap();
     metadata.insert("model".to_owned(), model.into());
-    EventKind::ChatResponse(ChatResponse { metadata, ..response })
+    EventKind::ChatResponse(ChatResponse {
+        metadata,
+        ..response
+    })
 }
 
 fn sealed(model: &str) -> EventKind {
-    let metadata =
-        r#"{"id":"rs_1","summary":[{"type":"summary_text","text":"hm"}],"encrypted_content":"gAAA"}"#;
+    let metadata = r#"{"id":"rs_1","summary":[{"type":"summary_text","text":"hm"}],"encrypted_content":"gAAA"}"#;
     from_model(thought("hm"), model, metadata)
 }
 
 fn media(mime_type: &str, data: &[u8]) -> Media {
-    Media { data: data.to_owned(), mime_type: mime_type.to_owned(), annotations: None, meta: None }
+    Media {
+        data: data.to_owned(),
+        mime_type: mime_type.to_owned(),
+        annotations: None,
+        meta: None,
+    }
 }
 
 const PNG: &[u8] = b"\x89PNG\r\n\x1a\n";
@@ -77,7 +107,9 @@ const DOCX: &str = "application/vnd.openxmlformats-officedocument.wordprocessing
 /// A conversation that has everything.
 fn everything() -> Vec<EventKind> {
     let attached = vec![
-        text("file:///w/main.rs", "fn main() {}\n").with_name("main.rs").with_mime_type("text/x-rust"),
+        text("file:///w/main.rs", "fn main() {}\n")
+            .with_name("main.rs")
+            .with_mime_type("text/x-rust"),
         binary("logo.png", "image/png", PNG),
         binary("spec.pdf", "application/pdf", b"%PDF-1.4\n"),
         binary("report.docx", DOCX, b"PK\x03\x04"),
@@ -93,12 +125,20 @@ fn everything() -> Vec<EventKind> {
     vec![
         request("Review.", attached),
         sealed(MODEL),
-        from_model(said("Checking."), MODEL, r#"{"id":"msg_1","phase":"commentary"}"#),
+        from_model(
+            said("Checking."),
+            MODEL,
+            r#"{"id":"msg_1","phase":"commentary"}"#,
+        ),
         call("1"),
         call("2"),
         result("2", true, vec![ContentBlock::text("no such file")]),
         result("1", false, blocks),
-        from_model(thought(""), MODEL, r#"{"id":"rs_2","encrypted_content":"gBBB"}"#),
+        from_model(
+            thought(""),
+            MODEL,
+            r#"{"id":"rs_2","encrypted_content":"gBBB"}"#,
+        ),
         from_model(said("Fine."), MODEL, r#"{"id":"msg_2"}"#),
         request("And this?", vec![text("file:///w/b", "b")]),
         request("Well?", vec![]),
@@ -112,13 +152,24 @@ fn everything() -> Vec<EventKind> {
 fn whole_request_has_fixed_order() {
     let mut question = ChatRequest::new("Is it \"ok\"?");
     question.schema =
-        serde_json::from_str(r#"{"type":"object","properties":{"ok":{"type":"boolean"}}}"#).unwrap();
+        serde_json::from_str(r#"{"type":"object","properties":{"ok":{"type":"boolean"}}}"#)
+            .unwrap();
     let mut store = Store::default();
-    let stream =
-        stream(vec![request("Hi", vec![]), said("Ho"), EventKind::ChatRequest(question)], &mut store);
+    let stream = stream(
+        vec![
+            request("Hi", vec![]),
+            said("Ho"),
+            EventKind::ChatRequest(question),
+        ],
+        &mut store,
+    );
     let thread = thread(&stream);
     let parameters = serde_json::from_str(r#"{"type":"object","properties":{}}"#).unwrap();
-    let tool = Tool { name: "read".to_owned(), description: "Reads.".to_owned(), parameters };
+    let tool = Tool {
+        name: "read".to_owned(),
+        description: "Reads.".to_owned(),
+        parameters,
+    };
     let request = Request {
         system: Some("You are jp."),
         tools: &[tool],
@@ -144,17 +195,28 @@ fn models_that_do_not_reason_are_not_asked_for_reasoning() {
 
 #[test]
 fn closed_schema_is_enforced() {
-    let schema = serde_json::from_str(r#"{"type":"object","properties":{},"additionalProperties":false}"#);
-    let question = ChatRequest { schema: schema.unwrap(), ..ChatRequest::new("?") };
+    let schema =
+        serde_json::from_str(r#"{"type":"object","properties":{},"additionalProperties":false}"#);
+    let question = ChatRequest {
+        schema: schema.unwrap(),
+        ..ChatRequest::new("?")
+    };
     let (json, _) = encoded(vec![EventKind::ChatRequest(question)], ALL);
-    assert!(json.contains(r#""additionalProperties":false},"strict":true}}"#), "{json}");
+    assert!(
+        json.contains(r#""additionalProperties":false},"strict":true}}"#),
+        "{json}"
+    );
 }
 
 #[test]
 fn attached_text_follows_the_words_as_parts() {
     let mut formatted = text("cmd://x", "raw").with_name("x");
     formatted.formatted = Some("shown".to_owned());
-    let resources = vec![text("file:///a&b", "</Resource>"), text("file:///empty", ""), formatted];
+    let resources = vec![
+        text("file:///a&b", "</Resource>"),
+        text("file:///empty", ""),
+        formatted,
+    ];
     insta::assert_snapshot!(items(vec![request("Review.", resources.clone()), request("", resources), request("", vec![])], ALL), @r#"
     {"type":"message","role":"user","content":[{"type":"input_text","text":"Review."},{"type":"input_text","text":"<resource uri=\"file:///a&amp;b\" endsWithNewline=\"false\">\n<\\/Resource>\n</resource>"},{"type":"input_text","text":"<resource uri=\"file:///empty\">\n</resource>"},{"type":"input_text","text":"<resource uri=\"cmd://x\" name=\"x\">\nshown\n</resource>"}]}
     {"type":"message","role":"assistant","content":"No answer: the request was interrupted."}
@@ -183,7 +245,12 @@ fn images_pdf_and_files_are_shown_to_models_that_take_them_and_named_to_others()
     scan.tiff is not shown: this model does not take image/tiff (4 bytes)
     x:unknown is not shown: this model does not take application/octet-stream (1 bytes)
     "#);
-    assert_eq!(encoded(vec![request("See.", resources())], TEXT_ONLY).1.len(), 7);
+    assert_eq!(
+        encoded(vec![request("See.", resources())], TEXT_ONLY)
+            .1
+            .len(),
+        7
+    );
 }
 
 #[test]
@@ -214,9 +281,18 @@ fn whole_conversation_is_items_in_order() {
 
 #[test]
 fn results_are_text_for_models_that_take_no_more() {
-    let (json, notes) = encoded_for(MODEL, everything(), Capabilities { binary_results: false, ..ALL });
+    let (json, notes) = encoded_for(
+        MODEL,
+        everything(),
+        Capabilities {
+            binary_results: false,
+            ..ALL
+        },
+    );
     let outputs = items_of(&json);
-    let outputs = outputs.lines().filter(|item| item.contains("function_call_output"));
+    let outputs = outputs
+        .lines()
+        .filter(|item| item.contains("function_call_output"));
     insta::assert_snapshot!(outputs.collect::<Vec<_>>().join("\n"), @r#"
     {"type":"function_call_output","call_id":"1","output":"Found:\n```rs (file:///w/a.rs, lines 1-2)\na\nb\n```\n[spec.pdf (file:///spec.pdf) is not shown: results of tools are text, this is application/pdf; 9 bytes]\n[a result of `read` is not shown: results of tools are text, this is image/png; 8 bytes]\n[a result of `read` is not shown: results of tools are text, this is audio/wav; 4 bytes]"}
     {"type":"function_call_output","call_id":"2","output":"The tool reported an error:\nno such file"}
@@ -236,7 +312,11 @@ fn reasoning_goes_back_to_the_model_that_made_it_and_only_before_what_follows_fr
         vec![
             request("Go", vec![]),
             sealed(model),
-            from_model(said("Ho"), model, r#"{"id":"msg_1","phase":"final_answer"}"#),
+            from_model(
+                said("Ho"),
+                model,
+                r#"{"id":"msg_1","phase":"final_answer"}"#,
+            ),
             request("Go on", vec![]),
             from_model(
                 thought("open"),
@@ -276,34 +356,66 @@ fn reasoning_goes_back_to_the_model_that_made_it_and_only_before_what_follows_fr
 
 #[test]
 fn cache_marks_stand_after_the_system_prompt_and_the_newest_resources() {
-    let turn =
-        |name: &str| [request("See", vec![text("a:b", "x"), binary(name, "image/png", PNG)]), said("Ho")];
+    let turn = |name: &str| {
+        [
+            request(
+                "See",
+                vec![text("a:b", "x"), binary(name, "image/png", PNG)],
+            ),
+            said("Ho"),
+        ]
+    };
     let kinds = || [turn("1"), turn("2"), turn("3")].concat();
     let (json, _) = encoded_for(MODEL, kinds(), ALL);
     let body: Value = serde_json::from_str(&json).unwrap();
     let is_marked = |item: &Value| {
         let parts = item["content"].as_array().into_iter().flatten();
-        parts.map(|part| part.get("prompt_cache_breakpoint").is_some()).collect::<Vec<_>>()
+        parts
+            .map(|part| part.get("prompt_cache_breakpoint").is_some())
+            .collect::<Vec<_>>()
     };
-    let marked: Vec<Vec<bool>> = body["input"].as_array().unwrap().iter().map(is_marked).collect();
+    let marked: Vec<Vec<bool>> = body["input"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(is_marked)
+        .collect();
     // The words, the text, the label of the image, the image.
     let (no, yes) = (vec![false; 4], vec![false, false, false, true]);
-    assert_eq!(marked, [vec![true], no, vec![], yes.clone(), vec![], yes, vec![]]);
-    assert!(!encoded_for("openai/gpt-5.5", kinds(), ALL).0.contains("prompt_cache_breakpoint"));
+    assert_eq!(
+        marked,
+        [vec![true], no, vec![], yes.clone(), vec![], yes, vec![]]
+    );
+    assert!(
+        !encoded_for("openai/gpt-5.5", kinds(), ALL)
+            .0
+            .contains("prompt_cache_breakpoint")
+    );
 }
 
 #[test]
 fn missing_payload_names_what_it_belongs_to() {
-    let stream = stream(vec![request("See", vec![text("file:///a", "x")])], &mut Store::default());
+    let stream = stream(
+        vec![request("See", vec![text("file:///a", "x")])],
+        &mut Store::default(),
+    );
     let thread = thread(&stream);
-    let request = Request { capabilities: ALL, ..Request::new("p/m", &thread) };
+    let request = Request {
+        capabilities: ALL,
+        ..Request::new("p/m", &thread)
+    };
     let error = encode(&request, &mut Store::default(), &mut Vec::new()).unwrap_err();
     assert_eq!(error.to_string(), "load file:///a for the request");
 }
 
 /// Cuts the body down to what it says of the history, without the cache marks.
 fn history(json: &str) -> String {
-    json.split_once(r#""input":["#).unwrap().1.strip_suffix("]}").unwrap().replace(MARKED_END, END)
+    json.split_once(r#""input":["#)
+        .unwrap()
+        .1
+        .strip_suffix("]}")
+        .unwrap()
+        .replace(MARKED_END, END)
 }
 
 proptest! {

@@ -52,7 +52,15 @@ impl<'a> Finding<'a> {
         last_link: LastLink,
         text: &'a str,
     ) -> Self {
-        Self { root, roots, text, last_link, opened: Vec::new(), pending: names.into(), links: 0 }
+        Self {
+            root,
+            roots,
+            text,
+            last_link,
+            opened: Vec::new(),
+            pending: names.into(),
+            links: 0,
+        }
     }
 
     /// Goes to the end; the error is a sentence.
@@ -64,13 +72,18 @@ impl<'a> Finding<'a> {
             }
             let is_last = self.pending.is_empty();
             match look(self.directory(), &name).map_err(|error| self.failed(&error))? {
-                Found::Link if !is_last || self.last_link == LastLink::Followed => self.follow(&name)?,
+                Found::Link if !is_last || self.last_link == LastLink::Followed => {
+                    self.follow(&name)?
+                }
                 Found::Directory(directory) => self.enter(name, directory)?,
                 Found::Nothing { .. } => return self.missing(name),
                 found if is_last => return self.ended(name, found),
                 _ => {
                     let path = shown(&self.path_to(&name));
-                    return Err(format!("{:?} can't be reached: {path} is no directory.", self.text));
+                    return Err(format!(
+                        "{:?} can't be reached: {path} is no directory.",
+                        self.text
+                    ));
                 }
             }
         }
@@ -88,11 +101,17 @@ impl<'a> Finding<'a> {
     }
 
     fn directory(&self) -> &Dir {
-        self.opened.last().map_or(self.root, |(_, directory)| directory)
+        self.opened
+            .last()
+            .map_or(self.root, |(_, directory)| directory)
     }
 
     fn path_to(&self, name: &OsStr) -> PathBuf {
-        self.opened.iter().map(|(name, _)| name.as_os_str()).chain([name]).collect()
+        self.opened
+            .iter()
+            .map(|(name, _)| name.as_os_str())
+            .chain([name])
+            .collect()
     }
 
     fn enter(&mut self, name: OsString, directory: Dir) -> Result<(), String> {
@@ -103,7 +122,10 @@ impl<'a> Finding<'a> {
 
     fn check_depth(&self, depth: usize) -> Result<(), String> {
         match depth > MAX_DEPTH {
-            true => Err(format!("{:?} is more than {MAX_DEPTH} directories deep.", self.text)),
+            true => Err(format!(
+                "{:?} is more than {MAX_DEPTH} directories deep.",
+                self.text
+            )),
             false => Ok(()),
         }
     }
@@ -112,9 +134,15 @@ impl<'a> Finding<'a> {
     fn follow(&mut self, name: &OsStr) -> Result<(), String> {
         self.links += 1;
         if self.links > MAX_LINKS {
-            return Err(format!("{:?} leads through more than {MAX_LINKS} symbolic links.", self.text));
+            return Err(format!(
+                "{:?} leads through more than {MAX_LINKS} symbolic links.",
+                self.text
+            ));
         }
-        let target = self.directory().read_link_contents(name).map_err(|error| self.failed(&error))?;
+        let target = self
+            .directory()
+            .read_link_contents(name)
+            .map_err(|error| self.failed(&error))?;
         let (is_absolute, names) =
             named::of_target(&target, self.roots).ok_or_else(|| self.leads_out(name))?;
         let ascends = names.iter().take_while(|name| *name == "..").count();
@@ -124,32 +152,64 @@ impl<'a> Finding<'a> {
         if is_absolute {
             self.opened.clear();
         }
-        names.into_iter().rev().for_each(|name| self.pending.push_front(name));
+        names
+            .into_iter()
+            .rev()
+            .for_each(|name| self.pending.push_front(name));
         Ok(())
     }
 
     fn leads_out(&self, link: &OsStr) -> String {
         let link = shown(&self.path_to(link));
-        format!("{:?} is refused: the symbolic link {link} leads out of the workspace.", self.text)
+        format!(
+            "{:?} is refused: the symbolic link {link} leads out of the workspace.",
+            self.text
+        )
     }
 
     /// Ends where there is nothing.
     fn missing(mut self, name: OsString) -> Result<Spot, String> {
-        let mut above: Vec<_> = std::iter::once(name).chain(std::mem::take(&mut self.pending)).collect();
+        let mut above: Vec<_> = std::iter::once(name)
+            .chain(std::mem::take(&mut self.pending))
+            .collect();
         if above.iter().any(|name| name == "..") {
-            return Err(format!("{:?} can't be reached: a symbolic link leads nowhere.", self.text));
+            return Err(format!(
+                "{:?} can't be reached: a symbolic link leads nowhere.",
+                self.text
+            ));
         }
         self.check_depth(self.opened.len() + above.len())?;
-        let path = self.opened.iter().map(|(name, _)| name).chain(&above).collect();
+        let path = self
+            .opened
+            .iter()
+            .map(|(name, _)| name)
+            .chain(&above)
+            .collect();
         let name = above.pop().expect("one name at least is missing");
-        let parent = self.directory().try_clone().map_err(|error| self.failed(&error))?;
-        Ok(Spot { path, found: Found::Nothing { above }, parent, name })
+        let parent = self
+            .directory()
+            .try_clone()
+            .map_err(|error| self.failed(&error))?;
+        Ok(Spot {
+            path,
+            found: Found::Nothing { above },
+            parent,
+            name,
+        })
     }
 
     /// Ends at a name that is there.
     fn ended(self, name: OsString, found: Found) -> Result<Spot, String> {
-        let parent = self.directory().try_clone().map_err(|error| self.failed(&error))?;
-        Ok(Spot { path: self.path_to(&name), found, parent, name })
+        let parent = self
+            .directory()
+            .try_clone()
+            .map_err(|error| self.failed(&error))?;
+        Ok(Spot {
+            path: self.path_to(&name),
+            found,
+            parent,
+            name,
+        })
     }
 }
 

@@ -64,7 +64,9 @@ fn id(path: &Path, content: &Content, is_moot: &dyn Fn() -> bool) -> Option<Stri
             run(git, &[], is_moot)
         }
     };
-    printed.map(|printed| printed.trim().to_owned()).filter(|id| !id.is_empty())
+    printed
+        .map(|printed| printed.trim().to_owned())
+        .filter(|id| !id.is_empty())
 }
 
 /// Makes a git command in the file's directory that starts no other program and fetches no missing objects.
@@ -75,7 +77,9 @@ fn git(path: &Path) -> Command {
     }
     // Each for itself: older versions fetch whatever the first says, and a protocol's own setting is stronger than the
     // one for all.
-    git.env("GIT_NO_LAZY_FETCH", "1").env("GIT_ALLOW_PROTOCOL", "none").env("GIT_TERMINAL_PROMPT", "0");
+    git.env("GIT_NO_LAZY_FETCH", "1")
+        .env("GIT_ALLOW_PROTOCOL", "none")
+        .env("GIT_TERMINAL_PROMPT", "0");
     git.args(["--no-pager", "--no-optional-locks", "--no-replace-objects"]);
     for setting in SETTINGS {
         git.args(["-c", setting]);
@@ -86,7 +90,11 @@ fn git(path: &Path) -> Command {
 
 /// Runs git to its end; returns what it printed, if it succeeded.
 fn run(git: Command, input: &[u8], is_moot: &dyn Fn() -> bool) -> Option<String> {
-    let bounds = Bounds { timeout: TIMEOUT, max_bytes: MAX_BYTES, is_moot };
+    let bounds = Bounds {
+        timeout: TIMEOUT,
+        max_bytes: MAX_BYTES,
+        is_moot,
+    };
     let Captured { stdout, end, .. } = jp_process::capture(git, input, &bounds).ok()?;
     let printed = String::from_utf8(stdout.into_bytes()).ok()?;
     (end == End::Exited(0)).then_some(printed)

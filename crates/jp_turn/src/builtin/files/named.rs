@@ -20,7 +20,10 @@ pub(super) fn names(text: &str, roots: &[PathBuf]) -> Result<Vec<OsString>, Stri
         return Err("The path is empty; `.` is the workspace itself.".to_owned());
     }
     if text.len() > MAX_BYTES {
-        return Err(format!("The path has {} bytes, and the longest that is taken {MAX_BYTES}.", text.len()));
+        return Err(format!(
+            "The path has {} bytes, and the longest that is taken {MAX_BYTES}.",
+            text.len()
+        ));
     }
     let path = local(text)?;
     let relative = match path.has_root() {
@@ -28,7 +31,10 @@ pub(super) fn names(text: &str, roots: &[PathBuf]) -> Result<Vec<OsString>, Stri
         false => Some(path.as_path()),
     };
     let components = relative.ok_or_else(|| outside(text))?.components();
-    components.filter(|component| *component != Component::CurDir).map(|name| checked(name, text)).collect()
+    components
+        .filter(|component| *component != Component::CurDir)
+        .map(|name| checked(name, text))
+        .collect()
 }
 
 /// Says that a path is refused as it leads out.
@@ -40,23 +46,30 @@ pub(super) fn outside(text: &str) -> String {
 
 /// Returns the path that is written, be it as a URI.
 fn local(text: &str) -> Result<PathBuf, String> {
-    let is_uri = text.get(..5).is_some_and(|scheme| scheme.eq_ignore_ascii_case("file:"));
+    let is_uri = text
+        .get(..5)
+        .is_some_and(|scheme| scheme.eq_ignore_ascii_case("file:"));
     if is_uri {
         let (place, _) = uri::split_fragment(text);
         let path = uri::file_path(place, PathStyle::native());
-        return path.map(PathBuf::from).map_err(|error| format!("The path can't be read: {error}."));
+        return path
+            .map(PathBuf::from)
+            .map_err(|error| format!("The path can't be read: {error}."));
     }
     if text.contains("://") {
         return Err(format!(
             "{text:?} is no file of the workspace: of URIs, only `file:///…` ones are taken."
         ));
     }
-    let is_drive = text.as_bytes().get(1) == Some(&b':') && text.as_bytes()[0].is_ascii_alphabetic();
+    let is_drive =
+        text.as_bytes().get(1) == Some(&b':') && text.as_bytes()[0].is_ascii_alphabetic();
     if cfg!(not(windows)) && is_drive {
         return Err(format!("{text:?} is no path here: there are no drives."));
     }
     if text.starts_with('~') && (text == "~" || text.contains('/')) {
-        return Err(format!("{text:?} is not in the workspace: `~` stands for a home directory."));
+        return Err(format!(
+            "{text:?} is not in the workspace: `~` stands for a home directory."
+        ));
     }
     Ok(PathBuf::from(text))
 }
@@ -70,13 +83,17 @@ fn checked(component: Component<'_>, text: &str) -> Result<OsString, String> {
     };
     let shown = name.to_string_lossy();
     if shown.contains('\0') || (cfg!(windows) && shown.contains(':')) {
-        return Err(format!("{text:?} is no path: {shown:?} can't be a file's name."));
+        return Err(format!(
+            "{text:?} is no path: {shown:?} can't be a file's name."
+        ));
     }
     if shown.contains('\\') {
         return Err(format!("{text:?} is refused: names are separated by `/`."));
     }
     if leads_on_when_decoded(&shown) {
-        return Err(format!("{text:?} is refused: write the path without percent-encoding."));
+        return Err(format!(
+            "{text:?} is refused: write the path without percent-encoding."
+        ));
     }
     Ok(name.to_owned())
 }
@@ -99,7 +116,9 @@ fn leads_on_when_decoded(name: &str) -> bool {
 pub(super) fn of_target(target: &Path, roots: &[PathBuf]) -> Option<(bool, Vec<OsString>)> {
     let is_absolute = target.has_root();
     let relative = match is_absolute {
-        true => roots.iter().find_map(|root| target.strip_prefix(root).ok())?,
+        true => roots
+            .iter()
+            .find_map(|root| target.strip_prefix(root).ok())?,
         false => target,
     };
     let name = |component: Component<'_>| match component {
@@ -121,7 +140,11 @@ mod tests {
 
     fn read(text: &str) -> Result<String, String> {
         let names = names(text, &["/w/project".into(), "/link".into()])?;
-        Ok(names.iter().map(|name| name.to_str().unwrap()).collect::<Vec<_>>().join("/"))
+        Ok(names
+            .iter()
+            .map(|name| name.to_str().unwrap())
+            .collect::<Vec<_>>()
+            .join("/"))
     }
 
     #[test]

@@ -8,9 +8,16 @@ use std::ffi::OsStr;
 /// NTFS, nor characters that HFS+ leaves out of a comparison.
 pub(super) fn is_reserved(name: &OsStr) -> bool {
     let name = name.to_string_lossy();
-    let kept: String = name.chars().filter(|letter| !is_left_out(*letter)).collect();
+    let kept: String = name
+        .chars()
+        .filter(|letter| !is_left_out(*letter))
+        .collect();
     let kept = kept.to_lowercase();
-    let kept = kept.split(':').next().unwrap_or_default().trim_end_matches(['.', ' ']);
+    let kept = kept
+        .split(':')
+        .next()
+        .unwrap_or_default()
+        .trim_end_matches(['.', ' ']);
     matches!(kept, ".git" | ".jp") || is_short(kept, "git~") || is_short(kept, "jp~")
 }
 

@@ -61,7 +61,11 @@ enum Sight {
     /// A resource was attached.
     Attached { uri: String, checksum: Checksum },
     /// A tool of jp's own left a file so.
-    Left { file: FileState, extent: Extent, from: Option<String> },
+    Left {
+        file: FileState,
+        extent: Extent,
+        from: Option<String>,
+    },
 }
 
 impl Seen {
@@ -79,7 +83,11 @@ impl Seen {
                     None => _ = calls.remove(&call.id),
                 },
                 EventKind::ToolCallResponse(response) => {
-                    said.extend(calls.get(&response.id).map(|builtin| (&event.kind, Some(*builtin))));
+                    said.extend(
+                        calls
+                            .get(&response.id)
+                            .map(|builtin| (&event.kind, Some(*builtin))),
+                    );
                 }
                 kind => said.push((kind, None)),
             }
@@ -89,8 +97,11 @@ impl Seen {
         for said in said.into_iter().rev() {
             match said {
                 (EventKind::ChatRequest(request), _) => {
-                    let newest =
-                        request.resources.iter().rev().filter(|snapshot| attached.insert(&snapshot.uri));
+                    let newest = request
+                        .resources
+                        .iter()
+                        .rev()
+                        .filter(|snapshot| attached.insert(&snapshot.uri));
                     told.extend(newest.filter_map(Sight::of_attached));
                 }
                 (EventKind::ToolCallResponse(response), Some(builtin)) => {
@@ -100,7 +111,10 @@ impl Seen {
                 _ => {}
             }
         }
-        Self { files: HashMap::new(), told }
+        Self {
+            files: HashMap::new(),
+            told,
+        }
     }
 
     /// Takes in what the conversation said.
@@ -112,10 +126,16 @@ impl Seen {
                         self.saw(path, checksum, Extent::Whole);
                     }
                 }
-                Sight::Left { file: FileState { path, checksum }, extent, from } => {
+                Sight::Left {
+                    file: FileState { path, checksum },
+                    extent,
+                    from,
+                } => {
                     let moved = from.and_then(|from| self.forget(&from));
                     match (checksum, moved) {
-                        (Some(checksum), Some(moved)) => self.moved(path, SeenFile { checksum, ..moved }),
+                        (Some(checksum), Some(moved)) => {
+                            self.moved(path, SeenFile { checksum, ..moved })
+                        }
                         (Some(checksum), None) => self.saw(path, checksum, extent),
                         (None, _) => _ = self.forget(&path),
                     }
@@ -147,15 +167,17 @@ impl Seen {
 
     /// Returns whether the conversation holds all of a file's content.
     pub(in crate::builtin) fn holds_all_of(&self, path: &str, checksum: Checksum) -> bool {
-        self.files.get(path).is_some_and(|seen| seen.is_whole && seen.checksum == checksum)
+        self.files
+            .get(path)
+            .is_some_and(|seen| seen.is_whole && seen.checksum == checksum)
     }
 
     /// Refuses a file that is not as the model last saw it; one that it never saw is as good as any.
     pub(in crate::builtin) fn check(&self, path: &str, checksum: Checksum) -> Result<(), String> {
         match self.files.get(path) {
-            Some(last) if last.checksum != checksum => {
-                Err(format!("{path} has changed since you last saw it; read it again."))
-            }
+            Some(last) if last.checksum != checksum => Err(format!(
+                "{path} has changed since you last saw it; read it again."
+            )),
             _ => Ok(()),
         }
     }
@@ -164,7 +186,10 @@ impl Seen {
 impl Sight {
     fn of_attached(snapshot: &Snapshot) -> Option<Self> {
         let (uri, checksum) = (&snapshot.uri, snapshot.blob_ref().checksum);
-        uri.starts_with("file:").then(|| Self::Attached { uri: uri.clone(), checksum })
+        uri.starts_with("file:").then(|| Self::Attached {
+            uri: uri.clone(),
+            checksum,
+        })
     }
 
     /// Returns the file state that a block of a builtin tool carries.
@@ -193,23 +218,38 @@ fn checksum_of(content: &Payload<ResourceContent>) -> Checksum {
 
 /// Returns the `_meta` of a block that is of a file.
 pub(in crate::builtin) fn mark(path: &str, checksum: Checksum) -> Map<String, Value> {
-    Map::from_iter([(FILE_MARK.to_owned(), json!({"path": path, "checksum": checksum}))])
+    Map::from_iter([(
+        FILE_MARK.to_owned(),
+        json!({"path": path, "checksum": checksum}),
+    )])
 }
 
 /// Returns the `_meta` of a block that tells that a file is no longer there.
 pub(in crate::builtin) fn gone_mark(path: &str) -> Map<String, Value> {
-    Map::from_iter([(FILE_MARK.to_owned(), json!({"path": path, "checksum": null}))])
+    Map::from_iter([(
+        FILE_MARK.to_owned(),
+        json!({"path": path, "checksum": null}),
+    )])
 }
 
 /// Returns the `_meta` of a block that tells that a file is at another path now.
-pub(in crate::builtin) fn moved_mark(from: &str, to: &str, checksum: Checksum) -> Map<String, Value> {
-    Map::from_iter([(FILE_MARK.to_owned(), json!({"path": to, "checksum": checksum, "from": from}))])
+pub(in crate::builtin) fn moved_mark(
+    from: &str,
+    to: &str,
+    checksum: Checksum,
+) -> Map<String, Value> {
+    Map::from_iter([(
+        FILE_MARK.to_owned(),
+        json!({"path": to, "checksum": checksum, "from": from}),
+    )])
 }
 
 /// Returns the path from the root of the file that a URI without a fragment names.
 pub(super) fn path_of(uri: &str, roots: &[PathBuf]) -> Option<String> {
     let is_whole_file = uri.starts_with("file:") && uri::split_fragment(uri).1.is_none();
-    let names = is_whole_file.then(|| named::names(uri, roots).ok()).flatten()?;
+    let names = is_whole_file
+        .then(|| named::names(uri, roots).ok())
+        .flatten()?;
     Some(spot::shown(&names.iter().collect::<PathBuf>()))
 }
 
@@ -217,7 +257,10 @@ pub(super) fn path_of(uri: &str, roots: &[PathBuf]) -> Option<String> {
 pub fn marked_files(block: &StoredBlock) -> impl Iterator<Item = FileState> {
     let marked = marked(block);
     marked.into_iter().flat_map(|Marked { file, from }| {
-        let moved = from.map(|path| FileState { path, checksum: None });
+        let moved = from.map(|path| FileState {
+            path,
+            checksum: None,
+        });
         moved.into_iter().chain([file])
     })
 }
@@ -230,12 +273,20 @@ struct Marked {
 }
 
 fn marked(block: &StoredBlock) -> Option<Marked> {
-    let (StoredBlock::Text { meta, .. } | StoredBlock::Resource { meta, .. }) = block else { return None };
+    let (StoredBlock::Text { meta, .. } | StoredBlock::Resource { meta, .. }) = block else {
+        return None;
+    };
     let file = meta.as_ref()?.get(FILE_MARK)?;
     let path = |name: &str| file.get(name)?.as_str().map(str::to_owned);
     let checksum = match file.get("checksum")? {
         Value::Null => None,
         written => Some(written.as_str()?.parse().ok()?),
     };
-    Some(Marked { file: FileState { path: path("path")?, checksum }, from: path("from") })
+    Some(Marked {
+        file: FileState {
+            path: path("path")?,
+            checksum,
+        },
+        from: path("from"),
+    })
 }

@@ -68,17 +68,22 @@ impl Spot {
         let path = self.shown();
         Err(match self.found {
             Found::File => return Ok(()),
-            Found::Directory(_) => format!("{path} is a directory; `list_files` lists what is in it."),
+            Found::Directory(_) => {
+                format!("{path} is a directory; `list_files` lists what is in it.")
+            }
             Found::Link => format!("{path} is a symbolic link; name the file that it leads to."),
             Found::Special(kind) => format!("{path} is {kind} and no file."),
-            Found::Nothing { .. } => format!("There is no {path}; `list_files` lists what there is."),
+            Found::Nothing { .. } => {
+                format!("There is no {path}; `list_files` lists what there is.")
+            }
         })
     }
 
     /// Opens the file.
     pub(in crate::builtin) fn open(&self) -> Result<File, String> {
         self.check_file()?;
-        open(&self.parent, &self.name).map_err(|error| format!("{} can't be read: {error}.", self.shown()))
+        open(&self.parent, &self.name)
+            .map_err(|error| format!("{} can't be read: {error}.", self.shown()))
     }
 
     /// Reads the file.
@@ -88,10 +93,16 @@ impl Spot {
         let size = file.metadata().map_err(failed)?.len();
         let mut bytes = Vec::new();
         if size <= MAX_BYTES {
-            file.take(MAX_BYTES + 1).read_to_end(&mut bytes).map_err(failed)?;
+            file.take(MAX_BYTES + 1)
+                .read_to_end(&mut bytes)
+                .map_err(failed)?;
         }
         let size = size.max(bytes.len() as u64);
-        Ok(if size > MAX_BYTES { Content::TooLarge { size } } else { Content::Whole(bytes) })
+        Ok(if size > MAX_BYTES {
+            Content::TooLarge { size }
+        } else {
+            Content::Whole(bytes)
+        })
     }
 
     /// Refuses a file that no longer has the bytes it had.
@@ -107,16 +118,27 @@ impl Spot {
 
     /// Puts new content in place of the file, if its bytes still have the checksum; at every moment either the old or
     /// the new content is there, whole.
-    pub(in crate::builtin) fn replace(&self, checksum: Checksum, content: &[u8]) -> Result<(), String> {
+    pub(in crate::builtin) fn replace(
+        &self,
+        checksum: Checksum,
+        content: &[u8],
+    ) -> Result<(), String> {
         let failed = |error: io::Error| format!("{} can't be written: {error}.", self.shown());
         let permissions = self.open()?.metadata().map_err(failed)?.permissions();
         let (name, mut file) = self.temporary().map_err(failed)?;
         // In this order: nobody reads the new content who may not read the old.
-        let written = file.set_permissions(permissions).and_then(|()| file.write_all(content));
-        let placed = written.and_then(|()| file.sync_all()).map_err(failed).and_then(|()| {
-            self.check_unchanged(checksum)?;
-            self.parent.rename(&name, &self.parent, &self.name).map_err(failed)
-        });
+        let written = file
+            .set_permissions(permissions)
+            .and_then(|()| file.write_all(content));
+        let placed = written
+            .and_then(|()| file.sync_all())
+            .map_err(failed)
+            .and_then(|()| {
+                self.check_unchanged(checksum)?;
+                self.parent
+                    .rename(&name, &self.parent, &self.name)
+                    .map_err(failed)
+            });
         if placed.is_err() {
             // What can't be removed is left behind; the error that counts is the other.
             _ = self.parent.remove_file(&name);
@@ -132,10 +154,12 @@ impl Spot {
         };
         let parent = self.with_parents().map_err(failed)?;
         let mut file = new_file(&parent, &self.name, &OpenOptions::new()).map_err(failed)?;
-        file.write_all(content).and_then(|()| file.sync_all()).map_err(|error| {
-            _ = parent.remove_file(&self.name);
-            failed(error)
-        })
+        file.write_all(content)
+            .and_then(|()| file.sync_all())
+            .map_err(|error| {
+                _ = parent.remove_file(&self.name);
+                failed(error)
+            })
     }
 
     /// Removes the file or the empty directory.
@@ -154,13 +178,19 @@ impl Spot {
     pub(in crate::builtin) fn move_to(&self, to: &Self) -> Result<(), String> {
         let failed = |error: io::Error| match error.kind() {
             io::ErrorKind::AlreadyExists => format!("{} exists by now.", to.shown()),
-            _ => format!("{} can't be moved to {}: {error}.", self.shown(), to.shown()),
+            _ => format!(
+                "{} can't be moved to {}: {error}.",
+                self.shown(),
+                to.shown()
+            ),
         };
         let parent = to.with_parents().map_err(failed)?;
         match self.parent.hard_link(&self.name, &parent, &to.name) {
             Ok(()) => self.parent.remove_file(&self.name),
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Err(error),
-            Err(_) if parent.symlink_metadata(&to.name).is_ok() => Err(io::ErrorKind::AlreadyExists.into()),
+            Err(_) if parent.symlink_metadata(&to.name).is_ok() => {
+                Err(io::ErrorKind::AlreadyExists.into())
+            }
             Err(_) => self.parent.rename(&self.name, &parent, &to.name),
         }
         .map_err(failed)
@@ -172,7 +202,9 @@ impl Spot {
         if let Found::Nothing { above } = &self.found {
             for name in above {
                 match parent.create_dir(name) {
-                    Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(error),
+                    Err(error) if error.kind() != io::ErrorKind::AlreadyExists => {
+                        return Err(error);
+                    }
                     _ => parent = parent.open_dir_nofollow(name)?,
                 }
             }
@@ -182,7 +214,8 @@ impl Spot {
 
     /// Makes an empty file beside this one, which nobody else may read.
     fn temporary(&self) -> io::Result<(OsString, File)> {
-        let mut names = (0..MAX_TEMPORARY).map(|number| OsString::from(format!(".{number}.jp-edit")));
+        let mut names =
+            (0..MAX_TEMPORARY).map(|number| OsString::from(format!(".{number}.jp-edit")));
         let made = names.find_map(|name| match new_file(&self.parent, &name, &private()) {
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => None,
             made => Some(made.map(|file| (name, file))),
@@ -213,14 +246,21 @@ fn private() -> OpenOptions {
 
 fn new_file(directory: &Dir, name: &OsString, options: &OpenOptions) -> io::Result<File> {
     let mut options = options.clone();
-    options.write(true).create_new(true).follow(FollowSymlinks::No);
+    options
+        .write(true)
+        .create_new(true)
+        .follow(FollowSymlinks::No);
     directory.open_with(name, &options)
 }
 
 /// Returns what to call a path from the root.
 pub(in crate::builtin) fn shown(path: &Path) -> String {
     let names: Vec<_> = path.iter().map(|name| name.to_string_lossy()).collect();
-    if names.iter().all(|name| name.is_empty()) { ".".to_owned() } else { names.join("/") }
+    if names.iter().all(|name| name.is_empty()) {
+        ".".to_owned()
+    } else {
+        names.join("/")
+    }
 }
 
 /// Returns what to call what is neither file nor directory nor link.
@@ -246,7 +286,12 @@ mod tests {
         fs::write(root.join("a"), "old").unwrap();
         fs::set_permissions(root.join("a"), fs::Permissions::from_mode(0o600)).unwrap();
         let parent = Dir::open_ambient_dir(root, cap_std::ambient_authority()).unwrap();
-        Spot { path: "a".into(), found: Found::File, parent, name: "a".into() }
+        Spot {
+            path: "a".into(),
+            found: Found::File,
+            parent,
+            name: "a".into(),
+        }
     }
 
     fn mode(path: &Path) -> u32 {

@@ -59,14 +59,24 @@ impl Walk<'_> {
             });
         };
         if let Some(name) = start.path.iter().find(|name| is_never_entered(name)) {
-            return Err(format!("{path} is not gone through: {} is left alone.", name.to_string_lossy()));
+            return Err(format!(
+                "{path} is not gone through: {} is left alone.",
+                name.to_string_lossy()
+            ));
         }
         let failed = |error: std::io::Error| format!("{path} can't be read: {error}.");
         let directory = directory.try_clone().map_err(failed)?;
         let place = &self.files.place;
         let (rules, _) = IgnoreRules::above(&place.root.join(&start.path), place);
-        let mut walking = Walking { walk: self, rules, levels: Vec::new(), unreadable: 0 };
-        walking.enter(directory, start.path.clone()).map_err(failed)?;
+        let mut walking = Walking {
+            walk: self,
+            rules,
+            levels: Vec::new(),
+            unreadable: 0,
+        };
+        walking
+            .enter(directory, start.path.clone())
+            .map_err(failed)?;
         walking.run(visit);
         Ok(walking.unreadable)
     }
@@ -92,7 +102,12 @@ impl Walking<'_> {
             if is_never_entered(&name) || self.rules.ignoring(&absolute, kind.is_dir()).is_some() {
                 continue;
             }
-            let entry = Entry { directory: &level.directory, name: &name, path: &path, kind };
+            let entry = Entry {
+                directory: &level.directory,
+                name: &name,
+                path: &path,
+                kind,
+            };
             if visit(&entry).is_break() {
                 return;
             }
@@ -106,7 +121,10 @@ impl Walking<'_> {
     fn descend(&mut self, name: &OsStr, path: PathBuf) {
         let parent = self.levels.last().filter(|_| self.levels.len() < MAX_DEPTH);
         let opened = parent.and_then(|level| level.directory.open_dir_nofollow(name).ok());
-        if opened.and_then(|directory| self.enter(directory, path).ok()).is_none() {
+        if opened
+            .and_then(|directory| self.enter(directory, path).ok())
+            .is_none()
+        {
             self.unreadable += 1;
         }
     }
@@ -120,8 +138,15 @@ impl Walking<'_> {
         }
         entries.sort_unstable_by(|left, right| left.0.cmp(&right.0));
         let names = entries.iter().map(|(name, _)| name.as_os_str());
-        let has_rules = self.rules.enter(&self.walk.files.place.root.join(&path), names);
-        self.levels.push(Level { directory, path, entries: entries.into_iter(), has_rules });
+        let has_rules = self
+            .rules
+            .enter(&self.walk.files.place.root.join(&path), names);
+        self.levels.push(Level {
+            directory,
+            path,
+            entries: entries.into_iter(),
+            has_rules,
+        });
         Ok(())
     }
 

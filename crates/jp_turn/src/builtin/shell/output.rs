@@ -22,7 +22,10 @@ pub(super) enum Prompt {
 /// Returns what the shell is to write as its first and its second prompt.
 pub(super) fn prompts(secret: u32) -> [String; 2] {
     let (start, end) = (char::from(START), char::from(END));
-    [format!("{start}{secret}:$?{end}"), format!("{start}{secret}:+{end}")]
+    [
+        format!("{start}{secret}:$?{end}"),
+        format!("{start}{secret}:+{end}"),
+    ]
 }
 
 /// What a terminal showed in one interaction.
@@ -54,14 +57,24 @@ pub(super) struct Output {
 impl Output {
     pub(super) fn new(secret: u32) -> Self {
         let (kept, mark) = (Kept::at_most(MAX_KEPT), Vec::new());
-        Self { secret, kept, mark, prompts: 0, last: None, ends_with_prompt: false }
+        Self {
+            secret,
+            kept,
+            mark,
+            prompts: 0,
+            last: None,
+            ends_with_prompt: false,
+        }
     }
 
     pub(super) fn push(&mut self, mut bytes: &[u8]) {
         while let Some(&byte) = bytes.first() {
             if self.mark.is_empty() {
                 // All that can't be a mark at once.
-                let length = bytes.iter().position(|byte| *byte == START).unwrap_or(bytes.len());
+                let length = bytes
+                    .iter()
+                    .position(|byte| *byte == START)
+                    .unwrap_or(bytes.len());
                 let (plain, rest) = bytes.split_at(length);
                 if !plain.is_empty() {
                     self.keep(plain);
@@ -98,11 +111,23 @@ impl Output {
         let kept = std::mem::replace(&mut self.kept, Kept::at_most(MAX_KEPT));
         let (printed, left_out) = (kept.printed(), kept.left_out());
         if left_out == 0 {
-            return Shown { text: plain(&kept.into_bytes()), printed, left_out };
+            return Shown {
+                text: plain(&kept.into_bytes()),
+                printed,
+                left_out,
+            };
         }
         let (head, tail) = kept.into_parts();
-        let text = format!("{}\n[… {left_out} bytes are not kept …]\n{}", plain(&head), plain(&tail));
-        Shown { text, printed, left_out }
+        let text = format!(
+            "{}\n[… {left_out} bytes are not kept …]\n{}",
+            plain(&head),
+            plain(&tail)
+        );
+        Shown {
+            text,
+            printed,
+            left_out,
+        }
     }
 
     fn end_mark(&mut self) {
@@ -173,7 +198,10 @@ mod tests {
         let mut output =
             output(b"\x1e7:$?\x1f \x1e8:0\x1f \x1e7:0 and no end, for longer than a mark can be");
         assert_eq!((output.prompts, output.last), (0, None));
-        assert_eq!(output.take().text, "7:$? 8:0 7:0 and no end, for longer than a mark can be");
+        assert_eq!(
+            output.take().text,
+            "7:$? 8:0 7:0 and no end, for longer than a mark can be"
+        );
     }
 
     #[test]
@@ -187,10 +215,18 @@ mod tests {
         let mut output = Output::new(7);
         let burst = |lines: usize| ["start\n", &"0123456789".repeat(lines), "\nend"].concat();
         output.push(burst(100_000).as_bytes());
-        let Shown { text, printed, left_out } = output.take();
+        let Shown {
+            text,
+            printed,
+            left_out,
+        } = output.take();
         assert!(text == burst(100_000) && (printed, left_out) == (1_000_010, 0));
         output.push(burst(2_000_000).as_bytes());
-        let Shown { text, printed, left_out } = output.take();
+        let Shown {
+            text,
+            printed,
+            left_out,
+        } = output.take();
         assert_eq!((printed, left_out), (20_000_010, 4_000_010));
         assert!(text.starts_with("start\n") && text.ends_with("\nend"));
         assert!(text.contains("\n[… 4000010 bytes are not kept …]\n"));

@@ -43,14 +43,25 @@ pub(super) struct Terminal {
 
 impl Terminal {
     /// Starts a shell; what comes from it goes to `screen`, until that says no.
-    pub(super) fn open(secret: u32, screen: impl FnMut(&[u8]) -> bool + Send + 'static) -> io::Result<Self> {
+    pub(super) fn open(
+        secret: u32,
+        screen: impl FnMut(&[u8]) -> bool + Send + 'static,
+    ) -> io::Result<Self> {
         let (pty, pts) = blocking::open().map_err(io::Error::other)?;
         pty.resize(Size::new(24, 200)).map_err(io::Error::other)?;
         silence(&pts)?;
         let kept = pts.as_fd().try_clone_to_owned()?;
-        let shell = blocking::Command::from(shell(secret)).spawn(pts).map_err(io::Error::other)?;
+        let shell = blocking::Command::from(shell(secret))
+            .spawn(pts)
+            .map_err(io::Error::other)?;
         let (keyboard, typed) = channel();
-        let terminal = Self { pty: Arc::new(pty), pts: kept, shell, keyboard, is_reaped: false };
+        let terminal = Self {
+            pty: Arc::new(pty),
+            pts: kept,
+            shell,
+            keyboard,
+            is_reaped: false,
+        };
         let (reader, writer) = (Arc::clone(&terminal.pty), Arc::clone(&terminal.pty));
         on_thread(move || show(&reader, screen))?;
         on_thread(move || enter(&writer, &typed))?;
@@ -110,7 +121,9 @@ impl Drop for Terminal {
 /// What is typed does not come back.
 fn silence(pts: &Pts) -> io::Result<()> {
     let mut modes = tcgetattr(pts)?;
-    modes.local_modes.remove(LocalModes::ECHO | LocalModes::ECHONL);
+    modes
+        .local_modes
+        .remove(LocalModes::ECHO | LocalModes::ECHONL);
     Ok(tcsetattr(pts, OptionalActions::Now, &modes)?)
 }
 
@@ -130,7 +143,12 @@ fn shell(secret: u32) -> Command {
         }
     };
     command
-        .envs([("TERM", "dumb"), ("PAGER", "cat"), ("GIT_PAGER", "cat"), ("HISTFILE", "")])
+        .envs([
+            ("TERM", "dumb"),
+            ("PAGER", "cat"),
+            ("GIT_PAGER", "cat"),
+            ("HISTFILE", ""),
+        ])
         .env("PS1", first)
         .env("PS2", second);
     for variable in ["PS0", "PROMPT_COMMAND", "ENV", "BASH_ENV"] {
@@ -141,12 +159,21 @@ fn shell(secret: u32) -> Command {
 
 /// Finds the process groups of a session, where the system has `/proc`.
 fn groups_of_session(leader: Pid) -> Vec<Pid> {
-    let Ok(processes) = fs::read_dir("/proc") else { return Vec::new() };
+    let Ok(processes) = fs::read_dir("/proc") else {
+        return Vec::new();
+    };
     let group = |stat: String| {
         // After the name, which may hold anything, come state, parent, group and session.
-        let mut fields = stat.rsplit_once(')')?.1.split_whitespace().skip(2).map(str::parse::<i32>);
+        let mut fields = stat
+            .rsplit_once(')')?
+            .1
+            .split_whitespace()
+            .skip(2)
+            .map(str::parse::<i32>);
         let (group, session) = (fields.next()?.ok()?, fields.next()?.ok()?);
-        (session == leader.as_raw_pid()).then(|| Pid::from_raw(group)).flatten()
+        (session == leader.as_raw_pid())
+            .then(|| Pid::from_raw(group))
+            .flatten()
     };
     let mut groups: Vec<_> = processes
         .flatten()
@@ -159,7 +186,10 @@ fn groups_of_session(leader: Pid) -> Vec<Pid> {
 }
 
 fn on_thread(run: impl FnOnce() + Send + 'static) -> io::Result<()> {
-    thread::Builder::new().name("terminal".into()).spawn(run).map(drop)
+    thread::Builder::new()
+        .name("terminal".into())
+        .spawn(run)
+        .map(drop)
 }
 
 fn show(mut pty: &Pty, mut screen: impl FnMut(&[u8]) -> bool) {

@@ -42,8 +42,12 @@ pub fn serve(input: impl BufRead + Send + 'static, mut output: impl Write) -> io
     let (to, events) = sync_channel(16);
     let screen = to.clone();
     let secret = std::process::id();
-    let terminal = Terminal::open(secret, move |bytes| screen.send(Event::Shown(bytes.to_vec())).is_ok())?;
-    thread::Builder::new().name("requests".into()).spawn(move || listen(input, &to))?;
+    let terminal = Terminal::open(secret, move |bytes| {
+        screen.send(Event::Shown(bytes.to_vec())).is_ok()
+    })?;
+    thread::Builder::new()
+        .name("requests".into())
+        .spawn(move || listen(input, &to))?;
     let mut session = Session {
         terminal,
         events,
@@ -147,14 +151,20 @@ impl Session {
                 }
             }
         }
-        if self.terminal.has_ended() { self.stopped() } else { self.running() }
+        if self.terminal.has_ended() {
+            self.stopped()
+        } else {
+            self.running()
+        }
     }
 
     /// Types what the model wants, and waits for the prompt.
     fn enter(&mut self, input: &Input) -> Result<(), String> {
         let (bytes, lines, wait) = match (&input.text, &input.keys) {
             (None, None) => return Ok(()),
-            (Some(_), Some(_)) => return Err("Only one of `text` and `keys` can be sent at once.".to_owned()),
+            (Some(_), Some(_)) => {
+                return Err("Only one of `text` and `keys` can be sent at once.".to_owned());
+            }
             (Some(text), None) => {
                 if text.lines().any(|line| line.len() > MAX_LINE) {
                     return Err(format!(
@@ -162,7 +172,11 @@ impl Session {
                     ));
                 }
                 let typed = format!("{text}\n");
-                (typed.clone().into_bytes(), typed.matches('\n').count(), wait(input, WAIT))
+                (
+                    typed.clone().into_bytes(),
+                    typed.matches('\n').count(),
+                    wait(input, WAIT),
+                )
             }
             (None, Some(name)) => {
                 let key = Key::ALL.into_iter().find(|key| key.name() == name);
@@ -204,7 +218,12 @@ impl Session {
     /// Of several lines a program may read some. So fewer prompts will do, if one was the last that came and no program
     /// has the terminal.
     fn prompt(&self) -> Option<Prompt> {
-        let Output { prompts, last, ends_with_prompt, .. } = self.output;
+        let Output {
+            prompts,
+            last,
+            ends_with_prompt,
+            ..
+        } = self.output;
         let is_back = prompts >= self.lines || (ends_with_prompt && self.terminal.is_at_shell());
         last.filter(|_| is_back)
     }
@@ -231,7 +250,11 @@ impl Session {
     }
 
     fn response(&mut self, state: String, status: Status) -> ToolResponse {
-        let Shown { text, printed, left_out } = self.output.take();
+        let Shown {
+            text,
+            printed,
+            left_out,
+        } = self.output.take();
         let text = Some(text.trim_end().to_owned()).filter(|text| !text.is_empty());
         let lost = (left_out > 0).then(|| {
             format!(
@@ -239,12 +262,23 @@ impl Session {
             )
         });
         let is_error = lost.is_some();
-        let blocks = text.into_iter().chain(lost).chain([state]).map(ContentBlock::text);
-        ToolResponse { status: Some(status), is_error, ..ToolResponse::new(blocks) }
+        let blocks = text
+            .into_iter()
+            .chain(lost)
+            .chain([state])
+            .map(ContentBlock::text);
+        ToolResponse {
+            status: Some(status),
+            is_error,
+            ..ToolResponse::new(blocks)
+        }
     }
 
     fn refused(&self, reason: String) -> ToolResponse {
-        ToolResponse { status: Some(Status::Running), ..ToolResponse::error([ContentBlock::text(reason)]) }
+        ToolResponse {
+            status: Some(Status::Running),
+            ..ToolResponse::error([ContentBlock::text(reason)])
+        }
     }
 }
 

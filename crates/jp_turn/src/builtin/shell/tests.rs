@@ -24,9 +24,15 @@ impl Shell {
         let (input, requests) = pipe().unwrap();
         let (answers, output) = pipe().unwrap();
         let server = thread::spawn(move || serve(BufReader::new(input), output));
-        let mut shell =
-            Self { requests: Some(requests), answers: BufReader::new(answers), server: Some(server) };
-        assert_eq!(shell.ask("spawn", json!({})), "The prompt is back; exit status 0.\n= running");
+        let mut shell = Self {
+            requests: Some(requests),
+            answers: BufReader::new(answers),
+            server: Some(server),
+        };
+        assert_eq!(
+            shell.ask("spawn", json!({})),
+            "The prompt is back; exit status 0.\n= running"
+        );
         shell
     }
 
@@ -37,7 +43,11 @@ impl Shell {
         let mut line = String::new();
         self.answers.read_line(&mut line).unwrap();
         let answer: Value = serde_json::from_str(&line).unwrap();
-        let texts = answer["content"].as_array().unwrap().iter().map(|block| block["text"].as_str().unwrap());
+        let texts = answer["content"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|block| block["text"].as_str().unwrap());
         let status = answer["_meta"]["computer.jp/status"].as_str().unwrap();
         format!("{}\n= {status}", texts.collect::<Vec<_>>().join("\n"))
     }
@@ -74,26 +84,50 @@ fn is_alive(pid: &str) -> bool {
 #[test]
 fn directory_and_variables_stay() {
     let mut shell = Shell::spawn();
-    assert_eq!(shell.enter("cd / && pwd"), "/\nThe prompt is back; exit status 0.\n= running");
-    assert_eq!(shell.enter("x='a!b'; false"), "The prompt is back; exit status 1.\n= running");
-    assert_eq!(shell.enter("pwd; echo \"$x!\""), "/\na!b!\nThe prompt is back; exit status 0.\n= running");
+    assert_eq!(
+        shell.enter("cd / && pwd"),
+        "/\nThe prompt is back; exit status 0.\n= running"
+    );
+    assert_eq!(
+        shell.enter("x='a!b'; false"),
+        "The prompt is back; exit status 1.\n= running"
+    );
+    assert_eq!(
+        shell.enter("pwd; echo \"$x!\""),
+        "/\na!b!\nThe prompt is back; exit status 0.\n= running"
+    );
 }
 
 #[test]
 fn all_lines_of_a_text_have_run_when_the_prompt_is_back() {
     let mut shell = Shell::spawn();
     let text = "for n in 1 2; do\necho $n\ndone\nsleep 0.4\necho end";
-    assert_eq!(shell.enter(text), "1\n2\nend\nThe prompt is back; exit status 0.\n= running");
-    assert_eq!(shell.enter("echo 'open"), "The shell waits for the rest of the command.\n= running");
-    assert_eq!(shell.enter("quote'"), "open\nquote\nThe prompt is back; exit status 0.\n= running");
+    assert_eq!(
+        shell.enter(text),
+        "1\n2\nend\nThe prompt is back; exit status 0.\n= running"
+    );
+    assert_eq!(
+        shell.enter("echo 'open"),
+        "The shell waits for the rest of the command.\n= running"
+    );
+    assert_eq!(
+        shell.enter("quote'"),
+        "open\nquote\nThe prompt is back; exit status 0.\n= running"
+    );
 }
 
 #[test]
 fn program_is_given_what_it_reads() {
     let mut shell = Shell::spawn();
     let busy = "The prompt is not back: something runs, or waits for input.\n= running";
-    assert_eq!(shell.ask("apply", json!({"text": "read x", "wait_secs": 0.3})), busy);
-    assert_eq!(shell.enter("hello"), "The prompt is back; exit status 0.\n= running");
+    assert_eq!(
+        shell.ask("apply", json!({"text": "read x", "wait_secs": 0.3})),
+        busy
+    );
+    assert_eq!(
+        shell.enter("hello"),
+        "The prompt is back; exit status 0.\n= running"
+    );
     assert_eq!(
         shell.enter("read y\nworld\necho $x $y"),
         "hello world\nThe prompt is back; exit status 0.\n= running"
@@ -104,12 +138,18 @@ fn program_is_given_what_it_reads() {
 fn keys_reach_what_runs() {
     let mut shell = Shell::spawn();
     let busy = "The prompt is not back: something runs, or waits for input.\n= running";
-    assert_eq!(shell.ask("apply", json!({"text": "sleep 100", "wait_secs": 0.1})), busy);
+    assert_eq!(
+        shell.ask("apply", json!({"text": "sleep 100", "wait_secs": 0.1})),
+        busy
+    );
     assert_eq!(
         shell.ask("apply", json!({"keys": "ctrl-c"})),
         "The prompt is back; exit status 130.\n= running"
     );
-    assert_eq!(shell.ask("apply", json!({"text": "cat", "wait_secs": 0.1})), busy);
+    assert_eq!(
+        shell.ask("apply", json!({"text": "cat", "wait_secs": 0.1})),
+        busy
+    );
     assert_eq!(
         shell.ask("apply", json!({"keys": "ctrl-d"})),
         "The prompt is back; exit status 0.\n= running"
@@ -121,10 +161,16 @@ fn rest_of_the_output_is_fetched() {
     let mut shell = Shell::spawn();
     let text = "echo one; sleep 1; echo two";
     let started = shell.ask("apply", json!({"text": text, "wait_secs": 0.5}));
-    assert_eq!(started, "one\nThe prompt is not back: something runs, or waits for input.\n= running");
+    assert_eq!(
+        started,
+        "one\nThe prompt is not back: something runs, or waits for input.\n= running"
+    );
     let rest = shell.ask("fetch", json!({"wait_secs": 5}));
     assert_eq!(rest, "two\nThe prompt is back; exit status 0.\n= running");
-    assert_eq!(shell.ask("fetch", json!({})), "The prompt is back; exit status 0.\n= running");
+    assert_eq!(
+        shell.ask("fetch", json!({})),
+        "The prompt is back; exit status 0.\n= running"
+    );
 }
 
 #[test]
@@ -132,7 +178,10 @@ fn end_of_the_shell_is_the_end_of_the_session() {
     let mut shell = Shell::spawn();
     let answer = shell.enter("echo bye; exit 3");
     assert!(answer.starts_with("bye\n"), "{answer}");
-    assert!(answer.ends_with("The shell has ended (exit status: 3).\n= stopped"), "{answer}");
+    assert!(
+        answer.ends_with("The shell has ended (exit status: 3).\n= stopped"),
+        "{answer}"
+    );
     shell.close();
 }
 
@@ -141,7 +190,11 @@ fn burst_is_whole_and_colours_are_gone() {
     let mut shell = Shell::spawn();
     let answer = shell.enter("printf '\\033[32mgreen\\033[0m\\n'; seq 200000; echo last");
     assert!(answer.starts_with("green\n1\n2\n"), "{}", &answer[..50]);
-    assert!(answer.contains("\n99999\n100000\n100001\n"), "{}", answer.len());
+    assert!(
+        answer.contains("\n99999\n100000\n100001\n"),
+        "{}",
+        answer.len()
+    );
     assert!(answer.ends_with("\n200000\nlast\nThe prompt is back; exit status 0.\n= running"));
 }
 
@@ -173,15 +226,24 @@ fn all_that_was_started_ends_with_the_session() {
     }
     let mut shell = Shell::spawn();
     let pids = shell.enter("(trap '' HUP; exec sleep 1002) & echo $!; echo $$");
-    let pids: Vec<_> = pids.lines().filter(|line| line.parse::<u32>().is_ok()).map(str::to_owned).collect();
+    let pids: Vec<_> = pids
+        .lines()
+        .filter(|line| line.parse::<u32>().is_ok())
+        .map(str::to_owned)
+        .collect();
     assert_eq!(pids.len(), 2, "{pids:?}");
-    let mut foreground =
-        shell.ask("apply", json!({"text": "sh -c 'echo $$; exec sleep 1000'", "wait_secs": 0.1}));
+    let mut foreground = shell.ask(
+        "apply",
+        json!({"text": "sh -c 'echo $$; exec sleep 1000'", "wait_secs": 0.1}),
+    );
     while !foreground.starts_with(|first: char| first.is_ascii_digit()) {
         foreground = shell.ask("fetch", json!({"wait_secs": 0.1}));
     }
     let pids = [&pids[0], &pids[1], foreground.lines().next().unwrap()];
     assert!(pids.iter().all(|pid| is_alive(pid)), "{pids:?}");
     shell.close();
-    assert!(eventually(|| !pids.iter().any(|pid| is_alive(pid))), "{pids:?}");
+    assert!(
+        eventually(|| !pids.iter().any(|pid| is_alive(pid))),
+        "{pids:?}"
+    );
 }

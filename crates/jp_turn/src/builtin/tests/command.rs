@@ -24,7 +24,9 @@ fn command_runs_in_the_workspace_and_tells_all() {
     insta::assert_snapshot!(told(json!({"command": "kill -9 $$"})), @"The command was ended by a signal: 9 (SIGKILL).");
     insta::assert_snapshot!(told(json!({"command": " "})), @"`command` is no command line: it is empty, or has a NUL in it.");
     insta::assert_snapshot!(told(json!({"command": "ls", "path": "sub/a"})), @"sub/a is no directory to run in.");
-    let called = workspace.call("run_command", &json!({"command": "exit 3"})).unwrap();
+    let called = workspace
+        .call("run_command", &json!({"command": "exit 3"}))
+        .unwrap();
     assert!(called.response.is_error);
 }
 
@@ -33,10 +35,21 @@ fn command_runs_in_the_workspace_and_tells_all() {
 fn command_is_shown_as_it_is_and_gets_no_keys() {
     let workspace = Workspace::new(&[("sub/a", "x")]);
     let command = "echo \"[${CARGO_MANIFEST_DIR-none}]\"\n\x1b[2Kls";
-    let called = workspace.call("run_command", &json!({"command": command, "path": "sub"})).unwrap();
+    let called = workspace
+        .call("run_command", &json!({"command": command, "path": "sub"}))
+        .unwrap();
     let title = r#"echo "[${CARGO_MANIFEST_DIR-none}]"\n\u{1b}[2Kls (in sub)"#;
-    assert_eq!(called.preview, Preview { title: title.into(), detail: None });
-    assert!(std::env::var_os("CARGO_MANIFEST_DIR").is_some(), "else this proves nothing");
+    assert_eq!(
+        called.preview,
+        Preview {
+            title: title.into(),
+            detail: None
+        }
+    );
+    assert!(
+        std::env::var_os("CARGO_MANIFEST_DIR").is_some(),
+        "else this proves nothing"
+    );
     assert!(called.text().starts_with("[none]\n"), "{}", called.text());
 }
 
@@ -45,11 +58,21 @@ fn command_is_shown_as_it_is_and_gets_no_keys() {
 fn command_ends_with_its_time_and_with_the_call() {
     let mut workspace = Workspace::new(&[]);
     let tools = &mut workspace.toolbox.tools;
-    tools.iter_mut().for_each(|tool| tool.timeout = Duration::from_millis(100));
+    tools
+        .iter_mut()
+        .for_each(|tool| tool.timeout = Duration::from_millis(100));
     let started = Instant::now();
     insta::assert_snapshot!(workspace.told("run_command", &json!({"command": "sleep 60"})), @"The command ran for more than 0.1 seconds and was ended, with all that it had started.");
-    let called =
-        workspace.call_on("run_command", &json!({"command": "sleep 60"}), &Line::unheard(true)).unwrap();
-    assert_eq!(called.text(), "The call was interrupted, and the command was ended.");
+    let called = workspace
+        .call_on(
+            "run_command",
+            &json!({"command": "sleep 60"}),
+            &Line::unheard(true),
+        )
+        .unwrap();
+    assert_eq!(
+        called.text(),
+        "The call was interrupted, and the command was ended."
+    );
     assert!(started.elapsed() < Duration::from_secs(30));
 }

@@ -74,15 +74,24 @@ fn reads(path: &str) -> Vec<(&'static str, Value)> {
         ("read_file", json!({"path": path})),
         ("list_files", json!({"path": path})),
         ("search_files", json!({"path": path, "pattern": "."})),
-        ("run_command", json!({"path": path, "command": "cat secret.txt"})),
+        (
+            "run_command",
+            json!({"path": path, "command": "cat secret.txt"}),
+        ),
     ]
 }
 
 fn writes(path: &str) -> Vec<(&'static str, Value)> {
     vec![
         ("create_file", json!({"path": path, "content": "mine"})),
-        ("edit_file", json!({"path": path, "old": SECRET, "new": "mine"})),
-        ("edit_file", json!({"path": path, "old": "inside", "new": "mine"})),
+        (
+            "edit_file",
+            json!({"path": path, "old": SECRET, "new": "mine"}),
+        ),
+        (
+            "edit_file",
+            json!({"path": path, "old": "inside", "new": "mine"}),
+        ),
         ("move_file", json!({"path": path, "to": "moved"})),
         ("move_file", json!({"path": "inside.txt", "to": path})),
         ("delete_file", json!({"path": path})),
@@ -96,7 +105,11 @@ fn assert_refused(workspace: &Workspace, calls: &[(&str, Value)]) {
         match workspace.call(name, arguments) {
             Err(reason) => assert!(!reason.contains(SECRET), "{name} {arguments}: {reason}"),
             Ok(called) => {
-                assert!(called.response.is_error, "{name} {arguments}: {}", called.text());
+                assert!(
+                    called.response.is_error,
+                    "{name} {arguments}: {}",
+                    called.text()
+                );
                 assert!(!called.text().contains(SECRET), "{name} {arguments}");
             }
         }
@@ -109,7 +122,12 @@ fn no_path_leads_out() {
     let workspace = surrounded();
     let root = workspace.path("").display().to_string();
     let root = root.trim_end_matches('/');
-    let around = workspace.path("..").canonicalize().unwrap().display().to_string();
+    let around = workspace
+        .path("..")
+        .canonicalize()
+        .unwrap()
+        .display()
+        .to_string();
     let written = [
         // `..` wherever it may stand
         "..",
@@ -228,7 +246,9 @@ fn no_path_leads_out() {
     let links = if cfg!(unix) { links.as_slice() } else { &[] };
     for path in written.iter().chain(links) {
         let path = path.replace("{root}", root).replace("{around}", &around);
-        let path = path.replace("{long}", &"a".repeat(5000)).replace("{deep}", &"a/".repeat(2000));
+        let path = path
+            .replace("{long}", &"a".repeat(5000))
+            .replace("{deep}", &"a/".repeat(2000));
         assert_refused(&workspace, &[reads(&path), writes(&path)].concat());
     }
 }
@@ -270,12 +290,22 @@ fn nothing_of_git_and_jp_is_written_however_it_is_spelled() {
         "file://{root}/%2egit/config",
         "file://{root}/%2E%47it/config",
     ];
-    let links = ["link-git/config", "link-git/new", "link-hook", "link-no-jp", "link-no-jp/new"];
+    let links = [
+        "link-git/config",
+        "link-git/new",
+        "link-hook",
+        "link-no-jp",
+        "link-no-jp/new",
+    ];
     let links = if cfg!(unix) { links.as_slice() } else { &[] };
     for path in paths.iter().chain(links) {
         assert_refused(&workspace, &writes(&path.replace("{root}", root)));
     }
-    assert!(workspace.told("read_file", &json!({"path": ".git/config"})).starts_with("[file:"));
+    assert!(
+        workspace
+            .told("read_file", &json!({"path": ".git/config"}))
+            .starts_with("[file:")
+    );
 }
 
 #[cfg(unix)]
@@ -284,7 +314,9 @@ fn what_is_swapped_between_leave_and_deed_leads_nowhere_else() {
     let workspace = surrounded();
     workspace.write("d/secret.txt", "inside");
     // Else it would not be deleted.
-    workspace.call("read_file", &json!({"path": "dir/x"})).unwrap();
+    workspace
+        .call("read_file", &json!({"path": "dir/x"}))
+        .unwrap();
     let plans = [
         ("read_file", json!({"path": "d/secret.txt"})),
         ("list_files", json!({"path": "d"})),
@@ -292,12 +324,20 @@ fn what_is_swapped_between_leave_and_deed_leads_nowhere_else() {
         ("create_file", json!({"path": "d/new", "content": "mine"})),
         ("create_file", json!({"path": "n/e/w", "content": "mine"})),
         ("move_file", json!({"path": "inside.txt", "to": "n/moved"})),
-        ("edit_file", json!({"path": "d/secret.txt", "old": "inside", "new": "mine"})),
+        (
+            "edit_file",
+            json!({"path": "d/secret.txt", "old": "inside", "new": "mine"}),
+        ),
         ("delete_file", json!({"path": "dir/x"})),
-        ("edit_file", json!({"path": "inside.txt", "old": "inside", "new": "mine"})),
+        (
+            "edit_file",
+            json!({"path": "inside.txt", "old": "inside", "new": "mine"}),
+        ),
     ];
-    let plans: Vec<_> =
-        plans.iter().map(|(name, arguments)| workspace.plan(name, arguments).unwrap()).collect();
+    let plans: Vec<_> = plans
+        .iter()
+        .map(|(name, arguments)| workspace.plan(name, arguments).unwrap())
+        .collect();
     let swap = |path: &str, target: &str| {
         _ = fs::rename(workspace.path(path), workspace.path(&format!("{path}.was")));
         std::os::unix::fs::symlink(target, workspace.path(path)).unwrap();
@@ -309,10 +349,18 @@ fn what_is_swapped_between_leave_and_deed_leads_nowhere_else() {
     let outside = tree(&workspace.path("../outside"));
     for mut plan in plans {
         let response = (plan.act)(&Map::new(), &Line::unheard(false));
-        assert!(!format!("{response:?}").contains(SECRET), "{}", plan.preview.title);
+        assert!(
+            !format!("{response:?}").contains(SECRET),
+            "{}",
+            plan.preview.title
+        );
     }
     assert_eq!(tree(&workspace.path("../outside")), outside);
-    assert!(fs::symlink_metadata(workspace.path("inside.txt")).unwrap().is_symlink());
+    assert!(
+        fs::symlink_metadata(workspace.path("inside.txt"))
+            .unwrap()
+            .is_symlink()
+    );
 }
 
 #[cfg(unix)]
@@ -327,7 +375,10 @@ fn what_is_swapped_all_the_time_leads_nowhere_else() {
     let outside = tree(&workspace.path("../outside"));
     let is_over = AtomicBool::new(false);
     let swap = |path: &str, target: &str| {
-        let (path, aside) = (workspace.path(path), workspace.path(&format!("{path}.aside")));
+        let (path, aside) = (
+            workspace.path(path),
+            workspace.path(&format!("{path}.aside")),
+        );
         while !is_over.load(Relaxed) {
             // Each step fails where a call has changed what it is about; a call may have made the directory anew.
             if aside.exists() {
@@ -353,14 +404,25 @@ fn what_is_swapped_all_the_time_leads_nowhere_else() {
             for path in ["d/secret.txt", "f"] {
                 for (name, arguments) in [
                     ("read_file", json!({"path": path})),
-                    ("edit_file", json!({"path": path, "old": "inside", "new": "inside and"})),
-                    ("edit_file", json!({"path": path, "old": "inside and", "new": "inside"})),
-                    ("create_file", json!({"path": format!("d/new-{round}"), "content": "mine"})),
+                    (
+                        "edit_file",
+                        json!({"path": path, "old": "inside", "new": "inside and"}),
+                    ),
+                    (
+                        "edit_file",
+                        json!({"path": path, "old": "inside and", "new": "inside"}),
+                    ),
+                    (
+                        "create_file",
+                        json!({"path": format!("d/new-{round}"), "content": "mine"}),
+                    ),
                     ("delete_file", json!({"path": format!("d/new-{round}")})),
                     ("search_files", json!({"path": "d", "pattern": "."})),
                     ("list_files", json!({"path": "d"})),
                 ] {
-                    let Ok(called) = workspace.call(name, &arguments) else { continue };
+                    let Ok(called) = workspace.call(name, &arguments) else {
+                        continue;
+                    };
                     assert!(!called.text().contains(SECRET), "{name} {arguments}");
                     done += usize::from(!called.response.is_error);
                 }
@@ -376,10 +438,15 @@ fn what_is_swapped_all_the_time_leads_nowhere_else() {
 #[test]
 fn what_is_swapped_for_a_link_inside_is_not_followed_either() {
     let workspace = Workspace::new(&[("notes.txt", "notes"), (".env", SECRET)]);
-    let mut plan = workspace.plan("read_file", &json!({"path": "notes.txt"})).unwrap();
+    let mut plan = workspace
+        .plan("read_file", &json!({"path": "notes.txt"}))
+        .unwrap();
     assert!(!plan.is_sensitive);
     fs::remove_file(workspace.path("notes.txt")).unwrap();
     std::os::unix::fs::symlink(".env", workspace.path("notes.txt")).unwrap();
     let response = (plan.act)(&Map::new(), &Line::unheard(false));
-    assert!(response.is_error && !format!("{response:?}").contains(SECRET), "{response:?}");
+    assert!(
+        response.is_error && !format!("{response:?}").contains(SECRET),
+        "{response:?}"
+    );
 }

@@ -1,22 +1,37 @@
 use super::*;
 
 fn numbered(count: usize) -> String {
-    (1..=count).map(|number| format!("line {number}\n")).collect()
+    (1..=count)
+        .map(|number| format!("line {number}\n"))
+        .collect()
 }
 
 #[test]
 fn file_is_read_as_a_resource_that_says_what_was_seen() {
     let workspace = Workspace::new(&[("src/a b.rs", "fn main() {}\n")]);
-    let called = workspace.call("read_file", &json!({"path": "src/a b.rs"})).unwrap();
-    assert_eq!(called.preview, Preview { title: "read src/a b.rs".into(), detail: None });
+    let called = workspace
+        .call("read_file", &json!({"path": "src/a b.rs"}))
+        .unwrap();
+    assert_eq!(
+        called.preview,
+        Preview {
+            title: "read src/a b.rs".into(),
+            detail: None
+        }
+    );
     assert!(!called.is_sensitive);
     insta::assert_snapshot!(called.text(), @r#"
     [file://ROOT/src/a%20b.rs text/x-rust]
     Text("fn main() {}\n")
     "#);
     let checksum = Checksum::of(b"fn main() {}\n").to_string();
-    assert_eq!(called.marks(), [json!({"path": "src/a b.rs", "checksum": checksum})]);
-    let [ContentBlock::Resource { resource, .. }] = called.response.content.as_slice() else { panic!() };
+    assert_eq!(
+        called.marks(),
+        [json!({"path": "src/a b.rs", "checksum": checksum})]
+    );
+    let [ContentBlock::Resource { resource, .. }] = called.response.content.as_slice() else {
+        panic!()
+    };
     assert_eq!(resource.name.as_deref(), Some("src/a b.rs"));
 }
 
@@ -33,7 +48,10 @@ fn every_way_to_write_a_path_inside_reads_the_file() {
         format!("FILE://localhost{root}/%73rc/a.rs#L1-2"),
     ] {
         let told = workspace.told("read_file", &json!({"path": path}));
-        assert_eq!(told, "[file://ROOT/src/a.rs text/x-rust]\nText(\"x\")", "{path:?}");
+        assert_eq!(
+            told, "[file://ROOT/src/a.rs text/x-rust]\nText(\"x\")",
+            "{path:?}"
+        );
     }
 }
 
@@ -42,11 +60,15 @@ fn some_lines_are_read_with_their_place_and_the_checksum_of_the_whole() {
     let workspace = Workspace::new(&[("a.txt", &numbered(5)), ("unended", "a\nb")]);
     let lines = |first: Option<usize>, last: Option<usize>| {
         let mut arguments = json!({"path": "a.txt", "first_line": first, "last_line": last});
-        arguments.as_object_mut().unwrap().retain(|_, value| !value.is_null());
+        arguments
+            .as_object_mut()
+            .unwrap()
+            .retain(|_, value| !value.is_null());
         let called = workspace.call("read_file", &arguments)?;
         let checksum = Checksum::of(numbered(5).as_bytes()).to_string();
         assert!(
-            called.response.is_error || called.marks() == [json!({"path": "a.txt", "checksum": checksum})]
+            called.response.is_error
+                || called.marks() == [json!({"path": "a.txt", "checksum": checksum})]
         );
         Ok::<_, String>(match called.response.content.as_slice() {
             [ContentBlock::Resource { resource, .. }] => {
@@ -65,9 +87,16 @@ fn some_lines_are_read_with_their_place_and_the_checksum_of_the_whole() {
         (Some(6), None, "a.txt has 5 lines, so there is no line 6."),
     ];
     for (first, last, told) in table {
-        assert_eq!(lines(first, last).as_deref(), Ok(told), "{first:?} {last:?}");
+        assert_eq!(
+            lines(first, last).as_deref(),
+            Ok(told),
+            "{first:?} {last:?}"
+        );
     }
-    assert_eq!(lines(Some(3), Some(2)), Err("`last_line` is 2, which is before `first_line`, 3.".into()));
+    assert_eq!(
+        lines(Some(3), Some(2)),
+        Err("`last_line` is 2, which is before `first_line`, 3.".into())
+    );
     let told = workspace.told("read_file", &json!({"path": "unended", "first_line": 2}));
     assert_eq!(told, "[file://ROOT/unended#L2 text/plain]\nText(\"b\")");
 }
@@ -76,14 +105,24 @@ fn some_lines_are_read_with_their_place_and_the_checksum_of_the_whole() {
 fn lines_up_to_an_end_without_a_newline_are_marked() {
     let workspace = Workspace::new(&[("unended", "a\nb"), ("ended", "a\nb\n")]);
     let is_marked = |path: &str, last: usize| {
-        let called = workspace.call("read_file", &json!({"path": path, "first_line": 1, "last_line": last}));
+        let called = workspace.call(
+            "read_file",
+            &json!({"path": path, "first_line": 1, "last_line": last}),
+        );
         let [ContentBlock::Resource { resource, .. }] = &*called.unwrap().response.content else {
             panic!("{path} is one resource")
         };
-        resource.meta.as_ref().is_some_and(|meta| meta.get("computer.jp/reachesEnd") == Some(&json!(true)))
+        resource
+            .meta
+            .as_ref()
+            .is_some_and(|meta| meta.get("computer.jp/reachesEnd") == Some(&json!(true)))
     };
     assert_eq!(
-        [is_marked("unended", 2), is_marked("unended", 1), is_marked("ended", 2)],
+        [
+            is_marked("unended", 2),
+            is_marked("unended", 1),
+            is_marked("ended", 2)
+        ],
         [true, false, false]
     );
 }
@@ -113,10 +152,17 @@ fn what_is_no_ordinary_text_is_told_apart() {
 fn large_file_is_read_in_parts() {
     let workspace = Workspace::new(&[("log", &format!("{}\n", "x".repeat(159)).repeat(70_000))]);
     insta::assert_snapshot!(workspace.told("read_file", &json!({"path": "log"})), @"log has 11200000 bytes, and at most 10000000 are read at once. Read some of its lines with `first_line` and `last_line`, or use `search_files`.");
-    let part =
-        workspace.call("read_file", &json!({"path": "log", "first_line": 60_000, "last_line": 60_001}));
+    let part = workspace.call(
+        "read_file",
+        &json!({"path": "log", "first_line": 60_000, "last_line": 60_001}),
+    );
     let part = part.unwrap();
-    assert!(part.text().starts_with("[file://ROOT/log#L60000-60001 text/plain]\n"), "{}", part.text());
+    assert!(
+        part.text()
+            .starts_with("[file://ROOT/log#L60000-60001 text/plain]\n"),
+        "{}",
+        part.text()
+    );
     assert_eq!(part.marks(), [] as [Value; 0]);
     insta::assert_snapshot!(workspace.told("read_file", &json!({"path": "log", "first_line": 1})), @"These lines of log have more than 10000000 bytes; read fewer at a time.");
     insta::assert_snapshot!(workspace.told("read_file", &json!({"path": "log", "first_line": 90_000})), @"log has 70000 lines, so there is no line 90000.");
@@ -124,18 +170,36 @@ fn large_file_is_read_in_parts() {
 
 #[test]
 fn file_that_holds_secrets_is_asked_about() {
-    let workspace = Workspace::new(&[(".env", "KEY=1"), (".env.example", ""), ("home/.aws/credentials", "")]);
-    let is_sensitive = |path: &str| workspace.plan("read_file", &json!({"path": path})).unwrap().is_sensitive;
+    let workspace = Workspace::new(&[
+        (".env", "KEY=1"),
+        (".env.example", ""),
+        ("home/.aws/credentials", ""),
+    ]);
+    let is_sensitive = |path: &str| {
+        workspace
+            .plan("read_file", &json!({"path": path}))
+            .unwrap()
+            .is_sensitive
+    };
     for path in [".env", "home/.aws/credentials"] {
         assert!(is_sensitive(path), "{path}");
     }
-    for name in
-        [".netrc", ".git-credentials", ".npmrc", ".pypirc", ".git/config", ".GIT/modules/a/config", ".jp/x"]
-    {
+    for name in [
+        ".netrc",
+        ".git-credentials",
+        ".npmrc",
+        ".pypirc",
+        ".git/config",
+        ".GIT/modules/a/config",
+        ".jp/x",
+    ] {
         workspace.write(name, "secret");
         assert!(is_sensitive(name), "{name}");
         let told = workspace.told("search_files", &json!({"path": name, "pattern": "secret"}));
-        assert!(told.starts_with("No line matches.\nFiles not searched"), "{told}");
+        assert!(
+            told.starts_with("No line matches.\nFiles not searched"),
+            "{told}"
+        );
     }
     assert!(!is_sensitive(".env.example"));
     #[cfg(unix)]
@@ -153,8 +217,13 @@ fn link_inside_is_followed_to_its_real_name() {
     symlink("src", workspace.path("code")).unwrap();
     symlink("../code/a.rs", workspace.path("src/b.rs")).unwrap();
     symlink(workspace.path("code/b.rs"), workspace.path("c.rs")).unwrap();
-    let called = workspace.call("read_file", &json!({"path": "c.rs"})).unwrap();
-    assert_eq!(called.text(), "[file://ROOT/src/a.rs text/x-rust]\nText(\"x\")");
+    let called = workspace
+        .call("read_file", &json!({"path": "c.rs"}))
+        .unwrap();
+    assert_eq!(
+        called.text(),
+        "[file://ROOT/src/a.rs text/x-rust]\nText(\"x\")"
+    );
     assert_eq!(called.preview.title, "read src/a.rs");
 }
 
@@ -226,9 +295,21 @@ fn long_list_is_cut_and_says_so() {
 fn odd_names_and_files_are_shown_and_never_opened() {
     use std::os::unix::{ffi::OsStrExt, fs::symlink, net::UnixListener};
     let workspace = Workspace::new(&[("a\nb.rs (9 bytes)", "x")]);
-    fs::write(workspace.path("").join(std::ffi::OsStr::from_bytes(b"caf\xe9")), "x").unwrap();
+    fs::write(
+        workspace
+            .path("")
+            .join(std::ffi::OsStr::from_bytes(b"caf\xe9")),
+        "x",
+    )
+    .unwrap();
     let _socket = UnixListener::bind(workspace.path("socket")).unwrap();
-    assert!(std::process::Command::new("mkfifo").arg(workspace.path("pipe")).status().unwrap().success());
+    assert!(
+        std::process::Command::new("mkfifo")
+            .arg(workspace.path("pipe"))
+            .status()
+            .unwrap()
+            .success()
+    );
     symlink("../outside\x1b[0m", workspace.path("link")).unwrap();
     insta::assert_snapshot!(workspace.told("list_files", &json!({})), @r#"
     a\nb.rs (9 bytes) (1 byte)
@@ -239,14 +320,31 @@ fn odd_names_and_files_are_shown_and_never_opened() {
     "#);
     for path in ["pipe", "socket", "caf\u{fffd}"] {
         let told = workspace.told("read_file", &json!({"path": path}));
-        assert!(told.contains("no file") || told.starts_with("There is no"), "{told}");
+        assert!(
+            told.contains("no file") || told.starts_with("There is no"),
+            "{told}"
+        );
     }
     symlink("pipe", workspace.path("to-pipe")).unwrap();
-    assert_eq!(workspace.told("read_file", &json!({"path": "to-pipe"})), "pipe is a pipe and no file.");
-    assert!(
-        workspace.told("edit_file", &json!({"path": "pipe", "old": "a", "new": "b"})).contains("no file")
+    assert_eq!(
+        workspace.told("read_file", &json!({"path": "to-pipe"})),
+        "pipe is a pipe and no file."
     );
-    assert_eq!(workspace.told("search_files", &json!({"pattern": "."})).lines().count(), 2);
+    assert!(
+        workspace
+            .told(
+                "edit_file",
+                &json!({"path": "pipe", "old": "a", "new": "b"})
+            )
+            .contains("no file")
+    );
+    assert_eq!(
+        workspace
+            .told("search_files", &json!({"pattern": "."}))
+            .lines()
+            .count(),
+        2
+    );
 }
 
 #[test]
@@ -296,22 +394,32 @@ fn matches_are_found_line_by_line() {
 
 #[test]
 fn many_matches_are_cut_and_say_so() {
-    let workspace = Workspace::new(&[("a", &"x\n".repeat(150)), ("b", &"x\n".repeat(150)), ("c", "x")]);
+    let workspace = Workspace::new(&[
+        ("a", &"x\n".repeat(150)),
+        ("b", &"x\n".repeat(150)),
+        ("c", "x"),
+    ]);
     let told = workspace.told("search_files", &json!({"pattern": "x"}));
     assert_eq!(told.lines().count(), 201);
     insta::assert_snapshot!(told.lines().skip(199).collect::<Vec<_>>().join("\n"), @"
     b:50: x
     Only the first 200 matches are shown; narrow the pattern, the path or the glob.
     ");
-    let all = Workspace::new(&[("a", &"x\n".repeat(200))]).told("search_files", &json!({"pattern": "x"}));
+    let all =
+        Workspace::new(&[("a", &"x\n".repeat(200))]).told("search_files", &json!({"pattern": "x"}));
     assert_eq!(all.lines().count(), 200);
 }
 
 #[test]
 fn walks_end_when_they_are_interrupted() {
     let workspace = Workspace::new(&[("a", "x")]);
-    for (name, arguments) in [("list_files", json!({})), ("search_files", json!({"pattern": "x"}))] {
-        let called = workspace.call_on(name, &arguments, &Line::unheard(true)).unwrap();
+    for (name, arguments) in [
+        ("list_files", json!({})),
+        ("search_files", json!({"pattern": "x"})),
+    ] {
+        let called = workspace
+            .call_on(name, &arguments, &Line::unheard(true))
+            .unwrap();
         assert_eq!(called.text(), "The call was interrupted.", "{name}");
         assert!(called.response.is_error);
     }
@@ -320,7 +428,11 @@ fn walks_end_when_they_are_interrupted() {
 #[test]
 fn readers_end_with_the_time_of_their_tool() {
     let mut workspace = Workspace::new(&[("a", "x")]);
-    workspace.toolbox.tools.iter_mut().for_each(|tool| tool.timeout = std::time::Duration::ZERO);
+    workspace
+        .toolbox
+        .tools
+        .iter_mut()
+        .for_each(|tool| tool.timeout = std::time::Duration::ZERO);
     insta::assert_snapshot!(workspace.told("list_files", &json!({})), @"Not finished: the call took more than 0 s. Ask for less; the person can allow more with `conversation.tools.list_files.timeout_secs`.");
     insta::assert_snapshot!(workspace.told("search_files", &json!({"pattern": "x"})), @"Not finished: the call took more than 0 s. Ask for less; the person can allow more with `conversation.tools.search_files.timeout_secs`.");
     insta::assert_snapshot!(workspace.told("search_files", &json!({"pattern": "x", "path": "a"})), @"Not finished: the call took more than 0 s. Ask for less; the person can allow more with `conversation.tools.search_files.timeout_secs`.");

@@ -16,11 +16,19 @@ impl Refresh for Always {
             true => Err("cancelled".to_owned()),
             false => {
                 let resource = Resource::new(uri.clone(), ResourceContent::Text("new".to_owned()));
-                Ok(Refreshed { resource, notices: Vec::new() })
+                Ok(Refreshed {
+                    resource,
+                    notices: Vec::new(),
+                })
             }
         };
         let from = "notes\n.md".to_owned();
-        Ok(Refreshing { uri: named, from, consent: self.0, take: Box::new(take) })
+        Ok(Refreshing {
+            uri: named,
+            from,
+            consent: self.0,
+            take: Box::new(take),
+        })
     }
 
     fn server(&self, _: &str) -> Option<String> {
@@ -37,8 +45,16 @@ fn workspace(consent: Consent) -> Workspace {
 #[test]
 fn refreshed_resource_is_a_block_of_its_own() {
     let workspace = workspace(Consent::Unneeded);
-    let called = workspace.call("refresh_resource", &json!({"uri": "https://a/"})).unwrap();
-    assert_eq!(called.preview, Preview { title: r"refresh notes\n.md".into(), detail: None });
+    let called = workspace
+        .call("refresh_resource", &json!({"uri": "https://a/"}))
+        .unwrap();
+    assert_eq!(
+        called.preview,
+        Preview {
+            title: r"refresh notes\n.md".into(),
+            detail: None
+        }
+    );
     assert!(!called.is_sensitive);
     assert_eq!(called.text(), "[https://a/ ]\nText(\"new\")");
     assert_eq!(called.marks(), Vec::<Value>::new());
@@ -47,12 +63,25 @@ fn refreshed_resource_is_a_block_of_its_own() {
 #[test]
 fn refreshed_file_may_be_written_to() {
     let workspace = workspace(Consent::Unneeded);
-    workspace.toolbox.files.changing().saw("a.txt".to_owned(), Checksum::of(b"old"), files::Extent::Whole);
+    workspace.toolbox.files.changing().saw(
+        "a.txt".to_owned(),
+        Checksum::of(b"old"),
+        files::Extent::Whole,
+    );
     let edit = json!({"path": "a.txt", "old": "new", "new": "newer"});
-    assert!(workspace.told("edit_file", &edit).contains("has changed since you last saw it"));
+    assert!(
+        workspace
+            .told("edit_file", &edit)
+            .contains("has changed since you last saw it")
+    );
     let uri = format!("file://{}", workspace.path("a.txt").display());
-    let called = workspace.call("refresh_resource", &json!({"uri": uri})).unwrap();
-    assert_eq!(called.marks(), [json!({"path": "a.txt", "checksum": Checksum::of(b"new").to_string()})]);
+    let called = workspace
+        .call("refresh_resource", &json!({"uri": uri}))
+        .unwrap();
+    assert_eq!(
+        called.marks(),
+        [json!({"path": "a.txt", "checksum": Checksum::of(b"new").to_string()})]
+    );
     workspace.call("edit_file", &edit).unwrap();
     assert_eq!(workspace.text("a.txt"), "newer");
 }
@@ -63,15 +92,32 @@ fn person_is_asked_where_that_takes_their_word() {
         let workspace = workspace(consent);
         let root = workspace.path("").display().to_string();
         let uri = json!({"uri": uri.replace("ROOT/", &root)});
-        let first = workspace.plan("refresh_resource", &uri).unwrap().is_sensitive;
-        workspace.toolbox.said().allowed.insert("refresh_resource".to_owned());
-        [first, workspace.plan("refresh_resource", &uri).unwrap().is_sensitive]
+        let first = workspace
+            .plan("refresh_resource", &uri)
+            .unwrap()
+            .is_sensitive;
+        workspace
+            .toolbox
+            .said()
+            .allowed
+            .insert("refresh_resource".to_owned());
+        [
+            first,
+            workspace
+                .plan("refresh_resource", &uri)
+                .unwrap()
+                .is_sensitive,
+        ]
     };
     assert_eq!(asks(Consent::Unneeded, "cmd://date"), [false, false]);
     assert_eq!(asks(Consent::OncePerTurn, "cmd://date"), [true, false]);
     assert_eq!(asks(Consent::EachTime, "cmd://date"), [true, true]);
     assert_eq!(asks(Consent::Unneeded, "file://ROOT/a.txt"), [false, false]);
-    for secret in ["file://ROOT/.env", "file://ROOT/.env#L1", "file://ROOT/.git/config"] {
+    for secret in [
+        "file://ROOT/.env",
+        "file://ROOT/.env#L1",
+        "file://ROOT/.git/config",
+    ] {
         assert_eq!(asks(Consent::Unneeded, secret), [true, true], "{secret}");
     }
 }
@@ -80,7 +126,9 @@ fn person_is_asked_where_that_takes_their_word() {
 fn interrupted_refresh_ends_and_says_so() {
     let workspace = workspace(Consent::Unneeded);
     let uri = json!({"uri": "https://a/"});
-    let called = workspace.call_on("refresh_resource", &uri, &Line::unheard(true)).unwrap();
+    let called = workspace
+        .call_on("refresh_resource", &uri, &Line::unheard(true))
+        .unwrap();
     assert!(called.response.is_error);
     assert_eq!(called.text(), "The call was interrupted.");
 }
@@ -109,10 +157,14 @@ impl Refresh for Unplanned {
 #[test]
 fn server_of_a_refresh_is_found_without_planning_it() {
     let mut workspace = Workspace::new(&[]);
-    let server =
-        |toolbox: &Toolbox, uri: &str| refreshed_server(json!({"uri": uri}).as_object().unwrap(), toolbox);
+    let server = |toolbox: &Toolbox, uri: &str| {
+        refreshed_server(json!({"uri": uri}).as_object().unwrap(), toolbox)
+    };
     assert_eq!(server(&workspace.toolbox, "note:one"), None);
     workspace.toolbox.refresh = Some(Box::new(Unplanned));
-    assert_eq!(server(&workspace.toolbox, "note:one").as_deref(), Some("peer"));
+    assert_eq!(
+        server(&workspace.toolbox, "note:one").as_deref(),
+        Some("peer")
+    );
     assert_eq!(server(&workspace.toolbox, "a.txt"), None);
 }

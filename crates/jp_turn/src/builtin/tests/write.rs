@@ -8,8 +8,12 @@ fn detail(called: &Called) -> &str {
 #[test]
 fn new_file_is_shown_and_made_with_its_directories() {
     let workspace = Workspace::new(&[("a.rs", "x")]);
-    let called =
-        workspace.call("create_file", &json!({"path": "src/b/c.rs", "content": "one\ntwo"})).unwrap();
+    let called = workspace
+        .call(
+            "create_file",
+            &json!({"path": "src/b/c.rs", "content": "one\ntwo"}),
+        )
+        .unwrap();
     assert_eq!(called.preview.title, "create src/b/c.rs");
     insta::assert_snapshot!(detail(&called), @r#"
     --- src/b/c.rs
@@ -22,7 +26,10 @@ fn new_file_is_shown_and_made_with_its_directories() {
     assert_eq!(called.text(), "Created src/b/c.rs: 2 lines.");
     assert_eq!(workspace.text("src/b/c.rs"), "one\ntwo");
     let checksum = Checksum::of(b"one\ntwo").to_string();
-    assert_eq!(called.marks(), [json!({"path": "src/b/c.rs", "checksum": checksum})]);
+    assert_eq!(
+        called.marks(),
+        [json!({"path": "src/b/c.rs", "checksum": checksum})]
+    );
     let told = |path: &str| workspace.told("create_file", &json!({"path": path, "content": "y"}));
     insta::assert_snapshot!(told("a.rs"), @"a.rs exists; `edit_file` changes it.");
     insta::assert_snapshot!(told("src"), @"src exists and is no file.");
@@ -34,8 +41,12 @@ fn new_file_is_shown_and_made_with_its_directories() {
 #[test]
 fn file_that_came_meanwhile_is_not_overwritten() {
     let workspace = Workspace::new(&[("from", "x")]);
-    let mut create = workspace.plan("create_file", &json!({"path": "d/a", "content": "y"})).unwrap();
-    let mut rename = workspace.plan("move_file", &json!({"path": "from", "to": "d/a"})).unwrap();
+    let mut create = workspace
+        .plan("create_file", &json!({"path": "d/a", "content": "y"}))
+        .unwrap();
+    let mut rename = workspace
+        .plan("move_file", &json!({"path": "from", "to": "d/a"}))
+        .unwrap();
     workspace.write("d/a", "somebody's");
     for plan in [&mut create, &mut rename] {
         let response = (plan.act)(&Map::new(), &Line::unheard(false));
@@ -75,7 +86,9 @@ fn edit_is_shown_as_a_diff_and_tells_what_stands_there_now() {
     assert_eq!(workspace.text("src/a.rs"), now);
     let mark = json!({"path": "src/a.rs", "checksum": Checksum::of(now.as_bytes()).to_string()});
     assert_eq!(called.marks(), [mark.clone(), mark]);
-    let [_, ContentBlock::Resource { resource, .. }] = called.response.content.as_slice() else { panic!() };
+    let [_, ContentBlock::Resource { resource, .. }] = called.response.content.as_slice() else {
+        panic!()
+    };
     assert_eq!(
         resource.content.as_text(),
         Some("line 2\nline 3\nline 4\nfive\nand more\nline 6\nline 7\nline 8\n")
@@ -86,7 +99,9 @@ fn edit_is_shown_as_a_diff_and_tells_what_stands_there_now() {
 fn patch_is_applied_as_an_edit() {
     let workspace = Workspace::new(&[("a.rs", "one\ntwo\nthree\n")]);
     let patch = "--- a/a.rs\n+++ b/a.rs\n@@ -1,3 +1,2 @@\n one\n-two\n three\n";
-    let called = workspace.call("edit_file", &json!({"path": "a.rs", "patch": patch})).unwrap();
+    let called = workspace
+        .call("edit_file", &json!({"path": "a.rs", "patch": patch}))
+        .unwrap();
     insta::assert_snapshot!(called.text(), @r#"
     Edited a.rs: 0 lines added, 1 removed.
     [file://ROOT/a.rs#L1-2 text/x-rust]
@@ -103,8 +118,9 @@ fn patch_is_applied_as_an_edit() {
 
 #[test]
 fn many_changed_places_are_counted_and_the_first_shown() {
-    let content: String =
-        (1..=120).map(|number| format!("{}\n", if number % 10 == 0 { "x" } else { "-" })).collect();
+    let content: String = (1..=120)
+        .map(|number| format!("{}\n", if number % 10 == 0 { "x" } else { "-" }))
+        .collect();
     let workspace = Workspace::new(&[("a", &content)]);
     let arguments = json!({"path": "a", "old": "x", "new": "y", "replace_all": true});
     let called = workspace.call("edit_file", &arguments).unwrap();
@@ -119,8 +135,10 @@ fn of_many_lines_that_changed_the_first_are_shown() {
     let arguments = json!({"path": "a", "old": "x", "new": "y", "replace_all": true});
     let called = workspace.call("edit_file", &arguments).unwrap();
     assert!(detail(&called).starts_with("--- a\n+++ a\n@@ -1,20000 +1,20000 @@\n-x\n-x\n"));
-    let [ContentBlock::Text { text, .. }, ContentBlock::Resource { resource, .. }] =
-        called.response.content.as_slice()
+    let [
+        ContentBlock::Text { text, .. },
+        ContentBlock::Resource { resource, .. },
+    ] = called.response.content.as_slice()
     else {
         panic!()
     };
@@ -132,8 +150,14 @@ fn of_many_lines_that_changed_the_first_are_shown() {
 #[test]
 fn what_was_shown_is_what_is_written_or_nothing() {
     let workspace = Workspace::new(&[("a.rs", "one\n"), ("gone.rs", "one\n")]);
-    let edit =
-        |path: &str| workspace.plan("edit_file", &json!({"path": path, "old": "one", "new": "1"})).unwrap();
+    let edit = |path: &str| {
+        workspace
+            .plan(
+                "edit_file",
+                &json!({"path": path, "old": "one", "new": "1"}),
+            )
+            .unwrap()
+    };
     let (mut first, mut second, mut gone) = (edit("a.rs"), edit("a.rs"), edit("gone.rs"));
     let act = |plan: &mut Plan<'_>| (plan.act)(&Map::new(), &Line::unheard(false));
     assert!(!act(&mut first).is_error);
@@ -150,8 +174,10 @@ fn what_was_shown_is_what_is_written_or_nothing() {
     fs::remove_file(workspace.path("gone.rs")).unwrap();
     assert!(act(&mut gone).is_error);
     assert_eq!(workspace.text("a.rs"), "1\n");
-    let names: Vec<_> =
-        fs::read_dir(workspace.path("")).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+    let names: Vec<_> = fs::read_dir(workspace.path(""))
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name())
+        .collect();
     assert_eq!(names, ["a.rs"], "nothing is left behind");
 }
 
@@ -161,21 +187,48 @@ fn edit_keeps_permissions_and_other_links() {
     use std::os::unix::fs::{PermissionsExt, symlink};
     let workspace = Workspace::new(&[("run.sh", "one\n")]);
     fs::set_permissions(workspace.path("run.sh"), fs::Permissions::from_mode(0o750)).unwrap();
-    fs::hard_link(workspace.path("run.sh"), workspace.around.path().join("outside")).unwrap();
+    fs::hard_link(
+        workspace.path("run.sh"),
+        workspace.around.path().join("outside"),
+    )
+    .unwrap();
     symlink("run.sh", workspace.path("link")).unwrap();
-    workspace.call("edit_file", &json!({"path": "link", "old": "one", "new": "1"})).unwrap();
+    workspace
+        .call(
+            "edit_file",
+            &json!({"path": "link", "old": "one", "new": "1"}),
+        )
+        .unwrap();
     assert_eq!(workspace.text("run.sh"), "1\n");
-    let mode = fs::metadata(workspace.path("run.sh")).unwrap().permissions().mode();
+    let mode = fs::metadata(workspace.path("run.sh"))
+        .unwrap()
+        .permissions()
+        .mode();
     assert_eq!(mode & 0o7777, 0o750);
-    assert!(fs::symlink_metadata(workspace.path("link")).unwrap().is_symlink());
-    assert_eq!(fs::read_to_string(workspace.around.path().join("outside")).unwrap(), "one\n");
+    assert!(
+        fs::symlink_metadata(workspace.path("link"))
+            .unwrap()
+            .is_symlink()
+    );
+    assert_eq!(
+        fs::read_to_string(workspace.around.path().join("outside")).unwrap(),
+        "one\n"
+    );
 }
 
 #[test]
 fn file_is_moved_to_where_nothing_is() {
     let workspace = Workspace::new(&[("a.rs", "x"), ("b.rs", "y"), ("d/c", "")]);
-    let called = workspace.call("move_file", &json!({"path": "a.rs", "to": "new/a.rs"})).unwrap();
-    assert_eq!(called.preview, Preview { title: "move a.rs to new/a.rs".into(), detail: None });
+    let called = workspace
+        .call("move_file", &json!({"path": "a.rs", "to": "new/a.rs"}))
+        .unwrap();
+    assert_eq!(
+        called.preview,
+        Preview {
+            title: "move a.rs to new/a.rs".into(),
+            detail: None
+        }
+    );
     assert_eq!(called.text(), "Moved a.rs to new/a.rs.");
     assert_eq!(workspace.text("new/a.rs"), "x");
     assert!(!workspace.path("a.rs").exists());
@@ -191,45 +244,78 @@ fn file_is_moved_to_where_nothing_is() {
 fn file_or_empty_directory_is_deleted() {
     let workspace = Workspace::new(&[("a.rs", "one\ntwo\n"), ("d/b", ""), (".env", "K=1")]);
     fs::create_dir(workspace.path("empty")).unwrap();
-    workspace.call("read_file", &json!({"path": "a.rs"})).unwrap();
-    let called = workspace.call("delete_file", &json!({"path": "a.rs"})).unwrap();
+    workspace
+        .call("read_file", &json!({"path": "a.rs"}))
+        .unwrap();
+    let called = workspace
+        .call("delete_file", &json!({"path": "a.rs"}))
+        .unwrap();
     assert_eq!(called.preview.title, "delete a.rs (8 bytes, 2 lines)");
     assert_eq!(called.text(), "Deleted a.rs.");
-    let called = workspace.call("delete_file", &json!({"path": "empty/"})).unwrap();
+    let called = workspace
+        .call("delete_file", &json!({"path": "empty/"}))
+        .unwrap();
     assert_eq!(called.preview.title, "delete empty (an empty directory)");
     assert!(!workspace.path("a.rs").exists() && !workspace.path("empty").exists());
     let told = |path: &str| workspace.told("delete_file", &json!({"path": path}));
     insta::assert_snapshot!(told("d"), @"d is a directory with 1 entry in it; only an empty one is deleted.");
     insta::assert_snapshot!(told("."), @"The workspace itself is not deleted.");
     insta::assert_snapshot!(told("none"), @"There is no none; `list_files` lists what there is.");
-    workspace.call("read_file", &json!({"path": ".env"})).unwrap();
+    workspace
+        .call("read_file", &json!({"path": ".env"}))
+        .unwrap();
     for (name, arguments) in [
         ("delete_file", json!({"path": ".env"})),
         ("move_file", json!({"path": ".env", "to": "env.txt"})),
         ("edit_file", json!({"path": ".env", "old": "K", "new": "L"})),
     ] {
-        assert!(workspace.plan(name, &arguments).unwrap().is_sensitive, "{name}");
+        assert!(
+            workspace.plan(name, &arguments).unwrap().is_sensitive,
+            "{name}"
+        );
     }
 }
 
 #[test]
 fn what_the_person_closed_is_not_written() {
-    let files = [("locked/a", "x"), ("Cargo.lock", "x"), ("generated/keep.rs", "x"), ("open", "x")];
-    let patterns = ["*.lock", "/locked/", "generated/**", "!generated/keep.rs", "# a comment"];
+    let files = [
+        ("locked/a", "x"),
+        ("Cargo.lock", "x"),
+        ("generated/keep.rs", "x"),
+        ("open", "x"),
+    ];
+    let patterns = [
+        "*.lock",
+        "/locked/",
+        "generated/**",
+        "!generated/keep.rs",
+        "# a comment",
+    ];
     let workspace = Workspace::with_read_only(&files, &patterns);
-    let edit = |path: &str| workspace.told("edit_file", &json!({"path": path, "old": "x", "new": "y"}));
+    let edit =
+        |path: &str| workspace.told("edit_file", &json!({"path": path, "old": "x", "new": "y"}));
     insta::assert_snapshot!(edit("Cargo.lock"), @r#"Cargo.lock is not written: the person's configuration closes "*.lock" to tools."#);
     insta::assert_snapshot!(edit("locked/a"), @r#"locked/a is not written: the person's configuration closes "/locked/" to tools."#);
     for (name, arguments) in [
         ("create_file", json!({"path": "locked/b/c", "content": ""})),
-        ("create_file", json!({"path": "sub/Other.lock", "content": ""})),
+        (
+            "create_file",
+            json!({"path": "sub/Other.lock", "content": ""}),
+        ),
         ("move_file", json!({"path": "open", "to": "generated/x"})),
         ("move_file", json!({"path": "Cargo.lock", "to": "x"})),
         ("delete_file", json!({"path": "locked/a"})),
     ] {
         let told = workspace.told(name, &arguments);
-        assert!(told.contains("the person's configuration closes"), "{name} {arguments}: {told}");
+        assert!(
+            told.contains("the person's configuration closes"),
+            "{name} {arguments}: {told}"
+        );
     }
     assert!(edit("generated/keep.rs").starts_with("Edited"));
-    assert!(workspace.told("read_file", &json!({"path": "Cargo.lock"})).starts_with("[file:"));
+    assert!(
+        workspace
+            .told("read_file", &json!({"path": "Cargo.lock"}))
+            .starts_with("[file:")
+    );
 }

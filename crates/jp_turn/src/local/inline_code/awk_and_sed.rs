@@ -29,15 +29,43 @@ struct Syntax {
 
 const AWK: Syntax = Syntax {
     flags: "bcgIMNnOPrsSt",
-    letters: &[("dDLop", Kind::Flag), ("Filv", Kind::Value), ("eEf", Kind::Program)],
+    letters: &[
+        ("dDLop", Kind::Flag),
+        ("Filv", Kind::Value),
+        ("eEf", Kind::Program),
+    ],
     names: &[
         (
-            &["bignum", "characters-as-bytes", "csv", "debug", "dump-variables", "lint", "lint-old"],
+            &[
+                "bignum",
+                "characters-as-bytes",
+                "csv",
+                "debug",
+                "dump-variables",
+                "lint",
+                "lint-old",
+            ],
             Kind::Flag,
         ),
-        (&["no-optimize", "non-decimal-data", "optimize", "posix", "pretty-print", "profile"], Kind::Flag),
-        (&["re-interval", "sandbox", "traditional", "use-lc-numeric"], Kind::Flag),
-        (&["assign", "field-separator", "include", "load"], Kind::Value),
+        (
+            &[
+                "no-optimize",
+                "non-decimal-data",
+                "optimize",
+                "posix",
+                "pretty-print",
+                "profile",
+            ],
+            Kind::Flag,
+        ),
+        (
+            &["re-interval", "sandbox", "traditional", "use-lc-numeric"],
+            Kind::Flag,
+        ),
+        (
+            &["assign", "field-separator", "include", "load"],
+            Kind::Value,
+        ),
         (&["exec", "file", "source"], Kind::Program),
     ],
 };
@@ -46,8 +74,22 @@ const SED: Syntax = Syntax {
     flags: "bEnrsuz",
     letters: &[("i", Kind::Flag), ("l", Kind::Value), ("ef", Kind::Program)],
     names: &[
-        (&["binary", "debug", "follow-symlinks", "in-place", "null-data", "posix", "quiet"], Kind::Flag),
-        (&["regexp-extended", "separate", "silent", "unbuffered"], Kind::Flag),
+        (
+            &[
+                "binary",
+                "debug",
+                "follow-symlinks",
+                "in-place",
+                "null-data",
+                "posix",
+                "quiet",
+            ],
+            Kind::Flag,
+        ),
+        (
+            &["regexp-extended", "separate", "silent", "unbuffered"],
+            Kind::Flag,
+        ),
         (&["line-length"], Kind::Value),
         (&["expression", "file"], Kind::Program),
     ],
@@ -72,9 +114,16 @@ impl Syntax {
             let (_, kind) = self.names.iter().find(|(names, _)| names.contains(&name))?;
             return Some((*kind, long.contains('=')));
         }
-        let rest = word.strip_prefix('-')?.trim_start_matches(|letter: char| self.flags.contains(letter));
-        let Some(letter) = rest.chars().next() else { return Some((Kind::Flag, false)) };
-        let (_, kind) = self.letters.iter().find(|(letters, _)| letters.contains(letter))?;
+        let rest = word
+            .strip_prefix('-')?
+            .trim_start_matches(|letter: char| self.flags.contains(letter));
+        let Some(letter) = rest.chars().next() else {
+            return Some((Kind::Flag, false));
+        };
+        let (_, kind) = self
+            .letters
+            .iter()
+            .find(|(letters, _)| letters.contains(letter))?;
         Some((*kind, rest.len() > letter.len_utf8()))
     }
 }
@@ -95,7 +144,9 @@ pub(super) fn find_in_awk(words: &[String]) -> Option<&str> {
         if is_operand(word) {
             break;
         }
-        let Some((option, is_program)) = AWK.read(rest) else { return find_argument(rest) };
+        let Some((option, is_program)) = AWK.read(rest) else {
+            return find_argument(rest);
+        };
         if let Some(argument) = find_argument(option).filter(|_| !is_assignment(option)) {
             return Some(argument);
         }
@@ -107,7 +158,11 @@ pub(super) fn find_in_awk(words: &[String]) -> Option<&str> {
             break;
         }
     }
-    if has_program { None } else { find_argument(&rest[..rest.len().min(1)]) }
+    if has_program {
+        None
+    } else {
+        find_argument(&rest[..rest.len().min(1)])
+    }
 }
 
 /// Returns the first word of sed's that may be code and holds an argument of the model's.
@@ -150,7 +205,10 @@ fn is_operand(word: &str) -> bool {
 }
 
 fn find_argument(words: &[String]) -> Option<&str> {
-    words.iter().map(String::as_str).find(|word| holds_words_of_model(word))
+    words
+        .iter()
+        .map(String::as_str)
+        .find(|word| holds_words_of_model(word))
 }
 
 /// Returns whether an option gives a variable whose name is known a value.
@@ -159,13 +217,19 @@ fn find_argument(words: &[String]) -> Option<&str> {
 /// be in the same word.
 fn is_assignment(option: &[String]) -> bool {
     let value = match option {
-        [word] => word.strip_prefix("-v").or_else(|| word.strip_prefix("--assign=")),
+        [word] => word
+            .strip_prefix("-v")
+            .or_else(|| word.strip_prefix("--assign=")),
         [word, value] if word == "-v" => Some(value.as_str()),
         _ => None,
     };
-    let name = value.and_then(|value| value.split_once('=')).map(|(name, _)| name);
+    let name = value
+        .and_then(|value| value.split_once('='))
+        .map(|(name, _)| name);
     name.is_some_and(|name| {
         !name.is_empty()
-            && name.chars().all(|character| character.is_ascii_alphanumeric() || character == '_')
+            && name
+                .chars()
+                .all(|character| character.is_ascii_alphanumeric() || character == '_')
     })
 }

@@ -72,7 +72,10 @@ impl Kept {
     /// Starts a process, in a group of its own, with its pipes in a directory of its own.
     pub(in crate::stateful) fn start(mut command: Command, directory: &Path) -> io::Result<Self> {
         let handles = directory.parent().unwrap_or(directory);
-        DirBuilder::new().recursive(true).mode(0o700).create(handles)?;
+        DirBuilder::new()
+            .recursive(true)
+            .mode(0o700)
+            .create(handles)?;
         DirBuilder::new().mode(0o700).create(directory)?;
         let started = Self::started(&mut command, directory);
         if started.is_err() {
@@ -83,25 +86,43 @@ impl Kept {
 
     fn started(command: &mut Command, directory: &Path) -> io::Result<Self> {
         if started(std::process::id().cast_signed()).is_none() {
-            let reason = "this system has no `/proc`, by which it could be told from others in a later turn";
+            let reason =
+                "this system has no `/proc`, by which it could be told from others in a later turn";
             return Err(io::Error::new(io::ErrorKind::Unsupported, reason));
         }
         make_pipes(directory)?;
         // With both ends open neither side sees the other leave.
-        let both = |name: &str| OpenOptions::new().read(true).write(true).open(directory.join(name));
-        let errors = OpenOptions::new().create(true).append(true).mode(0o600).open(directory.join(ERRORS))?;
-        command.stdin(both(INPUT)?).stdout(both(OUTPUT)?).stderr(errors);
+        let both = |name: &str| {
+            OpenOptions::new()
+                .read(true)
+                .write(true)
+                .open(directory.join(name))
+        };
+        let errors = OpenOptions::new()
+            .create(true)
+            .append(true)
+            .mode(0o600)
+            .open(directory.join(ERRORS))?;
+        command
+            .stdin(both(INPUT)?)
+            .stdout(both(OUTPUT)?)
+            .stderr(errors);
         group::separate(command);
         // Nothing may fail once it runs: it would be left to itself.
         let pipes = Pipes::open(directory)?;
         let child = command.spawn()?;
         let id = Identity::of(Pid::from_child(&child));
-        Ok(Self { child: Some(child), ..Self::new(directory, id, pipes) })
+        Ok(Self {
+            child: Some(child),
+            ..Self::new(directory, id, pipes)
+        })
     }
 
     /// Finds what earlier turns left: what goes on, or the last that came on stderr of what does not.
     pub(in crate::stateful) fn all(handles: &Path) -> Vec<Left> {
-        let Ok(entries) = fs::read_dir(handles) else { return Vec::new() };
+        let Ok(entries) = fs::read_dir(handles) else {
+            return Vec::new();
+        };
         let found = entries.flatten().filter_map(|entry| {
             let name = entry.file_name().into_string().ok()?;
             let (tool, handle) = name.split_once('=')?;
@@ -123,7 +144,14 @@ impl Kept {
         }
         let kept = Self::new(directory, state.id, Pipes::open(directory).ok()?);
         let unread = fs::read(directory.join(UNREAD)).unwrap_or_default();
-        Some((Self { unread, is_owed: state.is_owed, ..kept }, state.pending))
+        Some((
+            Self {
+                unread,
+                is_owed: state.is_owed,
+                ..kept
+            },
+            state.pending,
+        ))
     }
 
     fn new(directory: &Path, id: Identity, pipes: Pipes) -> Self {
@@ -148,7 +176,11 @@ impl Kept {
             return;
         }
         self.trim_errors();
-        let state = State { id: self.id, is_owed: self.is_owed, pending: pending.cloned() };
+        let state = State {
+            id: self.id,
+            is_owed: self.is_owed,
+            pending: pending.cloned(),
+        };
         // Where it can't be written, the next turn takes the process for one that ended.
         _ = serde_json::to_vec(&state).map(|state| fs::write(self.directory.join(STATE), state));
         _ = fs::write(self.directory.join(UNREAD), &self.unread);
@@ -160,7 +192,11 @@ impl Kept {
         self.is_owed = true;
     }
 
-    pub(in crate::stateful) fn receive(&mut self, timeout: Duration, is_moot: &dyn Fn() -> bool) -> Reply {
+    pub(in crate::stateful) fn receive(
+        &mut self,
+        timeout: Duration,
+        is_moot: &dyn Fn() -> bool,
+    ) -> Reply {
         let started = Instant::now();
         let mut ended: Option<Instant> = None;
         loop {
@@ -214,11 +250,18 @@ impl Kept {
     /// Takes the next line that is not empty.
     fn next_line(&mut self) -> Option<Vec<u8>> {
         if self.searched == 0 {
-            let blank = self.unread.iter().take_while(|byte| byte.is_ascii_whitespace()).count();
+            let blank = self
+                .unread
+                .iter()
+                .take_while(|byte| byte.is_ascii_whitespace())
+                .count();
             self.unread.drain(..blank);
         }
         let start = std::mem::replace(&mut self.searched, self.unread.len());
-        let end = start + self.unread[start..].iter().position(|byte| *byte == b'\n')?;
+        let end = start
+            + self.unread[start..]
+                .iter()
+                .position(|byte| *byte == b'\n')?;
         self.searched = 0;
         Some(self.unread.drain(..=end).collect())
     }
@@ -226,7 +269,10 @@ impl Kept {
     /// Waits a moment for more.
     fn await_output(&self) {
         let mut watched = [PollFd::new(&self.output, PollFlags::IN)];
-        let tick = Timespec { tv_sec: 0, tv_nsec: i64::from(TICK.subsec_nanos()) };
+        let tick = Timespec {
+            tv_sec: 0,
+            tv_nsec: i64::from(TICK.subsec_nanos()),
+        };
         let found = poll(&mut watched, Some(&tick));
         // An end that nobody writes to any more is always ready.
         if found.is_err() || watched[0].revents().contains(PollFlags::HUP) {
@@ -235,7 +281,11 @@ impl Kept {
     }
 
     pub(in crate::stateful) fn errors(&self) -> String {
-        if self.last_words.is_empty() { last_errors(&self.directory) } else { self.last_words.clone() }
+        if self.last_words.is_empty() {
+            last_errors(&self.directory)
+        } else {
+            self.last_words.clone()
+        }
     }
 
     /// Ends the process and all of its group, and removes what was kept of it.
@@ -252,7 +302,9 @@ impl Kept {
     /// Keeps the last that came on stderr of what has become too long.
     fn trim_errors(&self) {
         let trim = || -> io::Result<()> {
-            let mut errors = OpenOptions::new().append(true).open(self.directory.join(ERRORS))?;
+            let mut errors = OpenOptions::new()
+                .append(true)
+                .open(self.directory.join(ERRORS))?;
             for attempt in 1..=MAX_TRIMS {
                 let length = errors.metadata()?.len();
                 if length <= MAX_ERRORS_FILE {
@@ -308,18 +360,30 @@ impl Pipes {
     /// Opens them; fails with `ENXIO` where nobody reads the one.
     fn open(directory: &Path) -> io::Result<Self> {
         let nonblocking = OFlags::NONBLOCK.bits().cast_signed();
-        let input = OpenOptions::new().write(true).custom_flags(nonblocking).open(directory.join(INPUT))?;
+        let input = OpenOptions::new()
+            .write(true)
+            .custom_flags(nonblocking)
+            .open(directory.join(INPUT))?;
         rustix::fs::fcntl_setfl(&input, OFlags::empty())?;
-        let output = OpenOptions::new().read(true).custom_flags(nonblocking).open(directory.join(OUTPUT))?;
+        let output = OpenOptions::new()
+            .read(true)
+            .custom_flags(nonblocking)
+            .open(directory.join(OUTPUT))?;
         let (sender, to_write) = channel();
         on_thread(move || write(input, &to_write))?;
-        Ok(Self { input: sender, output })
+        Ok(Self {
+            input: sender,
+            output,
+        })
     }
 }
 
 impl Identity {
     fn of(pid: Pid) -> Self {
-        Self { pid: pid.as_raw_pid(), started: started(pid.as_raw_pid()) }
+        Self {
+            pid: pid.as_raw_pid(),
+            started: started(pid.as_raw_pid()),
+        }
     }
 
     /// Returns whether it runs; one of which nobody knows when it started may be any other.
@@ -342,16 +406,23 @@ fn started(pid: i32) -> Option<u64> {
 
 fn make_pipes(directory: &Path) -> io::Result<()> {
     // The program, as not every system has the call where it could be used safely.
-    let made =
-        Command::new("mkfifo").args(["-m", "600"]).args([INPUT, OUTPUT]).current_dir(directory).output()?;
+    let made = Command::new("mkfifo")
+        .args(["-m", "600"])
+        .args([INPUT, OUTPUT])
+        .current_dir(directory)
+        .output()?;
     match made.status.success() {
         true => Ok(()),
-        false => Err(io::Error::other(String::from_utf8_lossy(&made.stderr).trim().to_owned())),
+        false => Err(io::Error::other(
+            String::from_utf8_lossy(&made.stderr).trim().to_owned(),
+        )),
     }
 }
 
 fn last_errors(directory: &Path) -> String {
-    String::from_utf8_lossy(&tail(directory).unwrap_or_default()).trim().to_owned()
+    String::from_utf8_lossy(&tail(directory).unwrap_or_default())
+        .trim()
+        .to_owned()
 }
 
 /// Reads the last that came on stderr.

@@ -33,8 +33,16 @@ pub(super) async fn answer<H: ServerHandler>(
     body: &[u8],
 ) -> Response<BoxBody<Bytes, Infallible>> {
     let messages = match batch::messages(body) {
-        Ok(messages) => messages.iter().map(|message| from_str(message.get()).unwrap_or_default()).collect(),
-        Err(error) => return invalid(ErrorCode::PARSE_ERROR, &format!("the batch is not JSON: {error}")),
+        Ok(messages) => messages
+            .iter()
+            .map(|message| from_str(message.get()).unwrap_or_default())
+            .collect(),
+        Err(error) => {
+            return invalid(
+                ErrorCode::PARSE_ERROR,
+                &format!("the batch is not JSON: {error}"),
+            );
+        }
     };
     let messages: Vec<Value> = messages;
     if !may_send(&head.headers, &messages) {
@@ -50,7 +58,9 @@ pub(super) async fn answer<H: ServerHandler>(
         }
         let mut head = head.clone();
         head.headers.remove(CONTENT_LENGTH);
-        let response = endpoint.answer_message(head, message.to_string().into()).await;
+        let response = endpoint
+            .answer_message(head, message.to_string().into())
+            .await;
         if !response.status().is_success() {
             if answer.is_none() {
                 return response;
@@ -72,7 +82,9 @@ pub(super) async fn answer<H: ServerHandler>(
             // Errors alone are a stream, too.
             if !streams.is_empty() {
                 answer.status = StatusCode::OK;
-                answer.headers.insert(CONTENT_TYPE, HeaderValue::from_static("text/event-stream"));
+                answer
+                    .headers
+                    .insert(CONTENT_TYPE, HeaderValue::from_static("text/event-stream"));
             }
             Response::from_parts(answer, Joined(streams).boxed())
         }
@@ -103,16 +115,22 @@ async fn refusal(response: Response<BoxBody<Bytes, Infallible>>) -> Value {
 
 /// An error as an event of the stream, with the id of what it is about where that has one.
 fn refused(message: &Value, error: &Value) -> BoxBody<Bytes, Infallible> {
-    let id = message.get("id").filter(|id| id.is_string() || id.is_number());
+    let id = message
+        .get("id")
+        .filter(|id| id.is_string() || id.is_number());
     let answer = json!({ "jsonrpc": "2.0", "id": id, "error": error });
     Full::new(Bytes::from(format!("data: {answer}\n\n"))).boxed()
 }
 
 /// Whether a client may send this as a batch. One that names no revision speaks 2025-03-26.
 fn may_send(headers: &HeaderMap, messages: &[Value]) -> bool {
-    headers.get("mcp-protocol-version").is_none_or(|version| version == batch::revision())
+    headers
+        .get("mcp-protocol-version")
+        .is_none_or(|version| version == batch::revision())
         && batch::is_sound(messages.len())
-        && messages.iter().all(|message| message["method"] != "initialize")
+        && messages
+            .iter()
+            .all(|message| message["method"] != "initialize")
 }
 
 impl Body for Joined {

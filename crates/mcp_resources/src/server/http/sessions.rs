@@ -37,7 +37,11 @@ impl Sessions {
     pub(super) fn new() -> Self {
         let mut manager = LocalSessionManager::default();
         manager.session_config.keep_alive = Some(SILENCE);
-        Self { manager: Arc::new(manager), uses: Mutex::default(), turn: tokio::sync::Mutex::default() }
+        Self {
+            manager: Arc::new(manager),
+            uses: Mutex::default(),
+            turn: tokio::sync::Mutex::default(),
+        }
     }
 
     /// Notes that a session is used; nothing for one that there is not.
@@ -51,9 +55,15 @@ impl Sessions {
         if uses.len() > 2 * MAX_SESSIONS {
             uses.retain(|id, _| sessions.contains_key(id));
         }
-        let of_session = uses.entry(Arc::clone(&id)).or_insert(Use { last: Instant::now(), open: 0 });
+        let of_session = uses.entry(Arc::clone(&id)).or_insert(Use {
+            last: Instant::now(),
+            open: 0,
+        });
         of_session.open += 1;
-        Some(InUse { sessions: Arc::clone(self), id: Arc::clone(&id) })
+        Some(InUse {
+            sessions: Arc::clone(self),
+            id: Arc::clone(&id),
+        })
     }
 
     /// Whether one more would be too many.
@@ -70,7 +80,8 @@ impl Sessions {
     /// may stay.
     pub(super) async fn make_room(&self, new: &str) -> bool {
         loop {
-            let ids: HashSet<Arc<str>> = self.manager.sessions.read().await.keys().cloned().collect();
+            let ids: HashSet<Arc<str>> =
+                self.manager.sessions.read().await.keys().cloned().collect();
             if ids.len() <= MAX_SESSIONS {
                 return true;
             }
@@ -89,7 +100,8 @@ impl Sessions {
         let idle = ids.iter().filter(|id| &***id != new);
         let idle = idle.filter(|id| uses.get(*id).is_none_or(|of_session| of_session.open == 0));
         let last_used = |id: &&Arc<str>| uses.get(*id).map(|of_session| of_session.last);
-        idle.min_by_key(|id| (last_used(id).is_none(), last_used(id))).cloned()
+        idle.min_by_key(|id| (last_used(id).is_none(), last_used(id)))
+            .cloned()
     }
 
     fn uses(&self) -> MutexGuard<'_, HashMap<Arc<str>, Use>> {

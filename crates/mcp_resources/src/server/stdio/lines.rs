@@ -9,8 +9,8 @@ use std::time::Duration;
 
 use rmcp::ServerHandler;
 use rmcp::model::{
-    ClientNotification, ClientRequest, ErrorCode, ErrorData, GetExtensions, GetMeta, JsonRpcMessage,
-    ProtocolVersion, RequestId,
+    ClientNotification, ClientRequest, ErrorCode, ErrorData, GetExtensions, GetMeta,
+    JsonRpcMessage, ProtocolVersion, RequestId,
 };
 use rmcp::service::{RoleServer, RxJsonRpcMessage, TxJsonRpcMessage};
 use rmcp::transport::Transport;
@@ -136,7 +136,10 @@ impl<R: AsyncRead + Unpin + Send + 'static, W: AsyncWrite + Unpin + Send + 'stat
             let why = format!("a line has more than {MAX_LINE} bytes");
             return self.refuse(None, ErrorData::invalid_request(why, None));
         }
-        let line = line.strip_prefix(b"\xef\xbb\xbf").unwrap_or(&line).trim_ascii();
+        let line = line
+            .strip_prefix(b"\xef\xbb\xbf")
+            .unwrap_or(&line)
+            .trim_ascii();
         if line.is_empty() {
             return;
         }
@@ -151,10 +154,13 @@ impl<R: AsyncRead + Unpin + Send + 'static, W: AsyncWrite + Unpin + Send + 'stat
         }
         match batch::messages(line) {
             Ok(messages) if self.has_batches && batch::is_sound(messages.len()) => {
-                messages.iter().for_each(|message| self.take(message.get().as_bytes()));
+                messages
+                    .iter()
+                    .for_each(|message| self.take(message.get().as_bytes()));
             }
             Ok(_) => {
-                let why = "a batch, which 2025-03-26 alone has, of 1 to 100 messages, is no request";
+                let why =
+                    "a batch, which 2025-03-26 alone has, of 1 to 100 messages, is no request";
                 self.refuse(None, ErrorData::invalid_request(why, None));
             }
             Err(error) => self.misread(line, &error),
@@ -172,7 +178,8 @@ impl<R: AsyncRead + Unpin + Send + 'static, W: AsyncWrite + Unpin + Send + 'stat
                 if let (ClientRequest::InitializeRequest(initialize), false) =
                     (&request.request, self.is_started)
                 {
-                    self.has_batches = initialize.params.protocol_version.as_str() == batch::revision();
+                    self.has_batches =
+                        initialize.params.protocol_version.as_str() == batch::revision();
                 }
                 self.is_started |= starts(&request.request, &self.revisions);
                 let kind = match request.request {
@@ -183,13 +190,20 @@ impl<R: AsyncRead + Unpin + Send + 'static, W: AsyncWrite + Unpin + Send + 'stat
                     let id = Some(request.id.clone());
                     return self.refuse(id, ErrorData::invalid_request(why, None));
                 }
-                request.request.extensions_mut().insert(self.backlog.count(kind, bytes));
+                request
+                    .request
+                    .extensions_mut()
+                    .insert(self.backlog.count(kind, bytes));
             }
             // rmcp would end for what comes before the client starts, and there is nothing yet that it could tell of.
             _ if !self.is_started => return,
             JsonRpcMessage::Notification(notification) => {
-                notification.notification.extensions_mut().insert(self.backlog.count(Kind::Other, bytes));
-                if let ClientNotification::CancelledNotification(cancelled) = &notification.notification
+                notification
+                    .notification
+                    .extensions_mut()
+                    .insert(self.backlog.count(Kind::Other, bytes));
+                if let ClientNotification::CancelledNotification(cancelled) =
+                    &notification.notification
                     && let Some(id) = &cancelled.params.request_id
                 {
                     self.backlog.cancel(id);
@@ -207,23 +221,34 @@ impl<R: AsyncRead + Unpin + Send + 'static, W: AsyncWrite + Unpin + Send + 'stat
             return self.refuse(None, ErrorData::new(ErrorCode::PARSE_ERROR, why, None));
         }
         // It looks into no value, so that one that is nested too deep, or is no Unicode, hides no id.
-        let fields: HashMap<String, &RawValue> = serde_json::from_slice(message).unwrap_or_default();
-        let id = fields.get("id").and_then(|id| serde_json::from_str(id.get()).ok());
-        let method =
-            fields.get("method").and_then(|method| serde_json::from_str::<String>(method.get()).ok());
-        let is_versioned = fields.get("jsonrpc").is_some_and(|version| version.get() == "\"2.0\"");
+        let fields: HashMap<String, &RawValue> =
+            serde_json::from_slice(message).unwrap_or_default();
+        let id = fields
+            .get("id")
+            .and_then(|id| serde_json::from_str(id.get()).ok());
+        let method = fields
+            .get("method")
+            .and_then(|method| serde_json::from_str::<String>(method.get()).ok());
+        let is_versioned = fields
+            .get("jsonrpc")
+            .is_some_and(|version| version.get() == "\"2.0\"");
         let is_response = fields.contains_key("result") || fields.contains_key("error");
         match method.filter(|_| is_versioned) {
             _ if is_response => {
                 if let Some(id) = id.filter(|_| self.is_started) {
                     let why = format!("the client's answer can't be read: {error}");
-                    self.messages
-                        .push_back(JsonRpcMessage::error(ErrorData::internal_error(why, None), Some(id)));
+                    self.messages.push_back(JsonRpcMessage::error(
+                        ErrorData::internal_error(why, None),
+                        Some(id),
+                    ));
                 }
             }
             Some(_) if !fields.contains_key("id") => (),
             Some(method) if id.is_some() => {
-                let why = format!("the parameters of {} can't be read: {error}", shown(&method));
+                let why = format!(
+                    "the parameters of {} can't be read: {error}",
+                    shown(&method)
+                );
                 self.refuse(id, ErrorData::invalid_params(why, None));
             }
             _ => {
@@ -256,8 +281,9 @@ impl<R: AsyncRead + Unpin + Send + 'static, W: AsyncWrite + Unpin + Send + 'stat
     /// Waits until nothing is open any more, or nothing has come to its end for a while, over however many calls.
     async fn settle(&mut self) {
         loop {
-            let (least, until) =
-                *self.settling.get_or_insert_with(|| (usize::MAX, Instant::now() + PATIENCE));
+            let (least, until) = *self
+                .settling
+                .get_or_insert_with(|| (usize::MAX, Instant::now() + PATIENCE));
             match timeout_at(until, self.backlog.fewer_open(least)).await {
                 Ok(0) | Err(_) => return,
                 Ok(fewer) => self.settling = Some((fewer, Instant::now() + PATIENCE)),
@@ -267,7 +293,9 @@ impl<R: AsyncRead + Unpin + Send + 'static, W: AsyncWrite + Unpin + Send + 'stat
 
     /// Waits until the client has room for more, for a while, over however many calls.
     async fn wait_for_room(&mut self) {
-        let until = *self.paused_until.get_or_insert_with(|| Instant::now() + PAUSE);
+        let until = *self
+            .paused_until
+            .get_or_insert_with(|| Instant::now() + PAUSE);
         match timeout_at(until, self.backlog.room_for_request()).await {
             Ok(()) => self.paused_until = None,
             Err(_) => self.backlog.room_for_answers().await,
@@ -283,14 +311,19 @@ fn starts(request: &ClientRequest, revisions: &[ProtocolVersion]) -> bool {
         ClientRequest::PingRequest(_) | ClientRequest::DiscoverRequest(_) => false,
         request => {
             let meta = request.get_meta();
-            let is_whole = meta.missing_required_keys(&ProtocolVersion::V_2026_07_28).is_empty();
-            is_whole && meta.protocol_version().is_some_and(|revision| revisions.contains(&revision))
+            let is_whole = meta
+                .missing_required_keys(&ProtocolVersion::V_2026_07_28)
+                .is_empty();
+            is_whole
+                && meta
+                    .protocol_version()
+                    .is_some_and(|revision| revisions.contains(&revision))
         }
     }
 }
 
-impl<R: AsyncRead + Unpin + Send + 'static, W: AsyncWrite + Unpin + Send + 'static> Transport<RoleServer>
-    for Lines<R, W>
+impl<R: AsyncRead + Unpin + Send + 'static, W: AsyncWrite + Unpin + Send + 'static>
+    Transport<RoleServer> for Lines<R, W>
 {
     type Error = io::Error;
 
@@ -368,7 +401,11 @@ mod tests {
     use crate::{Registry, Server};
 
     /// The lines of a client that writes to the first and reads from the second.
-    fn lines() -> (Lines<DuplexStream, DuplexStream>, DuplexStream, DuplexStream) {
+    fn lines() -> (
+        Lines<DuplexStream, DuplexStream>,
+        DuplexStream,
+        DuplexStream,
+    ) {
         let session = Arc::new(Server::new("test", "1", Registry::new())).session();
         let ((input, theirs), (output, read)) = (duplex(1 << 20), duplex(1 << 10));
         (Lines::new(input, output, &session), theirs, read)
@@ -386,7 +423,10 @@ mod tests {
     async fn started(lines: &mut Lines<DuplexStream, DuplexStream>, client: &mut DuplexStream) {
         let initialize = r#"{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-11-25",
             "capabilities":{},"clientInfo":{"name":"test","version":"1"}}}"#;
-        client.write_all((initialize.replace('\n', "") + "\n").as_bytes()).await.unwrap();
+        client
+            .write_all((initialize.replace('\n', "") + "\n").as_bytes())
+            .await
+            .unwrap();
         lines.receive().await.unwrap();
     }
 
@@ -401,14 +441,18 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn nothing_is_lost_of_a_line_that_comes_byte_by_byte_to_who_waits_for_it_again_and_again() {
+    async fn nothing_is_lost_of_a_line_that_comes_byte_by_byte_to_who_waits_for_it_again_and_again()
+    {
         let (mut lines, mut client, _read) = lines();
         started(&mut lines, &mut client).await;
         for byte in ping(1).bytes() {
             assert!(polled_once(lines.receive()).await.is_none());
             client.write_all(&[byte]).await.unwrap();
         }
-        assert!(matches!(lines.receive().await, Some(JsonRpcMessage::Request(_))));
+        assert!(matches!(
+            lines.receive().await,
+            Some(JsonRpcMessage::Request(_))
+        ));
     }
 
     #[tokio::test(start_paused = true)]
@@ -422,14 +466,25 @@ mod tests {
         }
         // The first is at work, too: rmcp holds what counts it.
         let start = Instant::now();
-        client.write_all((ping(2000) + &ping(2001)).as_bytes()).await.unwrap();
+        client
+            .write_all((ping(2000) + &ping(2001)).as_bytes())
+            .await
+            .unwrap();
         at_work.push(lines.receive().await.unwrap());
         at_work.push(lines.receive().await.unwrap());
-        assert!((1..=2).contains(&start.elapsed().as_secs()), "{:?}", start.elapsed());
+        assert!(
+            (1..=2).contains(&start.elapsed().as_secs()),
+            "{:?}",
+            start.elapsed()
+        );
 
         let unread: Vec<_> = (0..2048).map(|id| lines.write(&answer(id), None)).collect();
         client.write_all(ping(2002).as_bytes()).await.unwrap();
-        assert!(timeout(Duration::from_secs(3600), lines.receive()).await.is_err());
+        assert!(
+            timeout(Duration::from_secs(3600), lines.receive())
+                .await
+                .is_err()
+        );
         drop((at_work, unread));
         assert!(lines.receive().await.is_some());
         drop(lines);
@@ -441,7 +496,10 @@ mod tests {
         for done in 0..=3 {
             let (mut lines, mut client, _read) = lines();
             started(&mut lines, &mut client).await;
-            client.write_all((1..=3).map(ping).collect::<String>().as_bytes()).await.unwrap();
+            client
+                .write_all((1..=3).map(ping).collect::<String>().as_bytes())
+                .await
+                .unwrap();
             let mut at_work = Vec::new();
             for _ in 0..3 {
                 at_work.push(lines.receive().await.unwrap());
@@ -459,7 +517,10 @@ mod tests {
             while timeout(PATIENCE / 4, lines.receive()).await.is_err() {}
             let last = if done == 3 { Duration::ZERO } else { PATIENCE };
             let waited = start.elapsed() - PATIENCE / 4 * 3 * done;
-            assert!(waited.abs_diff(last) < Duration::from_millis(10), "{done}: {waited:?}");
+            assert!(
+                waited.abs_diff(last) < Duration::from_millis(10),
+                "{done}: {waited:?}"
+            );
         }
     }
 
@@ -470,7 +531,9 @@ mod tests {
         let numbers = vec!["0"; 200_000].join(",");
         for result in [format!("{{\"x\":[{numbers}]}}"), "\"\\ud800\"".to_owned()] {
             client
-                .write_all(format!("{{\"jsonrpc\":\"2.0\",\"id\":5,\"result\":{result}}}\n").as_bytes())
+                .write_all(
+                    format!("{{\"jsonrpc\":\"2.0\",\"id\":5,\"result\":{result}}}\n").as_bytes(),
+                )
                 .await
                 .unwrap();
             let message = lines.receive().await.unwrap();
@@ -478,7 +541,11 @@ mod tests {
                 matches!(message, JsonRpcMessage::Error(error) if error.id == Some(RequestId::Number(5)))
             );
         }
-        assert_eq!(lines.backlog.fewer_open(usize::MAX).await, 0, "nothing is refused");
+        assert_eq!(
+            lines.backlog.fewer_open(usize::MAX).await,
+            0,
+            "nothing is refused"
+        );
     }
 
     #[tokio::test(start_paused = true)]
@@ -486,7 +553,8 @@ mod tests {
         let (mut lines, mut client, _read) = lines();
         started(&mut lines, &mut client).await;
         let id = RequestId::String("x".repeat(1 << 20).into());
-        let large = TxJsonRpcMessage::<RoleServer>::error(ErrorData::internal_error("x", None), Some(id));
+        let large =
+            TxJsonRpcMessage::<RoleServer>::error(ErrorData::internal_error("x", None), Some(id));
         let start = Instant::now();
         client.write_all(ping(1).as_bytes()).await.unwrap();
         let unread: Vec<_> = (0..100).map(|_| lines.write(&large, None)).collect();

@@ -23,7 +23,11 @@ pub(super) struct Output<W> {
 
 impl<W: AsyncWrite + Unpin> Output<W> {
     pub(super) fn new(writer: W) -> Self {
-        Self { lines: Default::default(), writer: Mutex::new(Some(writer)), failed: Notify::new() }
+        Self {
+            lines: Default::default(),
+            writer: Mutex::new(Some(writer)),
+            failed: Notify::new(),
+        }
     }
 
     /// Puts a line behind those to be written; says how many bytes it has.
@@ -43,7 +47,10 @@ impl<W: AsyncWrite + Unpin> Output<W> {
     fn take(&self) -> Vec<u8> {
         let mut waiting = self.lines();
         let mut lines = waiting.pop_front().unwrap_or_default();
-        while waiting.front().is_some_and(|next| lines.len() + next.len() <= AT_ONCE) {
+        while waiting
+            .front()
+            .is_some_and(|next| lines.len() + next.len() <= AT_ONCE)
+        {
             lines.extend(waiting.pop_front().unwrap_or_default());
         }
         lines
@@ -125,7 +132,10 @@ mod tests {
             .map(|line| serde_json::from_slice(line).unwrap())
             .collect();
         assert_eq!(
-            lines.iter().map(|line| line["id"].as_i64().unwrap()).collect::<Vec<_>>(),
+            lines
+                .iter()
+                .map(|line| line["id"].as_i64().unwrap())
+                .collect::<Vec<_>>(),
             (0..10).collect::<Vec<_>>()
         );
         assert!(tasks.join_all().await.iter().all(Result::is_ok));
@@ -137,20 +147,38 @@ mod tests {
         let long = ErrorData::internal_error("x".repeat(AT_ONCE), None);
         for number in 0..6 {
             let id = Some(RequestId::Number(number));
-            let error = if number % 3 == 1 { long.clone() } else { ErrorData::internal_error("none", None) };
-            output.push(&TxJsonRpcMessage::<RoleServer>::error(error, id)).unwrap();
+            let error = if number % 3 == 1 {
+                long.clone()
+            } else {
+                ErrorData::internal_error("none", None)
+            };
+            output
+                .push(&TxJsonRpcMessage::<RoleServer>::error(error, id))
+                .unwrap();
         }
         let mut lines = Vec::new();
         for at_once in [1, 1, 2, 1, 1, 0] {
             output.write().await.unwrap();
             let mut read = vec![0; 1 << 20];
-            let count = if at_once == 0 { 0 } else { client.read(&mut read).await.unwrap() };
+            let count = if at_once == 0 {
+                0
+            } else {
+                client.read(&mut read).await.unwrap()
+            };
             lines.extend_from_slice(&read[..count]);
-            assert_eq!(read[..count].iter().filter(|byte| **byte == b'\n').count(), at_once);
+            assert_eq!(
+                read[..count].iter().filter(|byte| **byte == b'\n').count(),
+                at_once
+            );
         }
-        let ids = lines.split(|byte| *byte == b'\n').filter(|line| !line.is_empty());
-        let ids = ids
-            .map(|line| serde_json::from_slice::<serde_json::Value>(line).unwrap()["id"].as_i64().unwrap());
+        let ids = lines
+            .split(|byte| *byte == b'\n')
+            .filter(|line| !line.is_empty());
+        let ids = ids.map(|line| {
+            serde_json::from_slice::<serde_json::Value>(line).unwrap()["id"]
+                .as_i64()
+                .unwrap()
+        });
         assert_eq!(ids.collect::<Vec<_>>(), (0..6).collect::<Vec<_>>());
     }
 
@@ -158,9 +186,14 @@ mod tests {
     async fn half_a_line_is_followed_by_nothing() {
         let (output, mut client) = output(10);
         output.push(&message(1)).unwrap();
-        timeout(Duration::from_millis(20), output.write()).await.unwrap_err();
+        timeout(Duration::from_millis(20), output.write())
+            .await
+            .unwrap_err();
         output.push(&message(2)).unwrap();
-        assert_eq!(output.write().await.unwrap_err().kind(), io::ErrorKind::NotConnected);
+        assert_eq!(
+            output.write().await.unwrap_err().kind(),
+            io::ErrorKind::NotConnected
+        );
         let mut read = Vec::new();
         client.read_to_end(&mut read).await.unwrap();
         assert_eq!(read, &serde_json::to_vec(&message(1)).unwrap()[..10]);
@@ -175,6 +208,8 @@ mod tests {
         }
         output.write().await.unwrap_err();
         output.write().await.unwrap_err();
-        timeout(Duration::from_secs(20), output.failed()).await.unwrap();
+        timeout(Duration::from_secs(20), output.failed())
+            .await
+            .unwrap();
     }
 }

@@ -6,7 +6,8 @@ use crate::template::{ExpandError, UriTemplate, Value, Values};
 
 fn values() -> Values {
     let text = |name: &str, text: &str| (name.to_owned(), Value::from(text));
-    let pairs = [("semi", ";"), ("empty", "")].map(|(key, value)| (key.to_owned(), value.to_owned()));
+    let pairs =
+        [("semi", ";"), ("empty", "")].map(|(key, value)| (key.to_owned(), value.to_owned()));
     Values::from([
         text("v", "a b"),
         text("path", "/x/y"),
@@ -24,7 +25,10 @@ fn values() -> Values {
 }
 
 fn expand(template: &str) -> String {
-    UriTemplate::parse(template).expect(template).expand(&values()).expect(template)
+    UriTemplate::parse(template)
+        .expect(template)
+        .expand(&values())
+        .expect(template)
 }
 
 fn assert_expansions(table: &[(&str, &str)]) {
@@ -137,19 +141,39 @@ fn query_expansion_keeps_the_equals_sign_of_empty_values() {
 #[test]
 fn prefix_of_a_list_or_map_is_an_error() {
     for (template, variable) in [("{list:1}", "list"), ("{?v,map:1}", "map")] {
-        let error = UriTemplate::parse(template).unwrap().expand(&values()).unwrap_err();
-        assert_eq!(error, ExpandError::PrefixOfComposite { variable: variable.to_owned(), length: 1 });
+        let error = UriTemplate::parse(template)
+            .unwrap()
+            .expand(&values())
+            .unwrap_err();
+        assert_eq!(
+            error,
+            ExpandError::PrefixOfComposite {
+                variable: variable.to_owned(),
+                length: 1
+            }
+        );
     }
 }
 
 #[test]
 fn official_suite_passes() {
-    let folder = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../../../shared/data/uritemplate-test"));
+    let folder = Path::new(concat!(
+        env!("CARGO_MANIFEST_DIR"),
+        "/../../../shared/data/uritemplate-test"
+    ));
     if !folder.is_dir() {
         return;
     }
-    let files = ["spec-examples", "spec-examples-by-section", "extended-tests", "negative-tests"];
-    let cases: usize = files.map(|name| check_file(&folder.join(name).with_extension("json"))).iter().sum();
+    let files = [
+        "spec-examples",
+        "spec-examples-by-section",
+        "extended-tests",
+        "negative-tests",
+    ];
+    let cases: usize = files
+        .map(|name| check_file(&folder.join(name).with_extension("json")))
+        .iter()
+        .sum();
     assert_eq!(cases, 270);
 }
 
@@ -160,7 +184,9 @@ fn check_file(path: &Path) -> usize {
 
 fn check_section(section: &Json) -> usize {
     let variables = section["variables"].as_object().unwrap().iter();
-    let values = variables.filter_map(|(name, value)| Some((name.clone(), value_of(value)?))).collect();
+    let values = variables
+        .filter_map(|(name, value)| Some((name.clone(), value_of(value)?)))
+        .collect();
     let cases = section["testcases"].as_array().unwrap();
     for case in cases {
         check_case(case[0].as_str().unwrap(), &case[1], &values);
@@ -169,7 +195,9 @@ fn check_section(section: &Json) -> usize {
 }
 
 fn check_case(template: &str, expected: &Json, values: &Values) {
-    let expanded = UriTemplate::parse(template).ok().and_then(|template| template.expand(values).ok());
+    let expanded = UriTemplate::parse(template)
+        .ok()
+        .and_then(|template| template.expand(values).ok());
     let expanded = expanded.map_or(Json::Bool(false), Json::String);
     let fits = match expected {
         Json::Array(any) => any.contains(&expanded),
@@ -182,13 +210,18 @@ fn value_of(value: &Json) -> Option<Value> {
     match value {
         Json::Null => None,
         Json::Array(items) => Some(Value::List(items.iter().map(text_of).collect())),
-        Json::Object(entries) => {
-            Some(Value::Map(entries.iter().map(|(key, value)| (key.clone(), text_of(value))).collect()))
-        }
+        Json::Object(entries) => Some(Value::Map(
+            entries
+                .iter()
+                .map(|(key, value)| (key.clone(), text_of(value)))
+                .collect(),
+        )),
         value => Some(Value::Text(text_of(value))),
     }
 }
 
 fn text_of(value: &Json) -> String {
-    value.as_str().map_or_else(|| value.to_string(), str::to_owned)
+    value
+        .as_str()
+        .map_or_else(|| value.to_string(), str::to_owned)
 }

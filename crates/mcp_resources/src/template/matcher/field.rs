@@ -23,11 +23,20 @@ pub(super) fn scan_field(field: &Field, text: &str, slots: &mut Slots) -> Option
 }
 
 /// Takes an atom's part from the start of the text and gives the rest.
-fn take_left<'u>(atom: &Atom, openings: ByteSet, rest: &'u str, slots: &mut Slots) -> Option<&'u str> {
+fn take_left<'u>(
+    atom: &Atom,
+    openings: ByteSet,
+    rest: &'u str,
+    slots: &mut Slots,
+) -> Option<&'u str> {
     match atom {
         Atom::Text(capture) => {
             // The commas of a list are not of its items' class; `put` looks at the items.
-            let class = if capture.modifier == Modifier::Explode { Class::Any } else { capture.class };
+            let class = if capture.modifier == Modifier::Explode {
+                Class::Any
+            } else {
+                capture.class
+            };
             let (value, rest) = split_value(rest, class, openings)?;
             put(capture, value, slots)?;
             Some(rest)
@@ -46,9 +55,15 @@ fn take_segments<'u>(
     slots: &mut Slots,
 ) -> Option<&'u str> {
     for (index, capture) in captures.iter().enumerate() {
-        let Some(text) = rest.strip_prefix(char::from(byte)) else { break };
+        let Some(text) = rest.strip_prefix(char::from(byte)) else {
+            break;
+        };
         let is_last = index + 1 == captures.len();
-        let openings = if is_last { openings } else { openings.with(byte) };
+        let openings = if is_last {
+            openings
+        } else {
+            openings.with(byte)
+        };
         let (value, after) = split_value(text, capture.class, openings)?;
         slots.put_text(capture, value)?;
         rest = after;
@@ -63,7 +78,10 @@ fn take_parameters<'u>(
     mut rest: &'u str,
     slots: &mut Slots,
 ) -> Option<&'u str> {
-    while let Some((name, text)) = rest.strip_prefix(';').and_then(|text| split_name(text, pairs, openings)) {
+    while let Some((name, text)) = rest
+        .strip_prefix(';')
+        .and_then(|text| split_name(text, pairs, openings))
+    {
         let (value, after) = match text.strip_prefix('=') {
             Some(text) => split_value(text, Class::Simple, openings)?,
             None => ("", text),
@@ -77,7 +95,11 @@ fn take_parameters<'u>(
 /// The name that the text starts with, if it is known.
 fn split_name<'u>(text: &'u str, pairs: &Pairs, openings: ByteSet) -> Option<(&'u str, &'u str)> {
     let ends = |byte: u8| openings.contains(byte) || !Class::Simple.holds(byte);
-    let end = text.bytes().take(pairs.longest() + 1).position(ends).unwrap_or(text.len());
+    let end = text
+        .bytes()
+        .take(pairs.longest() + 1)
+        .position(ends)
+        .unwrap_or(text.len());
     count(end.min(pairs.longest()));
     Some(text.split_at(end)).filter(|(name, _)| pairs.knows(name))
 }
@@ -88,7 +110,10 @@ fn split_value(text: &str, class: Class, openings: ByteSet) -> Option<(&str, &st
     let ends = |byte: u8| openings.contains(byte) || !class.holds(byte);
     let end = text.bytes().position(ends).unwrap_or(text.len());
     count(end);
-    let fits = text.as_bytes().get(end).is_none_or(|byte| openings.contains(*byte));
+    let fits = text
+        .as_bytes()
+        .get(end)
+        .is_none_or(|byte| openings.contains(*byte));
     fits.then(|| text.split_at(end))
 }
 
@@ -98,7 +123,10 @@ fn take_right<'u>(atoms: &[Atom], text: &'u str, slots: &mut Slots) -> Option<&'
     for atom in atoms.iter().rev() {
         match atom {
             Atom::Segments { byte, captures } => {
-                let values: Vec<&str> = captures.iter().map_while(|_| tail.take_segment(*byte)).collect();
+                let values: Vec<&str> = captures
+                    .iter()
+                    .map_while(|_| tail.take_segment(*byte))
+                    .collect();
                 captures
                     .iter()
                     .zip(values.iter().rev())
@@ -109,7 +137,9 @@ fn take_right<'u>(atoms: &[Atom], text: &'u str, slots: &mut Slots) -> Option<&'
                     put_pair(pairs, name, value, slots)?;
                 }
             }
-            Atom::Text(_) | Atom::List { .. } => unreachable!("one is the first of its field, one is wide"),
+            Atom::Text(_) | Atom::List { .. } => {
+                unreachable!("one is the first of its field, one is wide")
+            }
         }
     }
     Some(tail.rest())
@@ -148,6 +178,8 @@ fn put_segments(byte: u8, capture: &Capture, segments: &str, slots: &mut Slots) 
     if segments.is_empty() {
         return Some(());
     }
-    let items = segments.strip_prefix(char::from(byte))?.split(char::from(byte));
+    let items = segments
+        .strip_prefix(char::from(byte))?
+        .split(char::from(byte));
     slots.put_list(capture, items)
 }

@@ -44,7 +44,9 @@ fn from_start<'p>(plan: &'p Plan, landmarks: &mut Vec<Landmark<'p>>) -> usize {
 
 fn from_end<'p>(plan: &'p Plan, known: usize, landmarks: &mut Vec<Landmark<'p>>) {
     let region = &plan.body;
-    let Some(last) = region.fields[known..].last() else { return };
+    let Some(last) = region.fields[known..].last() else {
+        return;
+    };
     landmarks.push((Place::End, &last.end));
     let right = region.fields.get(region.pivot..).unwrap_or_default();
     for fields in right.windows(2).rev() {

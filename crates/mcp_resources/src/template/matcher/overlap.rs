@@ -107,7 +107,9 @@ impl Steps {
             Atom::Text(capture) if capture.modifier == Modifier::Explode => self.repeat(Class::Any),
             Atom::Text(capture) => self.repeat(capture.class),
             Atom::Segments { byte, captures } => {
-                captures.iter().for_each(|capture| self.optional(*byte, capture.class));
+                captures
+                    .iter()
+                    .for_each(|capture| self.optional(*byte, capture.class));
             }
             Atom::List { byte, .. } => self.optional(*byte, Class::Any),
             Atom::Parameters(_) => self.optional(b';', Class::Any),
@@ -127,7 +129,12 @@ impl Steps {
 
     /// The literal at the end.
     fn end(&self) -> &[u8] {
-        let literal = self.steps.iter().rev().take_while(|step| matches!(step, Step::Byte(_))).count();
+        let literal = self
+            .steps
+            .iter()
+            .rev()
+            .take_while(|step| matches!(step, Step::Byte(_)))
+            .count();
         &self.bytes[self.bytes.len() - literal..]
     }
 
@@ -149,7 +156,10 @@ struct Seen {
 
 impl Seen {
     fn new(height: usize, width: usize) -> Self {
-        Self { width, bits: vec![0; (height * width).div_ceil(64)] }
+        Self {
+            width,
+            bits: vec![0; (height * width).div_ceil(64)],
+        }
     }
 
     /// Whether the pair is new.

@@ -108,7 +108,11 @@ impl Plan {
     /// The text that every URI of the template starts with; empty if that is not sure to be its whole scheme.
     pub(super) fn prefix(&self) -> &str {
         let start = self.body.start.as_str();
-        if self.scheme > 0 || !start.bytes().all(is_scheme_byte) { start } else { "" }
+        if self.scheme > 0 || !start.bytes().all(is_scheme_byte) {
+            start
+        } else {
+            ""
+        }
     }
 }
 
@@ -128,9 +132,13 @@ impl Region {
         let atoms = &mut self.fields.last_mut().expect("there is one now").atoms;
         match (atoms.last_mut(), atom) {
             (Some(Atom::Parameters(before)), Atom::Parameters(pairs)) => before.extend(pairs),
-            (Some(Atom::Segments { byte, captures }), Atom::Segments { byte: same, captures: more })
-                if *byte == same =>
-            {
+            (
+                Some(Atom::Segments { byte, captures }),
+                Atom::Segments {
+                    byte: same,
+                    captures: more,
+                },
+            ) if *byte == same => {
                 captures.extend(more);
             }
             (_, atom) => atoms.push(atom),
@@ -138,13 +146,16 @@ impl Region {
     }
 
     pub(super) fn literals(&self) -> impl Iterator<Item = &str> {
-        std::iter::once(&self.start).chain(self.fields.iter().map(|field| &field.end)).map(String::as_str)
+        std::iter::once(&self.start)
+            .chain(self.fields.iter().map(|field| &field.end))
+            .map(String::as_str)
     }
 
     pub(super) fn finish(&mut self) {
         self.fields.iter_mut().for_each(Field::finish);
         let last = |fits: fn(&Field) -> bool| self.fields.iter().rposition(fits);
-        let pivot = last(|field| field.wide.is_some()).or_else(|| last(|field| field.lone_text().is_none()));
+        let pivot = last(|field| field.wide.is_some())
+            .or_else(|| last(|field| field.lone_text().is_none()));
         self.pivot = pivot.unwrap_or(self.fields.len().saturating_sub(1));
     }
 }
@@ -155,7 +166,9 @@ impl Field {
         self.openings = vec![ByteSet::default(); self.atoms.len()];
         for index in (1..self.atoms.len()).rev() {
             let opening = self.atoms[index].opening();
-            self.openings[index - 1] = opening.into_iter().fold(self.openings[index], ByteSet::with);
+            self.openings[index - 1] = opening
+                .into_iter()
+                .fold(self.openings[index], ByteSet::with);
         }
     }
 
@@ -218,16 +231,25 @@ impl Class {
 impl Pairs {
     pub(super) fn new(captures: Vec<(String, Capture)>) -> Self {
         let mut pairs = Self::default();
-        pairs.extend(Self { captures, longest: 0 });
+        pairs.extend(Self {
+            captures,
+            longest: 0,
+        });
         pairs
     }
 
     pub(super) fn extend(&mut self, others: Self) {
         self.captures.extend(others.captures);
         self.captures.sort_by(|(one, first), (other, second)| {
-            one.cmp(other).then_with(|| first.limit().cmp(&second.limit()))
+            one.cmp(other)
+                .then_with(|| first.limit().cmp(&second.limit()))
         });
-        self.longest = self.captures.iter().map(|(name, _)| name.len()).max().unwrap_or(0);
+        self.longest = self
+            .captures
+            .iter()
+            .map(|(name, _)| name.len())
+            .max()
+            .unwrap_or(0);
     }
 
     /// The length of the longest name.
@@ -247,9 +269,15 @@ impl Pairs {
     /// that with the shortest prefix.
     pub(super) fn capture(&self, name: &str, characters: usize) -> Option<&Capture> {
         let is_before = |(known, capture): &(String, Capture)| {
-            known.as_str().cmp(name).then_with(|| capture.limit().cmp(&characters)).is_lt()
+            known
+                .as_str()
+                .cmp(name)
+                .then_with(|| capture.limit().cmp(&characters))
+                .is_lt()
         };
-        let (known, capture) = self.captures.get(self.captures.partition_point(is_before))?;
+        let (known, capture) = self
+            .captures
+            .get(self.captures.partition_point(is_before))?;
         (known == name).then_some(capture)
     }
 }

@@ -6,13 +6,23 @@ use super::Strictness;
 use super::plan::{Atom, Capture, Class, Fragment, Pairs, Plan, Query, Region};
 use crate::template::encoding::{normalize, scheme_length};
 use crate::template::{
-    Expression, Literal, Modifier, Operator, Part, Problem, TemplateError, UriTemplate, VariableSpec,
+    Expression, Literal, Modifier, Operator, Part, Problem, TemplateError, UriTemplate,
+    VariableSpec,
 };
 
 pub(super) fn plan(template: &UriTemplate, strictness: Strictness) -> Result<Plan, TemplateError> {
     let names = template.variables().into_iter().map(Arc::from).collect();
-    let plan = Plan { names, scheme: scheme(&template.parts), ..Plan::default() };
-    let mut planner = Planner { template, strictness, plan, last: None };
+    let plan = Plan {
+        names,
+        scheme: scheme(&template.parts),
+        ..Plan::default()
+    };
+    let mut planner = Planner {
+        template,
+        strictness,
+        plan,
+        last: None,
+    };
     for part in &template.parts {
         match part {
             Part::Literal(literal) => planner.literal(literal)?,
@@ -52,7 +62,9 @@ impl<'t> Planner<'t> {
             }
             self.start_fragment(false);
         }
-        let mut text = normalize(&literal.text).expect("the parser checks triplets").into_owned();
+        let mut text = normalize(&literal.text)
+            .expect("the parser checks triplets")
+            .into_owned();
         if literal.offset == 0 {
             text[..self.plan.scheme].make_ascii_lowercase();
         }
@@ -80,7 +92,11 @@ impl<'t> Planner<'t> {
         }
         let pairs = self.pairs(expression, Class::Query);
         let byte = expression.operator.first().as_bytes()[0];
-        let new = Query { pairs: Pairs::default(), byte, before: self.literal_bytes(byte) };
+        let new = Query {
+            pairs: Pairs::default(),
+            byte,
+            before: self.literal_bytes(byte),
+        };
         self.plan.query.get_or_insert(new).pairs.extend(pairs);
         Ok(())
     }
@@ -100,7 +116,11 @@ impl<'t> Planner<'t> {
 
     fn start_fragment(&mut self, optional: bool) {
         let number_signs = self.literal_bytes(b'#');
-        self.plan.fragment = Some(Fragment { region: Region::default(), number_signs, optional });
+        self.plan.fragment = Some(Fragment {
+            region: Region::default(),
+            number_signs,
+            optional,
+        });
         self.last = None;
     }
 
@@ -115,7 +135,10 @@ impl<'t> Planner<'t> {
             if index > 0 {
                 self.push_literal(",");
             }
-            let capture = Capture { is_alone, ..self.capture(variable, class) };
+            let capture = Capture {
+                is_alone,
+                ..self.capture(variable, class)
+            };
             self.push_variable(Atom::Text(capture), variable)?;
         }
         Ok(())
@@ -127,7 +150,10 @@ impl<'t> Planner<'t> {
             let capture = self.capture(variable, Class::Simple);
             let atom = match variable.modifier {
                 Modifier::Explode => Atom::List { byte, capture },
-                Modifier::None | Modifier::Prefix(_) => Atom::Segments { byte, captures: vec![capture] },
+                Modifier::None | Modifier::Prefix(_) => Atom::Segments {
+                    byte,
+                    captures: vec![capture],
+                },
             };
             self.push_variable(atom, variable)?;
         }
@@ -141,7 +167,9 @@ impl<'t> Planner<'t> {
 
     fn pairs(&self, expression: &Expression, class: Class) -> Pairs {
         let named = |variable: &VariableSpec| {
-            let name = normalize(&variable.name).expect("the parser checks triplets").into_owned();
+            let name = normalize(&variable.name)
+                .expect("the parser checks triplets")
+                .into_owned();
             (name, self.capture(variable, class))
         };
         Pairs::new(expression.variables.iter().map(named).collect())
@@ -149,19 +177,35 @@ impl<'t> Planner<'t> {
 
     fn capture(&self, specification: &VariableSpec, class: Class) -> Capture {
         let is_named = |name: &Arc<str>| **name == *specification.name;
-        let variable = self.plan.names.iter().position(is_named).expect("names holds all");
-        Capture { variable, modifier: specification.modifier, class, is_alone: false }
+        let variable = self
+            .plan
+            .names
+            .iter()
+            .position(is_named)
+            .expect("names holds all");
+        Capture {
+            variable,
+            modifier: specification.modifier,
+            class,
+            is_alone: false,
+        }
     }
 
-    fn push_variable(&mut self, atom: Atom, variable: &'t VariableSpec) -> Result<(), TemplateError> {
+    fn push_variable(
+        &mut self,
+        atom: Atom,
+        variable: &'t VariableSpec,
+    ) -> Result<(), TemplateError> {
         let wide = atom.is_wide();
         let unmarked = matches!(atom, Atom::Text(_));
         if let Some(last) = self.last.filter(|last| unmarked || last.wide && wide) {
             let (first, second) = (last.name.to_owned(), variable.name.clone());
             return Err(self.error(Problem::Neighbours { first, second }, variable.offset));
         }
-        self.last =
-            Some(Last { name: &variable.name, wide: wide || self.last.is_some_and(|last| last.wide) });
+        self.last = Some(Last {
+            name: &variable.name,
+            wide: wide || self.last.is_some_and(|last| last.wide),
+        });
         self.region().push(atom);
         Ok(())
     }
@@ -180,7 +224,12 @@ impl<'t> Planner<'t> {
     }
 
     fn literal_bytes(&self, byte: u8) -> usize {
-        self.plan.body.literals().flat_map(str::bytes).filter(|found| *found == byte).count()
+        self.plan
+            .body
+            .literals()
+            .flat_map(str::bytes)
+            .filter(|found| *found == byte)
+            .count()
     }
 
     fn finish(mut self) -> Plan {

@@ -24,7 +24,9 @@ pub(super) fn scan(plan: &Plan, uri: &str) -> Option<Slots> {
 }
 
 fn split_fragment<'u>(plan: Option<&Fragment>, uri: &'u str) -> Option<(&'u str, Option<&'u str>)> {
-    let Some(plan) = plan else { return Some((uri, None)) };
+    let Some(plan) = plan else {
+        return Some((uri, None));
+    };
     match position(uri, b'#', plan.number_signs) {
         Some(at) => Some((&uri[..at], Some(&uri[at..]))),
         None => plan.optional.then_some((uri, None)),
@@ -57,7 +59,9 @@ fn scan_query(pairs: &Pairs, text: &str, slots: &mut Slots) -> Option<()> {
 /// Finds the fields before the pivot from the left and those after it from the right.
 fn scan_region(region: &Region, text: &str, slots: &mut Slots) -> Option<()> {
     let rest = text.strip_prefix(region.start.as_str())?;
-    let Some(last) = region.fields.last() else { return rest.is_empty().then_some(()) };
+    let Some(last) = region.fields.last() else {
+        return rest.is_empty().then_some(());
+    };
     // Its place is sure, wherever else the same text may stand.
     let mut rest = split_at_end(rest, &last.end)?;
     let (left, right) = region.fields.split_at(region.pivot);
@@ -75,7 +79,8 @@ fn scan_region(region: &Region, text: &str, slots: &mut Slots) -> Option<()> {
 }
 
 fn split_at_end<'u>(text: &'u str, literal: &str) -> Option<&'u str> {
-    text.strip_suffix(literal).filter(|before| !is_in_triplet(text, before.len()))
+    text.strip_suffix(literal)
+        .filter(|before| !is_in_triplet(text, before.len()))
 }
 
 fn split_at_first<'u>(text: &'u str, literal: &str) -> Option<(&'u str, &'u str)> {

@@ -23,7 +23,10 @@ struct Found {
 
 impl Slots {
     pub(super) fn new(variables: usize) -> Self {
-        Self { found: std::iter::repeat_with(|| None).take(variables).collect(), count: 0 }
+        Self {
+            found: std::iter::repeat_with(|| None).take(variables).collect(),
+            count: 0,
+        }
     }
 
     /// Records a text; nothing if it is too long for its prefix, not UTF-8, or not what an earlier mention of
@@ -37,7 +40,14 @@ impl Slots {
             Modifier::Prefix(length) => Some(length),
             Modifier::None | Modifier::Explode => None,
         };
-        self.put(capture, Found { value: Value::Text(text), raw: Value::from(raw), prefix })
+        self.put(
+            capture,
+            Found {
+                value: Value::Text(text),
+                raw: Value::from(raw),
+                prefix,
+            },
+        )
     }
 
     /// Records a whole list; nothing if an item is not of the variable's class.
@@ -55,16 +65,31 @@ impl Slots {
             value.push(decode(item)?);
             raw.push(item.to_owned());
         }
-        self.put(capture, Found { value: Value::List(value), raw: Value::List(raw), prefix: None })
+        self.put(
+            capture,
+            Found {
+                value: Value::List(value),
+                raw: Value::List(raw),
+                prefix: None,
+            },
+        )
     }
 
     /// Adds an item to a list whose items stand apart.
     pub(super) fn put_item(&mut self, capture: &Capture, item: &str) -> Option<()> {
-        let list = || Found { value: Value::List(Vec::new()), raw: Value::List(Vec::new()), prefix: None };
+        let list = || Found {
+            value: Value::List(Vec::new()),
+            raw: Value::List(Vec::new()),
+            prefix: None,
+        };
         self.count()?;
         count(item.len());
         match self.found[capture.variable].get_or_insert_with(list) {
-            Found { value: Value::List(value), raw: Value::List(raw), .. } => {
+            Found {
+                value: Value::List(value),
+                raw: Value::List(raw),
+                ..
+            } => {
                 value.push(decode(item)?);
                 raw.push(item.to_owned());
                 Some(())
@@ -76,9 +101,15 @@ impl Slots {
     pub(super) fn into_match(self, names: &[Arc<str>]) -> Match {
         let variables = names.iter().zip(self.found);
         let variables = variables.filter_map(|(name, found)| {
-            found.map(|found| Variable { name: name.clone(), value: found.value, raw: found.raw })
+            found.map(|found| Variable {
+                name: name.clone(),
+                value: found.value,
+                raw: found.raw,
+            })
         });
-        Match { variables: variables.collect() }
+        Match {
+            variables: variables.collect(),
+        }
     }
 
     fn put(&mut self, capture: &Capture, found: Found) -> Option<()> {
@@ -107,7 +138,11 @@ impl Found {
             (Value::Text(one), Value::Text(two)) => match (self.prefix, other.prefix) {
                 (None, None) => one == two,
                 (one_prefix, two_prefix) => {
-                    let length = one_prefix.into_iter().chain(two_prefix).min().unwrap_or(usize::MAX);
+                    let length = one_prefix
+                        .into_iter()
+                        .chain(two_prefix)
+                        .min()
+                        .unwrap_or(usize::MAX);
                     one.chars().take(length).eq(two.chars().take(length))
                 }
             },

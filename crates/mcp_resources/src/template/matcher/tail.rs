@@ -15,7 +15,10 @@ pub(super) struct Tail<'u> {
 
 impl<'u> Tail<'u> {
     pub(super) fn new(text: &'u str) -> Self {
-        let last = |is: fn(u8) -> bool| Last { is, below: text.len() };
+        let last = |is: fn(u8) -> bool| Last {
+            is,
+            below: text.len(),
+        };
         Self {
             rest: text,
             slash: last(|byte| byte == b'/'),
@@ -31,9 +34,16 @@ impl<'u> Tail<'u> {
 
     /// Takes a `/` or `.` and all that follows, if nothing there is reserved.
     pub(super) fn take_segment(&mut self, byte: u8) -> Option<&'u str> {
-        let last = if byte == b'/' { &mut self.slash } else { &mut self.dot };
+        let last = if byte == b'/' {
+            &mut self.slash
+        } else {
+            &mut self.dot
+        };
         let at = last.find(self.rest)?;
-        let is_simple = self.reserved.find(self.rest).is_none_or(|reserved| reserved <= at);
+        let is_simple = self
+            .reserved
+            .find(self.rest)
+            .is_none_or(|reserved| reserved <= at);
         is_simple.then(|| self.take(at))
     }
 

@@ -15,18 +15,39 @@ fn json(found: &Match) -> Json {
         Value::List(items) => Json::from(items.as_slice()),
         Value::Map(_) => panic!("a match has no maps"),
     };
-    let pairs = found.variables().iter().map(|variable| (variable.name.to_string(), value(&variable.value)));
+    let pairs = found
+        .variables()
+        .iter()
+        .map(|variable| (variable.name.to_string(), value(&variable.value)));
     Json::Object(pairs.collect::<Map<_, _>>())
 }
 
 /// The rows of the tables in the documentation, each with its template, URI and result.
 fn documented(heading: &str) -> Vec<(&'static str, &'static str, &'static str)> {
     let tables = include_str!("../matcher.rs").split("/// | template | URI |");
-    let table = tables.map(str::trim_start).find(|table| table.starts_with(heading)).expect(heading);
-    let rows = table.lines().skip(2).map_while(|line| line.trim().strip_prefix("/// | "));
-    let cells = rows.map(|row| row.split(" | ").map(|cell| cell.trim_end_matches(" |")).collect::<Vec<_>>());
+    let table = tables
+        .map(str::trim_start)
+        .find(|table| table.starts_with(heading))
+        .expect(heading);
+    let rows = table
+        .lines()
+        .skip(2)
+        .map_while(|line| line.trim().strip_prefix("/// | "));
+    let cells = rows.map(|row| {
+        row.split(" | ")
+            .map(|cell| cell.trim_end_matches(" |"))
+            .collect::<Vec<_>>()
+    });
     let named = cells.filter(|cells| !cells[0].starts_with("**"));
-    named.map(|cells| (cells[0].trim_matches('`'), cells[1].trim_matches('`'), cells[2])).collect()
+    named
+        .map(|cells| {
+            (
+                cells[0].trim_matches('`'),
+                cells[1].trim_matches('`'),
+                cells[2],
+            )
+        })
+        .collect()
 }
 
 fn assert_row(matcher: &Matcher, uri: &str, result: &str) {
@@ -53,7 +74,11 @@ fn documented_lenient_semantics_hold() {
     let rows = documented("lenient match |");
     assert_eq!(rows.len(), 8);
     for (template, uri, result) in rows {
-        assert_row(&Matcher::lenient(&UriTemplate::parse(template).unwrap()).unwrap(), uri, result);
+        assert_row(
+            &Matcher::lenient(&UriTemplate::parse(template).unwrap()).unwrap(),
+            uri,
+            result,
+        );
     }
 }
 
@@ -65,7 +90,11 @@ fn further_matches() {
         ("{v}", "a:b", "none"),
         ("{&x,y}", "&y=1&x=2", r#"`{"x":"2","y":"1"}`"#),
         ("{&x}", "?x=1", "none"),
-        ("x:?a=1&b={b}{&c}", "x:?a=1&b=2&c=3", r#"`{"b":"2","c":"3"}`"#),
+        (
+            "x:?a=1&b={b}{&c}",
+            "x:?a=1&b=2&c=3",
+            r#"`{"b":"2","c":"3"}`"#,
+        ),
         ("x:{?a}", "x:?", "none"),
         ("x:{?a}#top", "x:?a=1#top", r#"`{"a":"1"}`"#),
         ("x:{?a}#top", "x:?a=1", "none"),
@@ -79,17 +108,33 @@ fn further_matches() {
         ("x:{a}{.e}.json", "x:1.json", r#"`{"a":"1"}`"#),
         ("x:{a}{/b}{/c}", "x:1/2/3", r#"`{"a":"1","b":"2","c":"3"}`"#),
         ("x:{a}{;p}/y", "x:1;p=2/y", r#"`{"a":"1","p":"2"}`"#),
-        ("x:{a}{;p,q}/y/{b}", "x:1;q=3;p/y/2", r#"`{"a":"1","p":"","q":"3","b":"2"}`"#),
+        (
+            "x:{a}{;p,q}/y/{b}",
+            "x:1;q=3;p/y/2",
+            r#"`{"a":"1","p":"","q":"3","b":"2"}`"#,
+        ),
         ("x:{+a}{;p}", "x:1;o=2;p=3", r#"`{"a":"1;o=2","p":"3"}`"#),
         ("x:{+a}{.e}", "x:1.2/3", r#"`{"a":"1.2/3"}`"#),
         ("x:{+a}{.e}", "x:1.2/3.4", r#"`{"a":"1.2/3","e":"4"}`"#),
-        ("x:{/l*,p:4}", "x:/1/2/%2Ffoo", r#"`{"p":"/foo","l":["1","2"]}"#),
+        (
+            "x:{/l*,p:4}",
+            "x:/1/2/%2Ffoo",
+            r#"`{"p":"/foo","l":["1","2"]}"#,
+        ),
         ("x:{l*}/{v}", "x:1,2/3", r#"`{"l":["1","2"],"v":"3"}`"#),
         ("x:{+l*}", "x:1/2,3", r#"`{"l":["1/2","3"]}`"#),
         ("x:{/l*}/{v}", "x:1/2", "none"),
-        ("x:{/l*}/y{/m*}", "x:/1/y/2/3", r#"`{"l":["1"],"m":["2","3"]}`"#),
+        (
+            "x:{/l*}/y{/m*}",
+            "x:/1/y/2/3",
+            r#"`{"l":["1"],"m":["2","3"]}`"#,
+        ),
         ("x:{/l*}", "x:/a:b", "none"),
-        ("users{/id}/posts{/post}", "users/7/posts/9", r#"`{"id":"7","post":"9"}`"#),
+        (
+            "users{/id}/posts{/post}",
+            "users/7/posts/9",
+            r#"`{"id":"7","post":"9"}`"#,
+        ),
         ("users{/id}/posts{/post}", "users/posts", r#"`{}`"#),
     ];
     for (template, uri, result) in table {
@@ -99,19 +144,26 @@ fn further_matches() {
 
 #[test]
 fn raw_form_keeps_the_encoding() {
-    let found = matcher("x:{a}/{+b}{?l*}").matches("x:%2f%61/c%20é?l=%31&l=2").unwrap();
+    let found = matcher("x:{a}/{+b}{?l*}")
+        .matches("x:%2f%61/c%20é?l=%31&l=2")
+        .unwrap();
     assert_eq!(found.text("a"), Some("/a"));
     assert_eq!(found.raw("a"), Some(&Value::from("%2Fa")));
     assert_eq!(found.raw("b"), Some(&Value::from("c%20%C3%A9")));
-    assert_eq!(found.list("l"), Some(["1".to_owned(), "2".to_owned()].as_slice()));
+    assert_eq!(
+        found.list("l"),
+        Some(["1".to_owned(), "2".to_owned()].as_slice())
+    );
     assert_eq!(found.raw("l"), Some(&Value::from(["1", "2"])));
     assert_eq!(found.value("other"), None);
 }
 
 #[test]
 fn ambiguous_templates_expand_but_have_no_matcher() {
-    let neighbours =
-        |first: &str, second: &str| Problem::Neighbours { first: first.into(), second: second.into() };
+    let neighbours = |first: &str, second: &str| Problem::Neighbours {
+        first: first.into(),
+        second: second.into(),
+    };
     let table = [
         ("{a}{b}", neighbours("a", "b"), 4),
         ("{a}{+b}", neighbours("a", "b"), 5),
@@ -131,7 +183,11 @@ fn ambiguous_templates_expand_but_have_no_matcher() {
         let parsed = UriTemplate::parse(template).unwrap();
         assert!(parsed.expand(&Values::new()).is_ok());
         let error = Matcher::new(&parsed).expect_err(template);
-        assert_eq!((error.problem(), error.offset()), (&problem, offset), "{template}");
+        assert_eq!(
+            (error.problem(), error.offset()),
+            (&problem, offset),
+            "{template}"
+        );
     }
 }
 
@@ -166,7 +222,10 @@ const HOSTILE: &[(&str, &[&str])] = &[
     ("{v:9999}!", &["é", "a"]),
     ("{;l*}/end/{+z}!", &[";l=1", "/en", "a", ";l"]),
     ("{a}ababababac{b}ababababac{c}!", &["ab", "ababababa", "c"]),
-    ("{+a}ababababac{b}ababababac{c}!", &["ab", "ababababa", "cababababa"]),
+    (
+        "{+a}ababababac{b}ababababac{c}!",
+        &["ab", "ababababa", "cababababa"],
+    ),
     ("{?v:1,v:2,v:9999,v}", &["?v=a", "&v=a", "a"]),
     ("{v}/{v}/{v}/{+v}!", &["a", "a/"]),
 ];
@@ -192,12 +251,18 @@ const REPEATED: &[&str] = &[
 ];
 
 /// What stands around them.
-const FRAMES: &[(&str, &str)] =
-    &[("x:", ""), ("x:{+w}", ""), ("x:", "/end/{+z}"), ("x:{+w}/end", "!"), ("x:{+w}x", "{?q,r}{#f}")];
+const FRAMES: &[(&str, &str)] = &[
+    ("x:", ""),
+    ("x:{+w}", ""),
+    ("x:", "/end/{+z}"),
+    ("x:{+w}/end", "!"),
+    ("x:{+w}x", "{?q,r}{#f}"),
+];
 
 /// What hostile URIs repeat.
 const UNITS: &[&str] = &[
-    "a", "/", ".", "/a", ".a", ";a", "/en", "/aa", ";v1=1", ";v1=1.a", ";v1", "/.;", "é", "a:", "/aab", "a-",
+    "a", "/", ".", "/a", ".a", ";a", "/en", "/aa", ";v1=1", ";v1=1.a", ";v1", "/.;", "é", "a:",
+    "/aab", "a-",
 ];
 
 /// What they have at one end.
@@ -205,9 +270,14 @@ const STARTS: &[&str] = &["", "/a", ".a", ";v1=1", "-", "/aab"];
 
 /// The template, with `#` numbered, of as many of the pieces as there may be.
 fn repeated(piece: &str, (start, end): (&str, &str)) -> String {
-    let count =
-        (crate::template::MAX_VARIABLES - 4) / piece.matches('{').count().max(piece.matches(',').count() + 1);
-    let pieces: String = (0..count).map(|number| piece.replace('#', &number.to_string())).collect();
+    let count = (crate::template::MAX_VARIABLES - 4)
+        / piece
+            .matches('{')
+            .count()
+            .max(piece.matches(',').count() + 1);
+    let pieces: String = (0..count)
+        .map(|number| piece.replace('#', &number.to_string()))
+        .collect();
     format!("{start}{pieces}{end}")
 }
 
@@ -217,15 +287,25 @@ const STEPS: usize = 8;
 fn assert_cheap(matcher: &Matcher, uri: &str) {
     let steps = steps_of(|| drop(matcher.matches(uri)));
     let length = Uri::new(uri).unwrap().folded().len() + matcher.template().as_str().len();
-    assert!(steps <= STEPS * length, "{steps} for {length}: {} and {uri}", matcher.template());
+    assert!(
+        steps <= STEPS * length,
+        "{steps} for {length}: {} and {uri}",
+        matcher.template()
+    );
 }
 
 #[test]
 fn hostile_uris_cost_in_proportion_to_their_length() {
     for (template, units) in HOSTILE {
         let matcher = matcher(template);
-        for (unit, end) in units.iter().flat_map(|unit| ["", "!", "/!"].map(|end| (unit, end))) {
-            assert_cheap(&matcher, &format!("x{}{end}", unit.repeat(8 * 1024 / unit.len())));
+        for (unit, end) in units
+            .iter()
+            .flat_map(|unit| ["", "!", "/!"].map(|end| (unit, end)))
+        {
+            assert_cheap(
+                &matcher,
+                &format!("x{}{end}", unit.repeat(8 * 1024 / unit.len())),
+            );
         }
     }
 }
@@ -238,7 +318,10 @@ fn hostile_uris_cost_no_more_where_there_are_many_variables() {
         .flat_map(frames)
         .filter_map(|template| Matcher::new(&UriTemplate::parse(&template).expect(&template)).ok());
     for matcher in matchers {
-        for (start, unit) in STARTS.iter().flat_map(|start| UNITS.iter().map(move |unit| (start, unit))) {
+        for (start, unit) in STARTS
+            .iter()
+            .flat_map(|start| UNITS.iter().map(move |unit| (start, unit)))
+        {
             let (start, rest) = (start.repeat(61), unit.repeat(512 / unit.len()));
             for end in ["/end/q", ":"] {
                 assert_cheap(&matcher, &format!("x:{start}{rest}{end}"));
@@ -251,7 +334,10 @@ fn hostile_uris_cost_no_more_where_there_are_many_variables() {
 #[test]
 fn long_literals_are_compared_in_no_time() {
     let long = "a".repeat(8000);
-    let (one, other) = (matcher(&format!("x:{{+v}}{long}")), matcher(&format!("x:{{+v}}{long}b")));
+    let (one, other) = (
+        matcher(&format!("x:{{+v}}{long}")),
+        matcher(&format!("x:{{+v}}{long}b")),
+    );
     let mut overlaps = true;
     let steps = steps_of(|| overlaps = one.overlaps(&other));
     assert!(!overlaps);
@@ -286,18 +372,28 @@ fn optional(
 fn simple(side: &'static str) -> impl Strategy<Value = Vec<Piece>> {
     let piece = move |(index, text)| {
         let name = format!("{side}_{index}");
-        (format!("/{side}{index}/{{{name}}}"), Some((name, Value::Text(text))))
+        (
+            format!("/{side}{index}/{{{name}}}"),
+            Some((name, Value::Text(text))),
+        )
     };
     let pieces = move |texts: Vec<String>| texts.into_iter().enumerate().map(piece).collect();
     prop::collection::vec(any_text(), 0..3).prop_map(pieces)
 }
 
 fn wide() -> impl Strategy<Value = Vec<Piece>> {
-    let text = "[^%?#]{0,8}|[a/&wide0_]{0,8}"
-        .prop_map(|text| vec![("/wide/{+w}".to_owned(), Some(("w".to_owned(), Value::Text(text))))]);
+    let text = "[^%?#]{0,8}|[a/&wide0_]{0,8}".prop_map(|text| {
+        vec![(
+            "/wide/{+w}".to_owned(),
+            Some(("w".to_owned(), Value::Text(text))),
+        )]
+    });
     let list = any_list().prop_map(|items| {
         let items = Some(items).filter(|items| !items.is_empty());
-        vec![("/wide{/w*}".to_owned(), items.map(|items| ("w".to_owned(), Value::List(items))))]
+        vec![(
+            "/wide{/w*}".to_owned(),
+            items.map(|items| ("w".to_owned(), Value::List(items))),
+        )]
     });
     prop_oneof![text, list]
 }
@@ -306,8 +402,14 @@ fn query() -> impl Strategy<Value = Vec<Piece>> {
     (prop::option::of(any_text()), any_list()).prop_map(|(text, items)| {
         let list = Some(items).filter(|items| text.is_some() && !items.is_empty());
         vec![
-            ("{?q,r}".to_owned(), text.map(|text| ("r".to_owned(), Value::Text(text)))),
-            ("{&l*}".to_owned(), list.map(|items| ("l".to_owned(), Value::List(items)))),
+            (
+                "{?q,r}".to_owned(),
+                text.map(|text| ("r".to_owned(), Value::Text(text))),
+            ),
+            (
+                "{&l*}".to_owned(),
+                list.map(|items| ("l".to_owned(), Value::List(items))),
+            ),
         ]
     })
 }
@@ -319,14 +421,30 @@ fn invertible() -> impl Strategy<Value = (String, Values)> {
         pieces[0].1.get_or_insert(empty);
         pieces
     });
-    let marked = (optional("{;m}", "m", any_text()), optional("/x{.e}", "e", any_text()));
+    let marked = (
+        optional("{;m}", "m", any_text()),
+        optional("/x{.e}", "e", any_text()),
+    );
     let fragment = optional("{#f}", "f", "[^%]{0,6}");
-    let all = (start, marked, simple("b"), wide(), simple("a"), query(), fragment);
-    all.prop_map(|(start, (one, two), before, wide, after, query, fragment)| {
-        let pieces = [start, one, two, before, wide, after, query, fragment].concat();
-        let (templates, variables): (Vec<_>, Vec<_>) = pieces.into_iter().unzip();
-        (templates.concat(), variables.into_iter().flatten().collect())
-    })
+    let all = (
+        start,
+        marked,
+        simple("b"),
+        wide(),
+        simple("a"),
+        query(),
+        fragment,
+    );
+    all.prop_map(
+        |(start, (one, two), before, wide, after, query, fragment)| {
+            let pieces = [start, one, two, before, wide, after, query, fragment].concat();
+            let (templates, variables): (Vec<_>, Vec<_>) = pieces.into_iter().unzip();
+            (
+                templates.concat(),
+                variables.into_iter().flatten().collect(),
+            )
+        },
+    )
 }
 
 #[test]
@@ -346,14 +464,27 @@ fn templates_without_a_common_uri_do_not_overlap() {
         ("x:a{#b}", "x:{a}", true),
     ];
     for (one, other, expected) in table {
-        assert_eq!(matcher(one).overlaps(&matcher(other)), expected, "{one} and {other}");
-        assert_eq!(matcher(other).overlaps(&matcher(one)), expected, "{other} and {one}");
+        assert_eq!(
+            matcher(one).overlaps(&matcher(other)),
+            expected,
+            "{one} and {other}"
+        );
+        assert_eq!(
+            matcher(other).overlaps(&matcher(one)),
+            expected,
+            "{other} and {one}"
+        );
     }
 }
 
 /// Templates whose values come back whatever `a` and `b`, which may be undefined, and `c` hold.
-const INVERTIBLE: &[&str] =
-    &["x:{;a}{;b}/{c}", "x:{;b}{;a}{/c}", "x:{/a}/b/{c}{?b}", "x:{/a}/{c}{?b}", "x:{?c,a:1,a}{&b:2,b:1,b}"];
+const INVERTIBLE: &[&str] = &[
+    "x:{;a}{;b}/{c}",
+    "x:{;b}{;a}{/c}",
+    "x:{/a}/b/{c}{?b}",
+    "x:{/a}/{c}{?b}",
+    "x:{?c,a:1,a}{&b:2,b:1,b}",
+];
 
 proptest! {
     #[test]

@@ -38,34 +38,49 @@ fn every_mistake_is_named_with_its_place() {
     ];
     for (template, problem, offset) in table {
         let error = failure(template);
-        assert_eq!((error.problem(), error.offset()), (&problem, offset), "{template}");
+        assert_eq!(
+            (error.problem(), error.offset()),
+            (&problem, offset),
+            "{template}"
+        );
     }
 }
 
 #[test]
 fn error_shows_the_text_at_the_place() {
     let error = failure("org://{file name}/headline/{+path}");
-    let text =
-        r#"the character ' ' can't be in the name of a variable, at byte 11: " name}/headline/{+path}""#;
+    let text = r#"the character ' ' can't be in the name of a variable, at byte 11: " name}/headline/{+path}""#;
     assert_eq!(error.to_string(), text);
-    assert_eq!(failure("100%").to_string(), r#""%" needs two hexadecimal digits after it, at byte 3: "%""#);
+    assert_eq!(
+        failure("100%").to_string(),
+        r#""%" needs two hexadecimal digits after it, at byte 3: "%""#
+    );
 }
 
 #[test]
 fn long_templates_and_many_variables_are_refused() {
     assert!(UriTemplate::parse(&"a".repeat(MAX_TEMPLATE_LENGTH)).is_ok());
     let length = MAX_TEMPLATE_LENGTH + 1;
-    assert_eq!(failure(&"a".repeat(length)).problem(), &Problem::TooLong { length });
+    assert_eq!(
+        failure(&"a".repeat(length)).problem(),
+        &Problem::TooLong { length }
+    );
     assert!(UriTemplate::parse(&"{a}/".repeat(MAX_VARIABLES)).is_ok());
     let error = failure(&"{a}/".repeat(MAX_VARIABLES + 1));
-    assert_eq!((error.problem(), error.offset()), (&Problem::TooManyVariables, 4 * MAX_VARIABLES + 1));
+    assert_eq!(
+        (error.problem(), error.offset()),
+        (&Problem::TooManyVariables, 4 * MAX_VARIABLES + 1)
+    );
 }
 
 #[test]
 fn variables_come_in_order_and_once() {
     let template = UriTemplate::parse("a{/b:3,a.c}{x%20y}{?b,_1*}").unwrap();
     assert_eq!(template.variables(), ["b", "a.c", "x%20y", "_1"]);
-    assert_eq!(UriTemplate::parse("").unwrap().variables(), <[&str; 0]>::default());
+    assert_eq!(
+        UriTemplate::parse("").unwrap().variables(),
+        <[&str; 0]>::default()
+    );
 }
 
 #[test]
@@ -77,16 +92,24 @@ fn template_prints_as_it_was_written() {
 
 #[test]
 fn official_negative_templates_are_refused() {
-    let path =
-        concat!(env!("CARGO_MANIFEST_DIR"), "/../../../shared/data/uritemplate-test/negative-tests.json");
-    let Ok(text) = std::fs::read_to_string(path) else { return };
+    let path = concat!(
+        env!("CARGO_MANIFEST_DIR"),
+        "/../../../shared/data/uritemplate-test/negative-tests.json"
+    );
+    let Ok(text) = std::fs::read_to_string(path) else {
+        return;
+    };
     let suite: serde_json::Value = serde_json::from_str(&text).unwrap();
     let templates = suite["Failure Tests"]["testcases"].as_array().unwrap();
     assert_eq!(templates.len(), 36);
     for template in templates.iter().map(|case| case[0].as_str().unwrap()) {
         // These are well formed; what is wrong is that `keys` is a map, which expanding finds out.
         let only_expanding_fails = ["{keys:1}", "{+keys:1}"].contains(&template);
-        assert_eq!(UriTemplate::parse(template).is_ok(), only_expanding_fails, "{template}");
+        assert_eq!(
+            UriTemplate::parse(template).is_ok(),
+            only_expanding_fails,
+            "{template}"
+        );
     }
 }
 

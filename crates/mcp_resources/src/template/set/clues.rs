@@ -55,8 +55,13 @@ impl Clues {
         let mut names: HashMap<&str, usize> = HashMap::new();
         let mut without = HashSet::new();
         for features in templates.iter().map(|template| &features[*template]) {
-            features.pieces.iter().for_each(|piece| *pieces.entry(*piece).or_default() += 1);
-            features.names().for_each(|name| *names.entry(name).or_default() += 1);
+            features
+                .pieces
+                .iter()
+                .for_each(|piece| *pieces.entry(*piece).or_default() += 1);
+            features
+                .names()
+                .for_each(|name| *names.entry(name).or_default() += 1);
         }
         for template in templates {
             let features = &features[template];
@@ -64,7 +69,11 @@ impl Clues {
             let rarest = features.names().map(|name| names[name]).min();
             match (piece, &features.query) {
                 (Some(piece), _) if rarest.is_none_or(|name| pieces[piece] <= name) => {
-                    clues.by_piece.entry(piece.group()).or_default().push(template);
+                    clues
+                        .by_piece
+                        .entry(piece.group())
+                        .or_default()
+                        .push(template);
                 }
                 (_, Some(query)) if rarest.is_some() => {
                     let is_first = without.insert(query.without);
@@ -73,15 +82,24 @@ impl Clues {
                 _ => clues.others.push(template),
             }
         }
-        clues.groups = (!clues.by_piece.is_empty()).then(|| clues.by_piece.keys().copied().collect());
+        clues.groups =
+            (!clues.by_piece.is_empty()).then(|| clues.by_piece.keys().copied().collect());
         clues
     }
 
     fn by_query(&mut self, query: &QueryNames<'_>) -> &mut ByQuery {
         let (byte, before) = (query.byte, query.before);
-        let known = self.by_query.iter().position(|known| (known.byte, known.before) == (byte, before));
+        let known = self
+            .by_query
+            .iter()
+            .position(|known| (known.byte, known.before) == (byte, before));
         let index = known.unwrap_or_else(|| {
-            self.by_query.push(ByQuery { byte, before, without: Vec::new(), by_name: HashMap::new() });
+            self.by_query.push(ByQuery {
+                byte,
+                before,
+                without: Vec::new(),
+                by_name: HashMap::new(),
+            });
             self.by_query.len() - 1
         });
         &mut self.by_query[index]
@@ -91,9 +109,15 @@ impl Clues {
     pub(super) fn find<'c>(&'c self, text: &'c Text<'_>, found: &mut Vec<&'c [usize]>) {
         found.push(&self.others);
         if let Some(groups) = &self.groups {
-            found.extend(groups.shared_with(text.grams().groups()).map(|group| &*self.by_piece[&group]));
+            found.extend(
+                groups
+                    .shared_with(text.grams().groups())
+                    .map(|group| &*self.by_piece[&group]),
+            );
         }
-        self.by_query.iter().for_each(|query| query.find(text.uri(), found));
+        self.by_query
+            .iter()
+            .for_each(|query| query.find(text.uri(), found));
     }
 }
 
@@ -111,18 +135,26 @@ impl ByQuery {
 
     fn find<'c>(&'c self, uri: &str, found: &mut Vec<&'c [usize]>) {
         count(uri.len());
-        let mut starts = uri.bytes().enumerate().filter(|(_, byte)| *byte == self.byte);
+        let mut starts = uri
+            .bytes()
+            .enumerate()
+            .filter(|(_, byte)| *byte == self.byte);
         let start = starts.nth(self.before).map(|(at, _)| at);
         // What follows a `#` is no query to the templates with a fragment.
         if start.is_none_or(|start| uri[..start].contains('#')) {
             found.push(&self.without);
         }
         if let Some(start) = start {
-            let (query, _) = uri[start + 1..].split_once('#').unwrap_or((&uri[start + 1..], ""));
-            let names = query.split('&').map(|pair| pair.split_once('=').map_or(pair, |(name, _)| name));
+            let (query, _) = uri[start + 1..]
+                .split_once('#')
+                .unwrap_or((&uri[start + 1..], ""));
+            let names = query
+                .split('&')
+                .map(|pair| pair.split_once('=').map_or(pair, |(name, _)| name));
             // It needs a template with all of them.
-            let named =
-                names.take(MAX_ITEMS).map(|name| self.by_name.get(name).map_or(&[][..], Vec::as_slice));
+            let named = names
+                .take(MAX_ITEMS)
+                .map(|name| self.by_name.get(name).map_or(&[][..], Vec::as_slice));
             found.extend(named.min_by_key(|list| list.len()));
         }
     }
@@ -134,7 +166,9 @@ impl<'t> Features<'t> {
         let mut common: HashMap<Piece, usize> = HashMap::new();
         let pieces_of = |matcher: &Matcher| {
             let pieces: HashSet<Piece> = matcher.literals().flat_map(Piece::all_of).collect();
-            pieces.iter().for_each(|piece| *common.entry(*piece).or_default() += 1);
+            pieces
+                .iter()
+                .for_each(|piece| *common.entry(*piece).or_default() += 1);
             pieces
         };
         let pieces: Vec<_> = matchers.iter().copied().map(pieces_of).collect();
@@ -142,13 +176,18 @@ impl<'t> Features<'t> {
             let mut pieces: Vec<_> = pieces.into_iter().collect();
             pieces.sort_by_key(|piece| (common[piece], *piece));
             pieces.truncate(PIECES);
-            Self { pieces, query: matcher.query_names() }
+            Self {
+                pieces,
+                query: matcher.query_names(),
+            }
         };
         matchers.iter().zip(pieces).map(of).collect()
     }
 
     /// The names by which the template is found.
     fn names(&self) -> impl Iterator<Item = &str> {
-        self.query.iter().flat_map(|query| query.names.iter().copied())
+        self.query
+            .iter()
+            .flat_map(|query| query.names.iter().copied())
     }
 }

@@ -37,11 +37,15 @@ impl Grams {
     /// Finds all pieces of a text, in one go however many literals they are compared with.
     pub(super) fn of(text: &str) -> Self {
         count(text.len());
-        let pieces =
-            [SHORT, LONG].into_iter().flat_map(|length| text.as_bytes().windows(length).map(Piece::of));
+        let pieces = [SHORT, LONG]
+            .into_iter()
+            .flat_map(|length| text.as_bytes().windows(length).map(Piece::of));
         let places = (text.len() * ROOM).next_power_of_two().min(1 << BITS);
         if places <= 1 << GROUP_BITS {
-            return Self { groups: pieces.map(Piece::group).collect(), table: None };
+            return Self {
+                groups: pieces.map(Piece::group).collect(),
+                table: None,
+            };
         }
         let left_out = BITS - places.trailing_zeros();
         let (mut groups, mut table) = (Groups::new(), vec![0; places / 64].into_boxed_slice());
@@ -49,7 +53,10 @@ impl Grams {
             groups.insert(piece.group());
             set_bit(&mut table, piece.0 >> left_out);
         }
-        Self { groups, table: Some((left_out, table)) }
+        Self {
+            groups,
+            table: Some((left_out, table)),
+        }
     }
 
     pub(super) fn groups(&self) -> &Groups {
@@ -74,13 +81,24 @@ impl Groups {
     }
 
     /// Those that both have.
-    pub(super) fn shared_with<'g>(&'g self, other: &'g Self) -> impl Iterator<Item = u32> + use<'g> {
-        let shared = (0..).zip(self.0.iter().zip(&other.0).map(|(one, two)| NonZero::new(one & two)));
-        shared.filter_map(|(index, bits)| Some((index, bits?))).flat_map(|(index, bits)| {
-            let without_lowest = |bits: &NonZero<u64>| NonZero::new(bits.get() & (bits.get() - 1));
-            let bits = std::iter::successors(Some(bits), without_lowest);
-            bits.map(move |bits| index * 64 + bits.trailing_zeros())
-        })
+    pub(super) fn shared_with<'g>(
+        &'g self,
+        other: &'g Self,
+    ) -> impl Iterator<Item = u32> + use<'g> {
+        let shared = (0..).zip(
+            self.0
+                .iter()
+                .zip(&other.0)
+                .map(|(one, two)| NonZero::new(one & two)),
+        );
+        shared
+            .filter_map(|(index, bits)| Some((index, bits?)))
+            .flat_map(|(index, bits)| {
+                let without_lowest =
+                    |bits: &NonZero<u64>| NonZero::new(bits.get() & (bits.get() - 1));
+                let bits = std::iter::successors(Some(bits), without_lowest);
+                bits.map(move |bits| index * 64 + bits.trailing_zeros())
+            })
     }
 }
 
@@ -101,7 +119,9 @@ impl Piece {
 
     /// The upper part of a product in which each bit of a piece counts.
     fn of(bytes: &[u8]) -> Self {
-        let value = bytes.iter().fold(1_u32, |value, byte| value << 7 | u32::from(*byte));
+        let value = bytes
+            .iter()
+            .fold(1_u32, |value, byte| value << 7 | u32::from(*byte));
         Self(value.wrapping_mul(0x9E37_79B1) >> (u32::BITS - BITS))
     }
 

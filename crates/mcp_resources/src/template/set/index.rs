@@ -61,21 +61,33 @@ impl Index {
         for (template, landmarks) in templates {
             match landmarks.split_first() {
                 Some(((place, literal), rest)) => {
-                    below.entry((*place, place.key(literal))).or_default().push((template, rest));
+                    below
+                        .entry((*place, place.key(literal)))
+                        .or_default()
+                        .push((template, rest));
                 }
                 None => here.push(template),
             }
         }
         index.templates = Clues::new(here, features);
         for ((place, literal), templates) in below {
-            index.branch(place).push(literal, Self::of(templates.into_iter(), features));
+            index
+                .branch(place)
+                .push(literal, Self::of(templates.into_iter(), features));
         }
         index
     }
 
     fn branch(&mut self, place: Place) -> &mut Branch {
-        if self.branches.last().is_none_or(|branch| branch.place != place) {
-            self.branches.push(Branch { place, edges: Vec::new() });
+        if self
+            .branches
+            .last()
+            .is_none_or(|branch| branch.place != place)
+        {
+            self.branches.push(Branch {
+                place,
+                edges: Vec::new(),
+            });
         }
         self.branches.last_mut().expect("there is one now")
     }
@@ -90,9 +102,15 @@ impl Index {
     fn find_in<'i>(&'i self, text: &'i Text<'_>, rest: Range<usize>, found: &mut Vec<&'i [usize]>) {
         self.templates.find(text, found);
         for branch in &self.branches {
-            let Some(rest) = text.rest_at(branch.place, rest.clone()) else { continue };
+            let Some(rest) = text.rest_at(branch.place, rest.clone()) else {
+                continue;
+            };
             for edge in branch.edges_of(&text.uri.as_bytes()[rest.clone()]) {
-                edge.index.find_in(text, branch.place.after(edge.literal.len(), rest.clone()), found);
+                edge.index.find_in(
+                    text,
+                    branch.place.after(edge.literal.len(), rest.clone()),
+                    found,
+                );
             }
         }
     }
@@ -101,21 +119,32 @@ impl Index {
 impl Branch {
     /// Adds a literal that sorts after those that are there.
     fn push(&mut self, literal: Vec<u8>, index: Index) {
-        let parent = self.nearest(self.edges.len().checked_sub(1), |known| literal.starts_with(known));
-        self.edges.push(Edge { literal, parent, index });
+        let parent = self.nearest(self.edges.len().checked_sub(1), |known| {
+            literal.starts_with(known)
+        });
+        self.edges.push(Edge {
+            literal,
+            parent,
+            index,
+        });
     }
 
     /// The edges whose literals a text has. All of them are among the parents of the last one that does not sort
     /// after the text, or that one.
     fn edges_of<'b>(&'b self, text: &[u8]) -> impl Iterator<Item = &'b Edge> {
-        let after = self.edges.partition_point(|edge| self.place.compare(&edge.literal, text).is_le());
-        let first = self.nearest(after.checked_sub(1), |literal| self.place.has(text, literal));
+        let after = self
+            .edges
+            .partition_point(|edge| self.place.compare(&edge.literal, text).is_le());
+        let first = self.nearest(after.checked_sub(1), |literal| {
+            self.place.has(text, literal)
+        });
         self.upwards(first).map(|edge| &self.edges[edge])
     }
 
     /// The first from this edge up through its parents that fits.
     fn nearest(&self, from: Option<usize>, fits: impl Fn(&[u8]) -> bool) -> Option<usize> {
-        self.upwards(from).find(|edge| fits(&self.edges[*edge].literal))
+        self.upwards(from)
+            .find(|edge| fits(&self.edges[*edge].literal))
     }
 
     /// An edge, its parent, and so on.
@@ -131,12 +160,20 @@ impl Place {
 
     /// The form in which literals are sorted.
     fn key(self, literal: &str) -> Vec<u8> {
-        if self.is_left() { literal.bytes().collect() } else { literal.bytes().rev().collect() }
+        if self.is_left() {
+            literal.bytes().collect()
+        } else {
+            literal.bytes().rev().collect()
+        }
     }
 
     fn compare(self, literal: &[u8], text: &[u8]) -> Ordering {
         count(literal.len().min(text.len()));
-        if self.is_left() { literal.cmp(text) } else { literal.iter().cmp(text.iter().rev()) }
+        if self.is_left() {
+            literal.cmp(text)
+        } else {
+            literal.iter().cmp(text.iter().rev())
+        }
     }
 
     fn has(self, text: &[u8], literal: &[u8]) -> bool {
@@ -150,15 +187,26 @@ impl Place {
 
     /// What is left after a literal of this length.
     fn after(self, length: usize, rest: Range<usize>) -> Range<usize> {
-        if self.is_left() { rest.start + length..rest.end } else { rest.start..rest.end - length }
+        if self.is_left() {
+            rest.start + length..rest.end
+        } else {
+            rest.start..rest.end - length
+        }
     }
 }
 
 impl<'u> Text<'u> {
     pub(super) fn new(uri: &'u str) -> Self {
         count(uri.len());
-        let reserved = uri.bytes().enumerate().filter(|(_, byte)| is_reserved(*byte));
-        Self { uri, reserved: reserved.map(|(at, _)| at).collect(), grams: OnceCell::new() }
+        let reserved = uri
+            .bytes()
+            .enumerate()
+            .filter(|(_, byte)| is_reserved(*byte));
+        Self {
+            uri,
+            reserved: reserved.map(|(at, _)| at).collect(),
+            grams: OnceCell::new(),
+        }
     }
 
     pub(super) fn uri(&self) -> &'u str {

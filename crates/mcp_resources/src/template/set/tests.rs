@@ -15,8 +15,13 @@ fn found<'t>(templates: &[&'t str], uri: &str) -> Option<&'t str> {
 
 #[test]
 fn most_specific_template_wins() {
-    let templates =
-        ["org://{+path}", "{+anything}", "org://{file}/outline", "org://id/{id}", "org://id/x{id}"];
+    let templates = [
+        "org://{+path}",
+        "{+anything}",
+        "org://{file}/outline",
+        "org://id/{id}",
+        "org://id/x{id}",
+    ];
     let table = [
         ("org://a/outline", "org://{file}/outline"),
         ("org://id/7", "org://id/{id}"),
@@ -50,7 +55,14 @@ fn uri_of_no_template_is_found_nowhere() {
 
 #[test]
 fn uri_without_one_query_may_have_another() {
-    let templates = ["x:{+a}{?q}", "x:{+a}{&q}", "x:{+a}{?r}", "x:{+a}{&r}", "x:{+a}{?s}", "x:{+a}{&s}"];
+    let templates = [
+        "x:{+a}{?q}",
+        "x:{+a}{&q}",
+        "x:{+a}{?r}",
+        "x:{+a}{&r}",
+        "x:{+a}{?s}",
+        "x:{+a}{&s}",
+    ];
     let table = [
         ("x:1", "x:{+a}{?q}"),
         ("x:1?r=2", "x:{+a}{&q}"),
@@ -115,17 +127,25 @@ const SHAPES: &[(&str, &str)] = &[
     ("x:{+p}/k@{?q}", "x:1/2/k7?q=3"),
     ("x:{a}.k@.{+b}#k@", "x:1.k7.2#k7"),
     ("x:{+a}k@", "x:1/2/k7"),
-    ("x:{+p}/k@/attachments/thumbnails/{+r}", "x:1/k7/attachments/thumbnails/2"),
+    (
+        "x:{+p}/k@/attachments/thumbnails/{+r}",
+        "x:1/k7/attachments/thumbnails/2",
+    ),
     // Found by their queries.
     ("x:{?k@}", "x:?k7=1"),
     ("x:{?k@,a*}", "x:?k7=1&a=2"),
-    ("x:{?k@,a,b,c,d,e,f,g,h,i,j,l,m,n,o,p,q,r,s,t}", "x:?a=1&k7=2&t"),
+    (
+        "x:{?k@,a,b,c,d,e,f,g,h,i,j,l,m,n,o,p,q,r,s,t}",
+        "x:?a=1&k7=2&t",
+    ),
     ("x:{+a}{?k@}{#f}", "x:1/2?k7=3#4"),
     ("x:?z=1{&k@}", "x:?z=1&k7=2"),
 ];
 
 fn numbered(shape: &str, count: usize) -> TemplateSet {
-    let templates: Vec<String> = (0..count).map(|number| shape.replace('@', &number.to_string())).collect();
+    let templates: Vec<String> = (0..count)
+        .map(|number| shape.replace('@', &number.to_string()))
+        .collect();
     set(&templates.iter().map(String::as_str).collect::<Vec<_>>())
 }
 
@@ -134,8 +154,15 @@ fn thousand_templates_cost_at_most_three_times_as_much_as_ten() {
     for (shape, uri) in SHAPES {
         let steps = |count| {
             let set = numbered(shape, count);
-            let steps = steps_of(|| assert_eq!(set.find(uri).map(|(index, _)| index), Some(7), "{shape}"));
-            steps + set.index.find(&Text::new(uri)).into_iter().map(<[_]>::len).sum::<usize>()
+            let steps =
+                steps_of(|| assert_eq!(set.find(uri).map(|(index, _)| index), Some(7), "{shape}"));
+            steps
+                + set
+                    .index
+                    .find(&Text::new(uri))
+                    .into_iter()
+                    .map(<[_]>::len)
+                    .sum::<usize>()
         };
         let (ten, thousand) = (steps(10), steps(1000));
         assert!(thousand <= 3 * ten, "{shape}: {ten}, then {thousand}");
@@ -147,12 +174,16 @@ fn hostile_uris_cost_in_proportion_to_their_length_among_a_thousand_templates() 
     for (shape, _) in SHAPES {
         let set = numbered(shape, 1000);
         for unit in [
-            "-", "a-", "a", "/", "a/", "/kind", "/kind7", "k7/", ".k7", "kind77/", "/k", "?q=1&", "?k7&", "#",
+            "-", "a-", "a", "/", "a/", "/kind", "/kind7", "k7/", ".k7", "kind77/", "/k", "?q=1&",
+            "?k7&", "#",
         ] {
             for start in ["x:", "x:1/", "app://kind7/", "x:a/b/kind7/"] {
                 let uri = format!("{start}{}", unit.repeat(16 * 1024 / unit.len()));
                 let steps = steps_of(|| drop(set.find(&uri)));
-                assert!(steps <= 12 * uri.len(), "{shape} and {start}{unit}…: {steps}");
+                assert!(
+                    steps <= 12 * uri.len(),
+                    "{shape} and {start}{unit}…: {steps}"
+                );
             }
         }
     }
@@ -162,10 +193,15 @@ fn hostile_uris_cost_in_proportion_to_their_length_among_a_thousand_templates() 
 fn uri_that_has_the_text_of_all_is_given_up_on() {
     let set = numbered("x:{a}-kind@-{b}", 1000);
     let texts: String = (0..1000).map(|number| format!("-kind{number}-")).collect();
-    let uri = |length: usize, end: &str| format!("x:{}{texts}{end}", "a".repeat(length - texts.len()));
+    let uri =
+        |length: usize, end: &str| format!("x:{}{texts}{end}", "a".repeat(length - texts.len()));
     let steps = steps_of(|| assert_eq!(set.find(&uri(64 * 1024, "/")), None));
     assert!(steps <= 4 * MAX_COMPARED, "{steps}");
-    assert_eq!(set.find(&uri(64 * 1024, "")).map(|(index, _)| index), Some(100), "one of the longest texts");
+    assert_eq!(
+        set.find(&uri(64 * 1024, "")).map(|(index, _)| index),
+        Some(100),
+        "one of the longest texts"
+    );
     assert!(set.find("x:a-kind7-b").is_some());
 }
 
@@ -186,7 +222,9 @@ fn long_value_that_has_pieces_of_all_is_no_text_of_theirs() {
 
 #[test]
 fn nested_literals_cost_no_more_than_their_length() {
-    let templates: Vec<String> = (0..300).map(|length| format!("x:{}{{b}}/!", "a".repeat(length))).collect();
+    let templates: Vec<String> = (0..300)
+        .map(|length| format!("x:{}{{b}}/!", "a".repeat(length)))
+        .collect();
     let set = set(&templates.iter().map(String::as_str).collect::<Vec<_>>());
     let uri = format!("x:{}", "a".repeat(16 * 1024));
     let length: usize = templates.iter().map(String::len).sum();

@@ -16,8 +16,12 @@ pub(super) enum Part {
 /// Reads the parts of a request's messages, in order.
 pub(super) fn parts(body: &Value) -> Vec<Part> {
     let mut parts = Vec::new();
-    let messages = ["messages", "contents", "input"].iter().find_map(|key| body.get(key));
-    messages.into_iter().for_each(|messages| read(messages, &mut parts));
+    let messages = ["messages", "contents", "input"]
+        .iter()
+        .find_map(|key| body.get(key));
+    messages
+        .into_iter()
+        .for_each(|messages| read(messages, &mut parts));
     parts
 }
 
@@ -29,7 +33,9 @@ fn read(value: &Value, parts: &mut Vec<Part>) {
         }
         Value::Object(object) => match binary(object) {
             Some(binary) => parts.push(binary),
-            None => object.iter().for_each(|(key, value)| read_field(key, value, parts)),
+            None => object
+                .iter()
+                .for_each(|(key, value)| read_field(key, value, parts)),
         },
         _ => {}
     }
@@ -44,7 +50,10 @@ fn read_field(key: &str, value: &Value, parts: &mut Vec<Part>) {
         ("image_url" | "url" | "file_data", Value::String(url)) => parts.extend(of_data_url(url)),
         ("images", Value::Array(images)) => {
             parts.extend(
-                images.iter().filter_map(Value::as_str).map(|image| encoded(image_type(image), image)),
+                images
+                    .iter()
+                    .filter_map(Value::as_str)
+                    .map(|image| encoded(image_type(image), image)),
             );
         }
         (
@@ -58,10 +67,18 @@ fn read_field(key: &str, value: &Value, parts: &mut Vec<Part>) {
 
 /// Reads an Anthropic document: its title and context, then its content.
 fn read_document(document: &Map<String, Value>, parts: &mut Vec<Part>) {
-    let field = |key: &str| document.get(key).and_then(Value::as_str).unwrap_or_default();
+    let field = |key: &str| {
+        document
+            .get(key)
+            .and_then(Value::as_str)
+            .unwrap_or_default()
+    };
     let head = format!("[document: {}]\n{}\n", field("title"), field("context"));
     let source = document.get("source");
-    match source.and_then(|source| source.get("data")).and_then(Value::as_str) {
+    match source
+        .and_then(|source| source.get("data"))
+        .and_then(Value::as_str)
+    {
         Some(text) if source.is_some_and(|source| source["type"] == "text") => {
             parts.push(Part::Text(format!("{head}\n{text}")));
         }
@@ -74,7 +91,10 @@ fn read_document(document: &Map<String, Value>, parts: &mut Vec<Part>) {
 
 /// Reads an object with bytes: Anthropic's `source` or Gemini's `inlineData`.
 fn binary(object: &Map<String, Value>) -> Option<Part> {
-    let mime_type = object.get("media_type").or_else(|| object.get("mimeType"))?.as_str()?;
+    let mime_type = object
+        .get("media_type")
+        .or_else(|| object.get("mimeType"))?
+        .as_str()?;
     Some(encoded(mime_type, object.get("data")?.as_str()?))
 }
 
@@ -88,7 +108,10 @@ fn of_data_url(url: &str) -> Option<Part> {
 fn encoded(mime_type: &str, data: &str) -> Part {
     let padding = data.bytes().rev().take_while(|byte| *byte == b'=').count();
     let bytes = (data.len() / 4 * 3).saturating_sub(padding) as u64;
-    Part::Binary { mime_type: mime_type.to_owned(), bytes }
+    Part::Binary {
+        mime_type: mime_type.to_owned(),
+        bytes,
+    }
 }
 
 /// Detects the type of an Ollama image by its first bytes in base64, because Ollama's format has no type field.
@@ -110,7 +133,10 @@ mod tests {
     #[test]
     fn parts_of_every_format_are_read_in_order() {
         let text = |text: &str| Part::Text(text.to_owned());
-        let image = || Part::Binary { mime_type: "image/png".to_owned(), bytes: 8 };
+        let image = || Part::Binary {
+            mime_type: "image/png".to_owned(),
+            bytes: 8,
+        };
         let url = "data:image/png;base64,iVBORw0KGgo=";
         let source = json!({"type": "base64", "media_type": "image/png", "data": "iVBORw0KGgo="});
         for (body, expected) in [

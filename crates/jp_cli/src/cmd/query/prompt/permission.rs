@@ -64,7 +64,11 @@ pub(in super::super) fn permit(
         terminal.tell(Tone::Faint, UNSEEN);
     }
     let mut draft = Draft::of(request);
-    let prompt = if agreement.is_some() { PROMPT_OF_WORKSPACE } else { PROMPT };
+    let prompt = if agreement.is_some() {
+        PROMPT_OF_WORKSPACE
+    } else {
+        PROMPT
+    };
     loop {
         let line = match terminal.ask(prompt) {
             Typed::Line(line) => line,
@@ -72,10 +76,13 @@ pub(in super::super) fn permit(
             Typed::Interrupted => return Some(Decision::Interrupted.into()),
         };
         match line.trim().to_lowercase().as_str() {
-            "y" | "yes" | "a" | "always" | "t" | "trust" if !is_whole => terminal.tell(Tone::Fault, UNSEEN),
+            "y" | "yes" | "a" | "always" | "t" | "trust" if !is_whole => {
+                terminal.tell(Tone::Fault, UNSEEN)
+            }
             "v" | "view" => {
                 is_whole = show(request, terminal, Extent::Whole);
-                agreement.map(|agreement| quote(terminal, agreement, Extent::Whole, |_| Tone::Plain));
+                agreement
+                    .map(|agreement| quote(terminal, agreement, Extent::Whole, |_| Tone::Plain));
             }
             "y" | "yes" => return Some(Decision::Allow.into()),
             "a" | "always" => return Some(Decision::AllowForTurn.into()),
@@ -86,7 +93,9 @@ pub(in super::super) fn permit(
                 Ok(arguments) => return Some(Decision::Edit(arguments).into()),
                 Err(reason) => terminal.tell(Tone::Fault, &reason),
             },
-            _ => HELP.iter().for_each(|line| terminal.tell(Tone::Faint, line)),
+            _ => HELP
+                .iter()
+                .for_each(|line| terminal.tell(Tone::Faint, line)),
         }
     }
 }
@@ -94,7 +103,12 @@ pub(in super::super) fn permit(
 /// Shows what would run; returns whether all of it was shown. Where that has no detail of its own, the arguments are
 /// it.
 fn show(request: &PermissionRequest, terminal: &Terminal<'_>, extent: Extent) -> bool {
-    let PermissionRequest { tool, preview, arguments, rejected } = request;
+    let PermissionRequest {
+        tool,
+        preview,
+        arguments,
+        rejected,
+    } = request;
     terminal.tell(Tone::Strong, &format!("The model wants to run `{tool}`:"));
     let mut is_whole = quote(terminal, &preview.title, extent, |_| Tone::Plain);
     is_whole &= match &preview.detail {
@@ -121,7 +135,9 @@ fn why_not(terminal: &Terminal<'_>) -> Decision {
     match terminal.ask("Why not?") {
         Typed::Line(line) => {
             let reason = line.trim();
-            Decision::Refuse { reason: (!reason.is_empty()).then(|| reason.to_owned()) }
+            Decision::Refuse {
+                reason: (!reason.is_empty()).then(|| reason.to_owned()),
+            }
         }
         Typed::Nothing => Decision::Refuse { reason: None },
         Typed::Interrupted => Decision::Interrupted,
@@ -139,7 +155,10 @@ impl Draft {
     fn of(request: &PermissionRequest) -> Self {
         let rejected = request.rejected.as_ref().map(|(arguments, _)| arguments);
         let text = |arguments| pretty(arguments) + "\n";
-        Self { original: text(&request.arguments), text: text(rejected.unwrap_or(&request.arguments)) }
+        Self {
+            original: text(&request.arguments),
+            text: text(rejected.unwrap_or(&request.arguments)),
+        }
     }
 
     /// Lets the person edit what they left last time; the error says why it changes nothing.
@@ -173,6 +192,9 @@ mod tests {
     fn what_a_diff_adds_and_removes_stands_out() {
         let diff = "@@ -1,2 +1,2 @@\n-old\n+new\n same\n";
         let tones: Vec<_> = diff.lines().map(tone).collect();
-        assert_eq!(tones, [Tone::Plain, Tone::Removed, Tone::Added, Tone::Plain]);
+        assert_eq!(
+            tones,
+            [Tone::Plain, Tone::Removed, Tone::Added, Tone::Plain]
+        );
     }
 }

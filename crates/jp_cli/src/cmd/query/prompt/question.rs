@@ -15,7 +15,8 @@ use crate::{
     workspace::Context,
 };
 
-const FOR_TURN: &str = "Add `!` to answer the same whenever the tool asks this until the answer ends.";
+const FOR_TURN: &str =
+    "Add `!` to answer the same whenever the tool asks this until the answer ends.";
 const NONE: &str = "Ctrl-D gives no answer.";
 
 /// Asks a question; `None` where nobody is there to answer.
@@ -23,7 +24,12 @@ pub(in super::super) fn answer(question: &Question, context: &Context<'_>) -> Op
     let terminal = &Terminal::open(context)?;
     let schema = Schema::compile(&question.input.schema).ok()?;
     show(question, terminal);
-    let asking = Asking { terminal, environment: context.environment, question, schema };
+    let asking = Asking {
+        terminal,
+        environment: context.environment,
+        question,
+        schema,
+    };
     Some(match Form::of(&question.input.schema) {
         Form::YesNo => asking.yes_no(),
         Form::Select(options) => asking.select(&options),
@@ -37,7 +43,9 @@ pub(in super::super) fn answer(question: &Question, context: &Context<'_>) -> Op
 /// Shows what a tool returned after its last question.
 pub(in super::super) fn show_blocks(tool: &str, blocks: &[ContentBlock], context: &Context<'_>) {
     // Somebody is there: they have just answered.
-    let Some(terminal) = Terminal::open(context) else { return };
+    let Some(terminal) = Terminal::open(context) else {
+        return;
+    };
     terminal.tell(Tone::Strong, &format!("The tool `{tool}` adds:"));
     for block in blocks {
         quote(&terminal, &shown(block), Extent::Part, |_| Tone::Plain);
@@ -46,8 +54,13 @@ pub(in super::super) fn show_blocks(tool: &str, blocks: &[ContentBlock], context
 
 /// Shows what a tool returned only for the user, with or without a terminal.
 pub(in super::super) fn show_to_user(tool: &str, blocks: &[ContentBlock], output: &Output) {
-    output.tell(Tone::Plain, &format!("The tool `{}` shows this only to you:", visible(tool)));
-    blocks.iter().for_each(|block| quote_for_user(output, &shown(block)));
+    output.tell(
+        Tone::Plain,
+        &format!("The tool `{}` shows this only to you:", visible(tool)),
+    );
+    blocks
+        .iter()
+        .for_each(|block| quote_for_user(output, &shown(block)));
 }
 
 /// How a question is asked.
@@ -71,7 +84,10 @@ struct Choice {
 
 impl Form {
     fn of(schema: &Map<String, Value>) -> Self {
-        let is_number = matches!(schema.get("type").and_then(Value::as_str), Some("integer" | "number"));
+        let is_number = matches!(
+            schema.get("type").and_then(Value::as_str),
+            Some("integer" | "number")
+        );
         match AnswerType::of(schema) {
             Some(AnswerType::Boolean) => Self::YesNo,
             Some(AnswerType::Text) => Self::Text,
@@ -87,13 +103,18 @@ impl Form {
 
 fn titled(options: Vec<String>, schema: &Map<String, Value>) -> Vec<Choice> {
     let mut titles = AnswerType::titles(schema);
-    let choice = |option: String| Choice { title: titles.remove(&option), value: Value::String(option) };
+    let choice = |option: String| Choice {
+        title: titles.remove(&option),
+        value: Value::String(option),
+    };
     options.into_iter().map(choice).collect()
 }
 
 /// Returns what a list may be made of, where its schema says it (MCP, "Multi-select enum").
 fn of_items(schema: &Map<String, Value>) -> Option<Vec<Choice>> {
-    let items = schema.get("items").filter(|_| schema.get("type").is_some_and(|kind| kind == "array"))?;
+    let items = schema
+        .get("items")
+        .filter(|_| schema.get("type").is_some_and(|kind| kind == "array"))?;
     let mut items = items.as_object()?.clone();
     items.entry("type").or_insert_with(|| "string".into());
     match AnswerType::of(&items)? {
@@ -104,8 +125,16 @@ fn of_items(schema: &Map<String, Value>) -> Option<Vec<Choice>> {
 
 /// Returns the values that a schema lists, if each can be typed.
 fn scalars(schema: &Map<String, Value>) -> Option<Vec<Choice>> {
-    let values = schema.get("enum")?.as_array().filter(|values| !values.is_empty())?;
-    let choice = |value: &Value| is_scalar(value).then(|| Choice { value: value.clone(), title: None });
+    let values = schema
+        .get("enum")?
+        .as_array()
+        .filter(|values| !values.is_empty())?;
+    let choice = |value: &Value| {
+        is_scalar(value).then(|| Choice {
+            value: value.clone(),
+            title: None,
+        })
+    };
     values.iter().map(choice).collect()
 }
 
@@ -115,31 +144,48 @@ fn is_scalar(value: &Value) -> bool {
 
 /// Returns a value as it is shown and typed: a string without its quotes.
 fn plain(value: &Value) -> String {
-    value.as_str().map_or_else(|| value.to_string(), str::to_owned)
+    value
+        .as_str()
+        .map_or_else(|| value.to_string(), str::to_owned)
 }
 
 /// Shows who asks, what they returned before, and what was wrong with the last answer.
 fn show(question: &Question, terminal: &Terminal<'_>) {
     let asks = match &question.server {
-        Some(server) => format!("The MCP server `{server}` asks, as the tool `{}` is called:", question.tool),
+        Some(server) => format!(
+            "The MCP server `{server}` asks, as the tool `{}` is called:",
+            question.tool
+        ),
         None => format!("The tool `{}` asks:", question.tool),
     };
     terminal.tell(Tone::Strong, &asks);
     for block in &question.context {
         quote(terminal, &shown(block), Extent::Part, |_| Tone::Plain);
     }
-    if let Some(description) = question.input.schema.get("description").and_then(Value::as_str) {
+    if let Some(description) = question
+        .input
+        .schema
+        .get("description")
+        .and_then(Value::as_str)
+    {
         terminal.tell(Tone::Faint, &format!("  {}", shortened(description)));
     }
     if let Some(fault) = &question.fault {
-        terminal.tell(Tone::Fault, &format!("That answer does not fit: {}", shortened(fault)));
+        terminal.tell(
+            Tone::Fault,
+            &format!("That answer does not fit: {}", shortened(fault)),
+        );
     }
 }
 
 /// Returns a block as text.
 fn shown(block: &ContentBlock) -> String {
     let media = |what: &str, media: &Media| {
-        format!("({what}: {}, {})", media.mime_type, size::bytes(media.data.len() as u64))
+        format!(
+            "({what}: {}, {})",
+            media.mime_type,
+            size::bytes(media.data.len() as u64)
+        )
     };
     match block {
         ContentBlock::Text { text, .. } => text.clone(),
@@ -153,10 +199,16 @@ fn shown(block: &ContentBlock) -> String {
 
 fn shown_resource(resource: &Resource) -> String {
     match (&resource.formatted, &resource.content) {
-        (Some(text), _) | (None, ResourceContent::Text(text)) => view::resource_block(resource, text),
+        (Some(text), _) | (None, ResourceContent::Text(text)) => {
+            view::resource_block(resource, text)
+        }
         (None, ResourceContent::Blob(bytes)) => {
             let kind = resource.mime_type.as_deref().unwrap_or("not text");
-            format!("({}: {kind}, {})", resource.label(), size::bytes(bytes.len() as u64))
+            format!(
+                "({}: {kind}, {})",
+                resource.label(),
+                size::bytes(bytes.len() as u64)
+            )
         }
     }
 }
@@ -201,7 +253,11 @@ impl Asking<'_> {
                 return self.fitting(value).map(Reply::Once);
             }
             let (word, reply) = for_turn(line);
-            let chosen = if word.is_empty() { default.cloned() } else { chosen(word, choices) };
+            let chosen = if word.is_empty() {
+                default.cloned()
+            } else {
+                chosen(word, choices)
+            };
             self.fitting(chosen.ok_or(&help)?).map(reply)
         })
     }
@@ -210,14 +266,22 @@ impl Asking<'_> {
     fn several(&self, choices: &[Choice]) -> Reply {
         self.list(choices);
         let default = self.default();
-        let items =
-            default.and_then(Value::as_array).map(|items| items.iter().map(plain).collect::<Vec<_>>());
-        let items = items.map(|items| format!(" [{}]", shortened(&items.join(", ")))).unwrap_or_default();
+        let items = default
+            .and_then(Value::as_array)
+            .map(|items| items.iter().map(plain).collect::<Vec<_>>());
+        let items = items
+            .map(|items| format!(" [{}]", shortened(&items.join(", "))))
+            .unwrap_or_default();
         let prompt = format!("Which of them?{items} (? for help)");
         let help = format!("Type the numbers or the words, with commas between: 1, 3. {NONE}");
         self.ask(&prompt, |line| {
-            let words: Vec<_> = line.split(',').map(str::trim).filter(|word| !word.is_empty()).collect();
-            let picked: Option<Vec<Value>> = words.iter().map(|word| chosen(word, choices)).collect();
+            let words: Vec<_> = line
+                .split(',')
+                .map(str::trim)
+                .filter(|word| !word.is_empty())
+                .collect();
+            let picked: Option<Vec<Value>> =
+                words.iter().map(|word| chosen(word, choices)).collect();
             let default = default.filter(|_| line.trim().is_empty()).cloned();
             let answer = default.or(picked.map(Value::Array));
             self.fitting(answer.ok_or(&help)?).map(Reply::Once)
@@ -228,9 +292,14 @@ impl Asking<'_> {
     fn list(&self, choices: &[Choice]) {
         self.terminal.tell(Tone::Strong, &self.label());
         for (index, choice) in choices.iter().enumerate() {
-            let title = choice.title.as_ref().map(|title| format!(" ({title})")).unwrap_or_default();
+            let title = choice
+                .title
+                .as_ref()
+                .map(|title| format!(" ({title})"))
+                .unwrap_or_default();
             let line = shortened(&format!("{}{title}", plain(&choice.value)));
-            self.terminal.tell(Tone::Plain, &format!("  {}. {line}", index + 1));
+            self.terminal
+                .tell(Tone::Plain, &format!("  {}. {line}", index + 1));
         }
     }
 
@@ -239,7 +308,8 @@ impl Asking<'_> {
         let prompt = format!("{}{}", self.label(), bracketed(default));
         self.ask(&prompt, |line| {
             let default = default.filter(|_| line.is_empty()).cloned();
-            self.fitting(default.unwrap_or_else(|| line.into())).map(Reply::Once)
+            self.fitting(default.unwrap_or_else(|| line.into()))
+                .map(Reply::Once)
         })
     }
 
@@ -248,7 +318,8 @@ impl Asking<'_> {
         let prompt = format!("{}{}", self.label(), bracketed(default));
         self.ask(&prompt, |line| {
             let default = default.filter(|_| line.trim().is_empty()).cloned();
-            let typed = || serde_json::from_str::<serde_json::Number>(line.trim()).map(Value::Number);
+            let typed =
+                || serde_json::from_str::<serde_json::Number>(line.trim()).map(Value::Number);
             let value = default.map_or_else(typed, Ok);
             let value = value.map_err(|_| format!("Type a number, as 12 or 0.5. {NONE}"))?;
             self.fitting(value).map(Reply::Once)
@@ -258,7 +329,10 @@ impl Asking<'_> {
     fn document(&self) -> Reply {
         self.terminal.tell(Tone::Strong, &self.label());
         let mut text = pretty(
-            &self.default().cloned().unwrap_or_else(|| jp_tool::template(&self.question.input.schema)),
+            &self
+                .default()
+                .cloned()
+                .unwrap_or_else(|| jp_tool::template(&self.question.input.schema)),
         );
         let prompt = "The answer is JSON. Enter opens it in your editor, n gives no answer:";
         loop {
@@ -282,7 +356,8 @@ impl Asking<'_> {
             return Err("Nothing was written.".to_owned());
         }
         *text = edited;
-        let value = serde_json::from_str(text).map_err(|error| format!("That is no JSON: {error}."))?;
+        let value =
+            serde_json::from_str(text).map_err(|error| format!("That is no JSON: {error}."))?;
         self.fitting(value)
     }
 
@@ -309,7 +384,11 @@ impl Asking<'_> {
 
     /// Returns the default, if it is an answer.
     fn default(&self) -> Option<&Value> {
-        self.question.input.default.as_ref().filter(|default| self.schema.check_value(default).is_ok())
+        self.question
+            .input
+            .default
+            .as_ref()
+            .filter(|default| self.schema.check_value(default).is_ok())
     }
 
     fn label(&self) -> String {
@@ -318,7 +397,9 @@ impl Asking<'_> {
 }
 
 fn bracketed(default: Option<&Value>) -> String {
-    default.map(|default| format!(" [{}]", shortened(&plain(default)))).unwrap_or_default()
+    default
+        .map(|default| format!(" [{}]", shortened(&plain(default))))
+        .unwrap_or_default()
 }
 
 /// Splits the `!` off that makes an answer one for the rest of the turn.
@@ -331,14 +412,21 @@ fn for_turn(line: &str) -> (&str, fn(Value) -> Reply) {
 
 /// Finds a choice by its words or its title, else by its number: words may be numbers too.
 fn chosen(word: &str, choices: &[Choice]) -> Option<Value> {
-    let number =
-        || choices.get(word.parse::<usize>().ok()?.checked_sub(1)?).map(|choice| choice.value.clone());
+    let number = || {
+        choices
+            .get(word.parse::<usize>().ok()?.checked_sub(1)?)
+            .map(|choice| choice.value.clone())
+    };
     named(word, choices).or_else(number)
 }
 
 fn named(word: &str, choices: &[Choice]) -> Option<Value> {
-    let is_named = |choice: &&Choice| plain(&choice.value) == word || choice.title.as_deref() == Some(word);
-    choices.iter().find(is_named).map(|choice| choice.value.clone())
+    let is_named =
+        |choice: &&Choice| plain(&choice.value) == word || choice.title.as_deref() == Some(word);
+    choices
+        .iter()
+        .find(is_named)
+        .map(|choice| choice.value.clone())
 }
 
 fn pretty(value: &Value) -> String {

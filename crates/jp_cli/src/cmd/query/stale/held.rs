@@ -39,7 +39,14 @@ impl<'a> Held<'a> {
     fn of(snapshot: &'a Snapshot, turn: usize, read: Timestamp) -> Self {
         let BlobRef { checksum, size, .. } = snapshot.blob_ref();
         let current_until = mcp_ttl(snapshot).and_then(|ttl| read.checked_add(ttl).ok());
-        Self { checksum, size, name: snapshot.name.as_deref(), turn, known: Some(checksum), current_until }
+        Self {
+            checksum,
+            size,
+            name: snapshot.name.as_deref(),
+            turn,
+            known: Some(checksum),
+            current_until,
+        }
     }
 
     /// Returns whether the server that gave it takes it for current.
@@ -57,8 +64,16 @@ impl<'a> Held<'a> {
     /// Returns what to tell the model, if it does not know it.
     pub(super) fn change(&self, uri: &str, now: Option<Checksum>) -> Option<Change> {
         let name = self.name.map(str::to_owned);
-        let notification = || Notification { uri: uri.to_owned(), checksum: self.checksum, name, now };
-        (now != self.known).then(|| Change { notification: notification(), turn: self.turn })
+        let notification = || Notification {
+            uri: uri.to_owned(),
+            checksum: self.checksum,
+            name,
+            now,
+        };
+        (now != self.known).then(|| Change {
+            notification: notification(),
+            turn: self.turn,
+        })
     }
 }
 
@@ -83,7 +98,10 @@ pub(super) fn held<'a>(
     for event in stream.events() {
         match &event.kind {
             EventKind::ConfigDelta(delta) => {
-                let taken = delta.resources.iter().map(|one| (one.uri.as_str(), one.blob_ref().checksum));
+                let taken = delta
+                    .resources
+                    .iter()
+                    .map(|one| (one.uri.as_str(), one.blob_ref().checksum));
                 read.extend(taken.map(|taken| (taken, event.timestamp)));
             }
             EventKind::ChatRequest(request) => {
@@ -92,15 +110,25 @@ pub(super) fn held<'a>(
                 for (index, one) in resources.filter(|(_, one)| uris.contains(one.uri.as_str())) {
                     let taken = (one.uri.as_str(), one.blob_ref().checksum);
                     let read = read.remove(&taken).unwrap_or(event.timestamp);
-                    held.insert((server_of(request, index), one.uri.as_str()), Held::of(one, turn, read));
+                    held.insert(
+                        (server_of(request, index), one.uri.as_str()),
+                        Held::of(one, turn, read),
+                    );
                 }
             }
             EventKind::ToolCallRequest(call) => {
                 _ = calls.insert(call.id.as_str(), call.name.as_str());
             }
             EventKind::ToolCallResponse(response) => {
-                if let Some(tool) = calls.get(response.id.as_str()).copied().and_then(Builtin::named) {
-                    let taken = Taken { turn, read: event.timestamp };
+                if let Some(tool) = calls
+                    .get(response.id.as_str())
+                    .copied()
+                    .and_then(Builtin::named)
+                {
+                    let taken = Taken {
+                        turn,
+                        read: event.timestamp,
+                    };
                     take_in(&mut held, tool, &response.content, taken, root);
                 }
             }
@@ -118,7 +146,10 @@ pub(super) fn held<'a>(
 
 /// Returns the MCP server that a resource of a request is of.
 fn server_of(request: &ChatRequest, index: usize) -> Option<&str> {
-    let gave = request.delivered.iter().find(|delivered| delivered.resources.contains(&index))?;
+    let gave = request
+        .delivered
+        .iter()
+        .find(|delivered| delivered.resources.contains(&index))?;
     gave.declaration.server()
 }
 
@@ -146,22 +177,37 @@ fn take_in<'a>(
 
 /// Takes in what the model was shown whole.
 fn take_in_shown<'a>(held: &mut HashMap<Key<'a>, Held<'a>>, block: &'a StoredBlock, taken: Taken) {
-    let StoredBlock::Resource { resource, .. } = block else { return };
-    let (uri, None) = split_fragment(&resource.uri) else { return };
-    let mut its: Vec<_> =
-        held.iter_mut().filter(|((_, known), _)| *known == uri).map(|(_, held)| held).collect();
+    let StoredBlock::Resource { resource, .. } = block else {
+        return;
+    };
+    let (uri, None) = split_fragment(&resource.uri) else {
+        return;
+    };
+    let mut its: Vec<_> = held
+        .iter_mut()
+        .filter(|((_, known), _)| *known == uri)
+        .map(|(_, held)| held)
+        .collect();
     // Of two servers that use the URI, nobody knows which it is.
     if let [held] = &mut its[..] {
-        **held = Held { name: held.name, ..Held::of(resource, taken.turn, taken.read) };
+        **held = Held {
+            name: held.name,
+            ..Held::of(resource, taken.turn, taken.read)
+        };
     }
 }
 
 /// Takes in what the model did to a file of the workspace.
 fn take_in_written(held: &mut HashMap<Key<'_>, Held<'_>>, file: FileState, root: &Path) {
     let path = root.join(file.path);
-    let Some(written) = path.to_str().and_then(|path| file_uri(path, PathStyle::native()).ok()) else {
+    let Some(written) = path
+        .to_str()
+        .and_then(|path| file_uri(path, PathStyle::native()).ok())
+    else {
         return;
     };
-    let its = held.iter_mut().filter(|((server, uri), _)| server.is_none() && *uri == written);
+    let its = held
+        .iter_mut()
+        .filter(|((server, uri), _)| server.is_none() && *uri == written);
     its.for_each(|(_, held)| held.known = file.checksum);
 }

@@ -53,7 +53,11 @@ impl EndedCall {
             is_untrusted: asked.tools.untrusted.contains(&call.name),
         };
         let decided = verdict.map(|verdict| decided(verdict, circumstances));
-        Self { verdict, decided, edited: edited.cloned() }
+        Self {
+            verdict,
+            decided,
+            edited: edited.cloned(),
+        }
     }
 
     /// Returns whether the call was refused because there was no terminal to ask on.
@@ -64,7 +68,11 @@ impl EndedCall {
 
 /// Returns the JSON names for a verdict.
 fn decided(verdict: Verdict, circumstances: Circumstances) -> Decided {
-    let Circumstances { is_yes, is_raised, is_untrusted } = circumstances;
+    let Circumstances {
+        is_yes,
+        is_raised,
+        is_untrusted,
+    } = circumstances;
     let (decision, reason) = match verdict {
         Verdict::AllowedUnasked if is_raised => ("allowed", "yes"),
         Verdict::AllowedUnasked => ("allowed", "run"),
@@ -87,33 +95,57 @@ pub(in crate::cmd::query) fn line(
     let argument =
         telling(edited.unwrap_or(&call.arguments)).map(|argument| format!(" {}", shown(&argument)));
     let argument = argument.unwrap_or_default();
-    format!("Called {}{argument}: {}", shown(&call.name), outcome(response))
+    format!(
+        "Called {}{argument}: {}",
+        shown(&call.name),
+        outcome(response)
+    )
 }
 
 /// Returns the newest calls of a conversation, with how each ended; `ended` are those of this turn.
-pub(in crate::cmd::query) fn calls(stream: &Stream, count: usize, ended: &[EndedCall]) -> Vec<Value> {
-    let is_response = |event: &&jp_conversation::Event| matches!(event.kind, EventKind::ToolCallResponse(_));
-    let before = stream.events().iter().filter(is_response).count().saturating_sub(ended.len());
+pub(in crate::cmd::query) fn calls(
+    stream: &Stream,
+    count: usize,
+    ended: &[EndedCall],
+) -> Vec<Value> {
+    let is_response =
+        |event: &&jp_conversation::Event| matches!(event.kind, EventKind::ToolCallResponse(_));
+    let before = stream
+        .events()
+        .iter()
+        .filter(is_response)
+        .count()
+        .saturating_sub(ended.len());
     let mut calls: Vec<NewestCall<'_>> = Vec::new();
     let mut responses = 0;
     for event in stream.events() {
         match &event.kind {
-            EventKind::ToolCallRequest(call) => calls.push(NewestCall { call, is_error: None, ended: None }),
+            EventKind::ToolCallRequest(call) => calls.push(NewestCall {
+                call,
+                is_error: None,
+                ended: None,
+            }),
             EventKind::ToolCallResponse(response) => {
                 responses += 1;
                 // Some providers count their ids from 0 in each answer.
-                let is_open =
-                    |known: &&mut NewestCall<'_>| known.is_error.is_none() && known.call.id == response.id;
+                let is_open = |known: &&mut NewestCall<'_>| {
+                    known.is_error.is_none() && known.call.id == response.id
+                };
                 if let Some(known) = calls.iter_mut().find(is_open) {
                     known.is_error = Some(response.is_error);
-                    known.ended =
-                        (responses - 1_usize).checked_sub(before).and_then(|index| ended.get(index));
+                    known.ended = (responses - 1_usize)
+                        .checked_sub(before)
+                        .and_then(|index| ended.get(index));
                 }
             }
             _ => {}
         }
     }
-    calls.split_off(calls.len().saturating_sub(count)).iter().map(NewestCall::document).collect()
+    calls
+        .split_off(calls.len().saturating_sub(count))
+        .iter()
+        .map(NewestCall::document)
+        .collect()
 }
 
 /// A call as the conversation has it.
@@ -126,7 +158,11 @@ struct NewestCall<'a> {
 
 impl NewestCall<'_> {
     fn document(&self) -> Value {
-        let Self { call, is_error, ended } = self;
+        let Self {
+            call,
+            is_error,
+            ended,
+        } = self;
         let decided = ended.and_then(|ended| ended.decided);
         let edited = ended.and_then(|ended| ended.edited.as_ref());
         json!({
@@ -150,7 +186,9 @@ fn text(value: &Value) -> Option<String> {
         Value::String(text) => Some(text.clone()),
         Value::Array(words) => {
             let words: Option<Vec<_>> = words.iter().map(Value::as_str).collect();
-            words.filter(|words| !words.is_empty()).map(|words| words.join(" "))
+            words
+                .filter(|words| !words.is_empty())
+                .map(|words| words.join(" "))
         }
         _ => None,
     }
@@ -161,18 +199,28 @@ fn outcome(response: &ToolCallResponse) -> String {
         return size::bytes(response.content.iter().map(bytes).sum());
     }
     let texts = response.content.iter().filter_map(|block| match block {
-        StoredBlock::Text { text: Payload::Inline(text), .. } => Some(text),
+        StoredBlock::Text {
+            text: Payload::Inline(text),
+            ..
+        } => Some(text),
         _ => None,
     });
-    let first = texts.flat_map(|text| text.lines()).map(legible).find(|line| !line.is_empty());
-    first.map_or_else(|| "error".to_owned(), |line| format!("error: {}", shown(&line)))
+    let first = texts
+        .flat_map(|text| text.lines())
+        .map(legible)
+        .find(|line| !line.is_empty());
+    first.map_or_else(
+        || "error".to_owned(),
+        |line| format!("error: {}", shown(&line)),
+    )
 }
 
 /// Returns the beginning of an error's line, trimmed, with one control character for each run of them.
 ///
 /// A program may print more control characters than are shown, and they would hide the cause behind them.
 fn legible(line: &str) -> String {
-    let trimmed = line.trim_matches(|character: char| character.is_whitespace() || character.is_control());
+    let trimmed =
+        line.trim_matches(|character: char| character.is_whitespace() || character.is_control());
     let mut was_control = false;
     let is_kept = |character: &char| {
         let is_repeated = was_control && character.is_control();
@@ -185,8 +233,14 @@ fn legible(line: &str) -> String {
 
 fn bytes(block: &StoredBlock) -> u64 {
     match block {
-        StoredBlock::Text { text: Payload::Inline(text), .. } => text.len() as u64,
-        StoredBlock::Text { text: Payload::Stored(blob), .. } => blob.size,
+        StoredBlock::Text {
+            text: Payload::Inline(text),
+            ..
+        } => text.len() as u64,
+        StoredBlock::Text {
+            text: Payload::Stored(blob),
+            ..
+        } => blob.size,
         StoredBlock::Resource { resource, .. } => match &resource.content {
             Payload::Inline(content) => content.as_bytes().len() as u64,
             Payload::Stored(blob) => blob.size,
@@ -206,7 +260,11 @@ fn shown(text: &str) -> String {
         character => character.escape_debug().to_string(),
     };
     let shown: String = text.chars().take(SHOWN).map(visible).collect();
-    if text.chars().nth(SHOWN).is_some() { shown + "…" } else { shown }
+    if text.chars().nth(SHOWN).is_some() {
+        shown + "…"
+    } else {
+        shown
+    }
 }
 
 #[cfg(test)]
@@ -215,8 +273,13 @@ mod tests {
 
     fn called(name: &str, arguments: Value, response: Value) -> String {
         let call = json!({"id": "1", "name": name, "arguments": arguments});
-        let response = json!({"id": "1", "content": response["content"], "is_error": response["is_error"]});
-        line(&serde_json::from_value(call).unwrap(), None, &serde_json::from_value(response).unwrap())
+        let response =
+            json!({"id": "1", "content": response["content"], "is_error": response["is_error"]});
+        line(
+            &serde_json::from_value(call).unwrap(),
+            None,
+            &serde_json::from_value(response).unwrap(),
+        )
     }
 
     #[test]
@@ -226,9 +289,18 @@ mod tests {
             (decision, reason)
         };
         let none = Circumstances::default();
-        let yes = Circumstances { is_yes: true, ..none };
-        let raised = Circumstances { is_raised: true, ..yes };
-        let untrusted = Circumstances { is_untrusted: true, ..none };
+        let yes = Circumstances {
+            is_yes: true,
+            ..none
+        };
+        let raised = Circumstances {
+            is_raised: true,
+            ..yes
+        };
+        let untrusted = Circumstances {
+            is_untrusted: true,
+            ..none
+        };
         for (verdict, circumstances, expected) in [
             (Verdict::AllowedUnasked, none, ("allowed", "run")),
             (Verdict::AllowedUnasked, yes, ("allowed", "run")),
@@ -240,7 +312,11 @@ mod tests {
             (Verdict::RefusedUnasked, none, ("refused", "no_terminal")),
             (Verdict::RefusedUnasked, untrusted, ("refused", "untrusted")),
         ] {
-            assert_eq!(words(verdict, circumstances), expected, "{verdict:?} {circumstances:?}");
+            assert_eq!(
+                words(verdict, circumstances),
+                expected,
+                "{verdict:?} {circumstances:?}"
+            );
         }
     }
 
@@ -268,7 +344,8 @@ mod tests {
     #[test]
     fn control_characters_of_an_error_do_not_hide_its_cause() {
         let nulls = "\0".repeat(500);
-        let content = format!("{nulls}\n{nulls} no such{nulls}\u{1}file: x{nulls}y{nulls}\nand more");
+        let content =
+            format!("{nulls}\n{nulls} no such{nulls}\u{1}file: x{nulls}y{nulls}\nand more");
         let error = json!({"content": content, "is_error": true});
         insta::assert_snapshot!(called("huge", json!({}), error), @r"Called huge: error: no such\0file: x\0y");
         let silent = json!({"content": nulls, "is_error": true});
@@ -279,6 +356,12 @@ mod tests {
     fn nothing_in_a_line_steers_a_terminal_or_begins_another() {
         let path = format!("a\u{1b}[2J\n\u{202e}b\"{}", "x".repeat(200));
         let line = called("read_file", json!({"path": path}), result(json!("")));
-        assert_eq!(line, format!("Called read_file a\\u{{1b}}[2J\\n\\u{{202e}}b\"{}…: 0 B", "x".repeat(111)));
+        assert_eq!(
+            line,
+            format!(
+                "Called read_file a\\u{{1b}}[2J\\n\\u{{202e}}b\"{}…: 0 B",
+                "x".repeat(111)
+            )
+        );
     }
 }

@@ -26,12 +26,19 @@ pub(super) fn all(context: &Context<'_>, config: &Resolved) -> Result<Vec<Declar
     for builtin in Builtin::ALL {
         declared.push(own(builtin, config)?);
     }
-    let names = config.config.conversation.tools.keys().filter(|name| *name != ALL);
+    let names = config
+        .config
+        .conversation
+        .tools
+        .keys()
+        .filter(|name| *name != ALL);
     for name in names.filter(|name| Builtin::named(name).is_none()) {
         let settings = Settings::of(name, config);
         match settings.own {
             Some(own) if is_about_served(name, own, config) => {}
-            Some(own) if !is_history(name, config) => declared.extend(other(context, settings, own)?),
+            Some(own) if !is_history(name, config) => {
+                declared.extend(other(context, settings, own)?)
+            }
             // The tools of a conversation that went on elsewhere are not all here.
             _ => {}
         }
@@ -41,8 +48,12 @@ pub(super) fn all(context: &Context<'_>, config: &Resolved) -> Result<Vec<Declar
 
 /// Checks that what is said of all tools is something that can hold for all of them.
 fn check_defaults(config: &Resolved) -> Result<(), Failure> {
-    let Some(all) = config.config.conversation.tools.get(ALL) else { return Ok(()) };
-    let Some(field) = set(all).into_iter().next() else { return Ok(()) };
+    let Some(all) = config.config.conversation.tools.get(ALL) else {
+        return Ok(());
+    };
+    let Some(field) = set(all).into_iter().next() else {
+        return Ok(());
+    };
     let failure = Settings::of(ALL, config).fault(&[field], "can't be said of all tools");
     Err(failure.with_hint("say it of one: [conversation.tools.NAME]"))
 }
@@ -61,7 +72,10 @@ pub(super) fn set(settings: &ToolSettings) -> Vec<&'static str> {
         ("actions", settings.actions.is_some()),
         ("keep", settings.keep.is_some()),
     ];
-    fields.into_iter().filter_map(|(field, is_set)| is_set.then_some(field)).collect()
+    fields
+        .into_iter()
+        .filter_map(|(field, is_set)| is_set.then_some(field))
+        .collect()
 }
 
 /// Returns whether a tool is known from the conversation's history alone.
@@ -81,15 +95,24 @@ fn own(builtin: Builtin, config: &Resolved) -> Result<Declared, Failure> {
         limit(&mut tool, settings)?;
         return Ok(Declared { tool, is_on });
     };
-    let is_builtin = own.source.as_deref().is_none_or(|source| source == "builtin");
+    let is_builtin = own
+        .source
+        .as_deref()
+        .is_none_or(|source| source == "builtin");
     if !is_builtin || own.command.is_some() {
         let field = if is_builtin { "command" } else { "source" };
-        let failure = settings.fault(&[field], &format!("declares a tool that jp has itself: `{name}`"));
+        let failure = settings.fault(
+            &[field],
+            &format!("declares a tool that jp has itself: `{name}`"),
+        );
         return Err(failure.with_hint("give yours another name."));
     }
     const FREE: [&str; 4] = ["source", "questions", "options", "keep"];
     if let Some(field) = set(own).into_iter().find(|field| !FREE.contains(field)) {
-        let failure = settings.fault(&[field], &format!("has no effect: `{name}` is a tool of jp's own"));
+        let failure = settings.fault(
+            &[field],
+            &format!("has no effect: `{name}` is a tool of jp's own"),
+        );
         return Err(failure.with_hint("remove it, or declare a tool of another name."));
     }
     limit(&mut tool, settings)?;
@@ -97,7 +120,9 @@ fn own(builtin: Builtin, config: &Resolved) -> Result<Declared, Failure> {
     tool.questions = answerers(&own.questions);
     match (&mut tool.stateful, own.keep) {
         (Some(stateful), Some(keep)) => stateful.keep = keep,
-        (None, Some(_)) => return Err(settings.fault(&["keep"], "has no effect: the tool does not live on")),
+        (None, Some(_)) => {
+            return Err(settings.fault(&["keep"], "has no effect: the tool does not live on"));
+        }
         (_, None) => {}
     }
     Ok(Declared { tool, is_on })
@@ -114,29 +139,38 @@ fn other(
         None | Some("local") => local(settings, own).map(Some),
         Some("builtin") => {
             let names = Builtin::ALL.map(|builtin| builtin.tool().name).join(", ");
-            let failure = settings.fault(&["source"], &format!("names no tool of jp's own: `{name}`"));
+            let failure =
+                settings.fault(&["source"], &format!("names no tool of jp's own: `{name}`"));
             Err(failure.with_hint(format!("there are: {names}.")))
         }
         Some(source) if source.starts_with("mcp.") => {
             let Some(Origin { server, .. }) = Origin::read(source, name) else {
                 let failure = settings.fault(&["source"], "names no server");
-                return Err(failure
-                    .with_hint("it is `mcp.SERVER.TOOL`, or `mcp.SERVER` for a tool of the same name."));
+                return Err(failure.with_hint(
+                    "it is `mcp.SERVER.TOOL`, or `mcp.SERVER` for a tool of the same name.",
+                ));
             };
-            if settings.config.config.providers.mcp.contains_key(server) || own.enable == Some(false) {
+            if settings.config.config.providers.mcp.contains_key(server)
+                || own.enable == Some(false)
+            {
                 return Ok(None);
             }
             // Servers are each person's own, and a workspace is everybody's.
             let fault = format!("names an MCP server that is not configured: `{server}`");
             let told = settings.fault(&["source"], &fault).message;
-            context.output.warn(&format!("{told}; the tool is left out"));
-            let hint = format!("[providers.mcp.{server}] says how it is reached; docs/mcp.md has more.");
+            context
+                .output
+                .warn(&format!("{told}; the tool is left out"));
+            let hint =
+                format!("[providers.mcp.{server}] says how it is reached; docs/mcp.md has more.");
             context.output.hint(&hint);
             Ok(None)
         }
         Some(source) => {
-            let failure =
-                settings.fault(&["source"], &format!("names nothing that tools are from: `{source}`"));
+            let failure = settings.fault(
+                &["source"],
+                &format!("names nothing that tools are from: `{source}`"),
+            );
             Err(failure.with_hint("a tool is `local`, `builtin` or `mcp.SERVER.TOOL`."))
         }
     }
@@ -149,12 +183,21 @@ fn local(settings: Settings<'_>, own: &ToolSettings) -> Result<Declared, Failure
     let parameters = parameters::schema(settings, own)?;
     let mut tool = Tool::new(settings.name, parameters, source);
     limit(&mut tool, settings)?;
-    let said = [&own.summary, &own.description].into_iter().flatten().map(|text| text.trim());
-    tool.description = said.filter(|text| !text.is_empty()).collect::<Vec<_>>().join("\n\n");
+    let said = [&own.summary, &own.description]
+        .into_iter()
+        .flatten()
+        .map(|text| text.trim());
+    tool.description = said
+        .filter(|text| !text.is_empty())
+        .collect::<Vec<_>>()
+        .join("\n\n");
     tool.options.clone_from(&own.options);
     tool.questions = answerers(&own.questions);
     tool.stateful = stateful(settings, own)?;
-    Ok(Declared { tool, is_on: settings.enable().unwrap_or(true) })
+    Ok(Declared {
+        tool,
+        is_on: settings.enable().unwrap_or(true),
+    })
 }
 
 /// Checks that providers take the name.
@@ -179,8 +222,9 @@ fn command(settings: Settings<'_>, own: &ToolSettings) -> Result<Command, Failur
             return Err(failure.with_hint(EXAMPLE));
         }
         Some(CommandSetting::Words(words)) => words.clone(),
-        Some(CommandSetting::Line(line)) => shlex::split(line)
-            .ok_or_else(|| settings.fault(&["command"], "has a quotation mark that is not closed"))?,
+        Some(CommandSetting::Line(line)) => shlex::split(line).ok_or_else(|| {
+            settings.fault(&["command"], "has a quotation mark that is not closed")
+        })?,
     };
     if words.first().is_none_or(String::is_empty) {
         return Err(settings.fault(&["command"], "is empty").with_hint(EXAMPLE));
@@ -191,8 +235,15 @@ fn command(settings: Settings<'_>, own: &ToolSettings) -> Result<Command, Failur
             "puts a model's argument where it may be code: {code:?}; the model could run any command"
         );
         let failure = settings.fault(&["command"], &fault).with_hint(SAFE);
-        let is_filter = command.words.iter().any(|word| word.ends_with("awk") || word.ends_with("sed"));
-        return Err(if is_filter { failure.with_hint(FILTERS) } else { failure });
+        let is_filter = command
+            .words
+            .iter()
+            .any(|word| word.ends_with("awk") || word.ends_with("sed"));
+        return Err(if is_filter {
+            failure.with_hint(FILTERS)
+        } else {
+            failure
+        });
     }
     Ok(command)
 }
@@ -202,7 +253,11 @@ pub(super) fn limit(tool: &mut Tool, settings: Settings<'_>) -> Result<(), Failu
     if let Some(seconds) = settings.first(|settings| settings.timeout_secs) {
         if seconds == 0 {
             let is_own = settings.own.is_some_and(|own| own.timeout_secs.is_some());
-            let settings = if is_own { settings } else { Settings::of(ALL, settings.config) };
+            let settings = if is_own {
+                settings
+            } else {
+                Settings::of(ALL, settings.config)
+            };
             return Err(settings.fault(&["timeout_secs"], "is 0, which no run can keep to"));
         }
         tool.timeout = Duration::from_secs(seconds);
@@ -214,31 +269,50 @@ pub(super) fn limit(tool: &mut Tool, settings: Settings<'_>) -> Result<(), Failu
     Ok(())
 }
 
-pub(super) fn answerers(questions: &BTreeMap<String, QuestionSettings>) -> BTreeMap<String, Answerer> {
+pub(super) fn answerers(
+    questions: &BTreeMap<String, QuestionSettings>,
+) -> BTreeMap<String, Answerer> {
     let answerer = |question: &QuestionSettings| match (&question.answer, question.target) {
         (Some(answer), _) => Answerer::Fixed(answer.clone()),
         (None, QuestionTarget::Assistant) => Answerer::Assistant,
         (None, QuestionTarget::User) => Answerer::User,
     };
-    questions.iter().map(|(id, question)| (id.clone(), answerer(question))).collect()
+    questions
+        .iter()
+        .map(|(id, question)| (id.clone(), answerer(question)))
+        .collect()
 }
 
 fn stateful(settings: Settings<'_>, own: &ToolSettings) -> Result<Option<Stateful>, Failure> {
     if own.stateful != Some(true) {
-        let moot = set(own).into_iter().find(|field| ["actions", "keep"].contains(field));
+        let moot = set(own)
+            .into_iter()
+            .find(|field| ["actions", "keep"].contains(field));
         return match moot {
             Some(field) => Err(settings
-                .fault(&[field], "has no effect: the tool does not live on between calls")
+                .fault(
+                    &[field],
+                    "has no effect: the tool does not live on between calls",
+                )
                 .with_hint("add `stateful = true` if it does.")),
             None => Ok(None),
         };
     }
     let all = vec![Action::Spawn, Action::Fetch, Action::Apply, Action::Abort];
-    let actions = own.actions.as_ref().map_or(all, |actions| actions.iter().map(action).collect());
+    let actions = own
+        .actions
+        .as_ref()
+        .map_or(all, |actions| actions.iter().map(action).collect());
     if actions.is_empty() {
-        return Err(settings.fault(&["actions"], "leaves nothing that can be done with the tool"));
+        return Err(settings.fault(
+            &["actions"],
+            "leaves nothing that can be done with the tool",
+        ));
     }
-    Ok(Some(Stateful { actions, keep: own.keep == Some(true) }))
+    Ok(Some(Stateful {
+        actions,
+        keep: own.keep == Some(true),
+    }))
 }
 
 fn action(action: &jp_config::Action) -> Action {

@@ -11,10 +11,19 @@ use super::settings::Settings;
 use crate::error::Failure;
 
 /// Returns the schema of a tool's arguments.
-pub(super) fn schema(settings: Settings<'_>, own: &ToolSettings) -> Result<Map<String, Value>, Failure> {
-    if let Some((name, _)) = own.parameters.iter().find(|(_, parameter)| !parameter.is_object()) {
+pub(super) fn schema(
+    settings: Settings<'_>,
+    own: &ToolSettings,
+) -> Result<Map<String, Value>, Failure> {
+    if let Some((name, _)) = own
+        .parameters
+        .iter()
+        .find(|(_, parameter)| !parameter.is_object())
+    {
         let failure = settings.fault(&["parameters", name], "is no table");
-        return Err(failure.with_hint(format!("a parameter is one: {name} = {{ type = \"string\" }}")));
+        return Err(failure.with_hint(format!(
+            "a parameter is one: {name} = {{ type = \"string\" }}"
+        )));
     }
     let mut object = Map::from_iter([("type".to_owned(), json!("object"))]);
     put_properties(&mut object, own.parameters.clone());
@@ -42,7 +51,9 @@ fn put_properties(object: &mut Map<String, Value>, properties: Map<String, Value
 
 /// Returns a parameter's schema, and whether it is required.
 fn parameter(parameter: Value) -> (Value, bool) {
-    let Value::Object(mut schema) = parameter else { return (parameter, false) };
+    let Value::Object(mut schema) = parameter else {
+        return (parameter, false);
+    };
     // An object's own list of what it requires stays what it is.
     let required = schema.get("required").and_then(Value::as_bool);
     if required.is_some() {
@@ -60,7 +71,9 @@ fn parameter(parameter: Value) -> (Value, bool) {
 
 /// Puts the summary before the description.
 fn describe(schema: &mut Map<String, Value>) {
-    let Some(Value::String(summary)) = schema.get("summary").cloned() else { return };
+    let Some(Value::String(summary)) = schema.get("summary").cloned() else {
+        return;
+    };
     schema.shift_remove("summary");
     let description = match schema.get("description").and_then(Value::as_str) {
         Some(description) => format!("{summary}\n\n{description}"),

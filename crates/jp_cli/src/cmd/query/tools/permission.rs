@@ -52,7 +52,10 @@ pub(super) fn settle(tool: &mut Tool, context: &Context<'_>, config: &Resolved) 
         return settled;
     }
     if is_yes {
-        return Settled { is_raised: settled.is_raised || runs_unattended, ..settled };
+        return Settled {
+            is_raised: settled.is_raised || runs_unattended,
+            ..settled
+        };
     }
     if runs_unattended {
         tool.permission = Permission::Ask;
@@ -60,12 +63,19 @@ pub(super) fn settle(tool: &mut Tool, context: &Context<'_>, config: &Resolved) 
     for (id, _) in answers {
         tool.questions.insert(id, Answerer::User);
     }
-    Settled { agreement: Some(text), is_untrusted: runs_unattended, ..settled }
+    Settled {
+        agreement: Some(text),
+        is_untrusted: runs_unattended,
+        ..settled
+    }
 }
 
 /// Returns the permission to run a program again for its output, which passes that of a tool as one that asks does.
 pub(super) fn of_programs(tool: &Tool, context: &Context<'_>, config: &Resolved) -> Permission {
-    let mut asking = Tool { permission: Permission::Ask, ..tool.clone() };
+    let mut asking = Tool {
+        permission: Permission::Ask,
+        ..tool.clone()
+    };
     settle(&mut asking, context, config);
     asking.permission
 }
@@ -95,10 +105,17 @@ fn permission(run: RunMode) -> Permission {
 /// their environment is about this workspace; what their own configuration says was said before they knew it.
 fn is_workspaces(tool: &Tool, settings: Settings<'_>, root: &Path) -> bool {
     let is_own = settings.own.is_some_and(|own| own.run.is_some());
-    let said = if is_own { settings } else { Settings::of(ALL, settings.config) };
+    let said = if is_own {
+        settings
+    } else {
+        Settings::of(ALL, settings.config)
+    };
     match said.layer(&["run"]) {
         Layer::Workspace { .. } => true,
-        Layer::Environment { .. } | Layer::File { .. } | Layer::Argument { .. } | Layer::Flag { .. } => false,
+        Layer::Environment { .. }
+        | Layer::File { .. }
+        | Layer::Argument { .. }
+        | Layer::Flag { .. } => false,
         Layer::Default | Layer::User { .. } | Layer::Conversation => {
             settings.has_of_workspace(&PARTS) || !find_scripts(tool, root).is_empty()
         }
@@ -106,14 +123,28 @@ fn is_workspaces(tool: &Tool, settings: Settings<'_>, root: &Path) -> bool {
 }
 
 /// What of a tool decides about what runs.
-const PARTS: [&str; 9] =
-    ["enable", "run", "source", "command", "parameters", "questions", "options", "stateful", "keep"];
+const PARTS: [&str; 9] = [
+    "enable",
+    "run",
+    "source",
+    "command",
+    "parameters",
+    "questions",
+    "options",
+    "stateful",
+    "keep",
+];
 
 /// Returns the files of the workspace that a tool's command names.
 fn find_scripts(tool: &Tool, root: &Path) -> Vec<Script> {
-    let Source::Local(command) = &tool.source else { return Vec::new() };
-    let Some((program, arguments)) = command.words.split_first() else { return Vec::new() };
-    CommandWords { program, arguments }.scripts(root, env::var_os("PATH").as_deref().map(SearchPath::Any))
+    let Source::Local(command) = &tool.source else {
+        return Vec::new();
+    };
+    let Some((program, arguments)) = command.words.split_first() else {
+        return Vec::new();
+    };
+    CommandWords { program, arguments }
+        .scripts(root, env::var_os("PATH").as_deref().map(SearchPath::Any))
 }
 
 /// Returns the questions that the workspace has answered in the person's place, and how.
@@ -124,7 +155,9 @@ fn answers(tool: &Tool, settings: Settings<'_>) -> Vec<(String, String)> {
             Answerer::Assistant => ("target", "whatever the model says".to_owned()),
             Answerer::User => return None,
         };
-        settings.is_workspaces(&["questions", id, field]).then(|| (id.clone(), how))
+        settings
+            .is_workspaces(&["questions", id, field])
+            .then(|| (id.clone(), how))
     });
     answered.collect()
 }
@@ -146,7 +179,11 @@ fn text(tool: &Tool, runs_unattended: bool, answers: &[(String, String)], root: 
         text += &format!("; options = {}", Value::Object(tool.options.clone()));
     }
     if let Some(stateful) = &tool.stateful {
-        let stays = if stateful.keep { ", and outlives the turn" } else { "" };
+        let stays = if stateful.keep {
+            ", and outlives the turn"
+        } else {
+            ""
+        };
         text += &format!("; it stays{stays}");
     }
     if runs_unattended {

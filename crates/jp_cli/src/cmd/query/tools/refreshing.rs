@@ -74,13 +74,18 @@ impl Refresher {
         let place = place(asked.context, asked.config)?;
         let configured = configured(asked.config, &place)?;
         let declared = resolution::effective(&asked.stream, &configured.declarations);
-        let excludes = declared.iter().filter(|declaration| declaration.is_exclude());
-        let excludes = excludes.filter_map(|declaration| parse_stored(declaration.as_str(), &place).ok());
+        let excludes = declared
+            .iter()
+            .filter(|declaration| declaration.is_exclude());
+        let excludes =
+            excludes.filter_map(|declaration| parse_stored(declaration.as_str(), &place).ok());
         let bounds = Bounds::of(asked.config);
         let servers = reading::configured(asked.context, asked.config)?.map(Arc::clone);
         if let Some(servers) = &servers {
             // What the person agreed to before is not asked again, and a tool asks for nothing new.
-            servers.names().for_each(|name| _ = servers.is_agreed(asked.context, name));
+            servers
+                .names()
+                .for_each(|name| _ = servers.is_agreed(asked.context, name));
         }
         Ok(Self {
             servers,
@@ -89,7 +94,10 @@ impl Refresher {
             configured,
             place,
             trust: asked.context.workspace.trust(),
-            bounds: Bounds { timeout: bounds.timeout.min(tool.timeout), ..bounds },
+            bounds: Bounds {
+                timeout: bounds.timeout.min(tool.timeout),
+                ..bounds
+            },
             bear_database: asked.context.environment.bear_database.clone(),
             displays: asked.context.environment.displays.clone(),
             programs: asked.tools.programs.unwrap_or(Permission::Ask),
@@ -123,7 +131,10 @@ impl Refresher {
 
     fn of_uri(&self, uri: &str) -> Option<(&str, &Held)> {
         let place = |uri| uri::split_fragment(uri).0;
-        let found = self.held.get_key_value(uri).or_else(|| self.held.get_key_value(place(uri)));
+        let found = self
+            .held
+            .get_key_value(uri)
+            .or_else(|| self.held.get_key_value(place(uri)));
         let found = found.or_else(|| self.held.iter().find(|(held, _)| place(held) == place(uri)));
         found.map(|(uri, held)| (uri.as_str(), held))
     }
@@ -148,8 +159,13 @@ impl Refresher {
 
     fn unknown(&self, uri: &str) -> String {
         let asked_for: String = shown(uri, &self.place).chars().take(NAMED_BYTES).collect();
-        let refused = format!("{asked_for:?} is not attached to this conversation, so it is not read.");
-        let known: Vec<_> = self.held.iter().filter(|(uri, held)| !held.is_snapshot(uri)).collect();
+        let refused =
+            format!("{asked_for:?} is not attached to this conversation, so it is not read.");
+        let known: Vec<_> = self
+            .held
+            .iter()
+            .filter(|(uri, held)| !held.is_snapshot(uri))
+            .collect();
         if known.is_empty() {
             return format!("{refused} Nothing is attached that can be read again.");
         }
@@ -160,7 +176,10 @@ impl Refresher {
     /// Finds out what gives a resource on this machine.
     fn source(&self, found: &Found<'_>) -> Result<Declared, String> {
         let failed = |error| found.failed(&cause(&error, &self.place));
-        let declared = self.configured.read(&found.declaration(), &self.place).map_err(failed)?;
+        let declared = self
+            .configured
+            .read(&found.declaration(), &self.place)
+            .map_err(failed)?;
         let declared = self.narrowed(declared, found.uri).map_err(failed)?;
         if is_out_of_bounds(&declared, &self.place) {
             let cause = "it is outside the workspace, where only the person may attach something; ask them to attach it";
@@ -170,7 +189,11 @@ impl Refresher {
     }
 
     /// Narrows a directory or a pattern down to the one file.
-    fn narrowed(&self, declared: Declared, uri: &str) -> Result<Declared, jp_attachment::AttachError> {
+    fn narrowed(
+        &self,
+        declared: Declared,
+        uri: &str,
+    ) -> Result<Declared, jp_attachment::AttachError> {
         let base = match &declared.source {
             Source::Path(directory) => directory,
             Source::Glob(glob) => &glob.base,
@@ -179,7 +202,10 @@ impl Refresher {
         match uri::file_path(uri, PathStyle::native()) {
             Ok(path) if Path::new(&path).starts_with(base) && Path::new(&path) != base => {
                 let file = parse_stored(uri, &self.place)?;
-                Ok(Declared { is_trusted: declared.is_trusted, ..file })
+                Ok(Declared {
+                    is_trusted: declared.is_trusted,
+                    ..file
+                })
             }
             _ => Ok(declared),
         }
@@ -200,7 +226,9 @@ impl Refresher {
         }
         let consent = match (declared.source.reach(&self.place), self.programs) {
             (Reach::Program, Permission::Deny) => {
-                return Err(found.failed("the person's configuration denies that programs run for it"));
+                return Err(
+                    found.failed("the person's configuration denies that programs run for it")
+                );
             }
             (Reach::Program, Permission::Ask) => Consent::OncePerTurn,
             _ => Consent::Unneeded,
@@ -217,7 +245,10 @@ impl Refresher {
         let store = Memory::default();
         let resolving = jp_attachment::Context {
             cancelled: Some(cancelled),
-            mcp: self.servers.as_deref().map(|servers| servers as &dyn ReadMcp),
+            mcp: self
+                .servers
+                .as_deref()
+                .map(|servers| servers as &dyn ReadMcp),
             bear_database: self.bear_database.as_deref(),
             displays: Some(&self.displays),
             ..self.bounds.resolving(&self.place, &store)
@@ -227,11 +258,19 @@ impl Refresher {
         let wanted: Vec<_> = excludes.chain([declared]).cloned().collect();
         let resolved = jp_attachment::resolve(&wanted, &resolving);
         let resolved = resolved.map_err(|error| found.failed(&cause(&error, &self.place)))?;
-        let resource = resolved.resources.into_iter().find(|resource| resource.uri == found.uri);
-        let resource = resource.and_then(|resource| store.load(resource)).ok_or_else(|| {
-            found.failed("what attached it does not give it any more: it was moved or excluded")
-        })?;
-        Ok(Refreshed { resource, notices: resolved.notices.iter().map(ToString::to_string).collect() })
+        let resource = resolved
+            .resources
+            .into_iter()
+            .find(|resource| resource.uri == found.uri);
+        let resource = resource
+            .and_then(|resource| store.load(resource))
+            .ok_or_else(|| {
+                found.failed("what attached it does not give it any more: it was moved or excluded")
+            })?;
+        Ok(Refreshed {
+            resource,
+            notices: resolved.notices.iter().map(ToString::to_string).collect(),
+        })
     }
 }
 
@@ -245,31 +284,49 @@ impl Refresh for Refresher {
         let (consent, from) = self.consent(&declared, &found)?;
         let uri = found.uri.to_owned();
         let take = move |cancelled: &AtomicBool| self.take(&declared, &found, cancelled);
-        Ok(Refreshing { uri, from, consent, take: Box::new(take) })
+        Ok(Refreshing {
+            uri,
+            from,
+            consent,
+            take: Box::new(take),
+        })
     }
 
     fn server(&self, name: &str) -> Option<String> {
-        self.find(name).ok()?.declaration().server().map(str::to_owned)
+        self.find(name)
+            .ok()?
+            .declaration()
+            .server()
+            .map(str::to_owned)
     }
 }
 
 impl Held {
     /// Returns whether an MCP server gave it.
     fn is_of_server(&self) -> bool {
-        self.declaration.as_ref().and_then(Declaration::server).is_some()
+        self.declaration
+            .as_ref()
+            .and_then(Declaration::server)
+            .is_some()
     }
 
     /// Returns whether nothing says where it is from.
     fn is_snapshot(&self, uri: &str) -> bool {
         Declaration::new(uri).names_snapshot()
-            || self.declaration.as_ref().is_some_and(Declaration::names_snapshot)
+            || self
+                .declaration
+                .as_ref()
+                .is_some_and(Declaration::names_snapshot)
     }
 }
 
 impl Found<'_> {
     /// Returns the declaration that gave it, or its URI as one if none is recorded.
     fn declaration(&self) -> Declaration {
-        self.held.declaration.clone().unwrap_or_else(|| Declaration::new(self.uri))
+        self.held
+            .declaration
+            .clone()
+            .unwrap_or_else(|| Declaration::new(self.uri))
     }
 
     fn unrepeatable(&self) -> String {
@@ -301,11 +358,18 @@ fn held(stream: &Stream) -> BTreeMap<String, Held> {
     for (_, request) in stream.requests() {
         for snapshot in &request.resources {
             let entry = held.entry(snapshot.uri.clone());
-            let known = entry.or_insert_with(|| Held { name: None, declaration: None });
+            let known = entry.or_insert_with(|| Held {
+                name: None,
+                declaration: None,
+            });
             known.name.clone_from(&snapshot.name);
         }
         for delivered in &request.delivered {
-            for snapshot in delivered.resources.iter().filter_map(|index| request.resources.get(*index)) {
+            for snapshot in delivered
+                .resources
+                .iter()
+                .filter_map(|index| request.resources.get(*index))
+            {
                 if let Some(known) = held.get_mut(&snapshot.uri) {
                     known.declaration = Some(delivered.declaration.clone());
                 }
@@ -320,8 +384,10 @@ fn held(stream: &Stream) -> BTreeMap<String, Held> {
 /// Results are stored, and read on other machines.
 fn shown(uri: &str, place: &Place) -> String {
     let (whole, fragment) = uri::split_fragment(uri);
-    let Some(path) =
-        uri.starts_with("file:").then(|| uri::file_path(whole, PathStyle::native()).ok()).flatten()
+    let Some(path) = uri
+        .starts_with("file:")
+        .then(|| uri::file_path(whole, PathStyle::native()).ok())
+        .flatten()
     else {
         return brief(uri, place);
     };
@@ -331,7 +397,9 @@ fn shown(uri: &str, place: &Place) -> String {
         Err(_) => path.file_name().map_or(path, Path::new),
     };
     let names: Vec<_> = path.iter().map(|name| name.to_string_lossy()).collect();
-    let fragment = fragment.map(|fragment| format!("#{fragment}")).unwrap_or_default();
+    let fragment = fragment
+        .map(|fragment| format!("#{fragment}"))
+        .unwrap_or_default();
     format!("{}{fragment}", names.join("/"))
 }
 
@@ -347,7 +415,10 @@ fn brief(text: &str, place: &Place) -> String {
 /// Names some of them, and how many more there are.
 fn listed(names: impl ExactSizeIterator<Item = String>) -> String {
     let all = names.len();
-    let named: Vec<_> = names.filter(|name| name.len() <= NAMED_BYTES).take(NAMED).collect();
+    let named: Vec<_> = names
+        .filter(|name| name.len() <= NAMED_BYTES)
+        .take(NAMED)
+        .collect();
     let more = match all - named.len() {
         0 => String::new(),
         more => format!(" and {more} more"),

@@ -74,17 +74,39 @@ pub(super) fn is_about_served(name: &str, settings: &ToolSettings, config: &Reso
 /// Where one server's name goes on as another's, `git` and `git_hub`, it is the one with the longer name: each name is one
 /// server's, and what is said of it in the configuration is said of nobody else's tool.
 fn by_name<'c>(name: &str, config: &'c Resolved) -> Option<&'c str> {
-    let is_of = |server: &&str| name.strip_prefix(server).is_some_and(|rest| rest.starts_with('_'));
-    config.config.providers.mcp.keys().map(String::as_str).filter(is_of).max_by_key(|server| server.len())
+    let is_of = |server: &&str| {
+        name.strip_prefix(server)
+            .is_some_and(|rest| rest.starts_with('_'))
+    };
+    config
+        .config
+        .providers
+        .mcp
+        .keys()
+        .map(String::as_str)
+        .filter(is_of)
+        .max_by_key(|server| server.len())
 }
 
 /// Returns the server that a tool of this name is of: the one that the configuration gives it for, else the one of the name.
 pub(super) fn server_of<'c>(name: &str, config: &'c Resolved) -> Option<&'c str> {
-    match config.config.conversation.tools.get(name).and_then(|own| own.source.as_deref()) {
-        Some(source) => config.config.providers.mcp.keys().map(String::as_str).find(|server| {
-            // The entry's own name stands for the tool where the source names none.
-            Origin::read(source, "-").is_some_and(|of| of.server == *server)
-        }),
+    match config
+        .config
+        .conversation
+        .tools
+        .get(name)
+        .and_then(|own| own.source.as_deref())
+    {
+        Some(source) => config
+            .config
+            .providers
+            .mcp
+            .keys()
+            .map(String::as_str)
+            .find(|server| {
+                // The entry's own name stands for the tool where the source names none.
+                Origin::read(source, "-").is_some_and(|of| of.server == *server)
+            }),
         None => by_name(name, config),
     }
 }
@@ -108,7 +130,10 @@ pub(super) fn all(
         .map(String::as_str)
         .filter(|name| is_needed(name, query, config))
         .collect();
-    let mut served = Served { taken, ..Served::default() };
+    let mut served = Served {
+        taken,
+        ..Served::default()
+    };
     if needed.is_empty() {
         return Ok(served);
     }
@@ -151,14 +176,19 @@ pub(super) struct Relisted {
 }
 
 /// Lists the tools of servers again, all at once.
-pub(super) fn again(servers: &[(&String, &Arc<Connection>)], context: &Context<'_>) -> Vec<Relisted> {
+pub(super) fn again(
+    servers: &[(&String, &Arc<Connection>)],
+    context: &Context<'_>,
+) -> Vec<Relisted> {
     if servers.is_empty() {
         return Vec::new();
     }
     let names: Vec<&str> = servers.iter().map(|(name, _)| name.as_str()).collect();
     let what = format!("Listing the tools of {}", names.join(", "));
-    let connections: BTreeMap<_, _> =
-        servers.iter().map(|(name, connection)| (name.as_str(), *connection)).collect();
+    let connections: BTreeMap<_, _> = servers
+        .iter()
+        .map(|(name, connection)| (name.as_str(), *connection))
+        .collect();
     watched::with_each(context, &names, &what, |server, person| Relisted {
         server: server.to_owned(),
         listed: list(connections[server], person),
@@ -171,12 +201,19 @@ impl Relisted {
     /// `taken` names the tools that there are beside them.
     pub(super) fn tools(self, taken: Vec<String>, asked: &mut Asked<'_>) -> Option<Vec<Declared>> {
         let told = std::mem::take(&mut asked.tools.told);
-        let mut served = Served { taken, told, ..Served::default() };
+        let mut served = Served {
+            taken,
+            told,
+            ..Served::default()
+        };
         let (context, config) = (asked.context, asked.config);
         let added = self.listed.map_err(advice::failure);
         let added = added.and_then(|listed| served.add(&self.server, listed, context, config));
         if let Err(failure) = &added {
-            served.tell(&format!("{}; its tools stay as they were", failure.message), context);
+            served.tell(
+                &format!("{}; its tools stay as they were", failure.message),
+                context,
+            );
         }
         asked.tools.told = served.told;
         added.is_ok().then_some(served.tools)
@@ -206,12 +243,24 @@ fn is_needed(server: &str, query: &Query, config: &Resolved) -> bool {
 
 /// Says what lets the query go on without a server, where it does not by itself: it has to be there, or the person names a
 /// tool of it.
-fn way_without(server: &str, query: &Query, servers: &Servers, config: &Resolved) -> Option<String> {
+fn way_without(
+    server: &str,
+    query: &Query,
+    servers: &Servers,
+    config: &Resolved,
+) -> Option<String> {
     if !servers.is_optional(server) {
-        return Some(format!("`-c providers.mcp.{server}.optional=true` goes on without it."));
+        return Some(format!(
+            "`-c providers.mcp.{server}.optional=true` goes on without it."
+        ));
     }
-    let wanted = query.tool.iter().find(|tool| server_of(tool, config) == Some(server))?;
-    Some(format!("the tool `{wanted}` is one of it; without `-t {wanted}` the query goes on."))
+    let wanted = query
+        .tool
+        .iter()
+        .find(|tool| server_of(tool, config) == Some(server))?;
+    Some(format!(
+        "the tool `{wanted}` is one of it; without `-t {wanted}` the query goes on."
+    ))
 }
 
 impl Served {
@@ -229,7 +278,11 @@ impl Served {
         let tools = &config.config.conversation.tools;
         let mut named: Vec<(&str, Origin<'_>)> = Vec::new();
         for (name, own) in tools {
-            if let Some(of) = own.source.as_deref().and_then(|source| Origin::read(source, name)) {
+            if let Some(of) = own
+                .source
+                .as_deref()
+                .and_then(|source| Origin::read(source, name))
+            {
                 named.extend((of.server == server).then_some((name.as_str(), of)));
             }
         }
@@ -246,7 +299,10 @@ impl Served {
             let names = match offered_names(server, &info.name, config) {
                 Ok(names) => names,
                 Err(reason) => {
-                    told.push(format!("its tool {:?} was passed over: {reason}", info.name));
+                    told.push(format!(
+                        "its tool {:?} was passed over: {reason}",
+                        info.name
+                    ));
                     continue;
                 }
             };
@@ -264,15 +320,26 @@ impl Served {
                         self.taken.push(declared.tool.name.clone());
                         self.tools.push(declared);
                     }
-                    Err(reason) => told.push(format!("its tool {:?} was passed over: {reason}", info.name)),
+                    Err(reason) => told.push(format!(
+                        "its tool {:?} was passed over: {reason}",
+                        info.name
+                    )),
                 }
             }
         }
         told.extend(unchecked(&doubts));
-        let is_about = |name: &str| offers_all(server, config) && by_name(name, config) == Some(server);
+        let is_about =
+            |name: &str| offers_all(server, config) && by_name(name, config) == Some(server);
         for (name, settings) in tools {
-            let is_there = self.tools.iter().any(|declared| declared.tool.name == *name);
-            if !is_there && settings.source.is_none() && settings.command.is_none() && is_about(name) {
+            let is_there = self
+                .tools
+                .iter()
+                .any(|declared| declared.tool.name == *name);
+            if !is_there
+                && settings.source.is_none()
+                && settings.command.is_none()
+                && is_about(name)
+            {
                 told.push(format!(
                     "none of its tools is offered as `{name}`, which conversation.tools.{name} is about"
                 ));
@@ -285,7 +352,10 @@ impl Served {
             ));
         }
         for warning in told.iter().take(MAX_TOLD) {
-            self.tell(&format!("the MCP server `{server}`: {}", visible(warning)), context);
+            self.tell(
+                &format!("the MCP server `{server}`: {}", visible(warning)),
+                context,
+            );
         }
         if let Some(more @ 1..) = told.len().checked_sub(MAX_TOLD) {
             self.tell(
@@ -306,13 +376,25 @@ impl Served {
 
 /// Returns why the name that a tool of a server would have is not for it, where it is not.
 fn is_anothers(name: &str, server: &str, tool: &str, config: &Resolved) -> Option<String> {
-    let reason = if config.config.conversation.tools.get(name).is_some_and(|own| own.source.is_some()) {
-        format!("its name would be `{name}`, and conversation.tools.{name}.source gives that to another one")
+    let reason = if config
+        .config
+        .conversation
+        .tools
+        .get(name)
+        .is_some_and(|own| own.source.is_some())
+    {
+        format!(
+            "its name would be `{name}`, and conversation.tools.{name}.source gives that to another one"
+        )
     } else {
         let other = by_name(name, config).filter(|other| *other != server)?;
-        format!("its name would be `{name}`, which only a tool of the MCP server `{other}` can have")
+        format!(
+            "its name would be `{name}`, which only a tool of the MCP server `{other}` can have"
+        )
     };
-    Some(format!("{reason}; an entry with a name of yours and source = \"mcp.{server}.{tool}\" offers it"))
+    Some(format!(
+        "{reason}; an entry with a name of yours and source = \"mcp.{server}.{tool}\" offers it"
+    ))
 }
 
 /// Builds a tool, with the reason if jp can't check all of its arguments; the inner error says why jp can't offer it.
@@ -329,7 +411,11 @@ fn tool(
     if info.name.is_empty() {
         return Ok(Err("it has no name".to_owned()));
     }
-    let Parameters { offered, checked, doubt } = match Parameters::read(info) {
+    let Parameters {
+        offered,
+        checked,
+        doubt,
+    } = match Parameters::read(info) {
         Ok(parameters) => parameters,
         Err(reason) => return Ok(Err(reason)),
     };
@@ -339,7 +425,9 @@ fn tool(
         annotations: info.annotations.clone().unwrap_or_default(),
         checked,
         output: info.output_schema.clone(),
-        timeout: settings.first(|settings| settings.timeout_secs).map(Duration::from_secs),
+        timeout: settings
+            .first(|settings| settings.timeout_secs)
+            .map(Duration::from_secs),
     });
     let mut tool = Tool::new(name, offered, source);
     limit(&mut tool, settings)?;
@@ -347,7 +435,13 @@ fn tool(
     if let Some(own) = settings.own {
         tool.questions = answerers(&own.questions);
     }
-    Ok(Ok((Declared { tool, is_on: settings.enable().unwrap_or(true) }, doubt)))
+    Ok(Ok((
+        Declared {
+            tool,
+            is_on: settings.enable().unwrap_or(true),
+        },
+        doubt,
+    )))
 }
 
 /// Checks that nothing is said of the tool that only a program of the person's has.
@@ -364,9 +458,16 @@ fn unchecked(doubts: &[String]) -> Option<String> {
     const NAMED: usize = 3;
     let more = doubts.len().saturating_sub(NAMED);
     let more = (more > 0).then(|| format!("{more} more"));
-    let named = doubts.iter().take(NAMED).cloned().chain(more).collect::<Vec<_>>().join(", ");
-    (!doubts.is_empty())
-        .then(|| format!("jp can't use all of these tools' argument schemas, so it checks less: {named}"))
+    let named = doubts
+        .iter()
+        .take(NAMED)
+        .cloned()
+        .chain(more)
+        .collect::<Vec<_>>()
+        .join(", ");
+    (!doubts.is_empty()).then(|| {
+        format!("jp can't use all of these tools' argument schemas, so it checks less: {named}")
+    })
 }
 
 fn description(info: &ToolInfo, own: Option<&ToolSettings>) -> String {
@@ -380,21 +481,38 @@ fn description(info: &ToolInfo, own: Option<&ToolSettings>) -> String {
     if !said.is_empty() {
         return said.join("\n\n");
     }
-    let text = info.description.as_deref().or(info.title.as_deref()).unwrap_or_default();
+    let text = info
+        .description
+        .as_deref()
+        .or(info.title.as_deref())
+        .unwrap_or_default();
     match text.char_indices().nth(MAX_DESCRIPTION) {
-        Some((end, _)) => format!("{}… (the rest of what the server says of it is left out)", &text[..end]),
+        Some((end, _)) => format!(
+            "{}… (the rest of what the server says of it is left out)",
+            &text[..end]
+        ),
         None => text.to_owned(),
     }
 }
 
 /// Returns the names that a tool of a server is offered by: those that entries of the configuration give it, else its own.
 /// Fails with why it has none of its own.
-pub(crate) fn offered_names(server: &str, tool: &str, config: &Resolved) -> Result<Vec<String>, String> {
+pub(crate) fn offered_names(
+    server: &str,
+    tool: &str,
+    config: &Resolved,
+) -> Result<Vec<String>, String> {
     let entries = config.config.conversation.tools.iter();
     let is_its = |(name, own): &(&String, &ToolSettings)| {
-        own.source.as_deref().and_then(|source| Origin::read(source, name)) == Some(Origin { server, tool })
+        own.source
+            .as_deref()
+            .and_then(|source| Origin::read(source, name))
+            == Some(Origin { server, tool })
     };
-    let named: Vec<String> = entries.filter(is_its).map(|(name, _)| name.clone()).collect();
+    let named: Vec<String> = entries
+        .filter(is_its)
+        .map(|(name, _)| name.clone())
+        .collect();
     if !named.is_empty() || !offers_all(server, config) {
         return Ok(named);
     }
@@ -404,22 +522,34 @@ pub(crate) fn offered_names(server: &str, tool: &str, config: &Resolved) -> Resu
 
 /// Returns whether all tools of a server are offered, not only those that entries of the configuration name.
 fn offers_all(server: &str, config: &Resolved) -> bool {
-    config.config.providers.mcp.get(server).is_some_and(|settings| settings.tools != Some(false))
+    config
+        .config
+        .providers
+        .mcp
+        .get(server)
+        .is_some_and(|settings| settings.tools != Some(false))
 }
 
 /// Returns the name that a tool is offered by: its own after its server's, as providers take it.
 ///
 /// What would be too long, or is not written as the tool's own, ends with a part of its checksum: it stays one of a kind.
 fn offered_name(server: &str, tool: &str) -> String {
-    let is_usual = |character: char| character.is_ascii_alphanumeric() || matches!(character, '_' | '-');
-    let plain: String =
-        tool.chars().map(|character| if is_usual(character) { character } else { '_' }).collect();
+    let is_usual =
+        |character: char| character.is_ascii_alphanumeric() || matches!(character, '_' | '-');
+    let plain: String = tool
+        .chars()
+        .map(|character| if is_usual(character) { character } else { '_' })
+        .collect();
     let name = format!("{server}_{plain}");
     if plain == tool && name.len() <= MAX_NAME {
         return name;
     }
     let checksum = Checksum::of(tool.as_bytes()).to_string();
-    let end = checksum.char_indices().rev().nth(7).map_or(0, |(start, _)| start);
+    let end = checksum
+        .char_indices()
+        .rev()
+        .nth(7)
+        .map_or(0, |(start, _)| start);
     let kept: String = name.chars().take(MAX_NAME - 9).collect();
     format!("{kept}_{}", &checksum[end..])
 }
@@ -435,11 +565,13 @@ mod tests {
 
     #[test]
     fn name_that_providers_refuse_is_made_one_they_take_and_stays_its_own() {
-        let names = ["a.b", "a b", "a/b", &"x".repeat(300), ""].map(|tool| offered_name("docs", tool));
+        let names =
+            ["a.b", "a b", "a/b", &"x".repeat(300), ""].map(|tool| offered_name("docs", tool));
         for name in &names {
             assert!(name.len() <= MAX_NAME, "{name}");
             assert!(
-                name.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-')),
+                name.bytes()
+                    .all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-')),
                 "{name}"
             );
         }
@@ -450,11 +582,18 @@ mod tests {
     #[test]
     fn source_names_a_server_and_its_tool() {
         let origin = |server, tool| Some(Origin { server, tool });
-        assert_eq!(Origin::read("mcp.docs.search", "find"), origin("docs", "search"));
+        assert_eq!(
+            Origin::read("mcp.docs.search", "find"),
+            origin("docs", "search")
+        );
         assert_eq!(Origin::read("mcp.docs.a.b", "find"), origin("docs", "a.b"));
         assert_eq!(Origin::read("mcp.docs", "find"), origin("docs", "find"));
         assert_eq!(
-            [Origin::read("mcp.", "find"), Origin::read("mcp.docs.", "find"), Origin::read("local", "x")],
+            [
+                Origin::read("mcp.", "find"),
+                Origin::read("mcp.docs.", "find"),
+                Origin::read("local", "x")
+            ],
             [None; 3]
         );
     }

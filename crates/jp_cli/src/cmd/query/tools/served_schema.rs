@@ -38,14 +38,26 @@ impl Parameters {
             ));
         }
         let Err(error) = Schema::compile(&offered) else {
-            return Ok(Self { offered, checked: None, doubt: None });
+            return Ok(Self {
+                offered,
+                checked: None,
+                doubt: None,
+            });
         };
         let doubt = Some(error.to_string());
         let mut checked = offered.clone();
         remove_patterns(&mut checked);
         Ok(match is_usable(&checked) {
-            true => Self { offered, checked: Some(checked), doubt },
-            false => Self { offered: usable_part(&offered), checked: None, doubt },
+            true => Self {
+                offered,
+                checked: Some(checked),
+                doubt,
+            },
+            false => Self {
+                offered: usable_part(&offered),
+                checked: None,
+                doubt,
+            },
         })
     }
 }
@@ -62,12 +74,16 @@ fn remove_patterns(schema: &mut Map<String, Value>) {
         schema.shift_remove("pattern");
     }
     schema.shift_remove("patternProperties");
-    for (_, value) in schema.iter_mut().filter(|(key, _)| !VALUES.contains(&key.as_str())) {
+    for (_, value) in schema
+        .iter_mut()
+        .filter(|(key, _)| !VALUES.contains(&key.as_str()))
+    {
         match value {
             Value::Object(inner) => remove_patterns(inner),
-            Value::Array(items) => {
-                items.iter_mut().filter_map(Value::as_object_mut).for_each(remove_patterns)
-            }
+            Value::Array(items) => items
+                .iter_mut()
+                .filter_map(Value::as_object_mut)
+                .for_each(remove_patterns),
             _ => {}
         }
     }
@@ -82,7 +98,9 @@ fn usable_part(schema: &Map<String, Value>) -> Map<String, Value> {
             ("properties".to_owned(), Value::Object(properties)),
         ]);
         for (key, definition) in definitions {
-            definition.iter().for_each(|definition| _ = part.insert(key.to_owned(), (*definition).clone()));
+            definition
+                .iter()
+                .for_each(|definition| _ = part.insert(key.to_owned(), (*definition).clone()));
         }
         part
     };
@@ -95,15 +113,29 @@ fn usable_part(schema: &Map<String, Value>) -> Map<String, Value> {
     let kept = properties.into_iter().flatten().map(|(name, property)| {
         let alone = || with(Map::from_iter([(name.clone(), property.clone())]));
         let is_kept = !is_many && is_usable(&alone());
-        (name.clone(), if is_kept { property.clone() } else { bare(property) })
+        (
+            name.clone(),
+            if is_kept {
+                property.clone()
+            } else {
+                bare(property)
+            },
+        )
     });
     let mut part = with(kept.collect());
     if !is_usable(&part) {
         // It is the definitions, and nothing that refers to them is left.
-        definitions.iter().for_each(|(key, _)| _ = part.shift_remove(*key));
+        definitions
+            .iter()
+            .for_each(|(key, _)| _ = part.shift_remove(*key));
     }
     let mut required: Vec<Value> = Vec::new();
-    for name in schema.get("required").and_then(Value::as_array).into_iter().flatten() {
+    for name in schema
+        .get("required")
+        .and_then(Value::as_array)
+        .into_iter()
+        .flatten()
+    {
         if name.is_string() && !required.contains(name) {
             required.push(name.clone());
         }
@@ -129,8 +161,7 @@ mod tests {
         let schema = json!({"type": "object", "properties": {"pattern": property}});
         let parameters = read(schema.clone());
         assert_eq!(Value::Object(parameters.offered), schema);
-        let checked =
-            json!({"type": "object", "properties": {"pattern": {"type": "string", "minLength": 1}}});
+        let checked = json!({"type": "object", "properties": {"pattern": {"type": "string", "minLength": 1}}});
         assert_eq!(parameters.checked.map(Value::Object), Some(checked));
         assert!(parameters.doubt.unwrap().contains("regex"));
     }
@@ -166,7 +197,9 @@ mod tests {
             json!({"$ref": "https://example.com/"}),
             json!({"$schema": "https://example.com/no-schema", "anyOf": "no"}),
         ] {
-            let Parameters { offered, checked, .. } = read(schema);
+            let Parameters {
+                offered, checked, ..
+            } = read(schema);
             assert!(is_usable(&checked.unwrap_or(offered)));
         }
     }

@@ -18,12 +18,19 @@ pub(super) struct Settings<'a> {
 impl<'a> Settings<'a> {
     pub(super) fn of(name: &'a str, config: &'a Resolved) -> Self {
         let tools = &config.config.conversation.tools;
-        Self { name, config, own: tools.get(name), all: tools.get(ALL) }
+        Self {
+            name,
+            config,
+            own: tools.get(name),
+            all: tools.get(ALL),
+        }
     }
 
     /// Returns what is said of the tool, or else of all.
     pub(super) fn first<T>(&self, setting: impl Fn(&ToolSettings) -> Option<T>) -> Option<T> {
-        self.own.and_then(&setting).or_else(|| self.all.and_then(&setting))
+        self.own
+            .and_then(&setting)
+            .or_else(|| self.all.and_then(&setting))
     }
 
     /// Returns the layer that set a field.
@@ -39,7 +46,10 @@ impl<'a> Settings<'a> {
     pub(super) fn has_of_workspace(&self, fields: &[&str]) -> bool {
         let is_of_workspace = |field: &&str| {
             let key = key(self.name, &[field]).to_string();
-            self.config.contributors(&key).iter().any(|layer| matches!(layer, Layer::Workspace { .. }))
+            self.config
+                .contributors(&key)
+                .iter()
+                .any(|layer| matches!(layer, Layer::Workspace { .. }))
         };
         fields.iter().any(is_of_workspace)
     }
@@ -47,7 +57,10 @@ impl<'a> Settings<'a> {
     /// Returns whether models are offered the tool, if anybody says so. What the person says of all tools counts more
     /// than what the workspace says of one.
     pub(super) fn enable(&self) -> Option<bool> {
-        let (own, all) = (self.own.and_then(|own| own.enable), self.all.and_then(|all| all.enable));
+        let (own, all) = (
+            self.own.and_then(|own| own.enable),
+            self.all.and_then(|all| all.enable),
+        );
         let is_off = all == Some(false) && !Self::of(ALL, self.config).is_workspaces(&["enable"]);
         match own {
             Some(_) if is_off && self.is_workspaces(&["enable"]) => Some(false),
@@ -58,14 +71,25 @@ impl<'a> Settings<'a> {
     /// Says what is wrong with a field, or with the tool where none is named: `KEY in LAYER FAULT`.
     pub(super) fn fault(&self, field: &[&str], fault: &str) -> Failure {
         let key = key(self.name, field).to_string();
-        let layer = self.config.contributors(&key).pop().unwrap_or(&Layer::Default);
+        let layer = self
+            .config
+            .contributors(&key)
+            .pop()
+            .unwrap_or(&Layer::Default);
         let is_typed = matches!(layer, Layer::Argument { .. } | Layer::Flag { .. });
         let failure = Failure::new(format!("{key} in {layer} {fault}"));
-        Failure { code: if is_typed { Code::Usage } else { Code::Failed }, ..failure }
+        Failure {
+            code: if is_typed { Code::Usage } else { Code::Failed },
+            ..failure
+        }
     }
 }
 
 /// Returns the key of a tool's field.
 pub(super) fn key(name: &str, field: &[&str]) -> Key {
-    ["conversation", "tools", name].iter().chain(field).copied().collect()
+    ["conversation", "tools", name]
+        .iter()
+        .chain(field)
+        .copied()
+        .collect()
 }

@@ -19,27 +19,45 @@ impl Script {
         let text = version(number);
         let resource = match shown {
             As::Text | As::Cut => resource(uri, &text),
-            As::Formatted => Resource { formatted: Some(format!("<{text}>")), ..resource(uri, &text) },
-            As::Binary => {
-                Resource::new(uri, ResourceContent::Blob(text.into_bytes())).with_mime_type("image/png")
-            }
+            As::Formatted => Resource {
+                formatted: Some(format!("<{text}>")),
+                ..resource(uri, &text)
+            },
+            As::Binary => Resource::new(uri, ResourceContent::Blob(text.into_bytes()))
+                .with_mime_type("image/png"),
             As::ForPerson => {
                 let audience = Some(vec![Role::User, Role::User]);
-                let annotations = Some(Annotations { audience, ..Annotations::default() });
-                Resource { annotations, ..resource(uri, &text) }
+                let annotations = Some(Annotations {
+                    audience,
+                    ..Annotations::default()
+                });
+                Resource {
+                    annotations,
+                    ..resource(uri, &text)
+                }
             }
         };
-        let EventKind::ToolCallResponse(mut response) = result(&id, resource, None) else { unreachable!() };
+        let EventKind::ToolCallResponse(mut response) = result(&id, resource, None) else {
+            unreachable!()
+        };
         if shown == As::Cut {
-            Shown::mark(Some(Shown { head: 1000, tail: 1000 }), &mut response.content[0]);
+            Shown::mark(
+                Some(Shown {
+                    head: 1000,
+                    tail: 1000,
+                }),
+                &mut response.content[0],
+            );
         }
-        self.event(call(&id, "get")).event(EventKind::ToolCallResponse(response))
+        self.event(call(&id, "get"))
+            .event(EventKind::ToolCallResponse(response))
     }
 
     /// Records what newer versions have replaced, and goes on.
     fn supersede(self) -> Self {
         let dropped = superseded(&self.stream(), &Policy::default(), &mut NoTexts);
-        self.event(EventKind::Superseded(Superseded { dropped })).ask(&[])
+        self.event(EventKind::Superseded(Superseded { dropped }))
+            .ask(&[])
     }
 }
 
@@ -49,34 +67,63 @@ fn asked() -> Script {
 
 #[test]
 fn version_stays_while_no_more_than_head_and_tail_of_a_newer_one_are_visible() {
-    let script = Script::default().ask(&[(URI, &version(1))]).get(2, As::Cut).supersede();
+    let script = Script::default()
+        .ask(&[(URI, &version(1))])
+        .get(2, As::Cut)
+        .supersede();
     assert_eq!(script.names(), ["full", "full"]);
     assert_eq!(script.texts()[0], version(1));
     // Once all of the newer version is there, both give way.
     let script = script.get(3, As::Text).supersede();
     assert_eq!(script.names(), ["tombstone", "tombstone", "full"]);
-    assert!(script.texts()[0].contains("stands in the result of call 1 of turn 2"), "{}", script.texts()[0]);
+    assert!(
+        script.texts()[0].contains("stands in the result of call 1 of turn 2"),
+        "{}",
+        script.texts()[0]
+    );
 }
 
 #[test]
 fn newest_version_of_which_all_is_visible_is_the_one_that_replaces() {
-    let script = asked().get(1, As::Text).get(2, As::Text).get(3, As::Cut).supersede();
+    let script = asked()
+        .get(1, As::Text)
+        .get(2, As::Text)
+        .get(3, As::Cut)
+        .supersede();
     assert_eq!(script.names(), ["tombstone", "full", "full"]);
-    assert!(script.texts()[0].contains("stands in the result of call 2 of turn 1"), "{}", script.texts()[0]);
+    assert!(
+        script.texts()[0].contains("stands in the result of call 2 of turn 1"),
+        "{}",
+        script.texts()[0]
+    );
 }
 
 #[test]
 fn result_that_is_cut_replaces_where_it_refers_to_what_stands_whole() {
-    let script = asked().get(1, As::Text).get(2, As::Text).get(1, As::Cut).supersede();
+    let script = asked()
+        .get(1, As::Text)
+        .get(2, As::Text)
+        .get(1, As::Cut)
+        .supersede();
     assert_eq!(script.names(), ["full", "tombstone", "reference"]);
-    assert!(script.texts()[1].contains("stands in the result of call 1 of turn 1"), "{}", script.texts()[1]);
+    assert!(
+        script.texts()[1].contains("stands in the result of call 1 of turn 1"),
+        "{}",
+        script.texts()[1]
+    );
 }
 
 #[test]
 fn lines_and_hidden_blocks_of_a_newer_version_replace_nothing() {
     let whole = || Script::default().ask(&[(URI, &version(1))]);
     let range = format!("{URI}#L1-200");
-    assert_eq!(whole().read(&range, &part(&version(2), 1, 200)).supersede().names(), ["full", "full"]);
+    assert_eq!(
+        whole()
+            .read(&range, &part(&version(2), 1, 200))
+            .supersede()
+            .names(),
+        ["full", "full"]
+    );
     let block = |text: &str| StoredBlock::from(ContentBlock::resource(resource(URI, text)));
     let note = |text: &str| StoredBlock::from(ContentBlock::text(text));
     let mut response = ToolCallResponse {
@@ -87,13 +134,19 @@ fn lines_and_hidden_blocks_of_a_newer_version_replace_nothing() {
         meta: Map::new(),
     };
     crate::view::Hidden::mark(Some(crate::view::Hidden(1..2)), &mut response);
-    let script = whole().event(call("1", "get")).event(EventKind::ToolCallResponse(response)).supersede();
+    let script = whole()
+        .event(call("1", "get"))
+        .event(EventKind::ToolCallResponse(response))
+        .supersede();
     assert_eq!(script.texts()[0], version(1));
 }
 
 #[test]
 fn content_that_the_model_is_not_sent_replaces_nothing() {
-    let script = Script::default().ask(&[(URI, &version(1))]).get(2, As::ForPerson).supersede();
+    let script = Script::default()
+        .ask(&[(URI, &version(1))])
+        .get(2, As::ForPerson)
+        .supersede();
     assert_eq!(script.texts()[0], version(1));
     // Nor is it referred to.
     let script = script.read(URI, &version(2));
@@ -114,7 +167,11 @@ fn other_forms_replace_their_own_kind_alone() {
         (As::Cut, As::Text, "tombstone"),
         (As::Cut, As::Cut, "full"),
     ] {
-        assert_eq!(names(older, newer), [expected, "full"], "{older:?} {newer:?}");
+        assert_eq!(
+            names(older, newer),
+            [expected, "full"],
+            "{older:?} {newer:?}"
+        );
     }
 }
 
@@ -130,15 +187,24 @@ fn contents_of_one_message_do_not_replace_each_other() {
 
 #[test]
 fn newer_version_that_a_compaction_leaves_out_replaces_nothing() {
-    let compaction = Compaction { strip: vec![Strip::Tools], ..Compaction::default() };
-    let script = Script::default().ask(&[(URI, &version(1))]).get(2, As::Text).answer();
+    let compaction = Compaction {
+        strip: vec![Strip::Tools],
+        ..Compaction::default()
+    };
+    let script = Script::default()
+        .ask(&[(URI, &version(1))])
+        .get(2, As::Text)
+        .answer();
     let script = script.event(EventKind::Compaction(compaction)).supersede();
     assert_eq!(script.names(), ["full", "compacted"]);
 }
 
 #[test]
 fn earlier_decision_for_head_and_tail_is_not_followed() {
-    let script = Script::default().ask(&[(URI, &version(1))]).get(2, As::Cut).answer();
+    let script = Script::default()
+        .ask(&[(URI, &version(1))])
+        .get(2, As::Cut)
+        .answer();
     let script = script.event(drop_of(URI, &version(1))).ask(&[]);
     assert_eq!(script.names(), ["full", "full"]);
     // What comes later changes nothing of that.

@@ -16,7 +16,10 @@ pub(super) fn cause(error: &AttachError, place: &Place) -> String {
         AttachError::Special { kind, .. } => format!("there is a {kind} now"),
         AttachError::NotUtf8 { .. } => "its name is not UTF-8".to_owned(),
         AttachError::AllIgnored { rule, .. } => {
-            format!("the line `{}` of an ignore file leaves it out", rule.pattern.escape_debug())
+            format!(
+                "the line `{}` of an ignore file leaves it out",
+                rule.pattern.escape_debug()
+            )
         }
         AttachError::AllSecret { .. } => "it looks like it holds secrets".to_owned(),
         AttachError::AllClosed { .. } => "only links to what is closed are left there".to_owned(),
@@ -30,13 +33,19 @@ pub(super) fn cause(error: &AttachError, place: &Place) -> String {
             "it has {size} bytes now, more than the {limit} that conversation.attachment.max_bytes allows"
         ),
         AttachError::TooLong { limit, .. } => {
-            format!("it is longer than the {limit} bytes that conversation.attachment.max_bytes allows")
+            format!(
+                "it is longer than the {limit} bytes that conversation.attachment.max_bytes allows"
+            )
         }
         AttachError::Changing { .. } => "it keeps changing while it is read".to_owned(),
         AttachError::Unsupported { scheme, .. } => format!("nothing here reads `{scheme}`"),
         AttachError::Http { source, .. } => without_credentials(&chain(&**source)),
         AttachError::Command { source, .. } => source.describe(&place.root),
-        AttachError::Mcp { server, source: McpError::NoClient, .. } => format!(
+        AttachError::Mcp {
+            server,
+            source: McpError::NoClient,
+            ..
+        } => format!(
             "nothing here reads the MCP server {server:?}; ask the person to attach what it has now as a file"
         ),
         AttachError::Mcp { source, .. } => reading::cause(source),

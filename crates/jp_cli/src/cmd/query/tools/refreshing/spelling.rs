@@ -20,7 +20,10 @@ pub(super) fn uris_of(text: &str, place: &Place) -> Vec<String> {
         }
         Some((Scheme::Http | Scheme::Command, _)) => {
             let declared = parse_input(text, place).ok();
-            declared.and_then(|declared| declared.declaration).into_iter().collect()
+            declared
+                .and_then(|declared| declared.declaration)
+                .into_iter()
+                .collect()
         }
         Some(_) => Vec::new(),
         None => uris_of_path(text, place),
@@ -29,19 +32,29 @@ pub(super) fn uris_of(text: &str, place: &Place) -> Vec<String> {
 
 /// Returns the path of what follows `file:`, without the host of this machine.
 fn path_of(rest: &str) -> &str {
-    let Some(authority) = rest.strip_prefix("//") else { return rest };
+    let Some(authority) = rest.strip_prefix("//") else {
+        return rest;
+    };
     let (host, path) = authority.split_at(authority.find('/').unwrap_or(authority.len()));
-    if host.is_empty() || host.eq_ignore_ascii_case("localhost") { path } else { authority }
+    if host.is_empty() || host.eq_ignore_ascii_case("localhost") {
+        path
+    } else {
+        authority
+    }
 }
 
 /// Returns the URIs of a path that may be percent-encoded, lead through links, or have a fragment.
 fn uris_of_path(path: &str, place: &Place) -> Vec<String> {
     let whole = [path, uri::split_fragment(path).0];
-    let decoded = whole.map(|path| uri::percent_decode(path).map_or(Cow::Borrowed(path), Cow::Owned));
+    let decoded =
+        whole.map(|path| uri::percent_decode(path).map_or(Cow::Borrowed(path), Cow::Owned));
     let paths = whole.into_iter().chain(decoded.iter().map(|path| &**path));
     let mut uris: Vec<_> = paths.filter_map(|path| uri_of(path, place)).collect();
     uris.dedup();
-    let linked: Vec<_> = uris.iter().filter_map(|uri| uri_of_target(uri, place)).collect();
+    let linked: Vec<_> = uris
+        .iter()
+        .filter_map(|uri| uri_of_target(uri, place))
+        .collect();
     uris.extend(linked);
     uris
 }
@@ -55,7 +68,9 @@ pub(super) fn uri_of(path: &str, place: &Place) -> Option<String> {
 fn uri_of_target(uri: &str, place: &Place) -> Option<String> {
     let path = uri::file_path(uri, PathStyle::native()).ok()?;
     let is_below = Path::new(&path).starts_with(&place.root);
-    let target = is_below.then(|| canonical_path(Path::new(&path)).ok()).flatten()?;
+    let target = is_below
+        .then(|| canonical_path(Path::new(&path)).ok())
+        .flatten()?;
     uri_of(target.to_str()?, place)
 }
 
@@ -68,7 +83,9 @@ pub(super) fn unescape(text: &str) -> Cow<'_, str> {
     let mut rest = text;
     while let Some((before, after)) = rest.split_once('&') {
         read.push_str(before);
-        let entity = after.split_once(';').and_then(|(name, rest)| Some((character(name)?, rest)));
+        let entity = after
+            .split_once(';')
+            .and_then(|(name, rest)| Some((character(name)?, rest)));
         let (character, after) = entity.unwrap_or(('&', after));
         read.push(character);
         rest = after;
