@@ -1,6 +1,6 @@
 use jp_conversation::{
     Event, EventKind, Stream,
-    view::{self, Delivery, Message, NoTexts, Policy, SupersededPolicy, Thread, delivered},
+    view::{self, Delivery, Message, NoTexts, Policy, SupersededPolicy, Thread, deliver},
 };
 use jp_storage::events::parse::parse;
 
@@ -28,10 +28,10 @@ pub fn view(bytes: &[u8]) {
                 superseded_min_tokens: 0,
                 ..Policy::default()
             };
-            let thread = delivered(&stream, &policy, &mut NoTexts);
+            let thread = deliver(&stream, &policy, &mut NoTexts);
             check_places(&thread);
             _ = view::explain(&thread);
-            _ = view::superseded(&stream, &policy, &mut NoTexts);
+            _ = view::find_superseded(&stream, &policy, &mut NoTexts);
         }
     }
     check_growth(&stream);
@@ -64,7 +64,7 @@ fn check_places(thread: &Thread<'_>) {
 /// Takes the history as it was at each message of the person.
 fn check_growth(stream: &Stream) {
     let events = stream.events();
-    let whole = delivered(stream, &Policy::default(), &mut NoTexts);
+    let whole = deliver(stream, &Policy::default(), &mut NoTexts);
     let breaks =
         |kind: &EventKind| matches!(kind, EventKind::Superseded(_) | EventKind::Compaction(_));
     let last_break = events
@@ -75,7 +75,7 @@ fn check_growth(stream: &Stream) {
         (0..events.len()).filter(|index| matches!(events[*index].kind, EventKind::ChatRequest(_)));
     for index in requests.filter(|index| *index > last_break).take(20) {
         let earlier = Stream::from_events(events[..=index].to_vec());
-        let earlier = delivered(&earlier, &Policy::default(), &mut NoTexts);
+        let earlier = deliver(&earlier, &Policy::default(), &mut NoTexts);
         let same = |(left, right): (&Message<'_>, &Message<'_>)| left == right;
         assert!(earlier.messages.iter().zip(&whole.messages).all(same));
         assert!(earlier.messages.len() <= whole.messages.len());

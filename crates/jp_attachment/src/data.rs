@@ -92,7 +92,7 @@ fn decode(url: &str) -> Result<Resource, String> {
     } else {
         format!(
             "data:{mime_type};sha256={},",
-            Checksum::of(content.as_bytes())
+            Checksum::compute(content.as_bytes())
         )
     };
     Ok(Resource::new(uri, content)
@@ -146,7 +146,7 @@ mod tests {
     fn long_url_is_named_by_its_checksum() {
         let url = format!("data:text/plain,{}", "x".repeat(300));
         let resource = decode(&url).unwrap();
-        let checksum = Checksum::of("x".repeat(300).as_bytes());
+        let checksum = Checksum::compute("x".repeat(300).as_bytes());
         assert_eq!(resource.uri, format!("data:text/plain;sha256={checksum},"));
         assert_eq!(declaration(&url).unwrap(), None);
     }

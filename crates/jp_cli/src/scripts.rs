@@ -182,7 +182,7 @@ impl CommandWords<'_> {
 pub(crate) fn as_they_are(scripts: &[Script]) -> String {
     let line = |Script { word, file }: &Script| {
         // What can't be read counts as empty: it is another file as soon as it can be.
-        let checksum = checksum(file).unwrap_or_else(|_| Checksum::of(b""));
+        let checksum = checksum(file).unwrap_or_else(|_| Checksum::compute(b""));
         format!("; {word} as it is now ({checksum})")
     };
     scripts.iter().map(line).collect()
@@ -374,13 +374,13 @@ fn checksum(path: &Path) -> io::Result<Checksum> {
     let mut pieces = Vec::new();
     let mut piece = Vec::new();
     while file.by_ref().take(PIECE_BYTES).read_to_end(&mut piece)? > 0 {
-        pieces.push(Checksum::of(&piece));
+        pieces.push(Checksum::compute(&piece));
         piece.clear();
     }
     Ok(match pieces[..] {
-        [] => Checksum::of(b""),
+        [] => Checksum::compute(b""),
         [only] => only,
-        ref several => Checksum::of(
+        ref several => Checksum::compute(
             &several
                 .iter()
                 .flat_map(Checksum::as_bytes)
@@ -668,7 +668,7 @@ mod tests {
             fs::write(root.join("data"), bytes).unwrap();
             checksum(&root.join("data")).unwrap()
         };
-        assert_eq!(of(&bytes[1..]), Checksum::of(&bytes[1..]));
+        assert_eq!(of(&bytes[1..]), Checksum::compute(&bytes[1..]));
         let before = of(&bytes);
         *bytes.last_mut().unwrap() = 1;
         assert_ne!(of(&bytes), before);

@@ -99,7 +99,10 @@ fn results_of_older_turns_are_left_out_and_the_history_stays_as_it_is() {
 #[test]
 fn result_that_was_left_out_can_be_read_again() {
     let text: String = (1..=40).map(|n| format!("{n} {LONG}\n")).collect();
-    let uri = format!("jp://blob/{}", jp_resource::Checksum::of(text.as_bytes()));
+    let uri = format!(
+        "jp://blob/{}",
+        jp_resource::Checksum::compute(text.as_bytes())
+    );
     let (server, sandbox) = with_five_turns(vec![
         calling(&[("read_more", json!({"uri": uri}))]),
         answer("Six."),

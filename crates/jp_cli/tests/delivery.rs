@@ -690,7 +690,7 @@ fn replaced_version_is_left_out_once_the_cache_is_cold_and_stays_so() {
         let [decision] = &superseded(&sandbox)[..] else {
             panic!("{:?}", sandbox.events())
         };
-        let version = json!({"uri": "workspace:///a.txt", "checksum": Checksum::of(lines("old", 200).as_bytes())});
+        let version = json!({"uri": "workspace:///a.txt", "checksum": Checksum::compute(lines("old", 200).as_bytes())});
         assert_eq!(decision["dropped"], json!([version]));
         sandbox.jp(&[&["q", "four"], model].concat()).succeeded();
         assert_eq!(superseded(&sandbox).len(), 1);

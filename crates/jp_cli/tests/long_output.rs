@@ -33,7 +33,7 @@ fn calling_in_turn(script: &str, calls: &[(&str, Value)]) -> (Server, Sandbox) {
 #[test]
 fn middle_of_a_long_output_of_the_shell_is_read_on() {
     let numbers: String = (1..=100_000).map(|n| format!("{n}\n")).collect();
-    let checksum = Checksum::of(numbers.trim_end().as_bytes());
+    let checksum = Checksum::compute(numbers.trim_end().as_bytes());
     let calls = [
         ("shell", json!({"action": "spawn", "handle": "s"})),
         (
@@ -122,7 +122,7 @@ fn text_of_17_mb_is_kept_whole_and_read_on() {
         "x".repeat(8_500_000),
         "y".repeat(8_500_000)
     );
-    let uri = format!("jp://blob/{}", Checksum::of(text.as_bytes()));
+    let uri = format!("jp://blob/{}", Checksum::compute(text.as_bytes()));
     let script = "head -c 8500000 /dev/zero | tr '\\0' x\nprintf '\\nmiddle\\n'\nhead -c 8500000 /dev/zero | tr '\\0' y\necho\n";
     let calls = [
         ("t", json!({})),

@@ -923,7 +923,7 @@ fn new_conversation_that_can_not_be_stored_is_not_sent_and_does_not_become_the_c
     sandbox.jp(&["conversation", "use", &id]).succeeded();
 
     sandbox.write("a.txt", "text\n");
-    let checksum = jp_resource::Checksum::of(b"text\n").to_string();
+    let checksum = jp_resource::Checksum::compute(b"text\n").to_string();
     let (shard, rest) = checksum.split_at(2);
     // In the way of the content's name.
     fs::create_dir_all(sandbox.path(&format!(".jp/blobs/{shard}/{rest}.blob.gz"))).unwrap();

@@ -245,7 +245,7 @@ fn calls_that_wait_for_others_do_not_begin_after_ctrl_c() {
 
 #[test]
 fn long_result_is_read_on_where_nothing_is_stored() {
-    let checksum = jp_resource::Checksum::of("word\n".repeat(200).as_bytes());
+    let checksum = jp_resource::Checksum::compute("word\n".repeat(200).as_bytes());
     let more = json!({"uri": format!("jp://blob/{checksum}"), "offset": 900});
     let server = playing(vec![
         calling(&[("long", json!({}))]),

@@ -95,8 +95,8 @@ fn each_new_state_of_a_file_is_told_once_and_stays_in_the_history_as_it_was_said
     );
     let event = &notifications(&sandbox)[0];
     assert_eq!(event["uri"], "workspace:///README.md");
-    assert_eq!(event["checksum"], json!(Checksum::of(b"a")));
-    assert_eq!(event["now"], json!(Checksum::of(b"b")));
+    assert_eq!(event["checksum"], json!(Checksum::compute(b"a")));
+    assert_eq!(event["now"], json!(Checksum::compute(b"b")));
 
     let run = asked(&sandbox, "four");
     assert_eq!(last_message(&server), "four");
@@ -227,8 +227,8 @@ fn file_whose_state_is_known_is_not_read() {
     sandbox.write("README.md", "a");
     asked(&sandbox, "one");
     let (own, others) = (
-        Checksum::of(b"a").to_string(),
-        Checksum::of(b"what was never there").to_string(),
+        Checksum::compute(b"a").to_string(),
+        Checksum::compute(b"what was never there").to_string(),
     );
     // A file is remembered once it has not been written to for a moment.
     let remembered = (0..100).find_map(|_| {

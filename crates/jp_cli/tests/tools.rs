@@ -302,7 +302,7 @@ fn settings_of_all_tools_are_those_of_each_that_says_nothing() {
 
 #[test]
 fn readers_run_unasked_whatever_is_said_of_all_tools() {
-    let uri = format!("jp://blob/{}", Checksum::of(b"none"));
+    let uri = format!("jp://blob/{}", Checksum::compute(b"none"));
     let tools = "conversation.tools.'*'.run = 'deny'";
     let (server, sandbox) = calling_once(tools, "read_more", json!({"uri": uri}));
     sandbox.jp(&["q", "--new", "x"]).succeeded();
@@ -687,7 +687,7 @@ fn what_the_person_trusts_is_what_the_workspace_has_now() {
         )
     };
     let script = "echo hello $1\n";
-    let checksum = Checksum::of(script.as_bytes());
+    let checksum = Checksum::compute(script.as_bytes());
     let text = |to: &str| {
         format!(
             "tool greet, unattended: sh greet.sh '{{{{tool.options.to}}}}'; options = {{\"to\":\"{to}\"}}; \

@@ -12,7 +12,7 @@ use std::{collections::HashMap, convert::Infallible, sync::Arc, time::Instant};
 
 use jp_conversation::{
     ChatRequest, ChatResponse, Event, EventKind, Stream, ToolCallRequest, ToolCallResponse,
-    view::{Delivery, NoTexts, Policy, Texts, delivered, thread},
+    view::{Delivery, NoTexts, Policy, Texts, deliver, thread},
 };
 use jp_resource::{BlobRef, Checksum, Resource, ResourceContent};
 use jp_tool::ContentBlock;
@@ -38,7 +38,7 @@ fn main() {
         let (stream, mut texts) = conversation(400 * scale, every);
         let plain = best(|| thread(&stream).messages.len());
         let view = best(|| {
-            delivered(&stream, &Policy::default(), &mut texts)
+            deliver(&stream, &Policy::default(), &mut texts)
                 .messages
                 .len()
         });
@@ -46,7 +46,7 @@ fn main() {
             "{} events{said}: plain {plain:.2} ms, delivered {view:.2} ms",
             stream.events().len()
         );
-        let thread = delivered(&stream, &Policy::default(), &mut texts);
+        let thread = deliver(&stream, &Policy::default(), &mut texts);
         let mut names: HashMap<&str, usize> = HashMap::new();
         let deliveries = thread
             .messages
@@ -101,7 +101,7 @@ fn main() {
             .flat_map(|(index, result)| [call(index + 1), result]);
         let stream = Stream::from_events(kinds.map(event).collect());
         let time = best(|| {
-            delivered(&stream, &Policy::default(), &mut NoTexts)
+            deliver(&stream, &Policy::default(), &mut NoTexts)
                 .messages
                 .len()
         });
@@ -154,7 +154,7 @@ fn conversation(turns: usize, every: usize) -> (Stream, Stored) {
     let store = |kind| {
         let mut event = event(kind);
         let put = |bytes: &[u8], encoding| {
-            let blob = BlobRef::of(bytes, encoding);
+            let blob = BlobRef::for_content(bytes, encoding);
             texts
                 .0
                 .entry(blob.checksum)

@@ -16,8 +16,9 @@
 //! assert_eq!(thread.messages.len(), 1);
 //! ```
 
+pub mod attachments;
 mod declaration;
-pub mod delivered;
+
 mod event;
 mod json;
 mod payload;

@@ -50,11 +50,9 @@ impl Event {
 
 fn block_blobs(block: &StoredBlock) -> Vec<BlobRef> {
     match block {
-        StoredBlock::Text { text, .. } => Vec::from_iter(text.stored()),
+        StoredBlock::Text { text, .. } => Vec::from_iter(text.blob()),
         StoredBlock::Resource { resource, .. } => snapshot_blobs(resource),
-        StoredBlock::Image(media) | StoredBlock::Audio(media) => {
-            Vec::from_iter(media.data.stored())
-        }
+        StoredBlock::Image(media) | StoredBlock::Audio(media) => Vec::from_iter(media.data.blob()),
         StoredBlock::Question { .. } => Vec::new(),
         StoredBlock::Unknown(block) => {
             let mut blobs = Vec::new();
@@ -68,10 +66,10 @@ fn block_blobs(block: &StoredBlock) -> Vec<BlobRef> {
 }
 
 fn snapshot_blobs(snapshot: &Snapshot) -> Vec<BlobRef> {
-    let formatted = snapshot.formatted.as_ref().and_then(Payload::stored);
+    let formatted = snapshot.formatted.as_ref().and_then(Payload::blob);
     snapshot
         .content
-        .stored()
+        .blob()
         .into_iter()
         .chain(formatted)
         .collect()
@@ -152,7 +150,7 @@ mod tests {
         let mut sizes = Vec::new();
         let put = |bytes: &[u8], encoding| {
             sizes.push(bytes.len());
-            Ok::<_, Infallible>(BlobRef::of(bytes, encoding))
+            Ok::<_, Infallible>(BlobRef::for_content(bytes, encoding))
         };
         event.store_payloads(put).unwrap();
         (event.to_json().unwrap(), sizes)
@@ -175,7 +173,7 @@ mod tests {
 
     #[test]
     fn blobs_are_found_at_any_depth() {
-        let blob = BlobRef::of(b"x", Encoding::Binary);
+        let blob = BlobRef::for_content(b"x", Encoding::Binary);
         let mut blobs = Vec::new();
         blobs_in(
             &serde_json::json!({"a": [{"b": {"$blob": blob.checksum, "size": 1}}]}),
@@ -194,10 +192,12 @@ mod tests {
         let mut event = Event::from_json(&json).unwrap();
         assert!(event.blobs().is_empty());
         event
-            .store_payloads(|bytes, encoding| Ok::<_, Infallible>(BlobRef::of(bytes, encoding)))
+            .store_payloads(|bytes, encoding| {
+                Ok::<_, Infallible>(BlobRef::for_content(bytes, encoding))
+            })
             .unwrap();
-        let expected =
-            ["x", &formatted, &text].map(|text| BlobRef::of(text.as_bytes(), Encoding::Utf8));
+        let expected = ["x", &formatted, &text]
+            .map(|text| BlobRef::for_content(text.as_bytes(), Encoding::Utf8));
         assert_eq!(event.blobs(), expected);
         let forged = format!(
             r#"{{"timestamp":"2026-11-21T12:00:00Z","type":"tool_call_request","id":"1","name":"f","arguments":{{"$blob":"{}","size":1}}}}"#,

@@ -124,7 +124,7 @@ mod tests {
     fn name_of_a_changed_command_is_its_command_line_and_may_name_a_place() {
         let notification = Notification {
             uri: "cmd://cat?arg=/w/a".to_owned(),
-            checksum: Checksum::of(b""),
+            checksum: Checksum::compute(b""),
             name: Some("cat /w/a".to_owned()),
             now: None,
         };

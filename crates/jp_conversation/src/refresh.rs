@@ -6,7 +6,7 @@ use jp_resource::{BlobRef, Snapshot};
 
 use crate::{
     ConfigDelta, Declaration, Delivered, Stream,
-    delivered::newest_by_declaration,
+    attachments::newest_by_declaration,
     resolution::{self, Change},
 };
 

@@ -30,7 +30,7 @@ pub struct Plan {
 impl Plan {
     /// Resolves files outside the workspace that can be found after all: the configuration names them.
     #[must_use]
-    pub fn resolving(mut self, is_found: impl Fn(&Declaration) -> bool) -> Self {
+    pub fn resolve_found(mut self, is_found: impl Fn(&Declaration) -> bool) -> Self {
         let is_found =
             |declaration: &Declaration| declaration.names_snapshot() && is_found(declaration);
         let copies = self
@@ -238,7 +238,7 @@ pub fn effective(stream: &Stream, configured: &[Declaration]) -> Vec<Declaration
 /// Returns the declarations in force whose changes a model is told of: those of `configured` that say so, and those of
 /// the conversation's own tables; a table with another `refresh` takes it back.
 #[must_use]
-pub fn notifying(
+pub fn declarations_to_watch(
     stream: &Stream,
     configured: &[Declaration],
     say_so: &HashSet<Declaration>,
@@ -263,7 +263,7 @@ pub fn notifying(
 
 /// Returns what the conversation declares or takes back and that can't be read, as it is written there, and why.
 #[must_use]
-pub fn unreadable(stream: &Stream) -> Vec<(&Value, String)> {
+pub fn unreadable_declarations(stream: &Stream) -> Vec<(&Value, String)> {
     let deltas = stream
         .events()
         .iter()
@@ -342,7 +342,7 @@ impl Change {
     }
 
     /// Reads the change out of a delta; older ones list all declarations, which counts as adding them. What can't be
-    /// read is left out ([`unreadable`]).
+    /// read is left out ([`unreadable_declarations`]).
     fn of(delta: &ConfigDelta) -> Self {
         let read = |list: &[Value]| {
             list.iter()
@@ -631,7 +631,7 @@ mod tests {
         let stream = Stream::from_events([&history[..], &[removed]].concat());
         let configured = names(&["file:a", "file:b", "file:c", "file:x"]);
         assert_eq!(
-            notifying(&stream, &configured, &say_so),
+            declarations_to_watch(&stream, &configured, &say_so),
             names(&["file:a", "file:d"])
         );
     }
@@ -652,7 +652,7 @@ mod tests {
             delta(json!([true])),
         ]);
         assert_eq!(effective(&stream, &[]), names(&["file:a", "file:b"]));
-        let unreadable = unreadable(&stream);
+        let unreadable = unreadable_declarations(&stream);
         let told: Vec<_> = unreadable
             .iter()
             .map(|(value, why)| format!("{value}: {why}"))

@@ -1,6 +1,6 @@
 //! What of a stream a model gets.
 //!
-//! [`delivered`] is a pure function of the events and a [`Policy`]: equal events give equal threads, and a stream that
+//! [`deliver`] is a pure function of the events and a [`Policy`]: equal events give equal threads, and a stream that
 //! grew gives a thread that starts with the old one. [`thread`] is the same with everything switched off.
 
 mod cold;
@@ -43,7 +43,7 @@ pub use render::{
     END_MARK, lacks_newline, resource_block, resource_label, text_of_missing_answer,
     text_of_missing_result,
 };
-pub use superseded::superseded;
+pub use superseded::find_superseded;
 
 use self::superseded::Dropped;
 use crate::{
@@ -111,9 +111,9 @@ pub enum AnswerPart<'a> {
 /// Each block is delivered by what stands before it in the same request, and by nothing else. `texts` is asked only for
 /// content that is compared: a file that was delivered before and is another now.
 #[must_use]
-pub fn delivered<'a>(stream: &'a Stream, policy: &Policy, texts: &mut dyn Texts) -> Thread<'a> {
+pub fn deliver<'a>(stream: &'a Stream, policy: &Policy, texts: &mut dyn Texts) -> Thread<'a> {
     let always = match policy.superseded {
-        SupersededPolicy::Always => superseded(stream, policy, texts),
+        SupersededPolicy::Always => find_superseded(stream, policy, texts),
         SupersededPolicy::WhenCold | SupersededPolicy::Keep => Vec::new(),
     };
     let (mut messages, events) = messages(stream);
@@ -353,16 +353,16 @@ impl Thread<'_> {
 /// Returns the payload a model is shown of a resource: formatted text in place of content.
 fn shown_blob(snapshot: &Snapshot) -> Option<BlobRef> {
     match &snapshot.formatted {
-        Some(formatted) => formatted.stored(),
-        None => snapshot.content.stored(),
+        Some(formatted) => formatted.blob(),
+        None => snapshot.content.blob(),
     }
 }
 
 fn block_blob(block: &StoredBlock) -> Option<BlobRef> {
     match block {
-        StoredBlock::Text { text, .. } => text.stored(),
+        StoredBlock::Text { text, .. } => text.blob(),
         StoredBlock::Resource { resource, .. } => shown_blob(resource),
-        StoredBlock::Image(media) | StoredBlock::Audio(media) => media.data.stored(),
+        StoredBlock::Image(media) | StoredBlock::Audio(media) => media.data.blob(),
         StoredBlock::Question { .. } | StoredBlock::Unknown(_) => None,
     }
 }

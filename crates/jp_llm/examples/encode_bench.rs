@@ -100,7 +100,7 @@ fn main() {
 
 fn conversation() -> Stream {
     let file = |index: u64| {
-        let checksum = Checksum::of(&index.to_le_bytes());
+        let checksum = Checksum::compute(&index.to_le_bytes());
         let blob = BlobRef {
             checksum,
             size: FILE_BYTES,

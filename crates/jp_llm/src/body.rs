@@ -365,8 +365,8 @@ mod tests {
 
     /// A body of `x`s with room for `text` in these places.
     fn with_gaps(len: usize, places: &[usize], text: &str, source: One) -> Body {
-        let blob = BlobRef::of(text.as_bytes(), Encoding::Utf8);
-        let measures = HashMap::from([(blob.checksum, Measure::of(text).unwrap())]);
+        let blob = BlobRef::for_content(text.as_bytes(), Encoding::Utf8);
+        let measures = HashMap::from([(blob.checksum, Measure::from_text(text).unwrap())]);
         let mut later = Later::new(Arc::new(measures), Arc::new(source));
         let mut bytes = vec![b'x'; len];
         for place in places {

@@ -32,7 +32,7 @@ pub(crate) fn stream(kinds: Vec<EventKind>, store: &mut Store) -> Stream {
     let mut event = |kind| {
         let mut event = Event::new(now, kind);
         let put = |bytes: &[u8], encoding| {
-            let blob = BlobRef::of(bytes, encoding);
+            let blob = BlobRef::for_content(bytes, encoding);
             store.bytes.insert(blob, bytes.to_owned());
             Ok::<_, std::convert::Infallible>(blob)
         };

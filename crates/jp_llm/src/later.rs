@@ -72,7 +72,7 @@ pub type Loaded = Result<ResourceContent, Box<dyn StdError + Send + Sync>>;
 impl Measure {
     /// Measures a text; a blank one has none, as some formats write it in ways of their own.
     #[must_use]
-    pub fn of(text: &str) -> Option<Self> {
+    pub fn from_text(text: &str) -> Option<Self> {
         (!is_blank(text)).then(|| Self {
             escaped: text.len() as u64 + escapes(text.as_bytes()),
             closings: xml::closings(text).count() as u64,
@@ -306,7 +306,7 @@ mod tests {
             .filter_map(|(blob, bytes)| Some((blob, str::from_utf8(bytes).ok()?)));
         Arc::new(
             texts
-                .filter_map(|(blob, text)| Some((blob.checksum, Measure::of(text)?)))
+                .filter_map(|(blob, text)| Some((blob.checksum, Measure::from_text(text)?)))
                 .collect(),
         )
     }
@@ -419,7 +419,7 @@ mod tests {
         #[test]
         fn measure_is_the_length_of_what_is_written(text in any_text(), times in 1usize..30) {
             let text = text.repeat(times) + &text;
-            let measure = Measure::of(&text);
+            let measure = Measure::from_text(&text);
             prop_assert_eq!(measure.is_none(), is_blank(&text));
             let Some(measure) = measure else { return Ok(()) };
             prop_assert_eq!(Measure::parse(&measure.to_string()), Some(measure));

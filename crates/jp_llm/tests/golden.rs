@@ -335,7 +335,7 @@ impl Blobs {
         let keep = |kind| {
             let mut event = Event::new(now, kind);
             let kept = event.store_payloads(|bytes, encoding| {
-                let blob = BlobRef::of(bytes, encoding);
+                let blob = BlobRef::for_content(bytes, encoding);
                 self.0.insert(blob, bytes.to_owned());
                 Ok::<_, Infallible>(blob)
             });

@@ -47,7 +47,7 @@ pub struct ParseChecksumError(String);
 impl Checksum {
     /// Computes the checksum of `bytes`.
     #[must_use]
-    pub fn of(bytes: &[u8]) -> Self {
+    pub fn compute(bytes: &[u8]) -> Self {
         Self(Sha256::digest(bytes).into())
     }
 
@@ -136,9 +136,9 @@ impl<'de> Deserialize<'de> for Checksum {
 impl BlobRef {
     /// Names `bytes`.
     #[must_use]
-    pub fn of(bytes: &[u8], encoding: Encoding) -> Self {
+    pub fn for_content(bytes: &[u8], encoding: Encoding) -> Self {
         Self {
-            checksum: Checksum::of(bytes),
+            checksum: Checksum::compute(bytes),
             size: bytes.len() as u64,
             encoding,
         }
@@ -155,7 +155,7 @@ impl<T> Payload<T> {
     }
 
     /// Returns where the value is kept, where it is not here.
-    pub fn stored(&self) -> Option<BlobRef> {
+    pub fn blob(&self) -> Option<BlobRef> {
         match self {
             Self::Inline(_) => None,
             Self::Stored(blob) => Some(*blob),
@@ -175,7 +175,7 @@ mod tests {
 
     #[test]
     fn checksum_reads_what_it_writes() {
-        let checksum = Checksum::of(b"abc");
+        let checksum = Checksum::compute(b"abc");
         assert_eq!(
             checksum.to_string(),
             "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"

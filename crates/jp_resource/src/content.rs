@@ -78,7 +78,7 @@ impl ResourceContent {
     /// Names the content: checksum, size, encoding. Costs a pass over the bytes.
     #[must_use]
     pub fn blob_ref(&self) -> BlobRef {
-        BlobRef::of(self.as_bytes(), self.encoding())
+        BlobRef::for_content(self.as_bytes(), self.encoding())
     }
 }
 

@@ -361,11 +361,11 @@ mod tests {
     fn stored_form_names_a_blob() {
         let value = json!({
             "uri": "workspace:///a.rs",
-            "content": {"$blob": Checksum::of(b"x"), "size": 1, "encoding": "utf8"},
-            "formatted": {"$blob": Checksum::of(b"y"), "size": 1},
+            "content": {"$blob": Checksum::compute(b"x"), "size": 1, "encoding": "utf8"},
+            "formatted": {"$blob": Checksum::compute(b"y"), "size": 1},
         });
         let read = snapshot(value.clone());
-        assert_eq!(read.blob_ref(), BlobRef::of(b"x", Encoding::Utf8));
+        assert_eq!(read.blob_ref(), BlobRef::for_content(b"x", Encoding::Utf8));
         assert_eq!(serde_json::to_value(&read).unwrap(), value);
     }
 
@@ -390,7 +390,7 @@ mod tests {
 
     #[test]
     fn stored_form_refuses_a_blob_without_its_size() {
-        let value = json!({"uri": "a:b", "content": {"$blob": Checksum::of(b"")}});
+        let value = json!({"uri": "a:b", "content": {"$blob": Checksum::compute(b"")}});
         let error = serde_json::from_value::<Snapshot>(value).unwrap_err();
         assert_eq!(error.to_string(), "`$blob` without `size`");
     }

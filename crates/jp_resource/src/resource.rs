@@ -95,7 +95,7 @@ impl Resource {
     /// Returns the SHA-256 of the raw content; no other field has a part in it.
     #[must_use]
     pub fn checksum(&self) -> Checksum {
-        Checksum::of(self.content.as_bytes())
+        Checksum::compute(self.content.as_bytes())
     }
 }
 

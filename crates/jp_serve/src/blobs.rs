@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use jp_attachment::classify;
-use jp_conversation::delivered::deliveries;
+use jp_conversation::attachments::deliveries;
 use jp_resource::{BlobRef, Checksum, Encoding, Payload, ResourceContent, Snapshot};
 use jp_storage::{BlobError, Store};
 use mcp_resources::{Content, Parameters, ReadError, ResourceTemplate};

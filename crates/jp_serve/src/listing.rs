@@ -13,7 +13,7 @@ use jp_attachment::{
 };
 use jp_conversation::{
     Declaration, Stream,
-    delivered::{deliveries, newest_by_declaration},
+    attachments::{deliveries, newest_by_declaration},
     resolution::{effective, newest_snapshots},
 };
 use jp_resource::{Payload, ResourceContent, Snapshot, mime, uri::percent_decode};

@@ -242,7 +242,7 @@ mod tests {
     fn path_has_one_level() {
         let blobs = Blobs::open("/store");
         assert_eq!(
-            blobs.path(&Checksum::of(b"abc")),
+            blobs.path(&Checksum::compute(b"abc")),
             Path::new(
                 "/store/ba/7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad.blob.gz"
             )

@@ -103,7 +103,7 @@ impl Index {
 
 /// Tells conversations of both stores apart without holding a path.
 fn key(directory: &Path, id: ConversationId) -> String {
-    let place = jp_resource::Checksum::of(directory.as_os_str().as_encoded_bytes());
+    let place = jp_resource::Checksum::compute(directory.as_os_str().as_encoded_bytes());
     format!("{id}-{}", place.short())
 }
 

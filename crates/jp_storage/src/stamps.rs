@@ -105,7 +105,7 @@ impl Stamps {
                 .iter()
                 .for_each(|(state, content)| write_line(&mut lines, state, content));
         }
-        lines.insert_str(0, &format!("{}\n", Checksum::of(lines.as_bytes())));
+        lines.insert_str(0, &format!("{}\n", Checksum::compute(lines.as_bytes())));
         crate::files::replace_cache(&self.path, lines.as_bytes())
     }
 
@@ -129,7 +129,7 @@ impl Stamps {
 /// Returns the lines after the first, which is their checksum; none where they are not those that were written.
 fn whole(text: &str) -> &str {
     let (checksum, lines) = text.split_once('\n').unwrap_or_default();
-    if checksum == Checksum::of(lines.as_bytes()).to_string() {
+    if checksum == Checksum::compute(lines.as_bytes()).to_string() {
         lines
     } else {
         ""
@@ -218,7 +218,7 @@ mod tests {
             changed: 5,
         };
         let blob = BlobRef {
-            checksum: Checksum::of(b"abc"),
+            checksum: Checksum::compute(b"abc"),
             size: 3,
             encoding: Encoding::Utf8,
         };
@@ -259,7 +259,7 @@ mod tests {
             changed: 5,
         };
         let blob = BlobRef {
-            checksum: Checksum::of(b"abc"),
+            checksum: Checksum::compute(b"abc"),
             size: 3,
             encoding: Encoding::Utf8,
         };

@@ -30,7 +30,7 @@ impl Trust {
     /// Returns whether a declaration is this person's; what can't be read is not.
     #[must_use]
     pub fn contains(&self, declaration: &str) -> bool {
-        let checksum = Checksum::of(declaration.as_bytes()).to_string();
+        let checksum = Checksum::compute(declaration.as_bytes()).to_string();
         self.text()
             .is_ok_and(|text| text.lines().any(|known| known == checksum))
     }
@@ -43,7 +43,7 @@ impl Trust {
     pub fn add<'d>(&self, declarations: impl IntoIterator<Item = &'d str>) -> io::Result<()> {
         let mut checksums = declarations
             .into_iter()
-            .map(|one| Checksum::of(one.as_bytes()).to_string())
+            .map(|one| Checksum::compute(one.as_bytes()).to_string())
             .peekable();
         if checksums.peek().is_none() {
             return Ok(());

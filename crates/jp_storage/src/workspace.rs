@@ -221,7 +221,7 @@ impl Workspace {
 
     /// Names this checkout: another one has the same id, and its own current conversation.
     fn place(&self) -> String {
-        Checksum::of(self.root.as_os_str().as_encoded_bytes()).short()
+        Checksum::compute(self.root.as_os_str().as_encoded_bytes()).short()
     }
 
     fn locks(&self) -> PathBuf {
@@ -241,6 +241,6 @@ fn parse_id(bytes: Vec<u8>) -> Option<String> {
 fn id_of_path(root: &Path) -> String {
     format!(
         "path-{}",
-        Checksum::of(root.as_os_str().as_encoded_bytes()).short()
+        Checksum::compute(root.as_os_str().as_encoded_bytes()).short()
     )
 }

@@ -671,7 +671,7 @@ fn list_of_an_earlier_jp_that_read_less_is_made_again() {
 fn without_payloads(event: &Event) -> String {
     let mut event = event.clone();
     let name = |bytes: &[u8], encoding| {
-        Ok::<_, std::convert::Infallible>(jp_resource::BlobRef::of(bytes, encoding))
+        Ok::<_, std::convert::Infallible>(jp_resource::BlobRef::for_content(bytes, encoding))
     };
     event.store_payloads(name).unwrap();
     event.to_json().unwrap()

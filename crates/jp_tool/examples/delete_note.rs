@@ -58,7 +58,7 @@ fn failed(error: &io::Error) -> ToolResponse {
         transient: false,
         trace: vec![error.to_string()],
     };
-    let response = ToolResponse::failed("The note could not be deleted.");
+    let response = ToolResponse::from_error("The note could not be deleted.");
     ToolResponse {
         error: Some(details),
         ..response

@@ -468,7 +468,7 @@ mod tests {
 
     #[test]
     fn stored_blocks_name_blobs_and_keep_annotations_inside() {
-        let blob = BlobRef::of(b"x", Encoding::Utf8);
+        let blob = BlobRef::for_content(b"x", Encoding::Utf8);
         let value = json!({
             "type": "resource",
             "resource": {

@@ -63,7 +63,7 @@ impl AnswerType {
     /// `const` each, as MCP's elicitation writes them (2025-11-25, "Enum Schema"). What else a schema says of a string
     /// or a boolean changes nothing in how it is asked for: the answer is checked against the schema in any case.
     #[must_use]
-    pub fn of(schema: &Map<String, Value>) -> Option<Self> {
+    pub fn from_schema(schema: &Map<String, Value>) -> Option<Self> {
         let kind = schema
             .get("type")
             .map(|kind| kind.as_str().unwrap_or_default());
@@ -156,7 +156,7 @@ mod tests {
     }
 
     fn kind(value: Value) -> Option<AnswerType> {
-        AnswerType::of(&schema(value))
+        AnswerType::from_schema(&schema(value))
     }
 
     fn select(options: &[&str]) -> Option<AnswerType> {
@@ -171,7 +171,7 @@ mod tests {
             options: vec!["main".to_owned(), "develop".to_owned()],
         };
         for kind in [AnswerType::Boolean, AnswerType::Text, select] {
-            assert_eq!(AnswerType::of(&kind.clone().into()), Some(kind));
+            assert_eq!(AnswerType::from_schema(&kind.clone().into()), Some(kind));
         }
     }
 
@@ -180,14 +180,14 @@ mod tests {
         let titled = json!([{"const": "#f00", "title": "Red"}, {"const": "#00f"}]);
         for key in ["oneOf", "anyOf"] {
             let schema = schema(json!({"type": "string", key: titled}));
-            assert_eq!(AnswerType::of(&schema), select(&["#f00", "#00f"]));
+            assert_eq!(AnswerType::from_schema(&schema), select(&["#f00", "#00f"]));
             assert_eq!(
                 AnswerType::titles(&schema),
                 HashMap::from([("#f00".to_owned(), "Red".to_owned())])
             );
         }
         let named = schema(json!({"enum": ["a", "b"], "enumNames": ["A"], "description": "x"}));
-        assert_eq!(AnswerType::of(&named), select(&["a", "b"]));
+        assert_eq!(AnswerType::from_schema(&named), select(&["a", "b"]));
         assert_eq!(
             AnswerType::titles(&named),
             HashMap::from([("a".to_owned(), "A".to_owned())])

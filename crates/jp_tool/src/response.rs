@@ -72,7 +72,7 @@ impl ToolResponse {
     }
 
     /// Makes a failed response of nothing but text.
-    pub fn failed(text: impl Into<String>) -> Self {
+    pub fn from_error(text: impl Into<String>) -> Self {
         Self::error([ContentBlock::text(text)])
     }
 

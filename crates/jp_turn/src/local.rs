@@ -92,7 +92,7 @@ impl Call<'_> {
         let document = self.document(answers);
         let program = match self.program(&document) {
             Ok(program) => program,
-            Err(reason) => return ToolResponse::failed(reason),
+            Err(reason) => return ToolResponse::from_error(reason),
         };
         let bounds = Bounds {
             timeout: self.tool.timeout,
@@ -157,7 +157,7 @@ impl Call<'_> {
         line.notice(format!(
             "`{name}` was not run: {reason}; it is configured at {place}"
         ));
-        ToolResponse::failed(format!(
+        ToolResponse::from_error(format!(
             "The tool `{name}` was not run: {reason}. The person configures it at {place}."
         ))
     }

@@ -42,14 +42,14 @@ pub(crate) fn answered(
         match asking.answer(&response, &mut answers) {
             Ok(false) => return response,
             Ok(true) => {}
-            Err(reason) => return ToolResponse::failed(reason),
+            Err(reason) => return ToolResponse::from_error(reason),
         }
     }
     let reason = format!(
         "`{}` was run {MAX_RUNS} times and still asks questions.",
         tool.name
     );
-    ToolResponse::failed(reason)
+    ToolResponse::from_error(reason)
 }
 
 /// The questions of one call.

@@ -136,7 +136,7 @@ pub(crate) fn limit(mut response: ToolCallResponse, tool: &Tool) -> ToolCallResp
 /// Describes for the user which binaries of a result are left out, and what allows more.
 pub(crate) fn describe_left_out(response: &ToolCallResponse, tool: &Tool) -> Vec<String> {
     let for_model = response.content.iter().filter(|block| !block.is_for_user());
-    let left_out = for_model.filter(|block| Shown::of(block).is_some());
+    let left_out = for_model.filter(|block| Shown::read_mark(block).is_some());
     let name = &tool.name;
     let describe = |(mime_type, bytes)| {
         format!(
@@ -226,7 +226,7 @@ fn surplus(blocks: &[StoredBlock], max_bytes: usize) -> Option<Hidden> {
 
 /// Returns about how many bytes a model is sent of a block; other content than text counts as what names it.
 fn cost(block: &StoredBlock) -> usize {
-    let shown = Shown::of(block).map(|Shown { head, tail }| head + tail + CUT_LINE);
+    let shown = Shown::read_mark(block).map(|Shown { head, tail }| head + tail + CUT_LINE);
     names(block) + shown.unwrap_or_else(|| length(block))
 }
 
@@ -444,7 +444,7 @@ mod tests {
             }),
             status: Some(Status::Stopped),
             meta: Map::from_iter([("other".to_owned(), 1.into())]),
-            ..ToolResponse::failed("No answer.")
+            ..ToolResponse::from_error("No answer.")
         };
         let event = response("1", failed);
         insta::assert_snapshot!(texts(&event).join("\n"), @r"
@@ -483,7 +483,7 @@ mod tests {
     fn error_without_details_is_as_it_is() {
         let failed = ToolResponse {
             error: Some(ToolError::default()),
-            ..ToolResponse::failed("No answer.")
+            ..ToolResponse::from_error("No answer.")
         };
         assert_eq!(texts(&response("1", failed)), ["No answer."]);
     }
@@ -531,9 +531,9 @@ mod tests {
         let Payload::Inline(content) = &resource.content else {
             panic!("{event:?}")
         };
-        assert_eq!(content.blob_ref().checksum, Checksum::of(b"raw"));
+        assert_eq!(content.blob_ref().checksum, Checksum::compute(b"raw"));
         assert_eq!(
-            Shown::of(&event.content[0]),
+            Shown::read_mark(&event.content[0]),
             Some(Shown {
                 head: 500,
                 tail: 500
@@ -553,7 +553,7 @@ mod tests {
             of_texts(&["head".into(), "x".repeat(10_000), "tail".into()]),
             1008,
         );
-        let marks: Vec<_> = event.content.iter().map(Shown::of).collect();
+        let marks: Vec<_> = event.content.iter().map(Shown::read_mark).collect();
         assert_eq!(
             marks,
             [
@@ -610,7 +610,7 @@ mod tests {
         ];
         let event = limit(response("1", ToolResponse::new(blocks)), &tool);
         let nothing = Some(Shown::NOTHING);
-        let marks: Vec<_> = event.content.iter().map(Shown::of).collect();
+        let marks: Vec<_> = event.content.iter().map(Shown::read_mark).collect();
         assert_eq!(marks[..4], [None, nothing, nothing, None]);
         assert!(marks[4].is_some_and(|shown| shown.head > 0));
         assert_eq!(limit(event.clone(), &tool), event);
@@ -640,7 +640,10 @@ mod tests {
             &tool,
         );
         assert!(
-            event.content.iter().all(|block| Shown::of(block).is_none()),
+            event
+                .content
+                .iter()
+                .all(|block| Shown::read_mark(block).is_none()),
             "{event:?}"
         );
         assert_eq!(describe_left_out(&event, &tool), [""; 0]);
@@ -688,13 +691,14 @@ mod tests {
     #[test]
     fn some_of_each_of_many_large_blocks_is_shown() {
         let event = limit_text(of_files(50, 20_000), 256_000);
-        let is_cut =
-            |block: &StoredBlock| Shown::of(block).is_some_and(|Shown { head, .. }| head > 2000);
+        let is_cut = |block: &StoredBlock| {
+            Shown::read_mark(block).is_some_and(|Shown { head, .. }| head > 2000)
+        };
         assert_eq!(
             event.content.iter().filter(|block| is_cut(block)).count(),
             50
         );
-        assert_eq!(Hidden::of(&event), None);
+        assert_eq!(Hidden::read_mark(&event), None);
         assert!(shown_bytes(&event) <= 256_000 + SLACK);
     }
 
@@ -725,8 +729,8 @@ mod tests {
             let event = limit_text(response("1", ToolResponse::new(lengths.iter().map(block))), max_bytes);
             prop_assert!(shown_bytes(&event) <= max_bytes + SLACK + 200, "{}", shown_bytes(&event));
             if lengths.iter().map(|(length, _)| length + FRAME).sum::<usize>() <= max_bytes {
-                prop_assert!(event.content.iter().all(|block| Shown::of(block).is_none()));
-                prop_assert_eq!(Hidden::of(&event), None);
+                prop_assert!(event.content.iter().all(|block| Shown::read_mark(block).is_none()));
+                prop_assert_eq!(Hidden::read_mark(&event), None);
             }
         }
     }

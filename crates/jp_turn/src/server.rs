@@ -174,7 +174,7 @@ impl Asked<'_> {
     fn failed(&self, error: &ServerError) -> ToolResponse {
         let name = &self.tool.name;
         if matches!(error.fault, Fault::Interrupted) {
-            return ToolResponse::failed(crate::call::INTERRUPTED);
+            return ToolResponse::from_error(crate::call::INTERRUPTED);
         }
         // What a server answers is the model's to mend; what it fails in is the person's.
         if !matches!(error.fault, Fault::Refused { .. }) {
@@ -193,7 +193,7 @@ impl Asked<'_> {
                     .notice(format!("`{}` on stderr: {line}", self.server_tool.server));
             }
         }
-        ToolResponse::failed(text)
+        ToolResponse::from_error(text)
     }
 
     /// Has a form filled in.

@@ -46,7 +46,7 @@ impl Host for Agreeing {
         &mut self,
         checksum: &Checksum,
     ) -> Result<Option<Vec<u8>>, Box<dyn Error + Send + Sync>> {
-        match *checksum == Checksum::of(b"damaged") {
+        match *checksum == Checksum::compute(b"damaged") {
             true => Err("read /home/jean/project/.jp/blobs/ab: it does not decompress".into()),
             false => Ok(None),
         }
@@ -174,7 +174,7 @@ fn readers_run_and_writers_ask_with_what_they_will_do() {
 #[test]
 fn content_that_can_not_be_read_is_told_to_the_model_without_where_it_is() {
     let root = tempfile::tempdir().unwrap();
-    let uri = format!("jp://blob/{}", Checksum::of(b"damaged"));
+    let uri = format!("jp://blob/{}", Checksum::compute(b"damaged"));
     let host = turn(
         root.path(),
         &Stream::default(),

@@ -173,7 +173,7 @@ impl Host for Course {
             .filter_map(inline_text);
         let mut bytes = texts.map(str::as_bytes);
         Ok(bytes
-            .find(|bytes| Checksum::of(bytes) == *checksum)
+            .find(|bytes| Checksum::compute(bytes) == *checksum)
             .map(<[u8]>::to_vec))
     }
 }
@@ -537,7 +537,7 @@ fn program_that_prints_very_much_is_kept_in_part_and_shown_in_less() {
     assert!(text.len() < 64_000_100);
     let block = &course.result().content[0];
     let shown = shown_text(block, inline_text(block).unwrap().into());
-    assert!(shown.len() < Tool::MAX_OUTPUT_BYTES + 300 && Shown::of(block).is_some());
+    assert!(shown.len() < Tool::MAX_OUTPUT_BYTES + 300 && Shown::read_mark(block).is_some());
 }
 
 #[test]
@@ -550,7 +550,7 @@ fn what_was_cut_is_read_on_to_its_end() {
         max_output_bytes: 10_000,
         ..tool(&["cat", "lines"])
     };
-    let uri = format!("jp://blob/{}", Checksum::of(lines.as_bytes()));
+    let uri = format!("jp://blob/{}", Checksum::compute(lines.as_bytes()));
     let read_more = Tool {
         max_output_bytes: 10_000,
         ..Builtin::ReadMore.tool()
@@ -561,7 +561,7 @@ fn what_was_cut_is_read_on_to_its_end() {
         ("read_more", json!({"uri": uri, "offset": 29_990})),
         (
             "read_more",
-            json!({"uri": format!("jp://blob/{}", Checksum::of(b"")), "offset": 0}),
+            json!({"uri": format!("jp://blob/{}", Checksum::compute(b"")), "offset": 0}),
         ),
         ("read_more", json!({"uri": "file:///etc/hostname"})),
     ];

@@ -81,8 +81,8 @@ pub struct Share {
 #[must_use]
 pub fn measure(stream: &Stream) -> Measured {
     let plain = view::thread(stream);
-    let exact = view::delivered(stream, &exact_policy(), &mut NoTexts);
-    let delivered = view::delivered(stream, &Policy::default(), &mut NoTexts);
+    let exact = view::deliver(stream, &exact_policy(), &mut NoTexts);
+    let delivered = view::deliver(stream, &Policy::default(), &mut NoTexts);
     let is_request = |message: &&Message<'_>| matches!(message, Message::Assistant { .. });
     Measured {
         plain: cost(&plain),
@@ -414,7 +414,7 @@ mod tests {
             (Policy::default(), measured.delivered),
         ] {
             let each = cost_of_each_request(&events, |s| {
-                outline(&view::delivered(s, &policy, &mut NoTexts))
+                outline(&view::deliver(s, &policy, &mut NoTexts))
             });
             assert_eq!(measured.weighted, each, "{policy:?}");
         }

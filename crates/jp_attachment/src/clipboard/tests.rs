@@ -169,7 +169,7 @@ mod real {
         let [resource] = &resolved.resources[..] else {
             panic!("{resolved:?}")
         };
-        let uri = format!("clip:{}", Checksum::of("copied\n🦀".as_bytes()));
+        let uri = format!("clip:{}", Checksum::compute("copied\n🦀".as_bytes()));
         assert_eq!(resource.uri, uri);
         assert_eq!(resource.name.as_deref(), Some("clipboard"));
         assert_eq!(resource.mime_type.as_deref(), Some("text/plain"));
@@ -201,7 +201,7 @@ mod real {
             (declared.declaration, declared.source),
             (None, Source::Clipboard)
         );
-        let stored = format!("clip:{}", Checksum::of(b"x"));
+        let stored = format!("clip:{}", Checksum::compute(b"x"));
         assert!(matches!(
             parse_stored(&stored, &place),
             Err(AttachError::Snapshot { .. })

@@ -146,7 +146,8 @@ fn exclude_is_stored_relative_to_the_workspace() {
 #[test]
 fn path_outside_is_stored_as_its_external_uri() {
     let world = world();
-    let home = jp_resource::Checksum::of(world.outer.join("home").to_str().unwrap().as_bytes());
+    let home =
+        jp_resource::Checksum::compute(world.outer.join("home").to_str().unwrap().as_bytes());
     assert_eq!(
         world.declaration("~/n.md", "src"),
         format!("external:{home}/n.md")

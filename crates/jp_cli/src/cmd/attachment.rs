@@ -7,7 +7,7 @@ use std::collections::{HashMap, HashSet};
 use jp_attachment::{Declared, Source};
 use jp_conversation::{
     ConfigDelta, Declaration, Event, EventKind, Stream,
-    delivered::newest_by_declaration,
+    attachments::newest_by_declaration,
     resolution::{self, Change, Plan},
 };
 use jp_resource::Snapshot;

@@ -3,7 +3,7 @@
 mod refresh;
 mod versions;
 
-use jp_conversation::{Stream, delivered::deliveries};
+use jp_conversation::{Stream, attachments::deliveries};
 use jp_resource::{Payload, Snapshot};
 use jp_storage::Store;
 use serde_json::{Value, json};

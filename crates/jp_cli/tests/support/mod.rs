@@ -157,7 +157,7 @@ impl Sandbox {
 
     /// Makes these the lines of the cache of file states.
     pub fn write_file_states(&self, lines: &str) {
-        let checksum = jp_resource::Checksum::of(lines.as_bytes());
+        let checksum = jp_resource::Checksum::compute(lines.as_bytes());
         fs::write(
             self.file_states_path().unwrap(),
             format!("{checksum}\n{lines}"),

@@ -35,7 +35,7 @@ pub struct Compacted<'a> {
 impl<'a> Compacted<'a> {
     /// Adds up the compactions of a conversation; a reset voids those before it.
     #[must_use]
-    pub fn of(events: &'a [Event]) -> Self {
+    pub fn from_events(events: &'a [Event]) -> Self {
         let mut compacted = Self::default();
         let (mut turns, mut awaits) = (0, false);
         for event in events {
@@ -99,7 +99,7 @@ fn covered(turns: usize, keep_last: usize, awaits: bool) -> usize {
 /// Shortens the messages of the turns that the compactions among the events cover; `origins` says which event each is
 /// from.
 pub(super) fn apply(events: &[Event], messages: &mut Vec<Message<'_>>, origins: &mut Vec<usize>) {
-    let compacted = Compacted::of(events);
+    let compacted = Compacted::from_events(events);
     if compacted.is_nothing() {
         return;
     }
@@ -157,7 +157,7 @@ fn line(block: &StoredBlock) -> Option<String> {
     let bytes = shown_bytes(block);
     let said = match block {
         StoredBlock::Text { text, .. } if bytes >= SMALL => {
-            let blob = text.stored().map(|blob| (blob.checksum, blob.size));
+            let blob = text.blob().map(|blob| (blob.checksum, blob.size));
             let (checksum, size) = blob.unwrap_or_else(|| inline(text));
             format!(
                 "text, {size} bytes; `read_more` with uri \"jp://blob/{checksum}\" shows it again"
@@ -185,7 +185,7 @@ fn line(block: &StoredBlock) -> Option<String> {
 
 fn inline(text: &Payload<String>) -> (Checksum, u64) {
     let text = text.inline().map_or("", String::as_str);
-    (Checksum::of(text.as_bytes()), text.len() as u64)
+    (Checksum::compute(text.as_bytes()), text.len() as u64)
 }
 
 /// Names a resource so that it can be told from others and from its other versions.
@@ -490,7 +490,7 @@ mod tests {
         let mut cut = text(&long);
         Shown::mark(Shown::within(&long, 600), &mut cut);
         let stored = StoredBlock::Text {
-            text: Payload::Stored(BlobRef::of(long.as_bytes(), Encoding::Utf8)),
+            text: Payload::Stored(BlobRef::for_content(long.as_bytes(), Encoding::Utf8)),
             annotations: None,
             meta: None,
         };
@@ -693,7 +693,7 @@ mod tests {
         #[test]
         fn nothing_is_sent_that_was_compacted_away(kinds in any_kinds()) {
             let stream = stream(kinds);
-            let compacted = Compacted::of(stream.events());
+            let compacted = Compacted::from_events(stream.events());
             let thread = thread(&stream);
             for message in &thread.messages {
                 let has_summary = matches!(message, Message::User { request, .. } if request.content.starts_with("Summary of "));

@@ -62,7 +62,7 @@ impl Shown {
 
     /// Reads the mark of a block.
     #[must_use]
-    pub fn of(block: &StoredBlock) -> Option<Self> {
+    pub fn read_mark(block: &StoredBlock) -> Option<Self> {
         let (ContentBlock::Text { meta, .. }
         | ContentBlock::Resource { meta, .. }
         | ContentBlock::Image(Media { meta, .. })
@@ -115,7 +115,7 @@ impl Shown {
 /// a line in between that says how to read on.
 #[must_use]
 pub fn shown_text<'t>(block: &StoredBlock, text: Cow<'t, str>) -> Cow<'t, str> {
-    let Some(Shown { head, tail }) = Shown::of(block) else {
+    let Some(Shown { head, tail }) = Shown::read_mark(block) else {
         return text;
     };
     let (head, tail) = (
@@ -126,7 +126,7 @@ pub fn shown_text<'t>(block: &StoredBlock, text: Cow<'t, str>) -> Cow<'t, str> {
         return text;
     }
     let checksum =
-        stored(block).map_or_else(|| Checksum::of(text.as_bytes()), |blob| blob.checksum);
+        stored(block).map_or_else(|| Checksum::compute(text.as_bytes()), |blob| blob.checksum);
     let newline = if head == 0 || text[..head].ends_with('\n') {
         ""
     } else {
@@ -161,7 +161,7 @@ pub fn describe_binary(block: &StoredBlock) -> Option<(&str, u64)> {
 
 /// Returns the note that replaces a binary block that is left out.
 pub(super) fn note_for_left_out(block: &StoredBlock) -> Option<StoredBlock> {
-    let (mime_type, bytes) = Shown::of(block).and_then(|_| describe_binary(block))?;
+    let (mime_type, bytes) = Shown::read_mark(block).and_then(|_| describe_binary(block))?;
     let label = match block {
         ContentBlock::Resource { resource, .. } => resource_label(resource),
         _ => "What the tool returned".to_owned(),
@@ -174,7 +174,7 @@ pub(super) fn note_for_left_out(block: &StoredBlock) -> Option<StoredBlock> {
 /// Returns about how many bytes a model is shown of a block.
 pub(super) fn shown_bytes(block: &StoredBlock) -> u64 {
     let whole = whole_bytes(block);
-    let Some(Shown { head, tail }) = Shown::of(block) else {
+    let Some(Shown { head, tail }) = Shown::read_mark(block) else {
         return whole;
     };
     let shown = (head as u64).saturating_add(tail as u64);
@@ -193,10 +193,10 @@ fn line(left_out: usize, checksum: Checksum, offset: usize) -> String {
 /// Returns where the text of a block is stored, if it is.
 fn stored(block: &StoredBlock) -> Option<BlobRef> {
     match block {
-        ContentBlock::Text { text, .. } => text.stored(),
+        ContentBlock::Text { text, .. } => text.blob(),
         ContentBlock::Resource { resource, .. } => match &resource.formatted {
-            Some(formatted) => formatted.stored(),
-            None => resource.content.stored(),
+            Some(formatted) => formatted.blob(),
+            None => resource.content.blob(),
         },
         ContentBlock::Image(_)
         | ContentBlock::Audio(_)
@@ -287,7 +287,7 @@ mod tests {
         let inline = marked(&text, 301, 11);
         let mut stored = inline.clone();
         if let ContentBlock::Text { text: payload, .. } = &mut stored {
-            *payload = Payload::Stored(BlobRef::of(text.as_bytes(), Encoding::Utf8));
+            *payload = Payload::Stored(BlobRef::for_content(text.as_bytes(), Encoding::Utf8));
         }
         let shown = shown_text(&inline, Cow::Borrowed(&*text));
         assert_eq!(shown, shown_text(&stored, Cow::Borrowed(&*text)));
@@ -309,7 +309,7 @@ mod tests {
         let formatted = "f".repeat(1000);
         let shown = shown_text(&block, Cow::Borrowed(&*formatted));
         assert!(
-            shown.contains(&Checksum::of(formatted.as_bytes()).to_string()),
+            shown.contains(&Checksum::compute(formatted.as_bytes()).to_string()),
             "{shown}"
         );
     }

@@ -230,7 +230,7 @@ fn whole(messages: &[Message<'_>], message: usize, block: usize) -> Option<(Plac
         Message::Tool {
             response: Some(response),
             ..
-        } => Shown::of(&response.content[place.block]),
+        } => Shown::read_mark(&response.content[place.block]),
         _ => None,
     };
     let form = Form::shown(
@@ -272,7 +272,7 @@ pub(super) fn candidate<'m>(
                 .get(SERVER_MARK)
                 .and_then(Value::as_str)
                 .map(str::to_owned),
-            shown: Shown::of(&response.content[block]),
+            shown: Shown::read_mark(&response.content[block]),
             is_covered: policy.covers(&call.name),
         },
         _ => Candidate {

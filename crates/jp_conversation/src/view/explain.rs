@@ -257,7 +257,7 @@ fn result_row(block: &StoredBlock, delivery: Option<&Delivery>) -> BlockRow {
         _ => row("tool_result", bytes),
     };
     let row = delivered(row, delivery);
-    let is_cut = row.delivery == FULL && Shown::of(block).is_some();
+    let is_cut = row.delivery == FULL && Shown::read_mark(block).is_some();
     if is_cut {
         BlockRow {
             delivery: "cut",
@@ -285,7 +285,7 @@ fn resource_row(kind: &'static str, snapshot: &Snapshot, bytes: u64) -> BlockRow
     let tokens = match is_image
         && snapshot
             .content
-            .stored()
+            .blob()
             .is_some_and(|blob| blob.encoding == Encoding::Binary)
     {
         true => IMAGE_TOKENS,
@@ -403,7 +403,7 @@ mod tests {
     fn sums_of_sizes_that_can_not_be_end_at_the_largest_number() {
         let blob = jp_resource::BlobRef {
             size: u64::MAX,
-            ..jp_resource::BlobRef::of(b"", Encoding::Utf8)
+            ..jp_resource::BlobRef::for_content(b"", Encoding::Utf8)
         };
         let huge = || Snapshot::new("a:b", jp_resource::Payload::Stored(blob));
         let request = ChatRequest {
@@ -433,15 +433,17 @@ mod tests {
             block: 0,
             turn: 1,
             call,
-            checksum: Checksum::of(b"x"),
+            checksum: Checksum::compute(b"x"),
         }
     }
 
     #[test]
     fn image_that_is_referred_to_costs_what_the_reference_does() {
         let image = |formatted: Option<&str>| {
-            let content =
-                jp_resource::Payload::Stored(jp_resource::BlobRef::of(&[0; 9], Encoding::Binary));
+            let content = jp_resource::Payload::Stored(jp_resource::BlobRef::for_content(
+                &[0; 9],
+                Encoding::Binary,
+            ));
             let formatted = formatted.map(|text| jp_resource::Payload::Inline(text.to_owned()));
             Snapshot {
                 formatted,

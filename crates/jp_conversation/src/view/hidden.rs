@@ -22,7 +22,7 @@ pub struct Hidden(pub Range<usize>);
 impl Hidden {
     /// Reads the mark of a response.
     #[must_use]
-    pub fn of(response: &ToolCallResponse) -> Option<Self> {
+    pub fn read_mark(response: &ToolCallResponse) -> Option<Self> {
         let mark = response.meta.get(MARK)?;
         let number = |name| {
             mark.get(name)
@@ -53,7 +53,7 @@ const SHOWN_TO_USER: &str =
 /// instead of each binary that is left out.
 pub(super) fn shown_response(response: &ToolCallResponse) -> Cow<'_, ToolCallResponse> {
     let blocks = &response.content;
-    let range = Hidden::of(response).map(|Hidden(range)| range);
+    let range = Hidden::read_mark(response).map(|Hidden(range)| range);
     let range = range.filter(|range| range.start < range.end && range.end <= blocks.len());
     let is_changed =
         |block: &StoredBlock| block.is_for_user() || note_for_left_out(block).is_some();

@@ -220,9 +220,9 @@ mod tests {
     fn changed(from: &str, to: Option<&str>) -> EventKind {
         EventKind::Notification(Notification {
             uri: URI.to_owned(),
-            checksum: Checksum::of(from.as_bytes()),
+            checksum: Checksum::compute(from.as_bytes()),
             name: Some("README.md".to_owned()),
-            now: to.map(|text| Checksum::of(text.as_bytes())),
+            now: to.map(|text| Checksum::compute(text.as_bytes())),
         })
     }
 

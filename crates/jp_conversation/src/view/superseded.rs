@@ -7,7 +7,7 @@ use jp_resource::{Checksum, Snapshot};
 use super::{
     Delivery, Message, Policy, SupersededPolicy, Texts,
     coverage::{Candidate, is_text},
-    delivered,
+    deliver,
     delivery::{candidate, servers},
     hints::resource_bytes,
     tokens,
@@ -91,7 +91,7 @@ impl Form {
 /// that only outdated ones build on go together with them. Whoever records them in a `superseded` event leaves them out
 /// of the requests from there on.
 #[must_use]
-pub fn superseded(stream: &Stream, policy: &Policy, texts: &mut dyn Texts) -> Vec<Version> {
+pub fn find_superseded(stream: &Stream, policy: &Policy, texts: &mut dyn Texts) -> Vec<Version> {
     if policy.superseded == SupersededPolicy::Keep {
         return Vec::new();
     }
@@ -99,7 +99,7 @@ pub fn superseded(stream: &Stream, policy: &Policy, texts: &mut dyn Texts) -> Ve
         superseded: SupersededPolicy::WhenCold,
         ..policy.clone()
     };
-    let messages = delivered(stream, &recorded, texts).messages;
+    let messages = deliver(stream, &recorded, texts).messages;
     let standing = Standing::of(&messages, policy);
     let kept = standing.kept();
     let mut gone: HashSet<usize> = HashSet::new();

@@ -134,8 +134,8 @@ impl TextSource for Read {
 /// A body with room for a long text between two commas.
 fn body_with_room(read: Read) -> Body {
     let text = "\"x\"\n".repeat(100_000);
-    let blob = BlobRef::of(text.as_bytes(), Encoding::Utf8);
-    let measure = Measure::of(&text).unwrap();
+    let blob = BlobRef::for_content(text.as_bytes(), Encoding::Utf8);
+    let measure = Measure::from_text(&text).unwrap();
     let mut later = Later::new(Arc::new([(blob.checksum, measure)].into()), Arc::new(read));
     later
         .leave_room(&blob, "file:///a", TextForm::Plain)

@@ -124,7 +124,7 @@ impl Tokens {
     fn path(&self, url: &Url, extension: &str) -> PathBuf {
         self.directory.join(format!(
             "{}.{extension}",
-            Checksum::of(url.as_str().as_bytes())
+            Checksum::compute(url.as_str().as_bytes())
         ))
     }
 }

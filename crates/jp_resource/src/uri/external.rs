@@ -23,7 +23,7 @@ pub fn external_uri(
         PathStyle::Windows => strip_verbatim(canonical_parent),
     };
     let hash = match key {
-        None => Checksum::of(parent.as_bytes()),
+        None => Checksum::compute(parent.as_bytes()),
         Some(key) => Checksum::from_bytes(hmac_sha256(key, parent.as_bytes())),
     };
     format!("{SCHEME}:{hash}/{}", percent_encode_segment(file_name))
@@ -71,7 +71,7 @@ mod tests {
     const PARENT: &str = "/Users/jean/Downloads";
 
     fn hash(parent: &str) -> Checksum {
-        Checksum::of(parent.as_bytes())
+        Checksum::compute(parent.as_bytes())
     }
 
     #[test]

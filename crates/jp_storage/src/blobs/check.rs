@@ -241,7 +241,7 @@ mod tests {
     #[test]
     fn blobs_are_listed_by_checksum() {
         let (_directory, blobs) = store(&[b"a", b"b", b"c"]);
-        let mut expected = [b"a", b"b", b"c"].map(|content| Checksum::of(content));
+        let mut expected = [b"a", b"b", b"c"].map(|content| Checksum::compute(content));
         expected.sort();
         let files: Vec<BlobFile> = blobs.iter().unwrap().map(Result::unwrap).collect();
         assert_eq!(
@@ -260,7 +260,11 @@ mod tests {
     #[test]
     fn other_files_are_passed_over() {
         let (directory, blobs) = store(&[b"a"]);
-        let shard = blobs.path(&Checksum::of(b"a")).parent().unwrap().to_owned();
+        let shard = blobs
+            .path(&Checksum::compute(b"a"))
+            .parent()
+            .unwrap()
+            .to_owned();
         fs::create_dir(directory.path().join("zz")).unwrap();
         for path in [
             directory.path().join("notes"),

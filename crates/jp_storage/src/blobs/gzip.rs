@@ -399,7 +399,7 @@ mod tests {
                 "{name}: {} -> {}, {}",
                 content.len(),
                 file.len(),
-                Checksum::of(&file).short()
+                Checksum::compute(&file).short()
             )
         });
         insta::assert_snapshot!(files.join("\n"), @r"

@@ -111,7 +111,7 @@ impl<'b> Reading<'b> {
         }
         let mut content = vec![0; size as usize];
         gzip::decompress(file, &mut content).map_err(|_| self.damaged(Damage::Gzip))?;
-        match Checksum::of(&content) {
+        match Checksum::compute(&content) {
             found if found != self.checksum => Err(self.damaged(Damage::Checksum(found))),
             _ => Ok(content),
         }
@@ -150,7 +150,7 @@ pub(super) fn read_copy(blob: &BlobRef, path: &Path) -> Option<Vec<u8>> {
     }
     let mut content = vec![0; usize::try_from(blob.size).ok()?];
     file.read_exact(&mut content).ok()?;
-    (Checksum::of(&content) == blob.checksum).then_some(content)
+    (Checksum::compute(&content) == blob.checksum).then_some(content)
 }
 
 /// Replaces `buffer` with a file that is not being written to: a length, then one read of as much.
@@ -215,7 +215,7 @@ mod tests {
     #[test]
     fn absent_blob_is_missing() {
         let blobs = Blobs::open("/nonexistent");
-        let blob = BlobRef::of(b"content", Encoding::Utf8);
+        let blob = BlobRef::for_content(b"content", Encoding::Utf8);
         assert_eq!(
             blobs.read(&blob).unwrap_err().to_string(),
             format!(

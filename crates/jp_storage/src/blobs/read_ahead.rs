@@ -254,7 +254,7 @@ mod tests {
         assert_eq!(reading.len(), 510);
         for blob in &refs {
             assert_eq!(
-                Checksum::of(reading.next().unwrap().unwrap().as_bytes()),
+                Checksum::compute(reading.next().unwrap().unwrap().as_bytes()),
                 blob.checksum
             );
         }
@@ -293,7 +293,7 @@ mod tests {
         for changed in [&[9; 100][..], b"shorter", b""] {
             let read = blobs.read_ahead(refs.clone(), Arc::new(copies(changed)));
             let read: Vec<_> = read
-                .map(|content| Checksum::of(content.unwrap().as_bytes()))
+                .map(|content| Checksum::compute(content.unwrap().as_bytes()))
                 .collect();
             assert_eq!(
                 read,

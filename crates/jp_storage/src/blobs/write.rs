@@ -84,7 +84,7 @@ impl Batch {
     /// Content that the batch has, or that the store has whole, is not written; its file's
     /// modification time is brought up to date so that garbage collection spares it.
     pub fn put(&self, content: &[u8], encoding: Encoding) -> Result<BlobRef, BlobError> {
-        let blob = BlobRef::of(content, encoding);
+        let blob = BlobRef::for_content(content, encoding);
         if self.begin(&blob) {
             self.store(&blob, content)
                 .inspect_err(|_| self.state().failed = true)?;
@@ -551,7 +551,7 @@ mod tests {
             batch.read_content(&stored).unwrap(),
             ResourceContent::Blob(b"stored".into())
         );
-        let other = BlobRef::of(b"nowhere", Encoding::Utf8);
+        let other = BlobRef::for_content(b"nowhere", Encoding::Utf8);
         assert!(matches!(
             batch.read_content(&other),
             Err(BlobError::Missing { .. })
@@ -624,7 +624,7 @@ mod tests {
         let store = Store::new();
         for content in [&b""[..], b"x", b"some text", &[7; 100_000]] {
             let (blob, report) = store.add(content);
-            assert_eq!(blob, BlobRef::of(content, Encoding::Binary));
+            assert_eq!(blob, BlobRef::for_content(content, Encoding::Binary));
             assert_eq!((report.written, report.reused), (1, 0));
             assert_eq!(
                 report.bytes,
@@ -690,7 +690,10 @@ mod tests {
         for batch in batches {
             assert_eq!(batch.commit().unwrap().written, 1);
         }
-        assert_eq!(store.files(), [store.blobs.path(&Checksum::of(b"content"))]);
+        assert_eq!(
+            store.files(),
+            [store.blobs.path(&Checksum::compute(b"content"))]
+        );
     }
 
     #[test]
@@ -724,7 +727,7 @@ mod tests {
         assert!(batch.reuse(&blob, batch.file_length(&blob)).unwrap());
         assert!(
             !batch
-                .reuse(&BlobRef::of(b"other", Encoding::Utf8), None)
+                .reuse(&BlobRef::for_content(b"other", Encoding::Utf8), None)
                 .unwrap()
         );
         assert!(age(&path) < FRESH);
@@ -767,7 +770,7 @@ mod tests {
         fs::create_dir_all(store.blobs.directory()).unwrap();
         let shard = store
             .blobs
-            .path(&Checksum::of(b"content"))
+            .path(&Checksum::compute(b"content"))
             .parent()
             .unwrap()
             .to_owned();

@@ -62,7 +62,7 @@ pub(super) fn plan<'a>(
     Ok(planned(preview, false, move |_| {
         let mut seen = files.changing();
         spot.create(content.as_bytes())?;
-        let checksum = Checksum::of(content.as_bytes());
+        let checksum = Checksum::compute(content.as_bytes());
         seen.saw(path.clone(), checksum, Extent::Whole);
         let done = format!(
             "Created {path}: {}.",

@@ -103,7 +103,7 @@ fn described(content: &Content) -> (String, Option<Checksum>) {
         Content::Whole(bytes) => {
             let lines = counted(String::from_utf8_lossy(bytes).lines().count(), "line");
             let what = format!("{}, {lines}", counted(bytes.len(), "byte"));
-            (what, Some(Checksum::of(bytes)))
+            (what, Some(Checksum::compute(bytes)))
         }
     }
 }

@@ -57,7 +57,7 @@ pub(super) fn plan<'a>(
     let spot = files.writable(&arguments.path, LastLink::Followed)?;
     let path = spot.shown();
     let old = text(&spot)?;
-    let checksum = Checksum::of(old.as_bytes());
+    let checksum = Checksum::compute(old.as_bytes());
     files.changing().check(&path, checksum)?;
     let new = edit::applied(&edit(arguments)?, &old, &path)?;
     if new.len() as u64 > MAX_BYTES {
@@ -76,7 +76,7 @@ pub(super) fn plan<'a>(
     Ok(planned(preview, is_sensitive, move |_| {
         let mut seen = files.changing();
         spot.replace(checksum, new.as_bytes())?;
-        let checksum = Checksum::of(new.as_bytes());
+        let checksum = Checksum::compute(new.as_bytes());
         seen.saw(path.clone(), checksum, Extent::Change);
         result(files, &spot, &new, &differences)
     }))
@@ -123,7 +123,7 @@ fn result(
     new: &str,
     differences: &[Difference],
 ) -> Result<Vec<ContentBlock>, String> {
-    let (path, checksum) = (spot.shown(), Checksum::of(new.as_bytes()));
+    let (path, checksum) = (spot.shown(), Checksum::compute(new.as_bytes()));
     let added = differences
         .iter()
         .map(|difference| difference.new.len())

@@ -52,7 +52,7 @@ pub(super) fn plan<'a>(
         ));
     }
     let checksum = match spot.content()? {
-        Content::Whole(bytes) => Some(Checksum::of(&bytes)),
+        Content::Whole(bytes) => Some(Checksum::compute(&bytes)),
         Content::TooLarge { .. } => None,
     };
     if let Some(checksum) = checksum {

@@ -153,7 +153,7 @@ fn part(
 }
 
 fn saw(files: &Files, spot: &Spot, bytes: &[u8], extent: Extent) -> Checksum {
-    let checksum = Checksum::of(bytes);
+    let checksum = Checksum::compute(bytes);
     files.changing().saw(spot.shown(), checksum, extent);
     checksum
 }

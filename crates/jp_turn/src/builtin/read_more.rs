@@ -55,7 +55,7 @@ pub(super) fn plan<'a>(
     };
     let act = move |_: &Map<String, Value>, line: &Line| match read(checksum, offset, tool, line) {
         Ok(text) => ToolResponse::new([ContentBlock::text(text)]),
-        Err(reason) => ToolResponse::failed(reason),
+        Err(reason) => ToolResponse::from_error(reason),
     };
     Ok(Plan {
         preview,

@@ -62,7 +62,7 @@ pub(super) fn plan<'a>(
         // It may be another by now, and lead elsewhere.
         let spot = match toolbox.files.readable(&path) {
             Ok(spot) => spot,
-            Err(reason) => return ToolResponse::failed(reason),
+            Err(reason) => return ToolResponse::from_error(reason),
         };
         let mut program = shell(&command);
         program.current_dir(toolbox.files.absolute(&spot));
@@ -98,7 +98,7 @@ fn run(program: Command, tool: &Tool, line: &Line) -> ToolResponse {
     };
     match jp_process::capture(program, &[], &bounds) {
         Ok(captured) => told(captured, line),
-        Err(error) => ToolResponse::failed(format!("The command failed: {error}.")),
+        Err(error) => ToolResponse::from_error(format!("The command failed: {error}.")),
     }
 }
 

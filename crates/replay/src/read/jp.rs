@@ -287,7 +287,7 @@ mod tests {
         let batch = blobs.batch();
         let blob = batch.put(b"text\n", Encoding::Utf8).unwrap();
         batch.commit().unwrap();
-        let gone = BlobRef::of(b"gone", Encoding::Utf8);
+        let gone = BlobRef::for_content(b"gone", Encoding::Utf8);
         let resource = |blob: BlobRef| {
             serde_json::json!({"type": "resource", "resource":
                 {"uri": "workspace:///a", "content": {"$blob": blob.checksum, "size": blob.size, "encoding": "utf8"}}})

@@ -79,7 +79,7 @@ impl Target<'_> {
                 size::count(self.stream().turns().len(), "turn")
             ));
         }
-        let is_new = options.summarize && Compacted::of(events).summarised < turns;
+        let is_new = options.summarize && Compacted::from_events(events).summarised < turns;
         if !is_new && self.taken(&self.with(&compaction)) == self.taken(self.stream()) {
             return self.nothing(
                 "has nothing more in the turns before the last ones that could be left out",
@@ -129,7 +129,7 @@ impl Target<'_> {
             ..Compaction::default()
         };
         let before = self.tokens(self.stream());
-        if Compacted::of(self.stream().events()).is_nothing() {
+        if Compacted::from_events(self.stream().events()).is_nothing() {
             return self.nothing("is sent whole already: there is nothing to reset");
         }
         let after = Some(self.tokens(&self.with(&compaction)));

@@ -85,7 +85,7 @@ pub(super) fn system_tokens(asked: &Asked<'_>) -> u64 {
 
 /// Returns about how many tokens fewer a request of the stream has than one with everything whole.
 pub(super) fn saved_tokens(asked: &Asked<'_>, stream: &Stream) -> u64 {
-    let plain = view::delivered(stream, &Policy::plain(), &mut NoTexts);
+    let plain = view::deliver(stream, &Policy::plain(), &mut NoTexts);
     tokens(&asked.rows(&plain)).saturating_sub(tokens(&asked.rows(&asked.thread(stream))))
 }
 

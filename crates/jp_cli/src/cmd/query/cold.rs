@@ -27,7 +27,7 @@ pub(super) fn supersede(
     {
         return;
     }
-    let dropped = view::superseded(
+    let dropped = view::find_superseded(
         &prepared.beside(stream),
         &policy,
         &mut asked.texts_beside(&prepared.batch),

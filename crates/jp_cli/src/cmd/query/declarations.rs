@@ -98,7 +98,7 @@ pub(crate) fn configured(config: &Resolved, place: &Place) -> Result<Configured,
 /// Warns of what a conversation's history attaches or detaches in a form that can't be read.
 pub(crate) fn warn_of_unreadable(context: &Context<'_>, stream: &Stream) {
     const SHOWN: usize = 200;
-    let unreadable = resolution::unreadable(stream);
+    let unreadable = resolution::unreadable_declarations(stream);
     for (written, reason) in &unreadable {
         let (written, reason) = (
             one_line(&written.to_string(), SHOWN),

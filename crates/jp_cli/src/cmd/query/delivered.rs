@@ -28,12 +28,12 @@ struct Reader<'a> {
 impl Asked<'_> {
     /// Builds what the model gets of a stream of this conversation.
     pub(super) fn thread<'s>(&self, stream: &'s Stream) -> Thread<'s> {
-        view::delivered(stream, &policy(&self.config.config), &mut self.texts())
+        view::deliver(stream, &policy(&self.config.config), &mut self.texts())
     }
 
     /// Builds the same of a stream whose newest content is in a batch: what is decided by it holds once that is stored.
     pub(super) fn thread_beside<'s>(&self, stream: &'s Stream, batch: &Batch) -> Thread<'s> {
-        view::delivered(
+        view::deliver(
             stream,
             &policy(&self.config.config),
             &mut self.texts_beside(batch),
@@ -78,7 +78,7 @@ impl Texts for Reader<'_> {
 
 /// Builds what a model gets of a conversation that is stored.
 pub(crate) fn stored<'s>(stream: &'s Stream, config: &Config, blobs: &Blobs) -> Thread<'s> {
-    view::delivered(stream, &policy(config), &mut Stored(blobs))
+    view::deliver(stream, &policy(config), &mut Stored(blobs))
 }
 
 /// Reads what the view compares where there is no query.

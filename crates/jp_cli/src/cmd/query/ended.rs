@@ -237,7 +237,7 @@ mod tests {
         assert_eq!(usage(&[huge(), huge()]).unwrap().input, Some(u64::MAX));
         let blob = jp_resource::BlobRef {
             size: u64::MAX,
-            ..jp_resource::BlobRef::of(b"", jp_resource::Encoding::Utf8)
+            ..jp_resource::BlobRef::for_content(b"", jp_resource::Encoding::Utf8)
         };
         let snapshot = || Snapshot::new("a:b", jp_resource::Payload::Stored(blob));
         assert_eq!(attached_lines(&[snapshot(), snapshot()]).len(), 3);

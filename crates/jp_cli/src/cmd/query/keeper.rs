@@ -103,7 +103,7 @@ impl ContentStore for Keeper<'_> {
 /// Returns what a request has to know of content to leave room for it.
 pub(super) fn measure(content: &ResourceContent) -> Option<Measure> {
     match content {
-        ResourceContent::Text(text) => Measure::of(text),
+        ResourceContent::Text(text) => Measure::from_text(text),
         ResourceContent::Blob(_) => None,
     }
 }

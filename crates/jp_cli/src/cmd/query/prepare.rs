@@ -79,7 +79,7 @@ pub(super) fn prepare(
     let typed = stored_forms(&explicit);
     let approved = to_remember(&explicit, &place);
     let plan = plan(&target.stream(), &configured.declarations, &typed)
-        .resolving(|declaration| configured.sources.contains_key(declaration));
+        .resolve_found(|declaration| configured.sources.contains_key(declaration));
     let earlier = plan
         .declarations()
         .filter(|declaration| !typed.contains(declaration));

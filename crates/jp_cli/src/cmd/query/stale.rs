@@ -17,7 +17,8 @@ use jp_attachment::{
 };
 use jp_config::Resolved;
 use jp_conversation::{
-    Declaration, Notification, Stream, delivered::newest_by_declaration, resolution::notifying,
+    Declaration, Notification, Stream, attachments::newest_by_declaration,
+    resolution::declarations_to_watch,
 };
 use jp_resource::{
     BlobRef, Checksum, ResourceContent,
@@ -61,7 +62,7 @@ pub(super) fn notifications(
     resolving: &jp_attachment::Context<'_>,
     stamps: &Stamps,
 ) -> Result<Vec<Notification>, Failure> {
-    let declared = notifying(stream, &configured.declarations, &configured.notify);
+    let declared = declarations_to_watch(stream, &configured.declarations, &configured.notify);
     let mut watched = watched(stream, &declared, attached);
     let held = held(
         stream,

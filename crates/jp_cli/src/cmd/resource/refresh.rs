@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use jp_conversation::{
     Declaration, Stream,
-    delivered::newest_by_declaration,
+    attachments::newest_by_declaration,
     refresh::{self, RefreshTargets},
     resolution::{self, Plan},
 };

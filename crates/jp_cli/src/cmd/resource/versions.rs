@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use jp_conversation::{EventKind, Stream, delivered::deliveries};
+use jp_conversation::{EventKind, Stream, attachments::deliveries};
 use jp_resource::Snapshot;
 use jp_tool::StoredBlock;
 use jp_turn::Builtin;

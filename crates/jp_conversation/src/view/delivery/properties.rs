@@ -11,7 +11,9 @@ use super::{tests::As, *};
 use crate::{
     ChatRequest, ChatResponse, Compaction, Event, EventKind, Stream, Strip, Superseded,
     ToolCallRequest, ToolCallResponse,
-    view::{Hidden, NoTexts, SupersededPolicy, Thread, delivered, diff, lines, superseded, thread},
+    view::{
+        Hidden, NoTexts, SupersededPolicy, Thread, deliver, diff, find_superseded, lines, thread,
+    },
 };
 
 /// What happens in a conversation.
@@ -197,7 +199,7 @@ impl World {
             }
             Step::Supersede => {
                 let stream = self.stream();
-                let dropped = superseded(&stream, &policy(), &mut NoTexts);
+                let dropped = find_superseded(&stream, &policy(), &mut NoTexts);
                 self.events
                     .push(EventKind::Superseded(Superseded { dropped }));
             }
@@ -438,7 +440,7 @@ fn rebuild(thread: &Thread<'_>, is_compacted: bool) -> Result<(), TestCaseError>
                         Message::Tool {
                             response: Some(response),
                             ..
-                        } => Shown::of(&response.content[block]).is_some(),
+                        } => Shown::read_mark(&response.content[block]).is_some(),
                         _ => false,
                     };
                     let form = match formatted {
@@ -546,7 +548,7 @@ proptest! {
         let stream = world.stream();
         for superseded in [SupersededPolicy::WhenCold, SupersededPolicy::Keep, SupersededPolicy::Always] {
             let is_compacted = world.events.iter().any(|kind| matches!(kind, EventKind::Compaction(_)));
-            rebuild(&delivered(&stream, &Policy { superseded, ..policy() }, &mut NoTexts), is_compacted)?;
+            rebuild(&deliver(&stream, &Policy { superseded, ..policy() }, &mut NoTexts), is_compacted)?;
         }
     }
 
@@ -554,12 +556,12 @@ proptest! {
     fn what_was_sent_stays_as_it_was(steps in steps()) {
         let world = World::of(&steps);
         let whole = world.stream();
-        let whole = delivered(&whole, &policy(), &mut NoTexts);
+        let whole = deliver(&whole, &policy(), &mut NoTexts);
         let is_break = |kind: &EventKind| matches!(kind, EventKind::Superseded(_) | EventKind::Compaction(_));
         let last_break = world.events.iter().rposition(is_break).unwrap_or(0);
         for count in world.requests.iter().filter(|count| **count > last_break) {
             let earlier = world.up_to(*count);
-            let earlier = delivered(&earlier, &policy(), &mut NoTexts);
+            let earlier = deliver(&earlier, &policy(), &mut NoTexts);
             prop_assert!(whole.messages.len() >= earlier.messages.len());
             for (earlier, now) in earlier.messages.iter().zip(&whole.messages) {
                 prop_assert_eq!(earlier, now);
@@ -570,7 +572,7 @@ proptest! {
     #[test]
     fn everything_switched_off_is_the_plain_history(steps in steps()) {
         let stream = World::of(&steps).stream();
-        let plain = delivered(&stream, &Policy::plain(), &mut NoTexts);
+        let plain = deliver(&stream, &Policy::plain(), &mut NoTexts);
         for (plain, delivered) in thread(&stream).messages.iter().zip(&plain.messages) {
             match (plain, delivered) {
                 (Message::User { request: plain, .. }, Message::User { request, .. }) => prop_assert_eq!(plain, request),
@@ -586,8 +588,8 @@ proptest! {
         let bytes = |thread: &Thread<'_>| thread.cache_hints().iter().map(|hint| hint.bytes).sum::<u64>();
         let plain = bytes(&thread(&stream));
         let exact = Policy { ranges: false, diffs: false, ..policy() };
-        let exact = bytes(&delivered(&stream, &exact, &mut NoTexts));
-        let all = bytes(&delivered(&stream, &policy(), &mut NoTexts));
+        let exact = bytes(&deliver(&stream, &exact, &mut NoTexts));
+        let all = bytes(&deliver(&stream, &policy(), &mut NoTexts));
         prop_assert!(all <= plain && exact <= plain, "{} {} {}", all, exact, plain);
     }
 }

@@ -11,7 +11,7 @@ use super::*;
 use crate::{
     ChatRequest, ChatResponse, Declaration, Delivered, Event, EventKind, Stream, Superseded,
     ToolCallRequest, ToolCallResponse, Version,
-    view::{NoTexts, SupersededPolicy, Thread, delivered, superseded, thread},
+    view::{NoTexts, SupersededPolicy, Thread, deliver, find_superseded, thread},
 };
 
 /// How content is shown to a model.
@@ -97,17 +97,17 @@ impl Script {
     }
 
     fn texts_by(&self, policy: &Policy) -> Vec<String> {
-        texts(&delivered(&self.stream(), policy, &mut NoTexts))
+        texts(&deliver(&self.stream(), policy, &mut NoTexts))
     }
 
     /// The word for how each resource is delivered.
     fn names(&self) -> Vec<&'static str> {
-        names(&delivered(&self.stream(), &Policy::default(), &mut NoTexts))
+        names(&deliver(&self.stream(), &Policy::default(), &mut NoTexts))
     }
 
     fn why(&self) -> Vec<WhyFull> {
         let stream = self.stream();
-        let thread = delivered(&stream, &Policy::default(), &mut NoTexts);
+        let thread = deliver(&stream, &Policy::default(), &mut NoTexts);
         let deliveries = thread.messages.iter().flat_map(Message::deliveries);
         deliveries
             .map(|delivery| {
@@ -412,7 +412,7 @@ fn switches_switch() {
         .read("a:b#L10-40", &part(&old, 10, 40))
         .read("a:b", &new)
         .read("a:b", &old);
-    let by = |policy: Policy| names(&delivered(&script.stream(), &policy, &mut NoTexts));
+    let by = |policy: Policy| names(&deliver(&script.stream(), &policy, &mut NoTexts));
     assert_eq!(
         by(Policy::default()),
         ["full", "lines", "diff", "reference"]
@@ -437,7 +437,7 @@ fn switches_switch() {
     assert_eq!(by(others), ["full", "lines", "diff", "reference"]);
     let stream = script.stream();
     assert_eq!(
-        texts(&delivered(&stream, &Policy::plain(), &mut NoTexts)),
+        texts(&deliver(&stream, &Policy::plain(), &mut NoTexts)),
         texts(&thread(&stream))
     );
 }
@@ -551,13 +551,13 @@ fn formatted_binary_and_cut_content_is_referred_to_and_never_compared() {
         ["full", "reference", "full", "full", "diff"]
     );
     let stream = script.stream();
-    let thread = delivered(&stream, &Policy::default(), &mut NoTexts);
+    let thread = deliver(&stream, &Policy::default(), &mut NoTexts);
     assert!(thread.messages.iter().all(|message| match message {
         Message::Tool {
             response: Some(response),
             deliveries,
             ..
-        } => deliveries[0].name() == "full" || Shown::of(&response.content[0]).is_none(),
+        } => deliveries[0].name() == "full" || Shown::read_mark(&response.content[0]).is_none(),
         _ => true,
     }));
 }
@@ -578,7 +578,7 @@ fn trimmed_fork_refers_to_nothing_that_it_dropped() {
         .map(|index| stream.events()[index].clone())
         .collect();
     assert_eq!(
-        names(&delivered(
+        names(&deliver(
             &Stream::from_events(kept),
             &Policy::default(),
             &mut NoTexts
@@ -588,7 +588,7 @@ fn trimmed_fork_refers_to_nothing_that_it_dropped() {
 }
 
 fn drop_of(uri: &str, text: &str) -> EventKind {
-    let checksum = Checksum::of(text.as_bytes());
+    let checksum = Checksum::compute(text.as_bytes());
     EventKind::Superseded(Superseded {
         dropped: vec![Version {
             uri: uri.to_owned(),
@@ -608,8 +608,8 @@ fn superseded_snapshot_gives_way_to_a_line_from_the_decision_on() {
         .ask(&[("file:///w/a.rs", &new)])
         .answer();
     assert_eq!(script.names(), ["full", "full"]);
-    let dropped = superseded(&script.stream(), &Policy::default(), &mut NoTexts);
-    let checksum = Checksum::of(old.as_bytes());
+    let dropped = find_superseded(&script.stream(), &Policy::default(), &mut NoTexts);
+    let checksum = Checksum::compute(old.as_bytes());
     assert_eq!(
         dropped,
         [Version {
@@ -629,7 +629,7 @@ fn superseded_snapshot_gives_way_to_a_line_from_the_decision_on() {
         ..Policy::default()
     };
     assert_eq!(
-        names(&delivered(&script.stream(), &keep, &mut NoTexts)),
+        names(&deliver(&script.stream(), &keep, &mut NoTexts)),
         ["full", "full", "reference"]
     );
 }
@@ -644,7 +644,7 @@ fn snapshot_that_something_builds_on_is_not_superseded() {
         .answer();
     assert_eq!(script.names(), ["full", "diff"]);
     assert_eq!(
-        superseded(&script.stream(), &Policy::default(), &mut NoTexts),
+        find_superseded(&script.stream(), &Policy::default(), &mut NoTexts),
         []
     );
     // Where it is dropped all the same, the newer one is whole.
@@ -655,7 +655,7 @@ fn snapshot_that_something_builds_on_is_not_superseded() {
         .answer()
         .ask(&[("a:b", &file(20, &[1, 2]))]);
     assert_eq!(
-        superseded(&small.stream(), &Policy::default(), &mut NoTexts),
+        find_superseded(&small.stream(), &Policy::default(), &mut NoTexts),
         []
     );
 }
@@ -674,7 +674,7 @@ fn newest_version_is_never_dropped() {
         ..Policy::default()
     };
     let stream = back.stream();
-    let thread = delivered(&stream, &always, &mut NoTexts);
+    let thread = deliver(&stream, &always, &mut NoTexts);
     assert_eq!(names(&thread), ["full", "tombstone", "reference"]);
     let Delivery::Tombstone { newer: Some(newer) } = &thread.messages[2].deliveries()[0] else {
         panic!("{thread:?}")
@@ -701,7 +701,7 @@ fn stored_texts_are_read_only_to_be_compared() {
     for kind in script.kinds.drain(..) {
         let mut event = Event::new("2026-11-21T12:00:00Z".parse().unwrap(), kind);
         let put = |bytes: &[u8], encoding| {
-            let blob = jp_resource::BlobRef::of(bytes, encoding);
+            let blob = jp_resource::BlobRef::for_content(bytes, encoding);
             texts
                 .0
                 .insert(blob.checksum, String::from_utf8(bytes.to_vec()).unwrap());
@@ -712,14 +712,14 @@ fn stored_texts_are_read_only_to_be_compared() {
     }
     let stream = Stream::from_events(stream);
     assert_eq!(
-        names(&delivered(&stream, &Policy::default(), &mut texts)),
+        names(&deliver(&stream, &Policy::default(), &mut texts)),
         ["full", "full", "reference", "diff"]
     );
     // The changed file, and the version that it is compared with, by lines and then by a diff.
     assert_eq!(texts.1, 3);
     // Without its content a changed file is sent whole.
     assert_eq!(
-        names(&delivered(&stream, &Policy::default(), &mut NoTexts)),
+        names(&deliver(&stream, &Policy::default(), &mut NoTexts)),
         ["full", "full", "reference", "full"]
     );
 }
@@ -743,7 +743,7 @@ fn dropped_version_stays_dropped_when_its_successor_goes_and_when_nothing_newer_
         script.texts()[0]
     );
     assert_eq!(
-        superseded(&script.stream(), &Policy::default(), &mut NoTexts),
+        find_superseded(&script.stream(), &Policy::default(), &mut NoTexts),
         []
     );
     let script = ask(Script::default(), 1)
@@ -789,7 +789,7 @@ fn version_that_only_outdated_diffs_build_on_goes_with_them() {
         .answer();
     let script = script.ask(&[("a:b", &version(3))]).answer();
     assert_eq!(script.names(), ["full", "diff", "full"]);
-    let dropped = superseded(&script.stream(), &Policy::default(), &mut NoTexts);
+    let dropped = find_superseded(&script.stream(), &Policy::default(), &mut NoTexts);
     assert_eq!(dropped.len(), 2);
     let script = script.event(EventKind::Superseded(Superseded { dropped }));
     assert_eq!(script.names(), ["tombstone", "tombstone", "full"]);
@@ -811,11 +811,11 @@ fn other_server_has_nothing_newer() {
         "two",
     );
     assert_eq!(
-        superseded(&script.stream(), &Policy::default(), &mut NoTexts),
+        find_superseded(&script.stream(), &Policy::default(), &mut NoTexts),
         []
     );
     let script = from(script, "3", 3, "one");
-    let dropped = superseded(&script.stream(), &Policy::default(), &mut NoTexts);
+    let dropped = find_superseded(&script.stream(), &Policy::default(), &mut NoTexts);
     assert_eq!(
         dropped
             .iter()

@@ -385,7 +385,7 @@ fn missing_payload_names_what_it_belongs_to() {
 #[test]
 fn payload_that_is_not_text_is_an_error() {
     let mut snapshot = Snapshot::from(text("file:///a", ""));
-    let blob = BlobRef::of(b"\xff", Encoding::Utf8);
+    let blob = BlobRef::for_content(b"\xff", Encoding::Utf8);
     snapshot.content = Payload::Stored(blob);
     let request = ChatRequest {
         resources: vec![snapshot],

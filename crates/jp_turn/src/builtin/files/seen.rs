@@ -211,7 +211,7 @@ impl Sight {
 
 fn checksum_of(content: &Payload<ResourceContent>) -> Checksum {
     match content {
-        Payload::Inline(content) => Checksum::of(content.as_bytes()),
+        Payload::Inline(content) => Checksum::compute(content.as_bytes()),
         Payload::Stored(blob) => blob.checksum,
     }
 }

@@ -108,7 +108,7 @@ impl Spot {
     /// Refuses a file that no longer has the bytes it had.
     pub(in crate::builtin) fn check_unchanged(&self, checksum: Checksum) -> Result<(), String> {
         match self.content()? {
-            Content::Whole(bytes) if Checksum::of(&bytes) == checksum => Ok(()),
+            Content::Whole(bytes) if Checksum::compute(&bytes) == checksum => Ok(()),
             _ => Err(format!(
                 "{} was changed by something else after this call was made; read it again.",
                 self.shown()
@@ -304,7 +304,7 @@ mod tests {
         let spot = owned(root.path());
         let (name, _) = spot.temporary().unwrap();
         assert_eq!(mode(&root.path().join(name)), 0o600, "as it is made");
-        spot.replace(Checksum::of(b"old"), b"new").unwrap();
+        spot.replace(Checksum::compute(b"old"), b"new").unwrap();
         assert_eq!(mode(&root.path().join("a")), 0o600);
         assert_eq!(fs::read_to_string(root.path().join("a")).unwrap(), "new");
     }

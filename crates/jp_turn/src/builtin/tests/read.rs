@@ -24,7 +24,7 @@ fn file_is_read_as_a_resource_that_says_what_was_seen() {
     [file://ROOT/src/a%20b.rs text/x-rust]
     Text("fn main() {}\n")
     "#);
-    let checksum = Checksum::of(b"fn main() {}\n").to_string();
+    let checksum = Checksum::compute(b"fn main() {}\n").to_string();
     assert_eq!(
         called.marks(),
         [json!({"path": "src/a b.rs", "checksum": checksum})]
@@ -65,7 +65,7 @@ fn some_lines_are_read_with_their_place_and_the_checksum_of_the_whole() {
             .unwrap()
             .retain(|_, value| !value.is_null());
         let called = workspace.call("read_file", &arguments)?;
-        let checksum = Checksum::of(numbered(5).as_bytes()).to_string();
+        let checksum = Checksum::compute(numbered(5).as_bytes()).to_string();
         assert!(
             called.response.is_error
                 || called.marks() == [json!({"path": "a.txt", "checksum": checksum})]

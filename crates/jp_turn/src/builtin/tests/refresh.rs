@@ -65,7 +65,7 @@ fn refreshed_file_may_be_written_to() {
     let workspace = workspace(Consent::Unneeded);
     workspace.toolbox.files.changing().saw(
         "a.txt".to_owned(),
-        Checksum::of(b"old"),
+        Checksum::compute(b"old"),
         files::Extent::Whole,
     );
     let edit = json!({"path": "a.txt", "old": "new", "new": "newer"});
@@ -80,7 +80,7 @@ fn refreshed_file_may_be_written_to() {
         .unwrap();
     assert_eq!(
         called.marks(),
-        [json!({"path": "a.txt", "checksum": Checksum::of(b"new").to_string()})]
+        [json!({"path": "a.txt", "checksum": Checksum::compute(b"new").to_string()})]
     );
     workspace.call("edit_file", &edit).unwrap();
     assert_eq!(workspace.text("a.txt"), "newer");

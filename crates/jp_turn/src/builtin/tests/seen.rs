@@ -10,7 +10,7 @@ struct Conversation(Vec<EventKind>);
 
 impl Conversation {
     fn attached(mut self, uri: String, content: &str) -> Self {
-        let blob = BlobRef::of(content.as_bytes(), Encoding::Utf8);
+        let blob = BlobRef::for_content(content.as_bytes(), Encoding::Utf8);
         let resources = vec![Snapshot::from(Resource::new(uri, blob))];
         self.0.push(EventKind::ChatRequest(ChatRequest {
             resources,
@@ -207,7 +207,7 @@ fn marks_say_what_became_of_a_file() {
         .call("read_file", &json!({"path": "seen"}))
         .unwrap();
     let marks = |name: &str, arguments: Value| workspace.call(name, &arguments).unwrap().marks();
-    let checksum = Checksum::of(b"y");
+    let checksum = Checksum::compute(b"y");
     assert_eq!(
         marks("move_file", json!({"path": "seen", "to": "b"})),
         [json!({"path": "b", "checksum": checksum, "from": "seen"})]
@@ -245,7 +245,7 @@ fn attached_file_counts_as_seen_and_the_newest_wins() {
 
 #[test]
 fn what_other_tools_say_does_not_count() {
-    let mark = files::mark("a.rs", Checksum::of(b"old"));
+    let mark = files::mark("a.rs", Checksum::compute(b"old"));
     let block = ContentBlock::Text {
         text: "old".into(),
         annotations: None,

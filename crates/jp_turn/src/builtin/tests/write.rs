@@ -25,7 +25,7 @@ fn new_file_is_shown_and_made_with_its_directories() {
     "#);
     assert_eq!(called.text(), "Created src/b/c.rs: 2 lines.");
     assert_eq!(workspace.text("src/b/c.rs"), "one\ntwo");
-    let checksum = Checksum::of(b"one\ntwo").to_string();
+    let checksum = Checksum::compute(b"one\ntwo").to_string();
     assert_eq!(
         called.marks(),
         [json!({"path": "src/b/c.rs", "checksum": checksum})]
@@ -84,7 +84,8 @@ fn edit_is_shown_as_a_diff_and_tells_what_stands_there_now() {
     "#);
     let now = content.replace("line 5", "five\nand more");
     assert_eq!(workspace.text("src/a.rs"), now);
-    let mark = json!({"path": "src/a.rs", "checksum": Checksum::of(now.as_bytes()).to_string()});
+    let mark =
+        json!({"path": "src/a.rs", "checksum": Checksum::compute(now.as_bytes()).to_string()});
     assert_eq!(called.marks(), [mark.clone(), mark]);
     let [_, ContentBlock::Resource { resource, .. }] = called.response.content.as_slice() else {
         panic!()

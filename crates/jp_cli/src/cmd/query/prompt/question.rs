@@ -88,7 +88,7 @@ impl Form {
             schema.get("type").and_then(Value::as_str),
             Some("integer" | "number")
         );
-        match AnswerType::of(schema) {
+        match AnswerType::from_schema(schema) {
             Some(AnswerType::Boolean) => Self::YesNo,
             Some(AnswerType::Text) => Self::Text,
             Some(AnswerType::Select { options }) => Self::Select(titled(options, schema)),
@@ -117,7 +117,7 @@ fn of_items(schema: &Map<String, Value>) -> Option<Vec<Choice>> {
         .filter(|_| schema.get("type").is_some_and(|kind| kind == "array"))?;
     let mut items = items.as_object()?.clone();
     items.entry("type").or_insert_with(|| "string".into());
-    match AnswerType::of(&items)? {
+    match AnswerType::from_schema(&items)? {
         AnswerType::Select { options } => Some(titled(options, &items)),
         AnswerType::Boolean | AnswerType::Text => None,
     }

@@ -544,7 +544,7 @@ fn offered_name(server: &str, tool: &str) -> String {
     if plain == tool && name.len() <= MAX_NAME {
         return name;
     }
-    let checksum = Checksum::of(tool.as_bytes()).to_string();
+    let checksum = Checksum::compute(tool.as_bytes()).to_string();
     let end = checksum
         .char_indices()
         .rev()

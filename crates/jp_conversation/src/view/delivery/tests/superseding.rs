@@ -55,7 +55,7 @@ impl Script {
 
     /// Records what newer versions have replaced, and goes on.
     fn supersede(self) -> Self {
-        let dropped = superseded(&self.stream(), &Policy::default(), &mut NoTexts);
+        let dropped = find_superseded(&self.stream(), &Policy::default(), &mut NoTexts);
         self.event(EventKind::Superseded(Superseded { dropped }))
             .ask(&[])
     }

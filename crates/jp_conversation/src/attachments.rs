@@ -50,12 +50,12 @@ pub fn newest_by_declaration(stream: &Stream) -> HashMap<&Declaration, Vec<Taken
 }
 
 /// A turn, the snapshots it delivered and the declarations that gave them.
-pub type Delivery<'a> = (usize, &'a [Snapshot], &'a [Delivered]);
+pub type AttachedTurn<'a> = (usize, &'a [Snapshot], &'a [Delivered]);
 
 /// Returns what was delivered, oldest first, and what was taken by hand since, with turn 0.
-pub fn deliveries(stream: &Stream) -> Vec<Delivery<'_>> {
+pub fn deliveries(stream: &Stream) -> Vec<AttachedTurn<'_>> {
     let mut turn = 0;
-    let mut deliveries: Vec<Delivery<'_>> = Vec::new();
+    let mut deliveries: Vec<AttachedTurn<'_>> = Vec::new();
     for event in stream.events() {
         match &event.kind {
             EventKind::ChatRequest(request) => {
