@@ -266,7 +266,7 @@ async fn not_ready(
         (_, Some(fault)) => fault,
         (NotReady::Failed(error), None) => match (start_fault(error), &process) {
             (Some(fault), _) => fault,
-            (None, Some(process)) => Fault::Ended(process.end().await),
+            (None, Some(process)) => Fault::Ended(process.describe_end().await),
             (None, None) => Fault::Ended(format!("the connection failed: {error}")),
         },
     };

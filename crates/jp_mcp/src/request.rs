@@ -57,12 +57,14 @@ impl Request {
             .as_ref()
             .filter(|_| self.peer.is_transport_closed());
         let result = match gone {
-            Some(process) => Err(Fault::NotSent(process.end().await)),
+            Some(process) => Err(Fault::NotSent(process.describe_end().await)),
             None => self.answered(key, cancelled, signals).await,
         };
         self.shared.ended(key);
         let result = match (result, &self.process) {
-            (Err(Fault::Ended(_)), Some(process)) => Err(Fault::Ended(process.end().await)),
+            (Err(Fault::Ended(_)), Some(process)) => {
+                Err(Fault::Ended(process.describe_end().await))
+            }
             (result, _) => result,
         };
         // Nobody waits any more where this fails.

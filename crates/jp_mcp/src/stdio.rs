@@ -3,12 +3,12 @@
 use std::{
     collections::VecDeque,
     io,
-    process::{Child, Command, ExitStatus, Stdio as Pipe},
+    process::Command,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::Duration,
 };
 
-use jp_process::group::{self, Mark, Strays};
+use jp_process::{Pipes, Supervisor, grace};
 use rmcp::{
     RoleClient,
     model::{ClientJsonRpcMessage, ServerJsonRpcMessage},
@@ -31,25 +31,14 @@ use crate::{
 const MAX_FIRST_LINES: usize = 8;
 const MAX_LAST_LINES: usize = 12;
 const MAX_STDERR_LINE: usize = 500;
-/// How long a program has to end once its stdin is closed, and again once it was asked to.
-const PATIENCE: Duration = Duration::from_millis(400);
-/// How often it is looked whether a program has ended.
-const TICK: Duration = Duration::from_millis(5);
-
-/// The process of a server.
+/// Time for the task that reads stderr to take what a program wrote just before its end.
+const STDERR_PAUSE: Duration = Duration::from_millis(20);
+/// The process of a server. Dropping it kills the program, which then was not ready yet.
 #[derive(Debug)]
 pub(crate) struct Process {
-    held: Mutex<Held>,
-    mark: Mark,
+    program: Mutex<Supervisor>,
     stdin: Arc<tokio::sync::Mutex<Option<ChildStdin>>>,
     stderr: Arc<Mutex<Lines>>,
-}
-
-#[derive(Debug)]
-struct Held {
-    child: Child,
-    /// How it ended, once it is reaped: from then on its id may be another's.
-    status: Option<ExitStatus>,
 }
 
 /// The messages to and from a process.
@@ -71,66 +60,56 @@ pub(crate) fn start(
     raw: Arc<Raw>,
     limits: Limits,
 ) -> Result<(Process, Messages), Fault> {
-    let failure = |error: io::Error| Fault::Start {
-        program: program.program.clone(),
-        reason: reason(&error, program),
-    };
+    let started = Supervisor::start_piped(&mut command(program));
+    started
+        .and_then(|(supervisor, pipes)| connect(supervisor, pipes, raw, limits))
+        .map_err(|error| Fault::Start {
+            program: program.program.clone(),
+            reason: reason(&error, program),
+        })
+}
+
+fn command(program: &Program) -> Command {
     let mut command = Command::new(&program.program);
     command
         .args(&program.arguments)
         .current_dir(&program.directory);
-    program
-        .withheld
-        .iter()
-        .for_each(|variable| _ = command.env_remove(variable));
+    for variable in &program.withheld {
+        command.env_remove(variable);
+    }
+    // After that: the configuration may give the server another value for a variable.
     command.envs(&program.environment);
     command
-        .stdin(Pipe::piped())
-        .stdout(Pipe::piped())
-        .stderr(Pipe::piped());
-    group::separate(&mut command);
-    let mark = Mark::put_on(&mut command);
-    let mut child = command.spawn().map_err(failure)?;
-    let pipes = || -> Option<_> {
-        Some((
-            child.stdin.take()?,
-            child.stdout.take()?,
-            child.stderr.take()?,
-        ))
-    }();
-    let Some((stdin, stdout, stderr)) = pipes else {
-        unreachable!("each was asked for")
-    };
-    let stdin = Arc::new(tokio::sync::Mutex::new(Some(
-        ChildStdin::from_std(stdin).map_err(failure)?,
-    )));
-    let stdout = BufReader::new(ChildStdout::from_std(stdout).map_err(failure)?);
-    let kept = Arc::new(Mutex::default());
+}
+
+fn connect(
+    program: Supervisor,
+    (stdin, stdout, stderr): Pipes,
+    raw: Arc<Raw>,
+    limits: Limits,
+) -> io::Result<(Process, Messages)> {
+    let stdin = Arc::new(tokio::sync::Mutex::new(Some(ChildStdin::from_std(stdin)?)));
+    let stdout = BufReader::new(ChildStdout::from_std(stdout)?);
+    let lines = Arc::new(Mutex::default());
     tokio::spawn(keep_stderr(
-        ChildStderr::from_std(stderr).map_err(failure)?,
-        Arc::clone(&kept),
+        ChildStderr::from_std(stderr)?,
+        Arc::clone(&lines),
     ));
     let process = Process {
-        held: Mutex::new(Held {
-            child,
-            status: None,
-        }),
-        mark,
+        program: Mutex::new(program),
         stdin: Arc::clone(&stdin),
-        stderr: kept,
+        stderr: lines,
     };
-    Ok((
-        process,
-        Messages {
-            stdin,
-            stdout,
-            raw,
-            limits,
-            partial: Vec::new(),
-            batch: VecDeque::new(),
-            rubbish: 0,
-        },
-    ))
+    let messages = Messages {
+        stdin,
+        stdout,
+        raw,
+        limits,
+        partial: Vec::new(),
+        batch: VecDeque::new(),
+        rubbish: 0,
+    };
+    Ok((process, messages))
 }
 
 fn reason(error: &io::Error, program: &Program) -> String {
@@ -208,89 +187,37 @@ impl Process {
             .take()
     }
 
-    /// Says how it ended, having waited a moment for that.
-    pub(crate) async fn end(&self) -> String {
-        if !self.ends_within(PATIENCE).await {
-            return "it closed its stdout".to_owned();
+    /// Waits a moment for the end of a program that has closed its stdout, and describes it.
+    pub(crate) async fn describe_end(&self) -> String {
+        let deadline = Instant::now() + grace::OUTPUT_AND_EXIT;
+        while !self.program().has_ended() {
+            if Instant::now() >= deadline {
+                return "it closed its stdout".to_owned();
+            }
+            sleep(grace::TICK).await;
         }
-        // What it wrote last is still on its way.
-        sleep(TICK * 4).await;
-        let status = self.held().reaped(&self.mark);
-        status.map_or_else(
-            || "it ended".to_owned(),
-            |status| format!("it ended with {status}"),
-        )
+        // The last lines of stderr are on their way.
+        sleep(STDERR_PAUSE).await;
+        match self.program().kill() {
+            Some(status) => format!("it ended with {status}"),
+            None => "it ended".to_owned(),
+        }
     }
 
-    /// Ends it: closes its stdin, asks it to end, and ends it, each after a while.
+    /// Ends the program: closes its stdin, then the stages of [`Supervisor`] follow.
     pub(crate) async fn stop(&self) {
-        // A program that reads nothing may be written to for ever.
-        if let Ok(mut stdin) = timeout(PATIENCE, self.stdin.lock()).await {
+        self.program().begin_end();
+        // A write to a program that reads nothing never ends, and holds the lock.
+        if let Ok(mut stdin) = timeout(grace::AFTER_INPUT, self.stdin.lock()).await {
             *stdin = None;
         }
-        // What leaves the program's group is found only while the program is there.
-        let found = self.held().strays(&self.mark);
-        if !self.ends_within(PATIENCE).await {
-            self.held().terminate();
-            self.ends_within(PATIENCE).await;
-        }
-        self.held().reaped(&self.mark);
-        found.into_iter().for_each(Strays::kill);
-    }
-
-    /// Waits until the program has ended; returns whether it did.
-    async fn ends_within(&self, patience: Duration) -> bool {
-        let deadline = Instant::now() + patience;
-        loop {
-            if self.held().has_ended() {
-                return true;
-            }
-            if Instant::now() >= deadline {
-                return false;
-            }
-            sleep(TICK).await;
+        while !self.program().advance_end() {
+            sleep(grace::TICK).await;
         }
     }
 
-    fn held(&self) -> MutexGuard<'_, Held> {
-        self.held.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-impl Held {
-    fn has_ended(&mut self) -> bool {
-        self.status.is_some() || group::has_ended(&mut self.child).unwrap_or(true)
-    }
-
-    fn terminate(&mut self) {
-        if self.status.is_none() {
-            group::terminate(&mut self.child);
-        }
-    }
-
-    /// Finds what the program started, unless its id may be another's by now.
-    fn strays(&self, mark: &Mark) -> Option<Strays> {
-        self.status
-            .is_none()
-            .then(|| Strays::of(&self.child, Some(mark)))
-    }
-
-    /// Ends the program with all that it started, and returns how it ended.
-    fn reaped(&mut self, mark: &Mark) -> Option<ExitStatus> {
-        if self.status.is_none() {
-            let found = self.strays(mark);
-            group::kill(&mut self.child);
-            self.status = self.child.wait().ok();
-            found.into_iter().for_each(Strays::kill);
-        }
-        self.status
-    }
-}
-
-/// Ends what was not asked to end before, such as a server that is not ready yet.
-impl Drop for Process {
-    fn drop(&mut self) {
-        self.held().reaped(&self.mark);
+    fn program(&self) -> MutexGuard<'_, Supervisor> {
+        self.program.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

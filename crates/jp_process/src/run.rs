@@ -1,87 +1,84 @@
 use std::{
     ffi::OsStr,
-    io::{self, Read, Write},
+    io::{self, Read},
     path::Path,
-    process::{Child, Command, ExitStatus, Stdio},
+    process::{Command, ExitStatus, Stdio},
     sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel},
     thread,
     time::{Duration, Instant},
 };
 
-use crate::{Kept, ProcessError, group};
+use crate::{
+    BoundedOutput, ProcessError, Supervisor, grace,
+    pipe::{InputQueue, detach, read_chunks},
+};
 
-/// How long to wait for output before looking whether it is time to end.
-const TICK: Duration = Duration::from_millis(50);
-/// The same for a program that has closed its output.
-const SHORT_TICK: Duration = Duration::from_millis(2);
-/// How long output may stay open once the program has ended: something it started holds it.
-const LINGER: Duration = Duration::from_millis(500);
-/// How long a program that is asked to end may take: git removes its locks.
-const FAREWELL: Duration = Duration::from_millis(250);
-/// How long what an ended program printed may take to come through: something that left its group may hold the pipe.
-const DRAIN: Duration = Duration::from_millis(100);
-/// Length of what is read at once; this many times [`QUEUE`] may be in memory beside the output.
-const CHUNK: usize = 64 * 1024;
-const QUEUE: usize = 4;
+/// How long to wait for output before looking at the bounds.
+const OUTPUT_TICK: Duration = Duration::from_millis(50);
+/// Chunks of output that wait for jp: beyond that the program waits, so that memory is bounded.
+const QUEUED_CHUNKS: usize = 4;
 
-/// What ends a program.
+/// Limits at which a program is ended.
 #[derive(Clone, Copy)]
 pub struct Bounds<'a> {
-    /// How long it may run.
+    /// Time that it may run.
     pub timeout: Duration,
-    /// How much it may print, or how much is kept of each of its outputs.
+    /// For [`run`], the most it may print to both outputs; for [`capture`], the most that is kept of
+    /// each. In bytes.
     pub max_bytes: u64,
-    /// Whether nobody wants the output any more; asked every 50 ms.
+    /// Returns true once the output is no longer wanted. Called every 50 ms.
     pub is_moot: &'a dyn Fn() -> bool,
 }
 
-/// What a program printed, and how it ended.
+/// The output of a program that exited.
 #[derive(Debug, Default)]
 pub struct Output {
-    /// What came through its standard output.
+    /// Its standard output.
     pub stdout: Vec<u8>,
-    /// What came through its standard error.
+    /// Its standard error.
     pub stderr: Vec<u8>,
     /// Its exit status.
     pub status: i32,
-    /// Whether something that it started still held its output half a second after its end.
+    /// Whether a process that it started still held its output half a second after its end.
     pub was_held: bool,
 }
 
-/// What is left of a program, however it ended.
+/// The output of a program, however it ended.
 #[derive(Debug)]
 pub struct Captured {
-    /// What came through its standard output.
-    pub stdout: Kept,
-    /// What came through its standard error.
-    pub stderr: Kept,
+    /// Its standard output.
+    pub stdout: BoundedOutput,
+    /// Its standard error.
+    pub stderr: BoundedOutput,
     /// How it ended.
     pub end: End,
-    /// Whether something that it started still held its output half a second after its end.
+    /// Whether a process that it started still held its output half a second after its end.
     pub was_held: bool,
 }
 
 /// How a program ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum End {
-    /// By itself, with a status.
+    /// It exited with this status.
     Exited(i32),
-    /// By a signal of somebody else's.
+    /// A signal that jp did not send ended it.
     Signal(ExitStatus),
-    /// It was ended because it ran for longer than this.
+    /// jp ended it because it ran for longer than this.
     TimedOut(Duration),
-    /// It wanted to read from the terminal, and was ended.
+    /// jp ended it because it wanted to read from the terminal.
     Stopped,
-    /// Its output became moot, and it was ended.
+    /// jp ended it because its output was no longer wanted.
     Moot,
 }
 
-/// Runs a program to its end, stdin empty; `None` if its output became moot before.
+/// Runs a program with an empty stdin until it exits; `None` if its output is no longer wanted.
 ///
-/// More output than the bounds allow, for both outputs together, is an error, and so is any end but an exit. However
-/// this returns, the program has ended and, where the bounds ended it, its process group too.
+/// It is an error if the program prints more than the bounds allow, or ends in another way than by
+/// an exit. When this returns, the program has ended; if the bounds ended it, its group has too.
 pub fn run(command: Command, bounds: &Bounds<'_>) -> Result<Option<Output>, ProcessError> {
-    let captured = start(command, &[])?.captured(bounds, Beyond::Refused)?;
+    // Without a mark: an attached `env` must print the same each time.
+    let start = |command: &mut Command| Supervisor::start_unmarked(command);
+    let captured = Running::start(command, &[], start)?.finish(bounds, Excess::Refuse)?;
     let Captured {
         stdout,
         stderr,
@@ -102,35 +99,18 @@ pub fn run(command: Command, bounds: &Bounds<'_>) -> Result<Option<Output>, Proc
     }
 }
 
-/// Runs a program with `input` as its stdin, and returns what it printed however it ended.
+/// Runs a program with `input` as its stdin, and returns its output however it ends.
 ///
-/// Of each output the beginning and the end are kept, half of the bound each: a program that prints more runs on, and
-/// memory stays within the bounds. It need not read its input. An error means that it was not started, or that the
-/// system tells nothing of it; however this returns, the program has ended and, where the bounds ended it, its process
-/// group too.
+/// The beginning and the end of each output are kept, half of the bound each: a program that prints
+/// more runs on, and memory stays bounded. The program need not read its input. It is an error if
+/// the program can't be started, or if the system can't tell how it ended. When this returns, the
+/// program has ended; if the bounds ended it, its group and strays have too.
 pub fn capture(
-    mut command: Command,
+    command: Command,
     input: &[u8],
     bounds: &Bounds<'_>,
 ) -> Result<Captured, ProcessError> {
-    let mark = group::Mark::put_on(&mut command);
-    let mut running = start(command, input)?;
-    running.mark = Some(mark);
-    running.captured(bounds, Beyond::LeftOut)
-}
-
-fn start(mut command: Command, input: &[u8]) -> Result<Running, ProcessError> {
-    command.stdin(if input.is_empty() {
-        Stdio::null()
-    } else {
-        Stdio::piped()
-    });
-    command.stdout(Stdio::piped()).stderr(Stdio::piped());
-    group::separate(&mut command);
-    let child = command
-        .spawn()
-        .map_err(|error| start_error(command.get_program(), error))?;
-    Running::new(child, input.to_owned()).map_err(|source| ProcessError::Output { source })
+    Running::start(command, input, Supervisor::start)?.finish(bounds, Excess::LeaveOut)
 }
 
 fn start_error(program: &OsStr, source: io::Error) -> ProcessError {
@@ -142,6 +122,7 @@ fn start_error(program: &OsStr, source: io::Error) -> ProcessError {
         io::ErrorKind::NotFound if !path.exists() => ProcessError::Missing {
             path: path.to_owned(),
         },
+        // The system says "permission denied".
         _ if is_path && path.is_dir() => ProcessError::Start {
             program: name,
             source: io::ErrorKind::IsADirectory.into(),
@@ -153,7 +134,11 @@ fn start_error(program: &OsStr, source: io::Error) -> ProcessError {
     }
 }
 
-/// Which of its outputs a program printed to.
+fn output_error(source: io::Error) -> ProcessError {
+    ProcessError::Output { source }
+}
+
+/// The output that a chunk comes from.
 #[derive(Debug, Clone, Copy)]
 enum Stream {
     Stdout,
@@ -162,104 +147,112 @@ enum Stream {
 
 type Chunk = io::Result<(Stream, Vec<u8>)>;
 
-/// What happens with output beyond the bounds.
+/// The rule for output beyond the bounds.
 #[derive(Debug, Clone, Copy)]
-enum Beyond {
-    /// It ends the program.
-    Refused,
-    /// It is left out, in the middle.
-    LeftOut,
+enum Excess {
+    /// It is an error, which ends the program.
+    Refuse,
+    /// The middle of the output is left out.
+    LeaveOut,
 }
 
-/// A program that runs; dropping it ends it.
-struct Running {
-    child: Child,
-    /// What everything has that it starts, where it may be ended with it.
-    mark: Option<group::Mark>,
-    chunks: Receiver<Chunk>,
-    is_reaped: bool,
-}
-
-/// What a program has printed so far.
+/// The output of a program so far.
 struct Collected {
-    stdout: Kept,
-    stderr: Kept,
+    stdout: BoundedOutput,
+    stderr: BoundedOutput,
     was_held: bool,
     limit: u64,
-    beyond: Beyond,
+    excess: Excess,
 }
 
 impl Collected {
-    fn new(limit: u64, beyond: Beyond) -> Self {
-        let most = usize::try_from(limit).unwrap_or(usize::MAX);
-        let kept = || match beyond {
-            Beyond::Refused => Kept::everything(),
-            Beyond::LeftOut => Kept::at_most(most),
+    fn new(limit: u64, excess: Excess) -> Self {
+        let output = match excess {
+            Excess::Refuse => BoundedOutput::everything(),
+            Excess::LeaveOut => {
+                BoundedOutput::at_most(usize::try_from(limit).unwrap_or(usize::MAX))
+            }
         };
         Self {
-            stdout: kept(),
-            stderr: kept(),
+            stdout: output.clone(),
+            stderr: output,
             was_held: false,
             limit,
-            beyond,
+            excess,
         }
     }
 
-    fn take(&mut self, chunk: Chunk) -> Result<(), ProcessError> {
-        let (stream, bytes) = chunk.map_err(|source| ProcessError::Output { source })?;
+    fn push(&mut self, chunk: Chunk) -> Result<(), ProcessError> {
+        let (stream, bytes) = chunk.map_err(output_error)?;
         match stream {
             Stream::Stdout => self.stdout.push(&bytes),
             Stream::Stderr => self.stderr.push(&bytes),
         }
-        match self.beyond {
-            Beyond::Refused if self.stdout.printed() + self.stderr.printed() > self.limit => {
+        match self.excess {
+            Excess::Refuse if self.stdout.printed() + self.stderr.printed() > self.limit => {
                 Err(ProcessError::TooLong { limit: self.limit })
             }
             _ => Ok(()),
         }
     }
+}
 
-    fn ended(self, end: End) -> Captured {
-        Captured {
-            stdout: self.stdout,
-            stderr: self.stderr,
-            end,
-            was_held: self.was_held,
-        }
-    }
+/// A program whose output is collected; dropping it ends the program.
+struct Running {
+    program: Supervisor,
+    chunks: Receiver<Chunk>,
 }
 
 impl Running {
-    fn new(mut child: Child, input: Vec<u8>) -> io::Result<Self> {
-        let (sender, chunks) = sync_channel(QUEUE);
-        let (stdin, stdout, stderr) =
-            (child.stdin.take(), child.stdout.take(), child.stderr.take());
-        let running = Self {
-            child,
-            mark: None,
-            chunks,
-            is_reaped: false,
-        };
-        if let Some(stdin) = stdin {
-            feed(stdin, input)?;
-        }
-        if let (Some(stdout), Some(stderr)) = (stdout, stderr) {
-            forward(stdout, Stream::Stdout, sender.clone())?;
-            forward(stderr, Stream::Stderr, sender)?;
-        }
+    fn start(
+        mut command: Command,
+        input: &[u8],
+        start: impl FnOnce(&mut Command) -> io::Result<Supervisor>,
+    ) -> Result<Self, ProcessError> {
+        command.stdin(if input.is_empty() {
+            Stdio::null()
+        } else {
+            Stdio::piped()
+        });
+        command.stdout(Stdio::piped()).stderr(Stdio::piped());
+        let program =
+            start(&mut command).map_err(|error| start_error(command.get_program(), error))?;
+        let (sender, chunks) = sync_channel(QUEUED_CHUNKS);
+        let mut running = Self { program, chunks };
+        running.connect(input, sender).map_err(output_error)?;
         Ok(running)
     }
 
-    fn captured(mut self, bounds: &Bounds<'_>, beyond: Beyond) -> Result<Captured, ProcessError> {
-        let mut collected = Collected::new(bounds.max_bytes, beyond);
+    /// Feeds the input to the program, and its outputs to the channel.
+    fn connect(&mut self, input: &[u8], sender: SyncSender<Chunk>) -> io::Result<()> {
+        let Some(child) = self.program.child() else {
+            return Ok(());
+        };
+        if let Some(stdin) = child.stdin.take() {
+            InputQueue::new(stdin)?.send(input.to_owned());
+        }
+        if let (Some(stdout), Some(stderr)) = (child.stdout.take(), child.stderr.take()) {
+            forward(stdout, Stream::Stdout, sender.clone())?;
+            forward(stderr, Stream::Stderr, sender)?;
+        }
+        Ok(())
+    }
+
+    fn finish(mut self, bounds: &Bounds<'_>, excess: Excess) -> Result<Captured, ProcessError> {
+        let mut collected = Collected::new(bounds.max_bytes, excess);
         let end = match self.watch(bounds, &mut collected)? {
-            None => self.finish(collected.was_held)?,
+            None => self.reap(collected.was_held)?,
             Some(end) => {
                 self.give_up(&mut collected);
                 end
             }
         };
-        Ok(collected.ended(end))
+        Ok(Captured {
+            stdout: collected.stdout,
+            stderr: collected.stderr,
+            end,
+            was_held: collected.was_held,
+        })
     }
 
     /// Collects output until the program has ended; returns why it has to be ended, if it has not.
@@ -272,92 +265,75 @@ impl Running {
         let mut ended: Option<Instant> = None;
         loop {
             let is_open = self.receive(collected)?;
-            if ended.is_none() && self.has_ended()? {
+            if ended.is_none() && self.program.has_ended() {
                 ended = Some(Instant::now());
             }
             match ended {
                 Some(_) if !is_open => return Ok(None),
-                Some(ended) if ended.elapsed() >= LINGER => {
+                // A background process may hold the output for as long as it likes.
+                Some(ended) if ended.elapsed() >= grace::OUTPUT_AND_EXIT => {
                     collected.was_held = true;
                     return Ok(None);
                 }
                 None if started.elapsed() >= bounds.timeout => {
                     return Ok(Some(End::TimedOut(bounds.timeout)));
                 }
-                None if group::is_stopped(&mut self.child) => return Ok(Some(End::Stopped)),
+                None if self.program.is_stopped() => return Ok(Some(End::Stopped)),
                 _ if (bounds.is_moot)() => return Ok(Some(End::Moot)),
                 _ => {}
             }
         }
     }
 
-    /// Takes what was printed, or waits a moment for it; returns whether there may be more.
+    /// Collects a chunk, or waits a moment for one; returns whether there may be more.
     fn receive(&mut self, collected: &mut Collected) -> Result<bool, ProcessError> {
-        match self.chunks.recv_timeout(TICK) {
-            Ok(chunk) => collected.take(chunk).map(|()| true),
+        match self.chunks.recv_timeout(OUTPUT_TICK) {
+            Ok(chunk) => collected.push(chunk).map(|()| true),
             Err(RecvTimeoutError::Timeout) => Ok(true),
+            // Returns at once from now on, so the caller's loop needs a pause.
             Err(RecvTimeoutError::Disconnected) => {
-                thread::sleep(SHORT_TICK);
+                thread::sleep(grace::TICK);
                 Ok(false)
             }
         }
     }
 
-    fn has_ended(&mut self) -> Result<bool, ProcessError> {
-        group::has_ended(&mut self.child).map_err(|source| ProcessError::Output { source })
-    }
-
-    /// Takes leave of a program that has ended.
-    fn finish(&mut self, was_held: bool) -> Result<End, ProcessError> {
+    /// Returns how a program ended that did so by itself. Its group is killed only if it holds the
+    /// output: a daemon that the program started may stay.
+    fn reap(&mut self, was_held: bool) -> Result<End, ProcessError> {
         if was_held {
-            group::kill(&mut self.child);
+            self.program.kill_group();
         }
-        let status = self
-            .child
-            .wait()
-            .map_err(|source| ProcessError::Output { source })?;
-        self.is_reaped = true;
+        let status = self.program.reap().map_err(output_error)?;
         Ok(status.code().map_or(End::Signal(status), End::Exited))
     }
 
-    /// Ends the program, and takes what it printed until then.
+    /// Ends the program, and collects what it printed until then.
     fn give_up(&mut self, collected: &mut Collected) {
-        self.end(|chunk| collected.take(chunk).is_ok());
+        self.end(|chunk| collected.push(chunk).is_ok());
         let ended = Instant::now();
-        while let Some(left) = DRAIN.checked_sub(ended.elapsed())
+        while let Some(left) = grace::LAST_BYTES.checked_sub(ended.elapsed())
             && let Ok(chunk) = self.chunks.recv_timeout(left)
-            && collected.take(chunk).is_ok()
+            && collected.push(chunk).is_ok()
         {}
     }
 
-    /// Ends the program with all of its group; what it prints while it takes leave goes to `take`, as long as that
-    /// wants more.
+    /// Ends the program by signals. Its output goes to `take` meanwhile, or it might block on a
+    /// full pipe instead of ending; once `take` returns false, the program is killed.
     fn end(&mut self, mut take: impl FnMut(Chunk) -> bool) {
-        if self.is_reaped {
-            return;
-        }
-        let strays = group::Strays::of(&self.child, self.mark.as_ref());
-        group::terminate(&mut self.child);
-        let asked = Instant::now();
-        while cfg!(unix)
-            && asked.elapsed() < FAREWELL
-            && matches!(group::has_ended(&mut self.child), Ok(false))
-        {
-            match self.chunks.recv_timeout(SHORT_TICK) {
+        self.program.terminate();
+        while !self.program.advance_end() {
+            match self.chunks.recv_timeout(grace::TICK) {
                 Ok(chunk) => {
                     if !take(chunk) {
                         break;
                     }
                 }
                 Err(RecvTimeoutError::Timeout) => {}
-                Err(RecvTimeoutError::Disconnected) => thread::sleep(SHORT_TICK),
+                Err(RecvTimeoutError::Disconnected) => thread::sleep(grace::TICK),
             }
         }
-        group::kill(&mut self.child);
-        strays.kill();
-        // What can't be waited for was never there.
-        let _ = self.child.wait();
-        self.is_reaped = true;
+        self.program.kill();
     }
 }
 
@@ -367,41 +343,16 @@ impl Drop for Running {
     }
 }
 
-/// Writes a program's input; it is not waited for, as nobody may ever read it.
-fn feed(mut pipe: impl Write + Send + 'static, input: Vec<u8>) -> io::Result<()> {
-    // A program may close its stdin without having read it.
-    let write = move || drop(pipe.write_all(&input));
-    thread::Builder::new()
-        .name("command input".into())
-        .spawn(write)
-        .map(drop)
-}
-
-/// Sends what comes through a pipe, until it is closed or nobody listens.
-///
-/// On a thread that is not waited for: what left the group may hold the pipe open for as long as it likes.
+/// Sends what comes through a pipe, until it is closed or the receiver is gone.
 fn forward(
-    mut pipe: impl Read + Send + 'static,
+    pipe: impl Read + Send + 'static,
     stream: Stream,
     to: SyncSender<Chunk>,
 ) -> io::Result<()> {
-    let read = move || {
-        let mut buffer = vec![0; CHUNK];
-        loop {
-            let chunk = match pipe.read(&mut buffer) {
-                Ok(0) => return,
-                Ok(length) => Ok((stream, buffer[..length].to_vec())),
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
-                Err(error) => Err(error),
-            };
-            let is_last = chunk.is_err();
-            if to.send(chunk).is_err() || is_last {
-                return;
-            }
+    detach(move || {
+        let send = |bytes: &[u8]| to.send(Ok((stream, bytes.to_vec()))).is_ok();
+        if let Err(error) = read_chunks(pipe, send) {
+            _ = to.send(Err(error));
         }
-    };
-    thread::Builder::new()
-        .name("command output".into())
-        .spawn(read)
-        .map(drop)
+    })
 }

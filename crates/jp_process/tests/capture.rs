@@ -28,7 +28,7 @@ fn within(script: &str, input: &[u8], timeout: Duration, max_bytes: u64) -> Capt
 }
 
 fn text(captured: Captured) -> (String, String, End) {
-    let text = |kept: jp_process::Kept| String::from_utf8(kept.into_bytes()).unwrap();
+    let text = |kept: jp_process::BoundedOutput| String::from_utf8(kept.into_bytes()).unwrap();
     (text(captured.stdout), text(captured.stderr), captured.end)
 }
 
@@ -50,7 +50,7 @@ fn program_that_does_not_read_a_large_input_ends_all_the_same() {
 }
 
 #[test]
-fn program_that_prints_much_runs_on_and_its_beginning_and_end_are_kept() {
+fn beginning_and_end_of_a_long_output_are_kept() {
     let script =
         "echo first; head -c 200000000 /dev/zero | tr '\\0' x; echo; echo last; echo oops >&2";
     let captured = within(script, b"", LONG, 20_000);
@@ -64,7 +64,7 @@ fn program_that_prints_much_runs_on_and_its_beginning_and_end_are_kept() {
 }
 
 #[test]
-fn what_a_program_printed_before_it_was_ended_is_there_and_so_is_its_farewell() {
+fn output_until_the_end_of_a_terminated_program_is_kept() {
     let script =
         "trap 'echo bye; exit' TERM; echo half; echo why >&2; while :; do sleep 0.01; done";
     let (stdout, stderr, end) = text(within(script, b"", Duration::from_millis(300), 1000));

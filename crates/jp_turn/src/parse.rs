@@ -2,7 +2,7 @@
 
 mod outcome;
 
-use jp_process::{Captured, End, Kept};
+use jp_process::{BoundedOutput, Captured, End};
 use jp_tool::{ContentBlock, ToolResponse};
 use serde::{Deserialize, de::IgnoredAny};
 use serde_json::Value;
@@ -210,7 +210,7 @@ fn has_scheme(uri: &str) -> bool {
 }
 
 /// Returns output as text, with a line where some of it was not kept.
-pub(crate) fn text(output: Kept, name: &str, warnings: &mut Vec<String>) -> String {
+pub(crate) fn text(output: BoundedOutput, name: &str, warnings: &mut Vec<String>) -> String {
     let mut left_out = output.left_out();
     let text = if left_out == 0 {
         readable(output.into_bytes())

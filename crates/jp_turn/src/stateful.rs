@@ -3,16 +3,19 @@
 //!
 //! In goes `{"action":…,"handle":…,"arguments":{…}}`, or `"answers"` where the tool waits for them; out comes one line
 //! with the envelope of any tool's response. `order` is what the model asks for, `process` the process and its lines
-//! (`owned` if it ends with the turn, `kept` if it stays), `handles` the processes of a turn by the names that the
-//! model chose, `interaction` one call from the order to the result. The process keeps its state itself: nothing is
-//! stitched together here.
+//! (`piped_lines` if it ends with the turn, `named_pipes` if it stays), `handles` the processes of a turn by the names
+//! that the model chose, `interaction` one call from the order to the result. The process keeps its state itself:
+//! nothing is stitched together here.
 
 mod handles;
 mod interaction;
-mod kept;
+#[cfg(unix)]
+mod named_pipes;
 mod order;
-mod owned;
+mod pending;
+mod piped_lines;
 mod process;
+mod reply;
 
 use std::path::Path;
 
@@ -72,11 +75,11 @@ pub(crate) fn is_harmless(tool: &Tool, arguments: &Map<String, Value>) -> bool {
 /// Ends the processes that outlive turns and have their pipes in this directory, a conversation's, and removes it;
 /// returns how many there were.
 pub fn end_kept(handles: &Path) -> usize {
-    let live = kept::Kept::all(handles)
+    let live = process::LineProcess::find_all(handles)
         .into_iter()
         .filter_map(|(_, found)| found.ok());
-    let ended = live.map(|(mut kept, _)| kept.end()).count();
-    // Nothing is there where no tool ever stayed.
+    let ended = live.map(|(mut process, _)| process.end()).count();
+    // Fails if no tool ever stayed.
     _ = std::fs::remove_dir_all(handles);
     ended
 }

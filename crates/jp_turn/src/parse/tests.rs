@@ -1,4 +1,4 @@
-use jp_process::Kept;
+use jp_process::BoundedOutput;
 use jp_resource::ResourceContent;
 use jp_tool::{AnswerType, InputRequest, Status, ToolError};
 use proptest::prelude::*;
@@ -407,7 +407,7 @@ fn bytes_that_are_no_text_are_replaced_with_a_warning() {
 
 #[test]
 fn gap_in_the_output_is_said_where_it_is() {
-    let mut stdout = Kept::at_most(10);
+    let mut stdout = BoundedOutput::at_most(10);
     stdout.push("1234é6789é2345".as_bytes());
     let parsed = parse_command_output(Captured {
         stdout,
@@ -426,7 +426,7 @@ fn gap_in_the_output_is_said_where_it_is() {
 #[test]
 fn gap_in_what_counts_of_standard_error_is_an_error_too() {
     let parsed = |stdout: &str| {
-        let mut stderr = Kept::at_most(10);
+        let mut stderr = BoundedOutput::at_most(10);
         stderr.push(b"1234567890123456");
         let stdout = stdout.into();
         parse_command_output(Captured {
@@ -451,7 +451,7 @@ fn gap_in_what_counts_of_standard_error_is_an_error_too() {
 
 #[test]
 fn output_with_a_gap_is_text_even_if_it_looks_whole() {
-    let mut stdout = Kept::at_most(16);
+    let mut stdout = BoundedOutput::at_most(16);
     stdout.push(b"{\"content\":xxxxxxxx       []}");
     let captured = Captured {
         stdout,
@@ -503,7 +503,7 @@ proptest! {
         limit in 0usize..60,
         status in 0i32..2,
     ) {
-        let mut stdout = Kept::at_most(limit);
+        let mut stdout = BoundedOutput::at_most(limit);
         stdout.push(pieces.concat().as_bytes());
         stdout.push(&bytes);
         let captured = Captured { stdout, stderr: (&bytes[..]).into(), end: End::Exited(status), was_held: false };

@@ -6,11 +6,7 @@ use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError},
 };
 
-use jp_tool::InputRequest;
-use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value};
-
-use super::{kept::Kept, owned::Owned, process::Process};
+use super::{pending::Pending, process::LineProcess};
 
 /// How many may live at once.
 const MAX_LIVE: usize = 8;
@@ -33,13 +29,10 @@ struct Live {
 /// The tool, and the name that the model chose.
 pub(super) type Key = (String, String);
 
-/// What an earlier turn left: the process and what it waits for, or the last that came from it.
-pub(super) type Left = (Key, Result<(Kept, Option<Pending>), String>);
-
 /// A process, and what it waits for.
 #[derive(Debug)]
 pub(super) struct Session {
-    pub(super) process: Process,
+    pub(super) process: LineProcess,
     pub(super) pending: Option<Pending>,
     /// What the person was warned of.
     pub(super) told: BTreeSet<String>,
@@ -47,23 +40,8 @@ pub(super) struct Session {
     pub(super) is_over: bool,
 }
 
-/// Questions that have no answer yet.
-#[derive(Debug, Clone, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub(super) enum Pending {
-    /// The person gave no answer, or none can be given; the model can't give it for them.
-    Person,
-    /// The model is to answer.
-    Model {
-        /// The questions.
-        questions: Vec<InputRequest>,
-        /// Answers to the others of the same response.
-        held: Map<String, Value>,
-    },
-}
-
 impl Session {
-    fn new(process: Process, pending: Option<Pending>) -> Self {
+    fn new(process: LineProcess, pending: Option<Pending>) -> Self {
         Self {
             process,
             pending,
@@ -74,9 +52,7 @@ impl Session {
 
     /// Writes down what a later turn has to know.
     fn save(&self) {
-        if let Process::Kept(kept) = &self.process {
-            kept.save(self.pending.as_ref());
-        }
+        self.process.save(self.pending.as_ref());
     }
 }
 
@@ -86,7 +62,7 @@ impl Handles {
         &self,
         tool: &str,
         handle: &str,
-        start: impl FnOnce() -> Result<Process, String>,
+        start: impl FnOnce() -> Result<LineProcess, String>,
         interact: impl FnOnce(&mut Session) -> T,
     ) -> Result<T, String> {
         let mut live = self.live();
@@ -191,10 +167,10 @@ impl Handles {
         if std::mem::replace(&mut live.has_adopted, true) {
             return;
         }
-        for (key, found) in Kept::all(directory) {
+        for (key, found) in LineProcess::find_all(directory) {
             match found {
-                Ok((kept, pending)) => {
-                    let session = Session::new(Process::Kept(kept), pending);
+                Ok((process, pending)) => {
+                    let session = Session::new(process, pending);
                     live.sessions.insert(key, Arc::new(Mutex::new(session)));
                 }
                 Err(errors) => _ = live.gone.insert(key, errors),
@@ -223,14 +199,10 @@ impl Drop for Handles {
     fn drop(&mut self) {
         let sessions = std::mem::take(&mut self.live().sessions).into_values();
         // Nobody else has one any more: calls end before their turn does.
-        let owned = sessions
+        let sessions = sessions
             .filter_map(Arc::into_inner)
             .filter_map(|session| session.into_inner().ok());
-        let owned = owned.filter_map(|session| match session.process {
-            Process::Owned(owned) => Some(owned),
-            Process::Kept(_) => None,
-        });
-        Owned::end_all(owned.collect());
+        LineProcess::end_with_turn(sessions.map(|session| session.process));
     }
 }
 
@@ -241,12 +213,12 @@ mod tests {
     use super::*;
 
     fn spawn(handles: &Handles) -> Result<(), String> {
-        let start = || Process::start(Command::new("cat")).map_err(|error| error.to_string());
+        let start = || LineProcess::start(Command::new("cat")).map_err(|error| error.to_string());
         handles.spawn("t", "h", start, |_| ())
     }
 
     #[test]
-    fn call_that_comes_late_finds_the_ended_process_over_and_leaves_the_next_one_alone() {
+    fn late_call_leaves_the_next_process_alone() {
         let handles = Handles::default();
         spawn(&handles).unwrap();
         let first = handles.find("t", "h").unwrap();

@@ -13,10 +13,11 @@ use jp_tool::{ContentBlock, InputRequest, Status, ToolResponse};
 use serde_json::{Map, Value};
 
 use super::{
-    handles::{Pending, Session},
-    kept,
+    handles::Session,
     order::{self, Kind, Order},
-    process::{MAX_LINE, Process, Reply},
+    pending::Pending,
+    process::LineProcess,
+    reply::{LineReply, MAX_LINE},
 };
 use crate::{
     Action, Answerer, Parsed, Source, Stateful, Tool, Toolbox,
@@ -76,7 +77,7 @@ impl Interaction<'_> {
         response
     }
 
-    fn start(&self) -> Result<Process, String> {
+    fn start(&self) -> Result<LineProcess, String> {
         let command = order::command(self.tool, &self.order.input, &self.toolbox.surroundings)?;
         // Where it is looked for is this machine's alone.
         let program = match &self.tool.source {
@@ -86,8 +87,8 @@ impl Interaction<'_> {
             Source::Builtin(_) | Source::Server(_) => "jp".to_owned(),
         };
         let process = match self.stateful.keep {
-            true => Process::keep(command, &self.directory()?),
-            false => Process::start(command),
+            true => LineProcess::start_lasting(command, &self.directory()?),
+            false => LineProcess::start(command),
         };
         process.map_err(|error| {
             format!(
@@ -112,7 +113,8 @@ impl Interaction<'_> {
             None => Err(format!(
                 "`{name}` is to outlive the turn, and this conversation has no place to keep it."
             )),
-            Some(handles) => Ok(kept::directory(handles, name, &self.order.handle)),
+            // The handle alone could be `..`.
+            Some(handles) => Ok(handles.join(format!("{name}={}", self.order.handle))),
         }
     }
 
@@ -176,16 +178,16 @@ impl Interaction<'_> {
         let was_owed = process.is_owed();
         process.send(self.order.line(Kind::Arguments, &self.order.input));
         let mut reply = process.receive(LAST_WORDS, &|| self.line.is_cancelled());
-        if was_owed && matches!(reply, Reply::Line(_)) {
+        if was_owed && matches!(reply, LineReply::Line(_)) {
             // That was the answer to the call before.
             let last = process.receive(LAST_WORDS, &|| self.line.is_cancelled());
-            if matches!(last, Reply::Line(_)) {
+            if matches!(last, LineReply::Line(_)) {
                 reply = last;
             }
         }
         end(session);
         let response = match reply {
-            Reply::Line(line) => self
+            LineReply::Line(line) => self
                 .parsed(&line, &mut session.told)
                 .map_or_else(error, written_out),
             _ => ToolResponse::new([ContentBlock::text(format!(
@@ -210,14 +212,14 @@ impl Interaction<'_> {
         session.process.send(self.order.line(kind, sent));
     }
 
-    fn reply(&self, session: &mut Session) -> Reply {
+    fn reply(&self, session: &mut Session) -> LineReply {
         session
             .process
             .receive(self.tool.timeout, &|| self.line.is_cancelled())
     }
 
     /// Makes the result of a reply, once all questions in it are answered that others than the model answer.
-    fn settle(&self, session: &mut Session, mut reply: Reply) -> Settled {
+    fn settle(&self, session: &mut Session, mut reply: LineReply) -> Settled {
         for _ in 0..MAX_ROUNDS {
             let response = match self.response(session, reply) {
                 Ok(response) => response,
@@ -300,35 +302,39 @@ impl Interaction<'_> {
     }
 
     /// Reads the response of a reply; the error is the result where there is none.
-    fn response(&self, session: &mut Session, reply: Reply) -> Result<ToolResponse, Box<Settled>> {
-        let (name, process) = (&self.tool.name, &session.process);
+    fn response(
+        &self,
+        session: &mut Session,
+        reply: LineReply,
+    ) -> Result<ToolResponse, Box<Settled>> {
+        let name = &self.tool.name;
         match reply {
-            Reply::Line(line) => self
+            LineReply::Line(line) => self
                 .parsed(&line, &mut session.told)
                 .map_err(|reason| Box::new((error(reason), Status::Running))),
-            Reply::Silence => {
+            LineReply::Silence => {
                 let seconds = self.tool.timeout.as_secs_f64();
                 let ways = self.ways(&[(Action::Fetch, "waits on"), (Action::Abort, "ends it")]);
                 let text = format!(
                     "`{name}` has said nothing for {seconds} seconds and still runs.{ways}"
                 );
-                let text = with_errors(text, &process.errors());
+                let text = with_errors(text, &session.process.errors());
                 Err(Box::new((
                     ToolResponse::new([ContentBlock::text(text)]),
                     Status::Running,
                 )))
             }
-            Reply::Moot => {
+            LineReply::Moot => {
                 let text = format!("The call was interrupted before `{name}` answered.");
                 Err(Box::new((error(text), Status::Running)))
             }
-            Reply::TooLong => {
+            LineReply::TooLong => {
                 end(session);
                 let text =
                     format!("`{name}` wrote a line of more than {MAX_LINE} bytes and was ended.");
                 Err(Box::new((error(text), Status::Stopped)))
             }
-            Reply::Gone => {
+            LineReply::Gone => {
                 let ending = end(session).map_or_else(String::new, |status| format!(" ({status})"));
                 let text = format!("`{name}` ended without an answer{ending}.");
                 Err(Box::new((
@@ -400,7 +406,7 @@ impl Interaction<'_> {
 
     /// Takes what the process wrote unasked: it is no answer to what comes next. One that never stops writing is not
     /// waited for.
-    fn left_out(&self, process: &mut Process) -> Option<ContentBlock> {
+    fn left_out(&self, process: &mut LineProcess) -> Option<ContentBlock> {
         let (started, mut count) = (Instant::now(), 0);
         let is_enough = |count| {
             count >= MAX_UNASKED || started.elapsed() >= UNASKED || self.line.is_cancelled()

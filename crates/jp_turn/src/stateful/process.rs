@@ -1,107 +1,198 @@
 //! A process that reads and writes lines.
 
 use std::{
+    io,
     path::Path,
     process::{Command, ExitStatus},
-    time::Duration,
+    time::{Duration, Instant},
 };
 
-use super::{kept::Kept, owned::Owned};
-use crate::parse::MAX_PRINTED;
+use jp_process::{Supervisor, grace};
 
-/// The longest line that is read, in bytes.
-pub(super) const MAX_LINE: usize = MAX_PRINTED;
-/// How much is remembered of what came on stderr, in bytes.
-pub(super) const MAX_ERRORS: usize = 16 * 1024;
-/// How long to wait for a line before looking whether it is still wanted.
-pub(super) const TICK: Duration = Duration::from_millis(20);
-/// The same for an end.
-pub(super) const SHORT_TICK: Duration = Duration::from_millis(2);
-/// How long a process that is asked to end by a signal may take.
-pub(super) const GRACE: Duration = Duration::from_millis(250);
-/// How long lines may be on their way once the process has ended.
-pub(super) const LINGER: Duration = Duration::from_millis(100);
+#[cfg(unix)]
+use super::named_pipes::{self, NamedPipes};
+use super::{pending::Pending, piped_lines::PipedLines, reply::LineReply};
 
 /// A process that reads and writes lines.
 #[derive(Debug)]
-pub(super) enum Process {
-    /// It ends with the turn.
-    Owned(Owned),
-    /// It stays.
-    Kept(Kept),
+pub(super) struct LineProcess {
+    program: Supervisor,
+    lines: Lines,
+    /// Whether a line was sent that the process has not answered.
+    is_owed: bool,
 }
 
-/// What a wait for a line ended with.
+/// The way that lines take; it decides how long the process lives.
 #[derive(Debug)]
-pub(super) enum Reply {
-    /// A line.
-    Line(Vec<u8>),
-    /// Nothing in time.
-    Silence,
-    /// Nothing, and nobody wants it any more.
-    Moot,
-    /// A line of more than [`MAX_LINE`].
-    TooLong,
-    /// The process ended, or closed its output.
-    Gone,
+enum Lines {
+    /// It ends with the turn.
+    Piped(PipedLines),
+    /// It stays.
+    #[cfg(unix)]
+    Named(NamedPipes),
 }
 
-impl Process {
+/// A process that an earlier turn left: itself and what it waits for, or the last of its stderr if
+/// it has ended.
+pub(super) type Adopted = Result<(LineProcess, Option<Pending>), String>;
+
+impl LineProcess {
     /// Starts a process that ends with the turn.
-    pub(super) fn start(command: Command) -> std::io::Result<Self> {
-        Owned::start(command).map(Self::Owned)
+    pub(super) fn start(command: Command) -> io::Result<Self> {
+        let (program, lines) = PipedLines::start(command)?;
+        Ok(Self {
+            program,
+            lines: Lines::Piped(lines),
+            is_owed: false,
+        })
     }
 
-    /// Starts a process that stays; what it needs is put into the directory, which is made.
-    pub(super) fn keep(command: Command, directory: &Path) -> std::io::Result<Self> {
-        Kept::start(command, directory).map(Self::Kept)
+    /// Starts a process that stays; its pipes and state are put into `directory`, which is made.
+    #[cfg(unix)]
+    pub(super) fn start_lasting(command: Command, directory: &Path) -> io::Result<Self> {
+        let (program, lines) = NamedPipes::start(command, directory)?;
+        Ok(Self {
+            program,
+            lines: Lines::Named(lines),
+            is_owed: false,
+        })
     }
 
-    /// Returns whether a line was sent that it has not answered.
+    #[cfg(not(unix))]
+    pub(super) fn start_lasting(_: Command, _: &Path) -> io::Result<Self> {
+        Err(io::ErrorKind::Unsupported.into())
+    }
+
+    /// Finds the processes that earlier turns left, by tool and handle.
+    #[cfg_attr(not(unix), expect(unused_variables, reason = "nothing is left"))]
+    pub(super) fn find_all(handles: &Path) -> Vec<((String, String), Adopted)> {
+        let all = named_pipes::find_all(handles).into_iter();
+        all.map(|(key, left)| (key, left.map(Self::adopt)))
+            .collect()
+    }
+
+    fn adopt(left: named_pipes::Left) -> (Self, Option<Pending>) {
+        let process = Self {
+            program: left.program,
+            lines: Lines::Named(left.pipes),
+            is_owed: left.is_owed,
+        };
+        (process, left.pending)
+    }
+
+    /// Returns whether a line was sent that the process has not answered.
     pub(super) fn is_owed(&self) -> bool {
-        match self {
-            Self::Owned(owned) => owned.is_owed,
-            Self::Kept(kept) => kept.is_owed,
+        self.is_owed
+    }
+
+    /// Writes down what a later turn has to know, if there is one for it.
+    #[cfg_attr(not(unix), expect(unused_variables, reason = "no process stays"))]
+    pub(super) fn save(&self, pending: Option<&Pending>) {
+        match &self.lines {
+            Lines::Piped(_) => {}
+            #[cfg(unix)]
+            Lines::Named(pipes) => pipes.save(self.program.identity(), self.is_owed, pending),
         }
     }
 
-    /// Sends a line; that the process takes it is not waited for.
+    /// Sends a line without waiting until the process reads it.
     pub(super) fn send(&mut self, line: Vec<u8>) {
-        match self {
-            Self::Owned(owned) => owned.send(line),
-            Self::Kept(kept) => kept.send(line),
+        match &self.lines {
+            Lines::Piped(pipes) => pipes.send(line),
+            #[cfg(unix)]
+            Lines::Named(pipes) => pipes.send(line),
+        }
+        self.is_owed = true;
+    }
+
+    /// Waits for a line, for at most `timeout`.
+    pub(super) fn receive(&mut self, timeout: Duration, is_moot: &dyn Fn() -> bool) -> LineReply {
+        let started = Instant::now();
+        let mut ended: Option<Instant> = None;
+        loop {
+            let reply = match &mut self.lines {
+                Lines::Piped(pipes) => pipes.await_line(),
+                #[cfg(unix)]
+                Lines::Named(pipes) => pipes.await_line(),
+            };
+            if let Some(reply) = reply {
+                return self.take(reply);
+            }
+            if ended.is_none() && self.program.has_ended() {
+                ended = Some(Instant::now());
+            }
+            // Another process may hold its output open for as long as it likes.
+            if ended.is_some_and(|ended| ended.elapsed() >= grace::LAST_BYTES) {
+                return LineReply::Gone;
+            }
+            if is_moot() {
+                return LineReply::Moot;
+            }
+            if started.elapsed() >= timeout {
+                return LineReply::Silence;
+            }
         }
     }
 
-    /// Waits for a line, for at most so long.
-    pub(super) fn receive(&mut self, timeout: Duration, is_moot: &dyn Fn() -> bool) -> Reply {
-        match self {
-            Self::Owned(owned) => owned.receive(timeout, is_moot),
-            Self::Kept(kept) => kept.receive(timeout, is_moot),
-        }
+    /// Takes a line that is there already: it came unasked, or late.
+    pub(super) fn receive_ready(&mut self) -> Option<LineReply> {
+        let reply = match &mut self.lines {
+            Lines::Piped(pipes) => pipes.receive_ready(),
+            #[cfg(unix)]
+            Lines::Named(pipes) => pipes.receive_ready(),
+        };
+        reply.map(|reply| self.take(reply))
     }
 
-    /// Takes a line that came unasked, or late.
-    pub(super) fn receive_ready(&mut self) -> Option<Reply> {
-        match self {
-            Self::Owned(owned) => owned.receive_ready(),
-            Self::Kept(kept) => kept.receive_ready(),
+    fn take(&mut self, reply: LineReply) -> LineReply {
+        if matches!(reply, LineReply::Line(_) | LineReply::TooLong) {
+            self.is_owed = false;
         }
+        reply
     }
 
     /// Returns the end of what came on stderr.
-    pub(super) fn errors(&self) -> String {
-        match self {
-            Self::Owned(owned) => owned.errors(),
-            Self::Kept(kept) => kept.errors(),
+    pub(super) fn errors(&mut self) -> String {
+        match &self.lines {
+            Lines::Piped(pipes) => pipes.errors(self.program.has_ended()),
+            #[cfg(unix)]
+            Lines::Named(pipes) => pipes.errors(),
         }
     }
 
-    /// Gives the process a moment to end, makes it, and returns how it ended where that can be told.
+    /// Ends the process, and returns its status if this turn started it.
     pub(super) fn end(&mut self) -> Option<ExitStatus> {
-        match self {
-            Self::Owned(owned) => owned.end(),
-            Self::Kept(kept) => kept.end(),
+        self.begin_end();
+        let status = self.program.end();
+        #[cfg(unix)]
+        if let Lines::Named(pipes) = &mut self.lines {
+            pipes.forget();
+        }
+        status
+    }
+
+    /// Ends the processes that don't outlive the turn, in the time that one takes.
+    pub(super) fn end_with_turn(processes: impl IntoIterator<Item = Self>) {
+        let is_piped = |process: &Self| matches!(process.lines, Lines::Piped(_));
+        let mut processes: Vec<_> = processes.into_iter().filter(is_piped).collect();
+        processes.iter_mut().for_each(Self::begin_end);
+        Supervisor::end_all(processes.iter_mut().map(|process| &mut process.program));
+    }
+
+    fn begin_end(&mut self) {
+        self.program.begin_end();
+        match &mut self.lines {
+            Lines::Piped(pipes) => pipes.close_input(),
+            #[cfg(unix)]
+            Lines::Named(_) => {}
+        }
+    }
+}
+
+impl Drop for LineProcess {
+    fn drop(&mut self) {
+        if matches!(self.lines, Lines::Piped(_)) {
+            self.end();
         }
     }
 }

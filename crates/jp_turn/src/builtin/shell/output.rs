@@ -1,6 +1,6 @@
 //! What comes from a terminal: prompts told apart, bounded, without what only terminals understand.
 
-use jp_process::Kept;
+use jp_process::BoundedOutput;
 
 /// How much is kept of what comes in one interaction, in bytes. Written as JSON it is three times that at most, where all
 /// of it has to be replaced by U+FFFD, and so still fits the line that a stateful tool may write.
@@ -43,7 +43,7 @@ pub(super) struct Shown {
 #[derive(Debug)]
 pub(super) struct Output {
     secret: u32,
-    kept: Kept,
+    kept: BoundedOutput,
     /// What may become a mark.
     mark: Vec<u8>,
     /// How many prompts came since they were last counted.
@@ -56,7 +56,7 @@ pub(super) struct Output {
 
 impl Output {
     pub(super) fn new(secret: u32) -> Self {
-        let (kept, mark) = (Kept::at_most(MAX_KEPT), Vec::new());
+        let (kept, mark) = (BoundedOutput::at_most(MAX_KEPT), Vec::new());
         Self {
             secret,
             kept,
@@ -108,7 +108,7 @@ impl Output {
 
     /// Takes what came.
     pub(super) fn take(&mut self) -> Shown {
-        let kept = std::mem::replace(&mut self.kept, Kept::at_most(MAX_KEPT));
+        let kept = std::mem::replace(&mut self.kept, BoundedOutput::at_most(MAX_KEPT));
         let (printed, left_out) = (kept.printed(), kept.left_out());
         if left_out == 0 {
             return Shown {

@@ -9,6 +9,7 @@ use std::{
     time::{Duration, Instant},
 };
 
+use jp_process::grace;
 use jp_tool::{ContentBlock, Status, ToolResponse};
 use serde::Deserialize;
 
@@ -29,8 +30,6 @@ const MAX_WAIT: f64 = 100.0;
 const QUIET: Duration = Duration::from_secs(1);
 /// How often to look whether the shell has ended.
 const TICK: Duration = Duration::from_millis(20);
-/// How long to look for what was shown last.
-const LINGER: Duration = Duration::from_millis(200);
 /// The longest line that terminals take.
 const MAX_LINE: usize = 4000;
 
@@ -241,7 +240,7 @@ impl Session {
         let ending = self.terminal.end().map_or_else(String::new, ending);
         // What was shown last may be on its way; what left the session may write for ever.
         let ended = Instant::now();
-        while ended.elapsed() < LINGER
+        while ended.elapsed() < grace::LAST_BYTES
             && let Ok(event) = self.events.recv_timeout(TICK)
         {
             self.take(event);
