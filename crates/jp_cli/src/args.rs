@@ -1,4 +1,4 @@
-//! The arguments.
+//! The command line: commands, flags and their `--help` texts.
 
 mod suggest;
 
@@ -6,13 +6,15 @@ use std::{net::SocketAddr, path::PathBuf};
 
 use clap::{ArgAction, CommandFactory as _, Parser, Subcommand, ValueEnum, error::ErrorKind};
 
-/// A pair programmer for the command line: ask about your files, and keep what was asked.
+/// A pair programmer for the command line: ask about your files and keep the conversation
 #[derive(Debug, Parser)]
 #[command(
     name = "jp",
     version,
     arg_required_else_help = true,
-    infer_subcommands = false
+    infer_subcommands = false,
+    disable_help_subcommand = true,
+    after_help = "`jp help` lists topics such as permissions and settings; `jp help TOPIC` shows one."
 )]
 pub(crate) struct Args {
     #[command(flatten)]
@@ -22,53 +24,68 @@ pub(crate) struct Args {
 }
 
 impl Args {
-    /// Reads the arguments of the process, which ends where they are wrong.
+    /// Reads the arguments of the process; ends the process if they are wrong.
     pub(crate) fn read() -> Self {
         Self::try_parse().unwrap_or_else(|error| match error.kind() {
-            // clap's own words don't say which.
+            // clap's own message doesn't name the argument.
             ErrorKind::InvalidUtf8 => {
                 let argument = std::env::args_os().rfind(|argument| argument.to_str().is_none());
                 let shown = argument.unwrap_or_default();
                 let why = format!(
-                    "the argument {shown:?} is not UTF-8; a file of that name has to be renamed to be attached"
+                    "the argument {shown:?} is not UTF-8; rename a file of that name to attach it"
                 );
                 Self::command().error(error.kind(), why).exit()
             }
-            ErrorKind::InvalidSubcommand => suggest::suggest_commands(error, Self::command()).exit(),
+            ErrorKind::InvalidSubcommand => {
+                suggest::suggest_commands(error, Self::command()).exit()
+            }
             _ => error.exit(),
         })
     }
+
+    /// Prints the help of a command, exactly as its `--help` does, and ends the process.
+    ///
+    /// `words` name an existing command: `["conversation", "fork"]`, or none for all of jp.
+    /// `topics` follow the options of the latter.
+    pub(crate) fn exit_with_help(words: &[String], topics: String) -> ! {
+        let words = words.iter().map(String::as_str);
+        let arguments = ["jp"].into_iter().chain(words).chain(["--help"]);
+        let command = Self::command().after_help(topics);
+        command.get_matches_from(arguments);
+        unreachable!("clap ends the process after it prints the help")
+    }
 }
 
-/// Flags of every command.
+/// The flags that every command takes.
 #[derive(Debug, clap::Args)]
 #[command(next_help_heading = "Global options")]
 pub(crate) struct Global {
-    /// Set a configuration value: KEY=VALUE, KEY:=JSON, KEY+=VALUE, or a TOML file to load
+    /// Set a configuration value (KEY=VALUE, KEY:=JSON, or KEY+=VALUE to append), or load a TOML
+    /// file
     #[arg(short = 'c', long = "cfg", value_name = "KEY=VALUE", global = true, action = ArgAction::Append)]
     pub(crate) cfg: Vec<String>,
-    /// Work in the workspace at or above DIR
+    /// Use the workspace at or above DIR
     #[arg(short = 'w', long, value_name = "DIR", global = true)]
     pub(crate) workspace: Option<PathBuf>,
-    /// Write text, or one JSON document
+    /// Print text or one JSON document
     #[arg(short = 'F', long, value_enum, default_value_t = Format::Text, global = true)]
     pub(crate) format: Format,
-    /// Say nothing but warnings and errors
+    /// Only print warnings and errors
     #[arg(short, long, global = true)]
     pub(crate) quiet: bool,
-    /// Say more
+    /// Print more details
     #[arg(short, long, global = true, action = ArgAction::Count)]
     pub(crate) verbose: u8,
-    /// Store nothing
+    /// Don't write anything to disk
     #[arg(long, global = true)]
     pub(crate) no_persist: bool,
-    /// Fail where another jp is using the conversation, instead of waiting
+    /// Fail instead of waiting if another jp is using the conversation
     #[arg(long, global = true)]
     pub(crate) no_wait: bool,
-    /// Allow what would be asked for
+    /// Answer yes to every prompt
     #[arg(short, long, global = true)]
     pub(crate) yes: bool,
-    /// Use colours
+    /// When to use colours
     #[arg(long, value_enum, default_value_t = Color::Auto, global = true)]
     pub(crate) color: Color,
 }
@@ -89,64 +106,74 @@ pub(crate) enum Color {
 #[derive(Debug, Subcommand)]
 #[command(defer = true)]
 pub(crate) enum Command {
-    /// Make a directory a workspace
+    /// Create a workspace
     Init(Init),
-    /// Send a message and show the answer
+    /// Send a message and print the answer
     #[command(visible_alias = "q")]
     Query(Query),
-    /// What is attached to a conversation
+    /// Manage the attachments of a conversation
     #[command(visible_alias = "a", subcommand)]
     Attachment(Attachment),
-    /// The snapshots that a conversation holds
+    /// List, print and refresh the snapshots of a conversation
     #[command(visible_alias = "r", subcommand)]
     Resource(Resource),
-    /// Conversations
+    /// Manage conversations
     #[command(visible_alias = "c", subcommand)]
     Conversation(Conversation),
-    /// Effective configuration
+    /// Show the configuration
     #[command(subcommand)]
     Config(Config),
-    /// What is on disk
+    /// Show and check what jp stores on disk
     #[command(subcommand)]
     Storage(Storage),
-    /// Models that there are, and which one answers
+    /// List available models
     #[command(subcommand)]
     Model(Model),
-    /// MCP servers, and what they offer
+    /// Use MCP servers, or serve this workspace over MCP
     #[command(subcommand)]
     Mcp(Mcp),
-    /// Serve a shell session to the tool `shell`
+    /// Print help for a command or a topic
+    Help(Help),
+    /// Run a shell session for the tool `shell`
     #[command(hide = true)]
     ShellSession,
 }
 
 #[derive(Debug, clap::Args)]
+pub(crate) struct Help {
+    /// A command such as `conversation fork`, or a topic; without one, list both
+    #[arg(value_name = "COMMAND|TOPIC")]
+    pub(crate) words: Vec<String>,
+}
+
+#[derive(Debug, clap::Args)]
 pub(crate) struct Init {
-    /// The directory; the current one if none is named
+    /// The directory [default: the current directory]
     pub(crate) directory: Option<PathBuf>,
 }
 
 #[derive(Debug, Default, clap::Args)]
 pub(crate) struct Query {
-    /// The message; piped stdin goes before it. Without either, an unanswered message is sent again
+    /// The message. Piped input goes before it. Without a message, jp sends an unanswered one again
     pub(crate) words: Vec<String>,
     /// Start a new conversation
     #[arg(short, long, conflicts_with = "id")]
     pub(crate) new: bool,
-    /// Attach a file, a directory, a glob, a URL, a command's output (`cmd:git diff`), the clipboard
-    /// (`clip:`) or stdin (`-`); `!PATTERN` excludes (repeat)
+    /// Attach a file, directory, glob, URL, command output (`cmd:git diff`), the clipboard
+    /// (`clip:`) or stdin (`-`); `!PATTERN` excludes files (repeatable)
     #[arg(short, long, value_name = "PATH|URL", action = ArgAction::Append)]
     pub(crate) attach: Vec<String>,
-    /// Ask this model
+    /// Use this model from now on
     #[arg(short, long, value_name = "PROVIDER/NAME")]
     pub(crate) model: Option<String>,
-    /// Ask for an answer in JSON that fits this JSON Schema, and fail if it does not
+    /// Require an answer in JSON that matches this JSON Schema
     #[arg(short, long, value_name = "JSON|@FILE")]
     pub(crate) schema: Option<String>,
-    /// Let the model call this tool from now on (repeat)
+    /// Enable a tool from now on (repeatable)
     #[arg(short, long, value_name = "NAME", action = ArgAction::Append)]
     pub(crate) tool: Vec<String>,
-    /// Let the model call no tool from now on but those that --tool names, or not this one (repeat)
+    /// Disable a tool from now on (repeatable); without a NAME, disable all tools except those
+    /// that --tool enables
     #[arg(
         short = 'T',
         long,
@@ -160,19 +187,19 @@ pub(crate) struct Query {
     /// Continue this conversation
     #[arg(short, long)]
     pub(crate) id: Option<String>,
-    /// Give the new conversation a title
+    /// Set the title of the new conversation
     #[arg(long, requires = "new")]
     pub(crate) title: Option<String>,
-    /// Keep the new conversation out of the workspace, for this user alone
+    /// Store the new conversation outside the workspace, for this user only
     #[arg(long, requires = "new")]
     pub(crate) local: bool,
-    /// Show what would be sent, and send nothing
+    /// Show the request without sending it
     #[arg(long)]
     pub(crate) explain: bool,
-    /// Send no request that has more than about this many tokens; the exit code is then 3
+    /// Fail with exit code 3 instead of sending a request over about TOKENS tokens
     #[arg(long, value_name = "TOKENS", value_parser = clap::value_parser!(u64).range(1..))]
     pub(crate) budget: Option<u64>,
-    /// Leave out attachments that can't be read, instead of failing
+    /// Skip attachments that can't be read instead of failing
     #[arg(long)]
     pub(crate) skip_unavailable: bool,
 }
@@ -180,30 +207,30 @@ pub(crate) struct Query {
 #[derive(Debug, Subcommand)]
 #[command(defer = true)]
 pub(crate) enum Attachment {
-    /// Attach from the next message on
+    /// Attach something from the next message on
     Add {
-        /// Files, directories, globs, URLs, `cmd:…`, `clip:`, `-`; `!PATTERN` excludes
+        /// Files, directories, globs, URLs, `cmd:…`, `clip:` or `-`; `!PATTERN` excludes files
         #[arg(required = true)]
         paths: Vec<String>,
         #[command(flatten)]
         conversation: Selected,
     },
-    /// Attach no longer; the history keeps what it has of it
+    /// Stop attaching something; existing snapshots stay
     Rm {
-        /// What `add` or `--attach` took, or what `ls` shows
+        /// Attachments as you wrote them for `add` or `--attach`, or as `ls` lists them
         #[arg(required = true)]
         paths: Vec<String>,
         #[command(flatten)]
         conversation: Selected,
     },
-    /// List what is attached
+    /// List attachments
     Ls {
         #[command(flatten)]
         conversation: Selected,
     },
-    /// Write what is attached, as a model is shown it
+    /// Print attachments as a model sees them
     Print {
-        /// What `add` took, or what `ls` shows; everything if none is named
+        /// Attachments as you wrote them for `add`, or as `ls` lists them [default: all]
         attachments: Vec<String>,
         #[command(flatten)]
         conversation: Selected,
@@ -213,24 +240,24 @@ pub(crate) enum Attachment {
 #[derive(Debug, Subcommand)]
 #[command(defer = true)]
 pub(crate) enum Resource {
-    /// List every snapshot
+    /// List all snapshots
     Ls {
         #[command(flatten)]
         conversation: Selected,
     },
-    /// Take a new snapshot now, for the next message
+    /// Read attachments again and send new versions with the next message
     Refresh {
-        /// URIs, names or what was attached; everything that is attached if none is named
+        /// URIs, names, or attachments as you wrote them [default: all attachments]
         resources: Vec<String>,
         #[command(flatten)]
         conversation: Selected,
     },
-    /// Write a snapshot's raw content to stdout
+    /// Print the raw content of a snapshot
     Show {
-        /// The URI, or the name that `ls` shows
+        /// The URI, or the name that `ls` lists
         uri: String,
-        /// Which one: its number among the URI's versions, from 1, or the start of its checksum; the newest if none is
-        /// named
+        /// A version number as `ls` lists it, or the start of a checksum [default: the newest
+        /// version]
         #[arg(long, value_name = "N|CHECKSUM")]
         version: Option<String>,
         #[command(flatten)]
@@ -238,10 +265,10 @@ pub(crate) enum Resource {
     },
 }
 
-// Which conversation. No documentation: it would become that of the commands that have this.
+// Selects a conversation. A doc comment here would replace those of the commands that flatten this.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Selected {
-    /// The conversation; the current one if none is named
+    /// The conversation [default: the current one]
     #[arg(short, long)]
     pub(crate) id: Option<String>,
 }
@@ -251,44 +278,44 @@ pub(crate) struct Selected {
 pub(crate) enum Conversation {
     /// List conversations, newest first
     Ls {
-        /// List the archived conversations instead
+        /// List archived conversations instead
         #[arg(long)]
         archived: bool,
     },
-    /// Show what there is to know of a conversation
+    /// Show a conversation's attachments, size and token usage
     Show {
-        /// The conversation; the current one if none is named
+        /// The conversation [default: the current one]
         id: Option<String>,
-        /// Show the paths of all files that it needs, one a line, for `git add`
+        /// Only print the paths of all its files, one per line, for `git add`
         #[arg(long)]
         files: bool,
     },
-    /// Write a conversation as text
+    /// Print a conversation
     Print {
         #[command(flatten)]
         conversation: Named,
-        /// These turns only: N, A..B, A.. or ..B
+        /// Only print these turns: N, A..B, A.. or ..B
         #[arg(long, value_name = "A..B")]
         turn: Option<String>,
-        /// Write what a model would get of it now, with references, diffs and what a compaction leaves out
+        /// Print what a model would receive now, with references, diffs and compaction applied
         #[arg(long)]
         as_sent: bool,
     },
-    /// Shorten older turns from the next message on; the history stays as it is
+    /// Shorten older turns in future requests; the history stays unchanged
     Compact(Compact),
-    /// Make a conversation the current one
+    /// Switch to a conversation
     Use {
         /// The conversation
         id: String,
     },
-    /// Copy a conversation, or its last turns, to a new one, and make that the current one
+    /// Copy a conversation and switch to the copy
     Fork {
-        /// The conversation; the current one if none is named
+        /// The conversation [default: the current one]
         id: Option<String>,
-        /// Keep the last N turns only
+        /// Only copy the last N turns
         #[arg(long, value_name = "N")]
         turns: Option<usize>,
-        /// Title of the copy
+        /// Set the title of the copy [default: the same title]
         #[arg(long)]
         title: Option<String>,
     },
@@ -300,10 +327,10 @@ pub(crate) enum Conversation {
     },
 }
 
-// Which conversation, with or without `--id` before it. No documentation, as above.
+// Selects a conversation, with or without `--id` before it. No doc comment, as above.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Named {
-    /// The conversation; the current one if none is named
+    /// The conversation [default: the current one]
     #[arg(value_name = "ID", conflicts_with = "id")]
     place: Option<String>,
     /// The conversation
@@ -321,19 +348,19 @@ impl Named {
 pub(crate) struct Compact {
     #[command(flatten)]
     pub(crate) conversation: Named,
-    /// Leave the last N turns as they are
+    /// Don't shorten the last N turns
     #[arg(long, value_name = "N", default_value_t = 3)]
     pub(crate) keep_last: usize,
-    /// What to leave out: the model's reasoning, or what tools returned; both if nothing is named (repeat)
+    /// Leave out the model's reasoning or the results of tools [default: both] (repeatable)
     #[arg(long, value_enum, value_name = "WHAT", action = ArgAction::Append)]
     pub(crate) strip: Vec<Strip>,
-    /// Ask the model for a summary, which stands in the place of those turns
+    /// Replace the turns with a summary that the model writes
     #[arg(long)]
     pub(crate) summarize: bool,
-    /// Say what would be left out, and store nothing
+    /// Show what would change without changing it
     #[arg(long)]
     pub(crate) dry_run: bool,
-    /// Send everything again, as if nothing had been shortened
+    /// Undo all compactions: send everything again
     #[arg(long, conflicts_with_all = ["keep_last", "strip", "summarize"])]
     pub(crate) reset: bool,
 }
@@ -347,9 +374,9 @@ pub(crate) enum Strip {
 #[derive(Debug, Subcommand)]
 #[command(defer = true)]
 pub(crate) enum Config {
-    /// Show every value with where it comes from
+    /// Show every setting and its origin
     Show {
-        /// Only this key and those below it
+        /// Only show this key and the keys below it
         key: Option<String>,
     },
 }
@@ -357,9 +384,9 @@ pub(crate) enum Config {
 #[derive(Debug, Subcommand)]
 #[command(defer = true)]
 pub(crate) enum Model {
-    /// List the models of every provider that is set up, with what they take
+    /// List available models and their capabilities; `*` marks the one in use
     Ls {
-        /// This provider's only
+        /// Only list models of this provider
         provider: Option<String>,
     },
 }
@@ -367,36 +394,36 @@ pub(crate) enum Model {
 #[derive(Debug, Subcommand)]
 #[command(defer = true)]
 pub(crate) enum Mcp {
-    /// List the configured servers with what they offer, or the tools of one
+    /// List configured servers, or the tools of one server
     Ls {
-        /// The server whose tools to list
+        /// List the tools of this server
         server: Option<String>,
     },
-    /// List the resources that servers offer
+    /// List the resources of servers
     Resources {
-        /// The servers; all if none is named
+        /// The servers [default: all]
         servers: Vec<String>,
     },
-    /// List the templates of resources that servers offer
+    /// List the resource templates of servers
     Templates {
-        /// The servers; all if none is named
+        /// The servers [default: all]
         servers: Vec<String>,
     },
-    /// Write the raw content of a server's resource to stdout
+    /// Print the raw content of a resource
     Read {
         /// The server
         server: String,
-        /// The URI, as `resources` lists it or as a template makes it
+        /// The URI, as `resources` lists it or as a template expands
         uri: String,
-        /// Go on, and write it again each time the server says that it changed
+        /// Print it again whenever the server reports a change, until Ctrl-C
         #[arg(long)]
         watch: bool,
     },
-    /// Offer this workspace to MCP clients, to read
+    /// Serve this workspace read-only to MCP clients
     Serve(McpServe),
-    /// Log in at a server that wants to know who asks, on a page of your browser
+    /// Log in to a server in your browser
     Login(McpLogin),
-    /// Forget what a login gave
+    /// Delete stored credentials
     Logout {
         /// The server
         server: String,
@@ -406,33 +433,33 @@ pub(crate) enum Mcp {
 fn address(argument: &str) -> Result<SocketAddr, String> {
     argument
         .parse()
-        .map_err(|_| "write an address and a port, as 127.0.0.1:8080".to_owned())
+        .map_err(|_| "expected an address and a port, such as 127.0.0.1:8080".to_owned())
 }
 
-/// Takes what a `Host` header may hold.
+/// Parses a host name that a `Host` header may contain.
 fn host(argument: &str) -> Result<String, String> {
     let is_host = |byte: u8| byte.is_ascii_alphanumeric() || b".-_:[]".contains(&byte);
     match !argument.is_empty() && argument.bytes().all(is_host) {
         true => Ok(argument.to_owned()),
-        false => Err(
-            "write a name as clients do, with or without a port, as box.example:8080".to_owned(),
-        ),
+        false => {
+            Err("expected a name, with or without a port, such as box.example:8080".to_owned())
+        }
     }
 }
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct McpServe {
-    /// Serve the one client that started it, on stdin and stdout, as is done without --http
+    /// Serve one client over stdin and stdout (the default)
     #[arg(long, conflicts_with = "http")]
     pub(crate) stdio: bool,
-    /// Serve any number of clients at this address, at the path /mcp; port 0 takes a free one. The variable
-    /// JP_MCP_TOKEN has the token that clients have to send, if they are to
+    /// Serve any number of clients over HTTP at the path /mcp; port 0 picks a free port. If the
+    /// variable JP_MCP_TOKEN is set, clients must send its value as a bearer token
     #[arg(long, value_name = "IP:PORT", value_parser = address)]
     pub(crate) http: Option<SocketAddr>,
-    /// Let clients of other machines reach it by this name (repeat)
+    /// Accept clients on other machines that use this host name (repeatable)
     #[arg(long, value_name = "NAME", requires = "http", action = ArgAction::Append, value_parser = host)]
     pub(crate) allow_host: Vec<String>,
-    /// List what is attached to this conversation, and not to the current one
+    /// Offer the attachments of this conversation [default: the current one]
     #[arg(short, long)]
     pub(crate) id: Option<String>,
 }
@@ -441,16 +468,16 @@ pub(crate) struct McpServe {
 pub(crate) struct McpLogin {
     /// The server
     pub(crate) server: String,
-    /// What the server's provider knows jp by, where it does not let programs register themselves
+    /// The client id of jp, if the provider doesn't allow dynamic registration
     #[arg(long, value_name = "ID")]
     pub(crate) client_id: Option<String>,
-    /// The variable of the environment that holds the secret that goes with it
+    /// The environment variable that holds the client secret
     #[arg(long, value_name = "VARIABLE", requires = "client_id")]
     pub(crate) client_secret_env: Option<String>,
-    /// A right to ask for beside what the server wants (repeat)
+    /// Request an additional scope (repeatable)
     #[arg(long, value_name = "SCOPE")]
     pub(crate) scope: Vec<String>,
-    /// The port on this machine that the page leads back to, where the provider wants one that it knows
+    /// The local port of the redirect URL; 0 picks a free port
     #[arg(long, default_value_t = 0)]
     pub(crate) port: u16,
 }
@@ -458,9 +485,9 @@ pub(crate) struct McpLogin {
 #[derive(Debug, Subcommand)]
 #[command(defer = true)]
 pub(crate) enum Storage {
-    /// Show what is kept, and how large it is
+    /// Show the size of stored conversations and content
     Status,
-    /// Verify every conversation and every blob
+    /// Verify all conversations and stored content
     Check,
 }
 

@@ -3,6 +3,7 @@
 mod attachment;
 mod config;
 mod conversation;
+mod help;
 mod init;
 mod mcp;
 mod model;
@@ -44,13 +45,14 @@ pub(crate) fn run(args: Args, environment: &Environment, output: &Output) -> Res
     }
     let command = match args.command {
         Command::Init(init) => return init::run(&init, environment, output),
+        Command::Help(help) => return help::run(&help.words, output),
         Command::ShellSession => return shell_session::run(),
         command => command,
     };
     environment.secure_stand_in()?;
     let context = Context::open(&args.global, environment, output)?;
     match command {
-        Command::Init(_) | Command::ShellSession => {
+        Command::Init(_) | Command::Help(_) | Command::ShellSession => {
             unreachable!("returned above: they need no workspace")
         }
         Command::Query(query) => query::run(query, &context),

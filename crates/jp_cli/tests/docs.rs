@@ -95,6 +95,26 @@ fn tools_page_runs() {
 }
 
 #[test]
+fn permissions_page_runs() {
+    runs("docs/permissions.md", "Yes.");
+}
+
+#[test]
+fn settings_page_runs() {
+    runs("docs/settings.md", "Yes.");
+}
+
+#[test]
+fn json_page_runs() {
+    runs("docs/json.md", "Yes.");
+}
+
+#[test]
+fn exit_codes_page_runs() {
+    runs("docs/exit-codes.md", "Yes.");
+}
+
+#[test]
 fn models_page_runs() {
     runs("docs/models.md", r#"{"title": "Yes.", "risks": []}"#);
 }
@@ -109,4 +129,90 @@ fn mcp_page_runs() {
         );
         sandbox.write("~/.config/jp/config.toml", settings);
     });
+}
+
+/// Returns the part of the JSON page that describes a command: from its name to the next section.
+fn json_section(heading: &str) -> String {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/json.md");
+    let page = fs::read_to_string(path).unwrap();
+    let section = page.split_once(&format!("\n## {heading}\n")).unwrap().1;
+    let shapes = page.split_once("\n## query\n").unwrap().1;
+    let shapes = shapes.split_once("\n## query --explain").unwrap().0;
+    format!("{}{shapes}", section.split("\n## ").next().unwrap())
+}
+
+/// Collects the keys of a document, and those of the documents in it but for free-form values.
+fn collect_keys(value: &serde_json::Value, keys: &mut Vec<String>) {
+    const FREE: [&str; 6] = [
+        "annotations",
+        "arguments",
+        "by_model",
+        "inputSchema",
+        "request",
+        "value",
+    ];
+    match value {
+        serde_json::Value::Array(list) => list.iter().for_each(|value| collect_keys(value, keys)),
+        serde_json::Value::Object(fields) => {
+            for (key, value) in fields {
+                keys.push(key.clone());
+                if !FREE.contains(&key.as_str()) {
+                    collect_keys(value, keys);
+                }
+            }
+        }
+        _ => {}
+    }
+}
+
+#[test]
+fn json_page_names_every_key_that_commands_print() {
+    let server = support::answering("Yes.");
+    let sandbox = Sandbox::new().with_server(&server);
+    sandbox.write("README.md", "# Read me\n");
+    let program = sandbox.write("~/notes.py", include_str!("support/notes.py"));
+    let settings = format!("providers.mcp.docs.command = [\"python3\", {program:?}]\n");
+    sandbox.write("~/.config/jp/config.toml", settings);
+    let commands: &[(&str, &[&str])] = &[
+        ("query", &["query", "--new", "-a", "README.md", "first"]),
+        ("query --explain", &["query", "--explain", "second"]),
+        ("attachment", &["attachment", "ls"]),
+        ("attachment", &["attachment", "print"]),
+        ("attachment", &["attachment", "add", "data:text/plain,x"]),
+        ("attachment", &["attachment", "rm", "data:text/plain,x"]),
+        ("resource", &["resource", "ls"]),
+        ("resource", &["resource", "show", "README.md"]),
+        ("resource", &["resource", "refresh"]),
+        ("conversation", &["conversation", "ls"]),
+        ("conversation", &["conversation", "show"]),
+        ("conversation", &["conversation", "print"]),
+        ("conversation", &["conversation", "print", "--as-sent"]),
+        (
+            "conversation",
+            &["conversation", "compact", "--keep-last", "0"],
+        ),
+        ("conversation", &["conversation", "fork"]),
+        ("config, model and storage", &["init"]),
+        ("config, model and storage", &["config", "show"]),
+        ("config, model and storage", &["storage", "status"]),
+        ("config, model and storage", &["storage", "check"]),
+        ("mcp", &["mcp", "ls"]),
+        ("mcp", &["mcp", "ls", "docs"]),
+        ("mcp", &["mcp", "resources"]),
+        ("mcp", &["mcp", "templates"]),
+        ("mcp", &["mcp", "read", "docs", "note:one"]),
+    ];
+    for (heading, command) in commands {
+        let run = sandbox.jp(&[command, &["--format", "json"][..]].concat());
+        let document = serde_json::from_str(&run.succeeded().stdout).unwrap();
+        let mut keys = Vec::new();
+        collect_keys(&document, &mut keys);
+        assert!(!keys.is_empty(), "{command:?}");
+        let section = json_section(heading);
+        for key in keys {
+            let is_named =
+                section.contains(&format!("\"{key}\"")) || section.contains(&format!("`{key}`"));
+            assert!(is_named, "{command:?} prints {key}: {document}");
+        }
+    }
 }

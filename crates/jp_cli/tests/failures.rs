@@ -377,7 +377,7 @@ fn what_is_not_utf_8_is_named() {
     let arguments = [OsStr::new("q"), OsStr::new("-a"), name, OsStr::new("x")];
     sandbox.jp(&arguments).failed(
         2,
-        &[r#"the argument "bad\xFF.txt" is not UTF-8; a file of that name"#],
+        &[r#"the argument "bad\xFF.txt" is not UTF-8; rename a file of that name"#],
     );
     sandbox.jp(&[OsStr::new("init"), name]).failed(
         1,

@@ -1728,7 +1728,7 @@ fn what_can_not_be_served_says_why() {
     );
     sandbox
         .jp(&["mcp", "serve", "--http", "localhost"])
-        .failed(2, &["write an address and a port"]);
+        .failed(2, &["expected an address and a port"]);
     for host in ["", "http://box/"] {
         let arguments = [
             "mcp",
@@ -1738,9 +1738,7 @@ fn what_can_not_be_served_says_why() {
             "--allow-host",
             host,
         ];
-        sandbox
-            .jp(&arguments)
-            .failed(2, &["write a name as clients do"]);
+        sandbox.jp(&arguments).failed(2, &["expected a name"]);
     }
     sandbox
         .jp(&["mcp", "serve", "--id", "17"])

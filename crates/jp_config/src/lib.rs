@@ -41,6 +41,8 @@ mod origins;
 mod read;
 mod resolved;
 mod secret;
+#[cfg(test)]
+mod settings_page;
 mod size;
 mod text;
 mod tools;

@@ -1,0 +1,100 @@
+//! `jp help`: commands, topics and what is neither.
+
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+mod support;
+
+use support::Sandbox;
+
+/// A place without a workspace, which help doesn't need.
+fn elsewhere() -> Sandbox {
+    let sandbox = Sandbox::new();
+    std::fs::remove_dir_all(sandbox.path(".jp")).unwrap();
+    sandbox
+}
+
+/// Returns the names and descriptions of the topics that `jp help` lists.
+fn topics(help: &str) -> Vec<(String, String)> {
+    let section = help.split_once("\nTopics").unwrap().1;
+    let lines = section.lines().skip(1).take_while(|line| !line.is_empty());
+    lines
+        .map(|line| {
+            let (name, description) = line.trim().split_once("  ").unwrap();
+            (name.to_owned(), description.trim().to_owned())
+        })
+        .collect()
+}
+
+#[test]
+fn topics_are_listed_after_the_commands() {
+    let help = elsewhere().jp(&["help"]).succeeded().stdout;
+    assert!(help.find("\nCommands:") < help.find("\nTopics"), "{help}");
+    let topics = topics(&help);
+    for name in ["permissions", "settings", "json", "exit-codes"] {
+        assert!(topics.iter().any(|topic| topic.0 == name), "{topics:?}");
+    }
+    let is_short = |topic: &(String, String)| !topic.1.is_empty() && topic.1.len() <= 60;
+    assert!(topics.iter().all(is_short), "{topics:?}");
+}
+
+#[test]
+fn each_topic_is_printed_as_plain_text() {
+    let sandbox = elsewhere();
+    for (name, _) in topics(&sandbox.jp(&["help"]).succeeded().stdout) {
+        let run = sandbox.jp(&["help", &name]).succeeded();
+        assert_eq!(run.stderr, "", "{name}");
+        assert!(run.stdout.lines().count() > 10, "{name}");
+        for mark in ["\u{1b}", "```", "](", "|---", "\n#"] {
+            assert!(!run.stdout.contains(mark), "{name} contains {mark:?}");
+        }
+    }
+}
+
+#[test]
+fn words_of_a_topic_may_be_separate() {
+    let sandbox = elsewhere();
+    let one = sandbox.jp(&["help", "exit-codes"]).succeeded().stdout;
+    assert_eq!(
+        sandbox.jp(&["help", "exit", "codes"]).succeeded().stdout,
+        one
+    );
+}
+
+#[test]
+fn help_of_a_command_is_that_of_its_flag() {
+    let sandbox = elsewhere();
+    for command in [&["query"][..], &["q"], &["conversation", "fork"], &["help"]] {
+        let flag = sandbox.jp(&[command, &["--help"]].concat()).succeeded();
+        let help = sandbox.jp(&[&["help"], command].concat()).succeeded();
+        assert_eq!(help.stdout, flag.stdout, "{command:?}");
+        assert!(help.stdout.contains("Usage: jp "), "{}", help.stdout);
+    }
+}
+
+#[test]
+fn unknown_topic_is_an_error_with_a_suggestion_and_the_list() {
+    elsewhere().jp(&["help", "setings"]).failed(
+        2,
+        &[
+            "there is no command or topic `setings`",
+            "did you mean `jp help settings`?",
+            "permissions, models, settings",
+        ],
+    );
+    let run = elsewhere()
+        .jp(&["help", "zzzzzzz"])
+        .failed(2, &["exit-codes"]);
+    assert!(!run.stderr.contains("did you mean"), "{}", run.stderr);
+}
+
+#[test]
+fn unknown_command_of_a_command_is_an_error() {
+    elsewhere().jp(&["help", "conversation", "frok"]).failed(
+        2,
+        &[
+            "there is no command `conversation frok`",
+            "did you mean `jp help conversation fork`?",
+            "`jp help conversation` lists its commands",
+        ],
+    );
+}
