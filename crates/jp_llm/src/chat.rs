@@ -29,7 +29,7 @@ mod message;
 pub use decode::decoder;
 pub use encode::encode;
 pub(crate) use encode::sends_back;
-pub(crate) use head::WireTool;
+pub(crate) use head::ChatTool;
 pub(crate) use marks::{cache_marks, vendor};
 
 pub use crate::decode::INVALID_ARGUMENTS;

@@ -8,7 +8,12 @@ use std::{borrow::Cow, collections::HashMap, error::Error as StdError, fmt, io, 
 
 use jp_resource::{BlobRef, Checksum, Encoding, ResourceContent};
 
-use crate::{Error, json::JsonText, parts::is_blank, xml};
+use crate::{
+    Error,
+    defuse::{self, DEFUSED_BY},
+    json::JsonText,
+    parts::is_blank,
+};
 
 /// What has to be known of a text to leave room for it in a request.
 ///
@@ -22,7 +27,7 @@ pub struct Measure {
     ends_line: bool,
 }
 
-/// Of what a measure says. A change of how texts are written ([`added`], [`xml::closings`], [`xml::DEFUSED_BY`]) needs
+/// Of what a measure says. A change of how texts are written ([`added`], [`defuse::closings`], [`DEFUSED_BY`]) needs
 /// another: measures are kept.
 const VERSION: u64 = 1;
 
@@ -38,7 +43,7 @@ pub(crate) enum Text<'a> {
 pub(crate) enum TextForm {
     /// As it is.
     Plain,
-    /// With its closing tags defused ([`xml`]).
+    /// With its closing tags defused ([`defuse`]).
     Defused,
 }
 
@@ -75,7 +80,7 @@ impl Measure {
     pub fn from_text(text: &str) -> Option<Self> {
         (!is_blank(text)).then(|| Self {
             escaped: text.len() as u64 + escapes(text.as_bytes()),
-            closings: xml::closings(text).count() as u64,
+            closings: defuse::closings(text).count() as u64,
             ends_line: text.ends_with('\n'),
         })
     }
@@ -97,7 +102,7 @@ impl Measure {
     fn length(&self, form: TextForm) -> u64 {
         match form {
             TextForm::Plain => self.escaped,
-            TextForm::Defused => self.escaped + self.closings * xml::DEFUSED_BY,
+            TextForm::Defused => self.escaped + self.closings * DEFUSED_BY,
         }
     }
 }
@@ -118,6 +123,14 @@ fn added(byte: u8) -> u8 {
 }
 
 impl Text<'_> {
+    /// Writes the text, or leaves room for it.
+    pub(crate) fn write(&self, out: &mut JsonText<'_>) -> io::Result<()> {
+        match self {
+            Self::Now(text) => out.push(text),
+            Self::Later(_) => out.leave_gap(),
+        }
+    }
+
     /// Returns whether a model would find nothing in it.
     pub(crate) fn is_blank(&self) -> bool {
         match self {
@@ -201,7 +214,7 @@ impl Gap {
         let mut json = JsonText::inside(&mut room);
         let written = match self.form {
             TextForm::Plain => json.push(&text),
-            TextForm::Defused => xml::write_defused(&mut json, &text),
+            TextForm::Defused => defuse::write_defused(&mut json, &text),
         };
         match written {
             Ok(()) if room.left > 0 => Err(error("it is shorter than the room for it".into())),
@@ -255,7 +268,7 @@ mod tests {
     use crate::{
         Body, Capabilities, Contents, Format, Note, Request,
         fixtures::{self, Store, any_steps, any_text},
-        json::write_string,
+        json::JsonWriter,
     };
 
     /// A store that leaves room for every text that can be measured.
@@ -424,10 +437,10 @@ mod tests {
             let Some(measure) = measure else { return Ok(()) };
             prop_assert_eq!(Measure::parse(&measure.to_string()), Some(measure));
             let mut json = Vec::new();
-            write_string::<io::Error>(&mut json, |out| out.push(&text)).unwrap();
+            JsonWriter::new(&mut json).string(|out| out.push(&text)).unwrap();
             prop_assert_eq!(measure.length(TextForm::Plain) + 2, json.len() as u64);
             json.clear();
-            write_string(&mut json, |out| xml::write_defused(out, &text)).unwrap();
+            JsonWriter::new(&mut json).string(|out| defuse::write_defused(out, &text)).unwrap();
             prop_assert_eq!(measure.length(TextForm::Defused) + 2, json.len() as u64);
         }
 

@@ -41,6 +41,7 @@ mod cache;
 pub mod chat;
 mod client;
 mod decode;
+mod defuse;
 pub mod discover;
 mod endpoint;
 mod error;

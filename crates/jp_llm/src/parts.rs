@@ -1,16 +1,12 @@
 //! What the encoders of several formats share: small pieces of JSON and the words for what is not shown.
 
-use std::{
-    borrow::Cow,
-    io::{self, Write},
-};
+use std::{borrow::Cow, io};
 
-use base64::{engine::general_purpose::STANDARD, write::EncoderWriter};
 use jp_conversation::ToolCallRequest;
 use jp_resource::Snapshot;
 use serde::Serialize;
 
-use crate::{Error, json::JsonText};
+use crate::json::JsonText;
 
 /// Stands before what a failed tool returned.
 pub const ERROR_LINE: &str = "The tool reported an error:\n";
@@ -20,20 +16,11 @@ pub(crate) const PDF: &str = "application/pdf";
 /// The type of content that has none.
 pub(crate) const UNKNOWN: &str = "application/octet-stream";
 
-/// Writes a comma, but for the first time.
-#[derive(Default)]
-pub(crate) struct Separator {
-    is_due: bool,
-}
-
-impl Separator {
-    pub(crate) fn write(&mut self, out: &mut dyn Write) -> io::Result<()> {
-        if std::mem::replace(&mut self.is_due, true) {
-            out.write_all(b",")
-        } else {
-            Ok(())
-        }
-    }
+/// A message of nothing but text, as Chat Completions and Ollama want it.
+#[derive(Serialize)]
+pub(crate) struct PlainMessage<'a> {
+    pub(crate) role: &'static str,
+    pub(crate) content: &'a str,
 }
 
 /// Puts each text on a line of its own.
@@ -54,31 +41,6 @@ impl LineBreak {
     }
 }
 
-pub(crate) fn write_json(value: &impl Serialize, out: &mut dyn Write) -> Result<(), Error> {
-    Ok(serde_json::to_writer(out, value).map_err(io::Error::from)?)
-}
-
-/// Writes an object without its closing brace: more fields follow.
-pub(crate) fn write_head(head: &impl Serialize, out: &mut dyn Write) -> Result<(), Error> {
-    let mut json = serde_json::to_vec(head).map_err(io::Error::from)?;
-    json.pop();
-    Ok(out.write_all(&json)?)
-}
-
-/// Writes a `data:` URL (RFC 2397) as a JSON string; `mime` is one of those that a format takes.
-pub(crate) fn write_data_url(mime: &str, bytes: &[u8], out: &mut dyn Write) -> io::Result<()> {
-    write!(out, "\"data:{mime};base64,")?;
-    write_base64(bytes, out)?;
-    out.write_all(b"\"")
-}
-
-/// Writes bytes as base64 (RFC 4648 §4).
-pub(crate) fn write_base64(bytes: &[u8], out: &mut dyn Write) -> io::Result<()> {
-    let mut encoder = EncoderWriter::new(out, &STANDARD);
-    encoder.write_all(bytes)?;
-    encoder.finish().map(|_| ())
-}
-
 /// Returns whether there is nothing in a text; the Messages API would refuse it.
 pub(crate) fn is_blank(text: &str) -> bool {
     text.trim().is_empty()
@@ -89,9 +51,8 @@ pub(crate) fn subject(resource: &Snapshot) -> String {
     resource.name.as_ref().unwrap_or(&resource.uri).clone()
 }
 
-/// Returns the last segment of a resource's name, or of its URI.
-pub(crate) fn file_name(resource: &Snapshot) -> &str {
-    let path = resource.name.as_deref().unwrap_or(&resource.uri);
+/// Returns the last segment of a name or URI.
+pub(crate) fn file_name(path: &str) -> &str {
     path.rsplit(['/', '\\']).next().unwrap_or(path)
 }
 
@@ -99,12 +60,12 @@ pub(crate) fn file_name(resource: &Snapshot) -> &str {
 const LONGEST_NAME: usize = 64;
 
 /// Returns the name of a call as it goes back: models make names up, and the APIs refuse those that no tool can have.
-pub(crate) fn name_of(call: &ToolCallRequest) -> Cow<'_, str> {
-    name_within(call, LONGEST_NAME)
+pub(crate) fn sendable_name(call: &ToolCallRequest) -> Cow<'_, str> {
+    sendable_name_within(call, LONGEST_NAME)
 }
 
-/// Like [`name_of`], where an API has a longest name of its own.
-pub(crate) fn name_within(call: &ToolCallRequest, longest: usize) -> Cow<'_, str> {
+/// Like [`sendable_name`], where an API has a longest name of its own.
+pub(crate) fn sendable_name_within(call: &ToolCallRequest, longest: usize) -> Cow<'_, str> {
     let fits = |character: char| character.is_ascii_alphanumeric() || "_-".contains(character);
     let name = call.name.as_str();
     match name {
@@ -120,11 +81,6 @@ pub(crate) fn name_within(call: &ToolCallRequest, longest: usize) -> Cow<'_, str
 
 pub(crate) fn result_of(call: &ToolCallRequest) -> String {
     format!("a result of `{}`", call.name)
-}
-
-/// Returns the last part of a name or URI.
-pub(crate) fn filename(subject: &str) -> &str {
-    subject.rsplit(['/', '\\']).next().unwrap_or(subject)
 }
 
 /// Returns the [`essence`] of content; of unknown content the general type.

@@ -188,6 +188,16 @@ impl Note {
         Self::left_out(turn, TOOLS, reason)
     }
 
+    /// Makes the note that content is not shown.
+    pub(crate) fn not_shown(turn: usize, subject: String, reason: String, bytes: usize) -> Self {
+        Self {
+            turn,
+            subject,
+            reason,
+            bytes: Some(bytes as u64),
+        }
+    }
+
     /// Tells of something that is not content.
     pub(crate) fn left_out(turn: usize, subject: &str, reason: &str) -> Self {
         Self {

@@ -21,7 +21,7 @@ pub(crate) enum Shown<'a, T = Cow<'a, str>> {
 }
 
 /// What a model is shown of a block of a tool's result.
-pub(crate) enum Block<'a> {
+pub(crate) enum ShownBlock<'a> {
     /// Text, a resource's with what it is around it.
     Text(Cow<'a, str>),
     /// Other content.
@@ -44,31 +44,27 @@ pub(crate) fn load_block<'a>(
     call: &ToolCallRequest,
     block: &'a StoredBlock,
     contents: &mut dyn Contents,
-) -> Result<Block<'a>, Error> {
+) -> Result<ShownBlock<'a>, Error> {
     match block {
         StoredBlock::Text { text, .. } => {
-            load_result_text(call, block, text, contents).map(Block::Text)
+            load_result_text(call, block, text, contents).map(ShownBlock::Text)
         }
         StoredBlock::Resource { resource, .. } => {
             Ok(match load_result_resource(block, resource, contents)? {
-                Shown::Text(text) => Block::Text(view::resource_block(resource, &text).into()),
-                Shown::Binary(bytes) => Block::Binary(Binary::of(resource, bytes)),
+                Shown::Text(text) => ShownBlock::Text(view::resource_block(resource, &text).into()),
+                Shown::Binary(bytes) => ShownBlock::Binary(Binary::from_resource(resource, bytes)),
             })
         }
         StoredBlock::Image(media) | StoredBlock::Audio(media) => {
-            let subject = result_of(call);
-            let bytes = match &media.data {
-                Payload::Inline(bytes) => bytes.into(),
-                Payload::Stored(blob) => load_bytes(blob, &subject, contents)?.into(),
-            };
-            Ok(Block::Binary(Binary::of_media(
+            let bytes = load_media(media, &result_of(call), contents)?;
+            Ok(ShownBlock::Binary(Binary::from_media(
                 call,
                 &media.mime_type,
                 bytes,
             )))
         }
-        StoredBlock::Question { question } => Ok(Block::Text(question.text.as_str().into())),
-        StoredBlock::Unknown(block) => Ok(Block::Text(block.note().into())),
+        StoredBlock::Question { question } => Ok(ShownBlock::Text(question.text.as_str().into())),
+        StoredBlock::Unknown(block) => Ok(ShownBlock::Text(block.note().into())),
     }
 }
 
@@ -106,7 +102,7 @@ impl<'a> Shown<'a> {
 
 impl<'a> Binary<'a> {
     /// Wraps a resource's content.
-    pub(crate) fn of(resource: &Snapshot, bytes: Cow<'a, [u8]>) -> Self {
+    pub(crate) fn from_resource(resource: &Snapshot, bytes: Cow<'a, [u8]>) -> Self {
         let mime = essence_of(resource.mime_type.as_deref());
         Self {
             subject: subject(resource),
@@ -117,7 +113,7 @@ impl<'a> Binary<'a> {
     }
 
     /// Wraps an image or a sound that a call returned; neither has a name or a URI.
-    pub(crate) fn of_media(call: &ToolCallRequest, mime: &str, bytes: Cow<'a, [u8]>) -> Self {
+    pub(crate) fn from_media(call: &ToolCallRequest, mime: &str, bytes: Cow<'a, [u8]>) -> Self {
         Self {
             subject: result_of(call),
             label: result_of(call),
@@ -193,7 +189,7 @@ pub(crate) fn load_media<'a>(
 }
 
 /// Loads a payload as bytes; `subject` names it in errors.
-pub(crate) fn load_bytes(
+fn load_bytes(
     blob: &BlobRef,
     subject: &str,
     contents: &mut dyn Contents,

@@ -5,7 +5,7 @@ use std::io;
 use jp_conversation::view::lacks_newline;
 use jp_resource::Resource;
 
-use crate::{json::JsonText, later::Text};
+use crate::{defuse::write_defused, json::JsonText, later::Text};
 
 /// Writes a resource with its text between the tags.
 ///
@@ -26,7 +26,7 @@ pub(crate) fn write_text<C, T>(
     })?;
     match text {
         Text::Now(text) => write_defused(out, text)?,
-        Text::Later(_) => out.put(text)?,
+        Text::Later(_) => out.leave_gap()?,
     }
     out.push(if text.ends_line() { "" } else { "\n" })?;
     out.push("</resource>")
@@ -82,43 +82,19 @@ fn escape(value: &str) -> String {
     escaped
 }
 
-/// Writes a text in which no tag closes a resource.
-pub(crate) fn write_defused(out: &mut JsonText<'_>, text: &str) -> io::Result<()> {
-    let mut start = 0;
-    for index in closings(text) {
-        out.push(&text[start..=index])?;
-        out.push("\\")?;
-        start = index + 1;
-    }
-    out.push(&text[start..])
-}
-
-/// How many bytes longer a text is in JSON for each tag that is defused in it: a backslash, escaped.
-pub(crate) const DEFUSED_BY: u64 = 2;
-
-/// Finds the tags that would close a resource.
-pub(crate) fn closings(text: &str) -> impl Iterator<Item = usize> {
-    const NAME: &[u8] = b"resource";
-    let names_resource = |after: &[u8]| {
-        after
-            .get(..NAME.len())
-            .is_some_and(|name| name.eq_ignore_ascii_case(NAME))
-    };
-    let text = text.as_bytes();
-    memchr::memmem::find_iter(text, b"</").filter(move |index| names_resource(&text[index + 2..]))
-}
-
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::json::write_string;
+    use crate::json::JsonWriter;
 
     fn written(resource: &Resource<(), ()>, text: &str) -> String {
         let mut json = Vec::new();
         let text = Text::Now(text.into());
-        write_string(&mut json, |out| write_text(out, resource, &text)).unwrap();
+        JsonWriter::new(&mut json)
+            .string(|out| write_text(out, resource, &text))
+            .unwrap();
         serde_json::from_slice(&json).unwrap()
     }
 

@@ -25,6 +25,16 @@ pub(super) enum Role {
     Assistant,
 }
 
+impl Role {
+    /// Returns the name that the API has for it.
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Self::User => "user",
+            Self::Assistant => "assistant",
+        }
+    }
+}
+
 /// One message of a request; never without a block.
 #[derive(Debug)]
 pub(super) struct WireMessage<'a> {
@@ -169,11 +179,11 @@ impl<'a> Builder<'a> {
                 _ => blocks.push(Block::Text(Cow::Borrowed(text))),
             }
         }
-        blocks.extend(replayed(response, self.label));
+        blocks.extend(replay(response, self.label));
     }
 
     fn tool_use(&mut self, call: &'a ToolCallRequest) -> Block<'a> {
-        let id = self.ids.unused(&call.id);
+        let id = self.ids.claim(&call.id);
         self.called.push_back(id.clone());
         Block::ToolUse { id, call }
     }
@@ -195,11 +205,11 @@ impl<'a> Builder<'a> {
 
 /// Returns whether a part of an answer that is reasoning goes back to the model `label`.
 pub(crate) fn sends_back(response: &ChatResponse, label: &str) -> bool {
-    replayed(response, label).is_some()
+    replay(response, label).is_some()
 }
 
 /// Returns the reasoning that came with a part of an answer, if this is the model that made it.
-fn replayed<'a>(response: &'a ChatResponse, label: &str) -> Option<Block<'a>> {
+fn replay<'a>(response: &'a ChatResponse, label: &str) -> Option<Block<'a>> {
     let value = |key: &str| response.metadata.get(key)?.as_str();
     if value("model")? != label {
         return None;
@@ -224,7 +234,7 @@ struct Ids {
 
 impl Ids {
     /// Returns the id itself where it will do.
-    fn unused(&mut self, id: &str) -> String {
+    fn claim(&mut self, id: &str) -> String {
         const LONGEST: usize = 64;
         let fits = |character: char| character.is_ascii_alphanumeric() || "_-".contains(character);
         let id: String = id
@@ -271,7 +281,7 @@ mod tests {
             "toolu_01-a_2",
             &"x".repeat(70),
         ];
-        let made = given.map(|id| ids.unused(id));
+        let made = given.map(|id| ids.claim(id));
         let expected = [
             "toolu_01-a",
             "toolu_01-a_2",

@@ -1,32 +1,22 @@
-use std::{
-    borrow::Cow,
-    collections::BTreeSet,
-    io::{self, Write},
-};
+use std::{borrow::Cow, collections::BTreeSet, io, io::Write};
 
-use jp_conversation::{
-    ToolCallRequest,
-    view::{self, Message, Thread},
-};
+use jp_conversation::view::{self, Message, Thread};
 use jp_resource::Snapshot;
 use jp_tool::StoredBlock;
 use serde::Serialize;
 use serde_json::{Map, Value};
 
 use super::{
-    blocks::{self, Block, Role, ToolResult, WireMessage},
+    blocks::{self, Block, ToolResult, WireMessage},
     marks,
-    schema::closed,
+    schema::close_objects,
 };
 use crate::{
     CacheMarks, Capabilities, Contents, Error, Note, Request, Tool,
     flat::FlatTool,
-    json::{JsonText, write_string},
+    json::{JsonText, JsonWriter},
     later::{Text, TextForm},
-    parts::{
-        IMAGES, PDF, Separator, UNKNOWN, essence, is_blank, name_within, result_of, subject,
-        write_base64, write_json,
-    },
+    parts::{IMAGES, PDF, UNKNOWN, essence, is_blank, result_of, sendable_name_within, subject},
     shown::{self, Shown},
     xml,
 };
@@ -37,8 +27,6 @@ pub const DEFAULT_MAX_TOKENS: u64 = 32_000;
 
 /// How many cache marks a request may have.
 const MOST_MARKS: usize = 4;
-/// A cache mark: the last field of the block that has it.
-const MARK: &[u8] = br#","cache_control":{"type":"ephemeral"}"#;
 /// How many characters the title of a document may have.
 const LONGEST_TITLE: usize = 500;
 /// How many characters the name of a called tool may have.
@@ -61,23 +49,27 @@ pub fn encode(
     out: &mut dyn Write,
 ) -> Result<Vec<Note>, Error> {
     let (messages, ends) = blocks::messages(request);
-    let head = Head::of(request);
+    let head = AnthropicHead::new(request);
     let marks = places(request, &messages, &ends, &head);
-    head.write(out)?;
-    let mut encoder = Encoder {
+    let mut encoder = AnthropicEncoder {
         capabilities: request.capabilities,
         contents,
         notes: Vec::new(),
     };
-    encoder.write_messages(&messages, &marks, out)?;
-    out.write_all(b"]}")?;
+    let mut json = JsonWriter::new(out);
+    json.begin_object()?;
+    json.fields(&head)?;
+    json.key("messages")?;
+    json.begin_array()?;
+    encoder.write_messages(&messages, &marks, &mut json)?;
+    json.finish()?;
     Ok(encoder.notes)
 }
 
 /// Returns where a request's cache marks are.
 pub(crate) fn cache_marks(request: &Request<'_>) -> CacheMarks {
     let (messages, ends) = blocks::messages(request);
-    let head = Head::of(request);
+    let head = AnthropicHead::new(request);
     let marks = places(request, &messages, &ends, &head);
     let mut marked: Vec<usize> = marks
         .iter()
@@ -94,7 +86,7 @@ fn places(
     request: &Request<'_>,
     messages: &[WireMessage<'_>],
     ends: &[usize],
-    head: &Head<'_>,
+    head: &AnthropicHead<'_>,
 ) -> BTreeSet<usize> {
     marks::places(
         messages,
@@ -105,14 +97,14 @@ fn places(
 }
 
 #[derive(Serialize)]
-struct Head<'a> {
+struct AnthropicHead<'a> {
     model: &'a str,
     max_tokens: u64,
     stream: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
     output_config: Option<OutputConfig>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    tools: Vec<WireTool<'a>>,
+    tools: Vec<AnthropicTool<'a>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     tool_choice: Option<ToolChoice>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -131,7 +123,7 @@ struct OutputFormat {
 }
 
 #[derive(Serialize)]
-struct WireTool<'a> {
+struct AnthropicTool<'a> {
     name: &'a str,
     #[serde(skip_serializing_if = "str::is_empty")]
     description: Cow<'a, str>,
@@ -157,30 +149,13 @@ struct CacheControl {
     r#type: &'static str,
 }
 
-#[derive(Serialize)]
-struct Thinking<'a> {
-    r#type: &'static str,
-    thinking: &'a str,
-    signature: &'a str,
-}
-
-#[derive(Serialize)]
-struct RedactedThinking<'a> {
-    r#type: &'static str,
-    data: &'a str,
-}
-
+/// A cache mark: the last field of the block that has it.
 const EPHEMERAL: CacheControl = CacheControl {
     r#type: "ephemeral",
 };
 
-impl<'a> Head<'a> {
-    fn of(request: &Request<'a>) -> Self {
-        let schema = request.schema();
-        let format = |schema| OutputFormat {
-            r#type: "json_schema",
-            schema: closed(schema),
-        };
+impl<'a> AnthropicHead<'a> {
+    fn new(request: &Request<'a>) -> Self {
         let system = request.system.filter(|system| !is_blank(system));
         let system = system.map(|text| {
             [SystemBlock {
@@ -189,9 +164,9 @@ impl<'a> Head<'a> {
                 cache_control: EPHEMERAL,
             }]
         });
-        let mut tools: Vec<_> = request.tools.iter().map(WireTool::from).collect();
+        let mut tools: Vec<_> = request.tools.iter().map(AnthropicTool::from).collect();
         let tool_choice = (tools.is_empty() && calls_tools(request.thread)).then(|| {
-            tools.push(WireTool::none());
+            tools.push(AnthropicTool::none());
             ToolChoice { r#type: "none" }
         });
         if let (None, Some(tool)) = (&system, tools.last_mut()) {
@@ -201,9 +176,7 @@ impl<'a> Head<'a> {
             model: request.model,
             max_tokens: request.max_output.unwrap_or(DEFAULT_MAX_TOKENS),
             stream: true,
-            output_config: schema.map(|schema| OutputConfig {
-                format: format(schema),
-            }),
+            output_config: request.schema().map(OutputConfig::new),
             tools,
             tool_choice,
             system,
@@ -214,13 +187,16 @@ impl<'a> Head<'a> {
     fn marks(&self) -> usize {
         usize::from(self.system.is_some() || !self.tools.is_empty())
     }
+}
 
-    /// Writes all up to the first message.
-    fn write(&self, out: &mut dyn Write) -> Result<(), Error> {
-        let mut json = serde_json::to_vec(self).map_err(io::Error::from)?;
-        json.pop();
-        out.write_all(&json)?;
-        Ok(out.write_all(br#","messages":["#)?)
+impl OutputConfig {
+    fn new(schema: &Map<String, Value>) -> Self {
+        Self {
+            format: OutputFormat {
+                r#type: "json_schema",
+                schema: close_objects(schema),
+            },
+        }
     }
 }
 
@@ -232,7 +208,7 @@ fn calls_tools(thread: &Thread<'_>) -> bool {
         .any(|message| matches!(message, Message::Tool { .. }))
 }
 
-impl WireTool<'_> {
+impl AnthropicTool<'_> {
     /// Makes a tool that can't be called: the API refuses calls in the history of a request without tools.
     fn none() -> Self {
         let schema = [("type".to_owned(), "object".into())];
@@ -245,7 +221,7 @@ impl WireTool<'_> {
     }
 }
 
-impl<'a> From<&'a Tool> for WireTool<'a> {
+impl<'a> From<&'a Tool> for AnthropicTool<'a> {
     fn from(tool: &'a Tool) -> Self {
         let FlatTool {
             description,
@@ -260,122 +236,136 @@ impl<'a> From<&'a Tool> for WireTool<'a> {
     }
 }
 
-struct Encoder<'e> {
+struct AnthropicEncoder<'e> {
     capabilities: Capabilities,
     contents: &'e mut dyn Contents,
     notes: Vec<Note>,
 }
 
-/// Where content stands.
+/// The place where content stands.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Place {
     Message,
     Result,
-    /// Where the API takes nothing but text.
+    /// A result in which the API takes nothing but text.
     FailedResult,
 }
 
-/// What bytes become.
-enum Form {
+/// The kind of block that bytes become.
+enum BinaryBlock {
     Image,
     Pdf,
 }
 
 /// The content of a result; none at all if nothing is written.
-#[derive(Default)]
-struct Content {
+struct ResultContent<'j, 'w> {
+    json: &'j mut JsonWriter<'w>,
     is_open: bool,
 }
 
-impl Encoder<'_> {
+impl AnthropicEncoder<'_> {
     fn write_messages(
         &mut self,
         messages: &[WireMessage<'_>],
         marks: &BTreeSet<usize>,
-        out: &mut dyn Write,
+        json: &mut JsonWriter<'_>,
     ) -> Result<(), Error> {
-        let mut between_messages = Separator::default();
+        // Marks count the blocks of all messages.
         let mut index = 0;
         for message in messages {
-            between_messages.write(out)?;
-            out.write_all(match message.role {
-                Role::User => br#"{"role":"user","content":["#,
-                Role::Assistant => br#"{"role":"assistant","content":["#,
-            })?;
-            let mut between_blocks = Separator::default();
+            json.begin_object()?;
+            json.field("role", message.role.name())?;
+            json.key("content")?;
+            json.begin_array()?;
             for block in &message.blocks {
-                between_blocks.write(out)?;
-                self.write_block(block, out)?;
-                out.write_all(if marks.contains(&index) { MARK } else { b"" })?;
-                out.write_all(b"}")?;
+                json.begin_object()?;
+                self.write_block(block, json)?;
+                if marks.contains(&index) {
+                    json.field("cache_control", &EPHEMERAL)?;
+                }
+                json.end()?;
                 index += 1;
             }
-            out.write_all(b"]}")?;
+            json.end()?;
+            json.end()?;
         }
         Ok(())
     }
 
-    /// Writes a block but for its closing brace.
-    fn write_block(&mut self, block: &Block<'_>, out: &mut dyn Write) -> Result<(), Error> {
+    /// Writes the fields of a block.
+    fn write_block(&mut self, block: &Block<'_>, json: &mut JsonWriter<'_>) -> Result<(), Error> {
         match block {
-            Block::Text(text) => write_text(out, |out| out.push(text)),
-            Block::Thinking { text, signature } => write_open(
-                &Thinking {
-                    r#type: "thinking",
-                    thinking: text,
-                    signature,
-                },
-                out,
-            ),
-            Block::RedactedThinking(data) => write_open(
-                &RedactedThinking {
-                    r#type: "redacted_thinking",
-                    data,
-                },
-                out,
-            ),
-            Block::ToolUse { id, call } => write_tool_use(id, call, out),
-            Block::ToolResult(result) => self.write_tool_result(result, out),
+            Block::Text(text) => write_text(json, |out| out.push(text)),
+            Block::Thinking { text, signature } => {
+                json.field("type", "thinking")?;
+                json.field("thinking", text)?;
+                Ok(json.field("signature", signature)?)
+            }
+            Block::RedactedThinking(data) => {
+                json.field("type", "redacted_thinking")?;
+                Ok(json.field("data", data)?)
+            }
+            Block::ToolUse { id, call } => {
+                json.field("type", "tool_use")?;
+                json.field("id", id)?;
+                json.field("name", &sendable_name_within(call, LONGEST_NAME))?;
+                Ok(json.field("input", &call.arguments)?)
+            }
+            Block::ToolResult(result) => self.write_tool_result(result, json),
             Block::Resource { turn, resource } => {
                 let loaded = shown::load_attached(resource, TextForm::Plain, self.contents)?;
-                self.write_resource(*turn, resource, loaded, Place::Message, out)
+                self.write_resource(*turn, resource, loaded, Place::Message, json)
             }
         }
     }
 
+    /// Writes the fields of a block that shows a resource.
     fn write_resource(
         &mut self,
         turn: usize,
         resource: &Snapshot,
         loaded: Shown<'_, Text<'_>>,
         place: Place,
-        out: &mut dyn Write,
+        json: &mut JsonWriter<'_>,
     ) -> Result<(), Error> {
         let bytes = match loaded {
-            Shown::Text(text) => return write_text_resource(resource, &text, out),
+            Shown::Text(text) => return write_text_resource(resource, &text, json),
             Shown::Binary(bytes) => bytes,
         };
         let mime = essence(resource.mime_type.as_deref().unwrap_or(UNKNOWN));
         match self.form(&mime, place) {
-            Ok(Form::Image) => write_document(resource, out, |out| {
-                out.write_all(br#"{"type":"content","content":["#)?;
-                write_image(&mime, &bytes, out)?;
-                out.write_all(b"}]}")
-            }),
-            Ok(Form::Pdf) => write_document(resource, out, |out| write_source(PDF, &bytes, out)),
+            Ok(BinaryBlock::Image) => {
+                begin_document(resource, json)?;
+                // A document has no image as its source, only content that may hold one.
+                json.field("type", "content")?;
+                json.key("content")?;
+                json.begin_array()?;
+                json.begin_object()?;
+                write_image(&mime, &bytes, json)?;
+                json.end()?;
+                json.end()?;
+                Ok(json.end()?)
+            }
+            Ok(BinaryBlock::Pdf) => {
+                begin_document(resource, json)?;
+                write_source(PDF, &bytes, json)?;
+                Ok(json.end()?)
+            }
             Err(reason) => {
                 let note = format!("[not shown: {reason}; {} bytes]", bytes.len());
                 self.note(turn, subject(resource), reason, bytes.len());
-                write_text(out, |out| xml::write_note(out, resource, &note))
+                write_text(json, |out| xml::write_note(out, resource, &note))
             }
         }
     }
 
-    /// Says what bytes become, or why they are not shown.
-    fn form(&self, mime: &str, place: Place) -> Result<Form, String> {
+    /// Returns the block that bytes become, or why they are not shown.
+    fn form(&self, mime: &str, place: Place) -> Result<BinaryBlock, String> {
         let form = match mime {
-            PDF => self.capabilities.pdf.then_some(Form::Pdf),
-            mime if IMAGES.contains(&mime) => self.capabilities.images.then_some(Form::Image),
+            PDF => self.capabilities.pdf.then_some(BinaryBlock::Pdf),
+            mime if IMAGES.contains(&mime) => {
+                self.capabilities.images.then_some(BinaryBlock::Image)
+            }
             _ => None,
         };
         let form = form.ok_or_else(|| format!("this model does not take {mime}"))?;
@@ -388,32 +378,35 @@ impl Encoder<'_> {
         }
     }
 
+    /// Writes the fields of a block with the result of a call.
     fn write_tool_result(
         &mut self,
         result: &ToolResult<'_>,
-        out: &mut dyn Write,
+        json: &mut JsonWriter<'_>,
     ) -> Result<(), Error> {
-        out.write_all(br#"{"type":"tool_result","tool_use_id":"#)?;
-        write_json(&result.id, out)?;
-        let mut content = Content::default();
+        json.field("type", "tool_result")?;
+        json.field("tool_use_id", &result.id)?;
+        let mut content = ResultContent {
+            json: &mut *json,
+            is_open: false,
+        };
         let is_error = result.response.is_some_and(|response| response.is_error);
         match result.response {
-            None => content.write_text(view::text_of_missing_result(), out)?,
+            None => content.write_text(view::text_of_missing_result())?,
             Some(response) => {
                 for block in &response.content {
-                    self.write_result_block(result, block, &mut content, out)?;
+                    self.write_result_block(result, block, &mut content)?;
                 }
             }
         }
         if is_error && !content.is_open {
-            content.write_text(NO_ERROR_MESSAGE, out)?;
+            content.write_text(NO_ERROR_MESSAGE)?;
         }
-        content.end(out)?;
-        Ok(out.write_all(if is_error {
-            br#","is_error":true"#
-        } else {
-            b""
-        })?)
+        content.end()?;
+        if is_error {
+            json.field("is_error", &true)?;
+        }
+        Ok(())
     }
 
     /// Writes a block of a result; blank text is left out.
@@ -421,37 +414,45 @@ impl Encoder<'_> {
         &mut self,
         result: &ToolResult<'_>,
         block: &StoredBlock,
-        content: &mut Content,
-        out: &mut dyn Write,
+        content: &mut ResultContent<'_, '_>,
     ) -> Result<(), Error> {
-        let place = match result.response {
-            Some(response) if response.is_error => Place::FailedResult,
-            _ => Place::Result,
-        };
         match block {
             StoredBlock::Text { text, .. } => {
                 let text = shown::load_result_text(result.call, block, text, self.contents)?;
-                content.write_text(&text, out)
+                content.write_text(&text)
             }
-            StoredBlock::Question { question } => content.write_text(&question.text, out),
-            StoredBlock::Unknown(block) => content.write_text(&block.note(), out),
+            StoredBlock::Question { question } => content.write_text(&question.text),
+            StoredBlock::Unknown(block) => content.write_text(&block.note()),
             StoredBlock::Resource { resource, .. } => {
-                content.begin(out)?;
-                match shown::load_result_resource(block, resource, self.contents)? {
-                    Shown::Text(text) if place == Place::FailedResult && !is_blank(&text) => {
-                        write_text(out, |out| out.push(&view::resource_block(resource, &text)))?;
-                    }
-                    loaded => {
-                        self.write_resource(result.turn, resource, loaded.now(), place, out)?
-                    }
-                }
-                Ok(out.write_all(b"}")?)
+                self.write_result_resource(result, block, resource, content)
             }
             StoredBlock::Image(media) | StoredBlock::Audio(media) => {
                 let bytes = shown::load_media(media, &result_of(result.call), self.contents)?;
-                self.write_media(result, &media.mime_type, &bytes, place, content, out)
+                let mime = essence(&media.mime_type);
+                self.write_media(result, &mime, &bytes, content)
             }
         }
+    }
+
+    fn write_result_resource(
+        &mut self,
+        result: &ToolResult<'_>,
+        block: &StoredBlock,
+        resource: &Snapshot,
+        content: &mut ResultContent<'_, '_>,
+    ) -> Result<(), Error> {
+        let place = Place::in_result(result);
+        content.begin_block()?;
+        match shown::load_result_resource(block, resource, self.contents)? {
+            Shown::Text(text) if place == Place::FailedResult && !is_blank(&text) => {
+                let text = view::resource_block(resource, &text);
+                write_text(content.json, |out| out.push(&text))?;
+            }
+            loaded => {
+                self.write_resource(result.turn, resource, loaded.now(), place, content.json)?
+            }
+        }
+        Ok(content.json.end()?)
     }
 
     fn write_media(
@@ -459,128 +460,121 @@ impl Encoder<'_> {
         result: &ToolResult<'_>,
         mime: &str,
         bytes: &[u8],
-        place: Place,
-        content: &mut Content,
-        out: &mut dyn Write,
+        content: &mut ResultContent<'_, '_>,
     ) -> Result<(), Error> {
-        let mime = essence(mime);
-        let reason = match self.form(&mime, place) {
-            Ok(Form::Image) => {
-                content.begin(out)?;
-                write_image(&mime, bytes, out)?;
-                return Ok(out.write_all(b"}")?);
+        let reason = match self.form(mime, Place::in_result(result)) {
+            Ok(BinaryBlock::Image) => {
+                content.begin_block()?;
+                write_image(mime, bytes, content.json)?;
+                return Ok(content.json.end()?);
             }
-            Ok(Form::Pdf) => "it is no image".to_owned(),
+            Ok(BinaryBlock::Pdf) => "it is no image".to_owned(),
             Err(reason) => reason,
         };
         let subject = result_of(result.call);
-        content.write_text(
-            &format!("[{subject} is not shown: {reason}; {} bytes]", bytes.len()),
-            out,
-        )?;
-        self.note(result.turn, subject, reason, bytes.len());
+        let size = bytes.len();
+        content.write_text(&format!("[{subject} is not shown: {reason}; {size} bytes]"))?;
+        self.note(result.turn, subject, reason, size);
         Ok(())
     }
 
     fn note(&mut self, turn: usize, subject: String, reason: String, size: usize) {
-        self.notes.push(Note {
-            turn,
-            subject,
-            reason,
-            bytes: Some(size as u64),
-        });
+        self.notes
+            .push(Note::not_shown(turn, subject, reason, size));
     }
 }
 
-impl Content {
-    fn begin(&mut self, out: &mut dyn Write) -> io::Result<()> {
-        out.write_all(if std::mem::replace(&mut self.is_open, true) {
-            b","
-        } else {
-            br#","content":["#
-        })
+impl Place {
+    fn in_result(result: &ToolResult<'_>) -> Self {
+        match result.response {
+            Some(response) if response.is_error => Self::FailedResult,
+            _ => Self::Result,
+        }
+    }
+}
+
+impl ResultContent<'_, '_> {
+    /// Begins a block, and before the first the content.
+    fn begin_block(&mut self) -> io::Result<()> {
+        if !std::mem::replace(&mut self.is_open, true) {
+            self.json.key("content")?;
+            self.json.begin_array()?;
+        }
+        self.json.begin_object()
     }
 
-    fn write_text(&mut self, text: &str, out: &mut dyn Write) -> Result<(), Error> {
+    fn write_text(&mut self, text: &str) -> Result<(), Error> {
         if is_blank(text) {
             return Ok(());
         }
-        self.begin(out)?;
-        write_text(out, |out| out.push(text))?;
-        Ok(out.write_all(b"}")?)
+        self.begin_block()?;
+        write_text(self.json, |out| out.push(text))?;
+        Ok(self.json.end()?)
     }
 
-    fn end(&self, out: &mut dyn Write) -> io::Result<()> {
-        out.write_all(if self.is_open { b"]" } else { b"" })
+    fn end(self) -> io::Result<()> {
+        if self.is_open {
+            self.json.end()
+        } else {
+            Ok(())
+        }
     }
 }
 
-/// Writes an object but for its closing brace.
-fn write_open(value: &impl Serialize, out: &mut dyn Write) -> Result<(), Error> {
-    let mut json = serde_json::to_vec(value).map_err(io::Error::from)?;
-    json.pop();
-    Ok(out.write_all(&json)?)
-}
-
+/// Writes the fields of a block of text.
 fn write_text(
-    out: &mut dyn Write,
+    json: &mut JsonWriter<'_>,
     fill: impl FnOnce(&mut JsonText<'_>) -> io::Result<()>,
 ) -> Result<(), Error> {
-    out.write_all(br#"{"type":"text","text":"#)?;
-    Ok(write_string(out, fill)?)
+    json.field("type", "text")?;
+    json.key("text")?;
+    Ok(json.string(fill)?)
 }
 
-fn write_tool_use(id: &str, call: &ToolCallRequest, out: &mut dyn Write) -> Result<(), Error> {
-    out.write_all(br#"{"type":"tool_use","id":"#)?;
-    write_json(&id, out)?;
-    out.write_all(br#","name":"#)?;
-    write_json(&name_within(call, LONGEST_NAME), out)?;
-    out.write_all(br#","input":"#)?;
-    write_json(&call.arguments, out)
-}
-
-/// Writes text as a document where there may be one, which the API wants to have something in it.
+/// Writes the fields of a document with a text, or of a block of text if it is blank: the API wants documents to have
+/// something in them.
 fn write_text_resource(
     resource: &Snapshot,
     text: &Text<'_>,
-    out: &mut dyn Write,
+    json: &mut JsonWriter<'_>,
 ) -> Result<(), Error> {
     if text.is_blank() {
-        return write_text(out, |out| xml::write_text(out, resource, text));
+        return write_text(json, |out| xml::write_text(out, resource, text));
     }
-    write_document(resource, out, |out| {
-        out.write_all(br#"{"type":"text","media_type":"text/plain","data":"#)?;
-        write_string(out, |out| out.put(text))?;
-        out.write_all(b"}")
-    })
+    begin_document(resource, json)?;
+    json.field("type", "text")?;
+    json.field("media_type", "text/plain")?;
+    json.key("data")?;
+    json.string(|out| text.write(out))?;
+    Ok(json.end()?)
 }
 
-fn write_document(
-    resource: &Snapshot,
-    out: &mut dyn Write,
-    write_source: impl FnOnce(&mut dyn Write) -> io::Result<()>,
-) -> Result<(), Error> {
-    out.write_all(br#"{"type":"document""#)?;
+/// Writes the fields of a document and begins its source.
+fn begin_document(resource: &Snapshot, json: &mut JsonWriter<'_>) -> Result<(), Error> {
+    json.field("type", "document")?;
     if let Some(title) = title(resource) {
-        out.write_all(br#","title":"#)?;
-        write_json(&title, out)?;
+        json.field("title", &title)?;
     }
-    out.write_all(br#","context":"#)?;
-    write_json(&context(resource), out)?;
-    out.write_all(br#","source":"#)?;
-    Ok(write_source(out)?)
+    json.field("context", &context(resource))?;
+    json.key("source")?;
+    Ok(json.begin_object()?)
 }
 
-/// Writes an image block but for its closing brace; `mime` is one of [`IMAGES`].
-fn write_image(mime: &str, bytes: &[u8], out: &mut dyn Write) -> io::Result<()> {
-    out.write_all(br#"{"type":"image","source":"#)?;
-    write_source(mime, bytes, out)
+/// Writes the fields of an image block; `mime` is one of [`IMAGES`].
+fn write_image(mime: &str, bytes: &[u8], json: &mut JsonWriter<'_>) -> io::Result<()> {
+    json.field("type", "image")?;
+    json.key("source")?;
+    json.begin_object()?;
+    write_source(mime, bytes, json)?;
+    json.end()
 }
 
-fn write_source(mime: &str, bytes: &[u8], out: &mut dyn Write) -> io::Result<()> {
-    write!(out, r#"{{"type":"base64","media_type":"{mime}","data":""#)?;
-    write_base64(bytes, out)?;
-    out.write_all(br#""}"#)
+/// Writes the fields of a source that is bytes.
+fn write_source(mime: &str, bytes: &[u8], json: &mut JsonWriter<'_>) -> io::Result<()> {
+    json.field("type", "base64")?;
+    json.field("media_type", mime)?;
+    json.key("data")?;
+    json.base64(bytes)
 }
 
 /// Returns title, name or URI, shortened; `None` where none of them says anything.

@@ -3,10 +3,10 @@ use serde_json::{Map, Value};
 /// Returns a schema with every object closed: the API wants `additionalProperties: false` said.
 ///
 /// What a schema says of it itself stays.
-pub(super) fn closed(schema: &Map<String, Value>) -> Map<String, Value> {
+pub(super) fn close_objects(schema: &Map<String, Value>) -> Map<String, Value> {
     let mut closed: Map<String, Value> = schema
         .iter()
-        .map(|(key, value)| (key.clone(), closed_value(key, value)))
+        .map(|(key, value)| (key.clone(), close_value(key, value)))
         .collect();
     if schema.get("type").is_some_and(is_object) && !schema.contains_key("additionalProperties") {
         closed.insert("additionalProperties".to_owned(), false.into());
@@ -15,13 +15,13 @@ pub(super) fn closed(schema: &Map<String, Value>) -> Map<String, Value> {
 }
 
 /// Descends wherever schemas can be; what stands for data stays as it is.
-fn closed_value(key: &str, value: &Value) -> Value {
+fn close_value(key: &str, value: &Value) -> Value {
     match value {
         _ if ["const", "default", "enum", "examples"].contains(&key) => value.clone(),
-        Value::Object(schema) => closed(schema).into(),
+        Value::Object(schema) => close_objects(schema).into(),
         Value::Array(schemas) => schemas
             .iter()
-            .map(|schema| closed_value("", schema))
+            .map(|schema| close_value("", schema))
             .collect(),
         _ => value.clone(),
     }
@@ -52,7 +52,7 @@ mod tests {
             },
             "$defs": {"a": {"anyOf": [{"type": "object"}, {"type": "null"}]}},
         });
-        let closed = Value::Object(closed(schema.as_object().unwrap()));
+        let closed = Value::Object(close_objects(schema.as_object().unwrap()));
         insta::assert_snapshot!(closed, @r#"{"type":"object","properties":{"type":{"type":"string","enum":["object"]},"open":{"type":["object","null"],"additionalProperties":true},"list":{"type":"array","items":{"type":"object","default":{"type":"object"},"additionalProperties":false}}},"$defs":{"a":{"anyOf":[{"type":"object","additionalProperties":false},{"type":"null"}]}},"additionalProperties":false}"#);
     }
 }

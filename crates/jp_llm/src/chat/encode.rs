@@ -1,7 +1,4 @@
-use std::{
-    borrow::Cow,
-    io::{self, Write},
-};
+use std::{borrow::Cow, io, io::Write};
 
 use jp_conversation::{
     ChatRequest, ChatResponse, ResponseContent, ToolCallRequest, ToolCallResponse,
@@ -15,18 +12,15 @@ use serde_json::Value;
 use super::{
     Dialect, REASONING_DETAILS,
     head::head,
-    marks::Marks,
-    message::{Parts, write_text_part},
+    marks::ChatMarks,
+    message::{ContentParts, write_text_part},
 };
 use crate::{
     Capabilities, Contents, Error, Note, Request,
-    json::{JsonText, write_string},
+    json::{Fragment, JsonText, JsonWriter},
     later::TextForm,
-    parts::{
-        ERROR_LINE, IMAGES, PDF, Separator, filename, name_of, write_data_url, write_head,
-        write_json,
-    },
-    shown::{self, Binary, Block, Shown},
+    parts::{ERROR_LINE, IMAGES, LineBreak, PDF, PlainMessage, file_name, sendable_name},
+    shown::{self, Binary, Shown, ShownBlock},
     xml,
 };
 
@@ -42,168 +36,139 @@ pub fn encode(
     contents: &mut dyn Contents,
     out: &mut dyn Write,
 ) -> Result<Vec<Note>, Error> {
-    let mut encoder = Encoder {
+    let mut json = JsonWriter::new(out);
+    let mut encoder = ChatEncoder {
         dialect,
         label: request.label,
         capabilities: request.capabilities,
-        marks: Marks::new(dialect, request),
+        marks: ChatMarks::new(dialect, request),
         contents,
         notes: Vec::new(),
-        separator: Separator::default(),
-        moved: Vec::new(),
+        moved: Fragment::default(),
         ends_with_user: false,
     };
-    write_head(&head(dialect, request), out)?;
-    out.write_all(br#","messages":["#)?;
-    encoder.write_system(request.system.unwrap_or_default(), out)?;
+    json.begin_object()?;
+    json.fields(&head(dialect, request))?;
+    json.key("messages")?;
+    json.begin_array()?;
+    encoder.write_system(request.system.unwrap_or_default(), &mut json)?;
     for (index, message) in request.thread.messages.iter().enumerate() {
-        encoder.write_message(index, message, out)?;
+        encoder.write_message(index, message, &mut json)?;
     }
-    encoder.write_moved(out)?;
-    out.write_all(b"]}")?;
+    encoder.write_moved(&mut json)?;
+    json.finish()?;
     Ok(encoder.notes)
 }
 
 #[derive(Serialize)]
-struct Plain<'a> {
-    role: &'static str,
-    content: &'a str,
-}
-
-#[derive(Serialize)]
-struct Assistant<'a> {
+struct ChatAnswer<'a> {
     role: &'static str,
     content: String,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     reasoning_details: Vec<&'a Value>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    tool_calls: Vec<Call>,
+    tool_calls: Vec<ChatCall>,
 }
 
 #[derive(Serialize)]
-struct Call {
+struct ChatCall {
     id: String,
     r#type: &'static str,
-    function: Function,
+    function: CalledFunction,
 }
 
 #[derive(Serialize)]
-struct Function {
+struct CalledFunction {
     name: String,
     /// JSON in a string.
     arguments: String,
 }
 
-struct Encoder<'e> {
+struct ChatEncoder<'e> {
     dialect: Dialect,
     label: &'e str,
     capabilities: Capabilities,
-    marks: Marks,
+    marks: ChatMarks,
     contents: &'e mut dyn Contents,
     notes: Vec<Note>,
-    separator: Separator,
-    /// Parts that messages with results can't hold, as JSON with commas between.
-    moved: Vec<u8>,
-    /// Whether the last message is from the person: many models take turns only.
+    /// Parts of results that messages with results can't hold.
+    moved: Fragment,
+    /// True if the last message is from the person: many models take turns only.
     ends_with_user: bool,
 }
 
-/// What a part with binary content is.
+/// The kind of part that holds binary content.
 #[derive(Clone, Copy)]
-enum Kind {
+enum BinaryPart {
     Image,
     Pdf,
 }
 
-impl Encoder<'_> {
-    fn write_system(&mut self, system: &str, out: &mut dyn Write) -> Result<(), Error> {
+impl ChatEncoder<'_> {
+    fn write_system(&mut self, system: &str, json: &mut JsonWriter<'_>) -> Result<(), Error> {
         if system.is_empty() {
             return Ok(());
         }
-        self.separator.write(out)?;
         if !self.marks.are_wanted() {
-            return write_json(
-                &Plain {
-                    role: "system",
-                    content: system,
-                },
-                out,
-            );
+            return write_plain("system", system, json);
         }
-        out.write_all(br#"{"role":"system","content":"#)?;
-        let mut parts = Parts::new(out, true);
+        json.begin_object()?;
+        json.field("role", "system")?;
+        json.key("content")?;
+        let mut parts = ContentParts::new(json, true);
         parts.text(|out| out.push(system))?;
         parts.end()?;
-        Ok(out.write_all(b"}")?)
+        Ok(json.end()?)
     }
 
     fn write_message(
         &mut self,
         index: usize,
         message: &Message<'_>,
-        out: &mut dyn Write,
+        json: &mut JsonWriter<'_>,
     ) -> Result<(), Error> {
+        let is_marked = self.marks.is_at(index);
         match message {
             Message::User { turn, request, .. } => {
-                self.write_moved(out)?;
+                self.write_moved(json)?;
                 if self.ends_with_user {
-                    self.write_missing_answer(out)?;
+                    self.write_missing_answer(json)?;
                 }
-                self.begin_user(out)?;
-                self.write_user(*turn, request, self.marks.is_at(index), out)
+                self.ends_with_user = true;
+                self.write_user(*turn, request, is_marked, json)
             }
             Message::Assistant { parts, .. } => {
-                self.write_moved(out)?;
-                self.write_assistant(parts, out)
+                self.write_moved(json)?;
+                self.write_assistant(parts, json)
             }
-            Message::NoAnswer { .. } => self.write_missing_answer(out),
+            Message::NoAnswer { .. } => self.write_missing_answer(json),
             Message::Tool {
                 turn,
                 call,
                 response,
                 ..
             } => {
-                self.separator.write(out)?;
                 self.ends_with_user = false;
-                self.write_tool(
-                    *turn,
-                    call,
-                    response.as_deref(),
-                    self.marks.is_at(index),
-                    out,
-                )
+                self.write_tool(*turn, call, response.as_deref(), is_marked, json)
             }
         }
     }
 
-    fn begin_user(&mut self, out: &mut dyn Write) -> Result<(), Error> {
-        self.ends_with_user = true;
-        Ok(self.separator.write(out)?)
-    }
-
-    fn write_missing_answer(&mut self, out: &mut dyn Write) -> Result<(), Error> {
+    fn write_missing_answer(&mut self, json: &mut JsonWriter<'_>) -> Result<(), Error> {
         self.ends_with_user = false;
-        self.separator.write(out)?;
-        write_json(
-            &Plain {
-                role: "assistant",
-                content: view::text_of_missing_answer(),
-            },
-            out,
-        )
+        write_plain("assistant", view::text_of_missing_answer(), json)
     }
 
     fn write_assistant(
         &mut self,
         parts: &[AnswerPart<'_>],
-        out: &mut dyn Write,
+        json: &mut JsonWriter<'_>,
     ) -> Result<(), Error> {
-        let Some(assistant) = self.assistant(parts)? else {
+        let Some(answer) = self.join_answer(parts)? else {
             return Ok(());
         };
         self.ends_with_user = false;
-        self.separator.write(out)?;
-        write_json(&assistant, out)
+        Ok(json.value(&answer)?)
     }
 
     /// Writes words alone as a string, which every server takes, and words with resources as parts.
@@ -212,20 +177,16 @@ impl Encoder<'_> {
         turn: usize,
         request: &ChatRequest,
         is_marked: bool,
-        out: &mut dyn Write,
+        json: &mut JsonWriter<'_>,
     ) -> Result<(), Error> {
         let words = self.capabilities.words(request);
         if request.resources.is_empty() && !self.marks.are_wanted() {
-            return write_json(
-                &Plain {
-                    role: "user",
-                    content: &words,
-                },
-                out,
-            );
+            return write_plain("user", &words, json);
         }
-        out.write_all(br#"{"role":"user","content":"#)?;
-        let mut parts = Parts::new(out, is_marked);
+        json.begin_object()?;
+        json.field("role", "user")?;
+        json.key("content")?;
+        let mut parts = ContentParts::new(json, is_marked);
         if !words.is_empty() {
             parts.text(|out| out.push(&words))?;
         }
@@ -233,22 +194,22 @@ impl Encoder<'_> {
             self.write_resource(turn, resource, &mut parts)?;
         }
         parts.end()?;
-        Ok(out.write_all(b"}")?)
+        Ok(json.end()?)
     }
 
     fn write_resource(
         &mut self,
         turn: usize,
         resource: &Snapshot,
-        parts: &mut Parts<'_>,
+        parts: &mut ContentParts<'_, '_>,
     ) -> Result<(), Error> {
         let binary = match shown::load_attached(resource, TextForm::Defused, self.contents)? {
             Shown::Text(text) => return parts.text(|out| xml::write_text(out, resource, &text)),
-            Shown::Binary(bytes) => Binary::of(resource, bytes),
+            Shown::Binary(bytes) => Binary::from_resource(resource, bytes),
         };
-        if let Some(kind) = self.kind(&binary) {
+        if let Some(part) = self.part_for(&binary) {
             parts.text(|out| xml::write_label(out, resource))?;
-            return parts.binary(|out| write_binary_part(kind, &binary, out));
+            return parts.binary(|json| write_binary_part(part, &binary, json));
         }
         let reason = self.leave_out(turn, &binary);
         let note = format!("[not shown: {reason}; {} bytes]", binary.bytes.len());
@@ -261,19 +222,20 @@ impl Encoder<'_> {
         call: &ToolCallRequest,
         response: Option<&ToolCallResponse>,
         is_marked: bool,
-        out: &mut dyn Write,
+        json: &mut JsonWriter<'_>,
     ) -> Result<(), Error> {
-        out.write_all(br#"{"role":"tool","tool_call_id":"#)?;
-        write_json(&call.id, out)?;
-        out.write_all(br#","content":"#)?;
+        json.begin_object()?;
+        json.field("role", "tool")?;
+        json.field("tool_call_id", &call.id)?;
+        json.key("content")?;
         if self.shows_binary_results() || self.marks.are_wanted() {
-            let mut parts = Parts::new(out, is_marked);
+            let mut parts = ContentParts::new(json, is_marked);
             self.write_result_parts(turn, call, response, &mut parts)?;
             parts.end()?;
         } else {
-            write_string(out, |out| self.write_result(turn, call, response, out))?;
+            json.string(|out| self.write_result(turn, call, response, out))?;
         }
-        Ok(out.write_all(b"}")?)
+        Ok(json.end()?)
     }
 
     /// Writes a result's blocks as text, each on a line of its own.
@@ -290,29 +252,23 @@ impl Encoder<'_> {
         if response.is_error {
             out.push(ERROR_LINE)?;
         }
-        let mut newline = "";
+        let mut line_break = LineBreak::default();
         for block in &response.content {
-            let text = self.block_text(turn, call, block)?;
-            out.push(newline)?;
-            out.push(&text)?;
-            newline = if text.is_empty() || text.ends_with('\n') {
-                ""
-            } else {
-                "\n"
-            };
+            let text = self.load_block_text(turn, call, block)?;
+            line_break.push(&text, out)?;
         }
         Ok(())
     }
 
-    fn block_text<'a>(
+    fn load_block_text<'a>(
         &mut self,
         turn: usize,
         call: &ToolCallRequest,
         block: &'a StoredBlock,
     ) -> Result<Cow<'a, str>, Error> {
         match shown::load_block(call, block, self.contents)? {
-            Block::Text(text) => Ok(text),
-            Block::Binary(binary) => self.set_aside(turn, call, &binary).map(Cow::Owned),
+            ShownBlock::Text(text) => Ok(text),
+            ShownBlock::Binary(binary) => self.set_aside(turn, call, &binary).map(Cow::Owned),
         }
     }
 
@@ -322,7 +278,7 @@ impl Encoder<'_> {
         turn: usize,
         call: &ToolCallRequest,
         response: Option<&ToolCallResponse>,
-        parts: &mut Parts<'_>,
+        parts: &mut ContentParts<'_, '_>,
     ) -> Result<(), Error> {
         let Some(response) = response else {
             return parts.text(|out| out.push(view::text_of_missing_result()));
@@ -341,22 +297,21 @@ impl Encoder<'_> {
         turn: usize,
         call: &ToolCallRequest,
         block: &StoredBlock,
-        parts: &mut Parts<'_>,
+        parts: &mut ContentParts<'_, '_>,
     ) -> Result<(), Error> {
         let text = match shown::load_block(call, block, self.contents)? {
-            Block::Text(text) => text,
-            Block::Binary(binary) => {
-                match self.kind(&binary).filter(|_| self.shows_binary_results()) {
-                    Some(kind) => {
-                        if matches!(block, StoredBlock::Resource { .. }) {
-                            parts.text(|out| out.push(&format!("{}:", binary.label)))?;
-                        }
-                        return parts.binary(|out| write_binary_part(kind, &binary, out));
+            ShownBlock::Text(text) => text,
+            ShownBlock::Binary(binary) => match self.result_part_for(&binary) {
+                Some(part) => {
+                    if matches!(block, StoredBlock::Resource { .. }) {
+                        parts.text(|out| out.push(&format!("{}:", binary.label)))?;
                     }
-                    None => self.set_aside(turn, call, &binary)?.into(),
+                    return parts.binary(|json| write_binary_part(part, &binary, json));
                 }
-            }
+                None => self.set_aside(turn, call, &binary)?.into(),
+            },
         };
+        // The Messages API, which OpenRouter may pass it to, refuses empty text.
         if text.is_empty() {
             Ok(())
         } else {
@@ -383,7 +338,7 @@ impl Encoder<'_> {
             label, mime, bytes, ..
         } = binary;
         let size = bytes.len();
-        let Some(kind) = self.kind(binary) else {
+        let Some(part) = self.part_for(binary) else {
             let reason = self.leave_out(turn, binary);
             return Ok(format!("[{label} is not shown: {reason}; {size} bytes]"));
         };
@@ -392,55 +347,60 @@ impl Encoder<'_> {
         } else {
             format!(" ({})", call.id)
         };
-        if !self.moved.is_empty() {
-            self.moved.push(b',');
-        }
         let lead = format!("{label}, returned by the call of `{}`{id}:", call.name);
-        write_text_part(&mut self.moved, |out| out.push(&lead))?;
-        self.moved.push(b',');
-        write_binary_part(kind, binary, &mut self.moved)?;
+        let mut moved = self.moved.writer();
+        write_text_part(&mut moved, |out| out.push(&lead))?;
+        write_binary_part(part, binary, &mut moved)?;
         Ok(format!(
             "[{label} is in the next message: {mime}; {size} bytes]"
         ))
     }
 
-    /// Writes what was put aside as a message from the person.
-    fn write_moved(&mut self, out: &mut dyn Write) -> Result<(), Error> {
+    /// Writes the parts that were set aside as a message from the person.
+    fn write_moved(&mut self, json: &mut JsonWriter<'_>) -> Result<(), Error> {
         if self.moved.is_empty() {
             return Ok(());
         }
-        self.begin_user(out)?;
-        out.write_all(br#"{"role":"user","content":["#)?;
-        out.write_all(&std::mem::take(&mut self.moved))?;
-        Ok(out.write_all(b"]}")?)
+        self.ends_with_user = true;
+        json.begin_object()?;
+        json.field("role", "user")?;
+        json.key("content")?;
+        json.begin_array()?;
+        json.append(std::mem::take(&mut self.moved))?;
+        json.end()?;
+        Ok(json.end()?)
     }
 
-    /// Returns what part shows the model this content; `None` where it does not take it.
-    fn kind(&self, binary: &Binary<'_>) -> Option<Kind> {
+    /// Returns the part that shows the model this content; `None` if the model does not take it.
+    fn part_for(&self, binary: &Binary<'_>) -> Option<BinaryPart> {
         match &*binary.mime {
-            PDF if self.capabilities.pdf => Some(Kind::Pdf),
-            mime if self.capabilities.images && IMAGES.contains(&mime) => Some(Kind::Image),
+            PDF if self.capabilities.pdf => Some(BinaryPart::Pdf),
+            mime if self.capabilities.images && IMAGES.contains(&mime) => Some(BinaryPart::Image),
             _ => None,
         }
+    }
+
+    /// Returns the part of a result that shows the model this content; `None` if results are text.
+    fn result_part_for(&self, binary: &Binary<'_>) -> Option<BinaryPart> {
+        self.part_for(binary)
+            .filter(|_| self.shows_binary_results())
     }
 
     /// Notes content that the model is not shown, and returns why.
     fn leave_out(&mut self, turn: usize, binary: &Binary<'_>) -> String {
         let reason = format!("this model does not take {}", binary.mime);
-        let (subject, bytes) = (binary.subject.clone(), binary.bytes.len() as u64);
-        self.notes.push(Note {
+        self.notes.push(Note::not_shown(
             turn,
-            subject,
-            reason: reason.clone(),
-            bytes: Some(bytes),
-        });
+            binary.subject.clone(),
+            reason.clone(),
+            binary.bytes.len(),
+        ));
         reason
     }
 
-    /// Joins what the model said and called, with its reasoning where that goes back; `None` where there
-    /// are neither words nor calls.
-    fn assistant<'a>(&self, parts: &[AnswerPart<'a>]) -> Result<Option<Assistant<'a>>, Error> {
-        let mut assistant = Assistant {
+    /// Joins the words, the calls and the reasoning that goes back; `None` if there are neither words nor calls.
+    fn join_answer<'a>(&self, parts: &[AnswerPart<'a>]) -> Result<Option<ChatAnswer<'a>>, Error> {
+        let mut answer = ChatAnswer {
             role: "assistant",
             content: String::new(),
             reasoning_details: Vec::new(),
@@ -449,20 +409,20 @@ impl Encoder<'_> {
         for part in parts {
             match *part {
                 AnswerPart::Response(response) => {
-                    assistant.reasoning_details.extend(reasoning_details(
+                    answer.reasoning_details.extend(reasoning_details(
                         self.dialect,
                         response,
                         self.label,
                     ));
                     if let ResponseContent::Message(text) = &response.content {
-                        assistant.content.push_str(text);
+                        answer.content.push_str(text);
                     }
                 }
-                AnswerPart::Call(call) => assistant.tool_calls.push(wire_call(call)?),
+                AnswerPart::Call(call) => answer.tool_calls.push(to_chat_call(call)?),
             }
         }
-        let is_empty = assistant.content.is_empty() && assistant.tool_calls.is_empty();
-        Ok((!is_empty).then_some(assistant))
+        let is_empty = answer.content.is_empty() && answer.tool_calls.is_empty();
+        Ok((!is_empty).then_some(answer))
     }
 }
 
@@ -485,29 +445,46 @@ fn reasoning_details<'a>(dialect: Dialect, response: &'a ChatResponse, label: &s
     details.and_then(Value::as_array).map_or(&[], Vec::as_slice)
 }
 
-fn wire_call(call: &ToolCallRequest) -> Result<Call, Error> {
+fn to_chat_call(call: &ToolCallRequest) -> Result<ChatCall, Error> {
     let arguments = serde_json::to_string(&call.arguments).map_err(io::Error::from)?;
-    Ok(Call {
+    Ok(ChatCall {
         id: call.id.clone(),
         r#type: "function",
-        function: Function {
-            name: name_of(call).into_owned(),
+        function: CalledFunction {
+            name: sendable_name(call).into_owned(),
             arguments,
         },
     })
 }
 
-fn write_binary_part(kind: Kind, binary: &Binary<'_>, out: &mut dyn Write) -> Result<(), Error> {
-    match kind {
-        Kind::Image => out.write_all(br#"{"type":"image_url","image_url":{"url":"#)?,
-        Kind::Pdf => {
-            out.write_all(br#"{"type":"file","file":{"filename":"#)?;
-            write_json(&filename(&binary.subject), out)?;
-            out.write_all(br#","file_data":"#)?;
+fn write_plain(role: &'static str, content: &str, json: &mut JsonWriter<'_>) -> Result<(), Error> {
+    Ok(json.value(&PlainMessage { role, content })?)
+}
+
+fn write_binary_part(
+    part: BinaryPart,
+    binary: &Binary<'_>,
+    json: &mut JsonWriter<'_>,
+) -> Result<(), Error> {
+    json.begin_object()?;
+    match part {
+        BinaryPart::Image => {
+            json.field("type", "image_url")?;
+            json.key("image_url")?;
+            json.begin_object()?;
+            json.key("url")?;
+        }
+        BinaryPart::Pdf => {
+            json.field("type", "file")?;
+            json.key("file")?;
+            json.begin_object()?;
+            json.field("filename", file_name(&binary.subject))?;
+            json.key("file_data")?;
         }
     }
-    write_data_url(&binary.mime, &binary.bytes, out)?;
-    Ok(out.write_all(b"}}")?)
+    json.data_url(&binary.mime, &binary.bytes)?;
+    json.end()?;
+    Ok(json.end()?)
 }
 
 #[cfg(test)]

@@ -8,7 +8,7 @@ use crate::{Request, Tool, flat::FlatTool};
 
 /// What stands before the messages.
 #[derive(Serialize)]
-pub(super) struct Head<'a> {
+pub(super) struct ChatHead<'a> {
     model: &'a str,
     stream: bool,
     stream_options: StreamOptions,
@@ -22,7 +22,7 @@ pub(super) struct Head<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     session_id: Option<&'a str>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    tools: Vec<WireTool<'a>>,
+    tools: Vec<ChatTool<'a>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     response_format: Option<ResponseFormat<'a>>,
 }
@@ -34,13 +34,13 @@ struct StreamOptions {
 
 /// A tool as Chat Completions and Ollama want it.
 #[derive(Serialize)]
-pub(crate) struct WireTool<'a> {
+pub(crate) struct ChatTool<'a> {
     r#type: &'static str,
-    function: WireFunction<'a>,
+    function: DeclaredFunction<'a>,
 }
 
 #[derive(Serialize)]
-struct WireFunction<'a> {
+struct DeclaredFunction<'a> {
     name: &'a str,
     description: Cow<'a, str>,
     parameters: Cow<'a, Map<String, Value>>,
@@ -49,16 +49,16 @@ struct WireFunction<'a> {
 #[derive(Serialize)]
 struct ResponseFormat<'a> {
     r#type: &'static str,
-    json_schema: JsonSchema<'a>,
+    json_schema: ChatSchema<'a>,
 }
 
 #[derive(Serialize)]
-struct JsonSchema<'a> {
+struct ChatSchema<'a> {
     name: &'static str,
     schema: &'a Map<String, Value>,
 }
 
-impl<'a> From<&'a Tool> for WireTool<'a> {
+impl<'a> From<&'a Tool> for ChatTool<'a> {
     fn from(tool: &'a Tool) -> Self {
         let Tool {
             name,
@@ -68,7 +68,7 @@ impl<'a> From<&'a Tool> for WireTool<'a> {
         let (description, parameters) = (Cow::Borrowed(&**description), Cow::Borrowed(parameters));
         Self {
             r#type: "function",
-            function: WireFunction {
+            function: DeclaredFunction {
                 name,
                 description,
                 parameters,
@@ -77,7 +77,7 @@ impl<'a> From<&'a Tool> for WireTool<'a> {
     }
 }
 
-impl<'a> WireTool<'a> {
+impl<'a> ChatTool<'a> {
     /// Makes a tool with a schema that all providers accept.
     fn flat(tool: &'a Tool) -> Self {
         let FlatTool {
@@ -86,7 +86,7 @@ impl<'a> WireTool<'a> {
         } = FlatTool::new(tool);
         Self {
             r#type: "function",
-            function: WireFunction {
+            function: DeclaredFunction {
                 name: &tool.name,
                 description,
                 parameters,
@@ -96,16 +96,16 @@ impl<'a> WireTool<'a> {
 }
 
 /// Returns what stands before the messages of a request.
-pub(super) fn head<'a>(dialect: Dialect, request: &'a Request<'_>) -> Head<'a> {
+pub(super) fn head<'a>(dialect: Dialect, request: &'a Request<'_>) -> ChatHead<'a> {
     let schema = request.schema();
     let response_format = schema.map(|schema| ResponseFormat {
         r#type: "json_schema",
-        json_schema: JsonSchema {
+        json_schema: ChatSchema {
             name: "answer",
             schema,
         },
     });
-    let head = Head {
+    let head = ChatHead {
         model: request.model,
         stream: true,
         stream_options: StreamOptions {
@@ -115,12 +115,12 @@ pub(super) fn head<'a>(dialect: Dialect, request: &'a Request<'_>) -> Head<'a> {
         max_completion_tokens: None,
         prompt_cache_key: None,
         session_id: None,
-        tools: request.tools.iter().map(WireTool::from).collect(),
+        tools: request.tools.iter().map(ChatTool::from).collect(),
         response_format,
     };
-    let flat_tools = || request.tools.iter().map(WireTool::flat).collect();
+    let flat_tools = || request.tools.iter().map(ChatTool::flat).collect();
     match dialect {
-        Dialect::Generic => Head {
+        Dialect::Generic => ChatHead {
             max_tokens: request.max_output,
             // llama.cpp takes any schema; others may pass the request on to who does not.
             tools: if request.label.starts_with("llamacpp/") {
@@ -130,7 +130,7 @@ pub(super) fn head<'a>(dialect: Dialect, request: &'a Request<'_>) -> Head<'a> {
             },
             ..head
         },
-        Dialect::OpenRouter => Head {
+        Dialect::OpenRouter => ChatHead {
             max_completion_tokens: request.max_output,
             tools: flat_tools(),
             prompt_cache_key: request.cache_key,

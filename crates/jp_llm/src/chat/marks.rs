@@ -8,12 +8,12 @@ use crate::{CacheMarks, Request};
 /// They are the last message of this request, the last of the request before, so that what that one stored is
 /// found however many calls lie between, and the person's newest. With the mark on the system prompt they are
 /// the four that Anthropic allows.
-pub(super) struct Marks {
+pub(super) struct ChatMarks {
     are_wanted: bool,
     at: Vec<usize>,
 }
 
-impl Marks {
+impl ChatMarks {
     pub(super) fn new(dialect: Dialect, request: &Request<'_>) -> Self {
         let are_wanted = match dialect {
             Dialect::Generic => false,
@@ -52,10 +52,10 @@ pub(crate) fn vendor(model: &str) -> &str {
 
 /// Returns where a request's cache marks are.
 pub(crate) fn cache_marks(dialect: Dialect, request: &Request<'_>) -> CacheMarks {
-    let Marks {
+    let ChatMarks {
         are_wanted: true,
         at: mut messages,
-    } = Marks::new(dialect, request)
+    } = ChatMarks::new(dialect, request)
     else {
         return CacheMarks::default();
     };

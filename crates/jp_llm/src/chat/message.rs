@@ -1,58 +1,72 @@
-use std::io::{self, Write};
+//! The content of a message as an array of parts.
+
+use std::io;
+
+use serde::Serialize;
 
 use crate::{
     Error,
-    json::{JsonText, write_string},
+    json::{Fragment, JsonText, JsonWriter},
 };
 
-/// Makes the provider keep what comes before, and this part.
-const MARK: &[u8] = br#","cache_control":{"type":"ephemeral"}"#;
+/// Makes the provider cache the request up to the end of the part that has it.
+#[derive(Serialize)]
+struct CacheControl {
+    r#type: &'static str,
+}
+
+const EPHEMERAL: CacheControl = CacheControl {
+    r#type: "ephemeral",
+};
 
 /// Writes a part that is text.
 pub(super) fn write_text_part(
-    out: &mut dyn Write,
+    json: &mut JsonWriter<'_>,
     fill: impl FnOnce(&mut JsonText<'_>) -> io::Result<()>,
 ) -> Result<(), Error> {
-    open_text_part(out, fill)?;
-    Ok(out.write_all(b"}")?)
+    begin_text_part(json, fill)?;
+    Ok(json.end()?)
 }
 
-fn open_text_part(
-    out: &mut dyn Write,
+/// Writes a part that is text, except for its end.
+fn begin_text_part(
+    json: &mut JsonWriter<'_>,
     fill: impl FnOnce(&mut JsonText<'_>) -> io::Result<()>,
 ) -> Result<(), Error> {
-    out.write_all(br#"{"type":"text","text":"#)?;
-    Ok(write_string(out, fill)?)
+    json.begin_object()?;
+    json.field("type", "text")?;
+    json.key("text")?;
+    Ok(json.string(fill)?)
 }
 
-/// The content of a message as an array of parts, or an empty string where there are none.
+/// The content of a message as an array of parts, or an empty string if there are none.
 ///
-/// A marked message has its mark on the last text: images and files carry none. What follows that text is
+/// A marked message has its mark on the last text, because images and files carry none. The parts that follow a text are
 /// held until it is known that no other text comes.
-pub(super) struct Parts<'w> {
-    out: &'w mut dyn Write,
+pub(super) struct ContentParts<'j, 'w> {
+    json: &'j mut JsonWriter<'w>,
     is_marked: bool,
     state: State,
-    /// Parts that follow the open text, each with a comma before.
-    held: Vec<u8>,
+    /// Parts that follow the open text.
+    held: Fragment,
 }
 
 enum State {
     /// Nothing is written, not even the bracket.
     Empty,
-    /// The last part is a text that lacks its closing brace.
+    /// The last part is a text that has not ended.
     InText,
     /// The last part is complete.
     Between,
 }
 
-impl<'w> Parts<'w> {
-    pub(super) fn new(out: &'w mut dyn Write, is_marked: bool) -> Self {
+impl<'j, 'w> ContentParts<'j, 'w> {
+    pub(super) fn new(json: &'j mut JsonWriter<'w>, is_marked: bool) -> Self {
         Self {
-            out,
+            json,
             is_marked,
             state: State::Empty,
-            held: Vec::new(),
+            held: Fragment::default(),
         }
     }
 
@@ -61,51 +75,53 @@ impl<'w> Parts<'w> {
         &mut self,
         fill: impl FnOnce(&mut JsonText<'_>) -> io::Result<()>,
     ) -> Result<(), Error> {
-        self.close_text(b"")?;
-        self.begin()?;
-        open_text_part(self.out, fill)?;
+        self.begin_part()?;
+        begin_text_part(self.json, fill)?;
         self.state = State::InText;
         Ok(())
     }
 
-    /// Writes a part that is no text.
+    /// Writes a part that is not text.
     pub(super) fn binary(
         &mut self,
-        write: impl FnOnce(&mut dyn Write) -> Result<(), Error>,
+        write: impl FnOnce(&mut JsonWriter<'_>) -> Result<(), Error>,
     ) -> Result<(), Error> {
         if self.is_marked && matches!(self.state, State::InText) {
-            self.held.push(b',');
-            return write(&mut self.held);
+            return write(&mut self.held.writer());
         }
-        self.close_text(b"")?;
-        self.begin()?;
-        write(self.out)
+        self.begin_part()?;
+        write(self.json)
     }
 
     /// Ends the array; must be called.
     pub(super) fn end(mut self) -> Result<(), Error> {
-        self.close_text(if self.is_marked { MARK } else { b"" })?;
-        let end: &[u8] = if matches!(self.state, State::Empty) {
-            b"\"\""
-        } else {
-            b"]"
-        };
-        Ok(self.out.write_all(end)?)
+        if self.is_marked && matches!(self.state, State::InText) {
+            self.json.field("cache_control", &EPHEMERAL)?;
+        }
+        self.end_text()?;
+        match self.state {
+            State::Empty => self.json.value("")?,
+            State::InText | State::Between => self.json.end()?,
+        }
+        Ok(())
     }
 
-    fn begin(&mut self) -> io::Result<()> {
-        let is_first = matches!(self.state, State::Empty);
+    /// Ends the text before, and begins the array if this is its first part.
+    fn begin_part(&mut self) -> io::Result<()> {
+        self.end_text()?;
+        if matches!(self.state, State::Empty) {
+            self.json.begin_array()?;
+        }
         self.state = State::Between;
-        self.out.write_all(if is_first { b"[" } else { b"," })
+        Ok(())
     }
 
-    fn close_text(&mut self, mark: &[u8]) -> io::Result<()> {
+    fn end_text(&mut self) -> io::Result<()> {
         if !matches!(self.state, State::InText) {
             return Ok(());
         }
         self.state = State::Between;
-        self.out.write_all(mark)?;
-        self.out.write_all(b"}")?;
-        self.out.write_all(&std::mem::take(&mut self.held))
+        self.json.end()?;
+        self.json.append(std::mem::take(&mut self.held))
     }
 }

@@ -13,9 +13,9 @@ use serde_json::{Map, Value};
 use super::{ID, SIGNATURE, SIGNED_BYTES, THOUGHT, generation::Generation, own};
 use crate::{
     Capabilities, Contents, Error, Note, Request, Tool,
-    json::{JsonText, write_string},
+    json::{JsonText, JsonWriter},
     later::TextForm,
-    parts::{PDF, UNKNOWN, essence, name_of, subject, write_base64, write_json},
+    parts::{PDF, UNKNOWN, essence, sendable_name, subject},
     shown::{self, Shown},
     xml,
 };
@@ -74,8 +74,7 @@ pub fn encode(
     out: &mut dyn Write,
 ) -> Result<Vec<Note>, Error> {
     let generation = Generation::of_model(request.model);
-    write_head(request, generation, out)?;
-    let mut encoder = Encoder {
+    let mut encoder = GeminiEncoder {
         request,
         generation,
         contents,
@@ -88,20 +87,22 @@ pub fn encode(
             .notes
             .push(Note::without_tools(request.newest_turn(), reason));
     }
+    let mut json = JsonWriter::new(out);
+    json.begin_object()?;
+    json.fields(&head(request, generation))?;
+    json.key("contents")?;
+    json.begin_array()?;
     for message in &request.thread.messages {
-        encoder.write_message(message, out)?;
+        encoder.write_message(message, &mut json)?;
     }
-    out.write_all(if encoder.open.is_some() {
-        b"]}]}"
-    } else {
-        b"]}"
-    })?;
+    // The last content is still open, unless there is none.
+    json.finish()?;
     Ok(encoder.notes)
 }
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Head<'a> {
+struct GeminiHead<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     system_instruction: Option<System<'a>>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -160,13 +161,13 @@ struct TextPart<'a> {
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 struct CallPart<'a> {
-    function_call: FunctionCall<'a>,
+    function_call: SentCall<'a>,
     #[serde(skip_serializing_if = "Option::is_none")]
     thought_signature: Option<&'a str>,
 }
 
 #[derive(Serialize)]
-struct FunctionCall<'a> {
+struct SentCall<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     id: Option<&'a str>,
     name: &'a str,
@@ -178,6 +179,14 @@ impl<'a> TextPart<'a> {
         Self {
             text,
             ..Self::default()
+        }
+    }
+}
+
+impl<'a> From<&'a [Tool]> for WireTools<'a> {
+    fn from(tools: &'a [Tool]) -> Self {
+        Self {
+            function_declarations: tools.iter().map(FunctionDeclaration::from).collect(),
         }
     }
 }
@@ -197,30 +206,15 @@ impl<'a> From<&'a Tool> for FunctionDeclaration<'a> {
     }
 }
 
-fn write_head(
-    request: &Request<'_>,
-    generation: Generation,
-    out: &mut dyn Write,
-) -> Result<(), Error> {
+fn head<'a>(request: &Request<'a>, generation: Generation) -> GeminiHead<'a> {
     let schema = request.schema();
     let has_tools = !request.tools.is_empty() && !drops_tools(request, generation);
-    let function_declarations = || {
-        request
-            .tools
-            .iter()
-            .map(FunctionDeclaration::from)
-            .collect()
-    };
     let system = request.system.filter(|system| !system.is_empty());
-    let head = Head {
+    GeminiHead {
         system_instruction: system.map(|system| System {
             parts: [TextPart::new(system)],
         }),
-        tools: has_tools.then(|| {
-            [WireTools {
-                function_declarations: function_declarations(),
-            }]
-        }),
+        tools: has_tools.then(|| [WireTools::from(request.tools)]),
         generation_config: GenerationConfig {
             max_output_tokens: request.max_output,
             response_mime_type: schema.map(|_| "application/json"),
@@ -229,11 +223,7 @@ fn write_head(
                 include_thoughts: true,
             }),
         },
-    };
-    let mut json = serde_json::to_vec(&head).map_err(io::Error::from)?;
-    json.pop();
-    out.write_all(&json)?;
-    Ok(out.write_all(br#","contents":["#)?)
+    }
 }
 
 /// Returns whether the model refuses the request's tools.
@@ -241,83 +231,89 @@ fn drops_tools(request: &Request<'_>, generation: Generation) -> bool {
     !request.tools.is_empty() && request.schema().is_some() && !generation.takes_tools_with_schema()
 }
 
-/// Whose parts a content holds.
+/// The one whose parts a content holds.
 ///
 /// Results are kept apart from the person's words: function responses answer the calls of the content
 /// before them, part for part, and some models take a mixed content for their own and say nothing
 /// (pydantic-ai#4210).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Kind {
+enum Speaker {
     Person,
     Model,
     Results,
 }
 
-struct Encoder<'e> {
+struct GeminiEncoder<'e> {
     request: &'e Request<'e>,
     generation: Generation,
     contents: &'e mut dyn Contents,
     notes: Vec<Note>,
-    /// The content that was begun last; messages of one kind in a row share it.
-    open: Option<Kind>,
+    /// The content that was begun last; messages of one speaker in a row share it.
+    open: Option<Speaker>,
 }
 
-impl Encoder<'_> {
-    fn write_message(&mut self, message: &Message<'_>, out: &mut dyn Write) -> Result<(), Error> {
+impl GeminiEncoder<'_> {
+    fn write_message(
+        &mut self,
+        message: &Message<'_>,
+        json: &mut JsonWriter<'_>,
+    ) -> Result<(), Error> {
         match message {
-            Message::User { turn, request, .. } => self.write_user(*turn, request, out),
-            Message::Assistant { parts, .. } => self.write_answer(parts, out),
-            Message::NoAnswer { .. } => self.write_part(
-                Kind::Model,
-                &TextPart::new(view::text_of_missing_answer()),
-                out,
-            ),
+            Message::User { turn, request, .. } => self.write_user(*turn, request, json),
+            Message::Assistant { parts, .. } => self.write_answer(parts, json),
+            Message::NoAnswer { .. } => {
+                let part = TextPart::new(view::text_of_missing_answer());
+                self.write_part(Speaker::Model, &part, json)
+            }
             Message::Tool {
                 turn,
                 call,
                 response,
                 ..
-            } => self.write_result(*turn, call, response.as_deref(), out),
+            } => self.write_result(*turn, call, response.as_deref(), json),
         }
     }
 
-    /// Makes ready for a part of a content of this kind.
-    fn begin_part(&mut self, kind: Kind, out: &mut dyn Write) -> io::Result<()> {
-        let opening: &[u8] = match kind {
-            Kind::Person | Kind::Results => br#"{"role":"user","parts":["#,
-            Kind::Model => br#"{"role":"model","parts":["#,
-        };
-        match self.open.replace(kind) {
-            Some(open) if open == kind => out.write_all(b","),
-            Some(_) => out.write_all(b"]},").and_then(|()| out.write_all(opening)),
-            None => out.write_all(opening),
+    /// Begins a content for the next part, unless the open one is of the same speaker.
+    fn begin_part(&mut self, speaker: Speaker, json: &mut JsonWriter<'_>) -> io::Result<()> {
+        match self.open.replace(speaker) {
+            Some(open) if open == speaker => return Ok(()),
+            Some(_) => {
+                json.end()?;
+                json.end()?;
+            }
+            None => {}
         }
+        json.begin_object()?;
+        json.field("role", speaker.role())?;
+        json.key("parts")?;
+        json.begin_array()
     }
 
     fn write_part(
         &mut self,
-        kind: Kind,
+        speaker: Speaker,
         part: &impl Serialize,
-        out: &mut dyn Write,
+        json: &mut JsonWriter<'_>,
     ) -> Result<(), Error> {
-        self.begin_part(kind, out)?;
-        write_json(part, out)
+        self.begin_part(speaker, json)?;
+        Ok(json.value(part)?)
     }
 
-    /// Writes the words and the resources; an empty text where there are neither, since a content needs a part.
+    /// Writes the words and the resources; an empty text if there are neither, because a content needs a part.
     fn write_user(
         &mut self,
         turn: usize,
         request: &ChatRequest,
-        out: &mut dyn Write,
+        json: &mut JsonWriter<'_>,
     ) -> Result<(), Error> {
         let words = self.request.capabilities.words(request);
         if !words.is_empty() || request.resources.is_empty() {
-            self.write_part(Kind::Person, &TextPart::new(&words), out)?;
+            self.write_part(Speaker::Person, &TextPart::new(&words), json)?;
         }
         for resource in &request.resources {
-            self.begin_part(Kind::Person, out)?;
-            self.write_resource(turn, resource, out)?;
+            self.begin_part(Speaker::Person, json)?;
+            self.write_resource(turn, resource, json)?;
         }
         Ok(())
     }
@@ -326,34 +322,37 @@ impl Encoder<'_> {
         &mut self,
         turn: usize,
         resource: &Snapshot,
-        out: &mut dyn Write,
+        json: &mut JsonWriter<'_>,
     ) -> Result<(), Error> {
         let bytes = match shown::load_attached(resource, TextForm::Defused, self.contents)? {
             Shown::Text(text) => {
-                return write_text_part(out, |out| xml::write_text(out, resource, &text));
+                return write_text_part(json, |out| xml::write_text(out, resource, &text));
             }
             Shown::Binary(bytes) => bytes,
         };
         let mime = essence(resource.mime_type.as_deref().unwrap_or(UNKNOWN));
         if takes(self.request.capabilities, &mime) {
-            write_text_part(out, |out| xml::write_label(out, resource))?;
-            self.begin_part(Kind::Person, out)?;
-            return Ok(write_inline_data(&mime, &bytes, out)?);
+            write_text_part(json, |out| xml::write_label(out, resource))?;
+            return Ok(write_inline_data(&mime, &bytes, json)?);
         }
         let reason = format!("this model does not take {mime}");
         let note = format!("[not shown: {reason}; {} bytes]", bytes.len());
         self.note(turn, subject(resource), reason, bytes.len());
-        write_text_part(out, |out| xml::write_note(out, resource, &note))
+        write_text_part(json, |out| xml::write_note(out, resource, &note))
     }
 
-    fn write_answer(&mut self, parts: &[AnswerPart<'_>], out: &mut dyn Write) -> Result<(), Error> {
+    fn write_answer(
+        &mut self,
+        parts: &[AnswerPart<'_>],
+        json: &mut JsonWriter<'_>,
+    ) -> Result<(), Error> {
         let mut is_first_call = true;
         for part in parts {
             match part {
-                AnswerPart::Response(response) => self.write_response(response, out)?,
+                AnswerPart::Response(response) => self.write_response(response, json)?,
                 AnswerPart::Call(call) => {
                     let is_first = std::mem::replace(&mut is_first_call, false);
-                    self.write_call(call, is_first, out)?;
+                    self.write_call(call, is_first, json)?;
                 }
             }
         }
@@ -364,7 +363,7 @@ impl Encoder<'_> {
     fn write_response(
         &mut self,
         response: &ChatResponse,
-        out: &mut dyn Write,
+        json: &mut JsonWriter<'_>,
     ) -> Result<(), Error> {
         let metadata = &response.metadata;
         let signature = own(metadata, SIGNATURE, self.request.label);
@@ -374,7 +373,7 @@ impl Encoder<'_> {
             None => (text.as_str(), ""),
         };
         if !unsigned.is_empty() && matches!(response.content, ResponseContent::Message(_)) {
-            self.write_part(Kind::Model, &TextPart::new(unsigned), out)?;
+            self.write_part(Speaker::Model, &TextPart::new(unsigned), json)?;
         }
         if signature.is_some() {
             let thought = metadata.get(THOUGHT).and_then(Value::as_bool);
@@ -383,7 +382,7 @@ impl Encoder<'_> {
                 thought,
                 thought_signature: signature,
             };
-            self.write_part(Kind::Model, &part, out)?;
+            self.write_part(Speaker::Model, &part, json)?;
         }
         Ok(())
     }
@@ -392,23 +391,23 @@ impl Encoder<'_> {
         &mut self,
         call: &ToolCallRequest,
         is_first: bool,
-        out: &mut dyn Write,
+        json: &mut JsonWriter<'_>,
     ) -> Result<(), Error> {
         let must_be_signed = is_first && self.generation.wants_signed_calls();
         let signature = own(&call.metadata, SIGNATURE, self.request.label);
         let part = CallPart {
-            function_call: FunctionCall {
-                id: self.id_of(call),
-                name: &name_of(call),
+            function_call: SentCall {
+                id: self.own_id(call),
+                name: &sendable_name(call),
                 args: &call.arguments,
             },
             thought_signature: signature.or(must_be_signed.then_some(NO_SIGNATURE)),
         };
-        self.write_part(Kind::Model, &part, out)
+        self.write_part(Speaker::Model, &part, json)
     }
 
     /// Returns a call's id where the API gave it: not every model takes another's.
-    fn id_of<'a>(&self, call: &'a ToolCallRequest) -> Option<&'a str> {
+    fn own_id<'a>(&self, call: &'a ToolCallRequest) -> Option<&'a str> {
         own(&call.metadata, ID, self.request.label)
     }
 
@@ -417,33 +416,39 @@ impl Encoder<'_> {
         turn: usize,
         call: &ToolCallRequest,
         response: Option<&ToolCallResponse>,
-        out: &mut dyn Write,
+        json: &mut JsonWriter<'_>,
     ) -> Result<(), Error> {
-        self.begin_part(Kind::Results, out)?;
-        out.write_all(br#"{"functionResponse":{"#)?;
-        if let Some(id) = self.id_of(call) {
-            out.write_all(br#""id":"#)?;
-            write_json(&id, out)?;
-            out.write_all(b",")?;
+        self.begin_part(Speaker::Results, json)?;
+        json.begin_object()?;
+        json.key("functionResponse")?;
+        json.begin_object()?;
+        if let Some(id) = self.own_id(call) {
+            json.field("id", id)?;
         }
-        out.write_all(br#""name":"#)?;
-        write_json(&name_of(call), out)?;
+        json.field("name", &sendable_name(call))?;
         match response {
-            Some(response) => self.write_blocks(turn, call, response, out)?,
-            None => result::write_output("output", out, |out| {
+            Some(response) => self.write_blocks(turn, call, response, json)?,
+            None => result::write_output("output", json, |out| {
                 Ok(out.push(view::text_of_missing_result())?)
             })?,
         }
-        Ok(out.write_all(b"}}")?)
+        json.end()?;
+        Ok(json.end()?)
     }
 
     fn note(&mut self, turn: usize, subject: String, reason: String, size: usize) {
-        self.notes.push(Note {
-            turn,
-            subject,
-            reason,
-            bytes: Some(size as u64),
-        });
+        self.notes
+            .push(Note::not_shown(turn, subject, reason, size));
+    }
+}
+
+impl Speaker {
+    /// Returns the name of the role; the API has no role for results.
+    fn role(self) -> &'static str {
+        match self {
+            Self::Person | Self::Results => "user",
+            Self::Model => "model",
+        }
     }
 }
 
@@ -475,19 +480,25 @@ fn takes(capabilities: Capabilities, mime: &str) -> bool {
 }
 
 fn write_text_part(
-    out: &mut dyn Write,
+    json: &mut JsonWriter<'_>,
     fill: impl FnOnce(&mut JsonText<'_>) -> io::Result<()>,
 ) -> Result<(), Error> {
-    out.write_all(br#"{"text":"#)?;
-    write_string(out, fill)?;
-    Ok(out.write_all(b"}")?)
+    json.begin_object()?;
+    json.key("text")?;
+    json.string(fill)?;
+    Ok(json.end()?)
 }
 
-/// Writes a part that is bytes; `mime` is one of those named above.
-fn write_inline_data(mime: &str, bytes: &[u8], out: &mut dyn Write) -> io::Result<()> {
-    write!(out, r#"{{"inlineData":{{"mimeType":"{mime}","data":""#)?;
-    write_base64(bytes, out)?;
-    out.write_all(br#""}}"#)
+/// Writes a part that is bytes.
+fn write_inline_data(mime: &str, bytes: &[u8], json: &mut JsonWriter<'_>) -> io::Result<()> {
+    json.begin_object()?;
+    json.key("inlineData")?;
+    json.begin_object()?;
+    json.field("mimeType", mime)?;
+    json.key("data")?;
+    json.base64(bytes)?;
+    json.end()?;
+    json.end()
 }
 
 #[cfg(test)]

@@ -10,11 +10,11 @@ use serde_json::{Map, Value};
 
 use crate::{
     Capabilities, Contents, Error, Note, Request,
-    chat::WireTool,
-    json::{JsonText, write_string},
+    chat::ChatTool,
+    json::{Fragment, JsonText, JsonWriter},
     later::TextForm,
-    parts::{ERROR_LINE, Separator, write_base64, write_head, write_json},
-    shown::{self, Binary, Block, Shown},
+    parts::{ERROR_LINE, LineBreak, PlainMessage},
+    shown::{self, Binary, Shown, ShownBlock},
     xml,
 };
 
@@ -31,45 +31,35 @@ pub fn encode(
     contents: &mut dyn Contents,
     out: &mut dyn Write,
 ) -> Result<Vec<Note>, Error> {
-    let Request {
-        label,
-        capabilities,
-        ..
-    } = *request;
-    let mut encoder = Encoder {
-        label,
-        capabilities,
+    let mut encoder = OllamaEncoder {
+        label: request.label,
+        capabilities: request.capabilities,
         contents,
         notes: Vec::new(),
     };
-    write_head(&head(request), out)?;
-    out.write_all(br#","messages":["#)?;
-    let mut separator = Separator::default();
+    let mut json = JsonWriter::new(out);
+    json.begin_object()?;
+    json.fields(&head(request))?;
+    json.key("messages")?;
+    json.begin_array()?;
     if let Some(system) = request.system.filter(|system| !system.is_empty()) {
-        separator.write(out)?;
-        write_json(
-            &Plain {
-                role: "system",
-                content: system,
-            },
-            out,
-        )?;
+        write_plain("system", system, &mut json)?;
     }
     for message in &request.thread.messages {
-        encoder.write_message(message, &mut separator, out)?;
+        encoder.write_message(message, &mut json)?;
     }
-    out.write_all(b"]}")?;
+    json.finish()?;
     Ok(encoder.notes)
 }
 
 #[derive(Serialize)]
-struct Head<'a> {
+struct OllamaHead<'a> {
     model: &'a str,
     stream: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
     options: Option<Options>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    tools: Vec<WireTool<'a>>,
+    tools: Vec<ChatTool<'a>>,
     /// The schema of the answer.
     #[serde(skip_serializing_if = "Option::is_none")]
     format: Option<&'a Map<String, Value>>,
@@ -84,47 +74,33 @@ struct Options {
 }
 
 #[derive(Serialize)]
-struct Plain<'a> {
-    role: &'static str,
-    content: &'a str,
-}
-
-#[derive(Serialize)]
-struct Assistant<'a> {
+struct OllamaAnswer<'a> {
     role: &'static str,
     content: String,
     #[serde(skip_serializing_if = "String::is_empty")]
     thinking: String,
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    tool_calls: Vec<Call<'a>>,
+    tool_calls: Vec<OllamaCall<'a>>,
 }
 
 #[derive(Serialize)]
-struct Call<'a> {
+struct OllamaCall<'a> {
     #[serde(skip_serializing_if = "str::is_empty")]
     id: &'a str,
-    function: Function<'a>,
+    function: OllamaFunction<'a>,
 }
 
 #[derive(Serialize)]
-struct Function<'a> {
+struct OllamaFunction<'a> {
     name: &'a str,
     arguments: &'a Map<String, Value>,
 }
 
-#[derive(Serialize)]
-struct ToolHead<'a> {
-    role: &'static str,
-    tool_name: &'a str,
-    #[serde(skip_serializing_if = "str::is_empty")]
-    tool_call_id: &'a str,
-}
-
-impl<'a> From<&'a ToolCallRequest> for Call<'a> {
+impl<'a> From<&'a ToolCallRequest> for OllamaCall<'a> {
     fn from(call: &'a ToolCallRequest) -> Self {
         Self {
             id: &call.id,
-            function: Function {
+            function: OllamaFunction {
                 name: &call.name,
                 arguments: &call.arguments,
             },
@@ -140,68 +116,51 @@ fn options(request: &Request<'_>) -> Option<Options> {
     (options.num_ctx.is_some() || options.num_predict.is_some()).then_some(options)
 }
 
-fn head<'a>(request: &'a Request<'_>) -> Head<'a> {
-    Head {
+fn head<'a>(request: &'a Request<'_>) -> OllamaHead<'a> {
+    OllamaHead {
         model: request.model,
         stream: true,
         options: options(request),
-        tools: request.tools.iter().map(WireTool::from).collect(),
+        tools: request.tools.iter().map(ChatTool::from).collect(),
         format: request.schema(),
     }
 }
 
-struct Encoder<'e> {
+struct OllamaEncoder<'e> {
     label: &'e str,
     capabilities: Capabilities,
     contents: &'e mut dyn Contents,
     notes: Vec<Note>,
 }
 
-/// The images of one message, as the inside of a JSON array.
+/// The images of one message, which follow its text.
 #[derive(Default)]
 struct Images {
     count: usize,
-    json: Vec<u8>,
+    json: Fragment,
 }
 
-impl Encoder<'_> {
+impl OllamaEncoder<'_> {
     fn write_message(
         &mut self,
         message: &Message<'_>,
-        separator: &mut Separator,
-        out: &mut dyn Write,
+        json: &mut JsonWriter<'_>,
     ) -> Result<(), Error> {
         match message {
-            Message::User { turn, request, .. } => {
-                separator.write(out)?;
-                self.write_user(*turn, request, out)
-            }
-            Message::Assistant { parts, .. } => match self.assistant(parts) {
-                Some(assistant) => {
-                    separator.write(out)?;
-                    write_json(&assistant, out)
-                }
+            Message::User { turn, request, .. } => self.write_user(*turn, request, json),
+            Message::Assistant { parts, .. } => match self.join_answer(parts) {
+                Some(answer) => Ok(json.value(&answer)?),
                 None => Ok(()),
             },
             Message::NoAnswer { .. } => {
-                separator.write(out)?;
-                write_json(
-                    &Plain {
-                        role: "assistant",
-                        content: view::text_of_missing_answer(),
-                    },
-                    out,
-                )
+                write_plain("assistant", view::text_of_missing_answer(), json)
             }
             Message::Tool {
                 turn,
                 call,
                 response,
                 ..
-            } => {
-                separator.write(out)?;
-                self.write_tool(*turn, call, response.as_deref(), out)
-            }
+            } => self.write_tool(*turn, call, response.as_deref(), json),
         }
     }
 
@@ -209,11 +168,13 @@ impl Encoder<'_> {
         &mut self,
         turn: usize,
         request: &ChatRequest,
-        out: &mut dyn Write,
+        json: &mut JsonWriter<'_>,
     ) -> Result<(), Error> {
         let mut images = Images::default();
-        out.write_all(br#"{"role":"user","content":"#)?;
-        write_string(out, |out| {
+        json.begin_object()?;
+        json.field("role", "user")?;
+        json.key("content")?;
+        json.string(|out| {
             let words = self.capabilities.words(request);
             out.push(&words)?;
             let mut gap = if words.is_empty() { "" } else { "\n\n" };
@@ -225,11 +186,12 @@ impl Encoder<'_> {
             Ok::<_, Error>(())
         })?;
         if images.count > 0 {
-            out.write_all(br#","images":["#)?;
-            out.write_all(&images.json)?;
-            out.write_all(b"]")?;
+            json.key("images")?;
+            json.begin_array()?;
+            json.append(images.json)?;
+            json.end()?;
         }
-        Ok(out.write_all(b"}")?)
+        Ok(json.end()?)
     }
 
     fn write_resource(
@@ -241,10 +203,11 @@ impl Encoder<'_> {
     ) -> Result<(), Error> {
         let binary = match shown::load_attached(resource, TextForm::Defused, self.contents)? {
             Shown::Text(text) => return Ok(xml::write_text(out, resource, &text)?),
-            Shown::Binary(bytes) => Binary::of(resource, bytes),
+            Shown::Binary(bytes) => Binary::from_resource(resource, bytes),
         };
         let note = if self.capabilities.images && IMAGES.contains(&&*binary.mime) {
-            images.add(&binary.bytes)?;
+            images.json.writer().base64(&binary.bytes)?;
+            images.count += 1;
             format!("[image {} of this message]", images.count)
         } else {
             let reason = self.leave_out(
@@ -262,22 +225,21 @@ impl Encoder<'_> {
         turn: usize,
         call: &ToolCallRequest,
         response: Option<&ToolCallResponse>,
-        out: &mut dyn Write,
+        json: &mut JsonWriter<'_>,
     ) -> Result<(), Error> {
-        write_head(
-            &ToolHead {
-                role: "tool",
-                tool_name: &call.name,
-                tool_call_id: &call.id,
-            },
-            out,
-        )?;
-        out.write_all(br#","content":"#)?;
-        write_string(out, |out| match response {
+        json.begin_object()?;
+        json.field("role", "tool")?;
+        json.field("tool_name", &call.name)?;
+        // Servers from before Ollama had ids give their calls none.
+        if !call.id.is_empty() {
+            json.field("tool_call_id", &call.id)?;
+        }
+        json.key("content")?;
+        json.string(|out| match response {
             Some(response) => self.write_result(turn, call, response, out),
             None => Ok(out.push(view::text_of_missing_result())?),
         })?;
-        Ok(out.write_all(b"}")?)
+        Ok(json.end()?)
     }
 
     /// Writes a result's blocks, each on a line of its own.
@@ -291,25 +253,19 @@ impl Encoder<'_> {
         if response.is_error {
             out.push(ERROR_LINE)?;
         }
-        let mut newline = "";
+        let mut line_break = LineBreak::default();
         for block in &response.content {
             let text = match shown::load_block(call, block, self.contents)? {
-                Block::Text(text) => text,
-                Block::Binary(binary) => self.line_for(turn, &binary).into(),
+                ShownBlock::Text(text) => text,
+                ShownBlock::Binary(binary) => self.replace_with_line(turn, &binary).into(),
             };
-            out.push(newline)?;
-            out.push(&text)?;
-            newline = if text.is_empty() || text.ends_with('\n') {
-                ""
-            } else {
-                "\n"
-            };
+            line_break.push(&text, out)?;
         }
         Ok(())
     }
 
     /// Notes binary content of a result, and returns the line that stands for it.
-    fn line_for(&mut self, turn: usize, binary: &Binary<'_>) -> String {
+    fn replace_with_line(&mut self, turn: usize, binary: &Binary<'_>) -> String {
         let Binary {
             label, mime, bytes, ..
         } = binary;
@@ -323,19 +279,17 @@ impl Encoder<'_> {
 
     /// Notes content that the model is not shown, and returns why.
     fn leave_out(&mut self, turn: usize, binary: &Binary<'_>, reason: String) -> String {
-        let (subject, bytes) = (binary.subject.clone(), binary.bytes.len() as u64);
-        self.notes.push(Note {
+        self.notes.push(Note::not_shown(
             turn,
-            subject,
-            reason: reason.clone(),
-            bytes: Some(bytes),
-        });
+            binary.subject.clone(),
+            reason.clone(),
+            binary.bytes.len(),
+        ));
         reason
     }
 
-    /// Joins what the model said and called, with its reasoning where that goes back; `None` where there
-    /// are neither words nor calls.
-    fn assistant<'a>(&self, parts: &[AnswerPart<'a>]) -> Option<Assistant<'a>> {
+    /// Joins the words, the calls and the reasoning that goes back; `None` if there are neither words nor calls.
+    fn join_answer<'a>(&self, parts: &[AnswerPart<'a>]) -> Option<OllamaAnswer<'a>> {
         let (mut content, mut thinking, mut tool_calls) =
             (String::new(), String::new(), Vec::new());
         for part in parts {
@@ -347,11 +301,11 @@ impl Encoder<'_> {
                     }
                     ResponseContent::Reasoning(_) => {}
                 },
-                AnswerPart::Call(call) => tool_calls.push(Call::from(call)),
+                AnswerPart::Call(call) => tool_calls.push(OllamaCall::from(call)),
             }
         }
         let is_empty = content.is_empty() && tool_calls.is_empty();
-        (!is_empty).then_some(Assistant {
+        (!is_empty).then_some(OllamaAnswer {
             role: "assistant",
             content,
             thinking,
@@ -368,15 +322,8 @@ pub(crate) fn sends_back(response: &ChatResponse, label: &str) -> bool {
         .is_some_and(|model| model == label)
 }
 
-impl Images {
-    fn add(&mut self, bytes: &[u8]) -> Result<(), Error> {
-        self.json
-            .extend_from_slice(if self.count == 0 { b"\"" } else { b",\"" });
-        write_base64(bytes, &mut self.json)?;
-        self.json.push(b'"');
-        self.count += 1;
-        Ok(())
-    }
+fn write_plain(role: &'static str, content: &str, json: &mut JsonWriter<'_>) -> Result<(), Error> {
+    Ok(json.value(&PlainMessage { role, content })?)
 }
 
 #[cfg(test)]

@@ -6,7 +6,7 @@ use jp_conversation::{ChatResponse, ResponseContent, ToolCallRequest, view::Answ
 use serde::Serialize;
 use serde_json::{Map, Value};
 
-use crate::{Error, parts::name_of};
+use crate::{Error, parts::sendable_name};
 
 /// An item of an answer.
 #[derive(Serialize)]
@@ -157,7 +157,7 @@ fn function_call(call: &ToolCallRequest) -> Result<Item<'_>, Error> {
     let arguments = serde_json::to_string(&call.arguments).map_err(io::Error::from)?;
     Ok(Item::FunctionCall {
         call_id: &call.id,
-        name: name_of(call),
+        name: sendable_name(call),
         arguments,
     })
 }

@@ -1,9 +1,6 @@
 mod result;
 
-use std::{
-    borrow::Cow,
-    io::{self, Write},
-};
+use std::{borrow::Cow, io, io::Write};
 
 use jp_conversation::{
     ChatRequest,
@@ -13,20 +10,13 @@ use jp_resource::Snapshot;
 use serde::Serialize;
 use serde_json::{Map, Value};
 
-use super::{
-    answer, files,
-    marks::{END, Marks},
-    models,
-    schema::is_strict,
-};
+use super::{answer, files, marks::Breakpoints, models, schema::is_strict};
 use crate::{
     Capabilities, Contents, Error, Note, Request, Tool,
     flat::FlatTool,
-    json::{JsonText, write_string},
+    json::{JsonText, JsonWriter},
     later::TextForm,
-    parts::{
-        IMAGES, PDF, Separator, UNKNOWN, essence, file_name, subject, write_data_url, write_json,
-    },
+    parts::{IMAGES, PDF, UNKNOWN, essence, file_name, subject},
     shown::{self, Shown},
     xml,
 };
@@ -48,28 +38,30 @@ pub fn encode(
     contents: &mut dyn Contents,
     out: &mut dyn Write,
 ) -> Result<Vec<Note>, Error> {
-    let mut encoder = Encoder {
+    let mut encoder = ResponsesEncoder {
         label: request.label,
         capabilities: request.capabilities,
         contents,
         notes: Vec::new(),
     };
-    let marks = Marks::new(request);
-    let mut separator = Separator::default();
-    write_head(request, out)?;
+    let breakpoints = Breakpoints::new(request);
+    let mut json = JsonWriter::new(out);
+    json.begin_object()?;
+    json.fields(&head(request))?;
+    json.key("input")?;
+    json.begin_array()?;
     if let Some(system) = request.system.filter(|system| !system.is_empty()) {
-        separator.write(out)?;
-        write_system(system, marks.system, out)?;
+        write_system(system, breakpoints.after_system, &mut json)?;
     }
     for (index, message) in request.thread.messages.iter().enumerate() {
-        encoder.write_message(message, marks.end(index), &mut separator, out)?;
+        encoder.write_message(message, breakpoints.is_after(index), &mut json)?;
     }
-    out.write_all(b"]}")?;
+    json.finish()?;
     Ok(encoder.notes)
 }
 
 #[derive(Serialize)]
-struct Head<'a> {
+struct ResponsesHead<'a> {
     model: &'a str,
     stream: bool,
     store: bool,
@@ -80,13 +72,13 @@ struct Head<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     max_output_tokens: Option<u64>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    tools: Vec<WireTool<'a>>,
+    tools: Vec<ResponsesTool<'a>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     text: Option<TextConfig<'a>>,
 }
 
 #[derive(Serialize)]
-struct WireTool<'a> {
+struct ResponsesTool<'a> {
     r#type: &'static str,
     name: &'a str,
     description: Cow<'a, str>,
@@ -96,18 +88,18 @@ struct WireTool<'a> {
 
 #[derive(Serialize)]
 struct TextConfig<'a> {
-    format: JsonSchema<'a>,
+    format: ResponsesSchema<'a>,
 }
 
 #[derive(Serialize)]
-struct JsonSchema<'a> {
+struct ResponsesSchema<'a> {
     r#type: &'static str,
     name: &'static str,
     schema: &'a Map<String, Value>,
     strict: bool,
 }
 
-impl<'a> From<&'a Tool> for WireTool<'a> {
+impl<'a> From<&'a Tool> for ResponsesTool<'a> {
     /// Not strict, which has to be said: a schema that comes from elsewhere is rarely of the subset.
     fn from(tool: &'a Tool) -> Self {
         let FlatTool {
@@ -124,15 +116,29 @@ impl<'a> From<&'a Tool> for WireTool<'a> {
     }
 }
 
-fn write_head(request: &Request<'_>, out: &mut dyn Write) -> Result<(), Error> {
-    let schema = request.schema();
-    let format = |schema| JsonSchema {
-        r#type: "json_schema",
-        name: "answer",
-        schema,
-        strict: is_strict(schema),
-    };
-    let head = Head {
+impl<'a> From<&'a Map<String, Value>> for TextConfig<'a> {
+    fn from(schema: &'a Map<String, Value>) -> Self {
+        Self {
+            format: ResponsesSchema {
+                r#type: "json_schema",
+                name: "answer",
+                schema,
+                strict: is_strict(schema),
+            },
+        }
+    }
+}
+
+/// A cache breakpoint: the last field of the part that ends a prefix to be cached.
+#[derive(Serialize)]
+struct Breakpoint {
+    mode: &'static str,
+}
+
+const EXPLICIT: Breakpoint = Breakpoint { mode: "explicit" };
+
+fn head<'a>(request: &Request<'a>) -> ResponsesHead<'a> {
+    ResponsesHead {
         model: request.model,
         stream: true,
         store: false,
@@ -143,188 +149,198 @@ fn write_head(request: &Request<'_>, out: &mut dyn Write) -> Result<(), Error> {
         },
         prompt_cache_key: request.cache_key,
         max_output_tokens: request.max_output,
-        tools: request.tools.iter().map(WireTool::from).collect(),
-        text: schema.map(|schema| TextConfig {
-            format: format(schema),
-        }),
-    };
-    let mut json = serde_json::to_vec(&head).map_err(io::Error::from)?;
-    json.pop();
-    out.write_all(&json)?;
-    Ok(out.write_all(br#","input":["#)?)
+        tools: request.tools.iter().map(ResponsesTool::from).collect(),
+        text: request.schema().map(TextConfig::from),
+    }
 }
 
-fn write_system(system: &str, end: &str, out: &mut dyn Write) -> Result<(), Error> {
-    out.write_all(br#"{"type":"message","role":"developer","content":["#)?;
-    write_text_part(end, out, |out| out.push(system))?;
-    Ok(out.write_all(b"]}")?)
+fn write_system(system: &str, is_marked: bool, json: &mut JsonWriter<'_>) -> Result<(), Error> {
+    begin_message("developer", json)?;
+    write_text_part(is_marked, json, |out| out.push(system))?;
+    Ok(end_message(json)?)
 }
 
-struct Encoder<'e> {
+fn begin_message(role: &str, json: &mut JsonWriter<'_>) -> io::Result<()> {
+    json.begin_object()?;
+    json.field("type", "message")?;
+    json.field("role", role)?;
+    json.key("content")?;
+    json.begin_array()
+}
+
+fn end_message(json: &mut JsonWriter<'_>) -> io::Result<()> {
+    json.end()?;
+    json.end()
+}
+
+struct ResponsesEncoder<'e> {
     label: &'e str,
     capabilities: Capabilities,
     contents: &'e mut dyn Contents,
     notes: Vec<Note>,
 }
 
-/// How a model gets bytes.
+/// The kind of part that bytes become.
 #[derive(Clone, Copy)]
-enum Form {
+enum InputPart {
     Image,
     File,
 }
 
-impl Encoder<'_> {
+impl ResponsesEncoder<'_> {
     fn write_message(
         &mut self,
         message: &Message<'_>,
-        end: &str,
-        separator: &mut Separator,
-        out: &mut dyn Write,
+        is_marked: bool,
+        json: &mut JsonWriter<'_>,
     ) -> Result<(), Error> {
         match message {
-            Message::User { turn, request, .. } => {
-                separator.write(out)?;
-                self.write_user(*turn, request, end, out)
-            }
-            Message::Assistant { parts, .. } => self.write_answer(parts, separator, out),
+            Message::User { turn, request, .. } => self.write_user(*turn, request, is_marked, json),
+            Message::Assistant { parts, .. } => self.write_answer(parts, json),
             Message::NoAnswer { .. } => {
-                separator.write(out)?;
-                write_json(&answer::words(view::text_of_missing_answer(), None), out)
+                Ok(json.value(&answer::words(view::text_of_missing_answer(), None))?)
             }
             Message::Tool {
                 turn,
                 call,
                 response,
                 ..
-            } => {
-                separator.write(out)?;
-                self.write_tool(*turn, call, response.as_deref(), out)
-            }
+            } => self.write_tool(*turn, call, response.as_deref(), json),
         }
     }
 
-    /// Writes the words and then the resources; `end` ends the last of the parts.
+    /// Writes the words and then the resources; of a marked message the last of these is marked.
     fn write_user(
         &mut self,
         turn: usize,
         request: &ChatRequest,
-        end: &str,
-        out: &mut dyn Write,
+        is_marked: bool,
+        json: &mut JsonWriter<'_>,
     ) -> Result<(), Error> {
-        let mut separator = Separator::default();
-        out.write_all(br#"{"type":"message","role":"user","content":["#)?;
+        begin_message("user", json)?;
         let words = self.capabilities.words(request);
         if !words.is_empty() || request.resources.is_empty() {
-            separator.write(out)?;
-            write_text_part(END, out, |out| out.push(&words))?;
+            write_text_part(false, json, |out| out.push(&words))?;
         }
         for (index, resource) in request.resources.iter().enumerate() {
             let is_last = index + 1 == request.resources.len();
-            separator.write(out)?;
-            self.write_resource(turn, resource, if is_last { end } else { END }, out)?;
+            self.write_resource(turn, resource, is_marked && is_last, json)?;
         }
-        Ok(out.write_all(b"]}")?)
+        Ok(end_message(json)?)
     }
 
     fn write_resource(
         &mut self,
         turn: usize,
         resource: &Snapshot,
-        end: &str,
-        out: &mut dyn Write,
+        is_marked: bool,
+        json: &mut JsonWriter<'_>,
     ) -> Result<(), Error> {
         let bytes = match shown::load_attached(resource, TextForm::Defused, self.contents)? {
             Shown::Text(text) => {
-                return write_text_part(end, out, |out| xml::write_text(out, resource, &text));
+                return write_text_part(is_marked, json, |out| {
+                    xml::write_text(out, resource, &text)
+                });
             }
             Shown::Binary(bytes) => bytes,
         };
-        let mime = type_of(resource);
-        let form = self.form(&mime);
-        if form.is_some() {
-            write_text_part(END, out, |out| xml::write_label(out, resource))?;
-            out.write_all(b",")?;
-        }
-        match form {
-            Some(Form::Image) => write_image_part(&mime, &bytes, end, out),
-            Some(Form::File) => write_file_part(resource, &mime, &bytes, end, out),
-            None => {
-                let reason = format!("this model does not take {mime}");
-                let note = format!("[not shown: {reason}; {} bytes]", bytes.len());
-                self.note(turn, subject(resource), reason, bytes.len());
-                write_text_part(end, out, |out| xml::write_note(out, resource, &note))
-            }
+        let mime = mime_type(resource);
+        let Some(part) = self.part_for(&mime) else {
+            let reason = format!("this model does not take {mime}");
+            let note = format!("[not shown: {reason}; {} bytes]", bytes.len());
+            self.note(turn, subject(resource), reason, bytes.len());
+            return write_text_part(is_marked, json, |out| xml::write_note(out, resource, &note));
+        };
+        write_text_part(false, json, |out| xml::write_label(out, resource))?;
+        match part {
+            InputPart::Image => write_image_part(&mime, &bytes, is_marked, json),
+            InputPart::File => write_file_part(resource, &mime, &bytes, is_marked, json),
         }
     }
 
     fn write_answer(
         &self,
         parts: &[AnswerPart<'_>],
-        separator: &mut Separator,
-        out: &mut dyn Write,
+        json: &mut JsonWriter<'_>,
     ) -> Result<(), Error> {
         for item in answer::items(parts, self.label)? {
-            separator.write(out)?;
-            write_json(&item, out)?;
+            json.value(&item)?;
         }
         Ok(())
     }
 
     fn note(&mut self, turn: usize, subject: String, reason: String, size: usize) {
-        self.notes.push(Note {
-            turn,
-            subject,
-            reason,
-            bytes: Some(size as u64),
-        });
+        self.notes
+            .push(Note::not_shown(turn, subject, reason, size));
     }
 
-    /// Returns how bytes of a type are sent; `None` if the model does not take them.
-    fn form(&self, mime: &str) -> Option<Form> {
+    /// Returns the part that bytes of a type are sent as; `None` if the model does not take them.
+    fn part_for(&self, mime: &str) -> Option<InputPart> {
         let Capabilities {
             images, pdf, files, ..
         } = self.capabilities;
         match mime {
-            image if IMAGES.contains(&image) => images.then_some(Form::Image),
-            PDF => pdf.then_some(Form::File),
-            file => (files && files::is_read(file)).then_some(Form::File),
+            image if IMAGES.contains(&image) => images.then_some(InputPart::Image),
+            PDF => pdf.then_some(InputPart::File),
+            file => (files && files::is_read(file)).then_some(InputPart::File),
         }
     }
 }
 
-fn type_of(resource: &Snapshot) -> String {
+fn mime_type(resource: &Snapshot) -> String {
     essence(resource.mime_type.as_deref().unwrap_or(UNKNOWN))
 }
 
 fn write_text_part(
-    end: &str,
-    out: &mut dyn Write,
+    is_marked: bool,
+    json: &mut JsonWriter<'_>,
     fill: impl FnOnce(&mut JsonText<'_>) -> io::Result<()>,
 ) -> Result<(), Error> {
-    out.write_all(br#"{"type":"input_text","text":"#)?;
-    write_string(out, fill)?;
-    Ok(out.write_all(end.as_bytes())?)
+    json.begin_object()?;
+    json.field("type", "input_text")?;
+    json.key("text")?;
+    json.string(fill)?;
+    end_part(is_marked, json)
 }
 
-fn write_image_part(mime: &str, bytes: &[u8], end: &str, out: &mut dyn Write) -> Result<(), Error> {
-    out.write_all(br#"{"type":"input_image","detail":"auto","image_url":"#)?;
-    write_data_url(mime, bytes, out)?;
-    Ok(out.write_all(end.as_bytes())?)
+fn write_image_part(
+    mime: &str,
+    bytes: &[u8],
+    is_marked: bool,
+    json: &mut JsonWriter<'_>,
+) -> Result<(), Error> {
+    json.begin_object()?;
+    json.field("type", "input_image")?;
+    json.field("detail", "auto")?;
+    json.key("image_url")?;
+    json.data_url(mime, bytes)?;
+    end_part(is_marked, json)
 }
 
 fn write_file_part(
     resource: &Snapshot,
     mime: &str,
     bytes: &[u8],
-    end: &str,
-    out: &mut dyn Write,
+    is_marked: bool,
+    json: &mut JsonWriter<'_>,
 ) -> Result<(), Error> {
-    out.write_all(br#"{"type":"input_file","filename":"#)?;
-    write_json(&files::with_extension(file_name(resource), mime), out)?;
-    out.write_all(br#","file_data":"#)?;
-    write_data_url(mime, bytes, out)?;
-    Ok(out.write_all(end.as_bytes())?)
+    let subject = subject(resource);
+    json.begin_object()?;
+    json.field("type", "input_file")?;
+    json.field(
+        "filename",
+        &files::with_extension(file_name(&subject), mime),
+    )?;
+    json.key("file_data")?;
+    json.data_url(mime, bytes)?;
+    end_part(is_marked, json)
+}
+
+fn end_part(is_marked: bool, json: &mut JsonWriter<'_>) -> Result<(), Error> {
+    if is_marked {
+        json.field("prompt_cache_breakpoint", &EXPLICIT)?;
+    }
+    Ok(json.end()?)
 }
 
 #[cfg(test)]

@@ -5,39 +5,35 @@ use jp_conversation::view::{CacheHint, Message};
 use super::models;
 use crate::{CacheMarks, Request};
 
-/// How many messages with resources are marked.
+/// Messages with resources that are marked. The API takes three marks beside its own: these and the system prompt's.
 const MARKED_MESSAGES: usize = 2;
-/// What ends a part.
-pub(super) const END: &str = "}";
-/// What ends a part that ends a prefix to be cached.
-pub(super) const MARKED_END: &str = r#","prompt_cache_breakpoint":{"mode":"explicit"}}"#;
 
 /// Returns where a request's cache marks are.
 pub(crate) fn cache_marks(request: &Request<'_>) -> CacheMarks {
-    let Marks {
-        system,
+    let Breakpoints {
+        after_system,
         mut messages,
-    } = Marks::new(request);
+    } = Breakpoints::new(request);
     messages.sort_unstable();
     let has_system = request.system.is_some_and(|system| !system.is_empty());
     CacheMarks {
-        head: has_system && system == MARKED_END,
+        head: has_system && after_system,
         messages,
     }
 }
 
-/// Where the cache marks are.
-pub(super) struct Marks {
-    /// The end of the system prompt's part.
-    pub(super) system: &'static str,
+/// The places after which the prefix is cached.
+pub(super) struct Breakpoints {
+    /// True if one is after the system prompt, if there is a prompt.
+    pub(super) after_system: bool,
     messages: Vec<usize>,
 }
 
-impl Marks {
+impl Breakpoints {
     pub(super) fn new(request: &Request<'_>) -> Self {
         if !models::has_breakpoints(request.label) {
             return Self {
-                system: END,
+                after_system: false,
                 messages: Vec::new(),
             };
         }
@@ -50,17 +46,13 @@ impl Marks {
             .filter(has_parts)
             .take(MARKED_MESSAGES);
         Self {
-            system: MARKED_END,
+            after_system: true,
             messages: marked.map(|hint| hint.message).collect(),
         }
     }
 
-    /// Returns what ends the last part of a message.
-    pub(super) fn end(&self, index: usize) -> &'static str {
-        if self.messages.contains(&index) {
-            MARKED_END
-        } else {
-            END
-        }
+    /// Returns whether one is at the end of the message with this index.
+    pub(super) fn is_after(&self, index: usize) -> bool {
+        self.messages.contains(&index)
     }
 }

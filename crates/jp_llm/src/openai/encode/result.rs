@@ -1,17 +1,18 @@
 //! Results of tools.
 
-use std::{borrow::Cow, io::Write};
+use std::borrow::Cow;
 
 use jp_conversation::{ToolCallRequest, ToolCallResponse, view};
 use jp_resource::{Encoding, Payload, Snapshot};
 use jp_tool::{Media, StoredBlock};
 
-use super::{Encoder, Form, type_of, write_file_part, write_image_part, write_text_part};
+use super::{
+    InputPart, ResponsesEncoder, mime_type, write_file_part, write_image_part, write_text_part,
+};
 use crate::{
     Error,
-    json::{JsonText, write_string},
-    openai::marks::END,
-    parts::{ERROR_LINE, LineBreak, Separator, essence, result_of, write_json},
+    json::{JsonText, JsonWriter},
+    parts::{ERROR_LINE, LineBreak, essence, result_of},
     shown::{self, Binary, Shown},
 };
 
@@ -19,36 +20,32 @@ use crate::{
 enum Piece<'a> {
     Text(Cow<'a, str>),
     Media(Cow<'a, [u8]>, String),
-    Resource(Form, Cow<'a, [u8]>, String, &'a Snapshot),
+    Resource(InputPart, Cow<'a, [u8]>, String, &'a Snapshot),
 }
 
-impl Encoder<'_> {
-    /// Writes a result: a string where it is all text, else an array of parts.
+impl ResponsesEncoder<'_> {
+    /// Writes a result: a string if it is all text, else an array of parts.
     pub(super) fn write_tool(
         &mut self,
         turn: usize,
         call: &ToolCallRequest,
         response: Option<&ToolCallResponse>,
-        out: &mut dyn Write,
+        json: &mut JsonWriter<'_>,
     ) -> Result<(), Error> {
-        out.write_all(br#"{"type":"function_call_output","call_id":"#)?;
-        write_json(&call.id, out)?;
-        out.write_all(br#","output":"#)?;
+        json.begin_object()?;
+        json.field("type", "function_call_output")?;
+        json.field("call_id", &call.id)?;
+        json.key("output")?;
         match response {
-            None => write_json(&view::text_of_missing_result(), out)?,
-            Some(response)
-                if response
-                    .content
-                    .iter()
-                    .any(|block| self.block_form(block).is_some()) =>
-            {
-                self.write_result_parts(turn, call, response, out)?;
+            None => json.value(view::text_of_missing_result())?,
+            Some(response) if self.has_binary_parts(response) => {
+                self.write_result_parts(turn, call, response, json)?;
             }
             Some(response) => {
-                write_string(out, |out| self.write_result(turn, call, response, out))?
+                json.string(|out| self.write_result(turn, call, response, out))?;
             }
         }
-        Ok(out.write_all(b"}")?)
+        Ok(json.end()?)
     }
 
     /// Writes the blocks of a result that is all text, each on a line of its own.
@@ -64,7 +61,7 @@ impl Encoder<'_> {
         }
         let mut line_break = LineBreak::default();
         for block in &response.content {
-            if let Piece::Text(text) = self.piece(turn, call, block)? {
+            if let Piece::Text(text) = self.load_piece(turn, call, block)? {
                 line_break.push(&text, out)?;
             }
         }
@@ -77,33 +74,29 @@ impl Encoder<'_> {
         turn: usize,
         call: &ToolCallRequest,
         response: &ToolCallResponse,
-        out: &mut dyn Write,
+        json: &mut JsonWriter<'_>,
     ) -> Result<(), Error> {
-        let mut separator = Separator::default();
-        out.write_all(b"[")?;
+        json.begin_array()?;
         if response.is_error {
-            separator.write(out)?;
-            write_text_part(END, out, |out| out.push(ERROR_LINE))?;
+            write_text_part(false, json, |out| out.push(ERROR_LINE))?;
         }
         for block in &response.content {
-            separator.write(out)?;
-            match self.piece(turn, call, block)? {
-                Piece::Text(text) => write_line_part(&text, out)?,
-                Piece::Media(bytes, mime) => write_image_part(&mime, &bytes, END, out)?,
-                Piece::Resource(form, bytes, mime, resource) => {
-                    write_line_part(&format!("{}:", view::resource_label(resource)), out)?;
-                    separator.write(out)?;
-                    match form {
-                        Form::Image => write_image_part(&mime, &bytes, END, out)?,
-                        Form::File => write_file_part(resource, &mime, &bytes, END, out)?,
+            match self.load_piece(turn, call, block)? {
+                Piece::Text(text) => write_line_part(&text, json)?,
+                Piece::Media(bytes, mime) => write_image_part(&mime, &bytes, false, json)?,
+                Piece::Resource(part, bytes, mime, resource) => {
+                    write_line_part(&format!("{}:", view::resource_label(resource)), json)?;
+                    match part {
+                        InputPart::Image => write_image_part(&mime, &bytes, false, json)?,
+                        InputPart::File => write_file_part(resource, &mime, &bytes, false, json)?,
                     }
                 }
             }
         }
-        Ok(out.write_all(b"]")?)
+        Ok(json.end()?)
     }
 
-    fn piece<'a>(
+    fn load_piece<'a>(
         &mut self,
         turn: usize,
         call: &ToolCallRequest,
@@ -115,14 +108,16 @@ impl Encoder<'_> {
             }
             StoredBlock::Question { question } => Ok(Piece::Text(question.text.as_str().into())),
             StoredBlock::Unknown(block) => Ok(Piece::Text(block.note().into())),
-            StoredBlock::Resource { resource, .. } => self.resource_piece(turn, block, resource),
+            StoredBlock::Resource { resource, .. } => {
+                self.load_resource_piece(turn, block, resource)
+            }
             StoredBlock::Image(media) | StoredBlock::Audio(media) => {
-                self.media_piece(turn, call, media)
+                self.load_media_piece(turn, call, media)
             }
         }
     }
 
-    fn resource_piece<'a>(
+    fn load_resource_piece<'a>(
         &mut self,
         turn: usize,
         block: &StoredBlock,
@@ -134,29 +129,24 @@ impl Encoder<'_> {
             }
             Shown::Binary(bytes) => bytes,
         };
-        let mime = type_of(resource);
-        Ok(match self.result_form(&mime) {
-            Some(form) => Piece::Resource(form, bytes, mime, resource),
-            None => self.leave_out(turn, &Binary::of(resource, bytes)),
+        let mime = mime_type(resource);
+        Ok(match self.result_part(&mime) {
+            Some(part) => Piece::Resource(part, bytes, mime, resource),
+            None => self.leave_out(turn, &Binary::from_resource(resource, bytes)),
         })
     }
 
-    fn media_piece<'a>(
+    fn load_media_piece<'a>(
         &mut self,
         turn: usize,
         call: &ToolCallRequest,
         media: &'a Media<Payload<Vec<u8>>>,
     ) -> Result<Piece<'a>, Error> {
         let mime = essence(&media.mime_type);
-        let bytes: Cow<'_, [u8]> = match &media.data {
-            Payload::Inline(bytes) => bytes.into(),
-            Payload::Stored(blob) => {
-                shown::load_bytes(blob, &result_of(call), self.contents)?.into()
-            }
-        };
-        Ok(match self.media_form(&mime) {
+        let bytes = shown::load_media(media, &result_of(call), self.contents)?;
+        Ok(match self.media_part(&mime) {
             Some(_) => Piece::Media(bytes, mime),
-            None => self.leave_out(turn, &Binary::of_media(call, &mime, bytes)),
+            None => self.leave_out(turn, &Binary::from_media(call, &mime, bytes)),
         })
     }
 
@@ -177,27 +167,28 @@ impl Encoder<'_> {
         Piece::Text(line.into())
     }
 
-    fn result_form(&self, mime: &str) -> Option<Form> {
-        self.form(mime).filter(|_| self.capabilities.binary_results)
+    fn result_part(&self, mime: &str) -> Option<InputPart> {
+        self.part_for(mime)
+            .filter(|_| self.capabilities.binary_results)
     }
 
-    /// Like [`Self::result_form`], for what has no name: a picture can be sent, a file can't.
-    fn media_form(&self, mime: &str) -> Option<Form> {
-        self.result_form(mime)
-            .filter(|form| matches!(form, Form::Image))
+    /// Like [`Self::result_part`], for content without a name: an image can be sent, a file can't.
+    fn media_part(&self, mime: &str) -> Option<InputPart> {
+        self.result_part(mime)
+            .filter(|part| matches!(part, InputPart::Image))
     }
 
-    /// Returns how a block is sent that is not text, before anything of it is loaded.
-    fn block_form(&self, block: &StoredBlock) -> Option<Form> {
-        match block {
+    /// Returns whether any block is sent as bytes. Looks at their types only: nothing is loaded yet.
+    fn has_binary_parts(&self, response: &ToolCallResponse) -> bool {
+        response.content.iter().any(|block| match block {
             StoredBlock::Resource { resource, .. } if is_binary(resource) => {
-                self.result_form(&type_of(resource))
+                self.result_part(&mime_type(resource)).is_some()
             }
             StoredBlock::Image(media) | StoredBlock::Audio(media) => {
-                self.media_form(&essence(&media.mime_type))
+                self.media_part(&essence(&media.mime_type)).is_some()
             }
-            _ => None,
-        }
+            _ => false,
+        })
     }
 }
 
@@ -210,8 +201,8 @@ fn is_binary(resource: &Snapshot) -> bool {
 }
 
 /// Writes text that ends with a newline: what follows in a part of its own would stand on the same line.
-fn write_line_part(text: &str, out: &mut dyn Write) -> Result<(), Error> {
-    write_text_part(END, out, |out| {
+fn write_line_part(text: &str, json: &mut JsonWriter<'_>) -> Result<(), Error> {
+    write_text_part(false, json, |out| {
         out.push(text)?;
         out.push(if text.is_empty() || text.ends_with('\n') {
             ""

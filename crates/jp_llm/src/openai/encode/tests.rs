@@ -7,7 +7,6 @@ use super::*;
 use crate::fixtures::{
     Store, any_steps, binary, call, request, result, said, stream, text, thought,
 };
-use crate::openai::marks::MARKED_END;
 
 const ALL: Capabilities = Capabilities {
     images: true,
@@ -27,6 +26,8 @@ const TEXT_ONLY: Capabilities = Capabilities {
     schema: true,
     tools: true,
 };
+/// A cache breakpoint at the end of a part.
+const MARK: &str = r#","prompt_cache_breakpoint":{"mode":"explicit"}"#;
 const MODEL: &str = "openai/gpt-5.6";
 
 fn encoded_for(
@@ -415,7 +416,7 @@ fn history(json: &str) -> String {
         .1
         .strip_suffix("]}")
         .unwrap()
-        .replace(MARKED_END, END)
+        .replace(MARK, "")
 }
 
 proptest! {
