@@ -32,7 +32,7 @@ pub(crate) use encode::sends_back;
 pub(crate) use head::ChatTool;
 pub(crate) use marks::{cache_marks, vendor};
 
-pub use crate::decode::INVALID_ARGUMENTS;
+pub use crate::calls::INVALID_ARGUMENTS;
 
 /// The metadata key of a part of an answer under which OpenRouter's reasoning stands, as it came.
 pub(crate) const REASONING_DETAILS: &str = "reasoning_details";

@@ -1,18 +1,19 @@
+//! Reading an answer while it arrives: framing, and what the protocols of all formats share.
+
 use std::{collections::VecDeque, fmt};
 
-use jp_conversation::{ToolCallRequest, is_shallow};
-use serde_json::{Map, Value};
+use serde_json::Value;
 
-use crate::{Fault, StreamEvent, sse};
+use crate::{
+    Fault, StreamEvent,
+    sse::{self, SseDecoder},
+};
 
-/// The metadata key of a tool call under which arguments stand that are no JSON object, or nested too deep to be kept
-/// as one.
-pub const INVALID_ARGUMENTS: &str = "invalid_arguments";
-
-/// How large one part of a stream may be.
+/// Most bytes of one message of a stream: a server that never ends one must not fill the memory. Generous, because the last
+/// message of the Responses API repeats the whole answer.
 const MAX_PART_BYTES: usize = 8 << 20;
 
-/// What a wire format makes of the messages of a stream.
+/// A wire format's reader of the messages of a stream.
 pub(crate) trait Protocol: fmt::Debug + Send {
     /// Takes one message: an event of an SSE stream, or a line in its `data`. Appends what it completes,
     /// what comes before a fault too.
@@ -29,7 +30,7 @@ pub(crate) trait Protocol: fmt::Debug + Send {
     fn end(&mut self, events: &mut VecDeque<StreamEvent>);
 }
 
-/// Whether more messages follow.
+/// The answer to whether more messages follow.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Flow {
     /// They may.
@@ -48,22 +49,22 @@ pub struct Decoder {
     has_ended: bool,
 }
 
-/// What separates the messages.
+/// The separators of messages.
 #[derive(Debug)]
 enum Framing {
-    Sse(sse::Decoder),
+    Sse(SseDecoder),
     /// One message a line (NDJSON); holds the unfinished one.
     Lines(Vec<u8>),
 }
 
 impl Decoder {
     /// Reads server-sent events.
-    pub(crate) fn of_events(protocol: impl Protocol + 'static) -> Self {
-        Self::new(Framing::Sse(sse::Decoder::default()), Box::new(protocol))
+    pub(crate) fn for_events(protocol: impl Protocol + 'static) -> Self {
+        Self::new(Framing::Sse(SseDecoder::default()), Box::new(protocol))
     }
 
     /// Reads lines, each a JSON document.
-    pub(crate) fn of_lines(protocol: impl Protocol + 'static) -> Self {
+    pub(crate) fn for_lines(protocol: impl Protocol + 'static) -> Self {
         Self::new(Framing::Lines(Vec::new()), Box::new(protocol))
     }
 
@@ -176,6 +177,18 @@ impl Framing {
     }
 }
 
+/// The kind of the piece that came last. A piece of another kind ends the part.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Run {
+    Reasoning,
+    Text,
+}
+
+/// Returns a text, unless it is empty: an event never has an empty one.
+pub(crate) fn non_empty(text: Option<String>) -> Option<String> {
+    text.filter(|text| !text.is_empty())
+}
+
 /// Returns whether an event is none of a format whose events have no names: a ping, say.
 pub(crate) fn is_foreign(event: &sse::Event) -> bool {
     !matches!(event.name.as_str(), "" | "message" | "error") || event.data.is_empty()
@@ -189,65 +202,10 @@ pub(crate) fn provider_fault(error: &Value) -> Fault {
     Fault::provider(status.and_then(|status| status.try_into().ok()), error)
 }
 
-/// Returns a call whose arguments came as a string; none at all are an empty object.
-pub(crate) fn tool_call(id: String, name: String, arguments: &str) -> ToolCallRequest {
-    let mut call = ToolCallRequest {
-        id,
-        name,
-        arguments: Map::new(),
-        metadata: Map::new(),
-    };
-    match arguments_of(arguments) {
-        Some(arguments) => call.arguments = arguments,
-        None => {
-            _ = call
-                .metadata
-                .insert(INVALID_ARGUMENTS.to_owned(), arguments.into())
-        }
-    }
-    call
-}
-
-fn arguments_of(text: &str) -> Option<Map<String, Value>> {
-    if text.trim().is_empty() {
-        return Some(Map::new());
-    }
-    serde_json::from_str(text).ok().filter(are_shallow)
-}
-
-/// Returns whether arguments are nested no deeper than they may be.
-pub(crate) fn are_shallow(arguments: &Map<String, Value>) -> bool {
-    arguments.values().all(is_shallow)
-}
-
 fn message_of_line(line: Vec<u8>) -> Option<sse::Event> {
     let data = String::from_utf8_lossy(&line).trim().to_owned();
     (!data.is_empty()).then(|| sse::Event {
         name: String::new(),
         data,
     })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn arguments_that_could_not_be_kept_stand_in_the_metadata() {
-        let nested =
-            |levels: usize| format!("{{\"a\":{}{}}}", "[".repeat(levels), "]".repeat(levels));
-        for (arguments, is_kept) in [
-            ("", true),
-            ("{}", true),
-            (&*nested(100), true),
-            (&nested(101), false),
-            (&nested(1000), false),
-            ("[1]", false),
-            ("{", false),
-        ] {
-            let call = tool_call("1".to_owned(), "x".to_owned(), arguments);
-            let metadata = call.metadata.get(INVALID_ARGUMENTS).and_then(Value::as_str);
-            assert_eq!(metadata, (!is_kept).then_some(arguments));
-        }
-    }
 }

@@ -28,7 +28,7 @@ pub(crate) fn path(model: &str) -> String {
     let name = model.strip_prefix("models/").unwrap_or(model);
     format!(
         "v1beta/models/{}:streamGenerateContent?alt=sse",
-        crate::http::percent_encoded(name)
+        crate::http::percent_encode(name)
     )
 }
 

@@ -60,13 +60,13 @@ pub(crate) fn error_in(body: &str) -> Value {
         return body.into();
     };
     let response = json.get(0).unwrap_or(&json);
-    unpacked(response.get("error").unwrap_or(response))
+    unpack(response.get("error").unwrap_or(response))
 }
 
 /// Unpacks an error: a server that asks another one hands on what that said, as a string.
-pub(crate) fn unpacked(error: &Value) -> Value {
+pub(crate) fn unpack(error: &Value) -> Value {
     match error.as_str().map(serde_json::from_str::<Value>) {
-        Some(Ok(inner)) if inner.is_object() => unpacked(inner.get("error").unwrap_or(&inner)),
+        Some(Ok(inner)) if inner.is_object() => unpack(inner.get("error").unwrap_or(&inner)),
         _ => error.clone(),
     }
 }
@@ -89,7 +89,7 @@ pub(crate) fn message_in(error: &Value) -> Option<&str> {
 }
 
 /// Escapes all but unreserved characters (RFC 3986 §2.3).
-pub(crate) fn percent_encoded(text: &str) -> String {
+pub(crate) fn percent_encode(text: &str) -> String {
     let escaped = text.bytes().map(|byte| match byte {
         b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'~' => {
             char::from(byte).to_string()

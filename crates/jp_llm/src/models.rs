@@ -208,7 +208,7 @@ fn escaped(name: &str) -> String {
     let segments = name
         .split('/')
         .filter(|segment| !matches!(*segment, "" | "." | ".."));
-    let segments = segments.map(|segment| http::percent_encoded(segment).replace("%3A", ":"));
+    let segments = segments.map(|segment| http::percent_encode(segment).replace("%3A", ":"));
     segments.collect::<Vec<_>>().join("/")
 }
 

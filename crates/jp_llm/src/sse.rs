@@ -5,7 +5,7 @@
 /// Comments and the fields `id` and `retry` are passed over; the line ends LF, CR LF and CR may be
 /// mixed. Bytes that are not UTF-8 become U+FFFD.
 #[derive(Debug, Default)]
-pub struct Decoder {
+pub struct SseDecoder {
     line: Vec<u8>,
     after_return: bool,
     past_first_line: bool,
@@ -22,7 +22,7 @@ pub struct Event {
     pub data: String,
 }
 
-impl Decoder {
+impl SseDecoder {
     /// Takes the next bytes and returns the events they complete.
     pub fn push(&mut self, bytes: &[u8]) -> Vec<Event> {
         let mut events = Vec::new();
@@ -93,7 +93,7 @@ mod tests {
     use super::*;
 
     fn decode(chunks: &[&[u8]]) -> Vec<(String, String)> {
-        let mut decoder = Decoder::default();
+        let mut decoder = SseDecoder::default();
         let mut events: Vec<Event> = chunks
             .iter()
             .flat_map(|chunk| decoder.push(chunk))

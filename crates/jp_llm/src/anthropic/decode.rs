@@ -7,7 +7,8 @@ use serde_json::{Map, Value};
 use super::{REDACTED_THINKING, SIGNATURE};
 use crate::{
     Decoder, Fault, FinishReason, StreamEvent,
-    decode::{self, Flow, Protocol},
+    calls::{CallCollector, CallPiece},
+    decode::{Flow, Protocol, non_empty},
     error::excerpt,
     sse,
 };
@@ -17,36 +18,21 @@ use crate::{
 /// Blocks of tools that the provider runs itself, citations, and whatever is unknown are passed over.
 #[must_use]
 pub fn decoder() -> Decoder {
-    Decoder::of_events(Blocks::default())
+    Decoder::for_events(AnthropicStream::default())
 }
 
 #[derive(Debug, Default)]
-struct Blocks {
-    /// What has begun and is kept until it ends, by index.
-    open: Vec<(u64, Open)>,
-    usage: WireUsage,
+struct AnthropicStream {
+    /// The index and the signature so far of each reasoning that has not ended.
+    thinking: Vec<(u64, String)>,
+    calls: CallCollector,
+    usage: MessageUsage,
     finish: Option<FinishReason>,
-}
-
-#[derive(Debug)]
-enum Open {
-    /// Its signature so far.
-    Thinking(String),
-    ToolUse(PartialCall),
-}
-
-#[derive(Debug)]
-struct PartialCall {
-    id: String,
-    name: String,
-    /// As the block began; the pieces that follow count for more.
-    input: Option<Map<String, Value>>,
-    json: String,
 }
 
 #[derive(Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
-enum Part {
+enum StreamPart {
     MessageStart {
         message: Option<Start>,
     },
@@ -66,7 +52,7 @@ enum Part {
     },
     MessageDelta {
         delta: Option<End>,
-        usage: Option<WireUsage>,
+        usage: Option<MessageUsage>,
     },
     MessageStop,
     Error {
@@ -79,7 +65,7 @@ enum Part {
 
 #[derive(Deserialize)]
 struct Start {
-    usage: Option<WireUsage>,
+    usage: Option<MessageUsage>,
 }
 
 #[derive(Deserialize)]
@@ -130,7 +116,7 @@ struct End {
 
 /// Figures for the whole message; each event may bring newer ones.
 #[derive(Debug, Default, Deserialize)]
-struct WireUsage {
+struct MessageUsage {
     input_tokens: Option<u64>,
     cache_read_input_tokens: Option<u64>,
     cache_creation_input_tokens: Option<u64>,
@@ -143,15 +129,15 @@ struct OutputDetails {
     thinking_tokens: Option<u64>,
 }
 
-impl Protocol for Blocks {
+impl Protocol for AnthropicStream {
     fn message(
         &mut self,
         message: &sse::Event,
         events: &mut VecDeque<StreamEvent>,
     ) -> Result<Flow, Fault> {
         match serde_json::from_str(&message.data) {
-            Ok(Part::MessageStop) => return Ok(Flow::End),
-            Ok(Part::Error { error }) => return Err(provider_fault(&error)),
+            Ok(StreamPart::MessageStop) => return Ok(Flow::End),
+            Ok(StreamPart::Error { error }) => return Err(provider_fault(&error)),
             Ok(part) => self.part(part, events),
             Err(_) if is_foreign(message) => {}
             Err(_) => return Err(fault_without_type(&message.data)),
@@ -164,9 +150,10 @@ impl Protocol for Blocks {
     }
 
     fn end(&mut self, events: &mut VecDeque<StreamEvent>) {
-        for (_, open) in std::mem::take(&mut self.open) {
-            events.extend(open.into_event());
+        for (_, signature) in std::mem::take(&mut self.thinking) {
+            events.extend(end_thinking(signature));
         }
+        events.extend(self.calls.end_all());
         events.extend(self.usage.total().map(StreamEvent::Usage));
         events.push_back(StreamEvent::Finish(
             self.finish.take().unwrap_or(FinishReason::Stop),
@@ -174,119 +161,91 @@ impl Protocol for Blocks {
     }
 }
 
-impl Blocks {
-    fn part(&mut self, part: Part, events: &mut VecDeque<StreamEvent>) {
+impl AnthropicStream {
+    fn part(&mut self, part: StreamPart, events: &mut VecDeque<StreamEvent>) {
         match part {
-            Part::MessageStart { message } => {
+            StreamPart::MessageStart { message } => {
                 self.usage.update(message.and_then(|start| start.usage))
             }
-            Part::ContentBlockStart {
+            StreamPart::ContentBlockStart {
                 index,
                 content_block,
             } => self.begin(index, content_block, events),
-            Part::ContentBlockDelta { index, delta } => self.delta(index, delta, events),
-            Part::ContentBlockStop { index } => events.extend(self.close(index)),
-            Part::MessageDelta { delta, usage } => {
+            StreamPart::ContentBlockDelta { index, delta } => self.delta(index, delta, events),
+            StreamPart::ContentBlockStop { index } => events.extend(self.close(index)),
+            StreamPart::MessageDelta { delta, usage } => {
                 self.usage.update(usage);
                 let reason = delta.and_then(|delta| delta.stop_reason);
                 self.finish = reason.map(finish_reason).or(self.finish.take());
             }
-            Part::MessageStop | Part::Error { .. } | Part::Unknown => {}
+            StreamPart::MessageStop | StreamPart::Error { .. } | StreamPart::Unknown => {}
         }
     }
 
     fn begin(&mut self, index: u64, block: BlockStart, events: &mut VecDeque<StreamEvent>) {
         match block {
-            BlockStart::Text { text } => events.extend(some(text).map(StreamEvent::Text)),
+            BlockStart::Text { text } => events.extend(non_empty(text).map(StreamEvent::Text)),
             BlockStart::Thinking {
                 thinking,
                 signature,
             } => {
-                events.extend(some(thinking).map(StreamEvent::Reasoning));
-                self.open
-                    .push((index, Open::Thinking(signature.unwrap_or_default())));
+                events.extend(non_empty(thinking).map(StreamEvent::Reasoning));
+                self.thinking.push((index, signature.unwrap_or_default()));
             }
             BlockStart::RedactedThinking { data } => {
-                events.extend(some(data).map(|data| end_part(REDACTED_THINKING, data)));
+                events.extend(non_empty(data).map(|data| end_part(REDACTED_THINKING, data)));
             }
             BlockStart::ToolUse { id, name, input } => {
-                let input = input.and_then(|input| match input {
-                    Value::Object(input) => Some(input),
-                    _ => None,
-                });
-                let (id, name) = (id.unwrap_or_default(), name.unwrap_or_default());
-                let call = PartialCall {
-                    id,
-                    name,
-                    input,
-                    json: String::new(),
+                let initial = match input {
+                    Some(Value::Object(input)) => input,
+                    _ => Map::new(),
                 };
-                self.open.push((index, Open::ToolUse(call)));
+                let piece = CallPiece {
+                    index: Some(index),
+                    id: id.unwrap_or_default(),
+                    name: name.unwrap_or_default(),
+                    arguments: String::new(),
+                };
+                self.calls.begin(piece, initial);
             }
             BlockStart::Unknown => {}
         }
     }
 
     fn delta(&mut self, index: u64, delta: BlockDelta, events: &mut VecDeque<StreamEvent>) {
-        let open = self
-            .open
-            .iter_mut()
-            .rfind(|(open, _)| *open == index)
-            .map(|(_, open)| open);
-        match (delta, open) {
-            (BlockDelta::TextDelta { text }, _) => events.extend(some(text).map(StreamEvent::Text)),
-            (BlockDelta::ThinkingDelta { thinking }, _) => {
-                events.extend(some(thinking).map(StreamEvent::Reasoning));
+        match delta {
+            BlockDelta::TextDelta { text } => {
+                events.extend(non_empty(text).map(StreamEvent::Text));
             }
-            (
-                BlockDelta::SignatureDelta {
-                    signature: Some(piece),
-                },
-                Some(Open::Thinking(signature)),
-            ) => {
-                signature.push_str(&piece);
+            BlockDelta::ThinkingDelta { thinking } => {
+                events.extend(non_empty(thinking).map(StreamEvent::Reasoning));
             }
-            (
-                BlockDelta::InputJsonDelta {
-                    partial_json: Some(piece),
-                },
-                Some(Open::ToolUse(call)),
-            ) => {
-                call.json.push_str(&piece);
+            BlockDelta::SignatureDelta { signature } => {
+                if let Some((_, all)) = self.thinking.iter_mut().rfind(|(open, _)| *open == index) {
+                    all.push_str(&signature.unwrap_or_default());
+                }
             }
-            _ => {}
+            BlockDelta::InputJsonDelta { partial_json } => {
+                self.calls.append(index, &partial_json.unwrap_or_default());
+            }
+            BlockDelta::Unknown => {}
         }
     }
 
     fn close(&mut self, index: u64) -> Option<StreamEvent> {
-        let at = self.open.iter().rposition(|(open, _)| *open == index)?;
-        self.open.remove(at).1.into_event()
+        self.calls.end(index).or_else(|| {
+            let at = self.thinking.iter().rposition(|(open, _)| *open == index)?;
+            end_thinking(self.thinking.remove(at).1)
+        })
     }
 }
 
-impl Open {
-    fn into_event(self) -> Option<StreamEvent> {
-        match self {
-            Self::Thinking(signature) => {
-                some(Some(signature)).map(|signature| end_part(SIGNATURE, signature))
-            }
-            Self::ToolUse(PartialCall {
-                id,
-                name,
-                input,
-                json,
-            }) => {
-                let mut call = decode::tool_call(id, name, &json);
-                if json.trim().is_empty() {
-                    call.arguments = input.unwrap_or_default();
-                }
-                Some(StreamEvent::ToolCall(call))
-            }
-        }
-    }
+/// Ends reasoning, whose signature goes back with it.
+fn end_thinking(signature: String) -> Option<StreamEvent> {
+    non_empty(Some(signature)).map(|signature| end_part(SIGNATURE, signature))
 }
 
-impl WireUsage {
+impl MessageUsage {
     /// Takes the newer of each figure.
     fn update(&mut self, newer: Option<Self>) {
         let Some(newer) = newer else { return };
@@ -324,10 +283,6 @@ impl WireUsage {
         };
         (usage != Usage::default()).then_some(usage)
     }
-}
-
-fn some(text: Option<String>) -> Option<String> {
-    text.filter(|text| !text.is_empty())
 }
 
 fn end_part(key: &str, value: String) -> StreamEvent {

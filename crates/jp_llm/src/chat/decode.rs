@@ -7,8 +7,9 @@ use serde_json::Value;
 use super::details::Details;
 use crate::{
     Decoder, Fault, FinishReason, StreamEvent,
+    calls::{CallCollector, CallPiece},
     chat::{Dialect, REASONING_DETAILS},
-    decode::{Flow, Protocol, is_foreign, provider_fault, tool_call},
+    decode::{Flow, Protocol, Run, is_foreign, non_empty, provider_fault},
     error::excerpt,
     sse,
 };
@@ -22,43 +23,28 @@ pub fn decoder(dialect: Dialect) -> Decoder {
         Dialect::Generic => None,
         Dialect::OpenRouter => Some(Details::default()),
     };
-    Decoder::of_events(Chunks {
+    Decoder::for_events(ChatStream {
         details,
-        ..Chunks::default()
+        ..ChatStream::default()
     })
 }
 
 #[derive(Debug, Default)]
-struct Chunks {
+struct ChatStream {
     /// The reasoning that goes back; `None` where none does.
     details: Option<Details>,
     open: Option<Run>,
-    calls: Vec<PartialCall>,
+    calls: CallCollector,
     usage: Option<Usage>,
     /// From llama.cpp's timings, where the usage does not say.
     cached_read: Option<u64>,
     finish: Option<FinishReason>,
 }
 
-/// What the last piece was of.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Run {
-    Reasoning,
-    Words,
-}
-
-#[derive(Debug, Default)]
-struct PartialCall {
-    index: Option<u64>,
-    id: String,
-    name: String,
-    arguments: String,
-}
-
 #[derive(Deserialize)]
-struct Chunk {
+struct ChatChunk {
     choices: Option<Vec<Choice>>,
-    usage: Option<WireUsage>,
+    usage: Option<ChatUsage>,
     timings: Option<Timings>,
     error: Option<Value>,
 }
@@ -95,7 +81,7 @@ struct FunctionDelta {
 }
 
 #[derive(Deserialize)]
-struct WireUsage {
+struct ChatUsage {
     prompt_tokens: Option<u64>,
     completion_tokens: Option<u64>,
     prompt_tokens_details: Option<PromptDetails>,
@@ -118,7 +104,7 @@ struct Timings {
     cache_n: Option<u64>,
 }
 
-impl Protocol for Chunks {
+impl Protocol for ChatStream {
     fn message(
         &mut self,
         message: &sse::Event,
@@ -145,7 +131,7 @@ impl Protocol for Chunks {
 
     fn end(&mut self, events: &mut VecDeque<StreamEvent>) {
         self.end_part(events);
-        events.extend(self.calls.drain(..).map(PartialCall::into_event));
+        events.extend(self.calls.end_all());
         if let Some(mut usage) = self.usage.take() {
             usage.cached_read = usage.cached_read.or(self.cached_read);
             events.push_back(StreamEvent::Usage(usage));
@@ -156,8 +142,8 @@ impl Protocol for Chunks {
     }
 }
 
-impl Chunks {
-    fn chunk(&mut self, chunk: Chunk, events: &mut VecDeque<StreamEvent>) -> Result<(), Fault> {
+impl ChatStream {
+    fn chunk(&mut self, chunk: ChatChunk, events: &mut VecDeque<StreamEvent>) -> Result<(), Fault> {
         if let Some(error) = chunk.error {
             return Err(provider_fault(&error));
         }
@@ -173,7 +159,7 @@ impl Chunks {
             if let Some(reason) = choice.finish_reason.filter(|reason| !reason.is_empty()) {
                 self.finish = Some(finish_reason(reason));
                 self.end_part(events);
-                events.extend(self.calls.drain(..).map(PartialCall::into_event));
+                events.extend(self.calls.end_all());
             }
         }
         self.cached_read = chunk
@@ -185,9 +171,8 @@ impl Chunks {
     }
 
     fn delta(&mut self, delta: Delta, events: &mut VecDeque<StreamEvent>) {
-        let some = |text: Option<String>| text.filter(|text| !text.is_empty());
         // Servers in transition send both names with the same text.
-        if let Some(text) = some(delta.reasoning_content).or(some(delta.reasoning)) {
+        if let Some(text) = non_empty(delta.reasoning_content).or(non_empty(delta.reasoning)) {
             self.begin(Run::Reasoning, events);
             events.push_back(StreamEvent::Reasoning(text));
         }
@@ -198,15 +183,15 @@ impl Chunks {
                 .flatten()
                 .for_each(|piece| details.add(piece));
         }
-        for text in [some(delta.content), some(delta.refusal)]
+        for text in [non_empty(delta.content), non_empty(delta.refusal)]
             .into_iter()
             .flatten()
         {
-            self.begin(Run::Words, events);
+            self.begin(Run::Text, events);
             events.push_back(StreamEvent::Text(text));
         }
         for call in delta.tool_calls.into_iter().flatten() {
-            self.call_for(&call).append(call);
+            self.calls.add(call.into());
         }
     }
 
@@ -226,49 +211,19 @@ impl Chunks {
             events.push_back(StreamEvent::EndPart(metadata.into_iter().collect()));
         }
     }
-
-    /// Finds the call that a piece belongs to: that of its index, unless the id says otherwise.
-    ///
-    /// Some servers give every call the index 0, some give none.
-    fn call_for(&mut self, piece: &CallDelta) -> &mut PartialCall {
-        let same_index = |call: &PartialCall| piece.index.is_none() || call.index == piece.index;
-        let found = self
-            .calls
-            .iter()
-            .rposition(same_index)
-            .filter(|&at| self.calls[at].accepts(piece.id.as_deref()));
-        let at = found.unwrap_or(self.calls.len());
-        if at == self.calls.len() {
-            self.calls.push(PartialCall {
-                index: piece.index,
-                ..PartialCall::default()
-            });
-        }
-        &mut self.calls[at]
-    }
 }
 
-impl PartialCall {
-    fn accepts(&self, id: Option<&str>) -> bool {
-        id.is_none_or(|id| id.is_empty() || self.id.is_empty() || id == self.id)
-    }
-
-    fn append(&mut self, piece: CallDelta) {
-        if let Some(id) = piece.id.filter(|_| self.id.is_empty()) {
-            self.id = id;
+impl From<CallDelta> for CallPiece {
+    fn from(delta: CallDelta) -> Self {
+        let (name, arguments) = delta
+            .function
+            .map_or((None, None), |function| (function.name, function.arguments));
+        Self {
+            index: delta.index,
+            id: delta.id.unwrap_or_default(),
+            name: name.unwrap_or_default(),
+            arguments: arguments.unwrap_or_default(),
         }
-        let Some(function) = piece.function else {
-            return;
-        };
-        if let Some(name) = function.name.filter(|_| self.name.is_empty()) {
-            self.name = name;
-        }
-        self.arguments
-            .push_str(&function.arguments.unwrap_or_default());
-    }
-
-    fn into_event(self) -> StreamEvent {
-        StreamEvent::ToolCall(tool_call(self.id, self.name, &self.arguments))
     }
 }
 
@@ -282,8 +237,8 @@ fn finish_reason(reason: String) -> FinishReason {
     }
 }
 
-impl From<WireUsage> for Usage {
-    fn from(wire: WireUsage) -> Self {
+impl From<ChatUsage> for Usage {
+    fn from(wire: ChatUsage) -> Self {
         let prompt = wire.prompt_tokens_details;
         Self {
             model: String::new(),

@@ -1,13 +1,14 @@
 use std::collections::VecDeque;
 
-use jp_conversation::{ToolCallRequest, Usage};
+use jp_conversation::Usage;
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
 use super::{ID, SIGNATURE, SIGNED_BYTES, THOUGHT};
 use crate::{
     Decoder, Fault, FinishReason, StreamEvent,
-    decode::{Flow, INVALID_ARGUMENTS, Protocol, are_shallow, is_foreign, provider_fault},
+    calls::{Arguments, CallCollector},
+    decode::{Flow, Protocol, is_foreign, non_empty, provider_fault},
     error::excerpt,
     sse,
 };
@@ -19,28 +20,27 @@ use crate::{
 /// A call without an id gets `call-N`, N being its place in the answer.
 #[must_use]
 pub fn decoder() -> Decoder {
-    Decoder::of_events(Chunks::default())
+    Decoder::for_events(GeminiStream::default())
 }
 
 #[derive(Debug, Default)]
-struct Chunks {
+struct GeminiStream {
     /// The run of words or of reasoning that has not ended.
-    run: Option<Run>,
-    /// The ids of the calls so far.
-    calls: Vec<String>,
+    run: Option<OpenRun>,
+    calls: CallCollector,
     usage: Option<Usage>,
     finish: Option<FinishReason>,
 }
 
 #[derive(Debug)]
-struct Run {
+struct OpenRun {
     is_thought: bool,
     bytes: usize,
 }
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Chunk {
+struct GeminiChunk {
     candidates: Option<Vec<Candidate>>,
     prompt_feedback: Option<PromptFeedback>,
     usage_metadata: Option<UsageMetadata>,
@@ -51,18 +51,18 @@ struct Chunk {
 #[serde(rename_all = "camelCase")]
 struct Candidate {
     index: Option<u64>,
-    content: Option<Content>,
+    content: Option<CandidateContent>,
     finish_reason: Option<String>,
 }
 
 #[derive(Deserialize)]
-struct Content {
-    parts: Option<Vec<Part>>,
+struct CandidateContent {
+    parts: Option<Vec<CandidatePart>>,
 }
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Part {
+struct CandidatePart {
     text: Option<String>,
     thought: Option<bool>,
     thought_signature: Option<String>,
@@ -95,7 +95,7 @@ struct UsageMetadata {
     thoughts_token_count: Option<u64>,
 }
 
-impl Protocol for Chunks {
+impl Protocol for GeminiStream {
     fn message(
         &mut self,
         message: &sse::Event,
@@ -124,20 +124,24 @@ impl Protocol for Chunks {
     fn end(&mut self, events: &mut VecDeque<StreamEvent>) {
         events.extend(self.usage.take().map(StreamEvent::Usage));
         let finish = match self.finish.take().unwrap_or(FinishReason::Stop) {
-            FinishReason::Stop if !self.calls.is_empty() => FinishReason::ToolCalls,
+            FinishReason::Stop if self.calls.count() > 0 => FinishReason::ToolCalls,
             reason => reason,
         };
         events.push_back(StreamEvent::Finish(finish));
     }
 }
 
-impl Chunks {
-    fn chunk(&mut self, chunk: Chunk, events: &mut VecDeque<StreamEvent>) -> Result<(), Fault> {
+impl GeminiStream {
+    fn chunk(
+        &mut self,
+        chunk: GeminiChunk,
+        events: &mut VecDeque<StreamEvent>,
+    ) -> Result<(), Fault> {
         if let Some(error) = chunk.error {
             return Err(provider_fault(&error));
         }
-        let is_first = |candidate: &Candidate| candidate.index.unwrap_or_default() == 0;
-        for candidate in chunk.candidates.into_iter().flatten().filter(is_first) {
+        let candidates = chunk.candidates.into_iter().flatten();
+        for candidate in candidates.filter(Candidate::is_first) {
             let parts = candidate.content.and_then(|content| content.parts);
             parts
                 .into_iter()
@@ -158,13 +162,11 @@ impl Chunks {
         Ok(())
     }
 
-    fn part(&mut self, part: Part, events: &mut VecDeque<StreamEvent>) {
+    fn part(&mut self, part: CandidatePart, events: &mut VecDeque<StreamEvent>) {
         let is_thought = part.thought.unwrap_or_default();
-        let signature = part
-            .thought_signature
-            .filter(|signature| !signature.is_empty());
+        let signature = non_empty(part.thought_signature);
         match (part.function_call, part.text) {
-            (Some(call), _) => events.push_back(StreamEvent::ToolCall(self.call(call, signature))),
+            (Some(call), _) => events.push_back(self.call(call, signature)),
             // What the signature belongs to can't be sent back.
             (None, None) if !part.others.is_empty() => {}
             (None, text) => {
@@ -183,7 +185,7 @@ impl Chunks {
         match &mut self.run {
             Some(run) if run.is_thought == is_thought => run.bytes += text.len(),
             run => {
-                *run = Some(Run {
+                *run = Some(OpenRun {
                     is_thought,
                     bytes: text.len(),
                 })
@@ -208,40 +210,35 @@ impl Chunks {
         StreamEvent::EndPart(metadata)
     }
 
-    fn call(&mut self, call: FunctionCall, signature: Option<String>) -> ToolCallRequest {
+    fn call(&mut self, call: FunctionCall, signature: Option<String>) -> StreamEvent {
+        let own_id = non_empty(call.id);
         let mut metadata = Map::new();
-        let mut remember = |key: &str, value: &str| metadata.insert(key.to_owned(), value.into());
-        let own = call.id.filter(|id| !id.is_empty());
-        if let Some(id) = &own {
-            remember(ID, id);
+        if let Some(id) = &own_id {
+            metadata.insert(ID.to_owned(), id.as_str().into());
         }
         if let Some(signature) = signature {
-            remember(SIGNATURE, &signature);
+            metadata.insert(SIGNATURE.to_owned(), signature.into());
         }
-        let arguments = match call.args {
-            Some(Value::Object(arguments)) if are_shallow(&arguments) => arguments,
-            None | Some(Value::Null) => Map::new(),
-            Some(other) => {
-                remember(INVALID_ARGUMENTS, &other.to_string());
-                Map::new()
-            }
-        };
-        let id = own.unwrap_or_else(|| self.free_id());
-        self.calls.push(id.clone());
-        ToolCallRequest {
-            id,
-            name: call.name.unwrap_or_default(),
-            arguments,
+        self.calls.complete(
+            own_id.unwrap_or_else(|| self.free_id()),
+            call.name.unwrap_or_default(),
+            Arguments::Json(call.args.unwrap_or_default()),
             metadata,
-        }
+        )
     }
 
     /// Makes an id that no call of this answer has.
     fn free_id(&self) -> String {
-        let ids = (self.calls.len() + 1..).map(|number| format!("call-{number}"));
-        ids.into_iter()
-            .find(|id| !self.calls.contains(id))
+        (self.calls.count() + 1..)
+            .map(|number| format!("call-{number}"))
+            .find(|id| !self.calls.has_id(id))
             .expect("numbers do not run out")
+    }
+}
+
+impl Candidate {
+    fn is_first(&self) -> bool {
+        self.index.unwrap_or_default() == 0
     }
 }
 
@@ -267,22 +264,22 @@ fn finish_reason(reason: String) -> Option<FinishReason> {
 impl From<UsageMetadata> for Usage {
     /// Thoughts are no part of the candidates' tokens, cached content is one of the prompt's.
     fn from(wire: UsageMetadata) -> Self {
-        let sum = |first: Option<u64>, second: Option<u64>| match (first, second) {
-            (None, None) => None,
-            _ => Some(
-                first
-                    .unwrap_or_default()
-                    .saturating_add(second.unwrap_or_default()),
-            ),
-        };
         Self {
             model: String::new(),
-            input: sum(wire.prompt_token_count, wire.tool_use_prompt_token_count),
+            input: add(wire.prompt_token_count, wire.tool_use_prompt_token_count),
             cached_read: wire.cached_content_token_count,
             cached_write: None,
-            output: sum(wire.candidates_token_count, wire.thoughts_token_count),
+            output: add(wire.candidates_token_count, wire.thoughts_token_count),
             reasoning: wire.thoughts_token_count,
         }
+    }
+}
+
+/// Adds counts; `None` if there is neither.
+fn add(first: Option<u64>, second: Option<u64>) -> Option<u64> {
+    match (first, second) {
+        (Some(first), Some(second)) => Some(first.saturating_add(second)),
+        (first, second) => first.or(second),
     }
 }
 

@@ -1,14 +1,15 @@
 use std::collections::VecDeque;
 
-use jp_conversation::{ToolCallRequest, Usage};
+use jp_conversation::Usage;
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
 use crate::{
     Decoder, Fault, FinishReason, StreamEvent,
-    decode::{Flow, INVALID_ARGUMENTS, Protocol, are_shallow},
+    calls::{Arguments, CallCollector},
+    decode::{Flow, Protocol, non_empty},
     error::excerpt,
-    http::unpacked,
+    http::unpack,
     sse,
 };
 
@@ -18,14 +19,13 @@ const THINKING: &str = "thinking";
 /// Returns a decoder of the lines of an answer. Whatever is unknown is passed over.
 #[must_use]
 pub fn decoder() -> Decoder {
-    Decoder::of_lines(Lines::default())
+    Decoder::for_lines(OllamaStream::default())
 }
 
 #[derive(Debug, Default)]
-struct Lines {
+struct OllamaStream {
     is_thinking: bool,
-    /// How many calls came: servers before ids give none.
-    calls: usize,
+    calls: CallCollector,
     usage: Option<Usage>,
     finish: Option<FinishReason>,
 }
@@ -46,22 +46,22 @@ struct Line {
 struct Message {
     content: Option<String>,
     thinking: Option<String>,
-    tool_calls: Option<Vec<Call>>,
+    tool_calls: Option<Vec<MadeCall>>,
 }
 
 #[derive(Deserialize)]
-struct Call {
+struct MadeCall {
     id: Option<String>,
-    function: Option<Function>,
+    function: Option<MadeFunction>,
 }
 
 #[derive(Deserialize)]
-struct Function {
+struct MadeFunction {
     name: Option<String>,
     arguments: Option<Value>,
 }
 
-impl Protocol for Lines {
+impl Protocol for OllamaStream {
     fn message(
         &mut self,
         message: &sse::Event,
@@ -85,10 +85,10 @@ impl Protocol for Lines {
     }
 }
 
-impl Lines {
+impl OllamaStream {
     fn line(&mut self, line: Line, events: &mut VecDeque<StreamEvent>) -> Result<Flow, Fault> {
         if let Some(error) = line.error {
-            return Err(Fault::provider(line.status_code, &unpacked(&error)));
+            return Err(Fault::provider(line.status_code, &unpack(&error)));
         }
         if let Some(message) = line.message {
             self.take(message, events);
@@ -105,25 +105,37 @@ impl Lines {
                 ..Usage::default()
             });
         }
-        self.finish = Some(finish_reason(line.done_reason, self.calls > 0));
+        self.finish = Some(finish_reason(line.done_reason, self.calls.count() > 0));
         Ok(Flow::End)
     }
 
     fn take(&mut self, message: Message, events: &mut VecDeque<StreamEvent>) {
-        let some = |text: Option<String>| text.filter(|text| !text.is_empty());
-        if let Some(text) = some(message.thinking) {
+        if let Some(text) = non_empty(message.thinking) {
             self.is_thinking = true;
             events.push_back(StreamEvent::Reasoning(text));
         }
-        if let Some(text) = some(message.content) {
+        if let Some(text) = non_empty(message.content) {
             self.end_thinking(events);
             events.push_back(StreamEvent::Text(text));
         }
         for call in message.tool_calls.into_iter().flatten() {
             self.end_thinking(events);
-            events.push_back(StreamEvent::ToolCall(call.into_request(self.calls)));
-            self.calls += 1;
+            events.push_back(self.call(call));
         }
+    }
+
+    /// Completes a call. One without an id, as older servers send it, is named by its place in the answer.
+    fn call(&mut self, call: MadeCall) -> StreamEvent {
+        let (name, arguments) = call
+            .function
+            .map_or((None, None), |function| (function.name, function.arguments));
+        let arguments = match arguments {
+            Some(Value::String(text)) => Arguments::Text(text),
+            other => Arguments::Json(other.unwrap_or_default()),
+        };
+        let id = non_empty(call.id).unwrap_or_else(|| format!("call_{}", self.calls.count()));
+        self.calls
+            .complete(id, name.unwrap_or_default(), arguments, Map::new())
     }
 
     fn end_thinking(&mut self, events: &mut VecDeque<StreamEvent>) {
@@ -131,43 +143,6 @@ impl Lines {
             let metadata = [(THINKING.to_owned(), true.into())];
             events.push_back(StreamEvent::EndPart(metadata.into_iter().collect()));
         }
-    }
-}
-
-impl Call {
-    /// Makes a call of it; one without an id is named by its place in the answer.
-    fn into_request(self, index: usize) -> ToolCallRequest {
-        let id = self
-            .id
-            .filter(|id| !id.is_empty())
-            .unwrap_or_else(|| format!("call_{index}"));
-        let (name, arguments) = self
-            .function
-            .map_or((None, None), |function| (function.name, function.arguments));
-        let mut call = ToolCallRequest {
-            id,
-            name: name.unwrap_or_default(),
-            arguments: Map::new(),
-            metadata: Map::new(),
-        };
-        match arguments {
-            Some(Value::Object(arguments)) if are_shallow(&arguments) => call.arguments = arguments,
-            None | Some(Value::Null) => {}
-            Some(other) => {
-                _ = call
-                    .metadata
-                    .insert(INVALID_ARGUMENTS.to_owned(), text_of(other).into())
-            }
-        }
-        call
-    }
-}
-
-/// Returns a string's text, and of anything else its JSON.
-fn text_of(value: Value) -> String {
-    match value {
-        Value::String(text) => text,
-        other => other.to_string(),
     }
 }
 

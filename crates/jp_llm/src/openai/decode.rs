@@ -5,7 +5,8 @@ use serde_json::{Map, Value};
 
 use crate::{
     Decoder, Fault, FinishReason, StreamEvent,
-    decode::{Flow, Protocol, tool_call},
+    calls::{Arguments, CallCollector},
+    decode::{Flow, Protocol, Run},
     error::excerpt,
     sse,
 };
@@ -18,28 +19,22 @@ use crate::{
 /// back. Whatever is unknown is passed over.
 #[must_use]
 pub fn decoder() -> Decoder {
-    Decoder::of_events(Events::default())
+    Decoder::for_events(ResponsesStream::default())
 }
 
 #[derive(Debug, Default)]
-struct Events {
-    /// What the item that is being sent has given so far.
+struct ResponsesStream {
+    /// The kind of text that the item being sent has given so far.
     open: Option<Run>,
     has_items: bool,
-    has_calls: bool,
+    calls: CallCollector,
     usage: Option<Usage>,
     finish: Option<FinishReason>,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Run {
-    Text,
-    Reasoning,
-}
-
 type Out<'a> = &'a mut VecDeque<StreamEvent>;
 
-impl Protocol for Events {
+impl Protocol for ResponsesStream {
     fn message(&mut self, message: &sse::Event, events: Out<'_>) -> Result<Flow, Fault> {
         match serde_json::from_str::<Value>(&message.data) {
             Ok(event) if event.is_object() => self.event(&message.name, &event, events),
@@ -62,7 +57,7 @@ impl Protocol for Events {
     }
 }
 
-impl Events {
+impl ResponsesStream {
     fn event(&mut self, name: &str, event: &Value, events: Out<'_>) -> Result<Flow, Fault> {
         match event["type"].as_str().unwrap_or(name) {
             "response.output_text.delta" | "response.refusal.delta" => {
@@ -109,24 +104,31 @@ impl Events {
         self.has_items = true;
         match item["type"].as_str() {
             Some("message") => {
-                self.complete(Run::Text, &joined(&item["content"], ""), events);
+                self.complete(Run::Text, &join_texts(&item["content"], ""), events);
                 self.end_part(
                     self.open == Some(Run::Text),
-                    kept(item, &["id", "phase"]),
+                    pick_fields(item, &["id", "phase"]),
                     item,
                     events,
                 );
             }
             Some("reasoning") => {
-                self.complete(Run::Reasoning, &joined(&item["summary"], "\n\n"), events);
-                let metadata = kept(item, &["id", "summary", "content", "encrypted_content"]);
+                self.complete(
+                    Run::Reasoning,
+                    &join_texts(&item["summary"], "\n\n"),
+                    events,
+                );
+                let metadata =
+                    pick_fields(item, &["id", "summary", "content", "encrypted_content"]);
                 self.end_part(self.open != Some(Run::Text), metadata, item, events);
             }
             Some("function_call") => {
-                let field = |name: &str| text(&item[name]).to_owned();
-                let call = tool_call(field("call_id"), field("name"), &field("arguments"));
-                events.push_back(StreamEvent::ToolCall(call));
-                self.has_calls = true;
+                events.push_back(self.calls.complete(
+                    text(&item["call_id"]).to_owned(),
+                    text(&item["name"]).to_owned(),
+                    Arguments::Text(text(&item["arguments"]).to_owned()),
+                    Map::new(),
+                ));
             }
             _ => {}
         }
@@ -169,7 +171,7 @@ impl Events {
         self.finish = Some(match &response["incomplete_details"]["reason"] {
             Value::String(reason) => finish_reason(reason),
             _ if response["status"] == "incomplete" => FinishReason::Other("incomplete".to_owned()),
-            _ if self.has_calls => FinishReason::ToolCalls,
+            _ if self.calls.count() > 0 => FinishReason::ToolCalls,
             _ => FinishReason::Stop,
         });
     }
@@ -180,7 +182,7 @@ fn text(value: &Value) -> &str {
 }
 
 /// Joins the texts of parts, refusals too.
-fn joined(parts: &Value, separator: &str) -> String {
+fn join_texts(parts: &Value, separator: &str) -> String {
     let texts = parts
         .as_array()
         .into_iter()
@@ -193,7 +195,7 @@ fn joined(parts: &Value, separator: &str) -> String {
 }
 
 /// Returns the fields that say something.
-fn kept(item: &Value, names: &[&str]) -> Map<String, Value> {
+fn pick_fields(item: &Value, names: &[&str]) -> Map<String, Value> {
     let says = |value: &&Value| !value.is_null() && (*value != &Value::Array(Vec::new()));
     let field = |name: &&str| Some(((*name).to_owned(), item.get(*name).filter(says)?.clone()));
     names.iter().filter_map(field).collect()

@@ -47,6 +47,15 @@ fn stream_gives_its_events_in_order() {
 }
 
 #[test]
+fn arguments_may_come_as_a_string_of_json() {
+    let stream = "{\"message\":{\"tool_calls\":[{\"function\":{\"name\":\"f\",\"arguments\":\"{\\\"a\\\":1}\"}}]},\"done\":true}\n";
+    assert_eq!(
+        outline(stream),
+        [r#"call call_0:f {"a":1} {}"#, "ToolCalls"]
+    );
+}
+
+#[test]
 fn every_single_cut_gives_the_same_events() {
     assert_every_cut(decode, STREAM.as_bytes());
 }
