@@ -3,16 +3,10 @@
 #![cfg(unix)]
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
-mod support;
-#[path = "support/terminal.rs"]
-mod terminal;
-
 use std::{fs, os::unix::fs::PermissionsExt as _};
 
-use jp_llm::testing::Server;
 use serde_json::{Value, json};
-use support::{Run, Sandbox, answer, calling, playing, results};
-use terminal::Terminal;
+use testing::{Run, Sandbox, Server, Terminal, answer, calling, playing, results};
 
 const USER: &str = "~/.config/jp/config.toml";
 const RUN: &str = "Run it? [y]es, [n]o, [a]lways this turn, [e]dit arguments, [w]hy not:";
@@ -142,7 +136,7 @@ fn answer_of_the_person_is_no_refusal_for_want_of_one() {
 fn failure_after_a_refused_call_keeps_its_own_exit_code() {
     let server = playing(vec![
         calling(&[("greet", json!({}))]),
-        jp_llm::testing::Reply::json(400, r#"{"error":"no"}"#),
+        testing::Reply::json(400, r#"{"error":"no"}"#),
     ]);
     let sandbox = Sandbox::new().with_server(&server);
     sandbox.write(USER, GREET);

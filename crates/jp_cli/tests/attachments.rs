@@ -6,12 +6,10 @@
     reason = "a test fails by panicking, and says why it is skipped"
 )]
 
-mod support;
-
 use std::{fs, os::unix::ffi::OsStrExt as _, process::Stdio};
 
 use serde_json::{Value, json};
-use support::{Sandbox, answering, last_message};
+use testing::{Sandbox, answering, last_message};
 
 fn names(rows: &Value) -> Vec<&str> {
     rows.as_array()
@@ -160,7 +158,7 @@ fn what_cannot_be_attached_stops_the_query_before_anything_is_stored() {
         if input == "/dev/fd/0" {
             command.stdin(Stdio::piped());
         }
-        let run = support::run(command);
+        let run = testing::run(command);
         if input == "!ok.txt" {
             // The only file is excluded: that is said, and nothing else is wrong with it.
             assert!(run.stderr.contains("excluded"), "{run:?}");
@@ -248,7 +246,7 @@ fn workspace_under_a_symlink_is_the_same_workspace() {
     let through_link = |arguments: &[&str]| {
         let mut command = sandbox.command(arguments);
         command.current_dir(sandbox.home.join("link"));
-        support::run(command).succeeded()
+        testing::run(command).succeeded()
     };
     through_link(&["q", "--new", "-a", "a.txt", "what?"]);
     sandbox.jp(&["q", "-a", "a.txt", "again?"]).succeeded();
@@ -507,10 +505,10 @@ fn clipboard_is_that_of_the_desktop_that_the_command_runs_on() {
         let mut command = sandbox.command(&["q", "--new", "-a", "clip:", "?"]);
         let path = format!(
             "{}:/usr/bin:/bin",
-            support::shown(program.parent().unwrap())
+            testing::shown(program.parent().unwrap())
         );
         command.env("PATH", path).env("WAYLAND_DISPLAY", display);
-        support::run(command)
+        testing::run(command)
     };
     query("wayland-7").succeeded();
     assert!(last_message(&server).contains("copied on wayland-7"));

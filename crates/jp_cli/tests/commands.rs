@@ -2,12 +2,10 @@
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
-mod support;
-
 use std::{fs, process::Command};
 
 use serde_json::json;
-use support::{Sandbox, answering, last_message};
+use testing::{Sandbox, answering, last_message};
 
 /// Returns the processes of a group that run; what has ended may wait for its parent to take note.
 #[cfg(target_os = "linux")]
@@ -193,13 +191,13 @@ fn command_of_a_workspace_or_a_history_runs_only_with_the_persons_word() {
     assert!(copied.success());
     let mut command = sandbox.command(&["q", "--new", "x"]);
     command.current_dir(&copy);
-    support::run(command).failed(1, &["touch ran"]);
+    testing::run(command).failed(1, &["touch ran"]);
     let mut command = sandbox.command(&["conversation", "fork", "--turns", "0"]);
     command.current_dir(&copy);
-    support::run(command).succeeded();
+    testing::run(command).succeeded();
     let mut command = sandbox.command(&["q", "x"]);
     command.current_dir(&copy);
-    support::run(command).failed(1, &["touch ran"]);
+    testing::run(command).failed(1, &["touch ran"]);
     assert!(!copy.join("ran").exists());
 }
 

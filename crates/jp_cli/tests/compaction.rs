@@ -2,13 +2,10 @@
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
-mod support;
-
 use std::{fs, io::Read as _, process::Stdio};
 
-use jp_llm::testing::{Reply, Server, chunk};
 use serde_json::{Value, json};
-use support::{Sandbox, answer, calling, last_request, playing, results};
+use testing::{Reply, Sandbox, Server, answer, calling, chunk, last_request, playing, results};
 
 const LONG: &str = "a line of the long result";
 
@@ -344,7 +341,7 @@ fn what_would_be_sent_is_printed() {
         .jp(&["c", "print", "--as-sent", "-i", &id, "--turn", "1"])
         .succeeded()
         .stdout;
-    let place = format!("file://{}", support::shown(&sandbox.root));
+    let place = format!("file://{}", testing::shown(&sandbox.root));
     insta::assert_snapshot!(text.replace(&place, "ROOT"), @r#"
     ## Turn 1, user
 
@@ -425,7 +422,7 @@ fn failed_call_is_printed_as_the_model_is_told_of_it() {
     sandbox
         .jp(&["query", "--new", "What is in gone.txt?"])
         .succeeded();
-    let [result] = &support::results(&server)[..] else {
+    let [result] = &testing::results(&server)[..] else {
         panic!("one result is sent")
     };
     assert!(

@@ -6,8 +6,6 @@
     reason = "a test fails by panicking, and says why it is skipped"
 )]
 
-mod support;
-
 use std::{
     fs,
     path::Path,
@@ -15,9 +13,9 @@ use std::{
 };
 
 use serde_json::{Value, json};
-use support::{Sandbox, answering, run};
+use testing::{Sandbox, answering, run};
 
-fn with_two_conversations() -> (jp_llm::testing::Server, Sandbox, [String; 2]) {
+fn with_two_conversations() -> (testing::Server, Sandbox, [String; 2]) {
     let server = answering("Yes.");
     let sandbox = Sandbox::new().with_server(&server);
     sandbox.write("a.txt", "abc");
@@ -29,12 +27,12 @@ fn with_two_conversations() -> (jp_llm::testing::Server, Sandbox, [String; 2]) {
 
 #[test]
 fn results_are_printed_with_their_calls() {
-    let server = support::playing(vec![
-        support::calling(&[
+    let server = testing::playing(vec![
+        testing::calling(&[
             ("read_file", json!({"path": "a.txt"})),
             ("read_file", json!({"path": "gone.txt"})),
         ]),
-        support::answer("Done."),
+        testing::answer("Done."),
     ]);
     let sandbox = Sandbox::new().with_server(&server);
     sandbox.write("a.txt", "content\n");
@@ -755,7 +753,7 @@ fn older_conversation_has_its_model_by_an_alias_of_its_own_and_nobody_else_has_i
         json!({"assistant": {"model": {"id": "mine"}}, "providers": {"llm": {"aliases": aliases}}});
     sandbox.write(&format!("{directory}/base_config.json"), base.to_string());
     sandbox.jp(&["q", "-i", "17600000000", "go on"]).succeeded();
-    assert_eq!(support::last_request(&server)["model"], "of-alias");
+    assert_eq!(testing::last_request(&server)["model"], "of-alias");
     sandbox
         .jp(&["q", "-i", "17600000000", "-m", "mine", "go on"])
         .failed(2, &["the model `mine`"]);
@@ -768,7 +766,7 @@ fn older_conversation_has_its_model_by_an_alias_of_its_own_and_nobody_else_has_i
     )
     .unwrap();
     sandbox.jp(&["q", "-i", "17600000000", "go on"]).succeeded();
-    assert_eq!(support::last_request(&server)["model"], "of-the-person");
+    assert_eq!(testing::last_request(&server)["model"], "of-the-person");
 }
 
 #[test]
@@ -809,7 +807,7 @@ fn fork_of_an_older_conversation_is_converted_and_keeps_its_configuration() {
         .to_owned();
     sandbox.jp(&["q", "-i", &fork, "go on"]).succeeded();
     assert_eq!(
-        support::last_request(&server)["model"],
+        testing::last_request(&server)["model"],
         "llamacpp/from-base".trim_start_matches("llamacpp/")
     );
     let forked = sandbox

@@ -3,12 +3,6 @@
 #![cfg(unix)]
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
-mod support;
-#[path = "support/terminal.rs"]
-mod terminal;
-#[path = "support/wire.rs"]
-mod wire;
-
 use std::{
     fs,
     io::{BufRead as _, BufReader},
@@ -21,12 +15,12 @@ use std::{
     time::Duration,
 };
 
-use jp_llm::testing::{Reply, Server};
 use jp_resource::Checksum;
 use serde_json::{Value, json};
-use support::{Sandbox, answer, calling, playing, results};
-use terminal::Terminal;
-use wire::{WIRES, Wire};
+use testing::{
+    Reply, Sandbox, Server, Terminal, answer, calling, playing, results,
+    wire::{WIRES, Wire},
+};
 
 /// The person's own configuration.
 const USER: &str = "~/.config/jp/config.toml";
@@ -132,9 +126,9 @@ fn edited() -> String {
 #[test]
 fn known_content_is_a_reference_its_lines_are_named_and_a_change_is_a_diff() {
     let (server, sandbox) = of_one_file("");
-    let uri = format!("file://{}/a.rs", support::shown(&sandbox.root));
+    let uri = format!("file://{}/a.rs", testing::shown(&sandbox.root));
     let results = results(&server);
-    let attached = support::last_message(&server);
+    let attached = testing::last_message(&server);
     let shown = |text: &str| text.replace(&uri, "URI");
     insta::assert_snapshot!(shown(&results[0]), @"URI has not changed. Its content, sha256 11e58fdb0f21, stands in the attachments of turn 1.");
     insta::assert_snapshot!(shown(&results[1]), @"URI#L5-20: lines 5-20 are lines 5-20 of what stands in the attachments of turn 1, sha256 11e58fdb0f21.");
@@ -329,7 +323,7 @@ fn switched_off_it_is_the_plain_history_byte_for_byte() {
         "conversation.superseded.policy=keep",
     ];
     let [plain, delivered] = [(&plain, &[][..]), (&delivered, &off)].map(|(sandbox, settings)| {
-        let root = support::shown(&sandbox.root);
+        let root = testing::shown(&sandbox.root);
         explained(sandbox, settings)["request"]
             .to_string()
             .replace(&root, "ROOT")
@@ -341,7 +335,7 @@ fn switched_off_it_is_the_plain_history_byte_for_byte() {
 fn with_local_tools(server: &Server) -> Sandbox {
     let sandbox = Sandbox::new().with_server(server);
     let content = lines("line", 20);
-    let uri = format!("file://{}/a.txt", support::shown(&sandbox.root));
+    let uri = format!("file://{}/a.txt", testing::shown(&sandbox.root));
     let resource = json!({"uri": uri, "mimeType": "text/plain", "text": content});
     // Outside of the workspace, so that the person's word on them is enough.
     let blocks = sandbox.write(
@@ -426,7 +420,7 @@ impl Person {
     fn query(&self, arguments: &[&str]) {
         let mut command = self.sandbox.command(&[&["q"], arguments].concat());
         command.env(self.wire.variable, "sk-test");
-        support::run(command).succeeded();
+        testing::run(command).succeeded();
     }
 
     /// Returns the messages of each request, without the cache marks: those move.
@@ -613,7 +607,7 @@ fn print_as_sent_shows_what_the_provider_is_sent() {
             let is_sent = sent.contains(frame) || sent.contains(&frame.replace('=', "=\\\""));
             assert_eq!(text.contains(frame), is_sent, "{name}: {frame}: {text}");
         }
-        let root = support::shown(&person.sandbox.root);
+        let root = testing::shown(&person.sandbox.root);
         let document = format!(
             "[document: b.rs]\nURI: file://{root}/b.rs\nMIME type: text/x-rust\n\nfn b() {{}}\n"
         );
@@ -798,7 +792,7 @@ fn clone_at_another_path_gives_the_same_and_goes_on_from_there() {
         .unwrap()
         .to_owned();
     clone.jp(&["c", "use", &id]).succeeded();
-    let [here, there] = [&sandbox, &clone].map(|sandbox| support::shown(&sandbox.root));
+    let [here, there] = [&sandbox, &clone].map(|sandbox| testing::shown(&sandbox.root));
     let sent = |sandbox: &Sandbox| sandbox.jp(&["c", "print", "--as-sent"]).succeeded().stdout;
     assert_eq!(sent(&sandbox).replace(&here, &there), sent(&clone));
     assert_eq!(
@@ -811,7 +805,7 @@ fn clone_at_another_path_gives_the_same_and_goes_on_from_there() {
     let server = playing(vec![answer("Seen."), refresh, answer("Done.")]);
     let clone = clone.with_server(&server);
     clone.jp(&["q", "-a", "b.txt", "eight"]).succeeded();
-    let attached = support::last_message(&server);
+    let attached = testing::last_message(&server);
     assert!(
         attached.contains(&format!("{uri} has not changed.")),
         "{attached}"
@@ -1005,7 +999,7 @@ fn older_conversations_are_explained_and_what_is_attached_twice_there_is_a_refer
     let source =
         Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/data/jp-conversations");
     if !source.is_dir() {
-        return support::skip(&format!("{} is not there", source.display()));
+        return testing::skip(&format!("{} is not there", source.display()));
     }
     let server = playing(vec![answer("Seen.")]);
     let sandbox = Sandbox::new().with_server(&server);

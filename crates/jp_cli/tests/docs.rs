@@ -2,12 +2,8 @@
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
-mod support;
-
 use std::{fs, path::Path, process::Command};
-
-use jp_llm::testing::{Reply, Server};
-use support::{Sandbox, run};
+use testing::{Reply, Sandbox, Server, run};
 
 /// Returns the commands in a page's `sh` blocks, one block after the other.
 fn commands(page: &str) -> Vec<String> {
@@ -122,7 +118,7 @@ fn models_page_runs() {
 #[test]
 fn mcp_page_runs() {
     runs_with("docs/mcp.md", "Yes.", |sandbox| {
-        let program = sandbox.write("~/notes.py", include_str!("support/notes.py"));
+        let program = sandbox.write("~/notes.py", testing::programs::NOTES);
         let settings = format!(
             "[providers.mcp.docs]\ncommand = [\"python3\", \"{}\"]\n",
             program.display()

@@ -2,10 +2,8 @@
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
-mod support;
-
 use serde_json::json;
-use support::{Sandbox, answer, answering, calling, playing};
+use testing::{Sandbox, answer, answering, calling, playing};
 
 const USER: &str = "~/.config/jp/config.toml";
 
@@ -87,7 +85,7 @@ fn explain_shows_where_the_request_has_cache_marks() {
             "one",
         ]);
         command.args(flags).env("ANTHROPIC_API_KEY", "sk-test");
-        support::run(command).succeeded().stdout
+        testing::run(command).succeeded().stdout
     };
     let shown = explain(&[]);
     assert!(
@@ -372,13 +370,13 @@ fn version_that_is_dropped_counts_as_saved() {
 }
 
 /// A server whose model thinks before it answers; Chat Completions takes none of that back.
-fn thinking() -> jp_llm::testing::Server {
+fn thinking() -> testing::Server {
     let delta =
         |delta: serde_json::Value| format!("data: {}\n\n", json!({"choices": [{"delta": delta}]}));
     let thought = delta(json!({"reasoning_content": "I wonder. ".repeat(100)}));
     let words = delta(json!({"content": "Yes."}));
     let end = "data: {\"choices\":[{\"delta\":{},\"finish_reason\":\"stop\"}]}\n\ndata: [DONE]\n\n";
-    playing(vec![jp_llm::testing::Reply::stream(&format!(
+    playing(vec![testing::Reply::stream(&format!(
         "{thought}{words}{end}"
     ))])
 }

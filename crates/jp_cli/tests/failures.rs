@@ -2,13 +2,10 @@
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
-mod support;
-
 use std::process::Command;
 
-use jp_llm::testing::{Reply, Server};
 use serde_json::{Value, json};
-use support::Sandbox;
+use testing::{Reply, Sandbox, Server};
 
 /// A provider, and how it refuses: status and body.
 struct Provider {
@@ -187,7 +184,7 @@ impl Provider {
             &sandbox,
             &["q", "--new", "-m", &model, "-a", "big.txt", "What is it?"],
         );
-        let run = support::run(ask).failed(1, words);
+        let run = testing::run(ask).failed(1, words);
         assert_eq!(run.stdout, "", "{name}");
         assert_eq!(
             run.stderr.matches("error: ").count(),
@@ -211,7 +208,7 @@ impl Provider {
                 .any(|event| event["content"] == "What is it?"),
             "{name}"
         );
-        let again = support::run(self.command(&sandbox, &["q"])).succeeded();
+        let again = testing::run(self.command(&sandbox, &["q"])).succeeded();
         assert_eq!(again.stdout, "Hello.\n", "{name}");
         let [first, second] = &server.received()[..] else {
             panic!("{name}: two requests")
@@ -298,7 +295,7 @@ fn what_is_large_in_the_history_can_be_left_behind() {
     );
     sandbox.write("~/.config/jp/config.toml", config);
     sandbox.write("big.txt", "word ".repeat(400));
-    let jp = |arguments: &[&str]| support::run(provider.command(&sandbox, arguments));
+    let jp = |arguments: &[&str]| testing::run(provider.command(&sandbox, arguments));
     jp(&["q", "--new", "-m", "anthropic/m", "-a", "big.txt", "one"]).succeeded();
     jp(&["q", "two"]).failed(
         1,
@@ -349,7 +346,7 @@ fn missing_key_stores_nothing_at_all() {
 
 #[test]
 fn of_many_things_that_a_model_is_not_shown_ten_are_named() {
-    let server = support::answering("Yes.");
+    let server = testing::answering("Yes.");
     let sandbox = Sandbox::new().with_server(&server);
     for number in 0..15 {
         sandbox.write(&format!("raw/{number}.zip"), b"PK\x05\x06\0\0\0\0");

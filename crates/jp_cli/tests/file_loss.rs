@@ -3,8 +3,6 @@
 #![cfg(unix)]
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
-mod support;
-
 use std::{
     fs,
     os::unix::fs::PermissionsExt as _,
@@ -13,13 +11,12 @@ use std::{
     time::{Duration, Instant},
 };
 
-use jp_llm::testing::Server;
 use rustix::{
     io::Errno,
     process::{Pid, Signal, kill_process, test_kill_process},
 };
 use serde_json::{Value, json};
-use support::{Sandbox, answer, calling, playing, results, skip};
+use testing::{Sandbox, Server, answer, calling, playing, results, skip};
 
 /// A model that makes these calls, each in an answer of its own.
 fn workspace(calls: &[(&str, Value)]) -> (Server, Sandbox) {

@@ -3,8 +3,6 @@
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
-mod support;
-
 use std::{
     collections::BTreeSet,
     fs,
@@ -15,9 +13,7 @@ use std::{
     sync::mpsc,
     time::Duration,
 };
-
-use jp_llm::testing::chunk;
-use support::{Sandbox, answering, run};
+use testing::{Sandbox, answering, chunk, run};
 
 /// Runs a command under strace, and returns the calls it made, or says why it can't.
 #[cfg(target_os = "linux")]
@@ -44,7 +40,7 @@ fn traced(sandbox: &Sandbox, arguments: &[&str]) -> Option<Vec<String>> {
         .output()
         .is_ok_and(|output| output.status.success())
     {
-        support::skip("strace is not installed");
+        testing::skip("strace is not installed");
         return None;
     }
     run(command).succeeded();
@@ -272,6 +268,6 @@ fn benches_are_runnable() {
             "{}",
             String::from_utf8_lossy(&output.stderr)
         ),
-        Err(error) => support::skip(&format!("python3: {error}")),
+        Err(error) => testing::skip(&format!("python3: {error}")),
     }
 }

@@ -5,24 +5,13 @@ use std::{
     fs,
     io::{self, BufRead, BufReader, Read, Write},
     net::TcpStream,
-    path::{Path, PathBuf},
     process::{Child, ChildStdin, ChildStdout, Command, Stdio},
 };
 
 use serde_json::{Value, json};
+use testing::hostile::program;
 
 const MODERN: &str = "2026-07-28";
-
-/// Where the server is: `cargo test` and `cargo nextest run` build it with the tests, but not with one test alone.
-fn program() -> PathBuf {
-    let test = std::env::current_exe().unwrap();
-    let name = format!("hostile_mcp{}", std::env::consts::EXE_SUFFIX);
-    test.parent()
-        .and_then(Path::parent)
-        .unwrap()
-        .join("examples")
-        .join(name)
-}
 
 fn spawn(arguments: &[&str]) -> Child {
     let mut command = Command::new(program());

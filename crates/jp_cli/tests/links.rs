@@ -3,8 +3,6 @@
 #![cfg(unix)]
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
-mod support;
-
 use std::{
     collections::BTreeMap,
     fs,
@@ -14,9 +12,7 @@ use std::{
     sync::mpsc,
     time::{Duration, SystemTime},
 };
-
-use jp_llm::testing::Server;
-use support::{Run, Sandbox, answering, run, shown};
+use testing::{Run, Sandbox, Server, answering, run, shown};
 
 /// What only the other project has.
 const SECRET: &str = "the salary of each of us";

@@ -3,12 +3,9 @@
 #![cfg(unix)]
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
-mod support;
-
-use jp_llm::testing::Server;
 use jp_resource::Checksum;
 use serde_json::{Value, json};
-use support::{Sandbox, answer, calling, playing, results};
+use testing::{Sandbox, Server, answer, calling, playing, results};
 
 const USER: &str = "~/.config/jp/config.toml";
 

@@ -3,10 +3,6 @@
 #![cfg(unix)]
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
-mod support;
-#[path = "support/terminal.rs"]
-mod terminal;
-
 use std::{
     env, fs,
     io::{BufRead as _, BufReader, Read as _},
@@ -17,10 +13,9 @@ use std::{
 
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::json;
-use support::Sandbox;
-use terminal::Terminal;
+use testing::{Sandbox, Terminal};
 
-const NOTES: &str = include_str!("support/notes.py");
+const NOTES: &str = testing::programs::NOTES;
 
 /// Makes a workspace; the user configures the servers, `NAME = COMMAND`, with a program of their own.
 fn with(servers: &[(&str, &str)]) -> Sandbox {
@@ -565,7 +560,7 @@ fn server_of_the_user_that_their_own_path_finds_in_the_workspace_starts_unasked(
         let path = format!("{}:{}", directory.display(), env::var("PATH").unwrap());
         let mut command = sandbox.command(&["mcp", "read", "notes", "note:one"]);
         command.env("PATH", path);
-        support::run(command)
+        testing::run(command)
     };
     run_with(program.parent().unwrap()).succeeded();
     // Every workspace may have a directory of that name.
@@ -594,7 +589,7 @@ fn server_of_the_user_starts_unasked_if_path_finds_their_program_before_a_file_o
         );
         let mut command = sandbox.command(&["mcp", "read", "notes", "note:one"]);
         command.env("PATH", path);
-        support::run(command)
+        testing::run(command)
     };
     let (own, current) = (sandbox.path("~/bin"), Path::new("."));
     run_with(&own, current).succeeded();
@@ -654,7 +649,7 @@ fn secrets_stay_here_unless_they_are_named() {
             .env("GITHUB_PAT", "g")
             .env("NPM_CONFIG__AUTH", "a")
             .env("AWS_SESSION", "s");
-        support::run(command).succeeded().stdout
+        testing::run(command).succeeded().stdout
     };
     assert_eq!(
         (&*passed("plain"), &*passed("named")),
@@ -733,7 +728,7 @@ fn token_that_others_can_read_on_its_way_is_warned_of() {
         sandbox.write("~/.config/jp/config.toml", settings);
         let mut command = sandbox.command(&["mcp", "read", "notes", "note:one"]);
         command.env("NOTES_TOKEN", "hush");
-        support::run(command).succeeded().stderr
+        testing::run(command).succeeded().stderr
     };
     assert_eq!(told(&endpoint.url), "");
     insta::assert_snapshot!(told(&far), @"

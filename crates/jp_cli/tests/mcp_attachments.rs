@@ -3,18 +3,13 @@
 #![cfg(unix)]
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
-mod support;
-#[path = "support/terminal.rs"]
-mod terminal;
-
 use std::fs;
 
-use jp_llm::testing::Server;
 use serde_json::{Value, json};
-use support::{
-    Run, Sandbox, answer, answering, calling, last_message, last_request, playing, results,
+use testing::{
+    Run, Sandbox, Server, Terminal, answer, answering, calling, last_message, last_request,
+    playing, results,
 };
-use terminal::Terminal;
 
 const USER: &str = "~/.config/jp/config.toml";
 
@@ -49,8 +44,8 @@ fn with_servers(server: &Server, names: &[&str], state: &Value) -> Sandbox {
 }
 
 fn table(sandbox: &Sandbox, name: &str) -> String {
-    let program = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/support/notes_server.py");
-    let state = support::shown(&sandbox.path(&format!("~/{name}.json")));
+    let program = testing::programs::NOTES_SERVER;
+    let state = testing::shown(&sandbox.path(&format!("~/{name}.json")));
     format!("[providers.mcp.{name}]\ncommand = \"python3\"\narguments = ['{program}', '{state}']\n")
 }
 
@@ -371,7 +366,7 @@ fn waiting_for_a_server_is_shown_and_ends_with_an_interrupt() {
     let sandbox = with_servers(&server, &["docs"], &notes());
     let mut state = notes();
     let file = sandbox.path("~/there");
-    state["waits_for"] = json!(support::shown(&file));
+    state["waits_for"] = json!(testing::shown(&file));
     has(&sandbox, "docs", &state);
     let arguments = ["q", "--new", "-a", "mcp+docs+note:one", "what?"];
     let mut terminal = Terminal::run(sandbox.command(&arguments));
@@ -420,7 +415,7 @@ fn what_is_told_meanwhile_takes_the_place_of_how_far_it_is() {
     state["logs"] = json!("a note was looked for");
     let sandbox = with_servers(&server, &["docs"], &state);
     let file = sandbox.path("~/there");
-    state["waits_for"] = json!(support::shown(&file));
+    state["waits_for"] = json!(testing::shown(&file));
     has(&sandbox, "docs", &state);
     let mut terminal =
         Terminal::run(sandbox.command(&["q", "--new", "-v", "-a", "mcp+docs+note:one", "what?"]));
@@ -514,7 +509,7 @@ fn refresh_that_fails_says_why_without_a_place() {
     let sandbox = with_servers(&server, &["docs"], &notes());
     asked(&sandbox, &["--new", "-a", "mcp+docs+note:one", "what?"]).succeeded();
     let before = fs::read_to_string(sandbox.path(USER)).unwrap();
-    let home = support::shown(&sandbox.home);
+    let home = testing::shown(&sandbox.home);
     sandbox.write(
         USER,
         format!("[providers.mcp.docs]\ncommand = ['{home}/no-such-program']\n"),
@@ -771,7 +766,7 @@ fn declared_resource_is_printed_read_and_stored_without_a_place() {
         &["-a", "mcp+docs+file:///../../etc/passwd", "and now?"],
     )
     .succeeded();
-    let root = support::shown(&sandbox.home);
+    let root = testing::shown(&sandbox.home);
     for file in sandbox.files(".jp") {
         let content = String::from_utf8_lossy(&fs::read(&file).unwrap()).into_owned();
         assert!(

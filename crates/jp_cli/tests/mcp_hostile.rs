@@ -3,12 +3,6 @@
 #![cfg(unix)]
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
-#[path = "support/hostile.rs"]
-mod hostile;
-mod support;
-#[path = "support/terminal.rs"]
-mod terminal;
-
 use std::{
     fs,
     net::TcpListener,
@@ -16,14 +10,15 @@ use std::{
     time::{Duration, Instant},
 };
 
-use hostile::{
-    Listening, UNATTENDED, USER, calling_once, calling_rounds, stdio, with_short_calls,
-    with_short_start,
-};
-use jp_llm::testing::{Server, UNUSED_URL};
 use serde_json::json;
-use support::{Run, Sandbox, answering, last_request, results};
-use terminal::Terminal;
+use testing::{
+    Run, Sandbox, Server, Terminal, UNUSED_URL, answering,
+    hostile::{
+        Listening, UNATTENDED, USER, calling_once, calling_rounds, stdio, with_short_calls,
+        with_short_start,
+    },
+    last_request, results,
+};
 
 /// What a person with a server in this mode gets where the model calls `echo`.
 struct Came {
@@ -236,7 +231,7 @@ fn what_else_is_wrong_costs_no_call() {
 
 #[test]
 fn every_mode_is_tried() {
-    let list = std::process::Command::new(hostile::program())
+    let list = std::process::Command::new(testing::hostile::program())
         .arg("--list")
         .output()
         .unwrap()
@@ -366,7 +361,7 @@ fn answer_that_is_too_large_is_not_taken_over_http_either() {
 fn large_answers_cost_no_more_memory_than_is_taken_of_them() {
     for mode in ["huge-blob", "huge-line"] {
         let config = format!("{UNATTENDED}{}", stdio("peer", mode));
-        let calls: hostile::Calls<'_> = &[("peer_echo", json!({"text": "hi"}))];
+        let calls: testing::hostile::Calls<'_> = &[("peer_echo", json!({"text": "hi"}))];
         let (_server, sandbox) = calling_rounds(&config, &[calls]);
         // A shell that becomes jp leaves its peak behind when it is waited for; `time` is not everywhere.
         let mut command = sandbox.command(&["q", "--new", "x"]);
@@ -578,7 +573,7 @@ fn steers_nothing(shown: &str) {
 
 #[test]
 fn nothing_that_a_server_writes_steers_a_terminal_or_passes_for_jps_words() {
-    let calls: [hostile::Calls<'_>; 4] = [
+    let calls: [testing::hostile::Calls<'_>; 4] = [
         &[("peer_ask", json!({}))],
         &[("peer_slow", json!({}))],
         &[("peer_fail", json!({}))],
@@ -641,7 +636,7 @@ fn redirect_is_not_followed_and_no_token_goes_there() {
     );
     let mut command = sandbox.command(&["q", "--new", "x"]);
     command.env("THE_TOKEN", "not-for-everyone");
-    let run = support::run(command).succeeded();
+    let run = testing::run(command).succeeded();
     assert!(
         run.stderr.contains("which is not followed; it is left out"),
         "{}",

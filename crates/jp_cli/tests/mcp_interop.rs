@@ -2,8 +2,6 @@
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
-mod support;
-
 use std::{
     io::{BufRead as _, BufReader},
     path::PathBuf,
@@ -11,7 +9,7 @@ use std::{
 };
 
 use serde_json::{Value, json};
-use support::{Sandbox, answering, last_message, skip};
+use testing::{Sandbox, answering, last_message, skip};
 
 /// Returns the example; `cargo nextest run --workspace` builds it, but not with this package alone.
 fn example() -> Option<PathBuf> {
@@ -73,8 +71,8 @@ fn with_notes(workspace: impl Fn() -> Sandbox, check: impl Fn(&Sandbox, &str)) {
         sandbox.write("~/notes/a b.md", "# Spaced\n");
         let listening = Listening::new(&program, &sandbox);
         let (program, notes) = (
-            support::shown(&program),
-            support::shown(&sandbox.path("~/notes")),
+            testing::shown(&program),
+            testing::shown(&sandbox.path("~/notes")),
         );
         let command = format!("command = '{program}'\narguments = ['{notes}']");
         for server in [command, format!("url = '{}'", listening.url)] {

@@ -4,32 +4,24 @@
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
-mod support;
-
 use std::{
     io::{BufRead as _, BufReader, Read as _},
     path::{Path, PathBuf},
     process::{Child, Command, Stdio},
 };
 
-use jp_llm::testing::Server;
 use serde_json::{Value, json};
-use support::{Sandbox, answer, calling, last_request, playing, results, skip};
+use testing::{Sandbox, Server, answer, calling, last_request, playing, programs, results, skip};
 
-/// Returns a directory of `.local` that the peers are installed in; says why a test is skipped where they are not.
+/// Returns a directory of `.local` that the peers are installed in, or says that a test is skipped.
 fn installed(directory: &str) -> Option<PathBuf> {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR"))
-        .ancestors()
-        .nth(2)
-        .unwrap();
-    let path = root.join(".local").join(directory);
-    if path.is_dir() {
-        return Some(path);
+    let path = programs::installed(directory);
+    if path.is_none() {
+        skip(&format!(
+            "`.local/{directory}` is not there; scripts/get_mcp_peers installs it"
+        ));
     }
-    skip(&format!(
-        "`.local/{directory}` is not there; scripts/get_mcp_peers installs it"
-    ));
-    None
+    path
 }
 
 /// Returns the program of an npm server.
@@ -50,9 +42,7 @@ fn on_node(name: &str, arguments: &[&str]) -> String {
 
 /// The table of one of the Python servers.
 fn on_python(name: &str, script: &str, packages: &Path, revision: &str) -> String {
-    let script = Path::new(env!("CARGO_MANIFEST_DIR"))
-        .join("tests/support/peers")
-        .join(script);
+    let script = Path::new(programs::PEERS).join(script);
     format!(
         "[providers.mcp.{name}]\ncommand = 'python3'\narguments = ['{}']\nrevision = '{revision}'\n\
          environment = {{ PYTHONPATH = '{}', PYTHONDONTWRITEBYTECODE = '1' }}\n",
@@ -296,12 +286,7 @@ fn python(script: &str, packages: &Path, revision: &str) {
 
 #[test]
 fn server_on_rmcp() {
-    let program = std::env::current_exe().unwrap();
-    let program = program
-        .parent()
-        .and_then(Path::parent)
-        .unwrap()
-        .join("examples/rmcp_server");
+    let program = testing::example("jp_cli", "rmcp_server");
     let config = format!("[providers.mcp.rust]\ncommand = '{}'\n", program.display());
     let turn = Turn::new(
         &config,

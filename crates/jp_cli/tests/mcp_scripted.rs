@@ -3,19 +3,13 @@
 #![cfg(unix)]
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
-mod support;
-#[path = "support/terminal.rs"]
-mod terminal;
-
 use std::fs;
 
-use jp_llm::testing::Server;
 use serde_json::{Value, json};
-use support::{Run, Sandbox, answer, calling, last_request, playing, results};
-use terminal::Terminal;
+use testing::{Run, Sandbox, Server, Terminal, answer, calling, last_request, playing, results};
 
 const USER: &str = "~/.config/jp/config.toml";
-const PROGRAM: &str = include_str!("support/scripted.py");
+const PROGRAM: &str = testing::programs::SCRIPTED;
 
 /// What a server of 2025-11-25 says of itself.
 fn initialized(capabilities: &Value) -> Value {

@@ -3,10 +3,6 @@
 #![cfg(unix)]
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
-mod support;
-#[path = "support/terminal.rs"]
-mod terminal;
-
 use std::{
     collections::BTreeMap,
     fs,
@@ -22,8 +18,7 @@ use std::{
 
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
-use support::{Sandbox, answering};
-use terminal::Terminal;
+use testing::{Sandbox, Terminal, answering};
 
 /// How long an answer may take before a test fails.
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -1748,10 +1743,10 @@ fn what_can_not_be_served_says_why() {
         .failed(2, &["a conversation id is a number"]);
     let mut command = sandbox.command(&["mcp", "serve", "--http", "127.0.0.1:0"]);
     command.env("JP_MCP_TOKEN", "two words");
-    support::run(command).failed(2, &["the token in JP_MCP_TOKEN can't be sent"]);
+    testing::run(command).failed(2, &["the token in JP_MCP_TOKEN can't be sent"]);
     let mut command = sandbox.command(&["mcp", "serve", "--http", "127.0.0.1:0"]);
     command.env("JP_MCP_TOKEN", "");
-    support::run(command).failed(
+    testing::run(command).failed(
         2,
         &[
             "the token in JP_MCP_TOKEN can't be sent: it is empty",
@@ -1760,7 +1755,7 @@ fn what_can_not_be_served_says_why() {
     );
     let mut command = sandbox.command(&["mcp", "serve"]);
     command.current_dir(&sandbox.home);
-    support::run(command).failed(1, &["no workspace at or above", "hint: `jp init`"]);
+    testing::run(command).failed(1, &["no workspace at or above", "hint: `jp init`"]);
 }
 
 #[test]

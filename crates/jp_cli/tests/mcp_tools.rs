@@ -3,20 +3,15 @@
 #![cfg(unix)]
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
-#[path = "support/hostile.rs"]
-mod hostile;
-mod support;
-#[path = "support/terminal.rs"]
-mod terminal;
-
 use std::fs;
 
-use hostile::{Listening, UNATTENDED, USER, calling_once, calling_rounds, stdio, with_short_calls};
-use jp_llm::testing::Server;
 use rustix::process::{Pid, test_kill_process};
 use serde_json::{Value, json};
-use support::{Run, Sandbox, answer, answering, last_request, playing, results};
-use terminal::Terminal;
+use testing::{
+    Run, Sandbox, Server, Terminal, answer, answering,
+    hostile::{Listening, UNATTENDED, USER, calling_once, calling_rounds, stdio, with_short_calls},
+    last_request, playing, results,
+};
 
 const RUN: &str = "Run it? [y]es, [n]o, [a]lways this turn, [e]dit arguments, [w]hy not:";
 const CTRL_C: &str = "\x03";
@@ -408,7 +403,7 @@ const GOT: &str = r#"say "$id" '"result":{"content":[{"type":"text","text":"got"
 
 #[test]
 fn no_server_takes_the_name_of_anothers_tool_and_what_is_permitted_for_it() {
-    let calls: hostile::Calls<'_> = &[("git_hub_search", json!({}))];
+    let calls: testing::hostile::Calls<'_> = &[("git_hub_search", json!({}))];
     let (server, sandbox) = calling_rounds("", &[calls]);
     let permitted = "[conversation.tools.git_hub_search]\nrun = 'unattended'\n";
     let git = listing(
@@ -477,7 +472,7 @@ fn servers_list_their_tools_at_once_while_the_person_sees_that_it_takes_a_while(
 
 #[test]
 fn server_that_can_not_list_its_new_tools_costs_no_other_ones_and_is_told_of_once() {
-    let calls: hostile::Calls<'_> = &[("bad_get", json!({})), ("good_get", json!({}))];
+    let calls: testing::hostile::Calls<'_> = &[("bad_get", json!({})), ("good_get", json!({}))];
     let (server, sandbox) = calling_rounds("", &[calls, calls]);
     let announce = r#"printf '{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}\n'"#;
     let called = format!("{announce}; {GOT}");
@@ -556,7 +551,7 @@ fn keys_of_jps_own_are_not_the_servers_to_set() {
         "_meta": {"computer.jp/server": "another", "computer.jp/file": {"path": "x"}, "computer.jp/hidden": [0, 1], "its/own": 1},
     });
     let server = playing(vec![
-        support::calling(&[("one_get", json!({}))]),
+        testing::calling(&[("one_get", json!({}))]),
         answer("Done."),
     ]);
     let sandbox = Sandbox::new().with_server(&server);
@@ -585,7 +580,7 @@ fn resource_that_comes_twice_is_referred_to_and_another_servers_is_not() {
     ];
     let replies = calls
         .iter()
-        .map(|calls| support::calling(calls))
+        .map(|calls| testing::calling(calls))
         .chain([answer("Done.")])
         .collect();
     let server = playing(replies);
@@ -620,7 +615,7 @@ fn resource_that_comes_twice_is_referred_to_and_another_servers_is_not() {
 #[test]
 fn error_of_a_server_is_the_models_to_mend() {
     let server = playing(vec![
-        support::calling(&[("one_get", json!({}))]),
+        testing::calling(&[("one_get", json!({}))]),
         answer("Done."),
     ]);
     let sandbox = Sandbox::new().with_server(&server);
@@ -696,7 +691,7 @@ fn form_without_values_is_agreed_to() {
         ("n\n", json!({"action": "decline"})),
     ] {
         let server = playing(vec![
-            support::calling(&[("one_get", json!({}))]),
+            testing::calling(&[("one_get", json!({}))]),
             answer("Done."),
         ]);
         let sandbox = Sandbox::new().with_server(&server);
@@ -767,9 +762,9 @@ fn model_answers_a_form_where_the_person_says_so() {
         stdio("peer", "good")
     );
     let server = playing(vec![
-        support::calling(&[("peer_ask", json!({}))]),
+        testing::calling(&[("peer_ask", json!({}))]),
         answer(r#"{"elicitation": {"name": "Mo"}}"#),
-        support::calling(&[("peer_visit", json!({}))]),
+        testing::calling(&[("peer_visit", json!({}))]),
         answer("Done."),
     ]);
     let sandbox = Sandbox::new().with_server(&server);
@@ -834,7 +829,10 @@ fn workspace_is_the_root_and_the_model_is_not_the_servers_to_use() {
 fn calls_of_one_server_run_one_after_the_other_even_where_each_stands_for_itself() {
     let calls = vec![("peer_slow", json!({"pause": 100})); 3];
     let (server, sandbox) = calling_once(UNATTENDED, &calls);
-    let command = format!("'{}' modern | tee -a lines", hostile::program().display());
+    let command = format!(
+        "'{}' modern | tee -a lines",
+        testing::hostile::program().display()
+    );
     sandbox.write(
         USER,
         format!(
@@ -911,10 +909,13 @@ fn log_of_a_server_is_told_with_v_only() {
 #[test]
 fn ctrl_c_cancels_the_call_at_the_server() {
     for mode in ["good", "modern"] {
-        let calls: hostile::Calls<'_> = &[("peer_slow", json!({"pause": 700}))];
+        let calls: testing::hostile::Calls<'_> = &[("peer_slow", json!({"pause": 700}))];
         let (_server, sandbox) = calling_rounds(UNATTENDED, &[calls]);
         // What jp sends is written down on its way.
-        let command = format!("tee sent | '{}' {mode}", hostile::program().display());
+        let command = format!(
+            "tee sent | '{}' {mode}",
+            testing::hostile::program().display()
+        );
         sandbox.write(
             USER,
             format!(
@@ -932,7 +933,7 @@ fn ctrl_c_cancels_the_call_at_the_server() {
 fn ctrl_c_cancels_the_call_over_http() {
     for mode in ["good", "modern"] {
         let listening = Listening::start(mode);
-        let rounds: [hostile::Calls<'_>; 2] = [
+        let rounds: [testing::hostile::Calls<'_>; 2] = [
             &[("peer_slow", json!({"pause": 700}))],
             &[("peer_heard", json!({}))],
         ];
@@ -967,7 +968,7 @@ fn interrupt_a_slow_call(sandbox: &Sandbox) {
 fn server_ends_with_jp_even_if_it_does_not_want_to() {
     let server = answering("Yes.");
     let sandbox = Sandbox::new().with_server(&server);
-    let program = hostile::program();
+    let program = testing::hostile::program();
     let stubborn = format!(
         "trap '' TERM INT HUP\necho $$ > pid\n{} good\nwhile :; do sleep 1; done\n",
         program.display()

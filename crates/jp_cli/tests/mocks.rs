@@ -6,18 +6,16 @@
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
-#[path = "support/mock.rs"]
-mod mock;
-mod support;
-
 use std::{
     thread,
     time::{Duration, Instant},
 };
 
-use mock::{Mock, Relay};
 use serde_json::{Value, json};
-use support::{Run, Sandbox};
+use testing::{
+    Run, Sandbox,
+    mock::{Mock, Relay},
+};
 
 /// A provider, and how the mocks are spoken to as if each were it.
 struct Provider {
@@ -113,7 +111,7 @@ impl<'a> Person<'a> {
             .sandbox
             .command(&[&["query"], self.flags, arguments].concat());
         command.env(self.provider.variable, "sk-test");
-        support::run(command)
+        testing::run(command)
     }
 
     /// Returns the events of a type.

@@ -2,8 +2,6 @@
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
-mod support;
-
 use std::{
     io::{BufRead as _, BufReader},
     path::{Path, PathBuf},
@@ -11,7 +9,7 @@ use std::{
 };
 
 use serde_json::Value;
-use support::Sandbox;
+use testing::Sandbox;
 
 struct Model {
     process: Child,
@@ -30,7 +28,7 @@ fn model(max_tokens: &str) -> Option<Model> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let packages: PathBuf = root.join(".local/model");
     if !packages.is_dir() {
-        support::skip("no local model; scripts/get_model installs it");
+        testing::skip("no local model; scripts/get_model installs it");
         return None;
     }
     let mut process = Command::new("python3")
@@ -139,7 +137,7 @@ fn ask(sandbox: &Sandbox, turn: u32) -> Read {
         9 => Some(write("~/notes.txt", "It changes as well")),
         _ => None,
     };
-    let file = file.map(|path| support::shown(&path));
+    let file = file.map(|path| testing::shown(&path));
     let words = format!("What is new? ({turn})");
     let attach = file.iter().flat_map(|file| ["-a", file]);
     let new = (turn == 1).then_some("--new");

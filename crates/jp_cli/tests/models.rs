@@ -2,16 +2,13 @@
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
-mod support;
-
 use std::sync::{
     Arc,
     atomic::{AtomicBool, Ordering::Relaxed},
 };
 
-use jp_llm::testing::{Reply, Server, UNUSED_URL};
 use serde_json::{Value, json};
-use support::Sandbox;
+use testing::{Reply, Sandbox, Server, UNUSED_URL};
 
 const ANSWER: &str = "data: {\"choices\":[{\"delta\":{\"content\":\"Hello.\"},\"finish_reason\":\"stop\"}]}\n\ndata: [DONE]\n\n";
 const PNG: &[u8] = b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR";
@@ -62,7 +59,7 @@ fn every_provider_that_is_set_up_is_listed_with_what_its_models_take() {
     sandbox.write("~/.config/jp/config.toml", config);
     let mut command = sandbox.command(&["model", "ls"]);
     command.env("ANTHROPIC_API_KEY", "sk-test");
-    let run = support::run(command).succeeded();
+    let run = testing::run(command).succeeded();
     insta::assert_snapshot!(run.stdout, @r"
        model               tokens   takes                                        known from                              alias
        anthropic/claude-x  200,000  text, images, binary results, schema, tools  configuration, provider, documentation  x
@@ -79,7 +76,7 @@ fn every_provider_that_is_set_up_is_listed_with_what_its_models_take() {
 
     let mut command = sandbox.command(&["model", "ls", "anthropic", "-F", "json"]);
     command.env("ANTHROPIC_API_KEY", "sk-test");
-    let listed: Value = serde_json::from_str(&support::run(command).succeeded().stdout).unwrap();
+    let listed: Value = serde_json::from_str(&testing::run(command).succeeded().stdout).unwrap();
     assert_eq!(
         listed,
         json!([{
@@ -341,7 +338,7 @@ fn key_that_no_header_takes_is_told_before_anything_is_stored() {
     let sandbox = Sandbox::new();
     let mut command = sandbox.command(&["query", "-m", "openai/m", "x"]);
     command.env("OPENAI_API_KEY", "sk-a\nb");
-    let run = support::run(command).failed(1, &["the API key of openai in OPENAI_API_KEY"]);
+    let run = testing::run(command).failed(1, &["the API key of openai in OPENAI_API_KEY"]);
     assert!(!run.stderr.contains("sk-a"), "{}", run.stderr);
     assert!(!sandbox.path(".jp/conversations").exists());
 }
@@ -365,19 +362,19 @@ const USER: &str = "~/.config/jp/config.toml";
 const ATTACHED: &str = "what is attached";
 
 /// Asks a model about an attached file, with keys in the environment.
-fn ask(sandbox: &Sandbox, model: &[&str]) -> support::Run {
+fn ask(sandbox: &Sandbox, model: &[&str]) -> testing::Run {
     sandbox.write("a.txt", ATTACHED);
     let mut command =
         sandbox.command(&[&["q", "--new", "-a", "a.txt"], model, &["What is it?"]].concat());
     for variable in ["ANTHROPIC_API_KEY", "WORK_API_KEY", "OTHER_API_KEY"] {
         command.env(variable, format!("sk-{variable}"));
     }
-    support::run(command)
+    testing::run(command)
 }
 
 #[test]
 fn workspace_redirects_no_model_that_the_user_names() {
-    let (own, other) = (support::answering("Yes."), support::answering("No."));
+    let (own, other) = (testing::answering("Yes."), testing::answering("No."));
     let sandbox = Sandbox::new();
     sandbox.write(
         USER,
@@ -416,7 +413,7 @@ fn workspace_redirects_no_model_that_the_user_names() {
 
 #[test]
 fn alias_of_the_user_that_reads_as_a_provider_and_a_name_is_ignored_with_a_warning() {
-    let (own, other) = (support::answering("Yes."), support::answering("No."));
+    let (own, other) = (testing::answering("Yes."), testing::answering("No."));
     let sandbox = Sandbox::new();
     sandbox.write(
         USER,
@@ -446,7 +443,7 @@ fn alias_of_the_user_that_reads_as_a_provider_and_a_name_is_ignored_with_a_warni
 
 #[test]
 fn ignored_alias_is_named_by_the_key_that_the_user_wrote() {
-    let server = support::answering("Yes.");
+    let server = testing::answering("Yes.");
     let sandbox = Sandbox::new().with_server(&server);
     let settings = [
         (
@@ -472,7 +469,7 @@ fn ignored_alias_is_named_by_the_key_that_the_user_wrote() {
 
 #[test]
 fn workspace_does_not_move_a_provider_that_jp_knows() {
-    let other = support::answering("No.");
+    let other = testing::answering("No.");
     let sandbox = Sandbox::new();
     let moved = format!("[providers.llm.anthropic]\nbase_url = '{}'\n", other.url());
     sandbox.write(".jp/config.toml", &moved);
@@ -503,7 +500,7 @@ fn workspace_does_not_move_a_provider_that_jp_knows() {
 
 #[test]
 fn workspace_takes_no_name_that_differs_from_a_known_providers_only_in_case() {
-    let (own, other) = (support::answering("Yes."), support::answering("No."));
+    let (own, other) = (testing::answering("Yes."), testing::answering("No."));
     let sandbox = Sandbox::new();
     sandbox.write(
         USER,
@@ -563,7 +560,7 @@ fn workspace_takes_no_name_that_differs_from_a_known_providers_only_in_case() {
 
 #[test]
 fn workspace_chooses_no_key_of_the_user_for_a_provider() {
-    let server = support::answering("Yes.");
+    let server = testing::answering("Yes.");
     let sandbox = Sandbox::new();
     let work = format!(
         "assistant.model.id = 'work/m'\n[providers.llm.work]\nbase_url = '{}'\nmodels.m.tools = true\n",
@@ -616,7 +613,7 @@ fn workspace_chooses_no_key_of_the_user_for_a_provider() {
 
 #[test]
 fn dot_in_the_name_of_a_workspaces_provider_gets_it_no_key() {
-    let server = support::answering("Yes.");
+    let server = testing::answering("Yes.");
     let sandbox = Sandbox::new();
     let config = |variable: &str| {
         format!(
@@ -642,7 +639,7 @@ fn dot_in_the_name_of_a_workspaces_provider_gets_it_no_key() {
 
 #[test]
 fn history_sets_nothing_of_a_provider() {
-    let (own, other) = (support::answering("Yes."), support::answering("No."));
+    let (own, other) = (testing::answering("Yes."), testing::answering("No."));
     let sandbox = Sandbox::new();
     let work = format!(
         "assistant.model.id = 'work/m'\n[providers.llm.work]\nbase_url = '{}'\nmodels.m.tools = true\n",
@@ -662,7 +659,7 @@ fn history_sets_nothing_of_a_provider() {
     std::fs::write(&path, events.replacen("[\n", &format!("[\n{event},\n"), 1)).unwrap();
     let mut command = sandbox.command(&["q", "-a", "a.txt", "And now?"]);
     command.env("ANTHROPIC_API_KEY", "sk-test");
-    assert_eq!(support::run(command).succeeded().stdout, "Yes.\n");
+    assert_eq!(testing::run(command).succeeded().stdout, "Yes.\n");
     assert_eq!((own.received().len(), other.received().len()), (2, 0));
     assert!(!own.received()[1].head.contains("sk-test"));
 }

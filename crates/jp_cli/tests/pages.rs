@@ -2,8 +2,6 @@
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
-mod support;
-
 use std::{
     fs,
     io::{BufRead as _, BufReader},
@@ -12,7 +10,7 @@ use std::{
 };
 
 use serde_json::{Value, json};
-use support::{Sandbox, answering, last_message, skip};
+use testing::{Sandbox, answering, last_message, skip};
 
 /// Serves a directory until it is dropped.
 struct Files {

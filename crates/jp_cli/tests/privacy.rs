@@ -2,15 +2,13 @@
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
-mod support;
-
 use std::{
     fs,
     io::{Read as _, Write as _},
 };
 
 use serde_json::json;
-use support::{Sandbox, answer, answering, calling, playing};
+use testing::{Sandbox, answer, answering, calling, playing};
 
 /// Reads a file, decompressed where it is a blob.
 fn content(path: &std::path::Path) -> Vec<u8> {
@@ -36,13 +34,13 @@ fn no_path_of_the_machine_is_stored() {
         sandbox.home.join("config.toml"),
     )
     .unwrap();
-    let home = support::shown(&sandbox.home);
+    let home = testing::shown(&sandbox.home);
     let declared = format!(
         "conversation.attachments = ['{home}/outside/style.md', '~/outside/all/', '{home}/outside/all/*.txt']\n"
     );
     let config = sandbox.home.join("config.toml");
     fs::write(&config, declared + &fs::read_to_string(&config).unwrap()).unwrap();
-    let config = support::shown(&config);
+    let config = testing::shown(&config);
     sandbox.write("~/outside/style.md", "style");
     sandbox.write("~/outside/all/d.txt", "d");
     sandbox.write("src/main.rs", "fn main() {}");
@@ -55,7 +53,7 @@ fn no_path_of_the_machine_is_stored() {
         sandbox.path("link.md"),
     )
     .unwrap();
-    let root = support::shown(&sandbox.root);
+    let root = testing::shown(&sandbox.root);
     let jp = |arguments: &[&str]| {
         let mut all = vec!["-c", &*config];
         all.extend(arguments);
@@ -99,7 +97,7 @@ fn no_path_of_the_machine_is_stored() {
         let mut bytes = Vec::new();
         content(&path).as_slice().read_to_end(&mut bytes).unwrap();
         for private in [
-            support::shown(&sandbox.home),
+            testing::shown(&sandbox.home),
             "jean".to_owned(),
             "outside/".to_owned(),
             "file:///".to_owned(),
@@ -123,7 +121,7 @@ fn command_with_the_path_of_the_workspace_is_stored_without_it() {
     let sandbox = Sandbox::new().with_server(&server);
     sandbox.write("a b.txt", "content");
     sandbox.write("x.sh", "#!/bin/sh\necho \"$1\"");
-    let root = support::shown(&sandbox.root);
+    let root = testing::shown(&sandbox.root);
     let commands = [
         format!("cmd:cat '{root}/a b.txt'"),
         format!("cmd:/bin/sh {root}/x.sh one"),
@@ -299,7 +297,7 @@ fn no_result_of_a_tool_holds_where_the_workspace_is() {
         .filter(|result| result["is_error"] == true)
         .count();
     assert_eq!(errors, 19, "{results:#?}");
-    let home = support::shown(sandbox.root.parent().unwrap());
+    let home = testing::shown(sandbox.root.parent().unwrap());
     for path in sandbox
         .files(".jp")
         .iter()
@@ -317,7 +315,7 @@ fn no_result_of_a_tool_holds_where_the_workspace_is() {
 #[test]
 fn errors_of_jp_name_no_place_of_the_machine() {
     let sandbox = Sandbox::new();
-    let [root, home] = [&sandbox.root, &sandbox.home].map(|path| support::shown(path));
+    let [root, home] = [&sandbox.root, &sandbox.home].map(|path| testing::shown(path));
     sandbox.write("a b.txt", "content");
     let programs = ["bin/run.sh", "~/tools/run.sh"].map(|name| {
         let program = sandbox.write(name, "#!/bin/sh\necho \"$@\"\n");
@@ -371,7 +369,7 @@ fn errors_of_jp_name_no_place_of_the_machine() {
         .iter()
         .for_each(|program| fs::remove_file(program).unwrap());
     sandbox.jp(&["q", "--yes", "go"]).succeeded();
-    let mut results = support::results(&server);
+    let mut results = testing::results(&server);
     let refreshed = results.remove(3);
     assert!(
         refreshed.contains("content"),
@@ -430,7 +428,7 @@ fn without_a_home_nothing_is_trusted_that_others_could_have_made() {
     let list = || {
         let mut command = sandbox.command(&["conversation", "ls"]);
         command.env_remove("HOME").env("TMPDIR", &temporary);
-        support::run(command)
+        testing::run(command)
     };
     for _ in 0..2 {
         list().succeeded();
@@ -491,7 +489,7 @@ fn no_kind_of_attachment_stores_a_place_or_a_credential() {
         sandbox.home.join("config.toml"),
     )
     .unwrap();
-    let config = support::shown(&sandbox.home.join("config.toml"));
+    let config = testing::shown(&sandbox.home.join("config.toml"));
     sandbox.write("src/main.rs", "fn main() {}");
     sandbox.write("~/outside/notes.md", "# Notes");
     sandbox.write("~/stdin.txt", "piped");
@@ -510,7 +508,7 @@ fn no_kind_of_attachment_stores_a_place_or_a_credential() {
         command
             .args(arguments)
             .stdin(fs::File::open(sandbox.home.join("stdin.txt")).unwrap());
-        support::run(command).succeeded()
+        testing::run(command).succeeded()
     };
     let mut arguments = vec!["q", "--new", "one"];
     attach
@@ -518,7 +516,7 @@ fn no_kind_of_attachment_stores_a_place_or_a_credential() {
         .for_each(|input| arguments.extend(["-a", input]));
     let run = jp(&arguments);
     assert!(!run.stderr.contains("hunter2"), "{}", run.stderr);
-    let message = support::last_message(&server);
+    let message = testing::last_message(&server);
     for part in [
         "fn main",
         "# Notes",
@@ -549,7 +547,7 @@ fn no_kind_of_attachment_stores_a_place_or_a_credential() {
     jp(&["attachment", "rm", &url]);
     jp(&["conversation", "fork", "--turns", "0"]);
     jp(&["q", "two"]);
-    assert!(!support::last_message(&server).contains("Who?"));
+    assert!(!testing::last_message(&server).contains("Who?"));
 
     let files = sandbox.files(".jp");
     assert!(
@@ -560,11 +558,11 @@ fn no_kind_of_attachment_stores_a_place_or_a_credential() {
             == 2
             && files.len() > 8
     );
-    let root = support::shown(&sandbox.root);
+    let root = testing::shown(&sandbox.root);
     for path in files {
         let bytes = content(&path);
         for private in [
-            &*support::shown(&sandbox.home),
+            &*testing::shown(&sandbox.home),
             &root,
             "jean",
             "outside/",

@@ -3,19 +3,10 @@
 #![cfg(unix)]
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
-#[path = "support/mock.rs"]
-mod mock;
-mod support;
-#[path = "support/terminal.rs"]
-mod terminal;
-
 use std::{fs, os::unix::fs::PermissionsExt as _, process::Command};
 
-use jp_llm::testing::{Reply, Server};
-use mock::Mock;
 use serde_json::{Value, json};
-use support::{Sandbox, answer, last_request, skip};
-use terminal::Terminal;
+use testing::{Reply, Sandbox, Server, Terminal, answer, last_request, mock::Mock, skip};
 
 const RUN: &str = "Run it? [y]es, [n]o, [a]lways this turn, [e]dit arguments, [w]hy not:";
 const CTRL_C: &str = "\x03";
@@ -362,7 +353,7 @@ fn workspace_is_trusted_with_a_tool_where_the_person_says_so_and_not_by_a_yes() 
         ..desk
     };
     let url = format!("providers.llm.llamacpp.base_url={}", desk.server.url());
-    let run = support::run(desk.command(&["-c", &url, "Again."])).succeeded();
+    let run = testing::run(desk.command(&["-c", &url, "Again."])).succeeded();
     assert!(run.stderr.contains("Called greet: 5 B"), "{}", run.stderr);
 }
 
@@ -391,7 +382,7 @@ fn nobody_agrees_to_what_they_were_not_shown() {
 #[test]
 fn nobody_is_asked_without_a_terminal() {
     let desk = greeting();
-    let run = support::run(desk.command(&["Begin."])).failed(3, &[]);
+    let run = testing::run(desk.command(&["Begin."])).failed(3, &[]);
     assert!(
         run.stderr.contains("`--yes`") && !run.stderr.contains(RUN),
         "{}",

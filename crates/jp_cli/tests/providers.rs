@@ -2,11 +2,8 @@
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
-mod support;
-
-use jp_llm::testing::{Reply, Server};
 use serde_json::{Value, json};
-use support::Sandbox;
+use testing::{Reply, Sandbox, Server};
 
 struct Provider {
     name: &'static str,
@@ -118,7 +115,7 @@ fn every_provider_is_spoken_to_in_its_own_format() {
             let mut command =
                 sandbox.command(&["q", "-m", &format!("{name}/m"), "-a", "a.txt", words]);
             command.args(flags).env(provider.variable, "sk-test");
-            support::run(command).succeeded()
+            testing::run(command).succeeded()
         };
         assert_eq!(ask("What is it?", &[]).stdout, "Hello.\n", "{name}");
         let explained = ask("And now?", &["--explain", "--format", "json"]).stdout;
@@ -198,6 +195,6 @@ fn workspace_that_names_the_server_gets_no_usual_key() {
     sandbox.write(".jp/config.toml", config);
     let mut command = sandbox.command(&["q", "x"]);
     command.env("ANTHROPIC_API_KEY", "sk-test");
-    support::run(command).succeeded();
+    testing::run(command).succeeded();
     assert!(!server.received()[0].head.contains("sk-test"));
 }

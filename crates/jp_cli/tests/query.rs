@@ -6,17 +6,16 @@
     reason = "a test fails by panicking, and says why it is skipped"
 )]
 
-mod support;
-
 use std::{
     fs,
     io::{BufRead as _, BufReader, Write as _},
     process::{Command, Stdio},
 };
 
-use jp_llm::testing::{Reply, Server, UNUSED_URL, chunk};
 use serde_json::json;
-use support::{Sandbox, answer, answering, last_message, last_request, run};
+use testing::{
+    Reply, Sandbox, Server, UNUSED_URL, answer, answering, chunk, last_message, last_request, run,
+};
 
 #[test]
 fn answer_streams_to_stdout_and_the_rest_to_stderr() {
@@ -444,7 +443,7 @@ fn wake_up_that_fails_is_an_error_and_no_panic() {
         .output()
         .is_ok_and(|output| output.status.success())
     {
-        return support::skip("strace is not installed");
+        return testing::skip("strace is not installed");
     }
     let server = answering("Yes.");
     let sandbox = Sandbox::new().with_server(&server);
@@ -470,7 +469,7 @@ fn wake_up_that_fails_is_an_error_and_no_panic() {
                     .filter_map(|(name, value)| Some((name, value?))),
             )
             .stdin(Stdio::null());
-        let run = support::run(command);
+        let run = testing::run(command);
         assert!(
             [0, 1].contains(&run.code) && !run.stderr.contains("panicked"),
             "write {write}: {run:?}"
@@ -693,7 +692,7 @@ struct SmallDisk(String);
 impl SmallDisk {
     /// Mounts it where that is allowed.
     fn mount(directory: &std::path::Path) -> Option<Self> {
-        let directory = support::shown(directory);
+        let directory = testing::shown(directory);
         let arguments = ["-t", "tmpfs", "-o", "size=256k", "tmpfs", &directory];
         let mount = std::process::Command::new("mount")
             .args(arguments)
@@ -718,7 +717,7 @@ impl Drop for SmallDisk {
 #[cfg(unix)]
 fn read_only_workspace_is_an_error_that_names_it() {
     use std::os::unix::fs::PermissionsExt as _;
-    if support::is_root() {
+    if testing::is_root() {
         eprintln!("skipped: root may write anywhere");
         return;
     }

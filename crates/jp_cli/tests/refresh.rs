@@ -3,10 +3,6 @@
 #![cfg(unix)]
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
-mod support;
-#[path = "support/terminal.rs"]
-mod terminal;
-
 use std::{
     fs,
     sync::{
@@ -16,10 +12,10 @@ use std::{
     time::{Duration, Instant},
 };
 
-use jp_llm::testing::{Reply, Server};
 use serde_json::{Value, json};
-use support::{Sandbox, answer, answering, calling, last_request, playing, results};
-use terminal::Terminal;
+use testing::{
+    Reply, Sandbox, Server, Terminal, answer, answering, calling, last_request, playing, results,
+};
 
 /// The person's own configuration.
 const USER: &str = "~/.config/jp/config.toml";
@@ -128,7 +124,7 @@ fn unchanged_file_has_the_content_that_was_attached() {
     assert_eq!(
         blobs
             .iter()
-            .filter(|path| support::shown(path).contains(&named))
+            .filter(|path| testing::shown(path).contains(&named))
             .count(),
         1
     );
@@ -399,7 +395,7 @@ fn file_outside_is_a_snapshot_and_the_model_is_told_how_to_have_it_again() {
     let sandbox = sandbox.with_server(&asked);
     let outside = sandbox.write("~/notes.md", "x");
     sandbox
-        .jp(&["q", "--new", "-a", &support::shown(&outside), "look"])
+        .jp(&["q", "--new", "-a", &testing::shown(&outside), "look"])
         .succeeded();
     let uri = attached(&sandbox)["uri"].as_str().unwrap().to_owned();
     let server = playing(vec![
@@ -716,7 +712,7 @@ fn what_is_not_held_is_refused_however_it_is_spelled() {
         "-a",
         "known.txt",
         "-a",
-        &support::shown(&outside),
+        &testing::shown(&outside),
         "look",
     ];
     sandbox.jp(&attach).succeeded();
@@ -736,7 +732,7 @@ fn what_is_not_held_is_refused_however_it_is_spelled() {
         "file:///known.txt/../other&.txt".to_owned(),
         external.replace("Notes", "%4Eotes"),
         external.replace("external:", "EXTERNAL:"),
-        support::shown(&outside),
+        testing::shown(&outside),
         "~/Notes.md".to_owned(),
     ];
     let (_sandbox, responses) = refreshed_all(sandbox, &spellings);

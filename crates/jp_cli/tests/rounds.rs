@@ -2,13 +2,10 @@
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
-mod support;
-
 use std::{fs, process::Stdio};
 
-use jp_llm::testing::{Reply, Server};
 use serde_json::{Value, json};
-use support::{Sandbox, answer, calling, playing, results};
+use testing::{Reply, Sandbox, Server, answer, calling, playing, results};
 
 /// Returns the bodies of the requests to the model.
 fn bodies(server: &Server) -> Vec<Vec<u8>> {
@@ -280,7 +277,7 @@ fn reading_an_image(bytes: usize, tools: &str) -> (String, String, String, Sandb
     sandbox.jp(&["q", "again"]).succeeded();
     (
         results(&server).remove(0),
-        support::last_request(&server).to_string(),
+        testing::last_request(&server).to_string(),
         told,
         sandbox,
     )
@@ -312,7 +309,7 @@ fn binary_that_is_too_large_for_a_result_is_a_note_and_kept() {
             "{bytes}: {}",
             request.len()
         );
-        let label = format!("a.png (file://{}/a.png)", support::shown(&sandbox.root));
+        let label = format!("a.png (file://{}/a.png)", testing::shown(&sandbox.root));
         for said in [
             &*label,
             "image/png",
@@ -344,7 +341,7 @@ fn image_that_the_person_attached_is_shown_whatever_tools_may_show() {
         .jp(&["q", "--new", "-a", "a.png", "look"])
         .succeeded();
     assert!(
-        support::last_request(&server)
+        testing::last_request(&server)
             .to_string()
             .contains("data:image/png;base64,")
     );

@@ -3,12 +3,7 @@
 #![cfg(unix)]
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
-mod support;
-#[path = "support/terminal.rs"]
-mod terminal;
-
-use support::{Sandbox, answering};
-use terminal::Terminal;
+use testing::{Sandbox, Terminal, answering};
 
 /// Returns what a command shows at a terminal of this type.
 fn shown_at(sandbox: &Sandbox, terminal: &str, arguments: &[&str]) -> String {

@@ -3,15 +3,10 @@
 #![cfg(unix)]
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
-mod support;
-#[path = "support/terminal.rs"]
-mod terminal;
-
 use std::{fs, process::Command};
 
 use serde_json::json;
-use support::{Sandbox, answering};
-use terminal::Terminal;
+use testing::{Sandbox, Terminal, answering};
 
 const USER: &str = "~/.config/jp/config.toml";
 
@@ -41,14 +36,14 @@ fn ran(sandbox: &Sandbox) -> String {
 }
 
 /// Runs jp with a directory of the workspace in `PATH`.
-fn jp(sandbox: &Sandbox, arguments: &[&str]) -> support::Run {
+fn jp(sandbox: &Sandbox, arguments: &[&str]) -> testing::Run {
     let mut command = sandbox.command(arguments);
     let path = std::env::var("PATH").unwrap();
     command.env(
         "PATH",
         format!("{}:bin:{path}", sandbox.root.join("none").display()),
     );
-    support::run(command)
+    testing::run(command)
 }
 
 #[test]
@@ -111,7 +106,7 @@ fn file_that_a_shell_runs_is_a_script_whatever_it_looks_like() {
     let jp = |arguments: &[&str]| {
         let mut command = sandbox.command(arguments);
         command.env("ROOT", &sandbox.root);
-        support::run(command)
+        testing::run(command)
     };
     for line in [
         "sh -c '. ./run && true'",
@@ -331,11 +326,11 @@ fn model_does_not_refresh_a_command_whose_script_has_changed() {
         .jp(&["q", "--new", "-a", "cmd:sh x.sh", "look"])
         .succeeded();
     let refreshing = |sandbox: Sandbox| {
-        let call = support::calling(&[("refresh_resource", json!({"uri": "cmd://sh?arg=x.sh"}))]);
-        let server = support::playing(vec![call, support::answer("Done.")]);
+        let call = testing::calling(&[("refresh_resource", json!({"uri": "cmd://sh?arg=x.sh"}))]);
+        let server = testing::playing(vec![call, testing::answer("Done.")]);
         let sandbox = sandbox.with_server(&server);
         sandbox.jp(&["q", "again"]);
-        (support::results(&server).pop().unwrap(), sandbox)
+        (testing::results(&server).pop().unwrap(), sandbox)
     };
     let (result, sandbox) = refreshing(sandbox);
     assert!(!result.contains("refused"), "{result}");

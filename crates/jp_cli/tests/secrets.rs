@@ -2,10 +2,8 @@
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
-mod support;
-
 use serde_json::json;
-use support::{Sandbox, answering, last_message};
+use testing::{Sandbox, answering, last_message};
 
 /// Puts together what looks like a token, so that nothing finds one in this file.
 fn token() -> String {

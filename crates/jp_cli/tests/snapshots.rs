@@ -2,8 +2,6 @@
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
-mod support;
-
 use std::{
     fs,
     io::{Read as _, Write as _},
@@ -11,7 +9,7 @@ use std::{
 };
 
 use serde_json::{Value, json};
-use support::{Run, Sandbox, answering, last_message};
+use testing::{Run, Sandbox, answering, last_message};
 
 fn piped(sandbox: &Sandbox, arguments: &[&str], input: &[u8]) -> Run {
     let mut command = sandbox.command(arguments);

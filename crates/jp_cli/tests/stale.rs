@@ -2,18 +2,17 @@
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
-mod support;
-
 use std::{
     fs,
     process::Command,
     sync::{Arc, Mutex},
 };
 
-use jp_llm::testing::{Reply, Server};
 use jp_resource::Checksum;
 use serde_json::{Value, json};
-use support::{Run, Sandbox, answer, answering, calling, last_message, last_request, playing};
+use testing::{
+    Reply, Run, Sandbox, Server, answer, answering, calling, last_message, last_request, playing,
+};
 
 const USER: &str = "~/.config/jp/config.toml";
 
@@ -52,7 +51,7 @@ fn notifications(sandbox: &Sandbox) -> Vec<Value> {
 
 /// Returns the URI that a model is shown of a file.
 fn uri(sandbox: &Sandbox, name: &str) -> String {
-    format!("file://{}/{name}", support::shown(&sandbox.root))
+    format!("file://{}/{name}", testing::shown(&sandbox.root))
 }
 
 #[test]

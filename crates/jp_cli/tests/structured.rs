@@ -2,13 +2,10 @@
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
-mod support;
-
 use std::sync::Mutex;
 
-use jp_llm::testing::{Reply, Server, chunk};
 use serde_json::json;
-use support::{Sandbox, answer, answering, last_message, last_request};
+use testing::{Reply, Sandbox, Server, answer, answering, chunk, last_message, last_request};
 
 const SCHEMA: &str = r#"{"type":"object","properties":{"title":{"type":"string"},"n":{"type":"integer"}},"required":["title"]}"#;
 

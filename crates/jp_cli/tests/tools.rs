@@ -2,14 +2,11 @@
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
-mod support;
-
 use std::fs;
 
-use jp_llm::testing::{Reply, Server};
 use jp_resource::Checksum;
 use serde_json::{Value, json};
-use support::{Sandbox, answer, answering, calling, last_request, playing, results};
+use testing::{Reply, Sandbox, Server, answer, answering, calling, last_request, playing, results};
 
 /// The person's own configuration.
 const USER: &str = "~/.config/jp/config.toml";
@@ -217,7 +214,7 @@ fn keys_are_kept_from_tools() {
         command.env(name, "s3cret");
     }
     command.env("KEYBOARD", "qwerty");
-    support::run(command).succeeded();
+    testing::run(command).succeeded();
     let environment = results(&server).remove(0);
     assert!(
         environment.contains("KEYBOARD=qwerty") && !environment.contains("s3cret"),
@@ -395,7 +392,7 @@ fn chosen_tools_stay_chosen_in_their_conversation() {
     assert_eq!(tools(&["q", "again"]), chosen);
 
     assert_eq!(tools(&["q", "--no-tool", "no", "tools"]), "null");
-    assert_eq!(support::last_message(&server), "no tools");
+    assert_eq!(testing::last_message(&server), "no tools");
     assert_eq!(tools(&["q", "again"]), "null");
     tools(&["q", "-T", "--tool", "a", "only one"]);
     assert_eq!(offered(&server), ["a"]);
@@ -407,7 +404,7 @@ fn message_after_the_flag_is_no_name() {
     let server = answering("Yes.");
     let sandbox = Sandbox::new().with_server(&server);
     sandbox.jp(&["q", "--new", "-T", "read_more"]).succeeded();
-    assert_eq!(support::last_message(&server), "read_more");
+    assert_eq!(testing::last_message(&server), "read_more");
     assert_eq!(offered(&server), Vec::<String>::new());
 }
 
@@ -979,7 +976,7 @@ fn tools_of_the_documentation_run() {
     let results = results(&server);
     assert_eq!(results[0], "src/main.rs:1:// TODO: all of it\n");
     if run.stderr.contains("python3") {
-        return support::skip("python3 is not installed");
+        return testing::skip("python3 is not installed");
     }
     assert!(
         results[1].contains("# A note") && !results[1].contains("archived"),
@@ -1051,7 +1048,7 @@ fn keys_are_kept_from_every_kind_of_tool() {
         command.env(variable, "s3cret");
     }
     command.env("KEYBOARD", "qwerty");
-    support::run(command).succeeded();
+    testing::run(command).succeeded();
     for tool in ["local", "run_command", "kept", "shell"] {
         let environment = fs::read_to_string(sandbox.path(&format!("{tool}.env"))).unwrap();
         assert!(

@@ -3,13 +3,10 @@
 #![cfg(unix)]
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
-mod support;
-
 use std::fs;
 
-use jp_llm::testing::Server;
 use serde_json::{Value, json};
-use support::{Sandbox, answer, calling, last_message, last_request, playing, results};
+use testing::{Sandbox, Server, answer, calling, last_message, last_request, playing, results};
 
 /// Returns about so many bytes of lines that are all different.
 fn text(word: &str, bytes: usize) -> String {

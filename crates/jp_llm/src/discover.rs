@@ -67,7 +67,7 @@ async fn probe(candidate: &Candidate<'_>) -> Option<Found> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::{Reply, Server, UNUSED_URL, block_on};
+    use testing::{Reply, Server, UNUSED_URL, block_on};
 
     fn listing(models: &str) -> Server {
         Server::routed(vec![("/v1/models", Reply::json(200, models))])

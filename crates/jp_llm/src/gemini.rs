@@ -46,10 +46,8 @@ fn own<'a>(metadata: &'a Map<String, Value>, key: &str, label: &str) -> Option<&
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{
-        BaseUrl, Body, Client, Endpoint, Secret, StreamEvent,
-        testing::{Reply, Server, block_on},
-    };
+    use crate::{BaseUrl, Body, Client, Endpoint, Secret, StreamEvent};
+    use testing::{Reply, Server, block_on};
 
     #[test]
     fn request_goes_to_the_model_with_the_key_in_its_header() {

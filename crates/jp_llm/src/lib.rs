@@ -64,8 +64,6 @@ mod request;
 pub mod retry;
 mod shown;
 pub mod sse;
-#[cfg(any(test, feature = "testing"))]
-pub mod testing;
 mod xml;
 
 pub use base_url::BaseUrl;

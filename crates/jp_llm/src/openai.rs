@@ -19,10 +19,8 @@ pub(crate) use marks::cache_marks;
 
 #[cfg(test)]
 mod tests {
-    use crate::{
-        BaseUrl, Body, Client, Endpoint, Secret, StreamEvent,
-        testing::{Reply, Server, block_on},
-    };
+    use crate::{BaseUrl, Body, Client, Endpoint, Secret, StreamEvent};
+    use testing::{Reply, Server, block_on};
 
     #[test]
     fn request_goes_to_responses_with_the_key_and_its_answer_comes_back() {

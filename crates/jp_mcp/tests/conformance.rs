@@ -3,12 +3,9 @@
 //! `scripts/get_mcp_peers` installs the suite, `scripts/check_mcp_client` prints what it says.
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
-#[path = "../../mcp_resources/tests/support/suite.rs"]
-mod suite;
-
 use std::process::Command;
 
-use suite::{Suite, example};
+use testing::{Suite, example};
 
 /// Runs what a revision requires; returns the scenarios that pass, and all that was printed.
 fn run(suite: &Suite, revision: &str) -> (Vec<String>, String) {

@@ -3,23 +3,12 @@
 
 use std::{
     fs,
-    path::{Path, PathBuf},
+    path::Path,
     process::{Command, Stdio},
 };
 
 use jp_tool::{Called, ContentBlock, Invocation, Surroundings, ToolResponse};
 use serde_json::{Map, Value, json};
-
-/// Where the example is: `cargo test` and `cargo nextest run` build it with the tests, but not with one test alone.
-fn example() -> PathBuf {
-    let test = std::env::current_exe().unwrap();
-    let name = format!("delete_note{}", std::env::consts::EXE_SUFFIX);
-    test.parent()
-        .and_then(Path::parent)
-        .unwrap()
-        .join("examples")
-        .join(name)
-}
 
 fn run(root: &Path, name: &str, answers: Map<String, Value>) -> ToolResponse {
     let Value::Object(arguments) = json!({"name": name}) else {
@@ -35,7 +24,7 @@ fn run(root: &Path, name: &str, answers: Map<String, Value>) -> ToolResponse {
         root: root.to_owned(),
         conversation_id: None,
     };
-    let mut command = Command::new(example());
+    let mut command = Command::new(testing::example("jp_tool", "delete_note"));
     command
         .current_dir(root)
         .stdin(Stdio::piped())

@@ -5,16 +5,14 @@
 use std::{error::Error, fs, future, path::Path, sync::Arc};
 
 use jp_conversation::{Event, EventKind, Stream, ToolCallResponse};
-use jp_llm::{
-    BaseUrl, Body, Client, Endpoint,
-    testing::{Reply, Server, block_on, chunk},
-};
+use jp_llm::{BaseUrl, Body, Client, Endpoint};
 use jp_resource::Checksum;
 use jp_turn::{
     Builtin, Decision, Files, Host, Outcome, PermissionRequest, Surroundings, Toolbox, Turn,
     TurnEvent, run,
 };
 use serde_json::{Value, json};
+use testing::{Reply, Server, block_on, chunk};
 
 /// Agrees to everything and writes down what it was asked.
 #[derive(Default)]

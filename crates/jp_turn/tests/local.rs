@@ -17,10 +17,7 @@ use jp_conversation::{
     EventKind, ToolCallResponse,
     view::{Shown, inline_text, shown_text},
 };
-use jp_llm::{
-    BaseUrl, Body, Client, Endpoint,
-    testing::{Reply as Answer, Server, block_on, chunk},
-};
+use jp_llm::{BaseUrl, Body, Client, Endpoint};
 use jp_resource::Checksum;
 use jp_tool::StoredBlock;
 use jp_turn::{
@@ -29,6 +26,7 @@ use jp_turn::{
 };
 use serde_json::{Map, Value, json};
 use tempfile::TempDir;
+use testing::{Reply as Answer, Server, block_on, chunk};
 
 /// Long enough for a loaded machine, and no test waits for it unless it fails.
 const LONG: Duration = Duration::from_secs(30);

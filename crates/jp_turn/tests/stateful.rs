@@ -13,10 +13,7 @@ use std::{
 };
 
 use jp_conversation::{EventKind, ToolCallResponse};
-use jp_llm::{
-    BaseUrl, Body, Client, Endpoint,
-    testing::{self, Server, block_on, chunk},
-};
+use jp_llm::{BaseUrl, Body, Client, Endpoint};
 use jp_resource::Checksum;
 use jp_tool::StoredBlock;
 use jp_turn::{
@@ -25,6 +22,7 @@ use jp_turn::{
 };
 use serde_json::{Map, Value, json};
 use tempfile::TempDir;
+use testing::{Server, block_on, chunk};
 
 /// What every script starts with: `say TEXT STATUS` answers, `ask ID` asks.
 const PRELUDE: &str = r#"

@@ -11,7 +11,7 @@ use mcp_resources::rmcp::model::{ErrorData, ServerConfig, SubscriptionFilter};
 use mcp_resources::rmcp::service::SubscriptionContext;
 use mcp_resources::{Bundle, Limits, Parameters, Registry, Resource, ResourceTemplate, Server};
 use serde_json::{Value, json};
-use support::{Client, Era};
+use testing::mcp::{Client, Era};
 
 const LATEST: Era = Era::Legacy("2025-11-25");
 
@@ -56,7 +56,7 @@ async fn listen(client: &mut Client, notifications: Value) -> (u64, Value) {
 #[tokio::test]
 async fn subscriber_until_2025_hears_of_its_resources_until_it_unsubscribes() {
     let registry = registry();
-    let mut client = Client::of(server(&registry), LATEST).await;
+    let mut client = support::serve(server(&registry), LATEST).await;
     client
         .result("resources/subscribe", json!({ "uri": "org://a.org" }))
         .await;
@@ -78,7 +78,7 @@ async fn subscriber_until_2025_hears_of_its_resources_until_it_unsubscribes() {
 
 #[tokio::test]
 async fn subscribing_to_what_is_not_there_is_refused() {
-    let mut client = Client::of(server(&registry()), LATEST).await;
+    let mut client = support::serve(server(&registry()), LATEST).await;
     let (code, _, data) = client
         .error("resources/subscribe", json!({ "uri": "org://none.org" }))
         .await;
@@ -87,7 +87,7 @@ async fn subscribing_to_what_is_not_there_is_refused() {
 
 #[tokio::test]
 async fn client_can_not_subscribe_without_end() {
-    let mut client = Client::of(server(&registry()), LATEST).await;
+    let mut client = support::serve(server(&registry()), LATEST).await;
     for number in 0..1024 {
         client
             .result(
@@ -107,7 +107,7 @@ async fn client_can_not_subscribe_without_end() {
         message,
         "a client may subscribe to 1024 resources, with URIs of 1 MiB in all, and of 16 MiB with all its streams; unsubscribe from some first"
     );
-    let mut client = Client::of(server(&registry()), LATEST).await;
+    let mut client = support::serve(server(&registry()), LATEST).await;
     let long = |number: usize| json!({ "uri": format!("id://{number}{}", "x".repeat(100_000)) });
     for number in 0..10 {
         client.result("resources/subscribe", long(number)).await;
@@ -127,7 +127,7 @@ async fn listener_that_named_resources_twice_or_none_leaves_nothing_behind() {
             sender.send(uri.to_owned()).unwrap();
         }
     });
-    let mut client = Client::of(server(&registry), Era::Modern).await;
+    let mut client = support::serve(server(&registry), Era::Modern).await;
     let mut uris: Vec<String> = (0..1024).map(|number| format!("id://{number}")).collect();
     uris.push("id://0".to_owned());
     let twice = vec!["id://twice".to_owned(), "id://twice".to_owned()];
@@ -148,7 +148,7 @@ async fn listener_that_named_resources_twice_or_none_leaves_nothing_behind() {
             .await;
     }
     settle(&mut client).await;
-    let next = || ends.recv_timeout(support::PATIENCE).unwrap();
+    let next = || ends.recv_timeout(testing::mcp::PATIENCE).unwrap();
     let ended: Vec<String> = tokio::task::block_in_place(|| (0..1025).map(|_| next()).collect());
     assert!(ended.contains(&"id://twice".to_owned()) && ended.contains(&"id://1023".to_owned()));
 }
@@ -158,10 +158,10 @@ async fn changes_of_the_list_reach_the_clients_of_all_servers_that_share_it() {
     let registry = registry();
     let (one, other) = (Arc::new(server(&registry)), Arc::new(server(&registry)));
     let mut clients = [
-        Client::share(&one, LATEST).await,
-        Client::share(&one, Era::Legacy("2025-03-26")).await,
-        Client::share(&other, Era::Legacy("2025-06-18")).await,
-        Client::share(&other, Era::Modern).await,
+        support::share(&one, LATEST).await,
+        support::share(&one, Era::Legacy("2025-03-26")).await,
+        support::share(&other, Era::Legacy("2025-06-18")).await,
+        support::share(&other, Era::Modern).await,
     ];
     for client in &mut clients {
         match client.era {
@@ -203,7 +203,7 @@ async fn changes_of_the_list_reach_the_clients_of_all_servers_that_share_it() {
 #[tokio::test]
 async fn listener_from_2026_gets_what_it_asked_for_marked_as_its_own() {
     let registry = registry();
-    let mut client = Client::of(server(&registry), Era::Modern).await;
+    let mut client = support::serve(server(&registry), Era::Modern).await;
     let wanted = json!({ "resourceSubscriptions": ["org://a.org", "org://none.org"], "toolsListChanged": true });
     let (id, accepted) = listen(&mut client, wanted).await;
     assert_eq!(
@@ -226,7 +226,7 @@ async fn listener_from_2026_gets_what_it_asked_for_marked_as_its_own() {
 #[tokio::test]
 async fn cancelled_listener_hears_no_more() {
     let registry = registry();
-    let mut client = Client::of(server(&registry), Era::Modern).await;
+    let mut client = support::serve(server(&registry), Era::Modern).await;
     let (first, _) = listen(
         &mut client,
         json!({ "resourceSubscriptions": ["org://a.org"] }),
@@ -253,7 +253,7 @@ async fn cancelled_listener_hears_no_more() {
 
 #[tokio::test]
 async fn each_era_has_its_own_way_to_subscribe() {
-    let mut modern = Client::of(server(&registry()), Era::Modern).await;
+    let mut modern = support::serve(server(&registry()), Era::Modern).await;
     assert_eq!(
         modern
             .error("resources/subscribe", json!({ "uri": "org://a.org" }))
@@ -261,7 +261,7 @@ async fn each_era_has_its_own_way_to_subscribe() {
             .0,
         -32601
     );
-    let mut legacy = Client::of(server(&registry()), LATEST).await;
+    let mut legacy = support::serve(server(&registry()), LATEST).await;
     assert_eq!(
         legacy
             .error("subscriptions/listen", json!({ "notifications": {} }))
@@ -274,7 +274,7 @@ async fn each_era_has_its_own_way_to_subscribe() {
 #[tokio::test]
 async fn client_that_fell_behind_is_told_that_everything_changed() {
     let registry = registry();
-    let mut client = Client::of(server(&registry), LATEST).await;
+    let mut client = support::serve(server(&registry), LATEST).await;
     client
         .result("resources/subscribe", json!({ "uri": "org://a.org" }))
         .await;
@@ -317,7 +317,7 @@ impl ServerHandler for Restless {
 #[tokio::test]
 async fn one_stream_tells_of_the_tools_of_a_handler_and_of_resources() {
     let registry = registry();
-    let mut client = Client::of(server(&registry).with_handler(Restless), Era::Modern).await;
+    let mut client = support::serve(server(&registry).with_handler(Restless), Era::Modern).await;
     let wanted = json!({
         "toolsListChanged": true, "resourcesListChanged": true, "resourceSubscriptions": ["org://a.org"],
     });
@@ -354,7 +354,7 @@ async fn observer_that_does_not_return_holds_up_nothing_but_subscribing() {
     let _observing = registry.on_interest(move |_, _| _ = ended.lock().unwrap().recv());
     // Dropped before what waits for the observer, should the test fail.
     let end = end;
-    let mut client = Client::of(server(&registry), LATEST).await;
+    let mut client = support::serve(server(&registry), LATEST).await;
     for method in ["resources/subscribe", "resources/unsubscribe"] {
         let (code, message, _) = client.error(method, json!({ "uri": "org://a.org" })).await;
         assert_eq!(code, -32603);

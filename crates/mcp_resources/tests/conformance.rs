@@ -9,7 +9,7 @@ mod support;
 use std::process::Stdio;
 
 use support::example;
-use support::suite::Suite;
+use testing::Suite;
 use tokio::io::{AsyncBufReadExt, BufReader};
 use tokio::process::{Child, Command};
 

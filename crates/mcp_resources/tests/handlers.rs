@@ -16,7 +16,7 @@ use mcp_resources::{
     Limits, Metrics, Parameters, ReadError, Registry, Resource, ResourceTemplate, Server,
 };
 use serde_json::json;
-use support::{Client, ERAS, Era};
+use testing::mcp::{ERAS, Era};
 
 const LATEST: Era = Era::Legacy("2025-11-25");
 
@@ -67,7 +67,7 @@ async fn outlives(registry: &Registry, hostile: [Resource; 2], errors: [(&str, &
             .expect("nothing else is there");
     }
     for era in ERAS {
-        let mut client = Client::of(Server::new("test", "1", registry.clone()), era).await;
+        let mut client = support::serve(Server::new("test", "1", registry.clone()), era).await;
         for (uri, _) in errors {
             client.send("resources/read", json!({ "uri": uri })).await;
         }
@@ -100,7 +100,7 @@ async fn values_are_offered_as_far_as_they_have_no_more_bytes_than_may_be_given(
             .unwrap();
     }
     for era in ERAS {
-        let mut client = Client::of(Server::new("test", "1", registry.clone()), era).await;
+        let mut client = support::serve(Server::new("test", "1", registry.clone()), era).await;
         for (name, offered) in [
             ("x", vec!["v".repeat(40); 2]),
             ("y", vec!["v".repeat(50); 2]),
@@ -135,7 +135,7 @@ async fn cancelled_read_gets_no_answer_and_ends_its_handler() {
     registry
         .register_resource(Resource::new("x:wait", "wait", wait))
         .unwrap();
-    let mut client = Client::of(Server::new("test", "1", registry), LATEST).await;
+    let mut client = support::serve(Server::new("test", "1", registry), LATEST).await;
     let id = client
         .send("resources/read", json!({ "uri": "x:wait" }))
         .await;
@@ -143,7 +143,7 @@ async fn cancelled_read_gets_no_answer_and_ends_its_handler() {
     client
         .notify("notifications/cancelled", json!({ "requestId": id }))
         .await;
-    tokio::time::timeout(support::PATIENCE, ended.notified())
+    tokio::time::timeout(testing::mcp::PATIENCE, ended.notified())
         .await
         .expect("the handler ends");
     let next = client.send("ping", json!({})).await;
@@ -188,7 +188,7 @@ async fn tools_of_a_handler_pass_through_beside_the_resources() {
         .unwrap();
     for era in ERAS {
         let server = Server::new("test", "1", registry.clone()).with_handler(Greeter);
-        let mut client = Client::of(server, era).await;
+        let mut client = support::serve(server, era).await;
         let called = client
             .result("tools/call", json!({ "name": "greet", "arguments": {} }))
             .await;
@@ -250,7 +250,7 @@ async fn lists_of_a_handler_are_its_own_where_it_declares_them() {
                 capabilities: capabilities.clone(),
                 tools: tools.to_vec(),
             };
-            Client::of(
+            support::serve(
                 Server::new("test", "1", Registry::new()).with_handler(handler),
                 era,
             )
@@ -292,7 +292,7 @@ async fn arguments_of_prompts_are_completed_by_the_handler_or_by_nothing() {
         .unwrap();
     for era in ERAS {
         let server = Server::new("test", "1", registry.clone()).with_handler(Greeter);
-        let mut client = Client::of(server, era).await;
+        let mut client = support::serve(server, era).await;
         let completed = client.result("completion/complete", of_prompt()).await;
         assert_eq!(
             completed["completion"]["values"],
@@ -300,7 +300,7 @@ async fn arguments_of_prompts_are_completed_by_the_handler_or_by_nothing() {
             "{era:?}: the templates declare completions"
         );
         let server = Server::new("test", "1", Registry::new()).with_handler(Greeter);
-        let mut client = Client::of(server, era).await;
+        let mut client = support::serve(server, era).await;
         let refused = client.error("completion/complete", of_prompt()).await;
         assert_eq!(refused.0, -32601, "{era:?}: nothing declares completions");
     }
@@ -313,7 +313,8 @@ async fn calls_are_counted_when_asked() {
         .register_resource(Resource::new("x:a", "a", || "text"))
         .unwrap();
     let metrics = Metrics::default();
-    let mut client = Client::of(Server::new("t", "1", registry).metrics(&metrics), LATEST).await;
+    let mut client =
+        support::serve(Server::new("t", "1", registry).metrics(&metrics), LATEST).await;
     client
         .result("resources/read", json!({ "uri": "x:a" }))
         .await;
@@ -345,7 +346,7 @@ async fn errors_of_handlers_are_told_to_the_server_with_their_causes() {
     let (sender, errors) = std::sync::mpsc::channel();
     let server = Server::new("t", "1", registry)
         .on_error(move |uri, error| sender.send(format!("{uri}: {error}")).unwrap());
-    let mut client = Client::of(server, LATEST).await;
+    let mut client = support::serve(server, LATEST).await;
     client
         .error("resources/read", json!({ "uri": "x:b" }))
         .await;
@@ -373,7 +374,7 @@ async fn handler_that_never_returns_takes_no_thread_from_others_however_often_it
     registry
         .register_resource(Resource::new("x:other", "other", || "text"))
         .unwrap();
-    let mut client = Client::of(Server::new("t", "1", registry), LATEST).await;
+    let mut client = support::serve(Server::new("t", "1", registry), LATEST).await;
     for _ in 0..700 {
         client
             .send("resources/read", json!({ "uri": "x:blocks" }))
@@ -422,9 +423,9 @@ async fn handlers_that_never_return_leave_threads_to_what_is_no_handler() {
     }
     assert_eq!(busy, 600 - 256, "the others run");
     let free = tokio::task::spawn_blocking(|| "free");
-    let free = tokio::time::timeout(support::PATIENCE, free).await;
+    let free = tokio::time::timeout(testing::mcp::PATIENCE, free).await;
     assert_eq!(free.expect("a thread is left").unwrap(), "free");
-    let mut client = Client::of(Server::new("t", "1", registry), LATEST).await;
+    let mut client = support::serve(Server::new("t", "1", registry), LATEST).await;
     client
         .result("resources/subscribe", json!({ "uri": "x:0" }))
         .await;

@@ -8,7 +8,8 @@ use std::process::Stdio;
 
 use mcp_resources::{Http, Registry, Resource, ServeError, Server};
 use serde_json::{Value, json};
-use support::{PATIENCE, example, initialize, meta};
+use support::example;
+use testing::mcp::{PATIENCE, initialize, meta};
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
 use tokio::net::TcpStream;
 use tokio::process::Command;

@@ -11,7 +11,7 @@ use mcp_resources::rmcp::handler::server::wrapper::Parameters;
 use mcp_resources::rmcp::{self, ServerHandler, schemars, tool, tool_handler, tool_router};
 use mcp_resources::{Registry, Resource, Server};
 use serde_json::json;
-use support::{Client, ERAS};
+use testing::mcp::ERAS;
 
 #[derive(serde::Deserialize, schemars::JsonSchema)]
 struct Person {
@@ -39,7 +39,7 @@ async fn tools_of_the_macros_are_listed_and_called_beside_resources() {
         .unwrap();
     for era in ERAS {
         let server = Server::new("test", "1", registry.clone()).with_handler(Greeter);
-        let mut client = Client::of(server, era).await;
+        let mut client = support::serve(server, era).await;
         let listed = client.result("tools/list", json!({})).await;
         assert_eq!(listed["tools"][0]["name"], "greet", "{era:?}");
         let called = json!({ "name": "greet", "arguments": { "name": "Ada" } });

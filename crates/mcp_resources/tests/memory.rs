@@ -11,7 +11,8 @@ use std::process::Command;
 use mcp_resources::{FileWatch, Parameters, Registry, ResourceTemplate, Server};
 use serde_json::json;
 
-use support::{Client, Era, example};
+use support::example;
+use testing::mcp::Era;
 
 /// Kibibytes after 10,000 of the requests and after all, as the example tells them.
 fn memory(requests: usize, uri: &str) -> (f64, f64) {
@@ -71,7 +72,7 @@ async fn many_subscriptions_to_the_same_files_take_little_memory() {
         .register_template(template.source(move |_| sources.clone()))
         .unwrap();
     let _watch = FileWatch::start(&registry, |error| panic!("{error}")).unwrap();
-    let mut client = Client::of(Server::new("test", "1", registry), Era::Modern).await;
+    let mut client = support::serve(Server::new("test", "1", registry), Era::Modern).await;
     let uris: Vec<String> = (0..300)
         .map(|number| format!("org://id/{number}"))
         .collect();

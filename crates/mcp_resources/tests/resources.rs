@@ -13,7 +13,7 @@ use mcp_resources::{
     Registry, Resource, ResourceTemplate, Role, Server,
 };
 use serde_json::{Value, json};
-use support::{Client, ERAS, Era};
+use testing::mcp::{Client, ERAS, Era};
 
 const LATEST: Era = Era::Legacy("2025-11-25");
 
@@ -56,7 +56,7 @@ async fn uris(client: &mut Client) -> Vec<String> {
 #[tokio::test]
 async fn lists_are_empty_while_nothing_is_registered() {
     for era in ERAS {
-        let mut client = Client::of(server(&Registry::new()), era).await;
+        let mut client = support::serve(server(&Registry::new()), era).await;
         let resources = client.result("resources/list", json!({})).await;
         let templates = client.result("resources/templates/list", json!({})).await;
         assert_eq!(resources["resources"], json!([]), "{era:?}");
@@ -74,7 +74,7 @@ async fn resource_needs_a_uri_a_name_and_a_handler_only() {
             || "* A",
         ))
         .unwrap();
-    let result = Client::of(server(&registry), LATEST)
+    let result = support::serve(server(&registry), LATEST)
         .await
         .result("resources/list", json!({}))
         .await;
@@ -111,7 +111,7 @@ async fn list_has_all_that_was_said_about_a_resource() {
     registry
         .register_template(full.annotations(annotations))
         .unwrap();
-    let mut client = Client::of(server(&registry), LATEST).await;
+    let mut client = support::serve(server(&registry), LATEST).await;
     let resources = client.result("resources/list", json!({})).await;
     let mut expected = json!({
         "uri": "org://a.org", "name": "a.org", "title": "A", "description": "The first", "mimeType": "text/org", "size": 13,
@@ -159,7 +159,7 @@ async fn unregistered_resource_is_neither_listed_nor_read() {
     registry.register_resource(note("b.org")).unwrap();
     assert!(registry.unregister_resource("org://a.org"));
     assert!(!registry.unregister_resource("org://a.org"));
-    let mut client = Client::of(server(&registry), LATEST).await;
+    let mut client = support::serve(server(&registry), LATEST).await;
     assert_eq!(uris(&mut client).await, ["org://b.org"]);
     assert_eq!(
         client
@@ -175,7 +175,7 @@ async fn unregistered_resource_is_neither_listed_nor_read() {
 #[tokio::test]
 async fn reading_what_is_not_registered_is_an_error_with_the_uri() {
     for era in ERAS {
-        let mut client = Client::of(server(&Registry::new()), era).await;
+        let mut client = support::serve(server(&Registry::new()), era).await;
         let error = client
             .error("resources/read", json!({ "uri": "org://none.org" }))
             .await;
@@ -193,7 +193,7 @@ async fn registered_resource_is_read() {
     let registry = Registry::new();
     registry.register_resource(note("a.org")).unwrap();
     for era in ERAS {
-        let mut client = Client::of(server(&registry), era).await;
+        let mut client = support::serve(server(&registry), era).await;
         let result = client
             .result("resources/read", json!({ "uri": "org://a.org" }))
             .await;
@@ -227,7 +227,7 @@ async fn errors_of_handlers_become_protocol_errors() {
     failing
         .into_iter()
         .for_each(|resource| _ = registry.register_resource(resource).unwrap());
-    let mut client = Client::of(server(&registry), LATEST).await;
+    let mut client = support::serve(server(&registry), LATEST).await;
     let panicked = "the resource's handler panicked; the server's standard error says why";
     let table = [
         (
@@ -273,7 +273,7 @@ async fn several_resources_are_read_independently() {
         }))
         .unwrap();
     registry.register_resource(note("b.org")).unwrap();
-    let mut client = Client::of(server(&registry), LATEST).await;
+    let mut client = support::serve(server(&registry), LATEST).await;
     assert_eq!(text(&mut client, "org://a.org").await, "text of a.org");
     assert_eq!(
         client
@@ -380,7 +380,7 @@ async fn template_is_registered_and_listed_with_its_template() {
         .register_template(template("org://{filename}/outline"))
         .unwrap();
     for era in ERAS {
-        let mut client = Client::of(server(&registry), era).await;
+        let mut client = support::serve(server(&registry), era).await;
         let result = client.result("resources/templates/list", json!({})).await;
         let listed = json!([{ "uriTemplate": "org://{filename}/outline", "name": "org://{filename}/outline" }]);
         assert_eq!(result["resourceTemplates"], listed, "{era:?}");
@@ -416,7 +416,7 @@ async fn read_finds_the_template_and_passes_the_parameters() {
             headline,
         ))
         .unwrap();
-    let mut client = Client::of(server(&registry), LATEST).await;
+    let mut client = support::serve(server(&registry), LATEST).await;
     let uri = "org://a%20b.org/2/Tasks/Very%20Urgent";
     let result = client.result("resources/read", json!({ "uri": uri })).await;
     let text = format!("a b.org Tasks/Very Urgent Tasks/Very%20Urgent 2 {uri}");
@@ -446,7 +446,7 @@ async fn direct_resource_wins_over_every_template() {
         .register_template(template("org://a.or{end}"))
         .unwrap();
     registry.register_resource(note("a.org")).unwrap();
-    let mut client = Client::of(server(&registry), LATEST).await;
+    let mut client = support::serve(server(&registry), LATEST).await;
     assert_eq!(text(&mut client, "org://a.org").await, "text of a.org");
     assert_eq!(text(&mut client, "ORG://a.org").await, "text of a.org");
     registry.unregister_resource("org://a.org");
@@ -464,7 +464,7 @@ async fn several_variables_segments_and_queries_are_passed() {
     registry
         .register_template(template("file:///{+path}"))
         .unwrap();
-    let mut client = Client::of(server(&registry), LATEST).await;
+    let mut client = support::serve(server(&registry), LATEST).await;
     assert_eq!(
         text(&mut client, "org://1/2,3/4/5?f=7&e=6&f=8").await,
         r#"a=Text("1");b=Text("2");c=Text("3");d=List(["4", "5"]);e=Text("6");f=List(["7", "8"]);"#
@@ -515,7 +515,7 @@ async fn of_overlapping_templates_the_most_specific_reads_then_the_first() {
             .overlaps,
         []
     );
-    let mut client = Client::of(server(&registry), LATEST).await;
+    let mut client = support::serve(server(&registry), LATEST).await;
     assert_eq!(text(&mut client, "org://id/7").await, r#"id=Text("7");"#);
     assert_eq!(
         text(&mut client, "org://id/outline").await,
@@ -533,7 +533,7 @@ async fn uris_at_the_edge_match_or_are_not_found() {
     registry
         .register_template(template("lax://{file}/x").lenient())
         .unwrap();
-    let mut client = Client::of(server(&registry), LATEST).await;
+    let mut client = support::serve(server(&registry), LATEST).await;
     assert_eq!(text(&mut client, "org:///x").await, r#"file=Text("");"#);
     assert_eq!(
         text(&mut client, "org://%C3%A9/x").await,
@@ -574,7 +574,7 @@ async fn malicious_uris_reach_no_other_handler_and_no_other_parameter() {
     registry
         .register_template(template("pub://{name}/end{?q}"))
         .unwrap();
-    let mut client = Client::of(server(&registry), LATEST).await;
+    let mut client = support::serve(server(&registry), LATEST).await;
     let table = [
         (
             "pub://..%2F..%2Fsecret/end",
@@ -624,7 +624,7 @@ async fn resource_is_reached_by_no_template_however_its_uri_is_encoded() {
     registry
         .register_template(template("org://{+path}"))
         .unwrap();
-    let mut client = Client::of(server(&registry), LATEST).await;
+    let mut client = support::serve(server(&registry), LATEST).await;
     let table = [
         ("org://secret-1", "secret"),
         ("ORG://s%65cret%2D1", "secret"),
@@ -642,7 +642,7 @@ async fn servers_with_registries_of_their_own_see_nothing_of_each_other() {
     let (one, other) = (Registry::new(), Registry::new());
     one.register_resource(note("a.org")).unwrap();
     other.register_resource(note("b.org")).unwrap();
-    let mut client = Client::of(server(&other), LATEST).await;
+    let mut client = support::serve(server(&other), LATEST).await;
     assert_eq!(uris(&mut client).await, ["org://b.org"]);
     assert_eq!(
         client
@@ -680,7 +680,7 @@ async fn capabilities_say_resources_whatever_is_registered() {
     );
     client.era = LATEST;
     let initialized = client
-        .result("initialize", support::initialize("2025-11-25"))
+        .result("initialize", testing::mcp::initialize("2025-11-25"))
         .await;
     assert_eq!(initialized["capabilities"], expected);
     assert_eq!(
@@ -705,7 +705,7 @@ async fn client_of_an_unknown_revision_gets_the_newest_with_initialize() {
     let mut client = Client::connect(input, output, Era::Modern).await;
     client.era = LATEST;
     let result = client
-        .result("initialize", support::initialize("2099-01-01"))
+        .result("initialize", testing::mcp::initialize("2099-01-01"))
         .await;
     assert_eq!(result["protocolVersion"], "2025-11-25");
 }
@@ -713,7 +713,7 @@ async fn client_of_an_unknown_revision_gets_the_newest_with_initialize() {
 #[tokio::test]
 async fn ping_is_answered_where_it_exists() {
     for era in ERAS {
-        let mut client = Client::of(server(&Registry::new()), era).await;
+        let mut client = support::serve(server(&Registry::new()), era).await;
         let answer = client.request("ping", json!({})).await;
         match era {
             Era::Legacy(_) => assert_eq!(answer["result"], json!({})),
@@ -728,7 +728,7 @@ async fn ping_is_answered_where_it_exists() {
 #[tokio::test]
 async fn unknown_methods_tools_and_prompts_are_not_found() {
     for era in ERAS {
-        let mut client = Client::of(server(&Registry::new()), era).await;
+        let mut client = support::serve(server(&Registry::new()), era).await;
         for method in ["tools/call", "prompts/get", "resources/delete"] {
             let params = json!({ "name": "any" });
             assert_eq!(
@@ -743,7 +743,7 @@ async fn unknown_methods_tools_and_prompts_are_not_found() {
 #[tokio::test]
 async fn lists_of_tools_and_prompts_are_empty_without_the_capability() {
     for era in ERAS {
-        let mut client = Client::of(server(&Registry::new()), era).await;
+        let mut client = support::serve(server(&Registry::new()), era).await;
         for (method, list) in [("tools/list", "tools"), ("prompts/list", "prompts")] {
             let result = client.result(method, json!({})).await;
             assert_eq!(result[list], json!([]), "{era:?} {method}");
@@ -768,7 +768,7 @@ async fn capabilities(registry: &Registry, era: Era) -> Value {
     let mut result = match era {
         Era::Legacy(version) => {
             client
-                .result("initialize", support::initialize(version))
+                .result("initialize", testing::mcp::initialize(version))
                 .await
         }
         Era::Modern => client.result("server/discover", json!({})).await,
@@ -786,7 +786,7 @@ async fn completions_are_declared_while_a_template_completes_a_variable() {
             None,
             "{era:?}"
         );
-        let mut early = Client::of(server(&registry), era).await;
+        let mut early = support::serve(server(&registry), era).await;
         registry
             .register_template(template("y:{a}").complete("a", |_| vec!["1".to_owned()]))
             .unwrap();
@@ -821,7 +821,7 @@ async fn pages_hold_all_once_whatever_comes_and_goes_between_them() {
             .register_template(template(&format!("t{number}:{{x}}")))
             .unwrap()
     });
-    let mut client = Client::of(server(&registry).page_size(10), LATEST).await;
+    let mut client = support::serve(server(&registry).page_size(10), LATEST).await;
     let first = client.result("resources/list", json!({})).await;
     registry.unregister_resource("org://9.org");
     registry.unregister_resource("org://0.org");
@@ -855,7 +855,7 @@ async fn pages_hold_all_once_whatever_comes_and_goes_between_them() {
 
 #[tokio::test]
 async fn unknown_cursor_is_refused() {
-    let mut client = Client::of(server(&Registry::new()), LATEST).await;
+    let mut client = support::serve(server(&Registry::new()), LATEST).await;
     for method in ["resources/list", "resources/templates/list"] {
         let (code, message, _) = client.error(method, json!({ "cursor": "nonsense" })).await;
         assert_eq!(
@@ -886,7 +886,7 @@ async fn bytes_travel_in_base64_and_contents_may_differ_from_the_resource() {
     registry
         .register_resource(Resource::new("d:1", "directory", several).mime_type("text/x-all"))
         .unwrap();
-    let mut client = Client::of(server(&registry), LATEST).await;
+    let mut client = support::serve(server(&registry), LATEST).await;
     let bytes = client
         .result("resources/read", json!({ "uri": "b:1" }))
         .await;
@@ -916,7 +916,7 @@ async fn ttl_is_told_to_those_who_know_it() {
         ("org://kept.org", 3_600_000, "public"),
         ("org://plain.org", 0, "private"),
     ];
-    let mut client = Client::of(
+    let mut client = support::serve(
         server(&registry).list_ttl(Duration::from_secs(5)),
         Era::Modern,
     )
@@ -933,7 +933,7 @@ async fn ttl_is_told_to_those_who_know_it() {
         client.result("resources/list", json!({})).await["ttlMs"],
         5000
     );
-    let mut client = Client::of(server(&registry), LATEST).await;
+    let mut client = support::serve(server(&registry), LATEST).await;
     let result = client
         .result("resources/read", json!({ "uri": "org://kept.org" }))
         .await;
@@ -958,7 +958,7 @@ async fn values_of_template_variables_are_offered() {
     registry.register_template(offered).unwrap();
     registry.register_template(template("x:{plain}")).unwrap();
     for era in ERAS {
-        let mut client = Client::of(server(&registry), era).await;
+        let mut client = support::serve(server(&registry), era).await;
         let params = |template: &str, name: &str, value: &str| json!({ "ref": { "type": "ref/resource", "uri": template }, "argument": { "name": name, "value": value } });
         let file = params("org://{folder}/{file}", "file", "24");
         let result = client.result("completion/complete", file).await;
@@ -1007,7 +1007,7 @@ async fn parameters_that_are_none_are_an_error_that_says_what_is_wrong() {
     let registry = Registry::new();
     registry.register_resource(note("a.org")).unwrap();
     for era in ERAS {
-        let mut client = Client::of(Server::new("test", "1", registry.clone()), era).await;
+        let mut client = support::serve(Server::new("test", "1", registry.clone()), era).await;
         let table = [
             (
                 "resources/read",

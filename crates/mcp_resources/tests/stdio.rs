@@ -8,8 +8,9 @@ use std::process::Stdio;
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use support::{Client, ERAS, Era, PATIENCE, example};
+use support::example;
 use tempfile::TempDir;
+use testing::mcp::{Client, ERAS, Era, PATIENCE};
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt};
 use tokio::process::{Child, Command};
 
@@ -142,7 +143,7 @@ async fn client_may_look_what_the_server_speaks_and_then_initialize() {
         .notify("notifications/cancelled", json!({ "requestId": 2 }))
         .await;
     client
-        .result("initialize", support::initialize("2025-11-25"))
+        .result("initialize", testing::mcp::initialize("2025-11-25"))
         .await;
     client.notify("notifications/initialized", json!({})).await;
     assert_eq!(
@@ -373,7 +374,7 @@ async fn last_line_is_answered_without_its_end() {
     let request = |method: &str, params: Value| {
         json!({ "jsonrpc": "2.0", "id": method, "method": method, "params": params }).to_string()
     };
-    let initialize = |version: &str| request("initialize", support::initialize(version));
+    let initialize = |version: &str| request("initialize", testing::mcp::initialize(version));
     let ping = request("ping", json!({}));
     for (lines, answered) in [
         (vec![initialize("2025-11-25")], "initialize"),
@@ -442,7 +443,7 @@ async fn stream_that_was_asked_for_last_is_acknowledged_and_ended() {
     let (_outside, directory) = notes();
     let mut child = start(&directory);
     let notifications = json!({ "resourcesListChanged": true });
-    let params = json!({ "_meta": support::meta(), "notifications": notifications });
+    let params = json!({ "_meta": testing::mcp::meta(), "notifications": notifications });
     let listen =
         json!({ "jsonrpc": "2.0", "id": 1, "method": "subscriptions/listen", "params": params });
     child
@@ -589,7 +590,7 @@ async fn batch_is_what_the_client_that_was_accepted_may_send() {
     let ping = json!([{ "jsonrpc": "2.0", "id": 2, "method": "ping" }]).to_string();
     let lines = [
         initialize(refused),
-        initialize(support::initialize("2025-03-26")),
+        initialize(testing::mcp::initialize("2025-03-26")),
         ping,
     ];
     input
@@ -784,7 +785,7 @@ async fn server_ends_when_nobody_reads_its_answers_any_more() {
         let mut child = start(&directory);
         let (mut input, output) = (child.stdin.take().unwrap(), child.stdout.take().unwrap());
         let mut output = tokio::io::BufReader::new(output);
-        let params = support::initialize("2025-11-25");
+        let params = testing::mcp::initialize("2025-11-25");
         let line = |id: u64, method: &str, params: &Value| {
             format!(
                 "{}\n",
@@ -830,7 +831,7 @@ async fn client_that_does_not_read_is_not_read_from_whatever_it_asks() {
         )
     };
     input
-        .write_all(line(0, "initialize", support::initialize("2025-11-25")).as_bytes())
+        .write_all(line(0, "initialize", testing::mcp::initialize("2025-11-25")).as_bytes())
         .await
         .unwrap();
     output.read_line(&mut String::new()).await.unwrap();

@@ -1,28 +1,19 @@
 //! The example program `uri_template`, as a shell runs it.
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
-use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
-/// Where the example is: `cargo test` and `cargo nextest run` build it with the tests, but not with one test alone.
-fn program() -> PathBuf {
-    let test = std::env::current_exe().unwrap();
-    let folder = test.parent().and_then(Path::parent).unwrap();
-    folder
-        .join("examples")
-        .join("uri_template")
-        .with_extension(std::env::consts::EXE_EXTENSION)
-}
+use testing::example;
 
 fn run(arguments: &[&str]) -> (Option<i32>, String, String) {
-    let output = Command::new(program()).args(arguments).output();
+    let output = Command::new(example("mcp_resources", "uri_template"))
+        .args(arguments)
+        .output();
     let Output {
         status,
         stdout,
         stderr,
-    } = output.expect(
-        "the example is not built; `cargo build -p mcp_resources --example uri_template` does it",
-    );
+    } = output.unwrap();
     (
         status.code(),
         String::from_utf8(stdout).unwrap(),
@@ -107,7 +98,7 @@ fn output_that_nobody_takes_is_no_panic() {
     let line = |redirected: &str| {
         format!(
             "'{}' expand '{{x}}' '{{\"x\":\"{}\"}}' {redirected}",
-            program().display(),
+            example("mcp_resources", "uri_template").display(),
             "a".repeat(100_000)
         )
     };

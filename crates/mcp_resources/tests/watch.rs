@@ -13,7 +13,7 @@ use mcp_resources::{
     WatchError,
 };
 use serde_json::{Value, json};
-use support::{Client, Era};
+use testing::mcp::{Client, Era};
 
 const ERAS: [Era; 2] = [Era::Legacy("2025-11-25"), Era::Modern];
 
@@ -104,7 +104,7 @@ async fn subscriber_hears_of_a_file_that_is_written_replaced_removed_and_made_ag
         fs::write(&file, "1").unwrap();
         let registry = registry(directory.path());
         let _watch = watch(&registry);
-        let mut client = Client::of(Server::new("test", "1", registry), era).await;
+        let mut client = support::serve(Server::new("test", "1", registry), era).await;
         subscribe(&mut client, "org://a.org").await;
         fs::write(&file, "2").unwrap();
         assert_eq!(updated(&mut client).await, "org://a.org", "{era:?}");
@@ -130,7 +130,7 @@ async fn subscriber_of_a_template_hears_of_its_own_file_alone_and_not_of_reading
         }
         let registry = registry(directory.path());
         let _watch = watch(&registry);
-        let mut client = Client::of(Server::new("test", "1", registry), era).await;
+        let mut client = support::serve(Server::new("test", "1", registry), era).await;
         subscribe(&mut client, "file:///b%20c.org").await;
         subscribe(&mut client, "file:///d.org").await;
         client
@@ -157,7 +157,7 @@ async fn subscriber_hears_of_a_file_behind_a_link() {
     std::os::unix::fs::symlink(&file, directory.path().join("a.org")).unwrap();
     let registry = registry(directory.path());
     let _watch = watch(&registry);
-    let mut client = Client::of(Server::new("test", "1", registry), ERAS[0]).await;
+    let mut client = support::serve(Server::new("test", "1", registry), ERAS[0]).await;
     subscribe(&mut client, "org://a.org").await;
     fs::write(&file, "2").unwrap();
     assert_eq!(updated(&mut client).await, "org://a.org");
@@ -212,7 +212,7 @@ async fn subscriber_hears_of_a_link_to_a_directory_that_is_turned_elsewhere() {
         let _watch = FileWatch::start(&registry, |_| ()).unwrap();
         let note = Resource::new("org://note", "note", || "").source(path(named));
         registry.register_resource(note).unwrap();
-        let mut client = Client::of(Server::new("test", "1", registry), ERAS[0]).await;
+        let mut client = support::serve(Server::new("test", "1", registry), ERAS[0]).await;
         subscribe(&mut client, "org://note").await;
         symlink("./v2", path("new")).unwrap();
         fs::rename(path("new"), path("data")).unwrap();
@@ -254,9 +254,9 @@ async fn file_in_a_directory_that_is_not_there_is_reported_and_seen_when_it_come
         sender.send(error.to_string()).unwrap()
     })
     .unwrap();
-    let mut client = Client::of(Server::new("test", "1", registry), ERAS[0]).await;
+    let mut client = support::serve(Server::new("test", "1", registry), ERAS[0]).await;
     subscribe(&mut client, "file:///no/b.org").await;
-    let report = reports.recv_timeout(support::PATIENCE).unwrap();
+    let report = reports.recv_timeout(testing::mcp::PATIENCE).unwrap();
     assert!(
         report.contains("no can't be watched, so for now nobody is told"),
         "{report}"
@@ -286,7 +286,7 @@ async fn subscriber_hears_of_a_file_in_a_directory_that_was_replaced() {
     fs::write(&file, "1").unwrap();
     let registry = registry(directory.path());
     let _watch = FileWatch::start(&registry, |_| ()).unwrap();
-    let mut client = Client::of(Server::new("test", "1", registry), ERAS[0]).await;
+    let mut client = support::serve(Server::new("test", "1", registry), ERAS[0]).await;
     subscribe(&mut client, "file:///folder/b.org").await;
     fs::remove_dir_all(&folder).unwrap();
     assert_eq!(
@@ -325,13 +325,13 @@ async fn interest_begins_with_the_first_subscriber_and_ends_with_the_last() {
             sender.send(told).unwrap();
         });
         let server = Arc::new(Server::new("test", "1", registry));
-        let mut one = Client::share(&server, era).await;
-        let mut other = Client::share(&server, era).await;
+        let mut one = support::share(&server, era).await;
+        let mut other = support::share(&server, era).await;
         subscribe(&mut one, "ORG://a.org").await;
         subscribe(&mut other, "org://a.org").await;
         leave(one).await;
         leave(other).await;
-        let next = || interests.recv_timeout(support::PATIENCE).unwrap();
+        let next = || interests.recv_timeout(testing::mcp::PATIENCE).unwrap();
         let told = tokio::task::block_in_place(|| [next(), next()]);
         assert_eq!(told, ["begins org://a.org", "ends org://a.org"], "{era:?}");
     }
@@ -349,7 +349,7 @@ async fn subscriber_hears_of_each_file_that_a_template_names() {
             .register_template(template.source(move |_| sources.clone()))
             .unwrap();
         let _watch = watch(&registry);
-        let mut client = Client::of(Server::new("test", "1", registry), era).await;
+        let mut client = support::serve(Server::new("test", "1", registry), era).await;
         subscribe(&mut client, "org://id/1").await;
         for file in files {
             fs::write(file, "1").unwrap();
@@ -377,7 +377,7 @@ async fn watcher_that_takes_long_for_each_file_is_waited_for_once_for_all() {
     let template = ResourceTemplate::new("org://id/{id}", "Headline", |_: Parameters| "");
     registry.register_template(template.source(source)).unwrap();
     let _watch = watch(&registry);
-    let mut client = Client::of(Server::new("test", "1", registry), Era::Modern).await;
+    let mut client = support::serve(Server::new("test", "1", registry), Era::Modern).await;
     let uris: Vec<String> = (0..100)
         .map(|number| format!("org://id/{number}"))
         .collect();
@@ -410,7 +410,7 @@ async fn watcher_that_does_not_answer_is_waited_for_once() {
     let template = ResourceTemplate::new("org://id/{id}", "Headline", |_: Parameters| "");
     registry.register_template(template.source(source)).unwrap();
     let _watch = watch(&registry);
-    let mut client = Client::of(Server::new("test", "1", registry), Era::Modern).await;
+    let mut client = support::serve(Server::new("test", "1", registry), Era::Modern).await;
     let uris: Vec<String> = (0..100)
         .map(|number| format!("org://id/{number}"))
         .collect();

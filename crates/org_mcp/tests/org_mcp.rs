@@ -1,17 +1,14 @@
 //! The program, as a client starts it: a child process that reads and writes JSON lines, and real files.
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
-#[path = "../../mcp_resources/tests/support/mod.rs"]
-mod support;
-
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
 use std::process::{Output, Stdio};
 
 use serde_json::{Value, json};
-use support::{Client, ERAS, Era, PATIENCE};
 use tempfile::TempDir;
+use testing::mcp::{Client, ERAS, Era, PATIENCE};
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
 use tokio::net::TcpStream;
 use tokio::process::{Child, Command};
@@ -885,7 +882,7 @@ async fn http_serves_those_who_have_the_token() {
         ("Authorization: Bearer wrong\r\n", "401"),
         ("Authorization: Bearer the-token\r\n", "200"),
     ] {
-        let body = json!({ "jsonrpc": "2.0", "id": 1, "method": "initialize", "params": support::initialize("2025-11-25") });
+        let body = json!({ "jsonrpc": "2.0", "id": 1, "method": "initialize", "params": testing::mcp::initialize("2025-11-25") });
         let answer = post(address, token, &body.to_string()).await;
         assert_eq!(&answer[9..12], status, "{answer}");
     }

@@ -10,13 +10,10 @@ use jp_resource::{BlobRef, Encoding, ResourceContent};
 
 use super::*;
 use crate::{
-    BaseUrl, Later, Loaded, Measure, Secret, TextSource,
-    error::with_causes,
-    json::GAP,
-    later::TextForm,
-    retry::Policy,
-    testing::{self, Reply, UNUSED_URL, block_on, chunk},
+    BaseUrl, Later, Loaded, Measure, Secret, TextSource, error::with_causes, json::GAP,
+    later::TextForm, retry::Policy,
 };
+use testing::{Reply, UNUSED_URL, block_on, chunk};
 
 fn endpoint(url: &str) -> Endpoint {
     let mut endpoint = Endpoint::new("llamacpp", BaseUrl::parse(url).unwrap(), "m");

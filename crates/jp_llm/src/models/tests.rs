@@ -1,8 +1,6 @@
 use super::*;
-use crate::{
-    BaseUrl,
-    testing::{Reply, Server, UNUSED_URL, block_on},
-};
+use crate::BaseUrl;
+use testing::{Reply, Server, UNUSED_URL, block_on};
 
 const LIMIT: Duration = Duration::from_secs(2);
 

@@ -1,11 +1,9 @@
 use std::sync::Arc;
 
 use jp_conversation::{Event, Stream, ToolCallRequest, view};
-use jp_llm::{
-    BaseUrl, Capabilities, Client, Contents, Endpoint, Request, Tool,
-    testing::{Reply, Server, block_on, chunk},
-};
+use jp_llm::{BaseUrl, Capabilities, Client, Contents, Endpoint, Request, Tool};
 use jp_resource::{BlobRef, ResourceContent};
+use testing::{Reply, Server, block_on, chunk};
 
 use super::*;
 use crate::{Files, Surroundings, Toolbox};

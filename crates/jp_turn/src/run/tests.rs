@@ -1,11 +1,9 @@
 use std::{cell::Cell, future, rc::Rc, time::Duration};
 
 use jp_conversation::{Event, Stream, view};
-use jp_llm::{
-    BaseUrl, Endpoint,
-    testing::{Reply, Server, block_on, chunk},
-};
+use jp_llm::{BaseUrl, Endpoint};
 use proptest::prelude::*;
+use testing::{Reply, Server, block_on, chunk};
 
 use super::*;
 use crate::{Files, Surroundings};

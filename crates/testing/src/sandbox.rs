@@ -1,39 +1,74 @@
 //! A workspace in a temporary directory, and the real binary in it.
 
-#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
-#![allow(
-    dead_code,
-    missing_docs,
-    unreachable_pub,
-    reason = "each test file uses a part of it"
-)]
-
 use std::{
-    ffi::OsStr,
+    ffi::{OsStr, OsString},
     fs,
     io::ErrorKind,
     path::{Path, PathBuf},
     process::{Command, Stdio},
-    sync::atomic::{AtomicUsize, Ordering::Relaxed},
     time::{SystemTime, UNIX_EPOCH},
 };
 
-use jp_llm::testing::{Reply, Server, chunk};
-use serde_json::{Value, json};
+use serde_json::Value;
+
+use crate::{Server, programs};
 
 /// A person's home, with a workspace in it.
 pub struct Sandbox {
+    /// Removed with the value.
     pub directory: tempfile::TempDir,
+    /// The home, below the directory.
     pub home: PathBuf,
+    /// The workspace, below the home.
     pub root: PathBuf,
 }
 
 /// What a run of the command gave.
 #[derive(Debug)]
 pub struct Run {
+    /// The exit code; -1 if a signal ended it.
     pub code: i32,
+    /// What it wrote to stdout.
     pub stdout: String,
+    /// What it wrote to stderr.
     pub stderr: String,
+}
+
+/// The arguments of a command: one string as a shell splits it, or a list of words.
+pub trait Arguments {
+    /// Returns the words.
+    fn words(self) -> Vec<OsString>;
+}
+
+impl Arguments for &str {
+    fn words(self) -> Vec<OsString> {
+        let words = shlex::split(self).unwrap_or_else(|| panic!("a quote is open: {self}"));
+        words.into_iter().map(OsString::from).collect()
+    }
+}
+
+impl Arguments for &String {
+    fn words(self) -> Vec<OsString> {
+        self.as_str().words()
+    }
+}
+
+impl<S: AsRef<OsStr>> Arguments for &[S] {
+    fn words(self) -> Vec<OsString> {
+        self.iter().map(|word| word.as_ref().to_owned()).collect()
+    }
+}
+
+impl<S: AsRef<OsStr>, const N: usize> Arguments for &[S; N] {
+    fn words(self) -> Vec<OsString> {
+        self.as_slice().words()
+    }
+}
+
+impl<S: AsRef<OsStr>> Arguments for &Vec<S> {
+    fn words(self) -> Vec<OsString> {
+        self.as_slice().words()
+    }
 }
 
 /// Makes a temporary directory whose name is ten letters from G to V.
@@ -66,6 +101,8 @@ fn make_directory() -> tempfile::TempDir {
 }
 
 impl Sandbox {
+    /// Makes a home with an empty workspace.
+    #[expect(clippy::new_without_default, reason = "it makes directories")]
     pub fn new() -> Self {
         let directory = make_directory();
         let home = directory.path().canonicalize().unwrap().join("jean");
@@ -84,6 +121,7 @@ impl Sandbox {
         self.with_url(server.url())
     }
 
+    /// Configures the model at this URL, as [`with_server`](Self::with_server) does.
     pub fn with_url(self, url: &str) -> Self {
         let config = format!(
             "[assistant.model]\nid = \"llamacpp/m\"\n[providers.llm.llamacpp]\nbase_url = \"{url}\"\nmodels.m.tools = true\n"
@@ -100,6 +138,7 @@ impl Sandbox {
         path
     }
 
+    /// Returns the path of a file of the workspace, or of one below the home with `~/`.
     pub fn path(&self, path: &str) -> PathBuf {
         match path.strip_prefix("~/") {
             Some(below) => self.home.join(below),
@@ -107,10 +146,12 @@ impl Sandbox {
         }
     }
 
-    pub fn command<S: AsRef<OsStr>>(&self, arguments: &[S]) -> Command {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_jp"));
+    /// Prepares the command with these arguments, in the workspace.
+    #[track_caller]
+    pub fn command(&self, arguments: impl Arguments) -> Command {
+        let mut command = Command::new(programs::binary("jp"));
         command
-            .args(arguments)
+            .args(arguments.words())
             .current_dir(&self.root)
             .stdin(Stdio::null());
         command
@@ -120,12 +161,21 @@ impl Sandbox {
         command
     }
 
-    pub fn jp<S: AsRef<OsStr>>(&self, arguments: &[S]) -> Run {
+    /// Runs the command, which may fail.
+    #[track_caller]
+    pub fn jp(&self, arguments: impl Arguments) -> Run {
         run(self.command(arguments))
     }
 
+    /// Runs the command, which must succeed.
+    #[track_caller]
+    pub fn run(&self, arguments: impl Arguments) -> Run {
+        self.jp(arguments).succeeded()
+    }
+
     /// Runs a command that must succeed, and returns its JSON document.
-    pub fn json<S: AsRef<OsStr>>(&self, arguments: &[S]) -> Value {
+    #[track_caller]
+    pub fn json(&self, arguments: impl Arguments) -> Value {
         let mut command = self.command(arguments);
         command.args(["--format", "json"]);
         let run = run(command).succeeded();
@@ -143,12 +193,12 @@ impl Sandbox {
         only
     }
 
+    /// Returns the events of the only conversation.
     pub fn events(&self) -> Vec<Value> {
         let text = fs::read_to_string(self.conversation().join("events.json")).unwrap();
         serde_json::from_str(&text).unwrap()
     }
 
-    /// Returns every file below a directory of the workspace.
     /// Returns the lines of the cache of file states.
     pub fn file_states(&self) -> Option<String> {
         let text = fs::read_to_string(self.file_states_path()?).unwrap();
@@ -171,6 +221,7 @@ impl Sandbox {
             .find(|path| path.ends_with("checksums"))
     }
 
+    /// Returns every file below a directory of the workspace, sorted.
     pub fn files(&self, directory: &str) -> Vec<PathBuf> {
         let mut files = Vec::new();
         let mut pending = vec![self.path(directory)];
@@ -189,6 +240,7 @@ impl Sandbox {
     }
 }
 
+/// Runs a command to its end.
 pub fn run(mut command: Command) -> Run {
     let output = command.output().unwrap();
     Run {
@@ -199,6 +251,7 @@ pub fn run(mut command: Command) -> Run {
 }
 
 impl Run {
+    /// Checks that the run succeeded.
     #[track_caller]
     pub fn succeeded(self) -> Self {
         assert_eq!(
@@ -228,81 +281,12 @@ impl Run {
     }
 }
 
-/// A server that always answers with these words, and with what they cost.
-pub fn answering(words: &str) -> Server {
-    Server::new(vec![answer(words)])
-}
-
-pub fn answer(words: &str) -> Reply {
-    let end = "data: {\"choices\":[{\"delta\":{},\"finish_reason\":\"stop\"}]}\n\n";
-    let usage = "data: {\"choices\":[],\"usage\":{\"prompt_tokens\":50,\"completion_tokens\":7,\"prompt_tokens_details\":{\"cached_tokens\":40}}}\n\n";
-    Reply::stream(&format!("{}{end}{usage}data: [DONE]\n\n", chunk(words)))
-}
-
-/// A server that gives each request to the model the next reply, and the last for ever.
-pub fn playing(replies: Vec<Reply>) -> Server {
-    let count = AtomicUsize::new(0);
-    Server::scripted(move |_, path| match path {
-        "/v1/chat/completions" => {
-            replies[count.fetch_add(1, Relaxed).min(replies.len() - 1)].clone()
-        }
-        _ => Reply::json(404, "{}"),
-    })
-}
-
-/// Calls tools: each has a name and its arguments; their ids count from 1.
-pub fn calling(calls: &[(&str, Value)]) -> Reply {
-    let call = |(index, (name, arguments)): (usize, &(&str, Value))| {
-        json!({"index": index, "id": format!("call_{}", index + 1),
-            "function": {"name": name, "arguments": arguments.to_string()}})
-    };
-    let calls: Vec<_> = calls.iter().enumerate().map(call).collect();
-    let chunk = json!({"choices": [{"delta": {"tool_calls": calls}}]});
-    let end = json!({"choices": [{"delta": {}, "finish_reason": "tool_calls"}]});
-    Reply::stream(&format!("data: {chunk}\n\ndata: {end}\n\ndata: [DONE]\n\n"))
-}
-
-/// Returns the results of tools in the last request.
-pub fn results(server: &Server) -> Vec<String> {
-    let request = last_request(server);
-    let messages = request["messages"].as_array().unwrap().iter();
-    let results = messages.filter(|message| message["role"] == "tool");
-    results
-        .map(|message| message["content"].as_str().unwrap().to_owned())
-        .collect()
-}
-
-/// Returns the JSON body of the last request that a server got.
-pub fn last_request(server: &Server) -> Value {
-    serde_json::from_slice(&server.received().last().unwrap().body).unwrap()
-}
-
-/// Returns the text of the last user message, parts joined.
-pub fn last_message(server: &Server) -> String {
-    let request = last_request(server);
-    let message = request["messages"]
-        .as_array()
-        .unwrap()
-        .last()
-        .unwrap()
-        .clone();
-    match &message["content"] {
-        Value::String(text) => text.clone(),
-        parts => {
-            let texts = parts
-                .as_array()
-                .unwrap()
-                .iter()
-                .filter_map(|part| part["text"].as_str());
-            texts.collect::<Vec<_>>().join("\n")
-        }
-    }
-}
-
+/// Returns whether the test runs as root, whom permissions do not bind.
 pub fn is_root() -> bool {
     rustix::process::geteuid().is_root()
 }
 
+/// Returns a path as text.
 pub fn shown(path: &Path) -> String {
     path.display().to_string()
 }

@@ -4,7 +4,7 @@ use std::{thread, time::Duration};
 
 use serde_json::{Value, json};
 
-use crate::{
+use super::{
     modes::Mode,
     outgoing::{FILLING, Outgoing},
     resources::{BLOB, HUGE, PATHS, annotations},

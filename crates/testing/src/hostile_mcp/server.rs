@@ -7,7 +7,7 @@ use std::{
 
 use serde_json::{Map, Value, json};
 
-use crate::{
+use super::{
     modes::Mode,
     outgoing::{Outbox, Outgoing},
     resources, tools,

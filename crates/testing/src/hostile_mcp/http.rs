@@ -13,7 +13,7 @@ use std::{
 
 use serde_json::Value;
 
-use crate::{
+use super::{
     LIFE,
     modes::Mode,
     outgoing::Outgoing,

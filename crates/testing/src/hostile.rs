@@ -1,39 +1,23 @@
-//! The server of `examples/hostile_mcp`, configured as `peer`, and a model that calls its tools.
-
-#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
-#![allow(dead_code, unreachable_pub, reason = "as in the module beside it")]
+//! [`hostile_mcp`](crate::hostile_mcp), configured as an MCP server, and a model that calls its tools.
 
 use std::{
     io::{BufRead as _, BufReader},
-    path::{Path, PathBuf},
+    path::PathBuf,
     process::{Child, Command, Stdio},
 };
 
-use jp_llm::testing::Server;
 use serde_json::Value;
 
-use crate::support::{Sandbox, answer, calling, playing};
+use crate::{Sandbox, Server, answer, calling, playing, programs::example};
 
 /// The person's own configuration.
 pub const USER: &str = "~/.config/jp/config.toml";
 /// Lets every tool run, so that what is looked at is the call.
 pub const UNATTENDED: &str = "conversation.tools.'*'.run = 'unattended'\n";
 
-/// Where the server is: `cargo test` and `cargo nextest run` build it with the tests, but not with one test alone.
+/// Returns the path of the server.
 pub fn program() -> PathBuf {
-    let test = std::env::current_exe().unwrap();
-    let name = format!("hostile_mcp{}", std::env::consts::EXE_SUFFIX);
-    let program = test
-        .parent()
-        .and_then(Path::parent)
-        .unwrap()
-        .join("examples")
-        .join(name);
-    assert!(
-        program.is_file(),
-        "the server is not built; `cargo build -p jp_cli --example hostile_mcp` does it"
-    );
-    program
+    example("jp_cli", "hostile_mcp")
 }
 
 /// Longer than any machine takes for what does not hang.
@@ -59,10 +43,12 @@ pub fn stdio(name: &str, mode: &str) -> String {
 pub struct Listening {
     child: Child,
     port: u16,
+    /// Where the server writes its port and its log.
     pub directory: tempfile::TempDir,
 }
 
 impl Listening {
+    /// Starts the server in this mode.
     pub fn start(mode: &str) -> Self {
         let directory = tempfile::tempdir().unwrap();
         let mut command = Command::new(program());

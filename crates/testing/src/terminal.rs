@@ -1,8 +1,5 @@
 //! The real binary at a terminal of its own, and somebody who types there.
 
-#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
-#![allow(dead_code, unreachable_pub, reason = "as in the module beside it")]
-
 use std::{
     fs::File,
     io::{Read as _, Write as _},

@@ -6,7 +6,7 @@ use std::{
     thread,
 };
 
-use crate::{
+use super::{
     modes::Mode,
     outgoing::{Outbox, Outgoing},
     server::Server,

@@ -1,8 +1,5 @@
 //! The mock servers of model providers that `scripts/get_mocks` installs.
 
-#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
-#![allow(dead_code, unreachable_pub, reason = "as in the module beside it")]
-
 use std::{
     io::{self, BufRead as _, BufReader, Read, Write as _},
     net::{Shutdown, TcpListener, TcpStream},
@@ -15,11 +12,12 @@ use std::{
 
 use serde_json::Value;
 
-use crate::support;
+use crate::{programs, skip};
 
 /// A mock server, ended with the value; by itself after [`LIFETIME`].
 pub struct Mock {
     process: Child,
+    /// Its root.
     pub url: String,
 }
 
@@ -88,24 +86,23 @@ impl Mock {
         })
     }
 
+    /// Returns a JSON document of the server.
     pub fn get(&self, path: &str) -> Value {
         exchange(&self.url, "GET", path, "")
     }
 
+    /// Sends a JSON document, and returns the answer.
     pub fn post(&self, path: &str, body: &Value) -> Value {
         exchange(&self.url, "POST", path, &body.to_string())
     }
 }
 
 fn installed(name: &str) -> Option<PathBuf> {
-    let directory = Path::new(env!("CARGO_MANIFEST_DIR"))
-        .join("../../.local")
-        .join(name);
-    if directory.is_dir() {
-        return Some(directory);
+    let directory = programs::installed(name);
+    if directory.is_none() {
+        skip(&format!("no {name}; scripts/get_mocks installs it"));
     }
-    support::skip(&format!("no {name}; scripts/get_mocks installs it"));
-    None
+    directory
 }
 
 fn spawn(command: &mut Command) -> Child {
@@ -159,11 +156,13 @@ fn connect(url: &str) -> io::Result<TcpStream> {
 
 /// Passes requests on to a server and keeps them as they were sent: aimock keeps only what it understood of one.
 pub struct Relay {
+    /// Its root.
     pub url: String,
     bodies: Arc<Mutex<Vec<Value>>>,
 }
 
 impl Relay {
+    /// Starts a relay to the server at this URL.
     pub fn new(server: &str) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let url = format!("http://{}", listener.local_addr().unwrap());

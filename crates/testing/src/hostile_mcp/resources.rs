@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value, json};
 
-use crate::{
+use super::{
     modes::Mode,
     outgoing::FILLING,
     server::{INVALID_PARAMS, Reply, Server},

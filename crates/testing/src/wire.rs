@@ -1,15 +1,16 @@
 //! The wire formats of all providers: what a model streams that says something or reads files.
 
-#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
-#![allow(unreachable_pub, reason = "as in the module beside it")]
-
 use serde_json::{Value, json};
 
 /// A provider's wire format: where its requests go and what its messages are called.
 pub struct Wire {
+    /// The provider's name.
     pub provider: &'static str,
+    /// The path of its requests, or how it starts.
     pub path: &'static str,
+    /// The environment variable of its key.
     pub variable: &'static str,
+    /// The field of a request that holds the messages.
     pub messages: &'static str,
     /// Makes the stream of an answer.
     pub says: fn(&str) -> String,
@@ -17,6 +18,7 @@ pub struct Wire {
     pub reads: fn(&[Value]) -> String,
 }
 
+/// All wire formats.
 pub const WIRES: [Wire; 6] = [
     Wire {
         provider: "anthropic",
