@@ -85,4 +85,4 @@ pub use resolve::resolve;
 pub use resolved::{Delivered, Notice, Resolved, Totals};
 pub use scheme::Scheme;
 pub use secret::{Finding, find_secret, has_secret_name, is_private_key};
-pub use store::{ContentStore, FileStamp, Known, Nowhere};
+pub use store::{ContentStore, FileStamp, Known, MemoryStore, Nowhere};

@@ -1,4 +1,9 @@
-use std::{error::Error, path::PathBuf};
+use std::{
+    collections::HashMap,
+    error::Error,
+    path::PathBuf,
+    sync::{Mutex, MutexGuard, PoisonError},
+};
 
 use jp_resource::{BlobRef, ResourceContent};
 
@@ -64,4 +69,69 @@ impl ContentStore for Nowhere {
     ) -> Result<BlobRef, Box<dyn Error + Send + Sync>> {
         Ok(content.blob_ref())
     }
+}
+
+/// Keeps content in memory, and remembers the files that it was read from.
+#[derive(Debug, Default)]
+pub struct MemoryStore {
+    contents: Mutex<HashMap<BlobRef, ResourceContent>>,
+    known: Mutex<HashMap<FileStamp, Known>>,
+}
+
+impl MemoryStore {
+    /// Returns the content that `blob` names.
+    #[must_use]
+    pub fn get(&self, blob: &BlobRef) -> Option<ResourceContent> {
+        lock(&self.contents).get(blob).cloned()
+    }
+
+    /// Returns how many contents are kept.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        lock(&self.contents).len()
+    }
+
+    /// Returns whether no content is kept.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Returns the paths of the files that are remembered, in no order.
+    #[must_use]
+    pub fn files(&self) -> Vec<PathBuf> {
+        let known = lock(&self.known);
+        known.keys().map(|file| file.path.clone()).collect()
+    }
+
+    /// Drops the contents; what is remembered of files stays.
+    pub fn drop_contents(&self) {
+        lock(&self.contents).clear();
+    }
+}
+
+impl ContentStore for MemoryStore {
+    fn known(&self, file: &FileStamp) -> Option<Known> {
+        lock(&self.known).get(file).cloned()
+    }
+
+    fn keep(
+        &self,
+        content: &ResourceContent,
+        mime_type: &str,
+        file: Option<&FileStamp>,
+    ) -> Result<BlobRef, Box<dyn Error + Send + Sync>> {
+        let blob = content.blob_ref();
+        lock(&self.contents).insert(blob, content.clone());
+        if let Some(file) = file {
+            let mime_type = mime_type.to_owned();
+            lock(&self.known).insert(file.clone(), Known { blob, mime_type });
+        }
+        Ok(blob)
+    }
+}
+
+/// Locks a map, which a panic elsewhere leaves whole: each change of it is one call.
+fn lock<K, V>(map: &Mutex<HashMap<K, V>>) -> MutexGuard<'_, HashMap<K, V>> {
+    map.lock().unwrap_or_else(PoisonError::into_inner)
 }

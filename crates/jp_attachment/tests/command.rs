@@ -3,58 +3,31 @@
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use std::{
-    collections::HashMap,
-    error::Error,
+    error::Error as _,
     fs,
     os::unix::fs::symlink,
     path::PathBuf,
     process::Command,
-    sync::{
-        Mutex,
-        atomic::{AtomicBool, Ordering},
-    },
+    sync::atomic::{AtomicBool, Ordering},
     thread,
     time::{Duration, Instant, SystemTime},
 };
 
 use jp_attachment::{
-    AttachError, CommandError, ContentStore, Context, FileStamp, Known, Limits, Notice, Place,
-    Reach, Resolved, Source, Unavailable, canonical_path, parse_configured, parse_input,
-    parse_stored, resolve,
+    AttachError, CommandError, Context, Limits, MemoryStore, Notice, Place, Reach, Resolved,
+    Source, Unavailable, canonical_path, parse_configured, parse_input, parse_stored, resolve,
 };
-use jp_resource::{BlobRef, ResourceContent};
+use jp_resource::BlobRef;
 use tempfile::TempDir;
 
 /// Long enough for a loaded machine, and no test waits for it unless it fails.
 const LONG: Duration = Duration::from_secs(30);
 
-#[derive(Default)]
-struct Store(Mutex<HashMap<BlobRef, ResourceContent>>);
-
-impl ContentStore for Store {
-    fn known(&self, _: &FileStamp) -> Option<Known> {
-        None
-    }
-
-    fn keep(
-        &self,
-        content: &ResourceContent,
-        _: &str,
-        _: Option<&FileStamp>,
-    ) -> Result<BlobRef, Box<dyn Error + Send + Sync>> {
-        self.0
-            .lock()
-            .unwrap()
-            .insert(content.blob_ref(), content.clone());
-        Ok(content.blob_ref())
-    }
-}
-
 struct World {
     _directory: TempDir,
     root: PathBuf,
     place: Place,
-    store: Store,
+    store: MemoryStore,
 }
 
 impl World {
@@ -72,7 +45,7 @@ impl World {
             _directory: directory,
             root,
             place,
-            store: Store::default(),
+            store: MemoryStore::default(),
         }
     }
 
@@ -105,10 +78,7 @@ impl World {
     }
 
     fn text(&self, blob: &BlobRef) -> String {
-        self.store.0.lock().unwrap()[blob]
-            .as_text()
-            .unwrap()
-            .to_owned()
+        self.store.get(blob).unwrap().as_text().unwrap().to_owned()
     }
 
     /// Attaches in vain; returns the messages without the temporary directory's name.

@@ -3,21 +3,18 @@
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use std::{
-    collections::HashMap,
-    error::Error,
+    error::Error as _,
     fs,
     io::{BufRead as _, BufReader, Write as _},
     net::{TcpListener, TcpStream},
     path::Path,
     process::{Child, Command, Stdio},
-    sync::Mutex,
     thread,
     time::{Duration, Instant, SystemTime},
 };
 
 use jp_attachment::{
-    AttachError, ContentStore, Context, FileStamp, HttpError, Known, Place, canonical_path,
-    parse_input, resolve,
+    AttachError, Context, HttpError, MemoryStore, Place, canonical_path, parse_input, resolve,
 };
 use jp_resource::{BlobRef, Resource, ResourceContent};
 use tempfile::TempDir;
@@ -70,28 +67,6 @@ const FILES: &[Served] = &[
     ("empty.txt", b"", "text/plain", true, None),
 ];
 
-#[derive(Default)]
-struct Store(Mutex<HashMap<BlobRef, ResourceContent>>);
-
-impl ContentStore for Store {
-    fn known(&self, _: &FileStamp) -> Option<Known> {
-        None
-    }
-
-    fn keep(
-        &self,
-        content: &ResourceContent,
-        _: &str,
-        _: Option<&FileStamp>,
-    ) -> Result<BlobRef, Box<dyn Error + Send + Sync>> {
-        self.0
-            .lock()
-            .unwrap()
-            .insert(content.blob_ref(), content.clone());
-        Ok(content.blob_ref())
-    }
-}
-
 /// A server that ends with the test.
 struct Server {
     process: Child,
@@ -112,14 +87,14 @@ fn get(url: &str) -> Result<(Resource<BlobRef>, ResourceContent), AttachError> {
         home: None,
         external_key: None,
     };
-    let store = Store::default();
+    let store = MemoryStore::default();
     let declared = parse_input(url, &place).unwrap();
     let mut resolved = resolve(
         &[declared],
         &Context::new(&place, &store, SystemTime::now()),
     )?;
     let resource = resolved.resources.remove(0);
-    let content = store.0.lock().unwrap()[&resource.content].clone();
+    let content = store.get(&resource.content).unwrap();
     Ok((resource, content))
 }
 

@@ -1,12 +1,11 @@
 mod server;
 
 use std::{
-    collections::HashMap,
     error::Error,
     io,
     net::IpAddr,
     sync::{
-        Barrier, Mutex,
+        Barrier,
         atomic::{AtomicBool, Ordering},
     },
     time::{Instant, SystemTime},
@@ -19,7 +18,7 @@ use super::{
     client::{Lookup, Names},
     *,
 };
-use crate::{ContentStore, FileStamp, Known, Limits, Notice, Place, parse_input, parse_stored};
+use crate::{Limits, MemoryStore, Notice, Place, parse_input, parse_stored};
 
 /// Names that stand for this machine, and nothing else.
 struct Loopback(&'static [&'static str]);
@@ -36,32 +35,10 @@ impl Names for Loopback {
     }
 }
 
-#[derive(Default)]
-struct Store(Mutex<HashMap<BlobRef, ResourceContent>>);
-
-impl ContentStore for Store {
-    fn known(&self, _: &FileStamp) -> Option<Known> {
-        None
-    }
-
-    fn keep(
-        &self,
-        content: &ResourceContent,
-        _: &str,
-        _: Option<&FileStamp>,
-    ) -> Result<BlobRef, Box<dyn Error + Send + Sync>> {
-        self.0
-            .lock()
-            .unwrap()
-            .insert(content.blob_ref(), content.clone());
-        Ok(content.blob_ref())
-    }
-}
-
 /// What a test resolves with.
 struct World {
     place: Place,
-    store: Store,
+    store: MemoryStore,
     limits: Limits,
     timeout: Duration,
     unavailable: Unavailable,
@@ -78,7 +55,7 @@ impl World {
                 home: None,
                 external_key: None,
             },
-            store: Store::default(),
+            store: MemoryStore::default(),
             limits: Limits {
                 max_bytes: 100_000,
                 ..Limits::default()
@@ -121,7 +98,9 @@ impl World {
     }
 
     fn text(&self, page: &Resource<BlobRef>) -> String {
-        self.store.0.lock().unwrap()[&page.content]
+        self.store
+            .get(&page.content)
+            .unwrap()
             .as_text()
             .unwrap()
             .to_owned()

@@ -176,11 +176,11 @@ fn unchanged_file_is_not_read_again() {
     let world = World::new(&["a.rs", "b"]);
     world.write("b", b"\0binary");
     let first = world.attach(&["."]).unwrap();
-    world.store.contents.lock().unwrap().clear();
+    world.store.drop_contents();
     let second = world.attach(&["."]).unwrap();
     assert_eq!(second.resources, first.resources);
     assert_eq!((first.totals.known, second.totals.known), (0, 2));
-    assert!(world.store.contents.lock().unwrap().is_empty());
+    assert!(world.store.is_empty());
     world.write("a.rs", "rs.a");
     assert_eq!(world.attach(&["."]).unwrap().totals.known, 1);
 }
@@ -202,7 +202,7 @@ fn file_that_was_just_written_is_not_remembered() {
         },
     )
     .unwrap();
-    assert!(world.store.known.lock().unwrap().is_empty());
+    assert!(world.store.files().is_empty());
     resolve(
         &declared,
         &Context {
@@ -211,7 +211,7 @@ fn file_that_was_just_written_is_not_remembered() {
         },
     )
     .unwrap();
-    assert_eq!(world.store.known.lock().unwrap().len(), 1);
+    assert_eq!(world.store.files().len(), 1);
 }
 
 #[test]
@@ -232,7 +232,7 @@ fn huge_files_fail_at_once() {
         );
         assert!(start.elapsed() < Duration::from_secs(20));
     }
-    assert!(world.store.contents.lock().unwrap().is_empty());
+    assert!(world.store.is_empty());
     let skipping = Context {
         unavailable: Unavailable::Skip,
         ..world.context()

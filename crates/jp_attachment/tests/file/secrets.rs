@@ -148,15 +148,7 @@ fn private_key_is_never_remembered() {
     let world = World::new(&["a"]);
     world.write("server.txt", key());
     assert_eq!(world.names(&["server.txt", "a"]), ["server.txt", "a"]);
-    let known: Vec<_> = world
-        .store
-        .known
-        .lock()
-        .unwrap()
-        .keys()
-        .map(|file| file.path.clone())
-        .collect();
-    assert_eq!(known, [world.root.join("a")]);
+    assert_eq!(world.store.files(), [world.root.join("a")]);
     let resolved = world.attach(&["."]).unwrap();
     assert_eq!(
         (names(&resolved), resolved.totals.known),
@@ -168,7 +160,7 @@ fn private_key_is_never_remembered() {
     let other = World::new(&["a"]);
     other.write("server.txt", key());
     other.attach(&["."]).unwrap();
-    assert_eq!(other.store.contents.lock().unwrap().len(), 1);
+    assert_eq!(other.store.len(), 1);
 }
 
 #[test]
@@ -250,7 +242,7 @@ fn scan_refuses_before_anything_of_it_is_stored() {
         }
     ));
     assert!(!error.to_string().contains("ghp_"), "{error}");
-    assert!(world.store.contents.lock().unwrap().is_empty());
+    assert!(world.store.is_empty());
 
     world.write("b.txt", "x");
     let declared = world.declare(&["a.txt", "b.txt"]).unwrap();
@@ -260,7 +252,7 @@ fn scan_refuses_before_anything_of_it_is_stored() {
         ..world.context()
     };
     assert_eq!(names(&resolve(&declared, &context).unwrap()), ["b.txt"]);
-    assert_eq!(world.store.contents.lock().unwrap().len(), 1);
+    assert_eq!(world.store.len(), 1);
 }
 
 #[test]

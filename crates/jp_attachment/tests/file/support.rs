@@ -1,19 +1,16 @@
 //! A workspace in a temporary directory, and a store that remembers.
 
 use std::{
-    collections::HashMap,
-    error::Error,
     fs,
     path::{Path, PathBuf},
-    sync::Mutex,
     time::{Duration, SystemTime},
 };
 
 use jp_attachment::{
-    AttachError, ContentStore, Context, Declared, FileStamp, Known, Place, Resolved,
-    canonical_path, parse_input, resolve,
+    AttachError, Context, Declared, MemoryStore, Place, Resolved, canonical_path, parse_input,
+    resolve,
 };
-use jp_resource::{BlobRef, ResourceContent};
+use jp_resource::BlobRef;
 use tempfile::TempDir;
 
 pub(crate) struct World {
@@ -21,38 +18,7 @@ pub(crate) struct World {
     pub(crate) outer: PathBuf,
     pub(crate) root: PathBuf,
     pub(crate) place: Place,
-    pub(crate) store: Store,
-}
-
-/// Keeps contents and remembers files.
-#[derive(Default)]
-pub(crate) struct Store {
-    pub(crate) contents: Mutex<HashMap<BlobRef, ResourceContent>>,
-    pub(crate) known: Mutex<HashMap<FileStamp, Known>>,
-}
-
-impl ContentStore for Store {
-    fn known(&self, file: &FileStamp) -> Option<Known> {
-        self.known.lock().unwrap().get(file).cloned()
-    }
-
-    fn keep(
-        &self,
-        content: &ResourceContent,
-        mime_type: &str,
-        file: Option<&FileStamp>,
-    ) -> Result<BlobRef, Box<dyn Error + Send + Sync>> {
-        let blob = content.blob_ref();
-        self.contents.lock().unwrap().insert(blob, content.clone());
-        if let Some(file) = file {
-            let known = Known {
-                blob,
-                mime_type: mime_type.to_owned(),
-            };
-            self.known.lock().unwrap().insert(file.clone(), known);
-        }
-        Ok(blob)
-    }
+    pub(crate) store: MemoryStore,
 }
 
 impl World {
@@ -73,7 +39,7 @@ impl World {
             outer,
             root,
             place,
-            store: Store::default(),
+            store: MemoryStore::default(),
         };
         for file in files {
             world.write(file, file);
@@ -132,10 +98,7 @@ impl World {
     }
 
     pub(crate) fn text(&self, blob: &BlobRef) -> String {
-        self.store.contents.lock().unwrap()[blob]
-            .as_text()
-            .unwrap()
-            .to_owned()
+        self.store.get(blob).unwrap().as_text().unwrap().to_owned()
     }
 }
 
