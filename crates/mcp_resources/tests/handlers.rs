@@ -78,7 +78,7 @@ async fn outlives(registry: &Registry, hostile: [Resource; 2], errors: [(&str, &
             "{era:?}"
         );
         for (uri, expected) in errors {
-            let (code, message, _) = client.error("resources/read", json!({ "uri": uri })).await;
+            let (code, message, _) = client.refusal(uri).await;
             assert_eq!(code, -32603, "{era:?} {uri}");
             assert!(message.starts_with(expected), "{era:?} {uri}: {message}");
         }
@@ -318,9 +318,7 @@ async fn calls_are_counted_when_asked() {
     client
         .result("resources/read", json!({ "uri": "x:a" }))
         .await;
-    client
-        .error("resources/read", json!({ "uri": "x:b" }))
-        .await;
+    client.refusal("x:b").await;
     client.result("resources/list", json!({})).await;
     let metrics = metrics.methods();
     assert_eq!(
@@ -347,12 +345,8 @@ async fn errors_of_handlers_are_told_to_the_server_with_their_causes() {
     let server = Server::new("t", "1", registry)
         .on_error(move |uri, error| sender.send(format!("{uri}: {error}")).unwrap());
     let mut client = support::serve(server, LATEST).await;
-    client
-        .error("resources/read", json!({ "uri": "x:b" }))
-        .await;
-    client
-        .error("resources/read", json!({ "uri": "x:a" }))
-        .await;
+    client.refusal("x:b").await;
+    client.refusal("x:a").await;
     assert_eq!(
         errors.try_iter().collect::<Vec<_>>(),
         ["x:a: the resource could not be read: the disk is on fire"]
@@ -383,9 +377,7 @@ async fn handler_that_never_returns_takes_no_thread_from_others_however_often_it
     client
         .result("resources/read", json!({ "uri": "x:other" }))
         .await;
-    let (code, message, _) = client
-        .error("resources/read", json!({ "uri": "x:blocks" }))
-        .await;
+    let (code, message, _) = client.refusal("x:blocks").await;
     assert_eq!(code, -32603);
     assert_eq!(
         message,

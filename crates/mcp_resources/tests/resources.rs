@@ -26,6 +26,19 @@ fn note(name: &str) -> Resource {
     Resource::new(format!("org://{name}"), name, move || text.clone())
 }
 
+/// Registers templates that answer with their parameters.
+fn register(registry: &Registry, templates: &[&str]) {
+    for uri_template in templates {
+        registry.register_template(template(uri_template)).unwrap();
+    }
+}
+
+fn with_templates(templates: &[&str]) -> Registry {
+    let registry = Registry::new();
+    register(&registry, templates);
+    registry
+}
+
 fn template(uri_template: &str) -> ResourceTemplate {
     ResourceTemplate::new(uri_template, uri_template, |parameters: Parameters| {
         let values = parameters.values().clone().into_values();
@@ -34,21 +47,6 @@ fn template(uri_template: &str) -> ResourceTemplate {
             .map(|(name, value)| format!("{name}={value:?};"))
             .collect::<String>()
     })
-}
-
-async fn text(client: &mut Client, uri: &str) -> String {
-    let result = client.result("resources/read", json!({ "uri": uri })).await;
-    result["contents"][0]["text"].as_str().unwrap().to_owned()
-}
-
-async fn uris(client: &mut Client) -> Vec<String> {
-    let result = client.result("resources/list", json!({})).await;
-    let uris = result["resources"]
-        .as_array()
-        .unwrap()
-        .iter()
-        .map(|resource| resource["uri"].as_str().unwrap().to_owned());
-    uris.collect()
 }
 
 // Feature 1: basic registration.
@@ -160,14 +158,8 @@ async fn unregistered_resource_is_neither_listed_nor_read() {
     assert!(registry.unregister_resource("org://a.org"));
     assert!(!registry.unregister_resource("org://a.org"));
     let mut client = support::serve(server(&registry), LATEST).await;
-    assert_eq!(uris(&mut client).await, ["org://b.org"]);
-    assert_eq!(
-        client
-            .error("resources/read", json!({ "uri": "org://a.org" }))
-            .await
-            .0,
-        -32602
-    );
+    assert_eq!(client.uris().await, ["org://b.org"]);
+    assert_eq!(client.refusal("org://a.org").await.0, -32602);
 }
 
 // Feature 2: reading direct resources.
@@ -176,9 +168,7 @@ async fn unregistered_resource_is_neither_listed_nor_read() {
 async fn reading_what_is_not_registered_is_an_error_with_the_uri() {
     for era in ERAS {
         let mut client = support::serve(server(&Registry::new()), era).await;
-        let error = client
-            .error("resources/read", json!({ "uri": "org://none.org" }))
-            .await;
+        let error = client.refusal("org://none.org").await;
         let expected = (
             -32602,
             "there is no resource org://none.org".to_owned(),
@@ -258,7 +248,7 @@ async fn errors_of_handlers_become_protocol_errors() {
         ("e:later", -32603, panicked, Value::Null),
     ];
     for (uri, code, message, data) in table {
-        let error = client.error("resources/read", json!({ "uri": uri })).await;
+        let error = client.refusal(uri).await;
         assert_eq!(error, (code, message.to_owned(), data), "{uri}");
     }
 }
@@ -274,15 +264,9 @@ async fn several_resources_are_read_independently() {
         .unwrap();
     registry.register_resource(note("b.org")).unwrap();
     let mut client = support::serve(server(&registry), LATEST).await;
-    assert_eq!(text(&mut client, "org://a.org").await, "text of a.org");
-    assert_eq!(
-        client
-            .error("resources/read", json!({ "uri": "org://bad.org" }))
-            .await
-            .0,
-        -32603
-    );
-    assert_eq!(text(&mut client, "org://b.org").await, "text of b.org");
+    assert_eq!(client.text("org://a.org").await, "text of a.org");
+    assert_eq!(client.refusal("org://bad.org").await.0, -32603);
+    assert_eq!(client.text("org://b.org").await, "text of b.org");
 }
 
 // Feature 3: templates.
@@ -375,20 +359,13 @@ fn registering_says_in_its_error_what_is_wrong() {
 
 #[tokio::test]
 async fn template_is_registered_and_listed_with_its_template() {
-    let registry = Registry::new();
-    registry
-        .register_template(template("org://{filename}/outline"))
-        .unwrap();
+    let registry = with_templates(&["org://{filename}/outline"]);
     for era in ERAS {
         let mut client = support::serve(server(&registry), era).await;
         let result = client.result("resources/templates/list", json!({})).await;
         let listed = json!([{ "uriTemplate": "org://{filename}/outline", "name": "org://{filename}/outline" }]);
         assert_eq!(result["resourceTemplates"], listed, "{era:?}");
-        assert_eq!(
-            uris(&mut client).await,
-            [""; 0],
-            "templates are no resources"
-        );
+        assert_eq!(client.uris().await, [""; 0], "templates are no resources");
     }
 }
 
@@ -425,9 +402,7 @@ async fn read_finds_the_template_and_passes_the_parameters() {
         json!({ "contents": [{ "uri": uri, "text": text }] }),
         "no type where nobody named one"
     );
-    let (code, message, data) = client
-        .error("resources/read", json!({ "uri": "org://a/two/b" }))
-        .await;
+    let (code, message, data) = client.refusal("org://a/two/b").await;
     assert_eq!(code, -32602);
     assert_eq!(
         message,
@@ -438,43 +413,31 @@ async fn read_finds_the_template_and_passes_the_parameters() {
 
 #[tokio::test]
 async fn direct_resource_wins_over_every_template() {
-    let registry = Registry::new();
-    registry
-        .register_template(template("org://{filename}"))
-        .unwrap();
-    registry
-        .register_template(template("org://a.or{end}"))
-        .unwrap();
+    let registry = with_templates(&["org://{filename}", "org://a.or{end}"]);
     registry.register_resource(note("a.org")).unwrap();
     let mut client = support::serve(server(&registry), LATEST).await;
-    assert_eq!(text(&mut client, "org://a.org").await, "text of a.org");
-    assert_eq!(text(&mut client, "ORG://a.org").await, "text of a.org");
+    assert_eq!(client.text("org://a.org").await, "text of a.org");
+    assert_eq!(client.text("ORG://a.org").await, "text of a.org");
     registry.unregister_resource("org://a.org");
-    assert_eq!(text(&mut client, "org://a.org").await, r#"end=Text("g");"#);
+    assert_eq!(client.text("org://a.org").await, r#"end=Text("g");"#);
 }
 
 // Feature 5: more of templates.
 
 #[tokio::test]
 async fn several_variables_segments_and_queries_are_passed() {
-    let registry = Registry::new();
-    registry
-        .register_template(template("org://{a}/{b,c}{/d*}{?e,f*}"))
-        .unwrap();
-    registry
-        .register_template(template("file:///{+path}"))
-        .unwrap();
+    let registry = with_templates(&["org://{a}/{b,c}{/d*}{?e,f*}", "file:///{+path}"]);
     let mut client = support::serve(server(&registry), LATEST).await;
     assert_eq!(
-        text(&mut client, "org://1/2,3/4/5?f=7&e=6&f=8").await,
+        client.text("org://1/2,3/4/5?f=7&e=6&f=8").await,
         r#"a=Text("1");b=Text("2");c=Text("3");d=List(["4", "5"]);e=Text("6");f=List(["7", "8"]);"#
     );
     assert_eq!(
-        text(&mut client, "org://1/2,3").await,
+        client.text("org://1/2,3").await,
         r#"a=Text("1");b=Text("2");c=Text("3");"#
     );
     assert_eq!(
-        text(&mut client, "file:///a/b/c.rs").await,
+        client.text("file:///a/b/c.rs").await,
         r#"path=Text("a/b/c.rs");"#
     );
 }
@@ -505,9 +468,7 @@ async fn of_overlapping_templates_the_most_specific_reads_then_the_first() {
             .len(),
         2
     );
-    registry
-        .register_template(template("org://{also}/outline"))
-        .unwrap();
+    register(&registry, &["org://{also}/outline"]);
     assert_eq!(
         registry
             .register_template(template("file:///{+all}"))
@@ -516,33 +477,21 @@ async fn of_overlapping_templates_the_most_specific_reads_then_the_first() {
         []
     );
     let mut client = support::serve(server(&registry), LATEST).await;
-    assert_eq!(text(&mut client, "org://id/7").await, r#"id=Text("7");"#);
-    assert_eq!(
-        text(&mut client, "org://id/outline").await,
-        r#"file=Text("id");"#
-    );
-    assert_eq!(text(&mut client, "org://x/y").await, r#"all=Text("x/y");"#);
+    assert_eq!(client.text("org://id/7").await, r#"id=Text("7");"#);
+    assert_eq!(client.text("org://id/outline").await, r#"file=Text("id");"#);
+    assert_eq!(client.text("org://x/y").await, r#"all=Text("x/y");"#);
 }
 
 #[tokio::test]
 async fn uris_at_the_edge_match_or_are_not_found() {
-    let registry = Registry::new();
-    registry
-        .register_template(template("org://{file}/x"))
-        .unwrap();
+    let registry = with_templates(&["org://{file}/x"]);
     registry
         .register_template(template("lax://{file}/x").lenient())
         .unwrap();
     let mut client = support::serve(server(&registry), LATEST).await;
-    assert_eq!(text(&mut client, "org:///x").await, r#"file=Text("");"#);
-    assert_eq!(
-        text(&mut client, "org://%C3%A9/x").await,
-        r#"file=Text("é");"#
-    );
-    assert_eq!(
-        text(&mut client, "lax://a/b#c/x").await,
-        r#"file=Text("a/b#c");"#
-    );
+    assert_eq!(client.text("org:///x").await, r#"file=Text("");"#);
+    assert_eq!(client.text("org://%C3%A9/x").await, r#"file=Text("é");"#);
+    assert_eq!(client.text("lax://a/b#c/x").await, r#"file=Text("a/b#c");"#);
     let long = format!("org://{}/x", "a".repeat(200_000));
     for uri in [
         "",
@@ -554,7 +503,7 @@ async fn uris_at_the_edge_match_or_are_not_found() {
         " org://a/x",
         long.as_str(),
     ] {
-        let (code, _, data) = client.error("resources/read", json!({ "uri": uri })).await;
+        let (code, _, data) = client.refusal(uri).await;
         assert_eq!(code, -32602, "{uri:.40}");
         assert!(
             data["uri"].as_str().unwrap().len() <= 1024,
@@ -571,9 +520,7 @@ async fn malicious_uris_reach_no_other_handler_and_no_other_parameter() {
     registry
         .register_resource(Resource::new("org://secret", "secret", || "secret"))
         .unwrap();
-    registry
-        .register_template(template("pub://{name}/end{?q}"))
-        .unwrap();
+    register(&registry, &["pub://{name}/end{?q}"]);
     let mut client = support::serve(server(&registry), LATEST).await;
     let table = [
         (
@@ -590,7 +537,7 @@ async fn malicious_uris_reach_no_other_handler_and_no_other_parameter() {
         ("pub://a%00b/end", r#"name=Text("a\0b");"#),
     ];
     for (uri, parameters) in table {
-        assert_eq!(text(&mut client, uri).await, parameters, "{uri}");
+        assert_eq!(client.text(uri).await, parameters, "{uri}");
     }
     for uri in [
         "pub://a/../org://secret",
@@ -598,14 +545,7 @@ async fn malicious_uris_reach_no_other_handler_and_no_other_parameter() {
         "pub://a/end?q=1&name=b",
         "pub://a/end?q=1&q=2",
     ] {
-        assert_eq!(
-            client
-                .error("resources/read", json!({ "uri": uri }))
-                .await
-                .0,
-            -32602,
-            "{uri}"
-        );
+        assert_eq!(client.refusal(uri).await.0, -32602, "{uri}");
     }
 }
 
@@ -615,15 +555,10 @@ async fn resource_is_reached_by_no_template_however_its_uri_is_encoded() {
     registry
         .register_resource(Resource::new("org://secret-1", "secret", || "secret"))
         .unwrap();
-    registry
-        .register_template(template("org://{file}"))
-        .unwrap();
-    registry
-        .register_template(template("org://id/{id}"))
-        .unwrap();
-    registry
-        .register_template(template("org://{+path}"))
-        .unwrap();
+    register(
+        &registry,
+        &["org://{file}", "org://id/{id}", "org://{+path}"],
+    );
     let mut client = support::serve(server(&registry), LATEST).await;
     let table = [
         ("org://secret-1", "secret"),
@@ -633,7 +568,7 @@ async fn resource_is_reached_by_no_template_however_its_uri_is_encoded() {
         ("org://secret%2F1", r#"file=Text("secret/1");"#),
     ];
     for (uri, expected) in table {
-        assert_eq!(text(&mut client, uri).await, expected, "{uri}");
+        assert_eq!(client.text(uri).await, expected, "{uri}");
     }
 }
 
@@ -643,14 +578,8 @@ async fn servers_with_registries_of_their_own_see_nothing_of_each_other() {
     one.register_resource(note("a.org")).unwrap();
     other.register_resource(note("b.org")).unwrap();
     let mut client = support::serve(server(&other), LATEST).await;
-    assert_eq!(uris(&mut client).await, ["org://b.org"]);
-    assert_eq!(
-        client
-            .error("resources/read", json!({ "uri": "org://a.org" }))
-            .await
-            .0,
-        -32602
-    );
+    assert_eq!(client.uris().await, ["org://b.org"]);
+    assert_eq!(client.refusal("org://a.org").await.0, -32602);
 }
 
 // The protocol.
@@ -779,8 +708,7 @@ async fn capabilities(registry: &Registry, era: Era) -> Value {
 #[tokio::test]
 async fn completions_are_declared_while_a_template_completes_a_variable() {
     for era in ERAS {
-        let registry = Registry::new();
-        registry.register_template(template("x:{plain}")).unwrap();
+        let registry = with_templates(&["x:{plain}"]);
         assert_eq!(
             capabilities(&registry, era).await.get("completions"),
             None,
@@ -956,7 +884,7 @@ async fn values_of_template_variables_are_offered() {
         .complete("file", numbers)
         .complete("folder", |_| panic!("a secret"));
     registry.register_template(offered).unwrap();
-    registry.register_template(template("x:{plain}")).unwrap();
+    register(&registry, &["x:{plain}"]);
     for era in ERAS {
         let mut client = support::serve(server(&registry), era).await;
         let params = |template: &str, name: &str, value: &str| json!({ "ref": { "type": "ref/resource", "uri": template }, "argument": { "name": name, "value": value } });

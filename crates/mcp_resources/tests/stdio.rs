@@ -96,12 +96,7 @@ async fn notes_are_listed_read_and_completed_in_each_era() {
         assert_eq!(headlines[2], json!({ "level": 3, "title": "Today" }));
         let headline = read(&mut client, "notes://todo.md/headline/Tasks/Urgent").await;
         assert_eq!(headline[0]["text"], "Call\n### Today\nNow");
-        let none = client
-            .error(
-                "resources/read",
-                json!({ "uri": "notes://todo.md/headline/Tasks/None" }),
-            )
-            .await;
+        let none = client.refusal("notes://todo.md/headline/Tasks/None").await;
         assert_eq!(
             (none.0, none.2),
             (
@@ -200,13 +195,7 @@ async fn files_that_change_come_and_go_are_announced_in_each_era() {
             "notifications/resources/list_changed",
             "{era:?}"
         );
-        assert_eq!(
-            client
-                .error("resources/read", json!({ "uri": "notes://new.md" }))
-                .await
-                .0,
-            -32602
-        );
+        assert_eq!(client.refusal("notes://new.md").await.0, -32602);
     }
 }
 
@@ -226,13 +215,7 @@ async fn no_path_leads_out_of_the_directory() {
     let mut client = connect(&mut child, LATEST).await;
     let listed = client.result("resources/list", json!({})).await;
     assert_eq!(listed["resources"].as_array().unwrap().len(), 2, "{listed}");
-    assert_eq!(
-        client
-            .error("resources/read", json!({ "uri": "notes://link.md" }))
-            .await
-            .0,
-        -32602
-    );
+    assert_eq!(client.refusal("notes://link.md").await.0, -32602);
     let paths = [
         "link.md",
         "../secret.md",
@@ -263,7 +246,7 @@ async fn no_path_leads_out_of_the_directory() {
             format!("notes:///{path}"),
             format!("notes://{}/outline", path.replace('/', "%2F")),
         ] {
-            let (code, message, _) = client.error("resources/read", json!({ "uri": uri })).await;
+            let (code, message, _) = client.refusal(&uri).await;
             assert_eq!(code, -32602, "{uri}: {message}");
             let of_machine = outside.path().to_str().unwrap();
             let repeated = path.replace("%2F", "/").contains(of_machine);

@@ -12,7 +12,7 @@ use mcp_resources::{
     FileWatch, Interest, Parameters, ReadError, Registry, Resource, ResourceTemplate, Root, Server,
     WatchError,
 };
-use serde_json::{Value, json};
+use serde_json::json;
 use testing::mcp::{Client, Era};
 
 const ERAS: [Era; 2] = [Era::Legacy("2025-11-25"), Era::Modern];
@@ -34,28 +34,6 @@ fn registry(directory: &Path) -> Registry {
     registry
 }
 
-async fn subscribe(client: &mut Client, uri: &str) {
-    match client.era {
-        Era::Legacy(_) => {
-            _ = client
-                .result("resources/subscribe", json!({ "uri": uri }))
-                .await
-        }
-        Era::Modern => {
-            client
-                .send(
-                    "subscriptions/listen",
-                    json!({ "notifications": { "resourceSubscriptions": [uri] } }),
-                )
-                .await;
-            assert_eq!(
-                client.notice().await["method"],
-                "notifications/subscriptions/acknowledged"
-            );
-        }
-    }
-}
-
 /// Ends what `subscribe` began: with the session, and with the stream.
 async fn leave(mut client: Client) {
     if client.era == Era::Modern {
@@ -66,20 +44,14 @@ async fn leave(mut client: Client) {
     }
 }
 
-async fn updated(client: &mut Client) -> Value {
-    let mut notice = client.notice().await;
-    assert_eq!(notice["method"], "notifications/resources/updated");
-    notice["params"]["uri"].take()
-}
-
 /// Waits until all is told that happened before: a step may be several changes, which a busy machine may tell apart.
 /// Directories are made, each of which is one, and the second one when that of the first is told.
 async fn settle(client: &mut Client, directory: &Path, step: &str) {
     for name in [format!("{step}-1"), format!("{step}-2")] {
         let uri = format!("file:///{name}");
-        subscribe(client, &uri).await;
+        client.subscribe(&[&uri]).await;
         fs::create_dir(directory.join(name)).unwrap();
-        while updated(client).await != *uri {}
+        while client.updated().await != *uri {}
     }
 }
 
@@ -105,19 +77,19 @@ async fn subscriber_hears_of_a_file_that_is_written_replaced_removed_and_made_ag
         let registry = registry(directory.path());
         let _watch = watch(&registry);
         let mut client = support::serve(Server::new("test", "1", registry), era).await;
-        subscribe(&mut client, "org://a.org").await;
+        client.subscribe(&["org://a.org"]).await;
         fs::write(&file, "2").unwrap();
-        assert_eq!(updated(&mut client).await, "org://a.org", "{era:?}");
+        assert_eq!(client.updated().await, "org://a.org", "{era:?}");
         settle(&mut client, directory.path(), "written").await;
         fs::write(directory.path().join("new"), "3").unwrap();
         fs::rename(directory.path().join("new"), &file).unwrap();
-        assert_eq!(updated(&mut client).await, "org://a.org", "{era:?}");
+        assert_eq!(client.updated().await, "org://a.org", "{era:?}");
         settle(&mut client, directory.path(), "replaced").await;
         fs::remove_file(&file).unwrap();
-        assert_eq!(updated(&mut client).await, "org://a.org", "{era:?}");
+        assert_eq!(client.updated().await, "org://a.org", "{era:?}");
         settle(&mut client, directory.path(), "removed").await;
         fs::write(&file, "4").unwrap();
-        assert_eq!(updated(&mut client).await, "org://a.org", "{era:?}");
+        assert_eq!(client.updated().await, "org://a.org", "{era:?}");
     }
 }
 
@@ -131,18 +103,18 @@ async fn subscriber_of_a_template_hears_of_its_own_file_alone_and_not_of_reading
         let registry = registry(directory.path());
         let _watch = watch(&registry);
         let mut client = support::serve(Server::new("test", "1", registry), era).await;
-        subscribe(&mut client, "file:///b%20c.org").await;
-        subscribe(&mut client, "file:///d.org").await;
+        client.subscribe(&["file:///b%20c.org"]).await;
+        client.subscribe(&["file:///d.org"]).await;
         client
             .result("resources/read", json!({ "uri": "file:///b%20c.org" }))
             .await;
         fs::write(directory.path().join("d.org"), "2").unwrap();
-        assert_eq!(updated(&mut client).await, "file:///d.org", "{era:?}");
+        assert_eq!(client.updated().await, "file:///d.org", "{era:?}");
         fs::write(directory.path().join("b c.org"), "2").unwrap();
-        let mut uri = updated(&mut client).await;
+        let mut uri = client.updated().await;
         // Writing is two changes, which a busy machine may tell apart.
         while uri == "file:///d.org" {
-            uri = updated(&mut client).await;
+            uri = client.updated().await;
         }
         assert_eq!(uri, "file:///b%20c.org", "{era:?}");
     }
@@ -158,22 +130,22 @@ async fn subscriber_hears_of_a_file_behind_a_link() {
     let registry = registry(directory.path());
     let _watch = watch(&registry);
     let mut client = support::serve(Server::new("test", "1", registry), ERAS[0]).await;
-    subscribe(&mut client, "org://a.org").await;
+    client.subscribe(&["org://a.org"]).await;
     fs::write(&file, "2").unwrap();
-    assert_eq!(updated(&mut client).await, "org://a.org");
+    assert_eq!(client.updated().await, "org://a.org");
     let other = elsewhere.path().join("sub/other.org");
     fs::create_dir(other.parent().unwrap()).unwrap();
     fs::write(&other, "3").unwrap();
     std::os::unix::fs::symlink(&other, directory.path().join("new")).unwrap();
     fs::rename(directory.path().join("new"), directory.path().join("a.org")).unwrap();
     assert_eq!(
-        updated(&mut client).await,
+        client.updated().await,
         "org://a.org",
         "the link leads elsewhere"
     );
     fs::write(&other, "4").unwrap();
     assert_eq!(
-        updated(&mut client).await,
+        client.updated().await,
         "org://a.org",
         "what it leads to is watched"
     );
@@ -181,11 +153,7 @@ async fn subscriber_hears_of_a_file_behind_a_link() {
     for circle in ["a.org", "a.org/x"] {
         std::os::unix::fs::symlink(circle, directory.path().join("new")).unwrap();
         fs::rename(directory.path().join("new"), directory.path().join("a.org")).unwrap();
-        assert_eq!(
-            updated(&mut client).await,
-            "org://a.org",
-            "a link in a circle"
-        );
+        assert_eq!(client.updated().await, "org://a.org", "a link in a circle");
         settle(
             &mut client,
             directory.path(),
@@ -213,32 +181,32 @@ async fn subscriber_hears_of_a_link_to_a_directory_that_is_turned_elsewhere() {
         let note = Resource::new("org://note", "note", || "").source(path(named));
         registry.register_resource(note).unwrap();
         let mut client = support::serve(Server::new("test", "1", registry), ERAS[0]).await;
-        subscribe(&mut client, "org://note").await;
+        client.subscribe(&["org://note"]).await;
         symlink("./v2", path("new")).unwrap();
         fs::rename(path("new"), path("data")).unwrap();
         assert_eq!(
-            updated(&mut client).await,
+            client.updated().await,
             "org://note",
             "{named}: the link leads elsewhere"
         );
         settle(&mut client, directory.path(), "turned").await;
         fs::remove_file(path("data")).unwrap();
         assert_eq!(
-            updated(&mut client).await,
+            client.updated().await,
             "org://note",
             "{named}: the link is gone"
         );
         settle(&mut client, directory.path(), "gone").await;
         symlink(path("v3"), path("data")).unwrap();
         assert_eq!(
-            updated(&mut client).await,
+            client.updated().await,
             "org://note",
             "{named}: the link is back"
         );
         settle(&mut client, directory.path(), "back").await;
         fs::write(path("v3/a.org"), "changed").unwrap();
         assert_eq!(
-            updated(&mut client).await,
+            client.updated().await,
             "org://note",
             "{named}: what it leads to is watched"
         );
@@ -255,7 +223,7 @@ async fn file_in_a_directory_that_is_not_there_is_reported_and_seen_when_it_come
     })
     .unwrap();
     let mut client = support::serve(Server::new("test", "1", registry), ERAS[0]).await;
-    subscribe(&mut client, "file:///no/b.org").await;
+    client.subscribe(&["file:///no/b.org"]).await;
     let report = reports.recv_timeout(testing::mcp::PATIENCE).unwrap();
     assert!(
         report.contains("no can't be watched, so for now nobody is told"),
@@ -263,16 +231,12 @@ async fn file_in_a_directory_that_is_not_there_is_reported_and_seen_when_it_come
     );
     fs::create_dir(directory.path().join("no")).unwrap();
     assert_eq!(
-        updated(&mut client).await,
+        client.updated().await,
         "file:///no/b.org",
         "the directory is there"
     );
     fs::write(directory.path().join("no/b.org"), "1").unwrap();
-    assert_eq!(
-        updated(&mut client).await,
-        "file:///no/b.org",
-        "the file is"
-    );
+    assert_eq!(client.updated().await, "file:///no/b.org", "the file is");
 }
 
 #[tokio::test]
@@ -287,22 +251,18 @@ async fn subscriber_hears_of_a_file_in_a_directory_that_was_replaced() {
     let registry = registry(directory.path());
     let _watch = FileWatch::start(&registry, |_| ()).unwrap();
     let mut client = support::serve(Server::new("test", "1", registry), ERAS[0]).await;
-    subscribe(&mut client, "file:///folder/b.org").await;
+    client.subscribe(&["file:///folder/b.org"]).await;
     fs::remove_dir_all(&folder).unwrap();
-    assert_eq!(
-        updated(&mut client).await,
-        "file:///folder/b.org",
-        "it is gone"
-    );
+    assert_eq!(client.updated().await, "file:///folder/b.org", "it is gone");
     fs::create_dir(&folder).unwrap();
     assert_eq!(
-        updated(&mut client).await,
+        client.updated().await,
         "file:///folder/b.org",
         "the directory is back"
     );
     fs::write(&file, "2").unwrap();
     assert_eq!(
-        updated(&mut client).await,
+        client.updated().await,
         "file:///folder/b.org",
         "the file is"
     );
@@ -327,8 +287,8 @@ async fn interest_begins_with_the_first_subscriber_and_ends_with_the_last() {
         let server = Arc::new(Server::new("test", "1", registry));
         let mut one = support::share(&server, era).await;
         let mut other = support::share(&server, era).await;
-        subscribe(&mut one, "ORG://a.org").await;
-        subscribe(&mut other, "org://a.org").await;
+        one.subscribe(&["ORG://a.org"]).await;
+        other.subscribe(&["org://a.org"]).await;
         leave(one).await;
         leave(other).await;
         let next = || interests.recv_timeout(testing::mcp::PATIENCE).unwrap();
@@ -350,10 +310,10 @@ async fn subscriber_hears_of_each_file_that_a_template_names() {
             .unwrap();
         let _watch = watch(&registry);
         let mut client = support::serve(Server::new("test", "1", registry), era).await;
-        subscribe(&mut client, "org://id/1").await;
+        client.subscribe(&["org://id/1"]).await;
         for file in files {
             fs::write(file, "1").unwrap();
-            assert_eq!(updated(&mut client).await, "org://id/1", "{era:?}");
+            assert_eq!(client.updated().await, "org://id/1", "{era:?}");
         }
     }
 }

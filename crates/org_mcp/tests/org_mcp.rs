@@ -84,22 +84,6 @@ async fn run(directory: &Path, arguments: &[&str]) -> (Option<i32>, String) {
     (status.code(), String::from_utf8(stderr).unwrap())
 }
 
-async fn read(client: &mut Client, uri: &str) -> Value {
-    client.result("resources/read", json!({ "uri": uri })).await["contents"][0].take()
-}
-
-async fn text(client: &mut Client, uri: &str) -> String {
-    read(client, uri).await["text"].as_str().unwrap().to_owned()
-}
-
-async fn uris(client: &mut Client) -> Vec<String> {
-    let listed = client.result("resources/list", json!({})).await;
-    let resources = listed["resources"].as_array().unwrap().iter();
-    resources
-        .map(|resource| resource["uri"].as_str().unwrap().to_owned())
-        .collect()
-}
-
 async fn complete(
     client: &mut Client,
     template: &str,
@@ -122,36 +106,6 @@ async fn completion(
     let params =
         json!({ "ref": reference, "argument": argument, "context": { "arguments": others } });
     client.result("completion/complete", params).await["completion"].take()
-}
-
-async fn subscribe(client: &mut Client, uris: &[&str]) {
-    match client.era {
-        Era::Legacy(_) => {
-            for uri in uris {
-                client
-                    .result("resources/subscribe", json!({ "uri": uri }))
-                    .await;
-            }
-        }
-        Era::Modern => {
-            client
-                .send(
-                    "subscriptions/listen",
-                    json!({ "notifications": { "resourceSubscriptions": uris } }),
-                )
-                .await;
-            assert_eq!(
-                client.notice().await["method"],
-                "notifications/subscriptions/acknowledged"
-            );
-        }
-    }
-}
-
-async fn updated(client: &mut Client) -> Value {
-    let mut notice = client.notice().await;
-    assert_eq!(notice["method"], "notifications/resources/updated");
-    notice["params"]["uri"].take()
 }
 
 #[tokio::test]
@@ -179,8 +133,12 @@ async fn files_outlines_and_headlines_are_listed_and_read_in_each_era() {
         assert_eq!(json!(templates), expected);
 
         let whole = json!({ "uri": "org://tasks.org", "mimeType": "text/plain", "text": TASKS });
-        assert_eq!(read(&mut client, "org://tasks.org").await, whole, "{era:?}");
-        let outline = read(&mut client, "org://tasks.org/outline").await;
+        assert_eq!(
+            client.read_resource("org://tasks.org").await,
+            whole,
+            "{era:?}"
+        );
+        let outline = client.read_resource("org://tasks.org/outline").await;
         assert_eq!(outline["mimeType"], "application/json");
         let children = json!([
             { "title": "Urgent / now", "level": 2, "path": "Tasks/Urgent %2F now", "id": "7a-urgent", "children": [] },
@@ -193,7 +151,7 @@ async fn files_outlines_and_headlines_are_listed_and_read_in_each_era() {
             expected
         );
         let urgent = "** Urgent / now\n:PROPERTIES:\n:ID: 7a-urgent\n:END:\nCall.\n";
-        assert_eq!(text(&mut client, "org://id/7a-urgent").await, urgent);
+        assert_eq!(client.text("org://id/7a-urgent").await, urgent);
     }
 }
 
@@ -222,8 +180,7 @@ async fn path_of_the_outline_reaches_its_headline_however_the_client_encodes_it(
     let text_of = |title: &str| format!("* {title}\n");
     fs::write(directory.path().join("t.org"), titles.map(text_of).concat()).unwrap();
     let (_child, mut client) = start(directory.path(), &["t.org"], LATEST).await;
-    let outline: Value =
-        serde_json::from_str(&text(&mut client, "org://t.org/outline").await).unwrap();
+    let outline: Value = serde_json::from_str(&client.text("org://t.org/outline").await).unwrap();
     let template = "org://t.org/headline/{+path}"
         .parse::<mcp_resources::template::UriTemplate>()
         .unwrap();
@@ -236,7 +193,7 @@ async fn path_of_the_outline_reaches_its_headline_however_the_client_encodes_it(
             template.expand(&values).unwrap(),
             simple.expand(&values).unwrap(),
         ] {
-            assert_eq!(text(&mut client, &uri).await, text_of(title), "{uri}");
+            assert_eq!(client.text(&uri).await, text_of(title), "{uri}");
         }
     }
 }
@@ -257,7 +214,7 @@ async fn what_does_not_exist_is_an_error_that_says_how_to_find_what_does() {
         ("org://id/none", "no headline has the ID \"none\""),
         ("org://none.org", "there is no resource org://none.org"),
     ] {
-        let (code, told, data) = client.error("resources/read", json!({ "uri": uri })).await;
+        let (code, told, data) = client.refusal(uri).await;
         assert_eq!((code, data), (-32602, json!({ "uri": uri })));
         assert!(told.contains(message), "{told}");
     }
@@ -268,15 +225,12 @@ async fn equal_names_are_told_apart_in_all_uris() {
     let directory = files();
     let (_child, mut client) = start(directory.path(), &["org/**/notes.org"], LATEST).await;
     assert_eq!(
-        uris(&mut client).await,
+        client.uris().await,
         ["org://home/notes.org", "org://office/notes.org"]
     );
+    assert_eq!(client.text("org://office/notes.org").await, "* Office\n");
     assert_eq!(
-        text(&mut client, "org://office/notes.org").await,
-        "* Office\n"
-    );
-    assert_eq!(
-        text(&mut client, "org://office/notes.org/headline/Office").await,
+        client.text("org://office/notes.org/headline/Office").await,
         "* Office\n"
     );
     for uri in [
@@ -284,20 +238,11 @@ async fn equal_names_are_told_apart_in_all_uris() {
         "org://home%2Fnotes.org/outline",
     ] {
         assert!(
-            text(&mut client, uri).await.contains(r#""title":"Home""#),
+            client.text(uri).await.contains(r#""title":"Home""#),
             "{uri}"
         );
     }
-    assert_eq!(
-        client
-            .error(
-                "resources/read",
-                json!({ "uri": "org://notes.org/outline" })
-            )
-            .await
-            .0,
-        -32602
-    );
+    assert_eq!(client.refusal("org://notes.org/outline").await.0, -32602);
 }
 
 #[tokio::test]
@@ -312,22 +257,20 @@ async fn file_named_like_a_part_of_a_uri_is_not_confused_with_it() {
     )
     .await;
     assert_eq!(
-        uris(&mut client).await,
+        client.uris().await,
         ["org://org/id", "org://outline", "org://notes.org"]
     );
+    assert!(client.text("org://id/home").await.starts_with("* Home"));
+    assert_eq!(client.text("org://org/id").await, "* The file\n");
     assert!(
-        text(&mut client, "org://id/home")
-            .await
-            .starts_with("* Home")
-    );
-    assert_eq!(text(&mut client, "org://org/id").await, "* The file\n");
-    assert!(
-        text(&mut client, "org://org/id/outline")
+        client
+            .text("org://org/id/outline")
             .await
             .contains("The file")
     );
     assert!(
-        text(&mut client, "org://outline/outline")
+        client
+            .text("org://outline/outline")
             .await
             .contains("Outlined")
     );
@@ -407,12 +350,11 @@ async fn id_whose_uri_is_that_of_an_outline_is_reached_by_path_alone() {
     )
     .unwrap();
     let (_child, mut client) = start(directory.path(), &["a.org"], LATEST).await;
-    let (_, message, _) = client
-        .error("resources/read", json!({ "uri": "org://id/outline" }))
-        .await;
+    let (_, message, _) = client.refusal("org://id/outline").await;
     assert!(message.contains("there is no file \"id\""), "{message}");
     assert!(
-        text(&mut client, "org://a.org/headline/A")
+        client
+            .text("org://a.org/headline/A")
             .await
             .contains("outline")
     );
@@ -483,22 +425,12 @@ async fn no_uri_reaches_another_file() {
             format!("org://{path}/headline/secret"),
             format!("org://id/{path}"),
         ] {
-            let (code, message, _) = client.error("resources/read", json!({ "uri": uri })).await;
+            let (code, message, _) = client.refusal(&uri).await;
             assert_eq!(code, -32602, "{uri}: {message}");
         }
     }
-    assert_eq!(
-        client
-            .error("resources/read", json!({ "uri": "org://id/secret" }))
-            .await
-            .0,
-        -32602
-    );
-    assert_eq!(
-        text(&mut client, "org://tasks.org").await,
-        TASKS,
-        "and it lives"
-    );
+    assert_eq!(client.refusal("org://id/secret").await.0, -32602);
+    assert_eq!(client.text("org://tasks.org").await, TASKS, "and it lives");
 }
 
 #[cfg(unix)]
@@ -507,12 +439,8 @@ async fn link_that_is_named_is_served_under_its_own_name() {
     let directory = files();
     std::os::unix::fs::symlink("../secret.org", directory.path().join("org/link.org")).unwrap();
     let (_child, mut client) = start(directory.path(), &["org/link.org"], LATEST).await;
-    assert_eq!(uris(&mut client).await, ["org://link.org"]);
-    assert!(
-        text(&mut client, "org://link.org")
-            .await
-            .starts_with("* secret")
-    );
+    assert_eq!(client.uris().await, ["org://link.org"]);
+    assert!(client.text("org://link.org").await.starts_with("* secret"));
 }
 
 #[cfg(unix)]
@@ -527,7 +455,7 @@ async fn file_that_became_a_link_to_another_is_refused() {
         "org://tasks.org/outline",
         "org://tasks.org/headline/secret",
     ] {
-        let (code, message, _) = client.error("resources/read", json!({ "uri": uri })).await;
+        let (code, message, _) = client.refusal(uri).await;
         assert_eq!(code, -32603, "{uri}");
         assert!(
             message.contains("tasks.org is a link to another file now"),
@@ -547,7 +475,7 @@ async fn edits_are_read_and_announced_in_both_eras() {
         )
         .await;
         let below = "org://tasks.org/headline/Tasks/Later";
-        subscribe(&mut client, &["org://tasks.org", below]).await;
+        client.subscribe(&["org://tasks.org", below]).await;
         fs::write(
             directory.path().join("org/tasks.org"),
             "* Tasks\n** Later\nMore.\n",
@@ -555,19 +483,13 @@ async fn edits_are_read_and_announced_in_both_eras() {
         .unwrap();
         let mut told = BTreeSet::new();
         while told.len() < 2 {
-            told.insert(updated(&mut client).await.as_str().unwrap().to_owned());
+            told.insert(client.updated().await.as_str().unwrap().to_owned());
         }
         assert_eq!(json!(told), json!(["org://tasks.org", below]), "{era:?}");
-        assert_eq!(text(&mut client, below).await, "** Later\nMore.\n");
+        assert_eq!(client.text(below).await, "** Later\nMore.\n");
         fs::remove_file(directory.path().join("org/tasks.org")).unwrap();
-        updated(&mut client).await;
-        assert_eq!(
-            client
-                .error("resources/read", json!({ "uri": "org://tasks.org" }))
-                .await
-                .0,
-            -32602
-        );
+        client.updated().await;
+        assert_eq!(client.refusal("org://tasks.org").await.0, -32602);
     }
 }
 
@@ -581,29 +503,21 @@ async fn subscriber_of_an_id_hears_of_it_when_it_moves_to_another_file() {
             era,
         )
         .await;
-        subscribe(&mut client, &["org://id/moved"]).await;
+        client.subscribe(&["org://id/moved"]).await;
         fs::write(
             directory.path().join("org/home/notes.org"),
             "* M\n:PROPERTIES:\n:ID: moved\n:END:\n",
         )
         .unwrap();
-        assert_eq!(updated(&mut client).await, "org://id/moved", "{era:?}");
-        assert!(
-            text(&mut client, "org://id/moved")
-                .await
-                .starts_with("* M\n")
-        );
+        assert_eq!(client.updated().await, "org://id/moved", "{era:?}");
+        assert!(client.text("org://id/moved").await.starts_with("* M\n"));
         fs::write(
             directory.path().join("org/tasks.org"),
             "* N\n:PROPERTIES:\n:ID: moved\n:END:\n",
         )
         .unwrap();
-        assert_eq!(updated(&mut client).await, "org://id/moved", "{era:?}");
-        assert!(
-            text(&mut client, "org://id/moved")
-                .await
-                .starts_with("* N\n")
-        );
+        assert_eq!(client.updated().await, "org://id/moved", "{era:?}");
+        assert!(client.text("org://id/moved").await.starts_with("* N\n"));
     }
 }
 
@@ -617,7 +531,7 @@ async fn patterns_and_the_home_directory_are_expanded_without_a_shell() {
     )
     .await;
     assert_eq!(
-        uris(&mut client).await,
+        client.uris().await,
         [
             "org://home/notes.org",
             "org://office/notes.org",
@@ -627,11 +541,11 @@ async fn patterns_and_the_home_directory_are_expanded_without_a_shell() {
     fs::write(directory.path().join("a[1].org"), "* Bracket\n").unwrap();
     let (_child, mut client) = start(directory.path(), &["a[1].org"], LATEST).await;
     assert_eq!(
-        uris(&mut client).await,
+        client.uris().await,
         ["org://a%5B1%5D.org"],
         "a file is what it is, before a pattern"
     );
-    assert_eq!(text(&mut client, "org://a%5B1%5D.org").await, "* Bracket\n");
+    assert_eq!(client.text("org://a%5B1%5D.org").await, "* Bracket\n");
 }
 
 #[cfg(unix)]
@@ -653,7 +567,7 @@ async fn pattern_leads_through_no_link_to_a_directory() {
     ] {
         let (_child, mut client) = start(root, &[pattern], LATEST).await;
         assert_eq!(
-            uris(&mut client).await,
+            client.uris().await,
             [
                 "org://home/notes.org",
                 "org://link.org",
@@ -671,7 +585,7 @@ async fn pattern_leads_through_no_link_to_a_directory() {
     ];
     for (pattern, uri) in table {
         let (_child, mut client) = start(root, &[pattern], LATEST).await;
-        assert_eq!(uris(&mut client).await, [uri], "{pattern}");
+        assert_eq!(client.uris().await, [uri], "{pattern}");
     }
 }
 
@@ -694,7 +608,7 @@ async fn name_that_is_not_utf_8_is_told_of_where_a_pattern_names_it() {
         assert!(told.contains("its name is not UTF-8"), "{pattern}: {told}");
         assert!(!told.contains("c\u{fffd}.txt"), "{pattern}: {told}");
         let (_child, mut client) = start(directory.path(), &[pattern], LATEST).await;
-        assert_eq!(uris(&mut client).await, ["org://notes.org"], "{pattern}");
+        assert_eq!(client.uris().await, ["org://notes.org"], "{pattern}");
     }
 }
 
@@ -714,10 +628,8 @@ warning: nothing matches none/*.org; check the pattern, or the directory that it
     let mut child = command(directory.path(), &arguments);
     let mut child = child.stderr(Stdio::null()).spawn().unwrap();
     let (output, input) = (child.stdout.take().unwrap(), child.stdin.take().unwrap());
-    assert_eq!(
-        uris(&mut Client::connect(output, input, LATEST).await).await,
-        ["org://tasks.org"]
-    );
+    let mut client = Client::connect(output, input, LATEST).await;
+    assert_eq!(client.uris().await, ["org://tasks.org"]);
 }
 
 /// Two such names look the same, and it is not known which one a client would mean.
@@ -786,7 +698,7 @@ async fn files_are_served_without_being_watched_where_there_is_no_thread_for_it(
         LATEST,
     )
     .await;
-    assert_eq!(uris(&mut client).await, ["org://tasks.org"]);
+    assert_eq!(client.uris().await, ["org://tasks.org"]);
     client.close().await;
     let output = tokio::time::timeout(PATIENCE, child.wait_with_output())
         .await
@@ -845,18 +757,14 @@ async fn file_that_is_no_text_is_told_at_its_read_and_hides_no_id() {
         ("org://latin.org", "latin.org"),
         ("org://tasks.org/outline", "tasks.org"),
     ] {
-        let (code, message, _) = client.error("resources/read", json!({ "uri": uri })).await;
+        let (code, message, _) = client.refusal(uri).await;
         assert_eq!(code, -32603);
         assert!(
             message.contains(&format!("{name} is not UTF-8 text; save it as UTF-8")),
             "{message}"
         );
     }
-    assert!(
-        text(&mut client, "org://id/home")
-            .await
-            .starts_with("* Home")
-    );
+    assert!(client.text("org://id/home").await.starts_with("* Home"));
 }
 
 #[tokio::test]

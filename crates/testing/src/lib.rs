@@ -6,7 +6,7 @@
 //!   [`wire`] does it in all wire formats. [`mock`] has mock servers that others wrote.
 //! - [`hostile_mcp`] is an MCP server with a mode for each thing that a server can get wrong; [`hostile`] configures it.
 //!   [`programs`] has smaller servers, in Python.
-//! - [`assert_contains`] and [`assert_lacks`] show the whole text if they fail.
+//! - [`assert_contains`], [`assert_lacks`] and [`assert_count`] show the whole text if they fail.
 //!
 //! ```
 //! use testing::{Server, Reply};
@@ -30,7 +30,7 @@ mod suite;
 mod terminal;
 pub mod wire;
 
-pub use assert::{assert_contains, assert_lacks};
+pub use assert::{assert_contains, assert_count, assert_lacks};
 pub use chat::{answer, answering, calling, last_message, last_request, playing, results};
 pub use programs::example;
 pub use sandbox::{Arguments, Run, Sandbox, is_root, run, shown, skip};

@@ -83,6 +83,53 @@ impl Client {
         (code, message, answer["error"]["data"].take())
     }
 
+    /// Reads a resource, and returns its first content.
+    pub async fn read_resource(&mut self, uri: &str) -> Value {
+        self.result("resources/read", json!({ "uri": uri })).await["contents"][0].take()
+    }
+
+    /// Reads a resource, and returns its text.
+    pub async fn text(&mut self, uri: &str) -> String {
+        let content = self.read_resource(uri).await;
+        content["text"].as_str().unwrap().to_owned()
+    }
+
+    /// Reads a resource in vain, and returns the error.
+    pub async fn refusal(&mut self, uri: &str) -> (i64, String, Value) {
+        self.error("resources/read", json!({ "uri": uri })).await
+    }
+
+    /// Returns the URIs of the list of resources.
+    pub async fn uris(&mut self) -> Vec<String> {
+        let listed = self.result("resources/list", json!({})).await;
+        let resources = listed["resources"].as_array().unwrap().iter();
+        resources
+            .map(|resource| resource["uri"].as_str().unwrap().to_owned())
+            .collect()
+    }
+
+    /// Subscribes to resources, as the revision has it.
+    pub async fn subscribe(&mut self, uris: &[&str]) {
+        if self.era != Era::Modern {
+            for uri in uris {
+                self.result("resources/subscribe", json!({ "uri": uri }))
+                    .await;
+            }
+            return;
+        }
+        let wanted = json!({ "notifications": { "resourceSubscriptions": uris } });
+        self.send("subscriptions/listen", wanted).await;
+        let notice = self.notice().await;
+        assert_eq!(notice["method"], "notifications/subscriptions/acknowledged");
+    }
+
+    /// Waits for the news of a change, and returns the URI of the resource.
+    pub async fn updated(&mut self) -> Value {
+        let mut notice = self.notice().await;
+        assert_eq!(notice["method"], "notifications/resources/updated");
+        notice["params"]["uri"].take()
+    }
+
     /// Sends a request and waits for the answer.
     pub async fn request(&mut self, method: &str, params: Value) -> Value {
         let id = self.send(method, params).await;

@@ -11,7 +11,7 @@ use std::{
 
 use serde_json::Value;
 
-use crate::{Server, programs};
+use crate::{Server, answering, programs};
 
 /// A person's home, with a workspace in it.
 pub struct Sandbox {
@@ -116,6 +116,12 @@ impl Sandbox {
         }
     }
 
+    /// Makes a home whose model always answers with these words, and returns the model's server too.
+    pub fn with_answer(words: &str) -> (Self, Server) {
+        let server = answering(words);
+        (Self::new().with_server(&server), server)
+    }
+
     /// Configures the model that `server` plays; whether it takes tools is said, so that the server is not asked.
     pub fn with_server(self, server: &Server) -> Self {
         self.with_url(server.url())
@@ -171,6 +177,12 @@ impl Sandbox {
     #[track_caller]
     pub fn run(&self, arguments: impl Arguments) -> Run {
         self.jp(arguments).succeeded()
+    }
+
+    /// Runs the command, which must fail with this code and these words on stderr.
+    #[track_caller]
+    pub fn fail(&self, arguments: impl Arguments, code: i32, words: &[&str]) -> Run {
+        self.jp(arguments).failed(code, words)
     }
 
     /// Runs a command that must succeed, and returns its JSON document.
