@@ -6,7 +6,10 @@
 use std::{fs, os::unix::fs::PermissionsExt as _};
 
 use serde_json::{Value, json};
-use testing::{Run, Sandbox, Server, Terminal, answer, calling, playing, results};
+use testing::{
+    Run, Sandbox, Server, Terminal, answer, assert_contains, assert_count, assert_lacks, calling,
+    playing, results,
+};
 
 const USER: &str = "~/.config/jp/config.toml";
 const RUN: &str = "Run it? [y]es, [n]o, [a]lways this turn, [e]dit arguments, [w]hy not:";
@@ -40,7 +43,8 @@ const GREET: &str = "[conversation.tools.greet]\ncommand = 'printf hello'\n";
 #[test]
 fn call_that_nobody_could_allow_is_exit_code_3_and_the_turn_ends_normally() {
     let (server, sandbox) = calling_once(GREET, &[("greet", json!({}))]);
-    let run = sandbox.jp(&["query", "Begin."]).failed(
+    let run = sandbox.fail(
+        "query Begin.",
         3,
         &[
             "the call of `greet` was refused",
@@ -49,11 +53,7 @@ fn call_that_nobody_could_allow_is_exit_code_3_and_the_turn_ends_normally() {
         ],
     );
     assert_eq!(run.stdout, "Done.\n");
-    assert!(
-        results(&server)[0].contains("no terminal"),
-        "{:?}",
-        results(&server)
-    );
+    assert_contains(&results(&server)[0], "no terminal");
     assert_eq!(
         sandbox
             .events()
@@ -121,7 +121,7 @@ fn answer_of_the_person_is_no_refusal_for_want_of_one() {
         let calls = [("greet", json!({})), ("greet", json!({}))];
         let (_server, sandbox) = calling_once(GREET, &calls[..if typed == "a\n" { 2 } else { 1 }]);
         let out = sandbox.path("out");
-        let command = sandbox.command(&["query", "-F", "json", "Begin."]);
+        let command = sandbox.command("query -F json Begin.");
         let mut terminal = Terminal::writing_to(command, fs::File::create(&out).unwrap());
         terminal.answer(RUN, typed);
         assert_eq!(terminal.wait(), 0);
@@ -140,7 +140,7 @@ fn failure_after_a_refused_call_keeps_its_own_exit_code() {
     ]);
     let sandbox = Sandbox::new().with_server(&server);
     sandbox.write(USER, GREET);
-    sandbox.jp(&["query", "Begin."]).failed(1, &["400"]);
+    sandbox.fail("query Begin.", 1, &["400"]);
 }
 
 /// Writes a tool that asks a question with this default, and says what it was answered.
@@ -162,26 +162,18 @@ fn asks(sandbox: &Sandbox, settings: &str) {
 fn question_that_nobody_can_answer_is_declined_whatever_its_default() {
     let (server, sandbox) = calling_once("", &[("wipe", json!({}))]);
     asks(&sandbox, "");
-    let run = sandbox.jp(&["query", "Begin."]).succeeded();
+    let run = sandbox.run("query Begin.");
     assert!(!sandbox.path("deleted").exists());
     let setting = "conversation.tools.wipe.questions.sure.answer";
     for words in ["Delete it all?", "no terminal", setting] {
-        assert!(
-            run.stderr.contains(words),
-            "{words:?} is not in {}",
-            run.stderr
-        );
+        assert_contains(&run.stderr, words);
         assert!(
             results(&server)[0].contains(words),
             "{words:?} is not in {:?}",
             results(&server)
         );
     }
-    assert!(
-        results(&server)[0].contains("default"),
-        "{:?}",
-        results(&server)
-    );
+    assert_contains(&results(&server)[0], "default");
     assert!(
         !sandbox
             .events()
@@ -191,7 +183,7 @@ fn question_that_nobody_can_answer_is_declined_whatever_its_default() {
 
     let (server, sandbox) = calling_once("", &[("wipe", json!({}))]);
     asks(&sandbox, "questions.sure.answer = true\n");
-    sandbox.jp(&["query", "Begin."]).succeeded();
+    sandbox.run("query Begin.");
     assert_eq!(results(&server), ["deleted\n"]);
 }
 
@@ -224,7 +216,7 @@ fn all_blocks_around_questions_are_shown_in_their_order() {
             path.display()
         ),
     );
-    let mut terminal = Terminal::run(sandbox.command(&["query", "Begin."]));
+    let mut terminal = Terminal::run(sandbox.command("query Begin."));
     terminal.expect("│ At the beginning.");
     terminal.answer("First?", "a\n");
     terminal.expect("│ In between.");
@@ -234,12 +226,7 @@ fn all_blocks_around_questions_are_shown_in_their_order() {
     terminal.expect("Done.");
     assert_eq!(terminal.wait(), 0);
     assert_eq!(results(&server), ["thanks\n"]);
-    assert_eq!(
-        terminal.output().matches("At the very end.").count(),
-        1,
-        "{}",
-        terminal.output()
-    );
+    assert_count(terminal.output(), "At the very end.", 1);
 }
 
 #[test]
@@ -252,23 +239,15 @@ fn line_of_a_call_shows_the_arguments_that_ran() {
     );
     fs::set_permissions(&editor, fs::Permissions::from_mode(0o755)).unwrap();
     let out = sandbox.path("out");
-    let mut command = sandbox.command(&["query", "-F", "json", "Begin."]);
+    let mut command = sandbox.command("query -F json Begin.");
     command.env("EDITOR", editor);
     let mut terminal = Terminal::writing_to(command, fs::File::create(&out).unwrap());
     terminal.answer(RUN, "e\n");
     terminal.answer(RUN, "y\n");
     terminal.expect("Called greet eve:");
     assert_eq!(terminal.wait(), 0);
-    assert!(
-        !terminal.output().contains("Called greet ada"),
-        "{}",
-        terminal.output()
-    );
-    assert!(
-        results(&server)[0].contains("eve"),
-        "{:?}",
-        results(&server)
-    );
+    assert_lacks(terminal.output(), "Called greet ada");
+    assert_contains(&results(&server)[0], "eve");
     let document: Value = serde_json::from_slice(&fs::read(out).unwrap()).unwrap();
     assert_eq!(document["calls"][0]["arguments"], json!({"name": "eve"}));
 }
@@ -290,7 +269,7 @@ fn prompts_of_parallel_calls_come_in_call_order() {
         .collect();
     for _ in 0..3 {
         let (_server, sandbox) = calling_once(&numbered(COUNT, ""), &calls);
-        let mut terminal = Terminal::run(sandbox.command(&["query", "Begin."]));
+        let mut terminal = Terminal::run(sandbox.command("query Begin."));
         for name in &names {
             terminal.expect("The model wants to run `");
             terminal.expect(&format!("{name}`:"));
@@ -318,7 +297,7 @@ fn calls_that_wait_for_others_ask_in_call_order_too() {
     calls.extend(names.iter().map(|name| (name.as_str(), json!({}))));
     calls.push(create("b"));
     let (_server, sandbox) = calling_once(&numbered(10, ""), &calls);
-    let mut terminal = Terminal::run(sandbox.command(&["query", "-t", "create_file", "Begin."]));
+    let mut terminal = Terminal::run(sandbox.command("query -t create_file Begin."));
     calls.iter().for_each(|_| terminal.answer(RUN, "y\n"));
     assert_eq!(terminal.wait(), 0);
     let expected: Vec<_> = calls.iter().map(|(name, _)| (*name).to_owned()).collect();
@@ -345,7 +324,7 @@ fn questions_of_parallel_calls_are_all_asked() {
         );
     }
     sandbox.write(USER, tools);
-    let mut terminal = Terminal::run(sandbox.command(&["query", "Begin."]));
+    let mut terminal = Terminal::run(sandbox.command("query Begin."));
     // They come in call order where the first asks soon, which a test can't have it do: see the turnstile's own.
     for _ in 0..3 {
         terminal.answer("Question ", "x\n");

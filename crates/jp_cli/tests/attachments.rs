@@ -9,7 +9,7 @@
 use std::{fs, os::unix::ffi::OsStrExt as _, process::Stdio};
 
 use serde_json::{Value, json};
-use testing::{Sandbox, answering, last_message};
+use testing::{Sandbox, assert_contains, assert_count, assert_lacks, last_message};
 
 fn names(rows: &Value) -> Vec<&str> {
     rows.as_array()
@@ -21,8 +21,7 @@ fn names(rows: &Value) -> Vec<&str> {
 
 #[test]
 fn directory_gives_its_files_in_order_and_respects_ignore_rules() {
-    let server = answering("Yes.");
-    let sandbox = Sandbox::new().with_server(&server);
+    let (sandbox, server) = Sandbox::with_answer("Yes.");
     for path in [
         "src/b.rs",
         "src/a.rs",
@@ -34,24 +33,19 @@ fn directory_gives_its_files_in_order_and_respects_ignore_rules() {
         sandbox.write(path, path);
     }
     sandbox.write(".gitignore", "*.log\n");
-    sandbox
-        .jp(&["q", "--new", "-a", "src", "-a", "!src/gen/", "what?"])
-        .succeeded();
-    let rows = sandbox.json(&["resource", "ls"]);
+    sandbox.run("q --new -a src -a !src/gen/ what?");
+    let rows = sandbox.json("resource ls");
     assert_eq!(
         names(&rows),
         ["src/.hidden", "src/a.rs", "src/b.rs", "src/sub/c.rs"]
     );
-    sandbox
-        .jp(&["q", "-a", "src/skip.log", "and this?"])
-        .succeeded();
-    assert!(last_message(&server).contains("src/skip.log"));
+    sandbox.run("q -a src/skip.log 'and this?'");
+    assert_contains(last_message(&server), "src/skip.log");
 }
 
 #[test]
 fn names_of_every_kind_are_attached_and_shown_again() {
-    let server = answering("Yes.");
-    let sandbox = Sandbox::new().with_server(&server);
+    let (sandbox, _) = Sandbox::with_answer("Yes.");
     let strange = [
         "with space.txt",
         "a#b",
@@ -72,8 +66,8 @@ fn names_of_every_kind_are_attached_and_shown_again() {
     strange
         .iter()
         .for_each(|name| arguments.extend(["-a", name]));
-    sandbox.jp(&arguments).succeeded();
-    let rows = sandbox.json(&["resource", "ls"]);
+    sandbox.run(&arguments);
+    let rows = sandbox.json("resource ls");
     assert_eq!(names(&rows), strange);
     let uris: Vec<_> = rows
         .as_array()
@@ -87,16 +81,13 @@ fn names_of_every_kind_are_attached_and_shown_again() {
         "{uris:?}"
     );
     for (name, uri) in strange.iter().zip(&uris) {
-        assert_eq!(
-            sandbox.jp(&["resource", "show", uri]).succeeded().stdout,
-            *name
-        );
+        assert_eq!(sandbox.run(&["resource", "show", uri]).stdout, *name);
     }
-    let declared = sandbox.json(&["attachment", "ls"]);
+    let declared = sandbox.json("attachment ls");
     assert_eq!(declared.as_array().unwrap().len(), strange.len());
-    sandbox.jp(&["q", "again?"]).succeeded();
+    sandbox.run("q again?");
     assert_eq!(
-        sandbox.json(&["resource", "ls"]),
+        sandbox.json("resource ls"),
         rows,
         "nothing is attached twice"
     );
@@ -104,8 +95,7 @@ fn names_of_every_kind_are_attached_and_shown_again() {
 
 #[test]
 fn what_cannot_be_attached_stops_the_query_before_anything_is_stored() {
-    let server = answering("Yes.");
-    let sandbox = Sandbox::new().with_server(&server);
+    let (sandbox, _) = Sandbox::with_answer("Yes.");
     sandbox.write("ok.txt", "fine");
     fs::create_dir(sandbox.path("empty")).unwrap();
     fs::File::create(sandbox.path("huge"))
@@ -161,7 +151,7 @@ fn what_cannot_be_attached_stops_the_query_before_anything_is_stored() {
         let run = testing::run(command);
         if input == "!ok.txt" {
             // The only file is excluded: that is said, and nothing else is wrong with it.
-            assert!(run.stderr.contains("excluded"), "{run:?}");
+            assert_contains(&run.stderr, "excluded");
             continue;
         }
         run.failed(1, &words);
@@ -173,48 +163,41 @@ fn what_cannot_be_attached_stops_the_query_before_anything_is_stored() {
 
 #[test]
 fn unavailable_can_be_skipped_and_is_said() {
-    let server = answering("Yes.");
-    let sandbox = Sandbox::new().with_server(&server);
+    let (sandbox, _) = Sandbox::with_answer("Yes.");
     sandbox.write("ok.txt", "fine");
     sandbox.write("big.txt", "x".repeat(2000));
     let limit = "conversation.attachment.max_bytes=1KB";
-    sandbox
-        .jp(&[
+    sandbox.fail(
+        &[
             "q", "--new", "-c", limit, "-a", "ok.txt", "-a", "big.txt", "?",
-        ])
-        .failed(1, &["--skip-unavailable"]);
-    let run = sandbox
-        .jp(&[
-            "q",
-            "--new",
-            "-c",
-            limit,
-            "--skip-unavailable",
-            "-a",
-            "ok.txt",
-            "-a",
-            "big.txt",
-            "?",
-        ])
-        .succeeded();
-    assert!(
-        run.stderr.contains("skipped") && run.stderr.contains("big.txt"),
-        "{}",
-        run.stderr
+        ],
+        1,
+        &["--skip-unavailable"],
     );
-    assert_eq!(names(&sandbox.json(&["resource", "ls"])), ["ok.txt"]);
+    let run = sandbox.run(&[
+        "q",
+        "--new",
+        "-c",
+        limit,
+        "--skip-unavailable",
+        "-a",
+        "ok.txt",
+        "-a",
+        "big.txt",
+        "?",
+    ]);
+    assert_contains(&run.stderr, "skipped");
+    assert_contains(&run.stderr, "big.txt");
+    assert_eq!(names(&sandbox.json("resource ls")), ["ok.txt"]);
 }
 
 #[test]
 #[cfg(target_os = "linux")]
 fn name_that_is_not_utf8_is_named_in_the_error() {
-    let server = answering("Yes.");
-    let sandbox = Sandbox::new().with_server(&server);
+    let (sandbox, _) = Sandbox::with_answer("Yes.");
     let name = std::ffi::OsStr::from_bytes(b"bad\xff.txt");
     fs::write(sandbox.root.join(name), "x").unwrap();
-    sandbox
-        .jp(&["q", "--new", "-a", ".", "what?"])
-        .failed(1, &["bad", "UTF-8"]);
+    sandbox.fail("q --new -a . what?", 1, &["bad", "UTF-8"]);
     let mut arguments: Vec<&std::ffi::OsStr> = ["q", "--new", "what?", "-a"]
         .iter()
         .map(std::ffi::OsStr::new)
@@ -226,21 +209,17 @@ fn name_that_is_not_utf8_is_named_in_the_error() {
 
 #[test]
 fn directory_loop_ends_and_is_said() {
-    let server = answering("Yes.");
-    let sandbox = Sandbox::new().with_server(&server);
+    let (sandbox, _) = Sandbox::with_answer("Yes.");
     sandbox.write("src/a.rs", "x");
     std::os::unix::fs::symlink("../src", sandbox.path("src/again")).unwrap();
-    let run = sandbox
-        .jp(&["q", "--new", "-a", "src", "what?"])
-        .succeeded();
-    assert!(run.stderr.contains("link to a directory"), "{}", run.stderr);
-    assert_eq!(names(&sandbox.json(&["resource", "ls"])), ["src/a.rs"]);
+    let run = sandbox.run("q --new -a src what?");
+    assert_contains(&run.stderr, "link to a directory");
+    assert_eq!(names(&sandbox.json("resource ls")), ["src/a.rs"]);
 }
 
 #[test]
 fn workspace_under_a_symlink_is_the_same_workspace() {
-    let server = answering("Yes.");
-    let sandbox = Sandbox::new().with_server(&server);
+    let (sandbox, _) = Sandbox::with_answer("Yes.");
     sandbox.write("a.txt", "abc");
     std::os::unix::fs::symlink(&sandbox.root, sandbox.home.join("link")).unwrap();
     let through_link = |arguments: &[&str]| {
@@ -249,35 +228,21 @@ fn workspace_under_a_symlink_is_the_same_workspace() {
         testing::run(command).succeeded()
     };
     through_link(&["q", "--new", "-a", "a.txt", "what?"]);
-    sandbox.jp(&["q", "-a", "a.txt", "again?"]).succeeded();
-    let rows = sandbox.json(&["resource", "ls"]);
+    sandbox.run("q -a a.txt again?");
+    let rows = sandbox.json("resource ls");
     assert_eq!(rows[0]["uri"], rows[1]["uri"]);
-    assert_eq!(
-        sandbox
-            .json(&["attachment", "ls"])
-            .as_array()
-            .unwrap()
-            .len(),
-        1
-    );
+    assert_eq!(sandbox.json("attachment ls").as_array().unwrap().len(), 1);
 }
 
 #[test]
 fn link_out_of_the_workspace_becomes_external_and_is_said() {
-    let server = answering("Yes.");
-    let sandbox = Sandbox::new().with_server(&server);
+    let (sandbox, _) = Sandbox::with_answer("Yes.");
     let outside = sandbox.write("~/outside/notes.md", "# Notes");
     std::os::unix::fs::symlink(outside, sandbox.path("notes.md")).unwrap();
-    let run = sandbox
-        .jp(&["q", "--new", "-a", "notes.md", "what?"])
-        .succeeded();
+    let run = sandbox.run("q --new -a notes.md what?");
+    assert_contains(&run.stderr, "leads out of the workspace");
     assert!(
-        run.stderr.contains("leads out of the workspace"),
-        "{}",
-        run.stderr
-    );
-    assert!(
-        sandbox.json(&["resource", "ls"])[0]["uri"]
+        sandbox.json("resource ls")[0]["uri"]
             .as_str()
             .unwrap()
             .starts_with("external:")
@@ -286,33 +251,24 @@ fn link_out_of_the_workspace_becomes_external_and_is_said() {
 
 #[test]
 fn binary_file_is_attached_and_its_omission_is_said() {
-    let server = answering("Yes.");
-    let sandbox = Sandbox::new().with_server(&server);
+    let (sandbox, server) = Sandbox::with_answer("Yes.");
     sandbox.write("data.bin", [0, 159, 146, 150]);
-    let run = sandbox
-        .jp(&["q", "--new", "-a", "data.bin", "what?"])
-        .succeeded();
-    assert!(
-        run.stderr.contains("data.bin") && run.stderr.contains("not shown"),
-        "{}",
-        run.stderr
-    );
-    assert!(last_message(&server).contains("data.bin"));
-    let mut show = sandbox.command(&["resource", "show", "data.bin"]);
+    let run = sandbox.run("q --new -a data.bin what?");
+    assert_contains(&run.stderr, "data.bin");
+    assert_contains(&run.stderr, "not shown");
+    assert_contains(last_message(&server), "data.bin");
+    let mut show = sandbox.command("resource show data.bin");
     assert_eq!(show.output().unwrap().stdout, [0, 159, 146, 150]);
 }
 
 #[test]
 fn added_attachment_comes_with_the_next_message_and_removed_one_stays_in_the_history() {
-    let server = answering("Yes.");
-    let sandbox = Sandbox::new().with_server(&server);
+    let (sandbox, server) = Sandbox::with_answer("Yes.");
     sandbox.write("a.txt", "abc");
     sandbox.write("~/outside/notes.md", "outside");
-    sandbox.jp(&["q", "--new", "start"]).succeeded();
-    sandbox
-        .jp(&["attachment", "add", "a.txt", "~/outside/notes.md"])
-        .succeeded();
-    let rows = sandbox.json(&["attachment", "ls"]);
+    sandbox.run("q --new start");
+    sandbox.run("attachment add a.txt ~/outside/notes.md");
+    let rows = sandbox.json("attachment ls");
     assert_eq!(
         rows[0],
         json!({"declaration": "file:a.txt", "kind": "workspace", "uri": null, "name": null, "size": null, "turn": null})
@@ -321,21 +277,18 @@ fn added_attachment_comes_with_the_next_message_and_removed_one_stays_in_the_his
         (&rows[1]["kind"], &rows[1]["name"], &rows[1]["turn"]),
         (&json!("external"), &json!("notes.md"), &Value::Null)
     );
-    sandbox.jp(&["q", "look"]).succeeded();
-    assert!(last_message(&server).contains("abc") && last_message(&server).contains("outside"));
-    let rows = sandbox.json(&["attachment", "ls"]);
+    sandbox.run("q look");
+    assert_contains(last_message(&server), "abc");
+    assert_contains(last_message(&server), "outside");
+    let rows = sandbox.json("attachment ls");
     assert_eq!((&rows[0]["turn"], &rows[1]["turn"]), (&json!(2), &json!(2)));
 
-    sandbox
-        .jp(&["attachment", "rm", "a.txt", "notes.md"])
-        .succeeded();
-    assert_eq!(sandbox.json(&["attachment", "ls"]), json!([]));
-    sandbox.jp(&["q", "still there?"]).succeeded();
-    assert_eq!(
-        sandbox.json(&["resource", "ls"]).as_array().unwrap().len(),
-        2
-    );
-    sandbox.jp(&["attachment", "rm", "a.txt"]).failed(
+    sandbox.run("attachment rm a.txt notes.md");
+    assert_eq!(sandbox.json("attachment ls"), json!([]));
+    sandbox.run("q 'still there?'");
+    assert_eq!(sandbox.json("resource ls").as_array().unwrap().len(), 2);
+    sandbox.fail(
+        "attachment rm a.txt",
         1,
         &["a.txt is not attached", "hint: nothing is attached to it"],
     );
@@ -343,13 +296,13 @@ fn added_attachment_comes_with_the_next_message_and_removed_one_stays_in_the_his
 
 #[test]
 fn vanished_file_of_the_configuration_names_the_way_out() {
-    let server = answering("Yes.");
-    let sandbox = Sandbox::new().with_server(&server);
-    sandbox.jp(&["q", "--new", "before"]).succeeded();
+    let (sandbox, _) = Sandbox::with_answer("Yes.");
+    sandbox.run("q --new before");
     let config = fs::read_to_string(sandbox.path(".jp/config.toml")).unwrap();
     let attachments = "[conversation]\nattachments = [\"file:gone.md\", \"cmd:no-such-program\"]\n";
     sandbox.write(".jp/config.toml", format!("{config}{attachments}"));
-    sandbox.jp(&["q", "--new", "what?"]).failed(
+    sandbox.fail(
+        "q --new what?",
         1,
         &[
             "gone.md",
@@ -357,53 +310,36 @@ fn vanished_file_of_the_configuration_names_the_way_out() {
             "conversation.attachments of the configuration",
         ],
     );
-    sandbox.jp(&["q", "what?"]).failed(
+    sandbox.fail(
+        "q what?",
         1,
         &[
             "gone.md",
             "`jp attachment rm file:gone.md cmd://no-such-program`",
         ],
     );
-    let id = sandbox.json(&["c", "ls"])[0]["id"]
-        .as_str()
-        .unwrap()
-        .to_owned();
-    sandbox.jp(&["q", "-i", &id, "what?"]).failed(
+    let id = sandbox.json("c ls")[0]["id"].as_str().unwrap().to_owned();
+    sandbox.fail(
+        &["q", "-i", &id, "what?"],
         1,
         &[&format!(
             "`jp attachment rm file:gone.md cmd://no-such-program -i {id}`"
         )],
     );
-    sandbox
-        .jp(&["attachment", "rm", "file:gone.md", "cmd:no-such-program"])
-        .succeeded();
-    sandbox.jp(&["q", "what?"]).succeeded();
+    sandbox.run("attachment rm file:gone.md cmd:no-such-program");
+    sandbox.run("q what?");
 }
 
 #[test]
 fn workspace_and_history_may_not_reach_for_files_outside() {
-    let server = answering("Yes.");
-    let sandbox = Sandbox::new().with_server(&server);
+    let (sandbox, server) = Sandbox::with_answer("Yes.");
     sandbox.write("~/id_rsa", "PRIVATE");
     std::os::unix::fs::symlink(sandbox.home.join("id_rsa"), sandbox.path("link")).unwrap();
     let config = fs::read_to_string(sandbox.path(".jp/config.toml")).unwrap();
     let attachments = "[conversation]\nattachments = ['~/id_rsa', 'link', '../../id_rsa']\n";
     sandbox.write(".jp/config.toml", format!("{config}{attachments}"));
-    let run = sandbox
-        .jp(&[
-            "q",
-            "--new",
-            "-c",
-            "conversation.attachments+=.jp/.id",
-            "what?",
-        ])
-        .succeeded();
-    assert_eq!(
-        run.stderr.matches("is left out").count(),
-        3,
-        "{}",
-        run.stderr
-    );
+    let run = sandbox.run("q --new -c conversation.attachments+=.jp/.id what?");
+    assert_count(&run.stderr, "is left out", 3);
     sandbox.write(".jp/config.toml", config);
     let path = sandbox.conversation().join("events.json");
     let delta = r#"{"timestamp":"2026-11-21T12:00:00Z","type":"config_delta","delta":{"conversation":{"attachments":{"add":["file:../../id_rsa","file:link","file:///etc/hostname"]}}}}"#;
@@ -411,17 +347,12 @@ fn workspace_and_history_may_not_reach_for_files_outside() {
         .unwrap()
         .replacen("[\n", &format!("[\n{delta},\n"), 1);
     fs::write(&path, text).unwrap();
-    let run = sandbox.jp(&["q", "again?"]).succeeded();
-    assert_eq!(
-        run.stderr.matches("is left out").count(),
-        3,
-        "{}",
-        run.stderr
-    );
+    let run = sandbox.run("q again?");
+    assert_count(&run.stderr, "is left out", 3);
     for request in server.received() {
-        assert!(!String::from_utf8_lossy(&request.body).contains("PRIVATE"));
+        assert_lacks(String::from_utf8_lossy(&request.body), "PRIVATE");
     }
-    sandbox.jp(&["q", "-a", "link", "mine"]).succeeded();
+    sandbox.run("q -a link mine");
     assert!(
         last_message(&server).contains("PRIVATE"),
         "a person may attach what they like"
@@ -430,8 +361,7 @@ fn workspace_and_history_may_not_reach_for_files_outside() {
 
 #[test]
 fn directory_of_a_workspace_or_a_history_does_not_lead_out_by_its_links() {
-    let server = answering("Yes.");
-    let sandbox = Sandbox::new().with_server(&server);
+    let (sandbox, server) = Sandbox::with_answer("Yes.");
     sandbox.write("~/history.txt", "PRIVATE");
     sandbox.write("docs/a.md", "public");
     std::os::unix::fs::symlink(sandbox.home.join("history.txt"), sandbox.path("docs/link"))
@@ -442,26 +372,19 @@ fn directory_of_a_workspace_or_a_history_does_not_lead_out_by_its_links() {
             ".jp/config.toml",
             format!("conversation.attachments = [\"{declared}\"]\n{config}"),
         );
-        let run = sandbox.jp(&["q", "--new", "what?"]).succeeded();
-        assert!(
-            run.stderr
-                .contains("\"docs/link\" leads out of the workspace and was left out"),
-            "{}",
-            run.stderr
+        let run = sandbox.run("q --new what?");
+        assert_contains(
+            &run.stderr,
+            "\"docs/link\" leads out of the workspace and was left out",
         );
-        assert!(
-            last_message(&server).contains("public") && !last_message(&server).contains("PRIVATE")
-        );
+        assert_contains(last_message(&server), "public");
+        assert_lacks(last_message(&server), "PRIVATE");
     }
     sandbox.write(".jp/config.toml", config);
-    sandbox
-        .jp(&["q", "--new", "-a", "docs", "mine"])
-        .succeeded();
-    assert!(last_message(&server).contains("PRIVATE"));
-    sandbox
-        .jp(&["conversation", "fork", "--turns", "0"])
-        .succeeded();
-    sandbox.jp(&["q", "again"]).succeeded();
+    sandbox.run("q --new -a docs mine");
+    assert_contains(last_message(&server), "PRIVATE");
+    sandbox.run("conversation fork --turns 0");
+    sandbox.run("q again");
     assert!(
         !last_message(&server).contains("PRIVATE"),
         "a history can be a stranger's"
@@ -470,10 +393,9 @@ fn directory_of_a_workspace_or_a_history_does_not_lead_out_by_its_links() {
 
 #[test]
 fn declaration_of_a_history_that_cannot_be_read_is_said() {
-    let server = answering("Yes.");
-    let sandbox = Sandbox::new().with_server(&server);
+    let (sandbox, _) = Sandbox::with_answer("Yes.");
     sandbox.write("a.txt", "a");
-    sandbox.jp(&["q", "--new", "start"]).succeeded();
+    sandbox.run("q --new start");
     let path = sandbox.conversation().join("events.json");
     let delta = r#"{"timestamp":"2026-11-21T12:00:00Z","type":"config_delta","delta":{"conversation":{"attachments":{"add":[{"type":"file"},"file:a.txt"]}}}}"#;
     let text = fs::read_to_string(&path)
@@ -481,12 +403,12 @@ fn declaration_of_a_history_that_cannot_be_read_is_said() {
         .replacen("[\n", &format!("[\n{delta},\n"), 1);
     fs::write(&path, text).unwrap();
     for arguments in [["attachment", "ls"], ["q", "and now?"]] {
-        let run = sandbox.jp(&arguments).succeeded();
+        let run = sandbox.run(&arguments);
         let warning =
             r#"can't be read: {"type":"file"}: a declaration table needs `path` as a string"#;
-        assert_eq!(run.stderr.matches(warning).count(), 1, "{}", run.stderr);
+        assert_count(&run.stderr, warning, 1);
     }
-    assert_eq!(names(&sandbox.json(&["resource", "ls"])), ["a.txt"]);
+    assert_eq!(names(&sandbox.json("resource ls")), ["a.txt"]);
 }
 
 #[test]
@@ -494,15 +416,14 @@ fn declaration_of_a_history_that_cannot_be_read_is_said() {
 fn clipboard_is_that_of_the_desktop_that_the_command_runs_on() {
     use std::os::unix::fs::PermissionsExt as _;
 
-    let server = answering("Yes.");
-    let sandbox = Sandbox::new().with_server(&server);
+    let (sandbox, server) = Sandbox::with_answer("Yes.");
     let program = sandbox.write(
         "~/bin/wl-paste",
         "#!/bin/sh\necho \"copied on $WAYLAND_DISPLAY\"\n",
     );
     fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).unwrap();
     let query = |display: &str| {
-        let mut command = sandbox.command(&["q", "--new", "-a", "clip:", "?"]);
+        let mut command = sandbox.command("q --new -a clip: ?");
         let path = format!(
             "{}:/usr/bin:/bin",
             testing::shown(program.parent().unwrap())
@@ -511,73 +432,65 @@ fn clipboard_is_that_of_the_desktop_that_the_command_runs_on() {
         testing::run(command)
     };
     query("wayland-7").succeeded();
-    assert!(last_message(&server).contains("copied on wayland-7"));
+    assert_contains(last_message(&server), "copied on wayland-7");
     query("").failed(1, &["neither WAYLAND_DISPLAY nor DISPLAY is set"]);
 }
 
 #[test]
 fn history_does_not_loosen_what_the_person_set() {
-    let server = answering("Yes.");
-    let sandbox = Sandbox::new().with_server(&server);
+    let (sandbox, _) = Sandbox::with_answer("Yes.");
     sandbox.write(
         "~/.config/jp/config.toml",
         "conversation.attachment.max_bytes = '10B'\n",
     );
     sandbox.write("a.txt", "more than ten bytes");
-    sandbox.jp(&["q", "--new", "start"]).succeeded();
+    sandbox.run("q --new start");
     let path = sandbox.conversation().join("events.json");
     let delta = r#"{"timestamp":"2026-11-21T12:00:00Z","type":"config_delta","delta":{"conversation":{"attachment":{"max_bytes":"1GB","secrets":"off"}}}}"#;
     let text = fs::read_to_string(&path)
         .unwrap()
         .replacen("[\n", &format!("[\n{delta},\n"), 1);
     fs::write(&path, text).unwrap();
-    sandbox
-        .jp(&["q", "-a", "a.txt", "x"])
-        .failed(1, &["the 10 that"]);
+    sandbox.fail("q -a a.txt x", 1, &["the 10 that"]);
 }
 
 #[test]
 fn exclude_of_an_earlier_message_does_not_keep_out_what_is_named_outright() {
-    let server = answering("Yes.");
-    let sandbox = Sandbox::new().with_server(&server);
+    let (sandbox, server) = Sandbox::with_answer("Yes.");
     sandbox.write("a.txt", "a");
     sandbox.write("x.lock", "locked");
-    sandbox
-        .jp(&["q", "--new", "-a", ".", "-a", "!*.lock", "one"])
-        .succeeded();
-    sandbox.jp(&["q", "-a", ".", "two"]).succeeded();
-    assert!(!last_message(&server).contains("locked"));
-    let run = sandbox.jp(&["q", "-a", "x.lock", "three"]).succeeded();
+    sandbox.run("q --new -a . -a !*.lock one");
+    sandbox.run("q -a . two");
+    assert_lacks(last_message(&server), "locked");
+    let run = sandbox.run("q -a x.lock three");
     assert!(last_message(&server).contains("locked"), "{}", run.stderr);
-    sandbox.jp(&["attachment", "add", "x.lock"]).succeeded();
-    let rows = sandbox.jp(&["attachment", "ls"]).succeeded().stdout;
-    assert!(rows.contains("turn 3, again with the next"), "{rows}");
-    sandbox.jp(&["q", "four"]).succeeded();
-    assert!(last_message(&server).contains("locked"));
+    sandbox.run("attachment add x.lock");
+    let rows = sandbox.run("attachment ls").stdout;
+    assert_contains(&rows, "turn 3, again with the next");
+    sandbox.run("q four");
+    assert_contains(last_message(&server), "locked");
 }
 
 #[test]
 fn part_of_a_directory_is_not_removed_but_it_is_said_how_to() {
-    let server = answering("Yes.");
-    let sandbox = Sandbox::new().with_server(&server);
+    let (sandbox, _) = Sandbox::with_answer("Yes.");
     sandbox.write("src/a.txt", "a");
     sandbox.write("src/b.txt", "b");
     sandbox.write("~/out/c.txt", "c");
     let long = format!("data:text/plain,{}", "y".repeat(500));
-    sandbox
-        .jp(&[
-            "q",
-            "--new",
-            "-a",
-            "src",
-            "-a",
-            &long,
-            "-a",
-            "~/out/*.txt",
-            "one",
-        ])
-        .succeeded();
-    sandbox.jp(&["attachment", "rm", "src/a.txt"]).failed(
+    sandbox.run(&[
+        "q",
+        "--new",
+        "-a",
+        "src",
+        "-a",
+        &long,
+        "-a",
+        "~/out/*.txt",
+        "one",
+    ]);
+    sandbox.fail(
+        "attachment rm src/a.txt",
         1,
         &[
             "src/a.txt is attached as a part of file:src/",
@@ -585,16 +498,13 @@ fn part_of_a_directory_is_not_removed_but_it_is_said_how_to() {
             "jp attachment add '!src/a.txt'",
         ],
     );
-    sandbox
-        .jp(&["attachment", "rm", "src", &long, "~/out/*.txt"])
-        .succeeded();
-    assert_eq!(sandbox.json(&["attachment", "ls"]), json!([]));
+    sandbox.run(&["attachment", "rm", "src", &long, "~/out/*.txt"]);
+    assert_eq!(sandbox.json("attachment ls"), json!([]));
 }
 
 #[test]
 fn removing_takes_what_adding_by_that_name_declared_and_nothing_else() {
-    let server = answering("Yes.");
-    let sandbox = Sandbox::new().with_server(&server);
+    let (sandbox, _) = Sandbox::with_answer("Yes.");
     sandbox.write("a.txt", "a");
     sandbox.write("src/b.txt", "b");
     sandbox.write("~/out/c.txt", "c");
@@ -603,9 +513,9 @@ fn removing_takes_what_adding_by_that_name_declared_and_nothing_else() {
     inputs
         .iter()
         .for_each(|input| arguments.extend(["-a", input]));
-    sandbox.jp(&arguments).succeeded();
+    sandbox.run(&arguments);
     let declared = || -> Vec<String> {
-        let rows = sandbox.json(&["attachment", "ls"]);
+        let rows = sandbox.json("attachment ls");
         rows.as_array()
             .unwrap()
             .iter()
@@ -615,7 +525,8 @@ fn removing_takes_what_adding_by_that_name_declared_and_nothing_else() {
     let before = declared();
     assert_eq!(before.len(), inputs.len());
     for name in [".", "./", "src/..", "src"] {
-        sandbox.jp(&["attachment", "rm", name]).failed(
+        sandbox.fail(
+            &["attachment", "rm", name],
             1,
             &[
                 &format!("{name} is not attached to conversation"),
@@ -623,60 +534,51 @@ fn removing_takes_what_adding_by_that_name_declared_and_nothing_else() {
                 "'file:a.txt'",
             ],
         );
-        sandbox
-            .jp(&["attachment", "rm", "a.txt", name])
-            .failed(1, &["is not attached"]);
+        sandbox.fail(
+            &["attachment", "rm", "a.txt", name],
+            1,
+            &["is not attached"],
+        );
     }
     assert_eq!(declared(), before);
-    sandbox.jp(&["attachment", "add", "."]).succeeded();
-    sandbox.jp(&["attachment", "rm", "."]).succeeded();
+    sandbox.run("attachment add .");
+    sandbox.run("attachment rm .");
     assert_eq!(declared(), before);
 }
 
 #[test]
 fn walk_says_which_links_it_left_out() {
-    let server = answering("Yes.");
-    let sandbox = Sandbox::new().with_server(&server);
+    let (sandbox, _) = Sandbox::with_answer("Yes.");
     sandbox.write("a.txt", "a");
     sandbox.write("ignd/s.txt", "s");
     sandbox.write(".gitignore", "ignd/\n");
     for (target, name) in [("ignd/s.txt", "l.txt"), (".jp/config.toml", "j.txt")] {
         std::os::unix::fs::symlink(target, sandbox.path(name)).unwrap();
     }
-    let stderr = sandbox
-        .jp(&["q", "--new", "-a", ".", "what?"])
-        .succeeded()
-        .stderr;
-    assert!(
-        stderr.contains(r#""l.txt" is a link to a file that is ignored and was left out"#),
-        "{stderr}"
+    let stderr = sandbox.run("q --new -a . what?").stderr;
+    assert_contains(
+        &stderr,
+        r#""l.txt" is a link to a file that is ignored and was left out"#,
     );
-    assert!(
-        stderr.contains(r#""j.txt" is a link to what belongs to ".jp" and was left out"#),
-        "{stderr}"
+    assert_contains(
+        &stderr,
+        r#""j.txt" is a link to what belongs to ".jp" and was left out"#,
     );
-    assert_eq!(
-        names(&sandbox.json(&["resource", "ls"])),
-        [".gitignore", "a.txt"]
-    );
+    assert_eq!(names(&sandbox.json("resource ls")), [".gitignore", "a.txt"]);
 }
 
 #[test]
 fn exclude_by_name_holds_outside_the_workspace_too() {
-    let server = answering("Yes.");
-    let sandbox = Sandbox::new().with_server(&server);
+    let (sandbox, _) = Sandbox::with_answer("Yes.");
     sandbox.write("~/outside/a.md", "a");
     sandbox.write("~/outside/a.key", "secret");
-    sandbox
-        .jp(&["q", "--new", "-a", "~/outside", "-a", "!*.key", "what?"])
-        .succeeded();
-    assert_eq!(names(&sandbox.json(&["resource", "ls"])), ["a.md"]);
+    sandbox.run("q --new -a ~/outside -a !*.key what?");
+    assert_eq!(names(&sandbox.json("resource ls")), ["a.md"]);
 }
 
 #[test]
 fn exclude_by_path_outside_the_workspace_counts_once_and_says_so() {
-    let server = answering("Yes.");
-    let sandbox = Sandbox::new().with_server(&server);
+    let (sandbox, _) = Sandbox::with_answer("Yes.");
     sandbox.write("~/outside/a.md", "a");
     sandbox.write("~/outside/private/b.md", "b");
     let arguments = [
@@ -688,37 +590,29 @@ fn exclude_by_path_outside_the_workspace_counts_once_and_says_so() {
         "!~/outside/private",
         "what?",
     ];
-    let run = sandbox.jp(&arguments).succeeded();
-    assert!(
-        run.stderr
-            .contains("warning: `!~/outside/private` counts for this command alone"),
-        "{}",
-        run.stderr
+    let run = sandbox.run(&arguments);
+    assert_contains(
+        &run.stderr,
+        "warning: `!~/outside/private` counts for this command alone",
     );
-    assert_eq!(names(&sandbox.json(&["resource", "ls"])), ["a.md"]);
-    let run = sandbox
-        .jp(&["q", "--new", "-a", "~/outside", "-a", "!*.key", "what?"])
-        .succeeded();
-    assert!(!run.stderr.contains("this command alone"), "{}", run.stderr);
+    assert_eq!(names(&sandbox.json("resource ls")), ["a.md"]);
+    let run = sandbox.run("q --new -a ~/outside -a !*.key what?");
+    assert_lacks(&run.stderr, "this command alone");
 }
 
 #[test]
 fn directory_outside_is_removed_by_the_name_it_was_attached_by() {
-    let server = answering("Yes.");
-    let sandbox = Sandbox::new().with_server(&server);
+    let (sandbox, _) = Sandbox::with_answer("Yes.");
     sandbox.write("~/outside/a.md", "a");
     sandbox.write("~/outside/more/b.md", "b");
-    sandbox
-        .jp(&["q", "--new", "-a", "~/outside", "what?"])
-        .succeeded();
-    sandbox.jp(&["attachment", "rm", "~/outside"]).succeeded();
-    assert_eq!(sandbox.json(&["attachment", "ls"]), json!([]));
+    sandbox.run("q --new -a ~/outside what?");
+    sandbox.run("attachment rm ~/outside");
+    assert_eq!(sandbox.json("attachment ls"), json!([]));
 }
 
 #[test]
 fn configured_files_outside_the_workspace_are_attached_to_each_new_conversation_once() {
-    let server = answering("Yes.");
-    let sandbox = Sandbox::new().with_server(&server);
+    let (sandbox, _) = Sandbox::with_answer("Yes.");
     sandbox.write("~/guides/style.md", "tabs");
     sandbox.write("~/guides/more/naming.md", "nouns");
     sandbox.write(
@@ -726,14 +620,14 @@ fn configured_files_outside_the_workspace_are_attached_to_each_new_conversation_
         "conversation.attachments = ['~/guides/style.md', '~/guides/more']\n",
     );
     for _ in 0..2 {
-        sandbox.jp(&["q", "--new", "one"]).succeeded();
+        sandbox.run("q --new one");
         assert_eq!(
-            names(&sandbox.json(&["resource", "ls"])),
+            names(&sandbox.json("resource ls")),
             ["style.md", "naming.md"]
         );
-        sandbox.jp(&["q", "two"]).succeeded();
+        sandbox.run("q two");
         assert_eq!(
-            names(&sandbox.json(&["resource", "ls"])),
+            names(&sandbox.json("resource ls")),
             ["style.md", "naming.md"]
         );
     }
@@ -741,40 +635,28 @@ fn configured_files_outside_the_workspace_are_attached_to_each_new_conversation_
 
 #[test]
 fn fork_inherits_snapshots_and_a_trimmed_one_resolves_again() {
-    let server = answering("Yes.");
-    let sandbox = Sandbox::new().with_server(&server);
+    let (sandbox, server) = Sandbox::with_answer("Yes.");
     sandbox.write("a.txt", "first");
     sandbox.write("~/outside/notes.md", "outside");
-    sandbox
-        .jp(&[
-            "q",
-            "--new",
-            "-a",
-            "a.txt",
-            "-a",
-            "~/outside/notes.md",
-            "one",
-        ])
-        .succeeded();
-    sandbox.jp(&["q", "two"]).succeeded();
-    let original = sandbox.json(&["conversation", "show"])["id"]
+    sandbox.run("q --new -a a.txt -a ~/outside/notes.md one");
+    sandbox.run("q two");
+    let original = sandbox.json("conversation show")["id"]
         .as_str()
         .unwrap()
         .to_owned();
     sandbox.write("a.txt", "second");
 
-    let fork = sandbox.json(&["conversation", "fork"]);
+    let fork = sandbox.json("conversation fork");
     assert_eq!(fork["turns"], 2);
-    sandbox.jp(&["q", "three"]).succeeded();
-    assert_eq!(names(&sandbox.json(&["resource", "ls"])).len(), 2);
+    sandbox.run("q three");
+    assert_eq!(names(&sandbox.json("resource ls")).len(), 2);
 
     sandbox.json(&["conversation", "fork", &original, "--turns", "1"]);
-    sandbox.jp(&["q", "three"]).succeeded();
+    sandbox.run("q three");
     let message = last_message(&server);
-    assert!(
-        message.contains("second") && message.contains("outside") && !message.contains("first"),
-        "{message}"
-    );
+    assert_contains(&message, "second");
+    assert_contains(&message, "outside");
+    assert_lacks(&message, "first");
     assert_eq!(
         sandbox
             .json(&["resource", "ls", "-i", &original])
@@ -788,13 +670,12 @@ fn fork_inherits_snapshots_and_a_trimmed_one_resolves_again() {
 
 #[test]
 fn attaching_an_unchanged_tree_again_creates_no_file() {
-    let server = answering("Yes.");
-    let sandbox = Sandbox::new().with_server(&server);
+    let (sandbox, _) = Sandbox::with_answer("Yes.");
     for index in 0..20 {
         sandbox.write(&format!("src/{index}.txt"), format!("file {index}"));
     }
-    sandbox.jp(&["q", "--new", "-a", "src", "one"]).succeeded();
+    sandbox.run("q --new -a src one");
     let before = sandbox.files(".jp");
-    sandbox.jp(&["q", "-a", "src", "two"]).succeeded();
+    sandbox.run("q -a src two");
     assert_eq!(sandbox.files(".jp"), before);
 }

@@ -5,7 +5,7 @@
 use std::{fs, process::Command};
 
 use serde_json::json;
-use testing::{Sandbox, answering, last_message};
+use testing::{Sandbox, assert_contains, assert_count, last_message};
 
 /// Returns the processes of a group that run; what has ended may wait for its parent to take note.
 #[cfg(target_os = "linux")]
@@ -42,18 +42,11 @@ fn repository(sandbox: &Sandbox) {
 
 #[test]
 fn output_of_a_command_is_a_snapshot_that_stays_as_it_was() {
-    let server = answering("Yes.");
-    let sandbox = Sandbox::new().with_server(&server);
+    let (sandbox, server) = Sandbox::with_answer("Yes.");
     repository(&sandbox);
-    sandbox
-        .jp(&["q", "--new", "-a", "cmd:git diff", "what changed?"])
-        .succeeded();
-    assert!(
-        last_message(&server).contains("-one\n+two"),
-        "{}",
-        last_message(&server)
-    );
-    let row = sandbox.json(&["attachment", "ls"])[0].clone();
+    sandbox.run("q --new -a 'cmd:git diff' 'what changed?'");
+    assert_contains(last_message(&server), "-one\n+two");
+    let row = sandbox.json("attachment ls")[0].clone();
     assert_eq!(
         (&row["kind"], &row["name"], &row["uri"]),
         (
@@ -63,48 +56,35 @@ fn output_of_a_command_is_a_snapshot_that_stays_as_it_was() {
         )
     );
     sandbox.write("a.txt", "three\n");
-    sandbox.jp(&["q", "again?"]).succeeded();
-    assert_eq!(
-        sandbox.json(&["resource", "ls"]).as_array().unwrap().len(),
-        1
-    );
-    sandbox
-        .jp(&["q", "-a", "cmd://git?arg=diff", "and now?"])
-        .succeeded();
-    assert!(last_message(&server).contains("+three"));
-    let versions = sandbox.json(&["resource", "ls"]);
+    sandbox.run("q again?");
+    assert_eq!(sandbox.json("resource ls").as_array().unwrap().len(), 1);
+    sandbox.run("q -a cmd://git?arg=diff 'and now?'");
+    assert_contains(last_message(&server), "+three");
+    let versions = sandbox.json("resource ls");
     assert_eq!(
         (&versions[0]["uri"], versions.as_array().unwrap().len()),
         (&versions[1]["uri"], 2)
     );
     sandbox.write("a.txt", "four\n");
-    let report = sandbox.json(&["resource", "refresh", "git diff"]);
+    let report = sandbox.json("resource refresh 'git diff'");
     assert_eq!(report, json!({"refreshed": ["git diff"], "unchanged": []}));
-    sandbox
-        .jp(&["attachment", "rm", "cmd:git diff"])
-        .succeeded();
-    assert_eq!(sandbox.json(&["attachment", "ls"]), json!([]));
+    sandbox.run("attachment rm 'cmd:git diff'");
+    assert_eq!(sandbox.json("attachment ls"), json!([]));
 }
 
 #[test]
 fn failing_command_is_attached_with_its_status_and_one_that_cannot_start_is_an_error() {
-    let server = answering("Yes.");
-    let sandbox = Sandbox::new().with_server(&server);
+    let (sandbox, server) = Sandbox::with_answer("Yes.");
     sandbox.write("ok.txt", "fine");
-    sandbox
-        .jp(&[
-            "q",
-            "--new",
-            "-a",
-            "cmd:sh -c 'echo out; echo err >&2; exit 3'",
-            "why?",
-        ])
-        .succeeded();
+    sandbox.run(&[
+        "q",
+        "--new",
+        "-a",
+        "cmd:sh -c 'echo out; echo err >&2; exit 3'",
+        "why?",
+    ]);
     let message = last_message(&server);
-    assert!(
-        message.contains("out\n[stderr]\nerr\n[exit status: 3]"),
-        "{message}"
-    );
+    assert_contains(&message, "out\n[stderr]\nerr\n[exit status: 3]");
     let blobs = sandbox.files(".jp/blobs").len();
     for (input, limit, words) in [
         (
@@ -122,36 +102,28 @@ fn failing_command_is_attached_with_its_status_and_one_that_cannot_start_is_an_e
         ("cmd:git 'diff", "max_bytes=10MB", vec!["not closed"]),
     ] {
         let limit = format!("conversation.attachment.{limit}");
-        sandbox
-            .jp(&["q", "-c", &limit, "-a", "ok.txt", "-a", input, "x"])
-            .failed(1, &words);
+        sandbox.fail(
+            &["q", "-c", &limit, "-a", "ok.txt", "-a", input, "x"],
+            1,
+            &words,
+        );
     }
     assert_eq!(sandbox.files(".jp/blobs").len(), blobs, "nothing is stored");
-    assert_eq!(sandbox.json(&["conversation", "show"])["turns"], 1);
-    sandbox
-        .jp(&[
-            "q",
-            "--skip-unavailable",
-            "-a",
-            "ok.txt",
-            "-a",
-            "cmd:no-such-program",
-            "x",
-        ])
-        .succeeded();
-    assert!(last_message(&server).contains("fine"));
+    assert_eq!(sandbox.json("conversation show")["turns"], 1);
+    sandbox.run("q --skip-unavailable -a ok.txt -a cmd:no-such-program x");
+    assert_contains(last_message(&server), "fine");
 }
 
 #[test]
 fn command_of_a_workspace_or_a_history_runs_only_with_the_persons_word() {
-    let server = answering("Yes.");
-    let sandbox = Sandbox::new().with_server(&server);
+    let (sandbox, _) = Sandbox::with_answer("Yes.");
     let config = fs::read_to_string(sandbox.path(".jp/config.toml")).unwrap();
     let attachments = r#"conversation.attachments = [{ type = "cmd", path = "touch", params = { arg = ["ran"] } }]"#;
     sandbox.write(".jp/config.toml", format!("{attachments}\n{config}"));
     let ran = || fs::remove_file(sandbox.path("ran")).is_ok();
 
-    sandbox.jp(&["q", "--new", "x"]).failed(
+    sandbox.fail(
+        "q --new x",
         1,
         &[
             "touch ran",
@@ -160,24 +132,17 @@ fn command_of_a_workspace_or_a_history_runs_only_with_the_persons_word() {
             "--skip-unavailable",
         ],
     );
-    let run = sandbox
-        .jp(&["q", "--new", "--skip-unavailable", "x"])
-        .succeeded();
-    assert!(
-        run.stderr.contains("skipped") && run.stderr.contains("touch ran"),
-        "{}",
-        run.stderr
-    );
+    let run = sandbox.run("q --new --skip-unavailable x");
+    assert_contains(&run.stderr, "skipped");
+    assert_contains(&run.stderr, "touch ran");
     assert!(!ran());
-    sandbox.jp(&["q", "--new", "--yes", "x"]).succeeded();
+    sandbox.run("q --new --yes x");
     assert!(ran());
-    sandbox.jp(&["q", "--new", "x"]).failed(1, &["touch ran"]);
+    sandbox.fail("q --new x", 1, &["touch ran"]);
     assert!(!ran(), "--yes is for one command");
-    sandbox
-        .jp(&["q", "--new", "-a", "cmd:touch ran", "x"])
-        .succeeded();
+    sandbox.run("q --new -a 'cmd:touch ran' x");
     assert!(ran());
-    sandbox.jp(&["q", "--new", "x"]).succeeded();
+    sandbox.run("q --new x");
     assert!(ran(), "what the person attached themself is remembered");
 
     // A copy at another place is another checkout, and may be a stranger's.
@@ -189,13 +154,13 @@ fn command_of_a_workspace_or_a_history_runs_only_with_the_persons_word() {
         .status()
         .unwrap();
     assert!(copied.success());
-    let mut command = sandbox.command(&["q", "--new", "x"]);
+    let mut command = sandbox.command("q --new x");
     command.current_dir(&copy);
     testing::run(command).failed(1, &["touch ran"]);
-    let mut command = sandbox.command(&["conversation", "fork", "--turns", "0"]);
+    let mut command = sandbox.command("conversation fork --turns 0");
     command.current_dir(&copy);
     testing::run(command).succeeded();
-    let mut command = sandbox.command(&["q", "x"]);
+    let mut command = sandbox.command("q x");
     command.current_dir(&copy);
     testing::run(command).failed(1, &["touch ran"]);
     assert!(!copy.join("ran").exists());
@@ -203,59 +168,43 @@ fn command_of_a_workspace_or_a_history_runs_only_with_the_persons_word() {
 
 #[test]
 fn agreement_that_can_not_be_kept_is_said() {
-    let server = answering("Yes.");
-    let sandbox = Sandbox::new().with_server(&server);
-    sandbox
-        .jp(&["q", "--new", "-a", "cmd:echo one", "x"])
-        .succeeded();
+    let (sandbox, _) = Sandbox::with_answer("Yes.");
+    sandbox.run("q --new -a 'cmd:echo one' x");
     let trusted = sandbox
         .files("~/.local/share/jp")
         .into_iter()
         .find(|path| path.iter().any(|name| name == "trusted"));
     fs::write(trusted.unwrap(), b"\xff\n").unwrap();
-    let run = sandbox
-        .jp(&["q", "--new", "-a", "cmd:echo two", "x"])
-        .succeeded();
-    assert_eq!(
-        run.stderr
-            .matches("warning: what you agreed to was not remembered in ")
-            .count(),
+    let run = sandbox.run("q --new -a 'cmd:echo two' x");
+    assert_count(
+        &run.stderr,
+        "warning: what you agreed to was not remembered in ",
         1,
-        "{}",
-        run.stderr
     );
-    assert!(
-        run.stderr.contains("/trusted/") && run.stderr.contains("remove it"),
-        "{}",
-        run.stderr
-    );
+    assert_contains(&run.stderr, "/trusted/");
+    assert_contains(&run.stderr, "remove it");
 }
 
 #[test]
 fn command_that_a_person_attached_runs_for_later_messages_and_forks() {
-    let server = answering("Yes.");
-    let sandbox = Sandbox::new().with_server(&server);
-    sandbox.jp(&["q", "--new", "start"]).succeeded();
-    sandbox
-        .jp(&["attachment", "add", "cmd:echo hello"])
-        .succeeded();
+    let (sandbox, server) = Sandbox::with_answer("Yes.");
+    sandbox.run("q --new start");
+    sandbox.run("attachment add 'cmd:echo hello'");
     assert_eq!(
-        sandbox.json(&["resource", "ls"]),
+        sandbox.json("resource ls"),
         json!([]),
         "adding runs nothing"
     );
-    sandbox.jp(&["q", "one"]).succeeded();
-    assert!(last_message(&server).contains("hello"));
-    sandbox
-        .jp(&["conversation", "fork", "--turns", "0"])
-        .succeeded();
-    sandbox.jp(&["q", "two"]).succeeded();
-    assert!(last_message(&server).contains("hello"));
+    sandbox.run("q one");
+    assert_contains(last_message(&server), "hello");
+    sandbox.run("conversation fork --turns 0");
+    sandbox.run("q two");
+    assert_contains(last_message(&server), "hello");
     sandbox.write(
         "~/.config/jp/config.toml",
         "conversation.attachments = ['cmd:echo mine']\n",
     );
-    sandbox.jp(&["q", "--new", "three"]).succeeded();
+    sandbox.run("q --new three");
     assert!(
         last_message(&server).contains("mine"),
         "one's own configuration is one's own word"
@@ -265,8 +214,7 @@ fn command_that_a_person_attached_runs_for_later_messages_and_forks() {
 #[test]
 #[cfg(target_os = "linux")]
 fn interrupt_ends_a_command_with_all_it_started() {
-    let server = answering("Yes.");
-    let sandbox = Sandbox::new().with_server(&server);
+    let (sandbox, _) = Sandbox::with_answer("Yes.");
     let pid = sandbox.path("pid");
     // A pipe, so that the test knows when the command runs.
     assert!(Command::new("mkfifo").arg(&pid).status().unwrap().success());

@@ -5,7 +5,10 @@
 use std::{fs, io::Read as _, process::Stdio};
 
 use serde_json::{Value, json};
-use testing::{Reply, Sandbox, Server, answer, calling, chunk, last_request, playing, results};
+use testing::{
+    Reply, Sandbox, Server, answer, assert_contains, assert_lacks, calling, chunk, last_request,
+    playing, results,
+};
 
 const LONG: &str = "a line of the long result";
 
@@ -22,13 +25,9 @@ fn with_five_turns(after: Vec<Reply>) -> (Server, Sandbox) {
         format!("[conversation.tools.long]\ncommand = 'sh -c \"for i in $(seq 40); do echo $i {LONG}; done\"'\nrun = 'unattended'\n"),
     );
     sandbox.write("notes.txt", "Remember the milk.\n");
-    sandbox
-        .jp(&["query", "--new", "-a", "notes.txt", "question 1"])
-        .succeeded();
+    sandbox.run("query --new -a notes.txt 'question 1'");
     for turn in 2..=5 {
-        sandbox
-            .jp(&["query", &format!("question {turn}")])
-            .succeeded();
+        sandbox.run(&["query", &format!("question {turn}")]);
     }
     (server, sandbox)
 }
@@ -59,13 +58,13 @@ fn asked(server: &Server) -> usize {
 fn results_of_older_turns_are_left_out_and_the_history_stays_as_it_is() {
     let (server, sandbox) = with_five_turns(vec![answer("Six.")]);
     let before = history(&sandbox);
-    let dry = sandbox.json(&["c", "compact", "--dry-run"]);
+    let dry = sandbox.json("c compact --dry-run");
     assert_eq!(history(&sandbox), before);
     assert_eq!(
         (&dry["compacted"], &dry["turns"]),
         (&json!(false), &json!(2))
     );
-    let done = sandbox.json(&["c", "compact"]);
+    let done = sandbox.json("c compact");
     let expected = json!({
         "compacted": true, "reset": false, "turns": 2, "tokens_before": dry["tokens_before"],
         "tokens_after": dry["tokens_after"], "strip": ["reasoning", "tools"], "summary": null,
@@ -78,7 +77,7 @@ fn results_of_older_turns_are_left_out_and_the_history_stays_as_it_is() {
         "{after}"
     );
     assert_eq!(compactions(&sandbox).len(), 1);
-    sandbox.jp(&["query", "question 6"]).succeeded();
+    sandbox.run("query 'question 6'");
     let results = results(&server);
     assert_eq!(results.len(), 2);
     assert!(
@@ -86,11 +85,7 @@ fn results_of_older_turns_are_left_out_and_the_history_stays_as_it_is() {
             .iter()
             .all(|result| result.starts_with("[Left out to shorten") && !result.contains(LONG))
     );
-    assert!(
-        last_request(&server)
-            .to_string()
-            .contains("Remember the milk.")
-    );
+    assert_contains(last_request(&server).to_string(), "Remember the milk.");
 }
 
 #[test]
@@ -104,8 +99,8 @@ fn result_that_was_left_out_can_be_read_again() {
         calling(&[("read_more", json!({"uri": uri}))]),
         answer("Six."),
     ]);
-    sandbox.jp(&["c", "compact"]).succeeded();
-    sandbox.jp(&["query", "question 6"]).succeeded();
+    sandbox.run("c compact");
+    sandbox.run("query 'question 6'");
     let results = results(&server);
     assert!(results[0].contains(&uri), "{results:?}");
     assert!(results[2].starts_with(&text), "{results:?}");
@@ -114,45 +109,25 @@ fn result_that_was_left_out_can_be_read_again() {
 #[test]
 fn compaction_is_told_to_a_person_and_taken_back() {
     let (_server, sandbox) = with_five_turns(vec![]);
-    let dry = sandbox
-        .jp(&["c", "compact", "--dry-run", "--strip", "tools"])
-        .succeeded();
+    let dry = sandbox.run("c compact --dry-run --strip tools");
     let words = "From the next message on, turns 1 to 2 are sent without what tools returned.\nWhat is sent before the next message: about ";
     assert!(dry.stdout.starts_with(words), "{}", dry.stdout);
-    assert!(dry.stderr.contains("Nothing was stored."), "{}", dry.stderr);
-    let none = sandbox.jp(&["c", "compact", "--reset"]).succeeded();
-    assert!(
-        none.stderr.contains("there is nothing to reset"),
-        "{}",
-        none.stderr
-    );
-    let before = sandbox.jp(&["c", "print", "--as-sent"]).succeeded().stdout;
-    let done = sandbox
-        .jp(&["c", "compact", "--strip", "tools"])
-        .succeeded();
+    assert_contains(&dry.stderr, "Nothing was stored.");
+    let none = sandbox.run("c compact --reset");
+    assert_contains(&none.stderr, "there is nothing to reset");
+    let before = sandbox.run("c print --as-sent").stdout;
+    let done = sandbox.run("c compact --strip tools");
     assert!(done.stderr.starts_with(words), "{}", done.stderr);
     assert_eq!(compactions(&sandbox)[0]["strip"], json!(["tools"]));
-    let again = sandbox
-        .jp(&["c", "compact", "--strip", "tools"])
-        .succeeded();
-    assert!(
-        again.stderr.contains("Nothing to compact"),
-        "{}",
-        again.stderr
-    );
-    assert_ne!(
-        sandbox.jp(&["c", "print", "--as-sent"]).succeeded().stdout,
-        before
-    );
-    let reset = sandbox.json(&["c", "compact", "--reset"]);
+    let again = sandbox.run("c compact --strip tools");
+    assert_contains(&again.stderr, "Nothing to compact");
+    assert_ne!(sandbox.run("c print --as-sent").stdout, before);
+    let reset = sandbox.json("c compact --reset");
     assert_eq!(
         (&reset["reset"], &reset["compacted"]),
         (&json!(true), &json!(false))
     );
-    assert_eq!(
-        sandbox.jp(&["c", "print", "--as-sent"]).succeeded().stdout,
-        before
-    );
+    assert_eq!(sandbox.run("c print --as-sent").stdout, before);
     assert_eq!(compactions(&sandbox).len(), 2);
 }
 
@@ -160,12 +135,10 @@ fn compaction_is_told_to_a_person_and_taken_back() {
 fn nothing_is_stored_where_there_is_nothing_to_compact() {
     let (_server, sandbox) = with_five_turns(vec![]);
     let before = history(&sandbox);
-    let run = sandbox
-        .jp(&["c", "compact", "--keep-last", "5"])
-        .succeeded();
-    assert!(run.stderr.contains("Nothing to compact"), "{}", run.stderr);
+    let run = sandbox.run("c compact --keep-last 5");
+    assert_contains(&run.stderr, "Nothing to compact");
     assert_eq!(
-        sandbox.json(&["c", "compact", "--strip", "reasoning"])["compacted"],
+        sandbox.json("c compact --strip reasoning")["compacted"],
         false
     );
     assert_eq!(history(&sandbox), before);
@@ -174,7 +147,7 @@ fn nothing_is_stored_where_there_is_nothing_to_compact() {
 #[test]
 fn conversation_that_is_in_use_is_left_alone() {
     let (_server, sandbox) = with_five_turns(vec![Reply::stream(&chunk("Six")).then_hang()]);
-    let mut command = sandbox.command(&["query", "question 6"]);
+    let mut command = sandbox.command("query 'question 6'");
     let mut child = command
         .stdout(Stdio::piped())
         .stderr(Stdio::null())
@@ -187,12 +160,8 @@ fn conversation_that_is_in_use_is_left_alone() {
         .unwrap()
         .read_exact(&mut shown)
         .unwrap();
-    sandbox
-        .jp(&["c", "compact", "--no-wait"])
-        .failed(1, &["is in use by"]);
-    sandbox
-        .jp(&["c", "compact", "--no-wait", "--dry-run"])
-        .succeeded();
+    sandbox.fail("c compact --no-wait", 1, &["is in use by"]);
+    sandbox.run("c compact --no-wait --dry-run");
     child.kill().unwrap();
     child.wait().unwrap();
     assert!(compactions(&sandbox).is_empty());
@@ -210,7 +179,7 @@ fn wrong_use_exits_with_2() {
         &["--no-persist"],
     ] {
         let arguments: Vec<_> = ["c", "compact"].iter().chain(arguments).collect();
-        sandbox.jp(&arguments).failed(2, &[]);
+        sandbox.fail(&arguments, 2, &[]);
     }
 }
 
@@ -219,16 +188,10 @@ fn summary_by_the_model_stands_in_the_place_of_the_turns() {
     let (server, sandbox) =
         with_five_turns(vec![answer(" The milk is remembered.\n"), answer("Six.")]);
     let sent_before = last_request(&server)["messages"].clone();
-    let dry = sandbox
-        .jp(&["c", "compact", "--summarize", "--dry-run"])
-        .succeeded();
-    assert!(
-        dry.stdout.contains("would be asked for a summary"),
-        "{}",
-        dry.stdout
-    );
+    let dry = sandbox.run("c compact --summarize --dry-run");
+    assert_contains(&dry.stdout, "would be asked for a summary");
     let asked_before = asked(&server);
-    let done = sandbox.json(&["c", "compact", "--summarize"]);
+    let done = sandbox.json("c compact --summarize");
     assert_eq!(
         (&done["summary"], &done["turns"], &done["strip"]),
         (&json!("The milk is remembered."), &json!(2), &json!([]))
@@ -241,10 +204,8 @@ fn summary_by_the_model_stands_in_the_place_of_the_turns() {
         sent_before.as_array().unwrap()[..]
     );
     let instruction = messages.last().unwrap()["content"].to_string();
-    assert!(
-        instruction.contains("begins with") && instruction.contains("question 3"),
-        "{instruction}"
-    );
+    assert_contains(&instruction, "begins with");
+    assert_contains(&instruction, "question 3");
     let events = sandbox.events();
     let [.., usage, compaction] = &events[..] else {
         panic!("{events:?}")
@@ -254,7 +215,7 @@ fn summary_by_the_model_stands_in_the_place_of_the_turns() {
         (&json!("usage"), &json!(50), &json!("llamacpp/m"))
     );
     assert_eq!(compaction["type"], "compaction");
-    sandbox.jp(&["query", "question 6"]).succeeded();
+    sandbox.run("query 'question 6'");
     let request = last_request(&server);
     let first = request["messages"][0].to_string();
     for words in [
@@ -266,16 +227,12 @@ fn summary_by_the_model_stands_in_the_place_of_the_turns() {
         assert!(first.contains(words), "{words}: {first}");
     }
     let text = request.to_string();
-    assert!(
-        !text.contains("question 1") && !text.contains(LONG) && !text.contains("Remember the milk"),
-        "{text}"
-    );
-    assert!(
-        sandbox
-            .jp(&["c", "compact", "--summarize", "--keep-last", "4"])
-            .succeeded()
-            .stderr
-            .contains("Nothing to compact")
+    assert_lacks(&text, "question 1");
+    assert_lacks(&text, LONG);
+    assert_lacks(&text, "Remember the milk");
+    assert_contains(
+        &sandbox.run("c compact --summarize --keep-last 4").stderr,
+        "Nothing to compact",
     );
 }
 
@@ -287,15 +244,17 @@ fn summary_that_fails_leaves_the_conversation_as_it_is() {
         calling(&[("long", json!({}))]),
     ]);
     let before = history(&sandbox);
-    sandbox
-        .jp(&["c", "compact", "--summarize"])
-        .failed(1, &["400"]);
-    sandbox
-        .jp(&["c", "compact", "--summarize"])
-        .failed(1, &["gave no summary: its answer is empty"]);
-    sandbox
-        .jp(&["c", "compact", "--summarize"])
-        .failed(1, &["gave no summary: it called a tool instead"]);
+    sandbox.fail("c compact --summarize", 1, &["400"]);
+    sandbox.fail(
+        "c compact --summarize",
+        1,
+        &["gave no summary: its answer is empty"],
+    );
+    sandbox.fail(
+        "c compact --summarize",
+        1,
+        &["gave no summary: it called a tool instead"],
+    );
     assert_eq!(history(&sandbox), before);
 }
 
@@ -304,7 +263,7 @@ fn summary_that_fails_leaves_the_conversation_as_it_is() {
 fn interrupted_summary_exits_with_130_and_stores_nothing() {
     let (server, sandbox) = with_five_turns(vec![Reply::stream(&chunk("So")).then_hang()]);
     let (before, asked_before) = (history(&sandbox), asked(&server));
-    let mut command = sandbox.command(&["c", "compact", "--summarize"]);
+    let mut command = sandbox.command("c compact --summarize");
     let child = command
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
@@ -330,16 +289,10 @@ fn interrupted_summary_exits_with_130_and_stores_nothing() {
 #[test]
 fn what_would_be_sent_is_printed() {
     let (_server, sandbox) = with_five_turns(vec![]);
-    sandbox
-        .jp(&["c", "compact", "--strip", "tools"])
-        .succeeded();
-    let id = sandbox.json(&["c", "ls"])[0]["id"]
-        .as_str()
-        .unwrap()
-        .to_owned();
+    sandbox.run("c compact --strip tools");
+    let id = sandbox.json("c ls")[0]["id"].as_str().unwrap().to_owned();
     let text = sandbox
-        .jp(&["c", "print", "--as-sent", "-i", &id, "--turn", "1"])
-        .succeeded()
+        .run(&["c", "print", "--as-sent", "-i", &id, "--turn", "1"])
         .stdout;
     let place = format!("file://{}", testing::shown(&sandbox.root));
     insta::assert_snapshot!(text.replace(&place, "ROOT"), @r#"
@@ -369,12 +322,11 @@ fn what_would_be_sent_is_printed() {
     "#);
     assert_eq!(
         sandbox
-            .jp(&["c", "print", "--as-sent", &id, "--turn", "1"])
-            .succeeded()
+            .run(&["c", "print", "--as-sent", &id, "--turn", "1"])
             .stdout,
         text
     );
-    let document = sandbox.json(&["c", "print", "--as-sent"]);
+    let document = sandbox.json("c print --as-sent");
     let messages = document["messages"].as_array().unwrap();
     let resource = &messages[0]["blocks"][1];
     assert_eq!(
@@ -391,9 +343,7 @@ fn what_would_be_sent_is_printed() {
         (&messages[2]["role"], &result["delivery"]),
         (&json!("tool"), &json!("compacted"))
     );
-    sandbox
-        .jp(&["c", "print", "--as-sent", "--turn", "9"])
-        .failed(1, &["there is no turn 9"]);
+    sandbox.fail("c print --as-sent --turn 9", 1, &["there is no turn 9"]);
 }
 
 #[test]
@@ -401,17 +351,15 @@ fn content_that_is_no_text_is_a_line() {
     let server = playing(vec![answer("Yes.")]);
     let sandbox = Sandbox::new().with_server(&server);
     sandbox.write("a.png", b"\x89PNG\r\n\x1a\n\0\xff");
-    sandbox
-        .jp(&["query", "--new", "-a", "a.png", "See."])
-        .succeeded();
-    let document = sandbox.json(&["c", "print", "--as-sent"]);
+    sandbox.run("query --new -a a.png See.");
+    let document = sandbox.json("c print --as-sent");
     let block = &document["messages"][0]["blocks"][1];
     assert_eq!(
         (&block["mimeType"], &block["bytes"]),
         (&json!("image/png"), &json!(10))
     );
-    let text = sandbox.jp(&["c", "print", "--as-sent"]).succeeded().stdout;
-    assert!(text.contains("image/png, 10 B]"), "{text}");
+    let text = sandbox.run("c print --as-sent").stdout;
+    assert_contains(&text, "image/png, 10 B]");
 }
 
 #[test]
@@ -419,9 +367,7 @@ fn failed_call_is_printed_as_the_model_is_told_of_it() {
     let missing = calling(&[("read_file", json!({"path": "gone.txt"}))]);
     let server = playing(vec![missing, answer("It is gone.")]);
     let sandbox = Sandbox::new().with_server(&server);
-    sandbox
-        .jp(&["query", "--new", "What is in gone.txt?"])
-        .succeeded();
+    sandbox.run("query --new 'What is in gone.txt?'");
     let [result] = &testing::results(&server)[..] else {
         panic!("one result is sent")
     };
@@ -429,15 +375,12 @@ fn failed_call_is_printed_as_the_model_is_told_of_it() {
         result.starts_with("The tool reported an error:\n"),
         "{result}"
     );
-    let text = sandbox.jp(&["c", "print", "--as-sent"]).succeeded().stdout;
-    assert!(
-        text.contains(&format!(
-            "### result of read_file\n\n{}\n",
-            result.trim_end()
-        )),
-        "{text}"
+    let text = sandbox.run("c print --as-sent").stdout;
+    assert_contains(
+        &text,
+        format!("### result of read_file\n\n{}\n", result.trim_end()),
     );
-    let document = sandbox.json(&["c", "print", "--as-sent"]);
+    let document = sandbox.json("c print --as-sent");
     let flags: Vec<_> = document["messages"]
         .as_array()
         .unwrap()
@@ -453,7 +396,7 @@ fn failed_call_is_printed_as_the_model_is_told_of_it() {
 #[test]
 fn closed_pipe_is_quiet() {
     let (_server, sandbox) = with_five_turns(vec![]);
-    let mut command = sandbox.command(&["c", "print", "--as-sent"]);
+    let mut command = sandbox.command("c print --as-sent");
     let mut child = command
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())

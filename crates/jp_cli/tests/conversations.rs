@@ -13,15 +13,14 @@ use std::{
 };
 
 use serde_json::{Value, json};
-use testing::{Sandbox, answering, run};
+use testing::{Sandbox, assert_contains, assert_lacks, run};
 
 fn with_two_conversations() -> (testing::Server, Sandbox, [String; 2]) {
-    let server = answering("Yes.");
-    let sandbox = Sandbox::new().with_server(&server);
+    let (sandbox, server) = Sandbox::with_answer("Yes.");
     sandbox.write("a.txt", "abc");
     let id = |document: Value| document["conversation"].as_str().unwrap().to_owned();
-    let first = id(sandbox.json(&["q", "--new", "-a", "a.txt", "The first question of all"]));
-    let second = id(sandbox.json(&["q", "--new", "--title", "Second", "two"]));
+    let first = id(sandbox.json("q --new -a a.txt 'The first question of all'"));
+    let second = id(sandbox.json("q --new --title Second two"));
     (server, sandbox, [first, second])
 }
 
@@ -36,8 +35,8 @@ fn results_are_printed_with_their_calls() {
     ]);
     let sandbox = Sandbox::new().with_server(&server);
     sandbox.write("a.txt", "content\n");
-    sandbox.jp(&["q", "--new", "look"]).succeeded();
-    let printed = sandbox.jp(&["conversation", "print"]).succeeded().stdout;
+    sandbox.run("q --new look");
+    let printed = sandbox.run("conversation print").stdout;
     insta::assert_snapshot!(printed, @r#"
     ## Turn 1
 
@@ -76,7 +75,7 @@ fn results_are_printed_with_their_calls() {
 #[test]
 fn list_shows_the_newest_first_and_marks_the_current_one() {
     let (_server, sandbox, [first, second]) = with_two_conversations();
-    let rows = sandbox.json(&["conversation", "ls"]);
+    let rows = sandbox.json("conversation ls");
     let row = |index: usize, key: &str| rows[index][key].clone();
     assert_eq!(
         (row(0, "id"), row(0, "title"), row(0, "current")),
@@ -90,14 +89,14 @@ fn list_shows_the_newest_first_and_marks_the_current_one() {
         (row(1, "local"), row(1, "current")),
         (json!(false), json!(false))
     );
-    sandbox.jp(&["c", "use", &first]).succeeded();
-    sandbox.jp(&["q", "goes on with the first"]).succeeded();
-    let rows = sandbox.json(&["conversation", "ls"]);
+    sandbox.run(&["c", "use", &first]);
+    sandbox.run("q 'goes on with the first'");
+    let rows = sandbox.json("conversation ls");
     assert_eq!(
         (&rows[1]["turns"], &rows[1]["current"]),
         (&json!(2), &json!(true))
     );
-    let text = sandbox.jp(&["c", "ls"]).succeeded().stdout;
+    let text = sandbox.run("c ls").stdout;
     assert!(
         text.lines()
             .nth(1)
@@ -109,34 +108,27 @@ fn list_shows_the_newest_first_and_marks_the_current_one() {
 
 #[test]
 fn local_conversation_stays_out_of_the_workspace() {
-    let server = answering("Yes.");
-    let sandbox = Sandbox::new().with_server(&server);
+    let (sandbox, _) = Sandbox::with_answer("Yes.");
     sandbox.write("a.txt", "abc");
-    sandbox
-        .jp(&["q", "--new", "--local", "-a", "a.txt", "mine"])
-        .succeeded();
+    sandbox.run("q --new --local -a a.txt mine");
     assert!(!sandbox.path(".jp/conversations").exists() && !sandbox.path(".jp/blobs").exists());
-    assert_eq!(sandbox.json(&["c", "ls"])[0]["local"], true);
-    sandbox.jp(&["q", "more"]).succeeded();
-    assert_eq!(sandbox.json(&["c", "show"])["turns"], 2);
-    assert_eq!(
-        sandbox.jp(&["r", "show", "a.txt"]).succeeded().stdout,
-        "abc"
-    );
+    assert_eq!(sandbox.json("c ls")[0]["local"], true);
+    sandbox.run("q more");
+    assert_eq!(sandbox.json("c show")["turns"], 2);
+    assert_eq!(sandbox.run("r show a.txt").stdout, "abc");
 }
 
 #[test]
 fn local_conversation_never_shares_an_id_with_one_of_the_workspace() {
-    let server = answering("Yes.");
-    let sandbox = Sandbox::new().with_server(&server);
+    let (sandbox, _) = Sandbox::with_answer("Yes.");
     for flags in [
         &["q", "--new", "a"][..],
         &["q", "--new", "--local", "b"],
         &["q", "--new", "c"],
     ] {
-        sandbox.jp(flags).succeeded();
+        sandbox.run(flags);
     }
-    let rows = sandbox.json(&["c", "ls"]);
+    let rows = sandbox.json("c ls");
     let ids: std::collections::BTreeSet<_> = rows
         .as_array()
         .unwrap()
@@ -148,31 +140,22 @@ fn local_conversation_never_shares_an_id_with_one_of_the_workspace() {
 
 #[test]
 fn name_of_two_resources_is_not_enough() {
-    let server = answering("Yes.");
-    let sandbox = Sandbox::new().with_server(&server);
+    let (sandbox, _) = Sandbox::with_answer("Yes.");
     sandbox.write("~/a/config.yaml", "a");
     sandbox.write("~/b/config.yaml", "b");
-    sandbox
-        .jp(&[
-            "q",
-            "--new",
-            "-a",
-            "~/a/config.yaml",
-            "-a",
-            "~/b/config.yaml",
-            "x",
-        ])
-        .succeeded();
-    sandbox
-        .jp(&["r", "show", "config.yaml"])
-        .failed(1, &["the name of 2 resources", "external:"]);
+    sandbox.run("q --new -a ~/a/config.yaml -a ~/b/config.yaml x");
+    sandbox.fail(
+        "r show config.yaml",
+        1,
+        &["the name of 2 resources", "external:"],
+    );
 }
 
 #[test]
 fn print_shows_turns_as_text_and_as_json() {
     let (_server, sandbox, [first, _]) = with_two_conversations();
-    sandbox.jp(&["q", "-i", &first, "And then?"]).succeeded();
-    let text = sandbox.jp(&["c", "print", &first]).succeeded().stdout;
+    sandbox.run(&["q", "-i", &first, "And then?"]);
+    let text = sandbox.run(&["c", "print", &first]).stdout;
     assert!(
         text.starts_with(
             "## Turn 1\n\nThe first question of all\n\n- attached: a.txt (3 B) <file:///"
@@ -186,18 +169,17 @@ fn print_shows_turns_as_text_and_as_json() {
     let document = sandbox.json(&["c", "print", &first, "--turn", "2"]);
     assert_eq!(document["turns"].as_array().unwrap().len(), 1);
     assert_eq!(document["turns"][0]["events"][0]["content"], "And then?");
-    sandbox
-        .jp(&["c", "print", &first, "--turn", "3..x"])
-        .failed(2, &["no range of turns"]);
+    sandbox.fail(
+        &["c", "print", &first, "--turn", "3..x"],
+        2,
+        &["no range of turns"],
+    );
 }
 
 #[test]
 fn files_of_a_conversation_are_all_it_needs() {
     let (_server, sandbox, [first, _]) = with_two_conversations();
-    let files = sandbox
-        .jp(&["c", "show", &first, "--files"])
-        .succeeded()
-        .stdout;
+    let files = sandbox.run(&["c", "show", &first, "--files"]).stdout;
     let clone = Sandbox::new();
     fs::copy(sandbox.path(".jp/.id"), clone.path(".jp/.id")).unwrap();
     for file in files.lines() {
@@ -218,30 +200,25 @@ fn files_of_a_conversation_are_all_it_needs() {
 #[test]
 fn removed_conversation_is_gone_and_the_other_stays() {
     let (_server, sandbox, [first, second]) = with_two_conversations();
-    sandbox.jp(&["c", "rm", &second]).succeeded();
-    let rows = sandbox.json(&["c", "ls"]);
+    sandbox.run(&["c", "rm", &second]);
+    let rows = sandbox.json("c ls");
     assert_eq!(
         (rows.as_array().unwrap().len(), &rows[0]["id"]),
         (1, &json!(first))
     );
-    sandbox
-        .jp(&["c", "rm", &second])
-        .failed(1, &["there is no conversation"]);
+    sandbox.fail(&["c", "rm", &second], 1, &["there is no conversation"]);
 }
 
 #[test]
 fn versions_of_a_resource_are_chosen_by_number_or_checksum() {
     let (_server, sandbox, [first, _]) = with_two_conversations();
     sandbox.write("a.txt", "changed");
-    sandbox
-        .jp(&["q", "-i", &first, "-a", "a.txt", "and now?"])
-        .succeeded();
-    let rows = sandbox.json(&["r", "ls"]);
+    sandbox.run(&["q", "-i", &first, "-a", "a.txt", "and now?"]);
+    let rows = sandbox.json("r ls");
     let checksum = rows[0]["checksum"].as_str().unwrap();
     let show = |arguments: &[&str]| {
         sandbox
-            .jp(&[&["r", "show", "a.txt"], arguments].concat())
-            .succeeded()
+            .run(&[&["r", "show", "a.txt"], arguments].concat())
             .stdout
     };
     assert_eq!(
@@ -252,36 +229,33 @@ fn versions_of_a_resource_are_chosen_by_number_or_checksum() {
         ],
         ["changed", "abc", "abc"]
     );
-    assert_eq!(sandbox.json(&["r", "show", "a.txt"])["text"], "changed");
-    sandbox
-        .jp(&["r", "show", "a.txt", "--version", "3"])
-        .failed(1, &["has no version 3", "2 versions"]);
-    sandbox
-        .jp(&["r", "show", "b.txt"])
-        .failed(1, &["no resource b.txt", "hint: `jp resource ls`"]);
+    assert_eq!(sandbox.json("r show a.txt")["text"], "changed");
+    sandbox.fail(
+        "r show a.txt --version 3",
+        1,
+        &["has no version 3", "2 versions"],
+    );
+    sandbox.fail(
+        "r show b.txt",
+        1,
+        &["no resource b.txt", "hint: `jp resource ls`"],
+    );
 }
 
 #[test]
 fn check_names_the_damaged_blob_and_its_conversation() {
     let (_server, sandbox, [first, _]) = with_two_conversations();
-    sandbox.jp(&["storage", "check"]).succeeded();
+    sandbox.run("storage check");
     let blob = sandbox.files(".jp/blobs").pop().unwrap();
     let mut bytes = fs::read(&blob).unwrap();
     let middle = bytes.len() / 2;
     bytes[middle] ^= 1;
     fs::write(&blob, bytes).unwrap();
-    let run = sandbox.jp(&["storage", "check"]).failed(1, &["1 problem"]);
-    assert!(
-        run.stdout.contains(&first) && run.stdout.contains("is damaged"),
-        "{}",
-        run.stdout
-    );
-    sandbox
-        .jp(&["r", "show", "a.txt", "-i", &first])
-        .failed(1, &["is damaged"]);
-    sandbox
-        .jp(&["q", "-i", &first, "x"])
-        .failed(1, &["is damaged"]);
+    let run = sandbox.fail("storage check", 1, &["1 problem"]);
+    assert_contains(&run.stdout, &first);
+    assert_contains(&run.stdout, "is damaged");
+    sandbox.fail(&["r", "show", "a.txt", "-i", &first], 1, &["is damaged"]);
+    sandbox.fail(&["q", "-i", &first, "x"], 1, &["is damaged"]);
 }
 
 #[test]
@@ -296,26 +270,17 @@ fn id_that_two_conversations_have_means_neither() {
         )
         .unwrap();
     }
-    assert_eq!(
-        sandbox
-            .json(&["conversation", "ls"])
-            .as_array()
-            .unwrap()
-            .len(),
-        3
-    );
+    assert_eq!(sandbox.json("conversation ls").as_array().unwrap().len(), 3);
     let said = [
         "two conversations have the id",
         "-renamed",
         "-second",
         "hint: rename or remove one",
     ];
-    sandbox.jp(&["query", "more"]).failed(1, &said);
-    sandbox
-        .jp(&["conversation", "print", &second])
-        .failed(1, &said);
+    sandbox.fail("query more", 1, &said);
+    sandbox.fail(&["conversation", "print", &second], 1, &said);
     fs::remove_dir_all(directory).unwrap();
-    sandbox.jp(&["query", "more"]).succeeded();
+    sandbox.run("query more");
 }
 
 #[test]
@@ -355,27 +320,15 @@ fn check_tells_what_interrupted_writers_left() {
     }
     let removed = "Removed 3 temporary files that an interrupted jp left.";
     let left = "Left 2 temporary files of a jp at work";
-    assert!(
-        !sandbox
-            .jp(&["conversation", "show", "--files"])
-            .succeeded()
-            .stdout
-            .contains(".tmp-")
-    );
-    let run = sandbox.jp(&["storage", "check"]).succeeded();
-    assert!(
-        run.stderr.contains(removed) && run.stderr.contains(left),
-        "{}",
-        run.stderr
-    );
+    assert_lacks(&sandbox.run("conversation show --files").stdout, ".tmp-");
+    let run = sandbox.run("storage check");
+    assert_contains(&run.stderr, removed);
+    assert_contains(&run.stderr, left);
     let is_there = leftovers.map(|path| sandbox.path(path).exists());
     assert_eq!(is_there, [false, false, false, true, true]);
-    let run = sandbox.jp(&["storage", "check"]).succeeded();
-    assert!(
-        !run.stderr.contains("Removed") && run.stderr.contains(left),
-        "{}",
-        run.stderr
-    );
+    let run = sandbox.run("storage check");
+    assert_lacks(&run.stderr, "Removed");
+    assert_contains(&run.stderr, left);
 }
 
 #[test]
@@ -398,9 +351,9 @@ fn file_that_git_could_not_merge_is_named_with_what_to_do() {
         )
         .unwrap();
         let marks = format!("{advice}git left the marks of a merge in it: keep one side");
-        sandbox.jp(&["c", "show"]).failed(code, &[name, &marks]);
+        sandbox.fail("c show", code, &[name, &marks]);
         fs::write(&file, "{").unwrap();
-        let damaged = sandbox.jp(&["c", "show"]).failed(code, &[name, "line 1"]);
+        let damaged = sandbox.fail("c show", code, &[name, "line 1"]);
         assert!(
             code == 0
                 || damaged
@@ -435,17 +388,17 @@ fn check_removes_nothing_through_a_link() {
     ] {
         std::os::unix::fs::symlink(outside.path(), sandbox.path(link)).unwrap();
     }
-    sandbox.jp(&["storage", "check"]);
+    sandbox.jp("storage check");
     fs::rename(sandbox.path(".jp/blobs"), sandbox.path("blobs")).unwrap();
     std::os::unix::fs::symlink(outside.path(), sandbox.path(".jp/blobs")).unwrap();
-    sandbox.jp(&["storage", "check"]);
+    sandbox.jp("storage check");
     assert!(theirs.iter().all(|path| path.exists()));
 }
 
 #[test]
 fn status_counts_what_is_there() {
     let (_server, sandbox, _) = with_two_conversations();
-    let rows = sandbox.json(&["storage", "status"]);
+    let rows = sandbox.json("storage status");
     assert_eq!(
         (&rows[0]["conversations"], &rows[0]["blobs"]),
         (&json!(2), &json!(1))
@@ -460,12 +413,7 @@ fn config_shows_each_value_with_its_layer() {
         "~/.config/jp/config.toml",
         "conversation.attachment.max_files = 7\n",
     );
-    let entries = sandbox.json(&[
-        "config",
-        "show",
-        "-c",
-        "conversation.attachment.max_bytes=1MB",
-    ]);
+    let entries = sandbox.json("config show -c conversation.attachment.max_bytes=1MB");
     let layer = |key: &str| {
         let entries = entries.as_array().unwrap();
         entries.iter().find(|entry| entry["key"] == key).unwrap()["layer"]
@@ -478,9 +426,7 @@ fn config_shows_each_value_with_its_layer() {
     assert!(layer("conversation.attachment.max_bytes").contains("-c"));
     assert_eq!(layer("conversation.deduplication.enabled"), "default");
     sandbox.write(".jp/config.toml", "[conversation\n");
-    sandbox
-        .jp(&["config", "show"])
-        .failed(1, &[".jp/config.toml", "line 1"]);
+    sandbox.fail("config show", 1, &[".jp/config.toml", "line 1"]);
     let path = sandbox.path(".jp/config.toml");
     fs::remove_file(&path).unwrap();
     assert!(
@@ -490,7 +436,8 @@ fn config_shows_each_value_with_its_layer() {
             .unwrap()
             .success()
     );
-    sandbox.jp(&["config", "show"]).failed(
+    sandbox.fail(
+        "config show",
         1,
         &[".jp/config.toml", "it is a named pipe, not a regular file"],
     );
@@ -499,34 +446,26 @@ fn config_shows_each_value_with_its_layer() {
         ".jp/config.toml",
         "conversation.attachment.max_bytes = 'lots'\n",
     );
-    sandbox
-        .jp(&["config", "show"])
-        .failed(1, &["max_bytes", "lots", ".jp/config.toml"]);
+    sandbox.fail("config show", 1, &["max_bytes", "lots", ".jp/config.toml"]);
     sandbox.write(".jp/config.toml", "assistent.model.id = 'a/b'\n");
-    let run = sandbox.jp(&["config", "show"]).succeeded();
-    assert!(
-        run.stderr.contains("unknown key `assistent`"),
-        "{}",
-        run.stderr
-    );
-    sandbox
-        .jp(&["config", "show", "-c", "assistent=1"])
-        .failed(2, &["assistent"]);
+    let run = sandbox.run("config show");
+    assert_contains(&run.stderr, "unknown key `assistent`");
+    sandbox.fail("config show -c assistent=1", 2, &["assistent"]);
 }
 
 #[test]
 fn init_makes_a_workspace_once_and_overwrites_nothing() {
     let sandbox = Sandbox::new();
-    let mut command = sandbox.command(&["init", "fresh"]);
+    let mut command = sandbox.command("init fresh");
     command.current_dir(&sandbox.home);
     run(command).succeeded();
     let config = sandbox.home.join("fresh/.jp/config.toml");
     assert!(config.exists());
     fs::write(&config, "# mine\n").unwrap();
-    let mut command = sandbox.command(&["init"]);
+    let mut command = sandbox.command("init");
     command.current_dir(sandbox.home.join("fresh"));
     let again = run(command).succeeded();
-    assert!(again.stderr.contains("already"), "{}", again.stderr);
+    assert_contains(&again.stderr, "already");
     assert_eq!(fs::read_to_string(config).unwrap(), "# mine\n");
 }
 
@@ -561,22 +500,20 @@ fn check_and_list_find_nothing_wrong_beside_rm_fork_and_query() {
         });
         let writing = scope.spawn(|| {
             for _ in 0..4 {
-                sandbox.jp(&["c", "fork", first]).succeeded();
-                sandbox.jp(&["q", "-i", second, "more"]).succeeded();
+                sandbox.run(&["c", "fork", first]);
+                sandbox.run(&["q", "-i", second, "more"]);
             }
         });
         let mut checks = 0;
         while checks < 5 || !removing.is_finished() || !writing.is_finished() {
-            let checked = sandbox.jp(&["storage", "check"]).succeeded();
+            let checked = sandbox.run("storage check");
             assert!(
                 checked.stdout.is_empty() && !checked.stderr.contains("warning"),
                 "{checked:?}"
             );
-            let listed = sandbox.jp(&["c", "ls"]).succeeded().stdout;
-            assert!(
-                !listed.contains("unreadable") && !listed.contains("no title"),
-                "{listed}"
-            );
+            let listed = sandbox.run("c ls").stdout;
+            assert_lacks(&listed, "unreadable");
+            assert_lacks(&listed, "no title");
             checks += 1;
         }
         removing.join().unwrap().succeeded();
@@ -598,28 +535,22 @@ fn archived_conversations_are_listed_apart_and_only_read() {
     fs::create_dir(&archive).unwrap();
     fs::rename(directory, archive.join(directory.file_name().unwrap())).unwrap();
 
-    let listed = sandbox.jp(&["c", "ls"]).succeeded();
-    assert!(
-        listed.stdout.contains(&second) && !listed.stdout.contains(&first),
-        "{listed:?}"
+    let listed = sandbox.run("c ls");
+    assert_contains(&listed.stdout, &second);
+    assert_lacks(&listed.stdout, &first);
+    assert_contains(
+        &listed.stderr,
+        "`jp conversation ls --archived` lists 1 archived conversation.",
     );
-    assert!(
-        listed
-            .stderr
-            .contains("`jp conversation ls --archived` lists 1 archived conversation.")
-    );
-    let archived = sandbox.json(&["c", "ls", "--archived"]);
+    let archived = sandbox.json("c ls --archived");
     assert_eq!(
         (&archived[0]["id"], &archived[0]["archived"], &archived[1]),
         (&json!(first), &json!(true), &json!(null))
     );
-    let printed = sandbox.jp(&["c", "print", &first]).succeeded();
-    assert!(printed.stdout.contains("The first question of all"));
+    let printed = sandbox.run(&["c", "print", &first]);
+    assert_contains(&printed.stdout, "The first question of all");
     assert_eq!(
-        sandbox
-            .jp(&["r", "show", "a.txt", "-i", &first])
-            .succeeded()
-            .stdout,
+        sandbox.run(&["r", "show", "a.txt", "-i", &first]).stdout,
         "abc"
     );
     for writing in [
@@ -628,59 +559,51 @@ fn archived_conversations_are_listed_apart_and_only_read() {
         &["a", "add", "a.txt", "-i", &first],
     ] {
         let hint = format!("hint: `jp conversation fork {first}` continues a copy of it.");
-        sandbox
-            .jp(writing)
-            .failed(1, &[&format!("conversation {first} is archived"), &hint]);
+        sandbox.fail(
+            writing,
+            1,
+            &[&format!("conversation {first} is archived"), &hint],
+        );
     }
-    assert_eq!(sandbox.json(&["storage", "check"])["conversations"], 2);
+    assert_eq!(sandbox.json("storage check")["conversations"], 2);
     let fork = sandbox.json(&["c", "fork", &first])["id"]
         .as_str()
         .unwrap()
         .to_owned();
-    assert!(sandbox.jp(&["c", "ls"]).succeeded().stdout.contains(&fork));
-    sandbox.jp(&["c", "rm", &first]).succeeded();
-    assert_eq!(sandbox.json(&["c", "ls", "--archived"]), json!([]));
+    assert_contains(&sandbox.run("c ls").stdout, &fork);
+    sandbox.run(&["c", "rm", &first]);
+    assert_eq!(sandbox.json("c ls --archived"), json!([]));
 }
 
 #[test]
 fn unreadable_metadata_closes_no_conversation_and_is_kept() {
-    let server = answering("Yes.");
-    let sandbox = Sandbox::new().with_server(&server);
-    sandbox.jp(&["q", "--new", "The question"]).succeeded();
+    let (sandbox, _) = Sandbox::with_answer("Yes.");
+    sandbox.run("q --new 'The question'");
     let metadata = sandbox.conversation().join("metadata.json");
     for (number, damage) in ["{\"title\": \"Half", "no JSON", "[]"].iter().enumerate() {
         fs::write(&metadata, damage).unwrap();
-        let printed = sandbox.jp(&["c", "print"]).succeeded();
+        let printed = sandbox.run("c print");
         let kept =
             "the next message renames the file to metadata.json.damaged-1, or a later number";
-        assert!(
-            printed.stdout.contains("The question") && printed.stderr.contains(kept),
-            "{printed:?}"
-        );
-        assert!(
-            sandbox
-                .jp(&["storage", "check"])
-                .failed(1, &[])
-                .stdout
-                .contains("metadata.json can't be read")
+        assert_contains(&printed.stdout, "The question");
+        assert_contains(&printed.stderr, kept);
+        assert_contains(
+            &sandbox.fail("storage check", 1, &[]).stdout,
+            "metadata.json can't be read",
         );
         assert_eq!(
             &fs::read_to_string(&metadata).unwrap(),
             damage,
             "a reader changes nothing"
         );
-        sandbox.jp(&["q", "go on"]).succeeded();
+        sandbox.run("q 'go on'");
         let aside = sandbox
             .conversation()
             .join(format!("metadata.json.damaged-{}", number + 1));
         assert_eq!(&fs::read_to_string(aside).unwrap(), damage);
-        assert!(
-            fs::read_to_string(&metadata)
-                .unwrap()
-                .contains("last_activated_at")
-        );
+        assert_contains(fs::read_to_string(&metadata).unwrap(), "last_activated_at");
     }
-    sandbox.jp(&["storage", "check"]).succeeded();
+    sandbox.run("storage check");
 }
 
 #[test]
@@ -691,8 +614,7 @@ fn older_conversations_are_listed_printed_and_continued() {
         eprintln!("skipped: {} is not there", source.display());
         return;
     }
-    let server = answering("Yes.");
-    let sandbox = Sandbox::new().with_server(&server);
+    let (sandbox, _) = Sandbox::with_answer("Yes.");
     for entry in fs::read_dir(source).unwrap() {
         let entry = entry.unwrap();
         let target = sandbox.path(".jp/conversations").join(entry.file_name());
@@ -706,7 +628,7 @@ fn older_conversations_are_listed_printed_and_continued() {
             .unwrap();
         }
     }
-    let rows = sandbox.json(&["c", "ls"]);
+    let rows = sandbox.json("c ls");
     assert!(rows.as_array().unwrap().len() >= 5);
     for row in rows.as_array().unwrap() {
         let id = row["id"].as_str().unwrap();
@@ -714,31 +636,28 @@ fn older_conversations_are_listed_printed_and_continued() {
             row["turns"].as_u64().unwrap() > 0 && row["title"].is_string(),
             "{row}"
         );
-        sandbox.jp(&["c", "print", id]).succeeded();
-        sandbox
-            .jp(&[
-                "q",
-                "-i",
-                id,
-                "-m",
-                "llamacpp/m",
-                "--skip-unavailable",
-                "Summarise.",
-            ])
-            .succeeded();
+        sandbox.run(&["c", "print", id]);
+        sandbox.run(&[
+            "q",
+            "-i",
+            id,
+            "-m",
+            "llamacpp/m",
+            "--skip-unavailable",
+            "Summarise.",
+        ]);
         let after = sandbox.json(&["c", "show", id]);
         assert_eq!(
             after["turns"].as_u64().unwrap(),
             row["turns"].as_u64().unwrap() + 1
         );
     }
-    sandbox.jp(&["storage", "check"]).succeeded();
+    sandbox.run("storage check");
 }
 
 #[test]
 fn older_conversation_has_its_model_by_an_alias_of_its_own_and_nobody_else_has_it() {
-    let server = answering("Yes.");
-    let sandbox = Sandbox::new().with_server(&server);
+    let (sandbox, server) = Sandbox::with_answer("Yes.");
     let directory = ".jp/conversations/17600000000-old";
     let request =
         json!({"timestamp": "2025-12-04 09:28:23.2", "type": "chat_request", "content": "old"});
@@ -752,11 +671,9 @@ fn older_conversation_has_its_model_by_an_alias_of_its_own_and_nobody_else_has_i
     let base =
         json!({"assistant": {"model": {"id": "mine"}}, "providers": {"llm": {"aliases": aliases}}});
     sandbox.write(&format!("{directory}/base_config.json"), base.to_string());
-    sandbox.jp(&["q", "-i", "17600000000", "go on"]).succeeded();
+    sandbox.run("q -i 17600000000 'go on'");
     assert_eq!(testing::last_request(&server)["model"], "of-alias");
-    sandbox
-        .jp(&["q", "-i", "17600000000", "-m", "mine", "go on"])
-        .failed(2, &["the model `mine`"]);
+    sandbox.fail("q -i 17600000000 -m mine 'go on'", 2, &["the model `mine`"]);
     let user = sandbox.path("~/.config/jp/config.toml");
     let text = fs::read_to_string(&user).unwrap_or_default();
     fs::create_dir_all(user.parent().unwrap()).unwrap();
@@ -765,7 +682,7 @@ fn older_conversation_has_its_model_by_an_alias_of_its_own_and_nobody_else_has_i
         format!("{text}\n[providers.aliases]\nmine = 'llamacpp/of-the-person'\n"),
     )
     .unwrap();
-    sandbox.jp(&["q", "-i", "17600000000", "go on"]).succeeded();
+    sandbox.run("q -i 17600000000 'go on'");
     assert_eq!(testing::last_request(&server)["model"], "of-the-person");
 }
 
@@ -775,17 +692,16 @@ fn fork_that_fails_leaves_no_conversation() {
     let config = fs::read_to_string(sandbox.path(".jp/config.toml")).unwrap();
     sandbox.write(".jp/config.toml", "assistant = 'x'\n");
     let before = sandbox.files(".jp/conversations");
-    sandbox.jp(&["c", "fork"]).failed(1, &["assistant"]);
+    sandbox.fail("c fork", 1, &["assistant"]);
     assert_eq!(sandbox.files(".jp/conversations"), before);
     sandbox.write(".jp/config.toml", config);
-    sandbox.jp(&["c", "fork"]).succeeded();
+    sandbox.run("c fork");
     assert!(sandbox.files(".jp/conversations").len() > before.len());
 }
 
 #[test]
 fn fork_of_an_older_conversation_is_converted_and_keeps_its_configuration() {
-    let server = answering("Yes.");
-    let sandbox = Sandbox::new().with_server(&server);
+    let (sandbox, server) = Sandbox::with_answer("Yes.");
     let directory = ".jp/conversations/17600000000-old";
     let text = "QSBsb25nIHJlc3VsdCB0aGF0IGJlbG9uZ3MgaW4gdGhlIGJsb2Igc3RvcmUuIA".repeat(20) + "==";
     let events = format!(
@@ -801,11 +717,11 @@ fn fork_of_an_older_conversation_is_converted_and_keeps_its_configuration() {
         &format!("{directory}/base_config.json"),
         "{\"assistant\": {\"model\": {\"id\": \"llamacpp/from-base\"}}}",
     );
-    let fork = sandbox.json(&["c", "fork", "17600000000"])["id"]
+    let fork = sandbox.json("c fork 17600000000")["id"]
         .as_str()
         .unwrap()
         .to_owned();
-    sandbox.jp(&["q", "-i", &fork, "go on"]).succeeded();
+    sandbox.run(&["q", "-i", &fork, "go on"]);
     assert_eq!(
         testing::last_request(&server)["model"],
         "llamacpp/from-base".trim_start_matches("llamacpp/")
@@ -815,11 +731,8 @@ fn fork_of_an_older_conversation_is_converted_and_keeps_its_configuration() {
         .into_iter()
         .find(|path| path.ends_with("events.json") && path.to_string_lossy().contains(&fork));
     let text = fs::read_to_string(forked.unwrap()).unwrap();
-    assert!(
-        text.contains("$blob")
-            && text.contains("\"mood\":\"good\"")
-            && text.contains("2025-12-04T09:28:23.2Z"),
-        "{text}"
-    );
-    sandbox.jp(&["storage", "check"]).succeeded();
+    assert_contains(&text, "$blob");
+    assert_contains(&text, "\"mood\":\"good\"");
+    assert_contains(&text, "2025-12-04T09:28:23.2Z");
+    sandbox.run("storage check");
 }

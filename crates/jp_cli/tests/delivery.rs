@@ -18,7 +18,8 @@ use std::{
 use jp_resource::Checksum;
 use serde_json::{Value, json};
 use testing::{
-    Reply, Sandbox, Server, Terminal, answer, calling, playing, results,
+    Reply, Sandbox, Server, Terminal, answer, assert_contains, assert_count, assert_lacks, calling,
+    playing, results,
     wire::{WIRES, Wire},
 };
 
@@ -109,13 +110,13 @@ fn of_one_file(config: &str) -> (Server, Sandbox) {
     let sandbox = Sandbox::new().with_server(&server);
     sandbox.write(USER, config);
     sandbox.write("a.rs", lines("line", 60));
-    sandbox.jp(&["q", "--new", "-a", "a.rs", "one"]).succeeded();
+    sandbox.run("q --new -a a.rs one");
     for words in ["two", "three", "four"] {
-        sandbox.jp(&["q", words]).succeeded();
+        sandbox.run(&["q", words]);
     }
     sandbox.write("a.rs", edited());
-    sandbox.jp(&["q", "five"]).succeeded();
-    sandbox.jp(&["q", "-a", "a.rs", "six"]).succeeded();
+    sandbox.run("q five");
+    sandbox.run("q -a a.rs six");
     (server, sandbox)
 }
 
@@ -195,10 +196,7 @@ fn known_content_is_a_reference_its_lines_are_named_and_a_change_is_a_diff() {
 fn person_is_shown_how_each_part_of_a_request_is_delivered() {
     let (_server, sandbox) = of_one_file("");
     sandbox.write("ä b%.txt", lines("other", 4));
-    let shown = sandbox
-        .jp(&["q", "--explain", "-T", "-a", "ä b%.txt", "next"])
-        .succeeded()
-        .stdout;
+    let shown = sandbox.run("q --explain -T -a 'ä b%.txt' next").stdout;
     // How many bytes a reference has depends on where the workspace is.
     let column = shown.find("delivery").unwrap();
     let rows = shown
@@ -216,10 +214,7 @@ fn person_is_shown_how_each_part_of_a_request_is_delivered() {
     full       -           new in this turn
     full       ä b%.txt    new in this turn; too small to be referred to
     ");
-    assert!(
-        shown.contains("\n1     message          4        1  full       -"),
-        "{shown}"
-    );
+    assert_contains(&shown, "\n1     message          4        1  full       -");
     assert!(
         shown.ends_with(" tokens less than with everything whole\n"),
         "{shown}"
@@ -298,10 +293,8 @@ fn switched_off_it_is_the_plain_history_byte_for_byte() {
     let (server, plain) = of_one_file(off);
     let requests = messages(&server);
     let text = json!(requests).to_string();
-    assert!(
-        !text.contains("has not changed") && !text.contains("```diff"),
-        "{text}"
-    );
+    assert_lacks(&text, "has not changed");
+    assert_lacks(&text, "```diff");
     let fenced =
         [lines("line", 60), edited()].map(|content| format!("```rs (a.rs)\n{content}```\n"));
     let read = results(&server);
@@ -309,11 +302,10 @@ fn switched_off_it_is_the_plain_history_byte_for_byte() {
         [&read[0], &read[2], &read[3]],
         [&fenced[0], &fenced[0], &fenced[1]]
     );
-    assert_eq!(
-        told(&explained(&plain, &[]))
-            .matches("full: references are switched off for it")
-            .count(),
-        6
+    assert_count(
+        told(&explained(&plain, &[])),
+        "full: references are switched off for it",
+        6,
     );
 
     // What was sent in the one is what the other, which had references, sends when they are switched off.
@@ -367,9 +359,7 @@ fn resources_of_local_tools_take_part_unless_told_not_to_and_text_is_left_alone(
     let calls = ["show", "always", "text", "text"].map(|name| (name, json!({})));
     let server = playing(vec![calling(&calls), answer("Done.")]);
     let sandbox = with_local_tools(&server);
-    sandbox
-        .jp(&["q", "--new", "-a", "a.txt", "look"])
-        .succeeded();
+    sandbox.run("q --new -a a.txt look");
     let results = results(&server);
     assert!(
         results[0].ends_with("stands in the attachments of turn 1."),
@@ -553,11 +543,11 @@ fn block_of_an_unknown_type_is_noted_in_every_format_and_kept() {
         assert_eq!(last.matches(note).count(), 1, "{name}: {last}");
         for shown in [&["c", "print"][..], &["c", "print", "--as-sent"]] {
             assert!(
-                person.sandbox.jp(shown).succeeded().stdout.contains(note),
+                person.sandbox.run(shown).stdout.contains(note),
                 "{name}: {shown:?}"
             );
         }
-        let fork = person.sandbox.json(&["c", "fork"])["id"]
+        let fork = person.sandbox.json("c fork")["id"]
             .as_str()
             .unwrap()
             .to_owned();
@@ -591,11 +581,7 @@ fn print_as_sent_shows_what_the_provider_is_sent() {
         person.sandbox.write("b.rs", "fn b() {}\n");
         person.sandbox.write("c.png", b"\x89PNG\r\n\x1a\n\0\xff");
         person.query(&["--new", "-a", "a.rs", "-a", "c.png", "one"]);
-        let text = person
-            .sandbox
-            .jp(&["c", "print", "--as-sent"])
-            .succeeded()
-            .stdout;
+        let text = person.sandbox.run("c print --as-sent").stdout;
         let sent = json!(person.requests().last()).to_string();
         let name = wire.provider;
         for frame in [
@@ -629,7 +615,7 @@ fn of_two_versions() -> (Server, Sandbox) {
     let sandbox = Sandbox::new().with_server(&server);
     for (version, turn) in [("old", "one"), ("new", "two")] {
         sandbox.write("a.txt", lines(version, 200));
-        sandbox.jp(&["q", "-a", "a.txt", turn]).succeeded();
+        sandbox.run(&["q", "-a", "a.txt", turn]);
     }
     (server, sandbox)
 }
@@ -674,25 +660,23 @@ fn replaced_version_is_left_out_once_the_cache_is_cold_and_stays_so() {
     ];
     for (is_old, model) in [(true, &[][..]), (false, &OTHER)] {
         let (server, sandbox) = of_two_versions();
-        sandbox.jp(&["q", "two and a half"]).succeeded();
+        sandbox.run("q 'two and a half'");
         assert_eq!(has_old(messages(&server).last().unwrap()), (true, false));
         assert!(superseded(&sandbox).is_empty());
         if is_old {
             age(&sandbox);
         }
-        sandbox.jp(&[&["q", "three"], model].concat()).succeeded();
+        sandbox.run(&[&["q", "three"], model].concat());
         let [decision] = &superseded(&sandbox)[..] else {
             panic!("{:?}", sandbox.events())
         };
         let version = json!({"uri": "workspace:///a.txt", "checksum": Checksum::compute(lines("old", 200).as_bytes())});
         assert_eq!(decision["dropped"], json!([version]));
-        sandbox.jp(&[&["q", "four"], model].concat()).succeeded();
+        sandbox.run(&[&["q", "four"], model].concat());
         assert_eq!(superseded(&sandbox).len(), 1);
         // What was left out does not stand anywhere, so nothing refers to it when it is back.
         sandbox.write("a.txt", lines("old", 200));
-        sandbox
-            .jp(&[&["q", "-a", "a.txt", "five"], model].concat())
-            .succeeded();
+        sandbox.run(&[&["q", "-a", "a.txt", "five"], model].concat());
         let requests = messages(&server);
         let [.., third, fourth, fifth] = &requests[..] else {
             unreachable!()
@@ -721,11 +705,7 @@ fn request_after_a_cold_cache_stays_what_it_was() {
     {
         let server = playing(vec![answer("Yes.")]);
         let sandbox = Sandbox::new().with_server(&server);
-        let ask = |words: &[&str]| {
-            sandbox
-                .jp(&[&["q", "--yes"], words, budget].concat())
-                .succeeded()
-        };
+        let ask = |words: &[&str]| sandbox.run(&[&["q", "--yes"], words, budget].concat());
         sandbox.write("a.txt", lines("line", 200));
         ask(&["--new", "-a", attachment, "one"]);
         age(&sandbox);
@@ -741,10 +721,8 @@ fn request_after_a_cold_cache_stays_what_it_was() {
         // The first version is what the second builds on, so it is not dropped.
         assert!(superseded(&sandbox).is_empty(), "{attachment} {budget:?}");
         let text = json!(requests[1]).to_string();
-        assert!(
-            text.contains("-line 30 of a file") && text.contains("+LINE 30 of a file"),
-            "{text}"
-        );
+        assert_contains(&text, "-line 30 of a file");
+        assert_contains(&text, "+LINE 30 of a file");
     }
 }
 
@@ -754,7 +732,7 @@ fn replaced_versions_are_kept_or_always_left_out_where_the_person_says_so() {
         let (server, sandbox) = of_two_versions();
         age(&sandbox);
         let setting = format!("conversation.superseded.policy={policy}");
-        sandbox.jp(&["q", "-c", &setting, "three"]).succeeded();
+        sandbox.run(&["q", "-c", &setting, "three"]);
         assert_eq!(
             has_old(messages(&server).last().unwrap()),
             expected,
@@ -784,16 +762,13 @@ fn copy(from: &Path, to: &Path) {
 fn clone_at_another_path_gives_the_same_and_goes_on_from_there() {
     let (_server, sandbox) = of_one_file("");
     sandbox.write("b.txt", lines("other", 30));
-    sandbox.jp(&["q", "-a", "b.txt", "seven"]).succeeded();
+    sandbox.run("q -a b.txt seven");
     let clone = Sandbox::new();
     copy(&sandbox.root, &clone.root);
-    let id = sandbox.json(&["c", "ls"])[0]["id"]
-        .as_str()
-        .unwrap()
-        .to_owned();
+    let id = sandbox.json("c ls")[0]["id"].as_str().unwrap().to_owned();
     clone.jp(&["c", "use", &id]).succeeded();
     let [here, there] = [&sandbox, &clone].map(|sandbox| testing::shown(&sandbox.root));
-    let sent = |sandbox: &Sandbox| sandbox.jp(&["c", "print", "--as-sent"]).succeeded().stdout;
+    let sent = |sandbox: &Sandbox| sandbox.run("c print --as-sent").stdout;
     assert_eq!(sent(&sandbox).replace(&here, &there), sent(&clone));
     assert_eq!(
         told(&explained(&sandbox, &[])),
@@ -806,10 +781,7 @@ fn clone_at_another_path_gives_the_same_and_goes_on_from_there() {
     let clone = clone.with_server(&server);
     clone.jp(&["q", "-a", "b.txt", "eight"]).succeeded();
     let attached = testing::last_message(&server);
-    assert!(
-        attached.contains(&format!("{uri} has not changed.")),
-        "{attached}"
-    );
+    assert_contains(&attached, format!("{uri} has not changed."));
     clone.write("b.txt", lines("other", 30).replace("other 7 ", "OTHER 7 "));
     clone.jp(&["q", "nine"]).succeeded();
     let refreshed = results(&server).pop().unwrap();
@@ -817,7 +789,7 @@ fn clone_at_another_path_gives_the_same_and_goes_on_from_there() {
         refreshed.starts_with(&format!("{uri} has changed.")),
         "{refreshed}"
     );
-    assert!(refreshed.contains("\n+OTHER 7 "), "{refreshed}");
+    assert_contains(&refreshed, "\n+OTHER 7 ");
     for path in clone.files(".jp") {
         let content = fs::read(&path).unwrap();
         let names = |place: &str| {
@@ -920,35 +892,30 @@ fn queries_of_one_conversation_wait_for_each_other_and_for_a_compaction() {
     let sandbox = Sandbox::new().with_server(&server);
     sandbox.write("a.txt", lines("line", 30));
     gate.open(1);
-    sandbox.jp(&["q", "--new", "one"]).succeeded();
-    let first = start(sandbox.command(&["q", "-a", "a.txt", "two"]));
+    sandbox.run("q --new one");
+    let first = start(sandbox.command("q -a a.txt two"));
     gate.wait_for(2);
     let second = waiting(&sandbox, "three");
-    sandbox
-        .jp(&["q", "--no-wait", "never"])
-        .failed(1, &["is in use by"]);
+    sandbox.fail("q --no-wait never", 1, &["is in use by"]);
     gate.open(3);
     assert_eq!(
         [ended(first), ended(second)],
         ["Answer 2.\n", "Answer 3.\n"]
     );
 
-    let compaction = start(sandbox.command(&["c", "compact", "--summarize", "--keep-last", "1"]));
+    let compaction = start(sandbox.command("c compact --summarize --keep-last 1"));
     gate.wait_for(4);
     let third = waiting(&sandbox, "four");
-    sandbox
-        .jp(&["q", "--no-wait", "never"])
-        .failed(1, &["is in use by"]);
+    sandbox.fail("q --no-wait never", 1, &["is in use by"]);
     gate.open(5);
     ended(compaction);
     assert_eq!(ended(third), "Answer 5.\n");
     let requests = messages(&server);
     assert_eq!(requests[1][..], requests[2][..requests[1].len()]);
     let last = json!(requests[4]).to_string();
-    assert!(
-        last.contains("Answer 4.") && last.contains("three") && !last.contains("never"),
-        "{last}"
-    );
+    assert_contains(&last, "Answer 4.");
+    assert_contains(&last, "three");
+    assert_lacks(&last, "never");
     let events = sandbox.events();
     let asked: Vec<_> = events
         .iter()
@@ -969,11 +936,8 @@ fn what_was_not_sent_again_is_told_after_the_answer() {
     ]);
     let sandbox = Sandbox::new().with_server(&server);
     sandbox.write("a.rs", lines("line", 60));
-    assert_eq!(
-        sandbox.json(&["q", "--new", "-a", "a.rs", "one"])["saved_tokens"],
-        0
-    );
-    let document = sandbox.json(&["q", "two"]);
+    assert_eq!(sandbox.json("q --new -a a.rs one")["saved_tokens"], 0);
+    let document = sandbox.json("q two");
     let explained = explained(&sandbox, &[]);
     let saved = document["saved_tokens"].as_u64().unwrap();
     assert!(saved > 700, "{document}");
@@ -982,12 +946,12 @@ fn what_was_not_sent_again_is_told_after_the_answer() {
         saved
     );
 
-    let mut terminal = Terminal::run(sandbox.command(&["q", "three"]));
+    let mut terminal = Terminal::run(sandbox.command("q three"));
     terminal.expect(&format!(
         "Tokens: 50 input, 40 from cache, 7 output, about {saved} not sent again"
     ));
     assert_eq!(terminal.wait(), 0, "{}", terminal.output());
-    let shown = sandbox.json(&["c", "show"]);
+    let shown = sandbox.json("c show");
     assert_eq!(
         (&shown["usage"]["input"], &shown["usage"]["requests"]),
         (&json!(150), &json!(3))
@@ -1005,7 +969,7 @@ fn older_conversations_are_explained_and_what_is_attached_twice_there_is_a_refer
     let sandbox = Sandbox::new().with_server(&server);
     copy(&source, &sandbox.path(".jp/conversations"));
     sandbox.write("a.txt", lines("line", 30));
-    let rows = sandbox.json(&["c", "ls"]);
+    let rows = sandbox.json("c ls");
     for id in rows
         .as_array()
         .unwrap()
@@ -1029,7 +993,7 @@ fn older_conversations_are_explained_and_what_is_attached_twice_there_is_a_refer
             before.ends_with("full: new in this turn; no other version of it is in this request"),
             "{id}: {before}"
         );
-        sandbox.jp(&asked).succeeded();
+        sandbox.run(&asked);
         let after = told(&explain());
         let turn = sandbox.json(&["c", "show", id])["turns"].clone();
         assert!(

@@ -37,9 +37,7 @@ fn runs_with(page: &str, answer: &'static str, prepare: impl FnOnce(&Sandbox)) {
     sandbox.write("README.md", "# Read me\n");
     sandbox.write("src/main.rs", "fn main() {}\n");
     sandbox.write("src/generated/x.rs", "// made\n");
-    sandbox
-        .jp(&["q", "--new", "-a", "README.md", "first"])
-        .succeeded();
+    sandbox.run("q --new -a README.md first");
     prepare(&sandbox);
     let bin = Path::new(env!("CARGO_BIN_EXE_jp")).parent().unwrap();
     let path = std::env::join_paths(
@@ -163,10 +161,10 @@ fn collect_keys(value: &serde_json::Value, keys: &mut Vec<String>) {
 
 #[test]
 fn json_page_names_every_key_that_commands_print() {
-    let server = support::answering("Yes.");
+    let server = testing::answering("Yes.");
     let sandbox = Sandbox::new().with_server(&server);
     sandbox.write("README.md", "# Read me\n");
-    let program = sandbox.write("~/notes.py", include_str!("support/notes.py"));
+    let program = sandbox.write("~/notes.py", testing::programs::NOTES);
     let settings = format!("providers.mcp.docs.command = [\"python3\", {program:?}]\n");
     sandbox.write("~/.config/jp/config.toml", settings);
     let commands: &[(&str, &[&str])] = &[

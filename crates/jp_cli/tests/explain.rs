@@ -3,26 +3,23 @@
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use serde_json::json;
-use testing::{Sandbox, answer, answering, calling, playing};
+use testing::{Sandbox, answer, assert_contains, assert_count, assert_lacks, calling, playing};
 
 const USER: &str = "~/.config/jp/config.toml";
 
 /// Asks once with a long file attached.
 fn asked_once(sandbox: &Sandbox) {
     sandbox.write("long.txt", "many words\n".repeat(400));
-    sandbox
-        .jp(&["q", "--new", "-a", "long.txt", "one"])
-        .succeeded();
+    sandbox.run("q --new -a long.txt one");
 }
 
 #[test]
 fn explain_counts_what_the_last_request_carried_and_no_more() {
-    let server = answering("Yes.");
-    let sandbox = Sandbox::new().with_server(&server);
-    let document = sandbox.json(&["q", "--new", "--explain", "one"]);
+    let (sandbox, _) = Sandbox::with_answer("Yes.");
+    let document = sandbox.json("q --new --explain one");
     assert_eq!(document["cached_prefix_tokens"], 0);
     asked_once(&sandbox);
-    let document = sandbox.json(&["q", "--explain", "two"]);
+    let document = sandbox.json("q --explain two");
     let blocks = &document["turns"][0]["blocks"];
     let of_request: u64 = (0..2)
         .map(|index| blocks[index]["tokens"].as_u64().unwrap())
@@ -45,8 +42,7 @@ fn explain_counts_what_the_last_request_carried_and_no_more() {
 
 #[test]
 fn explain_says_that_another_model_has_nothing_cached() {
-    let server = answering("Yes.");
-    let sandbox = Sandbox::new().with_server(&server);
+    let (sandbox, _) = Sandbox::with_answer("Yes.");
     asked_once(&sandbox);
     let other = [
         "q",
@@ -57,11 +53,8 @@ fn explain_says_that_another_model_has_nothing_cached() {
         "providers.llm.llamacpp.models.n.tools:=true",
         "two",
     ];
-    let shown = sandbox.jp(&other).succeeded().stdout;
-    assert!(
-        shown.contains("already, but the provider's cache of it is gone\n"),
-        "{shown}"
-    );
+    let shown = sandbox.run(&other).stdout;
+    assert_contains(&shown, "already, but the provider's cache of it is gone\n");
     assert_eq!(sandbox.json(&other)["cache_is_cold"], true);
 }
 
@@ -74,41 +67,26 @@ fn explain_shows_where_the_request_has_cache_marks() {
     );
     sandbox.write("a.txt", "abc");
     let explain = |flags: &[&str]| {
-        let mut command = sandbox.command(&[
-            "q",
-            "--new",
-            "--explain",
-            "-m",
-            "anthropic/m",
-            "-a",
-            "a.txt",
-            "one",
-        ]);
+        let mut command = sandbox.command("q --new --explain -m anthropic/m -a a.txt one");
         command.args(flags).env("ANTHROPIC_API_KEY", "sk-test");
         testing::run(command).succeeded().stdout
     };
     let shown = explain(&[]);
-    assert!(
-        shown.contains("cache marks after: what stands before all turns, turn 1\n"),
-        "{shown}"
+    assert_contains(
+        &shown,
+        "cache marks after: what stands before all turns, turn 1\n",
     );
     let document: serde_json::Value = serde_json::from_str(&explain(&["-F", "json"])).unwrap();
     assert_eq!(document["cache_marks"], json!([{"turn": 0}, {"turn": 1}]));
-    assert_eq!(
-        document["request"]
-            .to_string()
-            .matches("cache_control")
-            .count(),
-        2
-    );
+    assert_count(document["request"].to_string(), "cache_control", 2);
 }
 
 #[test]
 fn request_beyond_the_budget_is_neither_sent_nor_stored() {
-    let server = answering("Yes.");
-    let sandbox = Sandbox::new().with_server(&server);
+    let (sandbox, server) = Sandbox::with_answer("Yes.");
     sandbox.write("long.txt", "many words\n".repeat(400));
-    let run = sandbox.jp(&["q", "--new", "--budget", "1000", "-a", "long.txt", "one"]).failed(
+    let run = sandbox.fail(
+        "q --new --budget 1000 -a long.txt one",
         3,
         &[
             "the request has about ",
@@ -123,22 +101,20 @@ fn request_beyond_the_budget_is_neither_sent_nor_stored() {
         "{run:?}"
     );
     assert!(server.received().is_empty() && sandbox.files(".jp/conversations").is_empty());
-    let json = sandbox.jp(&[
-        "q", "--new", "--budget", "1000", "-a", "long.txt", "-F", "json", "one",
-    ]);
+    let json = sandbox.jp("q --new --budget 1000 -a long.txt -F json one");
     assert!(
         json.failed(3, &["error: the request has about"])
             .stdout
             .is_empty()
     );
 
-    sandbox
-        .jp(&["q", "--new", "--budget", "20000", "-a", "long.txt", "one"])
-        .succeeded();
+    sandbox.run("q --new --budget 20000 -a long.txt one");
     let (events, requests) = (sandbox.events(), server.received().len());
-    sandbox
-        .jp(&["q", "--budget", "1000", "two"])
-        .failed(3, &["hint: `jp conversation compact` sends older turns"]);
+    sandbox.fail(
+        "q --budget 1000 two",
+        3,
+        &["hint: `jp conversation compact` sends older turns"],
+    );
     assert_eq!(
         (sandbox.events(), server.received().len()),
         (events, requests)
@@ -147,17 +123,14 @@ fn request_beyond_the_budget_is_neither_sent_nor_stored() {
 
 #[test]
 fn budget_counts_new_content_as_it_is_sent_before_it_is_stored() {
-    let server = answering("Yes.");
-    let sandbox = Sandbox::new().with_server(&server);
+    let (sandbox, _) = Sandbox::with_answer("Yes.");
     let text = |word: &str| {
         (1..300)
             .map(|line| format!("{word} {line}\n"))
             .collect::<String>()
     };
     sandbox.write("a.txt", text("a line"));
-    sandbox
-        .jp(&["q", "--new", "-T", "-a", "cmd:cat a.txt", "one"])
-        .succeeded();
+    sandbox.run("q --new -T -a 'cmd:cat a.txt' one");
     sandbox.write("a.txt", text("a line").replace("a line 30\n", "another\n"));
     let again = ["q", "-T", "-a", "cmd:cat a.txt", "two"];
     let explained = sandbox.json(&[&again[..], &["--explain"]].concat());
@@ -168,18 +141,17 @@ fn budget_counts_new_content_as_it_is_sent_before_it_is_stored() {
         "{explained}"
     );
     let budget = |tokens: u64| format!("--budget={tokens}");
-    sandbox
-        .jp(&[&again[..], &[&budget(needed - 1)]].concat())
-        .failed(3, &["nothing was sent or stored"]);
-    sandbox
-        .jp(&[&again[..], &[&budget(needed)]].concat())
-        .succeeded();
+    sandbox.fail(
+        &[&again[..], &[&budget(needed - 1)]].concat(),
+        3,
+        &["nothing was sent or stored"],
+    );
+    sandbox.run(&[&again[..], &[&budget(needed)]].concat());
 }
 
 #[test]
 fn tools_that_a_model_is_not_told_of_count_for_nothing() {
-    let server = answering("Yes.");
-    let sandbox = Sandbox::new().with_server(&server);
+    let (sandbox, _) = Sandbox::with_answer("Yes.");
     let asked = |flag| {
         [
             "q",
@@ -191,16 +163,13 @@ fn tools_that_a_model_is_not_told_of_count_for_nothing() {
         ]
     };
     assert_eq!(sandbox.json(&asked("--explain"))["tools"], json!([]));
-    sandbox.jp(&asked("--budget=100")).succeeded();
-    sandbox
-        .jp(&["q", "--new", "--budget=100", "one"])
-        .failed(3, &["the budget is 100"]);
+    sandbox.run(&asked("--budget=100"));
+    sandbox.fail("q --new --budget=100 one", 3, &["the budget is 100"]);
 }
 
 #[test]
 fn what_a_model_is_not_shown_counts_as_the_note_that_it_gets() {
-    let server = answering("Yes.");
-    let sandbox = Sandbox::new().with_server(&server);
+    let (sandbox, _) = Sandbox::with_answer("Yes.");
     sandbox.write(
         "raw.bin",
         (0..=255_u8).cycle().take(300_000).collect::<Vec<_>>(),
@@ -212,39 +181,34 @@ fn what_a_model_is_not_shown_counts_as_the_note_that_it_gets() {
             .unwrap()
             < 100
     );
-    sandbox
-        .jp(&[&asked[..], &["--budget=100"]].concat())
-        .succeeded();
+    sandbox.run(&[&asked[..], &["--budget=100"]].concat());
     // What the history has counts as little.
-    sandbox.jp(&["q", "--budget=100", "two"]).succeeded();
-    let explained = sandbox.json(&["q", "--explain", "three"]);
+    sandbox.run("q --budget=100 two");
+    let explained = sandbox.json("q --explain three");
     assert!(
         explained["cached_prefix_tokens"].as_u64().unwrap() < 100,
         "{explained}"
     );
-    let refused = sandbox
-        .jp(&["q", "--budget=5", "three"])
-        .failed(3, &["the budget is 5"]);
-    assert!(!refused.stderr.contains("75,0"), "{refused:?}");
+    let refused = sandbox.fail("q --budget=5 three", 3, &["the budget is 5"]);
+    assert_lacks(&refused.stderr, "75,0");
 }
 
 #[test]
 fn explained_request_beyond_the_budget_is_shown_and_refused() {
-    let server = answering("Yes.");
-    let sandbox = Sandbox::new().with_server(&server);
-    let run = sandbox
-        .jp(&["q", "--new", "--explain", "--budget", "1", "one"])
-        .failed(3, &["the budget is 1"]);
-    assert!(run.stdout.contains("new in this turn"), "{run:?}");
+    let (sandbox, _) = Sandbox::with_answer("Yes.");
+    let run = sandbox.fail("q --new --explain --budget 1 one", 3, &["the budget is 1"]);
+    assert_contains(&run.stdout, "new in this turn");
 }
 
 #[test]
 fn budget_is_a_number_of_tokens() {
     let sandbox = Sandbox::new();
     for budget in ["0", "some", "-1", "1.5"] {
-        sandbox
-            .jp(&["q", &format!("--budget={budget}"), "one"])
-            .failed(2, &["--budget <TOKENS>"]);
+        sandbox.fail(
+            &["q", &format!("--budget={budget}"), "one"],
+            2,
+            &["--budget <TOKENS>"],
+        );
     }
 }
 
@@ -256,7 +220,7 @@ fn turn_ends_where_a_result_goes_beyond_the_budget_and_goes_on_with_more() {
     ]);
     let sandbox = Sandbox::new().with_server(&server);
     sandbox.write("long.txt", "many words\n".repeat(1000));
-    sandbox.jp(&["q", "--new", "--budget", "2500", "What is in it?"]).failed(
+    sandbox.fail("q --new --budget 2500 'What is in it?'", 
         3,
         &[
             "and the budget is 2,500",
@@ -275,10 +239,7 @@ fn turn_ends_where_a_result_goes_beyond_the_budget_and_goes_on_with_more() {
         [kinds("tool_call_response"), kinds("chat_response")],
         [1, 0]
     );
-    assert_eq!(
-        sandbox.jp(&["q", "--budget", "20000"]).succeeded().stdout,
-        "Long.\n"
-    );
+    assert_eq!(sandbox.run("q --budget 20000").stdout, "Long.\n");
     assert_eq!(
         [
             kinds("chat_request"),
@@ -291,24 +252,21 @@ fn turn_ends_where_a_result_goes_beyond_the_budget_and_goes_on_with_more() {
 
 #[test]
 fn conversation_shows_what_all_its_requests_cost() {
-    let server = answering("Yes.");
-    let sandbox = Sandbox::new().with_server(&server);
-    sandbox.jp(&["q", "--new", "one"]).succeeded();
-    let shown = |sandbox: &Sandbox| sandbox.jp(&["c", "show"]).succeeded().stdout;
+    let (sandbox, _) = Sandbox::with_answer("Yes.");
+    sandbox.run("q --new one");
+    let shown = |sandbox: &Sandbox| sandbox.run("c show").stdout;
     let line =
         "50 input, 40 cached read, 7 output in 1 request; 80 % of the input was read from cache\n";
-    assert!(shown(&sandbox).contains(line), "{}", shown(&sandbox));
+    assert_contains(shown(&sandbox), line);
     let other = "providers.llm.llamacpp.models.n.tools:=true";
-    sandbox
-        .jp(&["q", "-m", "llamacpp/n", "-c", other, "two"])
-        .succeeded();
+    sandbox.run(&["q", "-m", "llamacpp/n", "-c", other, "two"]);
     let line = "llamacpp/n: 50 input, 40 cached read, 7 output in 1 request;";
     assert!(
         shown(&sandbox).contains("in 2 requests") && shown(&sandbox).contains(line),
         "{}",
         shown(&sandbox)
     );
-    let document = sandbox.json(&["c", "show"]);
+    let document = sandbox.json("c show");
     assert_eq!(
         document["usage"],
         json!({"input": 100, "cached_read": 80, "output": 14, "cached_percent": 80, "requests": 2})
@@ -318,19 +276,14 @@ fn conversation_shows_what_all_its_requests_cost() {
 
 #[test]
 fn answer_says_how_many_tokens_delivery_saved() {
-    let server = answering("Yes.");
-    let sandbox = Sandbox::new().with_server(&server);
-    let document = sandbox.json(&["q", "--new", "one"]);
+    let (sandbox, _) = Sandbox::with_answer("Yes.");
+    let document = sandbox.json("q --new one");
     assert_eq!(
         (&document["saved_tokens"], &document["usage"]["input"]),
         (&json!(0), &json!(50))
     );
-    let run = sandbox.jp(&["q", "two"]).succeeded();
-    assert!(
-        run.stderr
-            .contains("Tokens: 50 input, 40 from cache, 7 output\n"),
-        "{run:?}"
-    );
+    let run = sandbox.run("q two");
+    assert_contains(&run.stderr, "Tokens: 50 input, 40 from cache, 7 output\n");
 }
 
 #[test]
@@ -346,20 +299,19 @@ fn saved_tokens_are_those_of_all_requests_of_a_turn() {
     let sandbox = Sandbox::new().with_server(&server);
     sandbox.write("b.txt", "b\n");
     asked_once(&sandbox);
-    let document = sandbox.json(&["q", "two"]);
-    let explained = sandbox.json(&["q", "--explain", "three"]);
+    let document = sandbox.json("q two");
+    let explained = sandbox.json("q --explain three");
     let of_one =
         explained["plain_tokens"].as_u64().unwrap() - explained["tokens"].as_u64().unwrap();
     assert!(of_one > 500, "{of_one}");
     // The first of the three requests had nothing to refer to yet.
     assert_eq!(document["saved_tokens"], 2 * of_one);
-    assert_eq!(sandbox.json(&["q", "three"])["saved_tokens"], of_one);
+    assert_eq!(sandbox.json("q three")["saved_tokens"], of_one);
 }
 
 #[test]
 fn version_that_is_dropped_counts_as_saved() {
-    let server = answering("Yes.");
-    let sandbox = Sandbox::new().with_server(&server);
+    let (sandbox, _) = Sandbox::with_answer("Yes.");
     asked_once(&sandbox);
     sandbox.write("long.txt", "other lines\n".repeat(400));
     let always = "conversation.superseded.policy=always";
@@ -385,34 +337,23 @@ fn thinking() -> testing::Server {
 fn reasoning_that_the_provider_does_not_take_back_costs_nothing_and_is_not_shown_as_sent() {
     let server = thinking();
     let sandbox = Sandbox::new().with_server(&server);
-    sandbox.jp(&["q", "--new", "one"]).succeeded();
-    let explained = sandbox.json(&["q", "--explain", "-T", "two"]);
+    sandbox.run("q --new one");
+    let explained = sandbox.json("q --explain -T two");
     let row = &explained["turns"][0]["blocks"][1];
     let expected = json!({"kind": "reasoning", "bytes": 0, "tokens": 0, "delivery": "left out",
         "reason": "the provider does not take it back"});
     assert_eq!(*row, expected);
     assert!(explained["tokens"].as_u64().unwrap() < 10, "{explained}");
-    assert!(!explained["request"].to_string().contains("I wonder"));
-    sandbox
-        .jp(&["q", "-T", "--budget", "50", "two"])
-        .succeeded();
+    assert_lacks(explained["request"].to_string(), "I wonder");
+    sandbox.run("q -T --budget 50 two");
 
-    let sent = || sandbox.jp(&["c", "print", "--as-sent"]).succeeded().stdout;
-    assert!(
-        sent().contains("Yes.") && !sent().contains("I wonder"),
-        "{}",
-        sent()
-    );
-    let before = sandbox.json(&["q", "--explain", "-T", "three"]);
-    let nothing = sandbox
-        .jp(&["c", "compact", "--strip", "reasoning", "--keep-last", "0"])
-        .succeeded();
-    assert!(
-        nothing.stderr.contains("Nothing to compact"),
-        "{}",
-        nothing.stderr
-    );
-    let after = sandbox.json(&["q", "--explain", "-T", "three"]);
+    let sent = || sandbox.run("c print --as-sent").stdout;
+    assert_contains(sent(), "Yes.");
+    assert_lacks(sent(), "I wonder");
+    let before = sandbox.json("q --explain -T three");
+    let nothing = sandbox.run("c compact --strip reasoning --keep-last 0");
+    assert_contains(&nothing.stderr, "Nothing to compact");
+    let after = sandbox.json("q --explain -T three");
     assert_eq!(
         before["cached_prefix_tokens"],
         after["cached_prefix_tokens"]
@@ -420,13 +361,12 @@ fn reasoning_that_the_provider_does_not_take_back_costs_nothing_and_is_not_shown
     assert_eq!(after["cache_is_cold"], false);
     // To what model it goes is not known.
     sandbox.write(".jp/config.toml", "");
-    assert!(sent().contains("I wonder"), "{}", sent());
+    assert_contains(sent(), "I wonder");
 }
 
 #[test]
 fn nothing_of_a_fork_was_sent_before_its_first_answer() {
-    let server = answering("Yes.");
-    let sandbox = Sandbox::new().with_server(&server);
+    let (sandbox, _) = Sandbox::with_answer("Yes.");
     asked_once(&sandbox);
     let path = sandbox.conversation().join("events.json");
     let mut events = sandbox.events();
@@ -441,16 +381,16 @@ fn nothing_of_a_fork_was_sent_before_its_first_answer() {
         sandbox.path(".jp/conversations").join(old),
     )
     .unwrap();
-    sandbox.jp(&["c", "fork", old]).succeeded();
+    sandbox.run(&["c", "fork", old]);
     let explained = || {
-        let document = sandbox.json(&["q", "--explain", "next"]);
+        let document = sandbox.json("q --explain next");
         (
             document["cached_prefix_tokens"].as_u64().unwrap(),
             document["cache_is_cold"].clone(),
         )
     };
     assert_eq!(explained(), (0, json!(false)));
-    sandbox.jp(&["q", "two"]).succeeded();
+    sandbox.run("q two");
     let (tokens, is_cold) = explained();
     assert!(tokens > 1000 && is_cold == json!(false), "{tokens}");
 }
@@ -463,13 +403,12 @@ fn file_is_named_by_its_path_whoever_put_it_into_the_request() {
     ]);
     let sandbox = Sandbox::new().with_server(&server);
     sandbox.write("long.txt", "many words\n".repeat(1000));
-    sandbox
-        .jp(&["q", "--new", "--budget", "2500", "What is in it?"])
-        .failed(3, &["tokens: long.txt, turn 1"]);
-    let shown = sandbox
-        .jp(&["q", "--explain", "-a", "long.txt", "again"])
-        .succeeded()
-        .stdout;
-    assert_eq!(shown.matches(" long.txt ").count(), 2, "{shown}");
-    assert!(!shown.contains("file://"), "{shown}");
+    sandbox.fail(
+        "q --new --budget 2500 'What is in it?'",
+        3,
+        &["tokens: long.txt, turn 1"],
+    );
+    let shown = sandbox.run("q --explain -a long.txt again").stdout;
+    assert_count(&shown, " long.txt ", 2);
+    assert_lacks(&shown, "file://");
 }

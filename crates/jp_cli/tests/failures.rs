@@ -5,7 +5,7 @@
 use std::process::Command;
 
 use serde_json::{Value, json};
-use testing::{Reply, Sandbox, Server};
+use testing::{Reply, Sandbox, Server, assert_contains, assert_count, assert_lacks};
 
 /// A provider, and how it refuses: status and body.
 struct Provider {
@@ -197,9 +197,9 @@ impl Provider {
             "{name}: {}",
             run.stderr
         );
-        assert!(
-            run.stderr
-                .contains("hint: the message is kept: `jp query` without words sends it again.")
+        assert_contains(
+            &run.stderr,
+            "hint: the message is kept: `jp query` without words sends it again.",
         );
         assert!(
             sandbox
@@ -238,11 +238,12 @@ fn wrong_key_of_a_command_names_the_command() {
         server.url()
     );
     sandbox.write("~/.config/jp/config.toml", config);
-    let run = sandbox.jp(&["q", "-m", "anthropic/m", "x"]).failed(
+    let run = sandbox.fail(
+        "q -m anthropic/m x",
         1,
         &["the command in providers.llm.anthropic.api_key_command gives"],
     );
-    assert!(!run.stderr.contains("sk-secret"), "{}", run.stderr);
+    assert_lacks(&run.stderr, "sk-secret");
 }
 
 #[test]
@@ -308,10 +309,8 @@ fn what_is_large_in_the_history_can_be_left_behind() {
     jp(&["a", "rm", "file:big.txt"]).succeeded();
     assert_eq!(jp(&["q"]).succeeded().stdout, "Hello.\n");
     let request = String::from_utf8(server.received().pop().unwrap().body).unwrap();
-    assert!(
-        request.contains("two") && !request.contains("word word"),
-        "{request}"
-    );
+    assert_contains(&request, "two");
+    assert_lacks(&request, "word word");
 }
 
 #[test]
@@ -323,22 +322,21 @@ fn missing_key_stores_nothing_at_all() {
         let sandbox = Sandbox::new();
         sandbox.write("a.txt", "abc");
         let before = sandbox.files(".jp");
-        sandbox
-            .jp(&[
+        sandbox.fail(
+            &[
                 "q",
                 "-m",
                 &format!("{}/m", provider.name),
                 "-a",
                 "a.txt",
                 "x",
-            ])
-            .failed(
-                1,
-                &[&format!(
-                    "the API key of {} is missing: {variable} is not set",
-                    provider.name
-                )],
-            );
+            ],
+            1,
+            &[&format!(
+                "the API key of {} is missing: {variable} is not set",
+                provider.name
+            )],
+        );
         assert_eq!(sandbox.files(".jp"), before);
         assert!(!sandbox.path(".jp/conversations").exists());
     }
@@ -351,18 +349,9 @@ fn of_many_things_that_a_model_is_not_shown_ten_are_named() {
     for number in 0..15 {
         sandbox.write(&format!("raw/{number}.zip"), b"PK\x05\x06\0\0\0\0");
     }
-    let run = sandbox.jp(&["q", "--new", "-a", "raw", "x"]).succeeded();
-    assert_eq!(
-        run.stderr.matches("is not shown").count(),
-        10,
-        "{}",
-        run.stderr
-    );
-    assert!(
-        run.stderr.contains("warning: 5 more are not shown"),
-        "{}",
-        run.stderr
-    );
+    let run = sandbox.run("q --new -a raw x");
+    assert_count(&run.stderr, "is not shown", 10);
+    assert_contains(&run.stderr, "warning: 5 more are not shown");
 }
 
 #[cfg(unix)]
@@ -372,11 +361,13 @@ fn what_is_not_utf_8_is_named() {
     let sandbox = Sandbox::new();
     let name = OsStr::from_bytes(b"bad\xff.txt");
     let arguments = [OsStr::new("q"), OsStr::new("-a"), name, OsStr::new("x")];
-    sandbox.jp(&arguments).failed(
+    sandbox.fail(
+        &arguments,
         2,
         &[r#"the argument "bad\xFF.txt" is not UTF-8; rename a file of that name"#],
     );
-    sandbox.jp(&[OsStr::new("init"), name]).failed(
+    sandbox.fail(
+        &[OsStr::new("init"), name],
         1,
         &[r#"bad\xFF.txt" as a workspace: its path is not UTF-8"#],
     );
@@ -395,9 +386,7 @@ fn base_url_that_is_none_says_where_it_was_set() {
         &format!("{setting}=localhost:1"),
         "x",
     ];
-    sandbox
-        .jp(&asked)
-        .failed(1, &["it does not start with http://", setting]);
+    sandbox.fail(&asked, 1, &["it does not start with http://", setting]);
 }
 
 #[test]
@@ -418,7 +407,7 @@ fn model_without_images_is_told_of_them_and_so_is_the_person() {
     );
     sandbox.write("~/.config/jp/config.toml", config);
     sandbox.write("logo.png", b"\x89PNG\r\n\x1a\n\0\0\0\0");
-    let run = sandbox.jp(&["q", "-m", "ollama/m", "-a", "logo.png", "What is it?"]);
+    let run = sandbox.jp("q -m ollama/m -a logo.png 'What is it?'");
     let run = run.failed(
         1,
         &["logo.png is not shown: this model does not take image/png"],
@@ -437,8 +426,8 @@ fn model_without_images_is_told_of_them_and_so_is_the_person() {
     let request: Value = serde_json::from_slice(&chat.body).unwrap();
     assert_eq!(request["messages"][0]["images"], json!(null));
     let content = request["messages"][0]["content"].as_str().unwrap();
-    assert!(
-        content.contains("[not shown: this model does not take image/png; 12 bytes]"),
-        "{content}"
+    assert_contains(
+        content,
+        "[not shown: this model does not take image/png; 12 bytes]",
     );
 }

@@ -16,7 +16,7 @@ use rustix::{
     process::{Pid, Signal, kill_process, test_kill_process},
 };
 use serde_json::{Value, json};
-use testing::{Sandbox, Server, answer, calling, playing, results, skip};
+use testing::{Sandbox, Server, answer, assert_contains, calling, playing, results, skip};
 
 /// A model that makes these calls, each in an answer of its own.
 fn workspace(calls: &[(&str, Value)]) -> (Server, Sandbox) {
@@ -41,9 +41,7 @@ fn query(sandbox: &Sandbox, options: &[&str]) {
         "-t",
         "move_file",
     ];
-    sandbox
-        .jp(&[&["query", "--yes"], &tools[..], options, &["Tidy up."]].concat())
-        .succeeded();
+    sandbox.run(&[&["query", "--yes"], &tools[..], options, &["Tidy up."]].concat());
 }
 
 fn delete(path: &str) -> (&'static str, Value) {
@@ -157,9 +155,7 @@ fn file_that_was_read_in_part_or_has_changed_is_not_deleted() {
     sandbox.write("changed.txt", "before\n");
     let question = playing(vec![answer("Yes.")]);
     let url = format!("providers.llm.llamacpp.base_url={}", question.url());
-    sandbox
-        .jp(&["query", "-c", &url, "--attach", "changed.txt", "Look."])
-        .succeeded();
+    sandbox.run(&["query", "-c", &url, "--attach", "changed.txt", "Look."]);
     sandbox.write("changed.txt", "after\n");
     query(&sandbox, &[]);
     assert_eq!(
@@ -171,11 +167,7 @@ fn file_that_was_read_in_part_or_has_changed_is_not_deleted() {
         "after\n"
     );
     for index in [1, 3, 4] {
-        assert!(
-            results(&server)[index].contains("read"),
-            "{:?}",
-            results(&server)
-        );
+        assert_contains(&results(&server)[index], "read");
     }
 }
 
@@ -239,7 +231,7 @@ fn ctrl_c_ends_git_before_the_call_is_allowed() {
         "#!/bin/sh\necho $$ >\"$HOME/pid\"\ntouch \"$HOME/asked\"\nexec sleep 600\n",
     );
     fs::set_permissions(&git, fs::Permissions::from_mode(0o755)).unwrap();
-    let mut command = sandbox.command(&["query", "-t", "delete_file", "Tidy up."]);
+    let mut command = sandbox.command("query -t delete_file 'Tidy up.'");
     let path = std::env::var("PATH").unwrap();
     command.env(
         "PATH",

@@ -13,7 +13,7 @@ use std::{
     sync::mpsc,
     time::Duration,
 };
-use testing::{Sandbox, answering, chunk, run};
+use testing::{Sandbox, chunk, run};
 
 /// Runs a command under strace, and returns the calls it made, or says why it can't.
 #[cfg(target_os = "linux")]
@@ -69,8 +69,7 @@ fn count(calls: &[String], names: &[&str]) -> usize {
 #[test]
 #[cfg(target_os = "linux")]
 fn new_blob_costs_at_most_14_system_calls_and_a_query_a_handful_of_syncs() {
-    let server = answering("Yes.");
-    let sandbox = Sandbox::new().with_server(&server);
+    let (sandbox, _) = Sandbox::with_answer("Yes.");
     let make = |directory: &str, files: usize| {
         for index in 0..files {
             sandbox.write(
@@ -104,8 +103,7 @@ fn new_blob_costs_at_most_14_system_calls_and_a_query_a_handful_of_syncs() {
 #[test]
 #[cfg(target_os = "linux")]
 fn attaching_again_opens_each_file_once_and_no_blob() {
-    let server = answering("Yes.");
-    let sandbox = Sandbox::new().with_server(&server);
+    let (sandbox, server) = Sandbox::with_answer("Yes.");
     for index in 0..40 {
         sandbox.write(
             &format!("src/{index}.txt"),
@@ -114,7 +112,7 @@ fn attaching_again_opens_each_file_once_and_no_blob() {
     }
     // A file may change within the tick of its time: what was written this instant is not remembered.
     std::thread::sleep(std::time::Duration::from_millis(200));
-    sandbox.jp(&["q", "--new", "-a", "src", "x"]).succeeded();
+    sandbox.run("q --new -a src x");
     let Some(calls) = traced(&sandbox, &["q", "--new", "-a", "src", "x"]) else {
         return;
     };
@@ -140,11 +138,8 @@ fn attaching_again_opens_each_file_once_and_no_blob() {
 #[test]
 #[cfg(target_os = "linux")]
 fn append_writes_little_more_than_the_event() {
-    let server = answering("Yes.");
-    let sandbox = Sandbox::new().with_server(&server);
-    sandbox
-        .jp(&["q", "--new", &"history ".repeat(10_000)])
-        .succeeded();
+    let (sandbox, _) = Sandbox::with_answer("Yes.");
+    sandbox.run(&["q", "--new", &"history ".repeat(10_000)]);
     let path = sandbox.conversation().join("events.json");
     let before = fs::metadata(&path).unwrap().len();
     let Some(calls) = traced(&sandbox, &["q", "short"]) else {
@@ -172,7 +167,7 @@ fn listing_opens_no_file_of_a_conversation() {
         sandbox.write(&format!("{directory}/events.json"), "[\n]\n");
         sandbox.write(&format!("{directory}/metadata.json"), "{}\n");
     }
-    sandbox.jp(&["c", "ls"]).succeeded();
+    sandbox.run("c ls");
     let Some(calls) = traced(&sandbox, &["c", "ls"]) else {
         return;
     };
@@ -187,15 +182,14 @@ fn listing_opens_no_file_of_a_conversation() {
 #[test]
 #[cfg(target_os = "linux")]
 fn question_reads_its_history_once_and_syncs_three_times() {
-    let server = answering("Yes.");
-    let sandbox = Sandbox::new().with_server(&server);
+    let (sandbox, _) = Sandbox::with_answer("Yes.");
     for index in 0..40 {
         sandbox.write(
             &format!("src/{index}.txt"),
             format!("a text of its own, {index}"),
         );
     }
-    sandbox.jp(&["q", "--new", "-a", "src", "x"]).succeeded();
+    sandbox.run("q --new -a src x");
     let Some(calls) = traced(&sandbox, &["q", "short"]) else {
         return;
     };
@@ -234,7 +228,7 @@ fn first_word_is_shown_while_the_rest_is_held_back() {
         is_seen
     });
     let mut jp = sandbox
-        .command(&["q", "--new", "x"])
+        .command("q --new x")
         .stdout(Stdio::piped())
         .spawn()
         .unwrap();

@@ -2,9 +2,7 @@
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
-mod support;
-
-use support::Sandbox;
+use testing::{Sandbox, assert_contains, assert_lacks};
 
 /// A place without a workspace, which help doesn't need.
 fn elsewhere() -> Sandbox {
@@ -40,8 +38,8 @@ fn topics_are_listed_after_the_commands() {
 #[test]
 fn each_topic_is_printed_as_plain_text() {
     let sandbox = elsewhere();
-    for (name, _) in topics(&sandbox.jp(&["help"]).succeeded().stdout) {
-        let run = sandbox.jp(&["help", &name]).succeeded();
+    for (name, _) in topics(&sandbox.run("help").stdout) {
+        let run = sandbox.run(&["help", &name]);
         assert_eq!(run.stderr, "", "{name}");
         assert!(run.stdout.lines().count() > 10, "{name}");
         for mark in ["\u{1b}", "```", "](", "|---", "\n#"] {
@@ -53,21 +51,18 @@ fn each_topic_is_printed_as_plain_text() {
 #[test]
 fn words_of_a_topic_may_be_separate() {
     let sandbox = elsewhere();
-    let one = sandbox.jp(&["help", "exit-codes"]).succeeded().stdout;
-    assert_eq!(
-        sandbox.jp(&["help", "exit", "codes"]).succeeded().stdout,
-        one
-    );
+    let one = sandbox.run("help exit-codes").stdout;
+    assert_eq!(sandbox.run("help exit codes").stdout, one);
 }
 
 #[test]
 fn help_of_a_command_is_that_of_its_flag() {
     let sandbox = elsewhere();
     for command in [&["query"][..], &["q"], &["conversation", "fork"], &["help"]] {
-        let flag = sandbox.jp(&[command, &["--help"]].concat()).succeeded();
-        let help = sandbox.jp(&[&["help"], command].concat()).succeeded();
+        let flag = sandbox.run(&[command, &["--help"]].concat());
+        let help = sandbox.run(&[&["help"], command].concat());
         assert_eq!(help.stdout, flag.stdout, "{command:?}");
-        assert!(help.stdout.contains("Usage: jp "), "{}", help.stdout);
+        assert_contains(&help.stdout, "Usage: jp ");
     }
 }
 
@@ -84,7 +79,7 @@ fn unknown_topic_is_an_error_with_a_suggestion_and_the_list() {
     let run = elsewhere()
         .jp(&["help", "zzzzzzz"])
         .failed(2, &["exit-codes"]);
-    assert!(!run.stderr.contains("did you mean"), "{}", run.stderr);
+    assert_lacks(&run.stderr, "did you mean");
 }
 
 #[test]

@@ -9,6 +9,7 @@ use std::{
 };
 
 use serde_json::{Value, json};
+use testing::assert_contains;
 use testing::hostile::program;
 
 const MODERN: &str = "2026-07-28";
@@ -612,11 +613,9 @@ fn links_lead_to_themselves_or_come_again_and_again() {
         "note:self"
     );
     let read = peer.ask("resources/read", &json!({"uri": "note:self"}));
-    assert!(
-        read["result"]["contents"][0]["text"]
-            .as_str()
-            .unwrap()
-            .contains("note:self")
+    assert_contains(
+        read["result"]["contents"][0]["text"].as_str().unwrap(),
+        "note:self",
     );
 
     let mut peer = Peer::initialized("link-loop");
@@ -716,10 +715,7 @@ fn body(response: &str) -> Value {
 fn http_answers_with_json_and_asks_with_events() {
     let server = Listening::start("good");
     let initialized = server.post("", "initialize", &initialize());
-    assert!(
-        initialized.contains("\r\nmcp-session-id: hostile-1\r\n"),
-        "{initialized}"
-    );
+    assert_contains(&initialized, "\r\nmcp-session-id: hostile-1\r\n");
     assert_eq!(
         body(&initialized)["result"]["serverInfo"]["name"],
         "hostile"

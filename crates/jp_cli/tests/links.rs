@@ -12,7 +12,7 @@ use std::{
     sync::mpsc,
     time::{Duration, SystemTime},
 };
-use testing::{Run, Sandbox, Server, answering, run, shown};
+use testing::{Run, Sandbox, Server, answering, assert_count, assert_lacks, run, shown};
 
 /// What only the other project has.
 const SECRET: &str = "the salary of each of us";
@@ -36,8 +36,7 @@ impl Scene {
     /// `prepare` gets the directory of the other project, and that of the repository, which starts with a conversation of
     /// the same files.
     fn new(prepare: impl FnOnce(&Path, &Path, &Path)) -> Self {
-        let their_server = answering("Noted.");
-        let theirs = Sandbox::new().with_server(&their_server);
+        let (theirs, their_server) = Sandbox::with_answer("Noted.");
         theirs.write("notes.txt", format!("{SECRET}\n").repeat(20));
         theirs
             .jp(&["q", "--new", "-a", "notes.txt", SECRET])
@@ -176,7 +175,7 @@ fn check_untouched(
 ) {
     assert_eq!(&states(&scene.theirs.root), before);
     for request in scene.server.received() {
-        assert!(!String::from_utf8_lossy(&request.body).contains(SECRET));
+        assert_lacks(String::from_utf8_lossy(&request.body), SECRET);
     }
     for (command, run) in runs {
         assert!(!run.stdout.contains(SECRET), "{command:?}: {}", run.stdout);
@@ -427,45 +426,39 @@ fn links_that_lead_nowhere_or_back_are_refused_too() {
 
 #[test]
 fn hard_links_and_a_linked_data_directory_are_used_as_ever() {
-    let server = answering("Yes.");
-    let sandbox = Sandbox::new().with_server(&server);
+    let (sandbox, _) = Sandbox::with_answer("Yes.");
     fs::create_dir_all(sandbox.home.join("disk/data")).unwrap();
     fs::create_dir_all(sandbox.home.join(".local")).unwrap();
     symlink(sandbox.home.join("disk"), sandbox.home.join(".local/share")).unwrap();
     symlink("data", sandbox.home.join("disk/jp")).unwrap();
-    sandbox.jp(&["q", "--new", "--local", "x"]).succeeded();
+    sandbox.run("q --new --local x");
     assert!(
         sandbox
             .home
             .join("disk/data/workspaces/test/conversations")
             .is_dir()
     );
-    sandbox.jp(&["q", "--new", "y"]).succeeded();
+    sandbox.run("q --new y");
     fs::hard_link(
         sandbox.conversation().join("events.json"),
         sandbox.home.join("backup.json"),
     )
     .unwrap();
-    sandbox.jp(&["q", "z"]).succeeded();
-    assert_eq!(
-        fs::read_to_string(sandbox.home.join("backup.json"))
-            .unwrap()
-            .matches("chat_request")
-            .count(),
-        2
+    sandbox.run("q z");
+    assert_count(
+        fs::read_to_string(sandbox.home.join("backup.json")).unwrap(),
+        "chat_request",
+        2,
     );
 }
 
 #[test]
 fn local_conversation_can_be_read_by_its_user_alone() {
-    let server = answering("Yes.");
-    let sandbox = Sandbox::new().with_server(&server);
+    let (sandbox, _) = Sandbox::with_answer("Yes.");
     sandbox.write("notes.txt", SECRET.repeat(20));
-    sandbox
-        .jp(&["q", "--new", "--local", "-a", "notes.txt", "x"])
-        .succeeded();
-    sandbox.jp(&["q", "y"]).succeeded();
-    sandbox.jp(&["conversation", "fork"]).succeeded();
+    sandbox.run("q --new --local -a notes.txt x");
+    sandbox.run("q y");
+    sandbox.run("conversation fork");
     let data = sandbox.home.join(".local/share/jp/workspaces/test");
     let mode = |path: &Path| path.metadata().unwrap().permissions().mode() & 0o777;
     let mut files = 0;
@@ -480,7 +473,7 @@ fn local_conversation_can_be_read_by_its_user_alone() {
     assert_eq!(files, 5);
     // What an older version left open is closed by the next write.
     fs::set_permissions(&data, fs::Permissions::from_mode(0o755)).unwrap();
-    sandbox.jp(&["q", "z"]).succeeded();
+    sandbox.run("q z");
     assert_eq!(mode(&data), 0o700);
 }
 
@@ -538,12 +531,9 @@ fn put(kind: &str, at: &Path) -> Option<std::os::unix::net::UnixListener> {
 #[test]
 fn what_is_no_file_is_an_error_at_once_in_the_place_of_any_file() {
     for kind in ["a named pipe", "a socket", "a directory"] {
-        let server = answering("Yes.");
-        let sandbox = Sandbox::new().with_server(&server);
+        let (sandbox, _) = Sandbox::with_answer("Yes.");
         sandbox.write("notes.txt", SECRET.repeat(20));
-        sandbox
-            .jp(&["q", "--new", "-a", "notes.txt", "x"])
-            .succeeded();
+        sandbox.run("q --new -a notes.txt x");
         let conversation = sandbox.conversation();
         let blob = sandbox.files(".jp/blobs").remove(0);
         let commands: [&[&str]; 9] = [
@@ -594,9 +584,7 @@ fn what_is_no_file_is_an_error_at_once_in_the_place_of_any_file() {
                     fs::remove_dir_all(other.path()).unwrap();
                 }
             }
-            sandbox
-                .jp(&["conversation", "use", conversation_id(&conversation)])
-                .succeeded();
+            sandbox.run(&["conversation", "use", conversation_id(&conversation)]);
         }
     }
 }

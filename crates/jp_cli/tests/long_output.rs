@@ -5,7 +5,7 @@
 
 use jp_resource::Checksum;
 use serde_json::{Value, json};
-use testing::{Sandbox, Server, answer, calling, playing, results};
+use testing::{Sandbox, Server, answer, assert_contains, assert_lacks, calling, playing, results};
 
 const USER: &str = "~/.config/jp/config.toml";
 
@@ -43,9 +43,7 @@ fn middle_of_a_long_output_of_the_shell_is_read_on() {
         ),
     ];
     let (server, sandbox) = calling_in_turn("", &calls);
-    sandbox
-        .jp(&["query", "--yes", "-t", "shell", "Count."])
-        .succeeded();
+    sandbox.run("query --yes -t shell Count.");
     let results = results(&server);
     assert!(
         results[1].starts_with("1\n2\n") && results[1].contains("\n100000\n"),
@@ -54,11 +52,7 @@ fn middle_of_a_long_output_of_the_shell_is_read_on() {
     );
     assert!(results[1].contains(&format!("`read_more` with uri \"jp://blob/{checksum}\"")));
     assert!(results[1].len() < 100_000, "{}", results[1].len());
-    assert!(
-        results[2].contains("\n50001\n50002\n"),
-        "{}",
-        &results[2][..100]
-    );
+    assert_contains(&results[2], "\n50001\n50002\n");
 }
 
 #[test]
@@ -72,9 +66,7 @@ fn output_of_the_shell_beyond_the_bound_is_an_error_that_says_how_much_it_was() 
         ),
     ];
     let (_server, sandbox) = calling_in_turn("", &calls);
-    sandbox
-        .jp(&["query", "--yes", "-t", "shell", "Count."])
-        .succeeded();
+    sandbox.run("query --yes -t shell Count.");
     let events = sandbox.events();
     let result = events
         .iter()
@@ -82,10 +74,8 @@ fn output_of_the_shell_beyond_the_bound_is_an_error_that_says_how_much_it_was() 
         .unwrap();
     assert_eq!(result["is_error"], true);
     let said = result["content"].to_string();
-    assert!(
-        said.contains("at most 16000000 bytes per call") && said.contains("2000000"),
-        "{said:.1000}"
-    );
+    assert_contains(&said, "at most 16000000 bytes per call");
+    assert_contains(&said, "2000000");
 }
 
 /// Prints a resource of 17 MB, as base64, beside a text.
@@ -97,9 +87,9 @@ printf '\"}}]}'
 #[test]
 fn blocks_of_17_mb_are_read_as_blocks_and_kept_whole() {
     let (server, sandbox) = calling_in_turn(LARGE, &[("t", json!({}))]);
-    let run = sandbox.jp(&["query", "Look."]).succeeded();
+    let run = sandbox.run("query Look.");
     assert!(results(&server)[0].contains("An image.") && !results(&server)[0].contains("AAAAAAAA"));
-    assert!(!run.stderr.contains("not kept"), "{}", run.stderr);
+    assert_lacks(&run.stderr, "not kept");
     let event = sandbox
         .events()
         .into_iter()
@@ -126,7 +116,7 @@ fn text_of_17_mb_is_kept_whole_and_read_on() {
         ("read_more", json!({"uri": uri, "offset": 8_499_999})),
     ];
     let (server, sandbox) = calling_in_turn(script, &calls);
-    sandbox.jp(&["query", "Look."]).succeeded();
+    sandbox.run("query Look.");
     assert!(results(&server)[0].contains(&uri));
     assert!(
         results(&server)[1].starts_with("x\nmiddle\nyyy"),
@@ -139,14 +129,10 @@ fn text_of_17_mb_is_kept_whole_and_read_on() {
 fn output_beyond_the_bound_is_an_error_that_says_how_much_it_was() {
     let script = "head -c 64000001 /dev/zero | tr '\\0' x";
     let (server, sandbox) = calling_in_turn(script, &[("t", json!({}))]);
-    let run = sandbox.jp(&["query", "Look."]).succeeded();
+    let run = sandbox.run("query Look.");
     for words in ["64000001 bytes", "64000000"] {
         assert!(results(&server)[0].contains(words), "{words:?}");
-        assert!(
-            run.stderr.contains(words),
-            "{words:?} is not in {}",
-            run.stderr
-        );
+        assert_contains(&run.stderr, words);
     }
     let event = sandbox
         .events()

@@ -13,7 +13,7 @@ use std::{
 
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::json;
-use testing::{Sandbox, Terminal};
+use testing::{Sandbox, Terminal, assert_contains, assert_lacks};
 
 const NOTES: &str = testing::programs::NOTES;
 
@@ -99,7 +99,7 @@ fn servers_are_listed_with_what_they_offer() {
         ("loop", "python3 notes.py loop"),
         ("wrong", "no-such-program"),
     ]);
-    let run = sandbox.jp(&["mcp", "ls"]).succeeded();
+    let run = sandbox.run("mcp ls");
     insta::assert_snapshot!(run.stdout, @r#"
     server  tools  resources  templates  MCP         says it is
     dead    -      -          -          -           -           failed: it ended with exit status: 3
@@ -123,7 +123,7 @@ fn servers_are_listed_as_a_document() {
         ("dead", "sh -c 'echo why >&2; exit 3'"),
     ]);
     assert_eq!(
-        sandbox.json(&["mcp", "ls"]),
+        sandbox.json("mcp ls"),
         json!([
             {
                 "name": "dead", "optional": true, "type": "stdio", "command": ["sh", "-c", "echo why >&2; exit 3"],
@@ -142,10 +142,8 @@ fn servers_are_listed_as_a_document() {
 fn list_fails_where_no_server_can_be_had() {
     let sandbox = with(&[("dead", "sh -c 'exit 3'"), ("wrong", "no-such-program")]);
     let hint = "hint: `dead`: it wrote nothing to stderr; in a shell its command may say more.";
-    sandbox.jp(&["mcp", "ls"]).failed(1, &[hint]);
-    let run = sandbox
-        .jp(&["mcp", "resources"])
-        .failed(1, &["warning: the MCP server `dead`"]);
+    sandbox.fail("mcp ls", 1, &[hint]);
+    let run = sandbox.fail("mcp resources", 1, &["warning: the MCP server `dead`"]);
     assert_eq!(run.stdout, "");
     let none = configured("").jp(&["mcp", "ls"]).succeeded();
     assert!(
@@ -165,30 +163,19 @@ fn servers_start_at_once() {
         )
     };
     let sandbox = with(&[("a", &waits("a", "b")), ("b", &waits("b", "a"))]);
-    assert_eq!(
-        sandbox
-            .json(&["mcp", "templates"])
-            .as_array()
-            .unwrap()
-            .len(),
-        2
-    );
+    assert_eq!(sandbox.json("mcp templates").as_array().unwrap().len(), 2);
 }
 
 #[test]
 fn tools_of_a_server_are_listed() {
     let sandbox = good();
-    let run = sandbox.jp(&["mcp", "ls", "notes"]).succeeded();
+    let run = sandbox.run("mcp ls notes");
     assert_eq!(
         run.stdout,
         "count_notes  notes_count_notes  Counts the notes.\nadd_note     notes_add_note     Add a note\n"
     );
-    assert!(
-        run.stderr.contains("was passed over: missing field `name`"),
-        "{}",
-        run.stderr
-    );
-    let tools = sandbox.json(&["mcp", "ls", "notes"]);
+    assert_contains(&run.stderr, "was passed over: missing field `name`");
+    let tools = sandbox.json("mcp ls notes");
     assert_eq!(tools[0]["annotations"], json!({"readOnlyHint": true}));
     let schema = json!({"type": "object", "properties": {"text": {"type": "string"}}});
     assert_eq!(
@@ -204,7 +191,7 @@ fn resources_and_templates_are_listed() {
         ("notes", "python3 notes.py"),
         ("dead", "sh -c 'exit 3'"),
     ]);
-    let run = sandbox.jp(&["mcp", "resources"]).succeeded();
+    let run = sandbox.run("mcp resources");
     insta::assert_snapshot!(run.stdout, @"
     server  name      type        size  URI
     docs    Note one  text/plain  15 B  note:one
@@ -219,12 +206,12 @@ fn resources_and_templates_are_listed() {
     assert!(run.stderr.starts_with(
         "warning: the MCP server `dead`: it ended with exit status: 3; it is left out\n"
     ));
-    let templates = sandbox.jp(&["mcp", "templates", "notes"]).succeeded();
+    let templates = sandbox.run("mcp templates notes");
     insta::assert_snapshot!(templates.stdout, @"
     server  name  type  template            description
     notes   note  -     note:{name}{?lang}  A note by its name.
     ");
-    let resources = sandbox.json(&["mcp", "resources", "notes", "notes"]);
+    let resources = sandbox.json("mcp resources notes notes");
     assert_eq!(
         (resources.as_array().unwrap().len(), &resources[0]),
         (
@@ -233,10 +220,7 @@ fn resources_and_templates_are_listed() {
         )
     );
     let template = json!({"server": "notes", "uriTemplate": "note:{name}{?lang}", "name": "note", "description": "A note by its name."});
-    assert_eq!(
-        sandbox.json(&["mcp", "templates", "notes"]),
-        json!([template])
-    );
+    assert_eq!(sandbox.json("mcp templates notes"), json!([template]));
 }
 
 #[test]
@@ -273,10 +257,10 @@ fn content_as_a_document_has_what_the_list_says_of_it() {
     let sandbox = good();
     let one = json!({"uri": "note:one", "mimeType": "text/plain", "text": "The first note.\n", "name": "one", "title": "Note one"});
     assert_eq!(
-        sandbox.json(&["mcp", "read", "notes", "note:one"]),
+        sandbox.json("mcp read notes note:one"),
         json!({"contents": [one], "ttlMs": 5000})
     );
-    let picture = sandbox.json(&["mcp", "read", "notes", "note:picture"]);
+    let picture = sandbox.json("mcp read notes note:picture");
     assert_eq!(picture["contents"][0]["blob"], "iVBORw0KGgr/");
 }
 
@@ -291,15 +275,13 @@ fn on_terminal(sandbox: &Sandbox, arguments: &[&str], code: i32) -> String {
 fn terminal_is_shown_text_only() {
     let sandbox = good();
     let picture = on_terminal(&sandbox, &["mcp", "read", "notes", "note:picture"], 1);
-    assert!(
-        picture.contains("the content is not text, and stdout is a terminal"),
-        "{picture}"
+    assert_contains(
+        &picture,
+        "the content is not text, and stdout is a terminal",
     );
     let both = on_terminal(&sandbox, &["mcp", "read", "notes", "note:both"], 1);
-    assert!(
-        both.contains("no end of line\r\n") && both.contains("Two.\r\n"),
-        "{both}"
-    );
+    assert_contains(&both, "no end of line\r\n");
+    assert_contains(&both, "Two.\r\n");
 }
 
 #[test]
@@ -318,16 +300,12 @@ fn nothing_of_a_server_steers_a_terminal() {
         );
     }
     let content = on_terminal(&sandbox, &["mcp", "read", "nasty", "note:one"], 0);
-    assert!(
-        content.contains("gone\r\nforged") && !content.contains("\u{1b}[2J"),
-        "{content}"
-    );
-    let refused = sandbox.jp(&["mcp", "read", "nasty", "note:none"]);
+    assert_contains(&content, "gone\r\nforged");
+    assert_lacks(&content, "\u{1b}[2J");
+    let refused = sandbox.jp("mcp read nasty note:none");
     let refused = refused.failed(1, &[r"such thing\u{1b}[2Jall\u{202e}gone\nforged  row"]);
     assert!(!refused.stderr.contains('\u{1b}'));
-    let raw = sandbox
-        .jp(&["mcp", "read", "nasty", "note:one"])
-        .succeeded();
+    let raw = sandbox.run("mcp read nasty note:one");
     assert_eq!(
         raw.stdout,
         "The first note.\n\u{1b}[2Jall\u{202e}gone\nforged  row"
@@ -337,7 +315,7 @@ fn nothing_of_a_server_steers_a_terminal() {
 #[test]
 fn what_a_server_logs_is_shown_with_v() {
     let sandbox = with(&[("notes", "python3 notes.py slow")]);
-    let mut command = sandbox.command(&["mcp", "read", "notes", "note:one", "-v"]);
+    let mut command = sandbox.command("mcp read notes note:one -v");
     let mut child = command
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
@@ -353,13 +331,7 @@ fn what_a_server_logs_is_shown_with_v() {
         child.wait_with_output().unwrap().stdout,
         b"The first note.\n"
     );
-    assert_eq!(
-        sandbox
-            .jp(&["mcp", "read", "notes", "note:one"])
-            .succeeded()
-            .stderr,
-        ""
-    );
+    assert_eq!(sandbox.run("mcp read notes note:one").stderr, "");
 }
 
 #[test]
@@ -369,12 +341,8 @@ fn failure_names_the_cause_and_the_next_step() {
         ("dead", r#"sh -c 'printf "no\tdata\n" >&2; exit 3'"#),
         ("wrong", "no-such-program"),
     ]);
-    let failing = |server: &str, uri: &str| {
-        sandbox
-            .jp(&["mcp", "read", server, uri])
-            .failed(1, &[])
-            .stderr
-    };
+    let failing =
+        |server: &str, uri: &str| sandbox.fail(&["mcp", "read", server, uri], 1, &[]).stderr;
     let told = [
         failing("nots", "note:one"),
         failing("elsewhere", "note:one"),
@@ -409,7 +377,7 @@ fn endpoint_is_reached_over_http() {
         "~/.config/jp/config.toml",
         format!("[providers.mcp.notes]\nurl = \"{}\"\n", endpoint.url),
     );
-    let listed = sandbox.json(&["mcp", "ls"]);
+    let listed = sandbox.json("mcp ls");
     assert_eq!(
         (&listed[0]["type"], &listed[0]["url"]),
         (&json!("http"), &json!(endpoint.url))
@@ -418,9 +386,7 @@ fn endpoint_is_reached_over_http() {
         (&listed[0]["resources"], &listed[0]["error"]),
         (&json!(4), &json!(null))
     );
-    let read = sandbox
-        .jp(&["mcp", "read", "notes", "note:one"])
-        .succeeded();
+    let read = sandbox.run("mcp read notes note:one");
     assert_eq!(read.stdout, "The first note.\n");
 }
 
@@ -443,18 +409,14 @@ fn endpoint_that_refuses_is_told_with_what_to_set() {
             "~/.config/jp/config.toml",
             format!("[providers.mcp.notes]\nurl = \"{}\"\n", endpoint.url),
         );
-        sandbox
-            .jp(&["mcp", "read", "notes", "note:one"])
-            .failed(1, &[status, hint]);
+        sandbox.fail("mcp read notes note:one", 1, &[status, hint]);
     }
     sandbox.write(
         "~/.config/jp/config.toml",
         "[providers.mcp.notes]\nurl = 'http://127.0.0.1:9/mcp'\ntoken_env = 'NOTES_TOKEN'\n",
     );
     let hint = "hint: set NOTES_TOKEN, or name another variable as providers.mcp.notes.token_env.";
-    sandbox
-        .jp(&["mcp", "read", "notes", "note:one"])
-        .failed(1, &["`NOTES_TOKEN`", hint]);
+    sandbox.fail("mcp read notes note:one", 1, &["`NOTES_TOKEN`", hint]);
 }
 
 #[test]
@@ -468,25 +430,18 @@ fn server_of_the_workspace_starts_only_where_the_person_agrees() {
     let is_started = || fs::remove_file(sandbox.path("started")).is_ok();
     let read = ["mcp", "read", "notes", "note:one"];
 
-    sandbox.jp(&read).failed(
+    sandbox.fail(
+        &read,
         1,
         &[
             "there is no terminal to ask you on",
             "hint: `--yes` starts it.",
         ],
     );
-    let listed = sandbox.jp(&["mcp", "ls"]).failed(1, &[]);
-    assert!(
-        listed
-            .stdout
-            .contains("not started: the workspace configures it"),
-        "{}",
-        listed.stdout
-    );
+    let listed = sandbox.fail("mcp ls", 1, &[]);
+    assert_contains(&listed.stdout, "not started: the workspace configures it");
     assert!(!is_started());
-    sandbox
-        .jp(&["--yes", "mcp", "read", "notes", "note:one"])
-        .succeeded();
+    sandbox.run("--yes mcp read notes note:one");
     assert!(is_started());
 
     let mut terminal = Terminal::run(sandbox.command(&read));
@@ -497,7 +452,7 @@ fn server_of_the_workspace_starts_only_where_the_person_agrees() {
     terminal.answer("Start it? [y/N]", "y\n");
     terminal.expect("The first note.");
     assert_eq!(terminal.wait(), 0);
-    sandbox.jp(&read).succeeded();
+    sandbox.run(&read);
     assert!(is_started(), "it is asked once");
 }
 
@@ -508,7 +463,8 @@ fn server_of_the_user_that_runs_a_file_of_the_workspace_starts_only_where_they_a
     sandbox.write("~/.config/jp/config.toml", settings);
     let read = ["mcp", "read", "notes", "note:one"];
     let why = "not started: it runs a file of the workspace";
-    sandbox.jp(&read).failed(
+    sandbox.fail(
+        &read,
         1,
         &[
             why,
@@ -516,31 +472,25 @@ fn server_of_the_user_that_runs_a_file_of_the_workspace_starts_only_where_they_a
             "hint: `--yes` starts it.",
         ],
     );
-    assert!(
-        sandbox
-            .jp(&["mcp", "ls"])
-            .failed(1, &[])
-            .stdout
-            .contains(why)
-    );
+    assert_contains(&sandbox.fail("mcp ls", 1, &[]).stdout, why);
 
     let mut terminal = Terminal::run(sandbox.command(&read));
     terminal.expect("Your MCP server `notes` runs a file of the workspace:");
     terminal.expect("notes.py is a file of the workspace; you approve it as it is now");
     terminal.answer("Start it? [y/N]", "y\n");
     assert_eq!(terminal.wait(), 0);
-    sandbox.jp(&read).succeeded();
+    sandbox.run(&read);
     sandbox.write("notes.py", format!("{NOTES}# changed\n"));
-    sandbox.jp(&read).failed(1, &[why]);
+    sandbox.fail(&read, 1, &[why]);
 
     sandbox.write("~/.config/jp/config.toml", "");
-    sandbox
-        .jp(&[
+    sandbox.run(
+        &[
             &["-c", "providers.mcp.notes.command=python3 notes.py"],
             &read[..],
         ]
-        .concat())
-        .succeeded();
+        .concat(),
+    );
 }
 
 #[test]
@@ -558,7 +508,7 @@ fn server_of_the_user_that_their_own_path_finds_in_the_workspace_starts_unasked(
     );
     let run_with = |directory: &Path| {
         let path = format!("{}:{}", directory.display(), env::var("PATH").unwrap());
-        let mut command = sandbox.command(&["mcp", "read", "notes", "note:one"]);
+        let mut command = sandbox.command("mcp read notes note:one");
         command.env("PATH", path);
         testing::run(command)
     };
@@ -587,7 +537,7 @@ fn server_of_the_user_starts_unasked_if_path_finds_their_program_before_a_file_o
             second.display(),
             env::var("PATH").unwrap()
         );
-        let mut command = sandbox.command(&["mcp", "read", "notes", "note:one"]);
+        let mut command = sandbox.command("mcp read notes note:one");
         command.env("PATH", path);
         testing::run(command)
     };
@@ -669,7 +619,7 @@ fn interrupt_ends_waiting_for_a_silent_server() {
             .unwrap()
             .success()
     );
-    let mut command = sandbox.command(&["mcp", "read", "notes", "note:one"]);
+    let mut command = sandbox.command("mcp read notes note:one");
     let child = command.stderr(Stdio::piped()).spawn().unwrap();
     fs::read(&asked).unwrap();
     let before = std::time::Instant::now();
@@ -691,7 +641,7 @@ fn login_asks_for_the_rights_that_the_server_misses() {
         "~/.config/jp/config.toml",
         format!("[providers.mcp.notes]\nurl = \"{}\"\n", endpoint.url),
     );
-    let mut command = sandbox.command(&["mcp", "login", "notes", "--client-id", "jp"]);
+    let mut command = sandbox.command("mcp login notes --client-id jp");
     let mut child = command.stderr(Stdio::piped()).spawn().unwrap();
     let mut told = BufReader::new(child.stderr.take().unwrap())
         .lines()
@@ -713,7 +663,7 @@ fn login_is_refused_where_a_variable_is_to_hold_the_token() {
         "hint: set NOTES_TOKEN, or",
         "hint: or take providers.mcp.notes.token_env away, where you want to log in.",
     ];
-    sandbox.jp(&["mcp", "login", "notes"]).failed(1, &hints);
+    sandbox.fail("mcp login notes", 1, &hints);
 }
 
 #[test]
@@ -726,7 +676,7 @@ fn token_that_others_can_read_on_its_way_is_warned_of() {
         let settings =
             format!("[providers.mcp.notes]\nurl = \"{url}\"\ntoken_env = 'NOTES_TOKEN'\n");
         sandbox.write("~/.config/jp/config.toml", settings);
-        let mut command = sandbox.command(&["mcp", "read", "notes", "note:one"]);
+        let mut command = sandbox.command("mcp read notes note:one");
         command.env("NOTES_TOKEN", "hush");
         testing::run(command).succeeded().stderr
     };
@@ -757,7 +707,7 @@ fn closed_pipe_is_quiet() {
 fn watched_resource_is_written_again_when_it_changes() {
     let sandbox = good();
     sandbox.write("note.txt", "one\n");
-    let mut command = sandbox.command(&["mcp", "read", "notes", "note:file", "--watch"]);
+    let mut command = sandbox.command("mcp read notes note:file --watch");
     let mut child = command
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
@@ -828,15 +778,13 @@ fn watching_ends_with_the_server_and_with_the_reader() {
         "--watch writes again and again",
         "hint: leave one of them out.",
     ];
-    sandbox
-        .jp(&[&arguments[..], &["-F", "json"]].concat())
-        .failed(2, &words);
+    sandbox.fail(&[&arguments[..], &["-F", "json"]].concat(), 2, &words);
 }
 
 #[test]
 fn person_sees_how_far_a_server_is() {
     let sandbox = with(&[("notes", "python3 notes.py slow")]);
-    let mut terminal = Terminal::run(sandbox.command(&["mcp", "read", "notes", "note:one", "-v"]));
+    let mut terminal = Terminal::run(sandbox.command("mcp read notes note:one -v"));
     terminal.expect("notes: info (disk): a note is read");
     terminal.expect("digging …");
     sandbox.write("go", "");
@@ -847,9 +795,7 @@ fn person_sees_how_far_a_server_is() {
 #[test]
 fn what_a_server_asks_is_declined() {
     let sandbox = with(&[("notes", "python3 notes.py asks")]);
-    let run = sandbox
-        .jp(&["mcp", "read", "notes", "note:one"])
-        .succeeded();
+    let run = sandbox.run("mcp read notes note:one");
     assert_eq!(run.stdout, "decline");
     assert_eq!(
         run.stderr,

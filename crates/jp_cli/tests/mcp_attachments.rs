@@ -7,8 +7,8 @@ use std::fs;
 
 use serde_json::{Value, json};
 use testing::{
-    Run, Sandbox, Server, Terminal, answer, answering, calling, last_message, last_request,
-    playing, results,
+    Run, Sandbox, Server, Terminal, answer, answering, assert_contains, assert_count, assert_lacks,
+    calling, last_message, last_request, playing, results,
 };
 
 const USER: &str = "~/.config/jp/config.toml";
@@ -81,10 +81,8 @@ fn resource_is_attached_with_what_the_server_says_of_it() {
     let sandbox = with_servers(&server, &["docs"], &notes());
     asked(&sandbox, &["--new", "-a", "mcp+docs+note:one", "what?"]).succeeded();
     let message = last_message(&server);
-    assert!(
-        message.contains("The first note.") && message.contains("note:one"),
-        "{message}"
-    );
+    assert_contains(&message, "The first note.");
+    assert_contains(&message, "note:one");
     let request = request(&sandbox);
     let resource = &request["resources"][0];
     assert_eq!(resource["uri"], "note:one");
@@ -101,7 +99,7 @@ fn resource_is_attached_with_what_the_server_says_of_it() {
         request["delivered"],
         json!([{"declaration": "mcp+docs+note:one", "resources": [0]}])
     );
-    let row = &sandbox.json(&["attachment", "ls"])[0];
+    let row = &sandbox.json("attachment ls")[0];
     assert_eq!(
         (&row["kind"], &row["declaration"]),
         (&json!("mcp"), &json!("mcp+docs+note:one"))
@@ -121,11 +119,7 @@ fn every_content_of_a_resource_is_attached_and_bytes_stay_bytes() {
     let server = answering("Yes.");
     let sandbox = with_servers(&server, &["docs"], &notes());
     asked(&sandbox, &["--new", "-a", "mcp+docs+note:both", "what?"]).succeeded();
-    assert!(
-        last_message(&server).contains("Both of them."),
-        "{}",
-        last_message(&server)
-    );
+    assert_contains(last_message(&server), "Both of them.");
     let request = request(&sandbox);
     let told: Vec<_> = request["resources"]
         .as_array()
@@ -135,14 +129,10 @@ fn every_content_of_a_resource_is_attached_and_bytes_stay_bytes() {
         .collect();
     assert_eq!(told, ["utf8", "binary"], "{request}");
     assert_eq!(request["delivered"][0]["resources"], json!([0, 1]));
-    let shown = sandbox.jp(&["resource", "show", "note:both"]).succeeded();
+    let shown = sandbox.run("resource show note:both");
     assert_eq!(shown.stdout.as_bytes(), [0, 1, 2, 3, 4, 5]);
-    let run = sandbox.jp(&["resource", "refresh"]).succeeded();
-    assert!(
-        run.stderr.contains("2 resources are unchanged"),
-        "{}",
-        run.stderr
-    );
+    let run = sandbox.run("resource refresh");
+    assert_contains(&run.stderr, "2 resources are unchanged");
 }
 
 #[test]
@@ -160,10 +150,8 @@ fn contents_that_share_a_uri_are_no_versions_of_each_other() {
     );
     asked(&sandbox, &["--new", "-a", "mcp+docs+note:two", "what?"]).succeeded();
     let message = last_message(&server);
-    assert!(
-        message.contains("LINE 50 ") && !message.contains("has changed"),
-        "{message}"
-    );
+    assert_contains(&message, "LINE 50 ");
+    assert_lacks(&message, "has changed");
 }
 
 #[test]
@@ -188,10 +176,8 @@ fn two_servers_may_use_one_uri() {
     )
     .succeeded();
     let message = last_message(&server);
-    assert!(
-        message.contains("The first note.") && message.contains("The other first note."),
-        "{message}"
-    );
+    assert_contains(&message, "The first note.");
+    assert_contains(&message, "The other first note.");
 }
 
 #[test]
@@ -200,7 +186,7 @@ fn template_takes_its_values_from_what_follows_it() {
     let sandbox = with_servers(&server, &["docs"], &notes());
     let input = "mcp+docs+note:{name}{?lang}?name=%6Fne&lang=de";
     asked(&sandbox, &["--new", "-a", input, "what?"]).succeeded();
-    assert!(last_message(&server).contains("Die erste Notiz."));
+    assert_contains(last_message(&server), "Die erste Notiz.");
     assert_eq!(
         request(&sandbox)["delivered"][0]["declaration"],
         "mcp+docs+note:one?lang=de"
@@ -216,8 +202,8 @@ fn template_takes_its_values_from_what_follows_it() {
     );
 
     let gave = "mcp+docs+note:{name}{?lang}?name=one";
-    sandbox.jp(&["attachment", "rm", gave]).succeeded();
-    let declared = sandbox.json(&["attachment", "ls"]);
+    sandbox.run(&["attachment", "rm", gave]);
+    let declared = sandbox.json("attachment ls");
     assert_eq!(declared.as_array().unwrap().len(), 1, "{declared}");
 
     asked(&sandbox, &["-a", "mcp+docs+note:{name}{?lang}", "what?"]).failed(
@@ -242,7 +228,7 @@ fn template_takes_its_values_from_what_follows_it() {
 fn template_asks_at_a_terminal_and_says_what_is_offered() {
     let server = answering("Yes.");
     let sandbox = with_servers(&server, &["docs"], &notes());
-    let command = sandbox.command(&["q", "--new", "-a", "mcp+docs+note:{name}{?lang}", "what?"]);
+    let command = sandbox.command("q --new -a mcp+docs+note:{name}{?lang} what?");
     let mut terminal = Terminal::run(command);
     terminal.expect("The MCP server docs has note:{name}{?lang}; what is it to be?");
     terminal.answer("name (one, other, zero):", "o?\n");
@@ -251,13 +237,13 @@ fn template_asks_at_a_terminal_and_says_what_is_offered() {
     terminal.answer("name (one, other):", "one\n");
     terminal.answer("lang (de, en; may be left out):", "de\n");
     assert_eq!(terminal.wait(), 0, "{}", terminal.output());
-    assert!(last_message(&server).contains("Die erste Notiz."));
+    assert_contains(last_message(&server), "Die erste Notiz.");
     assert_eq!(
         request(&sandbox)["delivered"][0]["declaration"],
         "mcp+docs+note:one?lang=de"
     );
 
-    let command = sandbox.command(&["attachment", "add", "mcp+docs+note:{name}{?lang}?lang=en"]);
+    let command = sandbox.command("attachment add mcp+docs+note:{name}{?lang}?lang=en");
     let mut terminal = Terminal::run(command);
     terminal.answer("name (one, other, zero):", "zero\n");
     terminal.expect("mcp+docs+note:zero?lang=en is attached from the next message on.");
@@ -338,18 +324,12 @@ fn server_that_ends_is_shown_with_its_last_words_and_can_be_skipped() {
     );
     assert_eq!(server.received().len(), 0);
     let run = asked(&sandbox, &[&both[..], &["--skip-unavailable"]].concat()).succeeded();
-    assert!(
-        run.stderr
-            .contains(r#"skipped: failed to attach "mcp+dead+note:one""#),
-        "{}",
-        run.stderr
+    assert_contains(
+        &run.stderr,
+        r#"skipped: failed to attach "mcp+dead+note:one""#,
     );
-    assert!(
-        run.stderr.contains("  │ the database is locked"),
-        "{}",
-        run.stderr
-    );
-    assert!(last_message(&server).contains("The first note."));
+    assert_contains(&run.stderr, "  │ the database is locked");
+    assert_contains(last_message(&server), "The first note.");
 
     let nothing = "[providers.mcp.dead]\ncommand = \"jp-no-such-program\"\n";
     sandbox.write(USER, nothing);
@@ -378,7 +358,7 @@ fn waiting_for_a_server_is_shown_and_ends_with_an_interrupt() {
     terminal.expect("0 of 1 resource");
     fs::write(file, "").unwrap();
     assert_eq!(terminal.wait(), 0, "{}", terminal.output());
-    assert!(last_message(&server).contains("The first note."));
+    assert_contains(last_message(&server), "The first note.");
 }
 
 #[test]
@@ -389,16 +369,14 @@ fn log_of_a_server_that_is_read_is_told_with_v_only() {
     let sandbox = with_servers(&server, &["docs"], &state);
     let told = "docs: info: a note was looked for\\u{1b}[2J\n";
     let arguments = ["--new", "-a", "mcp+docs+note:one", "what?"];
-    assert!(
-        !asked(&sandbox, &arguments)
-            .succeeded()
-            .stderr
-            .contains("looked for")
+    assert_lacks(
+        &asked(&sandbox, &arguments).succeeded().stderr,
+        "looked for",
     );
     let run = asked(&sandbox, &[&arguments[..], &["-v"]].concat()).succeeded();
-    assert!(run.stderr.contains(told), "{}", run.stderr);
-    let run = sandbox.jp(&["resource", "refresh", "-v"]).succeeded();
-    assert!(run.stderr.contains(told), "{}", run.stderr);
+    assert_contains(&run.stderr, told);
+    let run = sandbox.run("resource refresh -v");
+    assert_contains(&run.stderr, told);
 
     // So is what it says while it is asked for the values of a template.
     let arguments = ["q", "--new", "-v", "-a", "mcp+docs+note:{name}", "what?"];
@@ -417,8 +395,7 @@ fn what_is_told_meanwhile_takes_the_place_of_how_far_it_is() {
     let file = sandbox.path("~/there");
     state["waits_for"] = json!(testing::shown(&file));
     has(&sandbox, "docs", &state);
-    let mut terminal =
-        Terminal::run(sandbox.command(&["q", "--new", "-v", "-a", "mcp+docs+note:one", "what?"]));
+    let mut terminal = Terminal::run(sandbox.command("q --new -v -a mcp+docs+note:one what?"));
     terminal.expect("0 of 1 resource");
     fs::write(file, "").unwrap();
     terminal.expect("\r\u{1b}[Kdocs: info: a note was looked for\r\n");
@@ -476,14 +453,10 @@ fn new_snapshots_are_read_from_the_server_again() {
     asked(&sandbox, &["--new", "-a", "mcp+docs+note:one", "what?"]).succeeded();
     state["resources"]["note:one"][0]["text"] = json!("The second version.");
     has(&sandbox, "docs", &state);
-    let run = sandbox.jp(&["resource", "refresh", "note:one"]).succeeded();
-    assert!(run.stderr.contains("has a new snapshot"), "{}", run.stderr);
+    let run = sandbox.run("resource refresh note:one");
+    assert_contains(&run.stderr, "has a new snapshot");
     asked(&sandbox, &["and now?"]).succeeded();
-    assert!(
-        last_message(&server).contains("second version"),
-        "{}",
-        last_message(&server)
-    );
+    assert_contains(last_message(&server), "second version");
 
     state["resources"]["note:one"][0]["text"] = json!("The third one.");
     has(&sandbox, "docs", &state);
@@ -516,10 +489,7 @@ fn refresh_that_fails_says_why_without_a_place() {
     );
     asked(&sandbox, &["read it again"]).succeeded();
     let result = &results(&server)[0];
-    assert!(
-        result.contains("the program of its MCP server can't be started"),
-        "{result}"
-    );
+    assert_contains(result, "the program of its MCP server can't be started");
     for file in sandbox.files(".jp/conversations") {
         assert!(
             !fs::read_to_string(&file).unwrap().contains(&home),
@@ -532,10 +502,7 @@ fn refresh_that_fails_says_why_without_a_place() {
     has(&sandbox, "docs", &json!({}));
     asked(&sandbox, &["and again"]).succeeded();
     let result = results(&server).pop().unwrap();
-    assert!(
-        result.contains("there is no such resource: no such note"),
-        "{result}"
-    );
+    assert_contains(&result, "there is no such resource: no such note");
 }
 
 /// Declares resources in the user's own configuration, with `refresh = "notify"`.
@@ -564,19 +531,13 @@ fn change_of_a_resource_is_told() {
     state["resources"]["note:one"][0]["text"] = json!("Another.");
     has(&sandbox, "docs", &state);
     let run = asked(&sandbox, &["three"]).succeeded();
-    assert!(
-        run.stderr
-            .contains("one has changed since turn 1; the model is told."),
-        "{}",
-        run.stderr
+    assert_contains(
+        &run.stderr,
+        "one has changed since turn 1; the model is told.",
     );
     has(&sandbox, "docs", &json!({}));
     asked(&sandbox, &["four"]).succeeded();
-    assert!(
-        last_message(&server).contains("is gone from its source"),
-        "{}",
-        last_message(&server)
-    );
+    assert_contains(last_message(&server), "is gone from its source");
     assert_eq!(reads(&sandbox, "docs").len(), 4);
 }
 
@@ -615,13 +576,9 @@ fn what_its_server_takes_for_current_is_not_read_for_a_notification() {
     );
 
     // Asked for outright it is read, and what it says now holds from then on.
-    sandbox.jp(&["resource", "refresh"]).succeeded();
+    sandbox.run("resource refresh");
     asked(&sandbox, &["three"]).succeeded();
-    assert!(
-        last_message(&server).contains("Another."),
-        "{}",
-        last_message(&server)
-    );
+    assert_contains(last_message(&server), "Another.");
     asked(&sandbox, &["four"]).succeeded();
     assert_eq!(reads(&sandbox, "docs").len(), 3);
 }
@@ -636,31 +593,18 @@ fn servers_and_files_that_share_a_uri_are_compared_each_with_its_own() {
     watch(&sandbox, &[&format!("a+{uri}"), &format!("b+{uri}")]);
     asked(&sandbox, &["--new", "one"]).succeeded();
     let message = last_message(&server);
-    assert!(
-        message.contains("The server's own words.") && message.contains("Of the other server."),
-        "{message}"
-    );
-    assert!(!message.contains("root:"), "{message}");
+    assert_contains(&message, "The server's own words.");
+    assert_contains(&message, "Of the other server.");
+    assert_lacks(&message, "root:");
     assert_eq!(request(&sandbox)["resources"][0]["uri"], uri);
     let run = asked(&sandbox, &["two"]).succeeded();
     assert_eq!(last_message(&server), "two", "{}", run.stderr);
     has(&sandbox, "b", &other("It has changed."));
     asked(&sandbox, &["three"]).succeeded();
-    assert_eq!(
-        last_message(&server).matches("has changed since").count(),
-        1,
-        "{}",
-        last_message(&server)
-    );
+    assert_count(last_message(&server), "has changed since", 1);
     asked(&sandbox, &["four"]).succeeded();
     assert_eq!(last_message(&server), "four");
-    assert!(
-        sandbox
-            .jp(&["resource", "show", uri])
-            .succeeded()
-            .stdout
-            .contains("server")
-    );
+    assert_contains(&sandbox.run(&["resource", "show", uri]).stdout, "server");
 }
 
 #[test]
@@ -675,7 +619,8 @@ fn server_of_the_workspace_starts_with_the_persons_word() {
     );
     sandbox.write(USER, "");
     let arguments = ["q", "--new", "-a", "mcp+docs+note:one", "what?"];
-    sandbox.jp(&arguments).failed(
+    sandbox.fail(
+        &arguments,
         1,
         &[
             "it is not started: the workspace configures it, and nobody agreed to that",
@@ -695,25 +640,21 @@ fn server_of_the_workspace_starts_with_the_persons_word() {
         !sandbox.path("~/docs.json.log").exists(),
         "the server was started"
     );
-    let run = sandbox
-        .jp(&[&arguments[..], &["--skip-unavailable"]].concat())
-        .succeeded();
-    assert!(run.stderr.contains("skipped"), "{}", run.stderr);
+    let run = sandbox.run(&[&arguments[..], &["--skip-unavailable"]].concat());
+    assert_contains(&run.stderr, "skipped");
 
     let mut terminal = Terminal::run(sandbox.command(&arguments));
     terminal.answer("Start it? [y/N]", "y\n");
     assert_eq!(terminal.wait(), 0, "{}", terminal.output());
-    assert!(last_message(&server).contains("The first note."));
+    assert_contains(last_message(&server), "The first note.");
     // What was agreed to is remembered, as long as it is what it was.
-    sandbox.jp(&arguments).succeeded();
+    sandbox.run(&arguments);
     sandbox.write(
         ".jp/config.toml",
         fs::read_to_string(sandbox.path(".jp/config.toml")).unwrap() + "timeout_secs = 5\n",
     );
-    sandbox.jp(&arguments).failed(1, &["nobody agreed to that"]);
-    sandbox
-        .jp(&[&arguments[..], &["--yes"]].concat())
-        .succeeded();
+    sandbox.fail(&arguments, 1, &["nobody agreed to that"]);
+    sandbox.run(&[&arguments[..], &["--yes"]].concat());
 }
 
 #[test]
@@ -733,13 +674,13 @@ fn workspace_reads_from_a_server_of_the_persons_with_their_word() {
         ],
     );
     assert!(reads(&sandbox, "mail").is_empty());
-    let mut terminal = Terminal::run(sandbox.command(&["q", "--new", "what?"]));
+    let mut terminal = Terminal::run(sandbox.command("q --new what?"));
     terminal.answer(
         "attaches `note:one` of your MCP server `mail`. Read it? [y/N]",
         "y\n",
     );
     assert_eq!(terminal.wait(), 0, "{}", terminal.output());
-    assert!(last_message(&server).contains("The first note."));
+    assert_contains(last_message(&server), "The first note.");
     asked(&sandbox, &["--new", "what?"]).succeeded();
 }
 
@@ -748,19 +689,13 @@ fn declared_resource_is_printed_read_and_stored_without_a_place() {
     let server = answering("Yes.");
     let sandbox = with_servers(&server, &["docs"], &notes());
     asked(&sandbox, &["--new", "hello"]).succeeded();
-    sandbox
-        .jp(&["attachment", "add", "mcp+docs+note:one"])
-        .succeeded();
+    sandbox.run("attachment add mcp+docs+note:one");
     assert!(reads(&sandbox, "docs").is_empty());
-    let run = sandbox
-        .jp(&["attachment", "print", "mcp+docs+note:one"])
-        .succeeded();
+    let run = sandbox.run("attachment print mcp+docs+note:one");
     assert_eq!(run.stdout, "The first note.");
     asked(&sandbox, &["what?"]).succeeded();
-    assert!(last_message(&server).contains("The first note."));
-    sandbox
-        .jp(&["attachment", "rm", "mcp+docs+note:one"])
-        .succeeded();
+    assert_contains(last_message(&server), "The first note.");
+    sandbox.run("attachment rm mcp+docs+note:one");
     asked(
         &sandbox,
         &["-a", "mcp+docs+file:///../../etc/passwd", "and now?"],

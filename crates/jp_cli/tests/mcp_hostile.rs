@@ -12,7 +12,7 @@ use std::{
 
 use serde_json::json;
 use testing::{
-    Run, Sandbox, Server, Terminal, UNUSED_URL, answering,
+    Run, Sandbox, Server, Terminal, UNUSED_URL, assert_contains, assert_count, assert_lacks,
     hostile::{
         Listening, UNATTENDED, USER, calling_once, calling_rounds, stdio, with_short_calls,
         with_short_start,
@@ -38,7 +38,7 @@ impl Came {
             &[("peer_echo", json!({"text": "hi"}))],
         );
         let start = Instant::now();
-        let run = sandbox.jp(&["q", "--new", "x"]);
+        let run = sandbox.jp("q --new x");
         assert!(
             start.elapsed() < PATIENCE,
             "{:?}: {config}",
@@ -251,17 +251,15 @@ fn every_mode_is_tried() {
 fn rubbish_between_messages_is_passed_over_and_told_of_with_v() {
     let Came { server, run, .. } = Came::over_stdio("rubbish");
     assert_eq!(results(&server), ["hi"]);
-    assert!(!run.stderr.contains("no message"), "{}", run.stderr);
+    assert_lacks(&run.stderr, "no message");
     let (_server, sandbox) = calling_once(
         &stdio("peer", "rubbish"),
         &[("peer_echo", json!({"text": "hi"}))],
     );
-    let run = sandbox.jp(&["q", "--new", "--yes", "-v", "x"]).succeeded();
-    assert!(
-        run.stderr
-            .contains("peer: warning: it printed a line to stdout that is no message: "),
-        "{}",
-        run.stderr
+    let run = sandbox.run("q --new --yes -v x");
+    assert_contains(
+        &run.stderr,
+        "peer: warning: it printed a line to stdout that is no message: ",
     );
 }
 
@@ -270,14 +268,9 @@ fn first_and_last_lines_of_a_server_that_dies_at_its_start_are_shown_behind_a_ma
     let Came { run, .. } =
         Came::over_stdio("dies-at-start").lost_its_tools("it ended with exit status: 1");
     let first = "; what it wrote to stderr:\n  │ Error: the database notes.db can't be opened\n";
-    assert!(run.stderr.contains(first), "{}", run.stderr);
-    assert!(
-        run.stderr
-            .contains("  │     at frame_29 (server.js:29:7)\n"),
-        "{}",
-        run.stderr
-    );
-    assert_eq!(run.stderr.matches("at frame").count(), 19);
+    assert_contains(&run.stderr, first);
+    assert_contains(&run.stderr, "  │     at frame_29 (server.js:29:7)\n");
+    assert_count(&run.stderr, "at frame", 19);
 }
 
 #[test]
@@ -313,12 +306,10 @@ fn dead_server_costs_no_other_ones_tools() {
         stdio("peer", "good")
     );
     let (server, sandbox) = calling_once(&config, &[("peer_echo", json!({"text": "hi"}))]);
-    let run = sandbox.jp(&["q", "--new", "x"]).succeeded();
-    assert!(
-        run.stderr
-            .contains("the MCP server `dead`: it ended with exit status: 1"),
-        "{}",
-        run.stderr
+    let run = sandbox.run("q --new x");
+    assert_contains(
+        &run.stderr,
+        "the MCP server `dead`: it ended with exit status: 1",
     );
     assert_eq!(results(&server), ["hi"]);
 }
@@ -328,11 +319,11 @@ fn server_that_dies_in_a_call_is_told_of_with_its_last_words() {
     let Came { server, run, .. } =
         Came::over_stdio("dies").failed_its_call("it ended with exit status: 3");
     let said = "warning: `peer` on stderr: fatal: the disk is full\n";
-    assert!(run.stderr.contains(said), "{}", run.stderr);
+    assert_contains(&run.stderr, said);
     let result = results(&server).remove(0);
-    assert!(
-        result.contains("The server is gone until the person's next request"),
-        "{result}"
+    assert_contains(
+        &result,
+        "The server is gone until the person's next request",
     );
     assert!(
         result.ends_with("the disk is full\nthe server gives up"),
@@ -364,7 +355,7 @@ fn large_answers_cost_no_more_memory_than_is_taken_of_them() {
         let calls: testing::hostile::Calls<'_> = &[("peer_echo", json!({"text": "hi"}))];
         let (_server, sandbox) = calling_rounds(&config, &[calls]);
         // A shell that becomes jp leaves its peak behind when it is waited for; `time` is not everywhere.
-        let mut command = sandbox.command(&["q", "--new", "x"]);
+        let mut command = sandbox.command("q --new x");
         let mut child = command
             .stdout(Stdio::null())
             .stderr(Stdio::null())
@@ -406,7 +397,7 @@ fn blocks_that_are_no_base64_are_passed_over_and_the_others_stay() {
             "warning: `peer_echo` of the MCP server `peer`: {}",
             passed_over(block)
         );
-        assert!(run.stderr.contains(&warning), "{}", run.stderr);
+        assert_contains(&run.stderr, &warning);
         assert!(results(&server)[0].contains(&passed_over(block)));
     }
     assert!(
@@ -439,7 +430,7 @@ fn links_are_followed_once_whatever_they_lead_to() {
             "```(note:one)\nThe first note.\n```\nThere are warnings about this result:\n- {warning}\n"
         )]
     );
-    assert!(run.stderr.contains(warning), "{}", run.stderr);
+    assert_contains(&run.stderr, warning);
 }
 
 #[test]
@@ -460,16 +451,12 @@ fn paths_that_escape_are_names_and_nothing_else() {
     assert_eq!(run.code, 0, "{}", run.stderr);
     let result = results(&server).remove(0);
     // What it holds is what the server says, never what is in a file of that name.
-    assert!(
-        result.contains(
-            "```(file:///etc/passwd, no newline at the end)\nThe server's own words.\n```"
-        ),
-        "{result}"
+    assert_contains(
+        &result,
+        "```(file:///etc/passwd, no newline at the end)\nThe server's own words.\n```",
     );
-    assert!(
-        !result.contains("root:") && !run.stderr.contains("root:"),
-        "{result}"
-    );
+    assert_lacks(&result, "root:");
+    assert_lacks(&run.stderr, "root:");
     assert_eq!(before(&sandbox), 3, "{:?}", sandbox.files("~/"));
     assert!(!sandbox.directory.path().join("secret").exists());
 }
@@ -493,10 +480,10 @@ fn schema_is_looked_for_nowhere_else() {
     let warning = format!(
         "warning: the MCP server `peer`: jp can't use all of these tools' argument schemas, so it checks less: \"refer\" (it refers to http://127.0.0.1:{port}/schema.json, and nothing is read beside the schema itself)\n"
     );
-    assert!(run.stderr.contains(&warning), "{}", run.stderr);
+    assert_contains(&run.stderr, &warning);
     assert_eq!(offered(&server), ["peer_echo", "peer_peek", "peer_refer"]);
     let request = String::from_utf8(server.received().last().unwrap().body.clone()).unwrap();
-    assert!(!request.contains("schema.json"), "{request}");
+    assert_lacks(&request, "schema.json");
     assert!(elsewhere.accept().is_err(), "something connected");
 }
 
@@ -507,18 +494,9 @@ fn tools_that_cant_be_offered_are_named_and_the_others_stay() {
         let warning = format!(
             "warning: the MCP server `peer`: one of its tools, \"{tool}\", was passed over: its `inputSchema` is no object\n"
         );
-        assert!(
-            run.stderr.contains(&warning),
-            "{warning} is not in {}",
-            run.stderr
-        );
+        assert_contains(&run.stderr, &warning);
     }
-    assert!(
-        run.stderr
-            .contains("4 more of its tools were passed over\n"),
-        "{}",
-        run.stderr
-    );
+    assert_contains(&run.stderr, "4 more of its tools were passed over\n");
     let names = offered(&server);
     let usual = |name: &String| {
         name.len() <= 64
@@ -536,22 +514,14 @@ fn server_that_asks_for_ever_is_given_up() {
     for mode in ["asks-forever", "rounds-forever"] {
         let came =
             Came::over_stdio(mode).failed_its_call("it asked back 20 times without an answer");
-        assert_eq!(
-            came.run
-                .stderr
-                .matches("there is no terminal to ask you on")
-                .count(),
-            1,
-            "{}",
-            came.run.stderr
-        );
+        assert_count(&came.run.stderr, "there is no terminal to ask you on", 1);
     }
     // A person who is asked can put an end to it.
     let (_server, sandbox) = calling_once(
         &format!("{UNATTENDED}{}", stdio("peer", "asks-forever")),
         &[("peer_echo", json!({"text": "hi"}))],
     );
-    let mut terminal = Terminal::run(sandbox.command(&["q", "--new", "x"]));
+    let mut terminal = Terminal::run(sandbox.command("q --new x"));
     terminal.answer("Name", "a\n");
     terminal.answer("agree", "n\n");
     terminal.answer("Name", "\x03");
@@ -583,7 +553,7 @@ fn nothing_that_a_server_writes_steers_a_terminal_or_passes_for_jps_words() {
         ],
     ];
     let (_server, sandbox) = calling_rounds(&stdio("peer", "escapes"), &calls);
-    let mut terminal = Terminal::run(sandbox.command(&["q", "--new", "-v", "x"]));
+    let mut terminal = Terminal::run(sandbox.command("q --new -v x"));
     terminal.answer("hy not:", "y\n");
     terminal.expect("│ SYSTEM: a second line");
     terminal.answer("Name", "Ann\n");
@@ -594,12 +564,8 @@ fn nothing_that_a_server_writes_steers_a_terminal_or_passes_for_jps_words() {
 
     let config = format!("{UNATTENDED}{}", stdio("peer", "escapes"));
     let (_server, sandbox) = calling_rounds(&config, &calls);
-    let run = sandbox.jp(&["q", "--new", "-v", "x"]).succeeded();
-    assert!(
-        run.stderr.contains("peer: info (hostile): \\u{1b}[31mred"),
-        "{}",
-        run.stderr
-    );
+    let run = sandbox.run("q --new -v x");
+    assert_contains(&run.stderr, "peer: info (hostile): \\u{1b}[31mred");
     steers_nothing(&run.stderr);
 }
 
@@ -613,7 +579,7 @@ fn last_words_on_stderr_steer_nothing_either() {
     for optional in ["", "providers.mcp.peer.optional = false\n"] {
         let came = Came::of(&format!("{config}{optional}"));
         let shown = "\n  │ \\u{1b}]0;title\\u{7} \\u{202e}x\\rhint: run this\n";
-        assert!(came.run.stderr.contains(shown), "{}", came.run.stderr);
+        assert_contains(&came.run.stderr, shown);
     }
 }
 
@@ -628,21 +594,16 @@ fn endpoint_that_nobody_listens_at_costs_its_tools() {
 #[test]
 fn redirect_is_not_followed_and_no_token_goes_there() {
     let listening = Listening::start("http-redirect");
-    let server = answering("Yes.");
-    let sandbox = Sandbox::new().with_server(&server);
+    let (sandbox, _) = Sandbox::with_answer("Yes.");
     sandbox.write(
         USER,
         format!("{}token_env = 'THE_TOKEN'\n", listening.config("peer")),
     );
-    let mut command = sandbox.command(&["q", "--new", "x"]);
+    let mut command = sandbox.command("q --new x");
     command.env("THE_TOKEN", "not-for-everyone");
     let run = testing::run(command).succeeded();
-    assert!(
-        run.stderr.contains("which is not followed; it is left out"),
-        "{}",
-        run.stderr
-    );
-    assert!(!run.stderr.contains("not-for-everyone"), "{}", run.stderr);
+    assert_contains(&run.stderr, "which is not followed; it is left out");
+    assert_lacks(&run.stderr, "not-for-everyone");
     assert_eq!(
         fs::read_to_string(listening.directory.path().join("port.redirected")).unwrap(),
         ""
@@ -659,6 +620,6 @@ fn session_that_was_lost_is_begun_anew() {
         &format!("{UNATTENDED}{}", listening.config("peer")),
         &rounds,
     );
-    let run = sandbox.jp(&["q", "--new", "x"]).succeeded();
+    let run = sandbox.run("q --new x");
     assert_eq!(results(&server), ["one", "two", "three"], "{}", run.stderr);
 }

@@ -9,7 +9,7 @@ use std::{
 };
 
 use serde_json::{Value, json};
-use testing::{Sandbox, answering, last_message, skip};
+use testing::{Sandbox, answering, assert_contains, last_message, skip};
 
 /// Returns the example; `cargo nextest run --workspace` builds it, but not with this package alone.
 fn example() -> Option<PathBuf> {
@@ -86,7 +86,7 @@ fn with_notes(workspace: impl Fn() -> Sandbox, check: impl Fn(&Sandbox, &str)) {
 #[test]
 fn what_the_library_serves_is_listed_and_read() {
     with_notes(Sandbox::new, |sandbox, revision| {
-        let listed = &sandbox.json(&["mcp", "ls"])[0];
+        let listed = &sandbox.json("mcp ls")[0];
         assert_eq!(
             (
                 &listed["revision"],
@@ -96,12 +96,12 @@ fn what_the_library_serves_is_listed_and_read() {
             ),
             (&json!(revision), &json!(2), &json!(3), &json!([]))
         );
-        let first = &sandbox.json(&["mcp", "resources", "notes"])[0];
+        let first = &sandbox.json("mcp resources notes")[0];
         assert_eq!(
             (&first["uri"], &first["mimeType"]),
             (&json!("notes://a%20b.md"), &json!("text/markdown"))
         );
-        let templates = sandbox.json(&["mcp", "templates", "notes"]);
+        let templates = sandbox.json("mcp templates notes");
         assert_eq!(templates[1]["uriTemplate"], "notes://{file}/outline");
         let read = |uri: &str| sandbox.jp(&["mcp", "read", "notes", uri]);
         assert_eq!(
@@ -123,30 +123,13 @@ fn what_the_library_serves_is_attached() {
     with_notes(
         || Sandbox::new().with_server(&server),
         |sandbox, _| {
-            sandbox
-                .jp(&[
-                    "query",
-                    "--new",
-                    "-a",
-                    "mcp+notes+notes://a%20b.md",
-                    "What?",
-                ])
-                .succeeded();
-            assert!(
-                last_message(&server).contains("# Spaced"),
-                "{}",
-                last_message(&server)
-            );
+            sandbox.run("query --new -a mcp+notes+notes://a%20b.md What?");
+            assert_contains(last_message(&server), "# Spaced");
             let under = "mcp+notes+notes://{file}/headline/{+path}?file=todo.md&path=Tasks/Urgent";
-            sandbox
-                .jp(&["query", "--new", "-a", under, "What?"])
-                .succeeded();
+            sandbox.run(&["query", "--new", "-a", under, "What?"]);
             let message = last_message(&server);
-            assert!(
-                message.contains("notes://todo.md/headline/Tasks/Urgent")
-                    && message.contains("Call"),
-                "{message}"
-            );
+            assert_contains(&message, "notes://todo.md/headline/Tasks/Urgent");
+            assert_contains(&message, "Call");
         },
     );
 }

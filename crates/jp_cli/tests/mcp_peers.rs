@@ -11,7 +11,10 @@ use std::{
 };
 
 use serde_json::{Value, json};
-use testing::{Sandbox, Server, answer, calling, last_request, playing, programs, results, skip};
+use testing::{
+    Sandbox, Server, answer, assert_contains, assert_count, calling, last_request, playing,
+    programs, results, skip,
+};
 
 /// Returns a directory of `.local` that the peers are installed in, or says that a test is skipped.
 fn installed(directory: &str) -> Option<PathBuf> {
@@ -70,7 +73,7 @@ impl Turn {
 
     /// Runs the query; returns the results, ordered as their calls are.
     fn results(&self) -> Vec<String> {
-        let run = self.sandbox.jp(&["query", "--new", "Go."]).succeeded();
+        let run = self.sandbox.run("query --new Go.");
         assert_eq!(run.stdout, "Done.\n", "{}", run.stderr);
         results(&self.server)
     }
@@ -150,7 +153,7 @@ fn everything(server: &str) {
     has(2, "image/png");
     has(3, "demo://resource/dynamic/text/1");
     has(4, "demo://resource/dynamic/text/2");
-    assert_eq!(results[5].matches("humidity").count(), 1, "{}", results[5]);
+    assert_count(&results[5], "humidity", 1);
     has(6, "Long running operation completed");
     has(7, "project");
     has(8, "Ada");
@@ -188,13 +191,9 @@ fn filesystem_serves_the_workspace_as_its_root() {
         format!("{config}[conversation.tools.'*']\nrun = 'unattended'\n"),
     );
     let results = turn.results();
-    assert!(results[0].contains("work/project"), "{}", results[0]);
-    assert!(results[1].contains("# A note"), "{}", results[1]);
-    assert!(
-        results[2].to_lowercase().contains("denied"),
-        "{}",
-        results[2]
-    );
+    assert_contains(&results[0], "work/project");
+    assert_contains(&results[1], "# A note");
+    assert_contains(results[2].to_lowercase(), "denied");
 }
 
 #[test]
@@ -219,12 +218,9 @@ fn memory_keeps_what_it_is_told_in_one_turn() {
         "~/.config/jp/config.toml",
         format!("{config}{environment}[conversation.tools.'*']\nrun = 'unattended'\n"),
     );
-    sandbox.jp(&["query", "--new", "Go."]).succeeded();
+    sandbox.run("query --new Go.");
     let results = results(&server);
-    assert!(
-        results.last().unwrap().contains("It is in Rust."),
-        "{results:?}"
-    );
+    assert_contains(results.last().unwrap(), "It is in Rust.");
     assert!(file.is_file());
 }
 
@@ -268,7 +264,7 @@ fn python(script: &str, packages: &Path, revision: &str) {
             results[index]
         )
     };
-    assert_eq!(results[0].matches("sum").count(), 1, "{}", results[0]);
+    assert_count(&results[0], "sum", 1);
     has(1, "The first note.");
     has(2, "The answer was: Ada, yes");
     has(3, "three steps");
@@ -297,11 +293,8 @@ fn server_on_rmcp() {
     );
     let results = turn.results();
     assert_eq!(results[0], r#"{"sum":3}"#);
-    assert!(
-        results[1].contains("note:one") && results[1].contains("The first note."),
-        "{}",
-        results[1]
-    );
+    assert_contains(&results[1], "note:one");
+    assert_contains(&results[1], "The first note.");
     assert_eq!(turn.tools().last().unwrap(), "rust_note");
 }
 

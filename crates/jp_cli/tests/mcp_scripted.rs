@@ -6,7 +6,10 @@
 use std::fs;
 
 use serde_json::{Value, json};
-use testing::{Run, Sandbox, Server, Terminal, answer, calling, last_request, playing, results};
+use testing::{
+    Run, Sandbox, Server, Terminal, answer, assert_contains, assert_lacks, calling, last_request,
+    playing, results,
+};
 
 const USER: &str = "~/.config/jp/config.toml";
 const PROGRAM: &str = testing::programs::SCRIPTED;
@@ -65,7 +68,7 @@ fn asked(servers: &[(&str, Value)], calls: &[(&str, Value)]) -> (Server, Sandbox
     let server = playing(vec![calling(calls), answer("Done.")]);
     let sandbox = Sandbox::new().with_server(&server);
     configure(&sandbox, servers);
-    let run = sandbox.jp(&["q", "--new", "x"]).succeeded();
+    let run = sandbox.run("q --new x");
     (server, sandbox, run)
 }
 
@@ -113,11 +116,8 @@ fn call_after_the_server_ended_is_not_sent_and_says_so() {
     let (server, sandbox, _) = asked(&[("peer", script)], &calls);
     assert_eq!(calls_in(&sandbox, "log"), ["add begins"]);
     let results = results(&server);
-    assert!(
-        results[0].contains("What the call did before is not known."),
-        "{results:?}"
-    );
-    assert!(results[1].contains("This call was not sent"), "{results:?}");
+    assert_contains(&results[0], "What the call did before is not known.");
+    assert_contains(&results[1], "This call was not sent");
 }
 
 /// `setsid` ends at once and leaves the server behind.
@@ -129,7 +129,7 @@ fn server_whose_launcher_has_ended_is_still_there() {
     configure(&sandbox, &[("peer", logging("log"))]);
     let config = fs::read_to_string(sandbox.path(USER)).unwrap();
     sandbox.write(USER, config.replace("['python3'", "['setsid', 'python3'"));
-    sandbox.jp(&["q", "--new", "x"]).succeeded();
+    sandbox.run("q --new x");
     assert_eq!(results(&server), ["added"]);
 }
 
@@ -163,11 +163,11 @@ fn prompt_does_not_wait_for_earlier_calls_that_need_none() {
         greet.display()
     );
     sandbox.write(USER, config + &tool);
-    let mut terminal = Terminal::run(sandbox.command(&["q", "--new", "x"]));
+    let mut terminal = Terminal::run(sandbox.command("q --new x"));
     terminal.expect("The model wants to run `greet`:");
     // The first call may not even have begun.
     let log = fs::read_to_string(sandbox.path("log")).unwrap();
-    assert!(!log.contains("add ends"), "{log}");
+    assert_lacks(&log, "add ends");
     terminal.answer("Run it?", "y\n");
     assert_eq!(terminal.wait(), 0);
     assert_eq!(results(&server)[..2], ["added", "committed"]);
@@ -188,9 +188,7 @@ fn resource_of_a_server_is_refreshed_after_the_calls_before_it() {
     let server = playing(vec![calling(&calls), answer("Done.")]);
     let sandbox = Sandbox::new().with_server(&server);
     configure(&sandbox, &[("peer", script)]);
-    sandbox
-        .jp(&["q", "--new", "-a", "mcp+peer+note:one", "x"])
-        .succeeded();
+    sandbox.run("q --new -a mcp+peer+note:one x");
     let log = fs::read_to_string(sandbox.path("log")).unwrap();
     let at = |line: &str| log.lines().position(|other| other == line).unwrap();
     let refreshed = log
@@ -214,8 +212,8 @@ fn later_calls_to_a_server_that_died_say_so_and_the_other_servers_answer() {
     let names = ["bad_add", "bad_commit", "good_status"];
     let (server, ..) = asked(&servers, &names.map(|name| (name, json!({}))));
     let results = results(&server);
-    assert!(results[0].contains("exit status: 3"), "{results:?}");
-    assert!(results[1].contains("failed"), "{results:?}");
+    assert_contains(&results[0], "exit status: 3");
+    assert_contains(&results[1], "failed");
     assert_eq!(results[2], "clean");
 }
 
@@ -289,7 +287,7 @@ fn revision_that_jp_does_not_speak_is_refused_by_its_name() {
     let refused = with(script.clone()).jp(&["mcp", "ls"]);
     assert_eq!(refused.code, 1, "{refused:?}");
     let said = r#"it speaks no revision of MCP that jp does: it says "1999-01-01", and jp speaks 2024-11-05, 2025-03-26, 2025-06-18, 2025-11-25, 2026-07-28"#;
-    assert!(refused.stdout.contains(said), "{}", refused.stdout);
+    assert_contains(&refused.stdout, said);
     script["initialize"]["protocolVersion"] = "2024-11-05".into();
     let listed = with(script).json(&["mcp", "ls"]);
     assert_eq!(listed[0]["revision"], "2024-11-05");
@@ -309,7 +307,7 @@ fn server_without_templates_or_without_resources_has_none() {
     for script in scripts {
         let sandbox = with(script);
         for list in ["templates", "resources"] {
-            let run = sandbox.jp(&["mcp", list]).succeeded();
+            let run = sandbox.run(&["mcp", list]);
             assert_eq!(
                 (&*run.stdout, &*run.stderr),
                 ("", &*format!("There are no {list}.\n"))
@@ -342,10 +340,10 @@ fn schema_that_cannot_be_compiled_loses_the_check_and_not_the_tool() {
     ];
     let (server, _, run) = asked(&[("peer", schema(&input))], &calls);
     let warning = "warning: the MCP server `peer`: jp can't use all of these tools' argument schemas, so it checks less: \"find\" (at /properties/name/pattern";
-    assert!(run.stderr.contains(warning), "{}", run.stderr);
+    assert_contains(&run.stderr, warning);
     let results = results(&server);
     assert_eq!(results[0], "found");
-    assert!(results[1].contains("want integer"), "{results:?}");
+    assert_contains(&results[1], "want integer");
     let tools = last_request(&server)["tools"].clone();
     let find = tools
         .as_array()
@@ -371,16 +369,13 @@ fn default_of_what_is_required_is_filled_in() {
     ];
     let (server, sandbox, _) = asked(&[("peer", schema(&input))], &calls);
     let log = fs::read_to_string(sandbox.path("log")).unwrap();
-    assert!(
-        log.contains(r#"find gets {"limit": 10, "name": "a", "where": {"kind": "any"}}"#),
-        "{log}"
+    assert_contains(
+        &log,
+        r#"find gets {"limit": 10, "name": "a", "where": {"kind": "any"}}"#,
     );
     let results = results(&server);
     assert_eq!(results[0], "found");
-    assert!(
-        results[1].contains("missing properties 'name', 'where'"),
-        "{results:?}"
-    );
+    assert_contains(&results[1], "missing properties 'name', 'where'");
 }
 
 // -- whom content is for -------------------------------------------------------------------------------------------
@@ -405,23 +400,13 @@ fn content_for_the_user_alone_is_shown_despite_quiet() {
     let server = playing(vec![calling(&[("peer_find", json!({}))]), answer("Done.")]);
     let sandbox = Sandbox::new().with_server(&server);
     configure(&sandbox, &[("peer", script)]);
-    let run = sandbox
-        .jp(&["q", "--yes", "--quiet", "--new", "x"])
-        .succeeded();
-    assert!(run.stderr.contains("row 199\n"), "{}", run.stderr);
-    assert!(
-        run.stderr
-            .contains("… and 50 more lines; `jp conversation print` shows all"),
-        "{}",
-        run.stderr
+    let run = sandbox.run("q --yes --quiet --new x");
+    assert_contains(&run.stderr, "row 199\n");
+    assert_contains(
+        &run.stderr,
+        "… and 50 more lines; `jp conversation print` shows all",
     );
-    assert!(
-        sandbox
-            .jp(&["conversation", "print"])
-            .succeeded()
-            .stdout
-            .contains("row 249")
-    );
+    assert_contains(&sandbox.run("conversation print").stdout, "row 249");
 }
 
 #[test]
@@ -434,33 +419,20 @@ fn content_for_the_user_alone_is_shown_and_kept_and_not_sent() {
     ]);
     let (server, sandbox, run) = returned(&blocks);
     let shown = "The tool `peer_find` shows this only to you:\n  │ secret line\n  │ second \\u{1b}[2J\n  │ ```(note:1)\n  │ secret note\n";
-    assert!(run.stderr.contains(shown), "{}", run.stderr);
+    assert_contains(&run.stderr, shown);
     assert_eq!(results(&server), ["for both"]);
     let kept = serde_json::to_string(&sandbox.events()).unwrap();
-    assert!(
-        kept.contains("secret line") && kept.contains(r#""uri":"note:1""#),
-        "{kept}"
-    );
-    assert!(
-        kept.contains(r#""computer.jp/unknown":{"elapsed":3}"#),
-        "{kept}"
-    );
-    let as_sent = sandbox
-        .jp(&["conversation", "print", "--as-sent"])
-        .succeeded()
-        .stdout;
-    assert!(
-        as_sent.contains("for both") && !as_sent.contains("secret"),
-        "{as_sent}"
-    );
-    let explained = sandbox
-        .jp(&["q", "--explain", "--format", "json", "y"])
-        .succeeded()
-        .stdout;
-    assert!(!explained.contains("note:1"), "{explained}");
-    sandbox.jp(&["q", "y"]).succeeded();
+    assert_contains(&kept, "secret line");
+    assert_contains(&kept, r#""uri":"note:1""#);
+    assert_contains(&kept, r#""computer.jp/unknown":{"elapsed":3}"#);
+    let as_sent = sandbox.run("conversation print --as-sent").stdout;
+    assert_contains(&as_sent, "for both");
+    assert_lacks(&as_sent, "secret");
+    let explained = sandbox.run("q --explain --format json y").stdout;
+    assert_lacks(&explained, "note:1");
+    sandbox.run("q y");
     let request = last_request(&server).to_string();
-    assert!(!request.contains("secret"), "{request}");
+    assert_lacks(&request, "secret");
 }
 
 #[test]
@@ -488,10 +460,7 @@ fn name_of_a_link_reaches_the_model_and_all_of_it_is_kept() {
         result.starts_with("```(report, note:1)\nOne.\n```\n"),
         "{result}"
     );
-    assert!(
-        result.contains("A link to the resource report: note:gone."),
-        "{result}"
-    );
+    assert_contains(&result, "A link to the resource report: note:gone.");
     let events = sandbox.events();
     let response = events
         .iter()

@@ -18,7 +18,7 @@ use std::{
 
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
-use testing::{Sandbox, Terminal, answering};
+use testing::{Sandbox, Terminal, answering, assert_contains, assert_lacks};
 
 /// How long an answer may take before a test fails.
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -56,7 +56,7 @@ enum Link {
 
 impl Client {
     fn new(sandbox: &Sandbox, era: Era) -> Self {
-        Self::with(sandbox.command(&["mcp", "serve", "--stdio"]), era)
+        Self::with(sandbox.command("mcp serve --stdio"), era)
     }
 
     fn with(mut command: Command, era: Era) -> Self {
@@ -403,13 +403,10 @@ impl Drop for Endpoint {
 
 /// A workspace with a conversation of one turn, to which README.md is attached.
 fn workspace() -> Sandbox {
-    let server = answering("Yes.");
-    let sandbox = Sandbox::new().with_server(&server);
+    let (sandbox, _) = Sandbox::with_answer("Yes.");
     sandbox.write("README.md", "# Read me\n");
     sandbox.write("src/main.rs", "fn main() {}\n");
-    sandbox
-        .jp(&["q", "--new", "-a", "README.md", "first"])
-        .succeeded();
+    sandbox.run("q --new -a README.md first");
     sandbox
 }
 
@@ -484,7 +481,7 @@ fn attachments_and_snapshots_are_listed_and_read_in_each_era() {
 fn client_that_asks_for_tools_and_prompts_gets_empty_lists() {
     let sandbox = workspace();
     for era in ERAS {
-        let endpoint = Endpoint::new(sandbox.command(&["mcp", "serve", "--http", "127.0.0.1:0"]));
+        let endpoint = Endpoint::new(sandbox.command("mcp serve --http 127.0.0.1:0"));
         for mut client in [
             Client::new(&sandbox, era),
             Client::over_http(&endpoint, era),
@@ -551,13 +548,10 @@ fn conversation_and_turn_are_what_print_writes() {
     let sandbox = workspace();
     let again = answering("No.");
     configure(&sandbox, again.url());
-    sandbox.jp(&["q", "second"]).succeeded();
+    sandbox.run("q second");
     let id = id(&sandbox);
-    let printed = sandbox.jp(&["conversation", "print"]).succeeded().stdout;
-    let second = sandbox
-        .jp(&["conversation", "print", "--turn", "2"])
-        .succeeded()
-        .stdout;
+    let printed = sandbox.run("conversation print").stdout;
+    let second = sandbox.run("conversation print --turn 2").stdout;
     for era in ERAS {
         let mut client = Client::new(&sandbox, era);
         let whole = client.read(&format!("jp://conversation/{id}"));
@@ -580,20 +574,14 @@ fn conversation_and_turn_are_what_print_writes() {
         );
         let (code, message) = client.refused(&format!("jp://conversation/{id}/turn/3"));
         assert_eq!(code, -32602);
-        assert!(
-            message.contains("has no turn 3, it has 2; turns are counted from 1"),
-            "{message}"
+        assert_contains(
+            &message,
+            "has no turn 3, it has 2; turns are counted from 1",
         );
         let (_, message) = client.refused("jp://conversation/17");
-        assert!(
-            message.contains("no conversation 17; completion of"),
-            "{message}"
-        );
+        assert_contains(&message, "no conversation 17; completion of");
         let (_, message) = client.refused("jp://conversation/..%2F..");
-        assert!(
-            message.contains("a conversation id is a number"),
-            "{message}"
-        );
+        assert_contains(&message, "a conversation id is a number");
     }
 }
 
@@ -610,26 +598,20 @@ fn damaged_conversation_keeps_nothing_else_from_being_read() {
     );
     let (code, message) = client.refused("jp://conversation/17");
     assert_eq!(code, -32603);
-    assert!(
-        message.contains("conversation 17 is damaged or can't be opened; `jp storage check`"),
-        "{message}"
+    assert_contains(
+        &message,
+        "conversation 17 is damaged or can't be opened; `jp storage check`",
     );
-    assert!(
-        !message.contains(sandbox.home.to_str().unwrap()),
-        "{message}"
-    );
+    assert_lacks(&message, sandbox.home.to_str().unwrap());
 }
 
 #[test]
 fn what_is_not_of_the_workspace_is_its_snapshot_and_nothing_runs() {
-    let server = answering("Yes.");
-    let sandbox = Sandbox::new().with_server(&server);
+    let (sandbox, _) = Sandbox::with_answer("Yes.");
     let outside = sandbox.write("~/elsewhere/plan.md", "The plan\n");
     let command = "cmd:sh -c 'echo ran >> ran; echo printed'";
     let outside = outside.to_str().unwrap();
-    sandbox
-        .jp(&["q", "--new", "-a", outside, "-a", command, "first"])
-        .succeeded();
+    sandbox.run(&["q", "--new", "-a", outside, "-a", command, "first"]);
     fs::remove_file(outside).unwrap();
     let mut client = Client::new(&sandbox, Era::Legacy);
     let listed = client.list();
@@ -660,9 +642,7 @@ fn blob_is_read_by_its_checksum_alone_and_verified() {
     let blob = client_blob(&sandbox);
     let other = answering("Yes.");
     configure(&sandbox, other.url());
-    sandbox
-        .jp(&["q", "--new", "another conversation"])
-        .succeeded();
+    sandbox.run("q --new 'another conversation'");
     let mut client = Client::new(&sandbox, Era::Modern);
     assert_eq!(
         client.names(),
@@ -672,10 +652,7 @@ fn blob_is_read_by_its_checksum_alone_and_verified() {
     assert_eq!(client.read(&blob)["mimeType"], "text/markdown");
     let (code, message) = client.refused(&format!("jp://blob/{}", "0".repeat(64)));
     assert_eq!(code, -32602);
-    assert!(
-        message.contains("keeps no snapshot with the checksum 000"),
-        "{message}"
-    );
+    assert_contains(&message, "keeps no snapshot with the checksum 000");
     assert!(
         client
             .refused("jp://blob/..%2Fid")
@@ -690,14 +667,11 @@ fn blob_is_read_by_its_checksum_alone_and_verified() {
     fs::write(&file, "damaged").unwrap();
     let (code, message) = client.refused(&blob);
     assert_eq!(code, -32603);
-    assert!(
-        message.contains("is damaged or can't be opened; `jp storage check`"),
-        "{message}"
+    assert_contains(
+        &message,
+        "is damaged or can't be opened; `jp storage check`",
     );
-    assert!(
-        !message.contains(sandbox.home.to_str().unwrap()),
-        "{message}"
-    );
+    assert_lacks(&message, sandbox.home.to_str().unwrap());
 }
 
 fn client_blob(sandbox: &Sandbox) -> String {
@@ -842,7 +816,7 @@ fn what_a_walk_would_leave_out_is_refused_and_not_offered() {
             message.starts_with(&format!("{path} is not offered: ")),
             "{message}"
         );
-        assert!(message.contains(why), "{message}");
+        assert_contains(&message, why);
     }
     assert_eq!(client.text(&uri(&sandbox, "kept.log")), "text\n");
     let offered = client.completed(&files(&sandbox), "path", "", json!({}));
@@ -887,16 +861,14 @@ fn file_is_bounded_and_looked_through_as_the_configuration_says() {
     );
     let mut client = Client::new(&sandbox, Era::Modern);
     let (_, message) = client.refused(&uri(&sandbox, "large"));
-    assert!(
-        message.contains("more than the 100 bytes that conversation.attachment.max_bytes allows"),
-        "{message}"
+    assert_contains(
+        &message,
+        "more than the 100 bytes that conversation.attachment.max_bytes allows",
     );
     let (_, message) = client.refused(&uri(&sandbox, "notes.md"));
-    assert!(
-        message.contains("line 2 holds what looks like") && message.contains("refuses it"),
-        "{message}"
-    );
-    assert!(!message.contains("ghp_"), "{message}");
+    assert_contains(&message, "line 2 holds what looks like");
+    assert_contains(&message, "refuses it");
+    assert_lacks(&message, "ghp_");
 }
 
 #[test]
@@ -904,7 +876,7 @@ fn what_is_attached_outright_is_read_and_a_directory_gives_no_secrets() {
     let sandbox = workspace();
     sandbox.write("conf/.env", "A=1\n");
     sandbox.write("conf/a.toml", "a = 1\n");
-    sandbox.jp(&["attachment", "add", "conf"]).succeeded();
+    sandbox.run("attachment add conf");
     let mut client = Client::new(&sandbox, Era::Modern);
     assert_eq!(
         client.names(),
@@ -916,7 +888,7 @@ fn what_is_attached_outright_is_read_and_a_directory_gives_no_secrets() {
             .1
             .contains("is not offered")
     );
-    sandbox.jp(&["attachment", "add", "conf/.env"]).succeeded();
+    sandbox.run("attachment add conf/.env");
     let mut client = Client::new(&sandbox, Era::Modern);
     assert_eq!(
         client.names(),
@@ -968,7 +940,7 @@ fn secret_that_a_clone_attaches_is_given_only_once_the_person_attaches_it() {
     ] {
         sandbox.write(file, content);
     }
-    sandbox.jp(&["attachment", "add", "sub/.env"]).succeeded();
+    sandbox.run("attachment add sub/.env");
     forget(&sandbox);
     attach_in_workspace(&sandbox, &[".env", "key", "made.log"]);
     let mut client = Client::new(&sandbox, Era::Legacy);
@@ -982,18 +954,14 @@ fn secret_that_a_clone_attaches_is_given_only_once_the_person_attaches_it() {
             "{closed}"
         );
     }
-    let told = sandbox.jp(&["mcp", "serve"]).succeeded().stderr;
+    let told = sandbox.run("mcp serve").stderr;
     for path in [".env", "made.log", "sub/.env"] {
-        assert!(
-            told.contains(&format!(
-                "{path} is attached by the workspace or its history"
-            )),
-            "{told}"
+        assert_contains(
+            &told,
+            format!("{path} is attached by the workspace or its history"),
         );
     }
-    sandbox
-        .jp(&["attachment", "add", ".env", "key"])
-        .succeeded();
+    sandbox.run("attachment add .env key");
     client.until(&[".env", "key", "README.md", "README.md (turn 1)"]);
     assert_eq!(client.text(&uri(&sandbox, ".env")), "A=1\n");
     assert_eq!(client.text(&uri(&sandbox, "key")), KEY);
@@ -1051,10 +1019,7 @@ fn what_is_too_large_is_refused_before_it_is_read() {
     let snapshot = client.list()[1]["uri"].as_str().unwrap().to_owned();
     let (code, message) = client.refused(&snapshot);
     assert_eq!(code, -32602, "{message}");
-    assert!(
-        message.contains("has 20000000 bytes, and no more than"),
-        "{message}"
-    );
+    assert_contains(&message, "has 20000000 bytes, and no more than");
 
     rewrite(&sandbox, |events| {
         let content = having(events, "$blob").unwrap().clone();
@@ -1066,16 +1031,10 @@ fn what_is_too_large_is_refused_before_it_is_read() {
     });
     let (code, message) = client.refused(&conversation);
     assert_eq!(code, -32602, "{message}");
-    assert!(
-        message.contains("are given at once; read one turn of it"),
-        "{message}"
-    );
+    assert_contains(&message, "are given at once; read one turn of it");
     let (code, message) = client.refused(&format!("{conversation}/turn/1"));
     assert_eq!(code, -32602, "{message}");
-    assert!(
-        message.contains("are given at once; read another turn"),
-        "{message}"
-    );
+    assert_contains(&message, "are given at once; read another turn");
 }
 
 /// Has files and directories be as if nothing had happened to them for long.
@@ -1097,7 +1056,7 @@ fn directory_that_gives_nothing_or_too_much_is_looked_at_again() {
         "~/.config/jp/config.toml",
         "[conversation.attachment]\nmax_files = 1\n",
     );
-    sandbox.jp(&["attachment", "add", "docs"]).succeeded();
+    sandbox.run("attachment add docs");
     settle(&sandbox, &["README.md", "docs", "docs/deep"]);
     let mut client = Client::new(&sandbox, Era::Legacy);
     assert_eq!(
@@ -1121,7 +1080,7 @@ fn file_that_leads_out_for_a_while_comes_back() {
     let sandbox = workspace();
     sandbox.write("notes.txt", "mine\n");
     sandbox.write("~/outside.txt", "outside\n");
-    sandbox.jp(&["attachment", "add", "notes.txt"]).succeeded();
+    sandbox.run("attachment add notes.txt");
     settle(&sandbox, &["README.md", "notes.txt"]);
     let mut client = Client::new(&sandbox, Era::Legacy);
     client.until(&["README.md", "notes.txt", "README.md (turn 1)"]);
@@ -1137,7 +1096,7 @@ fn file_that_leads_out_for_a_while_comes_back() {
 fn file_of_a_directory_that_is_edited_in_place_is_listed_as_it_is() {
     let sandbox = workspace();
     sandbox.write("docs/a.md", "a\n");
-    sandbox.jp(&["attachment", "add", "docs"]).succeeded();
+    sandbox.run("attachment add docs");
     settle(&sandbox, &["README.md", "docs", "docs/a.md"]);
     let mut client = Client::new(&sandbox, Era::Legacy);
     let before = client.list()[1].clone();
@@ -1167,9 +1126,7 @@ fn changes_of_files_conversations_and_the_list_are_told_in_each_era() {
         client.notice("notifications/resources/updated", Some(&readme));
         let conversation = format!("jp://conversation/{}", id(&sandbox));
         client.subscribe(&conversation);
-        sandbox
-            .jp(&["attachment", "add", "src/main.rs"])
-            .succeeded();
+        sandbox.run("attachment add src/main.rs");
         client.notice("notifications/resources/updated", Some(&conversation));
         client.notice("notifications/resources/list_changed", None);
         assert_eq!(
@@ -1181,18 +1138,15 @@ fn changes_of_files_conversations_and_the_list_are_told_in_each_era() {
 
 #[test]
 fn newer_snapshot_of_what_is_attached_is_told_and_read() {
-    let server = answering("Yes.");
-    let sandbox = Sandbox::new().with_server(&server);
+    let (sandbox, _) = Sandbox::with_answer("Yes.");
     sandbox.write("state", "one\n");
-    sandbox
-        .jp(&["q", "--new", "-a", "cmd:cat state", "first"])
-        .succeeded();
+    sandbox.run("q --new -a 'cmd:cat state' first");
     let mut client = Client::new(&sandbox, Era::Legacy);
     let uri = client.list()[0]["uri"].as_str().unwrap().to_owned();
     client.subscribe(&uri);
     sandbox.write("state", "two\n");
     assert_eq!(client.text(&uri), "one\n", "nothing runs for a read");
-    sandbox.jp(&["resource", "refresh", &uri]).succeeded();
+    sandbox.run(&["resource", "refresh", &uri]);
     client.notice("notifications/resources/updated", Some(&uri));
     assert_eq!(client.text(&uri), "two\n");
 }
@@ -1203,7 +1157,7 @@ fn list_follows_the_directories_and_the_rules_and_a_read_does_at_once() {
     for file in ["docs/one.md", "docs/two.md", "docs/deep/three.md"] {
         sandbox.write(file, "text\n");
     }
-    sandbox.jp(&["attachment", "add", "docs"]).succeeded();
+    sandbox.run("attachment add docs");
     let mut client = Client::new(&sandbox, Era::Legacy);
     fn names<'a>(docs: &[&'a str]) -> Vec<&'a str> {
         [&["README.md"], docs, &["README.md (turn 1)"]].concat()
@@ -1257,7 +1211,7 @@ fn listed_directory_gives_no_private_key_and_nothing_that_secrets_refuses_throug
     );
     sandbox.write("docs/plain.md", "text\n");
     let mut client = Client::new(&sandbox, Era::Modern);
-    sandbox.jp(&["attachment", "add", "docs"]).succeeded();
+    sandbox.run("attachment add docs");
     sandbox.write(
         "docs/key",
         "-----BEGIN PRIVATE KEY-----\nx\n-----END PRIVATE KEY-----\n",
@@ -1304,12 +1258,9 @@ fn listed_directory_gives_no_private_key_and_nothing_that_secrets_refuses_throug
 
 #[test]
 fn snapshot_takes_no_uri_of_ours_whatever_its_server_called_it() {
-    let server = answering("Yes.");
-    let sandbox = Sandbox::new().with_server(&server);
+    let (sandbox, _) = Sandbox::with_answer("Yes.");
     sandbox.write("a/b", "the file\n");
-    sandbox
-        .jp(&["q", "--new", "-a", "cmd:echo false", "first"])
-        .succeeded();
+    sandbox.run("q --new -a 'cmd:echo false' first");
     let id = id(&sandbox);
     let events = sandbox.conversation().join("events.json");
     let before = fs::read_to_string(&events).unwrap();
@@ -1318,7 +1269,7 @@ fn snapshot_takes_no_uri_of_ours_whatever_its_server_called_it() {
         .unwrap()
         .to_owned();
     let written = format!("\"uri\":\"{listed}\"");
-    assert!(before.contains(&written), "{before}");
+    assert_contains(&before, &written);
     let conversation = format!("jp://conversation/{id}");
     for hostile in [
         conversation.clone(),
@@ -1359,9 +1310,7 @@ fn snapshot_takes_no_uri_of_ours_whatever_its_server_called_it() {
 fn what_is_not_listed_is_told_to_the_person() {
     let sandbox = workspace();
     sandbox.write("docs/small.md", "text\n");
-    sandbox
-        .jp(&["attachment", "add", "docs", ".jp/config.toml"])
-        .succeeded();
+    sandbox.run("attachment add docs .jp/config.toml");
     sandbox.write("docs/large.md", "x".repeat(200));
     sandbox.write("docs/a\\b.md", "text\n");
     let outside = sandbox.write("~/elsewhere/plan.md", "The plan\n");
@@ -1376,35 +1325,24 @@ fn what_is_not_listed_is_told_to_the_person() {
         ["README.md", "docs/small.md", "README.md (turn 1)"],
         "nothing of .jp, nothing large"
     );
-    let told = sandbox.jp(&["mcp", "serve"]).succeeded().stderr;
-    assert!(
-        told.contains("not all that is attached is in the list") && told.contains("large.md"),
-        "{told}"
-    );
-    assert!(
-        told.contains(r#"the path "docs/a\\b.md" has a backslash"#),
-        "{told}"
-    );
-    assert!(
-        told.contains("plan.md is outside the workspace and is left out"),
-        "{told}"
-    );
+    let told = sandbox.run("mcp serve").stderr;
+    assert_contains(&told, "not all that is attached is in the list");
+    assert_contains(&told, "large.md");
+    assert_contains(&told, r#"the path "docs/a\\b.md" has a backslash"#);
+    assert_contains(&told, "plan.md is outside the workspace and is left out");
     sandbox.write(
         "~/.config/jp/config.toml",
         "[conversation.attachment]\nmax_files = 1\n",
     );
-    let told = sandbox.jp(&["mcp", "serve"]).succeeded().stderr;
-    assert!(
-        told.contains("not all that is attached is in the list"),
-        "{told}"
-    );
+    let told = sandbox.run("mcp serve").stderr;
+    assert_contains(&told, "not all that is attached is in the list");
 }
 
 #[cfg(target_os = "linux")]
 #[test]
 fn list_is_offered_as_it_is_where_there_is_no_thread_to_follow_it() {
     let sandbox = workspace();
-    let mut command = sandbox.command(&["mcp", "serve", "--stdio"]);
+    let mut command = sandbox.command("mcp serve --stdio");
     // No thread has so much room for its stack.
     command
         .env("RUST_MIN_STACK", (1_u64 << 50).to_string())
@@ -1423,13 +1361,13 @@ fn list_is_offered_as_it_is_where_there_is_no_thread_to_follow_it() {
         .read_to_string(&mut told)
         .unwrap();
     assert!(process.wait().unwrap().success(), "{told}");
-    assert!(
-        told.contains("files can't be watched, so nobody is told when they change"),
-        "{told}"
+    assert_contains(
+        &told,
+        "files can't be watched, so nobody is told when they change",
     );
-    assert!(
-        told.contains("the list stays as it is now: no thread could be started"),
-        "{told}"
+    assert_contains(
+        &told,
+        "the list stays as it is now: no thread could be started",
     );
 }
 
@@ -1463,7 +1401,7 @@ fn clients_over_http_list_read_are_refused_and_are_told_side_by_side() {
         let sandbox = workspace();
         sandbox.write(".gitignore", "target\n");
         sandbox.write("target/a", "a\n");
-        let endpoint = Endpoint::new(sandbox.command(&["mcp", "serve", "--http", "127.0.0.1:0"]));
+        let endpoint = Endpoint::new(sandbox.command("mcp serve --http 127.0.0.1:0"));
         let mut clients = [
             Client::over_http(&endpoint, era),
             Client::over_http(&endpoint, era),
@@ -1509,9 +1447,7 @@ fn list_is_that_of_the_conversation_that_becomes_the_current_one() {
     );
     let other = answering("Yes.");
     configure(&sandbox, other.url());
-    sandbox
-        .jp(&["q", "--new", "-a", "src/main.rs", "second"])
-        .succeeded();
+    sandbox.run("q --new -a src/main.rs second");
     client.notice("notifications/resources/list_changed", None);
     while client.names() != ["src/main.rs", "src/main.rs (turn 1)"] {
         client.notice("notifications/resources/list_changed", None);
@@ -1524,10 +1460,8 @@ fn local_conversation_is_offered_only_where_it_is_named() {
     let sandbox = workspace();
     let other = answering("Yes.");
     configure(&sandbox, other.url());
-    sandbox
-        .jp(&["q", "--new", "--local", "-a", "src/main.rs", "mine alone"])
-        .succeeded();
-    let all = sandbox.json(&["conversation", "ls"]);
+    sandbox.run("q --new --local -a src/main.rs 'mine alone'");
+    let all = sandbox.json("conversation ls");
     let local = all
         .as_array()
         .unwrap()
@@ -1555,10 +1489,10 @@ fn local_conversation_is_offered_only_where_it_is_named() {
             .text(&format!("jp://conversation/{id}"))
             .contains("mine alone")
     );
-    let warned = sandbox.jp(&["mcp", "serve"]).succeeded().stderr;
-    assert!(
-        warned.contains(&format!("`jp mcp serve --id {id}` offers it all the same")),
-        "{warned}"
+    let warned = sandbox.run("mcp serve").stderr;
+    assert_contains(
+        &warned,
+        format!("`jp mcp serve --id {id}` offers it all the same"),
     );
 }
 
@@ -1607,16 +1541,14 @@ fn nothing_is_written_and_no_lock_is_held() {
             json!({"uri": format!("jp://conversation/{id}")}),
         );
     }
-    sandbox
-        .jp(&["attachment", "add", "src/main.rs"])
-        .succeeded();
+    sandbox.run("attachment add src/main.rs");
     assert_eq!(client.end(), 0);
 }
 
 #[test]
 fn http_serves_this_machine_and_wants_the_token() {
     let sandbox = workspace();
-    let mut command = sandbox.command(&["mcp", "serve", "--http", "127.0.0.1:0"]);
+    let mut command = sandbox.command("mcp serve --http 127.0.0.1:0");
     let open = Endpoint::new(command);
     assert!(
         open.hint()
@@ -1632,14 +1564,7 @@ fn http_serves_this_machine_and_wants_the_token() {
         200,
         "names of this machine need no token"
     );
-    command = sandbox.command(&[
-        "mcp",
-        "serve",
-        "--http",
-        "127.0.0.1:0",
-        "--allow-host",
-        "box.example",
-    ]);
+    command = sandbox.command("mcp serve --http 127.0.0.1:0 --allow-host box.example");
     command.env("JP_MCP_TOKEN", "a-secret");
     let guarded = Endpoint::new(command);
     assert_eq!(guarded.post("").0, 401);
@@ -1665,7 +1590,7 @@ fn http_serves_this_machine_and_wants_the_token() {
 #[test]
 fn ctrl_c_and_the_end_of_stdin_end_it_quietly() {
     let sandbox = workspace();
-    let mut http = Endpoint::new(sandbox.command(&["mcp", "serve", "--http", "127.0.0.1:0"]));
+    let mut http = Endpoint::new(sandbox.command("mcp serve --http 127.0.0.1:0"));
     kill_process(Pid::from_child(&http.process), Signal::INT).unwrap();
     assert_eq!(http.process.wait().unwrap().code(), Some(0));
     let mut client = Client::new(&sandbox, Era::Legacy);
@@ -1674,14 +1599,14 @@ fn ctrl_c_and_the_end_of_stdin_end_it_quietly() {
     };
     kill_process(Pid::from_child(process), Signal::INT).unwrap();
     assert_eq!(process.wait().unwrap().code(), Some(0));
-    let run = sandbox.jp(&["mcp", "serve"]).succeeded();
+    let run = sandbox.run("mcp serve");
     assert_eq!((run.stdout.as_str(), run.stderr.as_str()), ("", ""));
 }
 
 #[test]
 fn person_at_a_terminal_is_told_that_a_client_is_waited_for() {
     let sandbox = workspace();
-    let mut terminal = Terminal::run(sandbox.command(&["mcp", "serve"]));
+    let mut terminal = Terminal::run(sandbox.command("mcp serve"));
     terminal.expect("to an MCP client on stdin; Ctrl-C ends it.");
     terminal.send("\u{3}");
     assert_eq!(terminal.wait(), 0);
@@ -1692,14 +1617,16 @@ fn what_can_not_be_served_says_why() {
     let sandbox = workspace();
     let taken = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = taken.local_addr().unwrap().to_string();
-    sandbox.jp(&["mcp", "serve", "--http", &address]).failed(
+    sandbox.fail(
+        &["mcp", "serve", "--http", &address],
         1,
         &[
             &format!("failed to listen to {address}: "),
             "hint: name another port",
         ],
     );
-    sandbox.jp(&["mcp", "serve", "--http", "0.0.0.0:0"]).failed(
+    sandbox.fail(
+        "mcp serve --http 0.0.0.0:0",
         2,
         &[
             "can be reached from other machines",
@@ -1714,16 +1641,19 @@ fn what_can_not_be_served_says_why() {
         "--allow-host",
         "box.example:8080",
     ];
-    sandbox.jp(&proxied).failed(
+    sandbox.fail(
+        &proxied,
         2,
         &[
             "with --allow-host box.example:8080 other machines can reach this",
             "hint: set JP_MCP_TOKEN",
         ],
     );
-    sandbox
-        .jp(&["mcp", "serve", "--http", "localhost"])
-        .failed(2, &["expected an address and a port"]);
+    sandbox.fail(
+        "mcp serve --http localhost",
+        2,
+        &["expected an address and a port"],
+    );
     for host in ["", "http://box/"] {
         let arguments = [
             "mcp",
@@ -1733,18 +1663,18 @@ fn what_can_not_be_served_says_why() {
             "--allow-host",
             host,
         ];
-        sandbox.jp(&arguments).failed(2, &["expected a name"]);
+        sandbox.fail(&arguments, 2, &["expected a name"]);
     }
-    sandbox
-        .jp(&["mcp", "serve", "--id", "17"])
-        .failed(1, &["there is no conversation 17", "hint: "]);
-    sandbox
-        .jp(&["mcp", "serve", "--id", "x"])
-        .failed(2, &["a conversation id is a number"]);
-    let mut command = sandbox.command(&["mcp", "serve", "--http", "127.0.0.1:0"]);
+    sandbox.fail(
+        "mcp serve --id 17",
+        1,
+        &["there is no conversation 17", "hint: "],
+    );
+    sandbox.fail("mcp serve --id x", 2, &["a conversation id is a number"]);
+    let mut command = sandbox.command("mcp serve --http 127.0.0.1:0");
     command.env("JP_MCP_TOKEN", "two words");
     testing::run(command).failed(2, &["the token in JP_MCP_TOKEN can't be sent"]);
-    let mut command = sandbox.command(&["mcp", "serve", "--http", "127.0.0.1:0"]);
+    let mut command = sandbox.command("mcp serve --http 127.0.0.1:0");
     command.env("JP_MCP_TOKEN", "");
     testing::run(command).failed(
         2,
@@ -1753,7 +1683,7 @@ fn what_can_not_be_served_says_why() {
             "signs alone, or unset it",
         ],
     );
-    let mut command = sandbox.command(&["mcp", "serve"]);
+    let mut command = sandbox.command("mcp serve");
     command.current_dir(&sandbox.home);
     testing::run(command).failed(1, &["no workspace at or above", "hint: `jp init`"]);
 }
@@ -1766,30 +1696,26 @@ fn jp_itself_is_a_client_of_it() {
         "~/.config/jp/config.toml",
         format!("[providers.mcp.here]\ncommand = {settings}\n"),
     );
-    let list = sandbox.jp(&["mcp", "ls"]).succeeded().stdout;
-    assert!(list.contains("here"), "{list}");
-    let resources = sandbox.jp(&["mcp", "resources"]).succeeded().stdout;
-    assert!(resources.contains("README.md (turn 1)"), "{resources}");
-    let templates = sandbox.jp(&["mcp", "templates"]).succeeded().stdout;
-    assert!(
-        templates.contains("jp://conversation/{id}/turn/{n}"),
-        "{templates}"
-    );
-    let read = sandbox
-        .jp(&["mcp", "read", "here", &uri(&sandbox, "src/main.rs")])
-        .succeeded();
+    let list = sandbox.run("mcp ls").stdout;
+    assert_contains(&list, "here");
+    let resources = sandbox.run("mcp resources").stdout;
+    assert_contains(&resources, "README.md (turn 1)");
+    let templates = sandbox.run("mcp templates").stdout;
+    assert_contains(&templates, "jp://conversation/{id}/turn/{n}");
+    let read = sandbox.run(&["mcp", "read", "here", &uri(&sandbox, "src/main.rs")]);
     assert_eq!(read.stdout, "fn main() {}\n");
     let turn = format!("jp://conversation/{}/turn/1", id(&sandbox));
     assert!(
         sandbox
-            .jp(&["mcp", "read", "here", &turn])
-            .succeeded()
+            .run(&["mcp", "read", "here", &turn])
             .stdout
             .starts_with("## Turn 1\n\nfirst\n")
     );
-    sandbox
-        .jp(&["mcp", "read", "here", &uri(&sandbox, ".env")])
-        .failed(1, &["the workspace has no file .env"]);
+    sandbox.fail(
+        &["mcp", "read", "here", &uri(&sandbox, ".env")],
+        1,
+        &["the workspace has no file .env"],
+    );
 }
 
 #[test]

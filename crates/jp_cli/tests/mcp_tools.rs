@@ -8,7 +8,7 @@ use std::fs;
 use rustix::process::{Pid, test_kill_process};
 use serde_json::{Value, json};
 use testing::{
-    Run, Sandbox, Server, Terminal, answer, answering,
+    Run, Sandbox, Server, Terminal, answer, assert_contains, assert_count, assert_lacks,
     hostile::{Listening, UNATTENDED, USER, calling_once, calling_rounds, stdio, with_short_calls},
     last_request, playing, results,
 };
@@ -76,11 +76,10 @@ fn tools_are_offered_in_order_with_what_the_server_says_of_them() {
     for mode in ["good", "modern"] {
         let listening = Listening::start(mode);
         for config in [stdio("peer", mode), listening.config("peer")] {
-            let server = answering("Yes.");
-            let sandbox = Sandbox::new().with_server(&server);
+            let (sandbox, server) = Sandbox::with_answer("Yes.");
             sandbox.write(USER, &config);
-            let run = sandbox.jp(&["q", "--new", "x"]).succeeded();
-            assert!(!run.stderr.contains("warning"), "{}", run.stderr);
+            let run = sandbox.run("q --new x");
+            assert_lacks(&run.stderr, "warning");
             assert_eq!(names(&server), OFFERED, "{mode}");
             let echo = json!({
                 "name": "peer_echo", "description": "Gives back a text.",
@@ -103,7 +102,7 @@ fn entry_renames_describes_permits_and_switches_off() {
         &[("say", json!({"text": "hi"})), ("peer_fail", json!({}))],
     );
     // What nothing is said of asks, and nobody is there.
-    let run = sandbox.jp(&["q", "--new", "x"]).failed(3, &[]);
+    let run = sandbox.fail("q --new x", 3, &[]);
     let mut expected: Vec<_> = OFFERED
         .into_iter()
         .filter(|name| *name != "peer_grow")
@@ -112,21 +111,18 @@ fn entry_renames_describes_permits_and_switches_off() {
     assert_eq!(names(&server), expected);
     assert_eq!(tools(&server)[1]["description"], "Says it.");
     let typo = "warning: the MCP server `peer`: none of its tools is offered as `peer_ecko`, which conversation.tools.peer_ecko is about\n";
-    assert!(run.stderr.contains(typo), "{}", run.stderr);
+    assert_contains(&run.stderr, typo);
     let results = results(&server);
     assert_eq!(results[0], "hi");
-    assert!(results[1].contains("no terminal"), "{results:?}");
+    assert_contains(&results[1], "no terminal");
 }
 
 #[test]
 fn flags_choose_among_the_tools_of_servers() {
     let offered = |config: &str, flags: &[&str]| {
-        let server = answering("Yes.");
-        let sandbox = Sandbox::new().with_server(&server);
+        let (sandbox, server) = Sandbox::with_answer("Yes.");
         sandbox.write(USER, format!("{}{config}", stdio("peer", "good")));
-        sandbox
-            .jp(&[&["q", "--new"], flags, &["x"]].concat())
-            .succeeded();
+        sandbox.run(&[&["q", "--new"], flags, &["x"]].concat());
         names(&server)
     };
     assert_eq!(offered("", &["-T"]), [""; 0]);
@@ -143,58 +139,54 @@ fn flags_choose_among_the_tools_of_servers() {
 
 #[test]
 fn server_whose_tools_are_off_is_not_started() {
-    let server = answering("Yes.");
-    let sandbox = Sandbox::new().with_server(&server);
+    let (sandbox, _) = Sandbox::with_answer("Yes.");
     let command = ["sh", "-c", "touch started"];
     sandbox.write(
         USER,
         format!("providers.mcp.peer.command = {}", json!(command)),
     );
-    sandbox.jp(&["q", "--new", "-T", "x"]).succeeded();
-    sandbox
-        .jp(&["q", "--new", "-c", "providers.mcp.peer.tools=false", "x"])
-        .succeeded();
+    sandbox.run("q --new -T x");
+    sandbox.run("q --new -c providers.mcp.peer.tools=false x");
     assert!(!sandbox.path("started").exists());
-    sandbox.jp(&["q", "--new", "x"]).succeeded();
+    sandbox.run("q --new x");
     assert!(sandbox.path("started").exists());
 }
 
 #[test]
 fn server_of_the_workspace_is_started_once_the_person_agrees() {
-    let server = answering("Yes.");
-    let sandbox = Sandbox::new().with_server(&server);
+    let (sandbox, server) = Sandbox::with_answer("Yes.");
     let config = fs::read_to_string(sandbox.path(".jp/config.toml")).unwrap();
     sandbox.write(
         ".jp/config.toml",
         format!("{config}{}", stdio("peer", "good")),
     );
-    let run = sandbox.jp(&["q", "--new", "x"]).succeeded();
-    assert!(
-        run.stderr
-            .contains("the MCP server `peer` is not started: the workspace configures it")
+    let run = sandbox.run("q --new x");
+    assert_contains(
+        &run.stderr,
+        "the MCP server `peer` is not started: the workspace configures it",
     );
     assert_eq!(names(&server), [""; 0]);
 
-    let mut terminal = Terminal::run(sandbox.command(&["q", "--new", "x"]));
+    let mut terminal = Terminal::run(sandbox.command("q --new x"));
     terminal.answer("Start it?", "n\n");
     assert_eq!(terminal.wait(), 0);
     assert_eq!(names(&server), [""; 0]);
-    let mut terminal = Terminal::run(sandbox.command(&["q", "--new", "x"]));
+    let mut terminal = Terminal::run(sandbox.command("q --new x"));
     terminal.expect("The workspace configures the MCP server `peer`:");
     terminal.expect("│ command = [");
     terminal.answer("Start it?", "y\n");
     assert_eq!(terminal.wait(), 0);
     assert_eq!(names(&server), OFFERED);
     // They are not asked twice, unless something of it changes.
-    sandbox.jp(&["q", "--new", "x"]).succeeded();
+    sandbox.run("q --new x");
     assert_eq!(names(&server), OFFERED);
     sandbox.write(
         ".jp/config.toml",
         format!("{config}{}", stdio("peer", "modern")),
     );
-    sandbox.jp(&["q", "--new", "x"]).succeeded();
+    sandbox.run("q --new x");
     assert_eq!(names(&server), [""; 0]);
-    sandbox.jp(&["q", "--new", "--yes", "x"]).succeeded();
+    sandbox.run("q --new --yes x");
     assert_eq!(names(&server), OFFERED);
 }
 
@@ -208,7 +200,7 @@ fn person_is_shown_the_server_the_tool_the_arguments_and_a_hint_that_nobody_vouc
             &[("peer_fetch", json!({}))],
         ],
     );
-    let mut terminal = Terminal::run(sandbox.command(&["q", "--new", "x"]));
+    let mut terminal = Terminal::run(sandbox.command("q --new x"));
     terminal.expect("The model wants to run `peer_echo`:");
     terminal.expect("`echo` of the MCP server `peer` {\"text\":\"hi\"}");
     terminal.expect("\"text\": \"hi\"");
@@ -219,10 +211,7 @@ fn person_is_shown_the_server_the_tool_the_arguments_and_a_hint_that_nobody_vouc
     assert_eq!(terminal.wait(), 0);
     let results = results(&server);
     assert_eq!(results[0], "hi");
-    assert!(
-        results[1].contains("The person refused the call of `peer_fetch`."),
-        "{results:?}"
-    );
+    assert_contains(&results[1], "The person refused the call of `peer_fetch`.");
 }
 
 // -- what comes back -----------------------------------------------------------------------------------------------
@@ -231,7 +220,7 @@ fn person_is_shown_the_server_the_tool_the_arguments_and_a_hint_that_nobody_vouc
 fn file_that_a_server_gives_is_a_resource_with_its_uri() {
     for mode in ["good", "modern"] {
         let (server, sandbox) = asked(mode, UNATTENDED, &["peer_fetch"]);
-        sandbox.jp(&["q", "--new", "x"]).succeeded();
+        sandbox.run("q --new x");
         let uri = "repo://owner/repo/sha/abc/contents/src/main.rs";
         assert_eq!(
             results(&server),
@@ -262,18 +251,19 @@ fn every_kind_of_block_is_kept_and_shown_once() {
             &[("peer_heard", json!({}))],
         ],
     );
-    let run = sandbox.jp(&["q", "--new", "x"]).succeeded();
+    let run = sandbox.run("q --new x");
     let unknown = "content block 7 was passed over: unknown block type `hologram`";
-    assert!(run.stderr.contains(&format!(
-        "`peer_many_blocks` of the MCP server `peer`: {unknown}"
-    )));
+    assert_contains(
+        &run.stderr,
+        format!("`peer_many_blocks` of the MCP server `peer`: {unknown}"),
+    );
 
     // Two of the blocks are for the user alone.
     for shown in [
         "│ ```(note:inside)\n",
         "│ (note:outside: application/octet-stream, 6 B)\n",
     ] {
-        assert!(run.stderr.contains(shown), "{}", run.stderr);
+        assert_contains(&run.stderr, shown);
     }
     let results = results(&server);
     insta::assert_snapshot!(results[0], @r#"
@@ -295,12 +285,9 @@ fn every_kind_of_block_is_kept_and_shown_once() {
         results[1],
         "A link to the resource note:one. It was read earlier in this turn."
     );
-    assert!(
-        results[2].contains(
-            "A link to the resource note:gone. It could not be read; a warning says why."
-        ),
-        "{}",
-        results[2]
+    assert_contains(
+        &results[2],
+        "A link to the resource note:gone. It could not be read; a warning says why.",
     );
     let heard: Value = serde_json::from_str(&results[3]).unwrap();
     let reads: Vec<_> = heard["requests"]
@@ -352,7 +339,7 @@ fn every_kind_of_block_is_kept_and_shown_once() {
         response["_meta"],
         json!({"example.test/trace": "t-1", "computer.jp/server": "peer"})
     );
-    assert_eq!(results[0].matches("count").count(), 1);
+    assert_count(&results[0], "count", 1);
 }
 
 /// Configures a server whose calls come to what a line of shell prints: it can be anything.
@@ -414,35 +401,32 @@ fn no_server_takes_the_name_of_anothers_tool_and_what_is_permitted_for_it() {
     );
     let git_hub = listing(&sandbox, "git_hub", &listed(&["search"]), GOT);
     sandbox.write(USER, format!("{permitted}{git}{git_hub}"));
-    let run = sandbox.jp(&["q", "--new", "x"]).succeeded();
+    let run = sandbox.run("q --new x");
     assert_eq!(names(&server), ["git_log", "git_hub_search"]);
     assert_eq!(results(&server), ["got"]);
     let told = "warning: the MCP server `git`: its tool \"hub_search\" was passed over: its name would be `git_hub_search`, which only a tool of the MCP server `git_hub` can have; an entry with a name of yours and source = \"mcp.git.hub_search\" offers it\n";
-    assert!(run.stderr.contains(told), "{}", run.stderr);
+    assert_contains(&run.stderr, told);
 
     // Nor where the other one is not there, or an entry is about the tool of another.
     let given = "[conversation.tools.git_log]\nsource = 'mcp.git_hub.log'\nrun = 'unattended'\n";
     let dead = "[providers.mcp.git_hub]\ncommand = ['sh', '-c', 'exit 1']\n";
     sandbox.write(USER, format!("{permitted}{given}{git}{dead}"));
-    let run = sandbox.jp(&["q", "--new", "x"]).succeeded();
+    let run = sandbox.run("q --new x");
     assert_eq!(names(&server), [""; 0]);
-    assert!(
-        run.stderr
-            .contains("conversation.tools.git_log.source gives that to another one"),
-        "{}",
-        run.stderr
+    assert_contains(
+        &run.stderr,
+        "conversation.tools.git_log.source gives that to another one",
     );
     assert!(!sandbox.path("taken").exists());
     let way_out = "[conversation.tools.hub]\nsource = 'mcp.git.hub_search'\n";
     sandbox.write(USER, format!("{way_out}{git}{git_hub}"));
-    sandbox.jp(&["q", "--new", "x"]).succeeded();
+    sandbox.run("q --new x");
     assert_eq!(names(&server), ["hub", "git_log", "git_hub_search"]);
 }
 
 #[test]
 fn servers_list_their_tools_at_once_while_the_person_sees_that_it_takes_a_while() {
-    let server = answering("Yes.");
-    let sandbox = Sandbox::new().with_server(&server);
+    let (sandbox, server) = Sandbox::with_answer("Yes.");
     let log = r#"printf '{"jsonrpc":"2.0","method":"notifications/message","params":{"level":"info","data":"tools are looked for"}}\n'"#;
     // Each waits until the other one is asked too, and both for the test.
     let waits = |own: &str, other: &str| {
@@ -455,17 +439,16 @@ fn servers_list_their_tools_at_once_while_the_person_sees_that_it_takes_a_while(
         )
     };
     sandbox.write(USER, waits("one", "two") + &waits("two", "one"));
-    let mut terminal = Terminal::run(sandbox.command(&["q", "--new", "-v", "x"]));
+    let mut terminal = Terminal::run(sandbox.command("q --new -v x"));
     terminal.expect("Starting one, two …");
     sandbox.write("go", "");
     terminal.expect(": info: tools are looked for");
     assert_eq!(terminal.wait(), 0, "{}", terminal.output());
     assert_eq!(names(&server), ["one_get", "two_get"]);
     for name in ["one", "two"] {
-        assert!(
-            terminal
-                .output()
-                .contains(&format!("{name}: info: tools are looked for"))
+        assert_contains(
+            terminal.output(),
+            format!("{name}: info: tools are looked for"),
         );
     }
 }
@@ -487,33 +470,23 @@ fn server_that_can_not_list_its_new_tools_costs_no_other_ones_and_is_told_of_onc
     );
     let good = anew("good", &listed(&["get", "more"]));
     sandbox.write(USER, format!("{UNATTENDED}{bad}{good}"));
-    let run = sandbox.jp(&["q", "--new", "x"]).succeeded();
+    let run = sandbox.run("q --new x");
     assert_eq!(
         names(&server),
         ["bad_get", "good_get", "good_more"],
         "{}",
         run.stderr
     );
-    assert!(
-        run.stderr
-            .contains("The tools of good have changed; new: `good_more`."),
-        "{}",
-        run.stderr
+    assert_contains(
+        &run.stderr,
+        "The tools of good have changed; new: `good_more`.",
     );
-    assert_eq!(
-        run.stderr
-            .matches("no list today; its tools stay as they were")
-            .count(),
-        1,
-        "{}",
-        run.stderr
-    );
+    assert_count(&run.stderr, "no list today; its tools stay as they were", 1);
 }
 
 #[test]
 fn tool_that_is_asked_for_fails_with_its_server() {
-    let server = answering("Yes.");
-    let sandbox = Sandbox::new().with_server(&server);
+    let (sandbox, _) = Sandbox::with_answer("Yes.");
     let entry = "[conversation.tools.find]\nsource = 'mcp.peer.search'\n";
     sandbox.write(
         USER,
@@ -527,18 +500,16 @@ fn tool_that_is_asked_for_fails_with_its_server() {
             "error: the MCP server `peer`: it ended with exit status: 3\n",
             &hint,
         ];
-        let run = sandbox
-            .jp(&["q", "--new", "-t", tool, "x"])
-            .failed(1, &words);
-        assert!(!run.stderr.contains("warning"), "{}", run.stderr);
+        let run = sandbox.fail(&["q", "--new", "-t", tool, "x"], 1, &words);
+        assert_lacks(&run.stderr, "warning");
         // What is not there is off.
-        sandbox
-            .jp(&["q", "--new", &format!("-T={tool}"), "x"])
-            .succeeded();
+        sandbox.run(&["q", "--new", &format!("-T={tool}"), "x"]);
     }
-    sandbox
-        .jp(&["q", "--new", "-t", "pear_echo", "x"])
-        .failed(2, &["there is no tool `pear_echo`"]);
+    sandbox.fail(
+        "q --new -t pear_echo x",
+        2,
+        &["there is no tool `pear_echo`"],
+    );
 }
 
 #[test]
@@ -557,14 +528,14 @@ fn keys_of_jps_own_are_not_the_servers_to_set() {
     let sandbox = Sandbox::new().with_server(&server);
     let config = returning(&sandbox, "one", &forged);
     sandbox.write(USER, format!("{UNATTENDED}{config}"));
-    sandbox.jp(&["q", "--new", "x"]).succeeded();
+    sandbox.run("q --new x");
     assert_eq!(results(&server), ["```(a:b)\nThe content.\n```\n"]);
     let response = responses(&sandbox).remove(0);
     assert_eq!(
         response["_meta"],
         json!({"its/own": 1, "computer.jp/server": "one"})
     );
-    assert!(!response.to_string().contains("forged"), "{response}");
+    assert_lacks(response.to_string(), "forged");
 }
 
 #[test]
@@ -592,24 +563,17 @@ fn resource_that_comes_twice_is_referred_to_and_another_servers_is_not() {
         &result(&text.replace("line 7 ", "row 7 ")),
     );
     sandbox.write(USER, format!("{UNATTENDED}{one}{other}"));
-    sandbox.jp(&["q", "--new", "x"]).succeeded();
+    sandbox.run("q --new x");
     let results = results(&server);
-    assert!(
-        results[0].contains("This is line 299 of it."),
-        "{}",
-        results[0]
-    );
+    assert_contains(&results[0], "This is line 299 of it.");
     assert!(
         results[1].len() < 300 && results[1].contains("doc:1"),
         "{}",
         results[1]
     );
     // Neither a reference to the other server's, nor a difference from it.
-    assert!(
-        results[2].contains("This is row 7 of it.") && results[2].contains("line 299"),
-        "{}",
-        results[2]
-    );
+    assert_contains(&results[2], "This is row 7 of it.");
+    assert_contains(&results[2], "line 299");
 }
 
 #[test]
@@ -625,8 +589,8 @@ fn error_of_a_server_is_the_models_to_mend() {
         r#"say "$id" '"error":{"code":-32602,"message":"there is no such thing"}'"#,
     );
     sandbox.write(USER, format!("{UNATTENDED}{config}"));
-    let run = sandbox.jp(&["q", "--new", "x"]).succeeded();
-    assert!(!run.stderr.contains("warning"), "{}", run.stderr);
+    let run = sandbox.run("q --new x");
+    assert_lacks(&run.stderr, "warning");
     let failed = "The call of `one_get` failed: the MCP server `one`: it answered `tools/call` with the error -32602: there is no such thing. Other arguments may be taken.";
     assert_eq!(
         results(&server),
@@ -646,7 +610,7 @@ fn answered(server: &Server) -> Vec<String> {
 fn form_is_filled_in_value_by_value() {
     for mode in ["good", "modern"] {
         let (server, sandbox) = asked(mode, UNATTENDED, &["peer_ask", "peer_ask", "peer_ask"]);
-        let mut terminal = Terminal::run(sandbox.command(&["q", "--new", "x"]));
+        let mut terminal = Terminal::run(sandbox.command("q --new x"));
         terminal.expect("The MCP server `peer` asks, as the tool `peer_ask` is called:");
         terminal.expect("│ What is your name?");
         terminal.expect("What you are called.");
@@ -697,7 +661,7 @@ fn form_without_values_is_agreed_to() {
         let sandbox = Sandbox::new().with_server(&server);
         let config = scripted(&sandbox, "one", asks);
         sandbox.write(USER, format!("{UNATTENDED}{config}"));
-        let mut terminal = Terminal::run(sandbox.command(&["q", "--new", "x"]));
+        let mut terminal = Terminal::run(sandbox.command("q --new x"));
         terminal.expect("│ Delete all?");
         terminal.answer("Do you agree? [y/n]", typed);
         assert_eq!(terminal.wait(), 0);
@@ -709,7 +673,7 @@ fn form_without_values_is_agreed_to() {
 fn ctrl_c_at_a_form_cancels_the_call() {
     for mode in ["good", "modern"] {
         let (_server, sandbox) = asked(mode, UNATTENDED, &["peer_ask"]);
-        let mut terminal = Terminal::run(sandbox.command(&["q", "--new", "x"]));
+        let mut terminal = Terminal::run(sandbox.command("q --new x"));
         terminal.answer("Name", CTRL_C);
         assert_eq!(terminal.wait(), 130, "{}", terminal.output());
         // The server may answer what it was told before it hears that nobody waits.
@@ -724,15 +688,13 @@ fn ctrl_c_at_a_form_cancels_the_call() {
 #[test]
 fn form_is_declined_where_there_is_no_terminal_and_the_person_told_how_to_answer() {
     let (server, sandbox) = asked("good", UNATTENDED, &["peer_ask"]);
-    let run = sandbox.jp(&["q", "--new", "x"]).succeeded();
+    let run = sandbox.run("q --new x");
     assert_eq!(answered(&server), [r#"{"action":"decline"}"#]);
     let told = "warning: the MCP server `peer` asks something, and there is no terminal to ask you on: it was declined";
-    assert!(run.stderr.contains(told), "{}", run.stderr);
-    assert!(
-        run.stderr
-            .contains("conversation.tools.peer_ask.questions.elicitation.answer"),
-        "{}",
-        run.stderr
+    assert_contains(&run.stderr, told);
+    assert_contains(
+        &run.stderr,
+        "conversation.tools.peer_ask.questions.elicitation.answer",
     );
 }
 
@@ -742,16 +704,16 @@ fn configuration_answers_a_form_if_the_answer_fits() {
         format!("{UNATTENDED}conversation.tools.peer_ask.questions.elicitation.answer = {answer}\n")
     };
     let (server, sandbox) = asked("good", &setting("{ name = 'Eve' }"), &["peer_ask"]);
-    sandbox.jp(&["q", "--new", "x"]).succeeded();
+    sandbox.run("q --new x");
     assert_eq!(
         answered(&server),
         [r#"{"action":"accept","content":{"name":"Eve"}}"#]
     );
 
     let (server, sandbox) = asked("good", &setting("{ nam = 'Eve' }"), &["peer_ask"]);
-    let run = sandbox.jp(&["q", "--new", "x"]).succeeded();
+    let run = sandbox.run("q --new x");
     assert_eq!(answered(&server), [r#"{"action":"decline"}"#]);
-    assert!(run.stderr.contains("does not fit"), "{}", run.stderr);
+    assert_contains(&run.stderr, "does not fit");
 }
 
 #[test]
@@ -769,7 +731,7 @@ fn model_answers_a_form_where_the_person_says_so() {
     ]);
     let sandbox = Sandbox::new().with_server(&server);
     sandbox.write(USER, config);
-    sandbox.jp(&["q", "--new", "x"]).succeeded();
+    sandbox.run("q --new x");
     // A visit is the person's own affair.
     assert_eq!(
         answered(&server),
@@ -788,7 +750,7 @@ fn page_to_visit_is_shown_with_its_host_and_opened_by_nobody() {
             UNATTENDED,
             &["peer_visit", "peer_visit", "peer_visit"],
         );
-        let mut terminal = Terminal::run(sandbox.command(&["q", "--new", "x"]));
+        let mut terminal = Terminal::run(sandbox.command("q --new x"));
         terminal.expect("│ Please log in.");
         terminal.expect(
             "Open https://example.test/login yourself (it is at example.test; jp opens nothing)",
@@ -811,7 +773,7 @@ fn page_to_visit_is_shown_with_its_host_and_opened_by_nobody() {
 #[test]
 fn workspace_is_the_root_and_the_model_is_not_the_servers_to_use() {
     let (server, sandbox) = asked("good", UNATTENDED, &["peer_roots", "peer_sample"]);
-    sandbox.jp(&["q", "--new", "x"]).succeeded();
+    sandbox.run("q --new x");
     let root = format!("file://{}", sandbox.root.display());
     assert_eq!(
         answered(&server),
@@ -840,7 +802,7 @@ fn calls_of_one_server_run_one_after_the_other_even_where_each_stands_for_itself
             json!(["sh", "-c", command])
         ),
     );
-    sandbox.jp(&["q", "--new", "x"]).succeeded();
+    sandbox.run("q --new x");
     let lines = fs::read_to_string(sandbox.path("lines")).unwrap();
     let messages = lines
         .lines()
@@ -865,7 +827,7 @@ fn question_is_answered_as_is_configured_for_the_call_that_led_to_it() {
             ("peer_slow", json!({"pause": 50})),
         ];
         let (server, sandbox) = calling_once(&config, &calls);
-        sandbox.jp(&["q", "--new", "x"]).succeeded();
+        sandbox.run("q --new x");
         let answers = answered(&server);
         assert!(
             answers.contains(&r#"{"action":"accept","content":{"name":"Eve"}}"#.to_owned()),
@@ -880,14 +842,14 @@ fn progress_is_shown_at_a_terminal_and_keeps_a_call_alive() {
     let calls = [("peer_slow", json!({"pause": 450}))];
     let config = with_short_calls(&stdio("peer", "good"));
     let (server, sandbox) = calling_once(&format!("{UNATTENDED}{config}"), &calls);
-    let mut terminal = Terminal::run(sandbox.command(&["q", "--new", "x"]));
+    let mut terminal = Terminal::run(sandbox.command("q --new x"));
     for step in ["33 % Step 1", "67 % Step 2"] {
         terminal.expect(&format!("peer_slow: {step}"));
     }
     assert_eq!(terminal.wait(), 0);
     assert_eq!(results(&server), ["Done, in three steps."]);
-    let run = sandbox.jp(&["q", "--new", "x"]).succeeded();
-    assert!(!run.stderr.contains("Step"), "{}", run.stderr);
+    let run = sandbox.run("q --new x");
+    assert_lacks(&run.stderr, "Step");
 }
 
 #[test]
@@ -895,12 +857,10 @@ fn log_of_a_server_is_told_with_v_only() {
     for mode in ["good", "modern"] {
         let ran = |flags: &[&str]| -> Run {
             let (_server, sandbox) = asked(mode, UNATTENDED, &["peer_slow"]);
-            sandbox
-                .jp(&[&["q", "--new"], flags, &["x"]].concat())
-                .succeeded()
+            sandbox.run(&[&["q", "--new"], flags, &["x"]].concat())
         };
         let log = "peer: info (hostile): All three steps are done.";
-        assert!(!ran(&[]).stderr.contains(log));
+        assert_lacks(&ran(&[]).stderr, log);
         let run = ran(&["-v"]);
         assert!(run.stderr.contains(log), "{mode}: {}", run.stderr);
     }
@@ -925,7 +885,7 @@ fn ctrl_c_cancels_the_call_at_the_server() {
         );
         interrupt_a_slow_call(&sandbox);
         let sent = fs::read_to_string(sandbox.path("sent")).unwrap();
-        assert!(sent.contains("notifications/cancelled"), "{sent}");
+        assert_contains(&sent, "notifications/cancelled");
     }
 }
 
@@ -943,7 +903,7 @@ fn ctrl_c_cancels_the_call_over_http() {
         );
         interrupt_a_slow_call(&sandbox);
         // The server is still there to be asked what it was told; in 2026-07-28 the end of the stream says it.
-        sandbox.jp(&["q"]).succeeded();
+        sandbox.run("q");
         let heard = results(&server).pop().unwrap();
         assert!(
             heard.contains("notifications/cancelled") || mode == "modern",
@@ -954,20 +914,18 @@ fn ctrl_c_cancels_the_call_over_http() {
 
 /// Asks, and presses Ctrl-C once the server is at it.
 fn interrupt_a_slow_call(sandbox: &Sandbox) {
-    let mut terminal = Terminal::run(sandbox.command(&["q", "--new", "x"]));
+    let mut terminal = Terminal::run(sandbox.command("q --new x"));
     terminal.answer("Step 1", CTRL_C);
     assert_eq!(terminal.wait(), 130, "{}", terminal.output());
-    assert!(
-        responses(sandbox)[0]
-            .to_string()
-            .contains("The call was interrupted.")
+    assert_contains(
+        responses(sandbox)[0].to_string(),
+        "The call was interrupted.",
     );
 }
 
 #[test]
 fn server_ends_with_jp_even_if_it_does_not_want_to() {
-    let server = answering("Yes.");
-    let sandbox = Sandbox::new().with_server(&server);
+    let (sandbox, server) = Sandbox::with_answer("Yes.");
     let program = testing::hostile::program();
     let stubborn = format!(
         "trap '' TERM INT HUP\necho $$ > pid\n{} good\nwhile :; do sleep 1; done\n",
@@ -986,7 +944,7 @@ fn server_ends_with_jp_even_if_it_does_not_want_to() {
                 script.display()
             ),
         );
-        sandbox.jp(&["q", "--new", "x"]).succeeded();
+        sandbox.run("q --new x");
         assert_eq!(names(&server), OFFERED);
         let pid = fs::read_to_string(sandbox.path("pid"))
             .unwrap()

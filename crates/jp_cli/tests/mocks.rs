@@ -13,7 +13,7 @@ use std::{
 
 use serde_json::{Value, json};
 use testing::{
-    Run, Sandbox,
+    Run, Sandbox, assert_contains, assert_lacks,
     mock::{Mock, Relay},
 };
 
@@ -222,13 +222,8 @@ fn busy_server_is_asked_again_when_it_says() {
     trouble.each(|person| {
         let run = person.query(&["hi"]).succeeded();
         assert_eq!(run.stdout, hello(person));
-        assert!(run.stderr.contains("429: "), "{}", run.stderr);
-        assert!(
-            run.stderr
-                .contains("(it asks to wait 0.3 s); retry 2 in 0.3 s"),
-            "{}",
-            run.stderr
-        );
+        assert_contains(&run.stderr, "429: ");
+        assert_contains(&run.stderr, "(it asks to wait 0.3 s); retry 2 in 0.3 s");
         assert_eq!(person.events("chat_response")[0].get("incomplete"), None);
     });
     assert_eq!(trouble.verdict(15), CLEAN);
@@ -242,11 +237,8 @@ fn failing_server_is_asked_again_ever_later() {
     trouble.each(|person| {
         let run = person.query(&["hi"]).succeeded();
         assert_eq!(run.stdout, hello(person));
-        assert!(
-            run.stderr.contains("500: ") && run.stderr.contains("; retry 3 in "),
-            "{}",
-            run.stderr
-        );
+        assert_contains(&run.stderr, "500: ");
+        assert_contains(&run.stderr, "; retry 3 in ");
     });
     assert_eq!(trouble.verdict(20), CLEAN);
 }
@@ -288,7 +280,7 @@ fn answer_that_ends_before_its_first_word_is_asked_for_again() {
         let run = person.query(&["hi"]).succeeded();
         assert_eq!(run.stdout, hello(person));
         for reason in ["it ended before it was complete", "the connection broke"] {
-            assert!(run.stderr.contains(reason), "{}", run.stderr);
+            assert_contains(&run.stderr, reason);
         }
     });
     assert_eq!(trouble.verdict(15), CLEAN);
@@ -328,13 +320,7 @@ fn break_off(kind: &str, reason: &str) -> Option<Trouble> {
         let responses = person.events("chat_response");
         assert_eq!(responses.len(), 1, "{responses:?}");
         assert_eq!(responses[0]["message"], arrived);
-        assert!(
-            responses[0]["incomplete"]
-                .as_str()
-                .unwrap()
-                .contains(reason),
-            "{responses:?}"
-        );
+        assert_contains(responses[0]["incomplete"].as_str().unwrap(), reason);
         assert_eq!(person.events("chat_request")[0]["content"], "hi");
     });
     Some(trouble)
@@ -499,11 +485,7 @@ fn tool_call_and_its_result_go_back_in_every_format() {
     let requests = script.requests(|person| {
         let run = person.query(&["Begin."]).succeeded();
         assert_eq!(run.stdout, format!("{ANSWER}\n"));
-        assert!(
-            run.stderr.contains("Called lookup brest: 5 B\n"),
-            "{}",
-            run.stderr
-        );
+        assert_contains(&run.stderr, "Called lookup brest: 5 B\n");
         let (call, result) = (
             person.events("tool_call_request"),
             person.events("tool_call_response"),
@@ -624,11 +606,7 @@ fn reasoning_goes_back_as_it_came_and_only_to_the_model_that_made_it() {
     );
     // Reasoning that no signature came with is not sent back.
     for provider in ["google", "openrouter", "llamacpp", "ollama"] {
-        assert!(
-            !requests[provider].to_string().contains(thought),
-            "{}",
-            requests[provider]
-        );
+        assert_lacks(requests[provider].to_string(), thought);
     }
     let requests = script.requests(|person| {
         let model = format!("{}/{}", person.provider.name, person.provider.other_model);
@@ -636,17 +614,15 @@ fn reasoning_goes_back_as_it_came_and_only_to_the_model_that_made_it() {
     });
     for (_, request) in requests.as_object().unwrap() {
         let text = request.to_string();
-        assert!(
-            text.contains("Let me see.") && text.contains("And you?"),
-            "{text}"
-        );
+        assert_contains(&text, "Let me see.");
+        assert_contains(&text, "And you?");
         for left_out in [
             thought,
             "c2lnbmF0dXJl",
             "b3BhcXVl",
             "\"type\":\"reasoning\"",
         ] {
-            assert!(!text.contains(left_out), "{text}");
+            assert_lacks(&text, left_out);
         }
     }
 }

@@ -8,7 +8,7 @@ use std::sync::{
 };
 
 use serde_json::{Value, json};
-use testing::{Reply, Sandbox, Server, UNUSED_URL};
+use testing::{Reply, Sandbox, Server, UNUSED_URL, assert_contains, assert_lacks};
 
 const ANSWER: &str = "data: {\"choices\":[{\"delta\":{\"content\":\"Hello.\"},\"finish_reason\":\"stop\"}]}\n\ndata: [DONE]\n\n";
 const PNG: &[u8] = b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR";
@@ -57,7 +57,7 @@ fn every_provider_that_is_set_up_is_listed_with_what_its_models_take() {
         UNUSED_URL,
     );
     sandbox.write("~/.config/jp/config.toml", config);
-    let mut command = sandbox.command(&["model", "ls"]);
+    let mut command = sandbox.command("model ls");
     command.env("ANTHROPIC_API_KEY", "sk-test");
     let run = testing::run(command).succeeded();
     insta::assert_snapshot!(run.stdout, @r"
@@ -65,16 +65,14 @@ fn every_provider_that_is_set_up_is_listed_with_what_its_models_take() {
        anthropic/claude-x  200,000  text, images, binary results, schema, tools  configuration, provider, documentation  x
     *  llamacpp/m          4,096    text, schema, tools                          configuration, provider, assumed
     ");
-    assert!(
-        run.stderr
-            .contains("warning: the models of gone are not listed: failed to reach gone at"),
-        "{}",
-        run.stderr
+    assert_contains(
+        &run.stderr,
+        "warning: the models of gone are not listed: failed to reach gone at",
     );
-    assert!(run.stderr.contains("llamacpp/m answers"), "{}", run.stderr);
+    assert_contains(&run.stderr, "llamacpp/m answers");
     assert!(hosted.received()[0].head.contains("x-api-key: sk-test"));
 
-    let mut command = sandbox.command(&["model", "ls", "anthropic", "-F", "json"]);
+    let mut command = sandbox.command("model ls anthropic -F json");
     command.env("ANTHROPIC_API_KEY", "sk-test");
     let listed: Value = serde_json::from_str(&testing::run(command).succeeded().stdout).unwrap();
     assert_eq!(
@@ -90,15 +88,17 @@ fn every_provider_that_is_set_up_is_listed_with_what_its_models_take() {
 #[test]
 fn provider_that_does_not_answer_is_an_error_if_it_is_asked_for() {
     let sandbox = Sandbox::new().with_url(UNUSED_URL);
-    sandbox
-        .jp(&["model", "ls", "llamacpp"])
-        .failed(1, &["failed to reach llamacpp", "connection refused"]);
-    sandbox
-        .jp(&["model", "ls", "nobody"])
-        .failed(1, &["nothing is known of the provider `nobody`"]);
-    let run = sandbox
-        .jp(&["model", "ls", "anthropic"])
-        .failed(1, &["ANTHROPIC_API_KEY is not set"]);
+    sandbox.fail(
+        "model ls llamacpp",
+        1,
+        &["failed to reach llamacpp", "connection refused"],
+    );
+    sandbox.fail(
+        "model ls nobody",
+        1,
+        &["nothing is known of the provider `nobody`"],
+    );
+    let run = sandbox.fail("model ls anthropic", 1, &["ANTHROPIC_API_KEY is not set"]);
     assert_eq!(run.stdout, "");
 }
 
@@ -106,9 +106,7 @@ fn provider_that_does_not_answer_is_an_error_if_it_is_asked_for() {
 fn model_that_answers_is_listed_even_if_its_provider_does_not_list_it() {
     let server = llamacpp(false);
     let sandbox = Sandbox::new().with_server(&server);
-    let run = sandbox
-        .jp(&["model", "ls", "-c", "assistant.model.id=llamacpp/other"])
-        .succeeded();
+    let run = sandbox.run("model ls -c assistant.model.id=llamacpp/other");
     assert!(
         run.stdout
             .lines()
@@ -116,11 +114,9 @@ fn model_that_answers_is_listed_even_if_its_provider_does_not_list_it() {
         "{}",
         run.stdout
     );
-    assert!(
-        run.stderr
-            .contains("llamacpp/other would answer, but its provider does not list it"),
-        "{}",
-        run.stderr
+    assert_contains(
+        &run.stderr,
+        "llamacpp/other would answer, but its provider does not list it",
     );
 }
 
@@ -150,9 +146,7 @@ fn image_goes_to_a_model_that_takes_it_or_a_note_says_why_not() {
         let query = [&["query", "--new", "-a", "shot.png", "See?"], &setting[..]].concat();
         let note = "shot.png is not shown: this model does not take image/png";
 
-        let explained = sandbox
-            .jp(&[&query[..], &["--explain"]].concat())
-            .succeeded();
+        let explained = sandbox.run(&[&query[..], &["--explain"]].concat());
         assert_eq!(
             explained.stderr.contains(note),
             !is_sent,
@@ -166,11 +160,11 @@ fn image_goes_to_a_model_that_takes_it_or_a_note_says_why_not() {
         let delivery = &document["turns"][0]["blocks"][1]["delivery"];
         assert_eq!(delivery, if is_sent { "full" } else { "note" });
 
-        let run = sandbox.jp(&query).succeeded();
+        let run = sandbox.run(&query);
         assert_eq!(run.stderr.contains(note), !is_sent, "{}", run.stderr);
         let body = sent(&server).remove(0).to_string();
         assert_eq!(body.contains("image_url"), is_sent, "{body}");
-        assert!(body.contains("image/png"), "{body}");
+        assert_contains(&body, "image/png");
         let explained = document["request"].clone();
         assert_eq!(
             explained["messages"].to_string(),
@@ -197,7 +191,7 @@ fn model_without_tools_is_warned_of_only_if_a_tool_was_switched_on() {
         let query = [&["query", "--new", "Hi"], &lacks[..], flags].concat();
         let warning = "warning: the list of tools is left out: this model takes none\n";
         for more in [&[][..], &["--explain"]] {
-            let run = sandbox.jp(&[&query[..], more].concat()).succeeded();
+            let run = sandbox.run(&[&query[..], more].concat());
             assert_eq!(
                 run.stderr.contains(warning),
                 is_wanted,
@@ -221,25 +215,15 @@ fn what_a_server_said_holds_while_it_does_not_say_it() {
     });
     let sandbox = Sandbox::new().with_server(&server);
     sandbox.write("shot.png", PNG);
-    sandbox
-        .jp(&["query", "--new", "-a", "shot.png", "See?"])
-        .succeeded();
+    sandbox.run("query --new -a shot.png See?");
     is_busy.store(true, Relaxed);
-    let run = sandbox.jp(&["query", "-v", "And now?"]).succeeded();
-    assert!(
-        run.stderr
-            .contains("llamacpp did not say what the model takes"),
-        "{}",
-        run.stderr
-    );
+    let run = sandbox.run("query -v 'And now?'");
+    assert_contains(&run.stderr, "llamacpp did not say what the model takes");
     let messages: Vec<_> = sent(&server)
         .iter()
         .map(|body| body["messages"][0].clone())
         .collect();
-    assert!(
-        messages[0].to_string().contains("[not shown: this model"),
-        "{messages:?}"
-    );
+    assert_contains(messages[0].to_string(), "[not shown: this model");
     assert_eq!(messages[0], messages[1]);
 }
 
@@ -255,9 +239,7 @@ fn requests_name_their_conversation_to_the_providers_cache() {
     let sandbox = Sandbox::new();
     let url = format!("providers.llm.openai.base_url={}", server.url());
     for words in ["One.", "Two."] {
-        sandbox
-            .jp(&["query", "-m", "openai/gpt-5", "-c", &url, words])
-            .succeeded();
+        sandbox.run(&["query", "-m", "openai/gpt-5", "-c", &url, words]);
     }
     let bodies = server.received();
     let keys: Vec<Value> = bodies
@@ -290,12 +272,8 @@ fn request_that_is_longer_than_the_model_takes_is_told_of_before_it_is_sent() {
             explain,
         ]
         .concat();
-        let run = sandbox.jp(&query).succeeded();
-        assert!(
-            run.stderr.contains("tokens, and the model takes 1,000"),
-            "{}",
-            run.stderr
-        );
+        let run = sandbox.run(&query);
+        assert_contains(&run.stderr, "tokens, and the model takes 1,000");
     }
 }
 
@@ -336,10 +314,10 @@ fn anthropic_gets_no_larger_limit_than_its_model_has() {
 #[test]
 fn key_that_no_header_takes_is_told_before_anything_is_stored() {
     let sandbox = Sandbox::new();
-    let mut command = sandbox.command(&["query", "-m", "openai/m", "x"]);
+    let mut command = sandbox.command("query -m openai/m x");
     command.env("OPENAI_API_KEY", "sk-a\nb");
     let run = testing::run(command).failed(1, &["the API key of openai in OPENAI_API_KEY"]);
-    assert!(!run.stderr.contains("sk-a"), "{}", run.stderr);
+    assert_lacks(&run.stderr, "sk-a");
     assert!(!sandbox.path(".jp/conversations").exists());
 }
 
@@ -350,9 +328,11 @@ fn workspace_names_no_secret_but_an_api_key() {
         ".jp/config.toml",
         "[providers.llm.openrouter]\napi_key_env = \"AWS_SECRET_ACCESS_KEY\"\n",
     );
-    sandbox
-        .jp(&["query", "-m", "openrouter/a/b", "x"])
-        .failed(1, &["names AWS_SECRET_ACCESS_KEY"]);
+    sandbox.fail(
+        "query -m openrouter/a/b x",
+        1,
+        &["names AWS_SECRET_ACCESS_KEY"],
+    );
     assert!(!sandbox.path(".jp/conversations").exists());
 }
 
@@ -396,11 +376,7 @@ fn workspace_redirects_no_model_that_the_user_names() {
             "providers.aliases.'work/m' in .jp/config.toml is ignored",
             "hint: rename it there",
         ] {
-            assert!(
-                run.stderr.contains(words),
-                "{words:?} is not in {}",
-                run.stderr
-            );
+            assert_contains(&run.stderr, words);
         }
     }
     assert_eq!(
@@ -408,7 +384,7 @@ fn workspace_redirects_no_model_that_the_user_names() {
         0,
         "nothing was sent to the workspace's server"
     );
-    assert!(String::from_utf8_lossy(&own.received()[0].body).contains(ATTACHED));
+    assert_contains(String::from_utf8_lossy(&own.received()[0].body), ATTACHED);
 }
 
 #[test]
@@ -433,11 +409,7 @@ fn alias_of_the_user_that_reads_as_a_provider_and_a_name_is_ignored_with_a_warni
         "can't contain a `/`",
         "hint: rename it",
     ] {
-        assert!(
-            run.stderr.contains(words),
-            "{words:?} is not in {}",
-            run.stderr
-        );
+        assert_contains(&run.stderr, words);
     }
 }
 
@@ -459,11 +431,7 @@ fn ignored_alias_is_named_by_the_key_that_the_user_wrote() {
         sandbox.write(USER, config);
         let run = ask(&sandbox, &[]).succeeded();
         let warning = format!("warning: {key} in ~/.config/jp/config.toml is ignored");
-        assert!(
-            run.stderr.contains(&warning),
-            "{warning:?} is not in {}",
-            run.stderr
-        );
+        assert_contains(&run.stderr, &warning);
     }
 }
 
@@ -489,12 +457,10 @@ fn workspace_does_not_move_a_provider_that_jp_knows() {
         "hint: providers.llm.anthropic.base_url in .jp/config.toml is ignored",
         "~/.config/jp/config.toml",
     ];
-    sandbox.jp(&explicit).failed(1, &words);
-    sandbox.jp(&["model", "ls", "anthropic"]).failed(1, &words);
+    sandbox.fail(&explicit, 1, &words);
+    sandbox.fail("model ls anthropic", 1, &words);
     sandbox.write(USER, "assistant.model.id = 'anthropic/claude-x'\n");
-    sandbox
-        .jp(&["q", "--new", "-a", "a.txt", "What is it?"])
-        .failed(1, &words);
+    sandbox.fail("q --new -a a.txt 'What is it?'", 1, &words);
     assert_eq!(other.received().len(), 0);
 }
 
@@ -521,20 +487,11 @@ fn workspace_takes_no_name_that_differs_from_a_known_providers_only_in_case() {
             &format!("`{known}`"),
         ];
         let refused = ask(&sandbox, &["--model", &format!("{name}/m")]).failed(1, &words);
-        assert!(
-            !refused
-                .stderr
-                .contains(&format!("set providers.llm.{name}.base_url")),
-            "{}",
-            refused.stderr
+        assert_lacks(
+            &refused.stderr,
+            format!("set providers.llm.{name}.base_url"),
         );
-        assert!(
-            refused
-                .stderr
-                .contains(&format!("hint: use `--model {known}/m`")),
-            "{}",
-            refused.stderr
-        );
+        assert_contains(&refused.stderr, format!("hint: use `--model {known}/m`"));
     }
     // Nor if the workspace chooses the model, too.
     let chosen = format!(
@@ -598,17 +555,11 @@ fn workspace_chooses_no_key_of_the_user_for_a_provider() {
         "providers.llm.work.api_key_env = 'WORK_API_KEY'\n",
     );
     let run = ask(&sandbox, &[]).succeeded();
-    assert!(
-        run.stderr
-            .contains("providers.llm.work.api_key_env in .jp/config.toml is ignored"),
-        "{}",
-        run.stderr
+    assert_contains(
+        &run.stderr,
+        "providers.llm.work.api_key_env in .jp/config.toml is ignored",
     );
-    assert!(
-        !server.received()[0].head.contains("sk-"),
-        "{}",
-        server.received()[0].head
-    );
+    assert_lacks(&server.received()[0].head, "sk-");
 }
 
 #[test]
@@ -657,7 +608,7 @@ fn history_sets_nothing_of_a_provider() {
     let event =
         json!({"timestamp": "2026-11-21T12:00:00Z", "type": "config_delta", "delta": delta});
     std::fs::write(&path, events.replacen("[\n", &format!("[\n{event},\n"), 1)).unwrap();
-    let mut command = sandbox.command(&["q", "-a", "a.txt", "And now?"]);
+    let mut command = sandbox.command("q -a a.txt 'And now?'");
     command.env("ANTHROPIC_API_KEY", "sk-test");
     assert_eq!(testing::run(command).succeeded().stdout, "Yes.\n");
     assert_eq!((own.received().len(), other.received().len()), (2, 0));

@@ -10,7 +10,7 @@ use std::{
 };
 
 use serde_json::{Value, json};
-use testing::{Sandbox, answering, last_message, skip};
+use testing::{Sandbox, assert_contains, assert_lacks, last_message, skip};
 
 /// Serves a directory until it is dropped.
 struct Files {
@@ -56,8 +56,7 @@ impl Drop for Files {
 
 #[test]
 fn page_is_shown_as_markdown_and_kept_as_it_is() {
-    let server = answering("Yes.");
-    let sandbox = Sandbox::new().with_server(&server);
+    let (sandbox, server) = Sandbox::with_answer("Yes.");
     let html = "<html><head><title>Guide</title><script>evil()</script></head>\
         <body><h1>Start</h1><p>Read <a href=\"/more\">more</a>.</p></body></html>";
     sandbox.write("~/site/index.html", html);
@@ -67,19 +66,13 @@ fn page_is_shown_as_markdown_and_kept_as_it_is() {
         return;
     };
     let [page, data, pdf] = ["", "data.json", "a.pdf"].map(|name| format!("{}/{name}", files.url));
-    sandbox
-        .jp(&["q", "--new", "-a", &page, "-a", &data, "-a", &pdf, "what?"])
-        .succeeded();
+    sandbox.run(&["q", "--new", "-a", &page, "-a", &data, "-a", &pdf, "what?"]);
     let message = last_message(&server);
-    assert!(
-        message.contains("# Start") && message.contains("[more](/more)"),
-        "{message}"
-    );
-    assert!(
-        !message.contains("evil") && message.contains("{\"a\": 1}"),
-        "{message}"
-    );
-    let rows = sandbox.json(&["resource", "ls"]);
+    assert_contains(&message, "# Start");
+    assert_contains(&message, "[more](/more)");
+    assert_lacks(&message, "evil");
+    assert_contains(&message, "{\"a\": 1}");
+    let rows = sandbox.json("resource ls");
     let types: Vec<_> = rows
         .as_array()
         .unwrap()
@@ -87,11 +80,8 @@ fn page_is_shown_as_markdown_and_kept_as_it_is() {
         .map(|row| row["mimeType"].clone())
         .collect();
     assert_eq!(types, ["text/html", "application/json", "application/pdf"]);
-    assert_eq!(
-        sandbox.jp(&["resource", "show", &page]).succeeded().stdout,
-        html
-    );
-    let printed = sandbox.jp(&["attachment", "print", &page]).succeeded();
+    assert_eq!(sandbox.run(&["resource", "show", &page]).stdout, html);
+    let printed = sandbox.run(&["attachment", "print", &page]);
     assert!(printed.stdout.starts_with("# Start"), "{}", printed.stdout);
     let event = sandbox
         .events()
@@ -106,28 +96,31 @@ fn page_is_shown_as_markdown_and_kept_as_it_is() {
     );
 
     sandbox.write("~/site/data.json", "{\"a\": 2}");
-    let report = sandbox.json(&["resource", "refresh"]);
+    let report = sandbox.json("resource refresh");
     assert_eq!(report["refreshed"], json!([data]));
-    sandbox
-        .jp(&["q", "-a", &format!("{}/missing", files.url), "x"])
-        .failed(1, &["404", "/missing"]);
-    sandbox
-        .jp(&[
+    sandbox.fail(
+        &["q", "-a", &format!("{}/missing", files.url), "x"],
+        1,
+        &["404", "/missing"],
+    );
+    sandbox.fail(
+        &[
             "q",
             "-c",
             "conversation.attachment.max_bytes=10B",
             "-a",
             &page,
             "x",
-        ])
-        .failed(1, &["10 bytes"]);
-    assert_eq!(sandbox.json(&["conversation", "show"])["turns"], 1);
+        ],
+        1,
+        &["10 bytes"],
+    );
+    assert_eq!(sandbox.json("conversation show")["turns"], 1);
 }
 
 #[test]
 fn private_address_is_reached_only_by_who_typed_it() {
-    let server = answering("Yes.");
-    let sandbox = Sandbox::new().with_server(&server);
+    let (sandbox, server) = Sandbox::with_answer("Yes.");
     sandbox.write("~/site/secret.txt", "internal");
     let Some(files) = Files::serve(&sandbox.home.join("site")) else {
         return;
@@ -138,33 +131,33 @@ fn private_address_is_reached_only_by_who_typed_it() {
         ".jp/config.toml",
         format!("conversation.attachments = [\"{url}\"]\n{config}"),
     );
-    sandbox
-        .jp(&["q", "--new", "x"])
-        .failed(1, &["127.0.0.1", "private"]);
-    sandbox.jp(&["q", "--new", "-a", &url, "mine"]).succeeded();
-    assert!(last_message(&server).contains("internal"));
-    let run = sandbox
-        .jp(&["attachment", "add", "http://hans:hunter2@127.0.0.1:1/x"])
-        .failed(1, &["credentials", "jp query --attach"]);
-    assert!(!run.stderr.contains("hunter2"), "{}", run.stderr);
-    let run = sandbox
-        .jp(&["attachment", "rm", "http://hans:hunter2@127.0.0.1:1/x"])
-        .failed(1, &["not attached"]);
-    assert!(!run.stderr.contains("hunter2"), "{}", run.stderr);
+    sandbox.fail("q --new x", 1, &["127.0.0.1", "private"]);
+    sandbox.run(&["q", "--new", "-a", &url, "mine"]);
+    assert_contains(last_message(&server), "internal");
+    let run = sandbox.fail(
+        "attachment add http://hans:hunter2@127.0.0.1:1/x",
+        1,
+        &["credentials", "jp query --attach"],
+    );
+    assert_lacks(&run.stderr, "hunter2");
+    let run = sandbox.fail(
+        "attachment rm http://hans:hunter2@127.0.0.1:1/x",
+        1,
+        &["not attached"],
+    );
+    assert_lacks(&run.stderr, "hunter2");
     for input in [
         "!http://hans:hunter2@h/x",
         "mcp+s+http://hans:hunter2@h/x",
         "ftp://hans:hunter2@h/x",
     ] {
-        let run = sandbox
-            .jp(&["q", "-a", input, "x"])
-            .failed(1, &["failed to attach"]);
-        assert!(!run.stderr.contains("hunter2"), "{}", run.stderr);
+        let run = sandbox.fail(&["q", "-a", input, "x"], 1, &["failed to attach"]);
+        assert_lacks(&run.stderr, "hunter2");
     }
     // Once it was typed in this checkout, it is the person's own.
-    sandbox.jp(&["q", "--new", "again"]).succeeded();
-    assert!(last_message(&server).contains("internal"));
-    let rows: Value = sandbox.json(&["attachment", "ls"]);
+    sandbox.run("q --new again");
+    assert_contains(last_message(&server), "internal");
+    let rows: Value = sandbox.json("attachment ls");
     assert_eq!(
         (&rows[0]["kind"], &rows[0]["uri"]),
         (&json!("url"), &json!(url))

@@ -8,7 +8,7 @@ use std::{
 };
 
 use serde_json::json;
-use testing::{Sandbox, answer, answering, calling, playing};
+use testing::{Sandbox, answer, assert_lacks, calling, playing};
 
 /// Reads a file, decompressed where it is a blob.
 fn content(path: &std::path::Path) -> Vec<u8> {
@@ -27,8 +27,7 @@ fn content(path: &std::path::Path) -> Vec<u8> {
 
 #[test]
 fn no_path_of_the_machine_is_stored() {
-    let server = answering("Yes.");
-    let sandbox = Sandbox::new().with_server(&server);
+    let (sandbox, _) = Sandbox::with_answer("Yes.");
     fs::rename(
         sandbox.path(".jp/config.toml"),
         sandbox.home.join("config.toml"),
@@ -57,7 +56,7 @@ fn no_path_of_the_machine_is_stored() {
     let jp = |arguments: &[&str]| {
         let mut all = vec!["-c", &*config];
         all.extend(arguments);
-        sandbox.jp(&all).succeeded()
+        sandbox.run(&all)
     };
     jp(&[
         "q",
@@ -117,8 +116,7 @@ fn no_path_of_the_machine_is_stored() {
 
 #[test]
 fn command_with_the_path_of_the_workspace_is_stored_without_it() {
-    let server = answering("Yes.");
-    let sandbox = Sandbox::new().with_server(&server);
+    let (sandbox, _) = Sandbox::with_answer("Yes.");
     sandbox.write("a b.txt", "content");
     sandbox.write("x.sh", "#!/bin/sh\necho \"$1\"");
     let root = testing::shown(&sandbox.root);
@@ -126,9 +124,7 @@ fn command_with_the_path_of_the_workspace_is_stored_without_it() {
         format!("cmd:cat '{root}/a b.txt'"),
         format!("cmd:/bin/sh {root}/x.sh one"),
     ];
-    sandbox
-        .jp(&["q", "--new", "-a", &commands[0], "-a", &commands[1], "?"])
-        .succeeded();
+    sandbox.run(&["q", "--new", "-a", &commands[0], "-a", &commands[1], "?"]);
     for path in sandbox
         .files(".jp")
         .iter()
@@ -148,20 +144,20 @@ fn command_with_the_path_of_the_workspace_is_stored_without_it() {
             assert!(!text.contains(&private), "{private:?} is in {text}");
         }
     }
-    let rows = sandbox.json(&["attachment", "ls"]);
+    let rows = sandbox.json("attachment ls");
     let path = root.replace('/', "%2F");
     assert_eq!(
         rows[0]["declaration"],
         json!(format!("cmd://cat?arg={path}%2Fa%20b.txt"))
     );
     assert_eq!(rows[0]["name"], json!(format!("cat '{root}/a b.txt'")));
-    sandbox.jp(&["q", "again"]).succeeded();
+    sandbox.run("q again");
     assert_eq!(
-        sandbox.json(&["resource", "ls"]).as_array().unwrap().len(),
+        sandbox.json("resource ls").as_array().unwrap().len(),
         2,
         "nothing is attached twice"
     );
-    sandbox.jp(&["attachment", "rm", &commands[0]]).succeeded();
+    sandbox.run(&["attachment", "rm", &commands[0]]);
 }
 
 #[test]
@@ -236,12 +232,12 @@ fn no_result_of_a_tool_holds_where_the_workspace_is() {
         "directory",
     ];
     let arguments = attach.iter().flat_map(|name| ["-a", name]);
-    sandbox
-        .jp(&["q", "--new", "look"]
+    sandbox.run(
+        &["q", "--new", "look"]
             .into_iter()
             .chain(arguments)
-            .collect::<Vec<_>>())
-        .succeeded();
+            .collect::<Vec<_>>(),
+    );
     let mut events = sandbox.events();
     let named = |event: &&mut serde_json::Value| event["type"] == "chat_request";
     for resource in events.iter_mut().find(named).unwrap()["resources"]
@@ -277,15 +273,7 @@ fn no_result_of_a_tool_holds_where_the_workspace_is() {
     .map(|tool| format!("conversation.tools.{tool}.enable = true\n"))
     .concat();
     sandbox.write("~/.config/jp/config.toml", tools);
-    sandbox
-        .jp(&[
-            "q",
-            "--yes",
-            "-c",
-            "conversation.attachment.max_bytes=1000",
-            "go",
-        ])
-        .succeeded();
+    sandbox.run("q --yes -c conversation.attachment.max_bytes=1000 go");
     let results = sandbox
         .events()
         .into_iter()
@@ -359,16 +347,16 @@ fn errors_of_jp_name_no_place_of_the_machine() {
         format!("cmd:cat '{root}/a b.txt'"),
     ];
     let arguments = attach.iter().flat_map(|command| ["-a", command]);
-    sandbox
-        .jp(&["q", "--new", "look"]
+    sandbox.run(
+        &["q", "--new", "look"]
             .into_iter()
             .chain(arguments)
-            .collect::<Vec<_>>())
-        .succeeded();
+            .collect::<Vec<_>>(),
+    );
     programs
         .iter()
         .for_each(|program| fs::remove_file(program).unwrap());
-    sandbox.jp(&["q", "--yes", "go"]).succeeded();
+    sandbox.run("q --yes go");
     let mut results = testing::results(&server);
     let refreshed = results.remove(3);
     assert!(
@@ -426,7 +414,7 @@ fn without_a_home_nothing_is_trusted_that_others_could_have_made() {
     let stand_in = temporary.join(format!("jp-{}", rustix::process::getuid().as_raw()));
     std::fs::create_dir_all(&temporary).unwrap();
     let list = || {
-        let mut command = sandbox.command(&["conversation", "ls"]);
+        let mut command = sandbox.command("conversation ls");
         command.env_remove("HOME").env("TMPDIR", &temporary);
         testing::run(command)
     };
@@ -482,8 +470,7 @@ fn page_server() -> u16 {
 
 #[test]
 fn no_kind_of_attachment_stores_a_place_or_a_credential() {
-    let server = answering("Yes.");
-    let sandbox = Sandbox::new().with_server(&server);
+    let (sandbox, server) = Sandbox::with_answer("Yes.");
     fs::rename(
         sandbox.path(".jp/config.toml"),
         sandbox.home.join("config.toml"),
@@ -515,7 +502,7 @@ fn no_kind_of_attachment_stores_a_place_or_a_credential() {
         .iter()
         .for_each(|input| arguments.extend(["-a", input]));
     let run = jp(&arguments);
-    assert!(!run.stderr.contains("hunter2"), "{}", run.stderr);
+    assert_lacks(&run.stderr, "hunter2");
     let message = testing::last_message(&server);
     for part in [
         "fn main",
@@ -547,7 +534,7 @@ fn no_kind_of_attachment_stores_a_place_or_a_credential() {
     jp(&["attachment", "rm", &url]);
     jp(&["conversation", "fork", "--turns", "0"]);
     jp(&["q", "two"]);
-    assert!(!testing::last_message(&server).contains("Who?"));
+    assert_lacks(testing::last_message(&server), "Who?");
 
     let files = sandbox.files(".jp");
     assert!(
@@ -584,12 +571,9 @@ fn no_kind_of_attachment_stores_a_place_or_a_credential() {
 
 #[test]
 fn moved_workspace_finds_its_files() {
-    let server = answering("Yes.");
-    let sandbox = Sandbox::new().with_server(&server);
+    let (sandbox, _) = Sandbox::with_answer("Yes.");
     sandbox.write("a.txt", "abc");
-    sandbox
-        .jp(&["q", "--new", "-a", "a.txt", "one"])
-        .succeeded();
+    sandbox.run("q --new -a a.txt one");
     let moved = Sandbox {
         root: sandbox.home.join("elsewhere"),
         ..sandbox
@@ -607,43 +591,30 @@ fn moved_workspace_finds_its_files() {
 
 #[test]
 fn key_makes_external_uris_unguessable_and_may_not_be_in_the_workspace() {
-    let server = answering("Yes.");
-    let sandbox = Sandbox::new().with_server(&server);
+    let (sandbox, _) = Sandbox::with_answer("Yes.");
     sandbox.write("~/outside/notes.md", "x");
     sandbox.write("~/key", "secret\n");
     sandbox.write(".jp/key", "secret\n");
     let uri = |key: &str| {
         let key = format!("conversation.attachment.external_key={key}");
-        sandbox
-            .jp(&["q", "--new", "-c", &key, "-a", "~/outside/notes.md", "x"])
-            .succeeded();
-        sandbox.json(&["resource", "ls"])[0]["uri"]
+        sandbox.run(&["q", "--new", "-c", &key, "-a", "~/outside/notes.md", "x"]);
+        sandbox.json("resource ls")[0]["uri"]
             .as_str()
             .unwrap()
             .to_owned()
     };
     let keyed = uri("~/key");
-    sandbox
-        .jp(&["q", "--new", "-a", "~/outside/notes.md", "x"])
-        .succeeded();
+    sandbox.run("q --new -a ~/outside/notes.md x");
     assert_ne!(
-        sandbox.json(&["resource", "ls"])[0]["uri"]
-            .as_str()
-            .unwrap(),
+        sandbox.json("resource ls")[0]["uri"].as_str().unwrap(),
         keyed
     );
     assert_eq!(uri("~/key"), keyed);
-    sandbox
-        .jp(&[
-            "q",
-            "--new",
-            "-c",
-            "conversation.attachment.external_key=.jp/key",
-            "-a",
-            "~/outside/notes.md",
-            "x",
-        ])
-        .failed(1, &["inside the workspace"]);
+    sandbox.fail(
+        "q --new -c conversation.attachment.external_key=.jp/key -a ~/outside/notes.md x",
+        1,
+        &["inside the workspace"],
+    );
 }
 
 #[test]
@@ -662,7 +633,7 @@ fn secrets_of_the_configuration_are_not_shown() {
     ];
     let flags: Vec<&str> = typed.iter().flat_map(|typed| ["-c", *typed]).collect();
     let show = [&["config", "show"][..], &flags].concat();
-    let text = sandbox.jp(&show).succeeded().stdout;
+    let text = sandbox.run(&show).stdout;
     for line in [
         "providers.mcp.docs.headers.Authorization = \"…\"",
         "providers.mcp.docs.headers.X-Key = \"…\"",
@@ -676,9 +647,11 @@ fn secrets_of_the_configuration_are_not_shown() {
     }
     let document = sandbox.json(&show).to_string();
     let mcp = sandbox.jp(&[&["mcp", "ls"][..], &flags].concat());
-    let key = sandbox
-        .jp(&["q", "-m", "other/m", "x"])
-        .failed(1, &["providers.llm.other.api_key_command gave no API key"]);
+    let key = sandbox.fail(
+        "q -m other/m x",
+        1,
+        &["providers.llm.other.api_key_command gave no API key"],
+    );
     let malformed = sandbox.jp(&[
         "config",
         "show",
@@ -702,7 +675,7 @@ fn secrets_of_the_configuration_are_not_shown() {
     let runs = [&mcp, &key, &malformed, &wrong, &unknown]
         .map(|run| format!("{}{}", run.stdout, run.stderr));
     for shown in [text, document].iter().chain(&runs) {
-        assert!(!shown.contains("hush"), "{shown}");
+        assert_lacks(shown, "hush");
     }
 }
 
@@ -728,7 +701,7 @@ fn secrets_in_the_arguments_and_the_urls_of_servers_are_not_shown() {
     ];
     let flags: Vec<&str> = typed.iter().flat_map(|typed| ["-c", *typed]).collect();
     let show = [&["config", "show", "providers.mcp"][..], &flags].concat();
-    let text = sandbox.jp(&show).succeeded().stdout;
+    let text = sandbox.run(&show).stdout;
     for line in [
         "providers.mcp.notes.command = \"notes --token=… --quiet\"",
         "[\"--api-key=…\",\"--token\",\"…\",\"--header\",\"Authorization: …\",\"-v\",\"…\"]",
@@ -739,9 +712,7 @@ fn secrets_in_the_arguments_and_the_urls_of_servers_are_not_shown() {
         assert!(text.contains(line), "{line} is not in {text}");
     }
     for shown in [text, sandbox.json(&show).to_string()] {
-        assert!(
-            !shown.contains("hush") && !shown.contains(&token),
-            "{shown}"
-        );
+        assert_lacks(&shown, "hush");
+        assert_lacks(&shown, &token);
     }
 }

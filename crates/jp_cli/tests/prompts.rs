@@ -6,7 +6,10 @@
 use std::{fs, os::unix::fs::PermissionsExt as _, process::Command};
 
 use serde_json::{Value, json};
-use testing::{Reply, Sandbox, Server, Terminal, answer, last_request, mock::Mock, skip};
+use testing::{
+    Reply, Sandbox, Server, Terminal, answer, assert_contains, assert_count, assert_lacks,
+    last_request, mock::Mock, skip,
+};
 
 const RUN: &str = "Run it? [y]es, [n]o, [a]lways this turn, [e]dit arguments, [w]hy not:";
 const CTRL_C: &str = "\x03";
@@ -169,10 +172,9 @@ fn refused_call_does_not_run_and_the_model_is_told() {
         terminal.expect("Done.");
         assert_eq!(terminal.wait(), 0);
         assert_eq!(desk.runs(), 0);
-        assert!(
-            desk.results()[0].contains("The person refused the call of `greet`."),
-            "{:?}",
-            desk.results()
+        assert_contains(
+            &desk.results()[0],
+            "The person refused the call of `greet`.",
         );
     }
 }
@@ -185,11 +187,7 @@ fn model_is_told_why_not() {
     terminal.answer("Why not?", "she is asleep\n");
     terminal.expect("Done.");
     assert_eq!(terminal.wait(), 0);
-    assert!(
-        desk.results()[0].contains("and says: she is asleep"),
-        "{:?}",
-        desk.results()
-    );
+    assert_contains(&desk.results()[0], "and says: she is asleep");
 }
 
 #[test]
@@ -216,12 +214,7 @@ fn always_this_turn_holds_for_calls_that_wait_and_for_later_ones() {
     terminal.expect("Done.");
     assert_eq!(terminal.wait(), 0);
     assert_eq!(desk.runs(), 4);
-    assert_eq!(
-        terminal.output().matches(RUN).count(),
-        1,
-        "{}",
-        terminal.output()
-    );
+    assert_count(terminal.output(), RUN, 1);
 }
 
 #[test]
@@ -240,10 +233,8 @@ fn edited_arguments_are_shown_again_before_they_run() {
     terminal.expect("Done.");
     assert_eq!(terminal.wait(), 0);
     let results = desk.results();
-    assert!(
-        results[0].contains("The user changed the arguments") && results[0].contains("Hello, eve!"),
-        "{results:?}"
-    );
+    assert_contains(&results[0], "The user changed the arguments");
+    assert_contains(&results[0], "Hello, eve!");
 }
 
 #[test]
@@ -302,7 +293,7 @@ fn yes_allows_without_asking() {
     let mut terminal = Terminal::run(desk.command(&["--yes", "Begin."]));
     assert_eq!(terminal.wait(), 0);
     assert_eq!(desk.runs(), 1);
-    assert!(!terminal.output().contains(RUN), "{}", terminal.output());
+    assert_lacks(terminal.output(), RUN);
 }
 
 #[test]
@@ -329,10 +320,8 @@ fn person_is_asked_on_the_terminal_where_stdin_is_piped() {
     assert_eq!(terminal.wait(), 0);
     assert_eq!(desk.runs(), 1);
     let request = last_request(&desk.server).to_string();
-    assert!(
-        request.contains("a diff") && request.contains("Begin."),
-        "{request}"
-    );
+    assert_contains(&request, "a diff");
+    assert_contains(&request, "Begin.");
 }
 
 #[test]
@@ -354,7 +343,7 @@ fn workspace_is_trusted_with_a_tool_where_the_person_says_so_and_not_by_a_yes() 
     };
     let url = format!("providers.llm.llamacpp.base_url={}", desk.server.url());
     let run = testing::run(desk.command(&["-c", &url, "Again."])).succeeded();
-    assert!(run.stderr.contains("Called greet: 5 B"), "{}", run.stderr);
+    assert_contains(&run.stderr, "Called greet: 5 B");
 }
 
 #[test]
@@ -383,11 +372,8 @@ fn nobody_agrees_to_what_they_were_not_shown() {
 fn nobody_is_asked_without_a_terminal() {
     let desk = greeting();
     let run = testing::run(desk.command(&["Begin."])).failed(3, &[]);
-    assert!(
-        run.stderr.contains("`--yes`") && !run.stderr.contains(RUN),
-        "{}",
-        run.stderr
-    );
+    assert_contains(&run.stderr, "`--yes`");
+    assert_lacks(&run.stderr, RUN);
     assert_eq!(desk.runs(), 0);
 }
 
@@ -609,12 +595,7 @@ fn same_for_this_turn_is_not_asked_again() {
         terminal.answer("(? for help)", typed);
         terminal.expect("Done.");
         assert_eq!(terminal.wait(), 0);
-        assert_eq!(
-            terminal.output().matches("(? for help)").count(),
-            1,
-            "{}",
-            terminal.output()
-        );
+        assert_count(terminal.output(), "(? for help)", 1);
         assert_eq!(desk.answer(), answer);
         assert_eq!(desk.results(), ["heard\n"; 2]);
     }
@@ -636,11 +617,7 @@ fn question_without_an_answer_is_an_error_result() {
         terminal.answer("\x1b[0m ", typed);
         terminal.expect("Done.");
         assert_eq!(terminal.wait(), 0);
-        assert!(
-            desk.results()[0].contains("The person gave no answer"),
-            "{:?}",
-            desk.results()
-        );
+        assert_contains(&desk.results()[0], "The person gave no answer");
     }
 }
 
@@ -685,11 +662,7 @@ fn ctrl_c_at_a_prompt_ends_the_turn() {
             results.len() == 2 && results.iter().all(is_told),
             "{results:?}"
         );
-        assert!(
-            !terminal.output().contains("no terminal"),
-            "{}",
-            terminal.output()
-        );
+        assert_lacks(terminal.output(), "no terminal");
     }
 }
 
@@ -709,7 +682,7 @@ fn ctrl_c_where_an_attachment_is_asked_about_ends_the_query() {
     terminal.answer(prompt, "y\n");
     terminal.expect("Done.");
     assert_eq!(terminal.wait(), 0);
-    assert!(last_request(&desk.server).to_string().contains("hi\\n"));
+    assert_contains(last_request(&desk.server).to_string(), "hi\\n");
 }
 
 /// Waits until there is what is looked for.
@@ -779,15 +752,11 @@ fn nothing_that_comes_from_elsewhere_steers_the_terminal() {
     };
     assert!(output.chars().all(is_harmless), "{output:?}");
     assert!(!output.replace("\r\n", "\n").contains('\r'), "{output:?}");
-    assert!(
-        output.contains(r"\u{1b}[2J") && output.contains(r"\u{202e}txt"),
-        "{output}"
-    );
+    assert_contains(&output, r"\u{1b}[2J");
+    assert_contains(&output, r"\u{202e}txt");
     // What is quoted has a margin.
-    assert!(
-        output.contains("\n  │ Run it?") && !output.contains("\nRun it?\r"),
-        "{output}"
-    );
+    assert_contains(&output, "\n  │ Run it?");
+    assert_lacks(&output, "\nRun it?\r");
 }
 
 #[test]
@@ -815,11 +784,7 @@ fn blocks_before_a_question_are_shown_above_it() {
     }
     terminal.answer("What now?", "ok\n");
     assert_eq!(terminal.wait(), 0);
-    assert!(
-        !terminal.output().contains("line 201"),
-        "{}",
-        terminal.output()
-    );
+    assert_lacks(terminal.output(), "line 201");
 }
 
 /// Prints blocks, and with them two questions until it has the answers.
@@ -876,11 +841,9 @@ fn tool_in_python_asks_two_questions_at_once() {
     terminal.expect("Done.");
     assert_eq!(terminal.wait(), 0);
     let results = desk.results();
-    assert!(
-        results[0].contains("A page") && results[0].contains("develop for ada"),
-        "{results:?}"
-    );
-    assert!(!results[0].contains("One more thing."), "{results:?}");
+    assert_contains(&results[0], "A page");
+    assert_contains(&results[0], "develop for ada");
+    assert_lacks(&results[0], "One more thing.");
     let inquiries = desk
         .sandbox
         .events()

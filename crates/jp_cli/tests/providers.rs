@@ -176,9 +176,11 @@ fn missing_key_fails_before_anything_is_stored() {
         ("google", "GEMINI_API_KEY"),
         ("openrouter", "OPENROUTER_API_KEY"),
     ] {
-        sandbox
-            .jp(&["q", "-m", &format!("{provider}/m"), "-a", "missing", "x"])
-            .failed(1, &[variable, "is not set"]);
+        sandbox.fail(
+            &["q", "-m", &format!("{provider}/m"), "-a", "missing", "x"],
+            1,
+            &[variable, "is not set"],
+        );
     }
     assert!(!sandbox.path(".jp/conversations").exists());
 }
@@ -193,7 +195,7 @@ fn workspace_that_names_the_server_gets_no_usual_key() {
         server.url()
     );
     sandbox.write(".jp/config.toml", config);
-    let mut command = sandbox.command(&["q", "x"]);
+    let mut command = sandbox.command("q x");
     command.env("ANTHROPIC_API_KEY", "sk-test");
     testing::run(command).succeeded();
     assert!(!server.received()[0].head.contains("sk-test"));

@@ -14,29 +14,18 @@ use std::{
 
 use serde_json::json;
 use testing::{
-    Reply, Sandbox, Server, UNUSED_URL, answer, answering, chunk, last_message, last_request, run,
+    Reply, Sandbox, Server, UNUSED_URL, answer, answering, assert_contains, assert_count,
+    assert_lacks, chunk, last_message, last_request, run,
 };
 
 #[test]
 fn answer_streams_to_stdout_and_the_rest_to_stderr() {
-    let server = answering("It prints hello.");
-    let sandbox = Sandbox::new().with_server(&server);
+    let (sandbox, server) = Sandbox::with_answer("It prints hello.");
     sandbox.write("src/main.rs", "fn main() {}\n");
     sandbox.write("~/outside/notes.md", "# Notes\n");
-    let run = sandbox
-        .jp(&[
-            "query",
-            "--new",
-            "--attach",
-            "src/",
-            "--attach",
-            "~/outside/notes.md",
-            "What",
-            "now?",
-        ])
-        .succeeded();
+    let run = sandbox.run("query --new --attach src/ --attach ~/outside/notes.md What now?");
     assert_eq!(run.stdout, "It prints hello.\n");
-    assert!(!run.stderr.contains("warning"), "{}", run.stderr);
+    assert_lacks(&run.stderr, "warning");
     for words in [
         "Attached 2 resources, 21 B:",
         "src/main.rs",
@@ -45,39 +34,31 @@ fn answer_streams_to_stdout_and_the_rest_to_stderr() {
         "50 input, 40 from cache, 7 output",
         "`jp query \"…\"` goes on with conversation",
     ] {
-        assert!(
-            run.stderr.contains(words),
-            "{words:?} is not in {}",
-            run.stderr
-        );
+        assert_contains(&run.stderr, words);
     }
     let message = last_message(&server);
     assert!(
         message.starts_with("What now?\n<resource uri=\"file:///"),
         "{message}"
     );
-    assert!(
-        message
-            .contains("name=\"src/main.rs\" mimeType=\"text/x-rust\">\nfn main() {}\n</resource>"),
-        "{message}"
+    assert_contains(
+        &message,
+        "name=\"src/main.rs\" mimeType=\"text/x-rust\">\nfn main() {}\n</resource>",
     );
-    assert!(
-        message.contains("name=\"notes.md\" mimeType=\"text/markdown\">\n# Notes\n</resource>"),
-        "{message}"
+    assert_contains(
+        &message,
+        "name=\"notes.md\" mimeType=\"text/markdown\">\n# Notes\n</resource>",
     );
 }
 
 #[test]
 fn conversation_goes_on_and_attachments_stay_at_their_turn() {
-    let server = answering("Yes.");
-    let sandbox = Sandbox::new().with_server(&server);
+    let (sandbox, server) = Sandbox::with_answer("Yes.");
     sandbox.write("a.txt", "first");
-    sandbox
-        .jp(&["q", "--new", "-a", "a.txt", "one"])
-        .succeeded();
+    sandbox.run("q --new -a a.txt one");
     let first = server.received().pop().unwrap().body;
     sandbox.write("a.txt", "second");
-    sandbox.jp(&["q", "two"]).succeeded();
+    sandbox.run("q two");
     let second = server.received().pop().unwrap().body;
     let history = first
         .strip_suffix(b"]}")
@@ -88,11 +69,11 @@ fn conversation_goes_on_and_attachments_stay_at_their_turn() {
         String::from_utf8_lossy(&first),
         String::from_utf8_lossy(&second)
     );
-    assert!(!String::from_utf8_lossy(&second).contains("second"));
-    sandbox.jp(&["q", "-a", "a.txt", "three"]).succeeded();
-    assert!(last_message(&server).contains("second"));
+    assert_lacks(String::from_utf8_lossy(&second), "second");
+    sandbox.run("q -a a.txt three");
+    assert_contains(last_message(&server), "second");
     let turns: Vec<_> = sandbox
-        .json(&["resource", "ls"])
+        .json("resource ls")
         .as_array()
         .unwrap()
         .iter()
@@ -103,9 +84,8 @@ fn conversation_goes_on_and_attachments_stay_at_their_turn() {
 
 #[test]
 fn piped_input_goes_before_the_words() {
-    let server = answering("Yes.");
-    let sandbox = Sandbox::new().with_server(&server);
-    let mut command = sandbox.command(&["query", "--new", "explain"]);
+    let (sandbox, server) = Sandbox::with_answer("Yes.");
+    let mut command = sandbox.command("query --new explain");
     command
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
@@ -123,10 +103,9 @@ fn piped_input_goes_before_the_words() {
 
 #[test]
 fn json_is_one_document() {
-    let server = answering("Yes.");
-    let sandbox = Sandbox::new().with_server(&server);
+    let (sandbox, _) = Sandbox::with_answer("Yes.");
     sandbox.write("a.txt", "abc");
-    let document = sandbox.json(&["query", "--new", "-a", "a.txt", "is it?"]);
+    let document = sandbox.json("query --new -a a.txt 'is it?'");
     assert_eq!(document["answer"], "Yes.");
     assert_eq!(document["model"], "llamacpp/m");
     assert_eq!(document["turn"], 1);
@@ -137,59 +116,44 @@ fn json_is_one_document() {
 
 #[test]
 fn no_persist_stores_nothing_and_answers_all_the_same() {
-    let server = answering("Yes.");
-    let sandbox = Sandbox::new().with_server(&server);
+    let (sandbox, server) = Sandbox::with_answer("Yes.");
     sandbox.write("a.txt", "abc");
     let before = sandbox.files(".jp");
-    let run = sandbox
-        .jp(&["query", "--new", "--no-persist", "-a", "a.txt", "is it?"])
-        .succeeded();
+    let run = sandbox.run("query --new --no-persist -a a.txt 'is it?'");
     assert_eq!(run.stdout, "Yes.\n");
-    assert!(last_message(&server).contains("abc"));
+    assert_contains(last_message(&server), "abc");
     assert_eq!(sandbox.files(".jp"), before);
 }
 
 #[test]
 fn no_persist_continues_a_conversation_with_its_stored_content() {
-    let server = answering("Yes.");
-    let sandbox = Sandbox::new().with_server(&server);
+    let (sandbox, server) = Sandbox::with_answer("Yes.");
     sandbox.write("a.txt", "stored before");
-    sandbox
-        .jp(&["query", "--new", "-a", "a.txt", "one"])
-        .succeeded();
+    sandbox.run("query --new -a a.txt one");
     let events = sandbox.events();
     sandbox.write("b.txt", "not stored");
-    sandbox
-        .jp(&["query", "--no-persist", "-a", "b.txt", "two"])
-        .succeeded();
+    sandbox.run("query --no-persist -a b.txt two");
     let request = last_request(&server).to_string();
-    assert!(
-        request.contains("stored before") && request.contains("not stored"),
-        "{request}"
-    );
+    assert_contains(&request, "stored before");
+    assert_contains(&request, "not stored");
     assert_eq!(sandbox.events(), events);
 }
 
 #[test]
 fn explain_sends_and_stores_nothing() {
-    let server = answering("Yes.");
-    let sandbox = Sandbox::new().with_server(&server);
+    let (sandbox, server) = Sandbox::with_answer("Yes.");
     sandbox.write("a.txt", "abc");
-    sandbox
-        .jp(&["query", "--new", "-a", "a.txt", "one"])
-        .succeeded();
+    sandbox.run("query --new -a a.txt one");
     let (events, requests) = (sandbox.events(), server.received().len());
-    let document = sandbox.json(&["query", "--explain", "-a", "a.txt", "two"]);
+    let document = sandbox.json("query --explain -a a.txt two");
     assert_eq!(document["turns"][1]["blocks"][1]["kind"], "resource");
     assert_eq!(document["turns"][1]["blocks"][1]["bytes"], 3);
     assert_eq!(document["turns"].as_array().unwrap().len(), 2);
     assert!(document["cached_prefix_tokens"].as_u64() < document["tokens"].as_u64());
     assert_eq!(document["request"]["messages"].as_array().unwrap().len(), 3);
-    let run = sandbox.jp(&["query", "--explain", "two"]).succeeded();
-    assert!(
-        run.stdout.contains("about") && run.stderr.contains("Nothing was sent"),
-        "{run:?}"
-    );
+    let run = sandbox.run("query --explain two");
+    assert_contains(&run.stdout, "about");
+    assert_contains(&run.stderr, "Nothing was sent");
     assert_eq!(
         (sandbox.events(), server.received().len()),
         (events, requests)
@@ -200,16 +164,15 @@ fn explain_sends_and_stores_nothing() {
 fn failed_query_is_kept_and_sent_again_without_words() {
     let sandbox = Sandbox::new().with_url(UNUSED_URL);
     sandbox.write("a.txt", "abc");
-    sandbox
-        .jp(&["query", "--new", "-a", "a.txt", "is it?"])
-        .failed(
-            1,
-            &[
-                "connection refused",
-                "hint: start the server",
-                "`jp query` without words sends it again",
-            ],
-        );
+    sandbox.fail(
+        "query --new -a a.txt 'is it?'",
+        1,
+        &[
+            "connection refused",
+            "hint: start the server",
+            "`jp query` without words sends it again",
+        ],
+    );
     assert_eq!(
         sandbox
             .events()
@@ -220,8 +183,8 @@ fn failed_query_is_kept_and_sent_again_without_words() {
     );
     let server = answering("Yes.");
     let sandbox = sandbox.with_server(&server);
-    assert_eq!(sandbox.jp(&["query"]).succeeded().stdout, "Yes.\n");
-    assert!(last_message(&server).contains("abc"));
+    assert_eq!(sandbox.run("query").stdout, "Yes.\n");
+    assert_contains(last_message(&server), "abc");
     assert_eq!(
         sandbox
             .events()
@@ -230,16 +193,19 @@ fn failed_query_is_kept_and_sent_again_without_words() {
             .count(),
         1
     );
-    sandbox
-        .jp(&["query"])
-        .failed(2, &["there is nothing to ask, and no unanswered message"]);
+    sandbox.fail(
+        "query",
+        2,
+        &["there is nothing to ask, and no unanswered message"],
+    );
 }
 
 #[test]
 fn half_an_answer_is_kept_and_marked() {
     let server = Server::new(vec![Reply::stream(&chunk("It pri"))]);
     let sandbox = Sandbox::new().with_server(&server);
-    let run = sandbox.jp(&["query", "--new", "what?"]).failed(
+    let run = sandbox.fail(
+        "query --new what?",
         1,
         &[
             "ended before it was complete",
@@ -253,13 +219,7 @@ fn half_an_answer_is_kept_and_marked() {
         .find(|event| event["type"] == "chat_response")
         .unwrap();
     assert_eq!(answer["message"], "It pri");
-    assert!(
-        answer["incomplete"]
-            .as_str()
-            .unwrap()
-            .contains("connection"),
-        "{answer}"
-    );
+    assert_contains(answer["incomplete"].as_str().unwrap(), "connection");
     assert_eq!(
         server.received().len(),
         1,
@@ -283,9 +243,7 @@ fn rubbish_is_an_error_that_shows_it() {
     ] {
         let server = Server::new(vec![reply]);
         let sandbox = Sandbox::new().with_server(&server);
-        sandbox
-            .jp(&["query", "--new", "what?"])
-            .failed(1, &[words, "sends it again"]);
+        sandbox.fail("query --new what?", 1, &[words, "sends it again"]);
         assert!(
             sandbox
                 .events()
@@ -304,9 +262,9 @@ fn busy_server_is_asked_again_and_the_person_is_told() {
     );
     let server = Server::new(vec![busy, answer("Yes.")]);
     let sandbox = Sandbox::new().with_server(&server);
-    let run = sandbox.jp(&["query", "--new", "what?"]).succeeded();
+    let run = sandbox.run("query --new what?");
     assert_eq!(run.stdout, "Yes.\n");
-    assert!(run.stderr.contains("slow down"), "{}", run.stderr);
+    assert_contains(&run.stderr, "slow down");
     assert_eq!(server.received().len(), 2);
 }
 
@@ -314,15 +272,11 @@ fn busy_server_is_asked_again_and_the_person_is_told() {
 fn silent_server_is_given_up_after_the_idle_timeout() {
     let server = Server::new(vec![Reply::stream(&chunk("Well,")).then_hang()]);
     let sandbox = Sandbox::new().with_server(&server);
-    let run = sandbox
-        .jp(&[
-            "query",
-            "--new",
-            "-c",
-            "providers.llm.llamacpp.idle_timeout_secs=1",
-            "what?",
-        ])
-        .failed(1, &["nothing came for 1 s"]);
+    let run = sandbox.fail(
+        "query --new -c providers.llm.llamacpp.idle_timeout_secs=1 what?",
+        1,
+        &["nothing came for 1 s"],
+    );
     assert_eq!(run.stdout, "Well,\n");
 }
 
@@ -331,7 +285,7 @@ fn server_that_says_nothing_is_named_after_ten_seconds() {
     let server = Server::new(vec![Reply::hang()]);
     let sandbox = Sandbox::new().with_server(&server);
     let mut child = sandbox
-        .command(&["query", "--new", "one"])
+        .command("query --new one")
         .stderr(Stdio::piped())
         .spawn()
         .unwrap();
@@ -351,7 +305,7 @@ fn interrupt_keeps_what_arrived_and_exits_with_130() {
     use std::io::Read as _;
     let server = Server::new(vec![Reply::stream(&chunk("Once upon a time")).then_hang()]);
     let sandbox = Sandbox::new().with_server(&server);
-    let mut command = sandbox.command(&["query", "--new", "tell"]);
+    let mut command = sandbox.command("query --new tell");
     command.stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut child = command.spawn().unwrap();
     let mut shown = [0; 16];
@@ -383,9 +337,8 @@ fn interrupt_keeps_what_arrived_and_exits_with_130() {
 
 #[test]
 fn closed_pipe_is_quiet_and_the_answer_is_kept() {
-    let server = answering("Yes, and a good deal more.");
-    let sandbox = Sandbox::new().with_server(&server);
-    let mut command = sandbox.command(&["query", "--new", "what?"]);
+    let (sandbox, _) = Sandbox::with_answer("Yes, and a good deal more.");
+    let mut command = sandbox.command("query --new what?");
     command.stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut child = command.spawn().unwrap();
     drop(child.stdout.take());
@@ -396,10 +349,9 @@ fn closed_pipe_is_quiet_and_the_answer_is_kept() {
         "{}",
         String::from_utf8_lossy(&output.stderr)
     );
-    assert!(
-        !String::from_utf8_lossy(&output.stderr)
-            .to_lowercase()
-            .contains("pipe")
+    assert_lacks(
+        String::from_utf8_lossy(&output.stderr).to_lowercase(),
+        "pipe",
     );
     assert!(
         sandbox
@@ -412,9 +364,8 @@ fn closed_pipe_is_quiet_and_the_answer_is_kept() {
 #[test]
 #[cfg(target_os = "linux")]
 fn full_disk_behind_stdout_is_an_error_and_the_answer_is_kept() {
-    let server = answering("Yes, and a good deal more.");
-    let sandbox = Sandbox::new().with_server(&server);
-    let mut command = sandbox.command(&["query", "--new", "what?"]);
+    let (sandbox, _) = Sandbox::with_answer("Yes, and a good deal more.");
+    let mut command = sandbox.command("query --new what?");
     command
         .stdout(
             fs::OpenOptions::new()
@@ -425,7 +376,10 @@ fn full_disk_behind_stdout_is_an_error_and_the_answer_is_kept() {
         .stderr(Stdio::piped());
     let output = command.spawn().unwrap().wait_with_output().unwrap();
     assert_eq!(output.status.code(), Some(1));
-    assert!(String::from_utf8_lossy(&output.stderr).contains("failed to write to stdout"));
+    assert_contains(
+        String::from_utf8_lossy(&output.stderr),
+        "failed to write to stdout",
+    );
     assert!(
         sandbox
             .events()
@@ -445,12 +399,11 @@ fn wake_up_that_fails_is_an_error_and_no_panic() {
     {
         return testing::skip("strace is not installed");
     }
-    let server = answering("Yes.");
-    let sandbox = Sandbox::new().with_server(&server);
+    let (sandbox, _) = Sandbox::with_answer("Yes.");
     let (mut failed_wake_ups, log) = (0, sandbox.home.join("trace"));
     // Which write of a thread is the wake-up depends on what else it writes.
     for write in 1..=8 {
-        let plain = sandbox.command(&["query", "--new", "what?"]);
+        let plain = sandbox.command("query --new what?");
         let mut command = Command::new("strace");
         command.args(["-f", "-qq", "-e", "trace=write", "-e"]);
         command
@@ -486,16 +439,18 @@ fn wake_up_that_fails_is_an_error_and_no_panic() {
         }
     }
     assert!(failed_wake_ups > 0, "no wake-up was made to fail");
-    sandbox.jp(&["storage", "check"]).succeeded();
+    sandbox.run("storage check");
 }
 
 #[test]
 fn missing_key_fails_before_anything_is_resolved_or_stored() {
     let sandbox = Sandbox::new();
     sandbox.write("~/.config/jp/config.toml", "assistant.model.id = 'work/m'\n[providers.llm.work]\nbase_url = 'http://127.0.0.1:1'\napi_key_env = 'WORK_KEY'\n");
-    sandbox
-        .jp(&["query", "--new", "-a", "missing.txt", "what?"])
-        .failed(1, &["WORK_KEY is not set"]);
+    sandbox.fail(
+        "query --new -a missing.txt what?",
+        1,
+        &["WORK_KEY is not set"],
+    );
     assert!(!sandbox.path(".jp/conversations").exists());
 }
 
@@ -506,17 +461,19 @@ fn second_query_waits_for_the_first_or_fails_with_no_wait() {
         answer("Yes."),
     ]);
     let sandbox = Sandbox::new().with_server(&server);
-    let mut command = sandbox.command(&["query", "--new", "one"]);
+    let mut command = sandbox.command("query --new one");
     command.stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut first = command.spawn().unwrap();
     let mut shown = [0; 2];
     std::io::Read::read_exact(first.stdout.as_mut().unwrap(), &mut shown).unwrap();
 
     let process = first.id().to_string();
-    sandbox
-        .jp(&["query", "--no-wait", "two"])
-        .failed(1, &["is in use by another jp", &process]);
-    let mut command = sandbox.command(&["query", "two"]);
+    sandbox.fail(
+        "query --no-wait two",
+        1,
+        &["is in use by another jp", &process],
+    );
+    let mut command = sandbox.command("query two");
     command.stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut second = command.spawn().unwrap();
     let mut line = String::new();
@@ -542,51 +499,35 @@ fn second_query_waits_for_the_first_or_fails_with_no_wait() {
 
 #[test]
 fn damaged_conversation_is_left_alone_with_line_and_column() {
-    let server = answering("Yes.");
-    let sandbox = Sandbox::new().with_server(&server);
-    sandbox.jp(&["query", "--new", "one"]).succeeded();
+    let (sandbox, server) = Sandbox::with_answer("Yes.");
+    sandbox.run("query --new one");
     let path = sandbox.conversation().join("events.json");
     let broken = fs::read_to_string(&path)
         .unwrap()
         .replacen("},\n", "}\n", 1);
     fs::write(&path, &broken).unwrap();
-    sandbox
-        .jp(&["query", "two"])
-        .failed(1, &["expected `,` or `]` at line 3, column 1"]);
+    sandbox.fail("query two", 1, &["expected `,` or `]` at line 3, column 1"]);
     assert_eq!(fs::read_to_string(&path).unwrap(), broken);
     assert_eq!(server.received().len(), 1);
 }
 
 #[test]
 fn torn_conversation_goes_on_with_one_warning() {
-    let server = answering("Yes.");
-    let sandbox = Sandbox::new().with_server(&server);
-    sandbox.jp(&["query", "--new", "one"]).succeeded();
+    let (sandbox, _) = Sandbox::with_answer("Yes.");
+    sandbox.run("query --new one");
     let path = sandbox.conversation().join("events.json");
     let whole = fs::read_to_string(&path).unwrap();
     fs::write(&path, &whole[..whole.len() - 20]).unwrap();
-    let run = sandbox.jp(&["query", "two"]).succeeded();
-    assert_eq!(
-        run.stderr.matches("was cut off").count(),
-        1,
-        "{}",
-        run.stderr
-    );
-    assert!(
-        !sandbox
-            .jp(&["query", "three"])
-            .succeeded()
-            .stderr
-            .contains("was cut off")
-    );
+    let run = sandbox.run("query two");
+    assert_count(&run.stderr, "was cut off", 1);
+    assert_lacks(&sandbox.run("query three").stderr, "was cut off");
     assert!(sandbox.conversation().join("events.json.torn-1").exists());
 }
 
 #[test]
 #[cfg(target_os = "linux")]
 fn full_disk_is_an_error_and_nothing_is_half_written() {
-    let server = answering("Yes.");
-    let sandbox = Sandbox::new().with_server(&server);
+    let (sandbox, server) = Sandbox::with_answer("Yes.");
     let Some(disk) = SmallDisk::mount(&sandbox.path(".jp")) else {
         return;
     };
@@ -596,7 +537,7 @@ fn full_disk_is_an_error_and_nothing_is_half_written() {
         .flat_map(|index| (index.wrapping_mul(2_654_435_761) >> 7).to_le_bytes())
         .collect();
     sandbox.write("big.bin", incompressible);
-    let run = sandbox.jp(&["query", "--new", "-a", "big.bin", "what?"]);
+    let run = sandbox.jp("query --new -a big.bin what?");
     let left = sandbox.files(".jp");
     drop(disk);
     run.failed(1, &["No space left", "hint: free some space"]);
@@ -619,7 +560,7 @@ fn message_that_a_full_disk_still_took_is_kept_and_said() {
     };
     sandbox.write(".jp/.id", "full\n");
     let sandbox = sandbox.with_server(&server);
-    sandbox.jp(&["query", "--new", "one"]).succeeded();
+    sandbox.run("query --new one");
     let _ = fs::write(sandbox.path(".jp/fill"), vec![0; 1 << 20]);
     // The events' last page has room, a new file has none.
     let said = [
@@ -627,9 +568,9 @@ fn message_that_a_full_disk_still_took_is_kept_and_said() {
         "hint: free some space",
         "the message is kept: `jp query` without words",
     ];
-    sandbox.jp(&["query", "two"]).failed(1, &said);
+    sandbox.fail("query two", 1, &said);
     fs::remove_file(sandbox.path(".jp/fill")).unwrap();
-    assert_eq!(sandbox.jp(&["query"]).succeeded().stdout, "Yes.\n");
+    assert_eq!(sandbox.run("query").stdout, "Yes.\n");
     let messages = sandbox
         .events()
         .into_iter()
@@ -652,7 +593,7 @@ fn answer_that_a_full_disk_did_not_take_is_said_to_be_lost_and_can_be_had_again(
     };
     sandbox.write(".jp/.id", "full\n");
     let sandbox = sandbox.with_server(&server);
-    sandbox.jp(&["query", "--new", "one"]).succeeded();
+    sandbox.run("query --new one");
     // Room for the message, and not for the answer.
     sandbox.write(".jp/room", vec![0; 16 << 10]);
     let _ = fs::write(sandbox.path(".jp/fill"), vec![0; 1 << 20]);
@@ -663,10 +604,10 @@ fn answer_that_a_full_disk_did_not_take_is_said_to_be_lost_and_can_be_had_again(
         "shown last is not stored",
         "`jp query` without words",
     ];
-    let run = sandbox.jp(&["query", "two"]).failed(1, &said);
+    let run = sandbox.fail("query two", 1, &said);
     assert!(run.stdout.starts_with("word word"), "{run:?}");
     fs::remove_file(sandbox.path(".jp/fill")).unwrap();
-    sandbox.jp(&["query"]).succeeded();
+    sandbox.run("query");
     let kinds: Vec<_> = sandbox
         .events()
         .into_iter()
@@ -721,66 +662,52 @@ fn read_only_workspace_is_an_error_that_names_it() {
         eprintln!("skipped: root may write anywhere");
         return;
     }
-    let server = answering("Yes.");
-    let sandbox = Sandbox::new().with_server(&server);
+    let (sandbox, server) = Sandbox::with_answer("Yes.");
     fs::set_permissions(sandbox.path(".jp"), fs::Permissions::from_mode(0o555)).unwrap();
-    sandbox
-        .jp(&["query", "--new", "what?"])
-        .failed(1, &[".jp", "hint: check the permissions"]);
+    sandbox.fail(
+        "query --new what?",
+        1,
+        &[".jp", "hint: check the permissions"],
+    );
     assert_eq!(server.received().len(), 0);
 }
 
 #[test]
 fn usage_errors_exit_with_2() {
-    let server = answering("Yes.");
-    let sandbox = Sandbox::new().with_server(&server);
-    sandbox
-        .jp(&["query", "--new"])
-        .failed(2, &["there is nothing to ask"]);
-    sandbox
-        .jp(&["query", "--nwe", "x"])
-        .failed(2, &["unexpected argument '--nwe'"]);
-    sandbox
-        .jp(&["query", "--new", "--model", "nothing", "x"])
-        .failed(2, &["PROVIDER/NAME"]);
-    sandbox
-        .jp(&["query", "--id", "x", "y"])
-        .failed(2, &["a conversation id is a number"]);
-    sandbox
-        .jp(&["query", "--id", "123", "y"])
-        .failed(1, &["there is no conversation 123"]);
+    let (sandbox, server) = Sandbox::with_answer("Yes.");
+    sandbox.fail("query --new", 2, &["there is nothing to ask"]);
+    sandbox.fail("query --nwe x", 2, &["unexpected argument '--nwe'"]);
+    sandbox.fail("query --new --model nothing x", 2, &["PROVIDER/NAME"]);
+    sandbox.fail("query --id x y", 2, &["a conversation id is a number"]);
+    sandbox.fail("query --id 123 y", 1, &["there is no conversation 123"]);
     assert_eq!(server.received().len(), 0);
 }
 
 #[test]
 fn command_works_only_in_a_workspace() {
     let sandbox = Sandbox::new();
-    let mut command = sandbox.command(&["query", "x"]);
+    let mut command = sandbox.command("query x");
     command.current_dir(&sandbox.home);
     run(command).failed(1, &["no workspace at or above", "hint: `jp init`"]);
 }
 
 #[test]
 fn flag_works_before_and_after_the_command() {
-    let server = answering("Yes.");
-    let sandbox = Sandbox::new().with_server(&server);
+    let (sandbox, _) = Sandbox::with_answer("Yes.");
     for arguments in [
         ["--format", "json", "query", "--new", "x"],
         ["query", "--new", "x", "--format", "json"],
     ] {
-        let run = sandbox.jp(&arguments).succeeded();
+        let run = sandbox.run(&arguments);
         assert!(run.stdout.starts_with('{'), "{}", run.stdout);
     }
 }
 
 #[test]
 fn model_named_once_is_kept_for_the_conversation() {
-    let server = answering("Yes.");
-    let sandbox = Sandbox::new().with_server(&server);
-    sandbox
-        .jp(&["query", "--new", "--model", "llamacpp/other", "x"])
-        .succeeded();
-    sandbox.jp(&["query", "y"]).succeeded();
+    let (sandbox, server) = Sandbox::with_answer("Yes.");
+    sandbox.run("query --new --model llamacpp/other x");
+    sandbox.run("query y");
     assert_eq!(last_request(&server)["model"], "other");
 }
 
@@ -797,9 +724,11 @@ fn workspace_gets_no_key_for_its_own_server() {
         "~/.config/jp/config.toml",
         "providers.llm.work.api_key_command = 'echo sk-secret'\n",
     );
-    sandbox
-        .jp(&["query", "--new", "what?"])
-        .failed(1, &["gets no API key", "~/.config/jp/config.toml"]);
+    sandbox.fail(
+        "query --new what?",
+        1,
+        &["gets no API key", "~/.config/jp/config.toml"],
+    );
     assert_eq!(server.received().len(), 0);
 }
 
@@ -809,14 +738,10 @@ fn answer_cut_off_by_the_limit_is_said() {
         "data: {\"choices\":[{\"delta\":{},\"finish_reason\":\"length\"}]}\n\ndata: [DONE]\n\n";
     let server = Server::new(vec![Reply::stream(&format!("{}{end}", chunk("It is")))]);
     let sandbox = Sandbox::new().with_server(&server);
-    let run = sandbox.jp(&["query", "--new", "what?"]).succeeded();
-    assert!(
-        run.stderr.contains("incomplete: length limit reached"),
-        "{}",
-        run.stderr
-    );
+    let run = sandbox.run("query --new what?");
+    assert_contains(&run.stderr, "incomplete: length limit reached");
     assert_eq!(
-        sandbox.json(&["query", "--new", "what?"])["incomplete"],
+        sandbox.json("query --new what?")["incomplete"],
         "length limit reached"
     );
 }
@@ -827,17 +752,19 @@ fn empty_answer_is_an_error() {
         "data: {\"choices\":[{\"delta\":{},\"finish_reason\":\"stop\"}]}\n\ndata: [DONE]\n\n",
     )]);
     let sandbox = Sandbox::new().with_server(&server);
-    sandbox
-        .jp(&["query", "--new", "what?"])
-        .failed(1, &["answer is empty", "sends it again"]);
+    sandbox.fail(
+        "query --new what?",
+        1,
+        &["answer is empty", "sends it again"],
+    );
 }
 
 #[test]
 fn question_after_an_unanswered_one_keeps_turns_alternating() {
     let server = Server::new(vec![Reply::json(400, "{}"), answer("Yes.")]);
     let sandbox = Sandbox::new().with_server(&server);
-    sandbox.jp(&["query", "--new", "one"]).failed(1, &[]);
-    sandbox.jp(&["query", "two"]).succeeded();
+    sandbox.fail("query --new one", 1, &[]);
+    sandbox.run("query two");
     let request = last_request(&server);
     let roles: Vec<_> = request["messages"]
         .as_array()
@@ -850,9 +777,8 @@ fn question_after_an_unanswered_one_keeps_turns_alternating() {
 
 #[test]
 fn no_persist_is_refused_where_there_is_nothing_else_to_do() {
-    let server = answering("Yes.");
-    let sandbox = Sandbox::new().with_server(&server);
-    let id = sandbox.json(&["query", "--new", "one"])["conversation"]
+    let (sandbox, _) = Sandbox::with_answer("Yes.");
+    let id = sandbox.json("query --new one")["conversation"]
         .as_str()
         .unwrap()
         .to_owned();
@@ -863,11 +789,13 @@ fn no_persist_is_refused_where_there_is_nothing_else_to_do() {
         vec!["a", "add", "."],
         vec!["init", "x"],
     ] {
-        sandbox
-            .jp(&[&["--no-persist"], &*arguments].concat())
-            .failed(2, &["--no-persist"]);
+        sandbox.fail(
+            &[&["--no-persist"], &*arguments].concat(),
+            2,
+            &["--no-persist"],
+        );
     }
-    assert_eq!(sandbox.json(&["c", "ls"]).as_array().unwrap().len(), 1);
+    assert_eq!(sandbox.json("c ls").as_array().unwrap().len(), 1);
 }
 
 #[test]
@@ -879,7 +807,8 @@ fn key_command_of_a_workspace_is_not_run() {
         server.url()
     );
     sandbox.write(".jp/config.toml", &config);
-    sandbox.jp(&["query", "--new", "what?"]).failed(
+    sandbox.fail(
+        "query --new what?",
         1,
         &["api_key_command", "is not run", "~/.config/jp/config.toml"],
     );
@@ -889,7 +818,7 @@ fn key_command_of_a_workspace_is_not_run() {
         "~/.config/jp/config.toml",
         config.replace("['touch', 'ran']", "'echo sk-secret'"),
     );
-    sandbox.jp(&["query", "--new", "what?"]).succeeded();
+    sandbox.run("query --new what?");
     assert!(
         server
             .received()
@@ -899,17 +828,19 @@ fn key_command_of_a_workspace_is_not_run() {
             .contains("authorization: bearer sk-secret")
     );
     for path in sandbox.files(".jp") {
-        assert!(!String::from_utf8_lossy(&fs::read(path).unwrap()).contains("sk-secret"));
+        assert_lacks(
+            String::from_utf8_lossy(&fs::read(path).unwrap()),
+            "sk-secret",
+        );
     }
 }
 
 #[test]
 fn new_conversation_that_can_not_be_stored_is_not_sent_and_does_not_become_the_current_one() {
-    let server = answering("Yes.");
-    let sandbox = Sandbox::new().with_server(&server);
-    sandbox.jp(&["q", "--new", "first"]).succeeded();
+    let (sandbox, server) = Sandbox::with_answer("Yes.");
+    sandbox.run("q --new first");
     let first = sandbox.conversation();
-    sandbox.jp(&["q", "--new", "second"]).succeeded();
+    sandbox.run("q --new second");
     let id = first
         .file_name()
         .unwrap()
@@ -919,16 +850,18 @@ fn new_conversation_that_can_not_be_stored_is_not_sent_and_does_not_become_the_c
         .next()
         .unwrap()
         .to_owned();
-    sandbox.jp(&["conversation", "use", &id]).succeeded();
+    sandbox.run(&["conversation", "use", &id]);
 
     sandbox.write("a.txt", "text\n");
     let checksum = jp_resource::Checksum::compute(b"text\n").to_string();
     let (shard, rest) = checksum.split_at(2);
     // In the way of the content's name.
     fs::create_dir_all(sandbox.path(&format!(".jp/blobs/{shard}/{rest}.blob.gz"))).unwrap();
-    sandbox
-        .jp(&["q", "--new", "-a", "a.txt", "third"])
-        .failed(1, &["error: ", &format!("{rest}.blob.gz")]);
+    sandbox.fail(
+        "q --new -a a.txt third",
+        1,
+        &["error: ", &format!("{rest}.blob.gz")],
+    );
     assert_eq!(server.received().len(), 2);
     assert_eq!(
         fs::read_dir(sandbox.path(".jp/conversations"))
@@ -937,9 +870,9 @@ fn new_conversation_that_can_not_be_stored_is_not_sent_and_does_not_become_the_c
         2
     );
 
-    sandbox.jp(&["q", "fourth"]).succeeded();
+    sandbox.run("q fourth");
     let events = fs::read_to_string(first.join("events.json")).unwrap();
-    assert!(events.contains("fourth"), "{events}");
+    assert_contains(&events, "fourth");
 }
 
 #[test]
@@ -954,26 +887,25 @@ fn text_that_changes_while_it_is_sent_is_sent_as_it_was_attached() {
         _ => answer("Yes."),
     });
     let sandbox = sandbox.with_server(&server);
-    sandbox.jp(&["q", "--new", "-a", "a.txt", "x"]).succeeded();
+    sandbox.run("q --new -a a.txt x");
     let bodies: Vec<_> = server
         .received()
         .into_iter()
         .map(|received| received.body)
         .collect();
     assert_eq!(bodies.len(), 2);
-    assert!(String::from_utf8_lossy(&bodies[0]).contains("before"));
+    assert_contains(String::from_utf8_lossy(&bodies[0]), "before");
     assert_eq!(bodies[0], bodies[1]);
 }
 
 #[test]
 fn text_that_is_not_as_long_as_is_remembered_is_an_error_and_then_read_first() {
-    let server = answering("Yes.");
-    let sandbox = Sandbox::new().with_server(&server);
+    let (sandbox, server) = Sandbox::with_answer("Yes.");
     sandbox.write("a.txt", "a text\n");
     let measure = " 1,8,0,1\n";
     // A file is remembered once it has not been written to for a moment.
     let remembered = (0..100).find_map(|_| {
-        sandbox.jp(&["q", "--new", "-a", "a.txt", "x"]).succeeded();
+        sandbox.run("q --new -a a.txt x");
         sandbox
             .file_states()
             .filter(|lines| lines.contains(measure))
@@ -981,7 +913,8 @@ fn text_that_is_not_as_long_as_is_remembered_is_an_error_and_then_read_first() {
     let remembered = remembered.expect("the length of a text is remembered");
     sandbox.write_file_states(&remembered.replace(measure, " 1,9,0,1\n"));
     let sent = server.received().len();
-    sandbox.jp(&["q", "--new", "-a", "a.txt", "mine"]).failed(
+    sandbox.fail(
+        "q --new -a a.txt mine",
         1,
         &[
             "load file:///",
@@ -989,19 +922,17 @@ fn text_that_is_not_as_long_as_is_remembered_is_an_error_and_then_read_first() {
             "the message is kept",
         ],
     );
-    sandbox.jp(&["q"]).succeeded();
+    sandbox.run("q");
     assert_eq!(server.received().len(), sent + 1);
-    assert!(last_message(&server).contains("mine\n") && last_message(&server).contains("a text"));
+    assert_contains(last_message(&server), "mine\n");
+    assert_contains(last_message(&server), "a text");
 }
 
 #[test]
 fn content_that_is_lost_is_named_with_the_way_back_and_the_message_is_kept() {
-    let server = answering("Yes.");
-    let sandbox = Sandbox::new().with_server(&server);
+    let (sandbox, server) = Sandbox::with_answer("Yes.");
     sandbox.write("a.txt", "a text of some length\n");
-    sandbox
-        .jp(&["q", "--new", "-a", "a.txt", "one"])
-        .succeeded();
+    sandbox.run("q --new -a a.txt one");
     let blob = sandbox.files(".jp/blobs").pop().unwrap();
     let whole = fs::read(&blob).unwrap();
     for (lost, hint) in [
@@ -1013,7 +944,7 @@ fn content_that_is_lost_is_named_with_the_way_back_and_the_message_is_kept() {
             Some(bytes) => fs::write(&blob, bytes).unwrap(),
         }
         let name = blob.file_name().unwrap().to_str().unwrap();
-        let run = sandbox.jp(&["q", "two"]);
+        let run = sandbox.jp("q two");
         run.failed(
             1,
             &[
@@ -1027,7 +958,7 @@ fn content_that_is_lost_is_named_with_the_way_back_and_the_message_is_kept() {
     }
     // What is said: delete it, and attach it again.
     fs::remove_file(&blob).unwrap();
-    sandbox.jp(&["q", "-a", "a.txt", "three"]).succeeded();
-    sandbox.jp(&["q", "four"]).succeeded();
+    sandbox.run("q -a a.txt three");
+    sandbox.run("q four");
     assert_eq!(fs::read(&blob).unwrap(), whole);
 }

@@ -14,7 +14,8 @@ use std::{
 
 use serde_json::{Value, json};
 use testing::{
-    Reply, Sandbox, Server, Terminal, answer, answering, calling, last_request, playing, results,
+    Reply, Sandbox, Server, Terminal, answer, answering, assert_contains, assert_count, calling,
+    last_request, playing, results,
 };
 
 /// The person's own configuration.
@@ -47,7 +48,7 @@ fn with_attached(input: &str, path: &str, content: &str) -> (Server, Sandbox) {
     let server = refreshing(&[&file_uri(&sandbox, path)]);
     let sandbox = sandbox.with_server(&server);
     sandbox.write(path, content);
-    sandbox.jp(&["q", "--new", "-a", input, "look"]).succeeded();
+    sandbox.run(&["q", "--new", "-a", input, "look"]);
     (server, sandbox)
 }
 
@@ -97,12 +98,8 @@ fn attached(sandbox: &Sandbox) -> Value {
 fn changed_file_is_a_new_snapshot_of_the_same_identity() {
     let (server, sandbox) = with_file("src/a.rs", "fn old() {}\n");
     sandbox.write("src/a.rs", "fn new() {}\n");
-    sandbox.jp(&["q", "again"]).succeeded();
-    assert!(
-        results(&server)[0].contains("fn new() {}"),
-        "{:?}",
-        results(&server)
-    );
+    sandbox.run("q again");
+    assert_contains(&results(&server)[0], "fn new() {}");
     let (old, new) = (attached(&sandbox), refreshed(&sandbox));
     for field in ["uri", "name", "mimeType"] {
         assert_eq!(old[field], new[field]);
@@ -114,7 +111,7 @@ fn changed_file_is_a_new_snapshot_of_the_same_identity() {
 #[test]
 fn unchanged_file_has_the_content_that_was_attached() {
     let (_server, sandbox) = with_file("a.txt", "same\n".repeat(100).as_str());
-    sandbox.jp(&["q", "again"]).succeeded();
+    sandbox.run("q again");
     assert_eq!(
         attached(&sandbox)["content"],
         refreshed(&sandbox)["content"]
@@ -134,7 +131,7 @@ fn unchanged_file_has_the_content_that_was_attached() {
 fn deleted_file_is_an_error_that_the_model_can_go_on_from() {
     let (_server, sandbox) = with_file("a.txt", "x");
     fs::remove_file(sandbox.path("a.txt")).unwrap();
-    assert_eq!(sandbox.jp(&["q", "again"]).succeeded().stdout, "Done.\n");
+    assert_eq!(sandbox.run("q again").stdout, "Done.\n");
     insta::assert_snapshot!(error(&sandbox), @"a.txt could not be refreshed: nothing is there any more. The conversation still holds what was read before.");
 }
 
@@ -142,9 +139,7 @@ fn deleted_file_is_an_error_that_the_model_can_go_on_from() {
 fn file_that_is_too_large_now_is_not_read() {
     let (_server, sandbox) = with_file("a.txt", "x");
     sandbox.write("a.txt", "x".repeat(2000));
-    sandbox
-        .jp(&["q", "-c", "conversation.attachment.max_bytes=1000", "again"])
-        .succeeded();
+    sandbox.run("q -c conversation.attachment.max_bytes=1000 again");
     insta::assert_snapshot!(error(&sandbox), @"a.txt could not be refreshed: it has 2000 bytes now, more than the 1000 that conversation.attachment.max_bytes allows. The conversation still holds what was read before.");
 }
 
@@ -155,23 +150,15 @@ fn secrets_are_looked_for_as_where_something_is_attached() {
     let server = refreshing(&[&uri, &uri]);
     let sandbox = sandbox.with_server(&server);
     sandbox.write("a.txt", "x");
-    sandbox
-        .jp(&["q", "--new", "-a", "a.txt", "look"])
-        .succeeded();
+    sandbox.run("q --new -a a.txt look");
     // Put together here, so that nothing finds one in this file.
     let token = ["ghp", "_", "16C7e42F292c6912E7710c838347Ae178B4a"].concat();
     sandbox.write("a.txt", format!("fine\ntoken = '{token}'\n"));
     let refuse = "conversation.attachment.secrets=refuse";
-    let warned = sandbox
-        .jp(&["q", "-c", "conversation.attachment.secrets=warn", "again"])
-        .succeeded();
-    assert!(
-        warned.stderr.contains("line 2 holds what looks like"),
-        "{}",
-        warned.stderr
-    );
+    let warned = sandbox.run("q -c conversation.attachment.secrets=warn again");
+    assert_contains(&warned.stderr, "line 2 holds what looks like");
     assert!(refreshed(&sandbox)["content"].is_object());
-    sandbox.jp(&["q", "-c", refuse, "again"]).succeeded();
+    sandbox.run(&["q", "-c", refuse, "again"]);
     insta::assert_snapshot!(error(&sandbox), @"a.txt could not be refreshed: its line 2 holds what looks like a password or token, and conversation.attachment.secrets refuses that. The conversation still holds what was read before.");
 }
 
@@ -186,9 +173,7 @@ fn file_of_a_directory_or_pattern_comes_alone() {
         sandbox.write("src/a.rs", "new");
         sandbox.write("src/large.rs", "x".repeat(5000));
         // The directory as a whole can't be read any more; the file can.
-        sandbox
-            .jp(&["q", "-c", "conversation.attachment.max_bytes=1000", "again"])
-            .succeeded();
+        sandbox.run("q -c conversation.attachment.max_bytes=1000 again");
         assert_eq!(refreshed(&sandbox)["name"], "src/a.rs", "{input}");
         fs::remove_file(sandbox.path("src/a.rs")).unwrap();
     }
@@ -200,7 +185,7 @@ fn link_that_leads_out_by_now_is_not_followed() {
     let outside = sandbox.write("~/secret.txt", "the secret");
     fs::remove_file(sandbox.path("src/a.rs")).unwrap();
     std::os::unix::fs::symlink(outside, sandbox.path("src/a.rs")).unwrap();
-    sandbox.jp(&["q", "again"]).succeeded();
+    sandbox.run("q again");
     insta::assert_snapshot!(error(&sandbox), @"src/a.rs could not be refreshed: it is outside the workspace, where only the person may attach something; ask them to attach it. The conversation still holds what was read before.");
 }
 
@@ -223,18 +208,14 @@ fn page_is_got_again_and_its_absence_is_told() {
     let url = format!("{}/notes", page.url());
     let server = refreshing(&[&url, &url]);
     let sandbox = Sandbox::new().with_server(&server);
-    sandbox.jp(&["q", "--new", "-a", &url, "look"]).succeeded();
-    sandbox.jp(&["q", "again"]).succeeded();
-    assert!(
-        results(&server)[0].contains("version 1"),
-        "{:?}",
-        results(&server)
-    );
+    sandbox.run(&["q", "--new", "-a", &url, "look"]);
+    sandbox.run("q again");
+    assert_contains(&results(&server)[0], "version 1");
     assert_eq!(
         (&attached(&sandbox)["uri"], &refreshed(&sandbox)["uri"]),
         (&json!(url), &json!(url))
     );
-    sandbox.jp(&["q", "and again"]).succeeded();
+    sandbox.run("q 'and again'");
     insta::assert_snapshot!(error(&sandbox).replace(page.url(), "http://PAGE"), @"http://PAGE/notes could not be refreshed: get http://PAGE/notes: the server answered 404 (Not Found). The conversation still holds what was read before.");
 }
 
@@ -253,22 +234,14 @@ fn page_of_a_history_that_is_not_trusted_asks() {
     let url = format!("{}/notes", page.url());
     let server = refreshing(&[&url, &url]);
     let sandbox = Sandbox::new().with_server(&server);
-    sandbox.jp(&["q", "--new", "-a", &url, "look"]).succeeded();
+    sandbox.run(&["q", "--new", "-a", &url, "look"]);
     forget(&sandbox);
-    sandbox.jp(&["q", "again"]).failed(3, &[]);
-    assert!(
-        error(&sandbox).contains("there is no terminal"),
-        "{}",
-        error(&sandbox)
-    );
+    sandbox.fail("q again", 3, &[]);
+    assert_contains(error(&sandbox), "there is no terminal");
     assert_eq!(page.received().len(), 1);
     // Who agrees to the page does not agree to a private address.
-    sandbox.jp(&["q", "--yes", "again"]).succeeded();
-    assert!(
-        error(&sandbox).contains("private network"),
-        "{}",
-        error(&sandbox)
-    );
+    sandbox.run("q --yes again");
+    assert_contains(error(&sandbox), "private network");
     assert_eq!(page.received().len(), 1);
 }
 
@@ -281,16 +254,14 @@ fn ctrl_c_ends_what_a_page_takes() {
     });
     let server = refreshing(&[page.url()]);
     let sandbox = Sandbox::new().with_server(&server);
-    sandbox
-        .jp(&["q", "--new", "-a", page.url(), "look"])
-        .succeeded();
+    sandbox.run(&["q", "--new", "-a", page.url(), "look"]);
     let uri = attached(&sandbox)["uri"].as_str().unwrap().to_owned();
     let server = playing(vec![
         calling(&[("refresh_resource", json!({"uri": uri}))]),
         answer("Done."),
     ]);
     let sandbox = sandbox.with_server(&server);
-    let mut child = sandbox.command(&["q", "again"]).spawn().unwrap();
+    let mut child = sandbox.command("q again").spawn().unwrap();
     let until = Instant::now() + Duration::from_secs(20);
     while page.received().len() < 2 {
         assert!(Instant::now() < until, "the page is not asked for");
@@ -309,7 +280,7 @@ fn with_command() -> (Server, Sandbox) {
     let sandbox = Sandbox::new();
     let asked = answering("Seen.");
     let sandbox = sandbox.with_server(&asked);
-    sandbox.jp(&["q", "--new", "-a", COUNT, "look"]).succeeded();
+    sandbox.run(&["q", "--new", "-a", COUNT, "look"]);
     let uri = attached(&sandbox)["uri"].as_str().unwrap().to_owned();
     let server = playing(vec![
         calling(&[("refresh_resource", json!({"uri": uri}))]),
@@ -322,17 +293,9 @@ fn with_command() -> (Server, Sandbox) {
 #[test]
 fn command_asks_and_is_refused_without_a_terminal() {
     let (server, sandbox) = with_command();
-    let run = sandbox.jp(&["q", "again"]).failed(3, &[]);
-    assert!(
-        run.stderr.contains("`refresh_resource` was refused"),
-        "{}",
-        run.stderr
-    );
-    assert!(
-        results(&server)[0].contains("there is no terminal"),
-        "{:?}",
-        results(&server)
-    );
+    let run = sandbox.fail("q again", 3, &[]);
+    assert_contains(&run.stderr, "`refresh_resource` was refused");
+    assert_contains(&results(&server)[0], "there is no terminal");
     assert_eq!(fs::read_to_string(sandbox.path("runs")).unwrap(), "x\n");
 }
 
@@ -343,7 +306,7 @@ fn person_is_shown_what_would_run_and_says_yes_for_the_turn() {
     let call = calling(&[("refresh_resource", json!({"uri": uri}))]);
     let server = playing(vec![call.clone(), call, answer("Done.")]);
     let sandbox = sandbox.with_server(&server);
-    let mut terminal = Terminal::run(sandbox.command(&["q", "again"]));
+    let mut terminal = Terminal::run(sandbox.command("q again"));
     terminal.expect("refresh the output of `sh -c");
     terminal.answer("[w]hy not:", "a\r");
     assert_eq!(terminal.wait(), 0, "{}", terminal.output());
@@ -365,7 +328,7 @@ fn command_runs_again_with_leave() {
     for (config, arguments) in leaves {
         let (_server, sandbox) = with_command();
         sandbox.write(USER, config);
-        sandbox.jp(arguments).succeeded();
+        sandbox.run(arguments);
         assert_eq!(refreshed(&sandbox)["uri"], attached(&sandbox)["uri"]);
         assert_eq!(fs::read_to_string(sandbox.path("runs")).unwrap(), "x\nx\n");
     }
@@ -379,12 +342,8 @@ fn command_of_a_history_that_is_not_trusted_asks_whatever_runs_unattended() {
         "conversation.tools.refresh_resource.run = 'unattended'",
     );
     forget(&sandbox);
-    sandbox.jp(&["q", "again"]).failed(3, &[]);
-    assert!(
-        error(&sandbox).contains("there is no terminal"),
-        "{}",
-        error(&sandbox)
-    );
+    sandbox.fail("q again", 3, &[]);
+    assert_contains(error(&sandbox), "there is no terminal");
     assert_eq!(fs::read_to_string(sandbox.path("runs")).unwrap(), "x\n");
 }
 
@@ -394,16 +353,14 @@ fn file_outside_is_a_snapshot_and_the_model_is_told_how_to_have_it_again() {
     let asked = answering("Seen.");
     let sandbox = sandbox.with_server(&asked);
     let outside = sandbox.write("~/notes.md", "x");
-    sandbox
-        .jp(&["q", "--new", "-a", &testing::shown(&outside), "look"])
-        .succeeded();
+    sandbox.run(&["q", "--new", "-a", &testing::shown(&outside), "look"]);
     let uri = attached(&sandbox)["uri"].as_str().unwrap().to_owned();
     let server = playing(vec![
         calling(&[("refresh_resource", json!({"uri": uri}))]),
         answer("Done."),
     ]);
     let sandbox = sandbox.with_server(&server);
-    sandbox.jp(&["q", "again"]).succeeded();
+    sandbox.run("q again");
     insta::assert_snapshot!(error(&sandbox), @"notes.md is a snapshot: the conversation does not say where it is from, so it can't be read again. Ask the person to attach the file again with `--attach PATH`, if you need what is there now.");
 }
 
@@ -419,9 +376,7 @@ fn what_is_not_attached_is_refused_though_a_tool_named_it() {
     let sandbox = sandbox.with_server(&server);
     sandbox.write("known.txt", "x");
     sandbox.write("named.txt", "y");
-    sandbox
-        .jp(&["q", "--new", "-a", "known.txt", "look"])
-        .succeeded();
+    sandbox.run("q --new -a known.txt look");
     insta::assert_snapshot!(error(&sandbox), @r#""named.txt" is not attached to this conversation, so it is not read. What can be refreshed: known.txt."#);
 }
 
@@ -435,7 +390,7 @@ fn scheme_decides_where_no_declaration_is_recorded() {
     }
     fs::write(&path, json!(events).to_string()).unwrap();
     sandbox.write("a.txt", "new");
-    sandbox.jp(&["q", "again"]).succeeded();
+    sandbox.run("q again");
     assert_ne!(
         refreshed(&sandbox)["content"],
         attached(&sandbox)["content"]
@@ -444,14 +399,14 @@ fn scheme_decides_where_no_declaration_is_recorded() {
     let text = json!(events)
         .to_string()
         .replace("workspace:///a.txt", "org://notes");
-    assert!(text.contains("org://notes"));
+    assert_contains(&text, "org://notes");
     fs::write(&path, text).unwrap();
     let server = playing(vec![
         calling(&[("refresh_resource", json!({"uri": "org://notes"}))]),
         answer("Done."),
     ]);
     let sandbox = sandbox.with_server(&server);
-    sandbox.jp(&["q", "again"]).succeeded();
+    sandbox.run("q again");
     insta::assert_snapshot!(error(&sandbox), @"a.txt could not be refreshed: nothing here reads `org:`. The conversation still holds what was read before.");
 }
 
@@ -462,10 +417,8 @@ fn fragment_does_not_matter_where_none_was_attached() {
     let server = refreshing(&[&uri]);
     let sandbox = sandbox.with_server(&server);
     sandbox.write("a.txt", "x");
-    sandbox
-        .jp(&["q", "--new", "-a", "a.txt", "look"])
-        .succeeded();
-    sandbox.jp(&["q", "again"]).succeeded();
+    sandbox.run("q --new -a a.txt look");
+    sandbox.run("q again");
     assert_eq!(refreshed(&sandbox)["uri"], attached(&sandbox)["uri"]);
 }
 
@@ -500,26 +453,24 @@ fn attached_file_is_meant_by_its_path_or_by_a_name_that_no_other_has() {
         "-a",
         "~/two/mod.rs",
     ];
-    sandbox
-        .jp(&[&["q", "--new", "look"][..], &attach].concat())
-        .succeeded();
+    sandbox.run(&[&["q", "--new", "look"][..], &attach].concat());
     for name in ["src/a.txt", "a#1.txt", "src/a.txt"] {
-        sandbox.jp(&["q", "again"]).succeeded();
+        sandbox.run("q again");
         assert_eq!(refreshed(&sandbox)["name"], name);
     }
-    sandbox.jp(&["q", "again"]).succeeded();
+    sandbox.run("q again");
     assert!(
         error(&sandbox).starts_with("notes.md is a snapshot: "),
         "{}",
         error(&sandbox)
     );
-    sandbox.jp(&["q", "again"]).succeeded();
+    sandbox.run("q again");
     let told = error(&sandbox);
     assert!(
         told.starts_with("Several attached resources are called \"mod.rs\"."),
         "{told}"
     );
-    assert_eq!(told.matches("external:").count(), 2, "{told}");
+    assert_count(&told, "external:", 2);
 }
 
 #[test]
@@ -534,11 +485,9 @@ fn file_with_secrets_asks_however_it_is_named() {
     let server = refreshing(&names.each_ref().map(String::as_str));
     let sandbox = sandbox.with_server(&server);
     sandbox.write(".env", "x");
-    sandbox
-        .jp(&["q", "--new", "-a", ".env", "look"])
-        .succeeded();
+    sandbox.run("q --new -a .env look");
     for name in names {
-        sandbox.jp(&["q", "again"]).failed(3, &[]);
+        sandbox.fail("q again", 3, &[]);
         assert!(
             error(&sandbox).contains("there is no terminal"),
             "{name}: {}",
@@ -551,8 +500,8 @@ fn file_with_secrets_asks_however_it_is_named() {
 fn what_is_declared_no_longer_is_refreshed_from_where_it_was_attached() {
     let (_server, sandbox) = with_file("a.txt", "old");
     sandbox.write("a.txt", "new");
-    sandbox.jp(&["attachment", "rm", "a.txt"]).succeeded();
-    sandbox.jp(&["q", "again"]).succeeded();
+    sandbox.run("attachment rm a.txt");
+    sandbox.run("q again");
     assert_ne!(
         refreshed(&sandbox)["content"],
         attached(&sandbox)["content"]
@@ -561,9 +510,7 @@ fn what_is_declared_no_longer_is_refreshed_from_where_it_was_attached() {
         "a.txt is not attached to the conversation",
         "`jp attachment ls` lists what is",
     ];
-    sandbox
-        .jp(&["resource", "refresh", "a.txt"])
-        .failed(1, &words);
+    sandbox.fail("resource refresh a.txt", 1, &words);
 }
 
 #[test]
@@ -582,62 +529,60 @@ fn what_nothing_here_reads_is_refused_with_what_to_do() {
         let call = calling(&[("refresh_resource", json!({"uri": uri}))]);
         let server = playing(vec![call.clone(), answer("Done."), call, answer("Done.")]);
         let sandbox = sandbox.with_server(&server);
-        sandbox.jp(&["q", "--yes", "again"]).succeeded();
-        assert!(error(&sandbox).contains("; ask the"), "{}", error(&sandbox));
+        sandbox.run("q --yes again");
+        assert_contains(error(&sandbox), "; ask the");
         sandbox.write(
             USER,
             format!("conversation.attachments = ['{declaration}']"),
         );
-        sandbox.jp(&["q", "--yes", "again"]).succeeded();
+        sandbox.run("q --yes again");
         let told = error(&sandbox);
         assert!(
             told.starts_with("a.txt could not be refreshed: ")
                 && told.contains("ask the person to"),
             "{told}"
         );
-        sandbox
-            .jp(&["resource", "refresh", uri])
-            .failed(1, &["pipe it in with `--attach -`"]);
+        sandbox.fail(
+            &["resource", "refresh", uri],
+            1,
+            &["pipe it in with `--attach -`"],
+        );
     }
 }
 
 #[test]
 fn tool_is_offered_once_something_is_declared_and_stays() {
-    let server = answering("Yes.");
-    let sandbox = Sandbox::new().with_server(&server);
+    let (sandbox, server) = Sandbox::with_answer("Yes.");
     sandbox.write("a.txt", "x");
-    sandbox.jp(&["q", "--new", "x"]).succeeded();
+    sandbox.run("q --new x");
     assert!(!offers(&server));
-    sandbox.jp(&["q", "-a", "a.txt", "x"]).succeeded();
+    sandbox.run("q -a a.txt x");
     assert!(offers(&server));
     let tools = last_request(&server)["tools"].to_string();
-    sandbox.jp(&["attachment", "rm", "a.txt"]).succeeded();
-    sandbox.jp(&["q", "x"]).succeeded();
+    sandbox.run("attachment rm a.txt");
+    sandbox.run("q x");
     assert_eq!(last_request(&server)["tools"].to_string(), tools);
-    sandbox.jp(&["q", "--new", "x"]).succeeded();
+    sandbox.run("q --new x");
     assert!(!offers(&server));
-    sandbox.jp(&["attachment", "add", "a.txt"]).succeeded();
-    sandbox.jp(&["q", "x"]).succeeded();
+    sandbox.run("attachment add a.txt");
+    sandbox.run("q x");
     assert!(offers(&server));
 }
 
 #[test]
 fn tool_is_offered_where_the_configuration_declares_or_chooses_it() {
-    let server = answering("Yes.");
-    let sandbox = Sandbox::new().with_server(&server);
-    sandbox
-        .jp(&["q", "--new", "-t", "refresh_resource", "x"])
-        .succeeded();
+    let (sandbox, server) = Sandbox::with_answer("Yes.");
+    sandbox.run("q --new -t refresh_resource x");
     assert!(offers(&server));
-    sandbox.jp(&["q", "x"]).succeeded();
+    sandbox.run("q x");
     assert!(offers(&server));
     sandbox.write("a.txt", "x");
     sandbox.write(USER, "conversation.attachments = ['file:a.txt']");
-    sandbox.jp(&["q", "--new", "x"]).succeeded();
+    sandbox.run("q --new x");
     assert!(offers(&server));
-    sandbox.jp(&["q", "-T=refresh_resource", "x"]).succeeded();
+    sandbox.run("q -T=refresh_resource x");
     assert!(!offers(&server));
-    sandbox.jp(&["q", "x"]).succeeded();
+    sandbox.run("q x");
     assert!(!offers(&server));
 }
 
@@ -649,7 +594,7 @@ fn refreshed_all(sandbox: Sandbox, spellings: &[String]) -> (Sandbox, Vec<Value>
         .collect();
     let server = playing(vec![calling(&calls), answer("Done.")]);
     let sandbox = sandbox.with_server(&server);
-    sandbox.jp(&["q", "--yes", "again"]).succeeded();
+    sandbox.run("q --yes again");
     let responses = responses(&sandbox);
     (sandbox, responses)
 }
@@ -662,9 +607,7 @@ fn attached_file_is_found_however_it_is_spelled() {
     std::os::unix::fs::symlink("R&D plan.txt", sandbox.path("src/link")).unwrap();
     let server = answering("Seen.");
     let sandbox = sandbox.with_server(&server);
-    sandbox
-        .jp(&["q", "--new", "-a", "src/R&D plan.txt", "look"])
-        .succeeded();
+    sandbox.run("q --new -a 'src/R&D plan.txt' look");
     let root = sandbox.root.display().to_string();
     let uri = file_uri(&sandbox, "src/R&D%20plan.txt");
     let spellings = [
@@ -715,7 +658,7 @@ fn what_is_not_held_is_refused_however_it_is_spelled() {
         &testing::shown(&outside),
         "look",
     ];
-    sandbox.jp(&attach).succeeded();
+    sandbox.run(&attach);
     let events = sandbox.events();
     let request = events
         .iter()
@@ -752,9 +695,7 @@ fn page_and_command_are_found_in_other_spellings() {
     let sandbox = Sandbox::new();
     let server = answering("Seen.");
     let sandbox = sandbox.with_server(&server);
-    sandbox
-        .jp(&["q", "--new", "-a", &url, "-a", "cmd:echo a b", "look"])
-        .succeeded();
+    sandbox.run(&["q", "--new", "-a", &url, "-a", "cmd:echo a b", "look"]);
     let spellings = [
         url.replace('&', "&amp;"),
         url.replace("http:", "HTTP:"),

@@ -5,7 +5,9 @@
 use std::{fs, process::Stdio};
 
 use serde_json::{Value, json};
-use testing::{Reply, Sandbox, Server, answer, calling, playing, results};
+use testing::{
+    Reply, Sandbox, Server, answer, assert_contains, assert_lacks, calling, playing, results,
+};
 
 /// Returns the bodies of the requests to the model.
 fn bodies(server: &Server) -> Vec<Vec<u8>> {
@@ -34,7 +36,7 @@ fn turn_goes_on_from_its_results_after_a_round_that_failed() {
         answer("Done."),
     ]);
     let sandbox = Sandbox::new().with_server(&server);
-    sandbox.jp(&["query", "Look."]).failed(1, &["400"]);
+    sandbox.fail("query Look.", 1, &["400"]);
     assert_eq!(
         [
             count(&sandbox, "tool_call_request"),
@@ -42,7 +44,7 @@ fn turn_goes_on_from_its_results_after_a_round_that_failed() {
         ],
         [1, 1]
     );
-    assert_eq!(sandbox.jp(&["query"]).succeeded().stdout, "Done.\n");
+    assert_eq!(sandbox.run("query").stdout, "Done.\n");
     let bodies = bodies(&server);
     assert_eq!(bodies.len(), 3);
     assert_eq!(bodies[1], bodies[2]);
@@ -68,7 +70,7 @@ fn server_that_refuses_tools_is_told_of_with_what_to_do() {
         "`jp query -T`",
         "providers.llm.llamacpp.models.\"m\".tools = false",
     ];
-    sandbox.jp(&["query", "Look."]).failed(1, &hints);
+    sandbox.fail("query Look.", 1, &hints);
 }
 
 /// Returns the messages of each request to the model.
@@ -101,7 +103,7 @@ fn model_answers_the_question_of_a_tool_with_the_conversation_before_it() {
         format!("[conversation.tools.change]\ncommand = 'sh {}'\nrun = 'unattended'\n\
          questions.sure.target = 'assistant'\n[conversation.tools.other]\ncommand = 'printf other'\nrun = 'unattended'\n", script.display()),
     );
-    let run = sandbox.jp(&["query", "Change it."]).succeeded();
+    let run = sandbox.run("query 'Change it.'");
     assert_eq!(run.stdout, "Done.\n");
     let mut results = results(&server);
     results.sort();
@@ -158,7 +160,7 @@ fn interrupted_tool_ends_with_what_it_started_and_the_turn_goes_on_later() {
             script.display()
         ),
     );
-    let mut command = sandbox.command(&["query", "Wait."]);
+    let mut command = sandbox.command("query Wait.");
     let child = command
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
@@ -180,10 +182,7 @@ fn interrupted_tool_ends_with_what_it_started_and_the_turn_goes_on_later() {
     let output = child.wait_with_output().unwrap();
     assert_eq!(output.status.code(), Some(130));
     let said = String::from_utf8_lossy(&output.stderr);
-    assert!(
-        said.contains("`jp query` without words lets the model go on"),
-        "{said}"
-    );
+    assert_contains(&said, "`jp query` without words lets the model go on");
     let sleeper = rustix::process::Pid::from_raw(pid).unwrap();
     wait_for(|| {
         rustix::process::test_kill_process(sleeper)
@@ -199,13 +198,10 @@ fn interrupted_tool_ends_with_what_it_started_and_the_turn_goes_on_later() {
         .map(|event| event["content"].to_string())
         .collect();
     assert_eq!(texts.len(), 2);
-    assert!(
-        texts[0].contains("quick")
-            && texts[1].contains("begun")
-            && texts[1].contains("interrupted"),
-        "{texts:?}"
-    );
-    assert_eq!(sandbox.jp(&["query"]).succeeded().stdout, "Done.\n");
+    assert_contains(&texts[0], "quick");
+    assert_contains(&texts[1], "begun");
+    assert_contains(&texts[1], "interrupted");
+    assert_eq!(sandbox.run("query").stdout, "Done.\n");
     assert_eq!(results(&server).len(), 2);
 }
 
@@ -223,7 +219,7 @@ fn calls_that_wait_for_others_do_not_begin_after_ctrl_c() {
         "[conversation.tools.wait]\ncommand = 'sh -c \"echo >> begun; sleep 1000\"'\n\
          [conversation.tools.leave]\ncommand = 'touch left'\n",
     );
-    let mut command = sandbox.command(&["query", "--yes", "-t", "create_file", "Wait."]);
+    let mut command = sandbox.command("query --yes -t create_file Wait.");
     let mut child = command
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
@@ -255,7 +251,7 @@ fn long_result_is_read_on_where_nothing_is_stored() {
         "[conversation.tools.long]\ncommand = 'sh -c \"for i in $(seq 200); do echo word; done\"'\n\
          run = 'unattended'\nmax_output_bytes = 500\n",
     );
-    sandbox.jp(&["query", "--no-persist", "Read."]).succeeded();
+    sandbox.run("query --no-persist Read.");
     let results = results(&server);
     assert!(results[0].contains(&checksum.to_string()), "{results:?}");
     assert!(results[1].starts_with(&"word\n".repeat(20)), "{results:?}");
@@ -273,8 +269,8 @@ fn reading_an_image(bytes: usize, tools: &str) -> (String, String, String, Sandb
         "a.png",
         [b"\x89PNG\r\n\x1a\n".to_vec(), vec![0xff; bytes - 8]].concat(),
     );
-    let told = sandbox.jp(&["q", "--new", "look"]).succeeded().stderr;
-    sandbox.jp(&["q", "again"]).succeeded();
+    let told = sandbox.run("q --new look").stderr;
+    sandbox.run("q again");
     (
         results(&server).remove(0),
         testing::last_request(&server).to_string(),
@@ -286,11 +282,8 @@ fn reading_an_image(bytes: usize, tools: &str) -> (String, String, String, Sandb
 #[test]
 fn image_of_ordinary_size_in_a_result_is_shown() {
     let (result, request, told, _) = reading_an_image(1_000_000, "");
-    assert!(!told.contains("max_output_bytes"), "{told}");
-    assert!(
-        result.contains("is in the next message: image/png; 1000000 bytes"),
-        "{result}"
-    );
+    assert_lacks(&told, "max_output_bytes");
+    assert_contains(&result, "is in the next message: image/png; 1000000 bytes");
     assert!(request.len() > 1_300_000 && request.contains("data:image/png;base64,"));
 }
 
@@ -300,9 +293,9 @@ fn binary_that_is_too_large_for_a_result_is_a_note_and_kept() {
     let own = "[conversation.tools.read_file]\nmax_output_bytes = '10KB'";
     for (bytes, tools) in [(9_600_000, ""), (20_000, own), (20_000, all)] {
         let (result, request, told, sandbox) = reading_an_image(bytes, tools);
-        assert!(
-            told.contains("raise `conversation.tools.read_file.max_output_bytes` to allow more"),
-            "{told}"
+        assert_contains(
+            &told,
+            "raise `conversation.tools.read_file.max_output_bytes` to allow more",
         );
         assert!(
             request.len() < 50_000 && !request.contains("base64,"),
@@ -337,13 +330,10 @@ fn image_that_the_person_attached_is_shown_whatever_tools_may_show() {
         "a.png",
         [b"\x89PNG\r\n\x1a\n".to_vec(), vec![0xff; 20_000]].concat(),
     );
-    sandbox
-        .jp(&["q", "--new", "-a", "a.png", "look"])
-        .succeeded();
-    assert!(
-        testing::last_request(&server)
-            .to_string()
-            .contains("data:image/png;base64,")
+    sandbox.run("q --new -a a.png look");
+    assert_contains(
+        testing::last_request(&server).to_string(),
+        "data:image/png;base64,",
     );
 }
 
@@ -392,9 +382,7 @@ fn stateful_tool_and_the_shell_keep_their_state_between_calls() {
     );
     let tool = "[conversation.tools.counter]\ncommand = 'sh counter.sh'\nstateful = true\n";
     sandbox.write("~/.config/jp/config.toml", tool);
-    let run = sandbox
-        .jp(&["query", "--yes", "-t", "shell", "Count."])
-        .succeeded();
+    let run = sandbox.run("query --yes -t shell Count.");
     assert_eq!(run.stdout, "Done.\n");
     let results = results(&server);
     let has = |index: usize, words: &[&str]| {
@@ -424,12 +412,8 @@ fn kept_tool_ends_with_its_conversation() {
     );
     let tool = "[conversation.tools.stay]\ncommand = 'sh stay.sh'\nstateful = true\nkeep = true\n";
     sandbox.write("~/.config/jp/config.toml", tool);
-    sandbox.jp(&["query", "--yes", "Stay."]).succeeded();
-    assert!(
-        results(&server)[0].contains("running"),
-        "{:?}",
-        results(&server)
-    );
+    sandbox.run("query --yes Stay.");
+    assert_contains(&results(&server)[0], "running");
     let pid = fs::read_to_string(sandbox.path("pid"))
         .unwrap()
         .trim()
@@ -437,16 +421,9 @@ fn kept_tool_ends_with_its_conversation() {
         .unwrap();
     let process = rustix::process::Pid::from_raw(pid).unwrap();
     assert!(rustix::process::test_kill_process(process).is_ok());
-    let id = sandbox.json(&["c", "ls"])[0]["id"]
-        .as_str()
-        .unwrap()
-        .to_owned();
-    let run = sandbox.jp(&["c", "rm", &id]).succeeded();
-    assert!(
-        run.stderr.contains("Ended 1 tool that outlived the turn."),
-        "{}",
-        run.stderr
-    );
+    let id = sandbox.json("c ls")[0]["id"].as_str().unwrap().to_owned();
+    let run = sandbox.run(&["c", "rm", &id]);
+    assert_contains(&run.stderr, "Ended 1 tool that outlived the turn.");
     wait_for(|| {
         rustix::process::test_kill_process(process)
             .is_err()

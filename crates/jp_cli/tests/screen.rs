@@ -3,7 +3,7 @@
 #![cfg(unix)]
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
-use testing::{Sandbox, Terminal, answering};
+use testing::{Sandbox, Terminal, assert_contains, assert_lacks};
 
 /// Returns what a command shows at a terminal of this type.
 fn shown_at(sandbox: &Sandbox, terminal: &str, arguments: &[&str]) -> String {
@@ -31,21 +31,18 @@ fn dumb_terminal_gets_no_escape_sequences_unless_colour_is_asked_for() {
         "dumb",
         &["--color", "always", "conversation", "show", "17"],
     );
-    assert!(asked_for.contains("\x1b[31;1merror: "), "{asked_for:?}");
+    assert_contains(&asked_for, "\x1b[31;1merror: ");
 }
 
 #[test]
 fn columns_stay_aligned_beside_wide_characters() {
-    let server = answering("Yes.");
-    let sandbox = Sandbox::new().with_server(&server);
+    let (sandbox, _) = Sandbox::with_answer("Yes.");
     sandbox.write("日本.md", "1\n");
     sandbox.write("plain.md", "2\n");
-    sandbox
-        .jp(&["q", "--new", "-a", "日本.md", "-a", "plain.md", "x"])
-        .succeeded();
-    let listed = sandbox.jp(&["attachment", "ls"]).succeeded().stdout;
+    sandbox.run("q --new -a 日本.md -a plain.md x");
+    let listed = sandbox.run("attachment ls").stdout;
     for row in ["  日本.md   file:///", "  plain.md  file:///"] {
-        assert!(listed.contains(row), "{listed}");
+        assert_contains(&listed, row);
     }
 }
 
@@ -72,11 +69,13 @@ fn suggested_commands_are_names_of_visible_ones() {
             "  tip: a similar subcommand exists: 'ls'\n",
         ),
     ] {
-        let run = sandbox.jp(words).failed(2, &["unrecognized subcommand"]);
-        assert!(run.stderr.contains(suggested), "{words:?}: {}", run.stderr);
+        let run = sandbox.fail(words, 2, &["unrecognized subcommand"]);
+        assert_contains(&run.stderr, suggested);
     }
-    let run = sandbox
-        .jp(&["shell-sesion"])
-        .failed(2, &["unrecognized subcommand 'shell-sesion'"]);
-    assert!(!run.stderr.contains("tip:"), "{}", run.stderr);
+    let run = sandbox.fail(
+        "shell-sesion",
+        2,
+        &["unrecognized subcommand 'shell-sesion'"],
+    );
+    assert_lacks(&run.stderr, "tip:");
 }

@@ -6,7 +6,7 @@
 use std::{fs, process::Command};
 
 use serde_json::json;
-use testing::{Sandbox, Terminal, answering};
+use testing::{Sandbox, Terminal, assert_contains, assert_lacks};
 
 const USER: &str = "~/.config/jp/config.toml";
 
@@ -48,8 +48,7 @@ fn jp(sandbox: &Sandbox, arguments: &[&str]) -> testing::Run {
 
 #[test]
 fn script_that_has_changed_is_asked_about_before_its_command_runs_again() {
-    let server = answering("Yes.");
-    let sandbox = Sandbox::new().with_server(&server);
+    let (sandbox, _) = Sandbox::with_answer("Yes.");
     let config = fs::read_to_string(sandbox.path(".jp/config.toml")).unwrap();
     for line in SCRIPTS {
         let line = line.replace("ROOT", sandbox.root.to_str().unwrap());
@@ -95,8 +94,7 @@ fn script_that_has_changed_is_asked_about_before_its_command_runs_again() {
 
 #[test]
 fn file_that_a_shell_runs_is_a_script_whatever_it_looks_like() {
-    let server = answering("Yes.");
-    let sandbox = Sandbox::new().with_server(&server);
+    let (sandbox, _) = Sandbox::with_answer("Yes.");
     let config = fs::read_to_string(sandbox.path(".jp/config.toml")).unwrap();
     let write = |word: &str| {
         for path in ["run", "tools/gen"] {
@@ -133,40 +131,31 @@ fn file_that_a_shell_runs_is_a_script_whatever_it_looks_like() {
 
 #[test]
 fn command_that_reads_data_is_not_asked_about_when_it_changes() {
-    let server = answering("Yes.");
-    let sandbox = Sandbox::new().with_server(&server);
+    let (sandbox, _) = Sandbox::with_answer("Yes.");
     let config = fs::read_to_string(sandbox.path(".jp/config.toml")).unwrap();
     sandbox.write("package.json", "1\n");
-    sandbox
-        .jp(&["q", "--new", "-a", "cmd:sed -n 1,9p package.json", "x"])
-        .succeeded();
+    sandbox.run("q --new -a 'cmd:sed -n 1,9p package.json' x");
     let watched = "conversation.attachments = [{ type = 'cmd', path = 'sed', params = { arg = ['-n', '1,9p', 'package.json'] }, refresh = 'notify' }]\n";
     sandbox.write(".jp/config.toml", format!("{watched}{config}"));
     sandbox.write("package.json", "2\n");
-    let run = sandbox.jp(&["q", "y"]).succeeded();
-    assert!(run.stderr.contains("the model is told"), "{}", run.stderr);
-    sandbox.jp(&["q", "--new", "z"]).succeeded();
+    let run = sandbox.run("q y");
+    assert_contains(&run.stderr, "the model is told");
+    sandbox.run("q --new z");
 }
 
 #[test]
 fn script_that_was_replaced_or_removed_is_asked_about() {
-    let server = answering("Yes.");
-    let sandbox = Sandbox::new().with_server(&server);
+    let (sandbox, _) = Sandbox::with_answer("Yes.");
     write_script(&sandbox, "one");
-    sandbox
-        .jp(&["q", "--new", "-a", "cmd:sh x.sh", "x"])
-        .succeeded();
-    sandbox
-        .jp(&["conversation", "fork", "--turns", "0"])
-        .succeeded();
+    sandbox.run("q --new -a 'cmd:sh x.sh' x");
+    sandbox.run("conversation fork --turns 0");
     ran(&sandbox);
     let outside = sandbox.write("~/evil.sh", "echo evil >>ran\n");
     fs::remove_file(sandbox.path("x.sh")).unwrap();
-    sandbox
-        .jp(&["q", "x"])
-        .failed(1, &["sh x.sh", "no terminal to ask"]);
+    sandbox.fail("q x", 1, &["sh x.sh", "no terminal to ask"]);
     std::os::unix::fs::symlink(outside, sandbox.path("x.sh")).unwrap();
-    sandbox.jp(&["q", "x"]).failed(
+    sandbox.fail(
+        "q x",
         1,
         &["x.sh, which you have not approved", "no terminal to ask"],
     );
@@ -175,96 +164,75 @@ fn script_that_was_replaced_or_removed_is_asked_about() {
 
 #[test]
 fn script_that_changes_while_it_runs_is_approved_as_it_was() {
-    let server = answering("Yes.");
-    let sandbox = Sandbox::new().with_server(&server);
+    let (sandbox, _) = Sandbox::with_answer("Yes.");
     sandbox.write("x.sh", "echo ran >>ran\necho 'echo other >>ran' >x.sh\n");
-    sandbox
-        .jp(&["q", "--new", "-a", "cmd:sh x.sh", "x"])
-        .succeeded();
-    sandbox
-        .jp(&["conversation", "fork", "--turns", "0"])
-        .succeeded();
-    sandbox
-        .jp(&["q", "x"])
-        .failed(1, &["x.sh, which you have not approved as it is now"]);
+    sandbox.run("q --new -a 'cmd:sh x.sh' x");
+    sandbox.run("conversation fork --turns 0");
+    sandbox.fail(
+        "q x",
+        1,
+        &["x.sh, which you have not approved as it is now"],
+    );
     assert_eq!(ran(&sandbox), "ran\n");
 }
 
 #[test]
 fn script_of_a_workspace_that_the_users_own_file_names_is_asked_about_once() {
-    let server = answering("Yes.");
-    let sandbox = Sandbox::new().with_server(&server);
+    let (sandbox, _) = Sandbox::with_answer("Yes.");
     write_script(&sandbox, "one");
     sandbox.write(
         USER,
         "conversation.attachments = ['cmd:sh x.sh', 'cmd:cat x.sh']\n",
     );
-    sandbox.jp(&["q", "--new", "x"]).failed(
+    sandbox.fail(
+        "q --new x",
         1,
         &["`sh x.sh`", "which you have not approved as it is now"],
     );
     assert_eq!(ran(&sandbox), "");
-    let mut terminal = Terminal::run(sandbox.command(&["q", "--new", "x"]));
+    let mut terminal = Terminal::run(sandbox.command("q --new x"));
     let question = "Attaching the output of `sh x.sh` runs x.sh, which you have not approved as it is now. Run it?";
     terminal.answer(question, "y\n");
     assert_eq!(terminal.wait(), 0, "{}", terminal.output());
-    sandbox.jp(&["q", "--new", "x"]).succeeded();
+    sandbox.run("q --new x");
     assert_eq!(ran(&sandbox), "one\none\n");
     sandbox.write(USER, "");
-    sandbox
-        .jp(&[
-            "q",
-            "--new",
-            "-c",
-            "conversation.attachments+=cmd:sh x.sh",
-            "x",
-        ])
-        .succeeded();
+    sandbox.run("q --new -c 'conversation.attachments+=cmd:sh x.sh' x");
 }
 
 #[test]
 fn command_whose_script_has_changed_is_not_run_to_see_whether_its_output_has() {
-    let server = answering("Yes.");
-    let sandbox = Sandbox::new().with_server(&server);
+    let (sandbox, _) = Sandbox::with_answer("Yes.");
     write_script(&sandbox, "one");
     let config = fs::read_to_string(sandbox.path(".jp/config.toml")).unwrap();
     let watched = "conversation.attachments = [{ type = 'cmd', path = 'sh', params = { arg = ['x.sh'] }, refresh = 'notify' }]\n\
          conversation.tools.refresh_resource.run = 'unattended'\n";
     sandbox.write(".jp/config.toml", format!("{watched}{config}"));
-    sandbox
-        .jp(&["q", "--new", "-a", "cmd:sh x.sh", "x"])
-        .succeeded();
-    sandbox.jp(&["q", "y"]).succeeded();
+    sandbox.run("q --new -a 'cmd:sh x.sh' x");
+    sandbox.run("q y");
     assert_eq!(
         ran(&sandbox),
         "one\none\n",
         "it is run again as the user approved it"
     );
     write_script(&sandbox, "two");
-    let run = sandbox.jp(&["q", "z"]).succeeded();
+    let run = sandbox.run("q z");
     for words in [
         "it is not known whether",
         "it runs x.sh, which you have not approved",
         "hint: attach it once",
     ] {
-        assert!(
-            run.stderr.contains(words),
-            "{words:?} is not in {}",
-            run.stderr
-        );
+        assert_contains(&run.stderr, words);
     }
     assert_eq!(ran(&sandbox), "");
 }
 
 #[test]
 fn refresh_that_skips_an_unapproved_script_fails_and_says_what_to_do() {
-    let server = answering("Yes.");
-    let sandbox = Sandbox::new().with_server(&server);
+    let (sandbox, _) = Sandbox::with_answer("Yes.");
     write_script(&sandbox, "one");
     sandbox.write("a.txt", "old");
-    sandbox
-        .jp(&["q", "--new", "-a", "cmd:sh x.sh", "-a", "a.txt", "x"])
-        .succeeded();
+    sandbox.run("q --new -a 'cmd:sh x.sh' -a a.txt x");
     assert_eq!(ran(&sandbox), "one\n");
     write_script(&sandbox, "two");
     sandbox.write("a.txt", "new");
@@ -272,71 +240,55 @@ fn refresh_that_skips_an_unapproved_script_fails_and_says_what_to_do() {
         "skipped: failed to attach the output of `sh x.sh`",
         "hint: `--yes` runs it.",
     ];
-    let run = sandbox.jp(&["resource", "refresh"]).failed(1, &words);
+    let run = sandbox.fail("resource refresh", 1, &words);
     assert!(
         run.stderr.contains("a.txt has a new snapshot"),
         "the rest is refreshed: {}",
         run.stderr
     );
-    let run = sandbox
-        .jp(&["resource", "refresh", "-F", "json"])
-        .failed(1, &words);
-    assert!(run.stdout.contains("\"unchanged\""), "{}", run.stdout);
+    let run = sandbox.fail("resource refresh -F json", 1, &words);
+    assert_contains(&run.stdout, "\"unchanged\"");
     assert_eq!(ran(&sandbox), "");
-    let run = sandbox.jp(&["resource", "refresh", "--yes"]).succeeded();
-    assert!(
-        run.stderr.contains("sh x.sh has a new snapshot"),
-        "{}",
-        run.stderr
-    );
+    let run = sandbox.run("resource refresh --yes");
+    assert_contains(&run.stderr, "sh x.sh has a new snapshot");
     assert_eq!(ran(&sandbox), "two\n");
 }
 
 #[test]
 fn ctrl_c_at_the_question_of_a_refresh_ends_it_and_is_no_skip() {
-    let server = answering("Yes.");
-    let sandbox = Sandbox::new().with_server(&server);
+    let (sandbox, _) = Sandbox::with_answer("Yes.");
     write_script(&sandbox, "one");
-    sandbox
-        .jp(&["q", "--new", "-a", "cmd:sh x.sh", "x"])
-        .succeeded();
+    sandbox.run("q --new -a 'cmd:sh x.sh' x");
     assert_eq!(ran(&sandbox), "one\n");
     write_script(&sandbox, "two");
-    let mut terminal = Terminal::run(sandbox.command(&["resource", "refresh"]));
+    let mut terminal = Terminal::run(sandbox.command("resource refresh"));
     terminal.answer("Run it? [y/N]", "\u{3}");
     assert_eq!(terminal.wait(), 130, "{}", terminal.output());
-    assert!(
-        !terminal.output().contains("skipped"),
-        "{}",
-        terminal.output()
-    );
+    assert_lacks(terminal.output(), "skipped");
     assert_eq!(ran(&sandbox), "");
 }
 
 #[test]
 fn model_does_not_refresh_a_command_whose_script_has_changed() {
-    let asked = answering("Seen.");
-    let sandbox = Sandbox::new().with_server(&asked);
+    let (sandbox, _) = Sandbox::with_answer("Seen.");
     write_script(&sandbox, "one");
     sandbox.write(
         USER,
         "conversation.tools.refresh_resource.run = 'unattended'",
     );
-    sandbox
-        .jp(&["q", "--new", "-a", "cmd:sh x.sh", "look"])
-        .succeeded();
+    sandbox.run("q --new -a 'cmd:sh x.sh' look");
     let refreshing = |sandbox: Sandbox| {
         let call = testing::calling(&[("refresh_resource", json!({"uri": "cmd://sh?arg=x.sh"}))]);
         let server = testing::playing(vec![call, testing::answer("Done.")]);
         let sandbox = sandbox.with_server(&server);
-        sandbox.jp(&["q", "again"]);
+        sandbox.jp("q again");
         (testing::results(&server).pop().unwrap(), sandbox)
     };
     let (result, sandbox) = refreshing(sandbox);
-    assert!(!result.contains("refused"), "{result}");
+    assert_lacks(&result, "refused");
     assert_eq!(ran(&sandbox), "one\none\n");
     write_script(&sandbox, "two");
     let (result, sandbox) = refreshing(sandbox);
-    assert!(result.contains("there is no terminal"), "{result}");
+    assert_contains(&result, "there is no terminal");
     assert_eq!(ran(&sandbox), "");
 }

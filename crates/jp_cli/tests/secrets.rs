@@ -3,7 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use serde_json::json;
-use testing::{Sandbox, answering, last_message};
+use testing::{Sandbox, assert_contains, assert_lacks, last_message};
 
 /// Puts together what looks like a token, so that nothing finds one in this file.
 fn token() -> String {
@@ -12,8 +12,7 @@ fn token() -> String {
 
 #[test]
 fn walk_leaves_out_what_is_secret_by_name_and_keys_and_says_so() {
-    let server = answering("Yes.");
-    let sandbox = Sandbox::new().with_server(&server);
+    let (sandbox, server) = Sandbox::with_answer("Yes.");
     let key = [
         "-----BEGIN OPENSSH ",
         "PRIVATE KEY-----\nb3Blb\n-----END OPENSSH PRIVATE KEY-----\n",
@@ -23,21 +22,9 @@ fn walk_leaves_out_what_is_secret_by_name_and_keys_and_says_so() {
     sandbox.write("conf/.env", "PASSWORD=1");
     sandbox.write("conf/.env.example", "PASSWORD=");
     sandbox.write("conf/deploy", &key);
-    let run = sandbox
-        .jp(&["q", "--new", "-a", "conf", "what?"])
-        .succeeded();
-    assert!(
-        run.stderr
-            .contains("\"conf/.env\" looks like it holds secrets"),
-        "{}",
-        run.stderr
-    );
-    assert!(
-        run.stderr
-            .contains("\"conf/deploy\" looks like it holds secrets"),
-        "{}",
-        run.stderr
-    );
+    let run = sandbox.run("q --new -a conf what?");
+    assert_contains(&run.stderr, "\"conf/.env\" looks like it holds secrets");
+    assert_contains(&run.stderr, "\"conf/deploy\" looks like it holds secrets");
     let names = |rows: serde_json::Value| {
         rows.as_array()
             .unwrap()
@@ -46,18 +33,13 @@ fn walk_leaves_out_what_is_secret_by_name_and_keys_and_says_so() {
             .collect::<Vec<_>>()
     };
     assert_eq!(
-        names(sandbox.json(&["resource", "ls"])),
+        names(sandbox.json("resource ls")),
         [json!("conf/.env.example"), json!("conf/app.toml")]
     );
-    sandbox
-        .jp(&["q", "-a", "conf/.env", "-a", "conf/deploy", "mine"])
-        .succeeded();
-    assert!(
-        last_message(&server).contains("PASSWORD=1") && last_message(&server).contains("b3Blb")
-    );
-    sandbox
-        .jp(&["q", "--new", "-a", "conf", "again"])
-        .succeeded();
+    sandbox.run("q -a conf/.env -a conf/deploy mine");
+    assert_contains(last_message(&server), "PASSWORD=1");
+    assert_contains(last_message(&server), "b3Blb");
+    sandbox.run("q --new -a conf again");
     assert!(
         !last_message(&server).contains("b3Blb"),
         "a key that was attached once is no known file"
@@ -66,8 +48,7 @@ fn walk_leaves_out_what_is_secret_by_name_and_keys_and_says_so() {
 
 #[test]
 fn scan_warns_or_refuses_before_anything_is_stored() {
-    let server = answering("Yes.");
-    let sandbox = Sandbox::new().with_server(&server);
+    let (sandbox, server) = Sandbox::with_answer("Yes.");
     sandbox.write("src/a.py", format!("import os\nTOKEN = '{}'\n", token()));
     sandbox.write("src/b.py", "fine");
     let with = |secrets: &str, more: &[&str]| {
@@ -85,7 +66,7 @@ fn scan_warns_or_refuses_before_anything_is_stored() {
             "conversation.attachment.secrets=warn",
         ],
     );
-    assert!(!refused.stderr.contains(&token()), "{}", refused.stderr);
+    assert_lacks(&refused.stderr, token());
     assert!(!sandbox.path(".jp/conversations").exists());
     assert_eq!(sandbox.files(".jp/blobs").len(), 0);
     with("refuse", &["-a", &format!("data:text/plain,{}", token())]).failed(3, &["data:"]);
@@ -94,12 +75,9 @@ fn scan_warns_or_refuses_before_anything_is_stored() {
     with("refuse", &["-a", "src", "--skip-unavailable"]).succeeded();
     assert!(!last_message(&server).contains(&token()) && last_message(&server).contains("fine"));
     let warned = with("warn", &["-a", "src"]).succeeded();
-    assert!(
-        warned
-            .stderr
-            .contains("warning: \"src/a.py\" line 2 holds what looks like a"),
-        "{}",
-        warned.stderr
+    assert_contains(
+        &warned.stderr,
+        "warning: \"src/a.py\" line 2 holds what looks like a",
     );
     assert!(last_message(&server).contains(&token()));
     // Known files are looked at as well.

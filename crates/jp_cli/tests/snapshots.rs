@@ -9,7 +9,7 @@ use std::{
 };
 
 use serde_json::{Value, json};
-use testing::{Run, Sandbox, answering, last_message};
+use testing::{Run, Sandbox, assert_contains, assert_lacks, last_message};
 
 fn piped(sandbox: &Sandbox, arguments: &[&str], input: &[u8]) -> Run {
     let mut command = sandbox.command(arguments);
@@ -39,8 +39,7 @@ fn column(rows: &Value, key: &str) -> Vec<Value> {
 
 #[test]
 fn piped_stdin_is_a_resource_where_it_is_attached_and_words_where_not() {
-    let server = answering("Yes.");
-    let sandbox = Sandbox::new().with_server(&server);
+    let (sandbox, server) = Sandbox::with_answer("Yes.");
     piped(
         &sandbox,
         &["q", "--new", "-a", "-", "what is this?"],
@@ -48,17 +47,15 @@ fn piped_stdin_is_a_resource_where_it_is_attached_and_words_where_not() {
     )
     .succeeded();
     let message = last_message(&server);
-    assert!(
-        message.contains("<resource uri=\"stdin:") && message.contains("from a pipe"),
-        "{message}"
-    );
+    assert_contains(&message, "<resource uri=\"stdin:");
+    assert_contains(&message, "from a pipe");
     assert!(message.starts_with("what is this?\n<resource"), "{message}");
-    let row = sandbox.json(&["attachment", "ls"])[0].clone();
+    let row = sandbox.json("attachment ls")[0].clone();
     assert_eq!(
         (&row["kind"], &row["name"], &row["turn"]),
         (&json!("stdin"), &json!("stdin"), &json!(1))
     );
-    let checksum = sandbox.json(&["resource", "ls"])[0]["checksum"]
+    let checksum = sandbox.json("resource ls")[0]["checksum"]
         .as_str()
         .unwrap()
         .to_owned();
@@ -66,53 +63,44 @@ fn piped_stdin_is_a_resource_where_it_is_attached_and_words_where_not() {
 
     piped(&sandbox, &["q", "and this?"], b"more\n").succeeded();
     assert_eq!(last_message(&server), "more\n\nand this?");
-    assert_eq!(
-        sandbox.json(&["resource", "ls"]).as_array().unwrap().len(),
-        1
-    );
+    assert_eq!(sandbox.json("resource ls").as_array().unwrap().len(), 1);
 
     piped(&sandbox, &["q", "-a", "-", "x"], b"")
         .failed(1, &["stdin", "nothing in it", "--skip-unavailable"]);
     piped(&sandbox, &["attachment", "add", "-"], b"kept for later").succeeded();
-    sandbox.jp(&["q", "now?"]).succeeded();
-    assert!(last_message(&server).contains("kept for later"));
+    sandbox.run("q now?");
+    assert_contains(last_message(&server), "kept for later");
 }
 
 #[test]
 fn stdin_of_a_turn_that_a_fork_lacks_is_taken_along() {
-    let server = answering("Yes.");
-    let sandbox = Sandbox::new().with_server(&server);
+    let (sandbox, server) = Sandbox::with_answer("Yes.");
     piped(&sandbox, &["q", "--new", "-a", "-", "one"], b"from a pipe").succeeded();
-    sandbox.jp(&["q", "two"]).succeeded();
-    sandbox
-        .jp(&["conversation", "fork", "--turns", "1"])
-        .succeeded();
-    sandbox.jp(&["q", "three"]).succeeded();
-    assert!(last_message(&server).contains("from a pipe"));
+    sandbox.run("q two");
+    sandbox.run("conversation fork --turns 1");
+    sandbox.run("q three");
+    assert_contains(last_message(&server), "from a pipe");
 }
 
 #[test]
 fn data_url_is_decoded_and_a_long_one_is_not_repeated() {
-    let server = answering("Yes.");
-    let sandbox = Sandbox::new().with_server(&server);
+    let (sandbox, server) = Sandbox::with_answer("Yes.");
     let long = format!("data:text/plain,{}", "y".repeat(500));
-    sandbox
-        .jp(&[
-            "q",
-            "--new",
-            "-a",
-            "data:text/markdown,%23%20Hi",
-            "-a",
-            &long,
-            "what?",
-        ])
-        .succeeded();
+    sandbox.run(&[
+        "q",
+        "--new",
+        "-a",
+        "data:text/markdown,%23%20Hi",
+        "-a",
+        &long,
+        "what?",
+    ]);
     let message = last_message(&server);
     assert!(
         message.contains("# Hi") && message.contains(&"y".repeat(500)),
         "{message}"
     );
-    let rows = sandbox.json(&["attachment", "ls"]);
+    let rows = sandbox.json("attachment ls");
     assert_eq!(rows[0]["uri"], "data:text/markdown,%23%20Hi");
     assert!(
         rows[1]["uri"]
@@ -123,31 +111,26 @@ fn data_url_is_decoded_and_a_long_one_is_not_repeated() {
     );
     let stored = fs::read_to_string(sandbox.conversation().join("events.json")).unwrap();
     assert!(!stored.contains(&"y".repeat(100)));
-    sandbox
-        .jp(&["q", "-a", "data:text/plain;base64,%", "x"])
-        .failed(1, &["base64"]);
+    sandbox.fail("q -a data:text/plain;base64,% x", 1, &["base64"]);
 }
 
 #[test]
 fn refresh_takes_a_snapshot_now_that_goes_with_the_next_message() {
-    let server = answering("Yes.");
-    let sandbox = Sandbox::new().with_server(&server);
+    let (sandbox, server) = Sandbox::with_answer("Yes.");
     sandbox.write("src/a.txt", "a1");
     sandbox.write("src/b.txt", "b1");
     sandbox.write("~/outside.txt", "outside");
-    sandbox
-        .jp(&["q", "--new", "-a", "src", "-a", "~/outside.txt", "one"])
-        .succeeded();
-    let report = sandbox.json(&["resource", "refresh", "src/a.txt"]);
+    sandbox.run("q --new -a src -a ~/outside.txt one");
+    let report = sandbox.json("resource refresh src/a.txt");
     assert_eq!(report, json!({"refreshed": [], "unchanged": ["src/a.txt"]}));
     let before = sandbox.events().len();
 
     sandbox.write("src/a.txt", "a2");
     sandbox.write("src/b.txt", "b2");
-    let report = sandbox.json(&["resource", "refresh", "src/a.txt"]);
+    let report = sandbox.json("resource refresh src/a.txt");
     assert_eq!(report, json!({"refreshed": ["src/a.txt"], "unchanged": []}));
     assert_eq!(sandbox.events().len(), before + 1);
-    let rows = sandbox.json(&["attachment", "ls"]);
+    let rows = sandbox.json("attachment ls");
     assert_eq!(
         column(&rows, "name"),
         ["src/a.txt", "src/b.txt", "outside.txt"]
@@ -156,98 +139,73 @@ fn refresh_takes_a_snapshot_now_that_goes_with_the_next_message() {
 
     // A snapshot does not change any more, even if it was not sent yet.
     sandbox.write("src/a.txt", "a3");
-    sandbox.jp(&["q", "two"]).succeeded();
+    sandbox.run("q two");
     let message = last_message(&server);
-    assert!(
-        message.contains("a2") && !message.contains("a3") && !message.contains("b2"),
-        "{message}"
-    );
-    sandbox.jp(&["q", "three"]).succeeded();
+    assert_contains(&message, "a2");
+    assert_lacks(&message, "a3");
+    assert_lacks(&message, "b2");
+    sandbox.run("q three");
     assert_eq!(last_message(&server), "three");
 
-    let run = sandbox.jp(&["resource", "refresh"]).succeeded();
-    assert!(
-        run.stderr.contains("src/a.txt has a new snapshot"),
-        "{}",
-        run.stderr
+    let run = sandbox.run("resource refresh");
+    assert_contains(&run.stderr, "src/a.txt has a new snapshot");
+    assert_contains(&run.stderr, "src/b.txt has a new snapshot");
+    assert_contains(&run.stderr, "1 snapshot of what can't be read again");
+    sandbox.fail(
+        "resource refresh outside.txt",
+        1,
+        &["can't be read again", "attach the file"],
     );
-    assert!(
-        run.stderr.contains("src/b.txt has a new snapshot"),
-        "{}",
-        run.stderr
-    );
-    assert!(
-        run.stderr
-            .contains("1 snapshot of what can't be read again"),
-        "{}",
-        run.stderr
-    );
-    sandbox
-        .jp(&["resource", "refresh", "outside.txt"])
-        .failed(1, &["can't be read again", "attach the file"]);
-    sandbox
-        .jp(&["resource", "refresh", "nothing"])
-        .failed(1, &["nothing is not attached"]);
+    sandbox.fail("resource refresh nothing", 1, &["nothing is not attached"]);
 }
 
 #[test]
 fn refreshed_snapshot_of_a_turn_that_a_fork_lacks_is_taken_anew() {
-    let server = answering("Yes.");
-    let sandbox = Sandbox::new().with_server(&server);
+    let (sandbox, server) = Sandbox::with_answer("Yes.");
     sandbox.write("a.txt", "a1");
     sandbox.write("b.txt", "b1");
-    sandbox
-        .jp(&["q", "--new", "-a", "*.txt", "one"])
-        .succeeded();
+    sandbox.run("q --new -a *.txt one");
     sandbox.write("a.txt", "a2");
-    sandbox.jp(&["resource", "refresh", "a.txt"]).succeeded();
-    sandbox.jp(&["q", "two"]).succeeded();
-    sandbox.jp(&["q", "three"]).succeeded();
+    sandbox.run("resource refresh a.txt");
+    sandbox.run("q two");
+    sandbox.run("q three");
     sandbox.write("a.txt", "a3");
-    sandbox
-        .jp(&["conversation", "fork", "--turns", "1"])
-        .succeeded();
-    sandbox.jp(&["q", "four"]).succeeded();
+    sandbox.run("conversation fork --turns 1");
+    sandbox.run("q four");
     let message = last_message(&server);
-    assert!(
-        message.contains("a3") && message.contains("b1") && !message.contains("a2"),
-        "{message}"
-    );
+    assert_contains(&message, "a3");
+    assert_contains(&message, "b1");
+    assert_lacks(&message, "a2");
 }
 
 #[test]
 fn refreshes_add_up_and_a_directory_refreshed_by_name_brings_new_files() {
-    let server = answering("Yes.");
-    let sandbox = Sandbox::new().with_server(&server);
+    let (sandbox, server) = Sandbox::with_answer("Yes.");
     sandbox.write("src/a.txt", "a1");
     sandbox.write("src/b.txt", "b1");
-    sandbox.jp(&["q", "--new", "-a", "src", "one"]).succeeded();
+    sandbox.run("q --new -a src one");
     sandbox.write("src/a.txt", "a2");
-    sandbox
-        .jp(&["resource", "refresh", "src/a.txt"])
-        .succeeded();
+    sandbox.run("resource refresh src/a.txt");
     sandbox.write("src/b.txt", "b2");
     sandbox.write("src/c.txt", "c1");
-    let report = sandbox.json(&["resource", "refresh", "src/b.txt"]);
+    let report = sandbox.json("resource refresh src/b.txt");
     assert_eq!(report, json!({"refreshed": ["src/b.txt"], "unchanged": []}));
-    let report = sandbox.json(&["resource", "refresh", "src"]);
+    let report = sandbox.json("resource refresh src");
     assert_eq!(
         report,
         json!({"refreshed": ["src/c.txt"], "unchanged": ["src/a.txt", "src/b.txt"]})
     );
-    sandbox.jp(&["q", "two"]).succeeded();
+    sandbox.run("q two");
     let message = last_message(&server);
     assert!(
         ["a2", "b2", "c1"].iter().all(|text| message.contains(text)),
         "{message}"
     );
     // What was removed and added again is all to be sent again.
-    sandbox.jp(&["attachment", "rm", "src"]).succeeded();
-    sandbox.jp(&["attachment", "add", "src"]).succeeded();
-    sandbox
-        .jp(&["resource", "refresh", "src/a.txt"])
-        .succeeded();
-    sandbox.jp(&["q", "three"]).succeeded();
+    sandbox.run("attachment rm src");
+    sandbox.run("attachment add src");
+    sandbox.run("resource refresh src/a.txt");
+    sandbox.run("q three");
     let message = last_message(&server);
     assert!(
         ["a2", "b2", "c1"].iter().all(|text| message.contains(text)),
@@ -257,45 +215,36 @@ fn refreshes_add_up_and_a_directory_refreshed_by_name_brings_new_files() {
 
 #[test]
 fn fork_without_the_turn_that_a_refresh_was_beside_has_everything_and_nothing_removed() {
-    let server = answering("Yes.");
-    let sandbox = Sandbox::new().with_server(&server);
+    let (sandbox, server) = Sandbox::with_answer("Yes.");
     sandbox.write("src/a.txt", "a1");
     sandbox.write("src/b.txt", "b1");
-    sandbox.jp(&["q", "--new", "-a", "src", "one"]).succeeded();
-    let original = sandbox.json(&["conversation", "show"])["id"]
+    sandbox.run("q --new -a src one");
+    let original = sandbox.json("conversation show")["id"]
         .as_str()
         .unwrap()
         .to_owned();
     sandbox.write("src/a.txt", "a2");
-    sandbox
-        .jp(&["resource", "refresh", "src/a.txt"])
-        .succeeded();
+    sandbox.run("resource refresh src/a.txt");
     for turns in ["0", "1"] {
-        sandbox
-            .jp(&["conversation", "fork", &original, "--turns", turns])
-            .succeeded();
-        sandbox.jp(&["q", "next"]).succeeded();
+        sandbox.run(&["conversation", "fork", &original, "--turns", turns]);
+        sandbox.run("q next");
         let message = last_message(&server);
         let has_b = message.contains("b1");
         assert!(
             message.contains("a2") && has_b == (turns == "0"),
             "{turns}: {message}"
         );
-        sandbox.jp(&["conversation", "use", &original]).succeeded();
+        sandbox.run(&["conversation", "use", &original]);
     }
-    sandbox.jp(&["q", "two"]).succeeded();
-    sandbox
-        .jp(&["conversation", "fork", "--turns", "1"])
-        .succeeded();
-    sandbox.jp(&["q", "three"]).succeeded();
-    assert!(last_message(&server).contains("b1"));
-    sandbox.jp(&["conversation", "use", &original]).succeeded();
-    sandbox.jp(&["attachment", "rm", "src"]).succeeded();
-    sandbox
-        .jp(&["conversation", "fork", "--turns", "1"])
-        .succeeded();
+    sandbox.run("q two");
+    sandbox.run("conversation fork --turns 1");
+    sandbox.run("q three");
+    assert_contains(last_message(&server), "b1");
+    sandbox.run(&["conversation", "use", &original]);
+    sandbox.run("attachment rm src");
+    sandbox.run("conversation fork --turns 1");
     assert_eq!(
-        sandbox.json(&["attachment", "ls"]),
+        sandbox.json("attachment ls"),
         json!([]),
         "a removal survives"
     );
@@ -303,8 +252,7 @@ fn fork_without_the_turn_that_a_refresh_was_beside_has_everything_and_nothing_re
 
 #[test]
 fn removal_survives_a_fork_and_leaves_the_history_alone() {
-    let server = answering("Yes.");
-    let sandbox = Sandbox::new().with_server(&server);
+    let (sandbox, server) = Sandbox::with_answer("Yes.");
     sandbox.write("a.txt", "abc");
     sandbox.write("b.txt", "def");
     let config = fs::read_to_string(sandbox.path(".jp/config.toml")).unwrap();
@@ -312,108 +260,81 @@ fn removal_survives_a_fork_and_leaves_the_history_alone() {
         ".jp/config.toml",
         format!("conversation.attachments = [\"a.txt\", \"b.txt\"]\n{config}"),
     );
-    sandbox.jp(&["q", "--new", "one"]).succeeded();
-    sandbox.jp(&["attachment", "rm", "a.txt"]).succeeded();
+    sandbox.run("q --new one");
+    sandbox.run("attachment rm a.txt");
     for turns in ["9", "1", "0"] {
-        sandbox
-            .jp(&["conversation", "fork", "--turns", turns])
-            .succeeded();
+        sandbox.run(&["conversation", "fork", "--turns", turns]);
         assert_eq!(
-            column(&sandbox.json(&["attachment", "ls"]), "declaration"),
+            column(&sandbox.json("attachment ls"), "declaration"),
             ["file:b.txt"],
             "{turns}"
         );
-        sandbox.jp(&["q", "two"]).succeeded();
+        sandbox.run("q two");
         assert!(!last_message(&server).contains("abc"), "{turns}");
     }
 }
 
 #[test]
 fn print_writes_what_is_attached_and_reads_only_what_was_not_sent() {
-    let server = answering("Yes.");
-    let sandbox = Sandbox::new().with_server(&server);
+    let (sandbox, _) = Sandbox::with_answer("Yes.");
     sandbox.write("a.txt", "a1\n");
     sandbox.write("b.txt", "b1\n");
     sandbox.write("data.bin", [0, 159, 146, 150]);
-    sandbox
-        .jp(&["q", "--new", "-a", "a.txt", "-a", "data.bin", "one"])
-        .succeeded();
+    sandbox.run("q --new -a a.txt -a data.bin one");
     sandbox.write("a.txt", "a2\n");
-    sandbox.jp(&["attachment", "add", "b.txt"]).succeeded();
+    sandbox.run("attachment add b.txt");
     let events = sandbox.events();
 
-    let run = sandbox.jp(&["attachment", "print", "a.txt"]).succeeded();
+    let run = sandbox.run("attachment print a.txt");
     assert_eq!((run.stdout.as_str(), run.stderr.as_str()), ("a1\n", ""));
-    let run = sandbox.jp(&["attachment", "print", "b.txt"]).succeeded();
+    let run = sandbox.run("attachment print b.txt");
     assert_eq!(run.stdout, "b1\n");
-    assert!(
-        run.stderr.contains("file:b.txt was not sent yet"),
-        "{}",
-        run.stderr
-    );
-    let run = sandbox.jp(&["attachment", "print"]).succeeded();
+    assert_contains(&run.stderr, "file:b.txt was not sent yet");
+    let run = sandbox.run("attachment print");
     assert_eq!(
         run.stdout,
         "==> a.txt <==\na1\n\n==> data.bin <==\n[application/octet-stream, 4 bytes]\n\n==> b.txt <==\nb1\n"
     );
-    let mut binary = sandbox.command(&["attachment", "print", "data.bin"]);
+    let mut binary = sandbox.command("attachment print data.bin");
     assert_eq!(binary.output().unwrap().stdout, [0, 159, 146, 150]);
-    let rows = sandbox.json(&["attachment", "print", "data.bin"]);
+    let rows = sandbox.json("attachment print data.bin");
     assert_eq!(
         (&rows[0]["blob"], &rows[0]["name"]),
         (&json!("AJ+Slg=="), &json!("data.bin"))
     );
-    sandbox
-        .jp(&["attachment", "print", "c.txt"])
-        .failed(1, &["c.txt is not attached"]);
+    sandbox.fail("attachment print c.txt", 1, &["c.txt is not attached"]);
     assert_eq!(sandbox.events(), events, "nothing is stored");
 }
 
 #[test]
 fn files_of_one_name_are_told_apart_without_their_path() {
-    let server = answering("Yes.");
-    let sandbox = Sandbox::new().with_server(&server);
+    let (sandbox, _) = Sandbox::with_answer("Yes.");
     sandbox.write("~/one/config.yaml", "one");
     sandbox.write("~/two/config.yaml", "two");
-    sandbox
-        .jp(&[
-            "q",
-            "--new",
-            "-a",
-            "~/one/config.yaml",
-            "-a",
-            "~/two/config.yaml",
-            "?",
-        ])
-        .succeeded();
-    let rows = sandbox.json(&["attachment", "ls"]);
+    sandbox.run("q --new -a ~/one/config.yaml -a ~/two/config.yaml ?");
+    let rows = sandbox.json("attachment ls");
     assert_eq!(column(&rows, "kind"), ["external", "external"]);
     assert_eq!(column(&rows, "name"), ["config.yaml", "config.yaml"]);
     let [first, second] = [0, 1].map(|row| rows[row]["uri"].as_str().unwrap().to_owned());
     assert_ne!(first, second);
-    assert_eq!(
-        sandbox
-            .jp(&["attachment", "print", &second])
-            .succeeded()
-            .stdout,
-        "two"
+    assert_eq!(sandbox.run(&["attachment", "print", &second]).stdout, "two");
+    let run = sandbox.fail(
+        "resource show config.yaml",
+        1,
+        &["name of 2 resources", &first],
     );
-    let run = sandbox
-        .jp(&["resource", "show", "config.yaml"])
-        .failed(1, &["name of 2 resources", &first]);
-    assert!(!run.stderr.contains("/one/"), "{}", run.stderr);
-    sandbox.jp(&["attachment", "rm", &first]).succeeded();
+    assert_lacks(&run.stderr, "/one/");
+    sandbox.run(&["attachment", "rm", &first]);
     assert_eq!(
-        column(&sandbox.json(&["attachment", "ls"]), "uri"),
+        column(&sandbox.json("attachment ls"), "uri"),
         [json!(second)]
     );
 }
 
 #[test]
 fn interrupt_while_attaching_ends_the_command_and_stores_nothing() {
-    let server = answering("Yes.");
-    let sandbox = Sandbox::new().with_server(&server);
-    let mut command = sandbox.command(&["q", "--new", "-v", "-a", "-", "one"]);
+    let (sandbox, _) = Sandbox::with_answer("Yes.");
+    let mut command = sandbox.command("q --new -v -a - one");
     let (reader, writer) = std::io::pipe().unwrap();
     command
         .stdin(reader)

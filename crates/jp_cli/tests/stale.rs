@@ -11,7 +11,8 @@ use std::{
 use jp_resource::Checksum;
 use serde_json::{Value, json};
 use testing::{
-    Reply, Run, Sandbox, Server, answer, answering, calling, last_message, last_request, playing,
+    Reply, Run, Sandbox, Server, answer, answering, assert_contains, assert_count, assert_lacks,
+    calling, last_message, last_request, playing,
 };
 
 const USER: &str = "~/.config/jp/config.toml";
@@ -38,7 +39,7 @@ fn declare(sandbox: &Sandbox, tables: &str) {
 }
 
 fn asked(sandbox: &Sandbox, words: &str) -> Run {
-    sandbox.jp(&["q", words]).succeeded()
+    sandbox.run(&["q", words])
 }
 
 fn notifications(sandbox: &Sandbox) -> Vec<Value> {
@@ -65,11 +66,9 @@ fn each_new_state_of_a_file_is_told_once_and_stays_in_the_history_as_it_was_said
 
     sandbox.write("README.md", "b");
     let run = asked(&sandbox, "three");
-    assert!(
-        run.stderr
-            .contains("README.md has changed since turn 1; the model is told."),
-        "{}",
-        run.stderr
+    assert_contains(
+        &run.stderr,
+        "README.md has changed since turn 1; the model is told.",
     );
     let told = last_message(&server);
     assert_eq!(
@@ -99,7 +98,7 @@ fn each_new_state_of_a_file_is_told_once_and_stays_in_the_history_as_it_was_said
 
     let run = asked(&sandbox, "four");
     assert_eq!(last_message(&server), "four");
-    assert!(!run.stderr.contains("the model is told"), "{}", run.stderr);
+    assert_lacks(&run.stderr, "the model is told");
     let history = last_request(&server)["messages"].clone();
     assert!(
         history
@@ -112,25 +111,16 @@ fn each_new_state_of_a_file_is_told_once_and_stays_in_the_history_as_it_was_said
 
     sandbox.write("README.md", "a");
     let run = asked(&sandbox, "five");
-    assert!(last_message(&server).contains("is again as it was when it was attached in turn 1."));
-    assert!(
-        run.stderr.contains("README.md is again as in turn 1"),
-        "{}",
-        run.stderr
+    assert_contains(
+        last_message(&server),
+        "is again as it was when it was attached in turn 1.",
     );
+    assert_contains(&run.stderr, "README.md is again as in turn 1");
 
     fs::remove_file(sandbox.path("README.md")).unwrap();
     let run = asked(&sandbox, "six");
-    assert!(
-        last_message(&server).contains("is gone from its source"),
-        "{}",
-        last_message(&server)
-    );
-    assert!(
-        run.stderr.contains("README.md is gone; the model is told."),
-        "{}",
-        run.stderr
-    );
+    assert_contains(last_message(&server), "is gone from its source");
+    assert_contains(&run.stderr, "README.md is gone; the model is told.");
     assert_eq!(notifications(&sandbox)[2]["now"], Value::Null);
     asked(&sandbox, "seven");
     assert_eq!(last_message(&server), "seven");
@@ -138,8 +128,7 @@ fn each_new_state_of_a_file_is_told_once_and_stays_in_the_history_as_it_was_said
 
 #[test]
 fn nothing_is_told_without_the_setting() {
-    let server = answering("Yes.");
-    let sandbox = Sandbox::new().with_server(&server);
+    let (sandbox, server) = Sandbox::with_answer("Yes.");
     declare(
         &sandbox,
         "'file:a.txt', { type = 'file', path = 'b.txt', refresh = 'manual' }",
@@ -160,19 +149,11 @@ fn file_that_the_message_attaches_anew_is_not_told_of() {
     sandbox.write("README.md", "a");
     asked(&sandbox, "one");
     sandbox.write("README.md", "b");
-    sandbox.jp(&["q", "-a", "README.md", "two"]).succeeded();
-    assert!(
-        !last_message(&server).contains("Note by jp"),
-        "{}",
-        last_message(&server)
-    );
+    sandbox.run("q -a README.md two");
+    assert_lacks(last_message(&server), "Note by jp");
     sandbox.write("README.md", "c");
     asked(&sandbox, "three");
-    assert!(
-        last_message(&server).contains("attached in turn 2."),
-        "{}",
-        last_message(&server)
-    );
+    assert_contains(last_message(&server), "attached in turn 2.");
 }
 
 #[test]
@@ -182,9 +163,9 @@ fn message_that_is_sent_again_is_the_same() {
     let sandbox = watching(&server, &["README.md"]);
     sandbox.write("README.md", "a");
     asked(&sandbox, "one");
-    assert_ne!(sandbox.jp(&["q", "two"]).code, 0);
+    assert_ne!(sandbox.jp("q two").code, 0);
     sandbox.write("README.md", "b");
-    sandbox.jp(&["q"]).succeeded();
+    sandbox.run("q");
     assert_eq!(last_message(&server), "two");
     assert_eq!(notifications(&sandbox), Vec::<Value>::new());
 }
@@ -206,13 +187,11 @@ fn directory_tells_of_its_files_and_of_many_not_all_at_once() {
             .count()
     };
     assert_eq!(told(last_message(&server)), 50);
-    assert!(
-        run.stderr
-            .contains("50 attached resources have changed (src/00.txt, "),
-        "{}",
-        run.stderr
+    assert_contains(
+        &run.stderr,
+        "50 attached resources have changed (src/00.txt, ",
     );
-    assert!(run.stderr.contains("2 more have changed"), "{}", run.stderr);
+    assert_contains(&run.stderr, "2 more have changed");
     asked(&sandbox, "three");
     assert_eq!(told(last_message(&server)), 2);
     asked(&sandbox, "four");
@@ -270,19 +249,14 @@ fn what_the_model_changed_or_read_itself_it_is_not_told() {
     sandbox.write("b.txt", "two\n");
     asked(&sandbox, "three");
     let message = last_message(&server);
-    assert!(
-        !message.contains("a.txt") && message.contains("b.txt"),
-        "{message}"
-    );
+    assert_lacks(&message, "a.txt");
+    assert_contains(&message, "b.txt");
 
     asked(&sandbox, "read it");
     sandbox.write("b.txt", "three\n");
     asked(&sandbox, "five");
     let message = last_message(&server);
-    assert!(
-        message.contains("has changed since it was read in turn 4."),
-        "{message}"
-    );
+    assert_contains(&message, "has changed since it was read in turn 4.");
 }
 
 #[test]
@@ -351,15 +325,11 @@ fn what_no_message_took_yet_is_not_told_of() {
     sandbox.write("src/a.txt", "a");
     asked(&sandbox, "hello");
     sandbox.write("src/b.txt", "1\n2\n3\n");
-    sandbox.jp(&["resource", "refresh", "src/"]).succeeded();
+    sandbox.run("resource refresh src/");
     fs::remove_file(sandbox.path("src/b.txt")).unwrap();
-    sandbox.jp(&["attachment", "add", "src/"]).succeeded();
+    sandbox.run("attachment add src/");
     asked(&sandbox, "again");
-    assert!(
-        !last_message(&server).contains("Note by jp"),
-        "{}",
-        last_message(&server)
-    );
+    assert_lacks(last_message(&server), "Note by jp");
     assert_eq!(notifications(&sandbox), Vec::<Value>::new());
 }
 
@@ -380,9 +350,7 @@ fn what_names_a_snapshot_is_refused_by_name_and_file() {
         );
         sandbox.write("a.txt", "a");
         let hint = "leave `refresh` out of it";
-        let run = sandbox
-            .jp(&["q", "one"])
-            .failed(1, &["refresh = \"notify\"", "config.toml", hint]);
+        let run = sandbox.fail("q one", 1, &["refresh = \"notify\"", "config.toml", hint]);
         let (scheme, name) = (
             table.split('\'').nth(1).unwrap(),
             table.split('\'').nth(3).unwrap(),
@@ -397,32 +365,25 @@ fn what_names_a_snapshot_is_refused_by_name_and_file() {
 
 #[test]
 fn program_runs_only_with_the_persons_word_and_its_new_output_is_told() {
-    let server = answering("Yes.");
-    let sandbox = Sandbox::new().with_server(&server);
+    let (sandbox, server) = Sandbox::with_answer("Yes.");
     // jp asks about a file that the line names, but not about one that a pattern finds.
     let table = r#"{ type = "cmd", path = "sh", params = { arg = ["-c", "echo >> runs; cat stat?"] }, refresh = "notify" }"#;
     declare(&sandbox, table);
     let runs = || fs::read_to_string(sandbox.path("runs")).unwrap().len();
     sandbox.write("state", "a");
-    sandbox.jp(&["q", "--new", "--yes", "one"]).succeeded();
+    sandbox.run("q --new --yes one");
     sandbox.write("state", "b");
     let run = asked(&sandbox, "two");
     assert_eq!((runs(), last_message(&server)), (1, "two".to_owned()));
-    assert_eq!(
-        run.stderr.matches("it is not known whether").count(),
-        1,
-        "{}",
-        run.stderr
-    );
-    assert!(
-        run.stderr.contains("you have not attached it yourself"),
-        "{}",
-        run.stderr
-    );
+    assert_count(&run.stderr, "it is not known whether", 1);
+    assert_contains(&run.stderr, "you have not attached it yourself");
 
-    sandbox.jp(&["q", "--yes", "three"]).succeeded();
+    sandbox.run("q --yes three");
     assert_eq!(runs(), 2);
-    assert!(last_message(&server).contains("has changed since it was attached in turn 1."));
+    assert_contains(
+        last_message(&server),
+        "has changed since it was attached in turn 1.",
+    );
 
     fs::remove_file(sandbox.path(".jp/config.toml")).unwrap();
     let sandbox = sandbox.with_server(&server);
@@ -463,28 +424,17 @@ fn page_is_compared_and_one_that_cannot_be_had_is_a_warning() {
         "b",
     ));
     asked(&sandbox, "three");
-    assert!(
-        last_message(&server).contains("/doc has changed since"),
-        "{}",
-        last_message(&server)
-    );
+    assert_contains(last_message(&server), "/doc has changed since");
 
     shows(Reply::json(503, "{}"));
     let run = asked(&sandbox, "four");
     assert_eq!(last_message(&server), "four");
-    assert!(
-        run.stderr.contains("it is not known whether") && run.stderr.contains("503"),
-        "{}",
-        run.stderr
-    );
+    assert_contains(&run.stderr, "it is not known whether");
+    assert_contains(&run.stderr, "503");
 
     shows(Reply::json(404, "{}"));
     asked(&sandbox, "five");
-    assert!(
-        last_message(&server).contains("is gone from its source"),
-        "{}",
-        last_message(&server)
-    );
+    assert_contains(last_message(&server), "is gone from its source");
 }
 
 #[test]
@@ -499,9 +449,7 @@ fn clone_at_another_path_tells_of_files_and_fetches_and_runs_nothing() {
     sandbox.write("README.md", "a");
     let page = format!("{}/doc", site.url());
     let program = "cmd:sh -c 'echo >> ../runs'";
-    sandbox
-        .jp(&["q", "--new", "-a", &page, "-a", program, "one"])
-        .succeeded();
+    sandbox.run(&["q", "--new", "-a", &page, "-a", program, "one"]);
     // A history may say so as well.
     let events = sandbox.conversation().join("events.json");
     let url = page.strip_prefix("http://").unwrap();
@@ -539,12 +487,9 @@ fn clone_at_another_path_tells_of_files_and_fetches_and_runs_nothing() {
     let runs = clone.path("../runs");
     let run = asked(&clone, "two");
     let message = last_message(&server);
-    assert!(
-        message.contains(&format!(
-            "README.md ({}) has changed",
-            uri(&clone, "README.md")
-        )),
-        "{message}"
+    assert_contains(
+        &message,
+        format!("README.md ({}) has changed", uri(&clone, "README.md")),
     );
     assert_eq!(
         site.received().len(),
@@ -552,10 +497,5 @@ fn clone_at_another_path_tells_of_files_and_fetches_and_runs_nothing() {
         "nobody said that it may be fetched here"
     );
     assert!(!runs.exists(), "nobody said that it may run here");
-    assert_eq!(
-        run.stderr.matches("it is not known whether").count(),
-        2,
-        "{}",
-        run.stderr
-    );
+    assert_count(&run.stderr, "it is not known whether", 2);
 }

@@ -5,7 +5,9 @@
 use std::sync::Mutex;
 
 use serde_json::json;
-use testing::{Reply, Sandbox, Server, answer, answering, chunk, last_message, last_request};
+use testing::{
+    Reply, Sandbox, Server, answer, answering, assert_contains, chunk, last_message, last_request,
+};
 
 const SCHEMA: &str = r#"{"type":"object","properties":{"title":{"type":"string"},"n":{"type":"integer"}},"required":["title"]}"#;
 
@@ -23,16 +25,14 @@ fn answer_that_fits_is_all_of_stdout() {
     let server = answering(r#"{"title": "x"}"#);
     let sandbox = Sandbox::new().with_server(&server);
     sandbox.write("schema.json", SCHEMA);
-    let run = sandbox
-        .jp(&["q", "--new", "-s", "@schema.json", "what?"])
-        .succeeded();
+    let run = sandbox.run("q --new -s @schema.json what?");
     assert_eq!(run.stdout, "{\"title\": \"x\"}\n");
     let sent = &last_request(&server)["response_format"]["json_schema"]["schema"];
     assert_eq!(sent.to_string(), SCHEMA);
     let document = sandbox.json(&["q", "--schema", SCHEMA, "and?"]);
     assert_eq!(document["structured"], json!({"title": "x"}));
     assert_eq!(document["answer"], r#"{"title": "x"}"#);
-    assert!(sandbox.json(&["q", "in words"]).get("structured").is_none());
+    assert!(sandbox.json("q 'in words'").get("structured").is_none());
     assert!(last_request(&server).get("response_format").is_none());
 }
 
@@ -43,26 +43,26 @@ fn answer_that_does_not_fit_is_an_error_with_its_place() {
         answer("Sure!"),
     ]);
     let sandbox = Sandbox::new().with_server(&server);
-    let run = sandbox.jp(&["q", "--new", "-s", SCHEMA, "what?"]).failed(
+    let run = sandbox.fail(
+        &["q", "--new", "-s", SCHEMA, "what?"],
         1,
         &[
             "the answer does not fit the schema: at /n: want integer, but got string",
             "is kept",
         ],
     );
-    assert!(run.stdout.contains("three"), "{}", run.stdout);
+    assert_contains(&run.stdout, "three");
     assert!(
         sandbox
             .events()
             .iter()
             .any(|event| event["type"] == "chat_response")
     );
-    let run = sandbox
-        .jp(&["q", "-F", "json", "-s", SCHEMA, "what?"])
-        .failed(
-            1,
-            &["the answer is no JSON document: expected value at line 1 column 1"],
-        );
+    let run = sandbox.fail(
+        &["q", "-F", "json", "-s", SCHEMA, "what?"],
+        1,
+        &["the answer is no JSON document: expected value at line 1 column 1"],
+    );
     assert_eq!(run.stdout, "");
 }
 
@@ -75,7 +75,8 @@ fn answer_that_was_cut_off_says_so() {
         chunk("{\"title\": \"x")
     ))]);
     let sandbox = Sandbox::new().with_server(&server);
-    sandbox.jp(&["q", "--new", "-s", SCHEMA, "what?"]).failed(
+    sandbox.fail(
+        &["q", "--new", "-s", SCHEMA, "what?"],
         1,
         &["the answer was cut off, length limit reached: the answer is no JSON document"],
     );
@@ -89,19 +90,22 @@ fn message_that_is_sent_again_keeps_its_schema() {
         answer(r#"{"title":"x"}"#),
     ]);
     let sandbox = Sandbox::new().with_server(&server);
-    sandbox
-        .jp(&["q", "--new", "-s", SCHEMA, "what?"])
-        .failed(1, &["sends it again"]);
-    sandbox.jp(&["q", "-s", SCHEMA]).failed(2, &["has its own"]);
-    sandbox.jp(&["q"]).failed(
+    sandbox.fail(
+        &["q", "--new", "-s", SCHEMA, "what?"],
+        1,
+        &["sends it again"],
+    );
+    sandbox.fail(&["q", "-s", SCHEMA], 2, &["has its own"]);
+    sandbox.fail(
+        "q",
         1,
         &[
             "at its top: want object, but got array",
             "without words asks again",
         ],
     );
-    sandbox.jp(&["q"]).succeeded();
-    sandbox.jp(&["q"]).failed(2, &["no unanswered message"]);
+    sandbox.run("q");
+    sandbox.fail("q", 2, &["no unanswered message"]);
     let received = server.received();
     let mut queries = received
         .iter()
@@ -112,8 +116,7 @@ fn message_that_is_sent_again_keeps_its_schema() {
 
 #[test]
 fn schema_that_is_none_is_refused_before_anything_happens() {
-    let server = answering("{}");
-    let sandbox = Sandbox::new().with_server(&server);
+    let (sandbox, server) = Sandbox::with_answer("{}");
     sandbox.write("list.json", "[]");
     sandbox.write("other.json", "{}");
     for (schema, words) in [
@@ -145,15 +148,12 @@ fn schema_that_is_none_is_refused_before_anything_happens() {
 
 #[test]
 fn explain_shows_the_schema_and_the_words_stay_as_they_are() {
-    let server = answering("{}");
-    let sandbox = Sandbox::new().with_server(&server);
+    let (sandbox, server) = Sandbox::with_answer("{}");
     let document = sandbox.json(&["q", "--new", "--explain", "-s", SCHEMA, "what?"]);
     assert_eq!(
         document["request"]["response_format"]["type"],
         "json_schema"
     );
-    sandbox
-        .jp(&["q", "--new", "-s", r#"{"type":"object"}"#, "what?"])
-        .succeeded();
+    sandbox.run(&["q", "--new", "-s", r#"{"type":"object"}"#, "what?"]);
     assert_eq!(last_message(&server), "what?");
 }

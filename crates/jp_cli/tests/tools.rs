@@ -6,7 +6,10 @@ use std::fs;
 
 use jp_resource::Checksum;
 use serde_json::{Value, json};
-use testing::{Reply, Sandbox, Server, answer, answering, calling, last_request, playing, results};
+use testing::{
+    Reply, Sandbox, Server, answer, assert_contains, assert_lacks, calling, last_request, playing,
+    results,
+};
 
 /// The person's own configuration.
 const USER: &str = "~/.config/jp/config.toml";
@@ -50,7 +53,7 @@ fn output_of_a_program_reaches_the_model() {
     );
     let script = sandbox.write("~/scripts/greet", "#!/bin/sh\necho \"hello $2\"\n");
     make_executable(&script);
-    let run = sandbox.jp(&["q", "--new", "greet"]).succeeded();
+    let run = sandbox.run("q --new greet");
     assert_eq!(run.stdout, "Done.\n");
     assert!(
         run.stderr.starts_with("Called greet Jean: 12 B\n"),
@@ -79,7 +82,7 @@ fn output_of_a_program_reaches_the_model() {
             "{kinds:?}"
         );
     }
-    let quiet = sandbox.jp(&["q", "--new", "-q", "greet"]).succeeded();
+    let quiet = sandbox.run("q --new -q greet");
     assert_eq!(quiet.stderr, "");
 }
 
@@ -95,7 +98,7 @@ fn conversation_is_printed_with_its_calls() {
         "greet",
         json!({}),
     );
-    sandbox.jp(&["q", "--new", "greet"]).succeeded();
+    sandbox.run("q --new greet");
     let path = sandbox.conversation().join("events.json");
     let inquiry = json!({"timestamp": "2026-11-21T12:00:00Z", "type": "inquiry_request", "id": "call_1.sure",
         "question": {"id": "sure", "text": "Sure?", "schema": {"type": "boolean"}}});
@@ -110,7 +113,7 @@ fn conversation_is_printed_with_its_calls() {
         events.replace(line, &format!("{inquiry},\n{answer},\n{line}")),
     )
     .unwrap();
-    let printed = sandbox.jp(&["conversation", "print"]).succeeded().stdout;
+    let printed = sandbox.run("conversation print").stdout;
     insta::assert_snapshot!(printed, @r#"
     ## Turn 1
 
@@ -132,7 +135,7 @@ fn conversation_is_printed_with_its_calls() {
 
     Done.
     "#);
-    let document = sandbox.json(&["conversation", "print"]);
+    let document = sandbox.json("conversation print");
     let kinds: Vec<_> = document["turns"][0]["events"]
         .as_array()
         .unwrap()
@@ -160,10 +163,7 @@ fn words_before_a_call_end_their_line() {
     let call = Reply::stream(&format!("data: {chunk}\n\ndata: {end}\n\ndata: [DONE]\n\n"));
     let server = playing(vec![call, answer("Done.")]);
     let sandbox = Sandbox::new().with_server(&server);
-    assert_eq!(
-        sandbox.jp(&["q", "--new", "x"]).succeeded().stdout,
-        "I look.\nDone.\n"
-    );
+    assert_eq!(sandbox.run("q --new x").stdout, "I look.\nDone.\n");
 }
 
 #[test]
@@ -173,7 +173,7 @@ fn line_of_a_command_is_split_like_a_shells_and_run_without_one() {
         "say",
         json!({}),
     );
-    sandbox.jp(&["q", "--new", "say"]).succeeded();
+    sandbox.run("q --new say");
     assert_eq!(results(&server), ["$HOME *|a b|"]);
 }
 
@@ -188,7 +188,7 @@ fn context_in_a_command_stays_whole() {
             json!({"a b": "'\"\n"}),
         );
         sandbox.write(USER, format!("conversation.tools.say = {{ command = {command}, run = 'unattended', parameters = {{ 'a b' = {{}} }} }}"));
-        sandbox.jp(&["q", "--new", "say"]).succeeded();
+        sandbox.run("q --new say");
         let context: Value = serde_json::from_str(&results(&server)[0]).unwrap();
         assert_eq!(context["tool"]["arguments"], json!({"a b": "'\"\n"}));
         assert_eq!(context["context"]["root"], json!(sandbox.root));
@@ -203,7 +203,7 @@ fn keys_are_kept_from_tools() {
         "env",
         json!({}),
     );
-    let mut command = sandbox.command(&["q", "--new", "env"]);
+    let mut command = sandbox.command("q --new env");
     for name in [
         "ANTHROPIC_API_KEY",
         "MY_OWN",
@@ -216,28 +216,22 @@ fn keys_are_kept_from_tools() {
     command.env("KEYBOARD", "qwerty");
     testing::run(command).succeeded();
     let environment = results(&server).remove(0);
-    assert!(
-        environment.contains("KEYBOARD=qwerty") && !environment.contains("s3cret"),
-        "{environment}"
-    );
+    assert_contains(&environment, "KEYBOARD=qwerty");
+    assert_lacks(&environment, "s3cret");
 }
 
 #[test]
 fn without_a_terminal_a_call_is_refused_and_the_turn_goes_on() {
     let tools = "conversation.tools.greet = { command = 'printf hello' }";
     let (server, sandbox) = calling_once(tools, "greet", json!({}));
-    let run = sandbox.jp(&["q", "--new", "greet"]).failed(3, &[]);
+    let run = sandbox.fail("q --new greet", 3, &[]);
     assert_eq!(run.stdout, "Done.\n");
     for words in [
         "warning: the call of `greet` was refused",
         "--yes",
         "Called greet: error: ",
     ] {
-        assert!(
-            run.stderr.contains(words),
-            "{words:?} is not in {}",
-            run.stderr
-        );
+        assert_contains(&run.stderr, words);
     }
     let result = results(&server).remove(0);
     for words in [
@@ -250,7 +244,7 @@ fn without_a_terminal_a_call_is_refused_and_the_turn_goes_on() {
     }
 
     let (server, sandbox) = calling_once(tools, "greet", json!({}));
-    sandbox.jp(&["q", "--new", "--yes", "greet"]).succeeded();
+    sandbox.run("q --new --yes greet");
     assert_eq!(results(&server), ["hello"]);
 }
 
@@ -261,12 +255,8 @@ fn denied_tool_never_runs() {
         "conversation.tools = { make = { command = 'touch made' }, '*' = { run = 'deny' } }",
     ] {
         let (server, sandbox) = calling_once(tools, "make", json!({}));
-        sandbox.jp(&["q", "--new", "--yes", "make"]).succeeded();
-        assert!(
-            results(&server)[0].contains("configuration denies it"),
-            "{:?}",
-            results(&server)
-        );
+        sandbox.run("q --new --yes make");
+        assert_contains(&results(&server)[0], "configuration denies it");
         assert!(!sandbox.path("made").exists());
     }
 }
@@ -287,9 +277,7 @@ fn settings_of_all_tools_are_those_of_each_that_says_nothing() {
     ]);
     let sandbox = Sandbox::new().with_server(&server);
     sandbox.write(USER, tools);
-    sandbox
-        .jp(&["q", "--new", "x"])
-        .failed(3, &["`two` was refused"]);
+    sandbox.fail("q --new x", 3, &["`two` was refused"]);
     let results = results(&server);
     assert!(
         results[0] == "one" && results[1].contains("refused"),
@@ -302,7 +290,7 @@ fn readers_run_unasked_whatever_is_said_of_all_tools() {
     let uri = format!("jp://blob/{}", Checksum::compute(b"none"));
     let tools = "conversation.tools.'*'.run = 'deny'";
     let (server, sandbox) = calling_once(tools, "read_more", json!({"uri": uri}));
-    sandbox.jp(&["q", "--new", "x"]).succeeded();
+    sandbox.run("q --new x");
     let result = results(&server).remove(0);
     assert!(result.contains(&uri) && !result.contains("den"), "{result}");
     let (server, sandbox) = calling_once(
@@ -310,12 +298,8 @@ fn readers_run_unasked_whatever_is_said_of_all_tools() {
         "read_more",
         json!({"uri": uri}),
     );
-    sandbox.jp(&["q", "--new", "x"]).succeeded();
-    assert!(
-        results(&server)[0].contains("configuration denies it"),
-        "{:?}",
-        results(&server)
-    );
+    sandbox.run("q --new x");
+    assert_contains(&results(&server)[0], "configuration denies it");
 }
 
 #[test]
@@ -329,23 +313,16 @@ fn model_is_told_of_tools_that_there_are_not_or_that_are_off() {
         USER,
         "conversation.tools.greet = { command = 'printf hello', enable = false }",
     );
-    sandbox.jp(&["q", "--new", "--yes", "x"]).succeeded();
+    sandbox.run("q --new --yes x");
     let results = results(&server);
-    assert!(
-        results[0].contains("There is no tool `nothing`"),
-        "{results:?}"
-    );
-    assert!(
-        results[1].contains("`greet` is switched off"),
-        "{results:?}"
-    );
+    assert_contains(&results[0], "There is no tool `nothing`");
+    assert_contains(&results[1], "`greet` is switched off");
 }
 
 #[test]
 fn only_what_reads_is_on_by_default() {
-    let server = answering("Yes.");
-    let sandbox = Sandbox::new().with_server(&server);
-    sandbox.jp(&["q", "--new", "x"]).succeeded();
+    let (sandbox, server) = Sandbox::with_answer("Yes.");
+    sandbox.run("q --new x");
     let offered = offered(&server);
     assert!(offered.contains(&"read_more".to_owned()), "{offered:?}");
     for writer in [
@@ -362,27 +339,25 @@ fn only_what_reads_is_on_by_default() {
 
 #[test]
 fn tools_are_offered_in_one_order_and_by_name() {
-    let server = answering("Yes.");
-    let sandbox = Sandbox::new().with_server(&server);
+    let (sandbox, server) = Sandbox::with_answer("Yes.");
     sandbox.write(
         USER,
         "conversation.tools = { b = { command = 'b' }, a = { command = 'a' } }",
     );
-    sandbox.jp(&["q", "--new", "x"]).succeeded();
+    sandbox.run("q --new x");
     let offered = offered(&server);
     assert_eq!(offered[offered.len() - 2..], ["a", "b"]);
 }
 
 #[test]
 fn chosen_tools_stay_chosen_in_their_conversation() {
-    let server = answering("Yes.");
-    let sandbox = Sandbox::new().with_server(&server);
+    let (sandbox, server) = Sandbox::with_answer("Yes.");
     sandbox.write(
         USER,
         "conversation.tools = { a = { command = 'a' }, b = { command = 'b', enable = false } }",
     );
     let tools = |arguments: &[&str]| {
-        sandbox.jp(arguments).succeeded();
+        sandbox.run(arguments);
         last_request(&server)["tools"].to_string()
     };
     let untouched = tools(&["q", "--new", "x"]);
@@ -401,18 +376,16 @@ fn chosen_tools_stay_chosen_in_their_conversation() {
 
 #[test]
 fn message_after_the_flag_is_no_name() {
-    let server = answering("Yes.");
-    let sandbox = Sandbox::new().with_server(&server);
-    sandbox.jp(&["q", "--new", "-T", "read_more"]).succeeded();
+    let (sandbox, server) = Sandbox::with_answer("Yes.");
+    sandbox.run("q --new -T read_more");
     assert_eq!(testing::last_message(&server), "read_more");
     assert_eq!(offered(&server), Vec::<String>::new());
 }
 
 #[test]
 fn unknown_tool_is_a_mistake_of_usage_that_stores_nothing() {
-    let server = answering("Yes.");
-    let sandbox = Sandbox::new().with_server(&server);
-    let run = sandbox.jp(&["q", "--new", "-t", "red_more", "x"]);
+    let (sandbox, server) = Sandbox::with_answer("Yes.");
+    let run = sandbox.jp("q --new -t red_more x");
     run.failed(
         2,
         &[
@@ -421,10 +394,12 @@ fn unknown_tool_is_a_mistake_of_usage_that_stores_nothing() {
             "hint: there are: ",
         ],
     );
-    sandbox
-        .jp(&["q", "--new", "-T=elsewhere", "x"])
-        .failed(2, &["there is no tool `elsewhere`"]);
-    let both = sandbox.jp(&["q", "--new", "-T=read_more", "-t", "read_more", "x"]);
+    sandbox.fail(
+        "q --new -T=elsewhere x",
+        2,
+        &["there is no tool `elsewhere`"],
+    );
+    let both = sandbox.jp("q --new -T=read_more -t read_more x");
     both.failed(2, &["--tool and --no-tool both name `read_more`"]);
     assert_eq!(server.received().len(), 0);
     assert!(!sandbox.path(".jp/conversations").exists());
@@ -443,7 +418,7 @@ fn two_calls_run_at_once_and_are_answered_in_their_order() {
         first = { command = ["sh", "-c", "until [ -e made ]; do sleep 0.01; done; echo 1"], run = "unattended" }
         second = { command = ["sh", "-c", "touch made; echo 2"], run = "unattended" }"#,
     );
-    let document = sandbox.json(&["q", "--new", "both"]);
+    let document = sandbox.json("q --new both");
     assert_eq!(results(&server), ["1\n", "2\n"]);
     let call = |id: &str, tool: &str| json!({"id": id, "tool": tool, "arguments": {}, "is_error": false, "decision": "allowed", "reason": "run"});
     assert_eq!(
@@ -456,7 +431,7 @@ fn two_calls_run_at_once_and_are_answered_in_their_order() {
 #[test]
 fn document_says_which_calls_failed() {
     let (_server, sandbox) = calling_once("", "nothing", json!({"a": 1}));
-    let document = sandbox.json(&["q", "--new", "x"]);
+    let document = sandbox.json("q --new x");
     let call = json!({"id": "call_1", "tool": "nothing", "arguments": {"a": 1}, "is_error": true,
         "decision": null, "reason": null});
     assert_eq!(document["calls"], json!([call]));
@@ -483,35 +458,28 @@ fn calls_that_share_an_id_are_told_apart() {
             .map(|call| call["is_error"].as_bool().unwrap())
             .collect::<Vec<_>>()
     };
-    assert_eq!(failed(&sandbox.json(&["q", "--new", "x"])), [true, false]);
-    assert_eq!(failed(&sandbox.json(&["q", "again"])), [false]);
+    assert_eq!(failed(&sandbox.json("q --new x")), [true, false]);
+    assert_eq!(failed(&sandbox.json("q again")), [false]);
 }
 
 #[test]
 fn explain_lists_the_tools_and_what_they_cost() {
-    let server = answering("Yes.");
-    let sandbox = Sandbox::new().with_server(&server);
+    let (sandbox, _) = Sandbox::with_answer("Yes.");
     sandbox.write(
         USER,
         "conversation.tools.greet = { command = 'printf hello', summary = 'Greets.' }",
     );
     let arguments = ["q", "--new", "--explain", "-T", "-t", "greet", "x"];
-    let shown = sandbox.jp(&arguments).succeeded().stdout;
-    assert!(
-        shown.contains("tools: greet, about 21 tokens more\n"),
-        "{shown}"
-    );
+    let shown = sandbox.run(&arguments).stdout;
+    assert_contains(&shown, "tools: greet, about 21 tokens more\n");
     let document = sandbox.json(&arguments);
     assert_eq!(
         document["tools"],
         json!([{"name": "greet", "bytes": 82, "tokens": 21}])
     );
     assert_eq!(document["request"]["tools"][0]["function"]["name"], "greet");
-    let without = sandbox
-        .jp(&["q", "--new", "--explain", "-T", "x"])
-        .succeeded()
-        .stdout;
-    assert!(!without.contains("tools:"), "{without}");
+    let without = sandbox.run("q --new --explain -T x").stdout;
+    assert_lacks(&without, "tools:");
 }
 
 /// A person in a workspace that declares tools itself.
@@ -537,12 +505,8 @@ fn agree(sandbox: &Sandbox, text: &str) {
 fn workspace_lets_no_tool_run_unattended_before_the_person_agrees() {
     let tools = "[conversation.tools.greet]\ncommand = 'printf hello'\nrun = 'unattended'\n";
     let (server, sandbox) = in_workspace(tools, "greet");
-    let run = sandbox.jp(&["q", "--new", "x"]).failed(3, &[]);
-    assert!(
-        results(&server)[0].contains("refused"),
-        "{:?}",
-        results(&server)
-    );
+    let run = sandbox.fail("q --new x", 3, &[]);
+    assert_contains(&results(&server)[0], "refused");
     let words = [
         "warning: the tool `greet` asks, as the workspace has a part",
         "-c conversation.tools.greet",
@@ -584,12 +548,8 @@ fn persons_word_on_a_tool_is_not_about_a_command_of_the_workspaces() {
         "greet",
     );
     sandbox.write(USER, "conversation.tools.greet.run = 'unattended'");
-    sandbox.jp(&["q", "--new", "x"]).failed(3, &[]);
-    assert!(
-        results(&server)[0].contains("refused"),
-        "{:?}",
-        results(&server)
-    );
+    sandbox.fail("q --new x", 3, &[]);
+    assert_contains(&results(&server)[0], "refused");
 }
 
 #[test]
@@ -597,12 +557,8 @@ fn workspace_gives_no_leave_that_the_person_denied() {
     let tools = "conversation.tools.greet = { command = 'printf hello', run = 'ask' }\n";
     let (server, sandbox) = in_workspace(tools, "greet");
     sandbox.write(USER, "conversation.tools.'*'.run = 'deny'");
-    sandbox.jp(&["q", "--new", "--yes", "x"]).succeeded();
-    assert!(
-        results(&server)[0].contains("configuration denies it"),
-        "{:?}",
-        results(&server)
-    );
+    sandbox.run("q --new --yes x");
+    assert_contains(&results(&server)[0], "configuration denies it");
 }
 
 #[test]
@@ -625,20 +581,12 @@ fn workspace_gives_no_answers_in_the_persons_place_before_they_agree() {
                 "conversation.tools.ask.run=unattended",
                 "x",
             ];
-            sandbox.jp(&run).succeeded();
+            sandbox.run(&run);
             results(&server).remove(0)
         };
-        assert!(
-            asked(None).contains("there is no terminal to ask"),
-            "{}",
-            asked(None)
-        );
+        assert_contains(asked(None), "there is no terminal to ask");
         let text = format!("tool ask: printf %s '{question}'; sure = {agreed}");
-        assert!(
-            !asked(Some(&text)).contains("terminal"),
-            "{}",
-            asked(Some(&text))
-        );
+        assert_lacks(asked(Some(&text)), "terminal");
     }
 }
 
@@ -649,7 +597,7 @@ fn history_says_of_tools_which_are_on_and_no_more() {
         "a",
         json!({}),
     );
-    sandbox.jp(&["q", "--new", "-T", "x"]).succeeded();
+    sandbox.run("q --new -T x");
     let path = sandbox.conversation().join("events.json");
     let events = fs::read_to_string(&path).unwrap();
     let delta = json!({"conversation": {
@@ -664,14 +612,11 @@ fn history_says_of_tools_which_are_on_and_no_more() {
     let event =
         json!({"timestamp": "2026-11-21T12:00:00Z", "type": "config_delta", "delta": delta});
     fs::write(&path, events.replacen("[\n", &format!("[\n{event},\n"), 1)).unwrap();
-    let shown = sandbox
-        .jp(&["config", "show", "conversation"])
-        .succeeded()
-        .stdout;
+    let shown = sandbox.run("config show conversation").stdout;
     for words in ["evil", "conversation.tools.'*'", "none", "\"unattended\""] {
-        assert!(!shown.contains(words), "{words:?} is in {shown}");
+        assert_lacks(&shown, words);
     }
-    sandbox.jp(&["q", "-t", "a", "x"]).succeeded();
+    sandbox.run("q -t a x");
     assert_eq!(offered(&server), ["a"]);
 }
 
@@ -695,7 +640,7 @@ fn what_the_person_trusts_is_what_the_workspace_has_now() {
         let (server, sandbox) = in_workspace(&settings(to), "greet");
         sandbox.write("greet.sh", script);
         agree(&sandbox, &text("jean"));
-        let run = sandbox.jp(&["q", "--new", "x"]);
+        let run = sandbox.jp("q --new x");
         let result = results(&server).remove(0);
         assert_eq!(run.code, if result.contains("refused") { 3 } else { 0 });
         result
@@ -710,59 +655,44 @@ fn tool_that_the_persons_own_file_lets_run_is_asked_about_where_the_workspace_ha
     let tools = "conversation.tools.greet = { command = 'sh greet.sh', run = 'unattended' }";
     let (server, sandbox) = calling_once(tools, "greet", json!({}));
     sandbox.write("greet.sh", "echo hello\n");
-    let run = sandbox.jp(&["q", "--new", "x"]).failed(3, &[]);
-    assert!(
-        run.stderr
-            .contains("the workspace has a part in what it runs"),
-        "{}",
-        run.stderr
-    );
-    assert!(
-        results(&server)[0].contains("refused"),
-        "{:?}",
-        results(&server)
-    );
+    let run = sandbox.fail("q --new x", 3, &[]);
+    assert_contains(&run.stderr, "the workspace has a part in what it runs");
+    assert_contains(&results(&server)[0], "refused");
 }
 
 #[test]
 fn history_of_somebody_else_switches_no_tool_on() {
-    let server = answering("Yes.");
-    let sandbox = Sandbox::new().with_server(&server);
+    let (sandbox, server) = Sandbox::with_answer("Yes.");
     sandbox.write(
         USER,
         "conversation.tools.run_command = { enable = false, run = 'unattended' }",
     );
-    sandbox.jp(&["q", "--new", "x"]).succeeded();
+    sandbox.run("q --new x");
     let path = sandbox.conversation().join("events.json");
     let events = fs::read_to_string(&path).unwrap();
     let delta = json!({"conversation": {"tools": {"run_command": {"enable": true}}}});
     let event =
         json!({"timestamp": "2026-11-21T12:00:00Z", "type": "config_delta", "delta": delta});
     fs::write(&path, events.replacen("[\n", &format!("[\n{event},\n"), 1)).unwrap();
-    let run = sandbox.jp(&["q", "x"]).succeeded();
-    assert!(
-        run.stderr.contains("off until you say `-t run_command`"),
-        "{}",
-        run.stderr
-    );
+    let run = sandbox.run("q x");
+    assert_contains(&run.stderr, "off until you say `-t run_command`");
     assert!(!offers(&server, "run_command"));
-    sandbox.jp(&["q", "-t", "run_command", "x"]).succeeded();
-    sandbox.jp(&["q", "x"]).succeeded();
+    sandbox.run("q -t run_command x");
+    sandbox.run("q x");
     assert!(offers(&server, "run_command"));
-    sandbox.jp(&["c", "fork"]).succeeded();
-    sandbox.jp(&["q", "x"]).succeeded();
+    sandbox.run("c fork");
+    sandbox.run("q x");
     assert!(offers(&server, "run_command"));
 }
 
 #[test]
 fn workspace_switches_nothing_on_that_the_person_has_off_for_all() {
-    let server = answering("Yes.");
-    let sandbox = Sandbox::new().with_server(&server);
+    let (sandbox, server) = Sandbox::with_answer("Yes.");
     let config = fs::read_to_string(sandbox.path(".jp/config.toml")).unwrap();
     let tools = "[conversation.tools.read_file]\nenable = true\n";
     sandbox.write(".jp/config.toml", format!("{config}{tools}"));
     sandbox.write(USER, "conversation.tools.'*'.enable = false");
-    sandbox.jp(&["q", "--new", "x"]).succeeded();
+    sandbox.run("q --new x");
     assert_eq!(offered(&server), [""; 0]);
 }
 
@@ -782,23 +712,16 @@ fn what_jp_keeps_for_the_person_is_written_by_no_tool_where_their_home_is_the_wo
     )
     .unwrap();
     fs::write(sandbox.home.join(".jp/.id"), "home\n").unwrap();
-    sandbox
-        .jp(&["-w", &home, "q", "--new", "--yes", "-t", "create_file", "x"])
-        .succeeded();
-    assert!(
-        results(&server)[0].contains("error"),
-        "{:?}",
-        results(&server)
-    );
+    sandbox.run(&["-w", &home, "q", "--new", "--yes", "-t", "create_file", "x"]);
+    assert_contains(&results(&server)[0], "error");
     assert!(!sandbox.home.join(".config/jp/extra.toml").exists());
 }
 
 #[test]
 fn denied_tool_is_not_offered() {
-    let server = answering("Yes.");
-    let sandbox = Sandbox::new().with_server(&server);
+    let (sandbox, server) = Sandbox::with_answer("Yes.");
     sandbox.write(USER, "conversation.tools.read_file.run = 'deny'");
-    sandbox.jp(&["q", "--new", "x"]).succeeded();
+    sandbox.run("q --new x");
     assert_eq!(
         offered(&server),
         ["list_files", "search_files", "read_more"]
@@ -818,20 +741,15 @@ fn calls_that_look_at_files_come_after_those_before_them_that_change_some() {
     ];
     let server = playing(vec![calling(&calls), answer("Done.")]);
     let sandbox = Sandbox::new().with_server(&server);
-    sandbox
-        .jp(&["q", "--yes", "-t", "create_file", "-t", "run_command", "x"])
-        .succeeded();
+    sandbox.run("q --yes -t create_file -t run_command x");
     let results = results(&server);
-    assert!(
-        results[1].contains("made\n") && results[3].contains("made and changed\n"),
-        "{results:?}"
-    );
+    assert_contains(&results[1], "made\n");
+    assert_contains(&results[3], "made and changed\n");
 }
 
 #[test]
 fn what_cant_be_offered_is_found_before_anything_happens() {
-    let server = answering("Yes.");
-    let sandbox = Sandbox::new().with_server(&server);
+    let (sandbox, server) = Sandbox::with_answer("Yes.");
     let long = format!("'{}' = {{ command = 'a' }}", "x".repeat(65));
     for (tool, words) in [
         (
@@ -918,15 +836,15 @@ fn what_cant_be_offered_is_found_before_anything_happens() {
         ),
     ] {
         sandbox.write(USER, format!("[conversation.tools]\n{tool}\n"));
-        sandbox.jp(&["q", "--new", "x"]).failed(1, &[words]);
-        sandbox
-            .jp(&["q", "--new", "--explain", "x"])
-            .failed(1, &[words]);
+        sandbox.fail("q --new x", 1, &[words]);
+        sandbox.fail("q --new --explain x", 1, &[words]);
     }
     fs::remove_file(sandbox.path(USER)).unwrap();
-    sandbox
-        .jp(&["q", "--new", "-c", "conversation.tools.x.run=deny", "x"])
-        .failed(2, &["tools.x in `-c"]);
+    sandbox.fail(
+        "q --new -c conversation.tools.x.run=deny x",
+        2,
+        &["tools.x in `-c"],
+    );
     assert_eq!(server.received().len(), 0);
     assert!(!sandbox.path(".jp/conversations").exists());
 }
@@ -970,45 +888,34 @@ fn tools_of_the_documentation_run() {
         make_executable(&sandbox.write(name, &script));
     }
     let no = "conversation.tools.note.questions.archive.answer=false";
-    let run = sandbox
-        .jp(&["q", "--new", "--yes", "-c", no, "x"])
-        .succeeded();
+    let run = sandbox.run(&["q", "--new", "--yes", "-c", no, "x"]);
     let results = results(&server);
     assert_eq!(results[0], "src/main.rs:1:// TODO: all of it\n");
     if run.stderr.contains("python3") {
         return testing::skip("python3 is not installed");
     }
-    assert!(
-        results[1].contains("# A note") && !results[1].contains("archived"),
-        "{results:?}"
-    );
+    assert_contains(&results[1], "# A note");
+    assert_lacks(&results[1], "archived");
 }
 
 #[test]
 fn tool_of_a_server_that_is_not_configured_is_left_out_and_said_so() {
-    let server = answering("Yes.");
-    let sandbox = Sandbox::new().with_server(&server);
+    let (sandbox, server) = Sandbox::with_answer("Yes.");
     sandbox.write(USER, "conversation.tools.notes.source = 'mcp.bear.notes'");
-    let run = sandbox.jp(&["q", "--new", "x"]).succeeded();
+    let run = sandbox.run("q --new x");
     for words in [
         "conversation.tools.notes.source",
         "an MCP server that is not configured: `bear`",
         "[providers.mcp.bear]",
     ] {
-        assert!(run.stderr.contains(words), "{}", run.stderr);
+        assert_contains(&run.stderr, words);
     }
     assert!(!offers(&server, "notes"));
     sandbox.write(
         USER,
         "conversation.tools.notes = { source = 'mcp.bear.notes', enable = false }",
     );
-    assert!(
-        !sandbox
-            .jp(&["q", "--new", "x"])
-            .succeeded()
-            .stderr
-            .contains("notes")
-    );
+    assert_lacks(&sandbox.run("q --new x").stderr, "notes");
 }
 
 #[test]
@@ -1034,16 +941,7 @@ fn keys_are_kept_from_every_kind_of_tool() {
     let tools = "conversation.tools.local.command = ['sh', '-c', 'env >local.env']\n\
                  conversation.tools.kept = { command = 'sh kept.sh', stateful = true }\n";
     sandbox.write(USER, tools);
-    let mut command = sandbox.command(&[
-        "q",
-        "--new",
-        "--yes",
-        "-t",
-        "shell",
-        "-t",
-        "run_command",
-        "env",
-    ]);
+    let mut command = sandbox.command("q --new --yes -t shell -t run_command env");
     for variable in ["GITHUB_PAT", "NPM_CONFIG__AUTH", "AWS_SESSION"] {
         command.env(variable, "s3cret");
     }

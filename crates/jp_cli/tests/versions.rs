@@ -6,7 +6,10 @@
 use std::fs;
 
 use serde_json::{Value, json};
-use testing::{Sandbox, Server, answer, calling, last_message, last_request, playing, results};
+use testing::{
+    Sandbox, Server, answer, assert_contains, assert_count, assert_lacks, calling, last_message,
+    last_request, playing, results,
+};
 
 /// Returns about so many bytes of lines that are all different.
 fn text(word: &str, bytes: usize) -> String {
@@ -44,23 +47,15 @@ fn attachment_stays_while_the_model_has_no_more_than_head_and_tail_of_what_it_is
     let sandbox = Sandbox::new().with_server(&server);
     let old = text("old", 345_000);
     sandbox.write("a.txt", &old);
-    sandbox
-        .jp(&["q", "--new", "-a", "a.txt", "one"])
-        .succeeded();
+    sandbox.run("q --new -a a.txt one");
     sandbox.write("a.txt", text("new", 345_000));
-    sandbox.jp(&["q", "two"]).succeeded();
-    assert!(
-        results(&server)[0].contains("bytes are left out here"),
-        "{:.100}",
-        results(&server)[0]
-    );
+    sandbox.run("q two");
+    assert_contains(&results(&server)[0], "bytes are left out here");
     age(&sandbox);
-    sandbox.jp(&["q", "three"]).succeeded();
+    sandbox.run("q three");
     let request = last_request(&server).to_string();
-    assert!(
-        request.contains("old 03000 of a file")
-            && !request.contains("is left out here: a newer version")
-    );
+    assert_contains(&request, "old 03000 of a file");
+    assert_lacks(&request, "is left out here: a newer version");
     assert!(
         !sandbox
             .events()
@@ -74,12 +69,10 @@ fn repeated_refresh_of_an_unchanged_file_is_answered_with_its_content_once() {
     let server = calling_in_turns("refresh_resource", &json!({"uri": "a.txt"}), 5);
     let sandbox = Sandbox::new().with_server(&server);
     sandbox.write("a.txt", text("line", 62_000));
-    sandbox
-        .jp(&["q", "--new", "-a", "a.txt", "one"])
-        .succeeded();
+    sandbox.run("q --new -a a.txt one");
     let mut sent: Vec<Vec<Value>> = Vec::new();
     for _ in 0..5 {
-        sandbox.jp(&["q", "again"]).succeeded();
+        sandbox.run("q again");
         sent.push(
             last_request(&server)["messages"]
                 .as_array()
@@ -100,20 +93,14 @@ fn file_that_a_tool_returned_is_a_reference_where_it_is_attached_later() {
     let server = playing(vec![reading(), reading(), answer("Done.")]);
     let sandbox = Sandbox::new().with_server(&server);
     sandbox.write("a.txt", text("line", 5_000));
-    sandbox.jp(&["q", "--new", "one"]).succeeded();
+    sandbox.run("q --new one");
     for _ in 2..9 {
-        sandbox.jp(&["q", "and?"]).succeeded();
+        sandbox.run("q and?");
     }
-    sandbox.jp(&["q", "-a", "a.txt", "nine"]).succeeded();
+    sandbox.run("q -a a.txt nine");
     let message = last_message(&server);
-    assert!(
-        message.contains("has not changed. Its content"),
-        "{message}"
-    );
-    assert!(
-        message.contains("stands in the result of call 1 of turn 1"),
-        "{message}"
-    );
+    assert_contains(&message, "has not changed. Its content");
+    assert_contains(&message, "stands in the result of call 1 of turn 1");
 }
 
 /// A file that is attached by itself and with its directory.
@@ -121,9 +108,7 @@ fn of_two_declarations(server: &Server) -> Sandbox {
     let sandbox = Sandbox::new().with_server(server);
     sandbox.write("src/a.txt", text("one", 1_000));
     sandbox.write("src/b.txt", "b");
-    sandbox
-        .jp(&["q", "--new", "-a", "src", "-a", "src/a.txt", "look"])
-        .succeeded();
+    sandbox.run("q --new -a src -a src/a.txt look");
     sandbox
 }
 
@@ -157,20 +142,17 @@ fn file_of_two_declarations_is_in_a_message_once_after_a_refresh() {
     let server = playing(vec![answer("Yes.")]);
     let sandbox = of_two_declarations(&server);
     sandbox.write("src/a.txt", text("two", 1_000));
-    let report = sandbox.json(&["resource", "refresh"]);
+    let report = sandbox.json("resource refresh");
     assert_eq!(report["refreshed"], json!(["src/a.txt"]));
-    sandbox.jp(&["q", "again"]).succeeded();
+    sandbox.run("q again");
     let message = last_message(&server);
-    assert_eq!(message.matches("<resource uri=").count(), 1, "{message}");
-    assert!(message.contains("two 00001 of a file"), "{message}");
+    assert_count(&message, "<resource uri=", 1);
+    assert_contains(&message, "two 00001 of a file");
     let expected = json!({"file:src/": [0], "file:src/a.txt": [0]});
     assert_eq!(taken(&sandbox), (vec!["src/a.txt".to_owned()], expected));
     // Both declarations have it: nothing is left to refresh, or to send.
-    assert_eq!(
-        sandbox.json(&["resource", "refresh"])["refreshed"],
-        json!([])
-    );
-    sandbox.jp(&["q", "and again"]).succeeded();
+    assert_eq!(sandbox.json("resource refresh")["refreshed"], json!([]));
+    sandbox.run("q 'and again'");
     assert_eq!(last_message(&server), "and again");
 }
 
@@ -180,14 +162,12 @@ fn file_that_is_attached_again_replaces_the_snapshot_that_its_directory_has_of_i
     let sandbox = of_two_declarations(&server);
     sandbox.write("src/a.txt", text("two", 1_000));
     sandbox.write("src/b.txt", "b2");
-    sandbox.jp(&["resource", "refresh", "src"]).succeeded();
+    sandbox.run("resource refresh src");
     sandbox.write("src/a.txt", text("three", 1_000));
-    sandbox.jp(&["q", "-a", "src/a.txt", "again"]).succeeded();
+    sandbox.run("q -a src/a.txt again");
     let message = last_message(&server);
-    assert!(
-        message.contains("three 00001 of a file") && !message.contains("two 00001"),
-        "{message}"
-    );
+    assert_contains(&message, "three 00001 of a file");
+    assert_lacks(&message, "two 00001");
     let (names, delivered) = taken(&sandbox);
     assert_eq!(names, ["src/a.txt", "src/b.txt"]);
     assert_eq!(
@@ -202,14 +182,12 @@ fn versions_that_the_model_refreshed_are_listed_and_shown() {
     let sandbox = Sandbox::new().with_server(&server);
     sandbox.write("a.txt", "one");
     sandbox.write("b.txt", "other");
-    sandbox
-        .jp(&["q", "--new", "-a", "a.txt", "-a", "b.txt", "one"])
-        .succeeded();
+    sandbox.run("q --new -a a.txt -a b.txt one");
     sandbox.write("a.txt", "two");
-    sandbox.jp(&["q", "two"]).succeeded();
+    sandbox.run("q two");
     sandbox.write("a.txt", "three");
-    sandbox.jp(&["q", "-a", "a.txt", "three"]).succeeded();
-    let rows = sandbox.json(&["resource", "ls"]);
+    sandbox.run("q -a a.txt three");
+    let rows = sandbox.json("resource ls");
     let row = |row: &Value| json!([row["name"], row["turn"], row["version"], row["origin"]]);
     let attached =
         |path: &str| json!({"kind": "attachment", "declaration": format!("file:{path}")});
@@ -230,11 +208,11 @@ fn versions_that_the_model_refreshed_are_listed_and_shown() {
     let checksum = rows[2]["checksum"].as_str().unwrap();
     assert_eq!(show(checksum).succeeded().stdout, "two");
     assert_eq!(
-        sandbox.json(&["resource", "show", "a.txt", "--version", "2"])["origin"]["kind"],
+        sandbox.json("resource show a.txt --version 2")["origin"]["kind"],
         "refresh"
     );
     show("4").failed(1, &["a.txt has no version 4, only 3 versions"]);
-    let listed = sandbox.jp(&["resource", "ls"]).succeeded().stdout;
+    let listed = sandbox.run("resource ls").stdout;
     assert_eq!(
         listed
             .lines()
