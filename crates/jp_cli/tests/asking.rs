@@ -41,7 +41,7 @@ fn decisions(document: &Value) -> Vec<[Value; 2]> {
 const GREET: &str = "[conversation.tools.greet]\ncommand = 'printf hello'\n";
 
 #[test]
-fn call_that_nobody_could_allow_is_exit_code_3_and_the_turn_ends_normally() {
+fn call_without_permission_is_exit_code_3_after_a_normal_turn() {
     let (server, sandbox) = calling_once(GREET, &[("greet", json!({}))]);
     let run = sandbox.fail(
         "query Begin.",
@@ -65,7 +65,7 @@ fn call_that_nobody_could_allow_is_exit_code_3_and_the_turn_ends_normally() {
 }
 
 #[test]
-fn document_says_of_each_call_what_was_decided_and_why() {
+fn document_has_the_reason_of_each_decision() {
     let decided = |tools: &str, options: &[&str]| {
         let (_server, sandbox) = calling_once(tools, &[("greet", json!({}))]);
         let (run, document) = query(&sandbox, options);

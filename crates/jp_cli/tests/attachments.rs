@@ -20,7 +20,7 @@ fn names(rows: &Value) -> Vec<&str> {
 }
 
 #[test]
-fn directory_gives_its_files_in_order_and_respects_ignore_rules() {
+fn directory_gives_its_unignored_files_in_order() {
     let (sandbox, server) = Sandbox::with_answer("Yes.");
     for path in [
         "src/b.rs",
@@ -44,7 +44,7 @@ fn directory_gives_its_files_in_order_and_respects_ignore_rules() {
 }
 
 #[test]
-fn names_of_every_kind_are_attached_and_shown_again() {
+fn strange_names_survive_attaching() {
     let (sandbox, _) = Sandbox::with_answer("Yes.");
     let strange = [
         "with space.txt",
@@ -162,7 +162,7 @@ fn what_cannot_be_attached_stops_the_query_before_anything_is_stored() {
 }
 
 #[test]
-fn unavailable_can_be_skipped_and_is_said() {
+fn skipped_unavailable_is_reported() {
     let (sandbox, _) = Sandbox::with_answer("Yes.");
     sandbox.write("ok.txt", "fine");
     sandbox.write("big.txt", "x".repeat(2000));
@@ -208,7 +208,7 @@ fn name_that_is_not_utf8_is_named_in_the_error() {
 }
 
 #[test]
-fn directory_loop_ends_and_is_said() {
+fn directory_loop_is_reported() {
     let (sandbox, _) = Sandbox::with_answer("Yes.");
     sandbox.write("src/a.rs", "x");
     std::os::unix::fs::symlink("../src", sandbox.path("src/again")).unwrap();
@@ -235,7 +235,7 @@ fn workspace_under_a_symlink_is_the_same_workspace() {
 }
 
 #[test]
-fn link_out_of_the_workspace_becomes_external_and_is_said() {
+fn link_out_of_the_workspace_is_reported_as_external() {
     let (sandbox, _) = Sandbox::with_answer("Yes.");
     let outside = sandbox.write("~/outside/notes.md", "# Notes");
     std::os::unix::fs::symlink(outside, sandbox.path("notes.md")).unwrap();
@@ -250,7 +250,7 @@ fn link_out_of_the_workspace_becomes_external_and_is_said() {
 }
 
 #[test]
-fn binary_file_is_attached_and_its_omission_is_said() {
+fn binary_file_is_attached_with_a_warning_that_models_miss_it() {
     let (sandbox, server) = Sandbox::with_answer("Yes.");
     sandbox.write("data.bin", [0, 159, 146, 150]);
     let run = sandbox.run("q --new -a data.bin what?");
@@ -262,7 +262,7 @@ fn binary_file_is_attached_and_its_omission_is_said() {
 }
 
 #[test]
-fn added_attachment_comes_with_the_next_message_and_removed_one_stays_in_the_history() {
+fn attachments_change_with_the_next_message() {
     let (sandbox, server) = Sandbox::with_answer("Yes.");
     sandbox.write("a.txt", "abc");
     sandbox.write("~/outside/notes.md", "outside");
@@ -331,7 +331,7 @@ fn vanished_file_of_the_configuration_names_the_way_out() {
 }
 
 #[test]
-fn workspace_and_history_may_not_reach_for_files_outside() {
+fn only_the_user_may_attach_files_outside() {
     let (sandbox, server) = Sandbox::with_answer("Yes.");
     sandbox.write("~/id_rsa", "PRIVATE");
     std::os::unix::fs::symlink(sandbox.home.join("id_rsa"), sandbox.path("link")).unwrap();
@@ -503,7 +503,7 @@ fn part_of_a_directory_is_not_removed_but_it_is_said_how_to() {
 }
 
 #[test]
-fn removing_takes_what_adding_by_that_name_declared_and_nothing_else() {
+fn removing_takes_exactly_what_adding_declared() {
     let (sandbox, _) = Sandbox::with_answer("Yes.");
     sandbox.write("a.txt", "a");
     sandbox.write("src/b.txt", "b");
@@ -577,7 +577,7 @@ fn exclude_by_name_holds_outside_the_workspace_too() {
 }
 
 #[test]
-fn exclude_by_path_outside_the_workspace_counts_once_and_says_so() {
+fn exclude_by_path_outside_the_workspace_warns_that_it_counts_once() {
     let (sandbox, _) = Sandbox::with_answer("Yes.");
     sandbox.write("~/outside/a.md", "a");
     sandbox.write("~/outside/private/b.md", "b");
@@ -634,7 +634,7 @@ fn configured_files_outside_the_workspace_are_attached_to_each_new_conversation_
 }
 
 #[test]
-fn fork_inherits_snapshots_and_a_trimmed_one_resolves_again() {
+fn fork_resolves_only_trimmed_snapshots_again() {
     let (sandbox, server) = Sandbox::with_answer("Yes.");
     sandbox.write("a.txt", "first");
     sandbox.write("~/outside/notes.md", "outside");

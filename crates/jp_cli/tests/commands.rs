@@ -73,7 +73,7 @@ fn output_of_a_command_is_a_snapshot_that_stays_as_it_was() {
 }
 
 #[test]
-fn failing_command_is_attached_with_its_status_and_one_that_cannot_start_is_an_error() {
+fn only_a_command_that_cannot_start_is_an_error() {
     let (sandbox, server) = Sandbox::with_answer("Yes.");
     sandbox.write("ok.txt", "fine");
     sandbox.run(&[
@@ -186,7 +186,7 @@ fn agreement_that_can_not_be_kept_is_said() {
 }
 
 #[test]
-fn command_that_a_person_attached_runs_for_later_messages_and_forks() {
+fn command_that_a_person_attached_keeps_its_approval() {
     let (sandbox, server) = Sandbox::with_answer("Yes.");
     sandbox.run("q --new start");
     sandbox.run("attachment add 'cmd:echo hello'");

@@ -55,7 +55,7 @@ fn asked(server: &Server) -> usize {
 }
 
 #[test]
-fn results_of_older_turns_are_left_out_and_the_history_stays_as_it_is() {
+fn compaction_leaves_out_older_results_but_keeps_history() {
     let (server, sandbox) = with_five_turns(vec![answer("Six.")]);
     let before = history(&sandbox);
     let dry = sandbox.json("c compact --dry-run");
@@ -107,7 +107,7 @@ fn result_that_was_left_out_can_be_read_again() {
 }
 
 #[test]
-fn compaction_is_told_to_a_person_and_taken_back() {
+fn compaction_can_be_undone() {
     let (_server, sandbox) = with_five_turns(vec![]);
     let dry = sandbox.run("c compact --dry-run --strip tools");
     let words = "From the next message on, turns 1 to 2 are sent without what tools returned.\nWhat is sent before the next message: about ";
@@ -260,7 +260,7 @@ fn summary_that_fails_leaves_the_conversation_as_it_is() {
 
 #[test]
 #[cfg(unix)]
-fn interrupted_summary_exits_with_130_and_stores_nothing() {
+fn interrupted_summary_stores_nothing() {
     let (server, sandbox) = with_five_turns(vec![Reply::stream(&chunk("So")).then_hang()]);
     let (before, asked_before) = (history(&sandbox), asked(&server));
     let mut command = sandbox.command("c compact --summarize");

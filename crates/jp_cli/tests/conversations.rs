@@ -73,7 +73,7 @@ fn results_are_printed_with_their_calls() {
 }
 
 #[test]
-fn list_shows_the_newest_first_and_marks_the_current_one() {
+fn list_marks_the_current_one_among_the_newest_first() {
     let (_server, sandbox, [first, second]) = with_two_conversations();
     let rows = sandbox.json("conversation ls");
     let row = |index: usize, key: &str| rows[index][key].clone();
@@ -152,7 +152,7 @@ fn name_of_two_resources_is_not_enough() {
 }
 
 #[test]
-fn print_shows_turns_as_text_and_as_json() {
+fn print_shows_turns_in_both_formats() {
     let (_server, sandbox, [first, _]) = with_two_conversations();
     sandbox.run(&["q", "-i", &first, "And then?"]);
     let text = sandbox.run(&["c", "print", &first]).stdout;
@@ -198,7 +198,7 @@ fn files_of_a_conversation_are_all_it_needs() {
 }
 
 #[test]
-fn removed_conversation_is_gone_and_the_other_stays() {
+fn removal_touches_no_other_conversation() {
     let (_server, sandbox, [first, second]) = with_two_conversations();
     sandbox.run(&["c", "rm", &second]);
     let rows = sandbox.json("c ls");
@@ -243,7 +243,7 @@ fn versions_of_a_resource_are_chosen_by_number_or_checksum() {
 }
 
 #[test]
-fn check_names_the_damaged_blob_and_its_conversation() {
+fn check_names_the_conversation_of_a_damaged_blob() {
     let (_server, sandbox, [first, _]) = with_two_conversations();
     sandbox.run("storage check");
     let blob = sandbox.files(".jp/blobs").pop().unwrap();
@@ -454,7 +454,7 @@ fn config_shows_each_value_with_its_layer() {
 }
 
 #[test]
-fn init_makes_a_workspace_once_and_overwrites_nothing() {
+fn second_init_overwrites_nothing() {
     let sandbox = Sandbox::new();
     let mut command = sandbox.command("init fresh");
     command.current_dir(&sandbox.home);
@@ -470,7 +470,7 @@ fn init_makes_a_workspace_once_and_overwrites_nothing() {
 }
 
 #[test]
-fn check_and_list_find_nothing_wrong_beside_rm_fork_and_query() {
+fn reading_commands_find_nothing_wrong_beside_writing_ones() {
     let (_server, sandbox, [first, second]) = with_two_conversations();
     let is_second = |path: &std::path::PathBuf| path.to_string_lossy().contains(&second);
     let events = sandbox
@@ -522,7 +522,7 @@ fn check_and_list_find_nothing_wrong_beside_rm_fork_and_query() {
 }
 
 #[test]
-fn archived_conversations_are_listed_apart_and_only_read() {
+fn archived_conversations_are_read_only() {
     let (_server, sandbox, [first, second]) = with_two_conversations();
     let is_first = |path: &std::path::PathBuf| path.to_string_lossy().contains(&first);
     let events = sandbox
@@ -576,7 +576,7 @@ fn archived_conversations_are_listed_apart_and_only_read() {
 }
 
 #[test]
-fn unreadable_metadata_closes_no_conversation_and_is_kept() {
+fn unreadable_metadata_is_kept_with_its_conversation() {
     let (sandbox, _) = Sandbox::with_answer("Yes.");
     sandbox.run("q --new 'The question'");
     let metadata = sandbox.conversation().join("metadata.json");
@@ -607,7 +607,7 @@ fn unreadable_metadata_closes_no_conversation_and_is_kept() {
 }
 
 #[test]
-fn older_conversations_are_listed_printed_and_continued() {
+fn older_conversations_can_be_used() {
     let source =
         Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/data/jp-conversations");
     if !source.is_dir() {
@@ -656,7 +656,7 @@ fn older_conversations_are_listed_printed_and_continued() {
 }
 
 #[test]
-fn older_conversation_has_its_model_by_an_alias_of_its_own_and_nobody_else_has_it() {
+fn older_conversation_has_an_alias_to_itself() {
     let (sandbox, server) = Sandbox::with_answer("Yes.");
     let directory = ".jp/conversations/17600000000-old";
     let request =
@@ -700,7 +700,7 @@ fn fork_that_fails_leaves_no_conversation() {
 }
 
 #[test]
-fn fork_of_an_older_conversation_is_converted_and_keeps_its_configuration() {
+fn converted_fork_keeps_its_configuration() {
     let (sandbox, server) = Sandbox::with_answer("Yes.");
     let directory = ".jp/conversations/17600000000-old";
     let text = "QSBsb25nIHJlc3VsdCB0aGF0IGJlbG9uZ3MgaW4gdGhlIGJsb2Igc3RvcmUuIA".repeat(20) + "==";

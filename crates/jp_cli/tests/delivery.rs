@@ -125,7 +125,7 @@ fn edited() -> String {
 }
 
 #[test]
-fn known_content_is_a_reference_its_lines_are_named_and_a_change_is_a_diff() {
+fn known_content_is_not_sent_whole_again() {
     let (server, sandbox) = of_one_file("");
     let uri = format!("file://{}/a.rs", testing::shown(&sandbox.root));
     let results = results(&server);
@@ -355,7 +355,7 @@ fn with_local_tools(server: &Server) -> Sandbox {
 }
 
 #[test]
-fn resources_of_local_tools_take_part_unless_told_not_to_and_text_is_left_alone() {
+fn only_resources_of_local_tools_are_deduplicated() {
     let calls = ["show", "always", "text", "text"].map(|name| (name, json!({})));
     let server = playing(vec![calling(&calls), answer("Done.")]);
     let sandbox = with_local_tools(&server);
@@ -493,7 +493,7 @@ fn each_request_begins_with_the_messages_of_the_one_before_in_every_format() {
 }
 
 #[test]
-fn picture_that_is_attached_again_is_sent_once_and_named_then() {
+fn picture_that_is_attached_again_is_a_reference() {
     for wire in WIRES.iter().filter(|wire| wire.provider != "ollama") {
         let person = Person::new(wire, vec![(wire.says)("Yes.")]);
         person
@@ -514,7 +514,7 @@ fn picture_that_is_attached_again_is_sent_once_and_named_then() {
 }
 
 #[test]
-fn block_of_an_unknown_type_is_noted_in_every_format_and_kept() {
+fn block_of_an_unknown_type_is_a_note_in_every_format() {
     for wire in &WIRES {
         let replies = vec![
             (wire.reads)(&[json!({"path": "a.rs"})]),
@@ -651,7 +651,7 @@ fn has_old(request: &[Value]) -> (bool, bool) {
 }
 
 #[test]
-fn replaced_version_is_left_out_once_the_cache_is_cold_and_stays_so() {
+fn replaced_version_stays_out_once_the_cache_was_cold() {
     const OTHER: [&str; 4] = [
         "-m",
         "llamacpp/n",
@@ -759,7 +759,7 @@ fn copy(from: &Path, to: &Path) {
 }
 
 #[test]
-fn clone_at_another_path_gives_the_same_and_goes_on_from_there() {
+fn clone_at_another_path_continues_with_the_same_bytes() {
     let (_server, sandbox) = of_one_file("");
     sandbox.write("b.txt", lines("other", 30));
     sandbox.run("q -a b.txt seven");
@@ -887,7 +887,7 @@ fn ended(child: Child) -> String {
 }
 
 #[test]
-fn queries_of_one_conversation_wait_for_each_other_and_for_a_compaction() {
+fn writers_of_one_conversation_wait_for_each_other() {
     let (gate, server) = gated();
     let sandbox = Sandbox::new().with_server(&server);
     sandbox.write("a.txt", lines("line", 30));
@@ -959,7 +959,7 @@ fn what_was_not_sent_again_is_told_after_the_answer() {
 }
 
 #[test]
-fn older_conversations_are_explained_and_what_is_attached_twice_there_is_a_reference() {
+fn explain_deduplicates_older_conversations() {
     let source =
         Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/data/jp-conversations");
     if !source.is_dir() {

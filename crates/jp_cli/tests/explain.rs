@@ -14,7 +14,7 @@ fn asked_once(sandbox: &Sandbox) {
 }
 
 #[test]
-fn explain_counts_what_the_last_request_carried_and_no_more() {
+fn explain_counts_exactly_the_last_request() {
     let (sandbox, _) = Sandbox::with_answer("Yes.");
     let document = sandbox.json("q --new --explain one");
     assert_eq!(document["cached_prefix_tokens"], 0);
@@ -194,7 +194,7 @@ fn what_a_model_is_not_shown_counts_as_the_note_that_it_gets() {
 }
 
 #[test]
-fn explained_request_beyond_the_budget_is_shown_and_refused() {
+fn explain_shows_a_request_that_the_budget_refuses() {
     let (sandbox, _) = Sandbox::with_answer("Yes.");
     let run = sandbox.fail("q --new --explain --budget 1 one", 3, &["the budget is 1"]);
     assert_contains(&run.stdout, "new in this turn");
@@ -213,7 +213,7 @@ fn budget_is_a_number_of_tokens() {
 }
 
 #[test]
-fn turn_ends_where_a_result_goes_beyond_the_budget_and_goes_on_with_more() {
+fn larger_budget_continues_a_turn_that_the_budget_ended() {
     let server = playing(vec![
         calling(&[("read_file", json!({"path": "long.txt"}))]),
         answer("Long."),
@@ -334,7 +334,7 @@ fn thinking() -> testing::Server {
 }
 
 #[test]
-fn reasoning_that_the_provider_does_not_take_back_costs_nothing_and_is_not_shown_as_sent() {
+fn reasoning_that_the_provider_does_not_take_back_is_not_counted() {
     let server = thinking();
     let sandbox = Sandbox::new().with_server(&server);
     sandbox.run("q --new one");

@@ -390,7 +390,7 @@ fn base_url_that_is_none_says_where_it_was_set() {
 }
 
 #[test]
-fn model_without_images_is_told_of_them_and_so_is_the_person() {
+fn image_that_a_model_cannot_take_is_reported_to_both_sides() {
     let provider = &PROVIDERS[4];
     let server = Server::routed(vec![
         (

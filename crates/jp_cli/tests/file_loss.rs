@@ -172,7 +172,7 @@ fn file_that_was_read_in_part_or_has_changed_is_not_deleted() {
 }
 
 #[test]
-fn file_that_git_has_is_deleted_and_one_that_it_ignores_is_not() {
+fn only_a_file_that_git_has_is_deleted() {
     if !has_git() {
         return;
     }

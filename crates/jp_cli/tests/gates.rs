@@ -68,7 +68,7 @@ fn count(calls: &[String], names: &[&str]) -> usize {
 
 #[test]
 #[cfg(target_os = "linux")]
-fn new_blob_costs_at_most_14_system_calls_and_a_query_a_handful_of_syncs() {
+fn new_blob_has_bounded_system_calls() {
     let (sandbox, _) = Sandbox::with_answer("Yes.");
     let make = |directory: &str, files: usize| {
         for index in 0..files {
@@ -102,7 +102,7 @@ fn new_blob_costs_at_most_14_system_calls_and_a_query_a_handful_of_syncs() {
 
 #[test]
 #[cfg(target_os = "linux")]
-fn attaching_again_opens_each_file_once_and_no_blob() {
+fn attaching_again_opens_only_the_files() {
     let (sandbox, server) = Sandbox::with_answer("Yes.");
     for index in 0..40 {
         sandbox.write(
@@ -181,7 +181,7 @@ fn listing_opens_no_file_of_a_conversation() {
 
 #[test]
 #[cfg(target_os = "linux")]
-fn question_reads_its_history_once_and_syncs_three_times() {
+fn question_has_bounded_file_accesses() {
     let (sandbox, _) = Sandbox::with_answer("Yes.");
     for index in 0..40 {
         sandbox.write(

@@ -191,7 +191,7 @@ fn good_is_a_server_of_2025_11_25() {
 }
 
 #[test]
-fn good_asks_and_says_what_was_answered() {
+fn good_repeats_the_answer_to_its_question() {
     let mut peer = Peer::initialized("good");
     let call = peer.request("tools/call", &json!({"name": "ask"}));
     let question = peer.message();
@@ -228,7 +228,7 @@ fn good_does_not_ask_a_client_that_can_not_be_asked() {
 }
 
 #[test]
-fn good_reports_progress_log_and_changes() {
+fn good_sends_notifications() {
     let mut peer = Peer::initialized("good");
     peer.request(
         "tools/call",
@@ -258,7 +258,7 @@ fn good_reports_progress_log_and_changes() {
 }
 
 #[test]
-fn good_leaves_a_cancelled_call_unanswered_and_tells_that_it_heard() {
+fn good_confirms_a_cancellation_without_an_answer() {
     let mut peer = Peer::initialized("good");
     let call = peer.request(
         "tools/call",
@@ -359,7 +359,7 @@ fn modern_tells_subscribers_of_updates() {
 // -- the hostile ones ----------------------------------------------------------------------------------------------
 
 #[test]
-fn list_has_a_sentence_for_each_mode_and_other_modes_are_refused() {
+fn only_listed_modes_are_accepted() {
     let output = spawn(&["--list"]).wait_with_output().unwrap();
     let list = String::from_utf8(output.stdout).unwrap();
     assert_eq!(list.lines().count(), 33);
@@ -403,7 +403,7 @@ fn rubbish_stands_before_each_answer() {
 }
 
 #[test]
-fn dying_servers_say_why_and_leave_half_a_message() {
+fn dying_servers_leave_half_a_message() {
     let mut peer = Peer::initialized("dies");
     peer.request("tools/call", &json!({"name": "echo"}));
     let (status, rest, stderr) = peer.finish();
@@ -420,7 +420,7 @@ fn dying_servers_say_why_and_leave_half_a_message() {
 }
 
 #[test]
-fn silent_servers_take_everything_and_answer_nothing_of_it() {
+fn silent_servers_answer_nothing() {
     let mut peer = Peer::start("silent");
     peer.request("initialize", &initialize());
     assert_eq!(peer.finish(), (Some(0), String::new(), String::new()));
@@ -523,7 +523,7 @@ fn blobs_are_no_base64_between_blocks_that_are_fine() {
 }
 
 #[test]
-fn paths_that_escape_are_listed_linked_and_readable() {
+fn paths_that_escape_are_offered() {
     let mut peer = Peer::initialized("path-escape");
     let listed = peer.ask("resources/list", &json!({}));
     let uris: Vec<&str> = listed["result"]["resources"]
@@ -606,7 +606,7 @@ fn schemas_refer_to_the_network_or_are_none() {
 }
 
 #[test]
-fn links_lead_to_themselves_or_come_again_and_again() {
+fn links_have_no_end() {
     let mut peer = Peer::initialized("self-link");
     assert_eq!(
         peer.call("echo", &json!({}))["result"]["content"][0]["uri"],
@@ -625,7 +625,7 @@ fn links_lead_to_themselves_or_come_again_and_again() {
 }
 
 #[test]
-fn questions_and_rounds_have_no_end() {
+fn questions_have_no_end_in_either_era() {
     let mut peer = Peer::initialized("asks-forever");
     peer.request("tools/call", &json!({"name": "echo"}));
     for _ in 0..50 {
@@ -712,7 +712,7 @@ fn body(response: &str) -> Value {
 }
 
 #[test]
-fn http_answers_with_json_and_asks_with_events() {
+fn http_uses_json_for_answers_but_events_for_questions() {
     let server = Listening::start("good");
     let initialized = server.post("", "initialize", &initialize());
     assert_contains(&initialized, "\r\nmcp-session-id: hostile-1\r\n");
@@ -785,7 +785,7 @@ fn http_failures_are_what_they_are_called() {
 }
 
 #[test]
-fn hanging_server_takes_the_request_and_ends_with_its_stdin() {
+fn hanging_server_ends_with_its_stdin() {
     let mut server = Listening::start("http-hang");
     let mut stream = server.connect("POST", "", "{}");
     drop(server.child.stdin.take());
@@ -821,7 +821,7 @@ fn redirected_requests_are_written_down() {
 }
 
 #[test]
-fn lost_sessions_are_not_found_and_a_new_one_works() {
+fn new_session_replaces_a_lost_one() {
     let server = Listening::start("http-session-lost");
     server.post("", "initialize", &initialize());
     let echo = json!({"name": "echo", "arguments": {"text": "hi"}});

@@ -355,7 +355,7 @@ fn nothing_is_read_from_linked_blobs_or_written_there() {
 }
 
 #[test]
-fn linked_configuration_and_id_are_not_read() {
+fn linked_workspace_files_are_not_read() {
     for file in ["config.toml", ".id"] {
         let scene = Scene::new(|theirs, upstream, _| {
             link(
@@ -425,7 +425,7 @@ fn links_that_lead_nowhere_or_back_are_refused_too() {
 }
 
 #[test]
-fn hard_links_and_a_linked_data_directory_are_used_as_ever() {
+fn harmless_links_are_followed() {
     let (sandbox, _) = Sandbox::with_answer("Yes.");
     fs::create_dir_all(sandbox.home.join("disk/data")).unwrap();
     fs::create_dir_all(sandbox.home.join(".local")).unwrap();

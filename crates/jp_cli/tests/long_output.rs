@@ -85,7 +85,7 @@ printf '\"}}]}'
 ";
 
 #[test]
-fn blocks_of_17_mb_are_read_as_blocks_and_kept_whole() {
+fn blocks_of_17_mb_are_kept_whole() {
     let (server, sandbox) = calling_in_turn(LARGE, &[("t", json!({}))]);
     let run = sandbox.run("query Look.");
     assert!(results(&server)[0].contains("An image.") && !results(&server)[0].contains("AAAAAAAA"));
@@ -103,7 +103,7 @@ fn blocks_of_17_mb_are_read_as_blocks_and_kept_whole() {
 }
 
 #[test]
-fn text_of_17_mb_is_kept_whole_and_read_on() {
+fn text_of_17_mb_can_be_read_on() {
     let text = format!(
         "{}\nmiddle\n{}\n",
         "x".repeat(8_500_000),

@@ -185,7 +185,7 @@ fn tools_of_a_server_are_listed() {
 }
 
 #[test]
-fn resources_and_templates_are_listed() {
+fn everything_a_server_offers_is_listed() {
     let sandbox = with(&[
         ("docs", "python3 notes.py"),
         ("notes", "python3 notes.py"),
@@ -335,7 +335,7 @@ fn what_a_server_logs_is_shown_with_v() {
 }
 
 #[test]
-fn failure_names_the_cause_and_the_next_step() {
+fn failure_names_the_next_step() {
     let sandbox = with(&[
         ("notes", "python3 notes.py"),
         ("dead", r#"sh -c 'printf "no\tdata\n" >&2; exit 3'"#),
@@ -728,7 +728,7 @@ fn watched_resource_is_written_again_when_it_changes() {
 }
 
 #[test]
-fn watching_ends_with_the_server_and_with_the_reader() {
+fn watching_ends_with_either_side() {
     let sandbox = good();
     sandbox.write("note.txt", "one\n");
     let arguments = ["mcp", "read", "notes", "note:file", "--watch"];

@@ -115,7 +115,7 @@ fn resource_is_attached_with_what_the_server_says_of_it() {
 }
 
 #[test]
-fn every_content_of_a_resource_is_attached_and_bytes_stay_bytes() {
+fn every_content_of_a_resource_is_attached_unchanged() {
     let server = answering("Yes.");
     let sandbox = with_servers(&server, &["docs"], &notes());
     asked(&sandbox, &["--new", "-a", "mcp+docs+note:both", "what?"]).succeeded();
@@ -225,7 +225,7 @@ fn template_takes_its_values_from_what_follows_it() {
 }
 
 #[test]
-fn template_asks_at_a_terminal_and_says_what_is_offered() {
+fn template_asks_at_a_terminal_with_the_values_on_offer() {
     let server = answering("Yes.");
     let sandbox = with_servers(&server, &["docs"], &notes());
     let command = sandbox.command("q --new -a mcp+docs+note:{name}{?lang} what?");
@@ -299,7 +299,7 @@ fn what_a_server_has_not_is_said_with_the_way_to_see_what_it_has() {
 }
 
 #[test]
-fn server_that_ends_is_shown_with_its_last_words_and_can_be_skipped() {
+fn server_that_ends_can_be_skipped() {
     let server = answering("Yes.");
     let sandbox = with_servers(&server, &["docs", "dead"], &notes());
     has(
@@ -341,7 +341,7 @@ fn server_that_ends_is_shown_with_its_last_words_and_can_be_skipped() {
 }
 
 #[test]
-fn waiting_for_a_server_is_shown_and_ends_with_an_interrupt() {
+fn waiting_for_a_server_can_be_interrupted() {
     let server = answering("Yes.");
     let sandbox = with_servers(&server, &["docs"], &notes());
     let mut state = notes();
@@ -584,7 +584,7 @@ fn what_its_server_takes_for_current_is_not_read_for_a_notification() {
 }
 
 #[test]
-fn servers_and_files_that_share_a_uri_are_compared_each_with_its_own() {
+fn sources_that_share_a_uri_are_not_mixed() {
     let server = answering("Yes.");
     let uri = "file:///../../etc/passwd";
     let sandbox = with_servers(&server, &["a", "b"], &notes());
@@ -685,7 +685,7 @@ fn workspace_reads_from_a_server_of_the_persons_with_their_word() {
 }
 
 #[test]
-fn declared_resource_is_printed_read_and_stored_without_a_place() {
+fn declared_resource_is_stored_without_a_place() {
     let server = answering("Yes.");
     let sandbox = with_servers(&server, &["docs"], &notes());
     asked(&sandbox, &["--new", "hello"]).succeeded();

@@ -215,7 +215,7 @@ fn try_modes(is_meant: impl Fn(&Outcome) -> bool) {
 }
 
 #[test]
-fn server_without_a_list_costs_its_tools_and_nothing_else() {
+fn server_without_a_list_costs_only_its_tools() {
     try_modes(|outcome| matches!(outcome, LosesTools(_)));
 }
 
@@ -248,7 +248,7 @@ fn every_mode_is_tried() {
 // -- over stdio ----------------------------------------------------------------------------------------------------
 
 #[test]
-fn rubbish_between_messages_is_passed_over_and_told_of_with_v() {
+fn rubbish_between_messages_is_reported_only_with_v() {
     let Came { server, run, .. } = Came::over_stdio("rubbish");
     assert_eq!(results(&server), ["hi"]);
     assert_lacks(&run.stderr, "no message");
@@ -264,7 +264,7 @@ fn rubbish_between_messages_is_passed_over_and_told_of_with_v() {
 }
 
 #[test]
-fn first_and_last_lines_of_a_server_that_dies_at_its_start_are_shown_behind_a_margin() {
+fn output_of_a_server_that_dies_at_its_start_is_shown_shortened() {
     let Came { run, .. } =
         Came::over_stdio("dies-at-start").lost_its_tools("it ended with exit status: 1");
     let first = "; what it wrote to stderr:\n  │ Error: the database notes.db can't be opened\n";
@@ -384,7 +384,7 @@ fn peak_of(process: u32) -> Option<usize> {
 }
 
 #[test]
-fn blocks_that_are_no_base64_are_passed_over_and_the_others_stay() {
+fn only_blocks_that_are_no_base64_are_passed_over() {
     let Came {
         server,
         sandbox,
@@ -434,7 +434,7 @@ fn links_are_followed_once_whatever_they_lead_to() {
 }
 
 #[test]
-fn paths_that_escape_are_names_and_nothing_else() {
+fn paths_that_escape_are_only_names() {
     let before = |sandbox: &Sandbox| {
         sandbox
             .files("~/")
@@ -488,7 +488,7 @@ fn schema_is_looked_for_nowhere_else() {
 }
 
 #[test]
-fn tools_that_cant_be_offered_are_named_and_the_others_stay() {
+fn only_tools_that_cant_be_offered_are_left_out() {
     let Came { server, run, .. } = Came::over_stdio("bad-schema");
     for tool in ["string_schema", "true_schema", "null_schema"] {
         let warning = format!(
@@ -592,7 +592,7 @@ fn endpoint_that_nobody_listens_at_costs_its_tools() {
 }
 
 #[test]
-fn redirect_is_not_followed_and_no_token_goes_there() {
+fn no_token_follows_a_redirect() {
     let listening = Listening::start("http-redirect");
     let (sandbox, _) = Sandbox::with_answer("Yes.");
     sandbox.write(

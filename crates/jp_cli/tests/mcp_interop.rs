@@ -84,7 +84,7 @@ fn with_notes(workspace: impl Fn() -> Sandbox, check: impl Fn(&Sandbox, &str)) {
 }
 
 #[test]
-fn what_the_library_serves_is_listed_and_read() {
+fn jp_reads_what_the_library_serves() {
     with_notes(Sandbox::new, |sandbox, revision| {
         let listed = &sandbox.json("mcp ls")[0];
         assert_eq!(

@@ -101,7 +101,7 @@ const ONE_AFTER_THE_OTHER: [&str; 6] = [
 ];
 
 #[test]
-fn calls_of_one_message_reach_a_server_one_after_the_other_and_in_order() {
+fn calls_of_one_message_reach_a_server_in_order() {
     let calls = ["peer_add", "peer_commit", "peer_status"].map(|name| (name, json!({})));
     let (server, sandbox, _) = asked(&[("peer", logging("log"))], &calls);
     assert_eq!(calls_in(&sandbox, "log"), ONE_AFTER_THE_OTHER);
@@ -109,7 +109,7 @@ fn calls_of_one_message_reach_a_server_one_after_the_other_and_in_order() {
 }
 
 #[test]
-fn call_after_the_server_ended_is_not_sent_and_says_so() {
+fn call_after_the_server_ended_fails_unsent() {
     let mut script = logging("log");
     script["die"] = json!("add");
     let calls = ["peer_add", "peer_commit"].map(|name| (name, json!({})));
@@ -204,7 +204,7 @@ fn resource_of_a_server_is_refreshed_after_the_calls_before_it() {
 }
 
 #[test]
-fn later_calls_to_a_server_that_died_say_so_and_the_other_servers_answer() {
+fn dead_server_fails_no_calls_to_others() {
     let dying = json!({
         "server/discover": discovered(&json!({"tools": {}})), "tools/list": tools(&["add", "commit"]), "die": "add",
     });
@@ -330,7 +330,7 @@ fn schema(input_schema: &Value) -> Value {
 }
 
 #[test]
-fn schema_that_cannot_be_compiled_loses_the_check_and_not_the_tool() {
+fn schema_that_cannot_be_compiled_costs_only_the_check() {
     let pattern = json!({"type": "string", "pattern": "^(?!secret).*$"});
     let input =
         json!({"type": "object", "properties": {"name": pattern, "limit": {"type": "integer"}}});
@@ -410,7 +410,7 @@ fn content_for_the_user_alone_is_shown_despite_quiet() {
 }
 
 #[test]
-fn content_for_the_user_alone_is_shown_and_kept_and_not_sent() {
+fn content_for_the_user_alone_is_not_sent() {
     let for_user = json!({"audience": ["user"]});
     let blocks = json!([
         {"type": "text", "text": "secret line\nsecond \u{1b}[2J", "annotations": for_user},
@@ -444,7 +444,7 @@ fn model_is_told_of_a_result_that_is_for_the_user_alone() {
 }
 
 #[test]
-fn name_of_a_link_reaches_the_model_and_all_of_it_is_kept() {
+fn link_is_kept_whole_though_the_model_gets_its_name() {
     let link = |uri: &str| json!({"type": "resource_link", "uri": uri, "name": "report", "icons": [{"src": "i"}], "_meta": {"k": 1}});
     let contents = json!([{"uri": "note:1", "text": "One."}]);
     let script = json!({

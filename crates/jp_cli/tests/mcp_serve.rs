@@ -442,7 +442,7 @@ fn files(sandbox: &Sandbox) -> String {
 }
 
 #[test]
-fn attachments_and_snapshots_are_listed_and_read_in_each_era() {
+fn listed_resources_can_be_read_in_each_era() {
     let sandbox = workspace();
     sandbox.write("README.md", "# Read me again\n");
     for era in ERAS {
@@ -478,7 +478,7 @@ fn attachments_and_snapshots_are_listed_and_read_in_each_era() {
 }
 
 #[test]
-fn client_that_asks_for_tools_and_prompts_gets_empty_lists() {
+fn client_that_asks_for_more_than_resources_gets_empty_lists() {
     let sandbox = workspace();
     for era in ERAS {
         let endpoint = Endpoint::new(sandbox.command("mcp serve --http 127.0.0.1:0"));
@@ -501,7 +501,7 @@ fn client_that_asks_for_tools_and_prompts_gets_empty_lists() {
 }
 
 #[test]
-fn files_are_read_and_completed_below_the_root() {
+fn files_are_offered_below_the_root() {
     let sandbox = workspace();
     sandbox.write("a b/ü?.txt", "named strangely\n");
     sandbox.write("picture.png", b"\x89PNG\r\n\x1a\n\0\0\0\0");
@@ -544,7 +544,7 @@ fn files_are_read_and_completed_below_the_root() {
 }
 
 #[test]
-fn conversation_and_turn_are_what_print_writes() {
+fn transcript_is_what_print_writes() {
     let sandbox = workspace();
     let again = answering("No.");
     configure(&sandbox, again.url());
@@ -606,7 +606,7 @@ fn damaged_conversation_keeps_nothing_else_from_being_read() {
 }
 
 #[test]
-fn what_is_not_of_the_workspace_is_its_snapshot_and_nothing_runs() {
+fn only_the_snapshot_of_a_command_is_read() {
     let (sandbox, _) = Sandbox::with_answer("Yes.");
     let outside = sandbox.write("~/elsewhere/plan.md", "The plan\n");
     let command = "cmd:sh -c 'echo ran >> ran; echo printed'";
@@ -637,7 +637,7 @@ fn what_is_not_of_the_workspace_is_its_snapshot_and_nothing_runs() {
 }
 
 #[test]
-fn blob_is_read_by_its_checksum_alone_and_verified() {
+fn blob_is_read_only_if_its_checksum_fits() {
     let sandbox = workspace();
     let blob = client_blob(&sandbox);
     let other = answering("Yes.");
@@ -749,7 +749,7 @@ fn no_path_leads_out_of_the_workspace() {
 }
 
 #[test]
-fn what_a_walk_would_leave_out_is_refused_and_not_offered() {
+fn what_a_walk_would_leave_out_is_refused() {
     let sandbox = workspace();
     sandbox.write(".gitignore", "target/\n*.log\n!kept.log\n");
     sandbox.write(".jpignore", "private\n");
@@ -847,7 +847,7 @@ fn what_a_walk_would_leave_out_is_refused_and_not_offered() {
 }
 
 #[test]
-fn file_is_bounded_and_looked_through_as_the_configuration_says() {
+fn reads_follow_the_limits_of_the_configuration() {
     let sandbox = workspace();
     let settings = "[conversation.attachment]\nmax_bytes = 100\nsecrets = \"refuse\"\n";
     sandbox.write("~/.config/jp/config.toml", settings);
@@ -872,7 +872,7 @@ fn file_is_bounded_and_looked_through_as_the_configuration_says() {
 }
 
 #[test]
-fn what_is_attached_outright_is_read_and_a_directory_gives_no_secrets() {
+fn secret_is_read_only_if_it_is_attached_outright() {
     let sandbox = workspace();
     sandbox.write("conf/.env", "A=1\n");
     sandbox.write("conf/a.toml", "a = 1\n");
@@ -1112,7 +1112,7 @@ fn file_of_a_directory_that_is_edited_in_place_is_listed_as_it_is() {
 }
 
 #[test]
-fn changes_of_files_conversations_and_the_list_are_told_in_each_era() {
+fn changes_are_announced_in_each_era() {
     for era in ERAS {
         let sandbox = workspace();
         let mut client = Client::new(&sandbox, era);
@@ -1137,7 +1137,7 @@ fn changes_of_files_conversations_and_the_list_are_told_in_each_era() {
 }
 
 #[test]
-fn newer_snapshot_of_what_is_attached_is_told_and_read() {
+fn newer_snapshot_is_announced() {
     let (sandbox, _) = Sandbox::with_answer("Yes.");
     sandbox.write("state", "one\n");
     sandbox.run("q --new -a 'cmd:cat state' first");
@@ -1152,7 +1152,7 @@ fn newer_snapshot_of_what_is_attached_is_told_and_read() {
 }
 
 #[test]
-fn list_follows_the_directories_and_the_rules_and_a_read_does_at_once() {
+fn list_follows_the_directories_later_than_a_read() {
     let sandbox = workspace();
     for file in ["docs/one.md", "docs/two.md", "docs/deep/three.md"] {
         sandbox.write(file, "text\n");
@@ -1203,7 +1203,7 @@ fn list_follows_the_directories_and_the_rules_and_a_read_does_at_once() {
 }
 
 #[test]
-fn listed_directory_gives_no_private_key_and_nothing_that_secrets_refuses_through_a_link_neither() {
+fn listed_directory_gives_no_secrets_even_through_links() {
     let sandbox = workspace();
     sandbox.write(
         "~/.config/jp/config.toml",
@@ -1396,7 +1396,7 @@ fn file_that_comes_to_be_is_told_to_who_subscribed_to_it() {
 }
 
 #[test]
-fn clients_over_http_list_read_are_refused_and_are_told_side_by_side() {
+fn http_clients_work_side_by_side() {
     for era in ERAS {
         let sandbox = workspace();
         sandbox.write(".gitignore", "target\n");
@@ -1522,7 +1522,7 @@ fn tree(sandbox: &Sandbox) -> BTreeMap<PathBuf, (SystemTime, u64)> {
 }
 
 #[test]
-fn nothing_is_written_and_no_lock_is_held() {
+fn serving_leaves_the_workspace_untouched() {
     let sandbox = workspace();
     let before = tree(&sandbox);
     let id = id(&sandbox);
@@ -1546,7 +1546,7 @@ fn nothing_is_written_and_no_lock_is_held() {
 }
 
 #[test]
-fn http_serves_this_machine_and_wants_the_token() {
+fn http_serves_this_machine_only_with_the_token() {
     let sandbox = workspace();
     let mut command = sandbox.command("mcp serve --http 127.0.0.1:0");
     let open = Endpoint::new(command);
@@ -1588,7 +1588,7 @@ fn http_serves_this_machine_and_wants_the_token() {
 }
 
 #[test]
-fn ctrl_c_and_the_end_of_stdin_end_it_quietly() {
+fn server_ends_quietly() {
     let sandbox = workspace();
     let mut http = Endpoint::new(sandbox.command("mcp serve --http 127.0.0.1:0"));
     kill_process(Pid::from_child(&http.process), Signal::INT).unwrap();

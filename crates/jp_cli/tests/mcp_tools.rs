@@ -91,7 +91,7 @@ fn tools_are_offered_in_order_with_what_the_server_says_of_them() {
 }
 
 #[test]
-fn entry_renames_describes_permits_and_switches_off() {
+fn entry_of_the_configuration_changes_a_tool() {
     let entries = "[conversation.tools.say]\nsource = 'mcp.peer.echo'\nsummary = 'Says it.'\nrun = 'unattended'\n\
                    [conversation.tools.peer_grow]\nenable = false\n\
                    [conversation.tools.peer_ecko]\nenable = false\n\
@@ -191,7 +191,7 @@ fn server_of_the_workspace_is_started_once_the_person_agrees() {
 }
 
 #[test]
-fn person_is_shown_the_server_the_tool_the_arguments_and_a_hint_that_nobody_vouches_for() {
+fn prompt_shows_the_call_with_its_hints_as_unverified() {
     let config = stdio("peer", "good");
     let (server, sandbox) = calling_rounds(
         &config,
@@ -239,7 +239,7 @@ fn file_that_a_server_gives_is_a_resource_with_its_uri() {
 }
 
 #[test]
-fn every_kind_of_block_is_kept_and_shown_once() {
+fn every_kind_of_block_is_shown_once() {
     let config = format!("{UNATTENDED}{}", stdio("peer", "good"));
     let peek = json!({"uri": "note:one"});
     let (server, sandbox) = calling_rounds(
@@ -389,7 +389,7 @@ fn returning(sandbox: &Sandbox, name: &str, result: &Value) -> String {
 const GOT: &str = r#"say "$id" '"result":{"content":[{"type":"text","text":"got"}]}'"#;
 
 #[test]
-fn no_server_takes_the_name_of_anothers_tool_and_what_is_permitted_for_it() {
+fn no_server_takes_the_permission_of_anothers_tool() {
     let calls: testing::hostile::Calls<'_> = &[("git_hub_search", json!({}))];
     let (server, sandbox) = calling_rounds("", &[calls]);
     let permitted = "[conversation.tools.git_hub_search]\nrun = 'unattended'\n";
@@ -454,7 +454,7 @@ fn servers_list_their_tools_at_once_while_the_person_sees_that_it_takes_a_while(
 }
 
 #[test]
-fn server_that_can_not_list_its_new_tools_costs_no_other_ones_and_is_told_of_once() {
+fn server_that_can_not_list_its_new_tools_is_reported_once() {
     let calls: testing::hostile::Calls<'_> = &[("bad_get", json!({})), ("good_get", json!({}))];
     let (server, sandbox) = calling_rounds("", &[calls, calls]);
     let announce = r#"printf '{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}\n'"#;
@@ -539,7 +539,7 @@ fn keys_of_jps_own_are_not_the_servers_to_set() {
 }
 
 #[test]
-fn resource_that_comes_twice_is_referred_to_and_another_servers_is_not() {
+fn only_a_resource_of_the_same_server_is_a_reference() {
     let text: String = (1..300)
         .map(|number| format!("This is line {number} of it.\n"))
         .collect();
@@ -686,7 +686,7 @@ fn ctrl_c_at_a_form_cancels_the_call() {
 }
 
 #[test]
-fn form_is_declined_where_there_is_no_terminal_and_the_person_told_how_to_answer() {
+fn form_is_declined_with_a_hint_without_a_terminal() {
     let (server, sandbox) = asked("good", UNATTENDED, &["peer_ask"]);
     let run = sandbox.run("q --new x");
     assert_eq!(answered(&server), [r#"{"action":"decline"}"#]);
@@ -743,7 +743,7 @@ fn model_answers_a_form_where_the_person_says_so() {
 }
 
 #[test]
-fn page_to_visit_is_shown_with_its_host_and_opened_by_nobody() {
+fn page_to_visit_is_only_shown() {
     for mode in ["good", "modern"] {
         let (server, sandbox) = asked(
             mode,
@@ -771,7 +771,7 @@ fn page_to_visit_is_shown_with_its_host_and_opened_by_nobody() {
 }
 
 #[test]
-fn workspace_is_the_root_and_the_model_is_not_the_servers_to_use() {
+fn server_gets_the_root_but_not_the_model() {
     let (server, sandbox) = asked("good", UNATTENDED, &["peer_roots", "peer_sample"]);
     sandbox.run("q --new x");
     let root = format!("file://{}", sandbox.root.display());
@@ -837,7 +837,7 @@ fn question_is_answered_as_is_configured_for_the_call_that_led_to_it() {
 }
 
 #[test]
-fn progress_is_shown_at_a_terminal_and_keeps_a_call_alive() {
+fn progress_keeps_a_call_alive() {
     // Each step is in time; all of them together are not.
     let calls = [("peer_slow", json!({"pause": 450}))];
     let config = with_short_calls(&stdio("peer", "good"));

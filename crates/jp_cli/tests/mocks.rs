@@ -244,7 +244,7 @@ fn failing_server_is_asked_again_ever_later() {
 }
 
 #[test]
-fn message_is_kept_where_the_server_stays_busy_and_is_sent_again() {
+fn message_to_a_busy_server_is_kept_for_the_next_query() {
     let fail = |status| json!({"type": "fail", "status": status, "retry_after": 0.02, "times": 3});
     let Some(trouble) = Trouble::new([fail(500), fail(429)]) else {
         return;
@@ -287,7 +287,7 @@ fn answer_that_ends_before_its_first_word_is_asked_for_again() {
 }
 
 #[test]
-fn message_is_kept_where_nonsense_is_the_answer_and_is_sent_again() {
+fn message_with_a_nonsense_answer_is_kept_for_the_next_query() {
     let Some(trouble) = Trouble::new(broken("malformed", 0)) else {
         return;
     };
@@ -476,7 +476,7 @@ fn streamed_answer_arrives_whole_in_every_format() {
 }
 
 #[test]
-fn tool_call_and_its_result_go_back_in_every_format() {
+fn tool_calls_go_back_in_every_format() {
     let call =
         json!({"toolCalls": [{"id": "call_1", "name": "lookup", "arguments": {"q": "brest"}}]});
     let Some(script) = Script::new(&call) else {
@@ -564,7 +564,7 @@ fn answers_in(requests: &Value) -> String {
 }
 
 #[test]
-fn reasoning_goes_back_as_it_came_and_only_to_the_model_that_made_it() {
+fn reasoning_goes_back_only_to_the_model_that_made_it() {
     let thought = "I need the tool.";
     let Some(script) = Script::new(&json!({
         "reasoning": thought, "reasoningSignature": "c2lnbmF0dXJl", "redactedThinking": ["b3BhcXVl"],

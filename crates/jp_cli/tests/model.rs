@@ -62,7 +62,7 @@ fn model(max_tokens: &str) -> Option<Model> {
 }
 
 #[test]
-fn real_model_answers_about_an_attached_file_and_its_cache_stays_warm() {
+fn cache_of_a_real_model_stays_warm() {
     let Some(model) = model("24") else { return };
     let sandbox = Sandbox::new().with_url(&model.url);
     let text =

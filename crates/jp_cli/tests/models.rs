@@ -388,7 +388,7 @@ fn workspace_redirects_no_model_that_the_user_names() {
 }
 
 #[test]
-fn alias_of_the_user_that_reads_as_a_provider_and_a_name_is_ignored_with_a_warning() {
+fn alias_that_reads_as_a_model_is_ignored_with_a_warning() {
     let (own, other) = (testing::answering("Yes."), testing::answering("No."));
     let sandbox = Sandbox::new();
     sandbox.write(

@@ -55,7 +55,7 @@ impl Drop for Files {
 }
 
 #[test]
-fn page_is_shown_as_markdown_and_kept_as_it_is() {
+fn page_is_shown_as_markdown_but_kept_as_it_is() {
     let (sandbox, server) = Sandbox::with_answer("Yes.");
     let html = "<html><head><title>Guide</title><script>evil()</script></head>\
         <body><h1>Start</h1><p>Read <a href=\"/more\">more</a>.</p></body></html>";

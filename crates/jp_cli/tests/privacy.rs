@@ -590,7 +590,7 @@ fn moved_workspace_finds_its_files() {
 }
 
 #[test]
-fn key_makes_external_uris_unguessable_and_may_not_be_in_the_workspace() {
+fn key_outside_the_workspace_makes_external_uris_unguessable() {
     let (sandbox, _) = Sandbox::with_answer("Yes.");
     sandbox.write("~/outside/notes.md", "x");
     sandbox.write("~/key", "secret\n");
@@ -680,7 +680,7 @@ fn secrets_of_the_configuration_are_not_shown() {
 }
 
 #[test]
-fn secrets_in_the_arguments_and_the_urls_of_servers_are_not_shown() {
+fn secrets_of_servers_are_not_shown() {
     let sandbox = Sandbox::new();
     // Put together here, so that nothing finds one in this file.
     let token = ["ghp", "_", "16C7e42F292c6912E7710c838347Ae178B4a"].concat();

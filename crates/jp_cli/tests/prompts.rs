@@ -164,7 +164,7 @@ fn call_runs_once_the_person_agrees() {
 }
 
 #[test]
-fn refused_call_does_not_run_and_the_model_is_told() {
+fn model_receives_the_refusal_of_a_call() {
     for no in ["n\n", "\n", CTRL_D] {
         let desk = greeting();
         let mut terminal = desk.ask();
@@ -202,7 +202,7 @@ fn anything_else_is_asked_again_with_help() {
 }
 
 #[test]
-fn always_this_turn_holds_for_calls_that_wait_and_for_later_ones() {
+fn always_this_turn_holds_for_calls_that_wait_too() {
     let call = |name: &str| json!(["greet", {"name": name}]);
     let desk = Desk::new(&[
         json!([call("ada"), call("bob"), call("cyd")]),
@@ -238,7 +238,7 @@ fn edited_arguments_are_shown_again_before_they_run() {
 }
 
 #[test]
-fn edited_arguments_that_do_not_fit_are_refused_and_asked_for_again() {
+fn edited_arguments_that_do_not_fit_are_asked_for_again() {
     let desk = greeting();
     let mut terminal = desk.ask_with_editor("echo '{\"name\":7}' > \"$2\"");
     terminal.answer(RUN, "e\n");
@@ -325,7 +325,7 @@ fn person_is_asked_on_the_terminal_where_stdin_is_piped() {
 }
 
 #[test]
-fn workspace_is_trusted_with_a_tool_where_the_person_says_so_and_not_by_a_yes() {
+fn only_the_persons_word_trusts_a_workspace_with_a_tool() {
     let desk = Desk::new(&[json!([["greet", {}]]), json!([["greet", {}]])]);
     let config = fs::read_to_string(desk.sandbox.path(".jp/config.toml")).unwrap();
     let tool = "[conversation.tools.greet]\ncommand = \"printf hello\"\nrun = \"unattended\"\n";

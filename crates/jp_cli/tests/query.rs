@@ -19,7 +19,7 @@ use testing::{
 };
 
 #[test]
-fn answer_streams_to_stdout_and_the_rest_to_stderr() {
+fn only_the_answer_goes_to_stdout() {
     let (sandbox, server) = Sandbox::with_answer("It prints hello.");
     sandbox.write("src/main.rs", "fn main() {}\n");
     sandbox.write("~/outside/notes.md", "# Notes\n");
@@ -52,7 +52,7 @@ fn answer_streams_to_stdout_and_the_rest_to_stderr() {
 }
 
 #[test]
-fn conversation_goes_on_and_attachments_stay_at_their_turn() {
+fn attachments_stay_at_their_turn() {
     let (sandbox, server) = Sandbox::with_answer("Yes.");
     sandbox.write("a.txt", "first");
     sandbox.run("q --new -a a.txt one");
@@ -115,7 +115,7 @@ fn json_is_one_document() {
 }
 
 #[test]
-fn no_persist_stores_nothing_and_answers_all_the_same() {
+fn no_persist_answers_without_storing() {
     let (sandbox, server) = Sandbox::with_answer("Yes.");
     sandbox.write("a.txt", "abc");
     let before = sandbox.files(".jp");
@@ -140,7 +140,7 @@ fn no_persist_continues_a_conversation_with_its_stored_content() {
 }
 
 #[test]
-fn explain_sends_and_stores_nothing() {
+fn explain_has_no_effects() {
     let (sandbox, server) = Sandbox::with_answer("Yes.");
     sandbox.write("a.txt", "abc");
     sandbox.run("query --new -a a.txt one");
@@ -161,7 +161,7 @@ fn explain_sends_and_stores_nothing() {
 }
 
 #[test]
-fn failed_query_is_kept_and_sent_again_without_words() {
+fn query_without_words_sends_a_failed_one_again() {
     let sandbox = Sandbox::new().with_url(UNUSED_URL);
     sandbox.write("a.txt", "abc");
     sandbox.fail(
@@ -201,7 +201,7 @@ fn failed_query_is_kept_and_sent_again_without_words() {
 }
 
 #[test]
-fn half_an_answer_is_kept_and_marked() {
+fn half_an_answer_is_kept_with_a_mark() {
     let server = Server::new(vec![Reply::stream(&chunk("It pri"))]);
     let sandbox = Sandbox::new().with_server(&server);
     let run = sandbox.fail(
@@ -254,7 +254,7 @@ fn rubbish_is_an_error_that_shows_it() {
 }
 
 #[test]
-fn busy_server_is_asked_again_and_the_person_is_told() {
+fn retry_of_a_busy_server_is_reported() {
     let busy = Reply::with_headers(
         429,
         "retry-after: 0\r\n",
@@ -301,7 +301,7 @@ fn server_that_says_nothing_is_named_after_ten_seconds() {
 
 #[test]
 #[cfg(unix)]
-fn interrupt_keeps_what_arrived_and_exits_with_130() {
+fn interrupt_keeps_what_arrived() {
     use std::io::Read as _;
     let server = Server::new(vec![Reply::stream(&chunk("Once upon a time")).then_hang()]);
     let sandbox = Sandbox::new().with_server(&server);
@@ -336,7 +336,7 @@ fn interrupt_keeps_what_arrived_and_exits_with_130() {
 }
 
 #[test]
-fn closed_pipe_is_quiet_and_the_answer_is_kept() {
+fn answer_is_kept_behind_a_closed_pipe() {
     let (sandbox, _) = Sandbox::with_answer("Yes, and a good deal more.");
     let mut command = sandbox.command("query --new what?");
     command.stdout(Stdio::piped()).stderr(Stdio::piped());
@@ -363,7 +363,7 @@ fn closed_pipe_is_quiet_and_the_answer_is_kept() {
 
 #[test]
 #[cfg(target_os = "linux")]
-fn full_disk_behind_stdout_is_an_error_and_the_answer_is_kept() {
+fn answer_is_kept_if_stdout_is_full() {
     let (sandbox, _) = Sandbox::with_answer("Yes, and a good deal more.");
     let mut command = sandbox.command("query --new what?");
     command
@@ -391,7 +391,7 @@ fn full_disk_behind_stdout_is_an_error_and_the_answer_is_kept() {
 /// tokio wakes its thread by a write, which can fail like any other.
 #[test]
 #[cfg(target_os = "linux")]
-fn wake_up_that_fails_is_an_error_and_no_panic() {
+fn wake_up_that_fails_is_an_error() {
     if !Command::new("strace")
         .arg("-V")
         .output()
@@ -498,7 +498,7 @@ fn second_query_waits_for_the_first_or_fails_with_no_wait() {
 }
 
 #[test]
-fn damaged_conversation_is_left_alone_with_line_and_column() {
+fn error_in_a_damaged_conversation_has_its_position() {
     let (sandbox, server) = Sandbox::with_answer("Yes.");
     sandbox.run("query --new one");
     let path = sandbox.conversation().join("events.json");
@@ -526,7 +526,7 @@ fn torn_conversation_goes_on_with_one_warning() {
 
 #[test]
 #[cfg(target_os = "linux")]
-fn full_disk_is_an_error_and_nothing_is_half_written() {
+fn full_disk_leaves_nothing_half_written() {
     let (sandbox, server) = Sandbox::with_answer("Yes.");
     let Some(disk) = SmallDisk::mount(&sandbox.path(".jp")) else {
         return;
@@ -552,7 +552,7 @@ fn full_disk_is_an_error_and_nothing_is_half_written() {
 
 #[test]
 #[cfg(target_os = "linux")]
-fn message_that_a_full_disk_still_took_is_kept_and_said() {
+fn message_that_a_full_disk_still_took_is_reported() {
     let server = answering("Yes.");
     let sandbox = Sandbox::new();
     let Some(_disk) = SmallDisk::mount(&sandbox.path(".jp")) else {
@@ -585,7 +585,7 @@ fn message_that_a_full_disk_still_took_is_kept_and_said() {
 
 #[test]
 #[cfg(target_os = "linux")]
-fn answer_that_a_full_disk_did_not_take_is_said_to_be_lost_and_can_be_had_again() {
+fn answer_that_a_full_disk_did_not_take_can_be_repeated() {
     let server = answering(&"word ".repeat(12_000));
     let sandbox = Sandbox::new();
     let Some(_disk) = SmallDisk::mount(&sandbox.path(".jp")) else {
@@ -692,7 +692,7 @@ fn command_works_only_in_a_workspace() {
 }
 
 #[test]
-fn flag_works_before_and_after_the_command() {
+fn flag_works_on_either_side_of_the_command() {
     let (sandbox, _) = Sandbox::with_answer("Yes.");
     for arguments in [
         ["--format", "json", "query", "--new", "x"],
@@ -836,7 +836,7 @@ fn key_command_of_a_workspace_is_not_run() {
 }
 
 #[test]
-fn new_conversation_that_can_not_be_stored_is_not_sent_and_does_not_become_the_current_one() {
+fn new_conversation_that_can_not_be_stored_has_no_effects() {
     let (sandbox, server) = Sandbox::with_answer("Yes.");
     sandbox.run("q --new first");
     let first = sandbox.conversation();
@@ -899,7 +899,7 @@ fn text_that_changes_while_it_is_sent_is_sent_as_it_was_attached() {
 }
 
 #[test]
-fn text_that_is_not_as_long_as_is_remembered_is_an_error_and_then_read_first() {
+fn text_of_an_unexpected_length_is_read_first_the_next_time() {
     let (sandbox, server) = Sandbox::with_answer("Yes.");
     sandbox.write("a.txt", "a text\n");
     let measure = " 1,8,0,1\n";
@@ -929,7 +929,7 @@ fn text_that_is_not_as_long_as_is_remembered_is_an_error_and_then_read_first() {
 }
 
 #[test]
-fn content_that_is_lost_is_named_with_the_way_back_and_the_message_is_kept() {
+fn lost_content_is_named_with_a_remedy() {
     let (sandbox, server) = Sandbox::with_answer("Yes.");
     sandbox.write("a.txt", "a text of some length\n");
     sandbox.run("q --new -a a.txt one");

@@ -203,7 +203,7 @@ fn page() -> Server {
 }
 
 #[test]
-fn page_is_got_again_and_its_absence_is_told() {
+fn page_that_is_gone_is_reported() {
     let page = page();
     let url = format!("{}/notes", page.url());
     let server = refreshing(&[&url, &url]);
@@ -291,7 +291,7 @@ fn with_command() -> (Server, Sandbox) {
 }
 
 #[test]
-fn command_asks_and_is_refused_without_a_terminal() {
+fn command_is_refused_without_a_terminal() {
     let (server, sandbox) = with_command();
     let run = sandbox.fail("q again", 3, &[]);
     assert_contains(&run.stderr, "`refresh_resource` was refused");
@@ -300,7 +300,7 @@ fn command_asks_and_is_refused_without_a_terminal() {
 }
 
 #[test]
-fn person_is_shown_what_would_run_and_says_yes_for_the_turn() {
+fn approval_of_a_command_lasts_for_the_turn() {
     let (_server, sandbox) = with_command();
     let uri = attached(&sandbox)["uri"].as_str().unwrap().to_owned();
     let call = calling(&[("refresh_resource", json!({"uri": uri}))]);
@@ -348,7 +348,7 @@ fn command_of_a_history_that_is_not_trusted_asks_whatever_runs_unattended() {
 }
 
 #[test]
-fn file_outside_is_a_snapshot_and_the_model_is_told_how_to_have_it_again() {
+fn snapshot_of_a_file_outside_names_its_declaration() {
     let sandbox = Sandbox::new();
     let asked = answering("Seen.");
     let sandbox = sandbox.with_server(&asked);
@@ -551,7 +551,7 @@ fn what_nothing_here_reads_is_refused_with_what_to_do() {
 }
 
 #[test]
-fn tool_is_offered_once_something_is_declared_and_stays() {
+fn tool_stays_once_something_is_declared() {
     let (sandbox, server) = Sandbox::with_answer("Yes.");
     sandbox.write("a.txt", "x");
     sandbox.run("q --new x");
@@ -689,7 +689,7 @@ fn what_is_not_held_is_refused_however_it_is_spelled() {
 }
 
 #[test]
-fn page_and_command_are_found_in_other_spellings() {
+fn sources_are_found_in_other_spellings() {
     let page = page();
     let url = format!("{}/notes?a=1&b=2", page.url());
     let sandbox = Sandbox::new();

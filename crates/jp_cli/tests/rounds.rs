@@ -147,7 +147,7 @@ fn model_answers_the_question_of_a_tool_with_the_conversation_before_it() {
 }
 
 #[test]
-fn interrupted_tool_ends_with_what_it_started_and_the_turn_goes_on_later() {
+fn turn_with_an_interrupted_tool_can_be_continued() {
     let calls = [("wait", json!({})), ("quick", json!({}))];
     let server = playing(vec![calling(&calls), answer("Done.")]);
     let sandbox = Sandbox::new().with_server(&server);
@@ -288,7 +288,7 @@ fn image_of_ordinary_size_in_a_result_is_shown() {
 }
 
 #[test]
-fn binary_that_is_too_large_for_a_result_is_a_note_and_kept() {
+fn binary_that_is_too_large_for_a_result_is_kept_behind_a_note() {
     let all = "[conversation.tools.'*']\nmax_output_bytes = '10KB'";
     let own = "[conversation.tools.read_file]\nmax_output_bytes = '10KB'";
     for (bytes, tools) in [(9_600_000, ""), (20_000, own), (20_000, all)] {
@@ -350,7 +350,7 @@ fn wait_for<T>(look: impl Fn() -> Option<T>) -> T {
 }
 
 #[test]
-fn stateful_tool_and_the_shell_keep_their_state_between_calls() {
+fn state_is_kept_between_calls() {
     let spawn = |handle: &str| json!({"action": "spawn", "handle": handle});
     let server = playing(vec![
         calling(&[("counter", spawn("c")), ("shell", spawn("s"))]),

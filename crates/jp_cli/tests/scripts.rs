@@ -228,7 +228,7 @@ fn command_whose_script_has_changed_is_not_run_to_see_whether_its_output_has() {
 }
 
 #[test]
-fn refresh_that_skips_an_unapproved_script_fails_and_says_what_to_do() {
+fn refresh_that_skips_an_unapproved_script_fails_with_a_hint() {
     let (sandbox, _) = Sandbox::with_answer("Yes.");
     write_script(&sandbox, "one");
     sandbox.write("a.txt", "old");
@@ -255,7 +255,7 @@ fn refresh_that_skips_an_unapproved_script_fails_and_says_what_to_do() {
 }
 
 #[test]
-fn ctrl_c_at_the_question_of_a_refresh_ends_it_and_is_no_skip() {
+fn ctrl_c_at_the_question_of_a_refresh_is_no_skip() {
     let (sandbox, _) = Sandbox::with_answer("Yes.");
     write_script(&sandbox, "one");
     sandbox.run("q --new -a 'cmd:sh x.sh' x");

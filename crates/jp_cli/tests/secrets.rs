@@ -11,7 +11,7 @@ fn token() -> String {
 }
 
 #[test]
-fn walk_leaves_out_what_is_secret_by_name_and_keys_and_says_so() {
+fn walk_reports_the_secrets_it_leaves_out() {
     let (sandbox, server) = Sandbox::with_answer("Yes.");
     let key = [
         "-----BEGIN OPENSSH ",

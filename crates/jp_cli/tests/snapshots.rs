@@ -38,7 +38,7 @@ fn column(rows: &Value, key: &str) -> Vec<Value> {
 }
 
 #[test]
-fn piped_stdin_is_a_resource_where_it_is_attached_and_words_where_not() {
+fn piped_stdin_is_a_resource_only_if_it_is_attached() {
     let (sandbox, server) = Sandbox::with_answer("Yes.");
     piped(
         &sandbox,
@@ -83,7 +83,7 @@ fn stdin_of_a_turn_that_a_fork_lacks_is_taken_along() {
 }
 
 #[test]
-fn data_url_is_decoded_and_a_long_one_is_not_repeated() {
+fn long_data_url_is_not_repeated() {
     let (sandbox, server) = Sandbox::with_answer("Yes.");
     let long = format!("data:text/plain,{}", "y".repeat(500));
     sandbox.run(&[
@@ -179,7 +179,7 @@ fn refreshed_snapshot_of_a_turn_that_a_fork_lacks_is_taken_anew() {
 }
 
 #[test]
-fn refreshes_add_up_and_a_directory_refreshed_by_name_brings_new_files() {
+fn refreshed_directory_brings_new_files() {
     let (sandbox, server) = Sandbox::with_answer("Yes.");
     sandbox.write("src/a.txt", "a1");
     sandbox.write("src/b.txt", "b1");
@@ -214,7 +214,7 @@ fn refreshes_add_up_and_a_directory_refreshed_by_name_brings_new_files() {
 }
 
 #[test]
-fn fork_without_the_turn_that_a_refresh_was_beside_has_everything_and_nothing_removed() {
+fn fork_keeps_a_refresh_without_its_turn() {
     let (sandbox, server) = Sandbox::with_answer("Yes.");
     sandbox.write("src/a.txt", "a1");
     sandbox.write("src/b.txt", "b1");
@@ -251,7 +251,7 @@ fn fork_without_the_turn_that_a_refresh_was_beside_has_everything_and_nothing_re
 }
 
 #[test]
-fn removal_survives_a_fork_and_leaves_the_history_alone() {
+fn removal_survives_a_fork() {
     let (sandbox, server) = Sandbox::with_answer("Yes.");
     sandbox.write("a.txt", "abc");
     sandbox.write("b.txt", "def");
@@ -275,7 +275,7 @@ fn removal_survives_a_fork_and_leaves_the_history_alone() {
 }
 
 #[test]
-fn print_writes_what_is_attached_and_reads_only_what_was_not_sent() {
+fn print_reads_only_what_was_not_sent() {
     let (sandbox, _) = Sandbox::with_answer("Yes.");
     sandbox.write("a.txt", "a1\n");
     sandbox.write("b.txt", "b1\n");
@@ -332,7 +332,7 @@ fn files_of_one_name_are_told_apart_without_their_path() {
 }
 
 #[test]
-fn interrupt_while_attaching_ends_the_command_and_stores_nothing() {
+fn interrupt_while_attaching_stores_nothing() {
     let (sandbox, _) = Sandbox::with_answer("Yes.");
     let mut command = sandbox.command("q --new -v -a - one");
     let (reader, writer) = std::io::pipe().unwrap();

@@ -56,7 +56,7 @@ fn uri(sandbox: &Sandbox, name: &str) -> String {
 }
 
 #[test]
-fn each_new_state_of_a_file_is_told_once_and_stays_in_the_history_as_it_was_said() {
+fn each_new_state_of_a_file_is_announced_once() {
     let server = answering("Yes.");
     let sandbox = watching(&server, &["README.md"]);
     sandbox.write("README.md", "a");
@@ -171,7 +171,7 @@ fn message_that_is_sent_again_is_the_same() {
 }
 
 #[test]
-fn directory_tells_of_its_files_and_of_many_not_all_at_once() {
+fn changes_of_many_files_are_announced_in_parts() {
     let server = answering("Yes.");
     let sandbox = watching(&server, &["src/"]);
     let name = |index: usize| format!("src/{index:02}.txt");
@@ -334,7 +334,7 @@ fn what_no_message_took_yet_is_not_told_of() {
 }
 
 #[test]
-fn what_names_a_snapshot_is_refused_by_name_and_file() {
+fn malformed_name_of_a_snapshot_is_refused() {
     let server = answering("Yes.");
     for table in [
         "{ type = 'file', path = '~/outside.txt', refresh = 'notify' }",
@@ -364,7 +364,7 @@ fn what_names_a_snapshot_is_refused_by_name_and_file() {
 }
 
 #[test]
-fn program_runs_only_with_the_persons_word_and_its_new_output_is_told() {
+fn program_runs_again_only_with_approval() {
     let (sandbox, server) = Sandbox::with_answer("Yes.");
     // jp asks about a file that the line names, but not about one that a pattern finds.
     let table = r#"{ type = "cmd", path = "sh", params = { arg = ["-c", "echo >> runs; cat stat?"] }, refresh = "notify" }"#;
@@ -397,7 +397,7 @@ fn program_runs_only_with_the_persons_word_and_its_new_output_is_told() {
 }
 
 #[test]
-fn page_is_compared_and_one_that_cannot_be_had_is_a_warning() {
+fn page_that_cannot_be_compared_is_a_warning() {
     let server = answering("Yes.");
     let page = Arc::new(Mutex::new(Reply::with_headers(
         200,
@@ -438,7 +438,7 @@ fn page_is_compared_and_one_that_cannot_be_had_is_a_warning() {
 }
 
 #[test]
-fn clone_at_another_path_tells_of_files_and_fetches_and_runs_nothing() {
+fn clone_at_another_path_compares_only_files() {
     let server = answering("Yes.");
     let site = Server::new(vec![Reply::with_headers(
         200,

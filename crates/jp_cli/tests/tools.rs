@@ -167,7 +167,7 @@ fn words_before_a_call_end_their_line() {
 }
 
 #[test]
-fn line_of_a_command_is_split_like_a_shells_and_run_without_one() {
+fn command_line_is_split_without_a_shell() {
     let (server, sandbox) = calling_once(
         r#"conversation.tools.say = { command = "printf '%s|' '$HOME *' a\\ b", run = "unattended" }"#,
         "say",
@@ -221,7 +221,7 @@ fn keys_are_kept_from_tools() {
 }
 
 #[test]
-fn without_a_terminal_a_call_is_refused_and_the_turn_goes_on() {
+fn turn_continues_after_a_call_refused_without_a_terminal() {
     let tools = "conversation.tools.greet = { command = 'printf hello' }";
     let (server, sandbox) = calling_once(tools, "greet", json!({}));
     let run = sandbox.fail("q --new greet", 3, &[]);
@@ -338,7 +338,7 @@ fn only_what_reads_is_on_by_default() {
 }
 
 #[test]
-fn tools_are_offered_in_one_order_and_by_name() {
+fn tools_are_offered_in_one_order() {
     let (sandbox, server) = Sandbox::with_answer("Yes.");
     sandbox.write(
         USER,
@@ -406,7 +406,7 @@ fn unknown_tool_is_a_mistake_of_usage_that_stores_nothing() {
 }
 
 #[test]
-fn two_calls_run_at_once_and_are_answered_in_their_order() {
+fn parallel_calls_are_answered_in_their_order() {
     let server = playing(vec![
         calling(&[("first", json!({})), ("second", json!({}))]),
         answer("Done."),
@@ -463,7 +463,7 @@ fn calls_that_share_an_id_are_told_apart() {
 }
 
 #[test]
-fn explain_lists_the_tools_and_what_they_cost() {
+fn explain_lists_the_costs_of_tools() {
     let (sandbox, _) = Sandbox::with_answer("Yes.");
     sandbox.write(
         USER,
@@ -591,7 +591,7 @@ fn workspace_gives_no_answers_in_the_persons_place_before_they_agree() {
 }
 
 #[test]
-fn history_says_of_tools_which_are_on_and_no_more() {
+fn history_only_says_which_tools_are_on() {
     let (server, sandbox) = calling_once(
         "conversation.tools = { a = { command = 'printf a' }, b = { command = 'printf b' } }",
         "a",
@@ -899,7 +899,7 @@ fn tools_of_the_documentation_run() {
 }
 
 #[test]
-fn tool_of_a_server_that_is_not_configured_is_left_out_and_said_so() {
+fn tool_of_an_unknown_server_is_left_out_with_a_warning() {
     let (sandbox, server) = Sandbox::with_answer("Yes.");
     sandbox.write(USER, "conversation.tools.notes.source = 'mcp.bear.notes'");
     let run = sandbox.run("q --new x");

@@ -42,7 +42,7 @@ fn age(sandbox: &Sandbox) {
 }
 
 #[test]
-fn attachment_stays_while_the_model_has_no_more_than_head_and_tail_of_what_it_is_now() {
+fn attachment_stays_while_the_model_has_only_parts_of_the_new_version() {
     let server = calling_in_turns("refresh_resource", &json!({"uri": "a.txt"}), 1);
     let sandbox = Sandbox::new().with_server(&server);
     let old = text("old", 345_000);
@@ -177,7 +177,7 @@ fn file_that_is_attached_again_replaces_the_snapshot_that_its_directory_has_of_i
 }
 
 #[test]
-fn versions_that_the_model_refreshed_are_listed_and_shown() {
+fn versions_that_the_model_refreshed_can_be_shown() {
     let server = calling_in_turns("refresh_resource", &json!({"uri": "a.txt"}), 1);
     let sandbox = Sandbox::new().with_server(&server);
     sandbox.write("a.txt", "one");

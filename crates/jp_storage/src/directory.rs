@@ -569,7 +569,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn file_longer_than_memory_is_an_error_and_ends_nothing() {
+    fn file_longer_than_memory_is_an_error() {
         assert_eq!(
             room_for(1 << 62).unwrap_err().kind(),
             io::ErrorKind::OutOfMemory
@@ -661,7 +661,7 @@ mod tests {
 
     #[cfg(unix)]
     #[test]
-    fn only_a_regular_file_is_opened_and_at_once() {
+    fn only_a_regular_file_is_opened() {
         let directory = tempfile::tempdir().unwrap();
         let root = Directory::open(directory.path(), Access::Shared).unwrap();
         let mode = rustix::fs::Mode::from_raw_mode(0o600);
@@ -691,7 +691,7 @@ mod tests {
 
     #[cfg(unix)]
     #[test]
-    fn directory_is_removed_with_its_links_and_nothing_behind_them() {
+    fn removal_of_a_directory_follows_no_links() {
         let (root, directory) = with_links();
         fs::create_dir(root.path().join("theirs")).unwrap();
         fs::write(root.path().join("theirs/file"), "theirs").unwrap();

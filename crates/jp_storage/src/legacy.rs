@@ -377,7 +377,7 @@ mod tests {
     }
 
     #[test]
-    fn base64_of_both_alphabets_is_decoded_and_damage_is_kept_with_a_warning() {
+    fn base64_of_either_alphabet_is_decoded() {
         let response =
             |content: &str| json!({"type": "tool_call_response", "id": "1", "content": content});
         let mut events: Vec<Value> = (0..10).map(|_| response("YT4_")).collect();
@@ -415,7 +415,7 @@ mod tests {
     }
 
     #[test]
-    fn flat_delta_is_wrapped_and_keeps_everything() {
+    fn wrapped_flat_delta_keeps_everything() {
         let event = json!({"type": "config_delta", "timestamp": "2025-12-04 09:28:23.2", "inherit": true, "assistant": {}});
         assert_eq!(
             convert_each(vec![event], true),
@@ -461,7 +461,7 @@ mod tests {
     }
 
     #[test]
-    fn exchange_becomes_a_request_and_its_answer() {
+    fn exchange_becomes_two_events() {
         let events = vec![
             json!({"timestamp": "2025-05-02 16:43:28.8", "message": "go", "context": {"persona_id": "default"},
                 "reply": {"provider": "anthropic", "content": "well", "tool_calls": [{"id": "1", "name": "f", "arguments": {}}]}}),

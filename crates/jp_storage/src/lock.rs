@@ -136,7 +136,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn second_writer_is_told_who_has_the_lock_and_gets_it_afterwards() {
+    fn second_writer_gets_the_lock_after_the_first() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("locks/1.lock");
         let TryLock::Acquired(first) = try_lock(&path).unwrap() else {

@@ -117,7 +117,7 @@ mod tests {
     use crate::directory::Access;
 
     #[test]
-    fn file_is_damaged_only_if_it_rests_and_nobody_holds_it() {
+    fn file_is_damaged_only_if_it_rests_unlocked() {
         assert_eq!([judge(1, false), judge(1, true)], [Verdict::Again; 2]);
         assert_eq!(
             [judge(2, false), judge(LOOKS, false)],

@@ -95,8 +95,7 @@ mod tests {
     }
 
     #[test]
-    fn agreements_made_at_the_same_time_are_all_kept_and_a_file_that_cannot_be_read_is_left_alone()
-    {
+    fn concurrent_approvals_are_all_kept() {
         let directory = tempfile::tempdir().unwrap();
         let trust = Trust::new(directory.path().join("trusted"));
         let names: Vec<String> = (0..50).map(|number| format!("cmd://{number}")).collect();

@@ -46,7 +46,7 @@ fn start(store: &Store) -> Located {
 }
 
 #[test]
-fn content_is_found_in_a_store_that_was_removed_and_made_again() {
+fn content_is_found_in_a_recreated_store() {
     let directory = tempfile::tempdir().unwrap();
     let store = workspace(directory.path()).store();
     let put = |store: &Store, content: &[u8]| {
@@ -159,7 +159,7 @@ fn remove_in_a_loop() {
 }
 
 #[test]
-fn conversation_that_is_removed_meanwhile_is_gone_and_not_damaged() {
+fn conversation_that_is_removed_meanwhile_is_not_damaged() {
     let directory = tempfile::tempdir().unwrap();
     let store = workspace(directory.path()).store();
     let located: Vec<_> = (0..30).map(|_| start(&store)).collect();

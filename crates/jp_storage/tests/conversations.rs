@@ -97,7 +97,7 @@ fn messages(conversation: &Conversation) -> usize {
 }
 
 #[test]
-fn content_goes_to_blobs_and_the_root_to_its_marker() {
+fn writing_replaces_content_by_blobs() {
     let fixture = fixture();
     let store = fixture.workspace.store();
     let arguments = serde_json::json!({"path": fixture.root.join("b"), "text": "x"});
@@ -146,7 +146,7 @@ fn content_goes_to_blobs_and_the_root_to_its_marker() {
 }
 
 #[test]
-fn torn_end_is_set_aside_by_the_next_writer_and_nothing_else_is_lost() {
+fn next_writer_sets_only_a_torn_end_aside() {
     let fixture = fixture();
     let store = fixture.workspace.store();
     let answer = || event(EventKind::ChatResponse(ChatResponse::message("hi")));
@@ -170,7 +170,7 @@ fn torn_end_is_set_aside_by_the_next_writer_and_nothing_else_is_lost() {
 }
 
 #[test]
-fn end_that_lacks_only_its_bracket_loses_nothing_and_is_repaired_without_a_word() {
+fn end_that_lacks_only_its_bracket_is_repaired_silently() {
     let fixture = fixture();
     let store = fixture.workspace.store();
     let answer = || event(EventKind::ChatResponse(ChatResponse::message("hi")));
@@ -240,7 +240,7 @@ fn delta_without_a_time_has_that_of_the_event_before_it_or_of_the_conversation()
 }
 
 #[test]
-fn whole_messages_of_an_older_version_become_requests_answers_and_calls() {
+fn whole_messages_of_an_older_version_become_events() {
     let fixture = fixture();
     let store = fixture.workspace.store();
     let located = started(&store, vec![event(EventKind::TurnStart)]);
@@ -290,7 +290,7 @@ fn whole_messages_of_an_older_version_become_requests_answers_and_calls() {
 }
 
 #[test]
-fn damaged_file_is_an_error_that_names_the_place_and_is_left_alone() {
+fn damaged_file_is_left_alone() {
     let fixture = fixture();
     let store = fixture.workspace.store();
     let located = started(&store, vec![event(EventKind::TurnStart)]);
@@ -374,7 +374,7 @@ fn what_looks_like_a_place_in_an_older_conversation_is_text() {
 }
 
 #[test]
-fn what_names_content_and_cannot_be_read_is_no_conversation_without_content() {
+fn unreadable_names_of_content_are_an_error() {
     let fixture = fixture();
     let store = fixture.workspace.store();
     let located = started(&store, vec![event(EventKind::TurnStart)]);
@@ -387,7 +387,7 @@ fn what_names_content_and_cannot_be_read_is_no_conversation_without_content() {
 
 #[cfg(unix)]
 #[test]
-fn events_that_are_a_pipe_or_a_directory_are_an_error_and_nobody_waits() {
+fn events_that_are_no_file_are_an_error_at_once() {
     let fixture = fixture();
     let store = fixture.workspace.store();
     let located = started(&store, vec![event(EventKind::TurnStart)]);
@@ -406,7 +406,7 @@ fn events_that_are_a_pipe_or_a_directory_are_an_error_and_nobody_waits() {
 
 #[cfg(unix)]
 #[test]
-fn list_of_conversations_and_the_workspaces_id_wait_for_no_pipe() {
+fn opening_a_workspace_waits_for_no_pipe() {
     let fixture = fixture();
     let store = fixture.workspace.store();
     let located = started(&store, vec![event(EventKind::TurnStart)]);
@@ -438,7 +438,7 @@ fn make_pipe(path: &Path) {
 }
 
 #[test]
-fn unknown_kind_and_unknown_fields_survive_an_append() {
+fn unknown_parts_survive_an_append() {
     let fixture = fixture();
     let store = fixture.workspace.store();
     let located = started(&store, vec![event(EventKind::TurnStart)]);
@@ -494,7 +494,7 @@ fn failed_append_leaves_the_file_as_it_was() {
 }
 
 #[test]
-fn new_conversation_has_its_content_at_once_and_its_place_only_with_that() {
+fn new_conversation_gets_its_place_after_its_content() {
     let fixture = fixture();
     let store = fixture.workspace.store();
     for is_lost in [false, true] {
@@ -536,7 +536,7 @@ fn copy(from: &Path, to: &Path) {
 }
 
 #[test]
-fn older_conversations_open_and_are_rewritten_once_with_nothing_lost() {
+fn rewriting_an_older_conversation_loses_nothing() {
     let Some(source) = older() else { return };
     let fixture = fixture();
     let store = fixture.workspace.store();
@@ -572,7 +572,7 @@ fn older_conversations_open_and_are_rewritten_once_with_nothing_lost() {
 }
 
 #[test]
-fn messages_of_the_first_versions_are_read_and_become_events_with_the_first_write() {
+fn messages_of_the_first_versions_become_events_with_the_first_write() {
     let fixture = fixture();
     let store = fixture.workspace.store();
     let directory = fixture.root.join(".jp/conversations/17462040864");
@@ -614,7 +614,7 @@ fn messages_of_the_first_versions_are_read_and_become_events_with_the_first_writ
 }
 
 #[test]
-fn archived_conversation_is_found_by_its_id_and_listed_apart() {
+fn archived_conversation_is_found_by_its_id() {
     let fixture = fixture();
     let store = fixture.workspace.store();
     let located = started(&store, vec![event(EventKind::TurnStart)]);

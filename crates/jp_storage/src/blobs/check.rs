@@ -287,7 +287,7 @@ mod tests {
     }
 
     #[test]
-    fn stale_temporaries_are_removed_and_running_writers_spared() {
+    fn only_stale_temporaries_are_removed() {
         let (_directory, blobs) = store(&[b"a"]);
         let [crashed, running] = [blobs.batch(), blobs.batch()];
         crashed.put(b"crashed", Encoding::Utf8).unwrap();

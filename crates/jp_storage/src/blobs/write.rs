@@ -566,7 +566,7 @@ mod tests {
     }
 
     #[test]
-    fn offered_content_is_found_until_its_batch_is_gone_and_committed_content_for_good() {
+    fn offered_content_is_found_until_its_batch_is_gone() {
         let store = Store::new();
         for is_committed in [false, true] {
             let batch = store.blobs.batch();
@@ -713,7 +713,7 @@ mod tests {
     }
 
     #[test]
-    fn known_blob_is_reused_unread_and_freshened() {
+    fn known_blob_is_reused_unread() {
         let store = Store::new();
         let (blob, _) = store.add(b"content");
         let path = store.blobs.path(&blob.checksum);
@@ -765,7 +765,7 @@ mod tests {
     }
 
     #[test]
-    fn failed_write_names_the_path_and_prevents_the_commit() {
+    fn failed_write_prevents_the_commit() {
         let store = Store::new();
         fs::create_dir_all(store.blobs.directory()).unwrap();
         let shard = store
@@ -807,7 +807,7 @@ mod tests {
     }
 
     #[test]
-    fn many_get_their_names_and_those_that_can_not_have_them_leave_nothing() {
+    fn blobs_that_can_not_have_their_names_leave_nothing() {
         for blocked in [None, Some(3), Some(MANY)] {
             let store = Store::new();
             let batch = store.blobs.batch();

@@ -243,7 +243,7 @@ mod tests {
     }
 
     #[test]
-    fn mistake_of_a_person_names_line_and_column() {
+    fn mistake_in_json_has_its_position() {
         let error = parse(b"[\n{\"a\":1}\n{\"b\":2}\n]\n").unwrap_err();
         assert_eq!(error.to_string(), "expected `,` or `]` at line 3, column 1");
         assert!(parse(b"{\"a\":[]}\n]").is_err());
