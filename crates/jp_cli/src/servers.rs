@@ -139,7 +139,7 @@ impl Servers {
         }
         let names: Vec<_> = self.names().collect();
         let hint = match names.as_slice() {
-            [] => "none is configured; docs/mcp.md says how.".to_owned(),
+            [] => "none is configured; `jp help mcp-servers` explains how.".to_owned(),
             names => format!("there are: {}.", names.join(", ")),
         };
         let failure = Failure::new(format!("there is no MCP server `{name}`"));

@@ -93,3 +93,46 @@ fn unknown_command_of_a_command_is_an_error() {
         ],
     );
 }
+
+/// Returns the words of every `` `jp help WORDS` `` in the sources of all crates.
+fn hints(directory: &std::path::Path, hints: &mut Vec<String>) {
+    for entry in std::fs::read_dir(directory).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            self::hints(&path, hints);
+        } else if path.extension().is_some_and(|extension| extension == "rs") {
+            let text = std::fs::read_to_string(path).unwrap();
+            let after = text.split("`jp help ").skip(1);
+            let words = after.filter_map(|after| after.split('`').next());
+            hints.extend(
+                words
+                    .filter(|words| !words.contains(['{', '\n']))
+                    .map(str::to_owned),
+            );
+        }
+    }
+}
+
+#[test]
+fn hints_name_topics_that_exist() {
+    let crates = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+    let mut named = Vec::new();
+    for entry in std::fs::read_dir(crates).unwrap() {
+        let source = entry.unwrap().path().join("src");
+        if source.is_dir() {
+            hints(&source, &mut named);
+        }
+    }
+    named.retain(|words| words != "TOPIC");
+    named.sort();
+    named.dedup();
+    assert!(
+        named.iter().any(|words| words == "mcp-servers"),
+        "{named:?}"
+    );
+    let sandbox = elsewhere();
+    for words in named {
+        let arguments: Vec<_> = ["help"].into_iter().chain(words.split(' ')).collect();
+        sandbox.jp(&arguments).succeeded();
+    }
+}

@@ -336,8 +336,10 @@ fn server_that_ends_can_be_skipped() {
     asked(&sandbox, &["--new", "-a", "mcp+dead+note:one", "what?"])
         .failed(1, &["jp-no-such-program"]);
     sandbox.write(USER, "");
-    asked(&sandbox, &["--new", "-a", "mcp+dead+note:one", "what?"])
-        .failed(1, &["no MCP servers are configured", "docs/mcp.md"]);
+    asked(&sandbox, &["--new", "-a", "mcp+dead+note:one", "what?"]).failed(
+        1,
+        &["no MCP servers are configured", "`jp help mcp-servers`"],
+    );
 }
 
 #[test]

@@ -79,7 +79,7 @@ fn chosen<'a>(
     if servers.is_empty() {
         context.output.status("No MCP server is configured.");
         context.output.hint(
-            "`[providers.mcp.NAME]` in ~/.config/jp/config.toml names one; docs/mcp.md says how.",
+            "`[providers.mcp.NAME]` in ~/.config/jp/config.toml names one; `jp help mcp-servers` explains how.",
         );
     }
     let names = if named.is_empty() {

@@ -92,7 +92,7 @@ pub(crate) fn failure(error: AttachError) -> Failure {
             ..
         } => {
             vec![
-                "docs/mcp.md says how to configure one.".to_owned(),
+                "`jp help mcp-servers` explains how to configure one.".to_owned(),
                 "attach what the server has now as a file, or pipe it in with `--attach -`."
                     .to_owned(),
             ]

@@ -161,8 +161,9 @@ fn other(
             context
                 .output
                 .warn(&format!("{told}; the tool is left out"));
-            let hint =
-                format!("[providers.mcp.{server}] says how it is reached; docs/mcp.md has more.");
+            let hint = format!(
+                "[providers.mcp.{server}] says how it is reached; `jp help mcp-servers` has more."
+            );
             context.output.hint(&hint);
             Ok(None)
         }
