@@ -12,13 +12,14 @@ mod resource;
 mod shell_session;
 mod storage;
 
-pub(crate) use self::query::{offered_names, provider::USUAL_KEY_VARIABLES};
+use std::sync::Arc;
+
 use crate::{
     args::{self, Args, Command},
+    console::Console,
+    context::Context,
     environment::Environment,
     error::{Code, Failure},
-    output::Output,
-    workspace::Context,
 };
 
 /// Returns whether a command is for nothing but changing what is on disk.
@@ -37,20 +38,24 @@ fn only_stores(command: &Command) -> bool {
 }
 
 /// Runs a command.
-pub(crate) fn run(args: Args, environment: &Environment, output: &Output) -> Result<Code, Failure> {
+pub(crate) fn run(
+    args: Args,
+    environment: &Environment,
+    console: &Arc<Console>,
+) -> Result<Code, Failure> {
     if args.global.no_persist && only_stores(&args.command) {
         return Err(Failure::usage(
             "--no-persist leaves nothing to do: all that this command does is store",
         ));
     }
     let command = match args.command {
-        Command::Init(init) => return init::run(&init, environment, output),
-        Command::Help(help) => return help::run(&help.words, output),
+        Command::Init(init) => return init::run(&init, environment, &console.output),
+        Command::Help(help) => return help::run(&help.words, &console.output),
         Command::ShellSession => return shell_session::run(),
         command => command,
     };
     environment.secure_stand_in()?;
-    let context = Context::open(&args.global, environment, output)?;
+    let context = Context::open(&args.global, environment, console)?;
     match command {
         Command::Init(_) | Command::Help(_) | Command::ShellSession => {
             unreachable!("returned above: they need no workspace")

@@ -9,30 +9,19 @@ use std::{
 };
 
 use jp_attachment::Displays;
+use jp_session::Surroundings;
 
 use crate::error::Failure;
 
 /// What the process was started with.
 #[derive(Debug)]
 pub(crate) struct Environment {
-    pub(crate) current_dir: PathBuf,
-    pub(crate) home: Option<PathBuf>,
-    pub(crate) config: Option<PathBuf>,
-    pub(crate) data: PathBuf,
-    pub(crate) cache: PathBuf,
+    /// What a session takes of it.
+    pub(crate) surroundings: Surroundings,
     /// What stands in for a home, where data or caches would be below one and there is none.
-    pub(crate) stand_in: Option<PathBuf>,
-    /// Where Bear's notes are, if not where the app keeps them.
-    pub(crate) bear_database: Option<PathBuf>,
-    pub(crate) displays: Displays,
+    stand_in: Option<PathBuf>,
     /// What the person edits text with, a command line.
     pub(crate) editor: Option<String>,
-    /// The command itself, which some tools run.
-    pub(crate) executable: PathBuf,
-    /// Variables that are called like ones that hold keys.
-    pub(crate) secret_variables: Vec<String>,
-    /// Names the terminal session, where there is one.
-    pub(crate) session: Option<String>,
     pub(crate) stdin_is_terminal: bool,
     pub(crate) stdout_is_terminal: bool,
     pub(crate) stderr_is_terminal: bool,
@@ -56,7 +45,7 @@ impl Environment {
         };
         let (data, cache) = (directory("XDG_DATA_HOME"), directory("XDG_CACHE_HOME"));
         let is_needed = home.is_none() && (data.is_none() || cache.is_none());
-        Self {
+        let surroundings = Surroundings {
             current_dir: env::current_dir().unwrap_or_else(|_| PathBuf::from(".")),
             config: directory("XDG_CONFIG_HOME")
                 .or_else(|| home.as_ref().map(|home| home.join(".config"))),
@@ -64,23 +53,26 @@ impl Environment {
                 .unwrap_or_else(|| below_home(".local/share"))
                 .join("jp"),
             cache: cache.unwrap_or_else(|| below_home(".cache")).join("jp"),
-            stand_in: is_needed.then_some(stand_in),
             bear_database: env::var_os("JP_BEAR_DATABASE").map(PathBuf::from),
             displays: Displays {
                 wayland: display("WAYLAND_DISPLAY"),
                 x11: display("DISPLAY"),
             },
-            editor: variable("VISUAL").or_else(|| variable("EDITOR")),
             executable: env::current_exe().unwrap_or_else(|_| PathBuf::from("jp")),
             secret_variables: secret_variables(),
-            session: session(stdin_is_terminal || stderr_is_terminal),
+            terminal_session: session(stdin_is_terminal || stderr_is_terminal),
+            home,
+        };
+        Self {
+            surroundings,
+            stand_in: is_needed.then_some(stand_in),
+            editor: variable("VISUAL").or_else(|| variable("EDITOR")),
             stdin_is_terminal,
             stdout_is_terminal: io::stdout().is_terminal(),
             stderr_is_terminal,
             no_color: env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty()),
             terminal_is_dumb: env::var_os("TERM")
                 .is_some_and(|terminal| terminal.is_empty() || terminal == "dumb"),
-            home,
         }
     }
 
@@ -100,26 +92,6 @@ impl Environment {
             "there is no home directory, and {shown}, which stands in for it, {reason}"
         ))
         .with_hint("set HOME to a directory of your own."))
-    }
-
-    /// Returns the user's own configuration file.
-    pub(crate) fn user_config(&self) -> Option<PathBuf> {
-        self.config
-            .as_deref()
-            .map(|config| config.join("jp/config.toml"))
-    }
-
-    /// Returns a path as people write it: below the current directory or the home where it is.
-    pub(crate) fn display(&self, path: &Path) -> String {
-        let home = self
-            .home
-            .as_deref()
-            .and_then(|home| path.strip_prefix(home).ok());
-        match (path.strip_prefix(&self.current_dir), home) {
-            (Ok(relative), _) if !relative.as_os_str().is_empty() => relative.display().to_string(),
-            (_, Some(below)) => format!("~/{}", below.display()),
-            _ => path.display().to_string(),
-        }
     }
 }
 

@@ -1,8 +1,9 @@
 //! What the command ends with: an exit code, and what a person reads.
 
-use std::{error::Error, fmt, path::Path, process::ExitCode};
+use std::{fmt, process::ExitCode};
 
-use jp_storage::{BlobError, Damage, NotRegular, ReadError, RefusedLink, read_regular};
+pub(crate) use jp_session::error::chain;
+use jp_session::error::{ErrorKind, SessionError};
 
 /// How the command ended (design 05).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -49,11 +50,9 @@ impl Failure {
         }
     }
 
-    pub(crate) fn interrupted() -> Self {
-        Self {
-            code: Code::Interrupted,
-            ..Self::new("interrupted")
-        }
+    /// Words an error of the operating system, which never says what was attempted.
+    pub(crate) fn from_system(attempt: &str, error: std::io::Error) -> Self {
+        SessionError::from_system(attempt, error).into()
     }
 
     pub(crate) fn with_hint(mut self, hint: impl Into<String>) -> Self {
@@ -71,147 +70,63 @@ impl fmt::Display for Failure {
     }
 }
 
-/// A library's error, as "failed to …" with its causes.
-impl<E: Error + 'static> From<E> for Failure {
-    fn from(error: E) -> Self {
-        // What the system says by itself is no deed.
-        let is_deed = !(&error as &(dyn Error + 'static)).is::<std::io::Error>();
-        let deed = if is_deed { "" } else { "go on: " };
-        let mut failure = Self::new(format!("failed to {deed}{}", chain(&error)));
-        failure.hints.extend(refusal_hint(&error));
-        failure.hints.extend(hint_for(&error).map(str::to_owned));
-        failure
+impl From<SessionError> for Failure {
+    fn from(error: SessionError) -> Self {
+        Self {
+            code: error.kind.into(),
+            message: error.message,
+            hints: error.hints,
+        }
     }
 }
 
-/// Joins an error with its causes; a cause that its error already says is left out.
-pub(crate) fn chain(error: &dyn Error) -> String {
-    let mut text = error.to_string();
-    let mut source = error.source();
-    while let Some(cause) = source {
-        let cause_text = cause_after(&text, cause);
-        if !text.ends_with(&cause_text) {
-            text.push_str(": ");
-            text.push_str(&cause_text);
+impl From<Failure> for SessionError {
+    fn from(failure: Failure) -> Self {
+        let kind = match failure.code {
+            Code::Done | Code::Failed => ErrorKind::Failed,
+            Code::Usage => ErrorKind::Usage,
+            Code::Refused => ErrorKind::Refused,
+            Code::Interrupted => ErrorKind::Interrupted,
+        };
+        Self {
+            kind,
+            message: failure.message,
+            hints: failure.hints,
         }
-        source = cause.source();
-    }
-    text
-}
-
-/// Returns what a cause says after an error; a link that the error has just named is "it".
-pub(crate) fn cause_after(text: &str, cause: &(dyn Error + 'static)) -> String {
-    let cause_text = cause.to_string();
-    let link = cause
-        .downcast_ref::<std::io::Error>()
-        .and_then(RefusedLink::behind);
-    match link.map(|RefusedLink { path }| path.display().to_string()) {
-        Some(path) if text.ends_with(&path) => cause_text.replacen(&path, "it", 1),
-        _ => cause_text,
     }
 }
 
-/// Returns whether the process, or the system, has as many open files as it may have.
-fn is_out_of_files(error: &std::io::Error) -> bool {
-    const ENFILE: i32 = 23;
-    const EMFILE: i32 = 24;
-    cfg!(unix) && matches!(error.raw_os_error(), Some(ENFILE | EMFILE))
-}
-
-/// Returns whether git could not merge a file, which could be read a moment ago.
-fn has_marks_of_a_merge(path: &Path) -> bool {
-    let text = read_regular(path).unwrap_or_default();
-    text.split(|byte| *byte == b'\n')
-        .any(|line| line.starts_with(b"<<<<<<< "))
-}
-
-/// Returns a hint for a file that jp refused to open: a link or a special file.
-fn refusal_hint(error: &(dyn Error + 'static)) -> Option<String> {
-    let mut next = Some(error);
-    while let Some(error) = next {
-        if let Some(error) = error.downcast_ref::<std::io::Error>() {
-            return match RefusedLink::behind(error) {
-                Some(RefusedLink { path }) => Some(format!(
-                    "remove the link: `rm {}`. If you created it, put the files in its place.",
-                    quoted(path)
-                )),
-                None => NotRegular::behind(error)
-                    .map(|_| "remove it, or restore the file from git or a backup.".to_owned()),
-            };
+impl From<ErrorKind> for Code {
+    fn from(kind: ErrorKind) -> Self {
+        match kind {
+            ErrorKind::Failed => Self::Failed,
+            ErrorKind::Usage => Self::Usage,
+            ErrorKind::Refused => Self::Refused,
+            ErrorKind::Interrupted => Self::Interrupted,
         }
-        next = error.source();
     }
-    None
 }
 
-/// Quotes a path for a shell if it needs that.
-fn quoted(path: &Path) -> String {
-    let path = path.display().to_string();
-    shlex::try_quote(&path).map_or_else(|_| path.clone(), |quoted| quoted.into_owned())
+/// Writes the conversion of each library's error; the list is explicit, as in `jp_session::error`.
+macro_rules! convert_library_errors {
+    ($($error:ty),* $(,)?) => {
+        $(impl From<$error> for Failure {
+            fn from(error: $error) -> Self {
+                SessionError::from_library(&error).into()
+            }
+        })*
+    };
 }
 
-/// Finds advice for what the system or the store said.
-fn hint_for(error: &(dyn Error + 'static)) -> Option<&'static str> {
-    let mut next = Some(error);
-    while let Some(error) = next {
-        match error.downcast_ref::<BlobError>() {
-            Some(BlobError::Missing { .. }) => {
-                return Some(
-                    "attaching what it is from again puts it back; `jp storage check` finds all that lacks.",
-                );
-            }
-            Some(BlobError::Corrupt {
-                damage: Damage::Size { .. },
-                ..
-            }) => {
-                return Some(
-                    "unless it is the size in events.json that was edited, delete that file, and attach what it is from again.",
-                );
-            }
-            Some(BlobError::Corrupt { .. }) => {
-                return Some(
-                    "delete that file, and attach what it is from again; `jp storage check` finds all that is damaged.",
-                );
-            }
-            _ => {}
-        }
-        match error.downcast_ref::<ReadError>() {
-            Some(ReadError::BeingWritten { .. }) => {
-                return Some("try again when the other program is done.");
-            }
-            Some(ReadError::Removed { .. }) => {
-                return Some("`jp conversation ls` lists the conversations.");
-            }
-            _ => {}
-        }
-        if let Some(ReadError::Events { path, .. } | ReadError::Json { path, .. }) =
-            error.downcast_ref()
-        {
-            return Some(match has_marks_of_a_merge(path) {
-                true => {
-                    "git left the marks of a merge in it: keep one side, or in events.json the events of both, one after the other."
-                }
-                false => {
-                    "mend it there by hand, or get it back from git if it was committed; `jp query --new` begins another conversation."
-                }
-            });
-        }
-        if let Some(error) = error.downcast_ref::<std::io::Error>() {
-            return match error.kind() {
-                _ if is_out_of_files(error) => Some("let it open more files: `ulimit -n 1024`."),
-                std::io::ErrorKind::StorageFull => {
-                    Some("free some space on that disk and try again.")
-                }
-                std::io::ErrorKind::ReadOnlyFilesystem => {
-                    Some("`jp query --no-persist` asks without storing anything.")
-                }
-                std::io::ErrorKind::PermissionDenied => {
-                    Some("check the permissions of that file or directory.")
-                }
-                _ => None,
-            };
-        }
-        next = error.source();
-    }
-    None
-}
+convert_library_errors!(
+    crate::wake::WakeError,
+    jp_config::Error,
+    jp_llm::Error,
+    jp_storage::BlobError,
+    jp_storage::InitError,
+    jp_storage::ReadError,
+    jp_storage::StoreError,
+    jp_storage::WriteError,
+    jp_serve::OpenError,
+    serde_json::Error,
+);

@@ -2,30 +2,28 @@
 
 mod args;
 mod cmd;
+mod console;
+mod context;
 mod environment;
 mod error;
-mod interrupt;
 mod output;
-mod progress;
-mod scripts;
-mod servers;
-mod similar;
-mod size;
+mod prompt;
+mod signals;
 mod terminal;
 mod wake;
-mod workspace;
 
-use std::process::ExitCode;
+use std::{process::ExitCode, sync::Arc};
 
-use crate::{args::Args, environment::Environment, output::Output};
+use crate::{args::Args, console::Console, environment::Environment, output::Output};
 
 fn main() -> ExitCode {
     let args = Args::read();
     let environment = Environment::read();
     let output = Output::new(&args.global, &environment);
     wake::report_failures(&output);
-    match cmd::run(args, &environment, &output) {
+    let console = Arc::new(Console::new(&environment, output));
+    match cmd::run(args, &environment, &console) {
         Ok(code) => code.into(),
-        Err(error) => output.fail(&error).into(),
+        Err(error) => console.output.fail(&error).into(),
     }
 }

@@ -8,14 +8,14 @@ use std::{
     },
 };
 
-use serde::Serialize;
-use unicode_width::UnicodeWidthStr as _;
-
 use crate::{
     args::{Color, Format, Global},
     environment::Environment,
     error::{Code, Failure},
 };
+use jp_session::text::{is_steering, printable, visible};
+use serde::Serialize;
+use unicode_width::UnicodeWidthStr as _;
 
 /// Where the command says things; a clone is the same place.
 #[derive(Debug, Clone)]
@@ -246,96 +246,6 @@ impl Output {
     }
 }
 
-/// Returns a text with the credentials of the URLs in it taken out.
-pub(crate) fn without_credentials(text: &str) -> String {
-    let mut pieces = text.split("://");
-    let mut shown = pieces.next().unwrap_or_default().to_owned();
-    for piece in pieces {
-        let end = piece
-            .find(['/', '?', '#', '"', '\'', ' '])
-            .unwrap_or(piece.len());
-        let (authority, rest) = piece.split_at(end);
-        let host = authority
-            .rsplit_once('@')
-            .map(|(_, host)| format!("…@{host}"));
-        shown += &format!("://{}{rest}", host.as_deref().unwrap_or(authority));
-    }
-    shown
-}
-
-/// Removes what could steer a terminal or turn the order of letters round, but for newline and tab.
-pub(crate) fn printable(text: &str) -> String {
-    text.chars()
-        .filter(|c| !is_steering(*c) || matches!(c, '\n' | '\t'))
-        .collect()
-}
-
-/// Returns whether a character is a control, or an override, embedding or isolate of Unicode's bidirectional algorithm.
-fn is_steering(character: char) -> bool {
-    character.is_control() || matches!(character, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
-}
-
-/// Writes every character that has no look of its own as its escape, so that what is shown is all there is.
-///
-/// That is what could steer a terminal, turn the order of letters round, or hide. A tab stays.
-pub(crate) fn visible(text: &str) -> String {
-    /// Spaces of other scripts and of typography.
-    const SPACES: [char; 3] = ['\u{a0}', '\u{202f}', '\u{3000}'];
-    let mut shown = String::with_capacity(text.len());
-    for character in text.chars() {
-        let is_plain = matches!(character, ' '..='~' | '\t') || SPACES.contains(&character);
-        if is_plain || (!character.is_ascii() && !is_blank(character) && is_seen(character)) {
-            shown.push(character);
-        } else {
-            shown.extend(character.escape_debug());
-        }
-    }
-    shown
-}
-
-/// Returns the beginning of a text that came from elsewhere, on one line and [`visible`].
-pub(crate) fn one_line(text: &str, most: usize) -> String {
-    let mut shown = String::new();
-    let mut left = most;
-    for character in text.chars() {
-        let piece = if character == '\t' {
-            " ".to_owned()
-        } else {
-            visible(character.encode_utf8(&mut [0; 4]))
-        };
-        let Some(rest) = left.checked_sub(piece.chars().count()) else {
-            return shown + "…";
-        };
-        left = rest;
-        shown += &piece;
-    }
-    shown
-}
-
-/// Returns whether a letter or a sign by its kind looks like nothing.
-fn is_blank(character: char) -> bool {
-    matches!(
-        character,
-        '\u{ad}' | '\u{34f}' | '\u{115f}' | '\u{1160}' | '\u{17b4}' | '\u{17b5}' | '\u{180b}'..='\u{180e}'
-            | '\u{2800}' | '\u{3164}' | '\u{fe00}'..='\u{fe0f}' | '\u{ffa0}' | '\u{e0100}'..='\u{e01ef}'
-    )
-}
-
-/// Returns whether a character can be seen where it follows a letter, as accents do.
-fn is_seen(character: char) -> bool {
-    let pair = String::from_iter(['x', character]);
-    pair.escape_debug().eq(pair.chars())
-}
-
-/// Quotes a word for a shell, where it needs that.
-pub(crate) fn quoted(word: &str) -> String {
-    let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_./:@%+=,".contains(c);
-    if !word.is_empty() && word.chars().all(is_plain) {
-        return word.to_owned();
-    }
-    format!("'{}'", word.replace('\'', r"'\''"))
-}
-
 /// Lays out rows in columns, as wide as a terminal shows them (UAX #11); the last column is not padded. A control
 /// character in a cell is shown as its escape, so that a name can't forge a row.
 pub(crate) fn table(rows: &[Vec<String>]) -> Vec<String> {
@@ -393,43 +303,5 @@ mod tests {
             table(&rows),
             ["ab    1", "日本  1", "cafe\u{301}  1", "🎉    1"]
         );
-    }
-
-    #[test]
-    fn what_can_not_be_seen_is_shown_as_its_escape() {
-        assert_eq!(visible("a\tb \\ \"c\" 'd' ~"), "a\tb \\ \"c\" 'd' ~");
-        assert_eq!(
-            visible("\u{1b}[2J\r\n\0\u{7f}\u{9b}1m"),
-            r"\u{1b}[2J\r\n\0\u{7f}\u{9b}1m"
-        );
-        assert_eq!(
-            visible("a\u{202e}b\u{2066}c\u{200b}d\u{e0041}"),
-            r"a\u{202e}b\u{2066}c\u{200b}d\u{e0041}"
-        );
-        assert_eq!(
-            visible("\u{2028}\u{feff}\u{ad}\u{e000}"),
-            r"\u{2028}\u{feff}\u{ad}\u{e000}"
-        );
-    }
-
-    #[test]
-    fn one_line_is_cut_where_it_is_too_long_as_it_is_shown() {
-        assert_eq!(one_line("a\tb\nc", 10), r"a b\nc");
-        assert_eq!(one_line("ab\u{1b}[1m", 6), "ab…");
-        assert_eq!([one_line("abc", 3), one_line("abcd", 3)], ["abc", "abc…"]);
-    }
-
-    #[test]
-    fn what_people_write_is_shown_as_it_is() {
-        for text in [
-            "naïve “é” e\u{301} – 10 €",
-            "日本語\u{3000}한국어",
-            "हिन्दी",
-            "שלום عربى",
-            "✅ 🎉",
-            "prix\u{a0}: 3",
-        ] {
-            assert_eq!(visible(text), text);
-        }
     }
 }

@@ -7,20 +7,21 @@ use std::{
     process::{Command, ExitStatus},
 };
 
+use jp_session::person::Answer;
+
 use self::input::Input;
 pub(crate) use self::quote::{Extent, quote, quote_for_user, shortened};
 use crate::{
-    error::Failure,
-    interrupt::Interrupt,
+    console::Console,
     output::{Output, Tone},
-    workspace::Context,
+    signals::SignalListener,
 };
 
 /// A terminal with somebody at it.
 pub(crate) struct Terminal<'a> {
     input: Input,
     output: &'a Output,
-    interrupt: &'a Interrupt,
+    signals: &'a SignalListener,
 }
 
 /// What the person did at a prompt.
@@ -39,16 +40,15 @@ impl<'a> Terminal<'a> {
     ///
     /// Somebody is where stderr, which prompts go to, is a terminal, and they can answer: on stdin, or where that is
     /// something else (`git diff | jp q …`), on the terminal that the command was started from.
-    pub(crate) fn open(context: &'a Context<'_>) -> Option<Self> {
-        let environment = context.environment;
-        if !environment.stderr_is_terminal {
+    pub(crate) fn open(console: &'a Console) -> Option<Self> {
+        if !console.stderr_is_terminal {
             return None;
         }
-        let input = Input::open(environment.stdin_is_terminal)?;
+        let input = Input::open(console.stdin_is_terminal)?;
         Some(Self {
             input,
-            output: context.output,
-            interrupt: context.interrupt(),
+            output: &console.output,
+            signals: console.signals(),
         })
     }
 
@@ -69,7 +69,7 @@ impl<'a> Terminal<'a> {
     pub(crate) fn ask(&self, prompt: &str) -> Typed {
         self.input.forget();
         self.output.ask(prompt);
-        let typed = self.input.read(self.interrupt.flag());
+        let typed = self.input.read(self.signals.interrupt.flag());
         if !matches!(typed, Typed::Line(_)) {
             // The cursor is still behind the prompt.
             self.tell(Tone::Plain, "");
@@ -78,18 +78,21 @@ impl<'a> Terminal<'a> {
     }
 
     /// Asks what is answered with yes or no; all but a yes is a no.
-    pub(crate) fn confirm(&self, question: &str) -> Result<bool, Failure> {
+    pub(crate) fn confirm(&self, question: &str) -> Answer {
         match self.ask(&format!("{question} [y/N]")) {
-            Typed::Line(line) => Ok(matches!(line.trim().to_lowercase().as_str(), "y" | "yes")),
-            Typed::Nothing => Ok(false),
-            Typed::Interrupted => Err(Failure::interrupted()),
+            Typed::Line(line) => match line.trim().to_lowercase().as_str() {
+                "y" | "yes" => Answer::Yes,
+                _ => Answer::No,
+            },
+            Typed::Nothing => Answer::No,
+            Typed::Interrupted => Answer::Interrupted,
         }
     }
 
     /// Runs a program that has the terminal until it ends.
     pub(crate) fn lend(&self, command: &mut Command) -> io::Result<ExitStatus> {
         self.input.lend(command)?;
-        self.interrupt.lend(|| command.status())
+        self.signals.lend(|| command.status())
     }
 }
 

@@ -4,14 +4,13 @@
 //! disk never makes it fail by itself; a sandbox, a quota or a fault injector that answers every write with
 //! `ENOSPC` does.
 
-use std::{io, panic, process};
-
 use crate::{error::Failure, output::Output};
+use std::{io, panic, process};
 
 /// tokio could not wake its network thread.
 #[derive(Debug, thiserror::Error)]
 #[error("wake the network thread")]
-struct WakeError(#[source] io::Error);
+pub(crate) struct WakeError(#[source] io::Error);
 
 /// Makes a failed wake-up end the process with an error and exit code 1, instead of a panic's 101.
 ///

@@ -4,6 +4,12 @@ mod print;
 
 use std::collections::{HashMap, HashSet};
 
+use crate::{
+    args::Attachment,
+    context::Context,
+    error::{Code, Failure},
+    output::table,
+};
 use jp_attachment::{Declared, Source};
 use jp_conversation::{
     ConfigDelta, Declaration, Event, EventKind, Stream,
@@ -11,26 +17,22 @@ use jp_conversation::{
     resolution::{self, Change, Plan},
 };
 use jp_resource::Snapshot;
+use jp_session::{
+    attachments::{
+        advice,
+        approval::to_remember,
+        declarations::{Configured, configured, place, resolving, warn_of_unreadable},
+        resolve::{Earlier, detach_command, parse, resolve, stored_forms},
+        store::Keeper,
+        template::expanded_by_itself,
+    },
+    lock,
+    servers::reading,
+    session::Found,
+    size,
+};
 use jp_storage::Conversation;
 use serde_json::{Value, json};
-
-use super::query::{
-    advice,
-    declarations::{Configured, configured, place, resolving, warn_of_unreadable},
-    keeper::Keeper,
-    locking,
-    resolve::{Earlier, detach_command, parse, resolve, stored_forms},
-    template::expanded_by_itself,
-    trust::to_remember,
-};
-use crate::{
-    args::Attachment,
-    error::{Code, Failure},
-    output::table,
-    servers::reading,
-    size,
-    workspace::{Context, Found},
-};
 
 /// How many declarations an error lists.
 const MAX_LISTED: usize = 10;
@@ -55,22 +57,30 @@ pub(crate) fn run(command: Attachment, context: &Context<'_>) -> Result<Code, Fa
 
 /// Declares files; those outside the workspace are read now, as they can't be found again later.
 fn add(context: &Context<'_>, id: Option<&str>, paths: &[String]) -> Result<Code, Failure> {
-    let found = context.selected(id)?;
-    let config = context.config(Some(&context.read(&found)?), &[])?;
-    let place = place(context, &config)?;
+    let found = context.session.selected(id)?;
+    let config = context
+        .session
+        .config(Some(&context.session.read(&found)?), &[])?;
+    let place = place(&context.session, &config)?;
     let batch = found.store.batch();
-    let stamps = context.workspace.stamps();
+    let stamps = context.session.workspace.stamps();
     let keeper = Keeper::new(&batch, &stamps);
-    let resolving = resolving(context, &config, &place, &keeper, false)?;
+    let resolving = resolving(&context.session, &config, &place, &keeper, false)?;
     let is_outside = |declared: &Declared| {
         declared
             .declaration
             .as_deref()
             .is_none_or(|text| Declaration::new(text).names_snapshot())
     };
-    let declared =
-        parse(context, &config, paths, &place, resolving.unavailable).map_err(without_skipping)?;
-    let servers = reading::configured(context, &config)?;
+    let declared = parse(
+        &context.session,
+        &config,
+        paths,
+        &place,
+        resolving.unavailable,
+    )
+    .map_err(without_skipping)?;
+    let servers = reading::configured(&context.session, &config)?;
     if let Some(error) = reading::unknown(servers, &declared) {
         return Err(without_skipping(advice::failure(error)));
     }
@@ -98,10 +108,12 @@ fn add(context: &Context<'_>, id: Option<&str>, paths: &[String]) -> Result<Code
         is_new: false,
         named: id,
     };
-    let attachments =
-        resolve(context, &config, nothing, outside, &resolving).map_err(without_skipping)?;
+    let attachments = resolve(&context.session, &config, nothing, outside, &resolving)
+        .map_err(without_skipping)?;
     let mut added = stored_forms(&inside);
-    context.remember_agreed(to_remember(&inside, &place).iter().map(String::as_str));
+    context
+        .session
+        .remember_agreed(to_remember(&inside, &place).iter().map(String::as_str));
     added.extend(
         attachments
             .delivered
@@ -128,7 +140,8 @@ fn add(context: &Context<'_>, id: Option<&str>, paths: &[String]) -> Result<Code
 }
 
 /// Takes out advice that is for `query` alone.
-pub(crate) fn without_skipping(mut failure: Failure) -> Failure {
+pub(crate) fn without_skipping(failure: impl Into<Failure>) -> Failure {
+    let mut failure = failure.into();
     failure
         .hints
         .retain(|hint| !hint.contains("--skip-unavailable"));
@@ -136,10 +149,10 @@ pub(crate) fn without_skipping(mut failure: Failure) -> Failure {
 }
 
 fn remove(context: &Context<'_>, id: Option<&str>, paths: &[String]) -> Result<Code, Failure> {
-    let found = context.selected(id)?;
-    let conversation = context.read(&found)?;
-    let config = context.config(Some(&conversation), &[])?;
-    let place = place(context, &config)?;
+    let found = context.session.selected(id)?;
+    let conversation = context.session.read(&found)?;
+    let config = context.session.config(Some(&conversation), &[])?;
+    let place = place(&context.session, &config)?;
     let declared = resolution::effective(
         &conversation.stream,
         &configured(&config, &place)?.declarations,
@@ -270,9 +283,9 @@ pub(crate) fn record(
     delta: ConfigDelta,
     batch: jp_storage::Batch,
 ) -> Result<(), Failure> {
-    let lock = locking::acquire(context, found)?;
+    let lock = lock::acquire(&context.session, found)?;
     let conversation: Conversation = found.store.read(&found.located)?;
-    let event = Event::new(context.now(), EventKind::ConfigDelta(delta));
+    let event = Event::new(context.session.now(), EventKind::ConfigDelta(delta));
     found
         .store
         .writer(&conversation, lock)
@@ -296,16 +309,16 @@ impl Row<'_> {
 }
 
 fn list(context: &Context<'_>, id: Option<&str>) -> Result<Code, Failure> {
-    let found = match (id, context.current()?) {
+    let found = match (id, context.session.current()?) {
         (None, found) => found,
-        (Some(id), _) => Some(context.selected(Some(id))?),
+        (Some(id), _) => Some(context.session.selected(Some(id))?),
     };
     let conversation = found
         .as_ref()
-        .map(|found| context.read(found))
+        .map(|found| context.session.read(found))
         .transpose()?;
-    let config = context.config(conversation.as_ref(), &[])?;
-    let configured = configured(&config, &place(context, &config)?)?;
+    let config = context.session.config(conversation.as_ref(), &[])?;
+    let configured = configured(&config, &place(&context.session, &config)?)?;
     let stream = conversation
         .map(|conversation| conversation.stream)
         .unwrap_or_default();
@@ -313,7 +326,7 @@ fn list(context: &Context<'_>, id: Option<&str>) -> Result<Code, Failure> {
     let rows = rows(&stream, &declared);
     let pending = resolution::plan(&stream, &configured.declarations, &[]);
     let pending: HashSet<&Declaration> = pending.declarations().collect();
-    warn_of_unreadable(context, &stream);
+    warn_of_unreadable(&context.session, &stream);
     if context.output.is_json() {
         context
             .output

@@ -1,21 +1,23 @@
 //! `jp config`.
 
-use jp_attachment::find_secret;
-use jp_config::{Entry, Key, without_secrets};
-use serde_json::{Value, json};
-
 use crate::{
     args::Config,
+    context::Context,
     error::{Code, Failure},
-    output::{table, without_credentials},
-    workspace::Context,
+    output::table,
 };
+use jp_attachment::find_secret;
+use jp_config::{Entry, Key, without_secrets};
+use jp_session::text::without_credentials;
+use serde_json::{Value, json};
 
 pub(crate) fn run(command: Config, context: &Context<'_>) -> Result<Code, Failure> {
     let Config::Show { key } = command;
-    let current = context.current()?;
-    let conversation = current.map(|found| context.read(&found)).transpose()?;
-    let resolved = context.config(conversation.as_ref(), &[])?;
+    let current = context.session.current()?;
+    let conversation = current
+        .map(|found| context.session.read(&found))
+        .transpose()?;
+    let resolved = context.session.config(conversation.as_ref(), &[])?;
     let is_shown = |entry: &str| {
         key.as_deref().is_none_or(|key| {
             entry == key

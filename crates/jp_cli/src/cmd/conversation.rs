@@ -7,24 +7,24 @@ mod show;
 
 use std::collections::HashSet;
 
+use crate::{
+    args,
+    context::Context,
+    error::{Code, Failure},
+    output::table,
+};
 use jp_conversation::{
     ConfigDelta, Declaration, Event, EventKind, Stream,
     resolution::{self, Change},
 };
+use jp_session::{
+    attachments::declarations::{configured, place},
+    lock,
+    session::Found,
+    size,
+};
 use jp_storage::{Conversation, ConversationId, Summary, lock::TryLock};
 use serde_json::{Value, json};
-
-use super::query::{
-    declarations::{configured, place},
-    locking,
-};
-use crate::{
-    args,
-    error::{Code, Failure},
-    output::table,
-    size,
-    workspace::{Context, Found},
-};
 
 pub(crate) fn run(command: args::Conversation, context: &Context<'_>) -> Result<Code, Failure> {
     match command {
@@ -51,13 +51,15 @@ pub(crate) fn run(command: args::Conversation, context: &Context<'_>) -> Result<
 }
 
 fn list(context: &Context<'_>, archived: bool) -> Result<Code, Failure> {
-    let (mut conversations, mut others) =
-        (context.conversations()?, context.archived_conversations()?);
+    let (mut conversations, mut others) = (
+        context.session.conversations()?,
+        context.session.archived_conversations()?,
+    );
     if archived {
         std::mem::swap(&mut conversations, &mut others);
     }
-    let current = context.current_id()?;
-    let mut index = context.workspace.index();
+    let current = context.session.current_id()?;
+    let mut index = context.session.workspace.index();
     let rows = conversations
         .iter()
         .map(|found| (found, index.summary(&found.store, &found.located)));
@@ -147,10 +149,14 @@ fn describe(found: &Found, summary: &Summary, current: Option<ConversationId>) -
 }
 
 fn make_current(context: &Context<'_>, id: &str) -> Result<Code, Failure> {
-    let found = context.selected(Some(id))?;
+    let found = context.session.selected(Some(id))?;
     found.refuse_archived()?;
-    let conversation = context.read(&found)?;
-    context.sessions().set_current(found.located.id)?;
+    let conversation = context.session.read(&found)?;
+    context
+        .session
+        .sessions()
+        .set_current(found.located.id)
+        .map_err(|error| Failure::from_system("remember the current conversation", error))?;
     if context.output.is_json() {
         context
             .output
@@ -171,16 +177,16 @@ fn fork(
     turns: Option<usize>,
     title: Option<&str>,
 ) -> Result<Code, Failure> {
-    let found = context.selected(id)?;
-    let conversation = context.read(&found)?;
+    let found = context.session.selected(id)?;
+    let conversation = context.session.read(&found)?;
     let kept = conversation
         .stream
         .kept_by_fork(turns.unwrap_or(usize::MAX));
     let title = title.or_else(|| conversation.metadata.title());
-    let now = context.now();
+    let now = context.session.now();
     let added = carried_over(context, &conversation, &kept)?;
     let added = added.map(|delta| Event::new(now, EventKind::ConfigDelta(delta)));
-    let mut writer = context.start(found.is_local, title, now)?;
+    let mut writer = context.session.start(found.is_local, title, now)?;
     found.store.copy_events(
         &found.located,
         &kept,
@@ -188,12 +194,15 @@ fn fork(
         &mut writer,
     )?;
     let own = context
+        .session
         .tools_of_history(&conversation)
         .into_iter()
         .filter(|(_, is_own)| *is_own);
     let own: Vec<_> = own.map(|(name, _)| name).collect();
-    context.remember_tools(writer.id(), own.iter().map(String::as_str));
-    if let Err(error) = context.sessions().set_current(writer.id()) {
+    context
+        .session
+        .remember_tools(writer.id(), own.iter().map(String::as_str));
+    if let Err(error) = context.session.sessions().set_current(writer.id()) {
         context.output.warn(&format!(
             "the current conversation was not remembered: {error}"
         ));
@@ -219,8 +228,8 @@ fn declared_by_files(
     context: &Context<'_>,
     conversation: &Conversation,
 ) -> Result<Vec<Declaration>, Failure> {
-    let config = context.config(Some(conversation), &[])?;
-    Ok(configured(&config, &place(context, &config)?)?.declarations)
+    let config = context.session.config(Some(conversation), &[])?;
+    Ok(configured(&config, &place(&context.session, &config)?)?.declarations)
 }
 
 fn turns_of(stream: &Stream, kept: &[usize]) -> usize {
@@ -297,7 +306,7 @@ fn taken_by_hand(
 fn remove(context: &Context<'_>, ids: &[String]) -> Result<Code, Failure> {
     let mut found: Vec<Found> = Vec::new();
     for id in ids {
-        let selected = context.selected(Some(id))?;
+        let selected = context.session.selected(Some(id))?;
         if !found.iter().any(|found| found.located == selected.located) {
             found.push(selected);
         }
@@ -305,9 +314,9 @@ fn remove(context: &Context<'_>, ids: &[String]) -> Result<Code, Failure> {
     for found in &found {
         let lock = match found.store.try_lock(found.located.id)? {
             TryLock::Acquired(lock) => lock,
-            TryLock::Held(held) => return Err(locking::in_use(found.located.id, &held)),
+            TryLock::Held(held) => return Err(lock::in_use(found.located.id, &held).into()),
         };
-        let ended = jp_turn::end_kept(&context.workspace.handles(found.located.id));
+        let ended = jp_turn::end_kept(&context.session.workspace.handles(found.located.id));
         if ended > 0 {
             let ended = size::count(ended, "tool");
             context

@@ -5,12 +5,12 @@
 mod plain_text;
 
 use clap::{Command, CommandFactory as _};
+use jp_session::similar::find_similar;
 
 use crate::{
     args::Args,
     error::{Code, Failure},
     output::{Output, table},
-    similar::find_similar,
 };
 
 /// A page of `docs/`.

@@ -1,14 +1,13 @@
 //! `jp init`.
 
-use jp_storage::Workspace;
-use serde_json::json;
-
 use crate::{
     args::Init,
     environment::Environment,
     error::{Code, Failure},
     output::Output,
 };
+use jp_storage::Workspace;
+use serde_json::json;
 
 const CONFIG: &str = "\
 # Configuration of this workspace, shared with whoever has it; your own goes in ~/.config/jp/config.toml.
@@ -30,8 +29,8 @@ pub(crate) fn run(
     output: &Output,
 ) -> Result<Code, Failure> {
     let directory = match &init.directory {
-        Some(directory) => environment.current_dir.join(directory),
-        None => environment.current_dir.clone(),
+        Some(directory) => environment.surroundings.current_dir.join(directory),
+        None => environment.surroundings.current_dir.clone(),
     };
     let made = Workspace::init(
         &directory,
@@ -41,9 +40,10 @@ pub(crate) fn run(
             (".gitignore", IGNORED),
         ],
     )?;
-    let shown = environment.display(&directory);
+    let shown = environment.surroundings.display(&directory);
     if output.is_json() {
-        let root = std::fs::canonicalize(&directory)?;
+        let root = std::fs::canonicalize(&directory)
+            .map_err(|error| Failure::from_system(&format!("read {shown}"), error))?;
         output.json(&json!({"root": root, "made": made}))?;
     } else if made {
         output.status(&format!("{shown} is a workspace now."));

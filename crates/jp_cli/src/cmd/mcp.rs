@@ -8,14 +8,15 @@ mod offered;
 mod read;
 mod serve;
 
-use jp_mcp::{Caller, Connection, ServerError};
-
 use crate::{
     args::Mcp,
+    context::Context,
     error::{Code, Failure},
-    output::one_line,
+};
+use jp_mcp::{Caller, Connection, ServerError};
+use jp_session::{
     servers::{Answer, Servers, advice},
-    workspace::Context,
+    text::one_line,
 };
 
 /// How much of a name or a description is shown, and of what has to be whole to be of use.
@@ -23,12 +24,12 @@ const SHOWN: usize = 80;
 const SHOWN_URI: usize = 300;
 
 pub(crate) fn run(command: Mcp, context: &Context<'_>) -> Result<Code, Failure> {
-    let config = context.config(None, &[])?;
+    let config = context.session.config(None, &[])?;
     let command = match command {
         Mcp::Serve(wanted) => return serve::run(context, &config, &wanted),
         command => command,
     };
-    let servers = context.servers(&config)?;
+    let servers = context.session.servers(&config)?;
     match command {
         Mcp::Ls { server: None } => offered::list(context, servers),
         Mcp::Ls {
@@ -97,10 +98,13 @@ impl Chosen<'_> {
         context: &Context<'_>,
         ask: impl Fn(&Connection, &dyn Caller) -> Result<T, ServerError> + Sync,
     ) -> Result<Vec<Answer<T>>, Failure> {
-        self.servers
-            .ask(context, &self.names, "Waiting for", |connection, caller| {
-                ask(connection, caller)
-            })
+        let answers = self.servers.ask(
+            &context.session,
+            &self.names,
+            "Waiting for",
+            |connection, caller| ask(connection, caller),
+        )?;
+        Ok(answers)
     }
 
     /// Asks the one that was chosen.
@@ -113,7 +117,7 @@ impl Chosen<'_> {
         let (_, answer) = answers
             .pop()
             .unwrap_or_else(|| unreachable!("one is chosen"));
-        answer.map_err(advice::failure)
+        Ok(answer.map_err(advice::failure)?)
     }
 }
 

@@ -2,26 +2,25 @@
 
 use std::{collections::BTreeSet, time::Duration};
 
+use crate::{
+    args,
+    context::Context,
+    error::{Code, Failure, chain},
+    output::table,
+};
 use jp_config::Resolved;
 use jp_llm::{
     Format,
     discover::{PROBE_TIMEOUT, USUAL},
     models::{self, Facts, Listed},
 };
-use serde_json::{Value, json};
-
-use super::query::{
-    answer::runtime,
-    model::{Model, configured, found_here, no_model, of_provider},
-    provider::usual_key_variable,
-};
-use crate::{
-    args,
-    error::{Code, Failure, chain},
-    output::{table, without_credentials},
+use jp_session::{
+    model::{Model, configured, found_here, no_model, of_provider, provider::usual_key_variable},
+    query::runtime,
     size,
-    workspace::Context,
+    text::without_credentials,
 };
+use serde_json::{Value, json};
 
 /// How long a provider may take to list its models.
 const LIST_TIMEOUT: Duration = Duration::from_secs(10);
@@ -30,10 +29,11 @@ const HOSTED: [&str; 4] = ["anthropic", "google", "openai", "openrouter"];
 pub(crate) fn run(command: &args::Model, context: &Context<'_>) -> Result<Code, Failure> {
     let args::Model::Ls { provider } = command;
     let conversation = context
+        .session
         .current()?
-        .map(|found| context.read(&found))
+        .map(|found| context.session.read(&found))
         .transpose()?;
-    let config = context.config(conversation.as_ref(), &[])?;
+    let config = context.session.config(conversation.as_ref(), &[])?;
     // What is wrong with the chosen one is no reason to list none: the list may be what is needed to mend it.
     let used = match configured(&config) {
         Ok(None) => found_here(&config)?,
@@ -44,7 +44,7 @@ pub(crate) fn run(command: &args::Model, context: &Context<'_>) -> Result<Code, 
         }
     };
     used.iter()
-        .for_each(|used| used.warn_of_ignored(context.output));
+        .for_each(|used| used.warn_of_ignored(&*context.session.person));
     let rows = match provider {
         Some(provider) => of_one(&config, used.as_ref(), provider)?,
         None => of_all(context, &config, used.as_ref())?,
@@ -149,7 +149,7 @@ fn of_all(
         all.insert(0, Row::new(config, used, Facts::default(), true));
     }
     if all.is_empty() {
-        Err(no_model())
+        Err(no_model().into())
     } else {
         Ok(all)
     }

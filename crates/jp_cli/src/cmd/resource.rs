@@ -11,11 +11,11 @@ use serde_json::{Value, json};
 use self::versions::{ResourceVersion, versions};
 use crate::{
     args::Resource,
+    context::Context,
     error::{Code, Failure},
-    output::{table, visible},
-    size,
-    workspace::Context,
+    output::table,
 };
+use jp_session::{size, text::visible};
 
 pub(crate) fn run(command: Resource, context: &Context<'_>) -> Result<Code, Failure> {
     match command {
@@ -67,8 +67,8 @@ pub(crate) fn describe(attached: &Attached<'_>) -> Value {
 }
 
 fn list(context: &Context<'_>, id: Option<&str>) -> Result<Code, Failure> {
-    let found = context.selected(id)?;
-    let conversation = context.read(&found)?;
+    let found = context.session.selected(id)?;
+    let conversation = context.session.read(&found)?;
     let snapshots = versions(&conversation.stream);
     if context.output.is_json() {
         context.output.json(
@@ -119,8 +119,8 @@ fn show(
     uri: &str,
     version: Option<&str>,
 ) -> Result<Code, Failure> {
-    let found = context.selected(id)?;
-    let conversation = context.read(&found)?;
+    let found = context.session.selected(id)?;
+    let conversation = context.session.read(&found)?;
     let is_meant = |version: &ResourceVersion<'_>| {
         version.snapshot.uri == uri || version.snapshot.name.as_deref() == Some(uri)
     };

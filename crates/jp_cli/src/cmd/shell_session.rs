@@ -1,8 +1,7 @@
 //! `jp shell-session`: the process behind the tool `shell`.
 
-use std::io;
-
 use crate::error::{Code, Failure};
+use std::io;
 
 /// Serves a shell until it or stdin ends.
 pub(crate) fn run() -> Result<Code, Failure> {

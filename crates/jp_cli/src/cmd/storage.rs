@@ -2,17 +2,16 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use jp_resource::{BlobRef, Checksum};
-use jp_storage::{BlobError, ReadError, Store};
-use serde_json::json;
-
 use crate::{
     args::Storage,
+    context::Context,
     error::{Code, Failure, chain},
     output::table,
-    size,
-    workspace::Context,
 };
+use jp_resource::{BlobRef, Checksum};
+use jp_session::size;
+use jp_storage::{BlobError, ReadError, Store};
+use serde_json::json;
 
 pub(crate) fn run(command: &Storage, context: &Context<'_>) -> Result<Code, Failure> {
     match command {
@@ -25,7 +24,7 @@ fn status(context: &Context<'_>) -> Result<Code, Failure> {
     let mut rows = Vec::new();
     let mut documents = Vec::new();
     for (name, is_local) in [("workspace", false), ("local", true)] {
-        let store = context.store(is_local);
+        let store = context.session.store(is_local);
         let conversations = [store.list()?, store.list_archived()?].concat();
         let lengths = conversations
             .iter()
@@ -38,7 +37,7 @@ fn status(context: &Context<'_>) -> Result<Code, Failure> {
             size::bytes(events),
             size::count(blobs.count, "blob"),
             size::bytes(blobs.bytes),
-            context.environment.display(store.directory()),
+            context.session.surroundings.display(store.directory()),
         ]);
         documents.push(json!({
             "store": name, "directory": store.directory(), "conversations": conversations.len(),
@@ -69,7 +68,7 @@ fn check(context: &Context<'_>) -> Result<Code, Failure> {
     let mut problems = Vec::new();
     let (mut conversations, mut blobs) = (0, 0);
     for is_local in [false, true] {
-        let store = context.store(is_local);
+        let store = context.session.store(is_local);
         if !context.global.no_persist {
             remove_leftovers(&store, context);
         }

@@ -1,10 +1,9 @@
 //! Showing a person what others wrote, set off by a margin: it can't be taken for jp's own words.
 
 use super::Terminal;
-use crate::{
-    output::{Output, Tone, visible},
-    size,
-};
+use jp_session::{size, text::visible};
+
+use crate::output::{Output, Tone};
 
 /// How much of one text is shown.
 const SHOWN_LINES: usize = 200;

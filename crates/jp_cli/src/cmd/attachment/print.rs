@@ -2,23 +2,24 @@
 
 use std::collections::HashMap;
 
+use crate::{
+    cmd::attachment::{Row, rows},
+    context::Context,
+    error::{Code, Failure},
+};
 use jp_config::Resolved;
 use jp_conversation::{Declaration, Stream, resolution, resolution::Plan};
 use jp_resource::{BlobRef, Payload, ResourceContent, Snapshot};
+use jp_session::{
+    attachments::{
+        declarations::{Configured, configured, place, resolving},
+        resolve::{Earlier, resolve},
+        store::Keeper,
+    },
+    query::Scratch,
+};
 use jp_storage::{BlobError, Blobs};
 use serde_json::{Value, json};
-
-use super::{Row, rows};
-use crate::{
-    cmd::query::{
-        Scratch,
-        declarations::{Configured, configured, place, resolving},
-        keeper::Keeper,
-        resolve::{Earlier, resolve},
-    },
-    error::{Code, Failure},
-    workspace::Context,
-};
 
 /// Writes what is attached; what no message has taken yet is read now, and not kept.
 pub(super) fn print(
@@ -26,10 +27,10 @@ pub(super) fn print(
     id: Option<&str>,
     wanted: &[String],
 ) -> Result<Code, Failure> {
-    let found = context.selected(id)?;
-    let conversation = context.read(&found)?;
-    let config = context.config(Some(&conversation), &[])?;
-    let place = place(context, &config)?;
+    let found = context.session.selected(id)?;
+    let conversation = context.session.read(&found)?;
+    let config = context.session.config(Some(&conversation), &[])?;
+    let place = place(&context.session, &config)?;
     let configured = configured(&config, &place)?;
     let stream = &conversation.stream;
     let mut declared = resolution::effective(stream, &configured.declarations);
@@ -50,9 +51,9 @@ pub(super) fn print(
     }
     let scratch = Scratch::new()?;
     let batch = scratch.blobs().batch();
-    let stamps = context.workspace.stamps();
+    let stamps = context.session.workspace.stamps();
     let keeper = Keeper::new(&batch, &stamps);
-    let resolving = resolving(context, &config, &place, &keeper, false)?;
+    let resolving = resolving(&context.session, &config, &place, &keeper, false)?;
     let mut snapshots = Vec::new();
     let mut pending = Vec::new();
     for row in rows.into_iter().filter(is_wanted) {
@@ -128,7 +129,7 @@ fn read_now(
         is_new: false,
         named,
     };
-    Ok(resolve(context, config, earlier, Vec::new(), resolving)?.snapshots)
+    Ok(resolve(&context.session, config, earlier, Vec::new(), resolving)?.snapshots)
 }
 
 fn write(context: &Context<'_>, snapshots: &[Snapshot], stores: &[Blobs]) -> Result<Code, Failure> {

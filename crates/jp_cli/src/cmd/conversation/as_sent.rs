@@ -20,15 +20,15 @@ use serde::Serialize;
 use serde_json::json;
 
 use self::readable::Part;
-use super::print::parse_range;
 use crate::{
-    cmd::query::{
-        delivered, facts,
-        model::{self, Model},
-    },
+    cmd::conversation::print::parse_range,
+    context::Context,
     error::{Code, Failure},
+};
+use jp_session::{
+    model::{self, Model, facts},
+    query::delivery,
     size,
-    workspace::Context,
 };
 
 /// A message with its content.
@@ -89,12 +89,12 @@ pub(super) fn run(
     id: Option<&str>,
     turns: Option<&str>,
 ) -> Result<Code, Failure> {
-    let found = context.selected(id)?;
-    let conversation = context.read(&found)?;
+    let found = context.session.selected(id)?;
+    let conversation = context.session.read(&found)?;
     let all = conversation.stream.turns().len();
     let wanted = turns.map_or(Ok(0..=all), |text| parse_range(text, all))?;
-    let config = context.config(Some(&conversation), &[])?;
-    let mut thread = delivered::stored(&conversation.stream, &config.config, found.store.blobs());
+    let config = context.session.config(Some(&conversation), &[])?;
+    let mut thread = delivery::stored(&conversation.stream, &config.config, found.store.blobs());
     let model = model::configured(&config)
         .ok()
         .flatten()
@@ -155,7 +155,7 @@ impl<'s> Recipient<'s> {
             Some(model) => (
                 model.label.clone(),
                 model.endpoint.format,
-                facts::known(model, context),
+                facts::known(model, &context.session),
             ),
             None => (
                 String::new(),

@@ -1,23 +1,24 @@
 //! `jp conversation compact`: older turns are sent shortened from the next message on.
 
+use crate::{
+    args,
+    context::Context,
+    error::{Code, Failure},
+};
 use jp_config::Resolved;
 use jp_conversation::{
     Compaction, Event, EventKind, Stream, Strip,
     view::{self, Compacted, Thread},
 };
+use jp_session::{
+    lock, model,
+    query::{budget, delivery},
+    session::Found,
+    size,
+    summary::{self, Summary},
+};
 use jp_storage::{Conversation, lock::Lock};
 use serde_json::{Value, json};
-
-use crate::{
-    args,
-    cmd::query::{
-        budget, delivered, locking, model,
-        summary::{self, Summary},
-    },
-    error::{Code, Failure},
-    size,
-    workspace::{Context, Found},
-};
 
 /// A conversation that is to be shortened.
 struct Target<'a> {
@@ -42,14 +43,14 @@ struct Effect {
 }
 
 pub(super) fn run(context: &Context<'_>, options: &args::Compact) -> Result<Code, Failure> {
-    let found = context.selected(options.conversation.id())?;
+    let found = context.session.selected(options.conversation.id())?;
     let lock = if options.dry_run {
         None
     } else {
-        Some(locking::acquire(context, &found)?)
+        Some(lock::acquire(&context.session, &found)?)
     };
-    let conversation = context.read(&found)?;
-    let config = context.config(Some(&conversation), &[])?;
+    let conversation = context.session.read(&found)?;
+    let config = context.session.config(Some(&conversation), &[])?;
     let target = Target {
         context,
         found,
@@ -100,7 +101,7 @@ impl Target<'_> {
         let mut kinds = Vec::new();
         if is_new {
             let Summary { text, usage, .. } = summary::ask(
-                self.context,
+                &self.context.session,
                 &self.found,
                 &self.conversation,
                 &self.config,
@@ -154,7 +155,7 @@ impl Target<'_> {
     fn with(&self, compaction: &Compaction) -> Stream {
         let mut stream = self.stream().clone();
         stream.push(Event::new(
-            self.context.now(),
+            self.context.session.now(),
             EventKind::Compaction(compaction.clone()),
         ));
         stream
@@ -163,7 +164,7 @@ impl Target<'_> {
     /// Returns about how many tokens the next request has without its words.
     fn tokens(&self, stream: &Stream) -> u64 {
         let blobs = self.found.store.blobs();
-        let thread = delivered::stored(stream, &self.config.config, blobs);
+        let thread = delivery::stored(stream, &self.config.config, blobs);
         let model = model::configured(&self.config).ok().flatten();
         budget::tokens(&budget::rows(&thread, model.as_ref()))
     }
@@ -206,7 +207,7 @@ impl Target<'_> {
         kinds: Vec<EventKind>,
     ) -> Result<Code, Failure> {
         if let Some(lock) = self.lock.take() {
-            let now = self.context.now();
+            let now = self.context.session.now();
             let mut writer = self.found.store.writer(&self.conversation, lock);
             let events = kinds
                 .into_iter()

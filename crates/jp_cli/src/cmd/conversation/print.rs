@@ -2,28 +2,27 @@
 
 use std::ops::RangeInclusive;
 
+use crate::{
+    cmd::resource::{Attached, describe},
+    context::Context,
+    error::{Code, Failure},
+};
 use jp_conversation::{
     Event, EventKind,
     transcript::{self, Read},
 };
 use jp_resource::BlobRef;
+use jp_session::size;
 use jp_storage::BlobError;
 use serde_json::{Value, json};
-
-use crate::{
-    cmd::resource::{Attached, describe},
-    error::{Code, Failure},
-    size,
-    workspace::Context,
-};
 
 pub(super) fn run(
     context: &Context<'_>,
     id: Option<&str>,
     turns: Option<&str>,
 ) -> Result<Code, Failure> {
-    let found = context.selected(id)?;
-    let conversation = context.read(&found)?;
+    let found = context.session.selected(id)?;
+    let conversation = context.session.read(&found)?;
     let all = conversation.stream.turns();
     let wanted = turns.map_or(Ok(1..=all.len()), |text| parse_range(text, all.len()))?;
     let read = |blob: &BlobRef| found.store.blobs().read(blob);

@@ -2,18 +2,17 @@
 
 use std::collections::BTreeMap;
 
+use crate::{
+    cmd::conversation::{declared_by_files, describe, used},
+    context::Context,
+    error::{Code, Failure},
+    output::table,
+};
 use jp_conversation::{EventKind, Stream, Usage, resolution};
+use jp_session::size;
 use jp_storage::{Conversation, Summary};
 use serde::Serialize;
 use serde_json::json;
-
-use super::{declared_by_files, describe, used};
-use crate::{
-    error::{Code, Failure},
-    output::table,
-    size,
-    workspace::Context,
-};
 
 /// The providers' own figures, added up; one that no provider gave is absent.
 #[derive(Debug, Default, PartialEq, Eq, Serialize)]
@@ -36,8 +35,8 @@ struct Totals {
 }
 
 pub(super) fn run(context: &Context<'_>, id: Option<&str>) -> Result<Code, Failure> {
-    let found = context.selected(id)?;
-    let conversation = context.read(&found)?;
+    let found = context.session.selected(id)?;
+    let conversation = context.session.read(&found)?;
     let summary = summary(&conversation);
     let snapshots = crate::cmd::resource::attached(&conversation.stream).count();
     let declared = resolution::effective(
@@ -47,7 +46,7 @@ pub(super) fn run(context: &Context<'_>, id: Option<&str>) -> Result<Code, Failu
     let totals = Totals::of(usages(&conversation.stream));
     let by_model = by_model(&conversation.stream);
     if context.output.is_json() {
-        let current = context.current_id()?;
+        let current = context.session.current_id()?;
         let mut document = describe(&found, &summary, current);
         document["attachments"] = json!(declared);
         document["resources"] = json!(snapshots);
@@ -185,7 +184,7 @@ fn add(total: &mut Option<u64>, tokens: Option<u64>) {
 
 /// Shows the paths of all files that a conversation needs.
 pub(super) fn files(context: &Context<'_>, id: Option<&str>) -> Result<Code, Failure> {
-    let found = context.selected(id)?;
+    let found = context.session.selected(id)?;
     let mut paths = found.store.files_of(&found.located)?;
     let blobs = found.store.blobs_of(&found.located)?;
     let checksums: std::collections::BTreeSet<_> = blobs.iter().map(|blob| blob.checksum).collect();
@@ -194,7 +193,8 @@ pub(super) fn files(context: &Context<'_>, id: Option<&str>) -> Result<Code, Fai
             .iter()
             .map(|checksum| found.store.blobs().path(checksum)),
     );
-    let current_dir = std::fs::canonicalize(&context.environment.current_dir)?;
+    let current_dir = std::fs::canonicalize(&context.session.surroundings.current_dir)
+        .map_err(|error| Failure::from_system("read the current directory", error))?;
     let shown = |path: &std::path::PathBuf| {
         path.strip_prefix(&current_dir)
             .unwrap_or(path)

@@ -1,16 +1,18 @@
 //! `jp mcp resources` and `jp mcp templates`.
 
-use jp_mcp::{Caller, Connection, Listed, ResourceInfo, ServerError, TemplateInfo};
-use serde_json::{Value, json};
-
-use super::{Chosen, SHOWN_URI, first_line, shown};
 use crate::{
+    cmd::mcp::{Chosen, SHOWN_URI, first_line, shown},
+    context::Context,
     error::{Code, Failure},
-    output::{one_line, table},
+    output::table,
+};
+use jp_mcp::{Caller, Connection, Listed, ResourceInfo, ServerError, TemplateInfo};
+use jp_session::{
     servers::{Refusal, advice},
     size,
-    workspace::Context,
+    text::one_line,
 };
+use serde_json::{Value, json};
 
 /// What is listed: how it is asked for, and how one of it is written.
 struct Kind<T> {
@@ -85,7 +87,7 @@ fn list<T: Send>(
                 warn_of(context, &server, &listed);
                 lists.push((server, listed.items));
             }
-            Err(refusal) if count == 1 => return Err(advice::failure(refusal)),
+            Err(refusal) if count == 1 => return Err(advice::failure(refusal).into()),
             Err(refusal) => left_out(context, refusal),
         }
     }
@@ -99,7 +101,7 @@ fn list<T: Send>(
 fn left_out(context: &Context<'_>, refusal: Refusal) {
     // Whoever did not agree knows, and where nobody could it was said.
     if !matches!(refusal, Refusal::NotAgreed { .. }) {
-        advice::warn(context.output, refusal);
+        advice::warn(&*context.session.person, refusal);
     }
 }
 

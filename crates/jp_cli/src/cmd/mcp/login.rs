@@ -6,15 +6,14 @@ use std::{
     time::Duration,
 };
 
-use jp_mcp::{Caller, Elicitation, Elicited, Fault, KnownClient, Login, ServerError, Transport};
-
 use crate::{
     args::McpLogin,
+    context::Context,
     error::{Code, Failure},
     output::Output,
-    servers::{Refusal, Servers, advice},
-    workspace::Context,
 };
+use jp_mcp::{Caller, Elicitation, Elicited, Fault, KnownClient, Login, ServerError, Transport};
+use jp_session::servers::{Refusal, Servers, advice};
 
 /// How long the person may take.
 const PATIENCE: Duration = Duration::from_secs(600);
@@ -54,15 +53,17 @@ pub(super) fn log_in(
 ) -> Result<Code, Failure> {
     let name = &login.server;
     servers.check(name)?;
-    if !servers.agreed(context, name)? {
+    if !servers.agreed(&context.session, name)? {
         return Err(Failure::new(format!(
             "the MCP server `{name}` is not asked: the workspace configures it"
         )));
     }
     if let Err(refusal @ Refusal::NoToken { .. }) = servers.check_token(name) {
-        return Err(advice::failure(refusal).with_hint(format!(
-            "or take providers.mcp.{name}.token_env away, where you want to log in."
-        )));
+        return Err(advice::failure(refusal)
+            .with_hint(format!(
+                "or take providers.mcp.{name}.token_env away, where you want to log in."
+            ))
+            .into());
     }
     let secret = login
         .client_secret_env
@@ -79,7 +80,7 @@ pub(super) fn log_in(
     };
     let visitor = Visitor {
         output: context.output,
-        cancelled: context.interrupt().flag(),
+        cancelled: context.session.interrupt().flag(),
     };
     servers
         .servers
@@ -97,7 +98,7 @@ fn challenge(
     servers: &Servers,
     name: &str,
 ) -> Result<Option<String>, Failure> {
-    let mut answers = servers.ask(context, &[name], "Waiting for", |_, _| Ok(()))?;
+    let mut answers = servers.ask(&context.session, &[name], "Waiting for", |_, _| Ok(()))?;
     let Some((
         _,
         Err(Refusal::Server(ServerError {

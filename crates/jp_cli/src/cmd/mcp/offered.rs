@@ -1,18 +1,20 @@
 //! `jp mcp ls`: the servers, and the tools of one.
 
+use crate::{
+    cmd::mcp::{Answer, Chosen, SHOWN_URI, chosen, first_line, listed::warn_of, shown},
+    context::Context,
+    error::{Code, Failure},
+    output::table,
+};
 use jp_config::Resolved;
 use jp_mcp::{About, Caller, Connection, Fault, Listed, ServerError, ToolInfo, Transport};
-use serde_json::{Value, json};
-
-use super::{Answer, Chosen, SHOWN_URI, chosen, first_line, listed::warn_of, shown};
-use crate::{
-    cmd::offered_names,
-    error::{Code, Failure},
-    output::{one_line, table, without_credentials},
+use jp_session::{
     servers::{Refusal, Servers, advice},
     size,
-    workspace::Context,
+    text::{one_line, without_credentials},
+    tools::offered_names,
 };
+use serde_json::{Value, json};
 
 /// What a server offers, and what was amiss with its lists.
 struct Offer {

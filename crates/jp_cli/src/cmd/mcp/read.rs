@@ -2,18 +2,19 @@
 
 use std::{thread, time::Duration};
 
+use crate::{
+    cmd::mcp::{Chosen, SHOWN_URI, shown},
+    context::Context,
+    error::{Code, Failure},
+};
 use jp_mcp::{Change, Read};
 use jp_resource::Resource;
-use serde_json::json;
-
-use super::{Chosen, SHOWN_URI, shown};
-use crate::{
-    error::{Code, Failure},
-    output::one_line,
+use jp_session::{
     servers::{Servers, advice},
     size,
-    workspace::Context,
+    text::one_line,
 };
+use serde_json::json;
 
 /// How often it is looked whether the server said that something changed.
 const TICK: Duration = Duration::from_millis(50);
@@ -85,7 +86,7 @@ fn await_change(
     let connection = servers.connect(server).map_err(advice::failure)?;
     let is_meant = |change: &Change| matches!(change, Change::Resource(changed) if is_at_or_below(changed, uri));
     while !connection.changes().iter().any(is_meant) {
-        context.interrupt().check()?;
+        context.session.interrupt().check()?;
         if connection.is_closed() {
             let hint = "`jp mcp read` starts it again.";
             return Err(

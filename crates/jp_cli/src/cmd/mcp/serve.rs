@@ -6,22 +6,21 @@ use std::{
     path::Path,
 };
 
+use crate::{
+    args::McpServe,
+    context::Context,
+    error::{Code, Failure},
+};
 use jp_config::Resolved;
 use jp_serve::{Chosen, Offer, Settings, Warning};
+use jp_session::attachments::{
+    approval::refused,
+    declarations::{Bounds, configured, place},
+};
 use mcp_resources::{Http, ServeError, Server};
 use tokio::{
     runtime::{Builder, Runtime},
     sync::mpsc::{UnboundedReceiver, unbounded_channel},
-};
-
-use crate::{
-    args::McpServe,
-    cmd::query::{
-        declarations::{Bounds, configured, place},
-        trust::refused,
-    },
-    error::{Code, Failure},
-    workspace::Context,
 };
 
 /// The variable of the environment that has the token of clients.
@@ -44,8 +43,9 @@ pub(super) fn run(
         tell(context, &warning);
     }
     // It has a runtime of its own, and where there is no thread for that, it drops it.
-    let interrupt = context.interrupt();
-    let runtime = runtime(wanted)?;
+    let interrupt = context.session.interrupt();
+    let runtime = runtime(wanted)
+        .map_err(|error| Failure::from_system("start the network runtime", error))?;
     let served = runtime.block_on(async {
         tokio::select! {
             () = interrupt.wait() => Ok(()),
@@ -76,11 +76,11 @@ fn settings(
     wanted: &McpServe,
 ) -> Result<Settings, Failure> {
     let chosen = match &wanted.id {
-        Some(id) => Chosen::Named(context.selected(Some(id))?.located.id),
-        None => Chosen::Current(context.sessions()),
+        Some(id) => Chosen::Named(context.session.selected(Some(id))?.located.id),
+        None => Chosen::Current(context.session.sessions()),
     };
     if wanted.id.is_none()
-        && let Some(current) = context.current()?.filter(|found| found.is_local)
+        && let Some(current) = context.session.current()?.filter(|found| found.is_local)
     {
         let id = current.located.id;
         context.output.warn(&format!(
@@ -90,7 +90,7 @@ fn settings(
             .output
             .hint(&format!("`jp mcp serve --id {id}` offers it all the same."));
     }
-    let place = place(context, config)?;
+    let place = place(&context.session, config)?;
     let Bounds {
         limits, secrets, ..
     } = Bounds::of(config);
@@ -98,7 +98,7 @@ fn settings(
     configured
         .refused
         .iter()
-        .for_each(|declaration| refused(context, declaration));
+        .for_each(|declaration| refused(&context.session, declaration));
     let own = configured
         .sources
         .into_iter()
@@ -106,7 +106,7 @@ fn settings(
     Ok(Settings {
         own: own.map(|(declaration, _)| declaration).collect(),
         configured: configured.declarations,
-        workspace: context.workspace.clone(),
+        workspace: context.session.workspace.clone(),
         limits,
         place,
         secrets,
@@ -123,7 +123,10 @@ async fn serve(context: &Context<'_>, wanted: &McpServe, server: Server) -> Resu
 
 async fn serve_stdio(context: &Context<'_>, server: Server) -> Result<(), Failure> {
     if context.environment.stdin_is_terminal {
-        let root = context.environment.display(context.workspace.root());
+        let root = context
+            .session
+            .surroundings
+            .display(context.session.workspace.root());
         context.output.status(&format!(
             "Offering {root} to an MCP client on stdin; Ctrl-C ends it."
         ));
@@ -163,8 +166,9 @@ async fn serve_http(
     }
     let bound = http.bind(address).await.map_err(failure)?;
     let root = context
-        .environment
-        .display(Path::new(context.workspace.root()));
+        .session
+        .surroundings
+        .display(Path::new(context.session.workspace.root()));
     context.output.status(&format!(
         "Offering {root} at http://{}/mcp (Ctrl-C ends it).",
         bound.address()

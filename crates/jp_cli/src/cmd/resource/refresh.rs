@@ -2,6 +2,11 @@
 
 use std::collections::BTreeSet;
 
+use crate::{
+    cmd::attachment::record,
+    context::Context,
+    error::{Code, Failure},
+};
 use jp_conversation::{
     Declaration, Stream,
     attachments::newest_by_declaration,
@@ -9,21 +14,15 @@ use jp_conversation::{
     resolution::{self, Plan},
 };
 use jp_resource::Snapshot;
-use serde_json::json;
-
-use crate::{
-    cmd::{
-        attachment::record,
-        query::{
-            declarations::{configured, place, resolving},
-            keeper::Keeper,
-            resolve::{Attachments, Earlier, resolve},
-        },
+use jp_session::{
+    attachments::{
+        declarations::{configured, place, resolving},
+        resolve::{Attachments, Earlier, resolve},
+        store::Keeper,
     },
-    error::{Code, Failure},
     size,
-    workspace::Context,
 };
+use serde_json::json;
 
 /// Resolves what was asked for again; what has changed goes with the next message.
 pub(super) fn refresh(
@@ -31,10 +30,10 @@ pub(super) fn refresh(
     id: Option<&str>,
     wanted: &[String],
 ) -> Result<Code, Failure> {
-    let found = context.selected(id)?;
-    let conversation = context.read(&found)?;
-    let config = context.config(Some(&conversation), &[])?;
-    let place = place(context, &config)?;
+    let found = context.session.selected(id)?;
+    let conversation = context.session.read(&found)?;
+    let config = context.session.config(Some(&conversation), &[])?;
+    let place = place(&context.session, &config)?;
     let configured = configured(&config, &place)?;
     let stream = &conversation.stream;
     let mut declared = resolution::effective(stream, &configured.declarations);
@@ -65,7 +64,7 @@ pub(super) fn refresh(
     };
     let resolve_these: Vec<_> = declarations_in_order(stream, &configured.declarations, &targets);
     let batch = found.store.batch();
-    let stamps = context.workspace.stamps();
+    let stamps = context.session.workspace.stamps();
     let keeper = Keeper::new(&batch, &stamps);
     let plan = Plan {
         resolve: resolve_these,
@@ -79,8 +78,14 @@ pub(super) fn refresh(
         named: id,
     };
     // One that fails does not keep the others old.
-    let resolving = resolving(context, &config, &place, &keeper, wanted.is_empty())?;
-    let taken = resolve(context, &config, earlier, Vec::new(), &resolving)
+    let resolving = resolving(
+        &context.session,
+        &config,
+        &place,
+        &keeper,
+        wanted.is_empty(),
+    )?;
+    let taken = resolve(&context.session, &config, earlier, Vec::new(), &resolving)
         .map_err(crate::cmd::attachment::without_skipping)?;
     let code = if taken.lacks_approval {
         Code::Failed

@@ -2,13 +2,12 @@
 
 use std::collections::{BTreeMap, HashMap};
 
+use crate::cmd::resource::{Attached, describe};
 use jp_conversation::{EventKind, Stream, attachments::deliveries};
 use jp_resource::Snapshot;
 use jp_tool::StoredBlock;
 use jp_turn::Builtin;
 use serde_json::{Value, json};
-
-use super::{Attached, describe};
 
 /// A version of a resource.
 pub(super) struct ResourceVersion<'a> {

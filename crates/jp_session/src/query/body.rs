@@ -1,0 +1,255 @@
+//! The bodies of a turn's requests.
+
+use std::{borrow::Cow, collections::HashSet};
+
+use jp_conversation::{Event, EventKind, view};
+use jp_llm::{Body, Format, Note, Request, Tool, anthropic, models::Facts};
+
+use crate::{
+    error::SessionError,
+    model::{Model, facts},
+    query::{Asked, budget, contents, newest_request},
+    session::Session,
+    size,
+};
+
+/// How many parts of a request are named that the model is not shown.
+const SHOWN_NOTES: usize = 10;
+
+/// A request as it is sent.
+pub(crate) struct Written {
+    pub(crate) body: Body,
+    /// What the model can't be shown.
+    pub(crate) notes: Vec<Note>,
+    /// Whether anything in it stands for content that was sent before.
+    is_shortened: bool,
+}
+
+/// Finds out what the model takes and writes the request.
+pub(crate) fn prepare(
+    asked: &Asked<'_>,
+    tools: &[Tool],
+    runtime: &tokio::runtime::Runtime,
+) -> Result<(Facts, Written), SessionError> {
+    let (model, thread) = (asked.model(), &asked.thread(&asked.stream));
+    let facts = runtime.block_on(async {
+        tokio::select! {
+            () = asked.session.interrupt().wait() => Err(SessionError::interrupted()),
+            facts = facts::facts(model, asked.session, thread, tools) => Ok(facts),
+        }
+    })?;
+    let written = encode(asked, thread, tools, Some(model), facts)?;
+    if let Some(limit) = facts.context_tokens {
+        let mut rows = asked.rows(thread);
+        written
+            .notes
+            .iter()
+            .for_each(|note| budget::mark(note, thread, &mut rows));
+        asked.session.warn_of_length(budget::tokens(&rows), limit);
+    }
+    Ok((facts, written))
+}
+
+/// Writes the request's body.
+pub(crate) fn encode(
+    asked: &Asked<'_>,
+    thread: &view::Thread<'_>,
+    tools: &[Tool],
+    model: Option<&Model>,
+    facts: Facts,
+) -> Result<Written, SessionError> {
+    let cache_key = asked.id.map(|id| format!("jp-{id}"));
+    let (format, request) = request(asked, thread, tools, model, facts);
+    let request = Request {
+        cache_key: cache_key.as_deref(),
+        ..request
+    };
+    let mut contents = contents::contents(thread, asked);
+    let (body, notes) = format.body(&request, &mut contents)?;
+    Ok(Written {
+        body,
+        notes,
+        is_shortened: thread.is_shortened(),
+    })
+}
+
+/// Returns whether to warn the user about what the model doesn't see. Missing tools matter only if the user enabled
+/// one, because some are on by default.
+pub(crate) fn is_worth_a_warning(note: &Note, asked: &Asked<'_>) -> bool {
+    !note.is_about_tools() || asked.tools.has_wanted(&asked.config)
+}
+
+/// Puts together what is asked, in what format.
+pub(crate) fn request<'a>(
+    asked: &'a Asked<'_>,
+    thread: &'a view::Thread<'a>,
+    tools: &'a [Tool],
+    model: Option<&'a Model>,
+    facts: Facts,
+) -> (Format, Request<'a>) {
+    let (label, format) = match model {
+        Some(model) => (model.label.as_str(), model.endpoint.format),
+        None => ("(no model chosen)", Format::Chat),
+    };
+    let request = Request {
+        system: asked.config.config.assistant.system_prompt.as_deref(),
+        tools,
+        max_output: max_output(model, facts),
+        context: model.and_then(|model| model.configured.context_tokens),
+        capabilities: facts.capabilities(),
+        ..Request::new(label, thread)
+    };
+    (format, request)
+}
+
+impl Session {
+    /// Warns if a request is likely to be refused, or cut by the server.
+    pub fn warn_of_length(&self, tokens: u64, limit: u64) {
+        if tokens > limit {
+            let [tokens, limit] = [tokens, limit].map(size::thousands);
+            self.person.warn(&format!(
+                "the request has about {tokens} tokens, and the model takes {limit}"
+            ));
+        }
+    }
+}
+
+/// Returns how long the answer may be: as configured, else the provider decides. Anthropic wants a limit, and none
+/// beyond the model's own.
+fn max_output(model: Option<&Model>, facts: Facts) -> Option<u64> {
+    let Model {
+        endpoint,
+        configured,
+        ..
+    } = model?;
+    let own = facts
+        .max_output_tokens
+        .map(|own| own.min(anthropic::DEFAULT_MAX_TOKENS));
+    configured
+        .max_output_tokens
+        .or(own.filter(|_| endpoint.format == Format::Anthropic))
+}
+
+/// Returns a body's bytes.
+pub(crate) fn bytes(body: &Body) -> Result<Vec<u8>, jp_llm::Error> {
+    let mut bytes = Vec::new();
+    for chunk in body.chunks() {
+        bytes.extend(chunk?);
+    }
+    Ok(bytes)
+}
+
+/// Builds the requests of a turn.
+pub(crate) struct RequestBuilder {
+    facts: Facts,
+    tools: Vec<Tool>,
+    /// How many of them are no servers': those come first.
+    own_tools: usize,
+    /// The first request, until it is sent.
+    first: Option<Body>,
+    /// What the user knows that the model is not shown.
+    noted: HashSet<String>,
+    /// Whether delivery saved anything in the last request.
+    pub(crate) is_shortened: bool,
+}
+
+impl RequestBuilder {
+    /// Begins with the first request, which is ready.
+    pub(crate) fn new(asked: &Asked<'_>, facts: Facts, tools: Vec<Tool>, first: Written) -> Self {
+        let own_tools = tools.len() - asked.tools.served_that_may_run();
+        let mut builder = Self {
+            facts,
+            tools,
+            own_tools,
+            first: None,
+            noted: HashSet::new(),
+            is_shortened: false,
+        };
+        builder.first = Some(builder.take_in(asked, first));
+        builder
+    }
+
+    /// Returns whether the first request was not sent yet.
+    pub(crate) fn has_first(&self) -> bool {
+        self.first.is_some()
+    }
+
+    /// Offers other tools of servers from now on.
+    pub(crate) fn offer_served(&mut self, served: &[jp_turn::Tool]) {
+        self.tools.truncate(self.own_tools);
+        let offered = served.iter().filter(|tool| tool.may_run());
+        self.tools.extend(offered.map(jp_turn::Tool::offered));
+    }
+
+    /// Builds the next request; `aside` are events that it has and the conversation hasn't.
+    ///
+    /// The inner error says that it is beyond the budget.
+    pub(crate) fn build(
+        &mut self,
+        asked: &Asked<'_>,
+        aside: &[EventKind],
+    ) -> Result<Result<Body, SessionError>, SessionError> {
+        if let Some(body) = self.first.take_if(|_| aside.is_empty()) {
+            return Ok(Ok(body));
+        }
+        let mut stream = Cow::Borrowed(&asked.stream);
+        let now = asked.session.now();
+        aside
+            .iter()
+            .for_each(|kind| stream.to_mut().push(Event::new(now, kind.clone())));
+        let thread = asked.thread(&stream);
+        let notes = || budget::notes(asked, &thread, &self.tools, self.facts);
+        let taken = budget::taken(&self.tools, self.facts);
+        if let Some(failure) = budget::over(asked, &thread, taken, notes)? {
+            return Ok(Err(match asked.is_kept() {
+                true => failure.with_hint(
+                    "what came so far is kept: `jp query` without words and with a larger --budget goes on from there.",
+                ),
+                false => failure,
+            }));
+        }
+        let written = encode(
+            asked,
+            &thread,
+            &self.tools,
+            asked.model.as_ref(),
+            self.facts,
+        )?;
+        Ok(Ok(self.take_in(asked, written)))
+    }
+
+    /// Takes in a request that is to be sent.
+    fn take_in(&mut self, asked: &Asked<'_>, written: Written) -> Body {
+        self.note(asked, &written.notes);
+        self.is_shortened = written.is_shortened;
+        written.body
+    }
+
+    /// Tells of what the model is not shown of the newest turn, once.
+    fn note(&mut self, asked: &Asked<'_>, notes: &[Note]) {
+        let newest = newest_request(&asked.stream).map_or(0, |(turn, _)| turn);
+        let person = &asked.session.person;
+        let notes = notes
+            .iter()
+            .filter(|note| note.turn == newest && is_worth_a_warning(note, asked));
+        let (content, other): (Vec<_>, Vec<_>) = notes
+            .map(|note| (note.to_string(), note.bytes.is_some()))
+            .partition(|(_, is_content)| *is_content);
+        let mut is_new =
+            |(note, _): (String, bool)| self.noted.insert(note.clone()).then_some(note);
+        other
+            .into_iter()
+            .filter_map(&mut is_new)
+            .for_each(|note| person.warn(&note));
+        let new: Vec<_> = content.into_iter().filter_map(is_new).collect();
+        new.iter()
+            .take(SHOWN_NOTES)
+            .for_each(|note| person.warn(note));
+        if new.len() > SHOWN_NOTES {
+            let others = size::thousands((new.len() - SHOWN_NOTES) as u64);
+            person.warn(&format!(
+                "{others} more are not shown; `jp resource ls` lists all that is attached"
+            ));
+        }
+    }
+}

@@ -1,0 +1,316 @@
+//! What to do about an MCP server that fails.
+//!
+//! Most of what there is to say comes from the server, which nobody vouches for: it is shown on one line, shortened, and with
+//! what can't be seen as its escape. What it wrote to stderr follows, each line behind a margin.
+
+use crate::person::Person;
+use crate::{
+    error::SessionError,
+    servers::Refusal,
+    text::{one_line, without_credentials},
+};
+use jp_mcp::{Fault, HttpStatus, ServerError};
+
+/// How much is shown of what is wrong, and of a line that a server wrote.
+const SHOWN: usize = 600;
+const MARGIN: &str = "  │ ";
+
+/// Turns a refusal into what a person reads.
+pub fn failure(refusal: impl Into<Refusal>) -> SessionError {
+    let refusal = refusal.into();
+    if is_interrupt(&refusal) {
+        return SessionError::interrupted();
+    }
+    let message = with_stderr(shown(&refusal), &refusal);
+    SessionError {
+        hints: hints(&refusal),
+        ..SessionError::new(message)
+    }
+}
+
+/// Warns of a server that a command goes on without.
+pub fn warn(person: &dyn Person, refusal: impl Into<Refusal>) {
+    let refusal = refusal.into();
+    if is_interrupt(&refusal) {
+        return;
+    }
+    person.warn(&with_stderr(
+        format!("{}; it is left out", shown(&refusal)),
+        &refusal,
+    ));
+    hints(&refusal).iter().for_each(|hint| person.hint(hint));
+}
+
+/// Says what is wrong, without the name of the server.
+pub fn state(refusal: &Refusal) -> String {
+    match refusal {
+        Refusal::NotAgreed { why, .. } => format!("not started: {why}"),
+        Refusal::NoToken { variable, .. } => format!("not asked: `{variable}` is not set"),
+        Refusal::Server(error) => format!("failed: {}", shown(&error.fault)),
+    }
+}
+
+/// Says what a person can do.
+pub fn hints(refusal: &Refusal) -> Vec<String> {
+    match refusal {
+        // Who asked them has said so.
+        Refusal::NotAgreed { .. } => Vec::new(),
+        Refusal::NoToken { server, variable } => {
+            vec![format!(
+                "set {variable}, or name another variable as providers.mcp.{server}.token_env."
+            )]
+        }
+        Refusal::Server(error) => hint(error).into_iter().collect(),
+    }
+}
+
+/// Returns the last lines that a server wrote to stderr, each behind a margin.
+pub fn stderr(refusal: &Refusal) -> Vec<String> {
+    let lines = match refusal {
+        Refusal::Server(error) => error.stderr.as_slice(),
+        Refusal::NotAgreed { .. } | Refusal::NoToken { .. } => &[],
+    };
+    lines
+        .iter()
+        .map(|line| format!("{MARGIN}{}", one_line(&without_colours(line), SHOWN)))
+        .collect()
+}
+
+fn is_interrupt(refusal: &Refusal) -> bool {
+    matches!(
+        refusal,
+        Refusal::Server(ServerError {
+            fault: Fault::Interrupted,
+            ..
+        })
+    )
+}
+
+fn shown(text: &dyn std::fmt::Display) -> String {
+    one_line(&without_credentials(&text.to_string()), SHOWN)
+}
+
+fn with_stderr(message: String, refusal: &Refusal) -> String {
+    match stderr(refusal).as_slice() {
+        [] => message,
+        lines => format!("{message}; what it wrote to stderr:\n{}", lines.join("\n")),
+    }
+}
+
+fn hint(error: &ServerError) -> Option<String> {
+    let key = |field: &str| format!("providers.mcp.{}.{field}", error.server);
+    let longer = |field: &str, seconds: u64, what: &str| {
+        format!(
+            "`-c {}={}` gives it longer{what}.",
+            key(field),
+            (seconds * 4).max(1)
+        )
+    };
+    let once = "it does not tell what changes; without --watch it is read once.".to_owned();
+    Some(match &error.fault {
+        Fault::Unknown => "`jp mcp ls` lists those that are.".to_owned(),
+        Fault::Start { .. } => {
+            format!("check {}; a program that is not in PATH needs its whole path.", key("command"))
+        }
+        Fault::StartTimeout(limit) => longer(
+            "startup_timeout_secs",
+            limit.as_secs(),
+            ", which one that is installed at its first start needs",
+        ),
+        Fault::Timeout { timeout, .. } => longer("timeout_secs", timeout.as_secs(), ""),
+        Fault::Ended(_) | Fault::NotSent(_) if error.stderr.is_empty() => {
+            "it wrote nothing to stderr; in a shell its command may say more.".to_owned()
+        }
+        Fault::Refused { method, .. } if method == "resources/read" => {
+            format!(
+                "`jp mcp resources {0}` lists what it has, `jp mcp templates {0}` what it can be asked for.",
+                error.server
+            )
+        }
+        Fault::Unsupported("subscriptions") => once,
+        Fault::Refused { method, .. } if method.contains("subscri") => once,
+        Fault::Unsupported(_) => "`jp mcp ls` says what it has.".to_owned(),
+        Fault::Status(status) => of_status(status, &error.server, &key)?,
+        Fault::Unreachable(_) => format!("check {}, and that the server runs.", key("url")),
+        Fault::MessageTooLong(_) | Fault::TooLong { .. } | Fault::TooMany { .. } => {
+            "jp takes no more than that of any server; this one has to send less at once.".to_owned()
+        }
+        Fault::Malformed(_) | Fault::CursorLoop { .. } | Fault::TooManyRounds(_) => {
+            "that is a mistake of the server; those who maintain it can mend it.".to_owned()
+        }
+        Fault::NoCommonRevision(_) => "a newer version of the server, or of jp, may.".to_owned(),
+        Fault::Login(reason) if !reason.contains("egistration") => return None,
+        Fault::Login(_) => {
+            "where its provider lets no program register itself, --client-id names what it gave you; a server that asks for no login needs none."
+                .to_owned()
+        }
+        Fault::Declined => return None,
+        Fault::UrlRequired(_) => "it says which when it is asked at a terminal.".to_owned(),
+        Fault::Ended(_) | Fault::NotSent(_) | Fault::Refused { .. } | Fault::Interrupted => return None,
+    })
+}
+
+fn of_status(status: &HttpStatus, server: &str, key: &dyn Fn(&str) -> String) -> Option<String> {
+    let (url, token) = (key("url"), key("token_env"));
+    Some(match status.status {
+        401 => format!(
+            "`jp mcp login {server}` logs in there; where a token was given to you, {token} names the variable that holds it."
+        ),
+        403 => format!(
+            "who asks is not allowed that: log in with more rights, `jp mcp login {server}`, or mend the token of {token}."
+        ),
+        404 => format!("check {url}: it is the whole endpoint, which often ends in /mcp."),
+        405 => format!("check {url}; jp does not speak the older transport, HTTP with SSE."),
+        300..=399 => match status
+            .location
+            .as_deref()
+            .filter(|location| location.starts_with("http"))
+        {
+            Some(location) => format!(
+                "where you trust that place, set {url} = \"{}\".",
+                shown(&location)
+            ),
+            None => format!("set {url} to the place that it redirects to."),
+        },
+        429 => "it wants fewer requests; wait a while.".to_owned(),
+        500.. => "that is trouble of the server's own; it may be over later.".to_owned(),
+        _ => return None,
+    })
+}
+
+/// Returns a line without the sequences that colour it on a terminal (ECMA-48, "CSI … m").
+fn without_colours(line: &str) -> String {
+    let mut pieces = line.split("\u{1b}[");
+    let mut plain = pieces.next().unwrap_or_default().to_owned();
+    for piece in pieces {
+        let end = piece
+            .find(|character: char| !matches!(character, '0'..='9' | ';' | ':'))
+            .unwrap_or(piece.len());
+        match piece[end..].strip_prefix('m') {
+            Some(rest) => plain += rest,
+            None => plain += &format!("\u{1b}[{piece}"),
+        }
+    }
+    plain
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+
+    fn error(fault: Fault) -> ServerError {
+        ServerError {
+            server: "notes".to_owned(),
+            fault,
+            stderr: Vec::new(),
+        }
+    }
+
+    fn told(fault: Fault) -> String {
+        failure(error(fault)).to_string()
+    }
+
+    fn status(status: u16, location: Option<&str>) -> Fault {
+        let location = location.map(str::to_owned);
+        Fault::Status(Box::new(HttpStatus {
+            status,
+            location,
+            challenge: None,
+            body: String::new(),
+        }))
+    }
+
+    #[test]
+    fn each_fault_is_told_with_what_to_do() {
+        let start = Fault::Start {
+            program: "no-such".into(),
+            reason: "there is no such program in PATH".into(),
+        };
+        let refused = Fault::Refused {
+            method: "resources/read".into(),
+            code: -32002,
+            message: "no\nnote".into(),
+        };
+        let told: Vec<String> = [
+            start,
+            Fault::StartTimeout(Duration::from_secs(30)),
+            Fault::Timeout {
+                method: "tools/list".into(),
+                timeout: Duration::from_secs(60),
+            },
+            Fault::Ended("it ended with exit status: 3".into()),
+            refused,
+            status(401, None),
+            status(403, None),
+            status(404, None),
+            status(307, Some("https://user:word@other.example/mcp")),
+            Fault::TooMany {
+                what: "tools",
+                limit: 1000,
+            },
+            Fault::CursorLoop {
+                method: "tools/list".into(),
+                cursor: "again".into(),
+            },
+        ]
+        .map(told)
+        .into();
+        insta::assert_snapshot!(told.join("\n"), @r#"
+        the MCP server `notes`: "no-such" can't be started: there is no such program in PATH
+        hint: check providers.mcp.notes.command; a program that is not in PATH needs its whole path.
+        the MCP server `notes`: it did not get ready within 30 s
+        hint: `-c providers.mcp.notes.startup_timeout_secs=120` gives it longer, which one that is installed at its first start needs.
+        the MCP server `notes`: it did not answer `tools/list` within 60 s
+        hint: `-c providers.mcp.notes.timeout_secs=240` gives it longer.
+        the MCP server `notes`: it ended with exit status: 3
+        hint: it wrote nothing to stderr; in a shell its command may say more.
+        the MCP server `notes`: it answered `resources/read` with the error -32002: no\nnote
+        hint: `jp mcp resources notes` lists what it has, `jp mcp templates notes` what it can be asked for.
+        the MCP server `notes`: it answered with the status 401 Unauthorized
+        hint: `jp mcp login notes` logs in there; where a token was given to you, providers.mcp.notes.token_env names the variable that holds it.
+        the MCP server `notes`: it answered with the status 403 Forbidden
+        hint: who asks is not allowed that: log in with more rights, `jp mcp login notes`, or mend the token of providers.mcp.notes.token_env.
+        the MCP server `notes`: it answered with the status 404 Not Found
+        hint: check providers.mcp.notes.url: it is the whole endpoint, which often ends in /mcp.
+        the MCP server `notes`: it answered with the status 307 Temporary Redirect, a redirect to https://…@other.example/mcp, which is not followed
+        hint: where you trust that place, set providers.mcp.notes.url = "https://…@other.example/mcp".
+        the MCP server `notes`: it sent more than 1000 tools
+        hint: jp takes no more than that of any server; this one has to send less at once.
+        the MCP server `notes`: the pages of `tools/list` lead in a circle: the cursor "again" came twice
+        hint: that is a mistake of the server; those who maintain it can mend it.
+        "#);
+    }
+
+    #[test]
+    fn last_lines_of_stderr_follow_and_can_not_steer_a_terminal() {
+        let stderr = [
+            "\u{1b}[1;31mError\u{1b}[0m: no \u{1b}[2Jdatabase",
+            "\tat x\rok",
+            &"x".repeat(700),
+        ];
+        let stderr = stderr.map(str::to_owned).to_vec();
+        let told = failure(ServerError {
+            stderr,
+            ..error(Fault::Ended("it ended".into()))
+        })
+        .to_string();
+        let lines: Vec<_> = told.lines().collect();
+        assert_eq!(
+            lines[..3],
+            [
+                "the MCP server `notes`: it ended; what it wrote to stderr:",
+                r"  │ Error: no \u{1b}[2Jdatabase",
+                r"  │  at x\rok",
+            ]
+        );
+        assert_eq!(lines[3].chars().count(), "  │ ".chars().count() + SHOWN + 1);
+        assert_eq!(lines.len(), 4);
+    }
+
+    #[test]
+    fn interrupt_is_told_as_one() {
+        assert_eq!(told(Fault::Interrupted), "interrupted");
+    }
+}
