@@ -1,8 +1,12 @@
 //! A registry, spoken in MCP.
 
-mod backlog;
 #[cfg(any(feature = "stdio", feature = "http"))]
 mod batch;
+#[cfg_attr(
+    not(feature = "stdio"),
+    expect(dead_code, reason = "only the transport of stdio charges it")
+)]
+mod budget;
 mod changes;
 #[cfg(feature = "http")]
 mod http;

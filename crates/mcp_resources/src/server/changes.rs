@@ -1,7 +1,6 @@
-//! What clients are told without asking.
+//! Tells clients of changes.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use rmcp::Peer;
@@ -10,38 +9,29 @@ use rmcp::service::{RoleServer, SubscriptionSink};
 use tokio::sync::broadcast::Receiver;
 use tokio::sync::broadcast::error::{RecvError, TryRecvError};
 
+use super::budget::{Amount, Budget, Charge};
 use crate::Registry;
 use crate::registry::Event;
 use crate::template::normal_uri;
 
-/// How many URIs a client may subscribe to.
-pub(super) const MAX_SUBSCRIPTIONS: usize = 1024;
-
-/// How many bytes the URIs may have that a client subscribed to.
-const MAX_SUBSCRIBED_BYTES: usize = 1024 * 1024;
-
-/// How many bytes the URIs may take in memory that all streams of a client are about.
-const MAX_STREAMED_BYTES: usize = 16 * MAX_SUBSCRIBED_BYTES;
-
-/// What a URI takes beside its own bytes, about.
-const OVERHEAD: usize = 256;
-
-/// The URIs that a client subscribed to, as it wrote them, by the form in which URIs are compared.
+/// The URIs that a client subscribed to, or that one of its streams is about. Clones are the same.
 #[derive(Debug, Clone)]
-pub(super) struct Subscriptions {
-    shared: Arc<Subscribed>,
-}
+pub(super) struct Subscriptions(Arc<Subscribed>);
 
-/// The registry is told of each URI, and that it is over when this is dropped.
+/// Tells the registry when interest in a URI begins and, at the latest when this is dropped, ends.
 #[derive(Debug)]
 struct Subscribed {
     registry: Registry,
-    uris: Mutex<BTreeMap<String, BTreeSet<String>>>,
-    /// What the URIs of all streams of the client take.
-    streamed: Arc<AtomicUsize>,
+    budget: Budget,
+    /// By the form in which URIs are compared, what the client wrote: it is told of changes as it
+    /// subscribed.
+    uris: Mutex<BTreeMap<String, Spellings>>,
 }
 
-/// What happened since a client was told.
+/// What a client wrote for one URI, and the charge for each.
+type Spellings = BTreeMap<String, Charge>;
+
+/// What changed since the client was told last.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Changes {
     list: bool,
@@ -52,111 +42,95 @@ struct Changes {
 enum Updated {
     /// These, in the form in which URIs are compared.
     Some(BTreeSet<Arc<str>>),
-    /// So many that not all are known.
+    /// More changed than was kept.
     All,
 }
 
 impl Subscriptions {
-    pub(super) fn new(registry: Registry) -> Self {
-        Self::counted(registry, Arc::default())
+    pub(super) fn new(registry: Registry, budget: Budget) -> Self {
+        Self(Arc::new(Subscribed {
+            registry,
+            budget,
+            uris: Mutex::default(),
+        }))
     }
 
-    /// Those of another stream of the same client.
+    /// Makes those of another stream of the same client.
     pub(super) fn another(&self) -> Self {
-        Self::counted(
-            self.shared.registry.clone(),
-            Arc::clone(&self.shared.streamed),
-        )
+        Self::new(self.0.registry.clone(), self.0.budget.clone())
     }
 
-    fn counted(registry: Registry, streamed: Arc<AtomicUsize>) -> Self {
-        Self {
-            shared: Arc::new(Subscribed {
-                registry,
-                uris: Mutex::default(),
-                streamed,
-            }),
-        }
-    }
-
-    /// Says whether there was room.
+    /// Adds a URI, and returns whether it is there now: the budget may have no room for it.
     pub(super) fn add(&self, uri: &str) -> bool {
         let Some(key) = normal_uri(uri) else {
             return false;
         };
-        let mut uris = self.shared.uris();
-        let known = uris
+        let mut uris = self.0.uris();
+        if uris
             .get(&key)
-            .is_some_and(|spellings| spellings.contains(uri));
-        let room = known || has_room(uris.values().flatten(), uri) && self.shared.take(uri);
-        if room {
-            let spellings = uris.entry(key.clone()).or_default();
-            if spellings.is_empty() {
-                self.shared.registry.begin_interest(&key);
-            }
-            spellings.insert(uri.to_owned());
+            .is_some_and(|spellings| spellings.contains_key(uri))
+        {
+            return true;
         }
-        room
+        let Some(charge) = self.0.budget.charge_uri(amount(&uris), uri) else {
+            return false;
+        };
+        let spellings = uris.entry(key.clone()).or_default();
+        if spellings.is_empty() {
+            self.0.registry.begin_interest(&key);
+        }
+        spellings.insert(uri.to_owned(), charge);
+        true
     }
 
     pub(super) fn remove(&self, uri: &str) {
         let Some(key) = normal_uri(uri) else { return };
-        let mut uris = self.shared.uris();
+        let mut uris = self.0.uris();
         let Some(spellings) = uris.get_mut(&key) else {
             return;
         };
-        if spellings.remove(uri) {
-            self.shared.give_back(uri);
-        }
+        spellings.remove(uri);
         if spellings.is_empty() {
             uris.remove(&key);
-            self.shared.registry.end_interest(&key);
+            self.0.registry.end_interest(&key);
         }
     }
 
-    /// Those that were updated, as the client wrote them.
-    fn among(&self, updated: &Updated) -> Vec<String> {
-        let uris = self.shared.uris();
+    /// Returns those of these URIs that the client subscribed to, as it wrote them.
+    fn select(&self, updated: &Updated) -> Vec<String> {
+        let uris = self.0.uris();
         match updated {
-            Updated::All => uris.values().flatten().cloned().collect(),
+            Updated::All => uris.values().flat_map(BTreeMap::keys).cloned().collect(),
             Updated::Some(updated) => updated
                 .iter()
                 .filter_map(|uri| uris.get(&**uri))
-                .flatten()
+                .flat_map(BTreeMap::keys)
                 .cloned()
                 .collect(),
         }
     }
 }
 
-fn has_room<'u>(uris: impl Iterator<Item = &'u String>, uri: &str) -> bool {
-    let (count, bytes) = uris.fold((0, 0), |(count, bytes), uri| (count + 1, bytes + uri.len()));
-    count < MAX_SUBSCRIPTIONS && bytes + uri.len() <= MAX_SUBSCRIBED_BYTES
+/// Counts the URIs as the client wrote them, and their bytes.
+fn amount(uris: &BTreeMap<String, Spellings>) -> Amount {
+    let mut amount = Amount::default();
+    uris.values()
+        .flat_map(BTreeMap::keys)
+        .for_each(|uri| amount.add(uri.len()));
+    amount
 }
 
 impl Subscribed {
-    /// Says whether there is room for another URI in all streams of the client.
-    fn take(&self, uri: &str) -> bool {
-        let with = |taken: usize| {
-            Some(taken + uri.len() + OVERHEAD).filter(|sum| *sum <= MAX_STREAMED_BYTES)
-        };
-        self.streamed.fetch_update(Relaxed, Relaxed, with).is_ok()
-    }
-
-    fn give_back(&self, uri: &str) {
-        self.streamed.fetch_sub(uri.len() + OVERHEAD, Relaxed);
-    }
-
-    fn uris(&self) -> MutexGuard<'_, BTreeMap<String, BTreeSet<String>>> {
+    fn uris(&self) -> MutexGuard<'_, BTreeMap<String, Spellings>> {
         self.uris.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl Drop for Subscribed {
     fn drop(&mut self) {
-        let uris = self.uris();
-        uris.keys().for_each(|uri| self.registry.end_interest(uri));
-        uris.values().flatten().for_each(|uri| self.give_back(uri));
+        self.uris()
+            .keys()
+            .for_each(|uri| self.registry.end_interest(uri));
     }
 }
 
@@ -167,8 +141,8 @@ impl Default for Updated {
 }
 
 impl Changes {
-    /// Waits for a change and takes all that are there by then, and no more, as they may come as fast as they are
-    /// taken; nothing if there will be none.
+    /// Waits for a change and takes all that have come by then; `None` if there will be none. It takes
+    /// no more than those, because changes may come as fast as they are taken.
     async fn next(events: &mut Receiver<Event>) -> Option<Self> {
         let mut changes = Self::default();
         match events.recv().await {
@@ -202,7 +176,7 @@ impl Changes {
     }
 }
 
-/// Tells a client of the revisions until 2025-11-25, until it is gone.
+/// Tells a client of the revisions up to 2025-11-25 of changes, until it is gone.
 pub(super) async fn forward(
     mut events: Receiver<Event>,
     peer: Peer<RoleServer>,
@@ -212,7 +186,7 @@ pub(super) async fn forward(
         if changes.list && peer.notify_resource_list_changed().await.is_err() {
             return;
         }
-        for uri in subscriptions.among(&changes.updated) {
+        for uri in subscriptions.select(&changes.updated) {
             if peer
                 .notify_resource_updated(ResourceUpdatedNotificationParam::new(uri))
                 .await
@@ -224,7 +198,7 @@ pub(super) async fn forward(
     }
 }
 
-/// Tells a client of the revisions from 2026-07-28, until it wants no more.
+/// Tells a client of the revisions from 2026-07-28 on of changes, until it cancels the stream.
 pub(super) async fn listen(
     mut events: Receiver<Event>,
     subscriptions: Subscriptions,
@@ -235,7 +209,7 @@ pub(super) async fn listen(
         if changes.list && wants_list && sink.notify_resource_list_changed().await.is_err() {
             return;
         }
-        for uri in subscriptions.among(&changes.updated) {
+        for uri in subscriptions.select(&changes.updated) {
             if sink.notify_resource_updated(uri).await.is_err() {
                 return;
             }
@@ -245,15 +219,16 @@ pub(super) async fn listen(
 
 #[cfg(test)]
 mod tests {
+    use super::super::budget::{MAX_URI_BYTES, URI_OVERHEAD};
     use super::*;
 
     #[test]
     fn streams_of_a_client_share_what_uris_may_take() {
-        let first = Subscriptions::new(Registry::new());
+        let first = Subscriptions::new(Registry::new(), Budget::default());
         let uri = |number: usize| format!("x:{number:01000}");
         let fill =
             |stream: &Subscriptions| (0..1000).filter(|number| stream.add(&uri(*number))).count();
-        let all = MAX_STREAMED_BYTES / (uri(0).len() + OVERHEAD);
+        let all = MAX_URI_BYTES / (uri(0).len() + URI_OVERHEAD);
         let streams: Vec<_> = (0..20).map(|_| first.another()).collect();
         assert_eq!(streams.iter().map(fill).sum::<usize>(), all);
         assert!(!first.add(&uri(0)));

@@ -1,4 +1,4 @@
-//! One client, served.
+//! Serves one client.
 #![expect(deprecated, reason = "clients until 2025-11-25 set the level of logs")]
 
 use std::borrow::Cow;
@@ -27,35 +27,31 @@ use tokio::sync::broadcast::Receiver;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 
-use super::backlog::{Asked, Backlog};
-use super::changes::{MAX_SUBSCRIPTIONS, Subscriptions, forward, listen};
+use super::budget::{Budget, MAX_PENDING_STREAMS, STREAM_URIS, uri_refusal};
+use super::changes::{Subscriptions, forward, listen};
 use super::{NoHandler, OnError, Server, wire};
 use crate::call::{Interruption, catch_panic};
 use crate::registry::Event;
 use crate::{Partial, ReadError};
-
-/// How many `subscriptions/listen` may be about to start.
-const MAX_PENDING: usize = 1024;
 
 /// What serves one client: a handler of rmcp, for any of its transports. Made by [`Server::session`].
 #[derive(Debug)]
 pub struct Session<H = NoHandler> {
     server: Arc<Server<H>>,
     subscriptions: Subscriptions,
-    /// What tells the client of changes, once it is connected. It ends with the session.
+    /// The task that tells the client of changes, once it is connected. It ends with the session.
     forwarding: Mutex<JoinSet<()>>,
-    /// What happens since before the client could see anything, for `forwarding`.
+    /// The events for `forwarding`, subscribed to before the client could see anything.
     events: Mutex<Option<Receiver<Event>>>,
-    /// What happens since before a `subscriptions/listen` was acknowledged, and what it is about, for each that is
-    /// about to start.
+    /// The `subscriptions/listen` that are prepared and not started.
     listeners: Mutex<Vec<Listener>>,
-    /// Whether the client will say no more, where its transport tells.
+    /// Whether the client will send no more, if its transport tells.
     client_ended: watch::Sender<bool>,
-    /// What the client has not got yet, where its transport tells.
-    backlog: Backlog,
+    budget: Budget,
 }
 
-/// A `subscriptions/listen` about resources.
+/// A `subscriptions/listen` about resources. It is prepared before it is acknowledged, so that the
+/// client misses no change after that.
 #[derive(Debug)]
 struct Listener {
     uris: BTreeSet<String>,
@@ -66,7 +62,8 @@ struct Listener {
 impl<H: ServerHandler> Session<H> {
     pub(super) fn new(server: Arc<Server<H>>) -> Self {
         let events = Mutex::new(Some(server.registry.events()));
-        let subscriptions = Subscriptions::new(server.registry.clone());
+        let budget = Budget::default();
+        let subscriptions = Subscriptions::new(server.registry.clone(), budget.clone());
         Self {
             server,
             subscriptions,
@@ -74,58 +71,70 @@ impl<H: ServerHandler> Session<H> {
             events,
             listeners: Mutex::default(),
             client_ended: watch::Sender::default(),
-            backlog: Backlog::default(),
+            budget,
         }
     }
 
-    /// What the transport tells that the client will say no more.
+    /// Returns the flag that the transport sets when the client will send no more.
     #[cfg(feature = "stdio")]
     pub(super) fn client_ended(&self) -> watch::Sender<bool> {
         self.client_ended.clone()
     }
 
-    /// What the transport tells which answers the client has.
+    /// Returns the budget that the transport charges.
     #[cfg(feature = "stdio")]
-    pub(super) fn backlog(&self) -> Backlog {
-        self.backlog.clone()
+    pub(super) fn budget(&self) -> Budget {
+        self.budget.clone()
     }
 
     fn handler(&self) -> &H {
         &self.server.handler
     }
 
-    /// Runs what answers a request, once there is room for an answer: a panic is an error, and the call counts.
-    async fn answered<T, F: Future<Output = Result<T, ErrorData>>>(
+    /// Answers a request once the budget has room for an answer. A panic is an error, and the metrics
+    /// count the call.
+    async fn answer<T, F: Future<Output = Result<T, ErrorData>>>(
         &self,
         method: &'static str,
-        (asked, cancelled): (Asked, impl Future<Output = ()>),
-        work: impl FnOnce() -> F,
+        context: RequestContext<RoleServer>,
+        work: impl FnOnce(RequestContext<RoleServer>) -> F,
     ) -> Result<T, ErrorData> {
-        // On the heap: futures of futures would not fit on the stack of a thread that is not optimised.
-        let work = Box::pin(unless_panicked(async { work().await }));
-        match &self.server.metrics {
-            Some(metrics) => {
-                self.backlog
-                    .answer(asked, cancelled, metrics.measure(method, work))
-                    .await
+        self.run(context, |context| async {
+            // On the heap: futures of futures would not fit on the stack of a thread in a debug build.
+            let work = Box::pin(catch_panic_as_error(async { work(context).await }));
+            match &self.server.metrics {
+                Some(metrics) => metrics.measure(method, work).await,
+                None => work.await,
             }
-            None => self.backlog.answer(asked, cancelled, work).await,
-        }
+        })
+        .await
     }
 
-    /// Tells the client of changes from now on, if that is not so already.
+    /// Runs what answers a request once the budget has room for an answer.
+    async fn run<T, F: Future<Output = T>>(
+        &self,
+        mut context: RequestContext<RoleServer>,
+        work: impl FnOnce(RequestContext<RoleServer>) -> F,
+    ) -> T {
+        let (charge, cancelled) = (context.extensions.remove(), context.ct.clone());
+        self.budget
+            .answer(charge, cancelled.cancelled(), work(context))
+            .await
+    }
+
+    /// Starts to tell the client of changes, unless that has started.
     fn start_forwarding(&self, peer: Peer<RoleServer>) {
-        if let Some(events) = locked(&self.events).take() {
-            locked(&self.forwarding).spawn(forward(events, peer, self.subscriptions.clone()));
+        if let Some(events) = lock(&self.events).take() {
+            lock(&self.forwarding).spawn(forward(events, peer, self.subscriptions.clone()));
         }
     }
 
-    /// Prepares a stream about those of these resources that there are.
-    fn listener<'u>(&self, uris: impl Iterator<Item = &'u String>) -> Listener {
+    /// Prepares a stream about those of these resources that exist.
+    fn prepare_listener<'u>(&self, uris: impl Iterator<Item = &'u String>) -> Listener {
         let events = self.server.registry.events();
         let subscriptions = self.subscriptions.another();
         let uris = uris
-            .take(MAX_SUBSCRIPTIONS)
+            .take(STREAM_URIS.count)
             .filter(|uri| self.server.registry.contains(uri));
         let uris = uris.filter(|uri| subscriptions.add(uri)).cloned().collect();
         self.server.registry.settle_interests();
@@ -136,17 +145,17 @@ impl<H: ServerHandler> Session<H> {
         }
     }
 
-    /// Takes what was prepared for a stream.
+    /// Takes the listener that was prepared for a stream. It is prepared again if it was dropped because
+    /// too many were pending.
     fn take_listener<'u>(&self, accepted: impl Iterator<Item = &'u String>) -> Listener {
         let accepted: BTreeSet<&String> = accepted.collect();
-        let is_it = |listener: &Listener| listener.uris.iter().eq(accepted.iter().copied());
-        let mut listeners = locked(&self.listeners);
+        let mut listeners = lock(&self.listeners);
         let prepared = listeners
             .iter()
-            .position(is_it)
+            .position(|listener| listener.uris.iter().eq(accepted.iter().copied()))
             .map(|place| listeners.remove(place));
         drop(listeners);
-        prepared.unwrap_or_else(|| where_it_may_block(|| self.listener(accepted.into_iter())))
+        prepared.unwrap_or_else(|| run_blocking(|| self.prepare_listener(accepted.into_iter())))
     }
 
     async fn read(&self, uri: &str, modern: bool) -> Result<ReadResourceResponse, ErrorData> {
@@ -155,7 +164,7 @@ impl<H: ServerHandler> Session<H> {
             .registry
             .read(uri)
             .await
-            .map_err(|error| self.refused(&error, uri))?;
+            .map_err(|error| self.report(&error, uri))?;
         let contents = reading.contents.into_iter().map(wire::contents).collect();
         let mut result = ReadResourceResult::new(contents);
         if let (Some(ttl), true) = (reading.ttl, modern) {
@@ -165,7 +174,8 @@ impl<H: ServerHandler> Session<H> {
         Ok(result.into())
     }
 
-    fn refused(&self, error: &ReadError, uri: &str) -> ErrorData {
+    /// Tells the server's author of an error that is the server's, and returns it for the client.
+    fn report(&self, error: &ReadError, uri: &str) -> ErrorData {
         match (error, &self.server.on_error) {
             (ReadError::NotFound | ReadError::BadParameters(_), _) | (_, None) => (),
             (_, Some(OnError(tell))) => tell(uri, error),
@@ -202,10 +212,10 @@ impl<H: ServerHandler> Session<H> {
         Ok(CompleteResult::new(completion))
     }
 
-    /// Completes an argument of a prompt, which is the handler's.
+    /// Completes an argument of a prompt, which is up to the handler.
     ///
-    /// A handler that declares no completions refuses (rmcp since 3.11). Beside templates that do declare them it offers
-    /// nothing instead: a method of a declared capability exists.
+    /// A handler that declares no completions refuses (rmcp since 3.11). If a template declares them, it
+    /// offers nothing instead, because a method of a declared capability exists.
     async fn complete_argument(
         &self,
         request: CompleteRequestParams,
@@ -214,7 +224,7 @@ impl<H: ServerHandler> Session<H> {
         let completed = self.handler().complete(request, context).await;
         let is_declared = || self.handler().get_info().capabilities.completions.is_some();
         match self.server.registry.completes_variables() {
-            true => unless_undeclared(completed, is_declared),
+            true => empty_if_undeclared(completed, is_declared),
             false => completed,
         }
     }
@@ -227,8 +237,9 @@ impl<H: ServerHandler> Session<H> {
     }
 }
 
-/// Says what is wrong with the parameters of a request that has a method of the client's era and comes as a custom one.
-fn misread(request: &CustomRequest, is_modern: bool) -> Option<ErrorData> {
+/// Returns what is wrong with the parameters of a request. rmcp hands a request whose parameters it can't
+/// read on as a custom one, as if the method were unknown.
+fn check_parameters(request: &CustomRequest, is_modern: bool) -> Option<ErrorData> {
     let params = request.params.clone().unwrap_or_default();
     let error = match request.method.as_str() {
         "resources/read" => from_value::<ReadResourceRequestParams>(params).err(),
@@ -242,18 +253,16 @@ fn misread(request: &CustomRequest, is_modern: bool) -> Option<ErrorData> {
         "logging/setLevel" => from_value::<SetLevelRequestParams>(params).err(),
         _ => None,
     };
-    let why = |error| {
-        format!(
-            "the parameters of {} can't be read: {error}",
-            request.method
-        )
-    };
-    error.map(|error| ErrorData::invalid_params(why(error), None))
+    error.map(|error| {
+        let method = &request.method;
+        let why = format!("the parameters of {method} can't be read: {error}");
+        ErrorData::invalid_params(why, None)
+    })
 }
 
-/// Puts an empty result in the place of a handler's answer that there is no such method, unless the handler declares
-/// the method's capability.
-fn unless_undeclared<T: Default>(
+/// Replaces a handler's answer that there is no such method with an empty result, unless the handler
+/// declares the method's capability.
+fn empty_if_undeclared<T: Default>(
     answer: Result<T, ErrorData>,
     is_declared: impl FnOnce() -> bool,
 ) -> Result<T, ErrorData> {
@@ -265,8 +274,8 @@ fn unless_undeclared<T: Default>(
     }
 }
 
-/// Makes an error of a panic.
-async fn unless_panicked<T>(
+/// Turns a panic into an error.
+async fn catch_panic_as_error<T>(
     work: impl Future<Output = Result<T, ErrorData>>,
 ) -> Result<T, ErrorData> {
     let panicked = "what answers the request panicked; the server's standard error says why";
@@ -275,21 +284,21 @@ async fn unless_panicked<T>(
         .unwrap_or_else(|_| Err(ErrorData::internal_error(panicked, None)))
 }
 
-/// Locks; what panicked meanwhile left nothing half done.
-fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+/// Locks a mutex. A panic while it was locked left nothing half done.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Runs what may wait for a moment, without holding up other clients where there are threads for them.
-fn where_it_may_block<T>(work: impl FnOnce() -> T) -> T {
+/// Runs what may block for a moment. Other clients go on if the runtime has threads for them.
+fn run_blocking<T>(work: impl FnOnce() -> T) -> T {
     match Handle::current().runtime_flavor() {
         RuntimeFlavor::MultiThread => tokio::task::block_in_place(work),
         _ => work(),
     }
 }
 
-/// Says why it is not known whether a subscription begins, or ends.
-fn not_subscribed(interruption: Interruption) -> ErrorData {
+/// Says that it is unknown whether a subscription began or ended.
+fn subscription_error(interruption: Interruption) -> ErrorData {
     let why = match interruption {
         Interruption::Panic => "what subscribes panicked; the server's standard error says why",
         Interruption::Timeout | Interruption::Busy => {
@@ -299,14 +308,14 @@ fn not_subscribed(interruption: Interruption) -> ErrorData {
     ErrorData::internal_error(why, None)
 }
 
-/// Whether the client speaks a revision without `initialize`, from 2026-07-28.
+/// Returns whether the client speaks a revision without `initialize`, which are those from 2026-07-28 on.
 fn is_modern(context: &RequestContext<RoleServer>) -> bool {
     context
         .protocol_version()
         .is_some_and(|version| version >= ProtocolVersion::V_2026_07_28)
 }
 
-/// Whether a stream has anything to do with the registry.
+/// Returns whether a stream has anything to do with the registry.
 fn is_about_resources(requested: &SubscriptionFilter) -> bool {
     requested.resources_list_changed == Some(true) || requested.resource_subscriptions.is_some()
 }
@@ -318,17 +327,8 @@ fn place(request: Option<PaginatedRequestParams>) -> Result<Option<u64>, ErrorDa
         .transpose()
 }
 
-/// Which request it is, what counts it, and when it is cancelled.
-fn asked(context: &mut RequestContext<RoleServer>) -> (Asked, impl Future<Output = ()> + use<>) {
-    let cancelled = context.ct.clone();
-    let asked = Asked {
-        id: context.id.clone(),
-        counted: context.extensions.remove(),
-    };
-    (asked, async move { cancelled.cancelled().await })
-}
-
-/// Runs until the client cancels the request, which then gets no answer.
+/// Runs until the client cancels the request. The error is for the metrics: a cancelled request gets no
+/// answer.
 async fn unless_cancelled<T>(
     context: RequestContext<RoleServer>,
     work: impl Future<Output = Result<T, ErrorData>>,
@@ -356,9 +356,9 @@ impl<H: ServerHandler> ServerHandler for Session<H> {
     async fn list_resources(
         &self,
         request: Option<PaginatedRequestParams>,
-        mut context: RequestContext<RoleServer>,
+        context: RequestContext<RoleServer>,
     ) -> Result<ListResourcesResult, ErrorData> {
-        self.answered("resources/list", asked(&mut context), || async {
+        self.answer("resources/list", context, |context| async move {
             let page = self
                 .server
                 .registry
@@ -379,9 +379,9 @@ impl<H: ServerHandler> ServerHandler for Session<H> {
     async fn list_resource_templates(
         &self,
         request: Option<PaginatedRequestParams>,
-        mut context: RequestContext<RoleServer>,
+        context: RequestContext<RoleServer>,
     ) -> Result<ListResourceTemplatesResult, ErrorData> {
-        self.answered("resources/templates/list", asked(&mut context), || async {
+        self.answer("resources/templates/list", context, |context| async move {
             let page = self
                 .server
                 .registry
@@ -402,11 +402,11 @@ impl<H: ServerHandler> ServerHandler for Session<H> {
     async fn read_resource(
         &self,
         request: ReadResourceRequestParams,
-        mut context: RequestContext<RoleServer>,
+        context: RequestContext<RoleServer>,
     ) -> Result<ReadResourceResponse, ErrorData> {
         let modern = is_modern(&context);
         let read = self.read(&request.uri, modern);
-        self.answered("resources/read", asked(&mut context), || {
+        self.answer("resources/read", context, |context| {
             unless_cancelled(context, read)
         })
         .await
@@ -415,9 +415,9 @@ impl<H: ServerHandler> ServerHandler for Session<H> {
     async fn complete(
         &self,
         request: CompleteRequestParams,
-        mut context: RequestContext<RoleServer>,
+        context: RequestContext<RoleServer>,
     ) -> Result<CompleteResult, ErrorData> {
-        self.answered("completion/complete", asked(&mut context), || async {
+        self.answer("completion/complete", context, |context| async move {
             match request.r#ref.clone() {
                 Reference::Resource(reference) => {
                     unless_cancelled(context, self.complete_variable(reference, request)).await
@@ -431,28 +431,24 @@ impl<H: ServerHandler> ServerHandler for Session<H> {
     async fn subscribe(
         &self,
         request: SubscribeRequestParams,
-        mut context: RequestContext<RoleServer>,
+        context: RequestContext<RoleServer>,
     ) -> Result<(), ErrorData> {
-        self.answered("resources/subscribe", asked(&mut context), || async {
+        self.answer("resources/subscribe", context, |context| async move {
             if !self.server.registry.contains(&request.uri) {
                 return Err(wire::not_found(&request.uri));
             }
             self.start_forwarding(context.peer);
-            let (subscriptions, registry) = (self.subscriptions.clone(), self.server.registry.clone());
+            let (subscriptions, registry) =
+                (self.subscriptions.clone(), self.server.registry.clone());
             let add = move || {
                 let is_added = subscriptions.add(&request.uri);
                 registry.settle_interests();
                 is_added
             };
             let added = self.server.registry.run_observed(add).await;
-            match added.map_err(not_subscribed)? {
+            match added.map_err(subscription_error)? {
                 true => Ok(()),
-                false => Err(ErrorData::invalid_params(
-                    format!(
-                        "a client may subscribe to {MAX_SUBSCRIPTIONS} resources, with URIs of 1 MiB in all, and of 16 MiB with all its streams; unsubscribe from some first"
-                    ),
-                    None,
-                )),
+                false => Err(ErrorData::invalid_params(uri_refusal(), None)),
             }
         })
         .await
@@ -461,39 +457,40 @@ impl<H: ServerHandler> ServerHandler for Session<H> {
     async fn unsubscribe(
         &self,
         request: UnsubscribeRequestParams,
-        mut context: RequestContext<RoleServer>,
+        context: RequestContext<RoleServer>,
     ) -> Result<(), ErrorData> {
-        self.answered("resources/unsubscribe", asked(&mut context), || async {
+        self.answer("resources/unsubscribe", context, |_| async move {
             let subscriptions = self.subscriptions.clone();
             let removed = self
                 .server
                 .registry
                 .run_observed(move || subscriptions.remove(&request.uri))
                 .await;
-            removed.map_err(not_subscribed)
+            removed.map_err(subscription_error)
         })
         .await
     }
 
-    /// What is about resources is the registry's, the rest the handler's, on one stream.
+    /// Accepts what is about resources for the registry and leaves the rest to the handler.
     fn accepted_subscription_filter(
         &self,
         requested: &SubscriptionFilter,
     ) -> Option<SubscriptionFilter> {
-        let of_handler = || self.handler().accepted_subscription_filter(requested);
-        // One that panics has no part in it.
-        let of_handler = catch_unwind(AssertUnwindSafe(of_handler)).unwrap_or_default();
-        let mut accepted = of_handler.unwrap_or_default();
+        // A handler that panics has no part in the stream.
+        let by_handler = catch_unwind(AssertUnwindSafe(|| {
+            self.handler().accepted_subscription_filter(requested)
+        }));
+        let mut accepted = by_handler.unwrap_or_default().unwrap_or_default();
         let mut uris = None;
         if is_about_resources(requested) {
-            let listener = where_it_may_block(|| {
-                self.listener(requested.resource_subscriptions.iter().flatten())
+            let listener = run_blocking(|| {
+                self.prepare_listener(requested.resource_subscriptions.iter().flatten())
             });
             uris = Some(listener.uris.iter().cloned().collect())
                 .filter(|uris: &Vec<_>| !uris.is_empty());
-            let mut listeners = locked(&self.listeners);
-            // One that was cancelled before it started is taken by nobody.
-            if listeners.len() >= MAX_PENDING {
+            let mut listeners = lock(&self.listeners);
+            // A stream that was cancelled before it started never takes its listener.
+            if listeners.len() >= MAX_PENDING_STREAMS {
                 listeners.remove(0);
             }
             listeners.push(listener);
@@ -507,7 +504,7 @@ impl<H: ServerHandler> ServerHandler for Session<H> {
         let mut client_ended = self.client_ended.subscribe();
         if !is_about_resources(context.requested()) {
             return tokio::select! {
-                result = unless_panicked(self.handler().listen(context)) => result,
+                result = catch_panic_as_error(self.handler().listen(context)) => result,
                 _ = client_ended.wait_for(|ended| *ended) => Ok(()),
             };
         }
@@ -522,7 +519,7 @@ impl<H: ServerHandler> ServerHandler for Session<H> {
         let sink = context.sink().clone();
         let of_handler = async {
             match is_of_handler {
-                true => unless_panicked(self.handler().listen(context)).await,
+                true => catch_panic_as_error(self.handler().listen(context)).await,
                 false => {
                     context.cancelled().await;
                     Ok(())
@@ -539,9 +536,9 @@ impl<H: ServerHandler> ServerHandler for Session<H> {
     async fn set_level(
         &self,
         request: SetLevelRequestParams,
-        mut context: RequestContext<RoleServer>,
+        context: RequestContext<RoleServer>,
     ) -> Result<(), ErrorData> {
-        self.answered("logging/setLevel", asked(&mut context), || {
+        self.answer("logging/setLevel", context, |context| {
             self.handler().set_level(request, context)
         })
         .await
@@ -550,9 +547,9 @@ impl<H: ServerHandler> ServerHandler for Session<H> {
     async fn get_prompt(
         &self,
         request: GetPromptRequestParams,
-        mut context: RequestContext<RoleServer>,
+        context: RequestContext<RoleServer>,
     ) -> Result<GetPromptResponse, ErrorData> {
-        self.answered("prompts/get", asked(&mut context), || {
+        self.answer("prompts/get", context, |context| {
             self.handler().get_prompt(request, context)
         })
         .await
@@ -561,11 +558,11 @@ impl<H: ServerHandler> ServerHandler for Session<H> {
     async fn list_prompts(
         &self,
         request: Option<PaginatedRequestParams>,
-        mut context: RequestContext<RoleServer>,
+        context: RequestContext<RoleServer>,
     ) -> Result<ListPromptsResult, ErrorData> {
-        self.answered("prompts/list", asked(&mut context), || async {
+        self.answer("prompts/list", context, |context| async move {
             let listed = self.handler().list_prompts(request, context).await;
-            unless_undeclared(listed, || {
+            empty_if_undeclared(listed, || {
                 self.handler().get_info().capabilities.prompts.is_some()
             })
         })
@@ -575,9 +572,9 @@ impl<H: ServerHandler> ServerHandler for Session<H> {
     async fn call_tool(
         &self,
         request: CallToolRequestParams,
-        mut context: RequestContext<RoleServer>,
+        context: RequestContext<RoleServer>,
     ) -> Result<CallToolResponse, ErrorData> {
-        self.answered("tools/call", asked(&mut context), || {
+        self.answer("tools/call", context, |context| {
             self.handler().call_tool(request, context)
         })
         .await
@@ -586,12 +583,12 @@ impl<H: ServerHandler> ServerHandler for Session<H> {
     async fn list_tools(
         &self,
         request: Option<PaginatedRequestParams>,
-        mut context: RequestContext<RoleServer>,
+        context: RequestContext<RoleServer>,
     ) -> Result<ListToolsResult, ErrorData> {
         // Clients such as OpenAI Codex ask for tools whatever the capabilities say, and end on an error.
-        self.answered("tools/list", asked(&mut context), || async {
+        self.answer("tools/list", context, |context| async move {
             let listed = self.handler().list_tools(request, context).await;
-            unless_undeclared(listed, || {
+            empty_if_undeclared(listed, || {
                 self.handler().get_info().capabilities.tools.is_some()
             })
         })
@@ -605,15 +602,17 @@ impl<H: ServerHandler> ServerHandler for Session<H> {
     async fn on_custom_request(
         &self,
         request: CustomRequest,
-        mut context: RequestContext<RoleServer>,
+        context: RequestContext<RoleServer>,
     ) -> Result<CustomResult, ErrorData> {
-        if let Some(error) = misread(&request, is_modern(&context)) {
+        if let Some(error) = check_parameters(&request, is_modern(&context)) {
             return Err(error);
         }
-        let (asked, cancelled) = asked(&mut context);
-        let work = async { self.handler().on_custom_request(request, context).await };
-        let work = Box::pin(unless_panicked(work));
-        self.backlog.answer(asked, cancelled, work).await
+        self.run(context, |context| {
+            Box::pin(catch_panic_as_error(async {
+                self.handler().on_custom_request(request, context).await
+            }))
+        })
+        .await
     }
 
     async fn on_cancelled(
@@ -649,9 +648,9 @@ impl<H: ServerHandler> ServerHandler for Session<H> {
     async fn get_task(
         &self,
         request: GetTaskParams,
-        mut context: RequestContext<RoleServer>,
+        context: RequestContext<RoleServer>,
     ) -> Result<GetTaskResult, ErrorData> {
-        self.answered("tasks/get", asked(&mut context), || {
+        self.answer("tasks/get", context, |context| {
             self.handler().get_task(request, context)
         })
         .await
@@ -660,9 +659,9 @@ impl<H: ServerHandler> ServerHandler for Session<H> {
     async fn update_task(
         &self,
         request: UpdateTaskParams,
-        mut context: RequestContext<RoleServer>,
+        context: RequestContext<RoleServer>,
     ) -> Result<(), ErrorData> {
-        self.answered("tasks/update", asked(&mut context), || {
+        self.answer("tasks/update", context, |context| {
             self.handler().update_task(request, context)
         })
         .await
@@ -671,9 +670,9 @@ impl<H: ServerHandler> ServerHandler for Session<H> {
     async fn cancel_task(
         &self,
         request: CancelTaskParams,
-        mut context: RequestContext<RoleServer>,
+        context: RequestContext<RoleServer>,
     ) -> Result<(), ErrorData> {
-        self.answered("tasks/cancel", asked(&mut context), || {
+        self.answer("tasks/cancel", context, |context| {
             self.handler().cancel_task(request, context)
         })
         .await
@@ -682,9 +681,9 @@ impl<H: ServerHandler> ServerHandler for Session<H> {
     async fn list_skills(
         &self,
         request: Option<PaginatedRequestParams>,
-        mut context: RequestContext<RoleServer>,
+        context: RequestContext<RoleServer>,
     ) -> Result<ListSkillsResult, ErrorData> {
-        self.answered("skills/list", asked(&mut context), || {
+        self.answer("skills/list", context, |context| {
             self.handler().list_skills(request, context)
         })
         .await
@@ -693,9 +692,9 @@ impl<H: ServerHandler> ServerHandler for Session<H> {
     async fn get_skill(
         &self,
         request: GetSkillRequestParams,
-        mut context: RequestContext<RoleServer>,
+        context: RequestContext<RoleServer>,
     ) -> Result<GetSkillResult, ErrorData> {
-        self.answered("skills/get", asked(&mut context), || {
+        self.answer("skills/get", context, |context| {
             self.handler().get_skill(request, context)
         })
         .await
@@ -704,9 +703,9 @@ impl<H: ServerHandler> ServerHandler for Session<H> {
     async fn read_resource_directory(
         &self,
         request: ReadResourceDirectoryRequestParams,
-        mut context: RequestContext<RoleServer>,
+        context: RequestContext<RoleServer>,
     ) -> Result<ReadResourceDirectoryResult, ErrorData> {
-        self.answered("resources/directory/read", asked(&mut context), || {
+        self.answer("resources/directory/read", context, |context| {
             self.handler().read_resource_directory(request, context)
         })
         .await

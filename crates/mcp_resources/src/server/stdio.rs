@@ -1,7 +1,9 @@
-//! One client, on standard input and output.
+//! Serves one client on standard input and output.
 
-mod lines;
+mod envelope;
 mod output;
+mod reader;
+mod transport;
 
 use std::sync::Arc;
 
@@ -11,25 +13,33 @@ use rmcp::{ServerHandler, ServiceExt};
 use tokio::runtime::Builder;
 
 use super::{ServeError, Server};
-use lines::Lines;
+use transport::LineTransport;
 
 impl<H: ServerHandler> Server<H> {
-    /// Serves the client on standard input and output until it closes them, as a program whose `main` does no more:
-    /// with a runtime of its own, and without waiting for handlers that still block at the end.
+    /// Serves the client on standard input and output until it closes them.
     ///
-    /// Nothing else may be written to standard output; standard error is free. For a client that does not read, no more
-    /// answers are begun once 32 wait for it; with 1,024 requests open, or 64 MiB of requests and answers, it is read from
-    /// a line a second. With twice as many bytes its requests are refused, and with twice as much that it does not read it
-    /// is read from no more.
+    /// This is for a program whose `main` does nothing else: it makes its own runtime, and at the end it
+    /// doesn't wait for handlers that still block.
     ///
-    /// Once the client closes standard input, what is open is still answered, for as long as anything of it comes to its
-    /// end in two seconds.
+    /// The program must write nothing else to standard output. Standard error is free.
+    ///
+    /// A client that doesn't read its answers can't exhaust memory:
+    ///
+    /// | open requests and unread answers | what the server does |
+    /// |---|---|
+    /// | 32 unread answers | begins no further answer |
+    /// | 1,024 in all, or 64 MiB | reads one line a second |
+    /// | 128 MiB | refuses requests |
+    /// | 2,048 unread, or 128 MiB unread | reads nothing |
+    ///
+    /// When the client closes standard input, the server still answers open requests. It ends when none
+    /// of them has been answered for two seconds.
     ///
     /// # Errors
     ///
     /// [`ServeError::Runtime`], and those of [`Server::serve_stdio`].
     pub fn run_stdio(self) -> Result<(), ServeError> {
-        // One client has its requests answered faster where they don't go from thread to thread.
+        // With one client, answers are faster if they don't go from thread to thread.
         let runtime = Builder::new_current_thread()
             .enable_all()
             .build()
@@ -41,18 +51,19 @@ impl<H: ServerHandler> Server<H> {
 
     /// Serves the client on standard input and output until it closes them.
     ///
-    /// A runtime that ends waits for handlers that block, however long they do: see [`Server::run_stdio`].
+    /// A runtime that is dropped waits for handlers that block. [`Server::run_stdio`] doesn't.
     ///
     /// # Errors
     ///
-    /// [`ServeError::Connect`] for a client that does not start as one, [`ServeError::Stopped`].
+    /// [`ServeError::Connect`] if the client sends something else before it is connected, and
+    /// [`ServeError::Stopped`].
     pub async fn serve_stdio(self) -> Result<(), ServeError> {
         let session = Arc::new(self).session();
         let (input, output) = stdio_pipes();
-        let lines = Lines::new(input, output, &session);
-        let running = match session.serve(lines).await {
+        let transport = LineTransport::new(input, output, &session);
+        let running = match session.serve(transport).await {
             Ok(running) => running,
-            // A client that only looked whether the server starts, or that reads no answer.
+            // The client only checked that the server starts, or it reads no answer.
             Err(
                 ServerInitializeError::ConnectionClosed(_)
                 | ServerInitializeError::TransportError { .. },

@@ -111,18 +111,19 @@ pub(super) fn not_found(uri: &str) -> ErrorData {
 pub(super) fn read_error(error: &ReadError, uri: &str) -> ErrorData {
     match error {
         ReadError::NotFound => ErrorData::invalid_params(
-            format!("there is no resource {}", shown(uri)),
-            Some(json!({ "uri": shown(uri) })),
+            format!("there is no resource {}", shorten(uri)),
+            Some(json!({ "uri": shorten(uri) })),
         ),
         ReadError::BadParameters(_) => {
-            ErrorData::invalid_params(error.to_string(), Some(json!({ "uri": shown(uri) })))
+            ErrorData::invalid_params(error.to_string(), Some(json!({ "uri": shorten(uri) })))
         }
         _ => ErrorData::internal_error(error.to_string(), None),
     }
 }
 
-/// What an error repeats of a text that can be as long as the client likes.
-pub(super) fn shown(text: &str) -> &str {
+/// Returns the first 1,024 characters of a text that is repeated in an error. A client may send as much as
+/// it likes.
+pub(super) fn shorten(text: &str) -> &str {
     match text.char_indices().nth(1024) {
         Some((end, _)) => &text[..end],
         None => text,

@@ -1,4 +1,4 @@
-//! The lines that a client is answered with.
+//! Writes lines, those that are ready together in one go.
 
 use std::collections::VecDeque;
 use std::io;
@@ -9,14 +9,16 @@ use tokio::io::{AsyncWrite, AsyncWriteExt};
 use tokio::sync::{Mutex, Notify};
 use tokio::task::yield_now;
 
-/// How many bytes are written at once, but for a line that has more: as many as a pipe holds.
+/// How many bytes are written at once, unless one line has more. A pipe on Linux holds as many, so more
+/// would block in any case.
 const AT_ONCE: usize = 64 * 1024;
 
-/// Where lines are written, until that fails: short ones that are ready together together, so that a client that has
-/// asked much wakes up once for all.
+/// Where lines are written until that fails. Short lines that are ready together are written together,
+/// so that a client with many requests wakes up once.
 pub(super) struct Output<W> {
-    /// Lines that nobody writes yet.
+    /// The lines that are not being written yet.
     lines: std::sync::Mutex<VecDeque<Vec<u8>>>,
+    /// `None` once a write failed or was given up.
     writer: Mutex<Option<W>>,
     failed: Notify,
 }
@@ -30,7 +32,7 @@ impl<W: AsyncWrite + Unpin> Output<W> {
         }
     }
 
-    /// Puts a line behind those to be written; says how many bytes it has.
+    /// Adds a line to those to be written, and returns its length in bytes.
     pub(super) fn push(&self, message: &TxJsonRpcMessage<RoleServer>) -> io::Result<usize> {
         let mut line = serde_json::to_vec(message)?;
         line.push(b'\n');
@@ -56,12 +58,14 @@ impl<W: AsyncWrite + Unpin> Output<W> {
         lines
     }
 
-    /// Writes the first line that was pushed, by whomever; once each that pushed one has called this, all are written.
+    /// Writes the line at the front, which another task may have pushed. Once each task that pushed a
+    /// line has called this, all lines are written.
     pub(super) async fn write(&self) -> io::Result<()> {
+        // Other answers that are ready get into the same write.
         yield_now().await;
         let mut output = self.writer.lock().await;
         let lines = self.take();
-        // Nothing follows half a line: where this fails or is dropped, the writer is gone.
+        // Nothing may follow half a line. So the writer is put back only after a whole write.
         let mut writer = output.take().ok_or(io::ErrorKind::NotConnected)?;
         if lines.is_empty() {
             *output = Some(writer);
@@ -79,12 +83,12 @@ impl<W: AsyncWrite + Unpin> Output<W> {
         Ok(())
     }
 
-    /// Waits until writing failed.
-    pub(super) async fn failed(&self) {
+    /// Waits until a write fails.
+    pub(super) async fn wait_for_failure(&self) {
         self.failed.notified().await;
     }
 
-    /// Closes it once nobody writes.
+    /// Closes the output once nothing is being written.
     pub(super) async fn close(&self) {
         self.writer.lock().await.take();
     }
@@ -115,7 +119,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn lines_that_are_ready_together_are_written_at_once_and_in_order() {
+    async fn lines_that_are_ready_together_are_written_in_order_at_once() {
         let (output, mut client) = output(1 << 16);
         let mut tasks = JoinSet::new();
         for number in 0..10 {
@@ -142,7 +146,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn long_line_is_written_alone_and_who_pushed_it_may_have_another_written() {
+    async fn long_line_is_written_alone() {
         let (output, mut client) = output(1 << 20);
         let long = ErrorData::internal_error("x".repeat(AT_ONCE), None);
         for number in 0..6 {
@@ -200,7 +204,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn all_who_write_learn_that_it_failed() {
+    async fn all_writers_learn_of_a_failure() {
         let (output, client) = output(10);
         drop(client);
         for number in 0..3 {
@@ -208,7 +212,7 @@ mod tests {
         }
         output.write().await.unwrap_err();
         output.write().await.unwrap_err();
-        timeout(Duration::from_secs(20), output.failed())
+        timeout(Duration::from_secs(20), output.wait_for_failure())
             .await
             .unwrap();
     }
