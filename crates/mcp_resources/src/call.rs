@@ -1,4 +1,4 @@
-//! Running what others wrote: apart from the server, for a limited time, with panics caught.
+//! Runs the author's functions apart from the server, for a limited time, with panics caught.
 
 use std::future::Future;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -11,32 +11,32 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 type Boxed<O> = Pin<Box<dyn Future<Output = O> + Send>>;
 
-/// How many calls of one function may block at once: one that never returns keeps its thread, and what else is
-/// registered has to have some left.
+/// How many calls of one function may block at once. A call that never returns keeps its thread, and the
+/// other functions need some.
 const MAX_BLOCKED: usize = 32;
 
-/// How many calls of all functions of a registry may block at once: half of the threads that tokio has for what blocks,
-/// so that some are left for what is no handler.
+/// How many calls of all functions of a registry may block at once. It is half of the threads that tokio
+/// has for blocking work, so the program's own work has the rest.
 const MAX_ALL_BLOCKED: usize = 256;
 
-/// The places of calls that block. Clones are the same places.
+/// Places for calls that block. Clones are the same places.
 #[derive(Debug, Clone)]
 pub struct Room(Arc<Semaphore>);
 
-/// A function, as a registry keeps it.
+/// A function in the form in which a registry keeps it.
 pub enum Call<I, O> {
-    /// Runs on a thread where it may block, where there is room.
+    /// Runs on a thread where it may block, if there is room.
     Blocking(Arc<dyn Fn(I) -> O + Send + Sync>, Room),
-    /// Runs where the server runs.
+    /// Runs on the server's threads.
     Async(Arc<dyn Fn(I) -> Boxed<O> + Send + Sync>),
 }
 
-/// Why there is no result.
+/// Why a call has no result.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Interruption {
     Panic,
     Timeout,
-    /// As many calls as may be are on their way and don't end.
+    /// All places are taken by calls that don't end.
     Busy,
 }
 
@@ -52,12 +52,13 @@ impl<I, O> Clone for Call<I, O> {
 impl<I, O> Call<I, O> {
     /// Makes a call of a function that may block.
     pub(crate) fn blocking(function: impl Fn(I) -> O + Send + Sync + 'static) -> Self {
-        Self::Blocking(Arc::new(function), Room::of_one())
+        Self::Blocking(Arc::new(function), Room::for_function())
     }
 }
 
 impl<I: Send + 'static, O: Send + 'static> Call<I, O> {
-    /// Runs the function. One that blocks keeps its thread after the time is over: nothing can end it.
+    /// Runs the function. One that blocks keeps its thread after the time limit, because nothing can end
+    /// it.
     pub(crate) async fn run(
         &self,
         input: I,
@@ -66,12 +67,12 @@ impl<I: Send + 'static, O: Send + 'static> Call<I, O> {
     ) -> Result<O, Interruption> {
         match self.clone() {
             Self::Blocking(function, own) => {
-                let place = own.place(limit).await?;
-                let work = move || {
+                let place = own.take_place(limit).await?;
+                all.run(limit, move || {
                     let _place = place;
                     function(input)
-                };
-                all.run(limit, work).await
+                })
+                .await
             }
             Self::Async(function) => {
                 let future = async move { function(input).await };
@@ -83,23 +84,23 @@ impl<I: Send + 'static, O: Send + 'static> Call<I, O> {
 }
 
 impl Room {
-    /// Makes that of one function.
-    pub(crate) fn of_one() -> Self {
+    /// Makes the places of one function.
+    pub(crate) fn for_function() -> Self {
         Self(Arc::new(Semaphore::new(MAX_BLOCKED)))
     }
 
-    /// Makes that of all functions of a registry.
-    pub(crate) fn of_all() -> Self {
+    /// Makes the places that all functions of a registry share.
+    pub(crate) fn for_registry() -> Self {
         Self(Arc::new(Semaphore::new(MAX_ALL_BLOCKED)))
     }
 
-    /// Runs what may block, on a thread where it may. It keeps its thread and its place after the time is over.
+    /// Runs work on a thread where it may block. It keeps its thread and its place after the time limit.
     pub(crate) async fn run<O: Send + 'static>(
         &self,
         limit: Duration,
         work: impl FnOnce() -> O + Send + 'static,
     ) -> Result<O, Interruption> {
-        let place = self.place(limit).await?;
+        let place = self.take_place(limit).await?;
         let thread = tokio::task::spawn_blocking(move || {
             let _place = place;
             work()
@@ -111,15 +112,15 @@ impl Room {
     }
 
     /// Waits for a place.
-    async fn place(&self, limit: Duration) -> Result<OwnedSemaphorePermit, Interruption> {
+    async fn take_place(&self, limit: Duration) -> Result<OwnedSemaphorePermit, Interruption> {
         let place = tokio::time::timeout(limit, Arc::clone(&self.0).acquire_owned()).await;
         Ok(place
             .map_err(|_| Interruption::Busy)?
-            .expect("nobody closes it"))
+            .expect("the semaphore is never closed"))
     }
 }
 
-/// Runs a future and polls it no more once it panicked.
+/// Runs a future, and does not poll it again after a panic.
 pub(crate) async fn catch_panic<O>(future: impl Future<Output = O>) -> Result<O, Interruption> {
     let mut future = std::pin::pin!(future);
     std::future::poll_fn(|context| {

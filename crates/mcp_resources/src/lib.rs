@@ -75,6 +75,7 @@
 mod call;
 mod contents;
 mod handler;
+mod limits;
 mod parameters;
 mod path;
 mod registry;
@@ -87,10 +88,11 @@ mod watch;
 
 pub use contents::{Body, Content, Contents, IntoContents, ReadError};
 pub use handler::{Async, Blocking, Handler};
+pub use limits::Limits;
 pub use parameters::{ParameterError, Parameters};
 pub use path::{PathError, PathParam, Root, read_file, read_unlinked};
 pub use registry::{
-    Bundle, Interest, Limits, Observing, Overlap, Reading, RegisterError, Registered, Registry,
+    Bundle, Interest, Observing, Overlap, Reading, RegisterError, Registered, Registry,
 };
 pub use resource::{Annotations, CacheScope, Icon, Partial, Resource, ResourceTemplate, Role};
 #[cfg(feature = "server")]

@@ -1,7 +1,9 @@
-//! What is registered, and reading it.
+//! Keeps resources and templates, and reads them.
 
+mod bundle;
 mod check;
 mod interest;
+mod observe;
 #[cfg(feature = "server")]
 mod protocol;
 mod table;
@@ -19,34 +21,39 @@ use tokio::sync::broadcast;
 use crate::call::{Interruption, Room};
 use crate::handler::HandlerCall;
 use crate::resource::Details;
-use crate::template::{Match, Matcher, TemplateSet, normal_uri};
+use crate::template::{Match, TemplateSet, normal_uri};
 use crate::{
-    Body, CacheScope, Content, Contents, Parameters, ReadError, Resource, ResourceTemplate,
+    Body, CacheScope, Content, Contents, Limits, Parameters, ReadError, Resource, ResourceTemplate,
 };
+pub use bundle::Bundle;
+pub(crate) use check::CheckedTemplate;
 pub use check::RegisterError;
-use check::{Checked, check};
+use check::{Checked, Keys, check};
+pub use interest::Interest;
 use interest::Interests;
-pub use interest::{Interest, Observing};
+pub use observe::Observing;
 #[cfg(feature = "server")]
 pub(crate) use protocol::CompleteError;
 use table::{Removal, Table};
 
-/// How many changes a server may be behind before it tells its clients that everything changed.
+/// How many changes a server may be behind before it tells its clients that everything changed. A client
+/// may subscribe to as many URIs.
 const EVENTS: usize = 1024;
 
-/// How many overlaps a registration names: nobody reads more, and finding all of a thousand templates takes long.
+/// How many overlaps a registration names. Comparing a thousand templates with each other takes long, and
+/// a list of thousands of pairs has no reader.
 const MAX_OVERLAPS: usize = 100;
 
-/// Resources and templates, and who reads them.
+/// Keeps resources and templates with their handlers.
 ///
-/// Clones are the same registry: several servers can share one, and each tells its clients when the list changes. A
-/// registry of its own keeps a server's resources apart.
+/// Clones are the same registry. Several servers can share one, and each tells its clients when the list
+/// changes. To keep a server's resources apart, give it a registry of its own.
 ///
-/// - Registering the same URI or template again counts, and the first one stays; it is gone after as many
-///   unregistrations.
-/// - A URI that is registered is read by its own handler; otherwise the most specific template that matches it reads
-///   it, and among equally specific ones the first. What is made to fit hundreds and fits none is found nowhere: see
-///   [`TemplateSet`].
+/// - You can register a URI or a template more than once. The first registration stays, and the entry
+///   disappears after as many unregistrations.
+/// - A URI that is registered is read by its own handler. Otherwise the most specific template that
+///   matches reads it; among equally specific ones, the first. A hostile URI that nearly matches hundreds
+///   of templates may match none: see [`TemplateSet`].
 ///
 /// ```
 /// use mcp_resources::{Registry, Resource};
@@ -61,81 +68,48 @@ pub struct Registry {
     shared: Arc<Shared>,
 }
 
-/// What handlers may take.
-///
-/// ```
-/// # use std::time::Duration;
-/// # use mcp_resources::{Limits, Registry};
-/// Registry::with_limits(Limits::default().time(Duration::from_secs(5)).bytes(1024 * 1024));
-/// ```
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct Limits {
-    /// How long one may run; by default 30 seconds.
-    pub time: Duration,
-    /// How many bytes one may give, all contents together, or all values that it offers; by default 10 MiB.
-    pub bytes: usize,
-}
-
-/// Resources and templates that are registered together, or not at all.
-///
-/// ```
-/// use mcp_resources::{Bundle, Parameters, Registry, Resource, ResourceTemplate};
-///
-/// let files = ["notes.org", "journal.org"];
-/// let bundle = Bundle::new()
-///     .resources(files.map(|file| Resource::new(format!("org://{file}"), file, move || std::fs::read_to_string(file))))
-///     .template(ResourceTemplate::new("org://id/{id}", "Headline", |parameters: Parameters| parameters.text("id").map(str::to_owned)));
-/// let registry = Registry::new();
-/// registry.register_server("org", bundle)?;
-/// assert!(registry.unregister_server("org"));
-/// # Ok::<(), mcp_resources::RegisterError>(())
-/// ```
-#[derive(Debug, Default)]
-#[must_use]
-pub struct Bundle {
-    resources: Vec<Resource>,
-    templates: Vec<ResourceTemplate>,
-}
-
-/// What there is to know about a registration that worked.
+/// The result of a registration.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Registered {
-    /// The URIs and templates that were there before: the earlier ones stay, those of this call only count.
+    /// The URIs and templates that were registered before. Those stay; the new ones only count.
     pub known: Vec<String>,
-    /// The new templates that share URIs with others: the first 100 such pairs.
+    /// The first 100 pairs of a new template and another one that may match the same URI.
     pub overlaps: Vec<Overlap>,
-    /// Whether there are more of them.
+    /// Whether there are more such pairs.
     pub has_more_overlaps: bool,
 }
 
-/// Two templates that may match one URI (see [`Matcher::overlaps`]); the more specific one reads it.
+/// Two templates that may match the same URI. The more specific one reads it.
+///
+/// See [`Matcher::overlaps`](crate::template::Matcher::overlaps).
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Overlap {
     /// The template that was registered.
     pub template: String,
-    /// The one that was there, or came before it in the same call.
+    /// The template that was registered before it, or stands before it in the same bundle.
     pub other: String,
 }
 
-/// What a read gave.
+/// The result of a read.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Reading {
-    /// The contents, each with its URI; without a MIME type if nobody named one.
+    /// The contents, each with its URI. One of a template has a MIME type only if the handler or the
+    /// registration names one.
     pub contents: Contents,
-    /// How long it may be kept.
+    /// How long a client may cache it.
     pub ttl: Option<Duration>,
-    /// Who may keep it.
+    /// Who may cache it.
     pub cache_scope: CacheScope,
 }
 
-/// What the clients of all servers are told.
+/// A change that all servers tell their clients of.
 #[derive(Debug, Clone)]
 pub(crate) enum Event {
     ListChanged,
+    /// The resource with this URI, in the form in which URIs are compared.
     Updated(
         #[cfg_attr(not(feature = "server"), expect(dead_code, reason = "servers read it"))]
         Arc<str>,
@@ -147,75 +121,39 @@ struct Shared {
     limits: Limits,
     /// Where handlers block.
     room: Room,
-    /// Where those that observe subscriptions do, whatever handlers do.
+    /// Where observers of subscriptions block. Handlers that hang don't take their places.
     #[cfg(feature = "server")]
-    room_of_observers: Room,
-    state: RwLock<State>,
+    observer_room: Room,
+    state: RwLock<Registrations>,
     events: broadcast::Sender<Event>,
-    interests: Interests,
+    interests: Interests<Registry>,
 }
 
 #[derive(Debug, Default)]
-struct State {
+struct Registrations {
     resources: Table<Resource>,
-    templates: Table<Template>,
-    /// What each call registered, the latest last.
+    templates: Table<CheckedTemplate>,
+    /// What each call of [`Registry::register_server`] registered, by name, the latest last.
     servers: HashMap<String, Vec<Keys>>,
-    /// The templates as they are searched; made when it is first needed.
-    index: OnceLock<Arc<Index>>,
-    /// Whether a template completes a variable; computed on first use. Over HTTP without sessions that is with
-    /// each request.
+    /// Computed on first use, because many registrations may come in a row.
+    index: OnceLock<Arc<SearchIndex>>,
+    /// Whether a template completes a variable; computed on first use. Over HTTP without sessions each
+    /// request asks for it.
     #[cfg(feature = "server")]
     completes_variables: OnceLock<bool>,
 }
 
-/// A template that was checked.
+/// The templates in the form in which they are searched.
 #[derive(Debug)]
-pub(crate) struct Template {
-    pub(crate) description: ResourceTemplate,
-    matcher: Matcher,
-}
-
-#[derive(Debug)]
-struct Index {
+struct SearchIndex {
     set: TemplateSet,
-    templates: Vec<Arc<Template>>,
+    templates: Vec<Arc<CheckedTemplate>>,
 }
 
-#[derive(Debug)]
-struct Keys {
-    resources: Vec<String>,
-    templates: Vec<String>,
-}
-
-enum Found {
+/// What reads a URI.
+enum Reader {
     Resource(Arc<Resource>),
-    Template(Arc<Template>, Match),
-}
-
-impl Limits {
-    /// Sets how long one may run.
-    #[must_use]
-    pub fn time(mut self, time: Duration) -> Self {
-        self.time = time;
-        self
-    }
-
-    /// Sets how many bytes one may give.
-    #[must_use]
-    pub fn bytes(mut self, bytes: usize) -> Self {
-        self.bytes = bytes;
-        self
-    }
-}
-
-impl Default for Limits {
-    fn default() -> Self {
-        Self {
-            time: Duration::from_secs(30),
-            bytes: 10 * 1024 * 1024,
-        }
-    }
+    Template(Arc<CheckedTemplate>, Match),
 }
 
 impl Default for Shared {
@@ -223,9 +161,9 @@ impl Default for Shared {
         let (events, _) = broadcast::channel(EVENTS);
         Self {
             limits: Limits::default(),
-            room: Room::of_all(),
+            room: Room::for_registry(),
             #[cfg(feature = "server")]
-            room_of_observers: Room::of_one(),
+            observer_room: Room::for_function(),
             state: RwLock::default(),
             events,
             interests: Interests::default(),
@@ -233,44 +171,13 @@ impl Default for Shared {
     }
 }
 
-impl Bundle {
-    /// Makes an empty one.
-    pub fn new() -> Self {
-        Self::default()
-    }
-
-    /// Adds a resource.
-    pub fn resource(mut self, resource: Resource) -> Self {
-        self.resources.push(resource);
-        self
-    }
-
-    /// Adds resources.
-    pub fn resources(mut self, resources: impl IntoIterator<Item = Resource>) -> Self {
-        self.resources.extend(resources);
-        self
-    }
-
-    /// Adds a template.
-    pub fn template(mut self, template: ResourceTemplate) -> Self {
-        self.templates.push(template);
-        self
-    }
-
-    /// Adds templates.
-    pub fn templates(mut self, templates: impl IntoIterator<Item = ResourceTemplate>) -> Self {
-        self.templates.extend(templates);
-        self
-    }
-}
-
 impl Registry {
-    /// Makes an empty one with [`Limits`] as they are by default.
+    /// Makes an empty registry with the default [`Limits`].
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Makes an empty one.
+    /// Makes an empty registry with these limits.
     pub fn with_limits(limits: Limits) -> Self {
         Self {
             shared: Arc::new(Shared {
@@ -284,7 +191,8 @@ impl Registry {
     ///
     /// # Errors
     ///
-    /// A URI without a scheme or with characters that none has, an empty name, a priority that isn't one.
+    /// Refuses a URI without a scheme or with characters that no URI has, an empty name, and a priority
+    /// outside 0 to 1.
     pub fn register_resource(&self, resource: Resource) -> Result<Registered, RegisterError> {
         self.add(Bundle::new().resource(resource), None)
     }
@@ -293,7 +201,8 @@ impl Registry {
     ///
     /// # Errors
     ///
-    /// A template that can't be parsed or matched, an empty name, a completer for no variable of it.
+    /// Refuses a template that can't be parsed or matched, an empty name, and a completer for a variable
+    /// that the template lacks.
     #[doc(alias = "register_resource_template")]
     pub fn register_template(
         &self,
@@ -302,11 +211,12 @@ impl Registry {
         self.add(Bundle::new().template(template), None)
     }
 
-    /// Registers all that a server has under a name of its own, for [`Registry::unregister_server`].
+    /// Registers a bundle under a name, for [`Registry::unregister_server`].
     ///
     /// # Errors
     ///
-    /// As for each, and a URI or a template that is there twice; then nothing is registered.
+    /// As for each resource and template. Also refuses a bundle that has a URI or a template twice. Then
+    /// nothing is registered.
     pub fn register_server(
         &self,
         name: impl Into<String>,
@@ -315,14 +225,14 @@ impl Registry {
         self.add(bundle, Some(name.into()))
     }
 
-    /// Takes one registration of a resource back; says whether there was one.
+    /// Takes back one registration of a resource, and returns whether there was one.
     pub fn unregister_resource(&self, uri: &str) -> bool {
         let removal = self.change(|state| state.remove_resource(uri));
         self.announce(removal == Removal::Gone);
         removal != Removal::Unknown
     }
 
-    /// Takes one registration of a template back, by its text; says whether there was one.
+    /// Takes back one registration of a template by its text, and returns whether there was one.
     #[doc(alias = "unregister_resource_template")]
     pub fn unregister_template(&self, uri_template: &str) -> bool {
         let removal = self.change(|state| state.remove_template(uri_template));
@@ -330,7 +240,8 @@ impl Registry {
         removal != Removal::Unknown
     }
 
-    /// Takes the latest [`Registry::register_server`] with this name back; says whether there was one.
+    /// Takes back the latest [`Registry::register_server`] with this name, and returns whether there was
+    /// one.
     pub fn unregister_server(&self, name: &str) -> bool {
         let removals = self.change(|state| state.remove_server(name));
         let Some(removals) = removals else {
@@ -340,13 +251,15 @@ impl Registry {
         true
     }
 
-    /// Takes the latest [`Registry::register_server`] with this name back, if there is one, and registers this in its
-    /// place, at once: no client sees anything between. What was there before, in the same order, stays where it is in the
-    /// list up to the first that is new, so that a client that turns pages meanwhile goes on where it was, or there.
+    /// Replaces the latest [`Registry::register_server`] with this name, if there is one, in one step.
+    ///
+    /// No client sees a state in between. Entries that were there before and stay in the same order keep
+    /// their place in the list, up to the first new one. A client that is reading pages continues from
+    /// its place, or from there.
     ///
     /// # Errors
     ///
-    /// As for [`Registry::register_server`]; then all stays as it was.
+    /// As for [`Registry::register_server`]. Then nothing changes.
     pub fn replace_server(
         &self,
         name: impl Into<String>,
@@ -373,17 +286,17 @@ impl Registry {
     ///
     /// # Errors
     ///
-    /// [`ReadError::NotFound`] where nothing is registered for the URI, and those of the handler.
+    /// [`ReadError::NotFound`] if nothing is registered for the URI, and those of the handler.
     pub async fn read(&self, uri: &str) -> Result<Reading, ReadError> {
         let found = self.find(uri).ok_or(ReadError::NotFound)?;
         match found {
-            Found::Resource(resource) => {
+            Reader::Resource(resource) => {
                 let contents = self.shared.read(&resource.handler, ()).await?;
-                Ok(reading(contents, uri, &resource.details, |body| {
+                Ok(complete_reading(contents, uri, &resource.details, |body| {
                     Some(body.default_mime_type())
                 }))
             }
-            Found::Template(template, found) => {
+            Reader::Template(template, found) => {
                 let ResourceTemplate {
                     handler, details, ..
                 } = &template.description;
@@ -391,24 +304,24 @@ impl Registry {
                     .shared
                     .read(handler, Parameters::new(uri.to_owned(), found))
                     .await?;
-                Ok(reading(contents, uri, details, |_| None))
+                Ok(complete_reading(contents, uri, details, |_| None))
             }
         }
     }
 
-    /// Tells the clients that subscribed to this URI that it has something new.
+    /// Tells the clients that subscribed to this URI that the resource has changed.
     pub fn notify_updated(&self, uri: &str) {
         if let Some(uri) = normal_uri(uri) {
             self.send(Event::Updated(uri.into()));
         }
     }
 
-    /// Gives the files that this URI is read from, if its registration names any.
+    /// Returns the files that this URI is read from, if its registration names any.
     pub fn sources(&self, uri: &str) -> Vec<PathBuf> {
         let found = self.find(uri);
         match found {
-            Some(Found::Resource(resource)) => resource.source.iter().cloned().collect(),
-            Some(Found::Template(template, found)) => match &template.description.source {
+            Some(Reader::Resource(resource)) => resource.source.iter().cloned().collect(),
+            Some(Reader::Template(template, found)) => match &template.description.source {
                 Some(source) => source.paths(&Parameters::new(uri.to_owned(), found)),
                 None => Vec::new(),
             },
@@ -416,22 +329,22 @@ impl Registry {
         }
     }
 
-    /// Whether somebody would read this URI.
+    /// Returns whether a resource or a template is registered for this URI.
     pub fn contains(&self, uri: &str) -> bool {
         self.find(uri).is_some()
     }
 
-    fn find(&self, uri: &str) -> Option<Found> {
+    fn find(&self, uri: &str) -> Option<Reader> {
         let key = normal_uri(uri)?;
         let index = {
             let state = self.state();
             if let Some(resource) = state.resources.entry(&key) {
-                return Some(Found::Resource(resource));
+                return Some(Reader::Resource(resource));
             }
             state.index()
         };
         let (place, found) = index.set.find(uri)?;
-        Some(Found::Template(Arc::clone(&index.templates[place]), found))
+        Some(Reader::Template(Arc::clone(&index.templates[place]), found))
     }
 
     fn add(&self, bundle: Bundle, name: Option<String>) -> Result<Registered, RegisterError> {
@@ -453,16 +366,16 @@ impl Registry {
         let _ = self.shared.events.send(event);
     }
 
-    fn state(&self) -> RwLockReadGuard<'_, State> {
+    fn state(&self) -> RwLockReadGuard<'_, Registrations> {
         self.shared
             .state
             .read()
             .unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Changes what is registered. What goes is dropped when nothing is locked any more: handlers may have things that look
-    /// into the registry.
-    fn change<T>(&self, change: impl FnOnce(&mut State) -> T) -> T {
+    /// Changes the registrations. Entries that go are dropped after the lock is released, because what a
+    /// handler owns may use the registry when it is dropped.
+    fn change<T>(&self, change: impl FnOnce(&mut Registrations) -> T) -> T {
         let mut state = self
             .shared
             .state
@@ -475,7 +388,7 @@ impl Registry {
     }
 }
 
-impl State {
+impl Registrations {
     fn insert(&mut self, checked: Checked, name: Option<String>) -> Registered {
         let keys = checked.keys();
         let mut registered = Registered::default();
@@ -483,7 +396,7 @@ impl State {
             let uri = resource.uri.clone();
             registered
                 .known
-                .extend(self.resources.add(key, resource).known().then_some(uri));
+                .extend(self.resources.add(key, resource).is_known().then_some(uri));
         }
         for template in checked.templates {
             self.add_template(template, &mut registered);
@@ -494,20 +407,20 @@ impl State {
         registered
     }
 
-    fn add_template(&mut self, template: Template, registered: &mut Registered) {
+    fn add_template(&mut self, template: CheckedTemplate, registered: &mut Registered) {
         let text = template.description.uri_template.clone();
         if !self.templates.contains(&text) {
             registered.add_overlaps(
                 self.templates
                     .entries()
-                    .filter_map(|other| overlap(&template, other)),
+                    .filter_map(|other| find_overlap(&template, other)),
             );
             self.forget_derived();
         }
         registered.known.extend(
             self.templates
                 .add(text.clone(), template)
-                .known()
+                .is_known()
                 .then_some(text),
         );
     }
@@ -539,7 +452,7 @@ impl State {
         Some(removals)
     }
 
-    /// Drops what was made of the templates, which have changed.
+    /// Drops what was computed from the templates.
     fn forget_derived(&mut self) {
         self.index = OnceLock::new();
         #[cfg(feature = "server")]
@@ -550,23 +463,23 @@ impl State {
 
     #[cfg(feature = "server")]
     fn completes_variables(&self) -> bool {
-        let completes = |template: &Arc<Template>| !template.description.completers.is_empty();
-        *self
-            .completes_variables
-            .get_or_init(|| self.templates.entries().any(completes))
+        *self.completes_variables.get_or_init(|| {
+            self.templates
+                .entries()
+                .any(|template| !template.description.completers.is_empty())
+        })
     }
 
-    /// The templates as they are searched.
-    fn index(&self) -> Arc<Index> {
+    fn index(&self) -> Arc<SearchIndex> {
         Arc::clone(
             self.index
-                .get_or_init(|| Arc::new(Index::new(&self.templates))),
+                .get_or_init(|| Arc::new(SearchIndex::new(&self.templates))),
         )
     }
 }
 
 impl Registered {
-    /// Adds overlaps as they are found, and looks for no more than are named.
+    /// Adds overlaps until there are more than [`MAX_OVERLAPS`], and looks for no further ones.
     fn add_overlaps(&mut self, mut overlaps: impl Iterator<Item = Overlap>) {
         while !self.has_more_overlaps {
             let Some(overlap) = overlaps.next() else {
@@ -580,8 +493,8 @@ impl Registered {
     }
 }
 
-impl Index {
-    fn new(templates: &Table<Template>) -> Self {
+impl SearchIndex {
+    fn new(templates: &Table<CheckedTemplate>) -> Self {
         let templates: Vec<_> = templates.entries().cloned().collect();
         let matchers = templates
             .iter()
@@ -594,7 +507,7 @@ impl Index {
     }
 }
 
-fn overlap(template: &Template, other: &Template) -> Option<Overlap> {
+fn find_overlap(template: &CheckedTemplate, other: &CheckedTemplate) -> Option<Overlap> {
     template.matcher.overlaps(&other.matcher).then(|| Overlap {
         template: template.description.uri_template.clone(),
         other: other.description.uri_template.clone(),
@@ -623,8 +536,8 @@ impl Shared {
     }
 }
 
-/// Fills in what the handler leaves to the registration.
-fn reading(
+/// Fills in the URI and the MIME type where the handler leaves them to the registration.
+fn complete_reading(
     mut contents: Contents,
     uri: &str,
     details: &Details,
@@ -633,8 +546,8 @@ fn reading(
     for content in &mut contents.0 {
         content.uri.get_or_insert_with(|| uri.to_owned());
         if content.mime_type.is_none() {
-            let of_body = || default(&content.body).map(str::to_owned);
-            content.mime_type = details.mime_type.clone().or_else(of_body);
+            let registered = details.mime_type.clone();
+            content.mime_type = registered.or_else(|| default(&content.body).map(str::to_owned));
         }
     }
     Reading {
@@ -645,7 +558,7 @@ fn reading(
 }
 
 impl Reading {
-    /// Gives the text, if there is one content and it is a text.
+    /// Returns the text, if there is exactly one content and it is a text.
     pub fn text(&self) -> Option<&str> {
         match self.contents.0.as_slice() {
             [

@@ -31,8 +31,14 @@ use std::str::FromStr;
 
 pub use error::{ExpandError, Problem, TemplateError};
 pub use matcher::{MAX_ITEMS, MAX_URI_LENGTH, Match, Matcher, Variable};
-pub use parse::{MAX_TEMPLATE_LENGTH, MAX_VARIABLES};
 pub use set::{MAX_COMPARED, TemplateSet};
+
+/// The longest template in bytes. Templates are written by hand; this is far more than any needs.
+pub const MAX_TEMPLATE_LENGTH: usize = 8 * 1024;
+
+/// How many variables a template may mention, each mention counted. Checking whether two templates
+/// overlap takes time for each variable of both.
+pub const MAX_VARIABLES: usize = 64;
 
 /// A parsed URI template.
 ///

@@ -1,51 +1,52 @@
-//! What can be registered.
+//! Checks what is to be registered.
 
 use std::collections::HashSet;
 
-use super::{Bundle, Keys, Template};
+use super::Bundle;
 use crate::resource::Details;
 use crate::template::{Matcher, TemplateError, UriTemplate, Values, has_scheme, normal_uri};
 use crate::{Resource, ResourceTemplate};
 
-/// Why nothing was registered.
+/// A registration that was refused. Nothing was registered.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum RegisterError {
-    /// A URI that is none.
+    /// A text that is not a URI.
     #[error("{uri:?} is not a URI: {source}")]
     Uri {
-        /// It.
+        /// The text.
         uri: String,
-        /// What is wrong, and where.
+        /// The problem and its place.
         source: TemplateError,
     },
-    /// A URI, or a template, without a scheme in front; a template would answer for URIs of any.
+    /// A URI or a template that does not start with a scheme. Such a template would match URIs of any
+    /// scheme.
     #[error("{uri:?} does not start with a scheme; put one in front, as in \"notes://\"")]
     SchemeMissing {
-        /// It.
+        /// The URI or the template.
         uri: String,
     },
     /// A URI with variables.
     #[error("{uri:?} has variables; register it as a template")]
     NotDirect {
-        /// It.
+        /// The URI or the template.
         uri: String,
     },
     /// A template without variables.
     #[error("{uri_template:?} has no variables; register it as a resource")]
     NoVariables {
-        /// It.
+        /// The template.
         uri_template: String,
     },
     /// A template that can't be parsed or matched.
     #[error("{uri_template:?} is not a template that can be served: {source}")]
     Template {
-        /// It.
+        /// The template.
         uri_template: String,
-        /// What is wrong, and where.
+        /// The problem and its place.
         source: TemplateError,
     },
-    /// No name.
+    /// A resource or a template without a name.
     #[error("{key:?} needs a name for people")]
     NameMissing {
         /// The URI or the template.
@@ -59,7 +60,7 @@ pub enum RegisterError {
         /// The priority.
         priority: f32,
     },
-    /// A completer for a name that is no variable of the template.
+    /// A completer for a variable that the template lacks.
     #[error("{uri_template:?} has no variable {variable:?} to complete")]
     Completer {
         /// The template.
@@ -67,7 +68,7 @@ pub enum RegisterError {
         /// The name.
         variable: String,
     },
-    /// One URI or template twice in a call.
+    /// A URI or a template that is twice in a bundle.
     #[error("{key:?} is there twice")]
     Duplicate {
         /// The URI or the template.
@@ -75,10 +76,25 @@ pub enum RegisterError {
     },
 }
 
+/// A bundle that can be registered.
 pub(super) struct Checked {
-    /// With the form of their URIs in which these are compared.
+    /// The resources with their keys: URIs in the form in which they are compared.
     pub(super) resources: Vec<(String, Resource)>,
-    pub(super) templates: Vec<Template>,
+    pub(super) templates: Vec<CheckedTemplate>,
+}
+
+/// A template that can be registered.
+#[derive(Debug)]
+pub(crate) struct CheckedTemplate {
+    pub(crate) description: ResourceTemplate,
+    pub(super) matcher: Matcher,
+}
+
+/// The keys of a bundle.
+#[derive(Debug)]
+pub(super) struct Keys {
+    pub(super) resources: Vec<String>,
+    pub(super) templates: Vec<String>,
 }
 
 impl Checked {
@@ -99,32 +115,35 @@ pub(super) fn check(bundle: Bundle) -> Result<Checked, RegisterError> {
         resources: bundle
             .resources
             .into_iter()
-            .map(resource)
+            .map(check_resource)
             .collect::<Result<_, _>>()?,
         templates: bundle
             .templates
             .into_iter()
-            .map(template)
+            .map(check_template)
             .collect::<Result<_, _>>()?,
     };
     let keys = checked.keys();
-    distinct(&keys.resources)?;
-    distinct(&keys.templates)?;
+    check_distinct(&keys.resources)?;
+    check_distinct(&keys.templates)?;
     Ok(checked)
 }
 
 impl Resource {
-    /// Gives the form of its URI in which URIs are compared: a [`Bundle`] has each once.
+    /// Returns the URI in the form in which URIs are compared. A [`Bundle`] has each key once.
+    ///
+    /// That form is ASCII. Characters that don't need percent-encoding are decoded, the other triplets
+    /// have capital hexadecimal digits, and the scheme is in lower case (RFC 3986 §6.2.2).
     ///
     /// # Errors
     ///
     /// As [`Registry::register_resource`](crate::Registry::register_resource).
     pub fn key(&self) -> Result<String, RegisterError> {
-        self.checked().map(|(key, _)| key)
+        self.check_uri().map(|(key, _)| key)
     }
 
-    /// Gives that form, and the URI as it is listed.
-    fn checked(&self) -> Result<(String, String), RegisterError> {
+    /// Returns the key, and the URI as it is listed.
+    fn check_uri(&self) -> Result<(String, String), RegisterError> {
         let uri = &self.uri;
         let template = UriTemplate::parse(uri).map_err(|source| RegisterError::Uri {
             uri: uri.clone(),
@@ -138,29 +157,24 @@ impl Resource {
             .expect("without variables no prefix meets a list");
         let key = normal_uri(&listed).filter(|key| has_scheme(key));
         let key = key.ok_or_else(|| RegisterError::SchemeMissing { uri: uri.clone() })?;
-        details(uri, &self.details)?;
+        check_details(uri, &self.details)?;
         Ok((key, listed))
     }
 }
 
-fn resource(mut resource: Resource) -> Result<(String, Resource), RegisterError> {
-    let (key, uri) = resource.checked()?;
+fn check_resource(mut resource: Resource) -> Result<(String, Resource), RegisterError> {
+    let (key, uri) = resource.check_uri()?;
     resource.uri = uri;
     Ok((key, resource))
 }
 
-fn template(description: ResourceTemplate) -> Result<Template, RegisterError> {
+fn check_template(description: ResourceTemplate) -> Result<CheckedTemplate, RegisterError> {
     let uri_template = &description.uri_template;
-    let refused = |source| RegisterError::Template {
+    let matcher = make_matcher(&description).map_err(|source| RegisterError::Template {
         uri_template: uri_template.clone(),
         source,
-    };
-    let template = UriTemplate::parse(uri_template).map_err(refused)?;
-    let matcher = match description.lenient {
-        true => Matcher::lenient(&template),
-        false => Matcher::new(&template),
-    };
-    let matcher = matcher.map_err(refused)?;
+    })?;
+    let template = matcher.template();
     let variables = template.variables();
     if variables.is_empty() {
         return Err(RegisterError::NoVariables {
@@ -183,14 +197,22 @@ fn template(description: ResourceTemplate) -> Result<Template, RegisterError> {
             uri: uri_template.clone(),
         });
     }
-    details(uri_template, &description.details)?;
-    Ok(Template {
+    check_details(uri_template, &description.details)?;
+    Ok(CheckedTemplate {
         description,
         matcher,
     })
 }
 
-fn details(key: &str, details: &Details) -> Result<(), RegisterError> {
+fn make_matcher(description: &ResourceTemplate) -> Result<Matcher, TemplateError> {
+    let template = UriTemplate::parse(&description.uri_template)?;
+    match description.lenient {
+        true => Matcher::lenient(&template),
+        false => Matcher::new(&template),
+    }
+}
+
+fn check_details(key: &str, details: &Details) -> Result<(), RegisterError> {
     if details.name.trim().is_empty() {
         return Err(RegisterError::NameMissing {
             key: key.to_owned(),
@@ -205,7 +227,7 @@ fn details(key: &str, details: &Details) -> Result<(), RegisterError> {
     }
 }
 
-fn distinct(keys: &[String]) -> Result<(), RegisterError> {
+fn check_distinct(keys: &[String]) -> Result<(), RegisterError> {
     let mut seen = HashSet::new();
     match keys.iter().find(|key| !seen.insert(key.as_str())) {
         Some(key) => Err(RegisterError::Duplicate { key: key.clone() }),
@@ -218,7 +240,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn key_is_the_same_for_uris_that_are_one_and_none_for_what_is_no_uri() {
+    fn key_is_the_normal_form_of_a_uri() {
         let key = |uri: &str| Resource::new(uri, "A", || "a").key();
         assert_eq!(key("NOTES://a%2fb").unwrap(), key("notes://a%2Fb").unwrap());
         assert_ne!(key("notes://a%2Fb").unwrap(), key("notes://a/b").unwrap());

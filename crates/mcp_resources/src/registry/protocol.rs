@@ -1,13 +1,14 @@
-//! What the protocol asks a registry for, beside reading.
+//! What the server asks a registry for, apart from reading.
 
 use tokio::sync::broadcast;
 
+use super::check::CheckedTemplate;
 use super::table::Page;
-use super::{Event, Registry, Template};
+use super::{Event, Registry};
 use crate::call::Interruption;
 use crate::{Partial, Resource};
 
-/// Why nothing is offered for a variable.
+/// A completion that failed.
 #[derive(Debug)]
 pub(crate) enum CompleteError {
     UnknownTemplate,
@@ -16,7 +17,7 @@ pub(crate) enum CompleteError {
 }
 
 impl Registry {
-    /// Offers values of a variable; none where no one offers any.
+    /// Returns values for a variable; none if it has no completer.
     pub(crate) async fn complete(
         &self,
         uri_template: &str,
@@ -47,38 +48,40 @@ impl Registry {
         self.state().completes_variables()
     }
 
-    /// How many of these values, from the first on, have no more bytes than may be given.
-    pub(crate) fn fitting(&self, values: &[String]) -> usize {
+    /// Drops the last values, so that the others have no more bytes than [`Limits::bytes`].
+    ///
+    /// [`Limits::bytes`]: crate::Limits::bytes
+    pub(crate) fn truncate_values(&self, values: &mut Vec<String>) {
         let mut bytes: usize = 0;
-        let fits = |value: &&String| {
+        let fitting = values.iter().take_while(|value| {
             bytes = bytes.saturating_add(value.len());
             bytes <= self.shared.limits.bytes
-        };
-        values.iter().take_while(fits).count()
+        });
+        values.truncate(fitting.count());
     }
 
-    /// The resources after a place, in the order in which they were registered.
+    /// Returns the resources after a place in the order of their registration.
     pub(crate) fn resources(&self, after: Option<u64>, limit: usize) -> Page<Resource> {
         self.state().resources.page(after, limit)
     }
 
-    /// The templates after a place, in the order in which they were registered.
-    pub(crate) fn templates(&self, after: Option<u64>, limit: usize) -> Page<Template> {
+    /// Returns the templates after a place in the order of their registration.
+    pub(crate) fn templates(&self, after: Option<u64>, limit: usize) -> Page<CheckedTemplate> {
         self.state().templates.page(after, limit)
     }
 
-    /// Runs what changes subscriptions and so waits for those that observe them, within the time of a handler.
+    /// Runs what changes subscriptions. It waits for their observers, for as long as a handler may run.
     pub(crate) async fn run_observed<O: Send + 'static>(
         &self,
         work: impl FnOnce() -> O + Send + 'static,
     ) -> Result<O, Interruption> {
         self.shared
-            .room_of_observers
+            .observer_room
             .run(self.shared.limits.time, work)
             .await
     }
 
-    /// What happens from now on.
+    /// Subscribes to the changes from now on.
     pub(crate) fn events(&self) -> broadcast::Receiver<Event> {
         self.shared.events.subscribe()
     }

@@ -1,4 +1,4 @@
-//! Things by key, counted, in the order in which they came.
+//! Entries by key in the order of their registration, each with a count.
 
 use std::collections::{BTreeMap, HashMap};
 #[cfg(feature = "server")]
@@ -8,41 +8,43 @@ use std::sync::Arc;
 #[derive(Debug)]
 pub(super) struct Table<E> {
     places: HashMap<String, u64>,
-    entries: BTreeMap<u64, Counted<E>>,
-    /// The place of the next one; none is used for another key, so a place stays a cursor whatever comes and goes.
+    entries: BTreeMap<u64, CountedEntry<E>>,
+    /// The place of the next new key. No place is used again for another key, so a place is a cursor that
+    /// stays valid while entries come and go.
     next: u64,
-    /// What is not in it any more, or came to nothing, until it is taken.
+    /// Entries that were removed, or not added because the key was known. The caller drops them outside
+    /// of its lock.
     gone: Vec<Arc<E>>,
-    /// The places of what went, for what comes back before that.
+    /// The places of removed keys, for those that come back before `gone` is taken.
     left: HashMap<String, u64>,
 }
 
 #[derive(Debug)]
-struct Counted<E> {
+struct CountedEntry<E> {
     entry: Arc<E>,
     registrations: usize,
 }
 
-/// A stretch of a table.
+/// A part of a table.
 #[cfg(feature = "server")]
 #[derive(Debug)]
 pub(crate) struct Page<E> {
     pub(crate) entries: Vec<Arc<E>>,
-    /// The place of the last one, if there are more.
+    /// The place of the last entry, if more follow.
     pub(crate) last: Option<u64>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Addition {
     New,
-    /// The earlier one stays.
+    /// The earlier entry stays.
     Known,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Removal {
     Unknown,
-    /// There are further registrations.
+    /// Other registrations of the key remain.
     Counted,
     Gone,
 }
@@ -74,7 +76,7 @@ impl<E> Table<E> {
         self.places.insert(key, place);
         self.entries.insert(
             place,
-            Counted {
+            CountedEntry {
                 entry: Arc::new(entry),
                 registrations: 1,
             },
@@ -102,8 +104,8 @@ impl<E> Table<E> {
         Removal::Gone
     }
 
-    /// Leaves the places to what comes back in their order, up to the first that is new: what comes after that has to be
-    /// behind it.
+    /// Keeps the places of keys that come back in the same order, up to the first new one: entries after
+    /// that one must have later places.
     pub(super) fn keep_places<'k>(&mut self, keys: impl Iterator<Item = &'k str>) {
         let mut left = std::mem::take(&mut self.left);
         let mut last = None;
@@ -119,7 +121,7 @@ impl<E> Table<E> {
         }
     }
 
-    /// Takes what is not in it any more. Of what comes back later nothing is known.
+    /// Takes the entries that are gone. Keys that come back later get new places.
     pub(super) fn take_gone(&mut self) -> Vec<Arc<E>> {
         self.left = HashMap::new();
         std::mem::take(&mut self.gone)
@@ -156,7 +158,7 @@ impl<E> Table<E> {
 }
 
 impl Addition {
-    pub(super) fn known(self) -> bool {
+    pub(super) fn is_known(self) -> bool {
         self == Self::Known
     }
 }

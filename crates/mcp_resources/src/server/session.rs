@@ -204,7 +204,7 @@ impl<H: ServerHandler> Session<H> {
         let mut values = values.map_err(|error| wire::complete_error(&error))?;
         let total = values.len();
         values.truncate(CompletionInfo::MAX_VALUES);
-        values.truncate(self.server.registry.fitting(&values));
+        self.server.registry.truncate_values(&mut values);
         let mut completion = CompletionInfo::default();
         completion.has_more = Some(values.len() < total);
         completion.total = u32::try_from(total).ok();

@@ -8,7 +8,7 @@ use rmcp::model::{self, ErrorData, ResourceContents};
 use serde_json::json;
 
 use crate::call::Interruption;
-use crate::registry::{CompleteError, Template};
+use crate::registry::{CheckedTemplate, CompleteError};
 use crate::resource::Details;
 use crate::{Annotations, Body, CacheScope, Content, Icon, ReadError, Resource, Role};
 
@@ -24,7 +24,7 @@ pub(super) fn resource(resource: &Resource) -> model::Resource {
     wire
 }
 
-pub(super) fn template(template: &Template) -> model::ResourceTemplate {
+pub(super) fn template(template: &CheckedTemplate) -> model::ResourceTemplate {
     let details = &template.description.details;
     let mut wire = model::ResourceTemplate::new(&template.description.uri_template, &details.name);
     wire.title = details.title.clone();

@@ -2,16 +2,12 @@
 
 use super::encoding::{is_triplet, push_ascii};
 use super::error::{Problem, TemplateError};
-use super::{Expression, Literal, Modifier, Operator, Part, VariableSpec};
+use super::{
+    Expression, Literal, MAX_TEMPLATE_LENGTH, MAX_VARIABLES, Modifier, Operator, Part, VariableSpec,
+};
 
 #[cfg(test)]
 mod tests;
-
-/// The longest template in bytes.
-pub const MAX_TEMPLATE_LENGTH: usize = 8 * 1024;
-
-/// The most variables that a template may mention, each mention counted.
-pub const MAX_VARIABLES: usize = 64;
 
 pub(super) fn parse(template: &str) -> Result<Vec<Part>, TemplateError> {
     Parser {

@@ -1,46 +1,50 @@
-//! Many templates, and the one among them that a URI belongs to.
+//! Finds the template of a URI among many.
 //!
-//! From each template follows where every URI of it has certain literals, its landmarks; the index is a tree of these,
-//! which a URI goes down from one literal that it has to the next. At the places that it comes to, its clues lead on:
-//! pieces of text that it has somewhere, and the first name in its query. The templates found so are candidates, which
-//! are matched, the most specific first.
+//! The text of a template says where each of its URIs has certain literals, its landmarks. A tree of
+//! landmarks leads a URI from one literal that it has to the next. Where it arrives, clues narrow the
+//! choice: pieces of text that the URI has somewhere, and the names in its query. The templates that are
+//! left are candidates. They are matched, the most specific first.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
 use super::matcher::Uri;
 use super::{Match, Matcher};
-use clues::Features;
+use clues::{FEW, Features};
 use grams::Piece;
-use index::{Index, Text};
+use index::LandmarkTree;
+use text::Text;
 
 mod clues;
 mod grams;
 mod index;
 #[cfg(test)]
 mod tests;
+mod text;
 
-/// Templates, found by the text that they hold.
+/// Many templates, of which it finds the one that a URI belongs to.
 ///
-/// Where several match, the most specific wins, which is the one with the most text of its own, and among equals the
-/// one that came first.
+/// If several match, the most specific wins: the one with the most text of its own. Among equally
+/// specific ones the first wins.
 ///
 /// # Cost
 ///
-/// Among a thousand templates a URI is found about as fast as among ten, if they differ in
-/// - two bytes of text or more, wherever that stands: `x:{a}/k1`, `x:{+a}/k1/{+b}`, `x:{a}-k1-{b}`;
+/// A URI is found among a thousand templates about as fast as among ten, if the templates differ in
+/// - two or more bytes of text at any place: `x:{a}/k1`, `x:{+a}/k1/{+b}`, `x:{a}-k1-{b}`;
 /// - the names of their queries: `x:{?k1}`.
 ///
-/// What they differ in otherwise, as in the names of `{;k1}`, is no help: those that are left are matched one after
-/// the other, the most specific first.
+/// Other differences, such as the names in `{;k1}`, don't help. The candidates that are left are matched
+/// one after the other, the most specific first.
 ///
-/// Hostile URIs cost what [`Matcher`] promises for one template, if the templates differ in text whose place is sure:
-/// - at the start, and behind simple variables there if it starts with a reserved character: `x:{a}/1/{+b}`;
-/// - in templates without a query or a fragment also at the end, and before simple variables there if it ends with
-///   a reserved character: `x:{+a}/1`, `x:{+a}/1/{b}`.
+/// A hostile URI costs no more than [`Matcher`] promises for one template, if the templates differ in
+/// text whose place is known:
+/// - at the start, and after simple variables there if the text starts with a reserved character:
+///   `x:{a}/1/{+b}`;
+/// - in templates without a query or a fragment also at the end, and before simple variables there if the
+///   text ends with a reserved character: `x:{+a}/1`, `x:{+a}/1/{b}`.
 ///
-/// Where they differ otherwise, a URI that has the text of many is compared with one after the other, and given up on
-/// after [`MAX_COMPARED`] bytes, if they are more than 4.
+/// If they differ otherwise, a URI that has the text of many templates is compared with one after the
+/// other. With more than four candidates it matches nothing after [`MAX_COMPARED`] bytes.
 ///
 /// ```
 /// use mcp_resources::template::{Matcher, TemplateSet, UriTemplate};
@@ -54,56 +58,56 @@ mod tests;
 #[derive(Debug, Clone, Default)]
 pub struct TemplateSet {
     matchers: Vec<Matcher>,
-    /// Their places, the most specific first. The index knows them by where they stand here.
+    /// Places in `matchers`, the most specific first. Elsewhere a template's number is its index here.
     ranked: Vec<usize>,
-    index: Index,
-    /// For each, in that order, pieces that a URI of it holds somewhere.
+    tree: LandmarkTree,
+    /// For each template, by that number, the pieces that all its URIs have.
     pieces: Vec<Vec<Piece>>,
 }
 
-/// After so many bytes that a set compared a URI with templates for, its length counted for each, no further template is
-/// tried, and the URI matches nothing; but where no more than 4 may match, all are tried. It takes thousands of candidates
-/// for a URI of usual length to get there, and 4 for one of 64 KiB.
+/// How many bytes of a URI a set compares with templates, the URI's length counted once for each
+/// template.
+///
+/// After that no further template is tried, and the URI matches nothing. Up to four candidates are always
+/// tried. A URI of usual length needs thousands of candidates to reach this bound, one of 64 KiB needs
+/// four.
 pub const MAX_COMPARED: usize = 256 * 1024;
 
-/// So many templates are matched without a further look at the URI, however long that is.
-const FEW: usize = 4;
-
 impl TemplateSet {
-    /// Makes a set; the order counts where templates are equally specific.
+    /// Makes a set. The order counts among templates that are equally specific.
     pub fn new(matchers: Vec<Matcher>) -> Self {
         let mut ranked: Vec<usize> = (0..matchers.len()).collect();
         ranked.sort_by_key(|place| Reverse(matchers[*place].literal_length()));
         let in_order: Vec<&Matcher> = ranked.iter().map(|place| &matchers[*place]).collect();
         let landmarks: Vec<_> = in_order.iter().map(|matcher| matcher.landmarks()).collect();
-        let features = Features::of_all(&in_order);
-        let index = Index::new(&landmarks, &features);
+        let features = Features::list(&in_order);
+        let tree = LandmarkTree::new(&landmarks, &features);
         let pieces = features
             .into_iter()
             .map(|features| features.pieces)
             .collect();
         Self {
             ranked,
-            index,
+            tree,
             pieces,
             matchers,
         }
     }
 
-    /// Finds the template of a URI: its place in the list that the set was made of, and the values.
+    /// Finds the template of a URI. Returns its index in the list that the set was made of, and the values.
     pub fn find(&self, uri: &str) -> Option<(usize, Match)> {
         let uri = Uri::new(uri)?;
         let text = Text::new(uri.folded());
-        let lists = self.index.find(&text);
+        let lists = self.tree.find(&text);
         let is_few = lists.iter().map(|list| list.len()).sum::<usize>() <= FEW;
         let mut lists: BinaryHeap<_> = lists.into_iter().map(Reverse).collect();
         let (mut compared, mut last) = (0, None);
-        // The list on top starts with the most specific one that is left.
+        // The list on top starts with the most specific candidate that is left.
         while let Some(Reverse(list)) = lists.pop() {
             let Some((rank, rest)) = list.split_first() else {
                 continue;
             };
-            // One may be in two lists.
+            // A template may be in two lists, and then comes twice in a row.
             let is_new = last.replace(*rank) != Some(*rank);
             let place = self.ranked[*rank];
             if is_new && (is_few || text.grams().have(&self.pieces[*rank])) {
@@ -120,7 +124,7 @@ impl TemplateSet {
         None
     }
 
-    /// Gives the templates in the order in which they came.
+    /// Returns the templates in the order in which they came.
     pub fn matchers(&self) -> &[Matcher] {
         &self.matchers
     }

@@ -1,18 +1,20 @@
-//! Templates by what a URI of theirs has somewhere: a piece of text, or a name in its query.
+//! Finds templates by what their URIs have somewhere: a piece of text, or a name in the query.
 
 use std::collections::{HashMap, HashSet};
 
-use super::FEW;
 use super::grams::{Groups, Piece};
-use super::index::Text;
+use super::text::Text;
 use crate::template::matcher::QueryNames;
 use crate::template::matcher::steps::count;
 use crate::template::{MAX_ITEMS, Matcher};
 
-/// The most pieces that are kept of a template: the rarest.
+/// So few candidates are all matched, however long the URI is, and without a look for their pieces.
+pub(super) const FEW: usize = 4;
+
+/// How many pieces of a template are kept, the rarest ones. A URI that has those is worth matching.
 const PIECES: usize = 16;
 
-/// What is known of a template's URIs wherever it may stand in them.
+/// What all URIs of a template have, at whatever place.
 #[derive(Debug, Clone)]
 pub(super) struct Features<'t> {
     /// Pieces of text that all of them have, the rarest first.
@@ -20,31 +22,32 @@ pub(super) struct Features<'t> {
     pub(super) query: Option<QueryNames<'t>>,
 }
 
-/// Templates, by number; each list is in order.
+/// Templates by their clues. All lists are sorted.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Clues {
-    /// Those of which nothing is known, or that are few.
+    /// Templates without a clue, or too few to need one.
     others: Vec<usize>,
-    /// Under the group of one piece each, that which the fewest others have.
+    /// Each under the group of its piece that the fewest other templates have.
     by_piece: HashMap<u32, Vec<usize>>,
-    /// Those groups.
+    /// The keys of `by_piece`.
     groups: Option<Groups>,
     by_query: Vec<ByQuery>,
 }
 
-/// Templates whose queries start at one place.
+/// Templates whose queries start at the same place.
 #[derive(Debug, Clone)]
 struct ByQuery {
     byte: u8,
     before: usize,
-    /// The first of each that a URI without a query may be of: the others differ in nothing but the query.
+    /// The templates that a URI without a query may match. Of templates that differ only in the query,
+    /// the first is enough.
     without: Vec<usize>,
-    /// By each of their names.
+    /// By each name in their queries.
     by_name: HashMap<String, Vec<usize>>,
 }
 
 impl Clues {
-    /// Takes templates in order of their numbers, which are those of their features.
+    /// Files sorted templates. A template's number is the index of its features.
     pub(super) fn new(templates: Vec<usize>, features: &[Features<'_>]) -> Self {
         let mut clues = Self::default();
         if templates.len() <= FEW {
@@ -105,7 +108,7 @@ impl Clues {
         &mut self.by_query[index]
     }
 
-    /// Finds those that may have made a URI, as lists in order.
+    /// Finds the templates that may match a URI, as sorted lists.
     pub(super) fn find<'c>(&'c self, text: &'c Text<'_>, found: &mut Vec<&'c [usize]>) {
         found.push(&self.others);
         if let Some(groups) = &self.groups {
@@ -126,7 +129,7 @@ impl ByQuery {
         self.without.extend(is_first.then_some(template));
         for name in &query.names {
             let named = self.by_name.entry((*name).to_owned()).or_default();
-            // A template may have a name twice.
+            // A template may mention a name twice.
             if named.last() != Some(&template) {
                 named.push(template);
             }
@@ -140,7 +143,7 @@ impl ByQuery {
             .enumerate()
             .filter(|(_, byte)| *byte == self.byte);
         let start = starts.nth(self.before).map(|(at, _)| at);
-        // What follows a `#` is no query to the templates with a fragment.
+        // For templates with a fragment, what follows a `#` is no query.
         if start.is_none_or(|start| uri[..start].contains('#')) {
             found.push(&self.without);
         }
@@ -151,7 +154,7 @@ impl ByQuery {
             let names = query
                 .split('&')
                 .map(|pair| pair.split_once('=').map_or(pair, |(name, _)| name));
-            // It needs a template with all of them.
+            // A template that matches has all of the names, so the rarest is enough.
             let named = names
                 .take(MAX_ITEMS)
                 .map(|name| self.by_name.get(name).map_or(&[][..], Vec::as_slice));
@@ -161,30 +164,31 @@ impl ByQuery {
 }
 
 impl<'t> Features<'t> {
-    /// Those of all matchers, in their order.
-    pub(super) fn of_all(matchers: &[&'t Matcher]) -> Vec<Self> {
+    /// Returns the features of each matcher.
+    pub(super) fn list(matchers: &[&'t Matcher]) -> Vec<Self> {
+        let all_pieces: Vec<HashSet<Piece>> = matchers
+            .iter()
+            .map(|matcher| matcher.literals().flat_map(Piece::from_literal).collect())
+            .collect();
+        // How many matchers have a piece.
         let mut common: HashMap<Piece, usize> = HashMap::new();
-        let pieces_of = |matcher: &Matcher| {
-            let pieces: HashSet<Piece> = matcher.literals().flat_map(Piece::all_of).collect();
-            pieces
-                .iter()
-                .for_each(|piece| *common.entry(*piece).or_default() += 1);
-            pieces
-        };
-        let pieces: Vec<_> = matchers.iter().copied().map(pieces_of).collect();
-        let of = |(matcher, pieces): (&&'t Matcher, HashSet<Piece>)| {
+        for piece in all_pieces.iter().flatten() {
+            *common.entry(*piece).or_default() += 1;
+        }
+        let mut features = Vec::new();
+        for (matcher, pieces) in matchers.iter().zip(all_pieces) {
             let mut pieces: Vec<_> = pieces.into_iter().collect();
             pieces.sort_by_key(|piece| (common[piece], *piece));
             pieces.truncate(PIECES);
-            Self {
+            features.push(Self {
                 pieces,
                 query: matcher.query_names(),
-            }
-        };
-        matchers.iter().zip(pieces).map(of).collect()
+            });
+        }
+        features
     }
 
-    /// The names by which the template is found.
+    /// Iterates over the names in the query.
     fn names(&self) -> impl Iterator<Item = &str> {
         self.query
             .iter()

@@ -1,23 +1,27 @@
-//! Short pieces of text: a URI that lacks one of a template's has not its literals.
+//! Short pieces of text. A URI that lacks a piece of a template's text does not match it.
 
 use std::num::NonZero;
 
 use crate::template::matcher::steps::count;
 
-/// The bytes of a piece: the long ones say more, the short ones are for literals that have no long one.
+/// The bytes of a piece. Long ones are rarer, and so say more; short ones are for short literals.
 const SHORT: usize = 2;
 const LONG: usize = 4;
 
-/// Pieces have numbers of so many bits.
+/// How many bits the number of a piece has. A table with a bit for each is 512 KiB, the most that is made
+/// for one URI.
 const BITS: u32 = 22;
 
-/// The bits of a number that its group has.
+/// How many bits of the number are its group. A table of groups is 2 KiB, few enough to compare with all
+/// groups of the templates at once.
 const GROUP_BITS: u32 = 14;
 
-/// How many times as many places a table has as a text has bytes: most of it stays empty.
+/// How many bits a table has for each byte of a text. With 32, of which each byte sets two, about one in
+/// sixteen pieces that the text lacks seems to be in it.
 const ROOM: usize = 32;
 
-/// The number of a piece. Two pieces may have one, so some may seem to be in a text that are not.
+/// The number of a piece. Different pieces may have the same one, so a text may seem to have a piece that
+/// it lacks, never the other way round.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(super) struct Piece(u32);
 
@@ -25,21 +29,22 @@ pub(super) struct Piece(u32);
 #[derive(Debug)]
 pub(super) struct Grams {
     groups: Groups,
-    /// For a longer text, which has pieces of most groups: the pieces, and how many bits of their numbers are left out.
+    /// For a long text, which has pieces of most groups: a table of its pieces, and how many low bits of
+    /// their numbers it ignores.
     table: Option<(u32, Box<[u64]>)>,
 }
 
-/// Groups of pieces: there are so few that all can be compared at once.
+/// A set of groups of pieces.
 #[derive(Debug, Clone)]
 pub(super) struct Groups(Box<[u64]>);
 
 impl Grams {
-    /// Finds all pieces of a text, in one go however many literals they are compared with.
-    pub(super) fn of(text: &str) -> Self {
+    /// Finds all pieces of a text, in one pass however many literals they are compared with.
+    pub(super) fn new(text: &str) -> Self {
         count(text.len());
         let pieces = [SHORT, LONG]
             .into_iter()
-            .flat_map(|length| text.as_bytes().windows(length).map(Piece::of));
+            .flat_map(|length| text.as_bytes().windows(length).map(Piece::new));
         let places = (text.len() * ROOM).next_power_of_two().min(1 << BITS);
         if places <= 1 << GROUP_BITS {
             return Self {
@@ -111,14 +116,15 @@ impl FromIterator<u32> for Groups {
 }
 
 impl Piece {
-    /// The pieces of a literal; none of a single byte, which says little.
-    pub(super) fn all_of(literal: &str) -> impl Iterator<Item = Self> {
+    /// Returns the pieces of a literal. One of a single byte has none.
+    pub(super) fn from_literal(literal: &str) -> impl Iterator<Item = Self> {
         let length = if literal.len() < LONG { SHORT } else { LONG };
-        literal.as_bytes().windows(length).map(Self::of)
+        literal.as_bytes().windows(length).map(Self::new)
     }
 
-    /// The upper part of a product in which each bit of a piece counts.
-    fn of(bytes: &[u8]) -> Self {
+    /// Hashes a piece: the upper bits of a product in which each bit of the piece counts (Fibonacci
+    /// hashing).
+    fn new(bytes: &[u8]) -> Self {
         let value = bytes
             .iter()
             .fold(1_u32, |value, byte| value << 7 | u32::from(*byte));

@@ -1,61 +1,51 @@
-//! Templates by their landmarks.
+//! Finds templates by their landmarks.
 
-use std::cell::OnceCell;
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
 use std::ops::Range;
 
 use super::clues::{Clues, Features};
-use super::grams::Grams;
-use crate::template::encoding::is_reserved;
+use super::text::Text;
 use crate::template::matcher::steps::count;
 use crate::template::matcher::{Landmark, Place};
 
-/// A tree: whoever goes down it by a literal has found that in the URI and goes on with what is left.
+/// A tree of literals. A URI that has the literal of an edge follows it, and continues with the rest of
+/// its text.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Index {
+pub(super) struct LandmarkTree {
     /// The templates without further landmarks.
     templates: Clues,
     branches: Vec<Branch>,
 }
 
-/// The literals that may stand at one place.
+/// The literals that may stand at one place of a URI.
 #[derive(Debug, Clone)]
 struct Branch {
     place: Place,
-    /// By literal, in order, each once.
+    /// Sorted by literal, each once.
     edges: Vec<Edge>,
 }
 
 #[derive(Debug, Clone)]
 struct Edge {
-    /// The literal, where it is found from its end, the last byte first.
+    /// The literal. At a place that is found from the end, its last byte comes first.
     literal: Vec<u8>,
-    /// The edge with the longest literal that this one's starts with.
+    /// The edge with the longest literal that this literal starts with.
     parent: Option<usize>,
-    index: Index,
+    tree: LandmarkTree,
 }
 
-/// A URI, and what it has.
-pub(super) struct Text<'u> {
-    uri: &'u str,
-    /// Where its reserved characters are.
-    reserved: Vec<usize>,
-    /// The pieces of it, once they were asked for.
-    grams: OnceCell<Grams>,
-}
-
-impl Index {
-    /// Makes a tree of templates, each given by a number, which is also that of its features.
+impl LandmarkTree {
+    /// Makes a tree of templates. A template's number is its index in both lists.
     pub(super) fn new(landmarks: &[Vec<Landmark<'_>>], features: &[Features<'_>]) -> Self {
-        Self::of(landmarks.iter().map(Vec::as_slice).enumerate(), features)
+        Self::build(landmarks.iter().map(Vec::as_slice).enumerate(), features)
     }
 
-    fn of<'l>(
+    fn build<'l>(
         templates: impl Iterator<Item = (usize, &'l [Landmark<'l>])>,
         features: &[Features<'_>],
     ) -> Self {
-        let mut index = Self::default();
+        let mut tree = Self::default();
         let mut here = Vec::new();
         let mut below: BTreeMap<_, Vec<_>> = BTreeMap::new();
         for (template, landmarks) in templates {
@@ -69,15 +59,15 @@ impl Index {
                 None => here.push(template),
             }
         }
-        index.templates = Clues::new(here, features);
+        tree.templates = Clues::new(here, features);
         for ((place, literal), templates) in below {
-            index
-                .branch(place)
-                .push(literal, Self::of(templates.into_iter(), features));
+            tree.branch(place)
+                .push(literal, Self::build(templates.into_iter(), features));
         }
-        index
+        tree
     }
 
+    /// Returns the branch of a place. Places come in order, so it is the last one or new.
     fn branch(&mut self, place: Place) -> &mut Branch {
         if self
             .branches
@@ -92,10 +82,10 @@ impl Index {
         self.branches.last_mut().expect("there is one now")
     }
 
-    /// Finds the templates that may have made a URI, as lists in order.
+    /// Finds the templates that may match a URI, as sorted lists.
     pub(super) fn find<'i>(&'i self, text: &'i Text<'_>) -> Vec<&'i [usize]> {
         let mut found = Vec::new();
-        self.find_in(text, 0..text.uri.len(), &mut found);
+        self.find_in(text, 0..text.uri().len(), &mut found);
         found
     }
 
@@ -105,8 +95,8 @@ impl Index {
             let Some(rest) = text.rest_at(branch.place, rest.clone()) else {
                 continue;
             };
-            for edge in branch.edges_of(&text.uri.as_bytes()[rest.clone()]) {
-                edge.index.find_in(
+            for edge in branch.matching_edges(&text.uri().as_bytes()[rest.clone()]) {
+                edge.tree.find_in(
                     text,
                     branch.place.after(edge.literal.len(), rest.clone()),
                     found,
@@ -117,21 +107,21 @@ impl Index {
 }
 
 impl Branch {
-    /// Adds a literal that sorts after those that are there.
-    fn push(&mut self, literal: Vec<u8>, index: Index) {
+    /// Adds a literal that sorts after the others.
+    fn push(&mut self, literal: Vec<u8>, tree: LandmarkTree) {
         let parent = self.nearest(self.edges.len().checked_sub(1), |known| {
             literal.starts_with(known)
         });
         self.edges.push(Edge {
             literal,
             parent,
-            index,
+            tree,
         });
     }
 
-    /// The edges whose literals a text has. All of them are among the parents of the last one that does not sort
-    /// after the text, or that one.
-    fn edges_of<'b>(&'b self, text: &[u8]) -> impl Iterator<Item = &'b Edge> {
+    /// Returns the edges whose literals a text has. The last edge that does not sort after the text is one
+    /// of them, or some of its parents are; no other edge can be.
+    fn matching_edges<'b>(&'b self, text: &[u8]) -> impl Iterator<Item = &'b Edge> {
         let after = self
             .edges
             .partition_point(|edge| self.place.compare(&edge.literal, text).is_le());
@@ -141,24 +131,25 @@ impl Branch {
         self.upwards(first).map(|edge| &self.edges[edge])
     }
 
-    /// The first from this edge up through its parents that fits.
+    /// Returns the first that fits among an edge, its parent, and so on.
     fn nearest(&self, from: Option<usize>, fits: impl Fn(&[u8]) -> bool) -> Option<usize> {
         self.upwards(from)
             .find(|edge| fits(&self.edges[*edge].literal))
     }
 
-    /// An edge, its parent, and so on.
+    /// Iterates over an edge, its parent, and so on.
     fn upwards(&self, edge: Option<usize>) -> impl Iterator<Item = usize> {
         std::iter::successors(edge, |edge| self.edges[*edge].parent)
     }
 }
 
 impl Place {
+    /// Returns whether literals here are found from the start of the text.
     fn is_left(self) -> bool {
         matches!(self, Self::Start | Self::FirstReserved)
     }
 
-    /// The form in which literals are sorted.
+    /// Returns a literal in the form in which literals are sorted.
     fn key(self, literal: &str) -> Vec<u8> {
         if self.is_left() {
             literal.bytes().collect()
@@ -185,51 +176,12 @@ impl Place {
         }
     }
 
-    /// What is left after a literal of this length.
+    /// Returns what is left of `rest` without a literal of this length.
     fn after(self, length: usize, rest: Range<usize>) -> Range<usize> {
         if self.is_left() {
             rest.start + length..rest.end
         } else {
             rest.start..rest.end - length
-        }
-    }
-}
-
-impl<'u> Text<'u> {
-    pub(super) fn new(uri: &'u str) -> Self {
-        count(uri.len());
-        let reserved = uri
-            .bytes()
-            .enumerate()
-            .filter(|(_, byte)| is_reserved(*byte));
-        Self {
-            uri,
-            reserved: reserved.map(|(at, _)| at).collect(),
-            grams: OnceCell::new(),
-        }
-    }
-
-    pub(super) fn uri(&self) -> &'u str {
-        self.uri
-    }
-
-    pub(super) fn grams(&self) -> &Grams {
-        self.grams.get_or_init(|| Grams::of(self.uri))
-    }
-
-    /// What is left of the text from where a literal stands at a place, or up to it.
-    fn rest_at(&self, place: Place, rest: Range<usize>) -> Option<Range<usize>> {
-        let reserved_before = |at: usize| self.reserved.partition_point(|reserved| *reserved < at);
-        match place {
-            Place::Start | Place::End => Some(rest),
-            Place::FirstReserved => {
-                let first = *self.reserved.get(reserved_before(rest.start))?;
-                (first < rest.end).then_some(first..rest.end)
-            }
-            Place::LastReserved => {
-                let last = self.reserved[..reserved_before(rest.end)].last()?;
-                (*last >= rest.start).then_some(rest.start..last + 1)
-            }
         }
     }
 }

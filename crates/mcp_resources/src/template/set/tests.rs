@@ -158,7 +158,7 @@ fn thousand_templates_cost_at_most_three_times_as_much_as_ten() {
                 steps_of(|| assert_eq!(set.find(uri).map(|(index, _)| index), Some(7), "{shape}"));
             steps
                 + set
-                    .index
+                    .tree
                     .find(&Text::new(uri))
                     .into_iter()
                     .map(<[_]>::len)
