@@ -17,18 +17,19 @@ pub(super) struct Incoming {
     pub(super) bytes: usize,
 }
 
-/// An error to answer in place of a message.
+/// An error to answer in place of a message. It is boxed because it is rare and large.
 pub(super) struct Refusal {
     pub(super) id: Option<RequestId>,
     pub(super) error: ErrorData,
 }
 
 impl Refusal {
-    fn invalid_request(id: Option<RequestId>, why: impl Into<String>) -> Self {
-        Self {
-            id,
-            error: ErrorData::invalid_request(why.into(), None),
-        }
+    pub(super) fn new(id: Option<RequestId>, error: ErrorData) -> Box<Self> {
+        Box::new(Self { id, error })
+    }
+
+    pub(super) fn invalid_request(id: Option<RequestId>, why: impl Into<String>) -> Box<Self> {
+        Self::new(id, ErrorData::invalid_request(why.into(), None))
     }
 }
 
@@ -40,7 +41,7 @@ pub(super) enum Batches {
 }
 
 /// Returns the messages of a line in their order. An empty line has none.
-pub(super) fn parse_line(line: &[u8], batches: Batches) -> Vec<Result<Incoming, Refusal>> {
+pub(super) fn parse_line(line: &[u8], batches: Batches) -> Vec<Result<Incoming, Box<Refusal>>> {
     // Some clients on Windows begin with a byte order mark.
     let line = line.strip_prefix(b"\xef\xbb\xbf").unwrap_or(line);
     let line = line.trim_ascii();
@@ -70,7 +71,7 @@ pub(super) fn parse_line(line: &[u8], batches: Batches) -> Vec<Result<Incoming, 
     }
 }
 
-fn parse_message(text: &[u8]) -> Option<Result<Incoming, Refusal>> {
+fn parse_message(text: &[u8]) -> Option<Result<Incoming, Box<Refusal>>> {
     match serde_json::from_slice(text) {
         Ok(message) => Some(Ok(Incoming {
             message,
@@ -82,11 +83,11 @@ fn parse_message(text: &[u8]) -> Option<Result<Incoming, Refusal>> {
 
 /// Says what is wrong with a message that can't be read. A notification gets no answer. An unreadable
 /// answer of the client's becomes an error for whoever waits for it.
-fn explain(text: &[u8], error: &dyn Display) -> Option<Result<Incoming, Refusal>> {
+fn explain(text: &[u8], error: &dyn Display) -> Option<Result<Incoming, Box<Refusal>>> {
     if serde_json::from_slice::<&RawValue>(text).is_err() {
         let why = format!("a line is not JSON: {error}");
         let error = ErrorData::new(ErrorCode::PARSE_ERROR, why, None);
-        return Some(Err(Refusal { id: None, error }));
+        return Some(Err(Refusal::new(None, error)));
     }
     // The values stay raw: one that is nested too deep, or is no Unicode, must not hide the id.
     let fields: HashMap<String, &RawValue> = serde_json::from_slice(text).unwrap_or_default();
@@ -113,8 +114,7 @@ fn explain(text: &[u8], error: &dyn Display) -> Option<Result<Incoming, Refusal>
         Some(method) if id.is_some() => {
             let method = shorten(&method);
             let why = format!("the parameters of {method} can't be read: {error}");
-            let error = ErrorData::invalid_params(why, None);
-            Some(Err(Refusal { id, error }))
+            Some(Err(Refusal::new(id, ErrorData::invalid_params(why, None))))
         }
         _ => {
             let why =

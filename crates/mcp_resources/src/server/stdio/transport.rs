@@ -8,8 +8,8 @@ use std::sync::Arc;
 
 use rmcp::ServerHandler;
 use rmcp::model::{
-    ClientNotification, ClientRequest, ErrorData, GetExtensions, GetMeta, JsonRpcMessage,
-    JsonRpcRequest, ProtocolVersion, RequestId,
+    ClientNotification, ClientRequest, GetExtensions, GetMeta, JsonRpcMessage, JsonRpcRequest,
+    ProtocolVersion, RequestId,
 };
 use rmcp::service::{RoleServer, RxJsonRpcMessage, TxJsonRpcMessage};
 use rmcp::transport::Transport;
@@ -81,18 +81,17 @@ impl<R: AsyncRead + Unpin + Send + 'static, W: AsyncWrite + Unpin + Send + 'stat
             Line::Bytes(line) => line,
             Line::TooLong => {
                 let why = format!("a line has more than {MAX_LINE} bytes");
-                let error = ErrorData::invalid_request(why, None);
-                return self.refuse(Refusal { id: None, error });
+                return self.refuse(*Refusal::invalid_request(None, why));
             }
         };
         for parsed in parse_line(&line, self.batches) {
             if let Err(refusal) = parsed.and_then(|incoming| self.take(incoming)) {
-                self.refuse(refusal);
+                self.refuse(*refusal);
             }
         }
     }
 
-    fn take(&mut self, Incoming { mut message, bytes }: Incoming) -> Result<(), Refusal> {
+    fn take(&mut self, Incoming { mut message, bytes }: Incoming) -> Result<(), Box<Refusal>> {
         match &mut message {
             JsonRpcMessage::Request(request) => self.accept(request, bytes)?,
             // rmcp would end on what comes before the client starts, and it can't be about anything yet.
@@ -118,7 +117,7 @@ impl<R: AsyncRead + Unpin + Send + 'static, W: AsyncWrite + Unpin + Send + 'stat
         &mut self,
         request: &mut JsonRpcRequest<ClientRequest>,
         bytes: usize,
-    ) -> Result<(), Refusal> {
+    ) -> Result<(), Box<Refusal>> {
         if let (ClientRequest::InitializeRequest(initialize), false) =
             (&request.request, self.is_started)
         {
@@ -137,10 +136,7 @@ impl<R: AsyncRead + Unpin + Send + 'static, W: AsyncWrite + Unpin + Send + 'stat
                 attach(&mut request.request, charge);
                 Ok(())
             }
-            Err(why) => Err(Refusal {
-                id: Some(request.id.clone()),
-                error: ErrorData::invalid_request(why, None),
-            }),
+            Err(why) => Err(Refusal::invalid_request(Some(request.id.clone()), why)),
         }
     }
 

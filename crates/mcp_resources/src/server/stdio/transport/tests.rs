@@ -3,7 +3,7 @@ use std::pin::pin;
 use std::task::Poll;
 use std::time::Duration;
 
-use rmcp::model::ServerResult;
+use rmcp::model::{ErrorData, ServerResult};
 use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream, duplex};
 
 use super::*;
