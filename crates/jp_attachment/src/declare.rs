@@ -137,7 +137,7 @@ pub fn parse_input(input: &str, place: &Place) -> Result<Declared, AttachError> 
         Some((Scheme::Data, _)) => return reading.data(),
         Some((Scheme::Command, _)) => return reading.command(),
         Some((Scheme::Clipboard, "")) => return Ok(reading.declared(None, Source::Clipboard)),
-        Some((Scheme::Mcp, rest)) => return reading.mcp(rest),
+        Some((Scheme::Mcp, _)) => return reading.mcp(),
         Some((Scheme::Bear, rest)) => return reading.bear(rest),
         Some((Scheme::Stdin, "")) => return Ok(reading.declared(None, Source::Stdin)),
         Some((scheme, _)) => return Err(reading.refusal(&scheme)),

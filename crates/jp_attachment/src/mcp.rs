@@ -1,6 +1,6 @@
 use std::{error::Error, fmt, time::Duration};
 
-use jp_resource::Resource;
+use jp_resource::{Resource, uri::split_mcp};
 
 use crate::{
     AttachError, Context, Declared, Notice, Resolved, Source, handler::Handler, keep, parallel,
@@ -179,9 +179,9 @@ fn keep(
 }
 
 impl McpUri {
-    /// Takes what follows `mcp+` apart. Says what is wrong where it can't.
-    pub(crate) fn parse(rest: &str) -> Result<Self, String> {
-        let (server, uri) = rest.split_once('+').unwrap_or((rest, ""));
+    /// Parses `mcp+SERVER+URI`. The error says what is wrong.
+    pub(crate) fn parse(text: &str) -> Result<Self, String> {
+        let (server, uri) = split_mcp(text).unwrap_or_default();
         if server.is_empty() {
             return Err("it is `mcp+SERVER+URI`, and the name of the server is missing".to_owned());
         }
@@ -487,7 +487,7 @@ mod tests {
         fn display_is_read_back(server in "[^+]{1,12}", scheme in "[a-zA-Z][a-zA-Z0-9+.-]{0,8}", rest in ".{1,20}") {
             let uri = McpUri { server, uri: format!("{scheme}:{rest}") };
             let text = uri.to_string();
-            prop_assert_eq!(McpUri::parse(&text["mcp+".len()..]), Ok(uri.clone()));
+            prop_assert_eq!(McpUri::parse(&text), Ok(uri.clone()));
             let declared = parse_input(&text, &place()).unwrap();
             prop_assert_eq!(declared.declaration.as_ref(), Some(&text));
             prop_assert_eq!(&declared.source, &Source::Mcp(uri));
@@ -496,8 +496,9 @@ mod tests {
 
         #[test]
         fn taking_apart_never_panics(rest: String) {
-            if let Ok(uri) = McpUri::parse(&rest) {
-                prop_assert_eq!(uri.to_string(), format!("mcp+{rest}"));
+            let text = format!("mcp+{rest}");
+            if let Ok(uri) = McpUri::parse(&text) {
+                prop_assert_eq!(uri.to_string(), text);
             }
         }
     }

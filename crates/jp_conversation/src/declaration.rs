@@ -1,6 +1,6 @@
 use std::fmt;
 
-use jp_resource::uri::{encode_argument, encode_program};
+use jp_resource::uri::{encode_argument, encode_program, split_mcp};
 use serde::{Deserialize, Deserializer, Serialize, de};
 use serde_json::{Map, Value};
 
@@ -37,9 +37,8 @@ impl Declaration {
     /// Returns the MCP server of a resource of one (`mcp+SERVER+URI`).
     #[must_use]
     pub fn server(&self) -> Option<&str> {
-        self.0
-            .strip_prefix("mcp+")?
-            .split_once('+')
+        split_mcp(&self.0)
+            .filter(|(_, uri)| !uri.is_empty())
             .map(|(server, _)| server)
     }
 
@@ -234,6 +233,19 @@ mod tests {
             ),
         ] {
             assert_eq!(Declaration::from_json(&table), Ok(Declaration::new(url)));
+        }
+    }
+
+    #[test]
+    fn scheme_of_a_server_has_no_case() {
+        for (text, server) in [
+            ("mcp+docs+note:x", Some("docs")),
+            ("MCP+docs+note:x", Some("docs")),
+            ("mcp+docs+", None),
+            ("mcp+docs", None),
+            ("file:mcp+docs+x", None),
+        ] {
+            assert_eq!(Declaration::new(text).server(), server, "{text}");
         }
     }
 

@@ -99,6 +99,18 @@ pub fn split_fragment(uri: &str) -> (&str, Option<&str>) {
     }
 }
 
+/// Splits `mcp+SERVER+URI`, which names a resource of an MCP server, into the server and its URI.
+///
+/// `mcp` has no case, the server's name no `+`. The URI is empty if it is missing; it is not checked.
+#[must_use]
+pub fn split_mcp(text: &str) -> Option<(&str, &str)> {
+    const PREFIX: &str = "mcp+";
+    let (prefix, rest) = text.split_at_checked(PREFIX.len())?;
+    prefix
+        .eq_ignore_ascii_case(PREFIX)
+        .then(|| rest.split_once('+').unwrap_or((rest, "")))
+}
+
 /// Removes `scheme` and its colon from `uri`; schemes have no case (RFC 3986 §3.1).
 fn strip_scheme<'a>(uri: &'a str, scheme: &str) -> Option<&'a str> {
     let (found, rest) = uri.split_once(':')?;
@@ -120,6 +132,25 @@ fn strip_verbatim(path: &str) -> std::borrow::Cow<'_, str> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn mcp_uri_is_split_at_the_second_plus() {
+        let cases = [
+            (
+                "mcp+docs+git+https://h/+",
+                Some(("docs", "git+https://h/+")),
+            ),
+            ("MCP+docs+note:x", Some(("docs", "note:x"))),
+            ("mcp+docs", Some(("docs", ""))),
+            ("mcp++note:x", Some(("", "note:x"))),
+            ("mcp:docs", None),
+            ("mc", None),
+            ("ééé", None),
+        ];
+        for (text, split) in cases {
+            assert_eq!(split_mcp(text), split, "{text}");
+        }
+    }
 
     #[test]
     fn fragment_starts_at_the_first_number_sign() {

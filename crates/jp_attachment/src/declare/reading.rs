@@ -236,9 +236,9 @@ impl Reading<'_> {
         Ok(self.declared(Some(line.uri().to_owned()), Source::Command(line)))
     }
 
-    /// Declares what follows `mcp+`.
-    pub(super) fn mcp(&self, rest: &str) -> Result<Declared, AttachError> {
-        let uri = McpUri::parse(rest).map_err(|reason| self.malformed(reason))?;
+    /// Declares a resource of an MCP server.
+    pub(super) fn mcp(&self) -> Result<Declared, AttachError> {
+        let uri = McpUri::parse(self.input).map_err(|reason| self.malformed(reason))?;
         Ok(self.declared(Some(self.input.to_owned()), Source::Mcp(uri)))
     }
 
