@@ -78,7 +78,34 @@ pub enum Reach {
     Server,
 }
 
+/// What the user's approval of a declaration allows that a workspace or its history can't allow itself.
+///
+/// The user approves a declaration when they attach it, declare it in their own configuration, or say yes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ApprovalScope {
+    /// Nothing. A walk of the workspace may give what it names, and no more.
+    Nothing,
+    /// `jp mcp serve` gives this file of the workspace even if a walk would leave it out. Of a directory
+    /// it allows nothing.
+    Serving,
+    /// jp resolves it without asking, also in later commands.
+    Resolving,
+    /// jp attaches it at all. This can't be approved afterwards: the user attaches it themself.
+    Attaching,
+}
+
 impl Source {
+    /// Returns what the user's approval allows. Pure: it looks at no file.
+    #[must_use]
+    pub fn approval_scope(&self, place: &Place) -> ApprovalScope {
+        match (self.reach(place), self) {
+            (Reach::Workspace, Self::Path(_)) => ApprovalScope::Serving,
+            (Reach::Workspace, _) => ApprovalScope::Nothing,
+            (Reach::Network | Reach::Program | Reach::Server, _) => ApprovalScope::Resolving,
+            (Reach::Machine, _) => ApprovalScope::Attaching,
+        }
+    }
+
     /// Returns the URI scheme that chooses the handler.
     pub(crate) fn scheme(&self) -> &'static str {
         match self {

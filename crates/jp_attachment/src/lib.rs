@@ -70,7 +70,8 @@ pub use classify::{binary_type, classify};
 pub use clipboard::{ClipboardError, Displays};
 pub use command::{CommandError, CommandLine};
 pub use declare::{
-    Declared, Reach, Source, parse_configured, parse_input, parse_stored, possible_declarations,
+    ApprovalScope, Declared, Reach, Source, parse_configured, parse_input, parse_stored,
+    possible_declarations,
 };
 pub use error::{AttachError, IgnoreRule, SpecialFile};
 pub use exclude::Exclude;

@@ -1,4 +1,4 @@
-//! Content that conversations keep, by its checksum.
+//! Snapshots that conversations keep, by the checksum of their content.
 
 use std::sync::Arc;
 
@@ -9,18 +9,19 @@ use jp_storage::{BlobError, Store};
 use mcp_resources::{Content, Parameters, ReadError, ResourceTemplate};
 
 use crate::{
-    conversations::{Conversations, Found},
-    files::refusal,
+    answer::{refusal, to_content},
+    conversations::{Conversations, FoundConversation},
 };
 
-/// How many conversations, the newest first, are searched for one that says what a content is.
+/// How many conversations, the newest first, are searched for a snapshot with the content, which has its
+/// MIME type. Without one the content itself says enough; reading every conversation would take long.
 const MAX_SEARCHED: usize = 100;
 
-/// What to do where there is no such content.
+/// What to do if there is no such content.
 const LISTED: &str =
     "the list has the snapshots of the conversation, and 64 hexadecimal digits name one";
 
-/// Makes the template of what the workspace's conversations keep; content of more bytes is refused.
+/// Makes the template of the snapshots that the workspace's conversations keep. Larger content is refused.
 pub(crate) fn template(conversations: &Arc<Conversations>, max_bytes: u64) -> ResourceTemplate {
     let conversations = Arc::clone(conversations);
     ResourceTemplate::new(
@@ -39,7 +40,7 @@ pub(crate) fn template(conversations: &Arc<Conversations>, max_bytes: u64) -> Re
     )
 }
 
-/// Reads the content of a snapshot, verified; of more bytes than may be given, nothing is read.
+/// Reads the content of a snapshot and verifies it. Larger content is not read.
 pub(crate) fn read_payload(
     store: &Store,
     payload: &Payload<ResourceContent>,
@@ -59,23 +60,23 @@ pub(crate) fn read_payload(
             .read_content(blob)
             .map_err(|error| failure(blob.checksum, &error))?,
     };
-    Ok(content_of(content))
+    Ok(to_content(content))
 }
 
-/// Reads what the workspace keeps: also what no conversation names any more, for as long as it is not collected. A store
-/// is asked first whether it has that at all.
+/// Reads content that the workspace keeps, also if no conversation names it any more.
 fn read(
     conversations: &Conversations,
     checksum: Checksum,
     max_bytes: u64,
 ) -> Result<Content, ReadError> {
-    // Of what the person keeps for themself, only that of the conversation that they named.
+    // Of local conversations, only the one that the user named is offered.
     let local = conversations
         .named_local()
         .filter(|found| keeps(found, checksum));
     let store = local
         .as_ref()
-        .map_or(conversations.shared(), |found| &found.store);
+        .map_or(conversations.shared_store(), |found| &found.store);
+    // Searching conversations for content that isn't there would be for nothing.
     let path = store.blobs().path(&checksum);
     if !path.exists() {
         return Err(failure(checksum, &BlobError::Missing { checksum, path }));
@@ -87,7 +88,7 @@ fn read(
     match searched
         .iter()
         .take(MAX_SEARCHED)
-        .find_map(|found| snapshot(found, checksum))
+        .find_map(|found| find_snapshot(found, checksum))
     {
         Some(snapshot) => {
             let mut content = read_payload(store, &snapshot.content, max_bytes)?;
@@ -98,47 +99,48 @@ fn read(
     }
 }
 
-/// Reads content of which nothing but the checksum is known: that of a conversation that is not searched, of one that
-/// was removed, of what a tool returned.
+/// Reads content of which only the checksum is known: of a conversation that is not searched or was removed,
+/// or of a tool's result.
 fn read_unnamed(store: &Store, checksum: Checksum, max_bytes: u64) -> Result<Content, ReadError> {
-    let failed = |error: BlobError| failure(checksum, &error);
-    let size = store.blobs().verify(&checksum, max_bytes).map_err(failed)?;
+    let bytes =
+        read_verified(store, checksum, max_bytes).map_err(|error| failure(checksum, &error))?;
+    let (content, mime_type) = classify(bytes, "");
+    Ok(to_content(content).mime_type(mime_type))
+}
+
+fn read_verified(store: &Store, checksum: Checksum, max_bytes: u64) -> Result<Vec<u8>, BlobError> {
     let blob = BlobRef {
         checksum,
-        size,
+        size: store.blobs().verify(&checksum, max_bytes)?,
         encoding: Encoding::Binary,
     };
-    let (content, mime_type) = classify(store.blobs().read(&blob).map_err(failed)?, "");
-    Ok(content_of(content).mime_type(mime_type))
+    store.blobs().read(&blob)
 }
 
-/// Gives content as MCP has it.
-pub(crate) fn content_of(content: ResourceContent) -> Content {
-    match content {
-        ResourceContent::Text(text) => Content::text(text),
-        ResourceContent::Blob(bytes) => Content::bytes(bytes),
-    }
-}
-
-/// Finds a snapshot with this content; parses only a conversation that names it.
-fn snapshot(found: &Found, checksum: Checksum) -> Option<Snapshot> {
+/// Finds a snapshot with this content. Parses a conversation only if it names the content.
+fn find_snapshot(found: &FoundConversation, checksum: Checksum) -> Option<Snapshot> {
     if !keeps(found, checksum) {
         return None;
     }
     let stream = found.read().ok()?.stream;
-    let of_content = |snapshot: &&Snapshot| matches!(&snapshot.content, Payload::Stored(blob) if blob.checksum == checksum);
     deliveries(&stream)
         .iter()
-        .find_map(|(_, snapshots, _)| snapshots.iter().find(of_content).cloned())
+        .flat_map(|(_, snapshots, _)| snapshots.iter())
+        .find(|snapshot| is_stored_as(snapshot, checksum))
+        .cloned()
+}
+
+fn is_stored_as(snapshot: &Snapshot, checksum: Checksum) -> bool {
+    matches!(&snapshot.content, Payload::Stored(blob) if blob.checksum == checksum)
 }
 
 /// Returns whether a conversation names this content.
-fn keeps(found: &Found, checksum: Checksum) -> bool {
+fn keeps(found: &FoundConversation, checksum: Checksum) -> bool {
     let blobs = found.store.blobs_of(&found.located);
     blobs.is_ok_and(|blobs| blobs.iter().any(|blob| blob.checksum == checksum))
 }
 
-/// Says what is wrong without saying where the file is.
+/// Words an error without the path of the file, which is none of the client's business.
 fn failure(checksum: Checksum, error: &BlobError) -> ReadError {
     match error {
         BlobError::Missing { .. } => refusal(

@@ -1,4 +1,4 @@
-//! The workspace's conversations, and their turns.
+//! Offers the workspace's conversations and their turns.
 
 use std::{cell::Cell, path::PathBuf, sync::Arc, time::SystemTime};
 
@@ -7,67 +7,74 @@ use jp_resource::BlobRef;
 use jp_storage::{Conversation, ConversationId, Located, Store, Workspace};
 use mcp_resources::{Parameters, Partial, ReadError, ResourceTemplate};
 
-use crate::{Chosen, files::refusal, stamps::Stamps};
+use crate::{answer::refusal, settings::Chosen, stamps::Stamps};
 
-/// What to do where there is no such conversation.
+/// What to do if there is no such conversation.
 const IDS: &str = "completion of jp://conversation/{id} offers the ids there are, the newest first";
 
-/// The conversations that may be read: those of the workspace, and one that the person keeps for themself if they name
-/// it.
+/// The conversations that clients may read: those of the workspace, and a local one if the user names it.
 #[derive(Debug)]
 pub(crate) struct Conversations {
     shared: Store,
     local: Store,
     chosen: Chosen,
-    /// How long a text may be.
+    /// How many bytes a text may have.
     max_bytes: u64,
 }
 
 /// A conversation's place, and the store it is in.
 #[derive(Debug, Clone)]
-pub(crate) struct Found {
+pub(crate) struct FoundConversation {
     pub(crate) store: Store,
     pub(crate) located: Located,
 }
 
-/// Which conversation's attachments are listed.
+/// The conversation whose attachments are listed, as of the last look.
 #[derive(Debug)]
 pub(crate) struct Choice {
-    pub(crate) found: Option<Found>,
+    pub(crate) found: Option<FoundConversation>,
     wanted: Option<ConversationId>,
-    /// Of the directories that it is in.
+    /// Of the directories with conversations.
     stamps: Stamps,
 }
 
 /// Makes the templates of conversations and turns.
 pub(crate) fn templates(conversations: &Arc<Conversations>) -> [ResourceTemplate; 2] {
-    let of = || Arc::clone(conversations);
-    let (whole, of_whole, ids) = (of(), of(), of());
-    let (turn, of_turn, ids_of_turn, turns) = (of(), of(), of(), of());
-    let whole = ResourceTemplate::new("jp://conversation/{id}", "Conversation", move |parameters| {
-        whole.markdown(&parameters)
+    [
+        conversation_template(conversations),
+        turn_template(conversations),
+    ]
+}
+
+fn conversation_template(conversations: &Arc<Conversations>) -> ResourceTemplate {
+    let [reading, completing, watched] = [(); 3].map(|()| Arc::clone(conversations));
+    ResourceTemplate::new("jp://conversation/{id}", "Conversation", move |parameters| {
+        reading.read_conversation(&parameters)
     })
     .title("A conversation")
     .description("All turns of a conversation: what the person asked, what was attached, what the model did and answered.")
     .mime_type("text/markdown")
-    .complete("id", move |partial| ids.ids(&partial))
-    .source(move |parameters| of_whole.source(parameters));
-    let turn = ResourceTemplate::new(
+    .complete("id", move |partial| completing.complete_id(&partial))
+    .source(move |parameters| watched.source(parameters))
+}
+
+fn turn_template(conversations: &Arc<Conversations>) -> ResourceTemplate {
+    let [reading, ids, numbers, watched] = [(); 4].map(|()| Arc::clone(conversations));
+    ResourceTemplate::new(
         "jp://conversation/{id}/turn/{n}",
         "Turn",
-        move |parameters| turn.turn(&parameters),
+        move |parameters| reading.read_turn(&parameters),
     )
     .title("One turn of a conversation")
     .description("Turns are counted from 1.")
     .mime_type("text/markdown")
-    .complete("id", move |partial| ids_of_turn.ids(&partial))
-    .complete("n", move |partial| turns.turns(&partial))
-    .source(move |parameters| of_turn.source(parameters));
-    [whole, turn]
+    .complete("id", move |partial| ids.complete_id(&partial))
+    .complete("n", move |partial| numbers.complete_turn(&partial))
+    .source(move |parameters| watched.source(parameters))
 }
 
 impl Conversations {
-    /// Makes what reads the conversations of a workspace; of a text, no more than `max_bytes` are given.
+    /// Opens the conversations of a workspace. A text has at most `max_bytes`.
     pub(crate) fn new(workspace: &Workspace, chosen: Chosen, max_bytes: u64) -> Self {
         Self {
             shared: workspace.store(),
@@ -77,21 +84,23 @@ impl Conversations {
         }
     }
 
-    /// Returns the store that all conversations share but those that the person keeps for themself.
-    pub(crate) fn shared(&self) -> &Store {
+    /// Returns the store of the workspace's conversations.
+    pub(crate) fn shared_store(&self) -> &Store {
         &self.shared
     }
 
-    /// Returns the conversation whose attachments are listed, if there is one; `before` is what it was the last time,
-    /// which spares looking for it while none came and none went.
+    /// Returns the conversation whose attachments are listed. `before` is the choice of the last look, which
+    /// holds while no conversation comes or goes.
     pub(crate) fn choice(&self, before: Option<Choice>) -> Choice {
         let wanted = match &self.chosen {
             Chosen::Named(id) => Some(*id),
             Chosen::Current(sessions) => sessions.current(),
         };
-        let is_same = |before: &Choice| before.wanted == wanted && before.stamps.are_current();
-        if let Some(same) = before.filter(is_same) {
-            return same;
+        if let Some(before) = before
+            && before.wanted == wanted
+            && before.stamps.are_current()
+        {
+            return before;
         }
         let begun = SystemTime::now();
         let found = self.choose(wanted);
@@ -103,21 +112,21 @@ impl Conversations {
         }
     }
 
-    fn choose(&self, wanted: Option<ConversationId>) -> Option<Found> {
+    fn choose(&self, wanted: Option<ConversationId>) -> Option<FoundConversation> {
         let Some(id) = wanted else {
             return self.newest();
         };
         match (self.find(id), &self.chosen) {
             (Some(found), _) => Some(found),
-            // It is the person's own: nothing is listed in its place.
+            // A local conversation is current. Listing another one in its place would mislead.
             (None, Chosen::Current(_)) if self.is_local(id) => None,
             (None, Chosen::Current(_)) => self.newest(),
             (None, Chosen::Named(_)) => None,
         }
     }
 
-    /// Returns those of the workspace, the newest first.
-    pub(crate) fn list_shared(&self) -> Vec<Found> {
+    /// Returns the conversations of the workspace, the newest first.
+    pub(crate) fn list_shared(&self) -> Vec<FoundConversation> {
         let located = self.shared.list().unwrap_or_default();
         located
             .into_iter()
@@ -125,15 +134,15 @@ impl Conversations {
             .collect()
     }
 
-    /// Returns all that may be read, the newest first.
-    fn list(&self) -> Vec<Found> {
+    /// Returns the conversations that clients may read, the newest first.
+    fn list(&self) -> Vec<FoundConversation> {
         let mut found = self.list_shared();
         found.extend(self.named_local());
         found.sort_by_key(|found| std::cmp::Reverse(found.located.id));
         found
     }
 
-    fn find(&self, id: ConversationId) -> Option<Found> {
+    fn find(&self, id: ConversationId) -> Option<FoundConversation> {
         let shared = self
             .shared
             .find(id)
@@ -143,7 +152,7 @@ impl Conversations {
         shared.or_else(|| self.named_local().filter(|found| found.located.id == id))
     }
 
-    fn newest(&self) -> Option<Found> {
+    fn newest(&self) -> Option<FoundConversation> {
         self.shared
             .list()
             .ok()?
@@ -152,20 +161,20 @@ impl Conversations {
             .map(|located| self.in_shared(located))
     }
 
-    fn in_shared(&self, located: Located) -> Found {
-        Found {
+    fn in_shared(&self, located: Located) -> FoundConversation {
+        FoundConversation {
             store: self.shared.clone(),
             located,
         }
     }
 
-    /// Returns the person's own conversation that they named.
-    pub(crate) fn named_local(&self) -> Option<Found> {
+    /// Returns the local conversation that the user named.
+    pub(crate) fn named_local(&self) -> Option<FoundConversation> {
         let Chosen::Named(id) = &self.chosen else {
             return None;
         };
         let located = self.local.find(*id).ok().flatten()?;
-        Some(Found {
+        Some(FoundConversation {
             store: self.local.clone(),
             located,
         })
@@ -175,7 +184,7 @@ impl Conversations {
         self.local.find(id).is_ok_and(|found| found.is_some())
     }
 
-    fn ids(&self, partial: &Partial) -> Vec<String> {
+    fn complete_id(&self, partial: &Partial) -> Vec<String> {
         let ids = self
             .list()
             .into_iter()
@@ -184,7 +193,7 @@ impl Conversations {
     }
 
     /// Returns the numbers of a conversation's turns, the newest first.
-    fn turns(&self, partial: &Partial) -> Vec<String> {
+    fn complete_turn(&self, partial: &Partial) -> Vec<String> {
         let id = partial.others.get("id").and_then(|id| id.parse().ok());
         let Some(conversation) = id.and_then(|id| self.find(id)?.read().ok()) else {
             return Vec::new();
@@ -201,7 +210,7 @@ impl Conversations {
         Some(self.find(parameters.parse("id").ok()?)?.located.events())
     }
 
-    fn named(&self, parameters: &Parameters) -> Result<Found, ReadError> {
+    fn find_named(&self, parameters: &Parameters) -> Result<FoundConversation, ReadError> {
         let id = parameters
             .parse("id")
             .map_err(|error| refusal(error, IDS))?;
@@ -209,15 +218,15 @@ impl Conversations {
             .ok_or_else(|| refusal(format!("the workspace has no conversation {id}"), IDS))
     }
 
-    fn markdown(&self, parameters: &Parameters) -> Result<String, ReadError> {
-        let found = self.named(parameters)?;
+    fn read_conversation(&self, parameters: &Parameters) -> Result<String, ReadError> {
+        let found = self.find_named(parameters)?;
         let stream = found.read()?.stream;
         let instead = "read one turn of it, as jp://conversation/{id}/turn/{n}";
-        found.written(&stream, &stream.turns(), self.max_bytes, instead)
+        found.write_turns(&stream, &stream.turns(), self.max_bytes, instead)
     }
 
-    fn turn(&self, parameters: &Parameters) -> Result<String, ReadError> {
-        let found = self.named(parameters)?;
+    fn read_turn(&self, parameters: &Parameters) -> Result<String, ReadError> {
+        let found = self.find_named(parameters)?;
         let instead = "turns are counted from 1; completion of the template offers their numbers";
         let number = parameters
             .parse::<usize>("n")
@@ -228,7 +237,7 @@ impl Conversations {
             Some(index) => {
                 let instead =
                     "read another turn, or have a person run `jp conversation print` with --turn";
-                found.written(&stream, &turns[index..=index], self.max_bytes, instead)
+                found.write_turns(&stream, &turns[index..=index], self.max_bytes, instead)
             }
             None => {
                 let (id, count) = (found.located.id, turns.len());
@@ -241,7 +250,7 @@ impl Conversations {
     }
 }
 
-impl Found {
+impl FoundConversation {
     pub(crate) fn read(&self) -> Result<Conversation, ReadError> {
         self.store
             .read(&self.located)
@@ -269,38 +278,41 @@ impl Found {
         ))
     }
 
-    /// Writes turns as `jp conversation print` does. Stops as soon as that is too long, before it reads what makes it so,
-    /// and says what to read instead.
-    fn written(
+    /// Writes turns as `jp conversation print` does. Text that would be too long is refused as early as
+    /// possible, before the blob that makes it so is read; `instead` says what to read then.
+    fn write_turns(
         &self,
         stream: &Stream,
         turns: &[Turn],
         max_bytes: u64,
         instead: &str,
     ) -> Result<String, ReadError> {
-        let id = self.located.id;
-        let too_long = || {
-            refusal(
-                format!("no more than {max_bytes} bytes of conversation {id} are given at once"),
-                instead,
-            )
-        };
-        let left = Cell::new(max_bytes);
+        // A blob counts before it is read, and then as text. So the room is computed anew after each event.
+        let room = Cell::new(max_bytes);
         let read = |blob: &BlobRef| {
-            left.set(left.get().checked_sub(blob.size).ok_or_else(too_long)?);
+            room.set(
+                room.get()
+                    .checked_sub(blob.size)
+                    .ok_or_else(|| self.too_long(max_bytes, instead))?,
+            );
             self.store.blobs().read(blob).map_err(|_| self.unreadable())
         };
         let mut text = String::new();
         for turn in turns {
             for event in transcript::order(&stream.events()[turn.events.clone()]) {
                 text += &transcript::event(turn.number, event, &read)?;
-                left.set(
-                    max_bytes
-                        .checked_sub(text.len() as u64)
-                        .ok_or_else(too_long)?,
-                );
+                let left = max_bytes.checked_sub(text.len() as u64);
+                room.set(left.ok_or_else(|| self.too_long(max_bytes, instead))?);
             }
         }
         Ok(text)
+    }
+
+    fn too_long(&self, max_bytes: u64, instead: &str) -> ReadError {
+        let id = self.located.id;
+        refusal(
+            format!("no more than {max_bytes} bytes of conversation {id} are given at once"),
+            instead,
+        )
     }
 }

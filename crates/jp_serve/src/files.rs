@@ -1,7 +1,7 @@
-//! The workspace's files, as a walk would attach them.
+//! Offers the workspace's files, as a walk would attach them.
 //!
-//! A path is checked by the walk itself ([`Walked`]), and what is then read is what it found: the canonical path, opened
-//! from the root on, through no link.
+//! The walk itself checks a path ([`Walked`]) and returns the canonical path of the file. That is opened
+//! from the root on without following links, so what was checked is what is read.
 
 use std::{
     io,
@@ -18,15 +18,19 @@ use mcp_resources::{
     Content, Parameters, Partial, PathError, PathParam, ReadError, ResourceTemplate, Root,
 };
 
-use crate::{OpenError, blobs::content_of};
+use crate::{
+    answer::{refusal, to_content},
+    error::OpenError,
+};
 
-/// How many names are offered for a path: more than a client gets at once, so that it is told that there are more.
+/// How many names complete a path. It is more than the hundred that a client gets at once, so the client
+/// learns that there are more.
 const MAX_OFFERED: usize = 1000;
 
-/// What to do about a path that means nothing.
+/// What to do about a path that can't be read.
 const SAY_A_PATH: &str = "give a path from the workspace's root, such as src/main.rs";
 
-/// What to do where there is no such file.
+/// What to do if there is no such file.
 const OFFERS: &str = "completion of the template offers what there is";
 
 /// The files below the workspace's root.
@@ -37,11 +41,11 @@ pub(crate) struct Files {
     /// Ends in a slash.
     root_uri: String,
     secrets: Secrets,
-    /// What a walk from the root gives.
+    /// The walk from the root.
     whole: Walked,
 }
 
-/// How a file came to be in the list, which decides what may be given.
+/// How a file came into the list, which decides whether it may be read.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Listed {
     /// A walk found it at this path.
@@ -49,45 +53,48 @@ pub(crate) enum Listed {
         walked: Arc<Walked>,
         found_at: PathBuf,
     },
-    /// The workspace or its history attaches this very file: it is given if a walk from the root would give it.
+    /// The workspace or its history attaches this very file. It is given if a walk from the root finds it.
     Named,
-    /// The person themself attached this very file.
-    Outright,
+    /// The user attached this very file.
+    ByUser,
 }
 
-/// Whether the person themself attached this very file, which lets its secrets be read.
+/// Who lets a file be read.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum IsOutright {
-    Yes,
-    No,
+enum Grant {
+    /// The user attached this very file, so a private key may be read, too.
+    User,
+    /// A walk found it.
+    Walk,
 }
 
 /// Makes the template of all files.
 pub(crate) fn template(files: &Arc<Files>) -> ResourceTemplate {
-    let (reading, completing, watched) = (Arc::clone(files), Arc::clone(files), Arc::clone(files));
-    let read = move |parameters: Parameters| {
+    let [reading, completing, watched] = [(); 3].map(|()| Arc::clone(files));
+    let uri_template = format!("{}{{+path}}", files.root_uri);
+    ResourceTemplate::new(uri_template, "File", move |parameters: Parameters| {
         let path = parameters
             .path("path")
             .map_err(|error| refusal(error, SAY_A_PATH))?;
         reading.read(&path)
-    };
-    ResourceTemplate::new(format!("{}{{+path}}", files.root_uri), "File", read)
-        .title("A file of the workspace")
-        .description(
-            "The path is relative to the workspace's root. What the workspace ignores is not offered.",
-        )
-        .complete("path", move |partial: Partial| completing.offered(&partial.value))
-        .source(move |parameters| watched.source(&parameters.path("path").ok()?))
+    })
+    .title("A file of the workspace")
+    .description(
+        "The path is relative to the workspace's root. What the workspace ignores is not offered.",
+    )
+    .complete("path", move |partial: Partial| {
+        completing.complete_path(&partial.value)
+    })
+    .source(move |parameters| watched.source(&parameters.path("path").ok()?))
 }
 
 impl Files {
     pub(crate) fn open(place: Place, max_bytes: u64, secrets: Secrets) -> Result<Self, OpenError> {
         let path = place.root.clone();
-        let failed = |source| OpenError::Root {
-            path: path.clone(),
-            source,
+        let root = match Root::open(&path) {
+            Ok(root) => root.with_limit(max_bytes),
+            Err(source) => return Err(OpenError::Root { path, source }),
         };
-        let root = Root::open(&path).map_err(failed)?.with_limit(max_bytes);
         let uri = path
             .to_str()
             .and_then(|path| file_uri(path, PathStyle::native()).ok());
@@ -121,11 +128,11 @@ impl Files {
         &self.place
     }
 
-    /// Returns the path that the URI of one of the workspace's files stands for, if it is one that may be given.
+    /// Returns the path of a URI, if it is that of a file of the workspace that is not closed.
     ///
     /// # Errors
     ///
-    /// The path, where no client can name it.
+    /// The path, if no client can name it.
     pub(crate) fn path_of(&self, uri: &str) -> Result<Option<PathParam>, String> {
         let Some(path) = self
             .relative(uri)
@@ -144,42 +151,43 @@ impl Files {
         Some(names?.join("/"))
     }
 
-    /// Returns whether a URI is one of those that this server gives a meaning, or could be taken for one.
+    /// Returns whether this server reads the URI itself, or a client could think so. Such a URI of someone
+    /// else's resource must not be listed.
     pub(crate) fn is_own(&self, uri: &str) -> bool {
         let (scheme, rest) = uri.split_once(':').unwrap_or(("", uri));
         match scheme.to_ascii_lowercase().as_str() {
             "jp" => true,
             "file" => {
                 let canonical = canonical_file_uri(uri, PathStyle::native()).unwrap_or_default();
-                let forms = [format!("file:{rest}"), canonical];
                 let root = percent_decode(self.root_uri.trim_end_matches('/')).unwrap_or_default();
-                let is_below = |form: &String| {
-                    percent_decode(form).map_or(true, |form| form.starts_with(&root))
-                };
-                forms.iter().any(is_below)
+                [format!("file:{rest}"), canonical]
+                    .iter()
+                    .any(|form| percent_decode(form).map_or(true, |form| form.starts_with(&root)))
             }
             _ => false,
         }
     }
 
-    /// Returns where a file is, below the root.
+    /// Returns the absolute path of a file.
     pub(crate) fn absolute(&self, path: &PathParam) -> PathBuf {
         self.place.root.join(path)
     }
 
-    /// Reads a file of which the path alone is known: it is given if a walk from the root would.
+    /// Reads a file by its path, if a walk from the root finds it.
     pub(crate) fn read(&self, path: &PathParam) -> Result<Content, ReadError> {
         Self::check_open(path, Path::new(path.as_str()))?;
-        let real = self.walked(path).map_err(|why| Self::left_out(path, why))?;
-        self.content(path, &real, IsOutright::No)
+        let real = self
+            .find_walked(path)
+            .map_err(|why| Self::explain(path, why))?;
+        self.read_real(path, &real, Grant::Walk)
     }
 
-    /// Returns the canonical path of a file that a walk from the root gives.
-    pub(crate) fn walked(&self, path: &PathParam) -> Result<PathBuf, LeftOut> {
+    /// Returns the canonical path of a file that a walk from the root finds.
+    pub(crate) fn find_walked(&self, path: &PathParam) -> Result<PathBuf, LeftOut> {
         self.whole.find(&self.absolute(path), &self.place)
     }
 
-    /// Reads a file of the list: one that a walk found is given if the same walk still does.
+    /// Reads a file of the list. One that a walk found is given if the same walk still finds it.
     pub(crate) fn read_listed(
         &self,
         path: &PathParam,
@@ -187,15 +195,15 @@ impl Files {
     ) -> Result<Content, ReadError> {
         let absolute = self.absolute(path);
         let (walked, found_at) = match listed {
-            Listed::Outright => return self.content(path, &absolute, IsOutright::Yes),
+            Listed::ByUser => return self.read_real(path, &absolute, Grant::User),
             Listed::Named => return self.read(path),
             Listed::Walked { walked, found_at } => (walked, found_at),
         };
         let real = walked
             .find(found_at, &self.place)
-            .map_err(|why| Self::left_out(path, why))?;
+            .map_err(|why| Self::explain(path, why))?;
         match real == absolute {
-            true => self.content(path, &real, IsOutright::No),
+            true => self.read_real(path, &real, Grant::Walk),
             false => Err(refusal(
                 format!("the link that gave {path} leads elsewhere now"),
                 "list again",
@@ -203,24 +211,19 @@ impl Files {
         }
     }
 
-    /// Gives what the file at a canonical path holds.
-    fn content(
-        &self,
-        path: &PathParam,
-        real: &Path,
-        outright: IsOutright,
-    ) -> Result<Content, ReadError> {
+    /// Reads the file at a canonical path.
+    fn read_real(&self, path: &PathParam, real: &Path, grant: Grant) -> Result<Content, ReadError> {
         let Ok(relative) = real.strip_prefix(&self.place.root) else {
-            return Err(Self::left_out(path, LeftOut::LeadsOut));
+            return Err(Self::explain(path, LeftOut::LeadsOut));
         };
         Self::check_open(path, relative)?;
-        // Through no link at all: what was checked is what is read.
+        // No link is followed: what was checked is what is read.
         let bytes = self
             .root
             .read_unlinked(relative)
-            .map_err(|error| unreadable(path, error))?;
-        if outright == IsOutright::No && is_private_key(&bytes) {
-            return Err(secret(path, "it is a private key"));
+            .map_err(|error| explain_error(path, error))?;
+        if grant == Grant::Walk && is_private_key(&bytes) {
+            return Err(refuse_secret(path, "it is a private key"));
         }
         let (content, mime_type) = classify(bytes, path.as_str());
         if let (Secrets::Refuse, Some(found)) =
@@ -230,25 +233,25 @@ impl Files {
                 "line {} holds what looks like {}, and conversation.attachment.secrets refuses it",
                 found.line, found.kind
             );
-            return Err(refused(path, &why));
+            return Err(refuse(path, &why));
         }
-        Ok(content_of(content).mime_type(mime_type))
+        Ok(to_content(content).mime_type(mime_type))
     }
 
     fn check_open(path: &PathParam, relative: &Path) -> Result<(), ReadError> {
         match has_closed(relative) {
-            true => Err(Self::left_out(path, LeftOut::NeverEntered)),
+            true => Err(Self::explain(path, LeftOut::NeverEntered)),
             false => Ok(()),
         }
     }
 
-    /// Returns what to watch for whoever subscribes to a file, one that is not there yet too.
+    /// Returns the path to watch for a subscriber, also that of a file that doesn't exist yet.
     fn source(&self, path: &PathParam) -> Option<PathBuf> {
         let named = Path::new(path.as_str());
         if has_closed(named) || has_secret_name(named) {
             return None;
         }
-        match self.walked(path) {
+        match self.find_walked(path) {
             Ok(real) => real
                 .strip_prefix(&self.place.root)
                 .is_ok_and(|real| !has_closed(real))
@@ -261,14 +264,16 @@ impl Files {
         }
     }
 
-    /// Returns whether a walk would give a file that is not there.
+    /// Returns whether a walk would find a file if it existed.
     fn would_be_given(&self, path: &Path) -> bool {
         !has_secret_name(path) && IgnoreRules::of_file(path, &self.place).is_none()
     }
 
-    /// Returns what a path may go on with, one name further; directories end in a slash. A `%` is `%25`: `{+path}` keeps
-    /// what looks encoded as it is (RFC 6570 §3.2.3). What can't be read by its path is not offered.
-    fn offered(&self, begun: &str) -> Vec<String> {
+    /// Completes a path by one name. Directories end in a slash, and a file that can't be read by its path
+    /// is left out.
+    ///
+    /// A `%` is written `%25`, because `{+path}` leaves alone what looks percent-encoded (RFC 6570 §3.2.3).
+    fn complete_path(&self, begun: &str) -> Vec<String> {
         let begun = begun.replace("%25", "%");
         let (directory, begun) = begun.rsplit_once('/').unwrap_or(("", &begun));
         let absolute = match (directory, PathParam::new(directory)) {
@@ -300,31 +305,32 @@ impl Files {
         offered
     }
 
-    /// Says why a walk does not give a file, and what to do instead.
-    fn left_out(path: &PathParam, why: LeftOut) -> ReadError {
+    /// Says why a walk leaves a file out, and what to do instead.
+    fn explain(path: &PathParam, why: LeftOut) -> ReadError {
         match why {
             LeftOut::Missing => refusal(format!("the workspace has no file {path}"), OFFERS),
             LeftOut::NotAFile => refusal(format!("{path} is no file"), OFFERS),
             LeftOut::NeverEntered => {
-                refused(path, "what belongs to version control and to jp is closed")
+                refuse(path, "what belongs to version control and to jp is closed")
             }
-            LeftOut::DirectoryLink => refused(path, "a directory on its path is a link"),
-            LeftOut::LeadsOut => refused(path, "a link leads out of the workspace"),
-            LeftOut::Ignored(rule) => refused(path, &because_of(&rule)),
-            LeftOut::Secret => secret(path, "its name is that of a file that holds secrets"),
-            LeftOut::NotSelected => refused(path, "it is excluded from what is attached"),
+            LeftOut::DirectoryLink => refuse(path, "a directory on its path is a link"),
+            LeftOut::LeadsOut => refuse(path, "a link leads out of the workspace"),
+            LeftOut::Ignored(rule) => refuse(path, &describe_rule(&rule)),
+            LeftOut::Secret => refuse_secret(path, "its name is that of a file that holds secrets"),
+            LeftOut::NotSelected => refuse(path, "it is excluded from what is attached"),
         }
     }
 }
 
-/// Returns whether a name on a path is one that no walk enters, in capital letters too: case may not tell files apart.
+/// Returns whether a path has a name that no walk enters, such as `.git`. Case is ignored, because on some file
+/// systems `.GIT` is the same directory.
 fn has_closed(path: &Path) -> bool {
     path.iter()
         .any(|name| is_never_entered(&name.to_ascii_lowercase()))
 }
 
-fn because_of(rule: &IgnoreRule) -> String {
-    // Rules may stand above the root; where that is, is nobody's business.
+fn describe_rule(rule: &IgnoreRule) -> String {
+    // An ignore file may stand above the root. Clients don't learn where.
     let file = match rule.file.is_absolute() {
         true => rule.file.file_name().map(Path::new).unwrap_or(&rule.file),
         false => &rule.file,
@@ -336,25 +342,20 @@ fn because_of(rule: &IgnoreRule) -> String {
     )
 }
 
-fn refused(path: &PathParam, why: &str) -> ReadError {
+fn refuse(path: &PathParam, why: &str) -> ReadError {
     refusal(format!("{path} is not offered: {why}"), "read another file")
 }
 
-fn secret(path: &PathParam, why: &str) -> ReadError {
+fn refuse_secret(path: &PathParam, why: &str) -> ReadError {
     refusal(
         format!("{path} is not offered: {why}"),
         "a person who wants it read can attach it: `jp attachment add` with this path",
     )
 }
 
-/// Says what can't be given, and what to do instead.
-pub(crate) fn refusal(what: impl std::fmt::Display, instead: &str) -> ReadError {
-    ReadError::bad_parameters(format!("{what}; {instead}"))
-}
-
-fn unreadable(path: &PathParam, error: PathError) -> ReadError {
+fn explain_error(path: &PathParam, error: PathError) -> ReadError {
     match error {
-        PathError::NotAFile => Files::left_out(path, LeftOut::NotAFile),
+        PathError::NotAFile => Files::explain(path, LeftOut::NotAFile),
         PathError::TooLarge { limit } => refusal(
             format!(
                 "{path} has more than the {limit} bytes that conversation.attachment.max_bytes allows"
@@ -365,7 +366,7 @@ fn unreadable(path: &PathParam, error: PathError) -> ReadError {
             format!("{path} can't be read: {}", error.kind()),
             "read another file",
         ),
-        _ => Files::left_out(path, LeftOut::Missing),
+        _ => Files::explain(path, LeftOut::Missing),
     }
 }
 

@@ -1,4 +1,4 @@
-//! Keeps the list as the conversation, and the files that are attached to it, are.
+//! Keeps the list up to date with the conversation and the files attached to it.
 
 use std::{
     collections::{HashMap, HashSet},
@@ -13,21 +13,21 @@ use jp_storage::ReadError;
 use mcp_resources::{Bundle, Registry, Resource};
 
 use crate::{
-    Report, Warning,
-    conversations::{Choice, Conversations, Found},
+    conversations::{Choice, Conversations, FoundConversation},
+    error::{Report, Warning},
     listing::{Attached, Entry, Lister, is_updated},
     stamps::Stamps,
 };
 
-/// How often it is looked whether there is anything new: which conversation is current, its file, and the files and
-/// directories that are attached to it, at a system call for each of them and for each ignore file. A watch would have to
-/// follow directories that come and go.
+/// How often to look for changes: of the current conversation, its file, and the attached files and
+/// directories. A look costs a system call for each of these and for each ignore file. A watch would cost
+/// less, but would have to follow directories that come and go.
 const INTERVAL: Duration = Duration::from_secs(1);
 
-/// Under which name the list is registered.
+/// The name under which the list is registered.
 const NAME: &str = "conversation";
 
-/// Keeps the list until it is dropped.
+/// Keeps the list up to date until it is dropped.
 #[derive(Debug)]
 pub(crate) struct Following {
     _alive: Arc<()>,
@@ -44,14 +44,14 @@ struct List {
     reports: Reports,
 }
 
-/// A conversation as it was read last.
+/// The conversation as of the last time that it was read.
 struct Conversation {
-    found: Found,
+    found: FoundConversation,
     stream: Stream,
     stamps: Stamps,
 }
 
-/// What of the list a warning is about.
+/// The part of the list that a warning is about.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 enum Topic {
     Conversation,
@@ -60,14 +60,14 @@ enum Topic {
     Defect,
 }
 
-/// Tells each warning once, as long as it holds.
+/// Reports each warning once for as long as it holds.
 struct Reports {
     report: Report,
     told: HashMap<Topic, HashSet<String>>,
 }
 
 impl Following {
-    /// Lists what there is now, and goes on with that on a thread; where there is none, that is told.
+    /// Makes the list, and starts the thread that keeps it up to date. Reports if there is no thread.
     pub(crate) fn start(
         registry: Registry,
         conversations: Arc<Conversations>,
@@ -92,15 +92,18 @@ impl Following {
         };
         list.look();
         let weak = Arc::downgrade(&alive);
-        let follow = move || repeat(&weak, INTERVAL, &mut list, List::look, List::tell_defect);
-        if let Err(error) = thread::Builder::new().spawn(follow) {
+        let thread = thread::Builder::new().spawn(move || {
+            repeat(&weak, INTERVAL, &mut list, List::look, List::tell_defect);
+        });
+        if let Err(error) = thread {
             report(Warning::NotFollowed(error));
         }
         Self { _alive: alive }
     }
 }
 
-/// Looks at each interval for as long as something is alive; a look that panics is told, and the next one comes.
+/// Looks once per interval for as long as `alive` is. A look that panics is reported, and the next one is
+/// tried.
 fn repeat<T>(
     alive: &Weak<()>,
     interval: Duration,
@@ -114,7 +117,7 @@ fn repeat<T>(
             return;
         }
         if catch_unwind(AssertUnwindSafe(|| look(list))).is_err() {
-            // Who is told may be what panics.
+            // The report may panic too.
             _ = catch_unwind(AssertUnwindSafe(|| defect(list)));
         }
     }
@@ -125,7 +128,7 @@ impl List {
         self.reports.tell(Topic::Defect, vec![Warning::Defect]);
     }
 
-    /// Brings the list up to date, step by step: the conversation, what is attached to it, the resources.
+    /// Brings the list up to date: first the conversation, then its attachments, then the resources.
     fn look(&mut self) {
         let is_new = self.read_conversation();
         let is_other = self.survey();
@@ -143,16 +146,17 @@ impl List {
         }
     }
 
-    /// Reads the conversation if it is another one, or has changed; returns whether there is something new. What can't
-    /// be read at the moment leaves the list as it is, and is tried again.
+    /// Reads the conversation if it is another one or has changed. Returns whether the list may change. A
+    /// conversation that can't be read leaves the list as it is, and is tried again.
     fn read_conversation(&mut self) -> bool {
         let choice = self.conversations.choice(self.choice.take());
         let found = choice.found.clone();
         self.choice = Some(choice);
-        let is_same = |before: &&Conversation| {
-            Some(&before.found.located) == found.as_ref().map(|it| &it.located)
-        };
-        let same = self.conversation.as_ref().filter(is_same);
+        let located = found.as_ref().map(|found| &found.located);
+        let same = self
+            .conversation
+            .as_ref()
+            .filter(|before| Some(&before.found.located) == located);
         if same.is_some_and(|same| same.stamps.are_current()) {
             return false;
         }
@@ -175,7 +179,7 @@ impl List {
                 });
                 true
             }
-            // Beside `jp conversation rm`: the next look finds another one, or none.
+            // `jp conversation rm` runs at the same time. The next look finds another one, or none.
             Err(ReadError::Removed { .. }) => had && self.conversation.is_none(),
             Err(source) => {
                 self.reports.tell(
@@ -187,13 +191,13 @@ impl List {
         }
     }
 
-    /// Looks for the attached files if they may be others; returns whether it did.
+    /// Looks for the attached files again if they may have changed. Returns whether it did.
     fn survey(&mut self) -> bool {
         let Some(conversation) = &self.conversation else {
             self.attached = None;
             return false;
         };
-        let declared = self.lister.declared(&conversation.stream);
+        let declared = self.lister.list_declarations(&conversation.stream);
         if self
             .attached
             .as_ref()
@@ -207,7 +211,7 @@ impl List {
         true
     }
 
-    /// Lists these in the place of what was listed, and tells who subscribed to what is not as it was.
+    /// Replaces the entries of the list, and notifies subscribers of those that changed.
     fn replace(&mut self, entries: Vec<Entry>) {
         let resources = self.resources(&entries);
         if let Err(error) = self
@@ -232,8 +236,8 @@ impl List {
         self.entries = entries;
     }
 
-    /// Makes the resources. One with a URI that is none, as some servers have, is only there as its snapshot; of two with
-    /// the same URI, written differently, the first is there.
+    /// Makes the resources. One whose URI is not valid, as with some servers, is listed only as its snapshot.
+    /// Of two whose URIs are the same apart from spelling, the first is listed.
     fn resources(&mut self, entries: &[Entry]) -> Vec<Resource> {
         let Some(Conversation { found, .. }) = &self.conversation else {
             return Vec::new();
@@ -253,7 +257,7 @@ impl List {
 }
 
 impl Reports {
-    /// Tells those of the warnings that did not hold before.
+    /// Reports those of the warnings that did not hold before.
     fn tell(&mut self, topic: Topic, warnings: Vec<Warning>) {
         let told = self.told.remove(&topic).unwrap_or_default();
         let now = self.told.entry(topic).or_default();
@@ -273,7 +277,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn look_that_panics_is_told_and_others_come_until_nobody_is_left() {
+    fn look_that_panics_is_reported_and_repeated() {
         let strong = Arc::new(());
         let (weak, alive) = (Arc::downgrade(&strong), RefCell::new(Some(strong)));
         let look = |seen: &mut Vec<&str>| match seen.len() {

@@ -1,4 +1,4 @@
-//! What is attached to a conversation, and its snapshots, as resources of the list.
+//! Lists the attachments of a conversation and its snapshots.
 
 use std::{
     collections::{BTreeSet, HashMap, HashSet},
@@ -8,8 +8,8 @@ use std::{
 };
 
 use jp_attachment::{
-    AttachError, Declared, Limits, Notice, Place, Reach, Source, Survey, Surveyed, Walked,
-    binary_type, parse_configured, parse_stored,
+    ApprovalScope, AttachError, Declared, Limits, Notice, Place, Reach, Source, Survey, Surveyed,
+    Walked, binary_type, parse_configured, parse_stored,
 };
 use jp_conversation::{
     Declaration, Stream,
@@ -21,8 +21,8 @@ use jp_storage::{Store, Trust};
 use mcp_resources::{Annotations, PathParam, Resource};
 
 use crate::{
-    Warning,
     blobs::read_payload,
+    error::Warning,
     files::{Files, Listed},
     stamps::Stamps,
 };
@@ -31,29 +31,30 @@ use crate::{
 #[derive(Debug)]
 pub(crate) struct Lister {
     pub(crate) files: Arc<Files>,
-    /// What configuration files declare.
+    /// The declarations of configuration files.
     pub(crate) configured: Vec<Declaration>,
-    pub(crate) persons: Persons,
+    pub(crate) by_user: UserAttachments,
     pub(crate) limits: Limits,
-    /// How many bytes a read gives at most.
+    /// How many bytes a read may give.
     pub(crate) max_given: u64,
 }
 
-/// What the person themself attached, which neither the workspace's configuration nor a history can say.
+/// The attachments that the user made. Neither the workspace's configuration nor a history can add to them.
 #[derive(Debug)]
-pub(crate) struct Persons {
-    /// What their own configuration declares.
+pub(crate) struct UserAttachments {
+    /// The declarations of the user's own configuration.
     pub(crate) configured: HashSet<Declaration>,
-    /// What their commands attached.
+    /// The declarations that the user attached by commands.
     pub(crate) trust: Trust,
 }
 
-/// The workspace's files that declarations stand for.
+/// The workspace's files that are attached.
 #[derive(Debug)]
 pub(crate) struct Attached {
     declared: Vec<Declaration>,
     by_declaration: HashMap<Declaration, Vec<Entry>>,
-    /// Of what they depend on; none where that is not known, as there is too much to go through all of it.
+    /// Of the files and directories that a new survey depends on. `None` if they aren't all known, because a
+    /// survey stopped at a limit.
     stamps: Option<Stamps>,
 }
 
@@ -66,16 +67,16 @@ pub(crate) struct Entry {
     mime_type: Option<String>,
     size: u64,
     last_modified: Option<String>,
-    content: Reading,
+    content: EntryContent,
 }
 
-/// What a read of an entry gives.
+/// What is read for an entry.
 #[derive(Debug, Clone, PartialEq)]
-enum Reading {
-    /// What the file has at the time.
+enum EntryContent {
+    /// The file as it is at the time.
     File { path: PathParam, listed: Listed },
-    /// What the conversation keeps.
-    Kept(Payload<ResourceContent>),
+    /// A snapshot that the conversation keeps.
+    Snapshot(Payload<ResourceContent>),
 }
 
 impl Attached {
@@ -86,12 +87,12 @@ impl Attached {
 }
 
 impl Lister {
-    /// Returns what is declared as attached.
-    pub(crate) fn declared(&self, stream: &Stream) -> Vec<Declaration> {
+    /// Returns the declarations in effect.
+    pub(crate) fn list_declarations(&self, stream: &Stream) -> Vec<Declaration> {
         effective(stream, &self.configured)
     }
 
-    /// Finds the workspace's files that declarations give now; opens none of them. What can't be had is told.
+    /// Finds the workspace's files that declarations stand for, without opening them.
     pub(crate) fn survey(&self, declared: Vec<Declaration>) -> (Attached, Vec<Warning>) {
         let begun = SystemTime::now();
         let mut surveying = Surveying::new(self);
@@ -99,19 +100,21 @@ impl Lister {
             declared.iter().partition(|one| one.is_exclude());
         let excludes: Vec<_> = excludes
             .into_iter()
-            .filter_map(|one| surveying.parsed(one))
+            .filter_map(|one| surveying.parse(one))
             .collect();
         let parsed = includes
             .into_iter()
-            .filter_map(|one| Some((one, surveying.parsed(one)?)));
-        let parsed: Vec<_> = parsed.filter(|(_, one)| self.is_of_files(one)).collect();
-        let outright: HashSet<_> = parsed
+            .filter_map(|one| Some((one, surveying.parse(one)?)));
+        let parsed: Vec<_> = parsed
+            .filter(|(_, one)| self.is_of_workspace_files(one))
+            .collect();
+        let by_user: HashSet<_> = parsed
             .iter()
-            .filter_map(|(declaration, one)| self.outright(declaration, one))
+            .filter_map(|(declaration, one)| self.find_user_file(declaration, one))
             .collect();
         let mut by_declaration = HashMap::new();
         for (declaration, one) in parsed {
-            let entries = surveying.entries(one, &excludes, &outright);
+            let entries = surveying.survey(one, &excludes, &by_user);
             by_declaration.insert(declaration.clone(), entries);
         }
         let Surveying {
@@ -131,15 +134,16 @@ impl Lister {
         )
     }
 
-    /// Lists what is attached, then the snapshots, the oldest first; each URI once.
+    /// Lists the attachments, then the snapshots, the oldest first. Each URI is listed once.
     pub(crate) fn entries(&self, stream: &Stream, attached: &Attached) -> Vec<Entry> {
-        let mut entries = self.attached(stream, attached);
+        let mut entries = self.list_attached(stream, attached);
         for (turn, snapshots, _) in deliveries(stream) {
-            // One that is in the conversation itself has no checksum by which it could be read later.
+            // A snapshot within the conversation's events is in no store, where it could be read by its
+            // checksum.
             let stored = snapshots
                 .iter()
                 .filter(|snapshot| matches!(snapshot.content, Payload::Stored(_)));
-            entries.extend(stored.map(|snapshot| kept(turn, snapshot)));
+            entries.extend(stored.map(|snapshot| snapshot_entry(turn, snapshot)));
         }
         let mut seen = HashSet::new();
         entries.retain(|entry| seen.insert(entry.uri.clone()));
@@ -155,8 +159,8 @@ impl Lister {
         );
         let max_bytes = self.max_given;
         let read = move || match &content {
-            Reading::File { path, listed } => files.read_listed(path, listed),
-            Reading::Kept(payload) => read_payload(&store, payload, max_bytes),
+            EntryContent::File { path, listed } => files.read_listed(path, listed),
+            EntryContent::Snapshot(payload) => read_payload(&store, payload, max_bytes),
         };
         let mut resource = Resource::new(&entry.uri, &entry.name, read)
             .description(entry.description)
@@ -168,12 +172,12 @@ impl Lister {
             resource = resource.mime_type(mime_type);
         }
         match &entry.content {
-            Reading::File { path, .. } => resource.source(self.files.absolute(path)),
-            Reading::Kept(_) => resource,
+            EntryContent::File { path, .. } => resource.source(self.files.absolute(path)),
+            EntryContent::Snapshot(_) => resource,
         }
     }
 
-    fn attached(&self, stream: &Stream, attached: &Attached) -> Vec<Entry> {
+    fn list_attached(&self, stream: &Stream, attached: &Attached) -> Vec<Entry> {
         let (by_declaration, by_uri) = (newest_by_declaration(stream), newest_snapshots(stream));
         let mut entries = Vec::new();
         for declaration in attached
@@ -190,35 +194,38 @@ impl Lister {
             if snapshots.is_empty() {
                 snapshots.extend(by_uri.get(declaration.as_str()));
             }
-            // Whoever made a snapshot chose its URI. What is now at the place of one of the workspace's files, or of
-            // its conversations, is never that.
+            // A server or a tool chose the URI of its snapshot. It must not stand in for a file or a
+            // conversation of the workspace.
             snapshots.retain(|snapshot| !self.files.is_own(&snapshot.uri));
-            entries.extend(snapshots.into_iter().map(newest));
+            entries.extend(snapshots.into_iter().map(attachment_entry));
         }
         entries
     }
 
-    fn is_of_files(&self, declared: &Declared) -> bool {
+    fn is_of_workspace_files(&self, declared: &Declared) -> bool {
         let is_path = matches!(declared.source, Source::Path(_) | Source::Glob(_));
         is_path && declared.source.reach(self.files.place()) == Reach::Workspace
     }
 
-    /// Returns the URI of the file that a declaration names itself, if it is the person's.
-    fn outright(&self, declaration: &Declaration, declared: &Declared) -> Option<String> {
-        let Source::Path(path) = &declared.source else {
-            return None;
-        };
-        let (uri, _) = self.files.place().named(path)?;
-        self.persons
-            .made(declaration, self.files.place())
-            .then_some(uri)
+    /// Returns the URI of the file that a declaration names, if the user made the declaration.
+    fn find_user_file(&self, declaration: &Declaration, declared: &Declared) -> Option<String> {
+        let place = self.files.place();
+        match &declared.source {
+            Source::Path(path)
+                if declared.source.approval_scope(place) == ApprovalScope::Serving =>
+            {
+                let (uri, _) = place.named(path)?;
+                self.by_user.contains(declaration, place).then_some(uri)
+            }
+            _ => None,
+        }
     }
 }
 
-impl Persons {
-    /// Returns whether the person attached what a declaration names. They did so to a file, not to a link that someone
-    /// put in its place since: that names another file.
-    fn made(&self, declaration: &Declaration, place: &Place) -> bool {
+impl UserAttachments {
+    /// Returns whether the user attached the file that a declaration names now. If someone has replaced it
+    /// with a link, the declaration names another file, which the user did not attach.
+    fn contains(&self, declaration: &Declaration, place: &Place) -> bool {
         let named = parse_configured(declaration.as_str(), place)
             .ok()
             .and_then(|declared| declared.declaration);
@@ -228,18 +235,18 @@ impl Persons {
     }
 }
 
-/// A survey under way.
+/// The state of a survey.
 struct Surveying<'a> {
     lister: &'a Lister,
     warnings: Vec<Warning>,
     depends_on: BTreeSet<PathBuf>,
-    /// Whether it depends on nothing else.
+    /// Whether `depends_on` has everything that the survey depends on.
     is_whole: bool,
 }
 
 impl<'a> Surveying<'a> {
     fn new(lister: &'a Lister) -> Self {
-        let depends_on = BTreeSet::from([lister.persons.trust.path().to_owned()]);
+        let depends_on = BTreeSet::from([lister.by_user.trust.path().to_owned()]);
         Self {
             lister,
             warnings: Vec::new(),
@@ -250,9 +257,10 @@ impl<'a> Surveying<'a> {
 }
 
 impl Surveying<'_> {
-    fn parsed(&mut self, declaration: &Declaration) -> Option<Declared> {
+    /// Parses a declaration. `None` for one that names a snapshot, or can't be read.
+    fn parse(&mut self, declaration: &Declaration) -> Option<Declared> {
         let place = self.lister.files.place();
-        // What it names may come, go, or become a link to something else.
+        // The file that it names may come, go, or be replaced with a link.
         let path = declaration
             .as_str()
             .strip_prefix("file:")
@@ -261,7 +269,7 @@ impl Surveying<'_> {
             .extend(path.map(|path| place.root.join(path)));
         match parse_stored(declaration.as_str(), place) {
             Ok(declared) => Some(declared),
-            // Its content is what a conversation keeps.
+            // The conversation keeps its content.
             Err(AttachError::Snapshot { .. }) => None,
             Err(error) => {
                 self.warnings.push(Warning::Attachment(error));
@@ -270,84 +278,109 @@ impl Surveying<'_> {
         }
     }
 
-    fn entries(
+    /// Finds the files of one declaration.
+    fn survey(
         &mut self,
         declared: Declared,
         excludes: &[Declared],
-        outright: &HashSet<String>,
+        by_user: &HashSet<String>,
     ) -> Vec<Entry> {
-        let Lister { files, limits, .. } = self.lister;
-        let survey = Survey::of(&declared, excludes, files.place(), *limits);
-        let survey = survey.unwrap_or_else(|error| {
-            self.is_whole = false;
-            Survey {
-                notices: vec![Notice::Skipped(error)],
-                ..Survey::default()
-            }
-        });
-        self.depends_on.extend(survey.depends_on);
-        self.warnings.extend(
-            survey
-                .notices
-                .into_iter()
-                .filter_map(|notice| match notice {
-                    Notice::Skipped(error) => Some(Warning::Attachment(error)),
-                    _ => None,
-                }),
-        );
-        let base = declared.source.base().map(Path::to_owned);
-        let walked = Arc::new(Walked::new(declared, excludes));
-        let entry = |file: Surveyed| {
-            let path = match files.path_of(&file.uri) {
-                Ok(path) => path?,
-                Err(path) => {
-                    self.warnings.push(Warning::Name { path });
-                    return None;
-                }
-            };
-            let listed = match outright.contains(&file.uri) {
-                true => Listed::Outright,
-                false if base.as_ref() == Some(&file.path) => Listed::Named,
-                false => Listed::Walked {
-                    walked: Arc::clone(&walked),
-                    found_at: file.found_at,
-                },
-            };
-            if listed == Listed::Named && files.walked(&path).is_err() {
-                self.warnings.push(Warning::NotWalked {
-                    path: path.to_string(),
-                });
-                return None;
-            }
-            Some(Entry {
-                name: path.as_str().to_owned(),
-                description: "A file that is attached to the conversation, as it is now",
-                mime_type: type_of(path.as_str()),
-                size: file.size,
-                last_modified: file.last_modified,
-                uri: file.uri,
-                content: Reading::File { path, listed },
-            })
+        let survey = self.walk(&declared, excludes);
+        let walk = SurveyedWalk {
+            base: declared.source.base().map(Path::to_owned),
+            walked: Arc::new(Walked::new(declared, excludes)),
+            by_user,
         };
-        survey.files.into_iter().filter_map(entry).collect()
+        let files = &self.lister.files;
+        let mut entries = Vec::new();
+        for file in survey.files {
+            match walk.entry(file, files) {
+                Ok(entry) => entries.extend(entry),
+                Err(warning) => self.warnings.push(warning),
+            }
+        }
+        entries
+    }
+
+    fn walk(&mut self, declared: &Declared, excludes: &[Declared]) -> Survey {
+        let Lister { files, limits, .. } = self.lister;
+        let mut survey =
+            Survey::of(declared, excludes, files.place(), *limits).unwrap_or_else(|error| {
+                self.is_whole = false;
+                Survey {
+                    notices: vec![Notice::Skipped(error)],
+                    ..Survey::default()
+                }
+            });
+        self.depends_on.append(&mut survey.depends_on);
+        for notice in survey.notices.drain(..) {
+            if let Notice::Skipped(error) = notice {
+                self.warnings.push(Warning::Attachment(error));
+            }
+        }
+        survey
     }
 }
 
-/// Returns the type that a file's name tells; the content may tell another.
-fn type_of(path: &str) -> Option<String> {
-    let name = Path::new(path).file_name()?.to_str()?;
-    let binary = || Some(binary_type(&[], name)).filter(|kind| *kind != "application/octet-stream");
-    mime::from_path(name).or_else(binary).map(str::to_owned)
+/// A declaration that was walked.
+struct SurveyedWalk<'a> {
+    /// The path that the declaration names.
+    base: Option<PathBuf>,
+    walked: Arc<Walked>,
+    /// The URIs of the files that the user attached.
+    by_user: &'a HashSet<String>,
 }
 
-/// Lists what stands for an attachment that is not a file of the workspace: the newest snapshot.
-fn newest(snapshot: &Snapshot) -> Entry {
+impl SurveyedWalk<'_> {
+    /// Lists a file; `None` for one that is closed.
+    fn entry(&self, file: Surveyed, files: &Files) -> Result<Option<Entry>, Warning> {
+        let path = match files.path_of(&file.uri) {
+            Ok(Some(path)) => path,
+            Ok(None) => return Ok(None),
+            Err(path) => return Err(Warning::Name { path }),
+        };
+        let listed = if self.by_user.contains(&file.uri) {
+            Listed::ByUser
+        } else if self.base.as_ref() == Some(&file.path) {
+            Listed::Named
+        } else {
+            Listed::Walked {
+                walked: Arc::clone(&self.walked),
+                found_at: file.found_at,
+            }
+        };
+        if listed == Listed::Named && files.find_walked(&path).is_err() {
+            let path = path.to_string();
+            return Err(Warning::NotWalked { path });
+        }
+        Ok(Some(Entry {
+            name: path.as_str().to_owned(),
+            description: "A file that is attached to the conversation, as it is now",
+            mime_type: guess_type(path.as_str()),
+            size: file.size,
+            last_modified: file.last_modified,
+            uri: file.uri,
+            content: EntryContent::File { path, listed },
+        }))
+    }
+}
+
+/// Guesses the MIME type from a file's name. Reading the file may give another one.
+fn guess_type(path: &str) -> Option<String> {
+    let name = Path::new(path).file_name()?.to_str()?;
+    let binary = Some(binary_type(&[], name)).filter(|kind| *kind != "application/octet-stream");
+    mime::from_path(name).or(binary).map(str::to_owned)
+}
+
+/// Lists an attachment that is not a file of the workspace by its newest snapshot.
+fn attachment_entry(snapshot: &Snapshot) -> Entry {
     let name = snapshot.label().to_owned();
     let description = "What is attached to the conversation, as it was when it was read last";
     entry(snapshot, snapshot.uri.clone(), name, description)
 }
 
-fn kept(turn: usize, snapshot: &Snapshot) -> Entry {
+/// Lists a snapshot by its checksum.
+fn snapshot_entry(turn: usize, snapshot: &Snapshot) -> Entry {
     let when = if turn > 0 {
         format!("turn {turn}")
     } else {
@@ -372,12 +405,12 @@ fn entry(snapshot: &Snapshot, uri: String, name: String, description: &'static s
         mime_type: snapshot.mime_type.clone(),
         size: snapshot.blob_ref().size,
         last_modified: annotations.and_then(|annotations| annotations.last_modified.clone()),
-        content: Reading::Kept(snapshot.content.clone()),
+        content: EntryContent::Snapshot(snapshot.content.clone()),
     }
 }
 
-/// Says of which entries the client that has the first list has to be told.
+/// Returns whether to notify subscribers of an entry that was `before`.
 pub(crate) fn is_updated(before: &Entry, now: &Entry) -> bool {
-    // Files are watched by whoever subscribed to them.
-    matches!(now.content, Reading::Kept(_)) && before.content != now.content
+    // Files are watched for their subscribers.
+    matches!(now.content, EntryContent::Snapshot(_)) && before.content != now.content
 }

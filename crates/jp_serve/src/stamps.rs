@@ -1,4 +1,4 @@
-//! Whether files and directories are as they were.
+//! Tells whether files and directories have changed.
 
 use std::{
     fs,
@@ -6,50 +6,50 @@ use std::{
     time::{Duration, SystemTime},
 };
 
-/// How long after a change another one may have the same time: some file systems have whole seconds, in twos.
+/// How long after a change another one may have the same time. FAT counts in steps of two seconds, the
+/// coarsest of the file systems in use.
 const TICK: Duration = Duration::from_secs(2);
 
-/// The states of some paths, which may be missing. Comparing costs a system call for each.
+/// The states of some paths, which may not exist. Comparing them costs a system call for each.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Stamps {
-    taken: Vec<(PathBuf, Option<State>)>,
-    /// Whether a change that came later can be seen in all of them.
+    taken: Vec<(PathBuf, Option<FileState>)>,
+    /// Whether a later change would show in all of them.
     is_settled: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq)]
-struct State {
+struct FileState {
     modified: SystemTime,
     length: u64,
     is_directory: bool,
 }
 
 impl Stamps {
-    /// Takes the states of files before these are read.
+    /// Takes the states of files before they are read.
     pub(crate) fn before_reading(paths: impl IntoIterator<Item = PathBuf>) -> Self {
         let taken = paths
             .into_iter()
-            .map(|path| (path.clone(), State::of(&path)));
+            .map(|path| (path.clone(), FileState::read(&path)));
         Self {
             taken: taken.collect(),
             is_settled: true,
         }
     }
 
-    /// Takes the states of what has been looked at since `begun`: what changed at about that time counts as changed
-    /// afterwards too.
+    /// Takes the states of files that have been looked at since `begun`. A change at about that time counts
+    /// as one that came later, because a later one might have the same time.
     pub(crate) fn after_looking(
         paths: impl IntoIterator<Item = PathBuf>,
         begun: SystemTime,
     ) -> Self {
         let stamps = Self::before_reading(paths);
         let (from, now) = (begun.checked_sub(TICK).unwrap_or(begun), SystemTime::now());
-        let is_recent = |state: &State| (from..=now).contains(&state.modified);
         let is_settled = !stamps
             .taken
             .iter()
             .filter_map(|(_, state)| state.as_ref())
-            .any(is_recent);
+            .any(|state| (from..=now).contains(&state.modified));
         Self {
             is_settled,
             ..stamps
@@ -62,12 +62,12 @@ impl Stamps {
             && self
                 .taken
                 .iter()
-                .all(|(path, state)| State::of(path) == *state)
+                .all(|(path, state)| FileState::read(path) == *state)
     }
 }
 
-impl State {
-    fn of(path: &PathBuf) -> Option<Self> {
+impl FileState {
+    fn read(path: &PathBuf) -> Option<Self> {
         let found = fs::metadata(path).ok()?;
         Some(Self {
             modified: found.modified().ok()?,

@@ -445,3 +445,28 @@ proptest! {
         let _ = (parse_input(&url, &place), parse_stored(&url, &place), possible_declarations(&url, &place));
     }
 }
+
+#[test]
+fn approval_allows_what_a_workspace_cannot() {
+    let World { place, outer, .. } = &world();
+    let outside = outer.join("beside/x.rs");
+    let cases = [
+        ("src/main.rs", ApprovalScope::Serving),
+        ("src", ApprovalScope::Serving),
+        ("src/*.rs", ApprovalScope::Nothing),
+        ("!src", ApprovalScope::Nothing),
+        ("data:,x", ApprovalScope::Nothing),
+        ("https://example.com/", ApprovalScope::Resolving),
+        ("cmd:git status", ApprovalScope::Resolving),
+        ("mcp+docs+note:x", ApprovalScope::Resolving),
+        (outside.to_str().unwrap(), ApprovalScope::Attaching),
+        ("../beside/*.rs", ApprovalScope::Attaching),
+        ("-", ApprovalScope::Attaching),
+        ("clip:", ApprovalScope::Attaching),
+        ("bear://get/1", ApprovalScope::Attaching),
+    ];
+    for (input, scope) in cases {
+        let declared = parse_input(input, place).unwrap();
+        assert_eq!(declared.source.approval_scope(place), scope, "{input}");
+    }
+}

@@ -188,7 +188,7 @@ fn file_is_read_by_its_path_if_and_only_if_a_walk_gives_it() {
     assert!(read.len() > 15, "{read:?}");
     for path in tree.paths().iter().filter(|path| !path.contains("key")) {
         let value = path.replace('%', "%25");
-        let is_offered = files.offered(&value).contains(&value);
+        let is_offered = files.complete_path(&value).contains(&value);
         assert_eq!(is_offered, is_read(path), "{path}");
     }
 }
@@ -212,7 +212,7 @@ fn what_becomes_a_link_after_it_was_checked_is_not_followed() {
         symlink("private", tree.root.join("a")).unwrap();
         assert!(
             files
-                .content(&path("a/x"), &checked, IsOutright::No)
+                .read_real(&path("a/x"), &checked, Grant::Walk)
                 .is_err(),
             "a directory"
         );
@@ -220,7 +220,7 @@ fn what_becomes_a_link_after_it_was_checked_is_not_followed() {
         symlink("../private/x", tree.root.join("b/x")).unwrap();
         assert!(
             files
-                .content(&path("b/x"), &tree.root.join("b/x"), IsOutright::No)
+                .read_real(&path("b/x"), &tree.root.join("b/x"), Grant::Walk)
                 .is_err(),
             "the file"
         );
@@ -257,7 +257,7 @@ fn listed_file_is_refused_once_the_walk_that_gave_it_would_not() {
             "a/y is not offered: a/.ignore ignores it by the rule `y`; read another file"
         );
     }
-    assert!(files.read_listed(&path("a/y"), &Listed::Outright).is_ok());
+    assert!(files.read_listed(&path("a/y"), &Listed::ByUser).is_ok());
 }
 
 #[test]
@@ -454,7 +454,7 @@ fn name_that_no_client_can_ask_for_is_not_offered() {
         ("docs/plain.md", ""),
     ]);
     let files = tree.files();
-    assert_eq!(files.offered("docs/"), ["docs/plain.md"]);
+    assert_eq!(files.complete_path("docs/"), ["docs/plain.md"]);
     let path_of = |name: &str| {
         let (uri, _) = tree.place().named(&tree.root.join(name)).unwrap();
         files.path_of(&uri)
@@ -482,7 +482,7 @@ fn file_that_the_workspace_attaches_is_given_as_a_walk_would() {
             "{closed}"
         );
         assert!(
-            files.read_listed(&path(closed), &Listed::Outright).is_ok(),
+            files.read_listed(&path(closed), &Listed::ByUser).is_ok(),
             "{closed}"
         );
     }
@@ -494,7 +494,7 @@ fn what_is_attached_outright_is_given_with_its_key_and_nothing_of_jp_or_git_is()
     let key = "-----BEGIN PRIVATE KEY-----\nx\n-----END PRIVATE KEY-----\n";
     let tree = Tree::new(&[("key", key), (".git/HEAD", "x"), (".jp/config.toml", "x")]);
     let files = tree.files();
-    assert!(files.read_listed(&path("key"), &Listed::Outright).is_ok());
+    assert!(files.read_listed(&path("key"), &Listed::ByUser).is_ok());
     assert!(
         files
             .read(&path("key"))
@@ -504,7 +504,7 @@ fn what_is_attached_outright_is_given_with_its_key_and_nothing_of_jp_or_git_is()
     );
     for closed in [".git/HEAD", ".jp/config.toml"] {
         assert!(
-            files.read_listed(&path(closed), &Listed::Outright).is_err(),
+            files.read_listed(&path(closed), &Listed::ByUser).is_err(),
             "{closed}"
         );
         assert_eq!(
@@ -524,8 +524,8 @@ fn offered_name_with_a_percent_sign_leads_back_to_its_file() {
         ("50%/x", "half"),
     ]);
     let files = tree.files();
-    assert_eq!(files.offered("a"), ["a b.txt", "a%2520b.txt"]);
-    assert_eq!(files.offered("50%25/"), ["50%25/x"]);
+    assert_eq!(files.complete_path("a"), ["a b.txt", "a%2520b.txt"]);
+    assert_eq!(files.complete_path("50%25/"), ["50%25/x"]);
     let template = UriTemplate::parse("file:///{+path}").unwrap();
     let values = [("path".to_owned(), Value::from("a%2520b.txt"))].into();
     assert_eq!(template.expand(&values).unwrap(), "file:///a%2520b.txt");
