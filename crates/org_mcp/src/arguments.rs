@@ -1,18 +1,18 @@
-//! What the program is told to serve.
+//! The command line.
 
-use std::ffi::OsString;
 use std::io;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
 use clap::Parser;
 use glob::{MatchOptions, Pattern, PatternError};
-use walkdir::{DirEntry, WalkDir};
+use walkdir::WalkDir;
 
-/// The characters that make a pattern of an argument.
+/// The characters that make an argument a pattern.
 const WILDCARDS: [char; 3] = ['*', '?', '['];
 
-/// As a shell matches: what starts with a dot is named, as the locks of editors do.
+/// Patterns match as in a shell. A name with a leading dot, such as an editor's lock file, has to be written
+/// out.
 const AS_SHELLS: MatchOptions = MatchOptions {
     case_sensitive: true,
     require_literal_separator: true,
@@ -21,20 +21,21 @@ const AS_SHELLS: MatchOptions = MatchOptions {
 
 /// Serves Org files to MCP clients: whole files, their outlines, and headlines by path and by ID.
 ///
-/// Without --http it serves one client, on standard input and output, and ends with it. No other file than those named
-/// is ever read.
+/// Without --http it serves one client on standard input and output, and ends with it. It reads only the
+/// files that you name.
 #[derive(Debug, Parser)]
 #[command(name = "org-mcp", version)]
 pub(crate) struct Arguments {
-    /// Serve clients of this machine over HTTP, as 127.0.0.1:8080; with ORG_MCP_TOKEN set, those that send this token
-    #[arg(long, value_name = "ADDRESS", value_parser = loopback)]
+    /// Serve clients on this machine over HTTP, for example at 127.0.0.1:8080. With ORG_MCP_TOKEN set, clients must send
+    /// that token
+    #[arg(long, value_name = "ADDRESS", value_parser = parse_loopback)]
     pub(crate) http: Option<SocketAddr>,
-    /// Org files, and patterns that name some, as '~/org/**/*.org'
+    /// Org files, or patterns such as '~/org/**/*.org'
     #[arg(required = true, value_name = "FILE")]
     files: Vec<PathBuf>,
 }
 
-/// Why an argument adds no file, or not all that it should.
+/// A file that can't be served, or an argument that names none.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Problem {
     #[error("nothing matches {0}; check the pattern, or the directory that it starts with")]
@@ -59,7 +60,7 @@ pub(crate) enum Problem {
 }
 
 impl Arguments {
-    /// Finds the files that the arguments name, in their order, and tells of those that can't be served.
+    /// Finds the files that the arguments name, in their order, and reports those that can't be served.
     pub(crate) fn files(&self, mut report: impl FnMut(Problem)) -> Vec<PathBuf> {
         let mut files = Vec::new();
         for argument in &self.files {
@@ -74,7 +75,7 @@ impl Arguments {
     }
 }
 
-fn loopback(argument: &str) -> Result<SocketAddr, String> {
+fn parse_loopback(argument: &str) -> Result<SocketAddr, String> {
     let address: SocketAddr = argument
         .parse()
         .map_err(|_| "write an address and a port, as 127.0.0.1:8080".to_owned())?;
@@ -86,11 +87,13 @@ fn loopback(argument: &str) -> Result<SocketAddr, String> {
     }
 }
 
-/// Makes paths of an argument. Clients start servers without a shell, so patterns and `~` come as they were written.
+/// Expands `~` and patterns in an argument, because clients start servers without a shell.
 fn expand(argument: &Path, report: &mut impl FnMut(Problem)) -> Vec<PathBuf> {
     let path = with_home(argument);
     match path.to_str() {
-        Some(pattern) if pattern.contains(WILDCARDS) && !path.exists() => matches(pattern, report),
+        Some(pattern) if pattern.contains(WILDCARDS) && !path.exists() => {
+            find_matches(pattern, report)
+        }
         _ => vec![path],
     }
 }
@@ -102,24 +105,16 @@ fn with_home(argument: &Path) -> PathBuf {
     }
 }
 
-/// The files that a pattern names; directories that it names too are none.
-fn matches(pattern: &str, report: &mut impl FnMut(Problem)) -> Vec<PathBuf> {
+/// Finds the files that match a pattern. Directories that match are left out.
+fn find_matches(pattern: &str, report: &mut impl FnMut(Problem)) -> Vec<PathBuf> {
     let mut found = vec![PathBuf::new()];
     for component in Path::new(pattern).components() {
         let name = component.as_os_str().to_str().unwrap_or_default();
-        let is_pattern = name.contains(WILDCARDS);
-        let next = |at: PathBuf| match name {
-            "**" => Ok(directories(at, report)),
-            _ if is_pattern => Ok(named(&at, &Pattern::new(name)?, report)),
-            _ => Ok(Vec::from_iter(
-                Some(at.join(name)).filter(|path| path.symlink_metadata().is_ok()),
-            )),
-        };
-        found = match found
+        let next = found
             .into_iter()
-            .map(next)
-            .collect::<Result<Vec<_>, PatternError>>()
-        {
+            .map(|at| find_below(at, name, report))
+            .collect::<Result<Vec<_>, PatternError>>();
+        found = match next {
             Ok(found) => found.concat(),
             Err(source) => {
                 report(Problem::Pattern {
@@ -139,39 +134,67 @@ fn matches(pattern: &str, report: &mut impl FnMut(Problem)) -> Vec<PathBuf> {
     found
 }
 
-/// What a directory has of a pattern's names; nothing if it is none.
-fn named(directory: &Path, pattern: &Pattern, report: &mut impl FnMut(Problem)) -> Vec<PathBuf> {
-    let mut failed = |source: io::Error| {
-        let path = directory.to_owned();
-        if source.kind() != io::ErrorKind::NotADirectory {
-            report(Problem::Search { path, source });
-        }
-    };
-    let entries = match readable(directory).read_dir() {
-        Ok(entries) => entries,
-        Err(error) => {
-            failed(error);
-            return Vec::new();
-        }
-    };
-    let names = entries.filter_map(|entry| Some(entry.map_err(&mut failed).ok()?.file_name()));
-    // A name that is not UTF-8 is told of by whoever looks at the files.
-    let is_named = |name: &OsString| pattern.matches_with(&name.to_string_lossy(), AS_SHELLS);
-    names
-        .filter(is_named)
-        .map(|name| directory.join(name))
-        .collect()
+/// Finds what one part of a pattern, a name between slashes, matches below a path.
+fn find_below(
+    at: PathBuf,
+    name: &str,
+    report: &mut impl FnMut(Problem),
+) -> Result<Vec<PathBuf>, PatternError> {
+    if name == "**" {
+        return Ok(find_directories(at, report));
+    }
+    if name.contains(WILDCARDS) {
+        return Ok(match_names(&at, &Pattern::new(name)?, report));
+    }
+    let path = at.join(name);
+    Ok(match path.symlink_metadata() {
+        Ok(_) => vec![path],
+        Err(_) => Vec::new(),
+    })
 }
 
-/// A directory and those below it that are not hidden. They go through no link: that may lead anywhere.
-fn directories(start: PathBuf, report: &mut impl FnMut(Problem)) -> Vec<PathBuf> {
-    let is_open = |entry: &DirEntry| {
-        let is_hidden = entry.file_name().as_encoded_bytes().starts_with(b".");
-        entry.depth() == 0 || entry.file_type().is_dir() && !is_hidden
+/// Finds the entries of a directory that match a pattern. A name that is not UTF-8 is reported later, with the
+/// other files that can't be served.
+fn match_names(
+    directory: &Path,
+    pattern: &Pattern,
+    report: &mut impl FnMut(Problem),
+) -> Vec<PathBuf> {
+    let mut paths = Vec::new();
+    let entries = match readable(directory).read_dir() {
+        Ok(entries) => entries,
+        // A file on the way is no directory to search, and no mistake.
+        Err(error) if error.kind() == io::ErrorKind::NotADirectory => return paths,
+        Err(source) => {
+            let path = directory.to_owned();
+            report(Problem::Search { path, source });
+            return paths;
+        }
     };
+    for entry in entries {
+        match entry.map(|entry| entry.file_name()) {
+            Ok(name) if pattern.matches_with(&name.to_string_lossy(), AS_SHELLS) => {
+                paths.push(directory.join(name));
+            }
+            Ok(_) => (),
+            Err(source) => {
+                let path = directory.to_owned();
+                report(Problem::Search { path, source });
+            }
+        }
+    }
+    paths
+}
+
+/// Finds a directory and those below it that are not hidden. Links are not followed, because they may lead
+/// anywhere.
+fn find_directories(start: PathBuf, report: &mut impl FnMut(Problem)) -> Vec<PathBuf> {
     let walk = WalkDir::new(readable(&start))
         .into_iter()
-        .filter_entry(is_open);
+        .filter_entry(|entry| {
+            let is_hidden = entry.file_name().as_encoded_bytes().starts_with(b".");
+            entry.depth() == 0 || entry.file_type().is_dir() && !is_hidden
+        });
     let mut directories = Vec::new();
     for entry in walk {
         match entry {
@@ -189,7 +212,7 @@ fn directories(start: PathBuf, report: &mut impl FnMut(Problem)) -> Vec<PathBuf>
     directories
 }
 
-/// The path of a directory where the empty one stands for the current one.
+/// Returns a path that can be opened: the empty one stands for the current directory.
 fn readable(directory: &Path) -> &Path {
     if directory.as_os_str().is_empty() {
         Path::new(".")
@@ -200,7 +223,7 @@ fn readable(directory: &Path) -> &Path {
 
 fn check(path: &Path) -> Result<(), Problem> {
     match path.metadata() {
-        // What is shown of two such names may be the same.
+        // It can't be part of a URI, and two such names may be shown alike.
         Ok(_) if path.to_str().is_none() => Err(Problem::NotUtf8(path.to_owned())),
         Ok(metadata) if metadata.is_file() => Ok(()),
         Ok(metadata) if metadata.is_dir() => Err(Problem::Directory(path.to_owned())),

@@ -1,4 +1,4 @@
-//! The files that are served, each under a name of its own.
+//! The files that are served, each under its own name.
 
 #[cfg(test)]
 mod tests;
@@ -10,10 +10,12 @@ use std::sync::Arc;
 use mcp_resources::{ReadError, read_unlinked};
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 
-/// The largest file in bytes that is read. A client is given less at once, but may read a part of it.
+/// The largest file in bytes that is read. It is more than the 10 MiB that a client gets at once, because a
+/// client may read single headlines of it.
 const MAX_FILE: u64 = 64 * 1024 * 1024;
 
-/// What a name in a URI can't hold as it is (RFC 3986 §2.3); the slash stays.
+/// The characters that are percent-encoded in a name: all but the unreserved ones (RFC 3986 §2.3) and the
+/// slash.
 const ENCODED: &AsciiSet = &NON_ALPHANUMERIC
     .remove(b'-')
     .remove(b'.')
@@ -21,64 +23,61 @@ const ENCODED: &AsciiSet = &NON_ALPHANUMERIC
     .remove(b'~')
     .remove(b'/');
 
-/// What follows a name in the URIs of the templates.
+/// The words that follow a name in the URIs of the templates.
 const PARTS: [&str; 2] = ["outline", "headline"];
 
 /// The files, in the order in which they were named. Clones share them.
 #[derive(Debug, Clone)]
 pub(crate) struct Files(Arc<[File]>);
 
-/// A file that may be read. A symbolic link is one too: it was named.
+/// A file that may be read. It may be a symbolic link, if the user named that.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct File {
-    /// The file's name; where that is another file's too, with directories before it.
+    /// The file's name. If another file has it too, directories stand before it.
     pub(crate) name: String,
     pub(crate) path: PathBuf,
-    /// The file behind the links that the path had when it was named.
+    /// The file that the path led to when the server started.
     real: PathBuf,
 }
 
 impl Files {
-    /// Names the files; one that is there twice counts once.
+    /// Names the files. A file that is given twice is named once.
     pub(crate) fn new(paths: Vec<PathBuf>) -> Self {
         let mut known = BTreeSet::new();
-        let places = paths
+        let places: Vec<PathBuf> = paths
             .iter()
-            .map(|path| place(path))
-            .filter(|place| known.insert(place.clone()));
-        let places: Vec<PathBuf> = places.collect();
-        let segments: Vec<Vec<String>> = places.iter().map(|place| segments(place)).collect();
-        let file = |(own, path): (&Vec<String>, PathBuf)| {
-            let real = path.canonicalize().unwrap_or_else(|_| path.clone());
-            File {
-                name: name(own, &segments),
-                path,
-                real,
-            }
-        };
-        Self(segments.iter().zip(places).map(file).collect())
+            .map(|path| canonical_place(path))
+            .filter(|place| known.insert(place.clone()))
+            .collect();
+        let segments: Vec<Vec<String>> = places.iter().map(|place| split(place)).collect();
+        let files = segments.iter().zip(places).map(|(own, path)| File {
+            name: choose_name(own, &segments),
+            real: path.canonicalize().unwrap_or_else(|_| path.clone()),
+            path,
+        });
+        Self(files.collect())
     }
 
     pub(crate) fn iter(&self) -> impl Iterator<Item = &File> {
         self.0.iter()
     }
 
-    /// Reads those that can be read: one that can't must not hide what is in another.
+    /// Reads the files. One that can't be read is left out, so it doesn't hide what is in the others.
     pub(crate) fn texts(&self) -> impl Iterator<Item = String> {
         self.iter().filter_map(|file| file.read().ok())
     }
 
-    /// Finds the file with a name; there are no others, whatever a name says.
-    pub(crate) fn named(&self, name: &str) -> Result<&File, ReadError> {
-        let unknown = || format!("there is no file {name:?}; resources/list names all");
-        self.iter()
-            .find(|file| file.name == name)
-            .ok_or_else(|| ReadError::bad_parameters(unknown()))
+    /// Finds a file by its name. No other file can be read, whatever the name says.
+    pub(crate) fn find(&self, name: &str) -> Result<&File, ReadError> {
+        self.iter().find(|file| file.name == name).ok_or_else(|| {
+            let why = format!("there is no file {name:?}; resources/list names all");
+            ReadError::bad_parameters(why)
+        })
     }
 }
 
 impl File {
-    /// Gives the URI of the file.
+    /// Returns the URI of the file.
     pub(crate) fn uri(&self) -> String {
         format!("org://{}", utf8_percent_encode(&self.name, ENCODED))
     }
@@ -92,14 +91,15 @@ impl File {
             );
             return Err(ReadError::failed(why));
         }
-        let not_text =
-            |_| ReadError::failed(format!("{} is not UTF-8 text; save it as UTF-8", self.name));
-        String::from_utf8(read_unlinked(&self.real, MAX_FILE)?).map_err(not_text)
+        // No link is followed: what was compared is what is read.
+        String::from_utf8(read_unlinked(&self.real, MAX_FILE)?).map_err(|_| {
+            ReadError::failed(format!("{} is not UTF-8 text; save it as UTF-8", self.name))
+        })
     }
 }
 
-/// Where a file is: in a directory without links or `..`, under its own name even where that is a link.
-fn place(path: &Path) -> PathBuf {
+/// Returns a path whose directory has no links or `..`. The last name stays, even if it is that of a link.
+fn canonical_place(path: &Path) -> PathBuf {
     let absolute = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
     let directory = absolute
         .parent()
@@ -110,7 +110,7 @@ fn place(path: &Path) -> PathBuf {
     }
 }
 
-fn segments(path: &Path) -> Vec<String> {
+fn split(path: &Path) -> Vec<String> {
     let normal = path
         .components()
         .filter(|component| matches!(component, std::path::Component::Normal(_)));
@@ -119,8 +119,8 @@ fn segments(path: &Path) -> Vec<String> {
         .collect()
 }
 
-/// The shortest end of a path that can't be taken for something else.
-fn name(own: &[String], all: &[Vec<String>]) -> String {
+/// Returns the shortest end of a path that can't be taken for something else.
+fn choose_name(own: &[String], all: &[Vec<String>]) -> String {
     let others: Vec<&[String]> = all
         .iter()
         .map(Vec::as_slice)
@@ -133,9 +133,14 @@ fn name(own: &[String], all: &[Vec<String>]) -> String {
         .join("/")
 }
 
-/// Whether a name is another file's, or its URI would be that of an ID or of a part of another file.
+/// Returns whether a name may be another file's, or its URI that of an ID or of a part of another file.
 fn is_taken(name: &[String], others: &[&[String]]) -> bool {
-    let may_be = |name: &[String]| others.iter().any(|other| other.ends_with(name));
-    let is_part = |end: usize| PARTS.contains(&name[end].as_str()) && may_be(&name[..end]);
-    name[0] == "id" || may_be(name) || (1..name.len()).any(is_part)
+    name[0] == "id"
+        || is_end_of(name, others)
+        || (1..name.len())
+            .any(|end| PARTS.contains(&name[end].as_str()) && is_end_of(&name[..end], others))
+}
+
+fn is_end_of(name: &[String], paths: &[&[String]]) -> bool {
+    paths.iter().any(|path| path.ends_with(name))
 }

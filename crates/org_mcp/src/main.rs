@@ -33,7 +33,7 @@ fn main() -> ExitCode {
     match run(&Arguments::parse()) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            eprintln!("error: {}", chain(error.as_ref()));
+            eprintln!("error: {}", join_causes(error.as_ref()));
             ExitCode::FAILURE
         }
     }
@@ -51,7 +51,7 @@ fn run(arguments: &Arguments) -> Result<(), Box<dyn Error>> {
     registry.register_server("org", resources::resources(&Files::new(files)))?;
     let _watch = match FileWatch::start(&registry, warn) {
         Ok(watch) => Some(watch),
-        // Files are served all the same.
+        // Clients can read files, and don't hear of changes.
         Err(error) => {
             warn(error);
             None
@@ -70,7 +70,7 @@ fn run(arguments: &Arguments) -> Result<(), Box<dyn Error>> {
 async fn serve_http(server: Server, address: SocketAddr) -> Result<(), Box<dyn Error>> {
     let mut http = Http::new(server);
     match std::env::var_os(TOKEN) {
-        // One that can't be sent is an error, as none at all lets everyone of this machine in.
+        // A token that can't be sent is an error. To ignore it would let every user of the machine in.
         Some(token) => http = http.token(token),
         None => warn(format_args!(
             "every user of this machine can read the files, as {TOKEN} is not set"
@@ -93,8 +93,8 @@ fn warn(problem: impl Display) {
     eprintln!("warning: {problem}");
 }
 
-/// Writes an error and its causes; a cause that its error already says is left out.
-fn chain(error: &dyn Error) -> String {
+/// Joins the messages of an error and its causes. A cause that its error repeats is left out.
+fn join_causes(error: &dyn Error) -> String {
     let mut text = error.to_string();
     for cause in std::iter::successors(error.source(), |&cause| cause.source()) {
         let cause = cause.to_string();

@@ -1,8 +1,8 @@
-//! What an Org text says: its headlines, where they stand, and their IDs.
+//! Finds the headlines of an Org text, their places and their IDs.
 //!
-//! A headline is a line that starts with stars and a space, whatever stands around it (Org syntax, "Headings"). So
-//! the text is cut at these lines, and the parser is given each of them and each property drawer alone: what a
-//! headline costs does not depend on how deep it is, and the text below it is not parsed at all.
+//! A headline is a line that starts with stars and a space, whatever stands around it (Org syntax,
+//! "Headings"). So the text is cut at these lines, and the parser gets each of them and each property drawer
+//! alone. A headline costs the same at any depth, and the text below it is not parsed at all.
 
 #[cfg(test)]
 mod tests;
@@ -13,19 +13,21 @@ use std::ops::Range;
 use orgize::ParseConfig;
 use orgize::ast::Headline as Parsed;
 
-/// The longest headline in bytes, without its stars, that is parsed whole; of a longer one the two ends are.
+/// The longest headline in bytes, without its stars, that is parsed whole. Of a longer one only the two ends
+/// are, because the parser's time for markup grows faster than the text.
 const MAX_LINE: usize = 2 * 1024;
 
-/// The longest drawer in bytes that is parsed; a longer one is none.
+/// The longest drawer in bytes that is parsed. A longer one is ignored. Drawers hold a few lines.
 const MAX_DRAWER: usize = 16 * 1024;
 
-/// The size in bytes after which an outline is not continued; the server refuses it then.
+/// The size in bytes at which an outline is broken off. The server refuses such an outline, because it is
+/// larger than the limit of a read.
 const MAX_OUTLINE: usize = 10 * 1024 * 1024;
 
-/// The lines that name keywords which a headline may start with.
+/// The starts of lines that name keywords for headlines.
 const KEYWORD_LINES: [&str; 3] = ["#+TODO:", "#+SEQ_TODO:", "#+TYP_TODO:"];
 
-/// What may stand between a headline and its drawer.
+/// The starts of lines that may stand between a headline and its drawer.
 const PLANNING: [&str; 3] = ["CLOSED:", "DEADLINE:", "SCHEDULED:"];
 
 /// The headlines of a text.
@@ -42,11 +44,11 @@ pub(crate) struct Outline<'t> {
 #[derive(Debug)]
 struct Headline {
     level: usize,
-    /// Parsed when it is asked for, as that is what takes time.
+    /// Parsed on first use, because parsing takes most of the time.
     title: OnceCell<String>,
     id: Option<String>,
     parent: Option<usize>,
-    /// From its line to the next headline of its level or above.
+    /// From its line up to the next headline of the same level or above.
     range: Range<usize>,
 }
 
@@ -54,12 +56,12 @@ impl<'t> Outline<'t> {
     /// Finds the headlines.
     pub(crate) fn new(text: &'t str) -> Self {
         let text = text.strip_prefix('\u{feff}').unwrap_or(text);
-        let starts: Vec<usize> = starts(text).collect();
+        let starts: Vec<usize> = find_starts(text).collect();
         let preamble = &text[..starts.first().copied().unwrap_or(text.len())];
-        let id = id(without_comments(preamble));
+        let id = parse_id(without_comments(preamble));
         let mut outline = Self {
             text,
-            config: config(text),
+            config: configure(text),
             id,
             headlines: Vec::new(),
         };
@@ -80,17 +82,18 @@ impl<'t> Outline<'t> {
         outline
     }
 
-    /// Gives the first headline with this path (see [`Outline::paths`]), and all that stands below it.
+    /// Returns the first headline with this path (see [`Outline::paths`]), and everything below it.
     pub(crate) fn at(&self, path: &str) -> Option<&'t str> {
         let last = path.rsplit('/').next().unwrap_or_default();
         let last = last.replace("%2F", "/").replace("%25", "%");
-        let may_be = |index: &usize| self.line(&self.headlines[*index]).contains(&last);
-        let mut candidates = (0..self.headlines.len()).filter(may_be);
-        let index = candidates.find(|index| self.has_path(*index, path))?;
+        // Only headlines whose line has the title are parsed.
+        let index = (0..self.headlines.len())
+            .filter(|index| self.line(&self.headlines[*index]).contains(&last))
+            .find(|index| self.has_path(*index, path))?;
         Some(&self.text[self.headlines[index].range.clone()])
     }
 
-    /// Gives the first headline with this ID, and all that stands below it; the text, if the ID is its own.
+    /// Returns the first headline with this ID and everything below it, or the whole text if it has the ID.
     pub(crate) fn with_id(&self, id: &str) -> Option<&'t str> {
         if self.id.as_deref() == Some(id) {
             return Some(self.text);
@@ -102,7 +105,7 @@ impl<'t> Outline<'t> {
         Some(&self.text[headline.range.clone()])
     }
 
-    /// Gives all IDs.
+    /// Iterates over all IDs.
     pub(crate) fn ids(&self) -> impl Iterator<Item = &str> {
         let of_headlines = self
             .headlines
@@ -111,10 +114,11 @@ impl<'t> Outline<'t> {
         self.id.as_deref().into_iter().chain(of_headlines)
     }
 
-    /// Gives the path of each headline: the titles above it and its own, with `/` between (see [`segment`]).
+    /// Iterates over the paths of the headlines: the titles above a headline and its own, joined with `/`
+    /// (see [`segment`]).
     pub(crate) fn paths(&self) -> impl Iterator<Item = String> {
         let mut path = String::new();
-        // The level of each headline in the path, and how long the path was before it.
+        // The level of each headline in the path, and the length of the path before it.
         let mut open: Vec<(usize, usize)> = Vec::new();
         self.headlines.iter().map(move |headline| {
             while let Some((_, length)) = open.pop_if(|(level, _)| *level >= headline.level) {
@@ -128,7 +132,8 @@ impl<'t> Outline<'t> {
         })
     }
 
-    /// Writes `[{"title","level","path","id"?,"children":[…]}]`, without recursion, as there is no limit to levels.
+    /// Writes `[{"title","level","path","id"?,"children":[…]}]`. It doesn't recurse, because levels have no
+    /// limit.
     pub(crate) fn to_json(&self) -> String {
         let mut json = "[".to_owned();
         let mut open: Vec<usize> = Vec::new();
@@ -149,7 +154,7 @@ impl<'t> Outline<'t> {
         json + "]"
     }
 
-    /// Compares from the end, as most headlines differ there.
+    /// Compares a path from the end, because most headlines differ there.
     fn has_path(&self, index: usize, path: &str) -> bool {
         let mut rest = Some(path);
         let mut headlines = self.above(index).peekable();
@@ -168,7 +173,7 @@ impl<'t> Outline<'t> {
     fn title<'h>(&self, headline: &'h Headline) -> &'h str {
         headline
             .title
-            .get_or_init(|| title(self.line(headline), &self.config))
+            .get_or_init(|| parse_title(self.line(headline), &self.config))
     }
 
     fn line(&self, headline: &Headline) -> &'t str {
@@ -178,7 +183,7 @@ impl<'t> Outline<'t> {
             .unwrap_or_default()
     }
 
-    /// A headline and those that it is below, the nearest first.
+    /// Iterates over a headline and those above it, the nearest first.
     fn above(&self, index: usize) -> impl Iterator<Item = &Headline> {
         std::iter::successors(Some(index), |index| self.headlines[*index].parent)
             .map(|index| &self.headlines[index])
@@ -186,10 +191,10 @@ impl<'t> Outline<'t> {
 }
 
 impl Headline {
-    /// Reads one of a section, which starts with its line; it has no place yet.
+    /// Reads the headline that a section starts with. Its parent and its range are set later.
     fn new(section: &str) -> Self {
         let (line, rest) = section.split_once('\n').unwrap_or((section, ""));
-        let id = id(without_planning(rest));
+        let id = parse_id(without_planning(rest));
         Self {
             level: level(line).unwrap_or_default(),
             title: OnceCell::new(),
@@ -199,7 +204,7 @@ impl Headline {
         }
     }
 
-    /// Writes the beginning of the object; its children are to follow.
+    /// Writes the beginning of the object, up to its children.
     fn to_json(&self, title: &str, path: &str) -> String {
         let (title, path) = (serde_json::json!(title), serde_json::json!(path));
         let id = self
@@ -219,14 +224,14 @@ pub(crate) fn segment(title: &str) -> String {
     title.replace('%', "%25").replace('/', "%2F")
 }
 
-/// How many stars a line starts with, if it is a headline.
+/// Returns the number of stars that a line starts with, if it is a headline.
 fn level(line: &str) -> Option<usize> {
     let level = line.len() - line.trim_start_matches('*').len();
     (level > 0 && line[level..].starts_with(' ')).then_some(level)
 }
 
-/// Where the lines of headlines start.
-fn starts(text: &str) -> impl Iterator<Item = usize> {
+/// Iterates over the places where headlines start.
+fn find_starts(text: &str) -> impl Iterator<Item = usize> {
     let mut next = 0;
     text.split_inclusive('\n').filter_map(move |line| {
         let start = next;
@@ -235,8 +240,8 @@ fn starts(text: &str) -> impl Iterator<Item = usize> {
     })
 }
 
-/// A parser for headlines with the keywords that a text names, or those that all texts have.
-fn config(text: &str) -> ParseConfig {
+/// Configures a parser with the keywords that a text names, or the default ones.
+fn configure(text: &str) -> ParseConfig {
     let lines = text
         .lines()
         .map(str::trim_start)
@@ -263,9 +268,9 @@ fn config(text: &str) -> ParseConfig {
     config
 }
 
-/// The title of a headline, without keyword, priority, `COMMENT` and tags.
-fn title(line: &str, config: &ParseConfig) -> String {
-    let title = uncut_title(line.trim_start_matches('*').trim(), config);
+/// Returns the title of a headline without keyword, priority, `COMMENT` and tags.
+fn parse_title(line: &str, config: &ParseConfig) -> String {
+    let title = parse_headline(line.trim_start_matches('*').trim(), config);
     let title = without_number(&title);
     match title.strip_prefix("COMMENT") {
         Some(rest) if rest.is_empty() || rest.starts_with(char::is_whitespace) => {
@@ -275,23 +280,23 @@ fn title(line: &str, config: &ParseConfig) -> String {
     }
 }
 
-/// The title of a headline without its stars. A long one is cut, as the time for its markup grows faster than
-/// it; what is before the title is in the first part, and the tags are in the last.
-fn uncut_title(text: &str, config: &ParseConfig) -> String {
+/// Parses a headline without its stars. A long one is cut into three, of which the first has what stands before
+/// the title, and the last has the tags.
+fn parse_headline(text: &str, config: &ParseConfig) -> String {
     if text.len() <= MAX_LINE {
-        return parsed_title(text, config);
+        return parse_short_headline(text, config);
     }
     let (first, rest) = text.split_at(boundary(text, MAX_LINE / 2));
     let (middle, last) = rest.split_at(boundary(rest, rest.len() - MAX_LINE / 2));
-    // With a dash neither has at the cut what looks like tags or a keyword.
-    let first = parsed_title(&format!("{first}-"), config);
-    let last = parsed_title(&format!("-{last}"), config);
+    // A dash at the cut keeps either part from ending or starting with what looks like tags or a keyword.
+    let first = parse_short_headline(&format!("{first}-"), config);
+    let last = parse_short_headline(&format!("-{last}"), config);
     let first = first.strip_suffix('-').unwrap_or(&first);
     let last = last.strip_prefix('-').unwrap_or(&last);
     [first, middle, last].concat()
 }
 
-fn parsed_title(text: &str, config: &ParseConfig) -> String {
+fn parse_short_headline(text: &str, config: &ParseConfig) -> String {
     let parsed = config
         .clone()
         .parse(format!("* {text}"))
@@ -301,7 +306,7 @@ fn parsed_title(text: &str, config: &ParseConfig) -> String {
         .unwrap_or_default()
 }
 
-/// The end of the last character that ends before a place, or there.
+/// Returns the last boundary of characters at or before a place.
 fn boundary(text: &str, place: usize) -> usize {
     (0..=place)
         .rev()
@@ -309,14 +314,8 @@ fn boundary(text: &str, place: usize) -> usize {
         .unwrap_or_default()
 }
 
-/// The title after a priority of two digits, up to 64 (Org manual, "Priorities"), which the parser does not know.
+/// Removes a priority of two digits, 10 to 64 (Org manual, "Priorities"), which the parser doesn't know.
 fn without_number(title: &str) -> &str {
-    let is_priority = |number: &str| {
-        number.len() == 2
-            && number
-                .parse::<u8>()
-                .is_ok_and(|number| (10..=64).contains(&number))
-    };
     match title
         .strip_prefix("[#")
         .and_then(|rest| rest.split_once(']'))
@@ -326,10 +325,17 @@ fn without_number(title: &str) -> &str {
     }
 }
 
-/// The ID in the property drawer that a text starts with.
-fn id(text: &str) -> Option<String> {
+fn is_priority(number: &str) -> bool {
+    number.len() == 2
+        && number
+            .parse::<u8>()
+            .is_ok_and(|number| (10..=64).contains(&number))
+}
+
+/// Returns the ID in the property drawer that a text starts with.
+fn parse_id(text: &str) -> Option<String> {
     let properties = ParseConfig::default()
-        .parse(drawer(text)?)
+        .parse(split_drawer(text)?)
         .document()
         .properties()?;
     let (_, id) = properties
@@ -338,8 +344,8 @@ fn id(text: &str) -> Option<String> {
     Some(id.trim().to_owned()).filter(|id| !id.is_empty())
 }
 
-/// The property drawer that a text starts with, and nothing after it.
-fn drawer(text: &str) -> Option<&str> {
+/// Returns the property drawer that a text starts with, and nothing after it.
+fn split_drawer(text: &str) -> Option<&str> {
     let mut end = 0;
     for (number, line) in text.split_inclusive('\n').enumerate() {
         end += line.len();
@@ -367,13 +373,11 @@ fn without_planning(text: &str) -> &str {
     }
 }
 
-/// The text after the empty lines and the comments that may stand before its drawer.
+/// Removes the empty lines and the comments that may stand before the drawer of a text.
 fn without_comments(text: &str) -> &str {
-    let is_before =
-        |line: &&str| matches!(line.trim(), "" | "#") || line.trim_start().starts_with("# ");
     let before: usize = text
         .split_inclusive('\n')
-        .take_while(is_before)
+        .take_while(|line| matches!(line.trim(), "" | "#") || line.trim_start().starts_with("# "))
         .map(str::len)
         .sum();
     &text[before..]

@@ -1,4 +1,4 @@
-//! The files as resources: what an MCP client sees of them.
+//! Registers the files as resources.
 
 #[cfg(test)]
 mod tests;
@@ -11,21 +11,24 @@ use percent_encoding::percent_decode_str;
 use crate::files::{File, Files};
 use crate::org::{Outline, segment};
 
-/// How many bytes of values are offered at most, which is more than real files have.
+/// How many bytes of values complete a variable. Real files have fewer; it bounds what a hostile one costs.
 const MAX_OFFERED: usize = 10 * 1024 * 1024;
 
-/// Makes the resources of the files, and the templates of what is in them.
+/// Makes the resources of the files, and the templates for their outlines and headlines.
 ///
-/// The templates are lenient: a file is `office/notes.org` where there are two of its name, and people write that, and
-/// IDs, as they are.
+/// The templates are lenient, because people write names such as `office/notes.org`, and IDs, unencoded.
 pub(crate) fn resources(files: &Files) -> Bundle {
-    let templates = [outline(files), headline(files), id(files)];
+    let templates = [
+        outline_template(files),
+        headline_template(files),
+        id_template(files),
+    ];
     Bundle::new()
-        .resources(files.iter().cloned().map(whole))
+        .resources(files.iter().cloned().map(file_resource))
         .templates(templates)
 }
 
-fn whole(file: File) -> Resource {
+fn file_resource(file: File) -> Resource {
     let (uri, name, path) = (file.uri(), file.name.clone(), file.path.clone());
     let description = format!("The whole Org file; {uri}/outline has its headlines");
     Resource::new(uri, name, move || file.read())
@@ -34,87 +37,103 @@ fn whole(file: File) -> Resource {
         .source(path)
 }
 
-fn outline(files: &Files) -> ResourceTemplate {
-    let readable = files.clone();
-    let read = move |parameters: Parameters| {
-        let text = readable.named(parameters.text("filename")?)?.read()?;
-        Ok::<_, ReadError>(Outline::new(&text).to_json())
-    };
-    of_file(files, ResourceTemplate::new("org://{filename}/outline", "Org file outline", read))
+fn outline_template(files: &Files) -> ResourceTemplate {
+    let reading = files.clone();
+    let template = ResourceTemplate::new(
+        "org://{filename}/outline",
+        "Org file outline",
+        move |parameters: Parameters| {
+            let text = reading.find(parameters.text("filename")?)?.read()?;
+            Ok::<_, ReadError>(Outline::new(&text).to_json())
+        },
+    );
+    with_filename(files, template)
         .description(
             "The headlines of an Org file as a tree, each with its level, its path and its ID, if it has one",
         )
         .mime_type("application/json")
 }
 
-fn headline(files: &Files) -> ResourceTemplate {
-    let (readable, completed) = (files.clone(), files.clone());
-    let read = move |parameters: Parameters| {
-        let file = readable.named(parameters.text("filename")?)?;
-        section(&file.read()?, &parameters)
-    };
-    let complete = move |partial: Partial| {
-        let file = partial
-            .others
-            .get("filename")
-            .and_then(|name| completed.named(name).ok());
-        let text = file.and_then(|file| file.read().ok()).unwrap_or_default();
-        offered(Outline::new(&text).paths(), &partial)
-    };
-    of_file(files, ResourceTemplate::new("org://{filename}/headline/{+path}", "Org headline by path", read))
+fn headline_template(files: &Files) -> ResourceTemplate {
+    let (reading, completing) = (files.clone(), files.clone());
+    let template = ResourceTemplate::new(
+        "org://{filename}/headline/{+path}",
+        "Org headline by path",
+        move |parameters: Parameters| {
+            let file = reading.find(parameters.text("filename")?)?;
+            find_headline(&file.read()?, &parameters)
+        },
+    );
+    with_filename(files, template)
         .description(
             "A headline of an Org file and all below it; the path has the headlines above it, as Tasks/Urgent, \
              with %2F for a / of a title",
         )
         .mime_type("text/plain")
-        .complete("path", complete)
+        .complete("path", move |partial| complete_path(&completing, &partial))
 }
 
-fn id(files: &Files) -> ResourceTemplate {
-    let (readable, completed, sources) = (files.clone(), files.clone(), files.clone());
-    let read = move |parameters: Parameters| {
-        let id = parameters.text("id")?;
-        let mut texts = readable.texts().filter(|text| text.contains(id));
-        let found = texts.find_map(|text| Outline::new(&text).with_id(id).map(str::to_owned));
-        found.ok_or_else(|| ReadError::bad_parameters(format!("no headline has the ID {id:?}")))
-    };
-    let complete = move |partial: Partial| {
-        let of_text = |text: String| {
-            Outline::new(&text)
-                .ids()
-                .map(str::to_owned)
-                .collect::<Vec<_>>()
-        };
-        offered(completed.texts().flat_map(of_text), &partial)
-    };
-    ResourceTemplate::new("org://id/{id}", "Org headline by ID", read)
-        .lenient()
-        .description(
-            "The headline with this ID property, in whichever file it is, and all below it",
-        )
-        .mime_type("text/plain")
-        .complete("id", complete)
-        // A headline may be moved to any of them.
-        .source(move |_| {
-            sources
-                .iter()
-                .map(|file| file.path.clone())
-                .collect::<Vec<_>>()
-        })
+/// Completes the path of a headline of the file that the client has chosen before.
+fn complete_path(files: &Files, partial: &Partial) -> Vec<String> {
+    let file = partial
+        .others
+        .get("filename")
+        .and_then(|name| files.find(name).ok());
+    let text = file.and_then(|file| file.read().ok()).unwrap_or_default();
+    complete(Outline::new(&text).paths(), partial)
 }
 
-/// What all templates of `{filename}` have.
-fn of_file(files: &Files, template: ResourceTemplate) -> ResourceTemplate {
-    let (completed, sources) = (files.clone(), files.clone());
+fn id_template(files: &Files) -> ResourceTemplate {
+    let (reading, completing, sources) = (files.clone(), files.clone(), files.clone());
+    ResourceTemplate::new(
+        "org://id/{id}",
+        "Org headline by ID",
+        move |parameters: Parameters| find_by_id(&reading, parameters.text("id")?),
+    )
+    .lenient()
+    .description("The headline with this ID property, in whichever file it is, and all below it")
+    .mime_type("text/plain")
+    .complete("id", move |partial| complete_id(&completing, &partial))
+    // A headline may be moved to any file.
+    .source(move |_| {
+        sources
+            .iter()
+            .map(|file| file.path.clone())
+            .collect::<Vec<_>>()
+    })
+}
+
+fn find_by_id(files: &Files, id: &str) -> Result<String, ReadError> {
+    files
+        .texts()
+        // Most files don't have the ID, and this is much faster than finding their headlines.
+        .filter(|text| text.contains(id))
+        .find_map(|text| Outline::new(&text).with_id(id).map(str::to_owned))
+        .ok_or_else(|| ReadError::bad_parameters(format!("no headline has the ID {id:?}")))
+}
+
+fn complete_id(files: &Files, partial: &Partial) -> Vec<String> {
+    let ids = files.texts().flat_map(|text| {
+        Outline::new(&text)
+            .ids()
+            .map(str::to_owned)
+            .collect::<Vec<_>>()
+    });
+    complete(ids, partial)
+}
+
+/// Adds what all templates with `{filename}` have.
+fn with_filename(files: &Files, template: ResourceTemplate) -> ResourceTemplate {
+    let (completing, sources) = (files.clone(), files.clone());
     template
         .lenient()
         .complete("filename", move |partial| {
-            offered(completed.iter().map(|file| file.name.clone()), &partial)
+            complete(completing.iter().map(|file| file.name.clone()), &partial)
         })
         .source(move |parameters| {
             Some(
                 sources
-                    .named(parameters.text("filename").ok()?)
+                    .find(parameters.text("filename").ok()?)
                     .ok()?
                     .path
                     .clone(),
@@ -122,26 +141,24 @@ fn of_file(files: &Files, template: ResourceTemplate) -> ResourceTemplate {
         })
 }
 
-/// The values that go on from what was typed, each once.
-fn offered(values: impl Iterator<Item = String>, partial: &Partial) -> Vec<String> {
-    let mut bytes = 0;
-    let fits = |value: &String| {
-        bytes += value.len();
-        bytes <= MAX_OFFERED
-    };
-    let mut known = HashSet::new();
-    let wanted = values.filter(|value| value.starts_with(&partial.value));
-    wanted
+/// Returns the values that start with what the user typed, each once.
+fn complete(values: impl Iterator<Item = String>, partial: &Partial) -> Vec<String> {
+    let (mut bytes, mut known) = (0, HashSet::new());
+    values
+        .filter(|value| value.starts_with(&partial.value))
         .filter(|value| known.insert(value.clone()))
-        .take_while(fits)
+        .take_while(|value| {
+            bytes += value.len();
+            bytes <= MAX_OFFERED
+        })
         .collect()
 }
 
 /// Finds the headline that a URI names.
 ///
-/// A client that fills the template in leaves `%2F` as it is, so the parts are decoded one by one; one that encodes all
-/// of a path has it right after decoding once.
-fn section(text: &str, parameters: &Parameters) -> Result<String, ReadError> {
+/// A client that expands the template leaves `%2F` in a path alone, so the parts are decoded one by one. A
+/// client that encodes the whole path is right after decoding it once; that is tried second.
+fn find_headline(text: &str, parameters: &Parameters) -> Result<String, ReadError> {
     let path = parameters.text("path")?;
     let raw = parameters
         .raw("path")
@@ -154,9 +171,9 @@ fn section(text: &str, parameters: &Parameters) -> Result<String, ReadError> {
     let found = outline
         .at(&segments.collect::<Vec<_>>().join("/"))
         .or_else(|| outline.at(path));
-    let unknown =
-        || format!("there is no headline {path:?} in the file; its outline has the paths of all");
-    found
-        .map(str::to_owned)
-        .ok_or_else(|| ReadError::bad_parameters(unknown()))
+    found.map(str::to_owned).ok_or_else(|| {
+        ReadError::bad_parameters(format!(
+            "there is no headline {path:?} in the file; its outline has the paths of all"
+        ))
+    })
 }

@@ -2,7 +2,7 @@ use std::io;
 
 use mcp_resources::ServeError;
 
-use super::chain;
+use super::join_causes;
 
 #[derive(Debug, thiserror::Error)]
 #[error("outer")]
@@ -12,11 +12,11 @@ struct Outer(#[source] ServeError);
 fn error_is_told_with_all_its_causes() {
     let error = Outer(ServeError::Runtime(io::Error::other("inner")));
     assert_eq!(
-        chain(&error),
+        join_causes(&error),
         "outer: the server could not be started: inner"
     );
     assert_eq!(
-        chain(&ServeError::Runtime(io::Error::other("inner"))),
+        join_causes(&ServeError::Runtime(io::Error::other("inner"))),
         "the server could not be started: inner"
     );
 }

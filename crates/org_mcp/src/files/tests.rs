@@ -99,7 +99,7 @@ fn uri_encodes_what_none_may_hold_and_keeps_the_slash() {
 fn other_file_is_not_found_whatever_the_name_says() {
     let files = Files::new(vec![PathBuf::from("/none/a.org")]);
     assert_eq!(
-        files.named("a.org").unwrap().path,
+        files.find("a.org").unwrap().path,
         PathBuf::from("/none/a.org")
     );
     for name in [
@@ -113,7 +113,7 @@ fn other_file_is_not_found_whatever_the_name_says() {
         "a.org\0",
         "a.org/",
     ] {
-        let error = files.named(name).unwrap_err().to_string();
+        let error = files.find(name).unwrap_err().to_string();
         assert!(
             error.ends_with("resources/list names all"),
             "{name}: {error}"
@@ -127,12 +127,7 @@ fn file_that_grew_too_large_is_not_loaded() {
     let path = directory.path().join("a.org");
     fs::File::create(&path).unwrap().set_len(1 << 40).unwrap();
     let files = Files::new(vec![path]);
-    let error = files
-        .named("a.org")
-        .unwrap()
-        .read()
-        .unwrap_err()
-        .to_string();
+    let error = files.find("a.org").unwrap().read().unwrap_err().to_string();
     assert_eq!(
         error,
         "the resource could not be read: the file has more than 67108864 bytes"
@@ -153,7 +148,7 @@ fn pipe_in_the_place_of_a_file_is_not_waited_for() {
             .success()
     );
     let error = Files::new(vec![path])
-        .named("a.org")
+        .find("a.org")
         .unwrap()
         .read()
         .unwrap_err()
@@ -182,7 +177,7 @@ fn file_that_is_swapped_with_a_link_while_it_is_read_gives_nothing_else() {
             }
         });
         // Who swaps may be held up for long while it is a link.
-        let reads = (0..5_000_000).filter_map(|_| files.named("a.org").unwrap().read().ok());
+        let reads = (0..5_000_000).filter_map(|_| files.find("a.org").unwrap().read().ok());
         let texts: Vec<String> = reads.take(3000).collect();
         is_over.store(true, Ordering::Relaxed);
         assert_eq!(texts.len(), 3000);
