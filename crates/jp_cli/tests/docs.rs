@@ -69,6 +69,11 @@ fn attachments_page_runs() {
 }
 
 #[test]
+fn uris_page_runs() {
+    runs("docs/uris.md", "Yes.");
+}
+
+#[test]
 fn compaction_page_runs() {
     runs("docs/compaction.md", "Yes.");
 }
