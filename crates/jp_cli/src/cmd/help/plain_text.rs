@@ -8,9 +8,8 @@ use unicode_width::UnicodeWidthStr as _;
 /// Columns of the text. Every terminal has as many, and longer lines are hard to read.
 const WIDTH: usize = 80;
 
-/// Columns that the widest column of a table needs at least: as many as the longest code that stays
-/// on one line.
-const WIDEST_COLUMN: usize = WIDTH / 2;
+/// To how many columns the text of a table is wrapped at least: about four words.
+const NARROWEST_COLUMN: usize = 24;
 
 /// What separates the columns of a table.
 const GAP: &str = "  ";
@@ -208,24 +207,12 @@ fn render_target(target: &str, topic_of_file: &impl Fn(&str) -> Option<&'static 
     }
 }
 
-/// Lays a table out in columns and wraps the widest one. If that gets too narrow, the cells of a row
-/// stand below each other.
+/// Lays a table out in columns that fit the width. If one gets too narrow, the cells of a row stand
+/// below each other.
 fn render_table(rows: &[Vec<String>]) -> Vec<String> {
-    let columns = rows.iter().map(Vec::len).max().unwrap_or_default();
-    let width_of = |column: usize| {
-        let cells = rows.iter().filter_map(|row| row.get(column));
-        cells.map(|cell| cell.width()).max().unwrap_or_default()
+    let Some(widths) = fit_columns(rows) else {
+        return render_rows_as_lists(rows);
     };
-    let mut widths: Vec<_> = (0..columns).map(width_of).collect();
-    let total: usize = widths.iter().map(|width| width + GAP.len()).sum();
-    if let Some(widest) = widths.iter_mut().max() {
-        let others = total - *widest - GAP.len();
-        let room = WIDTH.saturating_sub(others);
-        if *widest > room && room < WIDEST_COLUMN {
-            return render_rows_as_lists(rows);
-        }
-        *widest = room.min(*widest);
-    }
     let line: Vec<_> = widths.iter().map(|width| "-".repeat(*width)).collect();
     let mut lines = Vec::new();
     for (index, row) in rows.iter().enumerate() {
@@ -235,6 +222,36 @@ fn render_table(rows: &[Vec<String>]) -> Vec<String> {
         lines.extend(render_row(row, &widths));
     }
     lines
+}
+
+/// Returns the widths of a table's columns. Narrows the widest column until the table fits; returns
+/// `None` if that tears a word apart or leaves less than [`NARROWEST_COLUMN`].
+fn fit_columns(rows: &[Vec<String>]) -> Option<Vec<usize>> {
+    let columns = rows.iter().map(Vec::len).max().unwrap_or_default();
+    let widest = |column: usize, width: fn(&String) -> usize| {
+        let cells = rows.iter().filter_map(|row| row.get(column));
+        cells.map(width).max().unwrap_or_default()
+    };
+    let mut widths: Vec<_> = (0..columns)
+        .map(|column| widest(column, |cell| cell.width()))
+        .collect();
+    let gaps = GAP.len() * columns.saturating_sub(1);
+    while widths.iter().sum::<usize>() + gaps > WIDTH {
+        let (column, width) = widths
+            .iter_mut()
+            .enumerate()
+            .max_by_key(|(_, width)| **width)?;
+        if *width <= NARROWEST_COLUMN.max(widest(column, |cell| longest_word(cell))) {
+            return None;
+        }
+        *width -= 1;
+    }
+    Some(widths)
+}
+
+fn longest_word(text: &str) -> usize {
+    let words = split_words(text).into_iter();
+    words.map(|word| word.width()).max().unwrap_or_default()
 }
 
 /// Wraps each cell at the width of its column, and joins the lines of the cells.
