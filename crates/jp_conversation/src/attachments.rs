@@ -1,4 +1,4 @@
-//! What was delivered to a model as attached, and which declarations gave it.
+//! The attachments that were delivered to a model, and the declarations that gave them.
 
 use std::collections::HashMap;
 
@@ -6,10 +6,10 @@ use jp_resource::Snapshot;
 
 use crate::{Declaration, Delivered, EventKind, Stream};
 
-/// A snapshot with its turn; 0 where no message has taken it yet.
+/// A snapshot with its turn; 0 if no message has taken it yet.
 pub type Taken<'a> = (usize, &'a Snapshot);
 
-/// Returns what each declaration gave, in the order in which it came first.
+/// Returns the newest snapshots of each declaration, in the order in which its contents first came.
 pub fn newest_by_declaration(stream: &Stream) -> HashMap<&Declaration, Vec<Taken<'_>>> {
     let mut newest: HashMap<&Declaration, Vec<Option<Taken<'_>>>> = HashMap::new();
     let mut places = HashMap::new();
@@ -52,7 +52,7 @@ pub fn newest_by_declaration(stream: &Stream) -> HashMap<&Declaration, Vec<Taken
 /// A turn, the snapshots it delivered and the declarations that gave them.
 pub type AttachedTurn<'a> = (usize, &'a [Snapshot], &'a [Delivered]);
 
-/// Returns what was delivered, oldest first, and what was taken by hand since, with turn 0.
+/// Returns the deliveries, oldest first, and the snapshots taken by hand since, with turn 0.
 pub fn deliveries(stream: &Stream) -> Vec<AttachedTurn<'_>> {
     let mut turn = 0;
     let mut deliveries: Vec<AttachedTurn<'_>> = Vec::new();

@@ -4,7 +4,7 @@ use jp_resource::uri::{encode_argument, encode_program, split_mcp};
 use serde::{Deserialize, Deserializer, Serialize, de};
 use serde_json::{Map, Value};
 
-/// What a person asked to attach, in the form that is stored: a URL, paths relative to the workspace.
+/// A request to attach something, in its stored form: a URL, paths relative to the workspace.
 ///
 /// Two declarations are the same if their text is. The handlers give the text its meaning; a
 /// conversation only needs to know which declarations it has delivered.

@@ -11,13 +11,13 @@ use crate::{Declaration, json};
 /// One entry of a conversation's stream.
 #[derive(Debug, Clone)]
 pub struct Event {
-    /// When it happened.
+    /// The time of the event.
     pub timestamp: Timestamp,
-    /// What happened.
+    /// The kind of the event, with its content.
     pub kind: EventKind,
 }
 
-/// What an event is about.
+/// The kind of an event, with its content.
 #[derive(Debug, Clone)]
 pub enum EventKind {
     /// A turn begins.
@@ -28,7 +28,7 @@ pub enum EventKind {
     ChatResponse(ChatResponse),
     /// The model calls a tool.
     ToolCallRequest(ToolCallRequest),
-    /// What the tool returned.
+    /// The response of a tool.
     ToolCallResponse(ToolCallResponse),
     /// A question on its way to a person or a model.
     InquiryRequest(InquiryRequest),
@@ -36,7 +36,7 @@ pub enum EventKind {
     InquiryResponse(InquiryResponse),
     /// The conversation's configuration changed.
     ConfigDelta(ConfigDelta),
-    /// What one provider response cost.
+    /// The cost of one provider response.
     Usage(Usage),
     /// Snapshots that newer ones replaced are not sent any more.
     Superseded(Superseded),
@@ -53,16 +53,16 @@ pub enum EventKind {
 pub struct ChatRequest {
     /// The words.
     pub content: String,
-    /// Who wrote them, where that is known.
+    /// The author of the words, if known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub author: Option<String>,
     /// JSON Schema that the answer must fit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub schema: Option<Map<String, Value>>,
-    /// What was attached: frozen, never resolved again.
+    /// The attached snapshots: frozen, never resolved again.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub resources: Vec<Snapshot>,
-    /// Which declarations gave which of the resources.
+    /// The declarations, each with the resources that it gave.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub delivered: Vec<Delivered>,
 }
@@ -70,7 +70,7 @@ pub struct ChatRequest {
 /// A declaration that a request delivered.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Delivered {
-    /// What was declared.
+    /// The declaration.
     pub declaration: Declaration,
     /// Indexes into the request's `resources`; empty for an exclude.
     #[serde(default)]
@@ -82,13 +82,13 @@ pub struct Delivered {
 pub struct ChatResponse {
     /// Reasoning or words.
     pub content: ResponseContent,
-    /// What the provider wants back verbatim, such as signatures.
+    /// Metadata that the provider wants back verbatim, such as signatures.
     pub metadata: Map<String, Value>,
     /// Why the answer ends here, where it was cut off.
     pub incomplete: Option<String>,
 }
 
-/// What a part of an answer holds.
+/// The content of a part of an answer.
 #[derive(Debug, Clone, PartialEq)]
 pub enum ResponseContent {
     /// The model's reasoning.
@@ -107,12 +107,12 @@ pub struct ToolCallRequest {
     /// Arguments by name.
     #[serde(default)]
     pub arguments: Map<String, Value>,
-    /// What the provider wants back verbatim.
+    /// Metadata that the provider wants back verbatim.
     #[serde(default, skip_serializing_if = "Map::is_empty")]
     pub metadata: Map<String, Value>,
 }
 
-/// What a tool returned.
+/// The response of a tool.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ToolCallResponse {
     /// The call's id.
@@ -120,7 +120,7 @@ pub struct ToolCallResponse {
     /// The blocks, in the tool's order; a string is read as one text block.
     #[serde(deserialize_with = "blocks_or_text")]
     pub content: Vec<StoredBlock>,
-    /// Whether the tool failed.
+    /// True if the tool failed.
     #[serde(default)]
     pub is_error: bool,
     /// MCP's `structuredContent`.
@@ -141,10 +141,10 @@ pub struct ToolCallResponse {
 pub struct InquiryRequest {
     /// Names the inquiry; its response has the same.
     pub id: String,
-    /// Who asks.
+    /// The tool that asks.
     #[serde(default, skip_serializing_if = "Value::is_null")]
     pub source: Value,
-    /// What is asked.
+    /// The question.
     pub question: InputRequest,
 }
 
@@ -166,12 +166,12 @@ pub struct ConfigDelta {
     /// Snapshots taken now for the next request: of files that can't be resolved later, and by hand.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub resources: Vec<Snapshot>,
-    /// Which declarations gave those taken by hand; the next request delivers them as they are.
+    /// The declarations of the snapshots taken by hand, which the next request delivers unchanged.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub delivered: Vec<Delivered>,
 }
 
-/// What one provider response cost, in the provider's own figures.
+/// The cost of one provider response, in the provider's own figures.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Usage {
     /// Provider and model, as `provider/name`.
@@ -196,7 +196,7 @@ pub struct Usage {
 /// A recorded decision: snapshots before this event that are not sent any more, so that later requests are the same bytes.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Superseded {
-    /// What is left out.
+    /// The versions that are left out.
     pub dropped: Vec<Version>,
 }
 
@@ -219,10 +219,10 @@ pub struct Notification {
     pub uri: String,
     /// The SHA-256 of what the conversation has.
     pub checksum: Checksum,
-    /// What people call the resource.
+    /// The resource's name for people.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
-    /// What its source has now; `None` where it is gone.
+    /// The checksum of the source now; `None` if it is gone.
     pub now: Option<Checksum>,
 }
 
@@ -232,24 +232,24 @@ pub struct Compaction {
     /// Nothing of the compactions before this one holds any more.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub reset: bool,
-    /// How many of the turns before this event stay as they are; those before them are shortened.
+    /// Number of turns before this event that stay unchanged; those before them are shortened.
     #[serde(default)]
     pub keep_last: usize,
-    /// What is left out of them.
+    /// The kinds of content that they lose.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub strip: Vec<Strip>,
-    /// What stands in their place, in the words of a model.
+    /// A summary that replaces them, in the words of a model.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub summary: Option<String>,
 }
 
-/// What a compaction leaves out.
+/// A kind of content that a compaction leaves out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Strip {
     /// The model's reasoning.
     Reasoning,
-    /// What tools returned.
+    /// The results of tools.
     Tools,
 }
 
@@ -262,7 +262,7 @@ pub enum EventError {
     /// The time can't be read.
     #[error("timestamp {text:?} is neither RFC 3339 nor `YYYY-MM-DD hh:mm:ss.f`")]
     Timestamp {
-        /// What stands there.
+        /// The value there.
         text: String,
         /// Why it can't be read.
         source: jiff::Error,
@@ -497,7 +497,7 @@ mod tests {
     }
 
     #[test]
-    fn flat_tool_response_becomes_one_text_block_and_is_written_as_that() {
+    fn flat_tool_response_becomes_one_text_block() {
         let event = Event::from_json(
             r#"{"timestamp":"2026-11-21T12:00:00Z","type":"tool_call_response","id":"1","content":"x","is_error":true}"#,
         )

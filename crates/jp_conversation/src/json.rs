@@ -8,10 +8,10 @@ use serde_json::{
     ser::{CompactFormatter, Formatter},
 };
 
-/// How deep an event may be nested: serde_json reads 127 levels.
+/// Most levels of an event: serde_json reads 127.
 const MAX_DEPTH: usize = 120;
 
-/// How deep a part of an event may be nested that came from elsewhere.
+/// Most levels of a part of an event that comes from elsewhere.
 const MAX_PART_DEPTH: usize = 100;
 
 /// Returns whether a value is nested no deeper than 100 levels, so that an event can hold it.

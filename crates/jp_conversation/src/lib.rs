@@ -1,9 +1,9 @@
-//! What a conversation is.
+//! Conversations: their events, and the pure functions over them.
 //!
 //! A [`Stream`] is an append-only list of [`Event`]s. A [`ChatRequest`] carries the person's words and
 //! the [`Snapshot`](jp_resource::Snapshot)s attached at that turn, with the [`Declaration`]s that gave
-//! them; [`resolution::plan`] decides from the stream which declarations still need resolving, and
-//! [`view::thread`] what of the stream a model gets. Everything here is a pure function over values:
+//! them. [`resolution::plan`] decides from the stream which declarations still need resolving.
+//! [`view::thread`] makes the messages that a model gets. Everything here is a pure function over values:
 //! no disk, no network, no clock, no configuration.
 //!
 //! ```

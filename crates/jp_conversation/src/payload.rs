@@ -1,4 +1,4 @@
-//! Where an event's content goes: into the blob store, or inline where it is small.
+//! Moves an event's content to the blob store; small content stays inline.
 
 use jp_resource::{BlobRef, Encoding, Payload, ResourceContent, Snapshot};
 use jp_tool::{Media, StoredBlock};
@@ -157,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn small_tool_text_stays_inline_and_large_moves() {
+    fn large_tool_text_moves_to_the_store() {
         for (length, moved) in [(255, vec![]), (256, vec![256])] {
             let text = "x".repeat(length);
             let json = format!(

@@ -1,4 +1,4 @@
-//! Which strings of an event name places, and so are stored relative to the workspace.
+//! Finds the strings of an event that name places, which are stored relative to the workspace.
 
 use jp_resource::Snapshot;
 use jp_tool::StoredBlock;
@@ -121,7 +121,7 @@ mod tests {
     use crate::Notification;
 
     #[test]
-    fn name_of_a_changed_command_is_its_command_line_and_may_name_a_place() {
+    fn name_of_a_changed_command_may_name_a_place() {
         let notification = Notification {
             uri: "cmd://cat?arg=/w/a".to_owned(),
             checksum: Checksum::compute(b""),

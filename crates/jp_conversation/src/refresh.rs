@@ -1,4 +1,4 @@
-//! Which snapshots of a refresh are new.
+//! Finds the new snapshots of a refresh.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
@@ -185,7 +185,7 @@ mod tests {
     use super::*;
     use crate::{Event, EventKind};
 
-    /// What one declaration gave: a URI and a text each.
+    /// The snapshots of one declaration: a URI and a text each.
     fn taken(contents: &[(&str, &str)]) -> (Vec<Snapshot>, Vec<Delivered>) {
         let snapshot = |(uri, text): &(&str, &str)| {
             Resource::new(

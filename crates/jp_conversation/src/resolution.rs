@@ -1,4 +1,4 @@
-//! Which declarations a query resolves (seed RFD 065, "Resolution logic"; decisions 7 and 8).
+//! Decides which declarations a query resolves (seed RFD 065, "Resolution logic"; decisions 7 and 8).
 //!
 //! One rule: what was attached explicitly now, and each declaration that the stream does not record
 //! as delivered since it was last added.
@@ -13,17 +13,17 @@ use serde_json::{Map, Value};
 
 use crate::{ConfigDelta, Declaration, EventKind, Stream};
 
-/// What a query has to do about its declarations, in declared order.
+/// The work that a query has with its declarations, in declared order.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Plan {
     /// Declarations to resolve now.
     pub resolve: Vec<Declaration>,
     /// Patterns that what is resolved must not match.
     pub excludes: Vec<Declaration>,
-    /// What is delivered without being resolved: the newest snapshot of what can't be found again, and
-    /// snapshots that were taken by hand.
+    /// Snapshots to deliver without resolving: the newest of sources that can't be found again, and those that were taken
+    /// by hand.
     pub copies: Vec<(Declaration, Vec<Snapshot>)>,
-    /// What can't be found again and no snapshot is left of: it must be attached again.
+    /// Declarations whose source can't be found again, and that have no snapshot left. The user has to attach them again.
     pub lost: Vec<Declaration>,
 }
 
@@ -63,7 +63,7 @@ pub fn plan(stream: &Stream, configured: &[Declaration], explicit: &[Declaration
     let delivered = last_deliveries(stream);
     let snapshots = newest_snapshots(stream);
     let typed: HashSet<&Declaration> = explicit.iter().collect();
-    let declared = declared(stream, configured);
+    let declared = collect_declared(stream, configured);
     let mut copies: Vec<(Declaration, Vec<TakenByHand>)> = Vec::new();
     let pending = declared
         .into_iter()
@@ -195,11 +195,10 @@ fn alone(taken: &[TakenByHand]) -> impl Iterator<Item = usize> {
     taken
         .iter()
         .for_each(|one| *counts.entry(&one.snapshot.uri).or_default() += 1);
-    let is_alone = move |one: &TakenByHand| counts.get(one.snapshot.uri.as_str()) == Some(&1);
     taken
         .iter()
         .enumerate()
-        .filter(move |(_, one)| is_alone(one))
+        .filter(move |(_, one)| counts.get(one.snapshot.uri.as_str()) == Some(&1))
         .map(|(index, _)| index)
 }
 
@@ -229,7 +228,7 @@ impl ConfigDelta {
 /// Returns the declarations in force: configured ones and what the conversation added, less what it removed.
 #[must_use]
 pub fn effective(stream: &Stream, configured: &[Declaration]) -> Vec<Declaration> {
-    declared(stream, configured)
+    collect_declared(stream, configured)
         .into_iter()
         .map(|declared| declared.declaration)
         .collect()
@@ -246,7 +245,7 @@ pub fn declarations_to_watch(
     let mut said: HashMap<Declaration, bool> = HashMap::new();
     for event in stream.events() {
         if let EventKind::ConfigDelta(delta) = &event.kind {
-            said.extend(Change::added(delta).iter().filter_map(|value| {
+            said.extend(Change::added_values(delta).iter().filter_map(|value| {
                 let refresh = value.get("refresh")?;
                 Some((Declaration::from_json(value).ok()?, refresh == "notify"))
             }));
@@ -271,8 +270,11 @@ pub fn unreadable_declarations(stream: &Stream) -> Vec<(&Value, String)> {
             EventKind::ConfigDelta(delta) => Some(delta),
             _ => None,
         });
-    let written =
-        deltas.flat_map(|delta| Change::added(delta).iter().chain(Change::removed(delta)));
+    let written = deltas.flat_map(|delta| {
+        Change::added_values(delta)
+            .iter()
+            .chain(Change::removed_values(delta))
+    });
     written
         .filter_map(|value| Some((value, Declaration::from_json(value).err()?)))
         .collect()
@@ -285,7 +287,7 @@ pub fn has_attached(stream: &Stream) -> bool {
         EventKind::ChatRequest(request) => {
             !request.resources.is_empty() || !request.delivered.is_empty()
         }
-        EventKind::ConfigDelta(delta) => !Change::of(delta).add.is_empty(),
+        EventKind::ConfigDelta(delta) => !Change::from_delta(delta).add.is_empty(),
         _ => false,
     })
 }
@@ -322,15 +324,11 @@ impl Change {
     /// Returns the change as a configuration delta.
     #[must_use]
     pub fn into_delta(self) -> ConfigDelta {
-        let list = |list: Vec<Declaration>| {
-            list.iter()
-                .map(|d| Value::from(d.as_str()))
-                .collect::<Value>()
-        };
         let mut attachments = Map::new();
         for (key, declarations) in [("add", self.add), ("remove", self.remove)] {
             if !declarations.is_empty() {
-                attachments.insert(key.to_owned(), list(declarations));
+                let list: Value = declarations.iter().map(Declaration::as_str).collect();
+                attachments.insert(key.to_owned(), list);
             }
         }
         let conversation = Map::from_iter([("attachments".to_owned(), Value::Object(attachments))]);
@@ -343,34 +341,35 @@ impl Change {
 
     /// Reads the change out of a delta; older ones list all declarations, which counts as adding them. What can't be
     /// read is left out ([`unreadable_declarations`]).
-    fn of(delta: &ConfigDelta) -> Self {
-        let read = |list: &[Value]| {
-            list.iter()
-                .filter_map(|value| Declaration::from_json(value).ok())
-                .collect()
-        };
+    fn from_delta(delta: &ConfigDelta) -> Self {
         Self {
-            add: read(Self::added(delta)),
-            remove: read(Self::removed(delta)),
+            add: read_declarations(Self::added_values(delta)),
+            remove: read_declarations(Self::removed_values(delta)),
         }
     }
 
     /// Returns what a delta adds, as it is written there.
-    fn added(delta: &ConfigDelta) -> &[Value] {
-        listed(match delta.attachments() {
+    fn added_values(delta: &ConfigDelta) -> &[Value] {
+        list_entries(match delta.attachments() {
             Some(Value::Object(change)) => change.get("value").or_else(|| change.get("add")),
             listed => listed,
         })
     }
 
     /// Returns what a delta removes, as it is written there.
-    fn removed(delta: &ConfigDelta) -> &[Value] {
-        listed(delta.attachments().and_then(|change| change.get("remove")))
+    fn removed_values(delta: &ConfigDelta) -> &[Value] {
+        list_entries(delta.attachments().and_then(|change| change.get("remove")))
     }
 }
 
-/// Returns the entries of a list; what is none counts as its only entry.
-fn listed(value: Option<&Value>) -> &[Value] {
+fn read_declarations(list: &[Value]) -> Vec<Declaration> {
+    list.iter()
+        .filter_map(|value| Declaration::from_json(value).ok())
+        .collect()
+}
+
+/// Returns the entries of a list; a value that is no list counts as its only entry.
+fn list_entries(value: Option<&Value>) -> &[Value] {
     match value {
         None | Some(Value::Null) => &[],
         Some(Value::Array(values)) => values,
@@ -418,14 +417,14 @@ fn last_deliveries(stream: &Stream) -> HashMap<&Declaration, usize> {
     last
 }
 
-fn declared(stream: &Stream, configured: &[Declaration]) -> Vec<Declared> {
+fn collect_declared(stream: &Stream, configured: &[Declaration]) -> Vec<Declared> {
     let mut list = DeclaredList::default();
     configured
         .iter()
         .for_each(|declaration| list.add(declaration.clone(), None));
     for (index, event) in stream.events().iter().enumerate() {
         if let EventKind::ConfigDelta(delta) = &event.kind {
-            let change = Change::of(delta);
+            let change = Change::from_delta(delta);
             list.remove(&change.remove);
             for declaration in change.add {
                 if delta.has_taken(&declaration) {
@@ -577,14 +576,14 @@ mod tests {
     }
 
     #[test]
-    fn full_fork_inherits_snapshots_and_trimmed_fork_resolves_again() {
+    fn fork_resolves_what_it_has_no_snapshot_of() {
         let history = [change(&["file:a"], &[]), delivered(&["file:a"])];
         assert_eq!(resolved(&history, &[], &[]), Vec::<String>::new());
         assert_eq!(resolved(&history[..1], &[], &[]), ["file:a"]);
     }
 
     #[test]
-    fn removed_declaration_stays_removed_and_readding_resolves_again() {
+    fn removed_declaration_stays_removed_until_it_is_added_again() {
         let history = [delivered(&["file:a"]), change(&[], &["file:a"])];
         assert_eq!(resolved(&history, &["file:a"], &[]), Vec::<String>::new());
         assert_eq!(
@@ -637,7 +636,7 @@ mod tests {
     }
 
     #[test]
-    fn declarations_that_cannot_be_read_are_told_and_the_others_count() {
+    fn declarations_that_can_not_be_read_are_passed_over() {
         let delta = |attachments: Value| {
             let delta = json!({"conversation": {"attachments": attachments}});
             let delta = delta.as_object().cloned().unwrap();
@@ -738,7 +737,7 @@ mod tests {
     }
 
     #[test]
-    fn excludes_of_all_layers_meet_and_resolve_nothing_themselves() {
+    fn excludes_of_all_layers_meet() {
         let history = Stream::from_events(vec![change(&["file:b?exclude"], &[])]);
         let plan = plan(
             &history,
@@ -753,7 +752,7 @@ mod tests {
     }
 
     #[test]
-    fn snapshots_taken_by_hand_are_delivered_once_and_not_resolved() {
+    fn snapshots_taken_by_hand_are_delivered_once() {
         let snapshot = |text: &str| {
             Resource::new(
                 "file:///d/a",

@@ -13,9 +13,9 @@ pub struct Stream {
 pub struct Turn {
     /// Counted from 1.
     pub number: usize,
-    /// Where its events are in the stream.
+    /// The indexes of its events in the stream.
     pub events: Range<usize>,
-    /// Where its request is.
+    /// The index of its request.
     pub request: usize,
 }
 
@@ -219,7 +219,7 @@ mod tests {
     }
 
     #[test]
-    fn fork_keeps_the_last_turns_and_all_configuration() {
+    fn fork_keeps_all_configuration_with_the_last_turns() {
         let stream = stream(vec![
             delta(),
             request("a"),

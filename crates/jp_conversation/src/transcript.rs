@@ -64,7 +64,7 @@ pub fn event<E>(turn: usize, event: &Event, read: Read<'_, E>) -> Result<String,
             request
                 .resources
                 .iter()
-                .for_each(|snapshot| text += &attached(snapshot));
+                .for_each(|snapshot| text += &attachment_line(snapshot));
             if !request.resources.is_empty() {
                 text.push('\n');
             }
@@ -110,7 +110,7 @@ pub fn event<E>(turn: usize, event: &Event, read: Read<'_, E>) -> Result<String,
     })
 }
 
-fn attached(snapshot: &Snapshot) -> String {
+fn attachment_line(snapshot: &Snapshot) -> String {
     let bytes = size(snapshot.blob_ref().size);
     format!(
         "- attached: {} ({bytes}) <{}>\n",

@@ -1,12 +1,14 @@
-//! What of a stream a model gets.
+//! The view of a conversation that a model gets.
 //!
 //! [`deliver`] is a pure function of the events and a [`Policy`]: equal events give equal threads, and a stream that
 //! grew gives a thread that starts with the old one. [`thread`] is the same with everything switched off.
 
+mod candidate;
 mod cold;
 mod compact;
 mod coverage;
 mod cut;
+mod deliver;
 mod delivery;
 mod diff;
 mod explain;
@@ -18,7 +20,9 @@ mod policy;
 mod prefix;
 mod render;
 mod runs;
+mod size;
 mod superseded;
+mod thread;
 mod words;
 
 use std::{
@@ -26,14 +30,12 @@ use std::{
     collections::{HashMap, VecDeque},
 };
 
-use jp_resource::{BlobRef, Encoding, Payload, Snapshot};
-use jp_tool::StoredBlock;
-
+pub use candidate::SERVER_MARK;
 pub use cold::is_cold;
 pub use compact::{Compacted, covered_turns};
 pub use cut::{Shown, describe_binary, inline_text, shown_text};
-pub use delivery::{Call, Delivery, KnownLines, Place, SERVER_MARK, WhyFull};
-pub use explain::{BlockRow, TurnRow, explain, explain_for, sum, tokens};
+pub use delivery::{Call, Delivery, KnownLines, Place, WhyFull};
+pub use explain::{BlockRow, TurnRow, explain, explain_for};
 pub use hidden::Hidden;
 pub use hints::CacheHint;
 pub use lines::Span;
@@ -43,70 +45,13 @@ pub use render::{
     END_MARK, lacks_newline, resource_block, resource_label, text_of_missing_answer,
     text_of_missing_result,
 };
-pub use superseded::find_superseded;
+pub use size::{sum, tokens};
+pub use thread::{AnswerPart, Message, Thread};
 
 use self::superseded::Dropped;
-use crate::{
-    ChatRequest, ChatResponse, Event, EventKind, Stream, ToolCallRequest, ToolCallResponse,
-};
+use crate::{ChatRequest, ChatResponse, Event, EventKind, Stream, ToolCallResponse, Version};
 
-/// A conversation as a model sees it.
-#[derive(Debug, Clone, PartialEq, Default)]
-pub struct Thread<'a> {
-    /// The messages, oldest first.
-    pub messages: Vec<Message<'a>>,
-}
-
-/// One message of a thread.
-#[derive(Debug, Clone, PartialEq)]
-pub enum Message<'a> {
-    /// From the person: the words first, then the attached resources in order.
-    User {
-        /// The turn, from 1.
-        turn: usize,
-        /// The words and the resources, as the model is shown them.
-        request: Cow<'a, ChatRequest>,
-        /// How each resource is delivered.
-        deliveries: Vec<Delivery>,
-    },
-    /// From the model.
-    Assistant {
-        /// The turn, from 1.
-        turn: usize,
-        /// Words, reasoning and tool calls, in order; never empty.
-        parts: Vec<AnswerPart<'a>>,
-    },
-    /// Stands where an answer would, between a request that got none and the next: many models take
-    /// turns only.
-    NoAnswer {
-        /// The turn, from 1.
-        turn: usize,
-    },
-    /// A tool's result; results follow the message with their calls, in call order.
-    Tool {
-        /// The turn, from 1.
-        turn: usize,
-        /// Which call of its turn it is, counted from 1.
-        number: usize,
-        /// The call.
-        call: &'a ToolCallRequest,
-        /// What is shown of what came back; `None` where the turn was interrupted before anything did.
-        response: Option<Cow<'a, ToolCallResponse>>,
-        /// How each block of it is delivered.
-        deliveries: Vec<Delivery>,
-    },
-}
-
-/// A part of an answer.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub enum AnswerPart<'a> {
-    /// Words or reasoning.
-    Response(&'a ChatResponse),
-    /// A tool call.
-    Call(&'a ToolCallRequest),
-}
-
-/// Builds the thread of a stream, with references and diffs in the place of what a model has already.
+/// Builds the thread of a stream, with references and diffs instead of content that the model already has.
 ///
 /// Each block is delivered by what stands before it in the same request, and by nothing else. `texts` is asked only for
 /// content that is compared: a file that was delivered before and is another now.
@@ -117,14 +62,31 @@ pub fn deliver<'a>(stream: &'a Stream, policy: &Policy, texts: &mut dyn Texts) -
         SupersededPolicy::WhenCold | SupersededPolicy::Keep => Vec::new(),
     };
     let (mut messages, events) = messages(stream);
-    let dropped = Dropped::of(stream.events(), always, &messages, &events, policy);
-    delivery::deliver(&mut messages, &events, &dropped, policy, texts);
+    let dropped = Dropped::new(stream.events(), always, &messages, &events, policy);
+    deliver::deliver_resources(&mut messages, &events, &dropped, policy, texts);
     let mut thread = Thread { messages };
     notice::add(&mut thread, &events, stream);
     thread
 }
 
-/// Builds the thread of a stream, everything whole but what its compactions leave out.
+/// Returns the versions that newer ones have replaced, if leaving them out saves as much as the policy wants.
+///
+/// A newer version replaces an older one if all of it is visible. A version that a remaining one builds on stays; those
+/// that only outdated ones build on go together with them. If you record them in a `superseded` event, requests leave them
+/// out from there on.
+#[must_use]
+pub fn find_superseded(stream: &Stream, policy: &Policy, texts: &mut dyn Texts) -> Vec<Version> {
+    if policy.superseded == SupersededPolicy::Keep {
+        return Vec::new();
+    }
+    let recorded = Policy {
+        superseded: SupersededPolicy::WhenCold,
+        ..policy.clone()
+    };
+    superseded::outdated_versions(&deliver(stream, &recorded, texts).messages, policy)
+}
+
+/// Builds the thread of a stream, with everything whole except for what its compactions leave out.
 ///
 /// An answer that was cut off is part of it once the person has gone on from there. Until then the request can be sent
 /// again as it was; the answer that comes of that takes its place.
@@ -136,7 +98,7 @@ pub fn thread(stream: &Stream) -> Thread<'_> {
     thread
 }
 
-/// Builds the messages without their notes, which follow once it is known what is shown; says which event each is from.
+/// Builds the messages without their notes, and returns the index of the event that each is from.
 fn messages(stream: &Stream) -> (Vec<Message<'_>>, Vec<usize>) {
     let mut responses = pair_calls(stream.events());
     let mut builder = Builder::default();
@@ -189,7 +151,7 @@ struct Builder<'a> {
     /// The index of the event that is looked at.
     event: usize,
     turn: usize,
-    /// How many calls the turn has had.
+    /// Number of calls in the turn so far.
     calls: usize,
     /// The answer that is being collected, each call with its response and the index of that.
     parts: Vec<(AnswerPart<'a>, Option<(usize, &'a ToolCallResponse)>)>,
@@ -223,7 +185,7 @@ impl<'a> Builder<'a> {
         self.parts.push((part, response));
     }
 
-    /// Drops what is there of an answer that was cut off: nothing of the same answer comes after that.
+    /// Drops an answer that was cut off. Nothing of the same answer follows it, so this is called before anything is added.
     fn drop_cut_off(&mut self) {
         if let Some((
             AnswerPart::Response(ChatResponse {
@@ -269,109 +231,12 @@ impl<'a> Builder<'a> {
     }
 }
 
-impl Message<'_> {
-    /// Returns the turn, from 1.
-    #[must_use]
-    pub fn turn(&self) -> usize {
-        match self {
-            Self::User { turn, .. }
-            | Self::Assistant { turn, .. }
-            | Self::NoAnswer { turn }
-            | Self::Tool { turn, .. } => *turn,
-        }
-    }
-}
-
-impl Thread<'_> {
-    /// Returns whether content that is no text is attached anywhere, or a tool returned any.
-    #[must_use]
-    pub fn has_binaries(&self) -> bool {
-        let is_binary = |snapshot: &Snapshot| match &snapshot.content {
-            _ if snapshot.formatted.is_some() => false,
-            Payload::Inline(content) => content.as_text().is_none(),
-            Payload::Stored(blob) => blob.encoding == Encoding::Binary,
-        };
-        let holds_any = |block: &StoredBlock| match block {
-            StoredBlock::Image(_) | StoredBlock::Audio(_) => true,
-            StoredBlock::Resource { resource, .. } => is_binary(resource),
-            _ => false,
-        };
-        self.messages.iter().any(|message| match message {
-            Message::User { request, .. } => request.resources.iter().any(is_binary),
-            Message::Tool {
-                response: Some(response),
-                ..
-            } => response.content.iter().any(holds_any),
-            Message::Assistant { .. }
-            | Message::NoAnswer { .. }
-            | Message::Tool { response: None, .. } => false,
-        })
-    }
-
-    /// Returns whether anything is delivered otherwise than whole.
-    #[must_use]
-    pub fn is_shortened(&self) -> bool {
-        let deliveries = self.messages.iter().flat_map(Message::deliveries);
-        deliveries
-            .into_iter()
-            .any(|delivery| !matches!(delivery, Delivery::Full(_)))
-    }
-
-    /// Returns whether an answer has to fit a schema anywhere.
-    #[must_use]
-    pub fn has_schema(&self) -> bool {
-        self.messages.iter().any(|message| match message {
-            Message::User { request, .. } => request.schema.is_some(),
-            _ => false,
-        })
-    }
-
-    /// Returns the stored payloads that a request of this thread needs, in the order it needs them.
-    #[must_use]
-    pub fn blobs(&self) -> Vec<BlobRef> {
-        let mut blobs = Vec::new();
-        for message in &self.messages {
-            match message {
-                Message::User { request, .. } => {
-                    blobs.extend(request.resources.iter().filter_map(shown_blob));
-                }
-                Message::Tool {
-                    response: Some(response),
-                    ..
-                } => {
-                    blobs.extend(response.content.iter().filter_map(block_blob));
-                }
-                Message::Assistant { .. }
-                | Message::NoAnswer { .. }
-                | Message::Tool { response: None, .. } => {}
-            }
-        }
-        blobs
-    }
-}
-
-/// Returns the payload a model is shown of a resource: formatted text in place of content.
-fn shown_blob(snapshot: &Snapshot) -> Option<BlobRef> {
-    match &snapshot.formatted {
-        Some(formatted) => formatted.blob(),
-        None => snapshot.content.blob(),
-    }
-}
-
-fn block_blob(block: &StoredBlock) -> Option<BlobRef> {
-    match block {
-        StoredBlock::Text { text, .. } => text.blob(),
-        StoredBlock::Resource { resource, .. } => shown_blob(resource),
-        StoredBlock::Image(media) | StoredBlock::Audio(media) => media.data.blob(),
-        StoredBlock::Question { .. } | StoredBlock::Unknown(_) => None,
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use serde_json::Map;
 
     use super::*;
+    use crate::ToolCallRequest;
 
     fn stream(kinds: Vec<EventKind>) -> Stream {
         let event = |kind| Event::new("2026-11-21T12:00:00Z".parse().unwrap(), kind);

@@ -1,4 +1,4 @@
-//! Whether a provider's prompt cache still holds what the last request carried, as far as the events tell.
+//! Guesses from the events whether a provider's prompt cache still holds the last request.
 
 use std::time::Duration;
 

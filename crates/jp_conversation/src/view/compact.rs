@@ -1,7 +1,7 @@
 //! Older turns shortened, as the conversation's `compaction` events say; the events stay as they are.
 //!
-//! What an event covers is told by its place in the stream alone, so that a conversation that grows keeps its bytes and
-//! a fork that lost turns covers what is left of them.
+//! An event covers turns by its place in the stream alone. So a conversation that grows keeps its bytes, and a fork that
+//! lost turns covers those that are left.
 
 use std::{borrow::Cow, collections::HashMap, fmt::Write as _};
 
@@ -16,17 +16,17 @@ use crate::{
 
 /// Text up to this stays: a line in its place would save nothing worth the loss.
 const SMALL: u64 = 200;
-/// How many resources are named below a summary.
+/// Most resources that are named below a summary: the list must not outgrow the summary.
 const MOST_NAMED: usize = 50;
 
-/// What of the turns is shortened: each figure counts turns, from the first on.
+/// The turns that are shortened: each number counts turns, from the first on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Compacted<'a> {
-    /// How many turns lack their reasoning.
+    /// Number of turns without their reasoning.
     pub reasoning: usize,
-    /// How many turns lack what tools returned.
+    /// Number of turns without the results of tools.
     pub tools: usize,
-    /// How many turns a summary stands for.
+    /// Number of turns that a summary replaces.
     pub summarised: usize,
     /// The summary.
     pub summary: &'a str,
@@ -46,7 +46,10 @@ impl<'a> Compacted<'a> {
                     if compaction.reset {
                         compacted = Self::default();
                     }
-                    compacted.add(compaction, covered(turns, compaction.keep_last, awaits));
+                    compacted.add(
+                        compaction,
+                        count_covered(turns, compaction.keep_last, awaits),
+                    );
                 }
                 _ => {}
             }
@@ -84,10 +87,10 @@ pub fn covered_turns(events: &[Event], keep_last: usize) -> usize {
         .iter()
         .filter(|event| matches!(event.kind, EventKind::ChatRequest(_)))
         .count();
-    covered(turns, keep_last, awaits_answer(events))
+    count_covered(turns, keep_last, awaits_answer(events))
 }
 
-fn covered(turns: usize, keep_last: usize, awaits: bool) -> usize {
+fn count_covered(turns: usize, keep_last: usize, awaits: bool) -> usize {
     let kept = if keep_last == 0 {
         usize::from(awaits)
     } else {
@@ -166,7 +169,7 @@ fn line(block: &StoredBlock) -> Option<String> {
         StoredBlock::Resource { resource, .. } => {
             format!(
                 "{}; the same call shows what is there now",
-                described(resource)
+                describe(resource)
             )
         }
         StoredBlock::Image(media) | StoredBlock::Audio(media) => {
@@ -189,7 +192,7 @@ fn inline(text: &Payload<String>) -> (Checksum, u64) {
 }
 
 /// Names a resource so that it can be told from others and from its other versions.
-fn described(resource: &Snapshot) -> String {
+fn describe(resource: &Snapshot) -> String {
     let blob = resource.blob_ref();
     let mut text = one_line(&resource.uri).into_owned();
     if let Some(mime_type) = &resource.mime_type {
@@ -254,7 +257,7 @@ fn summary_text(compacted: Compacted<'_>, covered: &[Message<'_>]) -> String {
             .name
             .as_ref()
             .map_or_else(String::new, |name| format!("{}: ", one_line(name)));
-        _ = writeln!(text, "- {label}{}", described(resource));
+        _ = writeln!(text, "- {label}{}", describe(resource));
     }
     if let Some(more @ 1..) = resources.len().checked_sub(MOST_NAMED) {
         _ = writeln!(text, "- and {more} more");
@@ -275,19 +278,22 @@ fn newest_versions<'m>(messages: &'m [Message<'_>]) -> Vec<&'m Snapshot> {
 }
 
 fn resources<'m>(message: &'m Message<'_>) -> Vec<&'m Snapshot> {
-    let of_block = |block: &'m StoredBlock| match block {
-        StoredBlock::Resource { resource, .. } => Some(resource),
-        _ => None,
-    };
     match message {
         Message::User { request, .. } => request.resources.iter().collect(),
         Message::Tool {
             response: Some(response),
             ..
-        } => response.content.iter().filter_map(of_block).collect(),
+        } => response.content.iter().filter_map(block_resource).collect(),
         Message::Assistant { .. }
         | Message::NoAnswer { .. }
         | Message::Tool { response: None, .. } => Vec::new(),
+    }
+}
+
+fn block_resource(block: &StoredBlock) -> Option<&Snapshot> {
+    match block {
+        StoredBlock::Resource { resource, .. } => Some(resource),
+        _ => None,
     }
 }
 

@@ -1,4 +1,4 @@
-//! What of each resource is visible in a request so far.
+//! The content of resources that is visible in a request so far.
 
 use std::{
     cell::OnceCell,
@@ -9,48 +9,39 @@ use std::{
 
 use hashbrown::HashMap;
 use jp_resource::{BlobRef, Checksum, Encoding, Payload, ResourceContent, Snapshot, uri};
+use serde_json::{Map, Value};
 
 use super::{
-    Delivery, KnownLines, Message, Place, Policy, Shown, Texts, WhyFull, diff,
-    hints::{content_bytes, resource_bytes},
+    Delivery, KnownLines, Message, Place, Policy, Shown, Texts, WhyFull,
+    candidate::{Candidate, is_text},
+    diff,
     lines::{self, Span},
     runs::{self, Hasher, LineTable, Run},
-    words,
+    size::{content_bytes, resource_bytes},
+    words::{self, Stands},
 };
 
-/// So many visible parts of one file are looked at, the newest first.
+/// Most visible pieces of one file that are compared, the newest first. Each costs a table of lines.
 const MOST_PIECES: usize = 16;
-/// Fewer bytes of lines are not referred to: what names them is about as long.
+/// Fewest bytes of lines that become a reference: the words of one are about as long.
 const LEAST_KNOWN: usize = 200;
-/// A diff, or the lines that are not known, are sent where they are less than this part of the whole.
+/// A diff or a list of new lines is sent only if it is shorter than this share of the whole. A longer one saves little and
+/// is harder to read than the whole.
 const WORTHWHILE: f64 = 0.6;
 /// A model that repeats a call within this many turns didn't find the content that the reference names.
 const REPEATED_WITHIN: usize = 2;
 
-/// A resource on its way into the request.
-pub(super) struct Candidate<'m> {
-    pub(super) snapshot: &'m Snapshot,
-    /// Where it will stand.
-    pub(super) place: Place,
-    /// The MCP server it is from.
-    pub(super) server: Option<String>,
-    /// How much of it is shown, if not all.
-    pub(super) shown: Option<Shown>,
-    /// Whether it may be a reference.
-    pub(super) is_covered: bool,
-}
-
-/// What of each resource is visible so far.
+/// The content of resources that is visible so far.
 #[derive(Default)]
 pub(super) struct Coverage {
-    /// How often the model has answered.
+    /// Number of the model's answers so far.
     round: usize,
     /// The number of each URI, which takes less room than the URI.
     uris: HashMap<String, UriNumber>,
-    /// What is delivered of a file as it is, oldest first, by its URI without a fragment.
+    /// The visible pieces of each file, oldest first, by its URI without a fragment.
     files: HashMap<UriNumber, VecDeque<Piece>>,
     /// By whole URI.
-    versions: HashMap<(UriNumber, Checksum), Version>,
+    versions: HashMap<(UriNumber, Checksum), VisibleVersion>,
     /// The newest version from a server, by whole URI.
     newest: HashMap<(UriNumber, Option<String>), Checksum>,
     hasher: Hasher,
@@ -73,8 +64,8 @@ struct Piece {
 
 /// One version of one URI.
 #[derive(Default)]
-struct Version {
-    /// Where its content stands.
+struct VisibleVersion {
+    /// The place of its content.
     seen: Option<Seen>,
     /// The calls whose result was a reference to it.
     referred: Vec<ReferredCall>,
@@ -90,7 +81,7 @@ struct ReferredCall {
     turn: usize,
     /// In which round the reference was given.
     round: usize,
-    /// Whether the content was sent because the call was repeated.
+    /// True if the content was sent because the call was repeated.
     is_sent: bool,
 }
 
@@ -102,20 +93,7 @@ struct Seen {
     stands: Stands,
 }
 
-/// How content stands in the request.
-#[derive(Clone)]
-pub(super) enum Stands {
-    /// Whole, as lines that a diff can build on.
-    Lines,
-    /// Whole, as something else.
-    Otherwise,
-    /// As what changed from the version that stands there.
-    Diff(Box<Place>),
-    /// As references to lines, and the others.
-    Parts,
-}
-
-/// What stands in the request so far, to be read.
+/// The request so far, to be read.
 pub(super) struct Visible<'m, 'a, 't> {
     pub(super) messages: &'m [Message<'a>],
     pub(super) texts: &'t mut dyn Texts,
@@ -131,7 +109,7 @@ enum Text<'m> {
 type Shorter = (Delivery, String);
 
 impl Coverage {
-    /// Says that the model has answered: what it asks for from here on it asks knowing what came before.
+    /// Notes that the model has answered. From here on it asks with knowledge of everything before.
     pub(super) fn end_round(&mut self) {
         self.round += 1;
     }
@@ -171,7 +149,7 @@ impl Coverage {
         }
         let shorter = match self.reference(candidate, policy, visible.messages)? {
             Some(reference) => reference,
-            None => self.compared(candidate, policy, visible)?,
+            None => self.compare(candidate, policy, visible)?,
         };
         if (shorter.1.len() as u64) < candidate.shown_bytes() {
             Ok(shorter)
@@ -200,10 +178,13 @@ impl Coverage {
         if repeated.is_some_and(|call| call.round < self.round && !call.is_sent) {
             return Err(WhyFull::AskedAgain);
         }
-        let shows_as_much = |seen: &&Seen| seen.shown.is_none() || seen.shown == candidate.shown;
-        let Some(seen) = version.seen.as_ref().filter(shows_as_much) else {
+        let Some(seen) = &version.seen else {
             return Ok(None);
         };
+        // A cut text is no substitute for one that would be shown whole, or cut elsewhere.
+        if seen.shown.is_some() && seen.shown != candidate.shown {
+            return Ok(None);
+        }
         if !is_near(seen.oldest, candidate, policy) {
             return Ok(None);
         }
@@ -219,7 +200,7 @@ impl Coverage {
     }
 
     /// Refers to visible lines, or says what changed.
-    fn compared(
+    fn compare(
         &self,
         candidate: &Candidate<'_>,
         policy: &Policy,
@@ -248,7 +229,7 @@ impl Coverage {
             // Not as a diff: lines move in and out of a range, and are no less there for that.
             return self.parts(&compared, visible);
         }
-        match self.changed(&compared, visible) {
+        match self.diff(&compared, visible) {
             // A file that changed so much since it stood whole is better read as it is now.
             Err(why) if why != WhyFull::ChangedMuch => self
                 .parts(&compared, visible)
@@ -277,8 +258,8 @@ impl Coverage {
         if near.is_empty() { Err(why) } else { Ok(near) }
     }
 
-    /// Says what changed since the newest visible version, if that is visible whole.
-    fn changed(
+    /// Describes the changes since the newest visible version, if that is visible whole.
+    fn diff(
         &self,
         compared: &Compared<'_, '_>,
         visible: &mut Visible<'_, '_, '_>,
@@ -300,7 +281,7 @@ impl Coverage {
             return Err(WhyFull::ChangedMuch);
         }
         let base = visible.piece(piece).ok_or(WhyFull::Changed)?;
-        let text = diff::unified(&base, compared.content, most);
+        let text = diff::unified_diff(&base, compared.content, most);
         let checksum = candidate.place.checksum;
         let text = text.map(|text| words::diff(candidate.snapshot, checksum, &newest.place, &text));
         let text = text
@@ -324,7 +305,7 @@ impl Coverage {
             return Err(WhyFull::SwitchedOff);
         }
         let (content, snapshot) = (compared.content, compared.candidate.snapshot);
-        let known = self.known(compared, visible);
+        let known = self.find_known(compared, visible);
         let text = match known.as_slice() {
             [] => return Err(WhyFull::FewLines),
             [known] if known.ours == compared.ours => words::lines(snapshot, known),
@@ -352,7 +333,7 @@ impl Coverage {
     }
 
     /// Finds the lines that are visible somewhere.
-    fn known(
+    fn find_known(
         &self,
         compared: &Compared<'_, '_>,
         visible: &mut Visible<'_, '_, '_>,
@@ -368,7 +349,7 @@ impl Coverage {
                     text: 0,
                     theirs,
                 };
-                if let Some(all) = compared.verified(run, &[(*piece, table)], visible) {
+                if let Some(all) = compared.verify(run, &[(*piece, table)], visible) {
                     return vec![all];
                 }
             }
@@ -380,7 +361,7 @@ impl Coverage {
             .max(LEAST_KNOWN);
         let runs = runs::find(&compared.table, &tables, least.min(compared.content.len()));
         runs.into_iter()
-            .filter_map(|run| compared.verified(run, &texts, visible))
+            .filter_map(|run| compared.verify(run, &texts, visible))
             .collect()
     }
 
@@ -456,7 +437,7 @@ impl Coverage {
                     shown: candidate.shown,
                     stands,
                 };
-                *version = Version {
+                *version = VisibleVersion {
                     seen: Some(seen),
                     referred: Vec::new(),
                 };
@@ -479,7 +460,7 @@ impl Coverage {
     }
 }
 
-impl Version {
+impl VisibleVersion {
     /// Remembers that a call was answered with a reference; an attachment is no call.
     fn refer(&mut self, candidate: &Candidate<'_>, round: usize, messages: &[Message<'_>]) {
         if candidate.place.call.is_none() {
@@ -517,28 +498,36 @@ impl ReferredCall {
 
     /// Returns whether a candidate is the result of the same call: the same tool with the same arguments.
     fn is_repeated_by(&self, candidate: &Candidate<'_>, messages: &[Message<'_>]) -> bool {
-        let call = |message: usize| match &messages[message] {
-            Message::Tool { call, .. } => Some((&call.name, &call.arguments)),
-            _ => None,
-        };
-        let asked = call(candidate.place.message);
-        self.is_recent(candidate) && asked.is_some() && asked == call(self.message)
+        let asked = tool_and_arguments(&messages[candidate.place.message]);
+        self.is_recent(candidate)
+            && asked.is_some()
+            && asked == tool_and_arguments(&messages[self.message])
+    }
+}
+
+fn tool_and_arguments<'m>(
+    message: &'m Message<'_>,
+) -> Option<(&'m String, &'m Map<String, Value>)> {
+    match message {
+        Message::Tool { call, .. } => Some((&call.name, &call.arguments)),
+        _ => None,
     }
 }
 
 /// Returns the lines beginning at `first` that are not among `known`: the first of each part, and its bytes.
 fn rest(content: &str, first: usize, known: &[KnownLines]) -> Vec<(usize, Range<usize>)> {
     let starts = lines::starts(content);
-    let at = |line: usize| starts[(line - first).min(starts.len() - 1)];
+    let last = starts.len() - 1;
     let mut rest = Vec::new();
     let mut next = first;
     let end = Span {
-        first: first + starts.len() - 1,
+        first: first + last,
         last: 0,
     };
     for span in known.iter().map(|known| known.ours).chain([end]) {
         if next < span.first {
-            rest.push((next, at(next)..at(span.first)));
+            let start = starts[(next - first).min(last)];
+            rest.push((next, start..starts[(span.first - first).min(last)]));
         }
         next = span.last + 1;
     }
@@ -562,7 +551,7 @@ struct Compared<'c, 'm> {
 
 impl Compared<'_, '_> {
     /// Names the lines of a run. Equal hashes are most likely equal lines, and are compared before it is said.
-    fn verified(
+    fn verify(
         &self,
         run: Run,
         texts: &[(&Piece, &LineTable)],
@@ -573,15 +562,10 @@ impl Compared<'_, '_> {
         let text = visible.piece(piece)?;
         let is_same =
             text.get(table.bytes(&theirs)) == self.content.get(self.table.bytes(&run.ours));
-        let span = |first: usize, lines: Range<usize>| Span {
-            first: first + lines.start,
-            last: first + lines.end - 1,
-        };
-        let (ours, theirs) = (span(self.ours.first, run.ours), span(piece.first, theirs));
         is_same.then(|| KnownLines {
-            ours,
+            ours: Span::of_indexes(self.ours.first, &run.ours),
             at: piece.place.clone(),
-            theirs,
+            theirs: Span::of_indexes(piece.first, &theirs),
         })
     }
 }
@@ -634,13 +618,6 @@ impl<'m> Candidate<'m> {
     }
 }
 
-pub(super) fn is_text(snapshot: &Snapshot) -> bool {
-    match &snapshot.content {
-        Payload::Inline(content) => content.as_text().is_some(),
-        Payload::Stored(blob) => blob.encoding == Encoding::Utf8,
-    }
-}
-
 impl<'m> Visible<'m, '_, '_> {
     fn content<'s>(&mut self, snapshot: &'s Snapshot) -> Option<Text<'s>> {
         match &snapshot.content {
@@ -655,22 +632,22 @@ impl<'m> Visible<'m, '_, '_> {
     }
 
     /// Returns the lines of a piece.
-    fn piece(&mut self, piece: &Piece) -> Option<Part<'m>> {
+    fn piece(&mut self, piece: &Piece) -> Option<TextPart<'m>> {
         let messages = self.messages;
         let snapshot = messages[piece.place.message].resource(piece.place.block)?;
         let text = self.content(snapshot)?;
         let part = piece.part.clone().unwrap_or(0..text.len());
-        Some(Part { text, part })
+        Some(TextPart { text, part })
     }
 }
 
 /// A part of a text.
-struct Part<'m> {
+struct TextPart<'m> {
     text: Text<'m>,
     part: Range<usize>,
 }
 
-impl Deref for Part<'_> {
+impl Deref for TextPart<'_> {
     type Target = str;
 
     fn deref(&self) -> &str {

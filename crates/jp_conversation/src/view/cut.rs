@@ -1,4 +1,4 @@
-//! How much of a long result a model is shown.
+//! Shows a model the beginning and the end of a long result.
 //!
 //! The event holds the whole; a mark in a block's `_meta` says how much of its beginning and of its end is shown. So
 //! the view stays a pure function of the events, and what was left out can be read on.
@@ -9,21 +9,21 @@ use jp_resource::{BlobRef, Checksum, Encoding, Payload, ResourceContent};
 use jp_tool::{ContentBlock, Media, StoredBlock};
 use serde_json::{Map, Value, json};
 
-use super::{hints::whole_bytes, render::resource_label};
+use super::{render::resource_label, size::whole_bytes};
 use crate::INLINE_BYTES;
 
 /// The field of `_meta` that holds the mark.
 const MARK: &str = "computer.jp/shown";
-/// What of a text is left out is more than this: the line that tells of it is nearly as long, and shorter text is in no
-/// blob that could be read on.
+/// Fewest bytes that are left out of a text: the line that replaces them is nearly as long, and shorter text is in no blob
+/// that `read_more` could read.
 const LEAST: usize = INLINE_BYTES;
 
-/// How much of a text a model is shown, in bytes.
+/// The amount of a text that a model sees, in bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Shown {
-    /// Of its beginning.
+    /// Bytes of its beginning.
     pub head: usize,
-    /// Of its end.
+    /// Bytes of its end.
     pub tail: usize,
 }
 
@@ -71,14 +71,9 @@ impl Shown {
             return None;
         };
         let mark = meta.as_ref()?.get(MARK)?;
-        let bytes = |name| {
-            mark.get(name)
-                .and_then(Value::as_u64)
-                .and_then(|bytes| usize::try_from(bytes).ok())
-        };
         Some(Self {
-            head: bytes("head")?,
-            tail: bytes("tail")?,
+            head: number(mark, "head")?,
+            tail: number(mark, "tail")?,
         })
     }
 
@@ -111,6 +106,11 @@ impl Shown {
     }
 }
 
+/// Reads a number of a mark; `None` if the mark is damaged.
+pub(super) fn number(mark: &Value, name: &str) -> Option<usize> {
+    usize::try_from(mark.get(name)?.as_u64()?).ok()
+}
+
 /// Returns what a model is shown of the text of a result's block: all of it, or as much as the block's mark says, with
 /// a line in between that says how to read on.
 #[must_use]
@@ -126,7 +126,7 @@ pub fn shown_text<'t>(block: &StoredBlock, text: Cow<'t, str>) -> Cow<'t, str> {
         return text;
     }
     let checksum =
-        stored(block).map_or_else(|| Checksum::compute(text.as_bytes()), |blob| blob.checksum);
+        stored_text(block).map_or_else(|| Checksum::compute(text.as_bytes()), |blob| blob.checksum);
     let newline = if head == 0 || text[..head].ends_with('\n') {
         ""
     } else {
@@ -191,7 +191,7 @@ fn line(left_out: usize, checksum: Checksum, offset: usize) -> String {
 }
 
 /// Returns where the text of a block is stored, if it is.
-fn stored(block: &StoredBlock) -> Option<BlobRef> {
+fn stored_text(block: &StoredBlock) -> Option<BlobRef> {
     match block {
         ContentBlock::Text { text, .. } => text.blob(),
         ContentBlock::Resource { resource, .. } => match &resource.formatted {
@@ -265,7 +265,7 @@ mod tests {
     }
 
     #[test]
-    fn head_and_tail_end_at_lines_and_say_how_to_read_on() {
+    fn cut_text_ends_at_lines() {
         let text: String = (0..200).map(|n| format!("line {n:04}\n")).collect();
         let shown = Shown::within(&text, 64).unwrap();
         assert_eq!(shown, Shown { head: 30, tail: 30 });
@@ -282,7 +282,7 @@ mod tests {
     }
 
     #[test]
-    fn stored_and_inline_payloads_are_shown_alike() {
+    fn payloads_are_shown_alike_wherever_they_are() {
         let text = "é".repeat(1000);
         let inline = marked(&text, 301, 11);
         let mut stored = inline.clone();
@@ -322,7 +322,7 @@ mod tests {
     }
 
     #[test]
-    fn content_that_is_left_out_is_named_with_its_type_and_size() {
+    fn content_that_is_left_out_is_described() {
         let content = ResourceContent::Blob(vec![0xff; 5]);
         let resource = Resource::new("file:///w/a.png", content)
             .with_name("a.png")
@@ -354,7 +354,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn head_tail_and_what_is_left_out_are_the_text(text in "[a-zé€\n]{0,900}", bytes in 0usize..700) {
+        fn cut_text_accounts_for_every_byte(text in "[a-zé€\n]{0,900}", bytes in 0usize..700) {
             match Shown::within(&text, bytes) {
                 None => prop_assert!(text.len() <= bytes + LEAST),
                 Some(Shown { head, tail }) => {

@@ -7,14 +7,14 @@ use memchr::{memchr_iter, memrchr_iter};
 
 use super::lines;
 
-/// How many unchanged lines stand around a change.
+/// Unchanged lines around a change.
 const CONTEXT: u32 = 3;
-/// Where more lines are between what texts begin and end with alike, they are not compared: that takes too long.
+/// Most lines between the common beginning and the common end of two texts that are compared: more take too long.
 const MOST_LINES: usize = 10_000;
 
 /// Returns what changed from `old` to `new` as hunks of a unified diff; `None` where it would be longer than `most`
 /// bytes, or would take long to find.
-pub(super) fn unified(old: &str, new: &str, most: usize) -> Option<String> {
+pub(super) fn unified_diff(old: &str, new: &str, most: usize) -> Option<String> {
     let head = before_context(old, lines::common_head(old, new));
     let tail = after_context(&old[head..], lines::common_tail(&old[head..], &new[head..]));
     let skipped = lines::count(&old[..head]);
@@ -177,7 +177,7 @@ mod tests {
     use super::*;
 
     fn whole(old: &str, new: &str) -> String {
-        unified(old, new, usize::MAX).unwrap()
+        unified_diff(old, new, usize::MAX).unwrap()
     }
 
     #[test]
@@ -207,7 +207,7 @@ mod tests {
     }
 
     #[test]
-    fn ends_and_empty_texts_are_told() {
+    fn missing_newline_at_the_end_is_shown() {
         insta::assert_snapshot!(whole("a\nb\n", "a\nc"), @r"
         @@ -1,2 +1,2 @@
          a
@@ -215,9 +215,17 @@ mod tests {
         +c
         \ No newline at end of file
         ");
+    }
+
+    #[test]
+    fn empty_text_has_line_zero() {
         assert!(whole("", "a\n").starts_with("@@ -0,0 +1 @@\n"));
         assert!(whole("a\n", "").starts_with("@@ -1 +0,0 @@\n"));
-        assert_eq!(unified("a\n", "b\n", 5), None);
+    }
+
+    #[test]
+    fn diff_over_the_bound_is_none() {
+        assert_eq!(unified_diff("a\n", "b\n", 5), None);
     }
 
     #[test]
@@ -229,7 +237,7 @@ mod tests {
         };
         assert!(whole(&lines(1), &lines(2)).starts_with("@@ -29998,7 +29998,7 @@\n 29997\n"));
         let text = |line: &str| format!("{line}\n").repeat(MOST_LINES + 1);
-        assert_eq!(unified(&text("a"), &text("b"), usize::MAX), None);
+        assert_eq!(unified_diff(&text("a"), &text("b"), usize::MAX), None);
     }
 
     proptest! {

@@ -1,4 +1,4 @@
-//! What each block puts into a request, and why it is delivered as it is.
+//! Explains the size of each block in a request, and the reason for its delivery.
 
 use std::borrow::Cow;
 
@@ -9,11 +9,12 @@ use serde::Serialize;
 use super::{
     AnswerPart, Delivery, KnownLines, Message, Thread, WhyFull,
     cut::{Shown, shown_bytes},
-    hints::resource_bytes,
+    render::{text_of_missing_answer, text_of_missing_result},
+    size::{resource_bytes, tokens},
 };
 use crate::ResponseContent;
 
-/// What one turn puts into a request.
+/// The share of one turn in a request.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct TurnRow {
     /// The turn, from 1.
@@ -22,7 +23,7 @@ pub struct TurnRow {
     pub blocks: Vec<BlockRow>,
 }
 
-/// What one block puts into a request.
+/// The share of one block in a request.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct BlockRow {
     /// The resource's URI, for resources.
@@ -31,13 +32,13 @@ pub struct BlockRow {
     /// The tool, for a call and its result.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tool: Option<String>,
-    /// What kind of block it is: `request`, `resource`, `message`, `reasoning`, `tool_call`, `tool_result`.
+    /// The kind of block: `request`, `resource`, `message`, `reasoning`, `tool_call`, `tool_result`.
     pub kind: &'static str,
     /// Bytes of its content.
     pub bytes: u64,
     /// About how many tokens those are.
     pub tokens: u64,
-    /// How it is delivered.
+    /// The name of its delivery.
     pub delivery: &'static str,
     /// Why it is delivered so.
     pub reason: Cow<'static, str>,
@@ -46,25 +47,14 @@ pub struct BlockRow {
 /// About what providers charge for an image, however many bytes it has.
 const IMAGE_TOKENS: u64 = 1500;
 
-/// Returns about how many tokens `bytes` of text are; providers count differently.
-#[must_use]
-pub fn tokens(bytes: u64) -> u64 {
-    bytes.div_ceil(4)
-}
-
-/// Returns a sum that ends at the largest number: sizes may be a stranger's.
-#[must_use]
-pub fn sum(values: impl IntoIterator<Item = u64>) -> u64 {
-    values.into_iter().fold(0, u64::saturating_add)
-}
-
-/// Says for each turn what a request of the thread carries, to a model that takes all of its answers back.
+/// Explains each turn of a request, to a model that takes all of its answers back.
 #[must_use]
 pub fn explain(thread: &Thread<'_>) -> Vec<TurnRow> {
     explain_for(thread, |_| true)
 }
 
-/// Says the same for a model that takes no more of its answers back than `takes_back` says.
+/// Explains each turn of a request, to a model that takes back only the parts of its answers for which `takes_back` is
+/// true.
 #[must_use]
 pub fn explain_for(
     thread: &Thread<'_>,
@@ -93,7 +83,7 @@ pub fn explain_for(
     turns
 }
 
-/// Says of a block that it belongs to the newest turn.
+/// Returns the reason of a block of the newest turn.
 fn mark_new(row: &mut BlockRow) {
     const NEW: &str = "new in this turn";
     row.reason = match &*row.reason {
@@ -119,7 +109,7 @@ fn message_rows(
                 .iter()
                 .enumerate()
                 .map(|(index, resource)| {
-                    delivered(
+                    add_delivery(
                         resource_row("resource", resource, resource_bytes(resource)),
                         deliveries.get(index),
                     )
@@ -127,7 +117,7 @@ fn message_rows(
             std::iter::once(words).chain(attached).collect()
         }
         Message::NoAnswer { .. } => {
-            let mut missing = row("message", super::text_of_missing_answer().len() as u64);
+            let mut missing = row("message", text_of_missing_answer().len() as u64);
             missing.reason = "the request got no answer".into();
             vec![missing]
         }
@@ -153,15 +143,15 @@ fn message_rows(
             .collect()
         }
         Message::Tool { response: None, .. } => {
-            let mut missing = row("tool_result", super::text_of_missing_result().len() as u64);
+            let mut missing = row("tool_result", text_of_missing_result().len() as u64);
             missing.reason = "no result was recorded".into();
             vec![missing]
         }
     }
 }
 
-/// Adds to a row how its block is delivered.
-fn delivered(row: BlockRow, delivery: Option<&Delivery>) -> BlockRow {
+/// Adds the delivery of its block to a row.
+fn add_delivery(row: BlockRow, delivery: Option<&Delivery>) -> BlockRow {
     match delivery {
         Some(delivery) => BlockRow {
             delivery: delivery.name(),
@@ -181,22 +171,15 @@ impl BlockRow {
 }
 
 impl Delivery {
-    /// Says why a block is delivered as it is, or where the content stands that it refers to.
+    /// Returns the reason for a delivery, or the place of the content that it refers to.
     #[must_use]
     pub fn reason(&self) -> Cow<'static, str> {
         match self {
             Self::Full(why) => why_full(*why).into(),
             Self::Reference { at } => format!("the same content is {at}").into(),
             Self::Lines { known } => {
-                let lines = |known: &KnownLines| {
-                    format!("its {} are {} {}", known.ours, known.theirs, known.at)
-                };
-                known
-                    .iter()
-                    .map(lines)
-                    .collect::<Vec<_>>()
-                    .join("; ")
-                    .into()
+                let lines: Vec<_> = known.iter().map(describe_lines).collect();
+                lines.join("; ").into()
             }
             Self::Diff { base } => format!("what changed since the version {base}").into(),
             Self::Tombstone { newer: Some(newer) } => format!("a newer version is {newer}").into(),
@@ -204,6 +187,10 @@ impl Delivery {
             Self::Compacted => "a compaction left it out".into(),
         }
     }
+}
+
+fn describe_lines(known: &KnownLines) -> String {
+    format!("its {} are {} {}", known.ours, known.theirs, known.at)
 }
 
 fn why_full(why: WhyFull) -> &'static str {
@@ -238,7 +225,7 @@ fn answer_row(part: &AnswerPart<'_>) -> BlockRow {
     }
 }
 
-/// Says of a part of an answer that it is not sent.
+/// Returns the row of a part of an answer that is not sent.
 fn left_out(row: BlockRow) -> BlockRow {
     let reason = "the provider does not take it back".into();
     BlockRow {
@@ -256,7 +243,7 @@ fn result_row(block: &StoredBlock, delivery: Option<&Delivery>) -> BlockRow {
         StoredBlock::Resource { resource, .. } => resource_row("tool_result", resource, bytes),
         _ => row("tool_result", bytes),
     };
-    let row = delivered(row, delivery);
+    let row = add_delivery(row, delivery);
     let is_cut = row.delivery == FULL && Shown::read_mark(block).is_some();
     if is_cut {
         BlockRow {

@@ -1,5 +1,5 @@
-//! Which blocks of a result a model is not shown: those for the user alone, those that don't fit, and binaries that are
-//! too large.
+//! Hides blocks of a result from the model: those for the user alone, those that don't fit, and binaries that are too
+//! large.
 //!
 //! As with text that is cut, the event holds the whole. A mark says which blocks are too many; which are for the user,
 //! their annotations say.
@@ -7,9 +7,9 @@
 use std::{borrow::Cow, ops::Range};
 
 use jp_tool::{ContentBlock, StoredBlock};
-use serde_json::{Value, json};
+use serde_json::json;
 
-use super::cut::note_for_left_out;
+use super::cut::{note_for_left_out, number};
 use crate::ToolCallResponse;
 
 /// The field of a response's `_meta` that holds the mark.
@@ -24,12 +24,7 @@ impl Hidden {
     #[must_use]
     pub fn read_mark(response: &ToolCallResponse) -> Option<Self> {
         let mark = response.meta.get(MARK)?;
-        let number = |name| {
-            mark.get(name)
-                .and_then(Value::as_u64)
-                .and_then(|n| usize::try_from(n).ok())
-        };
-        Some(Self(number("start")?..number("end")?))
+        Some(Self(number(mark, "start")?..number(mark, "end")?))
     }
 
     /// Marks a response, or takes its mark away.
@@ -55,21 +50,13 @@ pub(super) fn shown_response(response: &ToolCallResponse) -> Cow<'_, ToolCallRes
     let blocks = &response.content;
     let range = Hidden::read_mark(response).map(|Hidden(range)| range);
     let range = range.filter(|range| range.start < range.end && range.end <= blocks.len());
-    let is_changed =
-        |block: &StoredBlock| block.is_for_user() || note_for_left_out(block).is_some();
     if range.is_none() && !blocks.iter().any(is_changed) {
         return Cow::Borrowed(response);
     }
     let range = range.unwrap_or(blocks.len()..blocks.len());
-    let shown = |blocks: &[StoredBlock]| -> Vec<StoredBlock> {
-        let blocks = blocks.iter().filter(|block| !block.is_for_user());
-        blocks
-            .map(|block| note_for_left_out(block).unwrap_or_else(|| block.clone()))
-            .collect()
-    };
-    let mut content = shown(&blocks[..range.start]);
+    let mut content = shown_blocks(&blocks[..range.start]);
     content.extend((!range.is_empty()).then(|| line(range.len())));
-    content.extend(shown(&blocks[range.end..]));
+    content.extend(shown_blocks(&blocks[range.end..]));
     if content.is_empty() {
         content.push(ContentBlock::text(SHOWN_TO_USER).into());
     }
@@ -80,6 +67,18 @@ pub(super) fn shown_response(response: &ToolCallResponse) -> Cow<'_, ToolCallRes
         structured_content: response.structured_content.clone(),
         meta: response.meta.clone(),
     })
+}
+
+fn is_changed(block: &StoredBlock) -> bool {
+    block.is_for_user() || note_for_left_out(block).is_some()
+}
+
+fn shown_blocks(blocks: &[StoredBlock]) -> Vec<StoredBlock> {
+    blocks
+        .iter()
+        .filter(|block| !block.is_for_user())
+        .map(|block| note_for_left_out(block).unwrap_or_else(|| block.clone()))
+        .collect()
 }
 
 fn line(count: usize) -> StoredBlock {
@@ -116,7 +115,7 @@ mod tests {
     }
 
     #[test]
-    fn hidden_blocks_are_one_line_in_the_thread_and_stay_in_the_event() {
+    fn hidden_blocks_are_one_line_in_the_thread() {
         let (id, name) = ("1".to_owned(), "read".to_owned());
         let call = ToolCallRequest {
             id,

@@ -1,7 +1,8 @@
-use jp_resource::{Payload, ResourceContent, Snapshot};
-use jp_tool::StoredBlock;
-
-use super::{Message, Thread, cut::shown_bytes, sum};
+use super::{
+    Message, Thread,
+    cut::shown_bytes,
+    size::{resource_bytes, sum},
+};
 
 /// The end of what was sent between two answers: a place where a provider's prompt cache is worth an entry.
 ///
@@ -11,7 +12,7 @@ use super::{Message, Thread, cut::shown_bytes, sum};
 pub struct CacheHint {
     /// Index of the message.
     pub message: usize,
-    /// How many bytes of resources and results were sent since the answer before.
+    /// Bytes of resources and results that were sent since the answer before.
     pub bytes: u64,
 }
 
@@ -68,45 +69,11 @@ fn sent_bytes(message: &Message<'_>) -> Option<u64> {
     }
 }
 
-pub(super) fn resource_bytes(resource: &Snapshot) -> u64 {
-    match &resource.formatted {
-        Some(formatted) => payload_bytes(formatted, String::len),
-        None => content_bytes(resource),
-    }
-}
-
-/// Returns the length of the raw content, formatted text aside.
-pub(super) fn content_bytes(resource: &Snapshot) -> u64 {
-    payload_bytes(&resource.content, |content: &ResourceContent| {
-        content.as_bytes().len()
-    })
-}
-
-/// Returns the length of a block, what is cut of it included.
-pub(super) fn whole_bytes(block: &StoredBlock) -> u64 {
-    match block {
-        StoredBlock::Text { text, .. } => payload_bytes(text, String::len),
-        StoredBlock::Resource { resource, .. } => resource_bytes(resource),
-        StoredBlock::Image(media) | StoredBlock::Audio(media) => {
-            payload_bytes(&media.data, Vec::len)
-        }
-        StoredBlock::Question { question } => question.text.len() as u64,
-        StoredBlock::Unknown(block) => block.note().len() as u64,
-    }
-}
-
-fn payload_bytes<T>(payload: &Payload<T>, length: impl Fn(&T) -> usize) -> u64 {
-    match payload {
-        Payload::Inline(value) => length(value) as u64,
-        Payload::Stored(blob) => blob.size,
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use std::borrow::Cow;
 
-    use jp_resource::Resource;
+    use jp_resource::{Resource, ResourceContent};
     use serde_json::Map;
 
     use super::*;

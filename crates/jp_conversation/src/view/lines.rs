@@ -1,6 +1,6 @@
 //! Lines of texts, and of files that texts are parts of.
 
-use std::fmt;
+use std::{fmt, ops::Range};
 
 use memchr::{memchr, memchr_iter};
 
@@ -16,21 +16,20 @@ pub struct Span {
 impl Span {
     /// Reads a fragment: `L10-200`, `L10-L200` or `L7`; numbers beyond 32 bits are none of a file's lines.
     pub(super) fn of_fragment(fragment: &str) -> Option<Self> {
-        let number = |text: &str| {
-            let is_number = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
-            is_number
-                .then(|| text.parse::<u32>().ok())
-                .flatten()?
-                .try_into()
-                .ok()
-        };
         let lines = fragment.strip_prefix('L')?;
         let (first, last) = lines.split_once('-').unwrap_or((lines, lines));
-        let (first, last) = (
-            number(first)?,
-            number(last.strip_prefix('L').unwrap_or(last))?,
-        );
+        let first = line_number(first)?;
+        let last = line_number(last.strip_prefix('L').unwrap_or(last))?;
         (1 <= first && first <= last).then_some(Self { first, last })
+    }
+
+    /// Returns the lines with these indexes, of a text whose first line is `first`.
+    pub(super) fn of_indexes(first: usize, indexes: &Range<usize>) -> Self {
+        Self {
+            first: first + indexes.start,
+            // A span includes its last line, a range excludes it.
+            last: first + indexes.end - 1,
+        }
     }
 
     /// Returns the lines of a text whose first one is `first`.
@@ -40,6 +39,13 @@ impl Span {
             last: first + count(text).max(1) - 1,
         }
     }
+}
+
+fn line_number(text: &str) -> Option<usize> {
+    // `parse` alone would take a sign.
+    let is_number = text.bytes().all(|byte| byte.is_ascii_digit());
+    let number: u32 = text.parse().ok().filter(|_| is_number)?;
+    number.try_into().ok()
 }
 
 impl fmt::Display for Span {
@@ -91,13 +97,15 @@ pub(super) fn common_tail(left: &str, right: &str) -> usize {
         .zip(right.bytes().rev())
         .take_while(|(left, right)| left == right)
         .count();
-    let is_start =
-        |text: &str| same == text.len() || text.as_bytes()[text.len() - same - 1] == b'\n';
-    if is_start(left) && is_start(right) {
+    if is_line_start(left, left.len() - same) && is_line_start(right, right.len() - same) {
         return same;
     }
     let tail = &left.as_bytes()[left.len() - same..];
     memchr(b'\n', tail).map_or(0, |at| same - at - 1)
+}
+
+fn is_line_start(text: &str, at: usize) -> bool {
+    at == 0 || text.as_bytes()[at - 1] == b'\n'
 }
 
 #[cfg(test)]

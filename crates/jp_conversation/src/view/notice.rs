@@ -8,7 +8,7 @@ use jp_tool::StoredBlock;
 use super::{Delivery, Message, Thread, render::one_line};
 use crate::{EventKind, Notification, Stream};
 
-/// Adds the notes to the requests that they ride on; `origins` says which event each message is from.
+/// Adds the notes to the requests that carry them; `origins` are the indexes of the messages' events.
 ///
 /// A note names the last turn before it that shows the version which the conversation has, and no turn where this
 /// thread shows it nowhere. So it is the same for as long as what is before it is. Where no request is left, as below a
@@ -18,7 +18,7 @@ pub(super) fn add(thread: &mut Thread<'_>, origins: &[usize], stream: &Stream) {
     if notes.is_empty() {
         return;
     }
-    let mut shown = Shown::of(notes.values().flatten().copied());
+    let mut shown = NotedPlaces::new(notes.values().flatten().copied());
     for (message, origin) in thread.messages.iter_mut().zip(origins) {
         if let Message::User { request, .. } = message
             && let Some(notes) = notes.get(origin)
@@ -46,7 +46,7 @@ fn notes(stream: &Stream) -> BTreeMap<usize, Vec<&Notification>> {
 }
 
 /// Writes a line for each notification, apart from words before them.
-fn text(notifications: &[&Notification], is_alone: bool, shown: &Shown<'_>) -> String {
+fn text(notifications: &[&Notification], is_alone: bool, shown: &NotedPlaces<'_>) -> String {
     let sentences = notifications
         .iter()
         .map(|notification| format!("Note by jp: {}", sentence(notification, shown)));
@@ -58,7 +58,7 @@ fn text(notifications: &[&Notification], is_alone: bool, shown: &Shown<'_>) -> S
     }
 }
 
-fn sentence(notification: &Notification, shown: &Shown<'_>) -> String {
+fn sentence(notification: &Notification, shown: &NotedPlaces<'_>) -> String {
     let Notification {
         uri, checksum, now, ..
     } = notification;
@@ -81,16 +81,16 @@ fn sentence(notification: &Notification, shown: &Shown<'_>) -> String {
     }
 }
 
-/// Where a version is shown.
+/// The place where a version is shown.
 #[derive(Debug, Clone, Copy)]
-enum Place {
+enum ShownPlace {
     /// Attached to the message of a turn.
     Attached { turn: usize },
     /// In the result of a tool.
     Returned { turn: usize },
 }
 
-impl std::fmt::Display for Place {
+impl std::fmt::Display for ShownPlace {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Self::Attached { turn } => write!(f, "was attached in turn {turn}"),
@@ -99,14 +99,14 @@ impl std::fmt::Display for Place {
     }
 }
 
-/// Where the versions that notes are about were shown last.
-struct Shown<'a> {
+/// The places where the versions that notes are about were shown last.
+struct NotedPlaces<'a> {
     uris: HashSet<&'a str>,
-    places: HashMap<(&'a str, Checksum), Place>,
+    places: HashMap<(&'a str, Checksum), ShownPlace>,
 }
 
-impl<'a> Shown<'a> {
-    fn of(notifications: impl Iterator<Item = &'a Notification>) -> Self {
+impl<'a> NotedPlaces<'a> {
+    fn new(notifications: impl Iterator<Item = &'a Notification>) -> Self {
         let uris = notifications
             .map(|notification| notification.uri.as_str())
             .collect();
@@ -116,7 +116,7 @@ impl<'a> Shown<'a> {
         }
     }
 
-    fn place(&self, uri: &str, checksum: Checksum) -> Option<Place> {
+    fn place(&self, uri: &str, checksum: Checksum) -> Option<ShownPlace> {
         self.places.get(&(uri, checksum)).copied()
     }
 
@@ -128,7 +128,7 @@ impl<'a> Shown<'a> {
                 deliveries,
             } => {
                 for (resource, delivery) in request.resources.iter().zip(deliveries) {
-                    self.take_in_resource(resource, delivery, Place::Attached { turn: *turn });
+                    self.take_in_resource(resource, delivery, ShownPlace::Attached { turn: *turn });
                 }
             }
             Message::Tool {
@@ -139,7 +139,11 @@ impl<'a> Shown<'a> {
             } => {
                 for (block, delivery) in response.content.iter().zip(deliveries) {
                     if let StoredBlock::Resource { resource, .. } = block {
-                        self.take_in_resource(resource, delivery, Place::Returned { turn: *turn });
+                        self.take_in_resource(
+                            resource,
+                            delivery,
+                            ShownPlace::Returned { turn: *turn },
+                        );
                     }
                 }
             }
@@ -149,8 +153,8 @@ impl<'a> Shown<'a> {
         }
     }
 
-    /// What was left out of the thread is not shown by it.
-    fn take_in_resource(&mut self, resource: &Snapshot, delivery: &Delivery, place: Place) {
+    /// Returns whether the thread shows content that is delivered this way.
+    fn take_in_resource(&mut self, resource: &Snapshot, delivery: &Delivery, place: ShownPlace) {
         if matches!(delivery, Delivery::Tombstone { .. } | Delivery::Compacted) {
             return;
         }
@@ -237,7 +241,7 @@ mod tests {
     }
 
     #[test]
-    fn note_rides_on_the_request_after_it_and_names_the_turn_of_the_version() {
+    fn note_on_the_next_request_names_the_turn_of_the_version() {
         let kinds = [
             asked("one", vec![snapshot("a")]),
             said(),

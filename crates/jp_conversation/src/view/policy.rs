@@ -2,31 +2,31 @@ use std::{collections::BTreeMap, sync::Arc};
 
 use jp_resource::BlobRef;
 
-/// How content that a model has already is delivered: what of the configuration the view depends on.
+/// The rules of delivering content that a model already has: the part of the configuration that the view depends on.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Policy {
-    /// Whether anything is referred to at all.
+    /// True if there are any references.
     pub is_enabled: bool,
     /// Below so many bytes content is sent again.
     pub min_bytes: u64,
-    /// How many turns back a reference may point.
+    /// Most turns back that a reference may point.
     pub lookback_turns: usize,
-    /// Whether lines inside visible content become a reference.
+    /// True if lines inside visible content become a reference.
     pub ranges: bool,
-    /// Whether changed content is sent as a diff where that is smaller.
+    /// True if changed content is sent as a diff if that is smaller.
     pub diffs: bool,
-    /// Whether results of a tool may be references, by the tool's name; `*` stands for the others.
+    /// True for tools whose results may be references, by name; `*` stands for the others.
     pub results: BTreeMap<String, bool>,
-    /// What happens to snapshots that newer ones replaced.
+    /// The treatment of snapshots that newer ones replaced.
     pub superseded: SupersededPolicy,
-    /// How many tokens leaving a snapshot out must save.
+    /// Fewest tokens that leaving a snapshot out must save.
     pub superseded_min_tokens: u64,
 }
 
-/// When snapshots that newer ones replaced are left out.
+/// The condition under which snapshots that newer ones replaced are left out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum SupersededPolicy {
-    /// Where a recorded event says so; such events are made when the prompt cache has gone cold.
+    /// If a recorded event says so; such events are made when the prompt cache has gone cold.
     #[default]
     WhenCold,
     /// Never, whatever was recorded.
@@ -72,7 +72,7 @@ impl Policy {
     }
 }
 
-/// Where the view reads stored text that it compares.
+/// The source of stored text that the view compares.
 ///
 /// Content is found by its checksum, so the view stays a function of the events.
 pub trait Texts {

@@ -1,9 +1,9 @@
-//! What of a request the one before it carried already.
+//! The part of a request that the one before it already carried.
 
 use super::{Message, Thread};
 use crate::{EventKind, Stream};
 
-/// Returns how many events the last request was made of that the model answered; `None` where it answered none.
+/// Returns the number of events in the last request that the model answered; `None` if it answered none.
 ///
 /// A turn with calls of tools is several requests, each with the results of those before.
 #[must_use]
@@ -15,19 +15,19 @@ pub fn last_request(stream: &Stream) -> Option<usize> {
             EventKind::ChatResponse(_) | EventKind::ToolCallRequest(_) | EventKind::Usage(_)
         )
     })?;
-    let sent = |kind: &EventKind| {
-        matches!(
-            kind,
-            EventKind::ChatRequest(_) | EventKind::ToolCallResponse(_)
-        )
-    };
+    // A request is sent after words of the person, or after the results of calls.
     events[..last]
         .iter()
-        .rposition(|event| sent(&event.kind))
+        .rposition(|event| {
+            matches!(
+                event.kind,
+                EventKind::ChatRequest(_) | EventKind::ToolCallResponse(_)
+            )
+        })
         .map(|index| index + 1)
 }
 
-/// Returns with how many equal blocks two threads begin, counted as the rows of [`explain`](super::explain()).
+/// Returns the number of equal blocks with which two threads begin, counted as the rows of [`explain`](super::explain()).
 ///
 /// Blocks are compared as they are sent: one that is a reference in the one and whole in the other ends the prefix.
 #[must_use]
@@ -43,11 +43,11 @@ pub fn shared_prefix(old: &Thread<'_>, new: &Thread<'_>) -> usize {
     blocks
 }
 
-/// What two messages have in common.
+/// The common beginning of two messages.
 struct Shared {
-    /// With how many equal blocks they begin.
+    /// Number of equal blocks with which they begin.
     equal: usize,
-    /// Whether that is all of both.
+    /// True if that is all of both.
     is_whole: bool,
 }
 
@@ -57,7 +57,7 @@ impl Shared {
         is_whole: false,
     };
 
-    fn of<T: PartialEq>(old: &[T], new: &[T]) -> Self {
+    fn compare<T: PartialEq>(old: &[T], new: &[T]) -> Self {
         let equal = old
             .iter()
             .zip(new)
@@ -84,10 +84,10 @@ fn shared_blocks(old: &Message<'_>, new: &Message<'_>) -> Shared {
             if old.content != new.content || old.schema != new.schema {
                 return Shared::NOTHING;
             }
-            Shared::of(&old.resources, &new.resources).after_one()
+            Shared::compare(&old.resources, &new.resources).after_one()
         }
         (Message::Assistant { parts: old, .. }, Message::Assistant { parts: new, .. }) => {
-            Shared::of(old, new)
+            Shared::compare(old, new)
         }
         (Message::NoAnswer { .. }, Message::NoAnswer { .. }) => Shared {
             equal: 1,
@@ -107,7 +107,7 @@ fn shared_blocks(old: &Message<'_>, new: &Message<'_>) -> Shared {
         ) => match (old, new) {
             _ if old_call != new_call => Shared::NOTHING,
             (Some(old), Some(new)) if old.is_error == new.is_error => {
-                Shared::of(&old.content, &new.content)
+                Shared::compare(&old.content, &new.content)
             }
             (None, None) => Shared {
                 equal: 1,

@@ -130,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn info_line_has_language_name_and_lines() {
+    fn info_line_describes_the_resource() {
         let named = rust("file:///p/src/main.rs#L1-3").with_name("src/main.rs");
         assert_eq!(
             resource_block(&named, "fn main() {}"),
@@ -200,7 +200,7 @@ mod tests {
     }
 
     #[test]
-    fn label_has_name_and_uri_on_one_line() {
+    fn label_is_on_one_line() {
         let named = rust("file:///p/a.png").with_name("a\n.png");
         assert_eq!(resource_label(&named), r"a\u{a}.png (file:///p/a.png)");
         assert_eq!(resource_label(&rust("https://x/a.png")), "https://x/a.png");

@@ -1,4 +1,4 @@
-//! Which lines of a text stand in other texts.
+//! Finds the lines of a text that stand in other texts.
 
 use std::{hash::BuildHasher, ops::Range};
 
@@ -6,16 +6,17 @@ use hashbrown::{DefaultHashBuilder, HashMap};
 
 use super::lines;
 
-/// Texts of more lines are not searched, and of what is searched no more lines are looked at.
+/// Most lines of a text that is searched, and most lines that are searched in: with [`MOST_PLACES`] they bound the work of
+/// one comparison.
 const MOST_LINES: usize = 10_000;
-/// So many places of equal lines are tried for each line.
+/// Most places of equal lines that are tried for each line: a brace or an empty line stands everywhere.
 const MOST_PLACES: usize = 4;
 
 /// The lines of a text, as hashes: what they find is compared before it is believed.
 #[derive(Debug)]
 pub(super) struct LineTable {
     hashes: Vec<u64>,
-    /// Where each line starts, and where the text ends.
+    /// The start of each line, and the end of the text.
     starts: Vec<usize>,
 }
 
@@ -26,9 +27,9 @@ pub(super) struct Hasher(DefaultHashBuilder);
 /// Lines of a text that stand in another one, one after the other.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Run {
-    /// Which lines they are, as indexes from 0.
+    /// The lines, as indexes from 0.
     pub(super) ours: Range<usize>,
-    /// Which of the texts they stand in.
+    /// The index of the text that they stand in.
     pub(super) text: usize,
     /// The index of the first one there.
     pub(super) theirs: usize,
@@ -69,7 +70,15 @@ impl LineTable {
         self.hashes.len()
     }
 
-    /// Returns how many bytes of lines stand on one side alone, of these and others: a diff has at least those.
+    fn bytes_on_one_side(&self, sides: &HashMap<u64, [bool; 2]>) -> usize {
+        let lines = self.hashes.iter().zip(self.starts.windows(2));
+        lines
+            .filter(|(hash, _)| sides[*hash] != [true; 2])
+            .map(|(_, line)| line[1] - line[0])
+            .sum()
+    }
+
+    /// Returns the bytes of lines that only one of two tables has. A diff is at least as long.
     pub(super) fn alone(&self, other: &Self) -> usize {
         let mut sides: HashMap<u64, [bool; 2]> =
             HashMap::with_capacity(self.hashes.len() + other.hashes.len());
@@ -80,14 +89,7 @@ impl LineTable {
             .hashes
             .iter()
             .for_each(|hash| sides.entry(*hash).or_default()[1] = true);
-        let alone = |table: &Self| -> usize {
-            let lines = table.hashes.iter().zip(table.starts.windows(2));
-            lines
-                .filter(|(hash, _)| sides[*hash] != [true; 2])
-                .map(|(_, line)| line[1] - line[0])
-                .sum()
-        };
-        alone(self) + alone(other)
+        self.bytes_on_one_side(&sides) + other.bytes_on_one_side(&sides)
     }
 }
 
@@ -99,10 +101,10 @@ pub(super) fn find(ours: &LineTable, texts: &[&LineTable], least: usize) -> Vec<
     if ours.hashes.len() > MOST_LINES {
         return runs;
     }
-    let standing = Standing::of(ours, texts);
+    let places = LinePlaces::new(ours, texts);
     let (mut at, mut end) = (0, 0);
     while at < ours.hashes.len() {
-        match standing
+        match places
             .longest(at, end)
             .filter(|run| ours.bytes(&run.ours).len() >= least)
         {
@@ -116,14 +118,14 @@ pub(super) fn find(ours: &LineTable, texts: &[&LineTable], least: usize) -> Vec<
     runs
 }
 
-/// Where lines stand in texts.
-struct Standing<'t> {
+/// The places of lines in texts.
+struct LinePlaces<'t> {
     ours: &'t LineTable,
     texts: &'t [&'t LineTable],
     places: HashMap<u64, Places>,
 }
 
-/// Where a line stands: in which texts, and at what index of each.
+/// The places of one line: texts, and its index in each.
 #[derive(Default)]
 struct Places {
     count: usize,
@@ -139,8 +141,8 @@ impl Places {
     }
 }
 
-impl<'t> Standing<'t> {
-    fn of(ours: &'t LineTable, texts: &'t [&'t LineTable]) -> Self {
+impl<'t> LinePlaces<'t> {
+    fn new(ours: &'t LineTable, texts: &'t [&'t LineTable]) -> Self {
         let mut places: HashMap<u64, Places> = HashMap::with_capacity(ours.hashes.len());
         places.extend(ours.hashes.iter().map(|hash| (*hash, Places::default())));
         let lines = texts.iter().enumerate().flat_map(|(text, table)| {
@@ -264,7 +266,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn runs_are_what_they_say_and_do_not_overlap(
+        fn runs_name_equal_lines_once(
             content in "([abc]{0,2}\n){0,30}[ab]?",
             texts in prop::collection::vec("([abc]{0,2}\n){0,30}[ab]?", 0..4),
             least in 1usize..9,

@@ -1,18 +1,15 @@
-//! Which snapshots are left out because newer ones stand in the same request.
+//! Finds the snapshots that are left out because newer ones are in the same request.
 
 use std::collections::{HashMap, HashSet};
 
 use jp_resource::{Checksum, Snapshot};
 
 use super::{
-    Delivery, Message, Policy, SupersededPolicy, Texts,
-    coverage::{Candidate, is_text},
-    deliver,
-    delivery::{candidate, servers},
-    hints::resource_bytes,
-    tokens,
+    Delivery, Message, Policy, SupersededPolicy,
+    candidate::{Candidate, find_candidate, is_text, servers_of_attachments},
+    size::{resource_bytes, tokens},
 };
-use crate::{Event, EventKind, Stream, Version};
+use crate::{Event, EventKind, Version};
 
 /// A URI and the MCP server that it is from: another server's content may have the same URI.
 type Identity = (String, Option<String>);
@@ -23,14 +20,14 @@ pub(super) struct Dropped {
     versions: HashMap<Identity, Outdated>,
 }
 
-/// What is left out of one resource.
+/// The versions of one resource that are left out.
 #[derive(Default)]
 struct Outdated {
     /// Before which event each version is left out.
     ends: HashMap<Checksum, usize>,
     /// The last of these events.
     end: usize,
-    /// What stood there when the last decision was made and is not left out, oldest first.
+    /// The blocks that were in the thread when the last decision was made and are not left out, oldest first.
     standing: Vec<StandingBlock>,
 }
 
@@ -40,7 +37,7 @@ struct StandingBlock {
     block: usize,
     checksum: Checksum,
     form: Form,
-    /// Whether only its head and tail are shown.
+    /// True if only its head and tail are shown.
     is_cut: bool,
 }
 
@@ -57,7 +54,7 @@ pub(super) enum Form {
 
 impl Form {
     /// Returns the form in which a resource is delivered whole.
-    pub(super) fn of(snapshot: &Snapshot) -> Self {
+    pub(super) fn from_snapshot(snapshot: &Snapshot) -> Self {
         if snapshot.formatted.is_some() {
             Self::Formatted
         } else if is_text(snapshot) {
@@ -68,11 +65,11 @@ impl Form {
     }
 
     /// Returns the form of a resource that is delivered, but not as a reference.
-    pub(super) fn shown(snapshot: &Snapshot, delivery: &Delivery) -> Self {
+    pub(super) fn from_delivery(snapshot: &Snapshot, delivery: &Delivery) -> Self {
         match delivery {
             // Only text is compared; what stands there now is written by jp.
             Delivery::Diff { .. } | Delivery::Lines { .. } => Self::Text,
-            _ => Self::of(snapshot),
+            _ => Self::from_snapshot(snapshot),
         }
     }
 
@@ -85,23 +82,10 @@ impl Form {
     }
 }
 
-/// Returns the versions that newer ones have replaced, where leaving them out saves as much as the policy wants.
-///
-/// A newer version replaces an older one if all of it is visible. A version that a remaining one builds on stays; those
-/// that only outdated ones build on go together with them. Whoever records them in a `superseded` event leaves them out
-/// of the requests from there on.
-#[must_use]
-pub fn find_superseded(stream: &Stream, policy: &Policy, texts: &mut dyn Texts) -> Vec<Version> {
-    if policy.superseded == SupersededPolicy::Keep {
-        return Vec::new();
-    }
-    let recorded = Policy {
-        superseded: SupersededPolicy::WhenCold,
-        ..policy.clone()
-    };
-    let messages = deliver(stream, &recorded, texts).messages;
-    let standing = Standing::of(&messages, policy);
-    let kept = standing.kept();
+/// Returns the versions that newer ones have replaced, among the messages of a request.
+pub(super) fn outdated_versions(messages: &[Message<'_>], policy: &Policy) -> Vec<Version> {
+    let standing = Standing::new(messages, policy);
+    let kept = standing.versions_to_keep();
     let mut gone: HashSet<usize> = HashSet::new();
     for (index, block) in standing.blocks.iter().enumerate() {
         if kept.contains(&standing.version(block)) {
@@ -147,21 +131,14 @@ struct Standing<'m, 'a> {
 type VersionOf<'s> = ((&'s str, Option<&'s str>), Checksum);
 
 impl<'m, 'a> Standing<'m, 'a> {
-    fn of(messages: &'m [Message<'a>], policy: &Policy) -> Self {
-        let delivery = |block: &Candidate<'_>| {
-            let place = &block.place;
-            &messages[place.message].deliveries()[place.block]
-        };
-        let is_left_out =
-            |block: &Candidate<'_>| matches!(delivery(block), Delivery::Tombstone { .. });
+    fn new(messages: &'m [Message<'a>], policy: &Policy) -> Self {
         let blocks: Vec<_> = resources(messages, policy)
-            .filter(|block| !is_left_out(block))
+            .filter(|block| !matches!(delivery(messages, block), Delivery::Tombstone { .. }))
             .collect();
-        let place = |block: &Candidate<'_>| (block.place.message, block.place.block);
         let indexes = blocks
             .iter()
             .enumerate()
-            .map(|(index, block)| (place(block), index))
+            .map(|(index, block)| ((block.place.message, block.place.block), index))
             .collect();
         let mut standing = Self {
             messages,
@@ -184,7 +161,7 @@ impl<'m, 'a> Standing<'m, 'a> {
     }
 
     fn delivery(&self, block: &Candidate<'_>) -> &'m Delivery {
-        &self.messages[block.place.message].deliveries()[block.place.block]
+        delivery(self.messages, block)
     }
 
     fn key(&self, block: &Candidate<'m>, form: Form) -> (&'m str, Option<String>, Form) {
@@ -199,7 +176,7 @@ impl<'m, 'a> Standing<'m, 'a> {
     }
 
     /// Returns the block that a reference stands for, else the block itself.
-    fn shown<'s>(&'s self, block: &'s Candidate<'m>) -> &'s Candidate<'m> {
+    fn shown_block<'s>(&'s self, block: &'s Candidate<'m>) -> &'s Candidate<'m> {
         match self.delivery(block) {
             reference @ Delivery::Reference { .. } => self
                 .bases(reference)
@@ -211,23 +188,26 @@ impl<'m, 'a> Standing<'m, 'a> {
 
     /// Returns whether all of a block's version is visible, be it in other places.
     fn is_whole(&self, block: &Candidate<'m>) -> bool {
-        self.shown(block).shown.is_none()
+        self.shown_block(block).shown.is_none()
     }
 
     fn form(&self, block: &Candidate<'m>) -> Form {
-        let shown = self.shown(block);
-        Form::shown(shown.snapshot, self.delivery(shown))
+        let shown = self.shown_block(block);
+        Form::from_delivery(shown.snapshot, self.delivery(shown))
     }
 
     /// Returns whether a newer version is visible whole. Contents of one message may share a URI: none is a newer
     /// version of another.
     fn is_outdated(&self, block: &Candidate<'m>) -> bool {
-        let is_later = |form| {
-            self.wholes
-                .get(&self.key(block, form))
-                .is_some_and(|message| *message > block.place.message)
-        };
-        is_later(Form::Text) || is_later(self.form(block))
+        // Text replaces every form; another form only its own.
+        self.is_whole_after(block, Form::Text) || self.is_whole_after(block, self.form(block))
+    }
+
+    /// Returns whether all of a version in this form is visible in a message after the block's.
+    fn is_whole_after(&self, block: &Candidate<'m>, form: Form) -> bool {
+        self.wholes
+            .get(&self.key(block, form))
+            .is_some_and(|message| *message > block.place.message)
     }
 
     /// Returns the resources that one builds on.
@@ -242,7 +222,7 @@ impl<'m, 'a> Standing<'m, 'a> {
 
     /// Returns the versions that no newer one replaces, and those that it takes to know them: what builds on another
     /// stands after it.
-    fn kept(&self) -> HashSet<VersionOf<'_>> {
+    fn versions_to_keep(&self) -> HashSet<VersionOf<'_>> {
         let remaining = self.blocks.iter().filter(|block| !self.is_outdated(block));
         let mut kept: HashSet<VersionOf<'_>> = remaining.map(|block| self.version(block)).collect();
         let mut needed: HashSet<usize> = HashSet::new();
@@ -260,21 +240,25 @@ impl<'m, 'a> Standing<'m, 'a> {
     }
 }
 
+fn delivery<'m>(messages: &'m [Message<'_>], block: &Candidate<'_>) -> &'m Delivery {
+    &messages[block.place.message].deliveries()[block.place.block]
+}
+
 fn resources<'m>(
     messages: &'m [Message<'_>],
     policy: &Policy,
 ) -> impl Iterator<Item = Candidate<'m>> {
     (0..messages.len()).flat_map(move |message| {
-        let servers = servers(&messages[message]);
+        let servers = servers_of_attachments(&messages[message]);
         let blocks = 0..messages[message].deliveries().len();
-        blocks.filter_map(move |block| candidate(messages, message, block, &servers, policy))
+        blocks.filter_map(move |block| find_candidate(messages, message, block, &servers, policy))
     })
 }
 
 impl Dropped {
     /// Finds out what is left out of messages: what was recorded, and what `always` adds. `origins` says which event each
     /// message is from.
-    pub(super) fn of(
+    pub(super) fn new(
         events: &[Event],
         always: Vec<Version>,
         messages: &[Message<'_>],
@@ -321,7 +305,10 @@ impl Dropped {
                 continue;
             };
             if origins[message] < outdated.end && !outdated.is_named(checksum, origins[message]) {
-                let (form, is_cut) = (Form::of(candidate.snapshot), candidate.shown.is_some());
+                let (form, is_cut) = (
+                    Form::from_snapshot(candidate.snapshot),
+                    candidate.shown.is_some(),
+                );
                 outdated.standing.push(StandingBlock {
                     message,
                     block,
@@ -351,7 +338,10 @@ impl Dropped {
         if !outdated.is_named(candidate.place.checksum, event) {
             return None;
         }
-        let (message, form) = (candidate.place.message, Form::of(candidate.snapshot));
+        let (message, form) = (
+            candidate.place.message,
+            Form::from_snapshot(candidate.snapshot),
+        );
         let later = outdated
             .standing
             .iter()

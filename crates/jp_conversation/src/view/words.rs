@@ -4,12 +4,24 @@ use jp_resource::{Checksum, Snapshot, mime};
 
 use super::{
     KnownLines, Place,
-    coverage::Stands,
     lines::Span,
     render::{lacks_newline, one_line},
 };
 
-/// Says where the same content stands; `is_back` where another version stood in between.
+/// The form of content in the request.
+#[derive(Clone)]
+pub(super) enum Stands {
+    /// Whole, as lines that a diff can build on.
+    Lines,
+    /// Whole, as something else.
+    Otherwise,
+    /// As what changed from the version that stands there.
+    Diff(Box<Place>),
+    /// As references to lines, and the others.
+    Parts,
+}
+
+/// Refers to the place of the same content; `is_back` is true if another version came in between.
 pub(super) fn reference(snapshot: &Snapshot, at: &Place, stands: &Stands, is_back: bool) -> String {
     let (uri, checksum) = (one_line(&snapshot.uri), at.checksum.short());
     let relation = if is_back {
@@ -28,7 +40,7 @@ pub(super) fn reference(snapshot: &Snapshot, at: &Place, stands: &Stands, is_bac
     format!("{uri} {relation}. Its content, sha256 {checksum}, {said}.")
 }
 
-/// Says which visible lines a resource is.
+/// Refers to the visible lines that a resource consists of.
 pub(super) fn lines(snapshot: &Snapshot, KnownLines { ours, at, theirs }: &KnownLines) -> String {
     let (uri, checksum) = (one_line(&snapshot.uri), at.checksum.short());
     let are = if ours.first == ours.last { "is" } else { "are" };
@@ -55,7 +67,7 @@ pub(super) fn parts(snapshot: &Snapshot, parts: &[Part<'_>]) -> String {
                 } else {
                     ""
                 };
-                format!("{}{end}:\n{}", are(*lines), fenced(language, content))
+                format!("{}{end}:\n{}", are(*lines), fence_block(language, content))
             }
         };
         text.push_str(&said);
@@ -80,20 +92,20 @@ impl Part<'_> {
     }
 }
 
-/// Says what changed.
+/// Introduces a diff.
 pub(super) fn diff(snapshot: &Snapshot, checksum: Checksum, base: &Place, diff: &str) -> String {
     let (uri, old, new) = (
         one_line(&snapshot.uri),
         base.checksum.short(),
         checksum.short(),
     );
-    let block = fenced(Some("diff"), diff);
+    let block = fence_block(Some("diff"), diff);
     format!(
         "{uri} has changed. This is what changed from the version that stands {base}, sha256 {old}, to sha256 {new}:\n{block}"
     )
 }
 
-/// Says that outdated content is left out, and where the newer one stands, if it does.
+/// Replaces outdated content, and names the place of the newer one, if there is one.
 pub(super) fn tombstone(snapshot: &Snapshot, newer: Option<&Place>) -> String {
     let (uri, old) = (
         one_line(&snapshot.uri),
@@ -122,7 +134,7 @@ fn are(lines: Span) -> String {
     }
 }
 
-fn fenced(language: Option<&str>, content: &str) -> String {
+fn fence_block(language: Option<&str>, content: &str) -> String {
     let fence = mime::fence_for(content);
     let newline = if content.is_empty() || content.ends_with('\n') {
         ""

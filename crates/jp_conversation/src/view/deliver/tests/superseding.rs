@@ -1,6 +1,7 @@
 //! A newer version replaces an older one only if all of it is visible.
 
 use jp_resource::{Annotations, Role};
+use jp_tool::StoredBlock;
 
 use super::*;
 use crate::{Compaction, Strip};
@@ -114,7 +115,7 @@ fn result_that_is_cut_replaces_where_it_refers_to_what_stands_whole() {
 }
 
 #[test]
-fn lines_and_hidden_blocks_of_a_newer_version_replace_nothing() {
+fn parts_of_a_newer_version_replace_nothing() {
     let whole = || Script::default().ask(&[(URI, &version(1))]);
     let range = format!("{URI}#L1-200");
     assert_eq!(

@@ -56,7 +56,7 @@ fn other_calls_are_answered_with_references_of_their_own() {
 }
 
 #[test]
-fn call_that_is_repeated_and_repeated_gets_the_content_once() {
+fn endless_repetition_gets_the_content_once() {
     let text = file(2000, &[]);
     let read = |script: Script| script.read("a:b", &text);
     let rest = |script: Script| script.names()[1..].to_vec();

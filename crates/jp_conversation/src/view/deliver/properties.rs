@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use jp_resource::{Annotations, Resource, ResourceContent, Role, uri};
-use jp_tool::ContentBlock;
+use jp_tool::{ContentBlock, StoredBlock};
 use proptest::prelude::*;
 use serde_json::Map;
 
@@ -12,7 +12,8 @@ use crate::{
     ChatRequest, ChatResponse, Compaction, Event, EventKind, Stream, Strip, Superseded,
     ToolCallRequest, ToolCallResponse,
     view::{
-        Hidden, NoTexts, SupersededPolicy, Thread, deliver, diff, find_superseded, lines, thread,
+        Hidden, NoTexts, SERVER_MARK, Span, SupersededPolicy, Thread, deliver, diff,
+        find_superseded, lines, thread,
     },
 };
 
