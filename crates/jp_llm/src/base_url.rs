@@ -84,7 +84,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn trailing_slash_and_version_are_taken_off() {
+    fn root_is_found_in_urls_with_versions() {
         for (text, root, chat) in [
             (
                 "http://127.0.0.1:8080",

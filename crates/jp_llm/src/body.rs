@@ -30,7 +30,7 @@ pub struct Body {
     len: u64,
 }
 
-/// How far the reading of a body for a connection is.
+/// The progress of reading a body for a connection.
 #[derive(Debug, Default)]
 pub(crate) struct Sending {
     taken: AtomicU64,
@@ -40,7 +40,7 @@ pub(crate) struct Sending {
 
 impl Sending {
     /// Returns how many bytes the connection has taken.
-    pub(crate) fn taken(&self) -> u64 {
+    pub(crate) fn bytes_taken(&self) -> u64 {
         self.taken.load(Ordering::Relaxed)
     }
 
@@ -52,7 +52,7 @@ impl Sending {
             .unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Gives out why the body could not be read, as a connection only says that it broke.
+    /// Takes the reason why the body could not be read: a connection only says that it broke.
     pub(crate) fn take_failure(&self) -> Option<Error> {
         self.failure
             .lock()
@@ -60,7 +60,7 @@ impl Sending {
             .take()
     }
 
-    /// Takes note of what a connection is given.
+    /// Counts a chunk that a connection is given, or keeps the error.
     fn note(&self, chunk: Result<Vec<u8>, Error>) -> io::Result<Vec<u8>> {
         match chunk {
             Ok(chunk) => {
@@ -88,7 +88,7 @@ type Filled = Result<Vec<u8>, Error>;
 
 const IN_MEMORY: usize = 256 << 10;
 const CHUNK: usize = 128 << 10;
-/// How many chunks of a body with gaps wait for the connection.
+/// Chunks of a body with gaps that may wait for the connection. With it a request has about half a megabyte in memory.
 const AHEAD: usize = 4;
 
 impl Body {
@@ -115,7 +115,7 @@ impl Body {
         ))
     }
 
-    /// Says what goes where room was left while the body was written.
+    /// Sets the texts that go where room was left while the body was written.
     pub(crate) fn with_room(self, later: &mut Later) -> Self {
         let (gaps, texts) = later.take_gaps();
         let room: u64 = gaps.iter().map(Gap::len).sum();
@@ -146,14 +146,14 @@ impl Body {
         self.len == 0
     }
 
-    /// Reads the body, from the start; blocks, and is not for where asynchronous work runs.
+    /// Reads the body from the start. It blocks, so don't call it from asynchronous code.
     pub fn chunks(&self) -> Box<dyn Iterator<Item = Result<Vec<u8>, Error>> + Send> {
         if self.gaps.is_empty() {
             return Box::new(self.file_chunks().map(|chunk| Ok(chunk?)));
         }
-        let (mut filled, mut left) = (self.filled(), self.len);
+        let (mut filled, mut left) = (self.spawn_reader(), self.len);
         Box::new(iter::from_fn(move || {
-            counted(filled.blocking_recv(), &mut left)
+            count_received(filled.blocking_recv(), &mut left)
         }))
     }
 
@@ -168,19 +168,19 @@ impl Body {
                 .map(move |chunk| sending.note(chunk.map_err(Error::from)));
             return reqwest::Body::wrap_stream(stream::iter(chunks));
         }
-        let (mut filled, mut left) = (self.filled(), self.len);
+        let (mut filled, mut left) = (self.spawn_reader(), self.len);
         let chunks = stream::poll_fn(move |context| {
             let received = filled
                 .poll_recv(context)
-                .map(|received| counted(received, &mut left));
+                .map(|received| count_received(received, &mut left));
             received.map(|chunk| chunk.map(|chunk| sending.note(chunk)))
         });
         reqwest::Body::wrap_stream(chunks)
     }
 
     /// Reads what was written, with its gaps.
-    fn file_chunks(&self) -> Chunks {
-        Chunks {
+    fn file_chunks(&self) -> FileChunks {
+        FileChunks {
             file: Arc::clone(&self.file),
             position: 0,
             len: self.file_len,
@@ -188,16 +188,16 @@ impl Body {
     }
 
     /// Reads what was written, with the texts that there is room for, in a thread.
-    fn filled(&self) -> mpsc::Receiver<Filled> {
+    fn spawn_reader(&self) -> mpsc::Receiver<Filled> {
         let (sender, receiver) = mpsc::channel(AHEAD);
         let (body, refused) = (self.clone(), sender.clone());
-        let fill = move || {
+        let spawned = thread::Builder::new().name("send".into()).spawn(move || {
             if let Err(error) = body.fill(&sender) {
-                // Nobody hears it where the connection is gone.
+                // If the connection is gone, nobody receives it.
                 _ = sender.blocking_send(Err(error));
             }
-        };
-        if let Err(error) = thread::Builder::new().name("send".into()).spawn(fill) {
+        });
+        if let Err(error) = spawned {
             _ = refused.try_send(Err(error.into()));
         }
         receiver
@@ -242,8 +242,9 @@ fn read(gaps: &[Gap], texts: &dyn TextSource) -> Reading {
     texts.read(gaps.iter().map(|gap| gap.blob).collect())
 }
 
-/// Passes on what was received, and says so where it ends before all `left` bytes came: a thread panicked.
-fn counted(received: Option<Filled>, left: &mut u64) -> Option<Filled> {
+/// Passes on a chunk and counts it. If the thread that sends them ends before all `left` bytes came, it panicked, and that
+/// is an error: the connection must not take half a request for a whole one.
+fn count_received(received: Option<Filled>, left: &mut u64) -> Option<Filled> {
     match received {
         Some(Ok(chunk)) => {
             *left = left.saturating_sub(chunk.len() as u64);
@@ -261,13 +262,13 @@ fn counted(received: Option<Filled>, left: &mut u64) -> Option<Filled> {
 
 /// Reads a file in chunks, and keeps its own position: a body may be sent again while an abandoned connection still
 /// reads it.
-struct Chunks {
+struct FileChunks {
     file: Arc<Mutex<SpooledTempFile>>,
     position: u64,
     len: u64,
 }
 
-impl Chunks {
+impl FileChunks {
     fn read(&mut self) -> io::Result<Vec<u8>> {
         let mut file = self.file.lock().unwrap_or_else(PoisonError::into_inner);
         file.seek(SeekFrom::Start(self.position))?;
@@ -279,7 +280,7 @@ impl Chunks {
     }
 }
 
-impl Iterator for Chunks {
+impl Iterator for FileChunks {
     type Item = io::Result<Vec<u8>>;
 
     fn next(&mut self) -> Option<Self::Item> {
@@ -324,7 +325,7 @@ mod tests {
     }
 
     #[test]
-    fn body_reads_back_what_was_written_from_memory_and_from_disk() {
+    fn body_reads_back_what_was_written() {
         for size in [0, 1, CHUNK, IN_MEMORY, IN_MEMORY + CHUNK + 1] {
             let bytes: Vec<u8> = (0..size).map(|index| (index / 1000) as u8).collect();
             let (body, ()) = Body::new(|out| Ok(out.write_all(&bytes)?)).unwrap();

@@ -1,4 +1,4 @@
-//! What is known of a provider's prompt cache: how long it keeps a prefix, and where a request marks one.
+//! The providers' prompt caches: their lifetimes, and the marks of a request.
 
 use std::time::Duration;
 
@@ -8,21 +8,20 @@ const MINUTE: Duration = Duration::from_secs(60);
 const HOUR: Duration = Duration::from_secs(60 * 60);
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 
-/// Where a request has cache marks.
+/// The cache marks of a request.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct CacheMarks {
-    /// Whether one stands at the end of what comes before all messages: the system prompt, or the tools.
+    /// True if one is before all messages: at the end of the system prompt, or of the tools.
     pub head: bool,
     /// Indexes of the thread's messages that have one, the oldest first.
     pub messages: Vec<usize>,
 }
 
 impl Format {
-    /// Returns where the request that [`Format::encode`] writes has cache marks; nowhere where the provider caches by
-    /// itself.
+    /// Returns the cache marks of the request that [`Format::encode`] writes; none if the provider caches automatically.
     #[must_use]
     pub fn cache_marks(self, request: &Request<'_>) -> CacheMarks {
-        let (request, _) = request.of_taken();
+        let (request, _) = request.without_refused_tools();
         match self {
             Self::Anthropic => anthropic::cache_marks(&request),
             Self::OpenAi => openai::cache_marks(&request),
@@ -31,7 +30,7 @@ impl Format {
         }
     }
 
-    /// Returns after how much time without a request nothing is left of a prefix in the prompt cache of a model.
+    /// Returns the time without a request after which a prefix is gone from the prompt cache of a model.
     ///
     /// The longest that is documented or likely: to take a warm cache for a cold one costs its whole prefix, to take a
     /// cold one for warm costs nothing that would not be paid anyway.

@@ -37,10 +37,10 @@ pub use crate::calls::INVALID_ARGUMENTS;
 /// The metadata key of a part of an answer under which OpenRouter's reasoning stands, as it came.
 pub(crate) const REASONING_DETAILS: &str = "reasoning_details";
 
-/// What a server makes of Chat Completions.
+/// A dialect of Chat Completions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Dialect {
-    /// What all servers understand.
+    /// The fields that all servers understand.
     Generic,
     /// Reasoning that goes back, binary content in results, cache marks.
     OpenRouter,

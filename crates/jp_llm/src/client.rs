@@ -12,7 +12,7 @@ use tokio::time::{Instant, sleep, timeout, timeout_at};
 use crate::{
     Body, Decoder, Endpoint, Error, Fault, Refusal, RetryNotice, Server, StreamEvent,
     body::Sending,
-    error::excerpt,
+    error_text::{self, excerpt},
     http,
     retry::{Advice, next_delay},
 };
@@ -37,10 +37,11 @@ pub struct Response<'c> {
     has_ended: bool,
 }
 
-/// How much of an error response is read for its message, and for how long.
+/// Bytes of an error response that are read for its message.
 const ERROR_BYTES: usize = 64 << 10;
+/// Time in which an error response is read; the status alone makes an error as well.
 const ERROR_TIMEOUT: Duration = Duration::from_secs(10);
-/// How large a list of models may be.
+/// Most bytes of a list of models.
 const DOCUMENT_BYTES: usize = 4 << 20;
 
 impl Client {
@@ -53,7 +54,7 @@ impl Client {
         Ok(Self { endpoint, http })
     }
 
-    /// Returns where requests go.
+    /// Returns the endpoint that requests go to.
     #[must_use]
     pub fn endpoint(&self) -> &Endpoint {
         &self.endpoint
@@ -112,7 +113,7 @@ impl Client {
             let response = self.check_content_type(response).await?;
             let mut response = Response::new(self, response);
             response.wait_for_event().await?;
-            if sending.taken() < body.len() {
+            if sending.bytes_taken() < body.len() {
                 return Err(self.stream_error(Fault::Early));
             }
             Ok(response)
@@ -145,7 +146,7 @@ impl Client {
             if let Ok(sent) = timeout_at(since + limit, &mut answer).await {
                 return sent.map_err(|error| self.request_error(error));
             }
-            match (sending.taken(), sending.last_taken()) {
+            match (sending.bytes_taken(), sending.last_taken()) {
                 // A slow upload is no silence.
                 (_, Some(last)) if last > since => since = last,
                 (taken, _) if taken < len => {
@@ -235,10 +236,10 @@ impl Client {
                 ),
                 None => {
                     let body = read_error(&mut response).await;
-                    let error = http::error_in(&body);
+                    let error = error_text::error_in(&body);
                     (
-                        http::error_message(&error, &body),
-                        Refusal::of(Some(status.as_u16()), &error),
+                        error_text::error_message(&error, &body),
+                        Refusal::read(Some(status.as_u16()), &error),
                     )
                 }
             };
@@ -261,9 +262,8 @@ impl Client {
         &self,
         mut response: reqwest::Response,
     ) -> Result<reqwest::Response, Error> {
-        let is_plain = |encoding: &String| encoding.eq_ignore_ascii_case("identity");
-        if let Some(encoding) =
-            header(&response, CONTENT_ENCODING).filter(|encoding| !is_plain(encoding))
+        if let Some(encoding) = header(&response, CONTENT_ENCODING)
+            && !encoding.eq_ignore_ascii_case("identity")
         {
             return Err(self.stream_error(Fault::Compressed { encoding }));
         }
@@ -285,10 +285,9 @@ impl Client {
 
     fn stream_error(&self, fault: Fault) -> Error {
         let server: Server = self.endpoint.server();
-        let redact = |text: String| self.endpoint.redact(&text);
         let fault = match fault {
             Fault::Malformed { excerpt } => Fault::Malformed {
-                excerpt: redact(excerpt),
+                excerpt: self.endpoint.redact(&excerpt),
             },
             Fault::Provider {
                 status,
@@ -296,7 +295,7 @@ impl Client {
                 refusal,
             } => Fault::Provider {
                 status,
-                message: redact(message),
+                message: self.endpoint.redact(&message),
                 refusal,
             },
             other => other,

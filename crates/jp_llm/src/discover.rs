@@ -1,4 +1,4 @@
-//! What runs on this machine.
+//! Finds the model servers that run on this machine.
 
 use std::time::Duration;
 
@@ -6,10 +6,11 @@ use futures_util::future::join_all;
 
 use crate::{BaseUrl, Client, Endpoint};
 
-/// How long a server on this machine may take to say what it has.
+/// Longest time in which a server on this machine lists its models. All are asked at once, so it is also the delay of a
+/// start without any configuration.
 pub const PROBE_TIMEOUT: Duration = Duration::from_millis(300);
 
-/// Where the usual servers listen, the preferred one first.
+/// The default addresses of the usual servers, the preferred one first.
 pub const USUAL: [Candidate<'static>; 2] = [
     Candidate {
         provider: "llamacpp",

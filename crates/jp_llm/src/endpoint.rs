@@ -1,34 +1,30 @@
-use std::{fmt, time::Duration};
+use std::time::Duration;
 
-use crate::{BaseUrl, Format, Server, retry};
+use crate::{BaseUrl, Format, Secret, Server, retry};
 
-/// Where requests go and how long to wait there.
+/// A server and a model, with the limits of waiting for them.
 #[derive(Debug, Clone)]
 pub struct Endpoint {
-    /// What the provider is called: `llamacpp`, `ollama`, or the name the configuration gives it.
+    /// The provider's name: `llamacpp`, `ollama`, or the one that the configuration gives it.
     pub provider: String,
     /// The server's root.
     pub base_url: BaseUrl,
-    /// What is spoken there.
+    /// The wire format that the server speaks.
     pub format: Format,
     /// The model, as the server calls it.
     pub model: String,
     /// Sent in the header that the format has for it.
     pub api_key: Option<Secret>,
-    /// How long the answer may take to begin once the request is sent: a small machine reads a long prompt slowly. It
-    /// is also how long the server may take no more of the request.
+    /// Longest wait for the answer to begin once the request is sent: a small machine reads a long prompt slowly. Also the
+    /// longest time in which the server takes nothing of the request.
     pub first_byte_timeout: Duration,
-    /// How long nothing may come once the answer has begun.
+    /// Longest silence once the answer has begun.
     pub idle_timeout: Duration,
-    /// How many bytes an answer may have on the wire.
+    /// Most bytes of an answer on the wire.
     pub max_response_bytes: u64,
-    /// When to try again.
+    /// The rules of trying again.
     pub retry: retry::Policy,
 }
-
-/// A key that no `Debug` output, event or error shows.
-#[derive(Clone, PartialEq, Eq)]
-pub struct Secret(String);
 
 impl Endpoint {
     /// Makes an endpoint with the provider's format, without a key, with 10 minutes for the answer to begin, 2 between
@@ -48,7 +44,7 @@ impl Endpoint {
         }
     }
 
-    /// Returns what errors call the server.
+    /// Returns the server's name for errors.
     pub(crate) fn server(&self) -> Server {
         Server {
             provider: self.provider.clone(),
@@ -59,26 +55,9 @@ impl Endpoint {
     /// Takes the key out of a text that came from the server.
     pub(crate) fn redact(&self, text: &str) -> String {
         match &self.api_key {
-            Some(Secret(key)) if !key.is_empty() => text.replace(key, "[api key]"),
+            Some(key) if !key.expose().is_empty() => text.replace(key.expose(), "[api key]"),
             _ => text.to_owned(),
         }
-    }
-}
-
-impl Secret {
-    /// Wraps a key.
-    pub fn new(key: impl Into<String>) -> Self {
-        Self(key.into())
-    }
-
-    pub(crate) fn expose(&self) -> &str {
-        &self.0
-    }
-}
-
-impl fmt::Debug for Secret {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Secret(…)")
     }
 }
 

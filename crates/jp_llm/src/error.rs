@@ -2,7 +2,10 @@ use std::{error::Error as StdError, fmt, io, time::Duration};
 
 use serde_json::Value;
 
-use crate::{Refusal, http::message_in, retry::Advice};
+use crate::{
+    Refusal,
+    error_text::{excerpt, message_in},
+};
 
 /// Why a request or its answer failed; each message finishes "failed to …".
 ///
@@ -14,7 +17,7 @@ pub enum Error {
     BaseUrl {
         /// The URL, from the host on where it holds credentials.
         text: String,
-        /// What is wrong with it.
+        /// The rule that it breaks.
         reason: String,
     },
     /// Stored content can't be read.
@@ -22,7 +25,7 @@ pub enum Error {
     Load {
         /// The content: a resource's URI or a tool's result.
         subject: String,
-        /// Why.
+        /// The cause.
         source: Box<dyn StdError + Send + Sync>,
     },
     /// The request can't be written to memory or to a temporary file, or read from there.
@@ -33,7 +36,7 @@ pub enum Error {
     Setup {
         /// The server.
         server: Server,
-        /// Why.
+        /// The cause.
         source: Box<dyn StdError + Send + Sync>,
     },
     /// Nothing listens there.
@@ -47,7 +50,7 @@ pub enum Error {
     Unreachable {
         /// The server.
         server: Server,
-        /// Why.
+        /// The cause.
         source: Box<dyn StdError + Send + Sync>,
     },
     /// The server refused the request.
@@ -59,9 +62,9 @@ pub enum Error {
         status: u16,
         /// The server's own words, shortened, on one line.
         message: String,
-        /// What the server says about trying again.
+        /// The server's advice about trying again.
         advice: Advice,
-        /// What it means, where that is known.
+        /// The meaning, if it is known.
         refusal: Option<Box<Refusal>>,
     },
     /// The answer is no answer, or ended early. What came before stays valid.
@@ -69,13 +72,13 @@ pub enum Error {
     Stream {
         /// The server.
         server: Server,
-        /// What is wrong with it.
+        /// The fault of the answer.
         #[source]
         fault: Fault,
     },
 }
 
-/// What is wrong with an answer.
+/// A fault of an answer.
 #[derive(Debug, thiserror::Error)]
 pub enum Fault {
     /// The stream ended without an end mark.
@@ -87,17 +90,17 @@ pub enum Fault {
     /// Nothing came for too long.
     #[error("nothing came for {} s", .limit.as_secs_f64())]
     Idle {
-        /// How long was waited.
+        /// The time that was waited.
         limit: Duration,
     },
     /// No more of the request could be sent for too long.
     #[error("no more of the request could be sent for {} s, after {taken} of its {len} bytes", .limit.as_secs_f64())]
     NotTaken {
-        /// How long was waited.
+        /// The time that was waited.
         limit: Duration,
-        /// How many bytes the connection took.
+        /// Bytes that the connection took.
         taken: u64,
-        /// How many bytes the request has.
+        /// Bytes that the request has.
         len: u64,
     },
     /// It is too large.
@@ -115,9 +118,9 @@ pub enum Fault {
     /// It is something else than a stream.
     #[error("it is {content_type}, not {expected}: {excerpt}")]
     NotAStream {
-        /// What the server calls it.
+        /// The media type that the server gives it.
         content_type: String,
-        /// What a stream of the format is called.
+        /// The media type of a stream in this format.
         expected: &'static str,
         /// Its beginning, on one line.
         excerpt: String,
@@ -125,7 +128,7 @@ pub enum Fault {
     /// It is compressed.
     #[error("it is compressed ({encoding}), which was not asked for: a proxy may do that")]
     Compressed {
-        /// How, as the server calls it.
+        /// The encoding that the server names.
         encoding: String,
     },
     /// It can't be about the request.
@@ -138,7 +141,7 @@ pub enum Fault {
         status: Option<u16>,
         /// The server's own words, shortened, on one line.
         message: String,
-        /// What it means, where that is known.
+        /// The meaning, if it is known.
         refusal: Option<Box<Refusal>>,
     },
 }
@@ -165,12 +168,31 @@ impl Fault {
         Self::Provider {
             status,
             message,
-            refusal: Refusal::of(status, error).map(Box::new),
+            refusal: Refusal::read(status, error).map(Box::new),
         }
     }
 }
 
-/// Which server an error is about.
+/// A server's advice about trying again.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Advice {
+    /// True if it recommends another try (`x-should-retry`).
+    pub should_retry: Option<bool>,
+    /// The time to wait first (`retry-after-ms`, `retry-after`).
+    pub after: Option<Duration>,
+}
+
+impl fmt::Display for Advice {
+    /// Stands after the server's message, where there is something to say.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.after {
+            Some(after) => write!(f, " (it asks to wait {:.1} s)", after.as_secs_f64()),
+            None => Ok(()),
+        }
+    }
+}
+
+/// The server that an error is about.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Server {
     /// The provider's name.
@@ -191,29 +213,9 @@ pub(crate) fn with_causes(error: &dyn StdError) -> String {
     causes.fold(error.to_string(), |text, cause| format!("{text}: {cause}"))
 }
 
-/// Makes one short line of a server's text: white space runs are one space, other control
-/// characters are left out.
-pub(crate) fn excerpt(text: &str) -> String {
-    const CHARACTERS: usize = 300;
-    let words = text.split_whitespace().collect::<Vec<_>>().join(" ");
-    let mut printable = words.chars().filter(|character| !character.is_control());
-    let mut short: String = printable.by_ref().take(CHARACTERS).collect();
-    if printable.next().is_some() {
-        short.push('…');
-    }
-    short
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn excerpt_is_one_short_line_without_control_characters() {
-        assert_eq!(excerpt(" a\r\n\tb\u{1b}[31m\u{0} c\u{85}"), "a b[31m c");
-        assert_eq!(excerpt(&"ä".repeat(301)), "ä".repeat(300) + "…");
-        assert_eq!(excerpt(&"ä".repeat(300)), "ä".repeat(300));
-    }
 
     #[test]
     fn errors_are_small_enough_to_return() {

@@ -8,15 +8,15 @@ pub enum StreamEvent {
     Text(String),
     /// A piece of its reasoning; never empty.
     Reasoning(String),
-    /// The run of words or reasoning that is open ends, with what the provider wants back verbatim; with none
-    /// open it is a reasoning of its own that has no text. Never empty.
+    /// The end of the open run of words or reasoning, with the metadata that the provider wants back verbatim. If none is
+    /// open, it is reasoning without text. Never empty.
     EndPart(Map<String, Value>),
     /// A complete tool call.
     ///
     /// Arguments that are no JSON object stand as they came in the metadata, under
     /// [`INVALID_ARGUMENTS`](crate::INVALID_ARGUMENTS).
     ToolCall(ToolCallRequest),
-    /// What the request cost; `model` is left empty.
+    /// The cost of the request; `model` is left empty.
     Usage(Usage),
     /// The answer is complete. Always the last event, and there is always one.
     Finish(FinishReason),

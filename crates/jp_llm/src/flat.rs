@@ -96,7 +96,7 @@ fn is_all_merged(schemas: &Value, root: &Map<String, Value>) -> bool {
 
 fn is_merged(schema: &Map<String, Value>, root: &Map<String, Value>) -> bool {
     const MERGED: [&str; 5] = ["type", "properties", "required", "title", "description"];
-    let all = match referred(schema, root) {
+    let all = match follow_reference(schema, root) {
         Some(_) if schema.len() > 1 => return false,
         all => all.unwrap_or(schema),
     };
@@ -278,7 +278,7 @@ fn branches<'s>(
         .flatten();
     let objects = all
         .filter_map(Value::as_object)
-        .map(|branch| referred(branch, root).unwrap_or(branch));
+        .map(|branch| follow_reference(branch, root).unwrap_or(branch));
     objects.filter(|branch| is_of_objects(branch))
 }
 
@@ -294,7 +294,7 @@ fn is_of_objects(schema: &Map<String, Value>) -> bool {
 }
 
 /// Returns what a reference leads to (RFC 6901); `None` for a schema that is none, or leads elsewhere.
-fn referred<'s>(
+fn follow_reference<'s>(
     schema: &Map<String, Value>,
     root: &'s Map<String, Value>,
 ) -> Option<&'s Map<String, Value>> {
@@ -335,7 +335,7 @@ mod tests {
     }
 
     #[test]
-    fn alternatives_become_one_object_and_the_description_says_them() {
+    fn alternatives_become_one_object() {
         let text = json!({"type": "string"});
         let alternatives = json!([{"required": ["id", "kind"]}, {"required": ["path", "kind"]}]);
         let schema = json!({

@@ -84,7 +84,7 @@ impl Format {
         contents: &mut dyn Contents,
         out: &mut dyn Write,
     ) -> Result<Vec<Note>, Error> {
-        let (request, left_out) = request.of_taken();
+        let (request, left_out) = request.without_refused_tools();
         let request = &request;
         let mut notes = match self {
             Self::Anthropic => anthropic::encode(request, contents, out),
@@ -364,7 +364,7 @@ mod tests {
     }
 
     #[test]
-    fn model_without_tools_is_sent_none_and_a_note_says_so() {
+    fn model_without_tools_is_sent_none() {
         use Format::{Anthropic, Chat, Gemini, Ollama, OpenAi, OpenRouter};
         let mut store = Store::default();
         let stream = fixtures::stream(vec![fixtures::request("Hi", vec![])], &mut store);
@@ -448,7 +448,7 @@ mod tests {
     }
 
     #[test]
-    fn anthropic_wants_its_version_and_the_key_in_its_own_header() {
+    fn anthropic_has_headers_of_its_own() {
         let format = Format::of_provider("anthropic");
         let headers = |key: Option<Secret>| {
             let url = crate::BaseUrl::parse("http://localhost").unwrap();

@@ -4,9 +4,9 @@
 //! `thoughtSignature`s, which come with parts of any kind and are sent back on the very part they came with,
 //! to the model that made them. Thoughts are summaries for people: one without a signature is not sent back.
 //!
-//! What the decoder leaves in an event's metadata for the encoder: `thoughtSignature`; with it on a run of
-//! words or reasoning `signedBytes`, how much of the run's end the signed part holds where that is less than
-//! all, and `thought` where the part is one; on a tool call `id`, where the call's id is the API's own.
+//! The decoder leaves this in an event's metadata for the encoder: `thoughtSignature`; with it on a run of words or
+//! reasoning `signedBytes`, the bytes of the run's end that the signed part holds if it is not the whole run, and `thought`
+//! if the part is one; on a tool call `id`, if the API chose the call's id.
 
 mod decode;
 mod encode;

@@ -3,15 +3,14 @@
 use std::{error::Error as StdError, io, time::Duration};
 
 use reqwest::{Response, redirect};
-use serde_json::Value;
 
-use crate::{BaseUrl, error::excerpt};
+use crate::BaseUrl;
 
-/// How long making a connection may take.
+/// Longest time for making a connection.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(15);
 
-/// How long a connection may wait for the next request: servers close what waits, some after five seconds, and a turn
-/// waits for tools and for the person.
+/// Longest time that a connection waits for the next request. Servers close idle connections, some after five seconds, and
+/// a turn waits for tools and for the person.
 const POOL_TIMEOUT: Duration = Duration::from_secs(4);
 
 /// Makes a client for one server.
@@ -54,40 +53,6 @@ pub(crate) async fn read_text(response: &mut Response, limit: usize) -> String {
     String::from_utf8_lossy(&bytes).into_owned()
 }
 
-/// Finds the error object in the body of an error response; a body that is no JSON is a string of its own.
-pub(crate) fn error_in(body: &str) -> Value {
-    let Ok(json) = serde_json::from_str::<Value>(body) else {
-        return body.into();
-    };
-    let response = json.get(0).unwrap_or(&json);
-    unpack(response.get("error").unwrap_or(response))
-}
-
-/// Unpacks an error: a server that asks another one hands on what that said, as a string.
-pub(crate) fn unpack(error: &Value) -> Value {
-    match error.as_str().map(serde_json::from_str::<Value>) {
-        Some(Ok(inner)) if inner.is_object() => unpack(inner.get("error").unwrap_or(&inner)),
-        _ => error.clone(),
-    }
-}
-
-/// Finds the message in the error that a body holds.
-pub(crate) fn error_message(error: &Value, body: &str) -> String {
-    excerpt(message_in(error).unwrap_or(body))
-}
-
-/// Finds the message in an error object, or takes a string as it.
-pub(crate) fn message_in(error: &Value) -> Option<&str> {
-    let fields = ["message", "detail"]
-        .into_iter()
-        .filter_map(|field| error.get(field)?.as_str());
-    error
-        .as_str()
-        .into_iter()
-        .chain(fields)
-        .find(|message| !message.is_empty())
-}
-
 /// Escapes all but unreserved characters (RFC 3986 §2.3).
 pub(crate) fn percent_encode(text: &str) -> String {
     let escaped = text.bytes().map(|byte| match byte {
@@ -97,32 +62,4 @@ pub(crate) fn percent_encode(text: &str) -> String {
         other => format!("%{other:02X}"),
     });
     escaped.collect()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn error_message_is_found_where_servers_put_it() {
-        for (body, message) in [
-            (
-                r#"{"error":{"code":400,"message":"too long\n","type":"x"}}"#,
-                "too long",
-            ),
-            (r#"{"error":"model 'x' not found"}"#, "model 'x' not found"),
-            (
-                r#"{"error":"{\"error\":{\"message\":\"too long\"}}"}"#,
-                "too long",
-            ),
-            (r#"[{"error":{"message":"in a list"}}]"#, "in a list"),
-            (r#"{"message":"no"}"#, "no"),
-            (r#"{"detail":"Not Found"}"#, "Not Found"),
-            (r#"{"error":{"code":1}}"#, r#"{"error":{"code":1}}"#),
-            ("<html>\n<b>Bad Gateway</b>", "<html> <b>Bad Gateway</b>"),
-            ("", ""),
-        ] {
-            assert_eq!(error_message(&error_in(body), body), message);
-        }
-    }
 }

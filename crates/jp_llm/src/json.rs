@@ -16,8 +16,8 @@ pub(crate) struct JsonWriter<'w> {
     out: &'w mut dyn Write,
     /// The closing brackets of all open objects and arrays, the innermost last.
     open: Vec<u8>,
-    /// Whether a key or a value that comes next follows another. One flag is enough for all levels: an object or array
-    /// that just began is empty, and one that just ended is itself a value.
+    /// True if the next key or value follows another. One flag is enough for all levels: an object or array that just began
+    /// is empty, and one that just ended is itself a value.
     needs_comma: bool,
 }
 
@@ -279,7 +279,7 @@ mod tests {
         Pieces,
         /// The fields of objects by `fields`.
         Fields,
-        /// What is in containers as fragments.
+        /// The values of arrays as fragments.
         Fragments,
         /// Everything by `value`.
         Serde,

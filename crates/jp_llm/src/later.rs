@@ -15,20 +15,20 @@ use crate::{
     parts::is_blank,
 };
 
-/// What has to be known of a text to leave room for it in a request.
+/// The measurements of a text that it takes to leave room for it in a request.
 ///
 /// Displayed as what [`parse`](Self::parse) reads, without spaces.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Measure {
     /// Bytes of it in a JSON string, escaped.
     escaped: u64,
-    /// How many tags in it would close a resource.
+    /// Number of tags in it that would close a resource.
     closings: u64,
     ends_line: bool,
 }
 
-/// Of what a measure says. A change of how texts are written ([`added`], [`defuse::closings`], [`DEFUSED_BY`]) needs
-/// another: measures are kept.
+/// Version of the measurement. Measurements are stored: bump it if texts are written in another way
+/// ([`escape_growth`], [`defuse::closings`], [`DEFUSED_BY`]).
 const VERSION: u64 = 1;
 
 /// A text that was loaded, or one that there is room for.
@@ -38,7 +38,7 @@ pub(crate) enum Text<'a> {
     Later(Measure),
 }
 
-/// How a text stands in a request.
+/// The form of a text in a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum TextForm {
     /// As it is.
@@ -65,7 +65,7 @@ pub(crate) struct Gap {
     length: u64,
 }
 
-/// Where the texts come from when a request is sent.
+/// The source of the texts when a request is sent.
 pub trait TextSource: Send + Sync {
     /// Starts to read texts; they come in the order of `blobs`.
     fn read(&self, blobs: Vec<BlobRef>) -> Box<dyn Iterator<Item = Loaded> + Send>;
@@ -89,8 +89,12 @@ impl Measure {
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
         let mut fields = text.split(',');
-        let mut next = || fields.next()?.parse().ok();
-        let [version, escaped, closings, ends_line] = [next()?, next()?, next()?, next()?];
+        let [version, escaped, closings, ends_line] = [
+            next_number(&mut fields)?,
+            next_number(&mut fields)?,
+            next_number(&mut fields)?,
+            next_number(&mut fields)?,
+        ];
         let is_whole = version == VERSION && ends_line <= 1 && fields.next().is_none();
         is_whole.then_some(Self {
             escaped,
@@ -107,16 +111,20 @@ impl Measure {
     }
 }
 
+fn next_number<'t>(fields: &mut impl Iterator<Item = &'t str>) -> Option<u64> {
+    fields.next()?.parse().ok()
+}
+
 /// Counts the bytes that escaping adds to a text in a JSON string.
 fn escapes(text: &[u8]) -> u64 {
     // As many as can be summed up in a byte, so that it is done many at a time.
     text.chunks(32)
-        .map(|chunk| u64::from(chunk.iter().map(|byte| added(*byte)).sum::<u8>()))
+        .map(|chunk| u64::from(chunk.iter().map(|byte| escape_growth(*byte)).sum::<u8>()))
         .sum()
 }
 
 /// Returns how many bytes escaping adds to this one: `\n` has two, and `\u0001` six.
-fn added(byte: u8) -> u8 {
+fn escape_growth(byte: u8) -> u8 {
     let is_short = matches!(byte, b'"' | b'\\' | 8 | b'\t' | b'\n' | 12 | b'\r');
     let is_long = byte < 0x20 && !is_short;
     u8::from(is_short) + 5 * u8::from(is_long)
@@ -159,7 +167,7 @@ impl Later {
         }
     }
 
-    /// Gives out what there is room for so far.
+    /// Takes the gaps so far, and returns them with the source of their texts.
     pub(crate) fn take_gaps(&mut self) -> (Arc<[Gap]>, Arc<dyn TextSource>) {
         (
             std::mem::take(&mut self.gaps).into(),
@@ -167,7 +175,7 @@ impl Later {
         )
     }
 
-    /// Takes down that there is room for a text, if that is known; `subject` names it in errors.
+    /// Records a gap for a text if its measure is known; `subject` names the text in errors.
     pub(crate) fn leave_room(
         &mut self,
         blob: &BlobRef,
@@ -197,15 +205,11 @@ impl Gap {
 
     /// Writes the text that was read for it.
     pub(crate) fn fill(&self, read: Option<Loaded>, out: &mut dyn io::Write) -> Result<(), Error> {
-        let error = |source| Error::Load {
-            subject: self.subject.to_string(),
-            source,
-        };
         let content = read
             .unwrap_or_else(|| Err("nothing was read".into()))
-            .map_err(error)?;
+            .map_err(|source| self.error(source))?;
         let ResourceContent::Text(text) = content else {
-            return Err(error("it is no text".into()));
+            return Err(self.error("it is no text".into()));
         };
         let mut room = Room {
             out,
@@ -217,8 +221,15 @@ impl Gap {
             TextForm::Defused => defuse::write_defused(&mut json, &text),
         };
         match written {
-            Ok(()) if room.left > 0 => Err(error("it is shorter than the room for it".into())),
-            written => written.map_err(|reason| error(reason.into())),
+            Ok(()) if room.left > 0 => Err(self.error("it is shorter than the room for it".into())),
+            written => written.map_err(|reason| self.error(reason.into())),
+        }
+    }
+
+    fn error(&self, source: Box<dyn StdError + Send + Sync>) -> Error {
+        Error::Load {
+            subject: self.subject.to_string(),
+            source,
         }
     }
 }
@@ -231,11 +242,10 @@ struct Room<'w> {
 
 impl io::Write for Room<'_> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        let longer = || io::Error::other("it is longer than the room for it");
         self.left = self
             .left
             .checked_sub(bytes.len() as u64)
-            .ok_or_else(longer)?;
+            .ok_or_else(|| io::Error::other("it is longer than the room for it"))?;
         self.out.write_all(bytes)?;
         Ok(bytes.len())
     }
@@ -355,7 +365,7 @@ mod tests {
         (body, store.asked.len())
     }
 
-    /// How many texts a thread has that room can be left for.
+    /// Counts the texts of a thread that room can be left for.
     fn measurable(thread: &view::Thread<'_>, measured: &Store) -> usize {
         let measures = measures(measured);
         let requests = thread.messages.iter().filter_map(|message| match message {
@@ -376,7 +386,7 @@ mod tests {
     }
 
     #[test]
-    fn attached_text_is_read_when_the_body_is_and_each_time() {
+    fn attached_text_is_read_each_time_the_body_is() {
         let text = "a \"text\"\n".repeat(100_000);
         let (body, loaded) = attached(&text, |_| {});
         assert_eq!(loaded, 0);

@@ -1,9 +1,9 @@
-//! What models a provider has, and what each takes.
+//! The models of a provider, and the capabilities of each.
 //!
-//! Three may say something of a model: the configuration, the provider itself ([`list`], [`ask`]) and a
-//! small table of what the providers' documentation says ([`built_in`]). [`Facts::or`] puts them together.
+//! Facts about a model come from three sources: the configuration, the provider itself ([`list`], [`ask`]) and a small
+//! table taken from the providers' documentation ([`built_in`]). [`Facts::or`] puts them together.
 
-mod said;
+mod description;
 
 use std::time::Duration;
 
@@ -13,35 +13,35 @@ use serde_json::{Value, json};
 
 use crate::{Capabilities, Client, Endpoint, Error, Format, http};
 
-/// What someone says of a model; `None` where they say nothing.
+/// Facts about a model from one source; `None` if the source doesn't say.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Facts {
-    /// Whether it takes PNG, JPEG, GIF and WebP images.
+    /// True if it takes PNG, JPEG, GIF and WebP images.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub images: Option<bool>,
-    /// Whether it takes PDF documents.
+    /// True if it takes PDF documents.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub pdf: Option<bool>,
-    /// Whether it takes office documents and other files.
+    /// True if it takes office documents and other files.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub files: Option<bool>,
-    /// Whether it takes audio.
+    /// True if it takes audio.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub audio: Option<bool>,
-    /// Whether it takes images and documents in the results of tools.
+    /// True if it takes images and documents in the results of tools.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub binary_results: Option<bool>,
-    /// Whether its answers can be made to fit a JSON Schema.
+    /// True if its answers can be made to fit a JSON Schema.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub schema: Option<bool>,
-    /// Whether it calls tools.
+    /// True if it calls tools.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tools: Option<bool>,
-    /// How many tokens a request may have.
+    /// Most tokens of a request.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub context_tokens: Option<u64>,
-    /// How many tokens an answer may have.
+    /// Most tokens of an answer.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_output_tokens: Option<u64>,
 }
@@ -49,14 +49,14 @@ pub struct Facts {
 /// A model in a provider's list.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Listed {
-    /// What the provider calls it.
+    /// Its name at the provider.
     pub name: String,
-    /// What the list says of it.
+    /// The facts that the list gives.
     pub facts: Facts,
 }
 
 impl Facts {
-    /// Returns these facts, and those of `others` where these say nothing.
+    /// Returns these facts, completed from `others`.
     #[must_use]
     pub fn or(self, others: Self) -> Self {
         Self {
@@ -72,7 +72,8 @@ impl Facts {
         }
     }
 
-    /// Returns what the model takes; what nobody says, it does not, but for tools.
+    /// Returns the model's capabilities. Without a fact it takes only text, and tools: most models call them, and a server
+    /// says so if one doesn't.
     #[must_use]
     pub fn capabilities(&self) -> Capabilities {
         let says = |fact: Option<bool>| fact.unwrap_or(false);
@@ -88,8 +89,8 @@ impl Facts {
     }
 }
 
-/// Returns what a model takes by its provider's documentation; a server's own models are assumed to take
-/// images (design 08, "Providers") and tools.
+/// Returns the facts of a model from its provider's documentation. Models of local servers are assumed to take images
+/// (design 08, "Providers") and tools.
 #[must_use]
 pub fn built_in(format: Format, model: &str) -> Facts {
     const TEXT_ONLY: [&str; 7] = [
@@ -120,24 +121,25 @@ pub fn built_in(format: Format, model: &str) -> Facts {
 
 /// Lists a provider's models that answer conversations, in its order.
 ///
-/// Gives up after `limit`; what a server says of one model only on request, it is asked at the same time
-/// for all.
+/// Gives up after `limit`. If a server describes a model only on request, it is asked about all at the same time.
 pub async fn list(endpoint: &Endpoint, limit: Duration) -> Result<Vec<Listed>, Error> {
     let client = &Client::new(endpoint.clone())?;
     let get = |path| client.get_json(path, limit);
     match endpoint.format {
-        Format::Anthropic => Ok(said::anthropic_list(&get("v1/models?limit=1000").await?)),
-        Format::Gemini => Ok(said::gemini_list(
+        Format::Anthropic => Ok(description::anthropic_list(
+            &get("v1/models?limit=1000").await?,
+        )),
+        Format::Gemini => Ok(description::gemini_list(
             &get("v1beta/models?pageSize=1000").await?,
         )),
-        Format::OpenAi => Ok(said::openai_list(&get("v1/models").await?)),
-        Format::OpenRouter => Ok(said::openrouter_list(&get("v1/models").await?)),
+        Format::OpenAi => Ok(description::openai_list(&get("v1/models").await?)),
+        Format::OpenRouter => Ok(description::openrouter_list(&get("v1/models").await?)),
         Format::Chat => {
             let (models, properties) = tokio::join!(get("v1/models"), get("props"));
-            Ok(said::chat_list(&models?, properties.ok().as_ref()))
+            Ok(description::chat_list(&models?, properties.ok().as_ref()))
         }
         Format::Ollama => {
-            let names = said::ollama_names(&get("api/tags").await?);
+            let names = description::ollama_names(&get("api/tags").await?);
             let facts = names.iter().map(|name| show(client, name, limit));
             let facts = join_all(facts)
                 .await
@@ -174,18 +176,20 @@ pub fn says_who_calls_tools(endpoint: &Endpoint) -> bool {
     endpoint.format != Format::Anthropic && says_what_it_takes(endpoint)
 }
 
-/// Asks a provider about the endpoint's model; of one that has no such answer it learns nothing.
+/// Asks a provider about the endpoint's model; returns no facts if the provider has no such request.
 pub async fn ask(endpoint: &Endpoint, limit: Duration) -> Result<Facts, Error> {
     if !says_what_it_takes(endpoint) {
         return Ok(Facts::default());
     }
     let client = &Client::new(endpoint.clone())?;
-    let (name, get) = (escaped(&endpoint.model), |path: String| async move {
+    let (name, get) = (escape_name(&endpoint.model), |path: String| async move {
         client.get_json(&path, limit).await
     });
     match endpoint.format {
-        Format::Anthropic => Ok(said::anthropic(&get(format!("v1/models/{name}")).await?)),
-        Format::OpenRouter => Ok(said::openrouter_one(
+        Format::Anthropic => Ok(description::anthropic(
+            &get(format!("v1/models/{name}")).await?,
+        )),
+        Format::OpenRouter => Ok(description::openrouter_one(
             &get(format!("v1/models/{name}/endpoints")).await?,
         )),
         Format::Ollama => show(client, &endpoint.model, limit).await,
@@ -194,7 +198,7 @@ pub async fn ask(endpoint: &Endpoint, limit: Duration) -> Result<Facts, Error> {
                 tokio::join!(get("v1/models".to_owned()), get("props".to_owned()));
             match (models, properties) {
                 (Err(error), Err(_)) => Err(error),
-                (models, properties) => Ok(said::llamacpp(
+                (models, properties) => Ok(description::llamacpp(
                     models.ok().as_ref(),
                     properties.ok().as_ref(),
                 )),
@@ -204,7 +208,7 @@ pub async fn ask(endpoint: &Endpoint, limit: Duration) -> Result<Facts, Error> {
 }
 
 /// Escapes a model's name for a path. OpenRouter's have slashes; what could lead elsewhere is left out.
-fn escaped(name: &str) -> String {
+fn escape_name(name: &str) -> String {
     let segments = name
         .split('/')
         .filter(|segment| !matches!(*segment, "" | "." | ".."));
@@ -216,7 +220,7 @@ async fn show(client: &Client, name: &str, limit: Duration) -> Result<Facts, Err
     let said: Value = client
         .post_json("api/show", &json!({"model": name}), limit)
         .await?;
-    Ok(said::ollama(&said))
+    Ok(description::ollama(&said))
 }
 
 #[cfg(test)]

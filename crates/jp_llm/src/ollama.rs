@@ -5,8 +5,8 @@
 //! Results of tools are text. Reasoning goes back as `thinking` to the model that made it, as the API asks
 //! of who lets a model call tools ("Thinking", "Tool calling" in Ollama's documentation).
 //!
-//! How much context the model has is the server's setting (`OLLAMA_CONTEXT_LENGTH`), or `num_ctx` with
-//! [`Request::context`](crate::Request::context); what is longer the server cuts, and does not say so.
+//! The length of the context is the server's setting (`OLLAMA_CONTEXT_LENGTH`), or `num_ctx` with
+//! [`Request::context`](crate::Request::context). The server cuts longer requests without saying so.
 
 mod decode;
 mod encode;

@@ -23,7 +23,7 @@ mod tests {
     use testing::{Reply, Server, block_on};
 
     #[test]
-    fn request_goes_to_responses_with_the_key_and_its_answer_comes_back() {
+    fn request_goes_to_responses_with_the_key() {
         let reply = Reply::stream(concat!(
             "data: {\"type\":\"response.created\"}\n\n",
             "data: {\"type\":\"response.output_text.delta\",\"delta\":\"Hi\"}\n\n",

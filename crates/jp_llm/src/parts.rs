@@ -1,4 +1,4 @@
-//! What the encoders of several formats share: small pieces of JSON and the words for what is not shown.
+//! Small things that the encoders of several formats share: media types, labels, and names of calls.
 
 use std::{borrow::Cow, io};
 
@@ -8,12 +8,12 @@ use serde::Serialize;
 
 use crate::json::JsonText;
 
-/// Stands before what a failed tool returned.
+/// Precedes the result of a failed tool.
 pub const ERROR_LINE: &str = "The tool reported an error:\n";
 /// The images that models take.
 pub(crate) const IMAGES: [&str; 4] = ["image/png", "image/jpeg", "image/gif", "image/webp"];
 pub(crate) const PDF: &str = "application/pdf";
-/// The type of content that has none.
+/// The media type of content that has none.
 pub(crate) const UNKNOWN: &str = "application/octet-stream";
 
 /// A message of nothing but text, as Chat Completions and Ollama want it.
@@ -22,6 +22,18 @@ pub(crate) struct PlainMessage<'a> {
     pub(crate) role: &'static str,
     pub(crate) content: &'a str,
 }
+
+/// A cache mark of Anthropic's, which OpenRouter passes on: the provider caches the request up to the end of the part
+/// that has it.
+#[derive(Serialize)]
+pub(crate) struct CacheControl {
+    r#type: &'static str,
+}
+
+/// A mark without a `ttl`, which lasts 5 minutes.
+pub(crate) const EPHEMERAL: CacheControl = CacheControl {
+    r#type: "ephemeral",
+};
 
 /// Puts each text on a line of its own.
 #[derive(Default)]
@@ -46,7 +58,7 @@ pub(crate) fn is_blank(text: &str) -> bool {
     text.trim().is_empty()
 }
 
-/// Returns what a resource is called in notes.
+/// Returns the name of a resource in notes.
 pub(crate) fn subject(resource: &Snapshot) -> String {
     resource.name.as_ref().unwrap_or(&resource.uri).clone()
 }
@@ -56,7 +68,7 @@ pub(crate) fn file_name(path: &str) -> &str {
     path.rsplit(['/', '\\']).next().unwrap_or(path)
 }
 
-/// How many characters the name of a called tool may have in most APIs.
+/// Most characters that the name of a called tool may have in most APIs.
 const LONGEST_NAME: usize = 64;
 
 /// Returns the name of a call as it goes back: models make names up, and the APIs refuse those that no tool can have.
@@ -66,19 +78,25 @@ pub(crate) fn sendable_name(call: &ToolCallRequest) -> Cow<'_, str> {
 
 /// Like [`sendable_name`], where an API has a longest name of its own.
 pub(crate) fn sendable_name_within(call: &ToolCallRequest, longest: usize) -> Cow<'_, str> {
-    let fits = |character: char| character.is_ascii_alphanumeric() || "_-".contains(character);
     let name = call.name.as_str();
     match name {
         "" => "_".into(),
-        name if name.len() <= longest && name.chars().all(fits) => name.into(),
-        name => name
-            .chars()
-            .take(longest)
-            .map(|character| if fits(character) { character } else { '_' })
-            .collect(),
+        name if name.len() <= longest && name.chars().all(is_word) => name.into(),
+        name => name.chars().take(longest).map(replace_foreign).collect(),
     }
 }
 
+/// Returns a character that names and ids may have in its place: itself, or `_`.
+pub(crate) fn replace_foreign(character: char) -> char {
+    if is_word(character) { character } else { '_' }
+}
+
+/// Returns whether names and ids may have a character.
+fn is_word(character: char) -> bool {
+    character.is_ascii_alphanumeric() || "_-".contains(character)
+}
+
+/// Returns the label of a call's result in notes.
 pub(crate) fn result_of(call: &ToolCallRequest) -> String {
     format!("a result of `{}`", call.name)
 }

@@ -15,18 +15,18 @@ pub enum Refusal {
     Output,
     /// The request is longer than the model, or the server, takes.
     TooLong {
-        /// How many tokens it has, where the server says so.
+        /// Number of tokens it has, if the server says so.
         tokens: Option<u64>,
-        /// How many may be in a request, where the server says so.
+        /// Most tokens of a request, if the server says so.
         limit: Option<u64>,
     },
 }
 
 impl Refusal {
-    /// Tells what an error object, or a plain text, says; `None` where it says none of these.
+    /// Reads an error object or a plain text; `None` if it is about none of these.
     ///
-    /// The machine code decides where there is one; most servers have but their words.
-    pub(crate) fn of(status: Option<u16>, error: &Value) -> Option<Self> {
+    /// The machine code decides, if there is one; most servers only send words.
+    pub(crate) fn read(status: Option<u16>, error: &Value) -> Option<Self> {
         let said = Said {
             status,
             codes: codes(error),
@@ -50,7 +50,7 @@ impl Refusal {
     }
 }
 
-/// What a server said, in lower case.
+/// The words of a server, in lower case.
 struct Said {
     /// The HTTP status, where there is one.
     status: Option<u16>,
@@ -205,7 +205,6 @@ fn message(error: &Value) -> Option<&str> {
 
 /// Reads the figures: llama.cpp's fields, else the numbers of the text.
 fn too_long(status: Option<u16>, error: &Value, text: &str) -> Refusal {
-    let field = |name: &str| error.get(name).and_then(Value::as_u64);
     // A limit of bytes is none of tokens.
     let counts_tokens = text.contains("token") && !text.contains("bytes") && status != Some(413);
     let mut figures = if counts_tokens {
@@ -222,8 +221,8 @@ fn too_long(status: Option<u16>, error: &Value, text: &str) -> Refusal {
         [.., limit, tokens] => (Some(tokens), Some(limit)),
     };
     Refusal::TooLong {
-        tokens: field("n_prompt_tokens").or(tokens),
-        limit: field("n_ctx").or(limit),
+        tokens: error["n_prompt_tokens"].as_u64().or(tokens),
+        limit: error["n_ctx"].as_u64().or(limit),
     }
 }
 
@@ -232,9 +231,8 @@ fn figures(text: &str) -> Vec<u64> {
     let mut figures: Vec<u64> = Vec::new();
     let mut is_added = false;
     for word in text.split_whitespace() {
-        let is_mark = |c: char| c.is_ascii_punctuation() && !matches!(c, '-' | '_');
         let number = word
-            .trim_matches(is_mark)
+            .trim_matches(is_punctuation)
             .replace(',', "")
             .parse::<u64>()
             .ok();
@@ -245,6 +243,11 @@ fn figures(text: &str) -> Vec<u64> {
         is_added = word == "+";
     }
     figures
+}
+
+/// Returns whether a character is around a number, and no part of a name such as `gpt-5`.
+fn is_punctuation(character: char) -> bool {
+    character.is_ascii_punctuation() && !matches!(character, '-' | '_')
 }
 
 #[cfg(test)]

@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 
 use crate::{Later, Loaded};
 
-/// What a model is asked: independent of how a provider wants it written.
+/// A request to a model, independent of a provider's wire format.
 #[derive(Debug, Clone, Copy)]
 pub struct Request<'a> {
     /// The model, as the server calls it.
@@ -23,11 +23,11 @@ pub struct Request<'a> {
     pub tools: &'a [Tool],
     /// The most tokens that the answer may have.
     pub max_output: Option<u64>,
-    /// How many tokens the server should make room for, where that is chosen with the request (Ollama).
+    /// Number of tokens the server should make room for, if that is chosen with the request (Ollama).
     pub context: Option<u64>,
     /// Names the conversation to providers that keep caches by a key.
     pub cache_key: Option<&'a str>,
-    /// What the model takes beside text.
+    /// The content that the model takes beside text.
     pub capabilities: Capabilities,
 }
 
@@ -36,13 +36,13 @@ pub struct Request<'a> {
 pub struct Tool {
     /// Its name.
     pub name: String,
-    /// What it does.
+    /// Its purpose, in words for the model.
     pub description: String,
     /// JSON Schema of its arguments, an object.
     pub parameters: Map<String, Value>,
 }
 
-/// What a model takes beside text.
+/// The content that a model takes beside text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Capabilities {
     /// PNG, JPEG, GIF and WebP images.
@@ -61,15 +61,15 @@ pub struct Capabilities {
     pub tools: bool,
 }
 
-/// Where the stored payloads of a thread are.
+/// The source of a thread's stored payloads.
 pub trait Contents {
     /// Gives a payload. Asked for each of
     /// [`Thread::blobs`](jp_conversation::view::Thread::blobs) that [`later`](Self::later) leaves, in that order.
     fn load(&mut self, blob: &BlobRef) -> Loaded;
 
-    /// Returns where to leave room for texts that need not be loaded yet; by default, everything is loaded.
+    /// Returns the record of gaps for texts that need not be loaded yet; by default, everything is loaded.
     ///
-    /// Where there is room, a NUL is written; [`Format::body`](crate::Format::body) makes a body of that.
+    /// The encoder writes a NUL for each gap; [`Format::body`](crate::Format::body) makes a body of that.
     fn later(&mut self) -> Option<&mut Later> {
         None
     }
@@ -78,14 +78,14 @@ pub trait Contents {
 /// Label of the tools in a note.
 const TOOLS: &str = "the list of tools";
 
-/// Something that the model is not given as it is: told of but not shown, or left out.
+/// A note about something that the model does not receive unchanged: it is described, or left out.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Note {
     /// The turn it belongs to, from 1.
     pub turn: usize,
-    /// What it is: a resource's name or URI, a tool's result, or what else a request has.
+    /// Its label: a resource's name or URI, a tool's result, or another part of a request.
     pub subject: String,
-    /// Why it is not shown: `this model does not take image/png`.
+    /// The reason: `this model does not take image/png`.
     pub reason: String,
     /// Its size, if it is content.
     pub bytes: Option<u64>,
@@ -108,8 +108,7 @@ impl<'a> Request<'a> {
         }
     }
 
-    /// Returns the schema that the provider is to hold the answer to: that of the newest message, where the
-    /// model takes one.
+    /// Returns the schema that the provider enforces: that of the newest message, if the model takes one.
     pub(crate) fn schema(&self) -> Option<&'a Map<String, Value>> {
         self.newest()?
             .1
@@ -118,8 +117,8 @@ impl<'a> Request<'a> {
             .filter(|_| self.capabilities.schema)
     }
 
-    /// Returns the request as its model takes it, and says which part of it is left out.
-    pub(crate) fn of_taken(self) -> (Self, Option<Note>) {
+    /// Returns the request without tools if its model takes none, and a note about that.
+    pub(crate) fn without_refused_tools(self) -> (Self, Option<Note>) {
         if self.tools.is_empty() || self.capabilities.tools {
             return (self, None);
         }
@@ -127,7 +126,7 @@ impl<'a> Request<'a> {
         (Self { tools: &[], ..self }, Some(note))
     }
 
-    /// Says that the schema of the newest message is no more than words to this model.
+    /// Makes the note that this model gets the schema of the newest message only in words.
     pub(crate) fn schema_note(&self) -> Option<Note> {
         let (turn, newest) = self.newest()?;
         let is_told = newest.schema.is_some() && !self.capabilities.schema;
@@ -158,9 +157,9 @@ impl<'a> Request<'a> {
 }
 
 impl Capabilities {
-    /// Returns the words of a message; a model that takes no schemas is told of the message's after them.
+    /// Returns the words of a message, followed by its schema if the model takes no schemas.
     ///
-    /// Of the message alone, so that they stay what they were when it is history.
+    /// They depend on the message alone, so that they don't change when it is history.
     pub(crate) fn words<'a>(self, request: &'a ChatRequest) -> Cow<'a, str> {
         const ANSWER: &str =
             "Answer with one JSON document and nothing around it. It must fit this JSON Schema:\n";
@@ -198,7 +197,7 @@ impl Note {
         }
     }
 
-    /// Tells of something that is not content.
+    /// Makes the note that something other than content is left out.
     pub(crate) fn left_out(turn: usize, subject: &str, reason: &str) -> Self {
         Self {
             turn,

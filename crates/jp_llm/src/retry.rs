@@ -1,8 +1,8 @@
-//! When a request is sent again.
+//! Decides if and when a request is sent again.
 //!
-//! What failed decides first: an answer that never began because of the network or of a busy server
-//! is worth another try, a refused request is not. [`next_delay`] then says how long to wait, in
-//! pure numbers; the loop is in [`Client::send`](crate::Client::send).
+//! The failure decides first: an answer that never began because of the network or of a busy server is worth another try, a
+//! refused request is not. [`next_delay`] then returns the delay, from numbers alone; the loop is in
+//! [`Client::send`](crate::Client::send).
 
 use std::{
     fmt,
@@ -11,14 +11,15 @@ use std::{
 
 use reqwest::header::HeaderMap;
 
+pub use crate::error::Advice;
 use crate::{Error, Fault, error::with_causes};
 
-/// How often to try again, and how patiently.
+/// The limits of trying again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Policy {
-    /// How many times at most.
+    /// Most retries.
     pub max_retries: u32,
-    /// How long in all, from the first failure, where the server names no time.
+    /// Longest time in all, from the first failure, if the server names no time.
     pub budget: Duration,
     /// The delay before the first retry; each later one is twice as long.
     pub base_delay: Duration,
@@ -41,33 +42,14 @@ impl Default for Policy {
     }
 }
 
-/// What a server says about trying again.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Advice {
-    /// Whether to (`x-should-retry`).
-    pub should_retry: Option<bool>,
-    /// How long to wait first (`retry-after-ms`, `retry-after`).
-    pub after: Option<Duration>,
-}
-
-impl fmt::Display for Advice {
-    /// Stands after the server's message, where there is something to say.
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.after {
-            Some(after) => write!(f, " (it asks to wait {:.1} s)", after.as_secs_f64()),
-            None => Ok(()),
-        }
-    }
-}
-
-/// Tells of a retry before its delay.
+/// A notice of a retry, before its delay.
 #[derive(Debug)]
 pub struct RetryNotice<'a> {
-    /// Which retry it is, from 1.
+    /// The number of the retry, from 1.
     pub attempt: u32,
-    /// How long is waited first.
+    /// The delay before it.
     pub delay: Duration,
-    /// What failed.
+    /// The failure.
     pub reason: &'a Error,
 }
 
@@ -82,7 +64,7 @@ impl fmt::Display for RetryNotice<'_> {
     }
 }
 
-/// Returns how long to wait before the next retry, or `None` to give up.
+/// Returns the delay before the next retry, or `None` to give up.
 ///
 /// `retries` were made so far, `elapsed` has passed since the first failure, `server` is the time
 /// the server names, `jitter` is from 0 to 1 and takes up to a quarter off a delay of our own: so
@@ -153,7 +135,7 @@ fn is_transient_status(status: u16) -> bool {
 }
 
 impl Error {
-    /// Returns how long the server asks to wait.
+    /// Returns the time that the server asks to wait.
     #[must_use]
     pub fn retry_after(&self) -> Option<Duration> {
         match self {
@@ -166,21 +148,19 @@ impl Error {
 impl Advice {
     /// Reads the headers of a response; `now` turns a date into a delay.
     pub(crate) fn from_headers(headers: &HeaderMap, now: SystemTime) -> Self {
-        let text = |name: &str| {
-            headers
-                .get(name)
-                .and_then(|value| value.to_str().ok())
-                .map(str::trim)
-        };
-        let milliseconds = text("retry-after-ms").and_then(|text| seconds(text, 1e-3));
-        let after =
-            || text("retry-after").and_then(|text| seconds(text, 1.0).or_else(|| until(text, now)));
-        let should_retry = text("x-should-retry").and_then(|text| text.parse().ok());
+        let milliseconds = header(headers, "retry-after-ms").and_then(|text| seconds(text, 1e-3));
+        let after = header(headers, "retry-after")
+            .and_then(|text| seconds(text, 1.0).or_else(|| until(text, now)));
         Self {
-            should_retry,
-            after: milliseconds.or_else(after),
+            should_retry: header(headers, "x-should-retry").and_then(|text| text.parse().ok()),
+            // The finer one counts if a server sends both.
+            after: milliseconds.or(after),
         }
     }
+}
+
+fn header<'h>(headers: &'h HeaderMap, name: &str) -> Option<&'h str> {
+    headers.get(name)?.to_str().ok().map(str::trim)
 }
 
 fn seconds(text: &str, unit: f64) -> Option<Duration> {
@@ -233,7 +213,7 @@ mod tests {
     }
 
     #[test]
-    fn headers_give_seconds_milliseconds_dates_and_a_verdict() {
+    fn headers_are_read_in_every_form() {
         let now = httpdate::parse_http_date("Sun, 06 Nov 1994 08:49:37 GMT").unwrap();
         let read = |headers: &[(&'static str, &str)]| {
             let pairs = headers.iter().map(|(name, value)| {

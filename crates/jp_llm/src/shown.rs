@@ -1,4 +1,4 @@
-//! What a model is shown of stored content, loaded at the moment it is written.
+//! Loads the part of stored content that a model sees, at the moment it is written.
 
 use std::{borrow::Cow, error::Error as StdError};
 
@@ -12,7 +12,7 @@ use crate::{
     parts::{essence, essence_of, result_of, subject},
 };
 
-/// What a model is shown of a resource.
+/// The part of a resource that a model sees.
 pub(crate) enum Shown<'a, T = Cow<'a, str>> {
     /// The formatted text, or content that is text.
     Text(T),
@@ -20,7 +20,7 @@ pub(crate) enum Shown<'a, T = Cow<'a, str>> {
     Binary(Cow<'a, [u8]>),
 }
 
-/// What a model is shown of a block of a tool's result.
+/// The part of a block of a tool's result that a model sees.
 pub(crate) enum ShownBlock<'a> {
     /// Text, a resource's with what it is around it.
     Text(Cow<'a, str>),

@@ -106,7 +106,7 @@ mod tests {
     }
 
     #[test]
-    fn fields_comments_and_line_ends_follow_the_standard() {
+    fn lines_are_read_as_the_standard_says() {
         let stream = "\u{feff}data: a\n\n: ping\n\nevent: e\r\ndata:b\r\ndata:  c\r\nid: 1\r\n\r\nevent: x\n\ndata\r\rdata: last";
         let expected = [("", "a"), ("e", "b\n c"), ("", ""), ("", "last")];
         assert_eq!(

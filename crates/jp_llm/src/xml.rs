@@ -99,7 +99,7 @@ mod tests {
     }
 
     #[test]
-    fn attributes_are_escaped_and_absent_ones_left_out() {
+    fn attributes_are_escaped() {
         let resource = Resource::new("file:///a&b", ());
         assert_eq!(
             written(&resource, "x\n"),

@@ -521,7 +521,7 @@ fn nothing_of_the_conversation_is_lost() {
 
 /// A reference names a resource by its URI, so a model must have seen that beside the content.
 #[test]
-fn name_and_uri_of_a_binary_stand_before_its_content() {
+fn label_of_a_binary_stands_before_its_content() {
     for provider in providers() {
         for variant in Variant::ALL {
             let (json, _) = encoded(&provider, variant);

@@ -23,7 +23,7 @@ pub struct Received {
     pub body: Vec<u8>,
 }
 
-/// What the server answers to one request.
+/// The server's answer to one request.
 #[derive(Debug, Clone)]
 pub struct Reply {
     bytes: Vec<u8>,

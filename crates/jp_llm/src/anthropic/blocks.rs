@@ -9,16 +9,20 @@ use jp_conversation::{
     view::{self, AnswerPart, Message},
 };
 use jp_resource::Snapshot;
+use serde_json::{Map, Value};
 
 use super::{REDACTED_THINKING, SIGNATURE};
-use crate::{Capabilities, Request, parts::is_blank};
+use crate::{
+    Capabilities, Request,
+    parts::{is_blank, replace_foreign},
+};
 
-/// Stands where a conversation begins with the model: the API wants the person first.
+/// Opens a conversation that begins with the model: the API wants the person first.
 const NO_BEGINNING: &str = "(Earlier messages are left out.)";
-/// Stands for a message without words and resources.
+/// Replaces a message without words and resources: the API takes no empty message.
 const NO_WORDS: &str = "(An empty message.)";
 
-/// Who a message is from; the roles alternate.
+/// The author of a message; the roles alternate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Role {
     User,
@@ -62,7 +66,7 @@ pub(super) enum Block<'a> {
     },
 }
 
-/// What a call gave.
+/// The result of a call.
 #[derive(Debug)]
 pub(super) struct ToolResult<'a> {
     pub(super) turn: usize,
@@ -74,7 +78,7 @@ pub(super) struct ToolResult<'a> {
 
 /// Lays a request's thread out as messages whose roles alternate, the person's first.
 ///
-/// What a message becomes depends on nothing after it: a thread that grew gives the same blocks, and more.
+/// The blocks of a message depend on nothing after it: a thread that grew gives the same blocks, and more.
 ///
 /// Also returns the last block of each of the thread's messages, counted through all.
 pub(super) fn messages<'a>(request: &Request<'a>) -> (Vec<WireMessage<'a>>, Vec<usize>) {
@@ -105,7 +109,7 @@ struct Builder<'a> {
     label: &'a str,
     capabilities: Capabilities,
     messages: Vec<WireMessage<'a>>,
-    /// Of blocks.
+    /// Number of blocks in all messages.
     count: usize,
     ids: Ids,
     /// The ids of the calls whose results come next, in order.
@@ -210,18 +214,22 @@ pub(crate) fn sends_back(response: &ChatResponse, label: &str) -> bool {
 
 /// Returns the reasoning that came with a part of an answer, if this is the model that made it.
 fn replay<'a>(response: &'a ChatResponse, label: &str) -> Option<Block<'a>> {
-    let value = |key: &str| response.metadata.get(key)?.as_str();
-    if value("model")? != label {
+    let metadata = &response.metadata;
+    if text_of(metadata, "model")? != label {
         return None;
     }
-    if let Some(data) = value(REDACTED_THINKING) {
+    if let Some(data) = text_of(metadata, REDACTED_THINKING) {
         return Some(Block::RedactedThinking(data));
     }
     let text = match &response.content {
         ResponseContent::Reasoning(text) => text,
         ResponseContent::Message(_) => "",
     };
-    value(SIGNATURE).map(|signature| Block::Thinking { text, signature })
+    text_of(metadata, SIGNATURE).map(|signature| Block::Thinking { text, signature })
+}
+
+fn text_of<'m>(metadata: &'m Map<String, Value>, key: &str) -> Option<&'m str> {
+    metadata.get(key)?.as_str()
 }
 
 /// The ids of calls, as the API wants them: of letters, digits, `_` and `-`, none twice.
@@ -236,12 +244,7 @@ impl Ids {
     /// Returns the id itself where it will do.
     fn claim(&mut self, id: &str) -> String {
         const LONGEST: usize = 64;
-        let fits = |character: char| character.is_ascii_alphanumeric() || "_-".contains(character);
-        let id: String = id
-            .chars()
-            .take(LONGEST)
-            .map(|character| if fits(character) { character } else { '_' })
-            .collect();
+        let id: String = id.chars().take(LONGEST).map(replace_foreign).collect();
         let id = if id.is_empty() { "call".to_owned() } else { id };
         let numbered = (2u64..).map(|number| format!("{id}_{number}"));
         let unused = once(id.clone())
@@ -269,7 +272,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn ids_are_kept_where_the_api_takes_them_and_never_used_twice() {
+    fn ids_become_unique_ones_that_the_api_takes() {
         let mut ids = Ids::default();
         let given = [
             "toolu_01-a",

@@ -9,7 +9,7 @@ use crate::{
     Decoder, Fault, FinishReason, StreamEvent,
     calls::{CallCollector, CallPiece},
     decode::{Flow, Protocol, non_empty},
-    error::excerpt,
+    error_text::excerpt,
     sse,
 };
 

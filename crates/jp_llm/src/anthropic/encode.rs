@@ -16,33 +16,36 @@ use crate::{
     flat::FlatTool,
     json::{JsonText, JsonWriter},
     later::{Text, TextForm},
-    parts::{IMAGES, PDF, UNKNOWN, essence, is_blank, result_of, sendable_name_within, subject},
+    parts::{
+        CacheControl, EPHEMERAL, IMAGES, PDF, UNKNOWN, essence, is_blank, result_of,
+        sendable_name_within, subject,
+    },
     shown::{self, Shown},
     xml,
 };
 
-/// How many tokens an answer may have where the request does not say: the API wants a number, and every
-/// model since Claude 4 takes this one.
+/// Most tokens of an answer if the request does not say: the API wants a number, and every model since Claude 4 takes
+/// this one.
 pub const DEFAULT_MAX_TOKENS: u64 = 32_000;
 
-/// How many cache marks a request may have.
+/// Most cache marks that the API takes in a request.
 const MOST_MARKS: usize = 4;
-/// How many characters the title of a document may have.
+/// Most characters that the API takes as the title of a document.
 const LONGEST_TITLE: usize = 500;
-/// How many characters the name of a called tool may have.
+/// Most characters that the API takes as the name of a called tool.
 const LONGEST_NAME: usize = 200;
-/// Stands for what a failed tool returned, if it was nothing: the API wants something there.
+/// Replaces the empty result of a failed tool: the API wants something there.
 const NO_ERROR_MESSAGE: &str = "The tool failed without a message.";
 
-/// Writes a request's JSON and returns what the model is told of but not shown.
+/// Writes a request's JSON and returns notes about content that is not shown.
 ///
-/// Equal requests give equal bytes. The messages stand last, and a block depends on nothing after it: what
-/// a request says of the history is a prefix of what the next one says, but for the end of the last message
-/// and the cache marks (`,"cache_control":{"type":"ephemeral"}` before the end of a block), which move on.
-/// One mark is at the end of the system prompt, or of the tools without one; the others are in the
-/// messages. All last 5 minutes. One payload is in memory at a time; `out` should be buffered.
+/// Equal requests give equal bytes. The messages come last, and a block depends on nothing after it. So the history in a
+/// request is a prefix of the history in the next one, except for the end of the last message and the cache marks
+/// (`,"cache_control":{"type":"ephemeral"}` before the end of a block), which move. One mark is at the end of the system
+/// prompt, or of the tools if there is no prompt; the others are in the messages. All last 5 minutes. One payload is in
+/// memory at a time; `out` should be buffered.
 ///
-/// Reasoning is neither asked for nor forbidden: what the model does by itself, it does.
+/// The request neither asks for reasoning nor forbids it: the model decides.
 pub fn encode(
     request: &Request<'_>,
     contents: &mut dyn Contents,
@@ -66,7 +69,7 @@ pub fn encode(
     Ok(encoder.notes)
 }
 
-/// Returns where a request's cache marks are.
+/// Returns a request's cache marks.
 pub(crate) fn cache_marks(request: &Request<'_>) -> CacheMarks {
     let (messages, ends) = blocks::messages(request);
     let head = AnthropicHead::new(request);
@@ -143,16 +146,6 @@ struct SystemBlock<'a> {
     text: &'a str,
     cache_control: CacheControl,
 }
-
-#[derive(Serialize)]
-struct CacheControl {
-    r#type: &'static str,
-}
-
-/// A cache mark: the last field of the block that has it.
-const EPHEMERAL: CacheControl = CacheControl {
-    r#type: "ephemeral",
-};
 
 impl<'a> AnthropicHead<'a> {
     fn new(request: &Request<'a>) -> Self {
@@ -591,7 +584,7 @@ fn title(resource: &Snapshot) -> Option<String> {
     Some(title.chars().take(LONGEST_TITLE - 1).chain(['…']).collect())
 }
 
-/// Says where a resource is from and what it is, a line each.
+/// Describes a resource's origin, type and content, a line each.
 fn context(resource: &Snapshot) -> String {
     let mut context = format!("URI: {}", resource.uri);
     if let Some(mime_type) = &resource.mime_type {

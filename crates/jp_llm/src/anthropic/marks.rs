@@ -4,7 +4,7 @@ use jp_conversation::view::CacheHint;
 
 use super::blocks::WireMessage;
 
-/// How many blocks a mark sees, itself included.
+/// Number of blocks that a mark sees, itself included: the API looks for cached prefixes that end in any of them.
 const LOOK_BACK: usize = 20;
 
 /// Chooses the blocks that carry a cache mark, at most `most` of them, counted through all messages.
@@ -123,7 +123,7 @@ mod tests {
     }
 
     #[test]
-    fn last_block_and_the_end_of_the_request_before_are_marked() {
+    fn ends_of_the_newest_requests_are_marked() {
         assert_eq!(placed("t", 3), [0]);
         assert_eq!(placed("tt|rt|t", 3), [1, 4]);
         assert_eq!(placed("t|t|t|t|t", 3), [2, 4]);
@@ -154,7 +154,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn marks_are_few_never_on_reasoning_and_close_where_they_can_be(
+        fn marks_keep_to_the_rules_of_the_api(
             outline in "[tL]{1,4}(\\|r{0,2}t{1,25}\\|[tL]{1,25}){0,6}",
             most in 1usize..=4,
         ) {

@@ -1,8 +1,8 @@
 use serde_json::{Map, Value};
 
-/// Returns a schema with every object closed: the API wants `additionalProperties: false` said.
+/// Returns a schema with every object closed: the API refuses objects without `additionalProperties: false`.
 ///
-/// What a schema says of it itself stays.
+/// An object that has `additionalProperties` keeps its value.
 pub(super) fn close_objects(schema: &Map<String, Value>) -> Map<String, Value> {
     let mut closed: Map<String, Value> = schema
         .iter()
@@ -42,7 +42,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn objects_are_closed_at_every_depth_and_data_is_left_alone() {
+    fn objects_are_closed_at_every_depth() {
         let schema = json!({
             "type": "object",
             "properties": {

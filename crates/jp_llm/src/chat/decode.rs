@@ -10,7 +10,7 @@ use crate::{
     calls::{CallCollector, CallPiece},
     chat::{Dialect, REASONING_DETAILS},
     decode::{Flow, Protocol, Run, is_foreign, non_empty, provider_fault},
-    error::excerpt,
+    error_text::excerpt,
     sse,
 };
 

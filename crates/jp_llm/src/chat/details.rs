@@ -10,39 +10,40 @@ pub(super) struct Details {
 const TEXTS: [&str; 2] = ["text", "summary"];
 
 impl Details {
-    /// Takes a piece: it goes on with the last detail, or is the beginning of the next.
+    /// Takes a piece, which continues the last detail or begins the next.
     pub(super) fn add(&mut self, piece: Value) {
         match (self.whole.last_mut(), piece) {
-            (Some(Value::Object(last)), Value::Object(piece)) if goes_on(last, &piece) => {
+            (Some(Value::Object(last)), Value::Object(piece)) if continues(last, &piece) => {
                 merge(last, piece)
             }
             (_, piece) => self.whole.push(piece),
         }
     }
 
-    /// Returns what came, and begins anew.
+    /// Takes all details so far.
     pub(super) fn take(&mut self) -> Vec<Value> {
         std::mem::take(&mut self.whole)
     }
 }
 
 /// Returns whether both are of one text: same type and place, and no signature, which ends it, came yet.
-fn goes_on(last: &Map<String, Value>, piece: &Map<String, Value>) -> bool {
+fn continues(last: &Map<String, Value>, piece: &Map<String, Value>) -> bool {
     let is_text = matches!(
         last.get("type").and_then(Value::as_str),
         Some("reasoning.text" | "reasoning.summary")
     );
-    let same = |field| last.get(field) == piece.get(field);
-    let id =
-        |detail: &Map<String, Value>| detail.get("id").and_then(Value::as_str).map(str::to_owned);
     let same_id = id(last)
         .zip(id(piece))
         .is_none_or(|(last, piece)| last == piece);
     is_text
-        && same("type")
-        && same("index")
+        && last.get("type") == piece.get("type")
+        && last.get("index") == piece.get("index")
         && same_id
         && !last.get("signature").is_some_and(Value::is_string)
+}
+
+fn id(detail: &Map<String, Value>) -> Option<&str> {
+    detail.get("id").and_then(Value::as_str)
 }
 
 fn merge(last: &mut Map<String, Value>, piece: Map<String, Value>) {
@@ -75,7 +76,7 @@ mod tests {
     }
 
     #[test]
-    fn pieces_of_a_text_become_one_detail_and_others_stay_as_they_are() {
+    fn pieces_of_a_text_become_one_detail() {
         let pieces = json!([
             {"type": "reasoning.text", "text": "Let ", "format": "f", "index": 0, "signature": null},
             {"type": "reasoning.text", "text": "me", "index": 0, "id": "a"},

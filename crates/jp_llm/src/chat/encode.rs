@@ -24,12 +24,12 @@ use crate::{
     xml,
 };
 
-/// Writes a request's JSON and returns what the model is told of but not shown.
+/// Writes a request's JSON and returns notes about content that is not shown.
 ///
-/// Equal requests give equal bytes. The messages stand last and each depends on nothing but itself and
-/// those before it, so what a request says of the history is a prefix of what the next one says, the
-/// [cache marks](super) aside. One payload is in memory at a time, but for those of a tool's results that
-/// wait for the message after the results; `out` should be buffered.
+/// Equal requests give equal bytes. The messages come last and each depends on nothing but itself and those before it, so
+/// the history in a request is a prefix of the history in the next one, except for the [cache marks](super). One payload
+/// is in memory at a time, apart from those of a tool's results that wait for the message after the results; `out` should
+/// be buffered.
 pub fn encode(
     dialect: Dialect,
     request: &Request<'_>,

@@ -6,7 +6,7 @@ use serde_json::{Map, Value};
 use super::Dialect;
 use crate::{Request, Tool, flat::FlatTool};
 
-/// What stands before the messages.
+/// The fields of a request before its messages.
 #[derive(Serialize)]
 pub(super) struct ChatHead<'a> {
     model: &'a str,
@@ -18,7 +18,7 @@ pub(super) struct ChatHead<'a> {
     max_completion_tokens: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     prompt_cache_key: Option<&'a str>,
-    /// What OpenRouter chooses the same server by, for its cache.
+    /// OpenRouter sends requests of one session to one server, which has their prefix in its cache.
     #[serde(skip_serializing_if = "Option::is_none")]
     session_id: Option<&'a str>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -95,7 +95,7 @@ impl<'a> ChatTool<'a> {
     }
 }
 
-/// Returns what stands before the messages of a request.
+/// Returns the fields of a request before its messages.
 pub(super) fn head<'a>(dialect: Dialect, request: &'a Request<'_>) -> ChatHead<'a> {
     let schema = request.schema();
     let response_format = schema.map(|schema| ResponseFormat {
@@ -142,5 +142,5 @@ pub(super) fn head<'a>(dialect: Dialect, request: &'a Request<'_>) -> ChatHead<'
     }
 }
 
-/// How long OpenRouter lets a session's name be.
+/// Most bytes that OpenRouter takes as a session's name.
 const SESSION_ID_BYTES: usize = 256;

@@ -3,7 +3,7 @@ use jp_conversation::view::{Message, Thread};
 use super::Dialect;
 use crate::{CacheMarks, Request};
 
-/// Which messages end with a cache mark.
+/// The messages that end with a cache mark.
 ///
 /// They are the last message of this request, the last of the request before, so that what that one stored is
 /// found however many calls lie between, and the person's newest. With the mark on the system prompt they are
@@ -50,7 +50,7 @@ pub(crate) fn vendor(model: &str) -> &str {
         .unwrap_or_default()
 }
 
-/// Returns where a request's cache marks are.
+/// Returns a request's cache marks.
 pub(crate) fn cache_marks(dialect: Dialect, request: &Request<'_>) -> CacheMarks {
     let ChatMarks {
         are_wanted: true,

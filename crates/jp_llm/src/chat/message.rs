@@ -2,21 +2,10 @@
 
 use std::io;
 
-use serde::Serialize;
-
 use crate::{
     Error,
     json::{Fragment, JsonText, JsonWriter},
-};
-
-/// Makes the provider cache the request up to the end of the part that has it.
-#[derive(Serialize)]
-struct CacheControl {
-    r#type: &'static str,
-}
-
-const EPHEMERAL: CacheControl = CacheControl {
-    r#type: "ephemeral",
+    parts::EPHEMERAL,
 };
 
 /// Writes a part that is text.

@@ -87,7 +87,7 @@ fn play(
 fn unchanged(_: &mut Endpoint) {}
 
 #[test]
-fn request_has_length_key_and_path() {
+fn request_has_the_headers_that_servers_need() {
     let server = testing::Server::new(vec![Reply::words(&["hi"])]);
     let mut endpoint = endpoint(&format!("{}/v1/", server.url()));
     endpoint.api_key = Some(Secret::new("sk-1"));
@@ -162,7 +162,7 @@ fn text_that_there_is_room_for_is_sent_again_with_a_retry() {
 }
 
 #[test]
-fn text_that_can_not_be_read_ends_the_request_and_is_no_fault_of_the_network() {
+fn text_that_can_not_be_read_ends_the_request() {
     let server = testing::Server::new(vec![Reply::words(&["hi"])]);
     let client = Client::new(endpoint(server.url())).unwrap();
     for (read, error) in [
@@ -409,7 +409,7 @@ fn page_in_place_of_a_stream_is_named() {
 }
 
 #[test]
-fn compressed_answer_is_named_and_not_asked_for_again() {
+fn compressed_answer_is_not_asked_for_again() {
     let page = Reply::with_headers(
         200,
         "content-type: text/event-stream\r\ncontent-encoding: gzip\r\n",
@@ -433,7 +433,7 @@ fn redirect_is_an_error_that_names_the_place() {
 }
 
 #[test]
-fn silence_ends_the_answer_before_and_after_its_first_word() {
+fn silence_ends_the_answer_at_any_point() {
     let limits = |endpoint: &mut Endpoint| {
         endpoint.first_byte_timeout = Duration::from_millis(40);
         endpoint.idle_timeout = Duration::from_millis(20);
@@ -497,7 +497,7 @@ fn read_slowly(listener: &TcpListener, at_a_time: u64, pause: Duration) {
 }
 
 #[test]
-fn slow_upload_is_no_silence_and_one_that_stands_still_is_told() {
+fn slow_upload_is_told_from_one_that_stands_still() {
     let long = body(&"x".repeat(LONG));
     let send_to = |listener: &TcpListener, limit| {
         let mut endpoint = endpoint(&format!("http://{}", listener.local_addr().unwrap()));

@@ -9,7 +9,7 @@ use crate::{
     Decoder, Fault, FinishReason, StreamEvent,
     calls::{Arguments, CallCollector},
     decode::{Flow, Protocol, is_foreign, non_empty, provider_fault},
-    error::excerpt,
+    error_text::excerpt,
     sse,
 };
 
@@ -41,7 +41,7 @@ struct OpenRun {
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct GeminiChunk {
-    candidates: Option<Vec<Candidate>>,
+    candidates: Option<Vec<AnswerCandidate>>,
     prompt_feedback: Option<PromptFeedback>,
     usage_metadata: Option<UsageMetadata>,
     error: Option<Value>,
@@ -49,7 +49,7 @@ struct GeminiChunk {
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Candidate {
+struct AnswerCandidate {
     index: Option<u64>,
     content: Option<CandidateContent>,
     finish_reason: Option<String>,
@@ -141,7 +141,7 @@ impl GeminiStream {
             return Err(provider_fault(&error));
         }
         let candidates = chunk.candidates.into_iter().flatten();
-        for candidate in candidates.filter(Candidate::is_first) {
+        for candidate in candidates.filter(AnswerCandidate::is_first) {
             let parts = candidate.content.and_then(|content| content.parts);
             parts
                 .into_iter()
@@ -236,7 +236,7 @@ impl GeminiStream {
     }
 }
 
-impl Candidate {
+impl AnswerCandidate {
     fn is_first(&self) -> bool {
         self.index.unwrap_or_default() == 0
     }

@@ -39,7 +39,7 @@ const AUDIO: [&str; 9] = [
     "audio/opus",
     "audio/flac",
 ];
-/// What the API takes beside the types above; office documents are none of it.
+/// Types that the API takes beside those above. It takes no office documents.
 const FILES: [&str; 10] = [
     "video/mp4",
     "video/mpeg",
@@ -58,12 +58,11 @@ const FILES: [&str; 10] = [
 /// documentation ("Thought signatures") gives for calls that have none to offer.
 const NO_SIGNATURE: &str = "skip_thought_signature_validator";
 
-/// Writes a request's JSON and returns what the model is told of but not shown.
+/// Writes a request's JSON and returns notes about content that is not shown.
 ///
-/// Equal requests give equal bytes. The contents stand last and each of their parts depends on nothing but
-/// its message, so what a request says of the history, without the tail `]}]}` that closes the last
-/// content, is a prefix of what the next one says. There are no cache marks: Gemini caches prefixes by
-/// itself. Without `max_output` the API sets the model's own limit. Gemini 2 refuses tools beside a schema,
+/// Equal requests give equal bytes. The contents come last and each of their parts depends on nothing but its message, so
+/// the history in a request, without the tail `]}]}` that closes the last content, is a prefix of the history in the next
+/// one. There are no cache marks: Gemini caches prefixes automatically. Without `max_output` the API sets the model's own limit. Gemini 2 refuses tools beside a schema,
 /// so with a schema it gets no tools, which is noted.
 ///
 /// One payload is in memory at a time, and with it the text of a result that has binary blocks; `out`

@@ -1,4 +1,4 @@
-/// What a model's name says about what it can do, where the API refuses what it can't.
+/// The generation of a model, by its name. It decides what the API refuses.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Generation {
     /// Another model than Gemini, such as Gemma.

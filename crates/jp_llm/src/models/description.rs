@@ -1,12 +1,12 @@
-//! Reads what each provider says of its models.
+//! Reads the providers' descriptions of their models.
 
 use serde_json::Value;
 
 use super::{Facts, Listed};
 
-/// Anthropic's list: `data`, each an object of [`anthropic`].
+/// Reads Anthropic's list: `data`, each an object of [`anthropic`].
 pub(super) fn anthropic_list(list: &Value) -> Vec<Listed> {
-    listed(list, "/data", |model| {
+    read_list(list, "/data", |model| {
         Some(Listed {
             name: text(model, "/id")?,
             facts: anthropic(model),
@@ -14,26 +14,21 @@ pub(super) fn anthropic_list(list: &Value) -> Vec<Listed> {
     })
 }
 
-/// A model of Anthropic's Models API, with `capabilities` where it gives them.
+/// Reads a model of Anthropic's Models API, which may have `capabilities`.
 pub(super) fn anthropic(model: &Value) -> Facts {
-    let supported = |name: &str| {
-        model
-            .pointer(&format!("/capabilities/{name}/supported"))?
-            .as_bool()
-    };
     Facts {
-        images: supported("image_input"),
-        pdf: supported("pdf_input"),
-        schema: supported("structured_outputs"),
+        images: flag(model, "/capabilities/image_input/supported"),
+        pdf: flag(model, "/capabilities/pdf_input/supported"),
+        schema: flag(model, "/capabilities/structured_outputs/supported"),
         context_tokens: number(model, "/max_input_tokens"),
         max_output_tokens: number(model, "/max_tokens"),
         ..Facts::default()
     }
 }
 
-/// Gemini's list: what generates content, with its limits.
+/// Reads Gemini's list: the models that generate content, with their limits.
 pub(super) fn gemini_list(list: &Value) -> Vec<Listed> {
-    listed(list, "/models", |model| {
+    read_list(list, "/models", |model| {
         let name = text(model, "/name")?;
         let name = name.strip_prefix("models/").unwrap_or(&name).to_owned();
         let generates = words(model, "/supportedGenerationMethods");
@@ -49,7 +44,7 @@ pub(super) fn gemini_list(list: &Value) -> Vec<Listed> {
     })
 }
 
-/// OpenAI's list, which says nothing of what a model is for; left out is what answers no conversation.
+/// Reads OpenAI's list. It does not say what a model is for, so names decide which models can't hold a conversation.
 pub(super) fn openai_list(list: &Value) -> Vec<Listed> {
     const OTHERS: [&str; 14] = [
         "babbage",
@@ -67,7 +62,7 @@ pub(super) fn openai_list(list: &Value) -> Vec<Listed> {
         "-audio",
         "-search",
     ];
-    listed(list, "/data", |model| {
+    read_list(list, "/data", |model| {
         let name =
             text(model, "/id").filter(|name| !OTHERS.iter().any(|other| name.contains(other)))?;
         Some(Listed {
@@ -78,7 +73,7 @@ pub(super) fn openai_list(list: &Value) -> Vec<Listed> {
 }
 
 pub(super) fn openrouter_list(list: &Value) -> Vec<Listed> {
-    listed(list, "/data", |model| {
+    read_list(list, "/data", |model| {
         let limits = Facts {
             context_tokens: number(model, "/context_length"),
             max_output_tokens: number(model, "/top_provider/max_completion_tokens"),
@@ -97,31 +92,32 @@ pub(super) fn openrouter_list(list: &Value) -> Vec<Listed> {
     })
 }
 
-/// One model of OpenRouter, with the endpoints that serve it: any of them may.
+/// Reads one model of OpenRouter. It takes what any of the endpoints takes that may serve it.
 pub(super) fn openrouter_one(answer: &Value) -> Facts {
     let endpoints = answer
         .pointer("/data/endpoints")
         .and_then(Value::as_array)
         .map_or(&[][..], Vec::as_slice);
-    let largest = |pointer| {
-        endpoints
-            .iter()
-            .filter_map(|endpoint| number(endpoint, pointer))
-            .max()
-    };
-    let any = |takes: fn(&Value) -> Option<bool>| {
-        endpoints
-            .iter()
-            .filter_map(takes)
-            .reduce(|one, other| one || other)
-    };
     Facts {
-        schema: any(takes_schema),
-        tools: any(takes_tools),
-        context_tokens: largest("/context_length"),
-        max_output_tokens: largest("/max_completion_tokens"),
+        schema: any(endpoints.iter().filter_map(takes_schema)),
+        tools: any(endpoints.iter().filter_map(takes_tools)),
+        context_tokens: largest(endpoints, "/context_length"),
+        max_output_tokens: largest(endpoints, "/max_completion_tokens"),
         ..modalities(answer, "/data/architecture/input_modalities")
     }
+}
+
+/// Returns the largest number that an endpoint gives.
+fn largest(endpoints: &[Value], pointer: &str) -> Option<u64> {
+    endpoints
+        .iter()
+        .filter_map(|endpoint| number(endpoint, pointer))
+        .max()
+}
+
+/// Returns whether any is true; `None` if there are none.
+fn any(values: impl Iterator<Item = bool>) -> Option<bool> {
+    values.reduce(|one, other| one || other)
 }
 
 fn takes_schema(model: &Value) -> Option<bool> {
@@ -136,19 +132,14 @@ fn takes_tools(model: &Value) -> Option<bool> {
 
 fn modalities(model: &Value, pointer: &str) -> Facts {
     let modalities = words(model, pointer);
-    let takes = |name| {
-        modalities
-            .as_ref()
-            .map(|modalities| modalities.contains(&name))
-    };
     Facts {
-        images: takes("image"),
-        audio: takes("audio"),
+        images: has(&modalities, "image"),
+        audio: has(&modalities, "audio"),
         ..Facts::default()
     }
 }
 
-/// The list of a server of Chat Completions, with what llama.cpp and vLLM add to it.
+/// Reads the list of a server of Chat Completions, with the fields that llama.cpp and vLLM add.
 pub(super) fn chat_list(list: &Value, properties: Option<&Value>) -> Vec<Listed> {
     // What llama.cpp says beside the list, it says of the one model that it runs.
     let is_one = list
@@ -160,7 +151,7 @@ pub(super) fn chat_list(list: &Value, properties: Option<&Value>) -> Vec<Listed>
     } else {
         Facts::default()
     };
-    listed(list, "/data", |model| {
+    read_list(list, "/data", |model| {
         let limit = ["/max_model_len", "/meta/n_ctx_train"]
             .iter()
             .find_map(|name| number(model, name));
@@ -175,14 +166,12 @@ pub(super) fn chat_list(list: &Value, properties: Option<&Value>) -> Vec<Listed>
     })
 }
 
-/// What llama.cpp says in its own list beside the standard one and in its properties.
+/// Reads llama.cpp's own list, which stands beside the standard one, and its properties.
 pub(super) fn llamacpp(list: Option<&Value>, properties: Option<&Value>) -> Facts {
-    let modality = |name: &str| {
-        properties?
-            .pointer(&format!("/modalities/{name}"))?
-            .as_bool()
-    };
-    let images = match (list.and_then(says_multimodal), modality("vision")) {
+    let images = match (
+        list.and_then(says_multimodal),
+        properties.and_then(|said| flag(said, "/modalities/vision")),
+    ) {
         (None, None) => None,
         (multimodal, vision) => Some(multimodal.unwrap_or(false) || vision.unwrap_or(false)),
     };
@@ -216,31 +205,36 @@ fn says_multimodal(list: &Value) -> Option<bool> {
 }
 
 pub(super) fn ollama_names(list: &Value) -> Vec<String> {
-    listed(list, "/models", |model| text(model, "/name"))
+    read_list(list, "/models", |model| text(model, "/name"))
 }
 
-/// What Ollama shows of a model. Its `context_length` is not what the server makes room for.
+/// Reads Ollama's description of a model. Its `context_length` is not the length that the server makes room for.
 pub(super) fn ollama(said: &Value) -> Facts {
     let capabilities = words(said, "/capabilities");
-    let has = |name| {
-        capabilities
-            .as_ref()
-            .map(|capabilities| capabilities.contains(&name))
-    };
     Facts {
-        images: has("vision"),
-        tools: has("tools"),
+        images: has(&capabilities, "vision"),
+        tools: has(&capabilities, "tools"),
         ..Facts::default()
     }
 }
 
-fn listed<T>(list: &Value, pointer: &str, read: impl Fn(&Value) -> Option<T>) -> Vec<T> {
+/// Reads the entries of a list, without those that `read` passes over.
+fn read_list<T>(list: &Value, pointer: &str, read: impl Fn(&Value) -> Option<T>) -> Vec<T> {
     list.pointer(pointer)
         .and_then(Value::as_array)
         .into_iter()
         .flatten()
         .filter_map(read)
         .collect()
+}
+
+/// Returns whether a list has a word; `None` if there is no list.
+fn has(list: &Option<Vec<&str>>, word: &str) -> Option<bool> {
+    Some(list.as_ref()?.contains(&word))
+}
+
+fn flag(value: &Value, pointer: &str) -> Option<bool> {
+    value.pointer(pointer)?.as_bool()
 }
 
 fn text(value: &Value, pointer: &str) -> Option<String> {

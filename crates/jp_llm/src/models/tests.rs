@@ -43,7 +43,7 @@ fn gemini_lists_what_generates_content() {
 }
 
 #[test]
-fn openrouter_says_modalities_parameters_and_limits() {
+fn openrouter_describes_its_models() {
     let list = r#"{"data":[{"id":"a/b","context_length":1000,"top_provider":{"max_completion_tokens":100},
         "architecture":{"input_modalities":["text","image","audio"]},"supported_parameters":["tools","structured_outputs"]},
         {"id":"c/d","architecture":{"input_modalities":["text"]},"supported_parameters":["temperature"]}]}"#;
@@ -164,7 +164,7 @@ fn llamacpp_takes_images_if_either_document_says_so() {
 }
 
 #[test]
-fn server_of_ones_own_is_assumed_to_take_images_and_is_not_asked() {
+fn server_of_ones_own_is_assumed_to_take_images() {
     let server = serve(
         "/v1/models",
         r#"{"data":[{"id":"m","max_model_len":32768}]}"#,
@@ -210,7 +210,7 @@ fn what_is_said_first_holds() {
 
 #[test]
 fn name_of_a_model_leads_nowhere_else() {
-    let names = ["claude-x", "a/b:free", "../../admin", "m?x=1#y", "a b"].map(escaped);
+    let names = ["claude-x", "a/b:free", "../../admin", "m?x=1#y", "a b"].map(escape_name);
     assert_eq!(
         names,
         ["claude-x", "a/b:free", "admin", "m%3Fx%3D1%23y", "a%20b"]

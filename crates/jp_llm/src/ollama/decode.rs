@@ -8,8 +8,7 @@ use crate::{
     Decoder, Fault, FinishReason, StreamEvent,
     calls::{Arguments, CallCollector},
     decode::{Flow, Protocol, non_empty},
-    error::excerpt,
-    http::unpack,
+    error_text::{excerpt, unpack},
     sse,
 };
 

@@ -21,11 +21,11 @@ use crate::{
 /// The images that Ollama decodes.
 const IMAGES: [&str; 3] = ["image/png", "image/jpeg", "image/webp"];
 
-/// Writes a request's JSON and returns what the model is told of but not shown.
+/// Writes a request's JSON and returns notes about content that is not shown.
 ///
-/// Equal requests give equal bytes. The messages stand last and each depends on nothing but itself, so what
-/// a request says of the history is a prefix of what the next one says. One payload is in memory at a time,
-/// but for the images of one message, which follow its text; `out` should be buffered.
+/// Equal requests give equal bytes. The messages come last and each depends on nothing but itself, so the history in a
+/// request is a prefix of the history in the next one. One payload is in memory at a time, apart from the images of one
+/// message, which follow its text; `out` should be buffered.
 pub fn encode(
     request: &Request<'_>,
     contents: &mut dyn Contents,

@@ -53,7 +53,7 @@ pub(super) struct OutputText<'a> {
     annotations: [(); 0],
 }
 
-/// What the API gave with a part of an answer.
+/// The metadata that the API gave with a part of an answer.
 type Metadata = Map<String, Value>;
 
 /// Returns the items of an answer, in order; `label` is the model that gets them.

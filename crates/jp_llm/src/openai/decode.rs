@@ -7,7 +7,7 @@ use crate::{
     Decoder, Fault, FinishReason, StreamEvent,
     calls::{Arguments, CallCollector},
     decode::{Flow, Protocol, Run},
-    error::excerpt,
+    error_text::excerpt,
     sse,
 };
 
@@ -196,9 +196,17 @@ fn join_texts(parts: &Value, separator: &str) -> String {
 
 /// Returns the fields that say something.
 fn pick_fields(item: &Value, names: &[&str]) -> Map<String, Value> {
-    let says = |value: &&Value| !value.is_null() && (*value != &Value::Array(Vec::new()));
-    let field = |name: &&str| Some(((*name).to_owned(), item.get(*name).filter(says)?.clone()));
-    names.iter().filter_map(field).collect()
+    let mut fields = Map::new();
+    for name in names {
+        if let Some(value) = item.get(*name).filter(|value| !is_nothing(value)) {
+            fields.insert((*name).to_owned(), value.clone());
+        }
+    }
+    fields
+}
+
+fn is_nothing(value: &Value) -> bool {
+    value.is_null() || value.as_array().is_some_and(Vec::is_empty)
 }
 
 /// Returns whether an event is of a kind that this format does not have, such as a ping or `[DONE]`.

@@ -21,11 +21,11 @@ use crate::{
     xml,
 };
 
-/// Writes a request's JSON and returns what the model is told of but not shown.
+/// Writes a request's JSON and returns notes about content that is not shown.
 ///
-/// Equal requests give equal bytes. The items stand last and each depends on nothing but itself, so what a
-/// request says of the history is a prefix of what the next one says, cache marks aside. One payload is in
-/// memory at a time; `out` should be buffered.
+/// Equal requests give equal bytes. The items come last and each depends on nothing but itself, so the history in a
+/// request is a prefix of the history in the next one, except for cache marks. One payload is in memory at a time; `out`
+/// should be buffered.
 ///
 /// The system prompt is the first item, a developer message: unlike `instructions` it can carry a cache
 /// mark, and what does not change stands in front of what grows.

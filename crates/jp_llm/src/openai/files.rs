@@ -78,7 +78,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn office_and_code_are_read_and_archives_are_not() {
+    fn readable_types_are_told_from_others() {
         assert!(
             ["application/msword", "text/csv", "text/x-rust"]
                 .into_iter()

@@ -8,7 +8,7 @@ use crate::{CacheMarks, Request};
 /// Messages with resources that are marked. The API takes three marks beside its own: these and the system prompt's.
 const MARKED_MESSAGES: usize = 2;
 
-/// Returns where a request's cache marks are.
+/// Returns a request's cache marks.
 pub(crate) fn cache_marks(request: &Request<'_>) -> CacheMarks {
     let Breakpoints {
         after_system,

@@ -1,4 +1,4 @@
-//! What a model's name says of it.
+//! The abilities of a model, by its name.
 
 /// Returns whether a model reasons; one that does not refuses `include: ["reasoning.encrypted_content"]`
 /// ("Encrypted content is not supported with this model.").

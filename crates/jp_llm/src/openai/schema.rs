@@ -1,4 +1,4 @@
-//! Which schemas the API can enforce.
+//! Tells which schemas the API can enforce.
 
 use serde_json::{Map, Value};
 
@@ -45,24 +45,31 @@ fn is_supported_value(schema: &Value) -> bool {
 
 /// Returns whether a schema is of no object, or of one that has all its properties and no others.
 fn is_closed(schema: &Map<String, Value>) -> bool {
-    let names_object = |name: &Value| {
-        name == "object"
-            || name
-                .as_array()
-                .is_some_and(|names| names.iter().any(|name| name == "object"))
-    };
     let is_object =
         schema.get("type").is_some_and(names_object) || schema.contains_key("properties");
     !is_object
         || (schema.get("additionalProperties") == Some(&Value::Bool(false)) && has_all(schema))
 }
 
+/// Reads the value of `type`: a name or several.
+fn names_object(value: &Value) -> bool {
+    value == "object"
+        || value
+            .as_array()
+            .is_some_and(|names| names.iter().any(|name| name == "object"))
+}
+
 fn has_all(schema: &Map<String, Value>) -> bool {
     let properties = schema.get("properties").and_then(Value::as_object);
-    let required = schema.get("required").and_then(Value::as_array);
-    let is_required =
-        |name: &String| required.is_some_and(|names| names.iter().any(|known| known == name));
-    properties.is_some_and(|properties| properties.keys().all(is_required))
+    let required = schema
+        .get("required")
+        .and_then(Value::as_array)
+        .map_or(&[][..], Vec::as_slice);
+    properties.is_some_and(|properties| {
+        properties
+            .keys()
+            .all(|name| required.iter().any(|known| known == name))
+    })
 }
 
 #[cfg(test)]

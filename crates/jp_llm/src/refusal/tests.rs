@@ -1,10 +1,10 @@
 use proptest::prelude::*;
 
 use super::*;
-use crate::http::error_in;
+use crate::error_text::error_in;
 
 fn of(status: u16, body: &str) -> Option<Refusal> {
-    Refusal::of(Some(status), &error_in(body))
+    Refusal::read(Some(status), &error_in(body))
 }
 
 fn too_long(tokens: impl Into<Option<u64>>, limit: impl Into<Option<u64>>) -> Refusal {
@@ -250,9 +250,9 @@ fn refusal_in_a_stream_has_no_status() {
         "code": "context_length_exceeded",
         "message": "Your input exceeds the context window of this model. Please adjust your input and try again.",
     });
-    assert_eq!(Refusal::of(None, &error), Some(too_long(None, None)));
+    assert_eq!(Refusal::read(None, &error), Some(too_long(None, None)));
     let error = serde_json::json!({"type": "invalid_request_error", "message": "prompt is too long: 3 tokens > 2 maximum"});
-    assert_eq!(Refusal::of(None, &error), Some(too_long(3, 2)));
+    assert_eq!(Refusal::read(None, &error), Some(too_long(3, 2)));
 }
 
 proptest! {

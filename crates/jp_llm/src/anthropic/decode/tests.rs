@@ -105,7 +105,7 @@ fn recorded_stream_survives_every_single_cut() {
 
 proptest! {
     #[test]
-    fn every_split_gives_the_same_events_and_fault(
+    fn every_split_gives_the_same_outcome(
         parts in prop::collection::vec(prop::sample::select(vec![
             "data: {\"type\":\"content_block_delta\",\"index\":0,\"delta\":{\"type\":\"text_delta\",\"text\":\"ä\"}}\n\n",
             "data: {\"type\":\"content_block_start\",\"index\":0,\"content_block\":{\"type\":\"tool_use\",\"id\":\"a\",\"name\":\"f\",\"input\":{}}}\r\n\r\n",
@@ -137,7 +137,7 @@ proptest! {
 }
 
 #[test]
-fn stream_without_an_end_is_truncated_and_keeps_what_came() {
+fn stream_without_an_end_is_truncated() {
     assert_eq!(
         outline(&text("half")),
         ["text half", "it ended before it was complete"]
@@ -165,7 +165,7 @@ fn reasons_are_told_apart() {
 }
 
 #[test]
-fn error_in_the_stream_keeps_what_came_and_ends_it() {
+fn error_in_the_stream_ends_it() {
     for (error, message) in [
         (
             r#"{"type":"error","error":{"type":"overloaded_error","message":"Overloaded\u001b[1m"}}"#,

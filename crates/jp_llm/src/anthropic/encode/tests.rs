@@ -147,7 +147,7 @@ fn tools_are_marked_where_there_is_no_system_prompt() {
 }
 
 #[test]
-fn attached_text_is_a_document_with_title_and_context() {
+fn attached_text_is_a_document() {
     let mut formatted = text("cmd://x", "raw").with_name("x");
     formatted.formatted = Some("shown".to_owned());
     formatted.title = Some("X".to_owned());
@@ -179,7 +179,7 @@ fn attached_text_is_a_document_with_title_and_context() {
 }
 
 #[test]
-fn long_titles_are_cut_and_empty_ones_passed_over() {
+fn titles_fit_the_api() {
     let title = |resource: Resource| super::title(&Snapshot::from(resource));
     assert_eq!(title(text("a:b", "")), Some("a:b".to_owned()));
     assert_eq!(
@@ -198,7 +198,7 @@ fn long_titles_are_cut_and_empty_ones_passed_over() {
 }
 
 #[test]
-fn images_and_pdf_are_shown_to_models_that_take_them_and_named_to_others() {
+fn binary_content_is_shown_to_models_that_take_it() {
     let resources = || {
         vec![
             binary("dir/logo.png", "image/png", b"\x89PNG"),
@@ -235,7 +235,7 @@ fn images_and_pdf_are_shown_to_models_that_take_them_and_named_to_others() {
 }
 
 #[test]
-fn results_come_first_and_together_and_the_next_words_after_them() {
+fn results_of_a_round_share_a_message_with_the_next_words() {
     let media = Media {
         mime_type: "audio/wav".to_owned(),
         ..image()
@@ -433,7 +433,7 @@ fn what_is_missing_is_said() {
 }
 
 #[test]
-fn calls_keep_their_arguments_and_get_names_and_ids_that_the_api_takes() {
+fn calls_get_names_that_the_api_takes() {
     let named = |name: String| {
         let EventKind::ToolCallRequest(call) = call("1") else {
             unreachable!()
@@ -542,7 +542,7 @@ fn any_signed_steps() -> impl Strategy<Value = Vec<Vec<EventKind>>> {
 
 proptest! {
     #[test]
-    fn any_thread_gives_valid_json_and_the_same_bytes_again(
+    fn any_thread_gives_stable_json(
         steps in any_signed_steps(),
         images in any::<bool>(),
         binary_results in any::<bool>(),

@@ -147,7 +147,7 @@ fn recorded_stream_of_openrouter_survives_every_single_cut() {
 
 proptest! {
     #[test]
-    fn every_split_gives_the_same_events_and_fault(
+    fn every_split_gives_the_same_outcome(
         parts in prop::collection::vec(prop::sample::select(vec![
             "data: {\"choices\":[{\"delta\":{\"content\":\"ä\"}}]}\n\n",
             "data: {\"choices\":[{\"delta\":{\"tool_calls\":[{\"index\":0,\"id\":\"a\",\"function\":{\"name\":\"f\"}}]}}]}\r\n\r\n",
@@ -178,7 +178,7 @@ proptest! {
 }
 
 #[test]
-fn stream_without_an_end_is_truncated_and_keeps_what_came() {
+fn stream_without_an_end_is_truncated() {
     let begun = "data: {\"choices\":[{\"delta\":{\"content\":\"half\"}}]}\n\n";
     assert_eq!(
         outline(begun),
@@ -191,7 +191,7 @@ fn stream_without_an_end_is_truncated_and_keeps_what_came() {
 }
 
 #[test]
-fn error_in_the_stream_keeps_what_came_and_ends_it() {
+fn error_in_the_stream_ends_it() {
     let begun = "data: {\"choices\":[{\"delta\":{\"content\":\"half\"}}]}\n\n";
     for (error, message) in [
         (

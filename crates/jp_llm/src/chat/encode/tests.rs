@@ -115,7 +115,7 @@ fn attached_text_follows_the_words_as_parts() {
 }
 
 #[test]
-fn images_and_pdf_are_shown_to_models_that_take_them_and_named_to_others() {
+fn binary_content_is_shown_to_models_that_take_it() {
     let resources = || {
         vec![
             binary("dir/logo.png", "image/png", b"\x89PNG"),
@@ -181,7 +181,7 @@ fn tool_calls_and_results_are_text() {
 }
 
 #[test]
-fn binaries_of_results_follow_the_round_and_turns_alternate() {
+fn binaries_of_results_follow_the_round() {
     let kinds = vec![
         request("Go", vec![]),
         call("1"),
@@ -288,7 +288,7 @@ fn session() -> Vec<EventKind> {
 }
 
 #[test]
-fn openrouter_gets_marks_reasoning_and_parts_in_results() {
+fn openrouter_gets_what_other_servers_do_not() {
     let (json, _) = encoded_for(
         Dialect::OpenRouter,
         "openrouter/anthropic/m",
@@ -338,7 +338,7 @@ fn openrouter_gets_no_marks_for_models_that_cache_by_themselves() {
 }
 
 #[test]
-fn openrouter_is_told_the_limit_and_the_conversation() {
+fn openrouter_has_fields_of_its_own() {
     let stream = stream(vec![request("Hi", vec![])], &mut Store::default());
     let thread = thread(&stream);
     let mut out = Vec::new();
@@ -416,7 +416,7 @@ fn history(json: &str) -> &str {
 
 proptest! {
     #[test]
-    fn any_thread_gives_valid_json_and_the_same_bytes_again(
+    fn any_thread_gives_stable_json(
         steps in any_steps(),
         images in any::<bool>(),
         pdf in any::<bool>(),

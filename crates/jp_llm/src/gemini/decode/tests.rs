@@ -71,7 +71,7 @@ fn recorded_stream_survives_every_single_cut() {
 
 proptest! {
     #[test]
-    fn every_split_gives_the_same_events_and_fault(
+    fn every_split_gives_the_same_outcome(
         pieces in prop::collection::vec(prop::sample::select(vec![
             parts(r#"{"text":"ä"}"#),
             parts(r#"{"text":"hm","thought":true}"#),
@@ -184,7 +184,7 @@ fn finish_reasons_are_told_apart() {
 }
 
 #[test]
-fn stream_without_an_end_is_truncated_and_keeps_what_came() {
+fn stream_without_an_end_is_truncated() {
     let begun = parts(r#"{"text":"half"}"#);
     assert_eq!(
         outline(&begun),
@@ -202,7 +202,7 @@ fn stream_without_an_end_is_truncated_and_keeps_what_came() {
 }
 
 #[test]
-fn error_in_the_stream_keeps_what_came_and_ends_it() {
+fn error_in_the_stream_ends_it() {
     for (error, message) in [
         (
             r#"{"error":{"code":503,"message":"The model is overloaded.\u001b[1m","status":"UNAVAILABLE"}}"#,

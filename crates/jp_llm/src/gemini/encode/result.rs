@@ -1,4 +1,4 @@
-//! What a tool returned, as the inside of a `functionResponse`.
+//! The result of a tool, as the inside of a `functionResponse`.
 
 use std::io;
 
@@ -134,7 +134,7 @@ impl ResultParts<'_, '_> {
     }
 }
 
-/// Returns whether a block is bytes, told without loading it.
+/// Returns whether a block is bytes. Looks at its type only: nothing is loaded yet.
 fn is_binary(block: &StoredBlock) -> bool {
     match block {
         StoredBlock::Image(_) | StoredBlock::Audio(_) => true,

@@ -200,7 +200,7 @@ fn attached_text_follows_the_words_as_parts() {
 }
 
 #[test]
-fn bytes_are_shown_to_models_that_take_them_and_named_to_others() {
+fn binary_content_is_shown_to_models_that_take_it() {
     let resources = || {
         vec![
             binary("dir/logo.png", "image/png", b"\x89PNG"),
@@ -359,7 +359,7 @@ fn history(json: &str) -> &str {
 
 proptest! {
     #[test]
-    fn any_thread_gives_valid_json_and_the_same_bytes_again(
+    fn any_thread_gives_stable_json(
         steps in any_steps(),
         images in any::<bool>(),
         pdf in any::<bool>(),

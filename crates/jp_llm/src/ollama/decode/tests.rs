@@ -72,7 +72,7 @@ fn recorded_stream_survives_every_single_cut() {
 
 proptest! {
     #[test]
-    fn every_split_gives_the_same_events_and_fault(
+    fn every_split_gives_the_same_outcome(
         parts in prop::collection::vec(prop::sample::select(vec![
             "{\"message\":{\"content\":\"ä\"}}\n",
             "{\"message\":{\"thinking\":\"ö\"}}\r\n",
@@ -99,7 +99,7 @@ proptest! {
 }
 
 #[test]
-fn stream_without_an_end_is_truncated_and_keeps_what_came() {
+fn stream_without_an_end_is_truncated() {
     let begun = "{\"message\":{\"thinking\":\"half\"}}\n";
     assert_eq!(
         outline(begun),
@@ -118,7 +118,7 @@ fn stream_without_an_end_is_truncated_and_keeps_what_came() {
 }
 
 #[test]
-fn error_in_the_stream_keeps_what_came_and_ends_it() {
+fn error_in_the_stream_ends_it() {
     let begun = "{\"message\":{\"content\":\"half\"}}\n";
     for (error, message) in [
         (

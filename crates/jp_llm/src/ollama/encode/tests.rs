@@ -73,7 +73,7 @@ fn whole_request_has_fixed_order() {
 }
 
 #[test]
-fn resources_follow_the_words_and_images_stand_beside_them() {
+fn images_stand_beside_words_with_resources() {
     let resources = vec![
         text("file:///a.rs", "fn a() {}").with_name("a.rs"),
         binary("logo.png", "image/png", b"\x89PNG"),
@@ -102,7 +102,7 @@ fn resources_follow_the_words_and_images_stand_beside_them() {
 }
 
 #[test]
-fn calls_results_and_reasoning_are_as_the_api_has_them() {
+fn round_of_tools_has_the_shape_of_the_api() {
     let blocks = vec![
         ContentBlock::text("Found:"),
         ContentBlock::resource(text("file:///a.rs#L1-2", "a\nb\n").with_mime_type("text/rust")),
@@ -148,7 +148,7 @@ fn history(json: &str) -> &str {
 
 proptest! {
     #[test]
-    fn any_thread_gives_valid_json_and_the_same_bytes_again(steps in any_steps(), images in any::<bool>()) {
+    fn any_thread_gives_stable_json(steps in any_steps(), images in any::<bool>()) {
         let (json, notes) = encoded(steps.concat(), images);
         prop_assert!(serde_json::from_str::<Value>(&json).is_ok(), "{}", json);
         prop_assert_eq!(encoded(steps.concat(), images), (json, notes));

@@ -109,7 +109,7 @@ fn recorded_stream_survives_every_single_cut() {
 
 proptest! {
     #[test]
-    fn every_split_gives_the_same_events_and_fault(
+    fn every_split_gives_the_same_outcome(
         parts in prop::collection::vec(prop::sample::select(vec![
             "data: {\"type\":\"response.output_text.delta\",\"delta\":\"ä\"}\n\n",
             "event: response.reasoning_text.delta\r\ndata: {\"delta\":\"h\"}\r\n\r\n",
@@ -145,7 +145,7 @@ proptest! {
 }
 
 #[test]
-fn stream_without_an_end_is_truncated_and_keeps_what_came() {
+fn stream_without_an_end_is_truncated() {
     let begun = data(r#"{"type":"response.output_text.delta","delta":"half"}"#);
     assert_eq!(
         outline(&begun),
@@ -161,7 +161,7 @@ fn stream_without_an_end_is_truncated_and_keeps_what_came() {
 }
 
 #[test]
-fn error_in_the_stream_keeps_what_came_and_ends_it() {
+fn error_in_the_stream_ends_it() {
     let begun = data(r#"{"type":"response.output_text.delta","delta":"half"}"#);
     for (error, message) in [
         (
@@ -206,7 +206,7 @@ fn failed_response_still_says_what_it_cost() {
 }
 
 #[test]
-fn incomplete_answers_say_why_and_what_was_cut_off_has_no_end() {
+fn incomplete_answers_say_why() {
     for (reason, finish) in [
         (r#"{"reason":"max_output_tokens"}"#, "Length"),
         (r#"{"reason":"content_filter"}"#, "ContentFilter"),

@@ -228,7 +228,7 @@ fn attached_text_follows_the_words_as_parts() {
 }
 
 #[test]
-fn images_pdf_and_files_are_shown_to_models_that_take_them_and_named_to_others() {
+fn binary_content_is_shown_to_models_that_take_it() {
     let resources = || {
         vec![
             binary("dir/logo.png", "image/png", b"\x89PNG"),
@@ -308,7 +308,7 @@ fn results_are_text_for_models_that_take_no_more() {
 }
 
 #[test]
-fn reasoning_goes_back_to_the_model_that_made_it_and_only_before_what_follows_from_it() {
+fn reasoning_goes_back_before_what_follows_from_it() {
     let answer = |model: &str| {
         vec![
             request("Go", vec![]),
@@ -356,7 +356,7 @@ fn reasoning_goes_back_to_the_model_that_made_it_and_only_before_what_follows_fr
 }
 
 #[test]
-fn cache_marks_stand_after_the_system_prompt_and_the_newest_resources() {
+fn cache_marks_end_the_prefixes_that_last() {
     let turn = |name: &str| {
         [
             request(
@@ -421,7 +421,7 @@ fn history(json: &str) -> String {
 
 proptest! {
     #[test]
-    fn any_thread_gives_valid_json_and_the_same_bytes_again(
+    fn any_thread_gives_stable_json(
         steps in any_steps(),
         images in any::<bool>(),
         pdf in any::<bool>(),
