@@ -11,10 +11,10 @@ pub struct Annotations {
     /// Whom the content is meant for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub audience: Option<Vec<Role>>,
-    /// How important the content is: 0.0 (optional) to 1.0 (required).
+    /// The importance of the content: 0.0 (optional) to 1.0 (required).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub priority: Option<f64>,
-    /// When the resource last changed, as ISO 8601.
+    /// The time of the last change, as ISO 8601.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last_modified: Option<String>,
     /// Fields this version does not know.

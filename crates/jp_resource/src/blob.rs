@@ -9,7 +9,7 @@ use sha2::{Digest, Sha256};
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Checksum([u8; 32]);
 
-/// Whether content is UTF-8 text or arbitrary bytes.
+/// The encoding of content: UTF-8 text or arbitrary bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Encoding {
@@ -26,7 +26,7 @@ pub struct BlobRef {
     pub checksum: Checksum,
     /// Length of the raw bytes.
     pub size: u64,
-    /// Whether the bytes are text.
+    /// The encoding: text or not.
     pub encoding: Encoding,
 }
 
@@ -35,7 +35,7 @@ pub struct BlobRef {
 pub enum Payload<T> {
     /// The value itself.
     Inline(T),
-    /// Where the value's bytes are kept.
+    /// The value's bytes are in the blob store.
     Stored(BlobRef),
 }
 
@@ -146,7 +146,7 @@ impl BlobRef {
 }
 
 impl<T> Payload<T> {
-    /// Returns the value where it is here.
+    /// Returns the value if it is not stored.
     pub fn inline(&self) -> Option<&T> {
         match self {
             Self::Inline(value) => Some(value),
@@ -154,7 +154,7 @@ impl<T> Payload<T> {
         }
     }
 
-    /// Returns where the value is kept, where it is not here.
+    /// Returns the reference to the value if it is stored.
     pub fn blob(&self) -> Option<BlobRef> {
         match self {
             Self::Inline(_) => None,

@@ -1,4 +1,4 @@
-//! What a resource is, and what names it.
+//! Resources and their names.
 //!
 //! Every piece of content that reaches a model is a [`Resource`]: a file a person attached, what a
 //! tool returned, what an MCP server served. Its identity is its canonical URI ([`uri`]) together

@@ -213,7 +213,7 @@ mod tests {
     }
 
     #[test]
-    fn every_type_of_the_table_is_text_and_has_its_fence() {
+    fn every_type_of_the_table_has_its_fence() {
         for known in TYPES {
             for name in known.names() {
                 assert!(is_text(name), "{name}");

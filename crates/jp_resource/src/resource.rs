@@ -23,9 +23,9 @@ pub struct Resource<C = ResourceContent, T = String> {
     pub name: Option<String>,
     /// Title for people; absent, `name` and then `uri` stand in.
     pub title: Option<String>,
-    /// What the resource is, in a sentence.
+    /// A description of the resource, in a sentence.
     pub description: Option<String>,
-    /// What a model is shown in place of `content`; never part of the identity.
+    /// Text that a model sees instead of `content`; never part of the identity.
     pub formatted: Option<T>,
 }
 

@@ -42,7 +42,7 @@ pub enum ContentBlock<R = Resource, T = String, B = Vec<u8>, U = Infallible> {
     Audio(Media<B>),
     /// A request for input.
     Question {
-        /// What is asked.
+        /// The question.
         question: InputRequest,
     },
     /// A block of an unknown type.
@@ -242,7 +242,7 @@ impl Bytes for Payload<Vec<u8>> {
     }
 }
 
-/// What becomes of a block of an unknown type.
+/// A reader of blocks of unknown types.
 trait Unknown: Sized {
     fn to_json(&self) -> Map<String, Value>;
     fn from_json(kind: &str, object: Map<String, Value>) -> Result<Self, BlockError>;
@@ -452,7 +452,7 @@ mod tests {
     }
 
     #[test]
-    fn outer_annotations_and_formatted_win() {
+    fn outer_fields_win() {
         let block = ContentBlock::from_json(json!({
             "type": "resource",
             "resource": {"uri": "file:///a", "text": "x", "formatted": "in", "annotations": {"priority": 0.0}},
@@ -467,7 +467,7 @@ mod tests {
     }
 
     #[test]
-    fn stored_blocks_name_blobs_and_keep_annotations_inside() {
+    fn stored_blocks_name_blobs() {
         let blob = BlobRef::for_content(b"x", Encoding::Utf8);
         let value = json!({
             "type": "resource",

@@ -26,7 +26,7 @@ pub enum AnswerType {
     Boolean,
     /// One of the given options.
     Select {
-        /// What can be chosen, in the order offered.
+        /// The options, in the order offered.
         options: Vec<String>,
     },
     /// Any text.
@@ -64,22 +64,24 @@ impl AnswerType {
     /// or a boolean changes nothing in how it is asked for: the answer is checked against the schema in any case.
     #[must_use]
     pub fn from_schema(schema: &Map<String, Value>) -> Option<Self> {
+        // A schema without a type may still list strings; one with several types has none here.
         let kind = schema
             .get("type")
             .map(|kind| kind.as_str().unwrap_or_default());
-        let options =
-            || options(schema).map(|options| options.into_iter().map(|(value, _)| value).collect());
         match (kind, is_closed(schema)) {
             (Some("boolean"), false) => Some(Self::Boolean),
             (Some("string"), false) => Some(Self::Text),
-            (Some("string") | None, true) => Some(Self::Select {
-                options: options()?,
-            }),
+            (Some("string") | None, true) => {
+                let options = options(schema)?;
+                Some(Self::Select {
+                    options: options.into_iter().map(|(value, _)| value).collect(),
+                })
+            }
             _ => None,
         }
     }
 
-    /// Returns what the options of a schema are called, where it gives them titles.
+    /// Returns the titles of a schema's options, by value, for the options that have one.
     #[must_use]
     pub fn titles(schema: &Map<String, Value>) -> HashMap<String, String> {
         let options = options(schema).unwrap_or_default().into_iter();
@@ -91,11 +93,12 @@ impl AnswerType {
 
 /// Returns whether a schema lists the values that it takes.
 fn is_closed(schema: &Map<String, Value>) -> bool {
-    let has_values =
-        |key: &&str| alternatives(schema, key).is_some_and(|all| all.iter().any(has_const));
     schema.contains_key("enum")
         || schema.contains_key("const")
-        || ["oneOf", "anyOf"].iter().any(has_values)
+        || ["oneOf", "anyOf"]
+            .iter()
+            .filter_map(|key| alternatives(schema, key))
+            .any(|all| all.iter().any(has_const))
 }
 
 fn has_const(alternative: &Value) -> bool {
@@ -106,31 +109,38 @@ fn alternatives<'a>(schema: &'a Map<String, Value>, key: &str) -> Option<&'a Vec
     schema.get(key)?.as_array()
 }
 
-/// Returns each option and its title; `None` where there are none, or some are no strings.
-fn options(schema: &Map<String, Value>) -> Option<Vec<(String, Option<String>)>> {
-    let text = |value: &Value| value.as_str().map(str::to_owned);
-    let of_enum = |values: &Vec<Value>| {
-        let names = alternatives(schema, "enumNames");
-        let title = |index: usize| text(names?.get(index)?);
-        values
-            .iter()
-            .enumerate()
-            .map(|(index, value)| Some((text(value)?, title(index))))
-            .collect()
-    };
-    let of_consts = |all: &Vec<Value>| {
-        let option =
-            |one: &Value| Some((text(one.get("const")?)?, one.get("title").and_then(text)));
-        all.iter().map(option).collect()
-    };
-    let all: Vec<_> = match alternatives(schema, "enum") {
-        Some(values) => of_enum(values),
+/// An option and its title.
+type ChoiceOption = (String, Option<String>);
+
+/// Returns the options of a schema; `None` if there are none, or if some are not strings.
+fn options(schema: &Map<String, Value>) -> Option<Vec<ChoiceOption>> {
+    let options = match alternatives(schema, "enum") {
+        Some(values) => enum_options(values, alternatives(schema, "enumNames")),
         None => ["oneOf", "anyOf"]
             .iter()
             .find_map(|key| alternatives(schema, key))
-            .and_then(of_consts),
-    }?;
-    (!all.is_empty()).then_some(all)
+            .and_then(|all| all.iter().map(const_option).collect()),
+    };
+    options.filter(|options| !options.is_empty())
+}
+
+/// Returns the options of `enum`; `enumNames` has their titles, by their places.
+fn enum_options(values: &[Value], names: Option<&Vec<Value>>) -> Option<Vec<ChoiceOption>> {
+    let option = |(index, value): (usize, &Value)| {
+        let title = names.and_then(|names| names.get(index)).and_then(text);
+        Some((text(value)?, title))
+    };
+    values.iter().enumerate().map(option).collect()
+}
+
+/// Returns the option of an alternative with a `const` (MCP 2025-11-25, "Enum Schema").
+fn const_option(alternative: &Value) -> Option<ChoiceOption> {
+    let title = alternative.get("title").and_then(text);
+    Some((text(alternative.get("const")?)?, title))
+}
+
+fn text(value: &Value) -> Option<String> {
+    value.as_str().map(str::to_owned)
 }
 
 impl From<AnswerType> for Map<String, Value> {
@@ -195,7 +205,7 @@ mod tests {
     }
 
     #[test]
-    fn bounds_and_words_change_nothing() {
+    fn other_keywords_change_nothing() {
         let text = json!({"type": "string", "title": "Name", "description": "Yours", "minLength": 1, "maxLength": 9,
             "pattern": "^[a-z]+$", "format": "email", "anyOf": [{"format": "date"}]});
         assert_eq!(kind(text), Some(AnswerType::Text));

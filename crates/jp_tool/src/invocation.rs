@@ -3,7 +3,7 @@ use std::{io, path::PathBuf};
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use serde_json::{Map, Value};
 
-/// What a local tool is given: one JSON document on its stdin.
+/// The input of a local tool: one JSON document on its stdin.
 ///
 /// ```
 /// use jp_tool::Invocation;
@@ -20,29 +20,29 @@ use serde_json::{Map, Value};
 /// ```
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Invocation {
-    /// What is called, and with what.
+    /// The call.
     pub tool: Called,
-    /// Where.
+    /// The place of the call.
     pub context: Surroundings,
 }
 
-/// What is called, and with what.
+/// A call of a tool.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct Called {
     /// The tool's name in the configuration: one program may be several tools.
     pub name: String,
-    /// What the model calls it with; it fits the configured parameters.
+    /// The model's arguments; they fit the configured parameters.
     #[serde(default)]
     pub arguments: Map<String, Value>,
     /// The answers to the questions that it asked so far, by their ids.
     #[serde(default)]
     pub answers: Map<String, Value>,
-    /// What the configuration hands it.
+    /// The options from the configuration.
     #[serde(default)]
     pub options: Map<String, Value>,
 }
 
-/// Where a tool is called.
+/// The place of a call.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Surroundings {
     /// The workspace root, which is the tool's current directory too.

@@ -15,8 +15,8 @@
 //! println!("{}", serde_json::to_string(&response).unwrap());
 //! ```
 //!
-//! What it is called with comes through its stdin, as an [`Invocation`]; once its questions are answered it runs
-//! again, with the answers. `examples/delete_note.rs` is a whole tool.
+//! It reads its arguments from stdin, as an [`Invocation`]. Once its questions are answered it runs again, with the
+//! answers. `examples/delete_note.rs` is a whole tool.
 
 mod block;
 mod input;

@@ -6,18 +6,18 @@ use crate::{BlockError, ContentBlock};
 const ERROR: &str = "computer.jp/error";
 const STATUS: &str = "computer.jp/status";
 
-/// What a tool answers: MCP's `CallToolResult` with jp's `_meta` fields.
+/// A tool's answer: MCP's `CallToolResult` with jp's `_meta` fields.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct ToolResponse {
     /// The blocks, in the tool's order.
     pub content: Vec<ContentBlock>,
-    /// Whether the tool failed.
+    /// True if the tool failed.
     pub is_error: bool,
     /// MCP's `structuredContent`.
     pub structured_content: Option<Value>,
     /// More about the failure (`computer.jp/error`).
     pub error: Option<ToolError>,
-    /// Where a stateful tool stands (`computer.jp/status`); absent means stopped.
+    /// The state of a stateful tool (`computer.jp/status`); absent means stopped.
     pub status: Option<Status>,
     /// The rest of `_meta`, as it came.
     pub meta: Map<String, Value>,
@@ -26,7 +26,7 @@ pub struct ToolResponse {
 /// Details of a failed tool call.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct ToolError {
-    /// Whether trying again may help.
+    /// True if trying again may help.
     #[serde(default)]
     pub transient: bool,
     /// The chain of causes, outermost first.
@@ -71,7 +71,7 @@ impl ToolResponse {
         }
     }
 
-    /// Makes a failed response of nothing but text.
+    /// Makes a failed response from an error message.
     pub fn from_error(text: impl Into<String>) -> Self {
         Self::error([ContentBlock::text(text)])
     }

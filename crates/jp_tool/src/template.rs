@@ -26,16 +26,16 @@ pub fn template(schema: &Map<String, Value>) -> Value {
     maker.value(&root, 0).unwrap_or(Value::Null)
 }
 
-/// How deep a template is at most.
+/// Most levels of a template.
 const MAX_DEPTH: usize = 12;
-/// How many values it has at most.
+/// Most values of a template: schemas that refer to themselves could grow without end.
 const MAX_VALUES: usize = 2_000;
 
 struct Maker<'s> {
     root: &'s Value,
     /// The references that led to where the maker is.
     followed: Vec<&'s str>,
-    /// How many values may still be made.
+    /// Number of values that may still be made.
     left: usize,
 }
 
@@ -51,7 +51,7 @@ impl<'s> Maker<'s> {
             return Some(given.clone());
         }
         if let Some(reference) = schema.get("$ref").and_then(Value::as_str) {
-            return self.referred(reference, depth);
+            return self.follow_reference(reference, depth);
         }
         if schema.get("properties").is_some() {
             return self.object(schema, depth);
@@ -68,7 +68,7 @@ impl<'s> Maker<'s> {
         Some(empty(schema))
     }
 
-    fn referred(&mut self, reference: &'s str, depth: usize) -> Option<Value> {
+    fn follow_reference(&mut self, reference: &'s str, depth: usize) -> Option<Value> {
         if self.followed.contains(&reference) {
             return None;
         }

@@ -41,7 +41,7 @@ fn run(root: &Path, name: &str, answers: Map<String, Value>) -> ToolResponse {
 }
 
 #[test]
-fn example_shows_the_note_asks_and_acts_on_the_answer() {
+fn example_asks_before_it_deletes() {
     let root = tempfile::tempdir().unwrap();
     fs::create_dir(root.path().join("notes")).unwrap();
     let note = root.path().join("notes/milk.md");

@@ -75,7 +75,7 @@ mod tests {
     }
 
     #[test]
-    fn parent_is_hashed_and_the_name_readable() {
+    fn parent_is_hashed() {
         let uri = external_uri(PARENT, "Q3 report #1.pdf", None, PathStyle::Unix);
         assert_eq!(
             uri,

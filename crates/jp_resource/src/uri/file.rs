@@ -3,7 +3,7 @@ use super::{
     PathStyle, UriError, percent_decode, percent_encode_segment, strip_scheme, strip_verbatim,
 };
 
-/// Where a file is: what its canonical URI spells out.
+/// The place of a file, as its canonical URI spells it.
 struct Location {
     style: PathStyle,
     /// The machine, encoded; empty for this one.
@@ -478,7 +478,7 @@ mod tests {
     }
 
     #[test]
-    fn other_schemes_and_relative_uris_are_not_canonicalised() {
+    fn only_absolute_file_uris_are_canonicalised() {
         for style in STYLES {
             for uri in [
                 "",
@@ -623,7 +623,7 @@ mod tests {
         }
 
         #[test]
-        fn path_and_uri_stand_for_each_other(path in path()) {
+        fn path_reads_back_from_its_uri(path in path()) {
             for style in STYLES {
                 if let Ok(uri) = file_uri(&path, style) {
                     prop_assert_eq!(canonical_file_uri(&uri, style), Ok(uri.clone()));
@@ -635,7 +635,7 @@ mod tests {
         }
 
         #[test]
-        fn canonical_uri_is_stable_and_names_the_same_path(uri in uri()) {
+        fn canonical_uri_is_stable(uri in uri()) {
             for style in STYLES {
                 let path = file_path(&uri, style);
                 if let Ok(canonical) = canonical_file_uri(&uri, style) {
