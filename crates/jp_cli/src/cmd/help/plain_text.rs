@@ -172,10 +172,9 @@ fn render_inline(text: &str, topic_of_file: &impl Fn(&str) -> Option<&'static st
     while let Some(start) = rest.find(['`', '*', '[']) {
         rendered.push_str(&rest[..start]);
         rest = &rest[start..];
-        let length = if let Some(code) = rest.strip_prefix('`') {
-            let end = code.find('`').map_or(rest.len(), |end| end + 2);
-            rendered.push_str(&rest[..end]);
-            end
+        let length = if let Some((code, length)) = parse_code(rest) {
+            rendered.push_str(&format!("`{code}`"));
+            length
         } else if rest.starts_with("**") {
             2
         } else if let Some((label, target, length)) = parse_link(rest) {
@@ -189,6 +188,15 @@ fn render_inline(text: &str, topic_of_file: &impl Fn(&str) -> Option<&'static st
         rest = &rest[length..];
     }
     rendered + rest
+}
+
+/// Parses the code at the start of a text: its content, and its length with the backticks, of which
+/// there may be several on both sides.
+fn parse_code(text: &str) -> Option<(&str, usize)> {
+    let marks = text.bytes().take_while(|byte| *byte == b'`').count();
+    let (marks, rest) = text.split_at(marks);
+    let end = rest.find(marks).filter(|_| !marks.is_empty())?;
+    Some((&rest[..end], end + 2 * marks.len()))
 }
 
 /// Parses the link at the start of a text: its label, its target and its length.
@@ -372,6 +380,7 @@ mod tests {
             plain("`a[0](b)` **not `**` bold**"),
             "`a[0](b)` not `**` bold\n"
         );
+        assert_eq!(plain("``a[]*`` and `[`b"), "`a[]*` and `[`b\n");
     }
 
     #[test]
