@@ -11,6 +11,7 @@ pub mod notice;
 pub mod person;
 pub mod progress;
 pub mod query;
+pub mod runtime;
 pub mod scripts;
 pub mod servers;
 pub mod session;

@@ -312,7 +312,7 @@ pub fn found_here(config: &Resolved) -> Result<Option<Model>, SessionError> {
     let candidates: Vec<_> = candidates
         .map(|(usual, base_url)| Candidate { base_url, ..*usual })
         .collect();
-    let runtime = crate::query::runtime()?;
+    let runtime = crate::runtime::runtime()?;
     let found = runtime.block_on(discover::find_local(&candidates));
     found
         .map(|found| model(config, &found.provider, found.base_url, &found.model))

@@ -1,5 +1,6 @@
 //! `jp query`: from the arguments to the answer, in the order in which it happens.
 
+pub(crate) mod asked;
 pub(crate) mod body;
 pub mod budget;
 mod compose;
@@ -14,17 +15,18 @@ pub mod request;
 mod schema;
 mod send;
 mod supersede;
+mod target;
 
-use std::{borrow::Cow, collections::HashMap, path::PathBuf, sync::Arc};
+use std::sync::Arc;
 
 use jp_config::Resolved;
 use jp_conversation::{ChatRequest, Stream};
-use jp_llm::Measure;
-use jp_resource::Checksum;
-use jp_storage::{Conversation, ConversationId};
 
-use self::record::Recording;
-pub use self::send::runtime;
+use self::{
+    asked::Asked,
+    record::Recording,
+    target::{Purpose, Target},
+};
 pub use self::{
     contents::Scratch,
     explain::{Explained, Explanation},
@@ -34,8 +36,8 @@ pub use self::{
 use crate::{
     attachments::store::Kept,
     error::SessionError,
-    lock, model,
-    session::{Found, Session},
+    model,
+    session::Session,
     tools::{self, Tools},
 };
 
@@ -59,15 +61,6 @@ pub fn explain(session: &Session, request: QueryRequest) -> Result<Explained, Se
     let opened = Opened::new(session, request, Purpose::Explain)?;
     let (asked, _) = opened.prepare()?;
     explain::explain(&asked)
-}
-
-/// What a query is prepared for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Purpose {
-    /// To be sent.
-    Send,
-    /// To be looked at: nothing is stored, and a model isn't needed.
-    Explain,
 }
 
 /// A query whose conversation, model and tools are chosen.
@@ -166,13 +159,6 @@ impl<'s> Opened<'s> {
     }
 }
 
-impl Purpose {
-    /// Returns whether the conversation keeps the query.
-    fn persists(self, session: &Session) -> bool {
-        self == Self::Send && !session.options.no_persist
-    }
-}
-
 /// Chooses the model, and says what the user should know of it; to explain a query none is needed.
 fn choose_model(
     purpose: Purpose,
@@ -190,126 +176,6 @@ fn choose_model(
     Ok(model)
 }
 
-/// A conversation whose newest request is to be answered.
-pub(crate) struct Asked<'s> {
-    pub(crate) session: &'s Session,
-    pub(crate) config: Resolved,
-    pub(crate) store: jp_storage::Store,
-    /// Where the content is of a query that stores nothing.
-    pub(crate) scratch: Option<Scratch>,
-    /// Files that hold content of the request as it is.
-    pub(crate) files: Arc<HashMap<Checksum, PathBuf>>,
-    /// The measures of texts that are from files.
-    pub(crate) measures: Arc<HashMap<Checksum, Measure>>,
-    pub(crate) tools: Tools,
-    pub(crate) stream: Stream,
-    /// The model that is asked, where one is known.
-    pub(crate) model: Option<model::Model>,
-    /// The conversation, where it has an id.
-    pub(crate) id: Option<ConversationId>,
-    /// About how many tokens a request may have.
-    pub(crate) budget: Option<u64>,
-    /// Texts that were read to be compared.
-    pub(crate) compared: delivery::Compared,
-}
-
-impl Asked<'_> {
-    /// Returns the model of a query that is sent.
-    pub(crate) fn model(&self) -> &model::Model {
-        let model = self.model.as_ref();
-        model.expect("without a model a query is only explained")
-    }
-
-    /// Returns whether the message is in the conversation, to be sent again.
-    pub(crate) fn is_kept(&self) -> bool {
-        self.scratch.is_none()
-    }
-}
-
-/// The conversation that a query goes to.
-enum Target {
-    /// A new one.
-    New {
-        store: jp_storage::Store,
-        is_local: bool,
-        title: Option<String>,
-    },
-    /// One that is there; locked unless nothing is stored.
-    Existing {
-        found: Found,
-        conversation: Box<Conversation>,
-        lock: Option<jp_storage::lock::Lock>,
-    },
-}
-
-impl Target {
-    fn open(
-        request: &QueryRequest,
-        purpose: Purpose,
-        session: &Session,
-    ) -> Result<Self, SessionError> {
-        let new = |is_local: bool, title: Option<String>| Self::New {
-            store: session.store(is_local),
-            is_local,
-            title,
-        };
-        let found = match &request.to {
-            Recipient::New { is_local, title } => return Ok(new(*is_local, title.clone())),
-            Recipient::Existing(id) => session.selected(Some(id))?,
-            Recipient::Current => match session.current()? {
-                Some(found) => found,
-                None => return Ok(new(false, None)),
-            },
-        };
-        let lock = match purpose.persists(session) {
-            true => Some(lock::acquire(session, &found)?),
-            false => None,
-        };
-        let conversation = Box::new(session.read(&found)?);
-        Ok(Self::Existing {
-            found,
-            conversation,
-            lock,
-        })
-    }
-
-    fn conversation(&self) -> Option<&Conversation> {
-        match self {
-            Self::New { .. } => None,
-            Self::Existing { conversation, .. } => Some(conversation),
-        }
-    }
-
-    fn config(&self, request: &QueryRequest, session: &Session) -> Result<Resolved, SessionError> {
-        let model = request
-            .model
-            .as_deref()
-            .map(|model| ("--model", "assistant.model.id", model));
-        session.config(self.conversation(), &Vec::from_iter(model))
-    }
-
-    fn stream(&self) -> Cow<'_, Stream> {
-        self.conversation()
-            .map_or_else(Cow::default, |conversation| {
-                Cow::Borrowed(&conversation.stream)
-            })
-    }
-
-    fn into_stream(self) -> Stream {
-        match self {
-            Self::New { .. } => Stream::default(),
-            Self::Existing { conversation, .. } => conversation.stream,
-        }
-    }
-
-    fn store(&self) -> &jp_storage::Store {
-        match self {
-            Self::New { store, .. } => store,
-            Self::Existing { found, .. } => &found.store,
-        }
-    }
-}
-
 fn warn_of_unknown_keys(session: &Session, config: &Resolved) {
     let is_ours = |layer: &jp_config::Layer| {
         !matches!(
@@ -323,9 +189,4 @@ fn warn_of_unknown_keys(session: &Session, config: &Resolved) {
             layer.without_value()
         ));
     }
-}
-
-/// Returns the request that is to be answered, with its turn.
-fn newest_request(stream: &Stream) -> Option<(usize, &jp_conversation::ChatRequest)> {
-    stream.requests().last()
 }

@@ -2,19 +2,19 @@
 
 use std::sync::Arc;
 
-use crate::model;
 use crate::{
     error::SessionError,
-    model::Model,
+    model::{self, Model},
     query::{
-        Asked, Scratch,
+        Scratch,
+        asked::Asked,
         body::{self, Written},
         delivery, refusal,
         request::QueryRequest,
-        runtime,
     },
+    runtime::runtime,
     session::{Found, Session},
-    tools,
+    tools::{self, toolbox},
 };
 use jp_config::Resolved;
 use jp_conversation::{ChatRequest, Event, EventKind, Stream, Usage};
@@ -69,7 +69,7 @@ pub fn ask(
     };
     let runtime = runtime()?;
     let interrupt = session.interrupt();
-    let offered = tools::toolbox(&asked)?.offered();
+    let offered = toolbox::assemble(&asked)?.offered();
     let (_, Written { body, .. }) = body::prepare(&asked, &offered, &runtime)?;
     interrupt.check()?;
     let model = asked.model();

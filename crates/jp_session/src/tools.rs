@@ -1,6 +1,6 @@
 //! The tools of a query: what the configuration says, and what the command line chose of it.
 
-mod called;
+pub(crate) mod called;
 mod declared;
 mod parameters;
 mod permission;
@@ -8,52 +8,50 @@ mod refreshing;
 mod served;
 mod served_schema;
 mod settings;
+pub(crate) mod toolbox;
 
 use std::{
     collections::{BTreeMap, BTreeSet, HashMap},
-    path::Path,
     sync::Arc,
 };
 
 use crate::{
-    attachments::declarations,
     error::SessionError,
-    query::{Asked, request::QueryRequest},
-    servers::secret_variables,
+    query::request::QueryRequest,
     session::Session,
     similar::find_similar,
-    tools::{declared::Declared, permission::Settled, refreshing::Refresher, settings::Settings},
+    tools::{
+        called::Circumstances,
+        declared::Declared,
+        permission::Settled,
+        settings::{ALL, Settings},
+    },
 };
 use jp_config::Resolved;
-use jp_conversation::resolution;
 use jp_mcp::Connection;
 use jp_storage::Conversation;
-use jp_turn::{Builtin, Files, Permission, Source, Surroundings, Tool, Toolbox};
+use jp_turn::{Builtin, Permission, Source, Tool};
 use serde_json::{Map, Value, json};
 
-pub(crate) use self::called::{EndedCall, calls};
 pub use self::served::offered_names;
-
-/// What `-T` without a name means, as in the configuration.
-pub(crate) const ALL: &str = "*";
 
 /// The tools that there are.
 #[derive(Debug, Default)]
 pub(crate) struct Tools {
     /// Those that are on, in the order in which models are told of them.
-    on: Vec<Tool>,
+    pub(crate) on: Vec<Tool>,
     /// Names of the others.
-    off: Vec<String>,
+    pub(crate) off: Vec<String>,
     /// What the command line says of tools.
     flags: Flags,
     /// The MCP servers that tools are of.
-    servers: BTreeMap<String, Arc<Connection>>,
+    pub(crate) servers: BTreeMap<String, Arc<Connection>>,
     /// What the person was told of the servers' tools, each once.
-    told: BTreeSet<String>,
+    pub(crate) told: BTreeSet<String>,
     /// What the command line chose, for the conversation to keep to: `{"NAME": {"enable": true}}`.
     pub(crate) chosen: Map<String, Value>,
     /// Whether running a program again for its output asks.
-    programs: Option<Permission>,
+    pub(crate) programs: Option<Permission>,
     /// What the person agrees to with the first call of a tool that the workspace lets do more than ask, by the tool's
     /// name.
     trust: HashMap<String, String>,
@@ -168,6 +166,21 @@ impl Tools {
         })
     }
 
+    /// Returns what the user may approve for good with a call of a tool: what the workspace lets
+    /// it do, in words.
+    pub(crate) fn approvable(&self, tool: &str) -> Option<&str> {
+        self.trust.get(tool).map(String::as_str)
+    }
+
+    /// Returns what the command line and the workspace have to do with a tool's permission.
+    pub(crate) fn circumstances(&self, tool: &str, is_yes: bool) -> Circumstances {
+        Circumstances {
+            is_yes,
+            is_raised: self.raised.contains(tool),
+            is_untrusted: self.untrusted.contains(tool),
+        }
+    }
+
     /// Returns the names of the tools that the command line switches on.
     pub(crate) fn chosen_on(&self) -> impl Iterator<Item = &str> {
         let is_on = |choice: &Value| choice["enable"] == true;
@@ -187,143 +200,6 @@ fn tell_of_history(tools: &Tools, session: &Session, conversation: &Conversation
             ));
         }
     }
-}
-
-/// Puts the tools together with what they share.
-pub(crate) fn toolbox(asked: &Asked<'_>) -> Result<Toolbox, SessionError> {
-    let root = asked.session.workspace.root();
-    let surroundings = Surroundings {
-        root: root.to_owned(),
-        conversation: asked.id.map(|id| id.to_string()),
-        secret_variables: secret_variables(asked.session, &asked.config),
-        executable: asked.session.surroundings.executable.clone(),
-        place: Some(declarations::place(asked.session, &asked.config)?),
-        handles: asked.id.map(|id| asked.session.workspace.handles(id)),
-    };
-    let files = Files::open(root, &read_only(asked, root))?;
-    files.saw(&asked.stream);
-    let (served, own): (Vec<_>, Vec<_>) = asked.tools.on.iter().cloned().partition(is_served);
-    let mut toolbox = Toolbox::new(own, surroundings, files);
-    toolbox.serve(served);
-    toolbox.disabled.clone_from(&asked.tools.off);
-    toolbox.servers.clone_from(&asked.tools.servers);
-    offer_refreshing(asked, &mut toolbox)?;
-    Ok(toolbox)
-}
-
-fn is_served(tool: &Tool) -> bool {
-    matches!(tool.source, Source::Server(_))
-}
-
-/// Lists the tools of servers anew that say they have others now; returns those of all servers, where any did.
-pub(crate) fn changed(asked: &mut Asked<'_>) -> Option<Vec<Tool>> {
-    let servers = asked.tools.servers.iter();
-    let others: Vec<_> = servers
-        .filter(|(_, connection)| connection.has_other_tools())
-        .collect();
-    let (mut changed, mut new) = (Vec::new(), Vec::new());
-    for relisted in served::again(&others, asked.session) {
-        let server = relisted.server.clone();
-        if let Some(added) = replace(relisted, asked) {
-            changed.push(server);
-            new.extend(added.into_iter().map(|name| format!("`{name}`")));
-        }
-    }
-    if changed.is_empty() {
-        return None;
-    }
-    let new = if new.is_empty() {
-        String::new()
-    } else {
-        format!("; new: {}", new.join(", "))
-    };
-    asked.session.person.status(&format!(
-        "The tools of {} have changed{new}.",
-        changed.join(", ")
-    ));
-    Some(
-        asked
-            .tools
-            .on
-            .iter()
-            .filter(|tool| is_served(tool))
-            .cloned()
-            .collect(),
-    )
-}
-
-/// Has the tools of a server be those that it lists now; returns which are new, or nothing where all stays as it was.
-fn replace(relisted: served::Relisted, asked: &mut Asked<'_>) -> Option<Vec<String>> {
-    let server = relisted.server.clone();
-    let is_its = |tool: &Tool| matches!(&tool.source, Source::Server(of) if of.server == server);
-    let (before, kept): (Vec<_>, Vec<_>) = asked.tools.on.iter().cloned().partition(is_its);
-    let taken = kept.iter().map(|tool| tool.name.clone()).collect();
-    let listed = relisted.tools(taken, asked)?;
-    asked.tools.on = kept;
-    for declared in listed {
-        asked.tools.settle(declared, asked.session, &asked.config);
-    }
-    let now: Vec<_> = asked.tools.on.iter().filter(|tool| is_its(tool)).collect();
-    if now.iter().copied().eq(&before) {
-        return None;
-    }
-    let new = now
-        .into_iter()
-        .filter(|tool| !before.iter().any(|before| before.name == tool.name));
-    Some(new.map(|tool| tool.name.clone()).collect())
-}
-
-/// Gives `refresh_resource` what it works on; without anything declared it is not offered.
-///
-/// Once it was offered it stays: another list of tools would cost the whole prompt cache.
-fn offer_refreshing(asked: &Asked<'_>, toolbox: &mut Toolbox) -> Result<(), SessionError> {
-    let name = Builtin::RefreshResource.name();
-    let Some(position) = toolbox.tools.iter().position(|tool| tool.name == name) else {
-        return Ok(());
-    };
-    let conversation = &asked.config.config.conversation;
-    let is_chosen = asked.tools.chosen_on().any(|chosen| chosen == name)
-        || conversation
-            .tools
-            .get(name)
-            .is_some_and(|settings| settings.enable == Some(true));
-    if is_chosen || !conversation.attachments.is_empty() || resolution::has_attached(&asked.stream)
-    {
-        toolbox.refresh = Some(Box::new(Refresher::new(asked, &toolbox.tools[position])?));
-    } else {
-        toolbox.disabled.push(toolbox.tools.remove(position).name);
-    }
-    Ok(())
-}
-
-/// Returns what no tool writes to: what is configured, and what jp keeps of its own where that is in the workspace.
-fn read_only(asked: &Asked<'_>, root: &Path) -> Vec<String> {
-    let environment = &asked.session.surroundings;
-    let config = environment.config.as_ref().map(|config| config.join("jp"));
-    let own = config
-        .into_iter()
-        .chain([environment.data.clone(), environment.cache.clone()]);
-    let inside =
-        own.filter_map(|path| Some(format!("/{}/", path.strip_prefix(root).ok()?.display())));
-    asked
-        .config
-        .config
-        .conversation
-        .read_only_paths
-        .iter()
-        .cloned()
-        .chain(inside)
-        .collect()
-}
-
-/// Returns what the person agrees to for good if they let this tool run: what the workspace lets it do, in words.
-pub(crate) fn agreement<'a>(asked: &'a Asked<'_>, tool: &str) -> Option<&'a str> {
-    asked.tools.trust.get(tool).map(String::as_str)
-}
-
-/// Remembers that the person agrees to what the workspace lets a tool do.
-pub(crate) fn agreed(asked: &Asked<'_>, tool: &str) {
-    asked.session.remember_agreed(agreement(asked, tool));
 }
 
 /// Says that the workspace's word does not count, where nobody is there to give theirs.
@@ -388,4 +264,8 @@ fn unknown(name: &str, declared: &[Declared]) -> SessionError {
         None => failure,
     };
     failure.with_hint(format!("there are: {}.", names.join(", ")))
+}
+
+pub(crate) fn is_served(tool: &Tool) -> bool {
+    matches!(tool.source, Source::Server(_))
 }

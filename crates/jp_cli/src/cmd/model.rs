@@ -16,7 +16,7 @@ use jp_llm::{
 };
 use jp_session::{
     model::{Model, configured, found_here, no_model, of_provider, provider::usual_key_variable},
-    query::runtime,
+    runtime::runtime,
     size,
     text::without_credentials,
 };

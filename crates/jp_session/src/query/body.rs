@@ -8,7 +8,10 @@ use jp_llm::{Body, Format, Note, Request, Tool, anthropic, models::Facts};
 use crate::{
     error::SessionError,
     model::{Model, facts},
-    query::{Asked, budget, contents, newest_request},
+    query::{
+        asked::{Asked, newest_request},
+        budget, contents,
+    },
     session::Session,
     size,
 };

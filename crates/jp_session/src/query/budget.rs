@@ -1,11 +1,13 @@
 //! About how many tokens a request has, and whether the person wants to send so many.
 
-use crate::query::{body, runtime};
+use crate::query::body;
+use crate::runtime::runtime;
 use crate::{
     error::{ErrorKind, SessionError},
     model::{Model, facts},
-    query::{Asked, refusal},
-    size, tools,
+    query::{asked::Asked, refusal},
+    size,
+    tools::toolbox,
 };
 use jp_conversation::{
     Stream,
@@ -97,7 +99,7 @@ pub(crate) fn check(asked: &Asked<'_>, batch: &Batch) -> Result<(), SessionError
     if asked.budget.is_none() {
         return Ok(());
     }
-    let offered = tools::toolbox(asked)?.offered();
+    let offered = toolbox::assemble(asked)?.offered();
     let thread = asked.thread_beside(&asked.stream, batch);
     let facts = match &asked.model {
         Some(model) => runtime()?.block_on(facts::facts(model, asked.session, &thread, &offered)),

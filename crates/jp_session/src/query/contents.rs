@@ -6,7 +6,7 @@ use std::{
     sync::Arc,
 };
 
-use crate::{error::SessionError, query::Asked};
+use crate::{error::SessionError, query::asked::Asked};
 use jp_conversation::view::Thread;
 use jp_llm::{Contents, Later, Loaded, TextSource};
 use jp_resource::{BlobRef, Checksum, ResourceContent};

@@ -2,7 +2,7 @@
 
 use std::{cell::RefCell, collections::HashMap, sync::Arc};
 
-use crate::query::{Asked, contents};
+use crate::query::{asked::Asked, contents};
 use jp_config::{Config, SupersededPolicy as Configured};
 use jp_conversation::{
     Stream,

@@ -1,15 +1,16 @@
 //! `jp query --explain`: what would be sent, and nothing is.
 
+use crate::runtime::runtime;
 use crate::{
     error::SessionError,
     model::facts,
     query::{
-        Asked,
+        asked::Asked,
         body::{self, Written},
         budget::{self, ToolRow},
-        runtime, supersede,
+        supersede,
     },
-    tools,
+    tools::toolbox,
 };
 use jp_conversation::{
     Event, EventKind, Stream,
@@ -68,7 +69,7 @@ pub struct Explained {
 /// Builds the request of a query, and says what it is made of.
 pub(crate) fn explain(asked: &Asked<'_>) -> Result<Explained, SessionError> {
     let thread = asked.thread(&asked.stream);
-    let offered = tools::toolbox(asked)?.offered();
+    let offered = toolbox::assemble(asked)?.offered();
     let facts = match &asked.model {
         Some(model) => runtime()?.block_on(facts::facts(model, asked.session, &thread, &offered)),
         None => models::built_in(Format::Chat, ""),

@@ -7,8 +7,11 @@ use serde_json::Value;
 
 use crate::{
     error::SessionError,
-    query::{Asked, newest_request, refusal},
-    tools,
+    query::{
+        asked::{Asked, newest_request},
+        refusal,
+    },
+    tools::called::{EndedCall, list_calls},
 };
 
 /// A turn that ended.
@@ -26,7 +29,7 @@ pub(crate) struct FinishedTurn<'s> {
     /// What the model said in this turn, and what it cost.
     pub(crate) kept: Vec<EventKind>,
     /// The calls that ended in this turn, in the order of their results.
-    pub(crate) calls: Vec<tools::EndedCall>,
+    pub(crate) calls: Vec<EndedCall>,
     /// About how many tokens delivery saved, in all requests of the turn.
     pub(crate) saved_tokens: u64,
 }
@@ -61,7 +64,7 @@ impl Report<'_> {
     /// Returns whether a call was refused because nobody could be asked.
     pub fn has_refusal_unasked(&self) -> bool {
         let mut calls = self.turn.calls.iter();
-        calls.any(tools::EndedCall::is_refused_unasked)
+        calls.any(EndedCall::is_refused_unasked)
     }
 
     /// Returns why the answer was cut off, if it was.
@@ -89,7 +92,7 @@ impl Report<'_> {
         let count = calls
             .filter(|kind| matches!(kind, EventKind::ToolCallRequest(_)))
             .count();
-        tools::calls(&self.turn.asked.stream, count, &self.turn.calls)
+        list_calls(&self.turn.asked.stream, count, &self.turn.calls)
     }
 
     /// Returns what all requests of the turn cost, if the provider said anything of it.

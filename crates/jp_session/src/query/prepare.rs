@@ -11,7 +11,7 @@ use crate::{
         store::{Keeper, Kept},
     },
     error::SessionError,
-    query::{Target, contents::Scratch, request::QueryRequest},
+    query::{contents::Scratch, request::QueryRequest, target::Target},
     session::Session,
     tools::Tools,
 };

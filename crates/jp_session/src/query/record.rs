@@ -11,7 +11,7 @@ use jp_storage::{Pending, WriteError, Writer};
 
 use crate::{
     error::SessionError,
-    query::{Asked, Target, compose, finish::kept_message, prepare::Prepared},
+    query::{asked::Asked, compose, finish::kept_message, prepare::Prepared, target::Target},
     session::Session,
 };
 

@@ -5,7 +5,7 @@ use std::path::Path;
 use crate::{
     error::{SessionError, chain},
     model::{Model, key_source},
-    query::Asked,
+    query::asked::{Asked, newest_request},
     size,
     text::quoted,
 };
@@ -118,7 +118,7 @@ fn too_long(
         lines(&parts)
     );
     let mut failure = SessionError::new(message);
-    let newest = super::newest_request(&asked.stream).map_or(0, |(turn, _)| turn);
+    let newest = newest_request(&asked.stream).map_or(0, |(turn, _)| turn);
     let kept = asked
         .is_kept()
         .then(|| parts.first().map(|part| part.advice(newest)));

@@ -15,16 +15,16 @@ use crate::{
     error::SessionError,
     person::{Answer, Person, Question, Shown},
     query::{
-        Asked,
+        asked::{Asked, newest_request},
         body::{RequestBuilder, Written, prepare},
-        contents,
+        budget, contents,
         finish::{FinishedTurn, Report, judge, kept_message},
-        newest_request,
         record::{Recorder, Recording, is_the_models},
         schema,
     },
+    runtime::runtime,
     text::visible,
-    tools,
+    tools::{called::EndedCall, toolbox},
 };
 
 /// How long a model may be silent before the user is told that jp still waits.
@@ -122,7 +122,7 @@ fn ready(asked: &Asked<'_>) -> Result<Ready, SessionError> {
     let runtime = runtime()?;
     let schema = newest_request(&asked.stream).and_then(|(_, request)| request.schema.as_ref());
     let schema = schema.map(schema::of_message).transpose()?;
-    let toolbox = Arc::new(tools::toolbox(asked)?);
+    let toolbox = Arc::new(toolbox::assemble(asked)?);
     let tools = toolbox.offered();
     let (facts, first) = prepare(asked, &tools, &runtime)?;
     Ok(Ready {
@@ -135,25 +135,13 @@ fn ready(asked: &Asked<'_>) -> Result<Ready, SessionError> {
     })
 }
 
-/// Starts a runtime for what waits on a network: one thread.
-///
-/// # Errors
-///
-/// If the system has no thread or file for it.
-pub fn runtime() -> Result<tokio::runtime::Runtime, SessionError> {
-    tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()
-        .map_err(|error| SessionError::from_system("start the network runtime", error))
-}
-
 /// What a turn talks to: it shows what arrives, records it and builds the next request.
 struct TurnHost<'s> {
     asked: Asked<'s>,
     builder: RequestBuilder,
     recorder: Recorder,
     /// The calls that ended in this turn, in the order of their results.
-    calls: Vec<tools::EndedCall>,
+    calls: Vec<EndedCall>,
     /// Whether a request has no answer yet.
     is_asking: bool,
     /// The first thing that went wrong here; the answer is received to its end all the same.
@@ -175,7 +163,7 @@ impl Host for TurnHost<'_> {
         if self.builder.has_first() {
             return None;
         }
-        let served = tools::changed(&mut self.asked)?;
+        let served = toolbox::list_again(&mut self.asked)?;
         self.builder.offer_served(&served);
         Some(served)
     }
@@ -234,8 +222,7 @@ impl<'s> TurnHost<'s> {
                 verdict,
                 edited,
             } => {
-                self.calls
-                    .push(tools::EndedCall::new(call, verdict, edited, &self.asked));
+                self.calls.push(self.asked.end_call(call, verdict, edited));
                 person.show(Shown::Call {
                     request: call,
                     edited,
@@ -260,13 +247,13 @@ impl<'s> TurnHost<'s> {
         if session.options.yes {
             return Some(Decision::Allow);
         }
-        let approvable = tools::agreement(&self.asked, &request.tool);
+        let approvable = self.asked.tools.approvable(&request.tool);
         match session.person.ask(Question::Permission {
             request,
             approvable,
         })? {
             Answer::Trust => {
-                tools::agreed(&self.asked, &request.tool);
+                session.remember_agreed(approvable);
                 Some(Decision::AllowForTurn)
             }
             Answer::Decision(decision) => Some(decision),
@@ -279,7 +266,7 @@ impl<'s> TurnHost<'s> {
         if self.is_asking && kinds.iter().any(is_the_models) {
             if self.builder.is_shortened {
                 // The conversation is still what was sent.
-                let saved = super::budget::saved_tokens(&self.asked, &self.asked.stream);
+                let saved = budget::saved_tokens(&self.asked, &self.asked.stream);
                 self.recorder.saved_tokens = self.recorder.saved_tokens.saturating_add(saved);
             }
             self.is_asking = false;

@@ -2,7 +2,7 @@
 
 use crate::{
     model::Model,
-    query::{Asked, delivery, prepare::Prepared},
+    query::{asked::Asked, delivery, prepare::Prepared},
     size,
 };
 use jp_conversation::{

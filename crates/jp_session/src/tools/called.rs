@@ -1,6 +1,5 @@
 //! What became of calls, for a person who watches and for a script.
 
-use crate::query::Asked;
 use jp_conversation::{EventKind, Stream, ToolCallRequest};
 use jp_turn::Verdict;
 use serde_json::{Map, Value, json};
@@ -25,31 +24,24 @@ struct Decided {
 
 /// What the command line and the workspace have to do with a tool's permission.
 #[derive(Debug, Clone, Copy, Default)]
-struct Circumstances {
+pub(crate) struct Circumstances {
     /// `--yes` stands for the person.
-    is_yes: bool,
+    pub(crate) is_yes: bool,
     /// Without `--yes` the tool would ask.
-    is_raised: bool,
+    pub(crate) is_raised: bool,
     /// The tool asks because the workspace is not trusted with it.
-    is_untrusted: bool,
+    pub(crate) is_untrusted: bool,
 }
 
 impl EndedCall {
     pub(crate) fn new(
-        call: &ToolCallRequest,
         verdict: Option<Verdict>,
         edited: Option<&Map<String, Value>>,
-        asked: &Asked<'_>,
+        circumstances: Circumstances,
     ) -> Self {
-        let circumstances = Circumstances {
-            is_yes: asked.session.options.yes,
-            is_raised: asked.tools.raised.contains(&call.name),
-            is_untrusted: asked.tools.untrusted.contains(&call.name),
-        };
-        let decided = verdict.map(|verdict| decided(verdict, circumstances));
         Self {
             verdict,
-            decided,
+            decided: verdict.map(|verdict| decided(verdict, circumstances)),
             edited: edited.cloned(),
         }
     }
@@ -81,7 +73,7 @@ fn decided(verdict: Verdict, circumstances: Circumstances) -> Decided {
 }
 
 /// Returns the newest calls of a conversation, with how each ended; `ended` are those of this turn.
-pub(crate) fn calls(stream: &Stream, count: usize, ended: &[EndedCall]) -> Vec<Value> {
+pub(crate) fn list_calls(stream: &Stream, count: usize, ended: &[EndedCall]) -> Vec<Value> {
     let is_response =
         |event: &&jp_conversation::Event| matches!(event.kind, EventKind::ToolCallResponse(_));
     let before = stream

@@ -6,9 +6,9 @@ use crate::{
     error::SessionError,
     session::Session,
     tools::{
-        ALL, parameters,
+        parameters,
         served::{Origin, is_about_served},
-        settings::{Settings, key},
+        settings::{ALL, Settings, key},
     },
 };
 use jp_config::{CommandSetting, Layer, QuestionSettings, QuestionTarget, Resolved, ToolSettings};

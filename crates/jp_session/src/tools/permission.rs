@@ -10,7 +10,7 @@ use crate::{
     scripts::{CommandWords, Script, SearchPath, as_they_are},
     session::Session,
     text::quoted,
-    tools::{ALL, settings::Settings},
+    tools::settings::{ALL, Settings},
 };
 use jp_config::{Layer, Resolved, RunMode};
 use jp_turn::{Answerer, Permission, Source, Tool};

@@ -16,7 +16,7 @@ use crate::{
         declarations::{Bounds, Configured, configured, place},
     },
     error::SessionError,
-    query::Asked,
+    query::asked::Asked,
     servers::{Servers, reading},
     tools::refreshing::{
         cause::cause,

@@ -8,15 +8,14 @@ use std::{
 
 use crate::{
     error::SessionError,
-    query::{Asked, request::QueryRequest},
+    query::request::QueryRequest,
     servers::{Refusal, Servers, advice, watched},
     session::Session,
     text::visible,
     tools::{
-        ALL,
         declared::{Declared, answerers, limit, set},
         served_schema::Parameters,
-        settings::Settings,
+        settings::{ALL, Settings},
     },
 };
 use jp_config::{Resolved, ToolSettings};
@@ -194,14 +193,18 @@ impl Relisted {
     /// Puts the tools together; where they can't be, they stay as they were, and that is told.
     ///
     /// `taken` names the tools that there are beside them.
-    pub(crate) fn tools(self, taken: Vec<String>, asked: &mut Asked<'_>) -> Option<Vec<Declared>> {
-        let told = std::mem::take(&mut asked.tools.told);
+    pub(crate) fn tools(
+        self,
+        taken: Vec<String>,
+        told: &mut BTreeSet<String>,
+        session: &Session,
+        config: &Resolved,
+    ) -> Option<Vec<Declared>> {
         let mut served = Served {
             taken,
-            told,
+            told: std::mem::take(told),
             ..Served::default()
         };
-        let (session, config) = (asked.session, &asked.config);
         let added = self.listed.map_err(advice::failure);
         let added = added.and_then(|listed| served.add(&self.server, listed, session, config));
         if let Err(failure) = &added {
@@ -210,7 +213,7 @@ impl Relisted {
                 session,
             );
         }
-        asked.tools.told = served.told;
+        *told = served.told;
         added.is_ok().then_some(served.tools)
     }
 }

@@ -1,10 +1,10 @@
 //! What is configured of one tool, and what is wrong with it.
 
-use crate::{
-    error::{ErrorKind, SessionError},
-    tools::ALL,
-};
+use crate::error::{ErrorKind, SessionError};
 use jp_config::{Key, Layer, Resolved, ToolSettings};
+
+/// What `-T` without a name means, as in the configuration.
+pub(crate) const ALL: &str = "*";
 
 /// What is configured of one tool, with what holds for all of them.
 #[derive(Clone, Copy)]
