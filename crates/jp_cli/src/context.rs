@@ -2,7 +2,8 @@
 
 use std::sync::Arc;
 
-use jp_session::{Options, Session};
+use jp_config::Resolved;
+use jp_session::{Options, Session, Setup};
 
 use crate::{
     args::Global, console::Console, environment::Environment, error::Failure, output::Output,
@@ -45,5 +46,10 @@ impl<'a> Context<'a> {
             output: &console.output,
             session,
         })
+    }
+
+    /// Returns the session with a configuration.
+    pub(crate) fn setup<'s>(&'s self, config: &'s Resolved) -> Setup<'s> {
+        Setup::new(&self.session, config)
     }
 }

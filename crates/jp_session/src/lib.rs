@@ -27,6 +27,6 @@ pub use self::{
     interrupt::{Interrupt, Trigger},
     notice::Notice,
     person::Person,
-    session::{Found, Options, Session},
+    session::{Found, Options, Session, Setup},
     surroundings::Surroundings,
 };

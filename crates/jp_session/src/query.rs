@@ -37,7 +37,7 @@ use crate::{
     attachments::store::Kept,
     error::SessionError,
     model,
-    session::Session,
+    session::{Session, Setup},
     tools::{self, Tools},
 };
 
@@ -84,10 +84,14 @@ impl<'s> Opened<'s> {
         let message = compose::compose(&request, session)?;
         let target = Target::open(&request, purpose, session)?;
         let config = target.config(&request, session)?;
-        warn_of_unknown_keys(session, &config);
-        let tools = tools::choose(&request, session, &config, target.conversation())?;
+        warn_of_unknown_keys(Setup::new(session, &config));
+        let tools = tools::choose(
+            &request,
+            Setup::new(session, &config),
+            target.conversation(),
+        )?;
         // Without a model there is no use in resolving or storing anything.
-        let model = choose_model(purpose, session, &config)?;
+        let model = choose_model(purpose, Setup::new(session, &config))?;
         Ok(Self {
             session,
             request,
@@ -119,9 +123,8 @@ impl<'s> Opened<'s> {
         let store = target.store().clone();
         let mut prepared = prepare::prepare(
             &request,
-            session,
+            Setup::new(session, &config),
             &target,
-            &config,
             message,
             &tools,
             scratch.as_ref(),
@@ -160,11 +163,8 @@ impl<'s> Opened<'s> {
 }
 
 /// Chooses the model, and says what the user should know of it; to explain a query none is needed.
-fn choose_model(
-    purpose: Purpose,
-    session: &Session,
-    config: &Resolved,
-) -> Result<Option<model::Model>, SessionError> {
+fn choose_model(purpose: Purpose, setup: Setup<'_>) -> Result<Option<model::Model>, SessionError> {
+    let Setup { session, config } = setup;
     let model = match model::choose(config) {
         Err(failure) if purpose == Purpose::Explain => {
             session.person.warn(&failure.message);
@@ -176,7 +176,8 @@ fn choose_model(
     Ok(model)
 }
 
-fn warn_of_unknown_keys(session: &Session, config: &Resolved) {
+fn warn_of_unknown_keys(setup: Setup<'_>) {
+    let Setup { session, config } = setup;
     let is_ours = |layer: &jp_config::Layer| {
         !matches!(
             layer,

@@ -29,7 +29,7 @@ use jp_mcp::{
 use crate::{
     error::{ErrorKind, SessionError},
     model::provider::USUAL_KEY_VARIABLES,
-    session::Session,
+    session::{Session, Setup},
     similar::find_similar,
     text::quoted,
 };
@@ -79,7 +79,8 @@ impl Caller for Waiting<'_> {
 
 impl Servers {
     /// Reads what is configured; nothing is started.
-    pub(crate) fn configured(session: &Session, config: &Resolved) -> Result<Self, SessionError> {
+    pub(crate) fn configured(setup: Setup<'_>) -> Result<Self, SessionError> {
+        let Setup { session, config } = setup;
         let mut known = BTreeMap::new();
         let mut configs = Vec::new();
         for (name, settings) in &config.config.providers.mcp {
@@ -347,7 +348,7 @@ impl Reading<'_> {
         let program = words.next().filter(|program| !program.is_empty());
         let program =
             program.ok_or_else(|| self.fault("command", "is empty").with_hint(EXAMPLE))?;
-        let mut withheld = secret_variables(session, self.config);
+        let mut withheld = secret_variables(Setup::new(session, self.config));
         withheld.retain(|variable| !self.settings.variables.contains(variable));
         Ok(Program {
             program,
@@ -452,7 +453,8 @@ const EXAMPLE: &str =
     r#"name a program, command = "my-server --flag", or an endpoint, url = "https://…/mcp"."#;
 
 /// Names the variables that hold keys: those of providers, and what is called like one.
-pub(crate) fn secret_variables(session: &Session, config: &Resolved) -> Vec<String> {
+pub(crate) fn secret_variables(setup: Setup<'_>) -> Vec<String> {
+    let Setup { session, config } = setup;
     let config = &config.config;
     let configured = config
         .providers

@@ -69,6 +69,22 @@ impl fmt::Debug for Session {
     }
 }
 
+/// A session with the configuration that a query or a command uses.
+#[derive(Debug, Clone, Copy)]
+pub struct Setup<'s> {
+    /// The session.
+    pub session: &'s Session,
+    /// The configuration, with where each value came from.
+    pub config: &'s Resolved,
+}
+
+impl<'s> Setup<'s> {
+    /// Pairs them.
+    pub fn new(session: &'s Session, config: &'s Resolved) -> Self {
+        Self { session, config }
+    }
+}
+
 /// A conversation's place, and the store it is in.
 #[derive(Debug, Clone)]
 pub struct Found {
@@ -206,7 +222,7 @@ impl Session {
     /// A conversation's history says nothing of them, so they are the same for all that a command does.
     pub fn servers(&self, config: &Resolved) -> Result<&Arc<Servers>, SessionError> {
         if self.servers.get().is_none() {
-            let servers = Arc::new(Servers::configured(self, config)?);
+            let servers = Arc::new(Servers::configured(Setup::new(self, config))?);
             _ = self.servers.set(servers);
         }
         Ok(self

@@ -13,7 +13,7 @@ use crate::{
         request::QueryRequest,
     },
     runtime::runtime,
-    session::{Found, Session},
+    session::{Found, Session, Setup},
     tools::{self, toolbox},
 };
 use jp_config::Resolved;
@@ -43,8 +43,7 @@ pub fn ask(
 ) -> Result<Summary, SessionError> {
     let tools = tools::choose(
         &QueryRequest::default(),
-        session,
-        config,
+        Setup::new(session, config),
         Some(conversation),
     )?;
     let model = model::choose(config)?;

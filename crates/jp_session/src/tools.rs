@@ -18,7 +18,7 @@ use std::{
 use crate::{
     error::SessionError,
     query::request::QueryRequest,
-    session::Session,
+    session::{Session, Setup},
     similar::find_similar,
     tools::{
         called::Circumstances,
@@ -71,16 +71,16 @@ struct Flags {
 /// Finds out which tools there are and which of them are on; fails where what is configured can't be offered.
 pub(crate) fn choose(
     request: &QueryRequest,
-    session: &Session,
-    config: &Resolved,
+    setup: Setup<'_>,
     conversation: Option<&Conversation>,
 ) -> Result<Tools, SessionError> {
-    let mut declared = declared::all(session, config)?;
+    let Setup { session, config } = setup;
+    let mut declared = declared::all(setup)?;
     let names: Vec<String> = declared
         .iter()
         .map(|declared| declared.tool.name.clone())
         .collect();
-    let mut served = served::all(request, session, config, names)?;
+    let mut served = served::all(request, setup, names)?;
     declared.extend(std::mem::take(&mut served.tools));
     check_names(request, &declared, |name| {
         served::server_of(name, config).is_some_and(|server| served.lost.contains(server))
@@ -101,7 +101,7 @@ pub(crate) fn choose(
                 .chosen
                 .insert(declared.tool.name.clone(), json!({"enable": enable}));
         }
-        tools.settle(declared, session, config);
+        tools.settle(declared, setup);
     }
     if let Some(conversation) = conversation {
         tell_of_history(&tools, session, conversation);
@@ -111,12 +111,8 @@ pub(crate) fn choose(
 
 impl Tools {
     /// Puts a tool among those that are on, with its permission, or among the others.
-    fn settle(
-        &mut self,
-        Declared { mut tool, is_on }: Declared,
-        session: &Session,
-        config: &Resolved,
-    ) {
+    fn settle(&mut self, Declared { mut tool, is_on }: Declared, setup: Setup<'_>) {
+        let session = setup.session;
         if !self.flags.chosen(&tool.name, is_on).unwrap_or(is_on) {
             self.off.push(tool.name);
             return;
@@ -125,7 +121,7 @@ impl Tools {
             agreement,
             is_untrusted,
             is_raised,
-        } = permission::settle(&mut tool, session, config);
+        } = permission::settle(&mut tool, setup);
         if let Some(text) = agreement {
             warn_of_trust(session, &tool.name);
             self.trust.insert(tool.name.clone(), text);
@@ -141,7 +137,7 @@ impl Tools {
             };
         }
         if tool.source == Source::Builtin(Builtin::RefreshResource) {
-            self.programs = Some(permission::of_programs(&tool, session, config));
+            self.programs = Some(permission::of_programs(&tool, setup));
         }
         self.on.push(tool);
     }

@@ -61,26 +61,20 @@ fn add(context: &Context<'_>, id: Option<&str>, paths: &[String]) -> Result<Code
     let config = context
         .session
         .config(Some(&context.session.read(&found)?), &[])?;
-    let place = place(&context.session, &config)?;
+    let place = place(context.setup(&config))?;
     let batch = found.store.batch();
     let stamps = context.session.workspace.stamps();
     let keeper = Keeper::new(&batch, &stamps);
-    let resolving = resolving(&context.session, &config, &place, &keeper, false)?;
+    let resolving = resolving(context.setup(&config), &place, &keeper, false)?;
     let is_outside = |declared: &Declared| {
         declared
             .declaration
             .as_deref()
             .is_none_or(|text| Declaration::new(text).names_snapshot())
     };
-    let declared = parse(
-        &context.session,
-        &config,
-        paths,
-        &place,
-        resolving.unavailable,
-    )
-    .map_err(without_skipping)?;
-    let servers = reading::configured(&context.session, &config)?;
+    let declared = parse(context.setup(&config), paths, &place, resolving.unavailable)
+        .map_err(without_skipping)?;
+    let servers = reading::configured(context.setup(&config))?;
     if let Some(error) = reading::unknown(servers, &declared) {
         return Err(without_skipping(advice::failure(error)));
     }
@@ -108,8 +102,8 @@ fn add(context: &Context<'_>, id: Option<&str>, paths: &[String]) -> Result<Code
         is_new: false,
         named: id,
     };
-    let attachments = resolve(&context.session, &config, nothing, outside, &resolving)
-        .map_err(without_skipping)?;
+    let attachments =
+        resolve(context.setup(&config), nothing, outside, &resolving).map_err(without_skipping)?;
     let mut added = stored_forms(&inside);
     context
         .session
@@ -152,7 +146,7 @@ fn remove(context: &Context<'_>, id: Option<&str>, paths: &[String]) -> Result<C
     let found = context.session.selected(id)?;
     let conversation = context.session.read(&found)?;
     let config = context.session.config(Some(&conversation), &[])?;
-    let place = place(&context.session, &config)?;
+    let place = place(context.setup(&config))?;
     let declared = resolution::effective(
         &conversation.stream,
         &configured(&config, &place)?.declarations,
@@ -318,7 +312,7 @@ fn list(context: &Context<'_>, id: Option<&str>) -> Result<Code, Failure> {
         .map(|found| context.session.read(found))
         .transpose()?;
     let config = context.session.config(conversation.as_ref(), &[])?;
-    let configured = configured(&config, &place(&context.session, &config)?)?;
+    let configured = configured(&config, &place(context.setup(&config))?)?;
     let stream = conversation
         .map(|conversation| conversation.stream)
         .unwrap_or_default();

@@ -229,7 +229,7 @@ fn declared_by_files(
     conversation: &Conversation,
 ) -> Result<Vec<Declaration>, Failure> {
     let config = context.session.config(Some(conversation), &[])?;
-    Ok(configured(&config, &place(&context.session, &config)?)?.declarations)
+    Ok(configured(&config, &place(context.setup(&config))?)?.declarations)
 }
 
 fn turns_of(stream: &Stream, kept: &[usize]) -> usize {

@@ -6,10 +6,9 @@ use crate::{
     error::SessionError,
     scripts::{self, CommandWords, Script, SearchPath, as_they_are},
     servers::{Servers, reading},
-    session::Session,
+    session::{Session, Setup},
 };
 use jp_attachment::{Declared, McpUri, Place, Reach, Source};
-use jp_config::Resolved;
 use jp_storage::Trust;
 
 /// What a user approves of a declaration.
@@ -63,17 +62,17 @@ pub(crate) fn find_scripts(declared: &Declared, place: &Place) -> Vec<Script> {
 /// A program is run, and a server of the person's own is read from, only if the person made the declaration themself,
 /// agrees now, or said `--yes`; a script has to be as it was then.
 pub fn agreed(
-    session: &Session,
-    config: &Resolved,
+    setup: Setup<'_>,
     declared: Declared,
     place: &Place,
 ) -> Result<Option<Declared>, SessionError> {
+    let session = setup.session;
     if declared.is_trusted {
         return Ok(Some(declared));
     }
     let approval = Approval::new(&declared, place);
     let declared = approval.apply(declared, &session.workspace.trust(), place);
-    let Some(asking) = Asking::of(&declared, reading::configured(session, config)?) else {
+    let Some(asking) = Asking::of(&declared, reading::configured(setup)?) else {
         return Ok(Some(declared));
     };
     if declared.is_trusted {

@@ -8,7 +8,10 @@ use std::{
 };
 
 use crate::{
-    attachments::approval::find_scripts, error::SessionError, servers::reading, session::Session,
+    attachments::approval::find_scripts,
+    error::SessionError,
+    servers::reading,
+    session::{Session, Setup},
     text::one_line,
 };
 use jp_attachment::{
@@ -133,7 +136,8 @@ fn unnoticed(declaration: &Declaration, config: &Resolved, index: usize) -> Sess
 }
 
 /// Returns where the person is, as far as paths depend on it.
-pub fn place(session: &Session, config: &Resolved) -> Result<Place, SessionError> {
+pub fn place(setup: Setup<'_>) -> Result<Place, SessionError> {
+    let Setup { session, config } = setup;
     let root = session.canonical_root()?;
     let key = config
         .config
@@ -151,18 +155,18 @@ pub fn place(session: &Session, config: &Resolved) -> Result<Place, SessionError
 
 /// Returns what resolving depends on.
 pub fn resolving<'a>(
-    session: &'a Session,
-    config: &Resolved,
+    setup: Setup<'a>,
     place: &'a Place,
     store: &'a dyn ContentStore,
     skips_unavailable: bool,
 ) -> Result<jp_attachment::Context<'a>, SessionError> {
+    let config = setup.config;
     let unavailable = if skips_unavailable {
         Unavailable::Skip
     } else {
         Unavailable::Fail
     };
-    let mcp = reading::configured(session, config)?.map(|servers| &**servers as &dyn ReadMcp);
+    let mcp = reading::configured(setup)?.map(|servers| &**servers as &dyn ReadMcp);
     Ok(jp_attachment::Context {
         unavailable,
         mcp,

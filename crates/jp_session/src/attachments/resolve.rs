@@ -12,7 +12,7 @@ use crate::{
     },
     error::{ErrorKind, SessionError, chain},
     servers::reading,
-    session::Session,
+    session::{Session, Setup},
     text::{quoted, visible},
 };
 use jp_attachment::{
@@ -90,15 +90,15 @@ impl Attachments {
 
 /// Reads what the person typed.
 pub fn parse(
-    session: &Session,
-    config: &jp_config::Resolved,
+    setup: Setup<'_>,
     inputs: &[String],
     place: &Place,
     unavailable: Unavailable,
 ) -> Result<Vec<Declared>, SessionError> {
+    let session = setup.session;
     let mut declared = Vec::new();
     for input in inputs {
-        let input = expanded(session, config, input)?;
+        let input = expanded(setup, input)?;
         match parse_input(&input, place) {
             Ok(read) => {
                 if matches!(read.source, Source::Exclude(_)) && read.declaration.is_none() {
@@ -147,14 +147,14 @@ pub fn detach_command(quoted: &str, named: Option<&str>) -> String {
 
 /// Resolves what a plan asks for, and what was typed; says what the person should know.
 pub fn resolve(
-    session: &Session,
-    config: &jp_config::Resolved,
+    setup: Setup<'_>,
     earlier: Earlier<'_>,
     explicit: Vec<Declared>,
     resolving: &jp_attachment::Context<'_>,
 ) -> Result<Attachments, SessionError> {
+    let session = setup.session;
     let typed = stored_forms(&explicit);
-    let pending = parse_earlier(session, config, &earlier, &typed, resolving)?;
+    let pending = parse_earlier(setup, &earlier, &typed, resolving)?;
     let inputs: Vec<String> = pending
         .declared
         .iter()
@@ -187,7 +187,7 @@ pub fn resolve(
             let failed: Vec<String> = failed.cloned().collect();
             earlier.advise(advice::failure(error), &failed)
         };
-        let servers = reading::configured(session, config)?;
+        let servers = reading::configured(setup)?;
         let unknown = reading::unknown(servers, &declared);
         if let Some(error) = unknown.filter(|_| resolving.unavailable == Unavailable::Fail) {
             return Err(failure(error));
@@ -212,12 +212,12 @@ pub fn resolve(
 
 /// Reads declarations that were made earlier, by a configuration or in the conversation.
 fn parse_earlier(
-    session: &Session,
-    config: &jp_config::Resolved,
+    setup: Setup<'_>,
     earlier: &Earlier<'_>,
     typed: &[Declaration],
     resolving: &jp_attachment::Context<'_>,
 ) -> Result<Pending, SessionError> {
+    let session = setup.session;
     let mut pending = Pending::default();
     let mut failed = Vec::new();
     let mut first = None;
@@ -234,7 +234,7 @@ fn parse_earlier(
                 continue;
             }
             Ok(declared) => {
-                let agreed = agreed(session, config, declared, resolving.place);
+                let agreed = agreed(setup, declared, resolving.place);
                 lacks_approval = agreed.is_err();
                 agreed
             }

@@ -21,13 +21,12 @@ use crate::{
     },
     error::{SessionError, chain},
     servers::{Servers, reading},
-    session::Session,
+    session::{Session, Setup},
 };
 use jp_attachment::{
     AttachError, ContentStore, Declared, FileStamp, HttpError, Known, Limits, McpError, ReadMcp,
     Secrets, Source, Unavailable, canonical_path, parse_stored,
 };
-use jp_config::Resolved;
 use jp_conversation::{
     Declaration, Notification, Stream, attachments::newest_by_declaration,
     resolution::declarations_to_watch,
@@ -52,14 +51,14 @@ const PARALLEL: usize = 8;
 /// What this message attaches is not looked at. A file whose state is known is not read, nothing is kept, and nobody is
 /// asked: what would need that is left as it is, with a warning.
 pub(crate) fn notifications(
-    session: &Session,
-    config: &Resolved,
+    setup: Setup<'_>,
     stream: &Stream,
     configured: &Configured,
     attached: &Attachments,
     resolving: &jp_attachment::Context<'_>,
     stamps: &Stamps,
 ) -> Result<Vec<Notification>, SessionError> {
+    let session = setup.session;
     let declared = declarations_to_watch(stream, &configured.declarations, &configured.notify);
     let mut watched = watched(stream, &declared, attached);
     let held = held(
@@ -93,7 +92,7 @@ pub(crate) fn notifications(
     };
     let asking = Asking {
         configured,
-        servers: reading::configured(session, config)?,
+        servers: reading::configured(setup)?,
         looking: &looking,
     };
     let found = found_now(session, watched, &asking)?;

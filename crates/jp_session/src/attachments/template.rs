@@ -9,10 +9,9 @@ use crate::{
     error::SessionError,
     person::{Answer, Question},
     servers::{Servers, reading, watched},
-    session::Session,
+    session::{Session, Setup},
 };
 use jp_attachment::Scheme;
-use jp_config::Resolved;
 use jp_mcp::{Caller, Connection};
 use mcp_resources::template::{UriTemplate, Value, Values};
 use serde_json::{Map, Value as Json};
@@ -21,11 +20,8 @@ use serde_json::{Map, Value as Json};
 const SHOWN: usize = 10;
 
 /// Returns what was typed with its template expanded; what has none, as it is.
-pub(crate) fn expanded(
-    session: &Session,
-    config: &Resolved,
-    input: &str,
-) -> Result<String, SessionError> {
+pub(crate) fn expanded(setup: Setup<'_>, input: &str) -> Result<String, SessionError> {
+    let Setup { session, config } = setup;
     let Some(written) = Written::read(input)? else {
         return Ok(input.to_owned());
     };

@@ -13,7 +13,7 @@ use serde_json::{Map, Value};
 use crate::{
     model::Model,
     query::{contents::Scratch, delivery::Compared},
-    session::Session,
+    session::{Session, Setup},
     tools::{Tools, called::EndedCall},
 };
 
@@ -41,6 +41,11 @@ pub(crate) struct Asked<'s> {
 }
 
 impl Asked<'_> {
+    /// Returns the session with the configuration.
+    pub(crate) fn setup(&self) -> Setup<'_> {
+        Setup::new(self.session, &self.config)
+    }
+
     /// Returns the model of a query that is sent.
     pub(crate) fn model(&self) -> &Model {
         let model = self.model.as_ref();

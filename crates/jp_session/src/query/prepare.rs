@@ -12,11 +12,10 @@ use crate::{
     },
     error::SessionError,
     query::{contents::Scratch, request::QueryRequest, target::Target},
-    session::Session,
+    session::{Session, Setup},
     tools::Tools,
 };
 use jp_attachment::Declared;
-use jp_config::Resolved;
 use jp_conversation::{
     ChatRequest, ConfigDelta, Declaration, Event, EventKind, Notification, Stream,
     resolution::{Change, plan},
@@ -47,13 +46,13 @@ impl Prepared {
 /// Resolves what is to be attached and puts together the events of the request.
 pub(crate) fn prepare(
     request: &QueryRequest,
-    session: &Session,
+    setup: Setup<'_>,
     target: &Target,
-    config: &Resolved,
     message: Option<ChatRequest>,
     tools: &Tools,
     scratch: Option<&Scratch>,
 ) -> Result<Prepared, SessionError> {
+    let Setup { session, config } = setup;
     let batch = scratch.map_or_else(|| target.store().batch(), |scratch| scratch.blobs().batch());
     let now = session.now();
     let Some(message) = message else {
@@ -65,18 +64,12 @@ pub(crate) fn prepare(
             now,
         });
     };
-    let place = place(session, config)?;
+    let place = place(setup)?;
     let configured = configured(config, &place)?;
     let stamps = session.workspace.stamps();
     let keeper = Keeper::new(&batch, &stamps);
-    let resolving = resolving(session, config, &place, &keeper, request.skip_unavailable)?;
-    let explicit = parse(
-        session,
-        config,
-        &request.attach,
-        &place,
-        resolving.unavailable,
-    )?;
+    let resolving = resolving(setup, &place, &keeper, request.skip_unavailable)?;
+    let explicit = parse(setup, &request.attach, &place, resolving.unavailable)?;
     let typed = stored_forms(&explicit);
     let approved = to_remember(&explicit, &place);
     let plan = plan(&target.stream(), &configured.declarations, &typed)
@@ -97,10 +90,9 @@ pub(crate) fn prepare(
         is_new,
         named: request.named(),
     };
-    let attachments = attach(session, config, made, explicit, &resolving, &stamps)?;
+    let attachments = attach(setup, made, explicit, &resolving, &stamps)?;
     let stale = notifications(
-        session,
-        config,
+        setup,
         &target.stream(),
         &configured,
         &attachments,
@@ -125,13 +117,13 @@ pub(crate) fn prepare(
 
 /// Resolves what is attached, while the cache of file states is read.
 fn attach(
-    session: &Session,
-    config: &Resolved,
+    setup: Setup<'_>,
     earlier: Earlier<'_>,
     explicit: Vec<Declared>,
     resolving: &jp_attachment::Context<'_>,
     stamps: &Stamps,
 ) -> Result<Attachments, SessionError> {
+    let session = setup.session;
     let attaches = !explicit.is_empty() || !earlier.plan.resolve.is_empty();
     // Whoever asks first waits for its thread to start: here, before another thread is in its way.
     _ = session.interrupt();
@@ -140,7 +132,7 @@ fn attach(
             // Where there is no thread for it, it is read when it is needed.
             _ = std::thread::Builder::new().spawn_scoped(scope, || stamps.preload());
         }
-        resolve(session, config, earlier, explicit, resolving)
+        resolve(setup, earlier, explicit, resolving)
     })
 }
 

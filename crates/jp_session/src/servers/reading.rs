@@ -12,11 +12,10 @@ use std::{
 use crate::{
     error::{SessionError, chain},
     servers::{Refusal, Servers, watched::tell_log},
-    session::Session,
+    session::{Session, Setup},
     text::one_line,
 };
 use jp_attachment::{AttachError, Declared, McpContents, McpError, ReadMcp, Source};
-use jp_config::Resolved;
 use jp_mcp::{Caller, Elicitation, Elicited, Fault, LogMessage, ServerError};
 
 /// What servers answer a request for what is not there with, in revisions until 2025-11-25 and since (MCP, "Resources").
@@ -26,10 +25,8 @@ const NOT_FOUND: [i32; 2] = [-32002, -32602];
 const SHOWN: usize = 600;
 
 /// Returns the servers that are configured, if there are any.
-pub fn configured<'a>(
-    session: &'a Session,
-    config: &Resolved,
-) -> Result<Option<&'a Arc<Servers>>, SessionError> {
+pub fn configured<'a>(setup: Setup<'a>) -> Result<Option<&'a Arc<Servers>>, SessionError> {
+    let Setup { session, config } = setup;
     if config.config.providers.mcp.is_empty() {
         return Ok(None);
     }

@@ -4,7 +4,7 @@ use std::{collections::BTreeMap, time::Duration};
 
 use crate::{
     error::SessionError,
-    session::Session,
+    session::{Session, Setup},
     tools::{
         parameters,
         served::{Origin, is_about_served},
@@ -22,7 +22,8 @@ pub(crate) struct Declared {
 }
 
 /// Returns all tools but those of MCP servers, in the order in which models are told of them.
-pub(crate) fn all(session: &Session, config: &Resolved) -> Result<Vec<Declared>, SessionError> {
+pub(crate) fn all(setup: Setup<'_>) -> Result<Vec<Declared>, SessionError> {
+    let Setup { session, config } = setup;
     check_defaults(config)?;
     let mut declared = Vec::new();
     for builtin in Builtin::ALL {

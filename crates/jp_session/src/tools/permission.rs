@@ -8,11 +8,11 @@ use std::{env, path::Path};
 
 use crate::{
     scripts::{CommandWords, Script, SearchPath, as_they_are},
-    session::Session,
+    session::Setup,
     text::quoted,
     tools::settings::{ALL, Settings},
 };
-use jp_config::{Layer, Resolved, RunMode};
+use jp_config::{Layer, RunMode};
 use jp_turn::{Answerer, Permission, Source, Tool};
 use serde_json::Value;
 
@@ -28,7 +28,8 @@ pub(crate) struct Settled {
 }
 
 /// Gives a tool its permission.
-pub(crate) fn settle(tool: &mut Tool, session: &Session, config: &Resolved) -> Settled {
+pub(crate) fn settle(tool: &mut Tool, setup: Setup<'_>) -> Settled {
+    let Setup { session, config } = setup;
     let name = tool.name.clone();
     let settings = Settings::of(&name, config);
     let wanted = wanted(tool, settings);
@@ -70,12 +71,12 @@ pub(crate) fn settle(tool: &mut Tool, session: &Session, config: &Resolved) -> S
 }
 
 /// Returns the permission to run a program again for its output, which passes that of a tool as one that asks does.
-pub(crate) fn of_programs(tool: &Tool, session: &Session, config: &Resolved) -> Permission {
+pub(crate) fn of_programs(tool: &Tool, setup: Setup<'_>) -> Permission {
     let mut asking = Tool {
         permission: Permission::Ask,
         ..tool.clone()
     };
-    settle(&mut asking, session, config);
+    settle(&mut asking, setup);
     asking.permission
 }
 

@@ -70,7 +70,7 @@ struct Found<'h> {
 
 impl Refresher {
     pub(crate) fn new(asked: &Asked<'_>, tool: &Tool) -> Result<Self, SessionError> {
-        let place = place(asked.session, &asked.config)?;
+        let place = place(asked.setup())?;
         let configured = configured(&asked.config, &place)?;
         let declared = resolution::effective(&asked.stream, &configured.declarations);
         let excludes = declared
@@ -79,7 +79,7 @@ impl Refresher {
         let excludes =
             excludes.filter_map(|declaration| parse_stored(declaration.as_str(), &place).ok());
         let bounds = Bounds::of(&asked.config);
-        let servers = reading::configured(asked.session, &asked.config)?.map(Arc::clone);
+        let servers = reading::configured(asked.setup())?.map(Arc::clone);
         if let Some(servers) = &servers {
             // What the person agreed to before is not asked again, and a tool asks for nothing new.
             servers

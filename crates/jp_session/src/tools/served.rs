@@ -10,7 +10,7 @@ use crate::{
     error::SessionError,
     query::request::QueryRequest,
     servers::{Refusal, Servers, advice, watched},
-    session::Session,
+    session::{Session, Setup},
     text::visible,
     tools::{
         declared::{Declared, answerers, limit, set},
@@ -115,10 +115,10 @@ pub(crate) fn server_of<'c>(name: &str, config: &'c Resolved) -> Option<&'c str>
 /// `taken` names the tools that there are already.
 pub(crate) fn all(
     request: &QueryRequest,
-    session: &Session,
-    config: &Resolved,
+    setup: Setup<'_>,
     taken: Vec<String>,
 ) -> Result<Served, SessionError> {
+    let Setup { session, config } = setup;
     let needed: Vec<&str> = config
         .config
         .providers
@@ -142,7 +142,7 @@ pub(crate) fn all(
         match listed {
             Ok((connection, listed)) => {
                 connection.watch_lists();
-                served.add(&name, listed, session, config)?;
+                served.add(&name, listed, setup)?;
                 served.connections.insert(name, connection);
             }
             Err(refusal) => {
@@ -197,16 +197,16 @@ impl Relisted {
         self,
         taken: Vec<String>,
         told: &mut BTreeSet<String>,
-        session: &Session,
-        config: &Resolved,
+        setup: Setup<'_>,
     ) -> Option<Vec<Declared>> {
+        let session = setup.session;
         let mut served = Served {
             taken,
             told: std::mem::take(told),
             ..Served::default()
         };
         let added = self.listed.map_err(advice::failure);
-        let added = added.and_then(|listed| served.add(&self.server, listed, session, config));
+        let added = added.and_then(|listed| served.add(&self.server, listed, setup));
         if let Err(failure) = &added {
             served.tell(
                 &format!("{}; its tools stay as they were", failure.message),
@@ -266,9 +266,9 @@ impl Served {
         &mut self,
         server: &str,
         mut listed: Listed<ToolInfo>,
-        session: &Session,
-        config: &Resolved,
+        setup: Setup<'_>,
     ) -> Result<(), SessionError> {
+        let Setup { session, config } = setup;
         let mut told = listed.warnings;
         // Servers need not keep to an order, prompt caches do.
         listed.items.sort_by(|one, other| one.name.cmp(&other.name));

@@ -10,6 +10,7 @@ use crate::{
     error::SessionError,
     query::asked::Asked,
     servers::secret_variables,
+    session::Setup,
     tools::{is_served, refreshing::Refresher, served},
 };
 
@@ -19,9 +20,9 @@ pub(crate) fn assemble(asked: &Asked<'_>) -> Result<Toolbox, SessionError> {
     let surroundings = Surroundings {
         root: root.to_owned(),
         conversation: asked.id.map(|id| id.to_string()),
-        secret_variables: secret_variables(asked.session, &asked.config),
+        secret_variables: secret_variables(asked.setup()),
         executable: asked.session.surroundings.executable.clone(),
-        place: Some(declarations::place(asked.session, &asked.config)?),
+        place: Some(declarations::place(asked.setup())?),
         handles: asked.id.map(|id| asked.session.workspace.handles(id)),
     };
     let files = Files::open(root, &read_only(asked, root))?;
@@ -79,12 +80,14 @@ fn replace(relisted: served::Relisted, asked: &mut Asked<'_>) -> Option<Vec<Stri
     let (before, kept): (Vec<_>, Vec<_>) = asked.tools.on.iter().cloned().partition(is_its);
     let taken = kept.iter().map(|tool| tool.name.clone()).collect();
     let listed = {
-        let (session, config) = (asked.session, &asked.config);
-        relisted.tools(taken, &mut asked.tools.told, session, config)?
+        let setup = Setup::new(asked.session, &asked.config);
+        relisted.tools(taken, &mut asked.tools.told, setup)?
     };
     asked.tools.on = kept;
     for declared in listed {
-        asked.tools.settle(declared, asked.session, &asked.config);
+        asked
+            .tools
+            .settle(declared, Setup::new(asked.session, &asked.config));
     }
     let now: Vec<_> = asked.tools.on.iter().filter(|tool| is_its(tool)).collect();
     if now.iter().copied().eq(&before) {

@@ -30,7 +30,7 @@ pub(super) fn print(
     let found = context.session.selected(id)?;
     let conversation = context.session.read(&found)?;
     let config = context.session.config(Some(&conversation), &[])?;
-    let place = place(&context.session, &config)?;
+    let place = place(context.setup(&config))?;
     let configured = configured(&config, &place)?;
     let stream = &conversation.stream;
     let mut declared = resolution::effective(stream, &configured.declarations);
@@ -53,7 +53,7 @@ pub(super) fn print(
     let batch = scratch.blobs().batch();
     let stamps = context.session.workspace.stamps();
     let keeper = Keeper::new(&batch, &stamps);
-    let resolving = resolving(&context.session, &config, &place, &keeper, false)?;
+    let resolving = resolving(context.setup(&config), &place, &keeper, false)?;
     let mut snapshots = Vec::new();
     let mut pending = Vec::new();
     for row in rows.into_iter().filter(is_wanted) {
@@ -129,7 +129,7 @@ fn read_now(
         is_new: false,
         named,
     };
-    Ok(resolve(&context.session, config, earlier, Vec::new(), resolving)?.snapshots)
+    Ok(resolve(context.setup(config), earlier, Vec::new(), resolving)?.snapshots)
 }
 
 fn write(context: &Context<'_>, snapshots: &[Snapshot], stores: &[Blobs]) -> Result<Code, Failure> {

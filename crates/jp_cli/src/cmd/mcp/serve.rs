@@ -90,7 +90,7 @@ fn settings(
             .output
             .hint(&format!("`jp mcp serve --id {id}` offers it all the same."));
     }
-    let place = place(&context.session, config)?;
+    let place = place(context.setup(config))?;
     let Bounds {
         limits, secrets, ..
     } = Bounds::of(config);

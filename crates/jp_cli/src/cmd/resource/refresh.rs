@@ -33,7 +33,7 @@ pub(super) fn refresh(
     let found = context.session.selected(id)?;
     let conversation = context.session.read(&found)?;
     let config = context.session.config(Some(&conversation), &[])?;
-    let place = place(&context.session, &config)?;
+    let place = place(context.setup(&config))?;
     let configured = configured(&config, &place)?;
     let stream = &conversation.stream;
     let mut declared = resolution::effective(stream, &configured.declarations);
@@ -78,14 +78,8 @@ pub(super) fn refresh(
         named: id,
     };
     // One that fails does not keep the others old.
-    let resolving = resolving(
-        &context.session,
-        &config,
-        &place,
-        &keeper,
-        wanted.is_empty(),
-    )?;
-    let taken = resolve(&context.session, &config, earlier, Vec::new(), &resolving)
+    let resolving = resolving(context.setup(&config), &place, &keeper, wanted.is_empty())?;
+    let taken = resolve(context.setup(&config), earlier, Vec::new(), &resolving)
         .map_err(crate::cmd::attachment::without_skipping)?;
     let code = if taken.lacks_approval {
         Code::Failed
