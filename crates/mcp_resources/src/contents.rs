@@ -1,4 +1,4 @@
-//! What a read gives.
+//! The contents of a resource, and the errors of a read.
 
 use std::error::Error;
 use std::io;
@@ -6,28 +6,28 @@ use std::time::Duration;
 
 use crate::{ParameterError, PathError};
 
-/// Text or bytes, and what they are.
+/// Text or bytes, with their MIME type.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Content {
-    /// The URI, if it is not the one that was asked for.
+    /// The URI, if it is not the requested one.
     pub uri: Option<String>,
-    /// The MIME type, if it is not that of the resource.
+    /// The MIME type, if it is not the resource's.
     pub mime_type: Option<String>,
-    /// What was read.
+    /// The text or the bytes.
     pub body: Body,
 }
 
-/// What was read.
+/// The body of a content.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Body {
     /// A text.
     Text(String),
-    /// Bytes, which travel in base64.
+    /// Bytes, which a client receives as base64.
     Bytes(Vec<u8>),
 }
 
-/// What one read gives: one content, several, as of a directory, or none.
+/// The result of one read: one content, several, such as those of a directory, or none.
 ///
 /// ```
 /// use mcp_resources::{Content, Contents};
@@ -42,12 +42,12 @@ pub enum Body {
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Contents(pub(crate) Vec<Content>);
 
-/// What a handler may return.
+/// The types that a handler may return.
 ///
 /// Implemented for texts (`String`, `&'static str`), bytes (`Vec<u8>`, `&'static [u8]`), [`Body`], [`Content`], `Vec<Content>`,
 /// [`Contents`], and for a `Result` of these with an error that becomes a [`ReadError`].
 pub trait IntoContents {
-    /// Gives the contents.
+    /// Returns the contents.
     ///
     /// # Errors
     ///
@@ -55,7 +55,7 @@ pub trait IntoContents {
     fn into_contents(self) -> Result<Contents, ReadError>;
 }
 
-/// Why there are no contents. What a client gets:
+/// A read that failed. A client receives:
 ///
 /// | | code | `data.uri` |
 /// |---|---|---|
@@ -64,20 +64,20 @@ pub trait IntoContents {
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ReadError {
-    /// The handler knows no such resource, or nothing is registered for the URI.
+    /// Nothing is registered for the URI, or the handler has no such resource.
     #[error("there is no such resource")]
     NotFound,
-    /// A template's parameters have values that mean nothing; the client is told why.
+    /// The values of a template's parameters can't be used. The client receives the reason.
     #[error("{0}")]
     BadParameters(String),
-    /// The handler failed; the client is told the error without its causes.
+    /// The handler failed. The client receives the error without its causes.
     #[error("the resource could not be read: {0}")]
     Failed(#[source] Box<dyn Error + Send + Sync>),
-    /// The handler panicked; the client is told no more.
+    /// The handler panicked. The client doesn't receive the panic's message.
     #[error("the resource's handler panicked; the server's standard error says why")]
     Panicked,
-    /// As many reads as may be are on their way and don't end: 32 of the same resource or template, or 256 of all of
-    /// the registry.
+    /// Too many reads are running and don't end: 32 of the same resource or template, or 256 of the whole
+    /// registry.
     #[error("too many reads are on their way and don't end; try again later")]
     Busy,
     /// The handler took more than [`Limits::time`](crate::Limits::time).
@@ -106,14 +106,14 @@ impl Content {
         Body::Bytes(bytes.into()).into()
     }
 
-    /// Sets the URI, where it is not the one that was asked for.
+    /// Sets the URI, if it is not the requested one.
     #[must_use]
     pub fn uri(mut self, uri: impl Into<String>) -> Self {
         self.uri = Some(uri.into());
         self
     }
 
-    /// Sets the MIME type, where it is not that of the resource.
+    /// Sets the MIME type, if it is not the resource's.
     #[must_use]
     pub fn mime_type(mut self, mime_type: impl Into<String>) -> Self {
         self.mime_type = Some(mime_type.into());
@@ -130,7 +130,7 @@ impl Body {
         }
     }
 
-    /// The MIME type of a direct resource that names none.
+    /// Returns the MIME type for a resource that names none.
     pub(crate) fn default_mime_type(&self) -> &'static str {
         match self {
             Self::Text(_) => "text/plain",
@@ -140,12 +140,12 @@ impl Body {
 }
 
 impl Contents {
-    /// Counts the bytes of all.
+    /// Counts the bytes of all contents.
     pub fn size(&self) -> usize {
         self.iter().map(|content| content.body.size()).sum()
     }
 
-    /// Gives each.
+    /// Iterates over the contents.
     pub fn iter(&self) -> std::slice::Iter<'_, Content> {
         self.0.iter()
     }
@@ -188,19 +188,18 @@ impl<'c> IntoIterator for &'c Contents {
 }
 
 impl ReadError {
-    /// Says that a parameter means nothing, and why: a sentence for a model or a person.
+    /// Makes the error for a parameter that can't be used. `why` is a sentence for a model or a person.
     pub fn bad_parameters(why: impl Into<String>) -> Self {
         Self::BadParameters(why.into())
     }
 
-    /// Says that the handler failed.
+    /// Makes the error of a handler that failed.
     pub fn failed(error: impl Into<Box<dyn Error + Send + Sync>>) -> Self {
         Self::Failed(error.into())
     }
 }
 
-/// A file that isn't there, or can't be as no file has such a name, is a resource that isn't there; a directory is
-/// no file.
+/// A missing file, and a name that no file can have, are a missing resource. A directory is a bad parameter.
 impl From<io::Error> for ReadError {
     fn from(error: io::Error) -> Self {
         match error.kind() {

@@ -1,4 +1,4 @@
-//! What reads a resource.
+//! Handlers: closures that read resources.
 
 use std::future::Future;
 use std::sync::Arc;
@@ -13,9 +13,13 @@ use crate::{Contents, IntoContents, Parameters, ReadError};
 /// | sync | `\|\| …` | `\|parameters: Parameters\| …` |
 /// | async | `\|\| async { … }` | `\|parameters: Parameters\| async move { … }` |
 ///
-/// It returns what [`IntoContents`] is implemented for: a text, bytes, a [`Content`](crate::Content), several, or a
-/// `Result` of one of these. A sync closure runs on a thread of its own kind and may block, 32 times at once, and
-/// 256 times with all others of its registry; an async one has to give way. `Kind` tells the two apart and is never written.
+/// It returns a type that implements [`IntoContents`]: a text, bytes, a [`Content`](crate::Content), several
+/// contents, or a `Result` of one of these.
+///
+/// A sync closure runs on a thread for blocking work. Up to 32 calls of it run at once, and up to 256 calls of
+/// all the sync closures of a registry. An async closure runs on the server's threads and must not block.
+///
+/// `Kind` is [`Blocking`] or [`Async`]. The compiler infers it.
 ///
 /// ```
 /// use mcp_resources::{Parameters, ReadError, Registry, Resource, ResourceTemplate};
@@ -39,18 +43,18 @@ use crate::{Contents, IntoContents, Parameters, ReadError};
     note = "it returns a text, bytes, `Content`, several, or a `Result` of one with an error that becomes a `ReadError`"
 )]
 pub trait Handler<Input, Kind>: Send + Sync + 'static {
-    /// Gives the closure in the form in which a registry keeps it.
+    /// Returns the closure in the form in which a registry keeps it.
     #[doc(hidden)]
     fn into_call(self) -> HandlerCall<Input>;
 }
 
 pub(crate) type HandlerCall<Input> = Call<Input, Result<Contents, ReadError>>;
 
-/// The [`Handler`]s that block.
+/// Marks a [`Handler`] that may block.
 #[derive(Debug)]
 pub enum Blocking {}
 
-/// The [`Handler`]s that are async.
+/// Marks an async [`Handler`].
 #[derive(Debug)]
 pub enum Async {}
 

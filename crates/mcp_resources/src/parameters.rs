@@ -1,4 +1,4 @@
-//! What a URI says to the handler of its template.
+//! The parameters that a template's handler receives.
 
 use std::fmt::Display;
 use std::str::FromStr;
@@ -8,38 +8,38 @@ use crate::{PathError, PathParam};
 
 /// The values of a template's variables in one URI, decoded once.
 ///
-/// A variable that the URI leaves out, as it may with `{?v}` or `{/v}`, has no value; one that is empty has the value
-/// `""`. All `?` on the errors turn into -32602 with a message that names the variable.
+/// A variable that the URI leaves out, which `{?v}` and `{/v}` allow, has no value. An empty one has the value
+/// `""`. If a handler returns these errors with `?`, the client receives -32602 and the name of the variable.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Parameters {
     uri: String,
     found: Match,
 }
 
-/// A variable without the value that the handler needs.
+/// A parameter that the handler can't use.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ParameterError {
-    /// The URI has no value, or the template no variable of this name.
+    /// The URI has no value of this name, or the template has no such variable.
     #[error("the parameter {name:?} is missing")]
     Missing {
         /// The variable's name.
         name: String,
     },
-    /// The variable is exploded, so it has a list.
+    /// The variable has a `*`, so its value is a list.
     #[error("the parameter {name:?} is a list")]
     List {
         /// The variable's name.
         name: String,
     },
-    /// The value is not what the handler takes.
+    /// The value can't be parsed.
     #[error("the parameter {name:?} can't be {value:?}: {why}")]
     Invalid {
         /// The variable's name.
         name: String,
         /// Its value, decoded.
         value: String,
-        /// What is wrong with it.
+        /// The reason.
         why: String,
     },
 }
@@ -49,12 +49,12 @@ impl Parameters {
         Self { uri, found }
     }
 
-    /// Gives the URI as the client wrote it.
+    /// Returns the URI as the client wrote it.
     pub fn uri(&self) -> &str {
         &self.uri
     }
 
-    /// Gives a text, decoded.
+    /// Returns a text, decoded.
     ///
     /// # Errors
     ///
@@ -70,16 +70,16 @@ impl Parameters {
         }
     }
 
-    /// Gives a text that may be missing; nothing of an exploded variable either, which has a list.
+    /// Returns a text, or `None` if it is missing or a list.
     pub fn optional(&self, name: &str) -> Option<&str> {
         self.found.text(name)
     }
 
-    /// Gives a text as a type of the handler's.
+    /// Parses a text.
     ///
     /// # Errors
     ///
-    /// [`ParameterError::Invalid`] with the error of the type, and those of [`Parameters::text`].
+    /// [`ParameterError::Invalid`] with the error of the parser, and those of [`Parameters::text`].
     pub fn parse<T: FromStr<Err: Display>>(&self, name: &str) -> Result<T, ParameterError> {
         let value = self.text(name)?;
         value
@@ -91,7 +91,7 @@ impl Parameters {
             })
     }
 
-    /// Gives a text as a path that stays where it is joined to, with [`Root`](crate::Root).
+    /// Parses a text as a path that can't leave a [`Root`](crate::Root).
     ///
     /// # Errors
     ///
@@ -100,17 +100,17 @@ impl Parameters {
         self.parse::<PathParam>(name)
     }
 
-    /// Gives the texts of an exploded variable; none if the URI has none, and none of another variable, which has a text.
+    /// Returns the texts of a variable with `*`. Without a list in the URI there are none.
     pub fn list(&self, name: &str) -> &[String] {
         self.found.list(name).unwrap_or_default()
     }
 
-    /// Gives a value as the URI has it, still encoded.
+    /// Returns a value in encoded form.
     pub fn raw(&self, name: &str) -> Option<&Value> {
         self.found.raw(name)
     }
 
-    /// Gives all values, decoded and encoded.
+    /// Returns all values, decoded and encoded.
     pub fn values(&self) -> &Match {
         &self.found
     }

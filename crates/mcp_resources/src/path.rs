@@ -1,4 +1,4 @@
-//! Paths that a client names, and the directory that they can't leave.
+//! Paths from clients, and the directory that they can't leave.
 
 use std::fmt;
 use std::fs::File;
@@ -14,10 +14,10 @@ use crate::Limits;
 #[cfg(test)]
 mod tests;
 
-/// A path below some directory: names between slashes, and nothing that leads elsewhere.
+/// A relative path that stays below the directory that it is joined to.
 ///
-/// Takes a value as [`Parameters`](crate::Parameters) has it, which is decoded once; it is not decoded again, so
-/// `%2e%2e` in it is a strange name and no way up. The same on all platforms, but for one line:
+/// The value of a parameter is decoded once. It is not decoded again, so `%2e%2e` in it is just a name. The
+/// rules are the same on all platforms, apart from one line:
 ///
 /// | path | |
 /// |---|---|
@@ -32,7 +32,7 @@ mod tests;
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct PathParam(String);
 
-/// Why a path is refused.
+/// A path that is refused, or a file that can't be read.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum PathError {
@@ -42,7 +42,7 @@ pub enum PathError {
     /// A name is `..` or `.`.
     #[error("\"..\" and \".\" can't be used in the path")]
     Dots,
-    /// Nothing stands between two slashes, at the end, or anywhere.
+    /// A name is empty: between two slashes, at the end, or the whole path.
     #[error("a name in the path is empty")]
     EmptyName,
     /// A name starts with a letter and a colon; on Windows, a name has a colon.
@@ -66,12 +66,12 @@ pub enum PathError {
         /// The limit.
         limit: u64,
     },
-    /// The file system says no.
+    /// The file system reports an error.
     #[error("the path can't be opened: {0}")]
     Io(#[source] io::Error),
 }
 
-/// A directory that a [`PathParam`] can't leave, whatever symbolic links do in the meantime.
+/// A directory that a [`PathParam`] can't leave, even if symbolic links change in the meantime.
 ///
 /// ```
 /// use mcp_resources::{Parameters, ReadError, ResourceTemplate, Root};
@@ -96,7 +96,7 @@ impl PathParam {
     ///
     /// # Errors
     ///
-    /// As the table says.
+    /// See the table.
     pub fn new(path: impl Into<String>) -> Result<Self, PathError> {
         let path = path.into();
         if path.contains('\0') {
@@ -112,7 +112,7 @@ impl PathParam {
         Ok(Self(path))
     }
 
-    /// Gives the path as a text, with slashes.
+    /// Returns the path as a text, with slashes.
     pub fn as_str(&self) -> &str {
         &self.0
     }
@@ -156,14 +156,14 @@ impl Root {
         })
     }
 
-    /// Sets how many bytes of a file are read at most; by default as many as [`Limits`] allows by default.
+    /// Sets how many bytes a file may have. The default is that of [`Limits`].
     #[must_use]
     pub fn with_limit(mut self, bytes: u64) -> Self {
         self.limit = bytes;
         self
     }
 
-    /// Gives the directory, absolute and without symbolic links.
+    /// Returns the directory, absolute and without symbolic links.
     pub fn path(&self) -> &Path {
         &self.path
     }
@@ -174,7 +174,7 @@ impl Root {
     ///
     /// [`PathError::Escape`], [`PathError::NotAFile`] or [`PathError::Io`].
     pub fn file(&self, path: &PathParam) -> Result<File, PathError> {
-        regular(
+        check_regular(
             self.directory
                 .open_with(path, &for_reading())
                 .map_err(PathError::opening)?,
@@ -196,23 +196,25 @@ impl Root {
     ///
     /// As [`Root::read`].
     pub fn read_text(&self, path: &PathParam) -> Result<String, PathError> {
-        let invalid = |error| PathError::Io(io::Error::new(io::ErrorKind::InvalidData, error));
-        String::from_utf8(self.read(path)?).map_err(invalid)
+        String::from_utf8(self.read(path)?)
+            .map_err(|error| PathError::Io(io::Error::new(io::ErrorKind::InvalidData, error)))
     }
 
-    /// Reads a whole file by a path through no symbolic link at all, as [`read_unlinked`] does from the root of the file
-    /// system on.
+    /// Reads a whole file by a path without any symbolic link, as [`read_unlinked`] does from the root of the
+    /// file system.
     ///
     /// # Errors
     ///
-    /// As [`Root::read`]; a link on the way is [`PathError::Io`], and a path that names nothing [`PathError::Dots`].
+    /// As [`Root::read`]. A link on the path is [`PathError::Io`], and an empty path [`PathError::Dots`].
     pub fn read_unlinked(&self, path: impl AsRef<Path>) -> Result<Vec<u8>, PathError> {
         let directory = self.directory.try_clone().map_err(PathError::Io)?;
         read_up_to(self.limit, open_unlinked(directory, path.as_ref())?)
     }
 
-    /// Gives the absolute path of a file that exists, without symbolic links, for comparing it with others. For its
-    /// content use the methods above: a link that changes between this and an opening by path is followed.
+    /// Returns the absolute path of an existing file, without symbolic links, to compare it with others.
+    ///
+    /// To read the file, use the methods above: if you open it by this path, a link that was put there in the
+    /// meantime is followed.
     ///
     /// # Errors
     ///
@@ -225,22 +227,22 @@ impl Root {
         Ok(self.path.join(below))
     }
 
-    /// Gives the path of a file that is or may come to be below the root, for [`ResourceTemplate::source`]; nothing
-    /// where it leads out, or into a directory that isn't there.
+    /// Returns the path of a file below the root for [`ResourceTemplate::source`]. The file need not exist, but
+    /// its directory must. `None` for a path that leads out of the root.
     ///
     /// [`ResourceTemplate::source`]: crate::ResourceTemplate::source
     pub fn source(&self, path: &PathParam) -> Option<PathBuf> {
         match self.join(path) {
             Ok(path) => Some(path),
             Err(PathError::Io(error)) if error.kind() == io::ErrorKind::NotFound => {
-                self.missing(path)
+                self.missing_path(path)
             }
             Err(_) => None,
         }
     }
 
-    /// Where a file would be that isn't there; nothing for a link to nowhere.
-    fn missing(&self, path: &PathParam) -> Option<PathBuf> {
+    /// Returns the path that a missing file would have; `None` for a broken link.
+    fn missing_path(&self, path: &PathParam) -> Option<PathBuf> {
         let (parent, name) = path
             .as_str()
             .rsplit_once('/')
@@ -254,9 +256,9 @@ impl Root {
     }
 }
 
-/// Reads a whole file of at most so many bytes, wherever symbolic links lead.
+/// Reads a whole file of at most `limit` bytes. Symbolic links may lead anywhere.
 ///
-/// It is for a path that a person named, as on the command line; one that a client names is for a [`Root`].
+/// This is for a path from the user, for example from the command line. Use a [`Root`] for a path from a client.
 ///
 /// ```
 /// use mcp_resources::{Resource, read_file};
@@ -269,15 +271,16 @@ impl Root {
 /// [`PathError::TooLarge`], [`PathError::NotAFile`] or [`PathError::Io`].
 pub fn read_file(path: impl AsRef<Path>, limit: u64) -> Result<Vec<u8>, PathError> {
     let file = Opened::open_ambient_with(path, &for_reading(), ambient_authority());
-    read_up_to(limit, regular(file.map_err(PathError::Io)?)?)
+    read_up_to(limit, check_regular(file.map_err(PathError::Io)?)?)
 }
 
-/// Reads a whole file of at most so many bytes by a path through no symbolic link at all, as `canonicalize` gives it:
-/// what was checked of the path holds for what is read, whatever is put there in the meantime.
+/// Reads a whole file of at most `limit` bytes by a path without any symbolic link, as `canonicalize` returns it.
+///
+/// What you checked of the path holds for the file that is read, whatever is put there in the meantime.
 ///
 /// # Errors
 ///
-/// As [`read_file`]; a link on the way is [`PathError::Io`], and a path that is not absolute [`PathError::Dots`].
+/// As [`read_file`]. A link on the path is [`PathError::Io`], and a relative path [`PathError::Dots`].
 pub fn read_unlinked(path: impl AsRef<Path>, limit: u64) -> Result<Vec<u8>, PathError> {
     let path = path.as_ref();
     let start = path.ancestors().last().unwrap_or(path);
@@ -297,17 +300,17 @@ fn open_unlinked(mut directory: Dir, path: &Path) -> Result<File, PathError> {
     }
     let mut options = for_reading();
     options.follow(FollowSymlinks::No);
-    regular(directory.open_with(name, &options).map_err(PathError::Io)?)
+    check_regular(directory.open_with(name, &options).map_err(PathError::Io)?)
 }
 
-/// How a file is opened: without waiting for the writer of a pipe.
+/// Returns how to open a file: for reading, and without waiting for the writer of a pipe.
 fn for_reading() -> OpenOptions {
     let mut options = OpenOptions::new();
     options.read(true).nonblock(true);
     options
 }
 
-fn regular(file: Opened) -> Result<File, PathError> {
+fn check_regular(file: Opened) -> Result<File, PathError> {
     match file.metadata().map_err(PathError::Io)?.is_file() {
         true => Ok(file.into_std()),
         false => Err(PathError::NotAFile),
@@ -326,7 +329,7 @@ fn read_up_to(limit: u64, file: File) -> Result<Vec<u8>, PathError> {
 }
 
 impl PathError {
-    /// The errors of an opening, where cap-std refuses escapes with an error of its own without a code.
+    /// Converts an error of opening. cap-std refuses an escape with its own error, which has no code of the system.
     fn opening(error: io::Error) -> Self {
         match error.kind() {
             io::ErrorKind::PermissionDenied if error.raw_os_error().is_none() => Self::Escape,

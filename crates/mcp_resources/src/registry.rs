@@ -322,7 +322,7 @@ impl Registry {
         match found {
             Some(Reader::Resource(resource)) => resource.source.iter().cloned().collect(),
             Some(Reader::Template(template, found)) => match &template.description.source {
-                Some(source) => source.paths(&Parameters::new(uri.to_owned(), found)),
+                Some(source) => source.find(&Parameters::new(uri.to_owned(), found)),
                 None => Vec::new(),
             },
             None => Vec::new(),

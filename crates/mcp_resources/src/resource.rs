@@ -1,4 +1,4 @@
-//! What a server offers.
+//! Resources and templates, as an author describes them.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -7,10 +7,10 @@ use crate::call::Call;
 use crate::handler::HandlerCall;
 use crate::{Handler, Parameters};
 
-/// A resource with a URI of its own.
+/// A resource with its own URI.
 ///
-/// A registry keeps it until it is unregistered; without a [`mime_type`](Resource::mime_type), the list says none, and a read says `text/plain`
-/// for texts and `application/octet-stream` for bytes.
+/// Without a [`mime_type`](Resource::mime_type) the list has none, and a read has `text/plain` for texts and
+/// `application/octet-stream` for bytes.
 ///
 /// ```
 /// use mcp_resources::{Annotations, Resource, Role};
@@ -30,7 +30,7 @@ pub struct Resource {
     pub(crate) handler: HandlerCall<()>,
 }
 
-/// Resources whose URIs a template makes (RFC 6570, see [`template`](crate::template)).
+/// Resources whose URIs a template describes (RFC 6570, see [`template`](crate::template)).
 ///
 /// ```
 /// use mcp_resources::{Parameters, Partial, ResourceTemplate};
@@ -52,15 +52,15 @@ pub struct ResourceTemplate {
     pub(crate) details: Details,
     pub(crate) handler: HandlerCall<Parameters>,
     pub(crate) completers: Vec<(String, Completer)>,
-    pub(crate) source: Option<Source>,
+    pub(crate) source: Option<SourceFinder>,
 }
 
-/// Finds the files that a template's resource is read from.
-pub(crate) struct Source(Box<FindPaths>);
+/// A function that finds the files that a template's resource is read from.
+pub(crate) struct SourceFinder(Box<FindPaths>);
 
 type FindPaths = dyn Fn(&Parameters) -> Vec<PathBuf> + Send + Sync;
 
-/// What a client is told about resources, beside where they are.
+/// The description of a resource or a template, without its URI.
 #[derive(Debug, Default)]
 pub(crate) struct Details {
     pub(crate) name: String,
@@ -73,79 +73,79 @@ pub(crate) struct Details {
     pub(crate) cache_scope: CacheScope,
 }
 
-/// Whom a resource is for, and how much it matters (MCP "Annotations").
+/// The audience and the importance of a resource (MCP "Annotations").
 #[derive(Debug, Clone, Default, PartialEq)]
 #[non_exhaustive]
 pub struct Annotations {
-    /// Whom it is for; empty says nothing.
+    /// The audience. Empty means unspecified.
     pub audience: Vec<Role>,
-    /// From 0, could be left out, to 1, is needed.
+    /// The importance, from 0 (optional) to 1 (required).
     pub priority: Option<f32>,
-    /// When it changed last, ISO 8601, as `2026-07-28T12:00:00Z`.
+    /// The time of the last change in ISO 8601, such as `2026-07-28T12:00:00Z`.
     pub last_modified: Option<String>,
 }
 
-/// Whom a resource is for.
+/// The audience of a resource.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Role {
-    /// The person.
+    /// The user.
     User,
     /// The model.
     Assistant,
 }
 
-/// A picture that a client may show beside a resource.
+/// An icon that a client may show with a resource.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Icon {
-    /// Its URL, `https:` or `data:`.
+    /// The URL, `https:` or `data:`.
     pub src: String,
-    /// Its MIME type.
+    /// The MIME type.
     pub mime_type: Option<String>,
-    /// Its sizes, as `48x48`, or `any`; empty says nothing.
+    /// The sizes, such as `48x48`, or `any`. Empty means unspecified.
     pub sizes: Vec<String>,
 }
 
-/// Who may keep what was read, for [`ttl`](Resource::ttl).
+/// Who may cache what was read, for as long as [`ttl`](Resource::ttl) says.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum CacheScope {
-    /// The client that asked, for the one who asked.
+    /// The client, for the user that it asked for.
     #[default]
     Private,
     /// Everyone.
     Public,
 }
 
-/// What a person typed so far, for a variable of a template.
+/// The value of a variable that a user is typing.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Partial {
-    /// The text so far; empty at the start.
+    /// The text so far. It is empty at the start.
     pub value: String,
-    /// What the other variables have already, by name.
+    /// The values of the other variables so far, by name.
     pub others: std::collections::BTreeMap<String, String>,
 }
 
 pub(crate) type Completer = Call<Partial, Vec<String>>;
 
 impl Annotations {
-    /// Sets whom it is for.
+    /// Sets the audience.
     #[must_use]
     pub fn audience(mut self, audience: impl IntoIterator<Item = Role>) -> Self {
         self.audience = audience.into_iter().collect();
         self
     }
 
-    /// Sets how much it matters, from 0 to 1.
+    /// Sets the importance, from 0 to 1.
     #[must_use]
     pub fn priority(mut self, priority: f32) -> Self {
         self.priority = Some(priority);
         self
     }
 
-    /// Sets when it changed last, ISO 8601.
+    /// Sets the time of the last change, in ISO 8601.
     #[must_use]
     pub fn last_modified(mut self, last_modified: impl Into<String>) -> Self {
         self.last_modified = Some(last_modified.into());
@@ -154,7 +154,7 @@ impl Annotations {
 }
 
 impl Icon {
-    /// Makes a picture of its URL, `https:` or `data:`.
+    /// Makes an icon from its URL, `https:` or `data:`.
     pub fn new(src: impl Into<String>) -> Self {
         Self {
             src: src.into(),
@@ -162,14 +162,14 @@ impl Icon {
         }
     }
 
-    /// Sets its MIME type.
+    /// Sets the MIME type.
     #[must_use]
     pub fn mime_type(mut self, mime_type: impl Into<String>) -> Self {
         self.mime_type = Some(mime_type.into());
         self
     }
 
-    /// Sets its sizes, as `48x48`, or `any`.
+    /// Sets the sizes, such as `48x48`, or `any`.
     #[must_use]
     pub fn sizes(mut self, sizes: impl IntoIterator<Item = impl Into<String>>) -> Self {
         self.sizes = sizes.into_iter().map(Into::into).collect();
@@ -180,49 +180,49 @@ impl Icon {
 macro_rules! detail_setters {
     ($type:ident) => {
         impl $type {
-            /// Sets the name that a person sees instead of `name`.
+            /// Sets the title, which users see instead of the name.
             #[must_use]
             pub fn title(mut self, title: impl Into<String>) -> Self {
                 self.details.title = Some(title.into());
                 self
             }
 
-            /// Sets what a model is told about it.
+            /// Sets the description, which models read.
             #[must_use]
             pub fn description(mut self, description: impl Into<String>) -> Self {
                 self.details.description = Some(description.into());
                 self
             }
 
-            /// Sets the MIME type, of all contents that have none of their own.
+            /// Sets the MIME type of contents that don't name one.
             #[must_use]
             pub fn mime_type(mut self, mime_type: impl Into<String>) -> Self {
                 self.details.mime_type = Some(mime_type.into());
                 self
             }
 
-            /// Sets whom it is for, and how much it matters.
+            /// Sets the audience, the importance and the time of the last change.
             #[must_use]
             pub fn annotations(mut self, annotations: Annotations) -> Self {
                 self.details.annotations = annotations;
                 self
             }
 
-            /// Sets its pictures.
+            /// Sets the icons.
             #[must_use]
             pub fn icons(mut self, icons: impl IntoIterator<Item = Icon>) -> Self {
                 self.details.icons = icons.into_iter().collect();
                 self
             }
 
-            /// Sets how long a client may keep what it read (MCP 2026-07-28, `ttlMs`); by default not at all.
+            /// Sets how long a client may cache what it read (MCP 2026-07-28, `ttlMs`). By default it may not.
             #[must_use]
             pub fn ttl(mut self, ttl: Duration) -> Self {
                 self.details.ttl = Some(ttl);
                 self
             }
 
-            /// Sets who may keep what was read; by default the client alone.
+            /// Sets who may cache what was read. By default only the client may.
             #[must_use]
             pub fn cache_scope(mut self, scope: CacheScope) -> Self {
                 self.details.cache_scope = scope;
@@ -236,7 +236,7 @@ detail_setters!(Resource);
 detail_setters!(ResourceTemplate);
 
 impl Resource {
-    /// Makes a resource of its URI, its name and what reads it; they are checked when it is registered.
+    /// Makes a resource from its URI, its name and its handler. The registry checks them.
     pub fn new<Kind>(
         uri: impl Into<String>,
         name: impl Into<String>,
@@ -255,14 +255,14 @@ impl Resource {
         }
     }
 
-    /// Sets the size of what a read gives, in bytes before any encoding.
+    /// Sets the size in bytes, without any encoding.
     #[must_use]
     pub fn size(mut self, bytes: u64) -> Self {
         self.size = Some(bytes);
         self
     }
 
-    /// Sets the file that it is read from, for [`FileWatch`](crate::FileWatch).
+    /// Sets the file that the resource is read from, for [`FileWatch`](crate::FileWatch).
     #[must_use]
     pub fn source(mut self, path: impl Into<PathBuf>) -> Self {
         self.source = Some(path.into());
@@ -271,7 +271,7 @@ impl Resource {
 }
 
 impl ResourceTemplate {
-    /// Makes a template of its text, its name and what reads its resources; they are checked when it is registered.
+    /// Makes a template from its text, its name and its handler. The registry checks them.
     pub fn new<Kind>(
         uri_template: impl Into<String>,
         name: impl Into<String>,
@@ -290,15 +290,18 @@ impl ResourceTemplate {
         }
     }
 
-    /// Lets simple variables hold `/` and `#` (see [`Matcher::lenient`](crate::template::Matcher::lenient)).
+    /// Lets simple variables hold `/` and `#`, as in URIs that people type (see [`Matcher::lenient`](crate::template::Matcher::lenient)).
     #[must_use]
     pub fn lenient(mut self) -> Self {
         self.lenient = true;
         self
     }
 
-    /// Sets what offers values of a variable while a person types (`completion/complete`), instead of what did. It may
-    /// block. A client gets the first hundred, and no more bytes than [`Limits::bytes`](crate::Limits::bytes).
+    /// Sets the completer of a variable: a function that returns values while a user types
+    /// (`completion/complete`).
+    ///
+    /// It may block. A client receives the first hundred values, and no more bytes than
+    /// [`Limits::bytes`](crate::Limits::bytes). A completer that was set before is replaced.
     #[must_use]
     pub fn complete(
         mut self,
@@ -311,8 +314,10 @@ impl ResourceTemplate {
         self
     }
 
-    /// Sets what finds the file that a resource is read from, or the files, for [`FileWatch`](crate::FileWatch): an
-    /// `Option` of a path, or several. It runs on the thread that watches. See [`Root::source`](crate::Root::source).
+    /// Sets the function that finds the files that a resource is read from, for [`FileWatch`](crate::FileWatch).
+    ///
+    /// It returns an `Option` of a path, or several paths, and runs on the thread that watches. See
+    /// [`Root::source`](crate::Root::source).
     #[must_use]
     pub fn source<Paths>(
         mut self,
@@ -321,7 +326,7 @@ impl ResourceTemplate {
     where
         Paths: IntoIterator<Item = PathBuf>,
     {
-        self.source = Some(Source(Box::new(move |parameters| {
+        self.source = Some(SourceFinder(Box::new(move |parameters| {
             source(parameters).into_iter().collect()
         })));
         self
@@ -336,14 +341,14 @@ impl ResourceTemplate {
     }
 }
 
-impl Source {
-    pub(crate) fn paths(&self, parameters: &Parameters) -> Vec<PathBuf> {
+impl SourceFinder {
+    pub(crate) fn find(&self, parameters: &Parameters) -> Vec<PathBuf> {
         self.0(parameters)
     }
 }
 
-impl std::fmt::Debug for Source {
+impl std::fmt::Debug for SourceFinder {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        formatter.write_str("Source")
+        formatter.write_str("SourceFinder")
     }
 }

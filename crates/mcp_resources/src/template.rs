@@ -1,8 +1,9 @@
 //! URI templates, RFC 6570, levels 1 to 4.
 //!
-//! - [`UriTemplate`] is a parsed template; [`UriTemplate::expand`] makes a URI of it.
-//! - [`Matcher`] is the way back, from a URI to the values; what it accepts stands in a table there.
-//! - [`TemplateSet`] picks among many templates the one that a URI belongs to.
+//! - [`UriTemplate`] is a parsed template. [`UriTemplate::expand`] makes a URI from values.
+//! - [`Matcher`] goes the other way, from a URI to the values. Its documentation has a table of URIs that
+//!   match and that don't.
+//! - [`TemplateSet`] finds the template that a URI belongs to among many.
 //!
 //! ```
 //! use mcp_resources::template::{Matcher, UriTemplate, Value, Values};
@@ -42,28 +43,28 @@ pub const MAX_VARIABLES: usize = 64;
 
 /// A parsed URI template.
 ///
-/// `Display` gives it back as it was written, and two are equal when they were written alike.
+/// `Display` writes the template unchanged. Two templates are equal if their texts are.
 #[derive(Debug, Clone)]
 pub struct UriTemplate {
     source: String,
     parts: Vec<Part>,
 }
 
-/// The values of a template's variables, by name; a name that is not there is undefined (RFC 6570 §2.3).
+/// The values of a template's variables by name. A variable without a value is undefined (RFC 6570 §2.3).
 pub type Values = BTreeMap<String, Value>;
 
 /// The value of one variable (RFC 6570 §2.3).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Value {
-    /// One text, not encoded.
+    /// A text, not encoded.
     Text(String),
-    /// Texts in order; an empty list is as good as no value.
+    /// Texts in order. An empty list counts as no value.
     List(Vec<String>),
-    /// Names with their texts, in order; an empty map is as good as no value.
+    /// Names with their texts, in order. An empty map counts as no value.
     Map(Vec<(String, String)>),
 }
 
-/// A stretch of a template.
+/// A part of a template.
 #[derive(Debug, Clone)]
 enum Part {
     Literal(Literal),
@@ -77,7 +78,7 @@ struct Literal {
     text: String,
 }
 
-/// What stands in a pair of braces (RFC 6570 §2.2).
+/// A pair of braces and its content (RFC 6570 §2.2).
 #[derive(Debug, Clone)]
 struct Expression {
     offset: usize,
@@ -109,7 +110,7 @@ struct VariableSpec {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 enum Modifier {
     None,
-    /// At most so many characters of the value.
+    /// At most this many characters of the value.
     Prefix(usize),
     Explode,
 }
@@ -119,8 +120,8 @@ impl UriTemplate {
     ///
     /// # Errors
     ///
-    /// Whatever the grammar does not allow, with the place; more than [`MAX_TEMPLATE_LENGTH`] bytes; more than
-    /// [`MAX_VARIABLES`] variables.
+    /// Refuses what the grammar does not allow, more than [`MAX_TEMPLATE_LENGTH`] bytes, and more than
+    /// [`MAX_VARIABLES`] variables. The error has the place.
     ///
     /// ```
     /// use mcp_resources::template::UriTemplate;
@@ -138,20 +139,20 @@ impl UriTemplate {
         })
     }
 
-    /// Makes a URI of the template (RFC 6570 §3).
+    /// Makes a URI from values (RFC 6570 §3).
     ///
-    /// Values are given unencoded. `{+name}` and `{#name}` leave reserved characters and percent-encoded
-    /// triplets of a value as they are, all other expressions encode them. A prefix, as in `{+name:3}`, counts what triplets
-    /// that are left encode as characters.
+    /// Values are not encoded yet. `{+name}` and `{#name}` keep the reserved characters and the
+    /// percent-encoded triplets of a value; all other expressions encode them. A prefix, as in `{+name:3}`,
+    /// counts the character that triplets encode as one.
     ///
     /// # Errors
     ///
-    /// [`ExpandError`] where a prefix as in `{name:3}` meets a list or a map (§2.4.1).
+    /// [`ExpandError`] if a variable with a prefix, such as `{name:3}`, has a list or a map (§2.4.1).
     pub fn expand(&self, values: &Values) -> Result<String, ExpandError> {
         expand::expand(&self.parts, values)
     }
 
-    /// Names the variables in the order of their first mention, each once.
+    /// Returns the names of the variables in the order of their first mention, each once.
     ///
     /// ```
     /// # use mcp_resources::template::UriTemplate;
@@ -168,32 +169,32 @@ impl UriTemplate {
         names
     }
 
-    /// Gives the template as it was written.
+    /// Returns the text of the template.
     pub fn as_str(&self) -> &str {
         &self.source
     }
 
-    /// Whether the template's own text at the start holds a whole scheme and its colon.
+    /// Returns whether the template starts with a scheme and a colon in its own text.
     pub(crate) fn has_scheme(&self) -> bool {
         matches!(self.parts.first(), Some(Part::Literal(literal)) if has_scheme(&literal.text))
     }
 
     fn specifications(&self) -> impl Iterator<Item = &VariableSpec> {
-        let variables = |part| match part {
-            &Part::Literal(_) => [].as_slice(),
+        self.parts.iter().flat_map(|part| match part {
+            Part::Literal(_) => [].as_slice(),
             Part::Expression(expression) => &expression.variables,
-        };
-        self.parts.iter().flat_map(variables)
+        })
     }
 }
 
-/// Gives a URI in the form in which URIs are compared: ASCII, encoded where it has to be, capital hexadecimal digits, a
-/// scheme in small letters; nothing if it is too long or has a malformed triplet.
+/// Returns a URI in the form in which URIs are compared: ASCII, with only those characters encoded that need
+/// it, capital hexadecimal digits and a scheme in lower case. `None` if it is too long or has a malformed
+/// triplet.
 pub(crate) fn normal_uri(uri: &str) -> Option<String> {
-    Some(matcher::Uri::new(uri)?.folded().to_owned())
+    Some(matcher::Uri::new(uri)?.with_lower_scheme().to_owned())
 }
 
-/// Whether a text starts with a scheme and a colon (RFC 3986 §3.1).
+/// Returns whether a text starts with a scheme and a colon (RFC 3986 §3.1).
 pub(crate) fn has_scheme(text: &str) -> bool {
     encoding::scheme_length(text).is_some()
 }
@@ -221,7 +222,7 @@ impl PartialEq for UriTemplate {
 impl Eq for UriTemplate {}
 
 impl Value {
-    /// Gives the text, if it is one.
+    /// Returns the text, if the value is one.
     pub fn as_text(&self) -> Option<&str> {
         match self {
             Self::Text(text) => Some(text),
@@ -229,7 +230,7 @@ impl Value {
         }
     }
 
-    /// Gives the texts of a list, if it is one.
+    /// Returns the texts, if the value is a list.
     pub fn as_list(&self) -> Option<&[String]> {
         match self {
             Self::List(items) => Some(items),
@@ -263,7 +264,7 @@ impl<const N: usize> From<[&str; N]> for Value {
 }
 
 impl Operator {
-    /// What stands before the first value (RFC 6570 appendix A, as the next three).
+    /// Returns what stands before the first value (RFC 6570 appendix A, like the next three).
     fn first(self) -> &'static str {
         match self {
             Self::Simple | Self::Reserved => "",
@@ -276,7 +277,7 @@ impl Operator {
         }
     }
 
-    /// What stands between values.
+    /// Returns what stands between values.
     fn separator(self) -> &'static str {
         match self {
             Self::Simple | Self::Reserved | Self::Fragment => ",",
@@ -287,7 +288,7 @@ impl Operator {
         }
     }
 
-    /// What follows the name of an empty value; nothing for operators that write no names.
+    /// Returns what follows the name of an empty value; `None` for operators that write no names.
     fn after_empty_name(self) -> Option<&'static str> {
         match self {
             Self::Parameters => Some(""),
@@ -296,7 +297,7 @@ impl Operator {
         }
     }
 
-    /// Whether reserved characters of a value stay.
+    /// Returns whether reserved characters of a value stay.
     fn keeps_reserved(self) -> bool {
         matches!(self, Self::Reserved | Self::Fragment)
     }

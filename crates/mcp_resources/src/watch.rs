@@ -1,4 +1,4 @@
-//! Files that change, told to those who subscribed to what is read from them.
+//! Watches files, and notifies subscribers of the resources that are read from them.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::error::Error;
@@ -15,25 +15,27 @@ use notify::{Event, EventKind, RecommendedWatcher, RecursiveMode, Watcher as _};
 
 use crate::{Interest, Observing, Registry};
 
-/// How long to wait for more after a change: writing a file is several.
+/// How long to wait for more changes after one, because writing a file causes several.
 const SETTLE: Duration = Duration::from_millis(50);
 
-/// How long a client waits until all is watched that it subscribed to at once. A server may answer nothing meanwhile, so
-/// nobody waits for a watcher that kept somebody waiting this long and is not done with that.
+/// How long a client that subscribes waits until the files are watched. A server may answer nothing meanwhile. So
+/// once a client has waited this long, no other one waits until the watcher is done with that.
 const PATIENCE: Duration = Duration::from_secs(1);
 
-/// How many symbolic links are followed on the way to a file, as on Linux.
+/// How many symbolic links are followed on the way to a file. It is the number of Linux.
 const MAX_LINKS: usize = 40;
 
-/// How long until a directory is tried again that was not there.
+/// How long to wait before a directory that could not be watched is tried again.
 const RETRY: Duration = Duration::from_secs(1);
 
-/// Tells clients when a file changes that they subscribed to (feature `watch`).
+/// Notifies subscribers when the file of a resource changes (feature `watch`).
 ///
-/// Only directories are watched in which a file lies that somebody subscribed to: what a
-/// [`Resource`](crate::Resource::source) or a [`ResourceTemplate`](crate::ResourceTemplate::source) says it is read
-/// from, as it says it when the subscription begins. Files that are replaced, as editors do, that go and that come
-/// back are seen too, and so are those behind symbolic links, and links that come to lead elsewhere. It has a thread of its own, and ends when it is dropped.
+/// A [`Resource`](crate::Resource::source) or a [`ResourceTemplate`](crate::ResourceTemplate::source) names the
+/// files that it is read from. When a client subscribes, their directories are watched. The watch notices files
+/// that are written, replaced, as editors do, removed and created again. It follows symbolic links, also if
+/// they change.
+///
+/// The watch has its own thread, and ends when it is dropped.
 ///
 /// ```no_run
 /// use mcp_resources::{FileWatch, Registry, Resource, Server};
@@ -51,65 +53,66 @@ pub struct FileWatch {
     _observing: Observing,
 }
 
-/// Why changes of files can't be told.
+/// A watch that doesn't work, or that may have missed changes.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum WatchError {
-    /// The system offers no watching, or no more of it, or no thread.
+    /// The system can't watch files, has no watch left, or no thread.
     #[error("files can't be watched, so nobody is told when they change: {0}")]
     Start(#[source] Box<dyn Error + Send + Sync>),
-    /// A directory can't be watched; it is tried again until it can.
+    /// A directory can't be watched. It is tried again until it can.
     #[error(
         "{path} can't be watched, so for now nobody is told when something in it changes: {source}"
     )]
     Directory {
-        /// The directory of a file that somebody subscribed to.
+        /// The directory.
         path: PathBuf,
-        /// Why not.
+        /// The cause.
         source: Box<dyn Error + Send + Sync>,
     },
-    /// The system lost changes; everyone was told that everything changed.
+    /// The system lost changes. All subscribers were notified.
     #[error("some changes of files were not seen: {0}")]
     Lost(#[source] Box<dyn Error + Send + Sync>),
 }
 
-/// What the thread that watches is told.
+/// A message to the thread that watches.
 #[derive(Debug)]
 enum Message {
     Changed(notify::Result<Event>),
     Begins(String),
     Ends(String),
-    /// A client waits until all is done that was said before.
+    /// A client waits until the messages before this one are handled.
     Settle(Sender<()>),
     End,
 }
 
-/// The thread that watches: what it watches, and for whom.
+/// The state of the thread that watches.
 struct Watcher {
     registry: Registry,
     report: Box<dyn Fn(WatchError) + Send>,
     messages: Receiver<Message>,
     is_stalled: Arc<AtomicBool>,
     system: RecommendedWatcher,
-    /// What somebody subscribed to: the paths of its files, by URI.
+    /// The paths of the files of subscribed URIs, by URI.
     uris: HashMap<String, Vec<Arc<Path>>>,
     /// The files, by those paths.
-    files: HashMap<Arc<Path>, Watched>,
+    files: HashMap<Arc<Path>, WatchedFile>,
     directories: HashMap<PathBuf, Directory>,
     changed: Changed,
-    /// When to look at what changed, or at directories that were not there.
+    /// When to look at changes, or at directories that could not be watched.
     wake: Option<Instant>,
 }
 
-/// A file that somebody subscribed to. URIs may have thousands of files each, and the same ones.
-struct Watched {
+/// A file of subscribed URIs. A URI may have thousands of files, and many URIs the same ones.
+struct WatchedFile {
     path: Arc<Path>,
-    /// How often URIs name it.
+    /// How many URIs name it.
     mentions: usize,
     watchee: Watchee,
 }
 
-/// A file as it is named, and where it may change: where it is behind symbolic links, and where each of these is.
+/// The path of a file, and the places where it may change: those of the file and of the symbolic links that
+/// lead to it.
 #[derive(Debug, PartialEq, Eq)]
 struct Watchee {
     named: PathBuf,
@@ -123,17 +126,17 @@ struct Directory {
     is_watched: bool,
 }
 
-/// What changed within a short time.
+/// The changes within a short time.
 #[derive(Debug, Default)]
 struct Changed {
     paths: BTreeSet<PathBuf>,
-    /// Why not all is known that changed.
+    /// The error, if changes were lost.
     lost: Option<notify::Error>,
     is_everything: bool,
 }
 
 impl FileWatch {
-    /// Starts watching for the clients of a registry; `report` is told what can't be watched.
+    /// Starts to watch for the clients of a registry. `report` receives what can't be watched.
     ///
     /// # Errors
     ///
@@ -142,7 +145,7 @@ impl FileWatch {
         registry: &Registry,
         report: impl Fn(WatchError) + Send + 'static,
     ) -> Result<Self, WatchError> {
-        // Before notify has a thread of its own: where there is none, it panics.
+        // The thread is started before notify starts its own: if the system has none left, notify panics.
         let (started, starting) = mpsc::channel();
         let thread =
             thread::Builder::new().spawn(move || starting.iter().take(1).for_each(Watcher::run));
@@ -164,15 +167,16 @@ impl FileWatch {
             changed: Changed::default(),
             wake: None,
         };
-        // An error says that the thread is at its end.
+        // It fails if the thread has ended.
         let _ = started.send(watcher);
         let (interests, settling) = (sender.clone(), sender.clone());
-        let observe = move |_: &Registry, interest: Interest<'_>| match interest {
-            Interest::Begins(uri) => send(&interests, Message::Begins(uri.to_owned())),
-            Interest::Ends(uri) => send(&interests, Message::Ends(uri.to_owned())),
-        };
-        let settle = move || settle(&settling, &is_stalled);
-        let observing = registry.on_interest_to_settle(observe, settle);
+        let observing = registry.on_interest_to_settle(
+            move |_, interest| match interest {
+                Interest::Begins(uri) => send(&interests, Message::Begins(uri.to_owned())),
+                Interest::Ends(uri) => send(&interests, Message::Ends(uri.to_owned())),
+            },
+            move || settle(&settling, &is_stalled),
+        );
         Ok(Self {
             messages: sender,
             _observing: observing,
@@ -186,11 +190,11 @@ impl Drop for FileWatch {
     }
 }
 
-/// Waits until all is done that was said to the thread that watches, unless somebody waited in vain before.
+/// Waits until the thread has handled all messages, unless a client waited in vain before.
 fn settle(messages: &Sender<Message>, is_stalled: &AtomicBool) {
     let (done, is_done) = mpsc::channel();
     send(messages, Message::Settle(done));
-    // A client that is not kept waiting may miss a change; one that is kept longer misses all.
+    // A client that doesn't wait may miss a change. One that waits for too long gets no answers at all.
     let waits = !is_stalled.load(Ordering::Relaxed);
     if waits && is_done.recv_timeout(PATIENCE) == Err(RecvTimeoutError::Timeout) {
         is_stalled.store(true, Ordering::Relaxed);
@@ -198,14 +202,14 @@ fn settle(messages: &Sender<Message>, is_stalled: &AtomicBool) {
 }
 
 fn send(messages: &Sender<Message>, message: Message) {
-    // An error says that the thread is at its end.
+    // It fails if the thread has ended.
     let _ = messages.send(message);
 }
 
 impl Watcher {
     fn run(mut self) {
         while let Some(message) = self.next() {
-            // What the author's functions do is no reason to watch no more; the panic hook has said it.
+            // A panic in the author's functions does not end the watch. The panic hook has reported it.
             let _ = catch_unwind(AssertUnwindSafe(|| match message {
                 Ok(message) => self.follow(message),
                 Err(Woken) => self.look(),
@@ -213,7 +217,7 @@ impl Watcher {
         }
     }
 
-    /// Waits for a message, or for the time to look; nothing at the end.
+    /// Waits for a message, or for the time to look; `None` at the end.
     fn next(&self) -> Option<Result<Message, Woken>> {
         let left = self
             .wake
@@ -242,7 +246,7 @@ impl Watcher {
             Message::Ends(uri) => self.end(&uri),
             Message::Settle(done) => {
                 self.is_stalled.store(false, Ordering::Relaxed);
-                // An error says that the client waits no more.
+                // It fails if the client waits no more.
                 let _ = done.send(());
             }
             Message::End => (),
@@ -269,7 +273,7 @@ impl Watcher {
         }
     }
 
-    /// Counts a file, and watches it if it is new; nothing for what is no path.
+    /// Counts a file, and watches it if it is new; `None` if the path is not valid.
     fn add(&mut self, path: &Path) -> Option<Arc<Path>> {
         if let Some(file) = self.files.get_mut(path) {
             file.mentions += 1;
@@ -279,7 +283,7 @@ impl Watcher {
         self.watch(&watchee);
         self.files.insert(
             Arc::clone(&path),
-            Watched {
+            WatchedFile {
                 path: Arc::clone(&path),
                 mentions: 1,
                 watchee,
@@ -314,13 +318,13 @@ impl Watcher {
             directory.files -= 1;
             if directory.files == 0 {
                 self.directories.remove(path);
-                // A directory that is gone is watched no more.
+                // It fails if the directory is gone, which ends its watch.
                 let _ = self.system.unwatch(path);
             }
         }
     }
 
-    /// Tells of what changed, and looks for directories that were not there.
+    /// Notifies of changes, and tries directories that could not be watched.
     fn look(&mut self) {
         self.wake = None;
         let mut changed = std::mem::take(&mut self.changed);
@@ -338,12 +342,14 @@ impl Watcher {
         }
         let paths = self.changed_files(&changed);
         self.follow_links(&paths);
-        let is_concerned = |files: &Vec<Arc<Path>>| files.iter().any(|path| paths.contains(path));
-        let concerned = self.uris.iter().filter(|(_, files)| is_concerned(files));
-        concerned.for_each(|(uri, _)| self.registry.notify_updated(uri));
+        for (uri, files) in &self.uris {
+            if files.iter().any(|path| paths.contains(path)) {
+                self.registry.notify_updated(uri);
+            }
+        }
     }
 
-    /// Watches directories that were not there, or went and came back; what is in them is new.
+    /// Watches directories that could not be watched, or went and came back. Everything in them counts as changed.
     fn watch_again(&mut self, changed: &mut Changed) {
         for (path, directory) in &mut self.directories {
             let was_watched = directory.is_watched;
@@ -360,21 +366,22 @@ impl Watcher {
     }
 
     fn changed_files(&self, changed: &Changed) -> HashSet<Arc<Path>> {
-        let is_changed = |file: &&Watched| {
-            file.watchee
-                .places
-                .iter()
-                .any(|place| changed.concerns(place))
-        };
         self.files
             .values()
-            .filter(is_changed)
+            .filter(|file| {
+                file.watchee
+                    .places
+                    .iter()
+                    .any(|place| changed.concerns(place))
+            })
             .map(|file| Arc::clone(&file.path))
             .collect()
     }
 
-    /// Watches where symbolic links lead now. What they led to is left before: as long as a link was gone, what it leads to
-    /// may have been watched by the path of the link, and systems that watch a directory once leave it once.
+    /// Watches the places where symbolic links lead now.
+    ///
+    /// The old places are left first. While a link was gone, its target may have been watched by the path of the
+    /// link, and on systems that count a directory once, leaving it later would end the new watch.
     fn follow_links(&mut self, paths: &HashSet<Arc<Path>>) {
         let mut turned = Vec::new();
         for path in paths {
@@ -396,7 +403,7 @@ impl Watcher {
         }
     }
 
-    /// Tells the author, whose function may panic, as the panic hook then says.
+    /// Reports to the author, whose function may panic. The panic hook reports that.
     fn tell(&self, error: WatchError) {
         let _ = catch_unwind(AssertUnwindSafe(|| (self.report)(error)));
     }
@@ -407,7 +414,7 @@ impl Watcher {
     }
 }
 
-/// It is time to look.
+/// The time to look has come.
 struct Woken;
 
 impl Changed {
@@ -433,7 +440,7 @@ impl Changed {
     }
 }
 
-/// Whether a file may have another content. Servers read the files themselves, which must not be a change.
+/// Returns whether a file may have changed. Reading it, as the server does, is no change.
 fn is_change(kind: EventKind) -> bool {
     match kind {
         EventKind::Access(access) => access == AccessKind::Close(AccessMode::Write),
@@ -444,8 +451,8 @@ fn is_change(kind: EventKind) -> bool {
 impl Watchee {
     fn new(path: &Path) -> Option<Self> {
         let named = std::path::absolute(path).ok()?;
-        let mut places = places(&named);
-        // Systems may spell a path in another way when they tell of changes.
+        let mut places = find_places(&named);
+        // A system may report changes with another spelling of the path.
         places.extend(named.canonicalize());
         Some(Self { named, places })
     }
@@ -458,11 +465,12 @@ impl Watchee {
     }
 }
 
-/// The symbolic links on the way to a file, and the file, each by a path without any; a file that isn't there, too.
-fn places(named: &Path) -> BTreeSet<PathBuf> {
+/// Returns the symbolic links on the way to a file, and the file itself, which need not exist. Each path has no
+/// link before its last name.
+fn find_places(named: &Path) -> BTreeSet<PathBuf> {
     let mut links = BTreeSet::new();
     let mut place = PathBuf::new();
-    let mut rest: Vec<PathBuf> = reversed(named);
+    let mut rest: Vec<PathBuf> = reverse_components(named);
     let mut followed = 0;
     while let Some(component) = rest.pop() {
         match component.components().next() {
@@ -470,21 +478,21 @@ fn places(named: &Path) -> BTreeSet<PathBuf> {
             Some(Component::ParentDir) => _ = place.pop(),
             _ => place.push(component),
         }
-        // Links may go in a circle.
+        // Links may form a circle.
         if followed < MAX_LINKS
             && let Ok(target) = place.read_link()
         {
             followed += 1;
             links.insert(place.clone());
             place.pop();
-            rest.extend(reversed(&target));
+            rest.extend(reverse_components(&target));
         }
     }
     links.insert(place);
     links
 }
 
-fn reversed(path: &Path) -> Vec<PathBuf> {
+fn reverse_components(path: &Path) -> Vec<PathBuf> {
     path.components()
         .rev()
         .map(|component| component.as_os_str().into())

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 const DIGITS: &[u8; 16] = b"0123456789ABCDEF";
 
-/// Adds a text with every byte encoded that is not unreserved.
+/// Adds a text with all bytes encoded but the unreserved ones.
 pub(super) fn push_unreserved(out: &mut String, text: &str) {
     text.bytes()
         .for_each(|byte| push_byte(out, byte, is_unreserved(byte)));
@@ -19,7 +19,7 @@ pub(super) fn push_reserved(out: &mut String, text: &str) {
     }
 }
 
-/// Adds a text with nothing encoded but what is not ASCII.
+/// Adds a text with only those bytes encoded that are not ASCII.
 pub(super) fn push_ascii(out: &mut String, text: &str) {
     text.bytes()
         .for_each(|byte| push_byte(out, byte, byte.is_ascii()));
@@ -35,8 +35,8 @@ fn push_byte(out: &mut String, byte: u8, kept: bool) {
     }
 }
 
-/// Gives a text in the form in which texts are compared (RFC 3986 §6.2.2): ASCII, with triplets only of what needs them
-/// and capital hexadecimal digits in them; nothing if a `%` has no two hexadecimal digits after it.
+/// Returns a text in its normal form, in which texts are compared (RFC 3986 §6.2.2): ASCII, with only those
+/// bytes encoded that need it, and capital hexadecimal digits. `None` if a `%` lacks its two digits.
 pub(super) fn normalize(text: &str) -> Option<Cow<'_, str>> {
     let bytes = text.as_bytes();
     let mut plain = text.is_ascii();
@@ -47,11 +47,11 @@ pub(super) fn normalize(text: &str) -> Option<Cow<'_, str>> {
     Some(if plain {
         Cow::Borrowed(text)
     } else {
-        Cow::Owned(rewritten(text))
+        Cow::Owned(rewrite(text))
     })
 }
 
-fn rewritten(text: &str) -> String {
+fn rewrite(text: &str) -> String {
     let mut out = String::with_capacity(text.len() * 3);
     let mut bytes = text.as_bytes();
     while let Some((byte, after)) = bytes.split_first() {
@@ -69,7 +69,7 @@ fn rewritten(text: &str) -> String {
     out
 }
 
-/// Decodes all triplets of a normal text; nothing if that is not UTF-8.
+/// Decodes all triplets of a normal text; `None` if the result is not UTF-8.
 pub(super) fn decode(normal: &str) -> Option<String> {
     if !normal.contains('%') {
         return Some(normal.to_owned());
@@ -89,19 +89,22 @@ pub(super) fn decode(normal: &str) -> Option<String> {
     String::from_utf8(out).ok()
 }
 
-/// How many characters a normal text has when it is decoded.
-pub(super) fn characters(normal: &str) -> usize {
+/// Counts the characters that a normal text has when it is decoded.
+pub(super) fn count_characters(normal: &str) -> usize {
     let bytes = normal.as_bytes();
     let triplets = bytes.iter().enumerate().filter(|(_, byte)| **byte == b'%');
-    // Of a character in several bytes, the first one counts.
-    let continues = |at: usize| matches!(bytes.get(at + 1), Some(b'8' | b'9' | b'A' | b'B'));
-    let uncounted = triplets.map(|(at, _)| 2 + usize::from(continues(at)));
+    // The digits of a triplet don't count. Of a character in several bytes, only the first one does: the
+    // others are continuation bytes, from 80 to BF.
+    let uncounted = triplets.map(|(at, _)| match bytes.get(at + 1) {
+        Some(b'8' | b'9' | b'A' | b'B') => 3,
+        _ => 2,
+    });
     bytes.len() - uncounted.sum::<usize>()
 }
 
-/// The length in bytes of the first character of a text. Triplets that encode one together are one; a triplet that encodes
-/// none, alone or with those after it, is one too.
-pub(super) fn first_character(text: &str) -> usize {
+/// Returns the length in bytes of the first character of a text. Triplets that encode a character together
+/// count as one. So does a triplet that encodes none, alone or with those after it.
+pub(super) fn first_character_length(text: &str) -> usize {
     let encoded: Vec<u8> = text
         .as_bytes()
         .chunks(3)
@@ -112,8 +115,9 @@ pub(super) fn first_character(text: &str) -> usize {
     match encoded.as_slice() {
         [] => text.chars().next().map_or(0, char::len_utf8),
         encoded => {
-            let is_character = |count: &usize| str::from_utf8(&encoded[..*count]).is_ok();
-            3 * (1..=encoded.len()).find(is_character).unwrap_or(1)
+            let count =
+                (1..=encoded.len()).find(|count| str::from_utf8(&encoded[..*count]).is_ok());
+            3 * count.unwrap_or(1)
         }
     }
 }
@@ -126,7 +130,7 @@ fn digit(byte: u8) -> Option<u8> {
     }
 }
 
-/// The length of a scheme with its colon (RFC 3986 §3.1), if the text starts with one.
+/// Returns the length of the scheme that a text starts with, its colon included (RFC 3986 §3.1).
 pub(super) fn scheme_length(text: &str) -> Option<usize> {
     let length = text.bytes().position(|byte| !is_scheme_byte(byte))?;
     let is_scheme = text.as_bytes()[0].is_ascii_alphabetic() && text.as_bytes()[length] == b':';
@@ -137,12 +141,12 @@ pub(super) fn is_scheme_byte(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'-' | b'.')
 }
 
-/// RFC 3986 §2.3.
+/// Returns whether a byte is unreserved (RFC 3986 §2.3).
 fn is_unreserved(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'.' | b'_' | b'~')
 }
 
-/// RFC 3986 §2.2; looked up, as matching asks for each byte of a URI.
+/// Returns whether a byte is reserved (RFC 3986 §2.2). Matching asks for each byte of a URI, so it is a table.
 pub(super) fn is_reserved(byte: u8) -> bool {
     RESERVED[usize::from(byte)]
 }
@@ -157,17 +161,16 @@ const RESERVED: [bool; 256] = {
     reserved
 };
 
-/// Whether the bytes start with `%` and two hexadecimal digits.
+/// Returns whether bytes start with `%` and two hexadecimal digits.
 pub(super) fn is_triplet(bytes: &[u8]) -> bool {
     triplet(bytes).is_some()
 }
 
-/// The byte that is encoded at the start, and its digits.
+/// Decodes the triplet at the start, and returns the byte and its digits.
 fn triplet(bytes: &[u8]) -> Option<(u8, [u8; 2])> {
     let [b'%', high, low, ..] = *bytes else {
         return None;
     };
-    let value = |digit: u8| char::from(digit).to_digit(16);
-    let byte = value(high)? << 4 | value(low)?;
+    let byte = char::from(high).to_digit(16)? << 4 | char::from(low).to_digit(16)?;
     Some((u8::try_from(byte).ok()?, [high, low]))
 }

@@ -1,11 +1,11 @@
-//! What can be wrong with a template, and with values for it.
+//! Errors in templates, and in values for them.
 
 use super::{MAX_TEMPLATE_LENGTH, MAX_VARIABLES};
 
-/// How much of a template an error shows, in characters.
+/// How many characters of a template an error shows: enough to find the place, on one line.
 const EXCERPT: usize = 24;
 
-/// A template that can't be used, with the place.
+/// A template that can't be used, and the place of the problem.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{problem}, at byte {offset}: {excerpt:?}")]
 pub struct TemplateError {
@@ -42,10 +42,10 @@ pub enum Problem {
     /// One of the operators `=`, `,`, `!`, `@` and `|` (§2.2).
     #[error("the operator {0:?} is reserved for later versions of URI templates")]
     ReservedOperator(char),
-    /// Nothing where a name should be (§2.3).
+    /// A missing name (§2.3).
     #[error("the name of a variable is missing")]
     NameMissing,
-    /// A character that no name holds (§2.3).
+    /// A character that a name can't have (§2.3).
     #[error("the character {0:?} can't be in the name of a variable")]
     NameCharacter(char),
     /// A dot at the end of a name, or before another one (§2.3).
@@ -54,10 +54,11 @@ pub enum Problem {
     /// A prefix that is not a number from 1 to 9999 (§2.4.1).
     #[error("a prefix has to be a number from 1 to 9999 without leading zeros")]
     Prefix,
-    /// Something after a prefix or a `*` that is neither `,` nor `}` (§2.4).
+    /// A character after a prefix or a `*` that is neither `,` nor `}` (§2.4).
     #[error("\",\" or \"}}\" has to follow here, not {0:?}")]
     AfterModifier(char),
-    /// Two variables with nothing between them that says where one ends: the template expands and can't be matched.
+    /// Two variables with no text between them that says where one ends. The template can be expanded, but not
+    /// matched.
     #[error(
         "nothing says where {first:?} ends and {second:?} begins, so no URI can be matched; put text between them"
     )]
@@ -67,11 +68,11 @@ pub enum Problem {
         /// The variable on the right.
         second: String,
     },
-    /// A `{?…}` or `{&…}` before something else than its continuation or a fragment: the template expands and can't
-    /// be matched.
+    /// A `{?…}` or `{&…}` that is not at the end or before a fragment. The template can be expanded, but not
+    /// matched.
     #[error("a query can be matched at the end of a template or before its fragment alone")]
     MisplacedQuery,
-    /// A second `{#…}`: the template expands and can't be matched.
+    /// A second `{#…}`. The template can be expanded, but not matched.
     #[error("a template with two fragments can't be matched")]
     MisplacedFragment,
 }
@@ -86,22 +87,22 @@ impl TemplateError {
         }
     }
 
-    /// Says what is wrong.
+    /// Returns the problem.
     pub fn problem(&self) -> &Problem {
         &self.problem
     }
 
-    /// Says where, in bytes from the template's start; always at a character's start or at the very end.
+    /// Returns the place of the problem in bytes from the start. It is always a boundary of characters.
     pub fn offset(&self) -> usize {
         self.offset
     }
 }
 
-/// Values that a template can't be expanded with.
+/// An expansion that values make impossible.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ExpandError {
-    /// A prefix as in `{name:3}` for a list or a map (RFC 6570 §2.4.1).
+    /// A list or a map for a variable with a prefix, such as `{name:3}` (RFC 6570 §2.4.1).
     #[error(
         "the template asks for a prefix (\":{length}\") of {variable:?}, which is a list or a map; give it a text"
     )]

@@ -1,6 +1,6 @@
-//! From values to a URI (RFC 6570 §3 and appendix A).
+//! Makes URIs from values (RFC 6570 §3 and appendix A).
 
-use super::encoding::{first_character, push_reserved, push_unreserved};
+use super::encoding::{first_character_length, push_reserved, push_unreserved};
 use super::{ExpandError, Expression, Modifier, Operator, Part, Value, Values, VariableSpec};
 
 #[cfg(test)]
@@ -17,7 +17,7 @@ pub(super) fn expand(parts: &[Part], values: &Values) -> Result<String, ExpandEr
     Ok(out)
 }
 
-/// §3.2.1.
+/// Expands one pair of braces (§3.2.1).
 fn push_expression(
     out: &mut String,
     expression: &Expression,
@@ -32,13 +32,13 @@ fn push_expression(
                 out: &mut *out,
                 operator: expression.operator,
             }
-            .variable(variable, value)?;
+            .push_variable(variable, value)?;
         }
     }
     Ok(())
 }
 
-/// §2.3.
+/// Returns whether a value counts as one (§2.3).
 fn is_defined(value: &Value) -> bool {
     match value {
         Value::Text(_) => true,
@@ -53,21 +53,23 @@ struct Writer<'o> {
 }
 
 impl Writer<'_> {
-    fn variable(&mut self, variable: &VariableSpec, value: &Value) -> Result<(), ExpandError> {
+    fn push_variable(&mut self, variable: &VariableSpec, value: &Value) -> Result<(), ExpandError> {
         match (value, variable.modifier) {
             (Value::Text(text), Modifier::Prefix(length)) => {
-                self.text(&variable.name, self.prefix(text, length))
+                self.push_text(&variable.name, self.prefix(text, length))
             }
-            (Value::Text(text), _) => self.text(&variable.name, text),
+            (Value::Text(text), _) => self.push_text(&variable.name, text),
             (_, Modifier::Prefix(length)) => {
                 let variable = variable.name.clone();
                 return Err(ExpandError::PrefixOfComposite { variable, length });
             }
-            (Value::List(items), Modifier::Explode) => self.exploded_list(&variable.name, items),
-            (Value::Map(entries), Modifier::Explode) => self.exploded_map(entries),
-            (Value::List(items), Modifier::None) => self.joined(&variable.name, items.iter()),
+            (Value::List(items), Modifier::Explode) => {
+                self.push_exploded_list(&variable.name, items)
+            }
+            (Value::Map(entries), Modifier::Explode) => self.push_exploded_map(entries),
+            (Value::List(items), Modifier::None) => self.push_joined(&variable.name, items.iter()),
             (Value::Map(entries), Modifier::None) => {
-                self.joined(
+                self.push_joined(
                     &variable.name,
                     entries.iter().flat_map(|(key, value)| [key, value]),
                 );
@@ -76,41 +78,42 @@ impl Writer<'_> {
         Ok(())
     }
 
-    fn text(&mut self, name: &str, text: &str) {
-        self.name(name, text.is_empty());
-        self.encoded(text);
+    fn push_text(&mut self, name: &str, text: &str) {
+        self.push_name(name, text.is_empty());
+        self.push_encoded(text);
     }
 
-    fn joined<'v>(&mut self, name: &str, items: impl Iterator<Item = &'v String>) {
-        self.name(name, false);
+    /// Writes a list that is not exploded: its items are one value.
+    fn push_joined<'v>(&mut self, name: &str, items: impl Iterator<Item = &'v String>) {
+        self.push_name(name, false);
         for (index, item) in items.enumerate() {
             self.out.push_str(if index == 0 { "" } else { "," });
-            self.encoded(item);
+            self.push_encoded(item);
         }
     }
 
-    fn exploded_list(&mut self, name: &str, items: &[String]) {
+    fn push_exploded_list(&mut self, name: &str, items: &[String]) {
         for (index, item) in items.iter().enumerate() {
-            self.separator(index);
-            self.text(name, item);
+            self.push_separator(index);
+            self.push_text(name, item);
         }
     }
 
-    fn exploded_map(&mut self, entries: &[(String, String)]) {
+    fn push_exploded_map(&mut self, entries: &[(String, String)]) {
         for (index, (key, value)) in entries.iter().enumerate() {
-            self.separator(index);
-            self.encoded(key);
+            self.push_separator(index);
+            self.push_encoded(key);
             self.out.push_str(
                 self.operator
                     .after_empty_name()
                     .filter(|_| value.is_empty())
                     .unwrap_or("="),
             );
-            self.encoded(value);
+            self.push_encoded(value);
         }
     }
 
-    fn separator(&mut self, index: usize) {
+    fn push_separator(&mut self, index: usize) {
         self.out.push_str(if index == 0 {
             ""
         } else {
@@ -118,27 +121,28 @@ impl Writer<'_> {
         });
     }
 
-    /// Writes the variable's name, where the operator writes names.
-    fn name(&mut self, name: &str, empty: bool) {
+    /// Writes the variable's name, if the operator writes names.
+    fn push_name(&mut self, name: &str, empty: bool) {
         if let Some(after_empty) = self.operator.after_empty_name() {
             self.out.push_str(name);
             self.out.push_str(if empty { after_empty } else { "=" });
         }
     }
 
-    fn encoded(&mut self, text: &str) {
+    fn push_encoded(&mut self, text: &str) {
         match self.operator.keeps_reserved() {
             true => push_reserved(self.out, text),
             false => push_unreserved(self.out, text),
         }
     }
 
-    /// The first characters of a text; where triplets are kept, what they encode is a character (§2.4.1).
+    /// Returns the first characters of a text. If triplets are kept, the character that they encode counts as
+    /// one (§2.4.1).
     fn prefix<'v>(&self, text: &'v str, length: usize) -> &'v str {
         let mut rest = text;
         for _ in 0..length {
             rest = match self.operator.keeps_reserved() {
-                true => &rest[first_character(rest)..],
+                true => &rest[first_character_length(rest)..],
                 false => rest.strip_prefix(|_| true).unwrap_or_default(),
             };
         }

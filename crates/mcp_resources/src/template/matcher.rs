@@ -1,4 +1,4 @@
-//! From a URI back to the values.
+//! Finds the values that a URI was made with.
 
 mod bytes;
 mod field;
@@ -21,13 +21,13 @@ use super::{TemplateError, UriTemplate, Value, Values};
 pub(super) use landmarks::{Landmark, Place};
 use plan::{Fragment, Plan, Region};
 
-/// The longest URI in bytes that is looked at, with all encoded that is not ASCII; longer ones match nothing.
+/// The longest URI in bytes, in its encoded form. A longer one matches nothing.
 pub const MAX_URI_LENGTH: usize = 128 * 1024;
 
-/// The most values that a URI may give, those of a list counted one by one; with more it matches nothing.
+/// How many values a URI may have, the items of a list counted one by one. A URI with more matches nothing.
 pub const MAX_ITEMS: usize = 1024;
 
-/// Finds the values that a URI was made with: the inverse of [`UriTemplate::expand`].
+/// Finds the values that a URI was made with. It is the inverse of [`UriTemplate::expand`].
 ///
 /// | template | URI | match |
 /// |---|---|---|
@@ -39,7 +39,7 @@ pub const MAX_ITEMS: usize = 1024;
 /// | `x:{v}` | `x:a%2` | none: a malformed triplet |
 /// | `x:{v}` | `x:%FF` | none: not UTF-8 |
 /// | `x:{v}` | `x:é` | `{"v":"é"}` |
-/// | `x:{v}` | `x:a b` | `{"v":"a b"}` what no URI should hold is taken as it is |
+/// | `x:{v}` | `x:a b` | `{"v":"a b"}` a character that needs encoding is accepted |
 /// | `x:{v}` | `x:a+b` | none: `+` is reserved, a space is `%20` |
 /// | `x:{+v}` | `x:a/b?c#d` | `{"v":"a/b?c#d"}` |
 /// | `x:{+v}` | `x:a%2Fb` | `{"v":"a/b"}` |
@@ -53,9 +53,9 @@ pub const MAX_ITEMS: usize = 1024;
 /// | `x:a%2fb{v}` | `x:a%2Fb1` | `{"v":"1"}` |
 /// | `x:é/{v}` | `x:%c3%a9/1` | `{"v":"1"}` |
 /// | `x:%C3%A9/{v}` | `x:é/1` | `{"v":"1"}` |
-/// | `x:a.b/{v}` | `x:%61%2Eb/1` | `{"v":"1"}` encoded for nothing |
+/// | `x:a.b/{v}` | `x:%61%2Eb/1` | `{"v":"1"}` encoded without need |
 /// | `x:{a}{.e}` | `x:1%2Etxt` | `{"a":"1","e":"txt"}` as before |
-/// | `x:{a}2{b}` | `x:%2F2%2f` | `{"a":"/","b":"/"}` text does not stand within a triplet |
+/// | `x:{a}2{b}` | `x:%2F2%2f` | `{"a":"/","b":"/"}` no text begins within a triplet |
 /// | `x:{a}F` | `x:1%2F` | none: as before |
 /// | `x:{+a}2{b}` | `x:12%2F` | `{"a":"1","b":"/"}` as before |
 /// | `x:y` | `x:y` | `{}` |
@@ -76,7 +76,7 @@ pub const MAX_ITEMS: usize = 1024;
 /// | `x:a{/b,c}` | `x:a` | `{}` |
 /// | `x:a{/b,c}` | `x:a/1` | `{"b":"1"}` |
 /// | `x:a{/b,c}` | `x:a/1/2` | `{"b":"1","c":"2"}` |
-/// | `x:a{/b}/c` | `x:a/c` | `{}` the template's own text before an optional value |
+/// | `x:a{/b}/c` | `x:a/c` | `{}` the template's own text comes before an optional value |
 /// | `x:a{/b}/c` | `x:a/` | none |
 /// | `x:{/a}/b/{c}` | `x:/b/c` | `{"c":"c"}` |
 /// | `x:{/a}/b/{c}` | `x:/b/b/c` | `{"a":"b","c":"c"}` at the last place from the right |
@@ -113,9 +113,9 @@ pub const MAX_ITEMS: usize = 1024;
 /// | **Lists** | | |
 /// | `x:{l*}` | `x:1,2%2C` | `{"l":["1","2,"]}` |
 /// | `x:{l*}` | `x:` | `{"l":[]}` |
-/// | `x:{l*,b}` | `x:,1` | `{"l":[""],"b":"1"}` an empty list leaves no comma |
+/// | `x:{l*,b}` | `x:,1` | `{"l":[""],"b":"1"}` an empty list would leave no comma |
 /// | `x:a{#l*}` | `x:a#` | `{"l":[""]}` and no `#` |
-/// | `x:{l}` | `x:1,2` | none: a list that is not exploded has lost its ends |
+/// | `x:{l}` | `x:1,2` | none: where a list without `*` ends is unknown |
 /// | `x:a{/l*}` | `x:a/1/2` | `{"l":["1","2"]}` |
 /// | `x:a{/l*}/z` | `x:a/1/2/z` | `{"l":["1","2"]}` |
 /// | `x:a{/l*}` | `x:a` | `{}` |
@@ -125,8 +125,8 @@ pub const MAX_ITEMS: usize = 1024;
 /// | `x:{l*}{?l*}` | `x:1,2?l=1&l=3` | none: one variable, two values |
 /// | `x:a{?l*,b}` | `x:a?l=1&b=3&l=2` | `{"l":["1","2"],"b":"3"}` |
 ///
-/// [`Matcher::lenient`] changes what simple variables may hold. Those of `{/…}`, `{.…}`, `{;…}` and queries stay
-/// strict, and before a `{#…}` the first `#` that is not the template's own ends them:
+/// [`Matcher::lenient`] lets simple variables hold more. Variables of `{/…}`, `{.…}`, `{;…}` and queries stay
+/// strict. Before a `{#…}`, the first `#` that is not the template's own ends a variable:
 ///
 /// | template | URI | lenient match |
 /// |---|---|---|
@@ -141,7 +141,7 @@ pub const MAX_ITEMS: usize = 1024;
 ///
 /// # The inverse
 ///
-/// `matches(expand(values))` gives the same values if all this holds:
+/// `matches(expand(values))` returns the same values if all of this holds:
 /// - simple and `{+…}` variables are defined, and those of a `{#…}` that has several, or a text behind it; texts meet variables without `*`, lists that are not empty those with
 ///   one (for `{l*}`, not the list of one empty text);
 /// - a variable with `*` that another follows in its simple, `{+…}` or `{#…}` expression has one value, without a comma;
@@ -157,12 +157,12 @@ pub const MAX_ITEMS: usize = 1024;
 /// - of the variables of all `{/…}`, or all `{.…}`, with no text between them only last ones are undefined; of those
 ///   of a `{?…}`, one is defined where one of its `{&…}` is.
 ///
-/// Maps do not come back: exploded ones have lost the variable's name, others their ends.
+/// Maps don't come back. An exploded one has lost the variable's name, another one its end.
 ///
 /// # Cost
 ///
-/// In proportion to the URI's length and the template's, whatever they hold and however many variables there are: each
-/// text is looked for once, and what is taken stays taken.
+/// The time is proportional to the lengths of the URI and the template, whatever they hold and however many
+/// variables there are. Each text is looked for once, and nothing is tried twice.
 #[derive(Debug, Clone)]
 pub struct Matcher {
     template: UriTemplate,
@@ -175,7 +175,7 @@ enum Strictness {
     Lenient,
 }
 
-/// The values of a URI.
+/// The values that a URI was made with.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Match {
     variables: Vec<Variable>,
@@ -189,8 +189,8 @@ pub struct Variable {
     pub name: Arc<str>,
     /// Its value, decoded: a text, or a list for an exploded variable.
     pub value: Value,
-    /// The same as the URI has it, still encoded: all that is not ASCII, with hexadecimal digits in capitals, and nothing
-    /// that needs no encoding (RFC 3986 §2.3).
+    /// The value in encoded form: ASCII, with capital hexadecimal digits. Unreserved characters are not
+    /// encoded (RFC 3986 §2.3).
     pub raw: Value,
 }
 
@@ -199,8 +199,8 @@ impl Matcher {
     ///
     /// # Errors
     ///
-    /// Templates that can't be matched although they expand: two variables with nothing between them as in
-    /// `{a}{b}`, a query before the end, two fragments.
+    /// Refuses templates that can be expanded but not matched: two variables with no text between them, as in
+    /// `{a}{b}`, a query before the end, and two fragments.
     ///
     /// ```
     /// use mcp_resources::template::{Matcher, UriTemplate};
@@ -213,7 +213,7 @@ impl Matcher {
         Self::with(template, Strictness::Strict)
     }
 
-    /// Prepares a template whose simple variables may hold `/` and `#` unencoded, as people write them.
+    /// Prepares a template whose simple variables may hold `/` and `#` unencoded, as in URIs that people type.
     ///
     /// # Errors
     ///
@@ -229,18 +229,20 @@ impl Matcher {
         })
     }
 
-    /// Finds the values that the template makes this URI of, if it does.
+    /// Returns the values that this URI was made with, or `None` if the template can't have made it.
     pub fn matches(&self, uri: &str) -> Option<Match> {
         self.matches_normal(&Uri::new(uri)?)
     }
 
-    /// Gives the template.
+    /// Returns the template.
     pub fn template(&self) -> &UriTemplate {
         &self.template
     }
 
-    /// Says whether a URI may match both templates; `true` is only sure where both are without `{?…}`, `{&…}`,
-    /// `{;…}`, `*` and triplets, `false` is always.
+    /// Returns whether a URI may match both templates.
+    ///
+    /// `false` is always right. `true` is certain only for templates without `{?…}`, `{&…}`, `{;…}`, `*` and
+    /// triplets.
     ///
     /// ```
     /// use mcp_resources::template::{Matcher, UriTemplate};
@@ -257,20 +259,20 @@ impl Matcher {
 
     pub(super) fn matches_normal(&self, uri: &Uri<'_>) -> Option<Match> {
         let text = if self.plan.scheme > 0 {
-            uri.folded()
+            uri.with_lower_scheme()
         } else {
             &uri.normal
         };
         Some(scan::scan(&self.plan, text)?.into_match(&self.plan.names))
     }
 
-    /// The literals of which it is sure where every URI that matches has them.
+    /// Returns the literals whose place in every matching URI is known.
     pub(super) fn landmarks(&self) -> Vec<Landmark<'_>> {
         landmarks::landmarks(&self.plan)
     }
 
-    /// The literals that every URI that matches holds, its scheme in small letters. None of a template without a
-    /// scheme, which may hold capitals of the URI's.
+    /// Iterates over the literals that every matching URI has, the scheme in lower case. A template that doesn't
+    /// start with a scheme has none, because its first literal may match capitals of the URI's scheme.
     pub(super) fn literals(&self) -> impl Iterator<Item = &str> {
         let fragment = self
             .plan
@@ -284,15 +286,15 @@ impl Matcher {
             .flat_map(Region::literals)
     }
 
-    /// The names that the query of every URI that matches has, if it has a query; nothing if it is not sure where
-    /// that starts.
+    /// Returns the names that a query of a matching URI can have; `None` if the place of the query is unknown.
     pub(super) fn query_names(&self) -> Option<QueryNames<'_>> {
-        let is_first = |fragment: &Fragment| fragment.number_signs == 0;
-        let query = self
+        // A query ends at the URI's first `#`. Text of the template with a `#` may stand before the query.
+        let is_fragment_first = self
             .plan
-            .query
+            .fragment
             .as_ref()
-            .filter(|_| self.plan.fragment.as_ref().is_none_or(is_first))?;
+            .is_none_or(|fragment| fragment.number_signs == 0);
+        let query = self.plan.query.as_ref().filter(|_| is_fragment_first)?;
         let names = query.pairs.names().collect();
         let (byte, before, fragment) = (query.byte, query.before, self.plan.fragment.as_ref());
         let without = WithoutQuery {
@@ -309,14 +311,14 @@ impl Matcher {
         })
     }
 
-    /// The bytes of the template's own text: the more, the more specific it is.
+    /// Returns the bytes of the template's own text. The more it has, the more specific it is.
     pub(super) fn literal_length(&self) -> usize {
         self.plan.literal_length
     }
 }
 
-/// What is sure of a template's query: it starts at the first such byte after so many others like it, unless a `#`
-/// stands before.
+/// What is known of a template's query. It starts at the byte `byte` after `before` others like it, unless a
+/// `#` stands before.
 #[derive(Debug, Clone)]
 pub(super) struct QueryNames<'p> {
     pub(super) byte: u8,
@@ -325,7 +327,7 @@ pub(super) struct QueryNames<'p> {
     pub(super) without: WithoutQuery<'p>,
 }
 
-/// What a URI without the query has to match: equal for templates that differ in nothing but names there.
+/// What a URI without a query has to match. It is equal for templates that differ only in the names of the query.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) struct WithoutQuery<'p> {
     byte: u8,
@@ -337,12 +339,12 @@ pub(super) struct WithoutQuery<'p> {
 /// A URI in the form in which it is compared.
 pub(super) struct Uri<'u> {
     normal: Cow<'u, str>,
-    /// The same with its scheme in small letters, where it has capitals.
-    folded: Option<String>,
+    /// The same with its scheme in lower case, if the scheme has capitals.
+    lower: Option<String>,
 }
 
 impl<'u> Uri<'u> {
-    /// Nothing if the URI is too long or has a malformed triplet.
+    /// Normalises a URI; `None` if it is too long or has a malformed triplet.
     pub(super) fn new(uri: &'u str) -> Option<Self> {
         if uri.len() > MAX_URI_LENGTH {
             return None;
@@ -353,43 +355,43 @@ impl<'u> Uri<'u> {
         }
         let scheme = scheme_length(uri).unwrap_or(0);
         let has_capitals = uri[..scheme].bytes().any(|byte| byte.is_ascii_uppercase());
-        let folded = has_capitals.then(|| uri[..scheme].to_ascii_lowercase() + &normal[scheme..]);
-        Some(Self { normal, folded })
+        let lower = has_capitals.then(|| uri[..scheme].to_ascii_lowercase() + &normal[scheme..]);
+        Some(Self { normal, lower })
     }
 
-    /// The URI with its scheme in small letters.
-    pub(super) fn folded(&self) -> &str {
-        self.folded.as_deref().unwrap_or(&self.normal)
+    /// Returns the URI with its scheme in lower case.
+    pub(super) fn with_lower_scheme(&self) -> &str {
+        self.lower.as_deref().unwrap_or(&self.normal)
     }
 }
 
 impl Match {
-    /// Gives the value of a variable; none if the URI has none.
+    /// Returns the value of a variable, if the URI has one.
     pub fn value(&self, name: &str) -> Option<&Value> {
         self.variable(name).map(|variable| &variable.value)
     }
 
-    /// Gives the value of a variable that is not exploded.
+    /// Returns the value of a variable without `*`.
     pub fn text(&self, name: &str) -> Option<&str> {
         self.value(name).and_then(Value::as_text)
     }
 
-    /// Gives the value of an exploded variable.
+    /// Returns the value of a variable with `*`.
     pub fn list(&self, name: &str) -> Option<&[String]> {
         self.value(name).and_then(Value::as_list)
     }
 
-    /// Gives the value of a variable as the URI has it, still encoded (see [`Variable::raw`]).
+    /// Returns the value of a variable in encoded form (see [`Variable::raw`]).
     pub fn raw(&self, name: &str) -> Option<&Value> {
         self.variable(name).map(|variable| &variable.raw)
     }
 
-    /// Gives the variables that have values, in the order of the template.
+    /// Returns the variables that have values, in the order of the template.
     pub fn variables(&self) -> &[Variable] {
         &self.variables
     }
 
-    /// Gives the values alone, as [`UriTemplate::expand`] takes them.
+    /// Returns the values in the form that [`UriTemplate::expand`] takes.
     pub fn into_values(self) -> Values {
         self.variables
             .into_iter()

@@ -1,4 +1,4 @@
-//! From text to parts (RFC 6570 §2).
+//! Parses templates (RFC 6570 §2).
 
 use super::encoding::{is_triplet, push_ascii};
 use super::error::{Problem, TemplateError};
@@ -40,7 +40,7 @@ impl Parser<'_> {
         Ok(parts)
     }
 
-    /// §2.1.
+    /// Parses text between braces (§2.1).
     fn literal(&mut self) -> Result<Literal, TemplateError> {
         let offset = self.offset;
         while let Some(next) = self.peek().filter(|next| *next != '{') {
@@ -56,7 +56,7 @@ impl Parser<'_> {
         Ok(Literal { offset, text })
     }
 
-    /// §2.2.
+    /// Parses a pair of braces (§2.2).
     fn expression(&mut self) -> Result<Expression, TemplateError> {
         let offset = self.offset;
         if !self.template[offset..].contains('}') {
@@ -104,7 +104,7 @@ impl Parser<'_> {
         Ok(operator)
     }
 
-    /// §2.3.
+    /// Parses a name and its modifier (§2.3).
     fn variable(&mut self) -> Result<VariableSpec, TemplateError> {
         self.variables += 1;
         if self.variables > MAX_VARIABLES {
@@ -148,7 +148,7 @@ impl Parser<'_> {
         Ok(())
     }
 
-    /// §2.4.
+    /// Parses a `*` or a prefix (§2.4).
     fn modifier(&mut self) -> Result<Modifier, TemplateError> {
         if self.skip('*') {
             return Ok(Modifier::Explode);
@@ -195,12 +195,13 @@ impl Parser<'_> {
     }
 }
 
-/// Whether a character may stand in a name; `%` only as the start of a triplet.
+/// Returns whether a name can have a character. A `%` has to start a triplet.
 fn is_name(character: char) -> bool {
     character.is_ascii_alphanumeric() || matches!(character, '_' | '%')
 }
 
-/// §2.1, with the apostrophe, which the RFC's erratum 6937 and its own examples allow.
+/// Returns whether a literal can have a character (§2.1). The apostrophe is allowed by the RFC's erratum 6937
+/// and its own examples.
 fn is_literal(character: char) -> bool {
     match character {
         '\0'..=' ' | '"' | '%' | '<' | '>' | '\\' | '^' | '`' | '{' | '|' | '}' | '\x7f' => false,
@@ -209,7 +210,7 @@ fn is_literal(character: char) -> bool {
     }
 }
 
-/// `ucschar` and `iprivate` of RFC 3987 §2.2.
+/// Returns whether a character is a `ucschar` or an `iprivate` (RFC 3987 §2.2).
 fn is_international(character: char) -> bool {
     match u32::from(character) {
         0..=0x9F | 0xFDD0..=0xFDEF | 0xFFF0..=0xFFFF | 0xE0000..=0xE0FFF => false,

@@ -97,7 +97,7 @@ impl TemplateSet {
     /// Finds the template of a URI. Returns its index in the list that the set was made of, and the values.
     pub fn find(&self, uri: &str) -> Option<(usize, Match)> {
         let uri = Uri::new(uri)?;
-        let text = Text::new(uri.folded());
+        let text = Text::new(uri.with_lower_scheme());
         let lists = self.tree.find(&text);
         let is_few = lists.iter().map(|list| list.len()).sum::<usize>() <= FEW;
         let mut lists: BinaryHeap<_> = lists.into_iter().map(Reverse).collect();

@@ -1,6 +1,6 @@
 //! Sets of bytes.
 
-/// Any number of the 256 bytes; asking for one takes the same time whatever is in it.
+/// A set of bytes, with a bit for each of the 256.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
 pub(super) struct ByteSet([u64; 4]);
 

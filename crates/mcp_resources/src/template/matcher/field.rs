@@ -1,6 +1,6 @@
-//! The scan of one field, of which it is known where it starts and ends.
+//! Scans one field, whose start and end are known.
 //!
-//! What is wide takes what is left after the atoms before it, from the left, and those after it, from the right.
+//! Atoms before the wide one are taken from the left, those after it from the right. The wide one takes the rest.
 
 use super::bytes::ByteSet;
 use super::plan::{Atom, Capture, Class, Field, Pairs};
@@ -8,7 +8,7 @@ use super::slots::Slots;
 use super::steps::count;
 use super::tail::Tail;
 use crate::template::Modifier;
-use crate::template::encoding::characters;
+use crate::template::encoding::count_characters;
 
 pub(super) fn scan_field(field: &Field, text: &str, slots: &mut Slots) -> Option<()> {
     let narrow = field.wide.unwrap_or(field.atoms.len());
@@ -22,7 +22,7 @@ pub(super) fn scan_field(field: &Field, text: &str, slots: &mut Slots) -> Option
     }
 }
 
-/// Takes an atom's part from the start of the text and gives the rest.
+/// Takes an atom's part from the start of the text, and returns the rest.
 fn take_left<'u>(
     atom: &Atom,
     openings: ByteSet,
@@ -92,23 +92,25 @@ fn take_parameters<'u>(
     Some(rest)
 }
 
-/// The name that the text starts with, if it is known.
+/// Splits off the name that the text starts with, if the name is known.
 fn split_name<'u>(text: &'u str, pairs: &Pairs, openings: ByteSet) -> Option<(&'u str, &'u str)> {
-    let ends = |byte: u8| openings.contains(byte) || !Class::Simple.holds(byte);
+    // No further than the longest name, so that unknown names cost little.
     let end = text
         .bytes()
         .take(pairs.longest() + 1)
-        .position(ends)
+        .position(|byte| openings.contains(byte) || !Class::Simple.holds(byte))
         .unwrap_or(text.len());
     count(end.min(pairs.longest()));
     Some(text.split_at(end)).filter(|(name, _)| pairs.knows(name))
 }
 
-/// Where a value ends: before the first of the bytes that may follow it. Nothing if the class forbids what stands
-/// before.
+/// Splits off the value that the text starts with: it ends before the first byte that may follow it. `None` if a
+/// byte comes first that the class forbids.
 fn split_value(text: &str, class: Class, openings: ByteSet) -> Option<(&str, &str)> {
-    let ends = |byte: u8| openings.contains(byte) || !class.holds(byte);
-    let end = text.bytes().position(ends).unwrap_or(text.len());
+    let end = text
+        .bytes()
+        .position(|byte| openings.contains(byte) || !class.holds(byte))
+        .unwrap_or(text.len());
     count(end);
     let fits = text
         .as_bytes()
@@ -117,7 +119,7 @@ fn split_value(text: &str, class: Class, openings: ByteSet) -> Option<(&str, &st
     fits.then(|| text.split_at(end))
 }
 
-/// Takes the parts of atoms from the end of the text and gives what is before.
+/// Takes the parts of atoms from the end of the text, and returns what is before them.
 fn take_right<'u>(atoms: &[Atom], text: &'u str, slots: &mut Slots) -> Option<&'u str> {
     let mut tail = Tail::new(text);
     for atom in atoms.iter().rev() {
@@ -155,7 +157,7 @@ fn take_wide(atom: &Atom, text: &str, slots: &mut Slots) -> Option<()> {
 
 pub(super) fn put_pair(pairs: &Pairs, name: &str, value: &str, slots: &mut Slots) -> Option<()> {
     count(value.len());
-    let capture = pairs.capture(name, characters(value))?;
+    let capture = pairs.capture(name, count_characters(value))?;
     capture.class.holds_all(value).then_some(())?;
     match capture.modifier {
         Modifier::Explode => slots.put_item(capture, value),
@@ -163,7 +165,7 @@ pub(super) fn put_pair(pairs: &Pairs, name: &str, value: &str, slots: &mut Slots
     }
 }
 
-/// Puts a text, which is of the variable's class, or a list.
+/// Puts a text that is of the variable's class, or a list.
 fn put(capture: &Capture, value: &str, slots: &mut Slots) -> Option<()> {
     match capture.modifier {
         Modifier::None | Modifier::Prefix(_) => slots.put_text(capture, value),

@@ -1,13 +1,13 @@
-//! Whether two templates share a URI.
+//! Tells whether two templates share a URI.
 
 use super::plan::{Atom, Class, Fragment, Plan, Region};
 use super::steps::count;
 use crate::template::Modifier;
 
-/// What a URI may go on with.
+/// A part of the URIs of a template.
 #[derive(Debug, Clone, Copy)]
 enum Step {
-    /// A byte of a literal that has so many more, this one counted.
+    /// A byte of a literal; the number is that of the bytes left in it, this one included.
     Byte(usize),
     /// The byte and the next step, or neither.
     Optional,
@@ -15,19 +15,20 @@ enum Step {
     Repeat(Class),
 }
 
-/// What a template's URIs are made of.
+/// The parts of the URIs of a template, in order.
 #[derive(Default)]
 struct Steps {
     steps: Vec<Step>,
-    /// The byte of each step; 0 where it has none.
+    /// The byte of each step; 0 for a step without one.
     bytes: Vec<u8>,
 }
 
-/// Walks both templates at once over all texts that fit both so far. What names a query or parameters have is not
-/// looked at, so a pair that differs in these alone counts as overlapping.
+/// Returns whether a text may fit both templates. Names in queries and parameters are ignored, so two templates
+/// that differ only in those count as overlapping.
 ///
-/// Literals are compared as a whole, so it stops only where one of both is at the end of one: the cost is at most the
-/// length of each for each variable of the other.
+/// It walks both templates at once, over all texts that fit both so far. Literals are compared as a whole, so
+/// it stops only at the end of a literal: the cost is at most the length of each template for each variable of
+/// the other.
 pub(super) fn overlap(one: &Plan, other: &Plan) -> bool {
     let (one_prefix, other_prefix) = (one.prefix(), other.prefix());
     if !one_prefix.starts_with(other_prefix) && !other_prefix.starts_with(one_prefix) {
@@ -45,16 +46,16 @@ pub(super) fn overlap(one: &Plan, other: &Plan) -> bool {
         }
         if seen.insert(left, right) {
             count(1);
-            open.extend(one.skipped(left).map(|left| (left, right)));
-            open.extend(other.skipped(right).map(|right| (left, right)));
-            open.extend(taken(&one, left, &other, right));
+            open.extend(one.skip(left).map(|left| (left, right)));
+            open.extend(other.skip(right).map(|right| (left, right)));
+            open.extend(take_both(&one, left, &other, right));
         }
     }
     false
 }
 
-/// Where both go on after what both take.
-fn taken(one: &Steps, left: usize, other: &Steps, right: usize) -> Option<(usize, usize)> {
+/// Returns where both templates continue after a text that both take.
+fn take_both(one: &Steps, left: usize, other: &Steps, right: usize) -> Option<(usize, usize)> {
     use Step::{Byte, Optional, Repeat};
     let (after_left, after_right, fits) = match (*one.steps.get(left)?, *other.steps.get(right)?) {
         (Byte(length), Byte(other_length)) => {
@@ -68,7 +69,7 @@ fn taken(one: &Steps, left: usize, other: &Steps, right: usize) -> Option<(usize
         }
         (Byte(_) | Optional, Repeat(class)) => (left + 1, right, class.holds(one.bytes[left])),
         (Repeat(class), Byte(_) | Optional) => (left, right + 1, class.holds(other.bytes[right])),
-        // All hold letters; that both take one leads nowhere new.
+        // All classes hold letters. That both take one leads nowhere new.
         (Repeat(_), Repeat(_)) => return None,
     };
     fits.then_some((after_left, after_right))
@@ -127,7 +128,7 @@ impl Steps {
         self.bytes.push(0);
     }
 
-    /// The literal at the end.
+    /// Returns the literal at the end.
     fn end(&self) -> &[u8] {
         let literal = self
             .steps
@@ -138,8 +139,8 @@ impl Steps {
         &self.bytes[self.bytes.len() - literal..]
     }
 
-    /// Where the template goes on if the step here takes nothing.
-    fn skipped(&self, at: usize) -> Option<usize> {
+    /// Returns where the template continues if the step here takes nothing.
+    fn skip(&self, at: usize) -> Option<usize> {
         match self.steps.get(at)? {
             Step::Optional => Some(at + 2),
             Step::Repeat(_) => Some(at + 1),
@@ -148,7 +149,7 @@ impl Steps {
     }
 }
 
-/// Pairs of places, a bit each.
+/// A set of pairs of places, with a bit for each.
 struct Seen {
     width: usize,
     bits: Vec<u64>,
@@ -162,7 +163,7 @@ impl Seen {
         }
     }
 
-    /// Whether the pair is new.
+    /// Adds a pair, and returns whether it is new.
     fn insert(&mut self, left: usize, right: usize) -> bool {
         let index = left * self.width + right;
         let bit = 1 << (index % 64);

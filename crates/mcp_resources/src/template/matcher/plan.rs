@@ -1,4 +1,5 @@
-//! A template as matching sees it: a body, a query and a fragment, the first and the last of fields between literals.
+//! A template in the form in which it is matched: a body, a query and a fragment. Body and fragment are fields
+//! between literals.
 
 use std::sync::Arc;
 
@@ -7,11 +8,11 @@ use super::steps::count;
 use crate::template::Modifier;
 use crate::template::encoding::{is_reserved, is_scheme_byte};
 
-/// Everything before the query and the fragment, then those, where the template has them.
+/// A whole template.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Plan {
     pub(super) names: Vec<Arc<str>>,
-    /// The length of the scheme that the template starts with, its colon included; 0 without one.
+    /// The length of the scheme that the template starts with, its colon included; 0 if it has none.
     pub(super) scheme: usize,
     pub(super) body: Region,
     pub(super) query: Option<Query>,
@@ -20,12 +21,12 @@ pub(super) struct Plan {
     pub(super) literal_length: usize,
 }
 
-/// A literal, and fields with a literal after each, which only the last may lack.
+/// A literal, and fields that each end in a literal. Only the last field may lack it.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
 pub(super) struct Region {
     pub(super) start: String,
     pub(super) fields: Vec<Field>,
-    /// The field that takes what the others, found from both ends, leave over: the last one that may hold anything,
+    /// The field that takes what the others, found from both ends, leave: the last one that may hold anything,
     /// else the last one with optional values, else the last.
     pub(super) pivot: usize,
 }
@@ -34,9 +35,9 @@ pub(super) struct Region {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
 pub(super) struct Field {
     pub(super) atoms: Vec<Atom>,
-    /// For each atom the bytes that those after it start with.
+    /// For each atom, the bytes that the atoms after it start with.
     pub(super) openings: Vec<ByteSet>,
-    /// The atom that may hold these bytes and takes what the others leave over; there is one at most.
+    /// The atom that may hold these bytes, and takes what the others leave. There is one at most.
     pub(super) wide: Option<usize>,
     pub(super) end: String,
 }
@@ -45,7 +46,7 @@ pub(super) struct Field {
 pub(super) enum Atom {
     /// `{v}`, `{v*}`, `{+v}`, `{#v}`: the first of its field.
     Text(Capture),
-    /// `{/a,b}`, `{.a,b}`: for each the byte and a value; last ones may be missing.
+    /// `{/a,b}`, `{.a,b}`: the byte and a value for each. The last ones may be missing.
     Segments { byte: u8, captures: Vec<Capture> },
     /// `{/v*}`, `{.v*}`: any number of them.
     List { byte: u8, capture: Capture },
@@ -60,11 +61,11 @@ pub(super) struct Capture {
     pub(super) variable: usize,
     pub(super) modifier: Modifier,
     pub(super) class: Class,
-    /// Whether it is all of a `{v}` or `{+v}`, of which a list without items leaves nothing.
+    /// Whether it is the only variable of a `{v}` or `{+v}`. There a list without items leaves no text.
     pub(super) is_alone: bool,
 }
 
-/// What a value may hold; encoded, it may hold everything.
+/// The characters that a value may hold. Encoded, it may hold any.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) enum Class {
     /// No reserved character.
@@ -80,7 +81,7 @@ pub(super) enum Class {
 /// Named values, in any order.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
 pub(super) struct Pairs {
-    /// By name, and for one name by how much they hold.
+    /// Sorted by name, and for one name by the length of their prefixes.
     captures: Vec<(String, Capture)>,
     /// The length of the longest name.
     longest: usize,
@@ -89,23 +90,24 @@ pub(super) struct Pairs {
 #[derive(Debug, Clone)]
 pub(super) struct Query {
     pub(super) pairs: Pairs,
-    /// What it starts with: `?`, or `&` if it is a `{&…}` alone.
+    /// The byte that it starts with: `?`, or `&` for a `{&…}` without a `{?…}`.
     pub(super) byte: u8,
-    /// How many of these bytes the template's own text before has.
+    /// How many of these bytes the template's own text before it has.
     pub(super) before: usize,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(super) struct Fragment {
     pub(super) region: Region,
-    /// How many `#` of the template's own stand before.
+    /// How many `#` the template's own text before it has.
     pub(super) number_signs: usize,
-    /// Whether a URI without one fits: the fragment is a `{#…}` and nothing else.
+    /// Whether a URI without a fragment fits, because the fragment is only a `{#…}`.
     pub(super) optional: bool,
 }
 
 impl Plan {
-    /// The text that every URI of the template starts with; empty if that is not sure to be its whole scheme.
+    /// Returns the text that every URI of the template starts with. It is empty if it might be a part of the
+    /// scheme only, whose case is ignored.
     pub(super) fn prefix(&self) -> &str {
         let start = self.body.start.as_str();
         if self.scheme > 0 || !start.bytes().all(is_scheme_byte) {
@@ -124,7 +126,7 @@ impl Region {
         }
     }
 
-    /// Adds an atom; neighbours that take turns are one.
+    /// Adds an atom. Neighbours of the same kind become one.
     pub(super) fn push(&mut self, atom: Atom) {
         if self.fields.last().is_none_or(|field| !field.end.is_empty()) {
             self.fields.push(Field::default());
@@ -153,9 +155,15 @@ impl Region {
 
     pub(super) fn finish(&mut self) {
         self.fields.iter_mut().for_each(Field::finish);
-        let last = |fits: fn(&Field) -> bool| self.fields.iter().rposition(fits);
-        let pivot = last(|field| field.wide.is_some())
-            .or_else(|| last(|field| field.lone_text().is_none()));
+        let fields = self.fields.iter();
+        let pivot = fields
+            .clone()
+            .rposition(|field| field.wide.is_some())
+            .or_else(|| {
+                fields
+                    .clone()
+                    .rposition(|field| field.lone_text().is_none())
+            });
         self.pivot = pivot.unwrap_or(self.fields.len().saturating_sub(1));
     }
 }
@@ -172,7 +180,7 @@ impl Field {
         }
     }
 
-    /// The only variable, if there is one.
+    /// Returns the variable of a field that has just one.
     pub(super) fn lone_text(&self) -> Option<&Capture> {
         match self.atoms.as_slice() {
             [Atom::Text(capture)] => Some(capture),
@@ -182,7 +190,7 @@ impl Field {
 }
 
 impl Atom {
-    /// Whether it may hold the characters that other atoms end at.
+    /// Returns whether it may hold the characters at which other atoms end.
     pub(super) fn is_wide(&self) -> bool {
         match self {
             Self::List { .. } => true,
@@ -191,7 +199,7 @@ impl Atom {
         }
     }
 
-    /// The byte that a value of it starts with, where there may be no value at all.
+    /// Returns the byte that its values start with, if it may have no value at all.
     fn opening(&self) -> Option<u8> {
         match self {
             Self::Segments { byte, .. } | Self::List { byte, .. } => Some(*byte),
@@ -202,7 +210,7 @@ impl Atom {
 }
 
 impl Capture {
-    /// The most characters that it holds.
+    /// Returns the most characters that it holds. A list, which holds the most, sorts last.
     fn limit(&self) -> usize {
         match self.modifier {
             Modifier::Prefix(length) => length,
@@ -252,7 +260,7 @@ impl Pairs {
             .unwrap_or(0);
     }
 
-    /// The length of the longest name.
+    /// Returns the length of the longest name.
     pub(super) fn longest(&self) -> usize {
         self.longest
     }
@@ -265,19 +273,17 @@ impl Pairs {
         self.capture(name, 0).is_some()
     }
 
-    /// The mention of a name that a value of so many characters is of: where there are several, as in `{?v:1,v}`,
-    /// that with the shortest prefix.
+    /// Returns the mention of a name that fits a value of so many characters. Of several, as in `{?v:1,v}`, it is
+    /// the one with the shortest prefix.
     pub(super) fn capture(&self, name: &str, characters: usize) -> Option<&Capture> {
-        let is_before = |(known, capture): &(String, Capture)| {
+        let place = self.captures.partition_point(|(known, capture)| {
             known
                 .as_str()
                 .cmp(name)
                 .then_with(|| capture.limit().cmp(&characters))
                 .is_lt()
-        };
-        let (known, capture) = self
-            .captures
-            .get(self.captures.partition_point(is_before))?;
+        });
+        let (known, capture) = self.captures.get(place)?;
         (known == name).then_some(capture)
     }
 }

@@ -1,4 +1,4 @@
-//! From a template's parts to a plan.
+//! Makes a plan of a template.
 
 use std::sync::Arc;
 
@@ -43,14 +43,14 @@ struct Planner<'t> {
     template: &'t UriTemplate,
     strictness: Strictness,
     plan: Plan,
-    /// The variable that ends just before.
-    last: Option<Last<'t>>,
+    /// The variable that ends just before, with no text after it.
+    last: Option<LastVariable<'t>>,
 }
 
 #[derive(Clone, Copy)]
-struct Last<'t> {
+struct LastVariable<'t> {
     name: &'t str,
-    /// Whether it is wide, or one before it with no literal in between.
+    /// Whether it is wide, or one before it is with no literal between them.
     wide: bool,
 }
 
@@ -105,11 +105,11 @@ impl<'t> Planner<'t> {
         if self.plan.fragment.is_some() {
             return Err(self.error(Problem::MisplacedFragment, expression.offset));
         }
-        let ends = self.template.parts.last().is_some_and(|part| match part {
-            Part::Expression(last) => last.offset == expression.offset,
-            Part::Literal(_) => false,
-        });
-        self.start_fragment(ends);
+        let is_last = matches!(
+            self.template.parts.last(),
+            Some(Part::Expression(last)) if last.offset == expression.offset
+        );
+        self.start_fragment(is_last);
         self.push_literal("#");
         self.texts(expression)
     }
@@ -176,13 +176,12 @@ impl<'t> Planner<'t> {
     }
 
     fn capture(&self, specification: &VariableSpec, class: Class) -> Capture {
-        let is_named = |name: &Arc<str>| **name == *specification.name;
         let variable = self
             .plan
             .names
             .iter()
-            .position(is_named)
-            .expect("names holds all");
+            .position(|name| **name == *specification.name)
+            .expect("names has all variables");
         Capture {
             variable,
             modifier: specification.modifier,
@@ -202,7 +201,7 @@ impl<'t> Planner<'t> {
             let (first, second) = (last.name.to_owned(), variable.name.clone());
             return Err(self.error(Problem::Neighbours { first, second }, variable.offset));
         }
-        self.last = Some(Last {
+        self.last = Some(LastVariable {
             name: &variable.name,
             wide: wide || self.last.is_some_and(|last| last.wide),
         });

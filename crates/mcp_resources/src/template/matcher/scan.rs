@@ -1,7 +1,7 @@
-//! The scan of a URI, field by field, from both ends towards the pivot.
+//! Scans a URI field by field, from both ends towards the pivot.
 //!
-//! Nothing is tried twice: the literal after a field, or the one before, is looked for once and takes its place for
-//! good, and what is before it goes to the field and nowhere else. So no byte is looked at more than a few times.
+//! Nothing is tried twice. The literal after a field, or the one before it, is looked for once and keeps its
+//! place, and the text on its other side belongs to the field. So no byte is looked at more than a few times.
 
 use super::field::{put_pair, scan_field};
 use super::plan::{Fragment, Pairs, Plan, Query, Region};
@@ -12,7 +12,8 @@ pub(super) fn scan(plan: &Plan, uri: &str) -> Option<Slots> {
     let mut slots = Slots::new(plan.names.len());
     let (rest, fragment) = split_fragment(plan.fragment.as_ref(), uri)?;
     let (body, query) = split_query(plan.query.as_ref(), rest);
-    // First, as an unknown name is found soon, and a list here is whole before its other mentions are compared.
+    // The query is first: an unknown name there is found soon, and a list there has to be whole before it is
+    // compared with other mentions.
     if let Some((query, text)) = plan.query.as_ref().zip(query) {
         scan_query(&query.pairs, text, &mut slots)?;
     }
@@ -33,7 +34,7 @@ fn split_fragment<'u>(plan: Option<&Fragment>, uri: &'u str) -> Option<(&'u str,
     }
 }
 
-/// The query without the `?` or `&` that it starts with.
+/// Splits off the query, without the `?` or `&` that it starts with.
 fn split_query<'u>(plan: Option<&Query>, uri: &'u str) -> (&'u str, Option<&'u str>) {
     let Some(plan) = plan else { return (uri, None) };
     match position(uri, plan.byte, plan.before) {
@@ -42,7 +43,7 @@ fn split_query<'u>(plan: Option<&Query>, uri: &'u str) -> (&'u str, Option<&'u s
     }
 }
 
-/// Where a byte stands after so many others like it.
+/// Returns the place of a byte after so many others like it.
 fn position(text: &str, byte: u8, before: usize) -> Option<usize> {
     count(text.len());
     let found = text.bytes().enumerate().filter(|(_, found)| *found == byte);
@@ -62,7 +63,7 @@ fn scan_region(region: &Region, text: &str, slots: &mut Slots) -> Option<()> {
     let Some(last) = region.fields.last() else {
         return rest.is_empty().then_some(());
     };
-    // Its place is sure, wherever else the same text may stand.
+    // The last literal stands at the end, wherever else the same text may stand.
     let mut rest = split_at_end(rest, &last.end)?;
     let (left, right) = region.fields.split_at(region.pivot);
     for field in left {
@@ -109,7 +110,7 @@ fn split_at_last<'u>(text: &'u str, literal: &str) -> Option<(&'u str, &'u str)>
     }
 }
 
-/// Whether a place is behind the `%` of a triplet or its first digit. What stands there is no text.
+/// Returns whether a place is behind the `%` of a triplet or its first digit, where no text of a template can begin.
 fn is_in_triplet(normal: &str, at: usize) -> bool {
     normal.as_bytes()[at.saturating_sub(2)..at].contains(&b'%')
 }

@@ -1,4 +1,4 @@
-//! What a scan has found so far, variable by variable.
+//! The values that a scan has found so far.
 
 use std::sync::Arc;
 
@@ -9,15 +9,15 @@ use crate::template::encoding::decode;
 use crate::template::{Modifier, Value};
 
 pub(super) struct Slots {
-    found: Vec<Option<Found>>,
+    found: Vec<Option<FoundValue>>,
     /// How many values were put, those of lists counted one by one.
     count: usize,
 }
 
-struct Found {
+struct FoundValue {
     value: Value,
     raw: Value,
-    /// The value is no more than this many first characters of the variable's.
+    /// The value has only this many characters of the variable's, from its start.
     prefix: Option<usize>,
 }
 
@@ -29,8 +29,8 @@ impl Slots {
         }
     }
 
-    /// Records a text; nothing if it is too long for its prefix, not UTF-8, or not what an earlier mention of
-    /// the variable says.
+    /// Records a text; `None` if it is too long for its prefix, not UTF-8, or not what an earlier mention of the
+    /// variable says.
     pub(super) fn put_text(&mut self, capture: &Capture, raw: &str) -> Option<()> {
         self.count()?;
         count(raw.len());
@@ -42,7 +42,7 @@ impl Slots {
         };
         self.put(
             capture,
-            Found {
+            FoundValue {
                 value: Value::Text(text),
                 raw: Value::from(raw),
                 prefix,
@@ -50,7 +50,7 @@ impl Slots {
         )
     }
 
-    /// Records a whole list; nothing if an item is not of the variable's class.
+    /// Records a whole list; `None` if an item is not of the variable's class.
     pub(super) fn put_list<'u>(
         &mut self,
         capture: &Capture,
@@ -67,7 +67,7 @@ impl Slots {
         }
         self.put(
             capture,
-            Found {
+            FoundValue {
                 value: Value::List(value),
                 raw: Value::List(raw),
                 prefix: None,
@@ -75,17 +75,12 @@ impl Slots {
         )
     }
 
-    /// Adds an item to a list whose items stand apart.
+    /// Adds an item to a list whose items don't stand together.
     pub(super) fn put_item(&mut self, capture: &Capture, item: &str) -> Option<()> {
-        let list = || Found {
-            value: Value::List(Vec::new()),
-            raw: Value::List(Vec::new()),
-            prefix: None,
-        };
         self.count()?;
         count(item.len());
-        match self.found[capture.variable].get_or_insert_with(list) {
-            Found {
+        match self.found[capture.variable].get_or_insert_with(FoundValue::empty_list) {
+            FoundValue {
                 value: Value::List(value),
                 raw: Value::List(raw),
                 ..
@@ -112,7 +107,7 @@ impl Slots {
         }
     }
 
-    fn put(&mut self, capture: &Capture, found: Found) -> Option<()> {
+    fn put(&mut self, capture: &Capture, found: FoundValue) -> Option<()> {
         let slot = &mut self.found[capture.variable];
         match slot {
             Some(before) if !before.agrees(&found) => None,
@@ -130,8 +125,16 @@ impl Slots {
     }
 }
 
-impl Found {
-    /// Whether both may be of one value.
+impl FoundValue {
+    fn empty_list() -> Self {
+        Self {
+            value: Value::List(Vec::new()),
+            raw: Value::List(Vec::new()),
+            prefix: None,
+        }
+    }
+
+    /// Returns whether both may be the same value.
     fn agrees(&self, other: &Self) -> bool {
         count(other.length());
         match (&self.value, &other.value) {
@@ -150,7 +153,7 @@ impl Found {
         }
     }
 
-    /// In bytes as the URI has it.
+    /// Returns the length in bytes in the URI.
     fn length(&self) -> usize {
         match &self.raw {
             Value::Text(text) => text.len(),

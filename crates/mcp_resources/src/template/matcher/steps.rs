@@ -1,9 +1,9 @@
-//! Counts the bytes that are looked at, so that tests can say what matching costs without a clock.
+//! Counts the bytes that matching looks at, so that tests can check its cost without a clock.
 
 #[cfg(test)]
 pub(in crate::template) use counter::steps_of;
 
-/// Says that so many bytes are looked at.
+/// Counts bytes that are looked at.
 #[inline]
 pub(in crate::template) fn count(bytes: usize) {
     #[cfg(test)]
@@ -24,7 +24,7 @@ mod counter {
         STEPS.set(STEPS.get() + bytes);
     }
 
-    /// Counts what a call looks at.
+    /// Returns how many bytes a call looks at.
     pub(in crate::template) fn steps_of(call: impl FnOnce()) -> usize {
         STEPS.set(0);
         call();

@@ -1,30 +1,26 @@
-//! What is left of a text whose end is taken piece by piece.
+//! Takes pieces from the end of a text.
 
 use super::steps::count;
 use crate::template::encoding::is_reserved;
 
-/// A text, and where in it the bytes stand last that pieces start with. However many pieces are asked for in vain, no
-/// byte is looked at twice for the same reason.
+/// A text, and the last places of the bytes that pieces start with. These are kept, so that no byte is looked at
+/// twice for the same reason, however many pieces are asked for in vain.
 pub(super) struct Tail<'u> {
     rest: &'u str,
-    slash: Last,
-    dot: Last,
-    semicolon: Last,
-    reserved: Last,
+    slash: LastByte,
+    dot: LastByte,
+    semicolon: LastByte,
+    reserved: LastByte,
 }
 
 impl<'u> Tail<'u> {
     pub(super) fn new(text: &'u str) -> Self {
-        let last = |is: fn(u8) -> bool| Last {
-            is,
-            below: text.len(),
-        };
         Self {
             rest: text,
-            slash: last(|byte| byte == b'/'),
-            dot: last(|byte| byte == b'.'),
-            semicolon: last(|byte| byte == b';'),
-            reserved: last(is_reserved),
+            slash: LastByte::new(text, |byte| byte == b'/'),
+            dot: LastByte::new(text, |byte| byte == b'.'),
+            semicolon: LastByte::new(text, |byte| byte == b';'),
+            reserved: LastByte::new(text, is_reserved),
         }
     }
 
@@ -62,7 +58,7 @@ impl<'u> Tail<'u> {
         })
     }
 
-    /// Takes what follows the byte here, and that byte.
+    /// Takes the byte here and what follows, and returns what follows.
     fn take(&mut self, at: usize) -> &'u str {
         let taken = &self.rest[at + 1..];
         self.rest = &self.rest[..at];
@@ -70,14 +66,21 @@ impl<'u> Tail<'u> {
     }
 }
 
-/// Where a byte of a kind stands last.
-struct Last {
+/// The last place of a byte of some kind.
+struct LastByte {
     is: fn(u8) -> bool,
-    /// There is none here and after.
+    /// There is none from here on.
     below: usize,
 }
 
-impl Last {
+impl LastByte {
+    fn new(text: &str, is: fn(u8) -> bool) -> Self {
+        Self {
+            is,
+            below: text.len(),
+        }
+    }
+
     fn find(&mut self, text: &str) -> Option<usize> {
         let before = &text.as_bytes()[..self.below.min(text.len())];
         let at = before.iter().rposition(|byte| (self.is)(*byte));
