@@ -1,4 +1,5 @@
-//! MCP servers that give resources: register what there is, and it is listed, read, completed and announced.
+//! A library for MCP servers with resources. You register resources and their handlers; the library lists,
+//! reads, completes and announces them.
 //!
 //! ```no_run
 //! use mcp_resources::{Parameters, ReadError, Registry, Resource, ResourceTemplate, Root, Server};
@@ -24,32 +25,36 @@
 //! }
 //! ```
 //!
-//! # What is in it
+//! # Main types
 //!
-//! - [`Registry`]: [`Resource`]s and [`ResourceTemplate`]s, with handlers that are plain closures, [sync or async](Handler),
-//!   and return text, bytes or [several contents](IntoContents). Registering is [all or nothing](Registry::register_server), counted, and
-//!   says which templates overlap; several servers may share a registry.
-//! - [`template`]: RFC 6570, levels 1 to 4, and the way back: which template is a URI of, with which
-//!   [`Parameters`]? In time that grows with the URI's length, whatever is in it, and hardly with the number of templates.
-//! - [`Server`]: the protocol, for clients of the revisions 2024-11-05 to 2026-07-28, over
-//!   [standard input and output](Server::run_stdio) or [Streamable HTTP](Http). Pages, completion, subscriptions, changes of the
-//!   list, hints for caches. Tools and prompts of [rmcp](Server::with_handler) fit in beside.
-//! - [`Root`] and [`PathParam`]: paths that a client names stay below a directory, symbolic links included; [`read_file`] for those that
-//!   the program names, [`read_unlinked`] for those that it has checked.
+//! - [`Registry`] keeps [`Resource`]s and [`ResourceTemplate`]s. Handlers are closures, [sync or async](Handler),
+//!   that return text, bytes or [several contents](IntoContents). A registration is
+//!   [all or nothing](Registry::register_server), and reports templates that overlap. Several servers may share
+//!   a registry.
+//! - [`template`] has URI templates (RFC 6570, levels 1 to 4). It expands them, and finds the template and the
+//!   [`Parameters`] of a URI. The time grows with the length of the URI, whatever it holds, and hardly with the
+//!   number of templates.
+//! - [`Server`] speaks the protocol to clients of the revisions 2024-11-05 to 2026-07-28, over
+//!   [standard input and output](Server::run_stdio) or [Streamable HTTP](Http): pages, completion,
+//!   subscriptions, changes of the list, hints for caches. [rmcp's tools and prompts](Server::with_handler) work
+//!   beside them.
+//! - [`Root`] and [`PathParam`] keep paths from clients below a directory, symbolic links included. [`read_file`]
+//!   is for paths from the user, [`read_unlinked`] for paths that the program has checked.
 //!
-//! # What it sees to
+//! # Guarantees
 //!
-//! - A handler that panics, fails, blocks, or gives 100 MB costs its own request an error, and no other anything: see
-//!   [`Limits`]. An async one, though, runs where the server does and must not block. What a client is told is in
-//!   [`ReadError`]; a panic's message is not.
-//! - A URI is decoded once. A resource's own URI comes before all templates, so a template never gets it.
-//! - Over HTTP only this machine is served unless you name hosts and a token; `Host` and `Origin` are checked.
-//! - A client that reads slowly is told that everything changed instead of each change.
+//! - A handler that panics, fails, blocks or returns 100 MB costs its own request an error, and other requests
+//!   nothing: see [`Limits`]. An async handler runs on the server's threads, though, and must not block.
+//!   [`ReadError`] says what a client receives. A panic's message is not part of it.
+//! - A URI is decoded once. A registered URI comes before all templates.
+//! - Over HTTP only this machine is served, unless you name hosts and a token. `Host` and `Origin` are checked.
+//! - A client that reads slowly is told that everything changed, instead of each change.
 //!
 //! # Without the protocol
 //!
-//! The features `stdio` and `http` are on by default; `server` is the protocol for a transport of your own. Without
-//! them the registry and the templates remain, and [`Registry::read`], which is also the way to test handlers:
+//! The features `stdio` and `http` are on by default. `server` alone has the protocol for your own transport.
+//! Without any of them, the registry and the templates remain. [`Registry::read`] is also the way to test
+//! handlers:
 //!
 //! ```
 //! use mcp_resources::{Parameters, Registry, ResourceTemplate};
@@ -65,12 +70,13 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! With `server`, types of rmcp are in what this crate offers: a new major version of rmcp is one of this crate, and
-//! `mcp_resources::rmcp` is always the one that fits. Its macros need a feature: depend on `rmcp = "3"`, whose default
-//! features have `macros` and `server`, or enable the feature `macros` here. The README has an example.
+//! With `server`, types of rmcp are part of this crate's API. A new major version of rmcp is one of this crate,
+//! and `mcp_resources::rmcp` is always the version that fits. rmcp's macros need a feature: depend on
+//! `rmcp = "3"`, whose default features have `macros` and `server`, or enable the feature `macros` here. The
+//! README has an example.
 //!
-//! The example `notes` is a whole server in some two hundred lines; the example `uri_template` shows templates from a
-//! shell.
+//! The example `notes` is a whole server in about two hundred lines. The example `uri_template` shows templates
+//! from a shell.
 
 mod call;
 mod contents;

@@ -1,4 +1,4 @@
-//! A registry, spoken in MCP.
+//! Serves a registry over MCP.
 
 #[cfg(any(feature = "stdio", feature = "http"))]
 mod batch;
@@ -32,25 +32,27 @@ pub use http::{BoundHttp, Http};
 pub use metrics::{MethodMetrics, Metrics};
 pub use session::Session;
 
-/// How many entries a page of a list has if nothing else is asked for.
+/// How many entries a page of a list has by default. Some clients only read the first page, so it is large.
 const PAGE_SIZE: usize = 1000;
 
-/// A server: a [`Registry`] for MCP clients of the revisions 2024-11-05, 2025-03-26, 2025-06-18, 2025-11-25 and
-/// 2026-07-28. Over HTTP it speaks Streamable HTTP, which clients of 2024-11-05 may lack.
+/// Serves a [`Registry`] to MCP clients of the revisions 2024-11-05, 2025-03-26, 2025-06-18, 2025-11-25 and
+/// 2026-07-28.
+///
+/// Over HTTP it speaks Streamable HTTP, which clients of 2024-11-05 may lack.
 ///
 /// | method | |
 /// |---|---|
 /// | `resources/list`, `resources/templates/list` | in the order of registration, in pages |
 /// | `resources/read` | as [`Registry::read`] |
 /// | `completion/complete` | as [`ResourceTemplate::complete`](crate::ResourceTemplate::complete) |
-/// | `resources/subscribe`, `resources/unsubscribe` | until 2025-11-25; over HTTP until a [silent session](Http) ends |
-/// | `subscriptions/listen` | from 2026-07-28 |
+/// | `resources/subscribe`, `resources/unsubscribe` | up to 2025-11-25; over HTTP until an [idle session](Http) ends |
+/// | `subscriptions/listen` | from 2026-07-28 on |
 /// | `notifications/resources/updated` | after [`Registry::notify_updated`] |
-/// | `notifications/resources/list_changed` | after what changes the registry, one for many changes at once |
-/// | `initialize`, `server/discover`, `ping` | as the revision of the client says |
-/// | batches | from clients of 2025-03-26, over standard input and HTTP; each message is answered by itself |
+/// | `notifications/resources/list_changed` | after the registry changes; one for many changes at once |
+/// | `initialize`, `server/discover`, `ping` | as the client's revision defines |
+/// | batches | from clients of 2025-03-26, over standard input and HTTP; each message gets its own answer |
 /// | `tools/…`, `prompts/…` and the rest | by [`Server::with_handler`] |
-/// | `tools/list`, `prompts/list` | without such a handler: empty, as some clients ask for them in any case |
+/// | `tools/list`, `prompts/list` | without such a handler: empty, because some clients always request them |
 ///
 /// The capability `resources` is there even while the registry is empty. The capability `completions` is there while a
 /// registered template [completes](crate::ResourceTemplate::complete) a variable, or if the handler declares it. Clients
@@ -77,44 +79,44 @@ pub struct Server<H = NoHandler> {
     on_error: Option<OnError>,
 }
 
-/// Whom to tell of errors of handlers.
+/// The author's function for errors of handlers.
 struct OnError(Box<TellError>);
 
 type TellError = dyn Fn(&str, &ReadError) + Send + Sync;
 
-/// Answers for a server that has resources and nothing else.
+/// The handler of a server that has only resources.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct NoHandler;
 
-/// Why a server stopped, or did not start.
+/// A server that stopped or did not start.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ServeError {
-    /// No runtime could be made.
+    /// The runtime could not be made.
     #[error("the server could not be started: {0}")]
     Runtime(#[source] io::Error),
-    /// The client said what no client may say before it is connected, or could not be answered.
+    /// The client sent something that it may not send before it is connected, or could not be answered.
     #[error("the client could not be connected: {0}")]
     Connect(#[source] Box<dyn std::error::Error + Send + Sync>),
-    /// The task that answers ended by itself.
+    /// The task that answers ended on its own.
     #[error("the server stopped: {0}")]
     Stopped(#[source] Box<dyn std::error::Error + Send + Sync>),
-    /// The address can't be listened to.
+    /// The server can't listen on the address.
     #[error(
         "{address} can't be listened to; name another port, or 0 for any that is free: {source}"
     )]
     Bind {
         /// The address.
         address: SocketAddr,
-        /// Why not.
+        /// The cause.
         source: io::Error,
     },
-    /// A token that no client can send, as of a variable that is set to nothing.
+    /// The token can't be sent by any client. For example, it is from a variable that is set to nothing.
     #[error(
         "the token is empty, has spaces, or is not ASCII; set letters, digits and signs alone, or none at all"
     )]
     UnsendableToken,
-    /// An address that others reach, and neither a token nor the host names under which they do.
+    /// Other machines can reach the address, but the token or the host names that they use are missing.
     #[error(
         "{address} can be reached from other machines; set a token and the host names that clients use, or listen to a loopback address"
     )]
@@ -125,7 +127,7 @@ pub enum ServeError {
 }
 
 impl Server {
-    /// Makes a server with the name and the version that clients are told.
+    /// Makes a server with the name and the version that clients receive.
     pub fn new(name: impl Into<String>, version: impl Into<String>, registry: Registry) -> Self {
         Self {
             registry,
@@ -141,10 +143,14 @@ impl Server {
 }
 
 impl<H: ServerHandler> Server<H> {
-    /// Sets what answers all that is not about resources, as tools and prompts: a handler of rmcp, made with its
-    /// macros (`rmcp = "3"` as a dependency, or this crate's feature `macros`) or by hand. Its capabilities are joined with those of the registry; its methods for resources are not
-    /// called, nor `initialize`, `negotiate_initialize`, `discover` and `ping`, which are the server's: `get_info` and
-    /// `supported_protocol_versions` are what it may say there. All clients share it.
+    /// Sets the handler for everything but resources, such as tools and prompts.
+    ///
+    /// It is a handler of rmcp, written by hand or with rmcp's macros. For the macros, depend on `rmcp = "3"` or
+    /// enable this crate's feature `macros`. All clients share the handler.
+    ///
+    /// Its capabilities are joined with those of the registry. The server never calls its methods for resources,
+    /// nor `initialize`, `negotiate_initialize`, `discover` and `ping`. The handler contributes to those by
+    /// `get_info` and `supported_protocol_versions`.
     #[must_use]
     pub fn with_handler<N: ServerHandler>(self, handler: N) -> Server<N> {
         let Self {
@@ -169,55 +175,58 @@ impl<H: ServerHandler> Server<H> {
         }
     }
 
-    /// Sets the name that people see.
+    /// Sets the title, which users see instead of the name.
     #[must_use]
     pub fn title(mut self, title: impl Into<String>) -> Self {
         self.implementation.title = Some(title.into());
         self
     }
 
-    /// Sets what models are told about the server; by default what the handler says.
+    /// Sets the instructions, which models read. By default they are the handler's.
     #[must_use]
     pub fn instructions(mut self, instructions: impl Into<String>) -> Self {
         self.instructions = Some(instructions.into());
         self
     }
 
-    /// Sets how many entries a page of a list has, at least one; by default 1000, as not all clients turn pages.
+    /// Sets how many entries a page of a list has, at least one. The default is 1000, because some clients only
+    /// read the first page.
     #[must_use]
     pub fn page_size(mut self, entries: usize) -> Self {
         self.page_size = entries.max(1);
         self
     }
 
-    /// Sets how long a client may keep the lists (MCP 2026-07-28, `ttlMs`); by default not at all.
+    /// Sets how long a client may cache the lists (MCP 2026-07-28, `ttlMs`). By default it may not.
     #[must_use]
     pub fn list_ttl(mut self, ttl: Duration) -> Self {
         self.list_ttl = Some(ttl);
         self
     }
 
-    /// Counts calls in these metrics.
+    /// Sets the metrics that count calls.
     #[must_use]
     pub fn metrics(mut self, metrics: &Metrics) -> Self {
         self.metrics = Some(metrics.clone());
         self
     }
 
-    /// Sets what is told of each read that failed on the server's side, with its URI; the client is told the error
-    /// without its causes. It must not block.
+    /// Sets a function that receives each read that failed on the server's side, with its URI.
+    ///
+    /// The client receives the error without its causes. The function must not block.
     #[must_use]
     pub fn on_error(mut self, on_error: impl Fn(&str, &ReadError) + Send + Sync + 'static) -> Self {
         self.on_error = Some(OnError(Box::new(on_error)));
         self
     }
 
-    /// Gives the registry.
+    /// Returns the registry.
     pub fn registry(&self) -> &Registry {
         &self.registry
     }
 
-    /// Makes what serves one client, for a transport of your own: `server.session().serve(transport)` with rmcp.
+    /// Makes a session for one client, to serve it over your own transport: `server.session().serve(transport)`
+    /// with rmcp.
     pub fn session(self: &Arc<Self>) -> Session<H> {
         Session::new(Arc::clone(self))
     }

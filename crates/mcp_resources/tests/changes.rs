@@ -315,7 +315,7 @@ impl ServerHandler for Restless {
 }
 
 #[tokio::test]
-async fn one_stream_tells_of_the_tools_of_a_handler_and_of_resources() {
+async fn one_stream_carries_changes_of_handler_and_registry() {
     let registry = registry();
     let mut client = support::serve(server(&registry).with_handler(Restless), Era::Modern).await;
     let wanted = json!({

@@ -116,7 +116,7 @@ async fn values_are_offered_as_far_as_they_have_no_more_bytes_than_may_be_given(
 }
 
 #[tokio::test]
-async fn cancelled_read_gets_no_answer_and_ends_its_handler() {
+async fn cancelled_read_ends_its_handler() {
     let registry = Registry::new();
     let (started, ended) = (
         Arc::new(tokio::sync::Notify::new()),

@@ -149,7 +149,7 @@ async fn start(http: Http) -> SocketAddr {
 }
 
 #[tokio::test]
-async fn client_with_a_session_lists_reads_and_ends_it() {
+async fn client_with_a_session_is_served() {
     let address = start(http(&registry())).await;
     for version in ["2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25"] {
         let initialized = post(address, &[], &call("initialize", initialize(version))).await;
@@ -402,7 +402,7 @@ async fn body_that_is_no_message_is_refused() {
 }
 
 #[tokio::test]
-async fn request_of_2026_07_28_is_refused_with_the_status_and_the_code_of_the_revision() {
+async fn request_of_2026_07_28_is_refused_as_the_revision_says() {
     let address = start(http(&registry())).await;
     let version = ("MCP-Protocol-Version", "2026-07-28");
     let read = ("Mcp-Method", "resources/read");
@@ -497,7 +497,7 @@ async fn request_of_2026_07_28_is_refused_with_the_status_and_the_code_of_the_re
 }
 
 #[tokio::test]
-async fn lists_and_reads_of_2026_07_28_always_say_how_long_they_may_be_kept() {
+async fn results_of_2026_07_28_always_have_a_ttl() {
     let address = start(http(&registry())).await;
     let requests = [
         ("resources/list", json!({})),
@@ -547,7 +547,7 @@ async fn body_of_too_many_values_is_refused_before_it_is_read() {
 }
 
 #[tokio::test]
-async fn client_without_a_session_discovers_lists_and_reads() {
+async fn client_without_a_session_is_served() {
     let address = start(http(&registry())).await;
     let discovered = modern(address, "server/discover", json!({}))
         .await

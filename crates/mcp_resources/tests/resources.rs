@@ -63,7 +63,7 @@ async fn lists_are_empty_while_nothing_is_registered() {
 }
 
 #[tokio::test]
-async fn resource_needs_a_uri_a_name_and_a_handler_only() {
+async fn resource_needs_only_uri_name_handler() {
     let registry = Registry::new();
     registry
         .register_resource(Resource::new(
@@ -358,7 +358,7 @@ fn registering_says_in_its_error_what_is_wrong() {
 // Feature 4: template resources.
 
 #[tokio::test]
-async fn template_is_registered_and_listed_with_its_template() {
+async fn registered_template_is_listed() {
     let registry = with_templates(&["org://{filename}/outline"]);
     for era in ERAS {
         let mut client = support::serve(server(&registry), era).await;
@@ -370,7 +370,7 @@ async fn template_is_registered_and_listed_with_its_template() {
 }
 
 #[tokio::test]
-async fn read_finds_the_template_and_passes_the_parameters() {
+async fn read_passes_the_parameters_of_the_template() {
     let registry = Registry::new();
     let headline = |parameters: Parameters| async move {
         let raw = parameters
@@ -515,7 +515,7 @@ async fn uris_at_the_edge_match_or_are_not_found() {
 // Security.
 
 #[tokio::test]
-async fn malicious_uris_reach_no_other_handler_and_no_other_parameter() {
+async fn malicious_uris_reach_no_other_handler() {
     let registry = Registry::new();
     registry
         .register_resource(Resource::new("org://secret", "secret", || "secret"))
@@ -737,7 +737,7 @@ async fn completions_are_declared_while_a_template_completes_a_variable() {
 }
 
 #[tokio::test]
-async fn pages_hold_all_once_whatever_comes_and_goes_between_them() {
+async fn pages_hold_each_entry_once_while_others_change() {
     let registry = Registry::new();
     (0..25).for_each(|number| {
         _ = registry
@@ -797,7 +797,7 @@ async fn unknown_cursor_is_refused() {
 }
 
 #[tokio::test]
-async fn bytes_travel_in_base64_and_contents_may_differ_from_the_resource() {
+async fn contents_may_differ_from_the_resource() {
     let registry = Registry::new();
     registry
         .register_resource(Resource::new("b:1", "bytes", || vec![0_u8, 255]))

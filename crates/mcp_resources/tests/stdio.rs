@@ -69,7 +69,7 @@ async fn read(client: &mut Client, uri: &str) -> Value {
 }
 
 #[tokio::test]
-async fn notes_are_listed_read_and_completed_in_each_era() {
+async fn notes_are_served_in_each_era() {
     let (_outside, directory) = notes();
     for era in ERAS {
         let mut child = start(&directory);
@@ -117,7 +117,7 @@ async fn notes_are_listed_read_and_completed_in_each_era() {
 }
 
 #[tokio::test]
-async fn client_may_look_what_the_server_speaks_and_then_initialize() {
+async fn client_may_initialize_after_discovering() {
     let (_outside, directory) = notes();
     let mut child = start(&directory);
     let mut client = connect(&mut child, Era::Modern).await;
@@ -148,7 +148,7 @@ async fn client_may_look_what_the_server_speaks_and_then_initialize() {
 }
 
 #[tokio::test]
-async fn files_that_change_come_and_go_are_announced_in_each_era() {
+async fn changes_of_files_are_announced_in_each_era() {
     for era in [LATEST, Era::Modern] {
         let (_outside, directory) = notes();
         let mut child = start(&directory);
@@ -422,7 +422,7 @@ async fn server_does_not_outlive_a_client_that_listened() {
 
 /// What a shell pipes into a server, one request, and its end.
 #[tokio::test]
-async fn stream_that_was_asked_for_last_is_acknowledged_and_ended() {
+async fn stream_on_the_last_line_is_acknowledged() {
     let (_outside, directory) = notes();
     let mut child = start(&directory);
     let notifications = json!({ "resourcesListChanged": true });

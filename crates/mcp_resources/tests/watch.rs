@@ -56,7 +56,7 @@ async fn settle(client: &mut Client, directory: &Path, step: &str) {
 }
 
 #[test]
-fn errors_hold_any_cause_and_say_it() {
+fn errors_repeat_their_cause() {
     let message = WatchError::Start("there are no more watches".into()).to_string();
     assert_eq!(
         message,
@@ -69,7 +69,7 @@ fn watch(registry: &Registry) -> FileWatch {
 }
 
 #[tokio::test]
-async fn subscriber_hears_of_a_file_that_is_written_replaced_removed_and_made_again() {
+async fn subscriber_hears_of_every_change_of_a_file() {
     for era in ERAS {
         let directory = tempfile::tempdir().unwrap();
         let file = directory.path().join("a.org");
@@ -94,7 +94,7 @@ async fn subscriber_hears_of_a_file_that_is_written_replaced_removed_and_made_ag
 }
 
 #[tokio::test]
-async fn subscriber_of_a_template_hears_of_its_own_file_alone_and_not_of_reading_it() {
+async fn subscriber_of_a_template_hears_only_of_its_own_file() {
     for era in ERAS {
         let directory = tempfile::tempdir().unwrap();
         for name in ["b c.org", "d.org"] {
@@ -214,7 +214,7 @@ async fn subscriber_hears_of_a_link_to_a_directory_that_is_turned_elsewhere() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn file_in_a_directory_that_is_not_there_is_reported_and_seen_when_it_comes() {
+async fn file_is_seen_once_its_missing_directory_comes() {
     let directory = tempfile::tempdir().unwrap();
     let registry = registry(directory.path());
     let (sender, reports) = mpsc::channel();
@@ -269,7 +269,7 @@ async fn subscriber_hears_of_a_file_in_a_directory_that_was_replaced() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn interest_begins_with_the_first_subscriber_and_ends_with_the_last() {
+async fn interest_lasts_from_the_first_subscriber_to_the_last() {
     for era in ERAS {
         let registry = Registry::new();
         registry

@@ -109,7 +109,7 @@ async fn completion(
 }
 
 #[tokio::test]
-async fn files_outlines_and_headlines_are_listed_and_read_in_each_era() {
+async fn all_resources_are_served_in_each_era() {
     let directory = files();
     for era in ERAS {
         let (_child, mut client) = start(directory.path(), &["org/tasks.org"], era).await;
@@ -465,7 +465,7 @@ async fn file_that_became_a_link_to_another_is_refused() {
 }
 
 #[tokio::test]
-async fn edits_are_read_and_announced_in_both_eras() {
+async fn edits_are_announced_in_both_eras() {
     for era in [LATEST, Era::Modern] {
         let directory = files();
         let (_child, mut client) = start(
@@ -522,7 +522,7 @@ async fn subscriber_of_an_id_hears_of_it_when_it_moves_to_another_file() {
 }
 
 #[tokio::test]
-async fn patterns_and_the_home_directory_are_expanded_without_a_shell() {
+async fn arguments_are_expanded_without_a_shell() {
     let directory = files();
     let (_child, mut client) = start(
         directory.path(),
@@ -613,7 +613,7 @@ async fn name_that_is_not_utf_8_is_told_of_where_a_pattern_names_it() {
 }
 
 #[tokio::test]
-async fn what_cannot_be_served_is_told_and_the_rest_is_served() {
+async fn rest_is_served_beside_a_reported_argument() {
     let directory = files();
     let arguments = ["none.org", "org", "none/*.org", "a**b", "org/tasks.org"];
     let (status, told) = run(directory.path(), &arguments).await;
@@ -635,7 +635,7 @@ warning: nothing matches none/*.org; check the pattern, or the directory that it
 /// Two such names look the same, and it is not known which one a client would mean.
 #[cfg(target_os = "linux")]
 #[tokio::test]
-async fn names_that_are_not_utf_8_are_told_and_the_rest_is_served() {
+async fn rest_is_served_beside_names_that_are_not_utf_8() {
     use std::os::unix::ffi::OsStrExt;
 
     let directory = files();
@@ -712,7 +712,7 @@ async fn files_are_served_without_being_watched_where_there_is_no_thread_for_it(
 }
 
 #[tokio::test]
-async fn program_ends_with_its_client_and_says_nothing() {
+async fn program_ends_silently_with_its_client() {
     let directory = files();
     assert_eq!(
         run(directory.path(), &["org/tasks.org"]).await,
@@ -739,7 +739,7 @@ async fn program_ends_with_its_client_and_says_nothing() {
 }
 
 #[tokio::test]
-async fn file_that_is_no_text_is_told_at_its_read_and_hides_no_id() {
+async fn file_that_is_no_text_hides_no_id() {
     let directory = files();
     fs::write(
         directory.path().join("latin.org"),
@@ -798,7 +798,7 @@ async fn http_serves_those_who_have_the_token() {
 
 #[cfg(unix)]
 #[tokio::test]
-async fn token_that_cannot_be_sent_is_an_error_and_lets_nobody_in() {
+async fn token_that_cannot_be_sent_is_an_error() {
     use std::os::unix::ffi::OsStrExt;
 
     let directory = files();

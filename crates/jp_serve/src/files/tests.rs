@@ -88,7 +88,7 @@ fn rule_above_the_root_is_told_without_where_it_stands() {
 
 #[cfg(unix)]
 #[test]
-fn file_is_read_by_its_path_if_and_only_if_a_walk_gives_it() {
+fn file_is_readable_exactly_if_a_walk_finds_it() {
     use std::os::unix::fs::symlink;
 
     let key = "-----BEGIN PRIVATE KEY-----\nx\n-----END PRIVATE KEY-----\n";
@@ -377,7 +377,7 @@ fn survey(tree: &Tree, input: &str) -> Survey {
 }
 
 #[test]
-fn survey_depends_on_each_directory_and_file_and_on_the_rules_that_hold_there() {
+fn survey_depends_on_everything_that_it_looked_at() {
     let tree = Tree::new(&[("a/b/x", "x"), ("a/empty/.ignore", ""), ("a/.git/HEAD", "")]);
     let survey = survey(&tree, "a");
     for path in [
@@ -490,7 +490,7 @@ fn file_that_the_workspace_attaches_is_given_as_a_walk_would() {
 }
 
 #[test]
-fn what_is_attached_outright_is_given_with_its_key_and_nothing_of_jp_or_git_is() {
+fn file_of_the_user_is_given_with_its_key() {
     let key = "-----BEGIN PRIVATE KEY-----\nx\n-----END PRIVATE KEY-----\n";
     let tree = Tree::new(&[("key", key), (".git/HEAD", "x"), (".jp/config.toml", "x")]);
     let files = tree.files();

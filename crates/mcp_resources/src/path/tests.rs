@@ -5,7 +5,7 @@ fn refusal(path: &str) -> Option<String> {
 }
 
 #[test]
-fn paths_are_accepted_and_refused_as_documented() {
+fn table_of_paths_holds() {
     let accepted = [
         "notes.org",
         "a/b c.org",
@@ -73,7 +73,7 @@ fn root_gives_the_files_below_it() {
 }
 
 #[test]
-fn paths_that_no_file_has_are_not_found_and_no_failure() {
+fn paths_that_no_file_can_have_are_not_found() {
     let directory = tempfile::tempdir().unwrap();
     std::fs::write(directory.path().join("file"), "").unwrap();
     std::fs::create_dir(directory.path().join("directory")).unwrap();
@@ -115,7 +115,7 @@ fn file_over_the_limit_is_not_read() {
 
 #[cfg(unix)]
 #[test]
-fn links_are_followed_within_the_root_and_not_out_of_it() {
+fn links_are_followed_only_within_the_root() {
     use std::os::unix::fs::symlink;
 
     let outside = tempfile::tempdir().unwrap();
@@ -210,7 +210,7 @@ fn file_that_a_person_named_is_read_up_to_its_limit() {
 
 #[cfg(unix)]
 #[test]
-fn file_that_a_person_named_may_be_a_link_and_no_pipe() {
+fn file_that_a_user_named_may_be_a_link() {
     let directory = tempfile::tempdir().unwrap();
     let (link, pipe) = (directory.path().join("link"), directory.path().join("pipe"));
     std::fs::create_dir(directory.path().join("sub")).unwrap();

@@ -188,7 +188,7 @@ fn servers_of_one_process_are_taken_back_one_by_one() {
 }
 
 #[tokio::test]
-async fn server_is_replaced_by_what_it_has_now_and_told_of_once() {
+async fn server_is_replaced_in_one_step() {
     let registry = Registry::new();
     let bundle = |texts: &[(&str, &'static str)]| {
         Bundle::new().resources(
@@ -346,7 +346,7 @@ fn handlers_may_look_into_the_registry_when_they_are_dropped() {
 }
 
 #[tokio::test]
-async fn uri_beyond_ascii_is_listed_encoded_and_read_either_way() {
+async fn uri_beyond_ascii_is_read_in_either_form() {
     let registry = Registry::new();
     registry
         .register_resource(resource("x:é/%2f", "found"))
@@ -448,7 +448,7 @@ async fn read_that_is_given_up_ends_its_async_handler() {
 }
 
 #[test]
-fn first_hundred_overlaps_are_named_and_it_is_said_that_there_are_more() {
+fn only_the_first_hundred_overlaps_are_named() {
     let templates =
         |count: usize| (0..count).map(|number| template(&format!("x:{{+v{number}}}"), ""));
     // Fourteen make 91 pairs, fifteen 105.

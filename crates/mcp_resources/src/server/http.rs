@@ -1,10 +1,11 @@
-//! Many clients, over Streamable HTTP.
+//! Serves many clients over Streamable HTTP.
 
 mod batch;
 mod sessions;
 
 use std::convert::Infallible;
 use std::ffi::OsString;
+use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
@@ -34,25 +35,26 @@ use super::message::{TOO_MANY_VALUES, has_too_many_values};
 use super::{NoHandler, ServeError, Server, Session};
 use sessions::Sessions;
 
-/// Where clients send their requests.
+/// The path that clients send requests to.
 const PATH: &str = "/mcp";
 
-/// How many connections there may be at once; further ones wait.
+/// How many connections may be open at once. Further ones wait. It is the usual
+/// limit of file descriptors on Linux.
 const MAX_CONNECTIONS: usize = 1024;
 
-/// How long a client may take for the head of a request.
+/// How long a client may take to send the head of a request.
 const HEAD_TIME: Duration = Duration::from_secs(30);
 
-/// How long a client may take for the body of a request.
+/// How long a client may take to send the body of a request.
 const BODY_TIME: Duration = Duration::from_secs(30);
 
 /// The header that names a session.
 const SESSION: &str = "mcp-session-id";
 
-/// The pause after a connection that could not be taken, as when there are no file descriptors left.
+/// The pause after a connection that could not be accepted, for example because no file descriptor is left.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
-/// The origins that a page of this machine has.
+/// The origins of pages on this machine.
 const LOOPBACK_ORIGINS: [&str; 6] = [
     "http://localhost:*",
     "http://127.0.0.1:*",
@@ -62,15 +64,16 @@ const LOOPBACK_ORIGINS: [&str; 6] = [
     "https://[::1]:*",
 ];
 
-/// A server for Streamable HTTP, at the path `/mcp`.
+/// Serves clients over Streamable HTTP, at the path `/mcp`.
 ///
-/// By default only this machine is served: a request whose `Host` or `Origin` names another one is refused with 403,
-/// as a web page elsewhere may try (DNS rebinding). To serve others, set the names under which they reach the server
-/// and a token, and put TLS in front.
+/// By default it only serves this machine. A request whose `Host` or `Origin` names another machine gets 403,
+/// because a web page may have sent it (DNS rebinding). To serve other machines, set the names that they use for
+/// the server and a token, and put TLS in front.
 ///
-/// A session, which clients of the revisions until 2025-11-25 have, ends with its stream and what it subscribed to after
-/// four hours in which nothing is asked and nothing told. There are 1,024 at once: for another one, the one ends that has
-/// no request and no stream open and was not used for the longest time. A `subscriptions/listen` has no such end.
+/// Clients of the revisions up to 2025-11-25 have sessions. A session ends, with its stream and its
+/// subscriptions, after four idle hours. At most 1,024 exist at once. A new one then replaces the session that
+/// has no open request or stream and has been idle for the longest time. A `subscriptions/listen` has no such
+/// limit.
 ///
 /// ```no_run
 /// use mcp_resources::{Http, Registry, Server};
@@ -90,7 +93,7 @@ pub struct Http<H = NoHandler> {
     named_hosts: bool,
 }
 
-/// A server that listens; requests wait until [`BoundHttp::serve`].
+/// A server that listens. Requests wait until [`BoundHttp::serve`].
 pub struct BoundHttp<H: ServerHandler = NoHandler> {
     listener: TcpListener,
     address: SocketAddr,
@@ -107,18 +110,18 @@ struct Endpoint<H: ServerHandler> {
 }
 
 impl<H: ServerHandler> Server<H> {
-    /// Serves clients of this machine over HTTP, with `Host` and `Origin` checked; [`Http`] has more to choose.
+    /// Serves clients on this machine over HTTP. [`Http`] has more options.
     ///
     /// # Errors
     ///
-    /// [`ServeError::Bind`], and [`ServeError::Exposed`] for an address that is not a loopback one.
+    /// [`ServeError::Bind`], and [`ServeError::Exposed`] for an address that is not a loopback address.
     pub async fn serve_http(self, address: SocketAddr) -> Result<(), ServeError> {
         Http::new(self).bind(address).await?.serve().await
     }
 }
 
 impl<H: ServerHandler> Http<H> {
-    /// Makes one that serves this machine.
+    /// Makes a server for this machine.
     pub fn new(server: Server<H>) -> Self {
         let config = StreamableHttpServerConfig::default()
             .with_allowed_origins(LOOPBACK_ORIGINS)
@@ -131,21 +134,22 @@ impl<H: ServerHandler> Http<H> {
         }
     }
 
-    /// Refuses requests without `Authorization: Bearer` and this token, with 401: letters, digits and signs of ASCII, at
-    /// least one. It may come from the environment as it is there; one that no client can send is an error of
-    /// [`Http::bind`].
+    /// Sets a token. A request without `Authorization: Bearer` and the token gets 401.
+    ///
+    /// A token is letters, digits and signs of ASCII, at least one. It may come unchecked from the environment:
+    /// [`Http::bind`] refuses one that no client can send.
     #[must_use]
     pub fn token(mut self, token: impl Into<OsString>) -> Self {
         self.token = Some(Token::new(token.into()));
         self
     }
 
-    /// Sets the names under which clients reach the server, with or without a port, instead of those of the loopback;
-    /// without any these stay.
+    /// Sets the host names that clients may use, with or without a port, instead of those of the loopback. An empty
+    /// list changes nothing.
     #[must_use]
     pub fn allowed_hosts(mut self, hosts: impl IntoIterator<Item = impl Into<String>>) -> Self {
         let hosts: Vec<String> = hosts.into_iter().map(Into::into).collect();
-        // For rmcp, none are all.
+        // rmcp takes an empty list for all hosts.
         if !hosts.is_empty() {
             self.config = self.config.with_allowed_hosts(hosts);
             self.named_hosts = true;
@@ -153,35 +157,39 @@ impl<H: ServerHandler> Http<H> {
         self
     }
 
-    /// Sets the origins that are not refused, as `https://app.example:443` or `http://localhost:*`, instead of those of
-    /// the loopback. Requests without an `Origin` come from no page and are served. A page also needs CORS headers to
-    /// read answers, which are up to a proxy.
+    /// Sets the origins of pages that may use the server, such as `https://app.example:443` or
+    /// `http://localhost:*`, instead of those of the loopback.
+    ///
+    /// A request without an `Origin` comes from no page and is served. To read answers, a page also needs CORS
+    /// headers, which a proxy has to add.
     #[must_use]
     pub fn allowed_origins(mut self, origins: impl IntoIterator<Item = impl Into<String>>) -> Self {
         self.config = self.config.with_allowed_origins(origins);
         self
     }
 
-    /// Listens to an address; port 0 takes one that is free.
+    /// Listens on an address. Port 0 takes a free port.
     ///
     /// # Errors
     ///
     /// [`ServeError::Bind`], [`ServeError::UnsendableToken`], and [`ServeError::Exposed`] for an address that is not a
-    /// loopback one without a token and [`Http::allowed_hosts`].
+    /// loopback address, unless a token and [`Http::allowed_hosts`] are set.
     pub async fn bind(self, address: SocketAddr) -> Result<BoundHttp<H>, ServeError> {
         let token = self.token.transpose()?;
         let guarded = self.named_hosts && token.is_some();
         if !address.ip().is_loopback() && !guarded {
             return Err(ServeError::Exposed { address });
         }
-        let bind = |source| ServeError::Bind { address, source };
-        let listener = TcpListener::bind(address).await.map_err(bind)?;
-        let address = listener.local_addr().map_err(bind)?;
+        let (listener, address) = listen(address)
+            .await
+            .map_err(|source| ServeError::Bind { address, source })?;
         let server = Arc::new(self.server);
         let sessions = Arc::new(Sessions::new());
-        let session = move || Ok(server.session());
-        let service =
-            StreamableHttpService::new(session, Arc::clone(&sessions.manager), self.config);
+        let service = StreamableHttpService::new(
+            move || Ok(server.session()),
+            Arc::clone(&sessions.manager),
+            self.config,
+        );
         let endpoint = Arc::new(Endpoint {
             service,
             sessions,
@@ -195,8 +203,15 @@ impl<H: ServerHandler> Http<H> {
     }
 }
 
+/// Listens on an address, and returns the one with the port that was taken.
+async fn listen(address: SocketAddr) -> io::Result<(TcpListener, SocketAddr)> {
+    let listener = TcpListener::bind(address).await?;
+    let address = listener.local_addr()?;
+    Ok((listener, address))
+}
+
 impl<H: ServerHandler> BoundHttp<H> {
-    /// Gives the address, with the port that was free.
+    /// Returns the address with its port.
     pub fn address(&self) -> SocketAddr {
         self.address
     }
@@ -205,7 +220,7 @@ impl<H: ServerHandler> BoundHttp<H> {
     ///
     /// # Errors
     ///
-    /// None so far: a connection that fails ends alone, and one that can't be taken is tried again.
+    /// None so far. A connection that fails ends alone, and one that can't be accepted is tried again.
     pub async fn serve(self) -> Result<(), ServeError> {
         let _sessions = self
             .endpoint
@@ -221,7 +236,7 @@ impl<H: ServerHandler> BoundHttp<H> {
             let place = Arc::clone(&room)
                 .acquire_owned()
                 .await
-                .expect("nobody closes it");
+                .expect("the semaphore is never closed");
             match self.listener.accept().await {
                 Ok((stream, _)) => {
                     let connection = connect(stream, Arc::clone(&self.endpoint));
@@ -236,9 +251,9 @@ impl<H: ServerHandler> BoundHttp<H> {
     }
 }
 
-/// Serves one connection; what is wrong with it is the client's affair.
+/// Serves one connection. Its errors are the client's, so they are ignored.
 async fn connect<H: ServerHandler>(stream: TcpStream, endpoint: Arc<Endpoint<H>>) {
-    // Answers are small and waited for.
+    // Answers are small, and clients wait for them.
     let _ = stream.set_nodelay(true);
     let service = service_fn(move |request| {
         let endpoint = Arc::clone(&endpoint);
@@ -279,10 +294,10 @@ impl<H: ServerHandler> Endpoint<H> {
         };
         let response = match *request.method() {
             Method::POST => self.answer_post(request).await,
-            Method::DELETE => ended(self.service.handle(request).await),
+            Method::DELETE => report_session_end(self.service.handle(request).await),
             _ => self.service.handle(request).await,
         };
-        // A session that just began is used, too.
+        // The request may have made a session, which is in use from now on.
         let in_use = match (in_use, session_of(response.headers())) {
             (None, Some(id)) => self.sessions.begin(id).await,
             (in_use, _) => in_use,
@@ -323,7 +338,7 @@ impl<H: ServerHandler> Endpoint<H> {
         }
     }
 
-    /// Begins a session for which another one has to end, if the request is one that is accepted.
+    /// Makes a session although there are many. Another one ends if the request is accepted.
     async fn begin_one_of_many(
         &self,
         head: Parts,
@@ -354,7 +369,7 @@ impl<H: ServerHandler> Endpoint<H> {
             .service
             .handle(Request::from_parts(head, Full::new(body.clone())))
             .await;
-        // It is said of a body that is no message, too.
+        // rmcp uses this status also for a body that is no message.
         match response.status() {
             StatusCode::UNSUPPORTED_MEDIA_TYPE if is_json => {
                 match serde_json::from_slice::<Value>(&body) {
@@ -370,8 +385,8 @@ impl<H: ServerHandler> Endpoint<H> {
     }
 }
 
-/// What a client is told that ended its session: Python's warns of rmcp's 202.
-fn ended(
+/// Answers the end of a session with 204 instead of rmcp's 202, about which the Python SDK prints a warning.
+fn report_session_end(
     mut response: Response<BoxBody<Bytes, Infallible>>,
 ) -> Response<BoxBody<Bytes, Infallible>> {
     if response.status() == StatusCode::ACCEPTED {
@@ -384,16 +399,13 @@ fn session_of(headers: &HeaderMap) -> Option<&str> {
     headers.get(SESSION).and_then(|id| id.to_str().ok())
 }
 
-/// Whether a request names two hosts, pages, tokens or sessions, of which one may be looked at and the other meant (RFC
-/// 9112 §3.2).
+/// Returns whether a request names two hosts, origins, tokens or sessions. The server might check one of them while a
+/// proxy uses the other (RFC 9112 §3.2).
 fn is_ambiguous(request: &Request<Incoming>) -> bool {
-    let several = |name: &str| request.headers().get_all(name).iter().nth(1).is_some();
     let host = request
         .headers()
         .get(HOST)
         .map_or(&b""[..], |host| host.as_bytes());
-    let is_other =
-        |authority: &Authority| !host.eq_ignore_ascii_case(authority.as_str().as_bytes());
     let is_twice = [
         HOST.as_str(),
         ORIGIN.as_str(),
@@ -401,14 +413,16 @@ fn is_ambiguous(request: &Request<Incoming>) -> bool {
         SESSION,
     ]
     .into_iter()
-    .any(several);
-    is_twice || request.uri().authority().is_some_and(is_other)
+    .any(|name| request.headers().get_all(name).iter().nth(1).is_some());
+    let authority = request.uri().authority().map(Authority::as_str);
+    is_twice || authority.is_some_and(|name| !host.eq_ignore_ascii_case(name.as_bytes()))
 }
 
-/// Whether a request would make a session: those of the revisions from 2026-07-28 make none.
+/// Returns whether a request would make a session. Those of the revisions from 2026-07-28 on make none.
 fn begins_session(headers: &HeaderMap, body: &[u8]) -> bool {
-    let is_initialize = |message: Value| message["method"] == "initialize";
-    !headers.contains_key(SESSION) && serde_json::from_slice(body).is_ok_and(is_initialize)
+    !headers.contains_key(SESSION)
+        && serde_json::from_slice(body)
+            .is_ok_and(|message: Value| message["method"] == "initialize")
 }
 
 fn refusal(status: StatusCode, text: &'static str) -> Response<BoxBody<Bytes, Infallible>> {
@@ -420,7 +434,7 @@ fn refusal(status: StatusCode, text: &'static str) -> Response<BoxBody<Bytes, In
     response
 }
 
-/// A refusal of what has no id that could be repeated.
+/// Refuses a body whose id is unknown.
 fn invalid(code: ErrorCode, message: &str) -> Response<BoxBody<Bytes, Infallible>> {
     let error =
         json!({ "jsonrpc": "2.0", "id": null, "error": { "code": code.0, "message": message } });
@@ -444,14 +458,12 @@ fn names_json(headers: &HeaderMap) -> bool {
 
 impl Token {
     fn new(token: OsString) -> Result<Self, ServeError> {
-        let is_sendable =
-            |token: &String| !token.is_empty() && token.bytes().all(|byte| byte.is_ascii_graphic());
-        token
-            .into_string()
-            .ok()
-            .filter(is_sendable)
-            .map(Self)
-            .ok_or(ServeError::UnsendableToken)
+        match token.into_string() {
+            Ok(token) if !token.is_empty() && token.bytes().all(|byte| byte.is_ascii_graphic()) => {
+                Ok(Self(token))
+            }
+            _ => Err(ServeError::UnsendableToken),
+        }
     }
 
     fn is_in(&self, headers: &HeaderMap) -> bool {
@@ -462,7 +474,7 @@ impl Token {
         })
     }
 
-    /// Takes as long for a token that is nearly right as for any other of its length.
+    /// Compares a token. The time does not depend on where it differs, so it can't be guessed byte by byte.
     fn is(&self, sent: &[u8]) -> bool {
         let differences = self
             .0

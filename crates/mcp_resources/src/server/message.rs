@@ -1,16 +1,16 @@
-//! How much one message may be made of.
+//! Bounds the number of values in a message.
 
-/// How many values a message may have: one that is large because of its texts is cheap, and one that is made of numbers
-/// takes a hundred times its bytes.
+/// How many values a message may have. Long texts are cheap, but a message of small numbers takes a hundred times
+/// its bytes when it is parsed: 14 MB of them took 2.4 GB.
 const MAX_VALUES: usize = 100_000;
 
-/// What is wrong with a message that has more values.
+/// The error for a message with more values.
 pub(super) const TOO_MANY_VALUES: &str = "a message has 100,000 values at the most";
 
-/// Whether a text of JSON has more values than a message may, about: what is between commas and brackets that are in no
-/// string.
+/// Returns whether a JSON text has more than [`MAX_VALUES`] values, about: it counts commas and brackets outside of
+/// strings.
 pub(super) fn has_too_many_values(json: &[u8]) -> bool {
-    // A value takes a byte, and what separates it another.
+    // Each value takes a byte at least.
     if json.len() <= MAX_VALUES {
         return false;
     }
@@ -32,7 +32,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn values_are_counted_and_texts_are_one_each() {
+    fn text_counts_as_one_value() {
         let numbers = |count: usize| format!("[{}]", vec!["0"; count].join(","));
         assert!(!has_too_many_values(numbers(MAX_VALUES).as_bytes()));
         assert!(has_too_many_values(numbers(MAX_VALUES + 1).as_bytes()));

@@ -1,11 +1,11 @@
-//! How often methods are called, and how long they take.
+//! Counts calls of methods, and their time.
 
 use std::collections::BTreeMap;
 use std::future::Future;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-/// What a server does, for [`Server::metrics`](crate::Server::metrics). Clones are the same numbers.
+/// Counts a server's calls, for [`Server::metrics`](crate::Server::metrics). Clones are the same metrics.
 ///
 /// ```no_run
 /// use mcp_resources::{Metrics, Registry, Server};
@@ -24,15 +24,15 @@ pub struct Metrics {
     methods: Arc<Mutex<BTreeMap<&'static str, MethodMetrics>>>,
 }
 
-/// What one method did since the metrics were made.
+/// The calls of one method since the metrics were made.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct MethodMetrics {
-    /// The calls that ended.
+    /// How many calls have ended.
     pub calls: u64,
-    /// Those among them that ended with an error.
+    /// How many of them ended with an error.
     pub errors: u64,
-    /// The time of all calls together.
+    /// The time of all of them together.
     pub time: Duration,
 }
 
@@ -52,8 +52,9 @@ impl Metrics {
         result
     }
 
-    /// Gives the numbers of each method that was called: the requests of `resources`, `completion`, `tools`, `prompts`,
-    /// `logging`, `tasks` and `skills`. A read or a completion that its client cancelled ended with an error.
+    /// Returns the metrics of each method that was called: the requests of `resources`, `completion`, `tools`,
+    /// `prompts`, `logging`, `tasks` and `skills`. A read or a completion that the client cancelled counts as an
+    /// error.
     pub fn methods(&self) -> BTreeMap<&'static str, MethodMetrics> {
         self.methods
             .lock()

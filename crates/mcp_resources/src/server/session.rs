@@ -34,7 +34,7 @@ use crate::call::{Interruption, catch_panic};
 use crate::registry::Event;
 use crate::{Partial, ReadError};
 
-/// What serves one client: a handler of rmcp, for any of its transports. Made by [`Server::session`].
+/// Serves one client. It is a handler of rmcp for any of its transports, made by [`Server::session`].
 #[derive(Debug)]
 pub struct Session<H = NoHandler> {
     server: Arc<Server<H>>,

@@ -1,4 +1,4 @@
-//! Our types as MCP writes them.
+//! Converts our types to those of MCP.
 
 use std::time::Duration;
 
@@ -48,10 +48,6 @@ fn icon(icon: &Icon) -> model::Icon {
 }
 
 fn annotations(annotations: &Annotations) -> Option<model::Annotations> {
-    let role = |role: &Role| match role {
-        Role::User => model::Role::User,
-        Role::Assistant => model::Role::Assistant,
-    };
     let mut wire = model::Annotations::default();
     wire.audience = Some(annotations.audience.iter().map(role).collect())
         .filter(|roles: &Vec<_>| !roles.is_empty());
@@ -60,7 +56,14 @@ fn annotations(annotations: &Annotations) -> Option<model::Annotations> {
     Some(wire).filter(|wire| *wire != model::Annotations::default())
 }
 
-/// Writes a content of a [`Reading`](crate::Reading), each of which has its URI.
+fn role(role: &Role) -> model::Role {
+    match role {
+        Role::User => model::Role::User,
+        Role::Assistant => model::Role::Assistant,
+    }
+}
+
+/// Converts a content of a [`Reading`](crate::Reading), each of which has its URI.
 pub(super) fn contents(content: Content) -> ResourceContents {
     let uri = content.uri.expect("a reading names each");
     let wire = match content.body {
@@ -94,20 +97,17 @@ pub(super) fn cursor(place: u64) -> String {
 }
 
 pub(super) fn place(cursor: &str) -> Result<u64, ErrorData> {
-    let unknown = |_| {
-        ErrorData::invalid_params(
-            "the cursor is not one of this server; start without one",
-            None,
-        )
-    };
-    u64::from_str_radix(cursor, 16).map_err(unknown)
+    u64::from_str_radix(cursor, 16).map_err(|_| {
+        let why = "the cursor is not one of this server; start without one";
+        ErrorData::invalid_params(why, None)
+    })
 }
 
 pub(super) fn not_found(uri: &str) -> ErrorData {
     read_error(&ReadError::NotFound, uri)
 }
 
-/// As the table of [`ReadError`] says.
+/// Converts an error as the table of [`ReadError`] says.
 pub(super) fn read_error(error: &ReadError, uri: &str) -> ErrorData {
     match error {
         ReadError::NotFound => ErrorData::invalid_params(

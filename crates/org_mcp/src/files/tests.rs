@@ -76,7 +76,7 @@ fn no_name_is_that_of_an_id_or_of_a_part_of_another_file() {
 }
 
 #[test]
-fn uri_encodes_what_none_may_hold_and_keeps_the_slash() {
+fn uri_encodes_all_but_the_slash() {
     let uris = named(&[
         "/none/a b#%.org",
         "/none/ä?.org",

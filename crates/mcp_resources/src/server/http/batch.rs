@@ -1,4 +1,4 @@
-//! Batches over HTTP: the answers of their messages, in one stream.
+//! Answers batches over HTTP: the answers to their messages become one stream.
 
 use std::convert::Infallible;
 use std::pin::Pin;
@@ -22,29 +22,28 @@ const NO_MESSAGE: &str = "this is not a message of JSON-RPC 2.0";
 
 const REFUSAL: &str = "only sessions of 2025-03-26 have batches, of 1 to 100 messages without initialize; send one message at a time";
 
-/// Streams of events that become one: a frame is an event.
+/// Joins streams of events. It passes on whole frames, of which each is an event.
 struct Joined(Vec<BoxBody<Bytes, Infallible>>);
 
-/// Hands each message of a batch on as if it had come alone. What the first is refused with is the answer to all, as it
-/// is about the session or the headers, which they share; what is refused later, or is no message, has an error of its own.
+/// Answers each message of a batch as if it had come alone.
+///
+/// If the first message is refused, that is the answer to all: the reason is the session or the headers, which they
+/// share. A later message that is refused, or is not a message, gets an error of its own.
 pub(super) async fn answer<H: ServerHandler>(
     endpoint: &Endpoint<H>,
     head: &Parts,
     body: &[u8],
 ) -> Response<BoxBody<Bytes, Infallible>> {
-    let messages = match batch::messages(body) {
+    let messages: Vec<Value> = match batch::messages(body) {
         Ok(messages) => messages
             .iter()
             .map(|message| from_str(message.get()).unwrap_or_default())
             .collect(),
         Err(error) => {
-            return invalid(
-                ErrorCode::PARSE_ERROR,
-                &format!("the batch is not JSON: {error}"),
-            );
+            let why = format!("the batch is not JSON: {error}");
+            return invalid(ErrorCode::PARSE_ERROR, &why);
         }
     };
-    let messages: Vec<Value> = messages;
     if !may_send(&head.headers, &messages) {
         return invalid(ErrorCode::INVALID_REQUEST, REFUSAL);
     }
@@ -53,7 +52,7 @@ pub(super) async fn answer<H: ServerHandler>(
     for message in messages {
         if !is_message(&message) {
             let error = json!({ "code": ErrorCode::INVALID_REQUEST.0, "message": NO_MESSAGE });
-            streams.push(refused(&message, &error));
+            streams.push(error_event(&message, &error));
             continue;
         }
         let mut head = head.clone();
@@ -65,11 +64,11 @@ pub(super) async fn answer<H: ServerHandler>(
             if answer.is_none() {
                 return response;
             }
-            streams.push(refused(&message, &refusal(response).await));
+            streams.push(error_event(&message, &read_refusal(response).await));
             continue;
         }
         let (head, body) = response.into_parts();
-        // What is only accepted has no stream.
+        // A message that is only accepted, such as a notification, has no stream.
         if head.status == StatusCode::OK {
             streams.push(body);
             answer = Some(head);
@@ -78,29 +77,33 @@ pub(super) async fn answer<H: ServerHandler>(
         }
     }
     match answer {
-        Some(mut answer) => {
-            // Errors alone are a stream, too.
-            if !streams.is_empty() {
-                answer.status = StatusCode::OK;
-                answer
-                    .headers
-                    .insert(CONTENT_TYPE, HeaderValue::from_static("text/event-stream"));
-            }
-            Response::from_parts(answer, Joined(streams).boxed())
-        }
+        Some(head) => join(head, streams),
         None => invalid(ErrorCode::INVALID_REQUEST, REFUSAL),
     }
 }
 
-/// Whether this is a message of JSON-RPC 2.0 as far as its shape goes.
+/// Makes one answer of the streams of a batch. Errors are a stream too, also if all messages were only accepted.
+fn join(
+    mut head: hyper::http::response::Parts,
+    streams: Vec<BoxBody<Bytes, Infallible>>,
+) -> Response<BoxBody<Bytes, Infallible>> {
+    if !streams.is_empty() {
+        head.status = StatusCode::OK;
+        let content_type = HeaderValue::from_static("text/event-stream");
+        head.headers.insert(CONTENT_TYPE, content_type);
+    }
+    Response::from_parts(head, Joined(streams).boxed())
+}
+
+/// Returns whether this has the shape of a message of JSON-RPC 2.0.
 fn is_message(message: &Value) -> bool {
     let is_request = message["method"].is_string();
     let is_answer = message.get("result").is_some() || message.get("error").is_some();
     message["jsonrpc"] == "2.0" && (is_request || is_answer)
 }
 
-/// The error that a message was refused with when it was handed on.
-async fn refusal(response: Response<BoxBody<Bytes, Infallible>>) -> Value {
+/// Reads the error from the answer that refused a message.
+async fn read_refusal(response: Response<BoxBody<Bytes, Infallible>>) -> Value {
     let status = response.status();
     let Ok(body) = response.into_body().collect().await;
     let answer: Value = serde_json::from_slice(&body.to_bytes()).unwrap_or_default();
@@ -113,8 +116,8 @@ async fn refusal(response: Response<BoxBody<Bytes, Infallible>>) -> Value {
     }
 }
 
-/// An error as an event of the stream, with the id of what it is about where that has one.
-fn refused(message: &Value, error: &Value) -> BoxBody<Bytes, Infallible> {
+/// Makes an event of an error, with the id of the message if that has one.
+fn error_event(message: &Value, error: &Value) -> BoxBody<Bytes, Infallible> {
     let id = message
         .get("id")
         .filter(|id| id.is_string() || id.is_number());
@@ -122,7 +125,7 @@ fn refused(message: &Value, error: &Value) -> BoxBody<Bytes, Infallible> {
     Full::new(Bytes::from(format!("data: {answer}\n\n"))).boxed()
 }
 
-/// Whether a client may send this as a batch. One that names no revision speaks 2025-03-26.
+/// Returns whether a client may send this as a batch. One that names no revision speaks 2025-03-26.
 fn may_send(headers: &HeaderMap, messages: &[Value]) -> bool {
     headers
         .get("mcp-protocol-version")

@@ -1,4 +1,4 @@
-//! The sessions of clients until 2025-11-25, of which so many may be at once.
+//! The sessions of clients up to 2025-11-25, of a bounded number.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -7,23 +7,24 @@ use std::time::{Duration, Instant};
 use rmcp::transport::streamable_http_server::session::SessionManager;
 use rmcp::transport::streamable_http_server::session::local::LocalSessionManager;
 
-/// How many sessions there may be at once.
+/// How many sessions may exist at once. Each keeps a task and its subscriptions.
 const MAX_SESSIONS: usize = 1024;
 
-/// How long a session lasts in which nothing is asked and nothing told.
+/// How long an idle session lasts. Users leave their clients open over a break.
 const SILENCE: Duration = Duration::from_secs(4 * 60 * 60);
 
-/// The sessions, and when they were used.
+/// The sessions and the times of their last use.
 pub(super) struct Sessions {
     pub(super) manager: Arc<LocalSessionManager>,
     uses: Mutex<HashMap<Arc<str>, Use>>,
+    /// Held by a client that makes a session although there are many.
     turn: tokio::sync::Mutex<()>,
 }
 
-/// How a session is used.
+/// The use of a session.
 struct Use {
     last: Instant,
-    /// How many requests and streams are open.
+    /// How many of its requests and streams are open.
     open: usize,
 }
 
@@ -44,7 +45,7 @@ impl Sessions {
         }
     }
 
-    /// Notes that a session is used; nothing for one that there is not.
+    /// Notes that a session is used; `None` if there is no such session.
     pub(super) async fn begin(self: &Arc<Self>, id: &str) -> Option<InUse> {
         let id: Arc<str> = id.into();
         let sessions = self.manager.sessions.read().await;
@@ -52,6 +53,7 @@ impl Sessions {
             return None;
         }
         let mut uses = self.uses();
+        // rmcp doesn't report the end of a session, so ended ones are removed here.
         if uses.len() > 2 * MAX_SESSIONS {
             uses.retain(|id, _| sessions.contains_key(id));
         }
@@ -66,18 +68,18 @@ impl Sessions {
         })
     }
 
-    /// Whether one more would be too many.
+    /// Returns whether one more session would be too many.
     pub(super) async fn are_many(&self) -> bool {
         self.manager.sessions.read().await.len() >= MAX_SESSIONS
     }
 
-    /// Waits until nobody else makes a session where there are many.
+    /// Waits until no other client makes a session although there are many.
     pub(super) async fn turn(&self) -> tokio::sync::MutexGuard<'_, ()> {
         self.turn.lock().await
     }
 
-    /// Ends the sessions that were not used for the longest time, until there are not too many; says whether the new one
-    /// may stay.
+    /// Ends the sessions that have been idle for the longest time, until there are not too many. Returns whether
+    /// the new one may stay.
     pub(super) async fn make_room(&self, new: &str) -> bool {
         loop {
             let ids: HashSet<Arc<str>> =
@@ -93,15 +95,17 @@ impl Sessions {
         }
     }
 
-    /// The one of these sessions that has nothing open, and that was not used for the longest time; the last choice is one
-    /// of which nothing is known, as it may be about to begin.
+    /// Returns the session that has been idle for the longest time. A session without a known use is the last
+    /// choice, because it may be about to begin.
     fn idlest(&self, ids: &HashSet<Arc<str>>, new: &str) -> Option<Arc<str>> {
         let uses = self.uses();
         let idle = ids.iter().filter(|id| &***id != new);
         let idle = idle.filter(|id| uses.get(*id).is_none_or(|of_session| of_session.open == 0));
-        let last_used = |id: &&Arc<str>| uses.get(*id).map(|of_session| of_session.last);
-        idle.min_by_key(|id| (last_used(id).is_none(), last_used(id)))
-            .cloned()
+        idle.min_by_key(|id| {
+            let last = uses.get(*id).map(|of_session| of_session.last);
+            (last.is_none(), last)
+        })
+        .cloned()
     }
 
     fn uses(&self) -> MutexGuard<'_, HashMap<Arc<str>, Use>> {
@@ -110,7 +114,7 @@ impl Sessions {
 }
 
 impl InUse {
-    /// Passes on a part of the answer.
+    /// Passes on a part of the answer. A closure that calls this owns the use until the answer is written.
     pub(super) fn hold<T>(&self, part: T) -> T {
         part
     }
