@@ -85,6 +85,7 @@ pub fn blobs_in(value: &Value, blobs: &mut Vec<BlobRef>) {
                 .and_then(Value::as_str)
                 .and_then(|hex| hex.parse().ok());
             let size = object.get("size").and_then(Value::as_u64);
+            // The encoding is not known here, and does not matter: only the bytes are looked for.
             blobs.extend(checksum.zip(size).map(|(checksum, size)| BlobRef {
                 checksum,
                 size,
@@ -105,6 +106,7 @@ fn store_snapshots<E>(snapshots: &mut [Snapshot], put: Put<'_, E>) -> Result<(),
 }
 
 fn store_snapshot<E>(snapshot: &mut Snapshot, put: Put<'_, E>) -> Result<(), E> {
+    // Content of any size: a snapshot is compared by its blob.
     if let Payload::Inline(content) = &snapshot.content {
         snapshot.content =
             Payload::<ResourceContent>::Stored(put(content.as_bytes(), content.encoding())?);

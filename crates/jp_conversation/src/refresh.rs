@@ -50,6 +50,8 @@ pub fn compare(
         resources,
     } in delivered
     {
+        // The next message resolves it anyway, and the snapshots are taken in its place: all of
+        // them, known or not.
         let is_pending = pending.contains(&declaration);
         let known = newest
             .get(&declaration)

@@ -72,15 +72,18 @@ pub fn plan(stream: &Stream, configured: &[Declaration], explicit: &[Declaration
         declaration, taken, ..
     } in pending
     {
+        // What the user just typed is resolved below, in the order of the command line.
         if typed.contains(&declaration) || declaration.is_exclude() {
             continue;
         }
+        // Snapshots that a message delivered already are not delivered again.
         let since = delivered.get(&declaration).copied();
         let taken = taken.into_iter().filter(|event| Some(*event) > since);
         let taken = taken_by_hand(
             taken.map(|event| (event, &stream.events()[event].kind)),
             &declaration,
         );
+        // A snapshot that the user took counts for more than the source now.
         if !taken.is_empty() {
             copies.push((declaration, taken));
         } else if !declaration.names_snapshot() {
@@ -97,6 +100,7 @@ pub fn plan(stream: &Stream, configured: &[Declaration], explicit: &[Declaration
             plan.lost.push(declaration);
         }
     }
+    // Only now are all copies known, and one message must not hold two versions of a URI.
     share_newest(&mut copies);
     let snapshots =
         |taken: Vec<TakenByHand>| taken.into_iter().map(|taken| taken.snapshot).collect();
@@ -461,6 +465,7 @@ impl DeclaredList {
 
     fn entry(&mut self, declaration: Declaration) -> &mut Declared {
         let next = self.entries.len();
+        // Adding again keeps the place: the order is that of the first time.
         let place = *self.places.entry(declaration.clone()).or_insert(next);
         if place == next {
             self.entries.push(Declared {
@@ -476,6 +481,7 @@ impl DeclaredList {
         if removed.is_empty() {
             return;
         }
+        // Removal moves the entries after it, so the places are counted again.
         let removed: HashSet<_> = removed.iter().collect();
         self.entries
             .retain(|entry| !removed.contains(&entry.declaration));

@@ -116,7 +116,7 @@ pub(crate) fn awaits_answer(events: &[Event]) -> bool {
     events.iter().rev().find_map(awaits_after).unwrap_or(false)
 }
 
-/// Returns whether a request waits for its answer after an event; `None` where that is as it was before.
+/// Returns whether a request waits for its answer after an event; `None` if that is as it was before.
 pub(crate) fn awaits_after(event: &Event) -> Option<bool> {
     match &event.kind {
         EventKind::ChatRequest(_)

@@ -160,6 +160,7 @@ struct Builder<'a> {
 impl<'a> Builder<'a> {
     fn request(&mut self, request: &'a ChatRequest) {
         self.end_answer();
+        // A request that got no answer, because it was interrupted.
         if let Some(Message::User { turn, .. }) = self.messages.last() {
             let turn = *turn;
             self.push(Message::NoAnswer { turn }, self.event);

@@ -96,6 +96,7 @@ impl Body {
     pub fn new<T>(
         write: impl FnOnce(&mut dyn Write) -> Result<T, Error>,
     ) -> Result<(Self, T), Error> {
+        // JSON comes in very small pieces, each of which would be a system call.
         let mut out = BufWriter::with_capacity(CHUNK, SpooledTempFile::new(IN_MEMORY));
         let result = write(&mut out)?;
         let mut file = out.into_inner().map_err(io::IntoInnerError::into_error)?;
@@ -117,8 +118,10 @@ impl Body {
 
     /// Sets the texts that go where room was left while the body was written.
     pub(crate) fn with_room(self, later: &mut Later) -> Self {
+        // Each gap has one NUL in the file, which the text replaces.
         let (gaps, texts) = later.take_gaps();
         let room: u64 = gaps.iter().map(Gap::len).sum();
+        // Reading starts now: the first texts are there when the connection is.
         let begun = Arc::new(Mutex::new(Some(read(&gaps, &*texts))));
         Self {
             len: self.file_len - gaps.len() as u64 + room,
@@ -212,6 +215,7 @@ impl Body {
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
             .take();
+        // A retry reads all texts again: they are too large to keep.
         let mut texts = begun.unwrap_or_else(|| read(&self.gaps, &**texts));
         let mut gaps = self.gaps.iter();
         let mut out = Sent {
@@ -221,6 +225,7 @@ impl Body {
         for written in self.file_chunks() {
             let written = written?;
             let mut start = 0;
+            // `zip` asks for a gap only after a NUL was found, so none is lost between chunks.
             for (index, gap) in memchr::memchr_iter(GAP, &written).zip(&mut gaps) {
                 out.write_all(&written[start..index])?;
                 gap.fill(texts.next(), &mut out)?;
@@ -296,6 +301,7 @@ struct Sent<'s> {
 
 impl Write for Sent<'_> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        // Sent before the buffer would have to grow.
         if self.chunk.len() + bytes.len() > CHUNK {
             self.flush()?;
         }

@@ -1,7 +1,7 @@
 //! Chat Completions: what llama.cpp, OpenRouter, and compatible servers speak.
 //!
 //! [`encode`] writes a request, [`decoder`] reads the stream that answers it. Words, reasoning, tool calls
-//! and usage come back; a request carries text, and images and PDF where the model takes them.
+//! and usage come back; a request carries text, and images and PDF if the model takes them.
 //!
 //! **Results of tools** are text. Images and PDF in them go into a message from the person right after the
 //! round's results, each under a line that names its call: it is there as soon as the results are, whether

@@ -70,6 +70,7 @@ impl Client {
         body: &Body,
         on_retry: &mut dyn FnMut(RetryNotice<'_>),
     ) -> Result<Response<'_>, Error> {
+        // The budget starts with the first failure: a long upload before it costs nothing.
         let mut first_failure = None;
         let mut retries = 0;
         loop {
@@ -113,11 +114,13 @@ impl Client {
             let response = self.check_content_type(response).await?;
             let mut response = Response::new(self, response);
             response.wait_for_event().await?;
+            // An answer that begins before all of the request is sent is not about it.
             if sending.bytes_taken() < body.len() {
                 return Err(self.stream_error(Fault::Early));
             }
             Ok(response)
         };
+        // A body that can't be read breaks the connection. Its own error says more than that.
         attempt
             .await
             .map_err(|error| sending.take_failure().unwrap_or(error))
@@ -133,6 +136,7 @@ impl Client {
             )
             .header(CONTENT_TYPE, "application/json")
             .header(ACCEPT, self.endpoint.format.content_type())
+            // Without it hyper would send chunks, which simple servers don't read.
             .header(CONTENT_LENGTH, body.len())
             .body(body.to_reqwest(sending));
         let request = self
@@ -141,6 +145,8 @@ impl Client {
             .authorize(request, self.endpoint.api_key.as_ref());
         let (limit, len) = (self.endpoint.first_byte_timeout, body.len());
         let mut answer = pin!(request.send());
+        // The clock starts again whenever the server takes some of the request, so a slow upload
+        // never times out.
         let mut since = Instant::now();
         loop {
             if let Ok(sent) = timeout_at(since + limit, &mut answer).await {
@@ -354,6 +360,8 @@ impl<'c> Response<'c> {
         while self.events.is_empty() && !self.has_ended {
             self.read().await;
         }
+        // With an event before it, the fault belongs to the answer, and `next` returns it there: no
+        // retry any more.
         match self.fault.take_if(|_| self.events.is_empty()) {
             Some(fault) => Err(self.client.stream_error(fault)),
             None => Ok(()),

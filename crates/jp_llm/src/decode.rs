@@ -105,6 +105,8 @@ impl Decoder {
             _ if self.has_ended => {}
             // Half a message is none.
             Ok(()) | Err(Fault::Malformed { .. }) if is_complete => self.end(events),
+            // A message that is cut off is malformed because the stream ended, so that is the fault
+            // to report.
             Ok(()) | Err(Fault::Malformed { .. }) => return Err(Fault::Truncated),
             Err(fault) => return Err(fault),
         }
@@ -128,6 +130,7 @@ impl Decoder {
         message: &sse::Event,
         events: &mut VecDeque<StreamEvent>,
     ) -> Result<(), Fault> {
+        // Servers may send more after the end mark, in the same bytes.
         if self.has_ended {
             return Ok(());
         }

@@ -211,7 +211,7 @@ pub(crate) fn assert_every_cut(decode: impl Fn(&[&[u8]]) -> Decoded, stream: &[u
     assert_eq!(decode(&stream.chunks(1).collect::<Vec<_>>()), whole);
 }
 
-/// Reads a recorded stream; `None`, with the reason printed, where there is none.
+/// Reads a recorded stream; `None`, with the reason printed, if there is none.
 pub(crate) fn recorded(name: &str) -> Option<Vec<u8>> {
     let folder = concat!(
         env!("CARGO_MANIFEST_DIR"),

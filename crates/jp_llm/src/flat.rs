@@ -69,6 +69,8 @@ impl<'a> FlatTool<'a> {
 /// Describes the constraints that the rewritten schema loses.
 fn note(root: &Map<String, Value>, keyword: &str, relation: &str) -> Option<String> {
     let schemas = root.get(keyword)?;
+    // Merging loses nothing of `allOf` if it only adds properties, so the description needs no
+    // note.
     if keyword == "allOf" && is_all_merged(schemas, root) {
         return None;
     }
@@ -126,6 +128,7 @@ fn flatten(root: &Map<String, Value>) -> Map<String, Value> {
         .iter()
         .filter_map(|(keyword, _)| flat.shift_remove_entry(*keyword))
         .collect();
+    // The providers want it even if the alternatives have it.
     flat.insert("type".to_owned(), "object".into());
     flat.insert("properties".to_owned(), Value::Object(properties));
     if required.is_empty() {
@@ -133,6 +136,7 @@ fn flatten(root: &Map<String, Value>) -> Map<String, Value> {
     } else {
         flat.insert("required".to_owned(), required.into());
     }
+    // `$ref`s to what was taken off the root would lead nowhere.
     let mut flat = Value::Object(flat);
     if redirect(&mut flat) {
         // What is referred to may refer to more of the same.

@@ -37,7 +37,7 @@ impl Contents for Now<'_> {
 }
 
 impl Format {
-    /// Returns the format that a provider of this name speaks; Chat Completions where none is known.
+    /// Returns the format that a provider of this name speaks; Chat Completions if none is known.
     #[must_use]
     pub fn of_provider(provider: &str) -> Self {
         match provider {

@@ -78,6 +78,7 @@ impl Measure {
     /// Measures a text; a blank one has none, as some formats write it in ways of their own.
     #[must_use]
     pub fn from_text(text: &str) -> Option<Self> {
+        // Blank texts have no measure, because some formats write them differently.
         (!is_blank(text)).then(|| Self {
             escaped: text.len() as u64 + escapes(text.as_bytes()),
             closings: defuse::closings(text).count() as u64,
@@ -95,6 +96,8 @@ impl Measure {
             next_number(&mut fields)?,
             next_number(&mut fields)?,
         ];
+        // A measure of another version may be wrong by a few bytes, and then the request would
+        // break off.
         let is_whole = version == VERSION && ends_line <= 1 && fields.next().is_none();
         is_whole.then_some(Self {
             escaped,
@@ -185,6 +188,8 @@ impl Later {
         let measure = *self
             .measures
             .get(&blob.checksum)
+            // Two blobs with one checksum may be stored as text and as bytes; only text is
+            // measured.
             .filter(|_| blob.encoding == Encoding::Utf8)?;
         let length = measure.length(form);
         self.gaps.push(Gap {
@@ -211,6 +216,7 @@ impl Gap {
         let ResourceContent::Text(text) = content else {
             return Err(self.error("it is no text".into()));
         };
+        // Content-Length is sent already: neither more nor less may follow.
         let mut room = Room {
             out,
             left: self.length,

@@ -103,6 +103,7 @@ pub fn built_in(format: Format, model: &str) -> Facts {
         "o3-mini",
     ];
     let is_text_only = TEXT_ONLY.iter().any(|start| model.starts_with(start)) || model == "gpt-4";
+    // Nobody knows what a local model takes, so images are assumed (design 08).
     let sees = !(format == Format::OpenAi && is_text_only);
     let is_hosted = !matches!(format, Format::Chat | Format::Ollama);
     Facts {

@@ -76,7 +76,7 @@ pub(crate) fn sendable_name(call: &ToolCallRequest) -> Cow<'_, str> {
     sendable_name_within(call, LONGEST_NAME)
 }
 
-/// Like [`sendable_name`], where an API has a longest name of its own.
+/// Like [`sendable_name`], if an API has a longest name of its own.
 pub(crate) fn sendable_name_within(call: &ToolCallRequest, longest: usize) -> Cow<'_, str> {
     let name = call.name.as_str();
     match name {

@@ -52,7 +52,7 @@ impl Refusal {
 
 /// The words of a server, in lower case.
 struct Said {
-    /// The HTTP status, where there is one.
+    /// The HTTP status, if there is one.
     status: Option<u16>,
     codes: Vec<String>,
     text: String,

@@ -80,6 +80,7 @@ pub fn next_delay(
     if retries >= policy.max_retries {
         return None;
     }
+    // The server knows best. Its time is not part of the budget, which is for our own guesses.
     if let Some(server) = server {
         return (server <= policy.max_server_delay).then_some(server);
     }
@@ -110,6 +111,7 @@ impl Policy {
 
 fn is_transient(error: &Error) -> bool {
     match error {
+        // The same request would be refused again, whatever the status.
         error if error.refusal().is_some() => false,
         Error::Refused { .. } | Error::Unreachable { .. } => true,
         Error::Status { status, advice, .. } => {
@@ -131,6 +133,8 @@ fn is_transient(error: &Error) -> bool {
 }
 
 fn is_transient_status(status: u16) -> bool {
+    // Timeout, lock conflict, rate limit, and all errors of the server itself. OpenAI's and
+    // Anthropic's own clients retry these.
     matches!(status, 408 | 409 | 429 | 500..=599)
 }
 

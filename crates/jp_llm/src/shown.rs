@@ -130,6 +130,7 @@ pub(crate) fn load_attached<'a>(
     form: TextForm,
     contents: &mut dyn Contents,
 ) -> Result<Shown<'a, Text<'a>>, Error> {
+    // Formatted text and inline content are in memory anyway.
     if let (None, Payload::Stored(blob)) = (&resource.formatted, &resource.content)
         && let Some(later) = contents.later()
         && let Some(measure) = later.leave_room(blob, &resource.uri, form)
@@ -139,7 +140,7 @@ pub(crate) fn load_attached<'a>(
     load_resource(resource, contents).map(Shown::now)
 }
 
-/// Loads a resource's formatted text, or its content where there is none.
+/// Loads a resource's formatted text, or its content if there is none.
 pub(crate) fn load_resource<'a>(
     resource: &'a Snapshot,
     contents: &mut dyn Contents,

@@ -16,7 +16,7 @@ pub struct SseDecoder {
 /// One event.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Event {
-    /// The field `event`; empty where there is none.
+    /// The field `event`; empty if there is none.
     pub name: String,
     /// The fields `data`, a line each.
     pub data: String,

@@ -52,7 +52,7 @@ pub(crate) fn write_label<C, T>(
     write_note(out, resource, "[the next part of this message]")
 }
 
-/// Writes the opening tag but for its end.
+/// Writes the opening tag except for its end.
 fn write_attributes<C, T>(out: &mut JsonText<'_>, resource: &Resource<C, T>) -> io::Result<()> {
     out.push(&format!("<resource uri=\"{}\"", escape(&resource.uri)))?;
     if let Some(name) = &resource.name {

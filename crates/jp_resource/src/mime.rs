@@ -35,13 +35,14 @@ pub fn fence_language(mime: &str) -> Option<&'static str> {
 ///
 /// Takes a file name or a path. The whole name counts first (`Makefile`, `Cargo.lock`), then the
 /// extension, then the start of a name (`Dockerfile.dev`); case does not matter. The types are
-/// IANA's, but for vendor types outside `text/`, and where there is none `text/x-NAME`. Never a
+/// IANA's, except for vendor types outside `text/`, and if there is none `text/x-NAME`. Never a
 /// binary type: `.ts` is TypeScript, not a video.
 #[must_use]
 pub fn from_path(file_name: &str) -> Option<&'static str> {
     let name = file_name.rsplit(['/', '\\']).next().unwrap_or(file_name);
     let by_name = || TYPES.iter().find(|known| contains(known.file_names, name));
     let by_extension = || {
+        // A name that is nothing but an extension, `.gitignore`, has none.
         let (_, extension) = name.rsplit_once('.').filter(|(stem, _)| !stem.is_empty())?;
         TYPES
             .iter()
@@ -52,6 +53,7 @@ pub fn from_path(file_name: &str) -> Option<&'static str> {
             .iter()
             .find(|known| known.file_names.iter().any(|glob| is_start(glob, name)))
     };
+    // `Cargo.lock` is TOML although `.lock` is not, and `Dockerfile.rs` is Rust.
     by_name()
         .or_else(by_extension)
         .or_else(by_prefix)
@@ -76,6 +78,7 @@ pub fn fence_for(content: &str) -> String {
         .map(str::len)
         .max()
         .unwrap_or(0);
+    // A closing fence is at least as long as the opening one.
     "`".repeat(3.max(longest + 1))
 }
 
@@ -114,7 +117,7 @@ fn contains(names: &[&str], name: &str) -> bool {
     names.iter().any(|known| known.eq_ignore_ascii_case(name))
 }
 
-/// Returns whether `glob` ends in `*` and `name` goes on from there.
+/// Returns whether `glob` ends in `*` and `name` continues from there.
 fn is_start(glob: &str, name: &str) -> bool {
     let Some(start) = glob.strip_suffix('*') else {
         return false;

@@ -57,7 +57,7 @@ impl InputRequest {
 }
 
 impl AnswerType {
-    /// Returns the kind of answer that a schema asks for; `None` where it takes more than one prompt.
+    /// Returns the kind of answer that a schema asks for; `None` if it takes more than one prompt.
     ///
     /// A string is [`Select`](Self::Select) where its values are given: by `enum`, or by `oneOf` or `anyOf` with a
     /// `const` each, as MCP's elicitation writes them (2025-11-25, "Enum Schema"). What else a schema says of a string

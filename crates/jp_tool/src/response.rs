@@ -84,6 +84,7 @@ impl ToolResponse {
         let Some(Value::Array(blocks)) = object.remove("content") else {
             return Err(ResponseError::NoContent);
         };
+        // From here on nothing fails: a tool's output is worth more than its form.
         let mut warnings = Vec::new();
         let content = read_blocks(blocks, &mut warnings);
         let mut meta: Map<String, Value> =

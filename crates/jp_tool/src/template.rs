@@ -40,8 +40,9 @@ struct Maker<'s> {
 }
 
 impl<'s> Maker<'s> {
-    /// Makes a value; `None` where it would have no end.
+    /// Makes a value; `None` if it would have no end.
     fn value(&mut self, schema: &'s Value, depth: usize) -> Option<Value> {
+        // Depth alone is no bound: two references per level make 2^12 values.
         self.left = self.left.checked_sub(1)?;
         if depth > MAX_DEPTH {
             return None;
@@ -69,6 +70,8 @@ impl<'s> Maker<'s> {
     }
 
     fn follow_reference(&mut self, reference: &'s str, depth: usize) -> Option<Value> {
+        // A reference that leads back to itself has no finite value. An optional property is left
+        // out then.
         if self.followed.contains(&reference) {
             return None;
         }
@@ -76,6 +79,7 @@ impl<'s> Maker<'s> {
             .strip_prefix('#')
             .and_then(|place| self.root.pointer(place))
         else {
+            // A schema of another document is not loaded.
             return Some(Value::Null);
         };
         self.followed.push(reference);
@@ -91,6 +95,7 @@ impl<'s> Maker<'s> {
             .and_then(Value::as_array)
             .map_or(&[][..], Vec::as_slice);
         let mut object = Map::new();
+        // Required properties come first, in the order of `required`.
         for name in required.iter().filter_map(Value::as_str) {
             let value = properties
                 .get(name)

@@ -19,6 +19,7 @@ pub fn is_cold(stream: &Stream, now: Timestamp, model: &str, lifetime: Duration)
     };
     let since = &events[last + 1..];
     let age = now.duration_since(events[last].timestamp);
+    // A lifetime too long for jiff never ends.
     let is_over = SignedDuration::try_from(lifetime).is_ok_and(|lifetime| age >= lifetime);
     is_over
         || asked_last(stream).is_some_and(|asked| asked != model)

@@ -65,6 +65,7 @@ impl<'a> Compacted<'a> {
             };
             *turns = covered.max(*turns);
         }
+        // A later summary of fewer turns would bring back turns that an earlier one left out.
         if let Some(summary) = compaction.summary.as_deref().filter(|_| covered > 0)
             && covered >= self.summarised
         {
@@ -106,6 +107,7 @@ pub(super) fn apply(events: &[Event], messages: &mut Vec<Message<'_>>, origins: 
     if compacted.is_nothing() {
         return;
     }
+    // First, because it removes messages that the others would shorten for nothing.
     summarise(compacted, messages, origins);
     strip_reasoning(compacted.reasoning, messages);
     let covered = messages
@@ -124,6 +126,7 @@ fn strip_reasoning(turns: usize, messages: &mut Vec<Message<'_>>) {
         if !(1..=turns).contains(turn) {
             continue;
         }
+        // Calls stay: their results follow and must have them.
         parts.retain(|part| !is_reasoning(part));
         if parts.is_empty() {
             *message = Message::NoAnswer { turn: *turn };
@@ -135,7 +138,7 @@ fn is_reasoning(part: &AnswerPart<'_>) -> bool {
     matches!(part, AnswerPart::Response(response) if matches!(response.content, ResponseContent::Reasoning(_)))
 }
 
-/// Puts a line in the place of each block of a result, where that is shorter.
+/// Puts a line in the place of each block of a result, if that is shorter.
 fn strip_results(message: &mut Message<'_>) {
     let Message::Tool {
         response: Some(response),
@@ -155,7 +158,7 @@ fn strip_results(message: &mut Message<'_>) {
     }
 }
 
-/// Returns what stands for a block of a result; `None` where the block is no longer than that.
+/// Returns what stands for a block of a result; `None` if the block is no longer than that.
 fn line(block: &StoredBlock) -> Option<String> {
     let bytes = shown_bytes(block);
     let said = match block {
@@ -236,13 +239,15 @@ fn summarise(compacted: Compacted<'_>, messages: &mut Vec<Message<'_>>, origins:
                     deliveries: Vec::new(),
                 },
             );
+            // The summary is no event; the first is as good as any, because nothing was delivered
+            // before it.
             origins.insert(0, 0);
         }
     }
 }
 
 fn summary_text(compacted: Compacted<'_>, covered: &[Message<'_>]) -> String {
-    // Turns keep their numbers: references go by them. In a fork they are counted anew, whatever the summary tells of.
+    // Turns keep their numbers: references go by them. In a fork they are counted again, whatever the summary tells of.
     let turn = compacted.summarised;
     let said =
         format!("Summary of this conversation up to turn {turn}, which is not repeated here:");

@@ -74,7 +74,7 @@ struct VisibleVersion {
 /// A call that was answered with a reference, together with its repetitions since.
 ///
 /// The repetitions count as one row while no more than [`REPEATED_WITHIN`] turns are between two of them. A row is sent
-/// the content once: a model that goes on asking waits for a change, and "has not changed" is its answer.
+/// the content once: a model that continues asking waits for a change, and "has not changed" is its answer.
 struct ReferredCall {
     /// The message of the last repetition.
     message: usize,
@@ -125,6 +125,7 @@ impl Coverage {
         if !policy.is_enabled {
             return (Delivery::Full(WhyFull::SwitchedOff), None);
         }
+        // The decision comes first: a resource must not refer to itself.
         let (delivery, text) = match self.shorter(candidate, policy, visible) {
             Ok((delivery, text)) => (delivery, Some(text)),
             Err(why) => (Delivery::Full(why), None),
@@ -141,12 +142,14 @@ impl Coverage {
     ) -> Result<Shorter, WhyFull> {
         let snapshot = candidate.snapshot;
         let size = content_bytes(snapshot);
+        // The order of these checks decides the reason that `--explain` shows.
         if !candidate.is_covered {
             return Err(WhyFull::SwitchedOff);
         }
         if size < policy.min_bytes {
             return Err(WhyFull::Small);
         }
+        // A reference is always shorter than a diff, so it is tried first.
         let shorter = match self.reference(candidate, policy, visible.messages)? {
             Some(reference) => reference,
             None => self.compare(candidate, policy, visible)?,
@@ -158,7 +161,7 @@ impl Coverage {
         }
     }
 
-    /// Refers to the same content; `None` where none is visible.
+    /// Refers to the same content; `None` if none is visible.
     fn reference(
         &self,
         candidate: &Candidate<'_>,
@@ -175,6 +178,7 @@ impl Coverage {
             .referred
             .iter()
             .find(|call| call.is_repeated_by(candidate, messages));
+        // The model got a reference and asks again: it did not find the content.
         if repeated.is_some_and(|call| call.round < self.round && !call.is_sent) {
             return Err(WhyFull::AskedAgain);
         }
@@ -189,6 +193,7 @@ impl Coverage {
             return Ok(None);
         }
         let newest = self.newest.get(&(*uri, candidate.server.clone()));
+        // Another version came in between, so "has not changed" would be wrong.
         let is_back = newest.is_some_and(|newest| *newest != candidate.place.checksum);
         let text = words::reference(candidate.snapshot, &seen.place, &seen.stands, is_back);
         Ok(Some((
@@ -277,6 +282,7 @@ impl Coverage {
             .ok_or(WhyFull::Changed)?;
         let most = (compared.content.len() as f64 * WORTHWHILE) as usize;
         let table = self.table(piece, visible).ok_or(WhyFull::Changed)?;
+        // A lower bound of the diff's length that needs no diff.
         if compared.table.alone(table) > most {
             return Err(WhyFull::ChangedMuch);
         }
@@ -407,6 +413,7 @@ impl Coverage {
                 part,
                 table: OnceCell::new(),
             });
+            // The oldest goes: it is the first to be too many turns back.
             if pieces.len() > MOST_PIECES {
                 pieces.pop_front();
             }
@@ -437,10 +444,12 @@ impl Coverage {
                     shown: candidate.shown,
                     stands,
                 };
+                // The content is here again, so calls before it start from nothing.
                 *version = VisibleVersion {
                     seen: Some(seen),
                     referred: Vec::new(),
                 };
+                // Remembered as sent, so that a third repetition gets a reference.
                 if *delivery == Delivery::Full(WhyFull::AskedAgain) {
                     version
                         .referred

@@ -29,9 +29,10 @@ pub struct Shown {
 
 impl Shown {
     /// Chooses what of `text` is shown: at most `bytes`, half of it at the beginning and half at the end, whole lines
-    /// where that costs no more than half of either. `None` where all of it is.
+    /// where that costs no more than half of either. `None` if all of it is.
     #[must_use]
     pub fn within(text: &str, bytes: usize) -> Option<Self> {
+        // Cutting less would not pay for the line in between.
         if text.len() <= bytes.saturating_add(LEAST) {
             return None;
         }
@@ -41,6 +42,7 @@ impl Shown {
         let line_end = text[..head]
             .rfind('\n')
             .map(|at| at + 1)
+            // A very long line is cut inside: whole lines would show next to nothing.
             .filter(|end| *end >= most / 2);
         // A line that starts just there is whole.
         let newline = text.as_bytes()[tail.saturating_sub(1)..]
@@ -122,6 +124,7 @@ pub fn shown_text<'t>(block: &StoredBlock, text: Cow<'t, str>) -> Cow<'t, str> {
         floor(&text, head),
         ceil(&text, text.len().saturating_sub(tail)),
     );
+    // The mark is of another text, or damaged: show all rather than some of it twice.
     if head >= tail {
         return text;
     }
@@ -388,7 +391,7 @@ mod tests {
                 let rest_of_before = before.strip_prefix(&text[..start]);
                 prop_assert!(matches!(rest_of_before, Some("" | "\n")), "{:?}", shown);
                 prop_assert_eq!(after, &text[end..]);
-                // No more than the mark says, and no less but for a character that it goes through.
+                // No more than the mark says, and no less except for a character that it goes through.
                 prop_assert!((start..start + 3).contains(&head) && (after.len()..after.len() + 3).contains(&tail));
             }
         }

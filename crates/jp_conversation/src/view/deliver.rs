@@ -31,6 +31,7 @@ pub(super) fn deliver_resources(
                 continue;
             };
             if let Some(newer) = dropped.newer(&candidate, events[message]) {
+                // Written below, when it is known which newer version is visible whole.
                 tombstones.push(((message, block), newer));
                 continue;
             }
@@ -128,6 +129,7 @@ fn place(message: &mut Message<'_>, block: usize, delivery: Delivery, text: Opti
             deliveries[block] = delivery;
             if let Some(formatted) = formatted {
                 let block = &mut response.to_mut().content[block];
+                // The text replaces the content, so the mark for cutting it no longer applies.
                 Shown::mark(None, block);
                 if let ContentBlock::Resource { resource, .. } = block {
                     resource.formatted = formatted;

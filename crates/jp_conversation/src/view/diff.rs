@@ -12,9 +12,11 @@ const CONTEXT: u32 = 3;
 /// Most lines between the common beginning and the common end of two texts that are compared: more take too long.
 const MOST_LINES: usize = 10_000;
 
-/// Returns what changed from `old` to `new` as hunks of a unified diff; `None` where it would be longer than `most`
+/// Returns what changed from `old` to `new` as hunks of a unified diff; `None` if it would be longer than `most`
 /// bytes, or would take long to find.
 pub(super) fn unified_diff(old: &str, new: &str, most: usize) -> Option<String> {
+    // Most changes are small, so the common ends are cut off before the costly comparison; context
+    // stays.
     let head = before_context(old, lines::common_head(old, new));
     let tail = after_context(&old[head..], lines::common_tail(&old[head..], &new[head..]));
     let skipped = lines::count(&old[..head]);
@@ -24,10 +26,12 @@ pub(super) fn unified_diff(old: &str, new: &str, most: usize) -> Option<String> 
     }
     let input = InternedInput::new(old, new);
     let mut diff = Diff::compute(Algorithm::Histogram, &input);
+    // Slides changes to where a person would put them, such as before a function.
     diff.postprocess_lines(&input);
     let mut text = String::new();
     for group in groups(diff.hunks(), input.before.len()) {
         write_group(&group, &input, 1 + skipped, &mut text);
+        // Checked after each group: a long diff is not written to its end.
         if text.len() > most {
             return None;
         }

@@ -76,7 +76,7 @@ impl Policy {
 ///
 /// Content is found by its checksum, so the view stays a function of the events.
 pub trait Texts {
-    /// Returns a stored text; `None` where it can't be read, which makes the view send what it can't compare whole.
+    /// Returns a stored text; `None` if it can't be read, which makes the view send what it can't compare whole.
     fn text(&mut self, blob: &BlobRef) -> Option<Arc<str>>;
 }
 

@@ -81,6 +81,7 @@ impl Shared {
 fn shared_blocks(old: &Message<'_>, new: &Message<'_>) -> Shared {
     match (old, new) {
         (Message::User { request: old, .. }, Message::User { request: new, .. }) => {
+            // A schema is told in words to some models, so it counts as part of them.
             if old.content != new.content || old.schema != new.schema {
                 return Shared::NOTHING;
             }

@@ -98,6 +98,7 @@ impl LineTable {
 /// The longest run through a line is taken, of equal ones that in the earliest text. Equal hashes count as equal lines.
 pub(super) fn find(ours: &LineTable, texts: &[&LineTable], least: usize) -> Vec<Run> {
     let mut runs: Vec<Run> = Vec::new();
+    // Such a text is sent whole or as a diff.
     if ours.hashes.len() > MOST_LINES {
         return runs;
     }
@@ -144,6 +145,7 @@ impl Places {
 impl<'t> LinePlaces<'t> {
     fn new(ours: &'t LineTable, texts: &'t [&'t LineTable]) -> Self {
         let mut places: HashMap<u64, Places> = HashMap::with_capacity(ours.hashes.len());
+        // Only places of our own lines are kept, so a large text costs no memory.
         places.extend(ours.hashes.iter().map(|hash| (*hash, Places::default())));
         let lines = texts.iter().enumerate().flat_map(|(text, table)| {
             table

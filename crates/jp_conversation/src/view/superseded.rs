@@ -88,10 +88,12 @@ pub(super) fn outdated_versions(messages: &[Message<'_>], policy: &Policy) -> Ve
     let kept = standing.versions_to_keep();
     let mut gone: HashSet<usize> = HashSet::new();
     for (index, block) in standing.blocks.iter().enumerate() {
+        // All blocks of a version stay or go together, because decisions name versions.
         if kept.contains(&standing.version(block)) {
             continue;
         }
         let is_large = tokens(resource_bytes(block.snapshot)) >= policy.superseded_min_tokens;
+        // Blocks come oldest first, so the bases of a block are decided before it.
         let is_gone = match standing.delivery(block) {
             Delivery::Full(_) => is_large,
             delivery => standing.bases(delivery).any(|base| gone.contains(&base)),
@@ -108,6 +110,7 @@ pub(super) fn outdated_versions(messages: &[Message<'_>], policy: &Policy) -> Ve
         .filter(|(index, _)| gone.contains(index));
     let gone = gone
         .map(|(_, block)| standing.version(block))
+        // A version may be in several blocks.
         .filter(|version| named.insert(*version));
     gone.map(|((uri, server), checksum)| Version {
         uri: uri.to_owned(),
@@ -226,6 +229,7 @@ impl<'m, 'a> Standing<'m, 'a> {
         let remaining = self.blocks.iter().filter(|block| !self.is_outdated(block));
         let mut kept: HashSet<VersionOf<'_>> = remaining.map(|block| self.version(block)).collect();
         let mut needed: HashSet<usize> = HashSet::new();
+        // From the newest back: a base comes before what builds on it.
         for (index, block) in self.blocks.iter().enumerate().rev() {
             if kept.contains(&self.version(block)) || needed.contains(&index) {
                 needed.extend(self.bases(self.delivery(block)));
@@ -304,6 +308,7 @@ impl Dropped {
             let Some(outdated) = self.versions.get_mut(&identity) else {
                 continue;
             };
+            // Blocks after the decision can't have been its reason, and would change old requests.
             if origins[message] < outdated.end && !outdated.is_named(checksum, origins[message]) {
                 let (form, is_cut) = (
                     Form::from_snapshot(candidate.snapshot),

@@ -193,6 +193,7 @@ impl<'a> Builder<'a> {
     }
 
     fn push(&mut self, role: Role, block: Block<'a>) {
+        // A fork or a compaction can begin with an answer.
         if self.messages.is_empty() && role == Role::Assistant {
             self.push(Role::User, Block::Text(NO_BEGINNING.into()));
         }

@@ -233,6 +233,7 @@ impl AnthropicStream {
     }
 
     fn close(&mut self, index: u64) -> Option<StreamEvent> {
+        // A block is either a call or reasoning, and only one of them is found.
         self.calls.end(index).or_else(|| {
             let at = self.thinking.iter().rposition(|(open, _)| *open == index)?;
             end_thinking(self.thinking.remove(at).1)
@@ -269,6 +270,8 @@ impl MessageUsage {
             self.cache_read_input_tokens,
             self.cache_creation_input_tokens,
         ];
+        // `input_tokens` leaves out what was read from or written to the cache; other providers
+        // include it.
         let cached: u64 = cached.into_iter().flatten().fold(0, u64::saturating_add);
         let usage = Usage {
             model: String::new(),

@@ -158,10 +158,13 @@ impl<'a> AnthropicHead<'a> {
             }]
         });
         let mut tools: Vec<_> = request.tools.iter().map(AnthropicTool::from).collect();
+        // The API refuses calls in the history of a request without tools, so a tool that can't be
+        // called stands in.
         let tool_choice = (tools.is_empty() && calls_tools(request.thread)).then(|| {
             tools.push(AnthropicTool::none());
             ToolChoice { r#type: "none" }
         });
+        // The mark of the system prompt covers the tools too: they come before it.
         if let (None, Some(tool)) = (&system, tools.last_mut()) {
             tool.cache_control = Some(EPHEMERAL);
         }
@@ -363,6 +366,7 @@ impl AnthropicEncoder<'_> {
         };
         let form = form.ok_or_else(|| format!("this model does not take {mime}"))?;
         match place {
+            // Results with `is_error` take text only; the API refuses the request otherwise.
             Place::FailedResult => Err(format!("results of failed tools are text, this is {mime}")),
             Place::Result if !self.capabilities.binary_results => {
                 Err(format!("results of tools are text, this is {mime}"))
@@ -570,7 +574,7 @@ fn write_source(mime: &str, bytes: &[u8], json: &mut JsonWriter<'_>) -> io::Resu
     json.base64(bytes)
 }
 
-/// Returns title, name or URI, shortened; `None` where none of them says anything.
+/// Returns title, name or URI, shortened; `None` if none of them says anything.
 fn title(resource: &Snapshot) -> Option<String> {
     let names = [
         resource.title.as_ref(),

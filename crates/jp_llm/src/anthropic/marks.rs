@@ -38,10 +38,13 @@ pub(super) fn places(
     let ends = previous
         .into_iter()
         .chain(hints.iter().filter(|hint| hint.is_large()).map(end));
+    // The chain reaches the beginning, so every earlier mark is seen; what is left goes to the
+    // ends.
     if chain.len() <= most {
         return first(most, chain.into_iter().chain(ends));
     }
     let mut unseen: Vec<usize> = Vec::new();
+    // Ends that a mark already sees need none of their own.
     for end in std::iter::once(last).chain(ends) {
         if unseen.len() < most
             && !unseen

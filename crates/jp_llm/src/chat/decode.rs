@@ -31,7 +31,7 @@ pub fn decoder(dialect: Dialect) -> Decoder {
 
 #[derive(Debug, Default)]
 struct ChatStream {
-    /// The reasoning that goes back; `None` where none does.
+    /// The reasoning that goes back; `None` if none does.
     details: Option<Details>,
     open: Option<Run>,
     calls: CallCollector,
@@ -166,6 +166,7 @@ impl ChatStream {
             .timings
             .and_then(|timings| timings.cache_n)
             .or(self.cached_read);
+        // If a server sends figures with each chunk, the last ones count.
         self.usage = chunk.usage.map(Usage::from).or(self.usage.take());
         Ok(())
     }

@@ -52,6 +52,7 @@ fn merge(last: &mut Map<String, Value>, piece: Map<String, Value>) {
             (Some(Value::String(text)), Value::String(more)) if TEXTS.contains(&&*field) => {
                 text.push_str(&more);
             }
+            // Later pieces repeat fields as null that an earlier one set.
             (Some(_), Value::Null) => {}
             (_, value) => _ = last.insert(field, value),
         }

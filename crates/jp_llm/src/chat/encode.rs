@@ -131,6 +131,7 @@ impl ChatEncoder<'_> {
         match message {
             Message::User { turn, request, .. } => {
                 self.write_moved(json)?;
+                // Moved parts are a message of the person, and chat templates want turns.
                 if self.ends_with_user {
                     self.write_missing_answer(json)?;
                 }

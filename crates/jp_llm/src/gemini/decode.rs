@@ -201,6 +201,8 @@ impl GeminiStream {
     /// Ends the run with the signature of its last part, which has this many bytes of it.
     fn sign(&mut self, signature: String, bytes: usize, is_thought: bool) -> StreamEvent {
         let mut metadata = Map::from_iter([(SIGNATURE.to_owned(), signature.into())]);
+        // Deltas of a run are stored as one text, so the length of the signed end has to be
+        // remembered.
         if self.run.take().is_some_and(|run| run.bytes > bytes) {
             metadata.insert(SIGNED_BYTES.to_owned(), bytes.into());
         }

@@ -368,6 +368,8 @@ impl GeminiEncoder<'_> {
         let signature = own(metadata, SIGNATURE, self.request.label);
         let (ResponseContent::Message(text) | ResponseContent::Reasoning(text)) = &response.content;
         let (unsigned, signed) = match signature {
+            // The signature is of the last part alone. The text before it goes back as a part
+            // without one.
             Some(_) => text.split_at(start_of_signed(text, metadata)),
             None => (text.as_str(), ""),
         };
@@ -392,6 +394,7 @@ impl GeminiEncoder<'_> {
         is_first: bool,
         json: &mut JsonWriter<'_>,
     ) -> Result<(), Error> {
+        // Only the first call of an answer has a signature; the API checks no others.
         let must_be_signed = is_first && self.generation.wants_signed_calls();
         let signature = own(&call.metadata, SIGNATURE, self.request.label);
         let part = CallPart {
@@ -405,7 +408,7 @@ impl GeminiEncoder<'_> {
         self.write_part(Speaker::Model, &part, json)
     }
 
-    /// Returns a call's id where the API gave it: not every model takes another's.
+    /// Returns a call's id if the API gave it: not every model takes another's.
     fn own_id<'a>(&self, call: &'a ToolCallRequest) -> Option<&'a str> {
         own(&call.metadata, ID, self.request.label)
     }

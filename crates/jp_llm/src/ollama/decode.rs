@@ -104,6 +104,7 @@ impl OllamaStream {
                 ..Usage::default()
             });
         }
+        // Ollama says `stop` for calls too.
         self.finish = Some(finish_reason(line.done_reason, self.calls.count() > 0));
         Ok(Flow::End)
     }

@@ -75,6 +75,7 @@ pub(super) fn items<'a>(parts: &[AnswerPart<'a>], label: &str) -> Result<Vec<Ite
             }
         }
     }
+    // An answer that was cut off while the model reasoned.
     while let Some(Item::Reasoning { .. }) = items.last() {
         items.pop();
     }

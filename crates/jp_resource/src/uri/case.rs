@@ -11,6 +11,7 @@ pub fn true_case<'a>(
 ) -> Option<&'a str> {
     let mut folded = Vec::new();
     for entry in entries {
+        // On a file system that tells cases apart, both `A` and `a` may be there.
         if entry == name {
             return Some(entry);
         }

@@ -37,6 +37,7 @@ pub fn external_uri(
 pub fn external_name(uri: &str) -> Option<String> {
     let rest = strip_scheme(uri, SCHEME)?;
     let (hash, name) = rest.split(['?', '#']).next()?.split_once('/')?;
+    // The hash can't be turned back into a directory; it only has to look like one.
     hash.parse::<Checksum>().ok()?;
     let name = percent_decode(name).ok()?;
     let is_file_name = !name.contains(['/', '\0']) && !["", ".", ".."].contains(&name.as_str());
@@ -51,6 +52,7 @@ pub fn is_external(uri: &str) -> bool {
 
 /// Computes HMAC-SHA-256 (RFC 2104 §2).
 fn hmac_sha256(key: &[u8], message: &[u8]) -> [u8; 32] {
+    // 64 bytes are SHA-256's block; a longer key is hashed first.
     let mut block = [0; 64];
     if key.len() <= block.len() {
         block[..key.len()].copy_from_slice(key);

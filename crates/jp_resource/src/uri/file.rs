@@ -77,6 +77,8 @@ impl Location {
         let relative = || UriError::Relative(path.to_owned());
         let stripped = strip_verbatim(path);
         let Some(share) = strip_two_separators(&stripped, style) else {
+            // A path without a server needs a drive. `C:a` has one, but is relative to the
+            // directory of that drive.
             let (drive, _) = stripped
                 .split_once(style.separators())
                 .ok_or_else(relative)?;
@@ -92,6 +94,7 @@ impl Location {
             .split(style.separators())
             .filter(|name| !name.is_empty());
         let host = names.next().ok_or_else(relative)?;
+        // `\\.\COM1` is a device: reading it could block for ever.
         if is_device(host) {
             return Err(UriError::Device(path.to_owned()));
         }
@@ -105,6 +108,7 @@ impl Location {
     /// Also returns query and fragment, as they are in `uri`.
     fn of_uri(uri: &str, style: PathStyle) -> Result<(Self, &str), UriError> {
         let rest = strip_scheme(uri, "file").ok_or_else(|| UriError::NotFile(uri.to_owned()))?;
+        // Query and fragment are no part of the path, and may hold slashes and dots of their own.
         let (rest, suffix) = rest.split_at(rest.find(['?', '#']).unwrap_or(rest.len()));
         let (host, path) = split_host(rest, style);
         if !path.starts_with(style.separators()) && !starts_with_drive(&host, path, style) {
@@ -121,6 +125,7 @@ impl Location {
             host,
             segments: Vec::new(),
         };
+        // Before the segments: `..` must not climb above a drive that came as the host.
         location.turn_host_into_drive();
         for segment in segments {
             match segment.as_str() {
@@ -129,6 +134,7 @@ impl Location {
                 _ => location.segments.push(segment),
             }
         }
+        // After the segments: only they tell whether `localhost` serves a share.
         location.forget_localhost();
         if let Some(letter) = location.drive() {
             location.segments[0] = format!("{letter}:");
@@ -158,6 +164,7 @@ impl Location {
         if self.host != "localhost" {
             return;
         }
+        // The drive is looked for only on this machine, so the host has to go first.
         let host = std::mem::take(&mut self.host);
         if self.style == PathStyle::Windows && self.drive().is_none() {
             self.host = host;
@@ -174,6 +181,7 @@ impl Location {
     }
 
     fn to_uri(&self) -> String {
+        // `file:///C:` would be the current directory of the drive, `file:///C:/` is its root.
         let root_slash = if self.drive().is_some() && self.segments.len() == 1 {
             "/"
         } else {
@@ -274,6 +282,7 @@ fn is_device(host: &str) -> bool {
 
 fn decode_name(segment: &str, uri: &str, style: PathStyle) -> Result<String, UriError> {
     let name = percent_decode(segment).map_err(|_| UriError::NotUtf8(uri.to_owned()))?;
+    // A decoded separator would split the name in two, and lead to another file.
     if name.contains(style.separators()) {
         return Err(UriError::EncodedSeparator(uri.to_owned()));
     }

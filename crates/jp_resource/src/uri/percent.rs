@@ -64,6 +64,7 @@ pub(super) fn encode_host(host: impl Iterator<Item = u8>) -> String {
 
 fn encode(bytes: impl Iterator<Item = u8>, is_literal: impl Fn(u8) -> bool) -> String {
     const DIGITS: &[u8; 16] = b"0123456789ABCDEF";
+    // Most names need no encoding, so their length is a good guess.
     let mut encoded = String::with_capacity(bytes.size_hint().0);
     for byte in bytes {
         if is_literal(byte) {
@@ -82,6 +83,7 @@ fn decode(text: &str) -> impl Iterator<Item = u8> {
         let (&first, after) = rest.split_first()?;
         match (first == b'%').then(|| hex_pair(after)).flatten() {
             Some(byte) => {
+                // The two digits are ASCII, so the rest starts at a character.
                 rest = &after[2..];
                 Some(byte)
             }

@@ -83,7 +83,7 @@ impl GeminiEncoder<'_> {
         Ok(())
     }
 
-    /// Writes bytes as a part where the model takes them there; returns the line that stands for them.
+    /// Writes bytes as a part if the model takes them there; returns the line that stands for them.
     fn show_bytes(
         &mut self,
         turn: usize,

@@ -54,7 +54,7 @@ impl Script {
             .event(EventKind::ToolCallResponse(response))
     }
 
-    /// Records what newer versions have replaced, and goes on.
+    /// Records what newer versions have replaced, and continues.
     fn supersede(self) -> Self {
         let dropped = find_superseded(&self.stream(), &Policy::default(), &mut NoTexts);
         self.event(EventKind::Superseded(Superseded { dropped }))
