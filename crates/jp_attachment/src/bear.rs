@@ -1,74 +1,12 @@
 //! Notes of the Bear app, read from its database.
 
+mod error;
 #[cfg(any(feature = "bear", target_os = "macos"))]
 mod notes;
+mod uri;
 
-use std::{error::Error, path::PathBuf};
-
-use jp_resource::uri::percent_decode;
-
+pub use self::{error::BearError, uri::BearUri};
 use crate::{AttachError, Context, Declared, Resolved, Source, handler::Handler, keep};
-
-/// Notes that are asked for.
-///
-/// Written `bear://get/ID`, `bear:ID`, as the app's own link to a note,
-/// `bear://x-callback-url/open-note?id=ID`, or `bear://search/WORDS?tag=A&tag=B`; percent-encoding is
-/// decoded, a `+` is itself.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum BearUri {
-    /// The note with this identifier.
-    Note(String),
-    /// Each note whose title or text holds `words`, in any case, and that has one of `tags`, if there are
-    /// any. Neither is a pattern.
-    Search {
-        /// What a note holds; may be empty where there are tags.
-        words: String,
-        /// Tags without `#`.
-        tags: Vec<String>,
-    },
-}
-
-/// Why notes could not be attached.
-#[derive(Debug, thiserror::Error)]
-pub enum BearError {
-    /// This build can't read the database.
-    #[error("Bear notes can be attached on macOS")]
-    NotSupported,
-    /// The home directory is not known, nor where else the database is.
-    #[error("there is no home directory that Bear's database could be in")]
-    NoHome,
-    /// There is no database.
-    #[error("there is no Bear database at {0:?}")]
-    NoDatabase(PathBuf),
-    /// The database can't be read.
-    #[error("read the Bear database {path:?}")]
-    Database {
-        /// The database.
-        path: PathBuf,
-        /// Why it can't.
-        source: Box<dyn Error + Send + Sync>,
-    },
-    /// The database is not as Bear makes it.
-    #[error("{path:?} is no Bear database that can be read: it has no {missing}")]
-    Schema {
-        /// The database.
-        path: PathBuf,
-        /// The table or column that is missing.
-        missing: String,
-    },
-    /// No note has the identifier.
-    #[error("there is no such note")]
-    NoNote,
-    /// The note is in the trash.
-    #[error("the note is in the trash; restore it to attach it")]
-    Trashed,
-    /// The note can only be read in the app.
-    #[error("the note is locked; unlock it in Bear to attach it")]
-    Locked,
-    /// A search finds nothing.
-    #[error("no note matches; notes that are archived, locked or in the trash are not looked at")]
-    NoMatch,
-}
 
 /// Resolves `bear:` to notes, each with its title as name and the URI `bear://get/ID`.
 ///
@@ -120,74 +58,11 @@ fn read(declared: &Declared, _: &Context<'_>) -> Result<Vec<keep::Kept>, AttachE
     }
 }
 
-impl BearUri {
-    /// Reads what follows `bear:`. Says what is wrong where it can't.
-    pub(crate) fn parse(rest: &str) -> Result<Self, String> {
-        let Some(rest) = rest.strip_prefix("//") else {
-            return Self::note(decoded(rest)?);
-        };
-        let (path, query) = rest.split_once('?').unwrap_or((rest, ""));
-        // A configuration's table encodes the `/` as well.
-        let path = decoded(path)?;
-        let (action, argument) = path.split_once('/').unwrap_or((&path, ""));
-        match action {
-            "get" => Self::note(argument.to_owned()),
-            "search" => Self::search(argument.to_owned(), parameters(query, "tag")?),
-            "x-callback-url" if argument == "open-note" => Self::note(
-                parameters(query, "id")?
-                    .into_iter()
-                    .next()
-                    .unwrap_or_default(),
-            ),
-            _ => Err(FORMS.to_owned()),
-        }
-    }
-
-    fn note(id: String) -> Result<Self, String> {
-        if id.is_empty() {
-            Err(FORMS.to_owned())
-        } else {
-            Ok(Self::Note(id))
-        }
-    }
-
-    fn search(words: String, tags: Vec<String>) -> Result<Self, String> {
-        if words.is_empty() && tags.is_empty() {
-            return Err("a search needs words or a tag, `bear://search/WORDS?tag=TAG`".to_owned());
-        }
-        Ok(Self::Search { words, tags })
-    }
-}
-
-const FORMS: &str = "a note is `bear://get/ID`, several are `bear://search/WORDS?tag=TAG`";
-
-/// Returns the values that a query gives a parameter. Refuses any other: it would change nothing.
-fn parameters(query: &str, name: &str) -> Result<Vec<String>, String> {
-    let mut values = Vec::new();
-    for parameter in query.split('&').filter(|parameter| !parameter.is_empty()) {
-        match parameter.split_once('=') {
-            Some((key, value)) if key == name => values.push(decoded(value)?),
-            _ if name == "id" => {}
-            _ => {
-                return Err(format!(
-                    "{parameter:?} is not a parameter of it; `tag=TAG` is"
-                ));
-            }
-        }
-    }
-    values.retain(|value| !value.is_empty());
-    Ok(values)
-}
-
-fn decoded(text: &str) -> Result<String, String> {
-    percent_decode(text).map_err(|_| format!("{text:?} does not decode to UTF-8"))
-}
-
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
 
-    use super::*;
+    use super::{uri::FORMS, *};
     use crate::{Place, parse_configured, parse_input, parse_stored};
 
     fn place() -> Place {
@@ -278,6 +153,7 @@ mod tests {
     #[cfg(not(any(feature = "bear", target_os = "macos")))]
     #[test]
     fn build_without_the_database_says_so() {
+        use std::error::Error as _;
         let place = place();
         let context = Context::new(
             &place,

@@ -1,4 +1,7 @@
-use std::{env, ffi::OsString, process::Command};
+mod displays;
+mod error;
+
+use std::{env, process::Command};
 
 use crate::{
     AttachError, CommandError, Context, Declared, Resolved,
@@ -9,44 +12,13 @@ use crate::{
     stdin::snapshot,
 };
 
+pub use self::{displays::Displays, error::ClipboardError};
+
 /// Resolves `clip:` to what the clipboard holds, read by the platform's own tool.
 ///
 /// The URI is `clip:` with the checksum of the content. It names a snapshot: nothing reads it again.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct ClipboardHandler;
-
-/// Why the clipboard can't be attached.
-#[derive(Debug, thiserror::Error)]
-pub enum ClipboardError {
-    /// No desktop is known of.
-    #[error("there is none here: neither WAYLAND_DISPLAY nor DISPLAY is set")]
-    NoDisplay,
-    /// None of the tools that could read it is installed.
-    #[error("there is nothing to read it with ({tried}): install wl-clipboard, xclip or xsel")]
-    NoTool {
-        /// What was looked for.
-        tried: String,
-    },
-    /// It holds nothing.
-    #[error("it is empty")]
-    Empty,
-    /// The tool could not read it.
-    #[error("`{tool}` says {said:?}")]
-    Refused {
-        /// The tool.
-        tool: &'static str,
-        /// What it printed, or its exit status.
-        said: String,
-    },
-    /// The tool could not be run.
-    #[error("`{tool}` can't be run")]
-    Tool {
-        /// The tool.
-        tool: &'static str,
-        /// Why it failed.
-        source: CommandError,
-    },
-}
 
 impl Handler for ClipboardHandler {
     fn schemes(&self) -> &'static [&'static str] {
@@ -72,15 +44,6 @@ impl Handler for ClipboardHandler {
         });
         assemble(&declared[..1], vec![given], context)
     }
-}
-
-/// Where there may be clipboards, on a desktop that is neither a Mac's nor Windows'.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Displays {
-    /// What `WAYLAND_DISPLAY` names.
-    pub wayland: Option<OsString>,
-    /// What `DISPLAY` names.
-    pub x11: Option<OsString>,
 }
 
 /// A program that prints the clipboard.
@@ -117,18 +80,6 @@ const POWERSHELL: Tool = Tool {
     arguments: &["-NoProfile", "-Command", "Get-Clipboard", "-Raw"],
     empty: None,
 };
-
-impl Displays {
-    /// Sets for the tool alone what this process may not have.
-    fn pass(&self, command: &mut Command) {
-        command.envs(
-            self.wayland
-                .iter()
-                .map(|display| ("WAYLAND_DISPLAY", display)),
-        );
-        command.envs(self.x11.iter().map(|display| ("DISPLAY", display)));
-    }
-}
 
 /// Lists what may read the clipboard, the best first. `os` is as [`env::consts::OS`].
 ///

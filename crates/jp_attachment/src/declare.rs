@@ -12,7 +12,7 @@ use self::reading::{
 };
 use crate::{
     AttachError, BearUri, CommandLine, Credentials, Exclude, Glob, HttpUrl, McpUri, Place, Scheme,
-    data, glob::has_wildcard,
+    data::url as data_url, glob::has_wildcard,
 };
 
 /// Something to attach, or to exclude from what is attached.
@@ -264,7 +264,7 @@ pub fn possible_declarations(input: &str, place: &Place) -> Vec<String> {
             .and_then(|declared| declared.declaration),
     );
     match parse_input(input, place).map(|declared| declared.source) {
-        Ok(Source::Data(url)) => declarations.extend(data::uri(&url)),
+        Ok(Source::Data(url)) => declarations.extend(data_url::uri(&url)),
         Ok(Source::Glob(glob)) if place.relative(&glob.base).is_none() => {
             let files = files_below(&glob.base).into_iter();
             let is_match = |file: &PathBuf| {

@@ -1,8 +1,9 @@
 use std::{error::Error, fmt, io, path::PathBuf};
 
+use jp_process::ProcessError;
 use jp_resource::uri::UriError;
 
-use crate::{BearError, ClipboardError, CommandError, HttpError, McpError, Scheme};
+use crate::{BearError, ClipboardError, HttpError, McpError, Scheme};
 
 /// Why something could not be attached. Each message finishes "failed to …".
 ///
@@ -258,7 +259,7 @@ pub enum AttachError {
         /// What was asked for.
         input: String,
         /// Why there is none.
-        source: CommandError,
+        source: ProcessError,
     },
     /// The clipboard can't be read.
     #[error("attach the clipboard")]
@@ -385,9 +386,9 @@ impl AttachError {
 }
 
 /// Explains a program with a space in its name.
-fn spaced_hint(error: &CommandError) -> &'static str {
+fn spaced_hint(error: &ProcessError) -> &'static str {
     match error {
-        CommandError::NotFound { program } if program.contains(' ') => {
+        ProcessError::NotFound { program } if program.contains(' ') => {
             " (a cmd:// URL has its arguments as `?arg=…&arg=…`)"
         }
         _ => "",

@@ -1,9 +1,19 @@
-use std::{error::Error, fmt, time::Duration};
+mod error;
+mod read;
+mod uri;
 
-use jp_resource::{Resource, uri::split_mcp};
+use std::time::Duration;
+
+use jp_resource::Resource;
 
 use crate::{
     AttachError, Context, Declared, Notice, Resolved, Source, handler::Handler, keep, parallel,
+};
+
+pub use self::{
+    error::McpError,
+    read::{McpContents, ReadMcp},
+    uri::McpUri,
 };
 
 /// The prefix of what jp notes in a resource's `_meta`, which no server does.
@@ -12,31 +22,6 @@ const OWN: &str = "computer.jp/";
 const TTL: &str = "computer.jp/ttlMs";
 /// Fields of the contents that jp has no place for.
 const UNKNOWN: &str = "computer.jp/unknown";
-
-/// Reads resources of MCP servers; whoever has the connections implements it.
-///
-/// Called from several threads. How long a request may take is the implementation's to limit.
-pub trait ReadMcp: Sync {
-    /// Returns what the resource `uri` of the server holds (MCP 2026-07-28, `resources/read`), with name, title and
-    /// MIME type as far as the server tells them, and URIs byte for byte. Waits no longer once `is_cancelled`.
-    fn read(
-        &self,
-        server: &str,
-        uri: &str,
-        is_cancelled: &dyn Fn() -> bool,
-    ) -> Result<McpContents, McpError>;
-}
-
-/// What a resource of an MCP server holds.
-#[derive(Debug, Clone, PartialEq, Default)]
-pub struct McpContents {
-    /// Its contents, in the server's order.
-    pub contents: Vec<Resource>,
-    /// How long the server takes them for current, where it says so (`ttlMs`).
-    pub ttl: Option<Duration>,
-    /// What of it was passed over, and why.
-    pub warnings: Vec<String>,
-}
 
 /// Returns how long the MCP server that gave a resource took it for current, counted from when it was read.
 #[must_use]
@@ -47,41 +32,6 @@ pub fn mcp_ttl<C, T>(resource: &Resource<C, T>) -> Option<Duration> {
         .get(TTL)?
         .as_u64()
         .map(Duration::from_millis)
-}
-
-/// A resource of an MCP server, written `mcp+SERVER+URI`.
-///
-/// The server's name has no `+`. The URI is the server's own, byte for byte: it may be of any scheme, hold
-/// further `+` and be a template.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct McpUri {
-    /// The name of the server, as the configuration has it.
-    pub server: String,
-    /// The URI that the server knows the resource by.
-    pub uri: String,
-}
-
-/// Why a resource of an MCP server could not be attached.
-#[derive(Debug, thiserror::Error)]
-pub enum McpError {
-    /// Nothing here can reach servers.
-    #[error("no MCP servers are configured for this command")]
-    NoClient,
-    /// The configuration has no such server.
-    #[error("it is not configured")]
-    Unknown {
-        /// The servers that it has.
-        known: Vec<String>,
-    },
-    /// The server has no such resource.
-    #[error("there is no such resource: {0}")]
-    NotFound(String),
-    /// The server answered with no content.
-    #[error("the server gave nothing for it")]
-    Empty,
-    /// The server can't be reached, or refused.
-    #[error(transparent)]
-    Read(Box<dyn Error + Send + Sync>),
 }
 
 /// Resolves `mcp+SERVER+URI` with what [`Context::mcp`] reads.
@@ -178,51 +128,9 @@ fn keep(
     context.keep(declared, resource)
 }
 
-impl McpUri {
-    /// Parses `mcp+SERVER+URI`. The error says what is wrong.
-    pub(crate) fn parse(text: &str) -> Result<Self, String> {
-        let (server, uri) = split_mcp(text).unwrap_or_default();
-        if server.is_empty() {
-            return Err("it is `mcp+SERVER+URI`, and the name of the server is missing".to_owned());
-        }
-        if uri.is_empty() {
-            let message = format!(
-                "it is `mcp+SERVER+URI`, and what to read from the server {server:?} is missing"
-            );
-            return Err(message);
-        }
-        if !has_scheme(uri) {
-            return Err(format!(
-                "{uri:?} is no URI: it has no scheme, such as `file:`"
-            ));
-        }
-        Ok(Self {
-            server: server.to_owned(),
-            uri: uri.to_owned(),
-        })
-    }
-}
-
-/// Returns whether a URI starts with a scheme (RFC 3986 §3.1), and something follows it.
-fn has_scheme(uri: &str) -> bool {
-    uri.split_once(':').is_some_and(|(scheme, rest)| {
-        scheme.starts_with(|first: char| first.is_ascii_alphabetic())
-            && scheme
-                .bytes()
-                .all(|byte| byte.is_ascii_alphanumeric() || b"+-.".contains(&byte))
-            && !rest.is_empty()
-    })
-}
-
-impl fmt::Display for McpUri {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "mcp+{}+{}", self.server, self.uri)
-    }
-}
-
 #[cfg(test)]
 mod tests {
-    use std::{sync::atomic::AtomicBool, time::SystemTime};
+    use std::{error::Error, sync::atomic::AtomicBool, time::SystemTime};
 
     use jp_resource::ResourceContent;
     use proptest::prelude::*;

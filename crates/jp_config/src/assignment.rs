@@ -2,7 +2,7 @@ use std::path::PathBuf;
 
 use serde_json::Value;
 
-use crate::{Cause, Error, Key};
+use crate::{Cause, Error, Key, key::find_equals};
 
 /// One `-c` argument.
 #[derive(Debug, Clone, PartialEq)]
@@ -68,20 +68,6 @@ impl Assignment {
             text: value.to_owned(),
         })
     }
-}
-
-/// Returns the offset of the first `=` that no quoted part of a key holds.
-pub(crate) fn find_equals(text: &str) -> Option<usize> {
-    let mut open = None;
-    for (offset, character) in text.char_indices() {
-        match (open, character) {
-            (None, '=') => return Some(offset),
-            (None, '\'' | '"') => open = Some(character),
-            (Some(quote), character) if quote == character => open = None,
-            _ => {}
-        }
-    }
-    None
 }
 
 fn parse_json(text: &str, value: &str) -> Result<Value, Error> {

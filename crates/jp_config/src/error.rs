@@ -1,5 +1,7 @@
+use std::str::FromStr;
+
 use crate::secret::argument_without_secrets;
-use crate::{Key, Layer};
+use crate::{Key, Layer, key};
 
 /// Why configuration could not be read; each message finishes "failed to …".
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -76,3 +78,13 @@ pub enum Error {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct Cause(pub(crate) String);
+
+impl FromStr for Key {
+    type Err = Error;
+
+    fn from_str(text: &str) -> Result<Self, Error> {
+        key::parse(text).ok_or_else(|| Error::Key {
+            text: text.to_owned(),
+        })
+    }
+}

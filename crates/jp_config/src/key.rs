@@ -1,7 +1,4 @@
 use std::fmt;
-use std::str::FromStr;
-
-use crate::Error;
 
 /// The address of a value: `conversation.tools.'*'.run`.
 ///
@@ -44,17 +41,22 @@ impl<T: Into<String>> FromIterator<T> for Key {
     }
 }
 
-impl FromStr for Key {
-    type Err = Error;
-
-    fn from_str(text: &str) -> Result<Self, Error> {
-        parse(text).ok_or_else(|| Error::Key {
-            text: text.to_owned(),
-        })
+/// Returns the offset of the first `=` that no quoted part of a key holds.
+pub(crate) fn find_equals(text: &str) -> Option<usize> {
+    let mut open = None;
+    for (offset, character) in text.char_indices() {
+        match (open, character) {
+            (None, '=') => return Some(offset),
+            (None, '\'' | '"') => open = Some(character),
+            (Some(quote), character) if quote == character => open = None,
+            _ => {}
+        }
     }
+    None
 }
 
-fn parse(text: &str) -> Option<Key> {
+/// Parses a key; `None` if a part of it is empty or badly quoted.
+pub(crate) fn parse(text: &str) -> Option<Key> {
     let (mut parts, mut rest) = (Vec::new(), text.trim());
     loop {
         let (part, after) = split_part(rest)?;
@@ -122,12 +124,8 @@ mod tests {
     #[test]
     fn empty_parts_and_open_quotes_are_refused() {
         for text in ["", ".", "a.", ".a", "a..b", "a.'b", "'a'b"] {
-            assert_eq!(
-                text.parse::<Key>(),
-                Err(Error::Key {
-                    text: text.to_owned()
-                })
-            );
+            let text = text.to_owned();
+            assert_eq!(text.parse::<Key>(), Err(crate::Error::Key { text }));
         }
     }
 }

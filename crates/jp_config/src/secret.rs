@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use crate::{Key, assignment::find_equals};
+use crate::{Key, key::find_equals};
 
 /// Placeholder for a hidden value.
 const HIDDEN: &str = "…";

@@ -8,7 +8,8 @@ use jp_resource::uri::percent_decode;
 use super::{Declared, Source};
 use crate::{
     AttachError, BearUri, CommandLine, Exclude, Glob, HttpUrl, McpUri, Place, Scheme,
-    canonical_path, data,
+    canonical_path,
+    data::url as data_url,
     glob::{self, escape, has_wildcard},
     http::redacted,
     place::{encode_literal, normalized, slashed},
@@ -222,10 +223,10 @@ impl Reading<'_> {
 
     /// Declares the content of a `data:` URL.
     pub(super) fn data(&self) -> Result<Declared, AttachError> {
-        let declaration = data::declaration(self.input)?;
+        let declaration = data_url::declaration(self.input)?;
         let declared = self.declared(declaration, Source::Data(self.input.to_owned()));
         Ok(Declared {
-            input: data::shown(self.input),
+            input: data_url::shown(self.input),
             ..declared
         })
     }
