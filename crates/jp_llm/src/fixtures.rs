@@ -1,16 +1,20 @@
 //! Conversations for the tests of every format: events by hand, and any at all.
 
-use std::{collections::HashMap, error::Error as StdError};
+use std::{
+    collections::{HashMap, VecDeque},
+    error::Error as StdError,
+};
 
 use jp_conversation::{
     ChatRequest, ChatResponse, Event, EventKind, Stream, ToolCallRequest, ToolCallResponse,
+    view::Thread,
 };
 use jp_resource::{BlobRef, Resource, ResourceContent, Snapshot};
 use jp_tool::{ContentBlock, StoredBlock};
 use proptest::prelude::*;
 use serde_json::{Map, Value};
 
-use crate::{Contents, StreamEvent};
+use crate::{Capabilities, Contents, Decoder, Fault, Note, StreamEvent};
 
 /// Payloads by reference, and the references in the order they were asked for.
 #[derive(Default)]
@@ -183,6 +187,42 @@ pub(crate) fn any_steps() -> impl Strategy<Value = Vec<Vec<EventKind>>> {
     )
 }
 
+/// A model that takes everything.
+pub(crate) const EVERYTHING: Capabilities = Capabilities {
+    images: true,
+    pdf: true,
+    files: true,
+    audio: true,
+    binary_results: true,
+    schema: true,
+    tools: true,
+};
+/// A model that takes text, schemas and tools.
+pub(crate) const TEXT_ONLY: Capabilities = Capabilities {
+    images: false,
+    pdf: false,
+    files: false,
+    audio: false,
+    binary_results: false,
+    ..EVERYTHING
+};
+
+/// Returns a request's body and what the encoder noted.
+///
+/// Checks that payloads were asked for in the thread's order.
+pub(crate) fn describe_request(
+    out: Vec<u8>,
+    notes: &[Note],
+    store: &Store,
+    thread: &Thread,
+) -> (String, Vec<String>) {
+    assert_eq!(store.asked, thread.blobs(), "in the thread's order");
+    (
+        String::from_utf8(out).unwrap(),
+        notes.iter().map(Note::to_string).collect(),
+    )
+}
+
 /// What a stream gave, and why it ended early if it did.
 pub(crate) type Decoded = (Vec<StreamEvent>, Result<(), String>);
 
@@ -200,6 +240,51 @@ pub(crate) fn lines((events, result): Decoded) -> Vec<String> {
         StreamEvent::Finish(reason) => format!("{reason:?}"),
     };
     events.into_iter().map(line).chain(result.err()).collect()
+}
+
+/// Decodes a stream that comes in these chunks; `describe` writes the fault that it ends with.
+pub(crate) fn decode_chunks(
+    mut decoder: Decoder,
+    chunks: &[&[u8]],
+    describe: impl FnOnce(Fault) -> String,
+) -> Decoded {
+    let mut events = VecDeque::new();
+    let mut result = Ok(());
+    for chunk in chunks {
+        result = result.and_then(|()| decoder.push(chunk, &mut events));
+    }
+    let result = result.and_then(|()| decoder.finish(&mut events));
+    (events.into(), result.map_err(describe))
+}
+
+/// Writes a fault, with the status that the provider names.
+pub(crate) fn describe_with_status(fault: Fault) -> String {
+    match fault {
+        Fault::Provider {
+            status: Some(status),
+            ..
+        } => format!("{status}: {fault}"),
+        fault => fault.to_string(),
+    }
+}
+
+/// Cuts a stream into chunks at these places, which may be beyond its end or the same.
+pub(crate) fn split(stream: &str, cuts: Vec<usize>) -> Vec<&[u8]> {
+    let mut cuts: Vec<usize> = cuts.into_iter().map(|cut| cut.min(stream.len())).collect();
+    cuts.extend([0, stream.len()]);
+    cuts.sort_unstable();
+    let pairs = cuts.windows(2);
+    pairs
+        .map(|pair| &stream.as_bytes()[pair[0]..pair[1]])
+        .collect()
+}
+
+/// Checks a recorded stream, if it is there: how many events it gives, wherever it is cut.
+pub(crate) fn assert_recorded(decode: impl Fn(&[&[u8]]) -> Decoded, name: &str, count: usize) {
+    let Some(stream) = recorded(name) else { return };
+    let (events, result) = decode(&[&stream]);
+    assert_eq!((events.len(), result), (count, Ok(())));
+    assert_every_cut(decode, &stream);
 }
 
 /// Checks that a stream gives the same wherever it is cut, and in single bytes.

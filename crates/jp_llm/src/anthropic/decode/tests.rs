@@ -1,7 +1,9 @@
 use proptest::prelude::*;
 
 use super::*;
-use crate::fixtures::{Decoded, assert_every_cut, lines, recorded};
+use crate::fixtures::{
+    Decoded, assert_every_cut, assert_recorded, decode_chunks, describe_with_status, lines, split,
+};
 
 const STREAM: &str = concat!(
     ": comment\n\n",
@@ -36,21 +38,7 @@ const STREAM: &str = concat!(
 );
 
 fn decode(chunks: &[&[u8]]) -> Decoded {
-    let mut decoder = decoder();
-    let mut events = VecDeque::new();
-    let mut result = Ok(());
-    for chunk in chunks {
-        result = result.and_then(|()| decoder.push(chunk, &mut events));
-    }
-    let result = result.and_then(|()| decoder.finish(&mut events));
-    let described = |fault: Fault| match &fault {
-        Fault::Provider {
-            status: Some(status),
-            ..
-        } => format!("{status}: {fault}"),
-        _ => fault.to_string(),
-    };
-    (events.into(), result.map_err(described))
+    decode_chunks(decoder(), chunks, describe_with_status)
 }
 
 fn outline(stream: &str) -> Vec<String> {
@@ -95,12 +83,7 @@ fn every_single_cut_gives_the_same_events() {
 
 #[test]
 fn recorded_stream_survives_every_single_cut() {
-    let Some(stream) = recorded("anthropic.sse") else {
-        return;
-    };
-    let (events, result) = decode(&[&stream]);
-    assert_eq!((events.len(), result), (6, Ok(())));
-    assert_every_cut(decode, &stream);
+    assert_recorded(decode, "anthropic.sse", 6);
 }
 
 proptest! {
@@ -119,11 +102,7 @@ proptest! {
         cuts in prop::collection::vec(0usize..800, 0..6),
     ) {
         let stream = parts.concat();
-        let mut cuts: Vec<usize> = cuts.into_iter().map(|cut| cut.min(stream.len())).collect();
-        cuts.extend([0, stream.len()]);
-        cuts.sort_unstable();
-        let chunks: Vec<&[u8]> = cuts.windows(2).map(|pair| &stream.as_bytes()[pair[0]..pair[1]]).collect();
-        prop_assert_eq!(decode(&chunks), decode(&[stream.as_bytes()]));
+        prop_assert_eq!(decode(&split(&stream, cuts)), decode(&[stream.as_bytes()]));
     }
 
     #[test]

@@ -11,29 +11,17 @@ use super::{
     *,
 };
 use crate::fixtures::{
-    Store, any_steps, binary, call, request, result, said, stream, text, thought,
+    EVERYTHING, Store, TEXT_ONLY, any_steps, binary, call, describe_request, request, result, said,
+    stream, text, thought,
 };
 
 /// A cache mark at the end of a block.
 const MARK: &str = r#","cache_control":{"type":"ephemeral"}"#;
 
 const ALL: Capabilities = Capabilities {
-    images: true,
-    pdf: true,
     files: false,
     audio: false,
-    binary_results: true,
-    schema: true,
-    tools: true,
-};
-const TEXT_ONLY: Capabilities = Capabilities {
-    images: false,
-    pdf: false,
-    files: false,
-    audio: false,
-    binary_results: false,
-    schema: true,
-    tools: true,
+    ..EVERYTHING
 };
 
 fn encoded_with(
@@ -52,15 +40,7 @@ fn encoded_with(
     };
     let mut out = Vec::new();
     let notes = encode(&request, &mut store, &mut out).unwrap();
-    assert_eq!(
-        store.asked,
-        thread.blobs(),
-        "payloads are asked for in the thread's order"
-    );
-    (
-        String::from_utf8(out).unwrap(),
-        notes.iter().map(Note::to_string).collect(),
-    )
+    describe_request(out, &notes, &store, &thread)
 }
 
 fn encoded(kinds: Vec<EventKind>, capabilities: Capabilities) -> (String, Vec<String>) {

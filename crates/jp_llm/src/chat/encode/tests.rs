@@ -6,30 +6,14 @@ use serde_json::json;
 
 use super::*;
 use crate::fixtures::{
-    Store, any_steps, binary, call, request, result, said, stream, text, thought,
+    EVERYTHING, Store, TEXT_ONLY, any_steps, binary, call, describe_request, request, result, said,
+    stream, text, thought,
 };
 
 const ALL: Capabilities = Capabilities {
-    images: true,
-    pdf: true,
-    files: true,
     audio: false,
     binary_results: false,
-    schema: true,
-    tools: true,
-};
-const TEXT_ONLY: Capabilities = Capabilities {
-    schema: true,
-    ..NOTHING
-};
-const NOTHING: Capabilities = Capabilities {
-    images: false,
-    pdf: false,
-    files: false,
-    audio: false,
-    binary_results: false,
-    schema: false,
-    tools: true,
+    ..EVERYTHING
 };
 
 fn encoded(kinds: Vec<EventKind>, capabilities: Capabilities) -> (String, Vec<String>) {
@@ -52,15 +36,7 @@ fn encoded_for(
     };
     let mut out = Vec::new();
     let notes = encode(dialect, &request, &mut store, &mut out).unwrap();
-    assert_eq!(
-        store.asked,
-        thread.blobs(),
-        "payloads are asked for in the thread's order"
-    );
-    (
-        String::from_utf8(out).unwrap(),
-        notes.iter().map(Note::to_string).collect(),
-    )
+    describe_request(out, &notes, &store, &thread)
 }
 
 /// The messages, one a line.

@@ -6,44 +6,19 @@ use serde_json::json;
 
 use super::*;
 use crate::fixtures::{
-    Store, any_steps, binary, call, request, result, said, stream, text, thought,
+    EVERYTHING as ALL, Store, TEXT_ONLY, any_steps, binary, call, describe_request, request,
+    result, said, stream, text, thought,
 };
 
-const ALL: Capabilities = Capabilities {
-    images: true,
-    pdf: true,
-    files: true,
-    audio: true,
-    binary_results: true,
-    schema: true,
-    tools: true,
-};
 const TEXT_RESULTS: Capabilities = Capabilities {
     binary_results: false,
     ..ALL
-};
-const TEXT_ONLY: Capabilities = Capabilities {
-    images: false,
-    pdf: false,
-    files: false,
-    audio: false,
-    binary_results: false,
-    schema: true,
-    tools: true,
 };
 
 fn encode_to_string(request: &Request<'_>, store: &mut Store) -> (String, Vec<String>) {
     let mut out = Vec::new();
     let notes = encode(request, store, &mut out).unwrap();
-    assert_eq!(
-        store.asked,
-        request.thread.blobs(),
-        "payloads are asked for in the thread's order"
-    );
-    (
-        String::from_utf8(out).unwrap(),
-        notes.iter().map(Note::to_string).collect(),
-    )
+    describe_request(out, &notes, store, request.thread)
 }
 
 fn encoded(kinds: Vec<EventKind>, capabilities: Capabilities) -> (String, Vec<String>) {

@@ -5,7 +5,7 @@ use serde_json::json;
 
 use super::*;
 use crate::fixtures::{
-    Store, any_steps, binary, call, request, result, said, stream, text, thought,
+    Store, any_steps, binary, call, describe_request, request, result, said, stream, text, thought,
 };
 
 fn encoded(kinds: Vec<EventKind>, images: bool) -> (String, Vec<String>) {
@@ -26,15 +26,7 @@ fn encoded(kinds: Vec<EventKind>, images: bool) -> (String, Vec<String>) {
     };
     let mut out = Vec::new();
     let notes = encode(&request, &mut store, &mut out).unwrap();
-    assert_eq!(
-        store.asked,
-        thread.blobs(),
-        "payloads are asked for in the thread's order"
-    );
-    (
-        String::from_utf8(out).unwrap(),
-        notes.iter().map(Note::to_string).collect(),
-    )
+    describe_request(out, &notes, &store, &thread)
 }
 
 /// The messages, one a line.

@@ -5,27 +5,10 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::fixtures::{
-    Store, any_steps, binary, call, request, result, said, stream, text, thought,
+    EVERYTHING as ALL, Store, TEXT_ONLY, any_steps, binary, call, describe_request, request,
+    result, said, stream, text, thought,
 };
 
-const ALL: Capabilities = Capabilities {
-    images: true,
-    pdf: true,
-    files: true,
-    audio: true,
-    binary_results: true,
-    schema: true,
-    tools: true,
-};
-const TEXT_ONLY: Capabilities = Capabilities {
-    images: false,
-    pdf: false,
-    files: false,
-    audio: false,
-    binary_results: false,
-    schema: true,
-    tools: true,
-};
 /// A cache breakpoint at the end of a part.
 const MARK: &str = r#","prompt_cache_breakpoint":{"mode":"explicit"}"#;
 const MODEL: &str = "openai/gpt-5.6";
@@ -45,15 +28,7 @@ fn encoded_for(
     };
     let mut out = Vec::new();
     let notes = encode(&request, &mut store, &mut out).unwrap();
-    assert_eq!(
-        store.asked,
-        thread.blobs(),
-        "payloads are asked for in the thread's order"
-    );
-    (
-        String::from_utf8(out).unwrap(),
-        notes.iter().map(Note::to_string).collect(),
-    )
+    describe_request(out, &notes, &store, &thread)
 }
 
 fn encoded(kinds: Vec<EventKind>, capabilities: Capabilities) -> (String, Vec<String>) {
