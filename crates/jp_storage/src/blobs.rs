@@ -164,20 +164,19 @@ impl Blobs {
                 self.opened.get_or_init(|| directory)
             }
         };
-        let open = || directory.open_file(blob_name(checksum));
-        let is_missing = |opened: &io::Result<(File, Metadata)>| matches!(opened, Err(error) if error.kind() == io::ErrorKind::NotFound);
-        let opened = open();
+        let opened = directory.open_file(blob_name(checksum));
         if !is_missing(&opened) {
             return opened;
         }
-        let batches = self.offered().clone();
+        // A batch that is not committed yet keeps its content under temporary names.
+        let batches = self.lock_offered().clone();
         let mut offered = batches
             .into_iter()
             .map(|batch| directory.open_file(temporary_name(checksum, batch)));
         // By now it may have got its name.
         let opened = offered
             .find(|opened| !is_missing(opened))
-            .unwrap_or_else(open);
+            .unwrap_or_else(|| directory.open_file(blob_name(checksum)));
         if !is_missing(&opened) {
             return opened;
         }
@@ -188,7 +187,7 @@ impl Blobs {
             .open_file(blob_name(checksum))
     }
 
-    fn offered(&self) -> MutexGuard<'_, Vec<u64>> {
+    fn lock_offered(&self) -> MutexGuard<'_, Vec<u64>> {
         self.offered.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -197,6 +196,10 @@ impl Blobs {
     pub fn path(&self, checksum: &Checksum) -> PathBuf {
         self.directory.join(blob_name(checksum))
     }
+}
+
+fn is_missing<T>(opened: &io::Result<T>) -> bool {
+    matches!(opened, Err(error) if error.kind() == io::ErrorKind::NotFound)
 }
 
 impl BlobError {

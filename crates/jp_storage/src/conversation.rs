@@ -9,11 +9,11 @@ use jp_conversation::{Event, EventError, Stream};
 use serde_json::Value;
 
 use crate::{
-    ConversationId, Metadata, Places,
+    ConversationId, Metadata, Places, ReadError,
+    concurrent_read::{self, Writers},
     directory::Access,
     events::parse::{self, ParseError, Parsed},
     legacy,
-    steady::{self, Writers},
     tree::{Tree, split},
 };
 
@@ -46,47 +46,6 @@ pub(crate) enum Form {
     Older,
 }
 
-/// A conversation that can't be read.
-#[derive(Debug, thiserror::Error)]
-pub enum ReadError {
-    /// A file can't be opened or read.
-    #[error("read {path}")]
-    Io {
-        /// The file.
-        path: PathBuf,
-        /// Why not.
-        source: io::Error,
-    },
-    /// The events file is no array of events.
-    #[error("read the events in {path}")]
-    Events {
-        /// The file.
-        path: PathBuf,
-        /// What is wrong, and where.
-        source: ParseError,
-    },
-    /// Another process was still writing the events file at the last attempt.
-    #[error("read the events in {path} while another program writes them")]
-    BeingWritten {
-        /// The file.
-        path: PathBuf,
-    },
-    /// The conversation was removed while it was read.
-    #[error("read {directory}: another program removed the conversation")]
-    Removed {
-        /// Where it was.
-        directory: PathBuf,
-    },
-    /// Another JSON file of the conversation is damaged.
-    #[error("read {path}")]
-    Json {
-        /// The file.
-        path: PathBuf,
-        /// What is wrong, and where.
-        source: serde_json::Error,
-    },
-}
-
 /// An event's JSON, with places as on disk.
 pub(crate) struct Line {
     pub json: String,
@@ -94,6 +53,17 @@ pub(crate) struct Line {
     pub is_converted: bool,
     /// Whether there may be markers of places in it: an older version wrote none, and what looks like one is text.
     pub has_places: bool,
+}
+
+impl Line {
+    /// Returns an event as it stands in the file.
+    fn unchanged(event: &str, has_places: bool) -> Self {
+        Self {
+            json: event.to_owned(),
+            is_converted: false,
+            has_places,
+        }
+    }
 }
 
 /// Events as text and as values, with what there is to say about them.
@@ -124,11 +94,7 @@ pub(crate) fn read_base_config(tree: &Tree, directory: &Path) -> io::Result<Opti
 ///
 /// Returns the events and what was found amiss and read all the same.
 pub fn read_events(path: &Path, places: &Places) -> Result<(Stream, Vec<String>), ReadError> {
-    let failed = |source| ReadError::Io {
-        path: path.to_owned(),
-        source,
-    };
-    let (parent, _) = split(path).map_err(failed)?;
+    let (parent, _) = split(path).map_err(ReadError::io(path))?;
     let tree = Tree::new(parent, Access::Shared);
     read_stream(&tree, path, Writers::Unknown, places)
         .map(|(stream, _, warnings)| (stream, warnings))
@@ -191,7 +157,7 @@ fn read_stream(
     writers: Writers<'_>,
     places: &Places,
 ) -> Result<(Stream, Form, Vec<String>), ReadError> {
-    steady::read_events(tree, path, writers, |bytes, parsed| {
+    concurrent_read::read_events(tree, path, writers, |bytes, parsed| {
         if has_older(parsed) {
             let read = convert(path, bytes, parsed)?;
             return Ok((
@@ -214,16 +180,14 @@ pub(crate) fn read_either<T>(
     directory: &Path,
     read: impl Fn(&Path) -> Result<T, ReadError>,
 ) -> Result<T, ReadError> {
-    let is_missing = |read: &Result<T, ReadError>| matches!(read, Err(ReadError::Io { source, .. }) if source.kind() == io::ErrorKind::NotFound);
     let events = read(&directory.join(EVENTS));
-    if !is_missing(&events) {
+    if !events.as_ref().is_err_and(ReadError::is_not_found) {
         return events;
     }
-    let messages = read(&directory.join(MESSAGES));
-    if is_missing(&messages) {
-        events
-    } else {
-        messages
+    match read(&directory.join(MESSAGES)) {
+        // Neither is there: the error names the file of today.
+        Err(error) if error.is_not_found() => events,
+        messages => messages,
     }
 }
 
@@ -233,30 +197,30 @@ pub(crate) fn read_lines(
     directory: &Path,
     writers: Writers<'_>,
 ) -> Result<ReadEvents, ReadError> {
-    let line = |event: &&str| Line {
-        json: (*event).to_owned(),
-        is_converted: false,
-        has_places: true,
-    };
-    let take = |path: &Path, bytes: &[u8], parsed: &Parsed<'_>| match has_older(parsed) {
-        true => convert(path, bytes, parsed),
-        false => Ok(ReadEvents {
-            lines: parsed.events.iter().map(line).collect(),
-            form: form_of(path, parsed),
-            warnings: torn_warning(path, bytes, parsed),
-            torn: lost_end_of(bytes, parsed),
-        }),
-    };
     let read = read_either(directory, |path| {
-        steady::read_events(tree, path, writers, |bytes, parsed| {
-            take(path, bytes, parsed)
+        concurrent_read::read_events(tree, path, writers, |bytes, parsed| {
+            take_lines(path, bytes, parsed)
         })
     });
+    // A conversation that another process removes meanwhile is not damaged.
     if read.is_ok() {
         read
     } else {
         fail_if_removed(directory).and(read)
     }
+}
+
+fn take_lines(path: &Path, bytes: &[u8], parsed: &Parsed<'_>) -> Result<ReadEvents, ReadError> {
+    if has_older(parsed) {
+        return convert(path, bytes, parsed);
+    }
+    let events = parsed.events.iter();
+    Ok(ReadEvents {
+        lines: events.map(|event| Line::unchanged(event, true)).collect(),
+        form: form_of(path, parsed),
+        warnings: torn_warning(path, bytes, parsed),
+        torn: lost_end_of(bytes, parsed),
+    })
 }
 
 /// Converts what an older version wrote: all of it if that is most, as the time of an event may have been edited by hand.
@@ -266,6 +230,7 @@ fn convert(path: &Path, bytes: &[u8], parsed: &Parsed<'_>) -> Result<ReadEvents,
         .iter()
         .map(|event| legacy::is_older(event))
         .collect();
+    // Half is enough: of a file of two events, one may have had its time edited.
     let are_all = older.iter().filter(|is_older| **is_older).count() * 2 >= older.len();
     // Of a mixture nobody knows what an older version wrote and what had its time edited.
     let has_places = older.contains(&false);
@@ -287,18 +252,14 @@ fn convert(path: &Path, bytes: &[u8], parsed: &Parsed<'_>) -> Result<ReadEvents,
     for (event, is_older) in parsed.events.iter().zip(&older) {
         if are_all || *is_older {
             let event = events.next().expect("one for each");
-            let line = |event: &Value| Line {
+            // One message of an older version may become several events.
+            lines.extend(event.iter().map(|event| Line {
                 json: event.to_string(),
                 is_converted: true,
                 has_places,
-            };
-            lines.extend(event.iter().map(line));
+            }));
         } else {
-            lines.push(Line {
-                json: (*event).to_owned(),
-                is_converted: false,
-                has_places,
-            });
+            lines.push(Line::unchanged(event, has_places));
         }
     }
     let mut warnings = torn_warning(path, bytes, parsed);
@@ -325,13 +286,14 @@ fn time_before(path: &Path, parsed: &Parsed<'_>) -> Timestamp {
     let made = name
         .and_then(ConversationId::of_directory)
         .and_then(ConversationId::created_at);
-    let first = || {
-        parsed
-            .events
-            .iter()
-            .find_map(|event| legacy::time_of(event))
-    };
-    made.or_else(first).unwrap_or(Timestamp::UNIX_EPOCH)
+    made.or_else(|| first_time(parsed))
+        .unwrap_or(Timestamp::UNIX_EPOCH)
+}
+
+/// Returns the time of the first event that has one.
+fn first_time(parsed: &Parsed<'_>) -> Option<Timestamp> {
+    let mut events = parsed.events.iter();
+    events.find_map(|event| legacy::time_of(event))
 }
 
 /// Returns whether an older version wrote some of it: one may have been edited by hand since, or be a merge of two.
@@ -349,8 +311,9 @@ fn form_of(path: &Path, parsed: &Parsed<'_>) -> Form {
 
 /// Returns the bytes that a torn end loses: none if only the closing bracket is missing.
 fn lost_end(bytes: &[u8], parsed: &Parsed<'_>) -> Option<Range<usize>> {
-    let is_lost = |torn: &Range<usize>| !matches!(bytes[torn.clone()].trim_ascii(), b"" | b"[");
-    parsed.torn.clone().filter(is_lost)
+    let torn = parsed.torn.clone()?;
+    // A file that was cut off right after its `[` has lost nothing either.
+    (!matches!(bytes[torn.clone()].trim_ascii(), b"" | b"[")).then_some(torn)
 }
 
 fn lost_end_of(bytes: &[u8], parsed: &Parsed<'_>) -> Option<Vec<u8>> {
@@ -392,15 +355,9 @@ fn stream_of_file(
 fn stream_of_lines(path: &Path, lines: &[Line], places: &Places) -> Result<Stream, ReadError> {
     let mut events = Vec::with_capacity(lines.len());
     for (index, line) in lines.iter().enumerate() {
-        let source = |error| match error {
-            EventError::Json(error) => {
-                ParseError::in_event(index, &parse::without_position(&error))
-            }
-            error => ParseError::in_event(index, &error),
-        };
         let mut event = Event::from_json(&line.json).map_err(|error| ReadError::Events {
             path: path.to_owned(),
-            source: source(error),
+            source: locate_by_index(index, error),
         })?;
         if line.has_places {
             event.rewrite_places(|place| places.read(place));
@@ -408,6 +365,14 @@ fn stream_of_lines(path: &Path, lines: &[Line], places: &Places) -> Result<Strea
         events.push(event);
     }
     Ok(Stream::from_events(events))
+}
+
+/// Names a mistake by the number of its event: after a conversion its position in the text says nothing.
+fn locate_by_index(index: usize, error: EventError) -> ParseError {
+    match error {
+        EventError::Json(error) => ParseError::in_event(index, &parse::without_position(&error)),
+        error => ParseError::in_event(index, &error),
+    }
 }
 
 /// Says where in the file a mistake inside one event is.
@@ -486,7 +451,7 @@ fn replace_damaged(path: &Path, cause: &str, warnings: &mut Vec<String>) -> Meta
     warnings.push(format!(
         "{path} can't be read, so the conversation has no title: {cause}; the next message renames the file to {METADATA}.damaged-1, or a later number"
     ));
-    Metadata::damaged()
+    Metadata::unreadable()
 }
 
 fn read_json(tree: &Tree, path: &Path) -> Result<Option<Value>, ReadError> {
@@ -498,9 +463,6 @@ fn read_json(tree: &Tree, path: &Path) -> Result<Option<Value>, ReadError> {
                 source,
             }),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
-        Err(source) => Err(ReadError::Io {
-            path: path.to_owned(),
-            source,
-        }),
+        Err(error) => Err(ReadError::io(path)(error)),
     }
 }

@@ -564,6 +564,15 @@ mod portable {
     }
 }
 
+/// Returns a directory that was opened; `None` if it is absent or a link, which is not for writers to report.
+pub(crate) fn skip_absent(opened: io::Result<Directory>) -> io::Result<Option<Directory>> {
+    match opened {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(error) if RefusedLink::behind(&error).is_some() => Ok(None),
+        opened => opened.map(Some),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

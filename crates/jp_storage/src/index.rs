@@ -12,10 +12,10 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     ConversationId, Located, Metadata, Store,
+    concurrent_read::{self, Writers},
     conversation::{self, EVENTS, METADATA},
     events::parse::Parsed,
     files, legacy,
-    steady::{self, Writers},
 };
 
 /// What a list of conversations shows of one.
@@ -33,18 +33,18 @@ pub struct Summary {
 #[derive(Debug)]
 pub struct Index {
     path: PathBuf,
-    entries: HashMap<String, Entry>,
+    entries: HashMap<String, CachedSummary>,
     is_changed: bool,
 }
 
 #[derive(Debug, Clone, Serialize, Deserialize)]
-struct Entry {
-    state: State,
+struct CachedSummary {
+    state: FileTimes,
     summary: Summary,
 }
 
 /// Length and time of change of both files, and the version of jp's reading.
-type State = [u64; 5];
+type FileTimes = [u64; 5];
 
 /// Version of the summary format; bump it when older summaries would be wrong.
 const READING: u64 = 2;
@@ -73,7 +73,7 @@ impl Index {
                 let summary = summarise(store, located);
                 self.entries.insert(
                     key,
-                    Entry {
+                    CachedSummary {
                         state,
                         summary: summary.clone(),
                     },
@@ -107,24 +107,30 @@ fn key(directory: &Path, id: ConversationId) -> String {
     format!("{id}-{}", place.short())
 }
 
-fn state(directory: &Path) -> State {
+fn state(directory: &Path) -> FileTimes {
     let [events, metadata] =
         [EVENTS, METADATA].map(|name| fs::symlink_metadata(directory.join(name)).ok());
-    let length = |file: &Option<FileMetadata>| file.as_ref().map_or(u64::MAX, FileMetadata::len);
-    let changed = |file: &Option<FileMetadata>| {
-        let modified = file.as_ref().and_then(|file| file.modified().ok());
-        let since = modified.and_then(|modified| modified.duration_since(UNIX_EPOCH).ok());
-        since.map_or(0, |since| {
-            u64::try_from(since.as_nanos()).unwrap_or(u64::MAX)
-        })
-    };
     [
-        length(&events),
-        changed(&events),
-        length(&metadata),
-        changed(&metadata),
+        file_length(events.as_ref()),
+        modified_ns(events.as_ref()),
+        file_length(metadata.as_ref()),
+        modified_ns(metadata.as_ref()),
         READING,
     ]
+}
+
+/// Returns a file's length; of a missing one, a length that no file has.
+fn file_length(file: Option<&FileMetadata>) -> u64 {
+    file.map_or(u64::MAX, FileMetadata::len)
+}
+
+/// Returns when a file last changed, in nanoseconds since 1970; 0 if that is unknown.
+fn modified_ns(file: Option<&FileMetadata>) -> u64 {
+    let modified = file.and_then(|file| file.modified().ok());
+    let since = modified.and_then(|modified| modified.duration_since(UNIX_EPOCH).ok());
+    since.map_or(0, |since| {
+        u64::try_from(since.as_nanos()).unwrap_or(u64::MAX)
+    })
 }
 
 fn summarise(store: &Store, located: &Located) -> Summary {
@@ -140,8 +146,16 @@ fn summarise(store: &Store, located: &Located) -> Summary {
 }
 
 fn count_turns(store: &Store, located: &Located) -> Option<usize> {
-    let is_request = |event: &&&str| legacy::is_request(event);
-    let count = |_: &[u8], parsed: &Parsed<'_>| Ok(parsed.events.iter().filter(is_request).count());
-    let read = |path: &Path| steady::read_events(store.tree(), path, Writers::Unknown, count);
+    let read = |path: &Path| {
+        concurrent_read::read_events(store.tree(), path, Writers::Unknown, |_, parsed| {
+            Ok(count_requests(parsed))
+        })
+    };
     conversation::read_either(&located.directory, read).ok()
+}
+
+/// Each turn begins with one request.
+fn count_requests(parsed: &Parsed<'_>) -> usize {
+    let events = parsed.events.iter();
+    events.filter(|event| legacy::is_request(event)).count()
 }

@@ -25,7 +25,7 @@ impl Metadata {
     }
 
     /// Stands for the metadata in a file that can't be read.
-    pub(crate) fn damaged() -> Self {
+    pub(crate) fn unreadable() -> Self {
         Self {
             is_damaged: true,
             ..Self::default()

@@ -16,16 +16,9 @@ impl Sessions {
     /// Names the directory that remembers, and the terminal session, where there is one.
     #[must_use]
     pub fn new(directory: PathBuf, session: Option<&str>) -> Self {
-        let is_safe = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
-        let name = |session: &str| {
-            session
-                .chars()
-                .map(|c| if is_safe(c) { c } else { '_' })
-                .collect::<String>()
-        };
         Self {
             directory,
-            session: session.map(|session| format!("session-{}", name(session))),
+            session: session.map(|session| format!("session-{}", file_name(session))),
         }
     }
 
@@ -52,6 +45,13 @@ impl Sessions {
             .parse()
             .ok()
     }
+}
+
+/// Replaces what a file's name may not have; a terminal names its session as it likes.
+fn file_name(session: &str) -> String {
+    let is_safe = |c: &char| c.is_ascii_alphanumeric() || "-_.".contains(*c);
+    let chars = session.chars();
+    chars.map(|c| if is_safe(&c) { c } else { '_' }).collect()
 }
 
 #[cfg(test)]

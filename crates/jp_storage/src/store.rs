@@ -1,5 +1,5 @@
 use std::{
-    ffi::{OsStr, OsString},
+    ffi::OsStr,
     io,
     path::{Path, PathBuf},
     time::Duration,
@@ -12,12 +12,12 @@ use jp_resource::BlobRef;
 use crate::{
     Batch, BlobError, Blobs, Conversation, ConversationId, Leftovers, Metadata, Places, ReadError,
     WriteError, Writer,
+    concurrent_read::Writers,
     conversation::{self, BASE_CONFIG, EVENTS, Form, ReadEvents, fail_if_removed, read_lines},
-    directory::{Directory, RefusedLink},
+    directory::{Directory, skip_absent},
     events::parse::ParseError,
     files,
     lock::{self, Lock, TryLock},
-    steady::Writers,
     tree::{Tree, split, temporaries},
     writer::Target,
 };
@@ -52,6 +52,14 @@ struct Listed {
 }
 
 impl Located {
+    /// Reads the id in the name of an entry; `None` if it isn't a conversation's.
+    fn in_directory(directory: &Path, name: &OsStr) -> Option<Self> {
+        Some(Self {
+            id: ConversationId::of_directory(name.to_str()?)?,
+            directory: directory.join(name),
+        })
+    }
+
     /// Returns whether it is archived, so that jp reads it and does not write to it.
     #[must_use]
     pub fn is_archived(&self) -> bool {
@@ -90,6 +98,16 @@ pub enum StoreError {
     /// The content store can't be read, or a file of it not removed.
     #[error(transparent)]
     Blobs(#[from] BlobError),
+}
+
+impl StoreError {
+    /// Returns what turns an I/O error at `path` into this one.
+    fn io(path: &Path) -> impl Fn(io::Error) -> Self + '_ {
+        |source| Self::Io {
+            path: path.to_owned(),
+            source,
+        }
+    }
 }
 
 impl Store {
@@ -140,14 +158,11 @@ impl Store {
             Err(source) => return Err(StoreError::Io { path, source }),
         };
         let has_archive = entries.iter().any(|name| name == ARCHIVE);
-        let located = |name: OsString| {
-            let id = ConversationId::of_directory(name.to_str()?)?;
-            Some(Located {
-                id,
-                directory: path.join(name),
-            })
-        };
-        let mut found: Vec<Located> = entries.into_iter().filter_map(located).collect();
+        let entries = entries.into_iter();
+        let mut found: Vec<Located> = entries
+            .filter_map(|name| Located::in_directory(&path, &name))
+            .collect();
+        // Two directories may have the same id after a merge: their names decide, so that the order stays.
         found.sort_by(|a, b| b.id.cmp(&a.id).then_with(|| a.directory.cmp(&b.directory)));
         Ok(Listed {
             located: found,
@@ -190,7 +205,7 @@ impl Store {
     /// Tries to take the lock on a conversation.
     pub fn try_lock(&self, id: ConversationId) -> Result<TryLock, StoreError> {
         let path = self.lock_path(id);
-        lock::try_lock(&path).map_err(|source| StoreError::Io { path, source })
+        lock::try_lock(&path).map_err(StoreError::io(&path))
     }
 
     /// Continues a conversation that was read under `lock`.
@@ -262,13 +277,8 @@ impl Store {
             lines.push(to.modernise(line, &batch)?);
         }
         lines.extend(to.lines(&mut added, &batch)?);
-        let base_config =
-            conversation::read_base_config(&self.tree, &from.directory).map_err(|source| {
-                ReadError::Io {
-                    path: from.directory.join(BASE_CONFIG),
-                    source,
-                }
-            })?;
+        let base_config = conversation::read_base_config(&self.tree, &from.directory)
+            .map_err(ReadError::io(&from.directory.join(BASE_CONFIG)))?;
         let mut unpublished = to.create(&lines, batch)?;
         if let Some(base_config) = base_config {
             unpublished.add_file(BASE_CONFIG, base_config);
@@ -288,36 +298,33 @@ impl Store {
 
     /// Removes a conversation; its content stays until it is collected.
     pub fn remove(&self, located: &Located, _lock: Lock) -> Result<(), StoreError> {
-        let remove = || {
-            let (conversations, name) = split(&located.directory)?;
-            let conversations = self.tree.directory(conversations)?;
-            conversations.refuse_link(name)?;
-            let removed = format!("{}removed-{}", files::TEMPORARY, located.id);
-            conversations.rename(name, &removed)?;
-            match conversations.remove_directory(&removed) {
-                // Another process removes what looks like a leftover.
-                Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
-                removed => removed,
-            }
-        };
-        remove().map_err(|source| StoreError::Io {
-            path: located.directory.clone(),
-            source,
-        })
+        self.remove_directory(located)
+            .map_err(StoreError::io(&located.directory))
+    }
+
+    /// Renames the directory first: from then on no process finds the conversation, whole or in part.
+    fn remove_directory(&self, located: &Located) -> io::Result<()> {
+        let (conversations, name) = split(&located.directory)?;
+        let conversations = self.tree.directory(conversations)?;
+        conversations.refuse_link(name)?;
+        let removed = format!("{}removed-{}", files::TEMPORARY, located.id);
+        conversations.rename(name, &removed)?;
+        match conversations.remove_directory(&removed) {
+            // Another process removes what looks like a leftover.
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+            result => result,
+        }
     }
 
     /// Removes what writers left that were interrupted, if it has not changed for `age`.
     pub fn remove_leftovers(&self, age: Duration) -> Result<Leftovers, StoreError> {
         let path = self.conversations();
         let mut leftovers = self.blobs.clean_stale_temporaries(age)?;
-        let error = |source| StoreError::Io {
-            path: path.clone(),
-            source,
-        };
-        let Some(conversations) = own(self.tree.directory(&path)).map_err(error)? else {
+        let opened = skip_absent(self.tree.directory(&path));
+        let Some(conversations) = opened.map_err(StoreError::io(&path))? else {
             return Ok(leftovers);
         };
-        for name in conversations.entries().map_err(error)? {
+        for name in conversations.entries().map_err(StoreError::io(&path))? {
             if files::is_temporary(&name) {
                 remove_leftover(&conversations, &name, age, &mut leftovers)?;
             } else if let Ok(conversation) = conversations.open_directory(&name) {
@@ -364,18 +371,14 @@ impl Store {
     ///
     /// [`StoreError::Io`].
     pub fn files_of(&self, located: &Located) -> Result<Vec<PathBuf>, StoreError> {
-        let error = |source: io::Error| match source.kind() {
-            io::ErrorKind::NotFound => StoreError::NotFound(located.id),
-            _ => StoreError::Io {
-                path: located.directory.clone(),
-                source,
-            },
-        };
         let names = self
             .tree
             .directory(&located.directory)
             .and_then(|directory| directory.entries());
-        let mut names = names.map_err(error)?;
+        let mut names = names.map_err(|error| match error.kind() {
+            io::ErrorKind::NotFound => StoreError::NotFound(located.id),
+            _ => StoreError::io(&located.directory)(error),
+        })?;
         names.retain(|name| !files::is_temporary(name));
         let mut paths: Vec<PathBuf> = names
             .iter()
@@ -391,18 +394,16 @@ impl Store {
     ///
     /// [`StoreError::Io`].
     pub fn events_length(&self, located: &Located) -> Result<u64, StoreError> {
-        let length = || -> io::Result<u64> {
-            let directory = self.tree.directory(&located.directory)?;
-            directory.refuse_link(EVENTS)?;
-            Ok(directory.look_at(Path::new(EVENTS))?.len())
-        };
-        match length() {
+        match self.look_at_events(located) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(0),
-            length => length.map_err(|source| StoreError::Io {
-                path: located.events(),
-                source,
-            }),
+            length => length.map_err(StoreError::io(&located.events())),
         }
+    }
+
+    fn look_at_events(&self, located: &Located) -> io::Result<u64> {
+        let directory = self.tree.directory(&located.directory)?;
+        directory.refuse_link(EVENTS)?;
+        Ok(directory.look_at(Path::new(EVENTS))?.len())
     }
 
     /// Returns the tree that the store's paths are opened in.
@@ -429,18 +430,7 @@ fn remove_leftover(
     age: Duration,
     leftovers: &mut Leftovers,
 ) -> Result<(), StoreError> {
-    let removed = leftovers.remove(directory, name, age);
-    removed.map_err(|source| StoreError::Io {
-        path: directory.path().join(name),
-        source,
-    })
-}
-
-/// Returns a directory that was opened; `None` if it is absent or a link, which is not for writers to report.
-pub(crate) fn own(opened: io::Result<Directory>) -> io::Result<Option<Directory>> {
-    match opened {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
-        Err(error) if RefusedLink::behind(&error).is_some() => Ok(None),
-        opened => opened.map(Some),
-    }
+    leftovers
+        .remove(directory, name, age)
+        .map_err(StoreError::io(&directory.path().join(name)))
 }

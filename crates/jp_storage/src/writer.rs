@@ -9,11 +9,11 @@ use serde_json::Value;
 
 use crate::{
     Batch, BlobError, Blobs, ConversationId, Metadata, Places, ReadError,
+    concurrent_read::Writers,
     conversation::{EVENTS, Form, Line, METADATA, read_lines},
     events::append,
     files,
     lock::Lock,
-    steady::Writers,
     tree::{StagedDirectory, Tree, split},
 };
 
@@ -95,6 +95,16 @@ pub(crate) struct Unpublished {
     is_one_file_system: bool,
 }
 
+impl WriteError {
+    /// Returns what turns an I/O error at `path` into this one.
+    fn io(path: &Path) -> impl Fn(io::Error) -> Self + '_ {
+        |source| Self::Io {
+            path: path.to_owned(),
+            source,
+        }
+    }
+}
+
 impl Pending {
     pub(crate) fn new(directory: &Path, work: Work) -> Self {
         Self {
@@ -131,10 +141,7 @@ impl Unpublished {
     }
 
     pub(crate) fn publish(self, directory: &Path) -> Result<(), WriteError> {
-        let failed = |source| WriteError::Io {
-            path: directory.to_owned(),
-            source,
-        };
+        let failed = WriteError::io(directory);
         let Self {
             staged,
             files,
@@ -142,14 +149,16 @@ impl Unpublished {
             is_one_file_system,
         } = self;
         let written = files.iter().map(|(name, bytes)| staged.write(name, bytes));
-        let written: Vec<_> = written.collect::<io::Result<_>>().map_err(failed)?;
+        let written: Vec<_> = written.collect::<io::Result<_>>().map_err(&failed)?;
+        // The content goes first: an event that is on disk must not name content that isn't. Its sync is one of the
+        // whole file system, so it takes the new files along if they are on the same one.
         let is_synced = batch.commit()?.written > 0 && is_one_file_system;
         if !is_synced {
             written
                 .iter()
                 .try_for_each(std::fs::File::sync_all)
-                .map_err(failed)?;
-            staged.sync().map_err(failed)?;
+                .map_err(&failed)?;
+            staged.sync().map_err(&failed)?;
         }
         split(directory)
             .and_then(|(_, name)| staged.publish(name))
@@ -250,15 +259,12 @@ impl Writer {
     /// Makes a directory with a temporary name for a new conversation; [`Pending::finish`] writes it and gives it its
     /// own, after its content. Until then the content is found through the store that the batch is of, and its clones.
     pub(crate) fn create(&self, lines: &[String], batch: Batch) -> Result<Unpublished, WriteError> {
-        let error = |source| WriteError::Io {
-            path: self.directory.clone(),
-            source,
-        };
+        let error = WriteError::io(&self.directory);
         let parent = self
             .directory
             .parent()
             .ok_or_else(|| error(io::Error::other("no parent directory")))?;
-        let staged = StagedDirectory::create(&self.tree, parent).map_err(error)?;
+        let staged = StagedDirectory::create(&self.tree, parent).map_err(&error)?;
         let is_one_file_system = files::share_file_system(parent, self.blobs.directory());
         batch.offer();
         let events = append::whole_file(lines).into_bytes();
@@ -286,7 +292,7 @@ impl Writer {
         let path = self.directory.join(EVENTS);
         self.tree
             .replace(&path, append::whole_file(&lines).as_bytes())
-            .map_err(|source| WriteError::Io { path, source })
+            .map_err(WriteError::io(&path))
     }
 
     /// Moves an older event's content to the blob store, keeping the fields that nobody knows; another one stays as it is.
@@ -316,7 +322,7 @@ impl Writer {
         Ok(written.to_string())
     }
 
-    /// Writes a torn file anew with its whole events, and what is lost into a file beside it.
+    /// Rewrites a torn file with its whole events, and keeps what is lost in a file beside it.
     fn repair_torn_end(&self) -> Result<(), WriteError> {
         let read = read_lines(&self.tree, &self.directory, Writers::Unknown)?;
         if let Some(torn) = &read.torn {
@@ -326,7 +332,7 @@ impl Writer {
         let lines: Vec<String> = read.lines.into_iter().map(|line| line.json).collect();
         self.tree
             .replace(&path, append::whole_file(&lines).as_bytes())
-            .map_err(|source| WriteError::Io { path, source })
+            .map_err(WriteError::io(&path))
     }
 
     /// Copies a torn end into a file of its own, beside the events.
@@ -334,7 +340,7 @@ impl Writer {
         let path = free_name(&self.directory, &format!("{EVENTS}.torn"));
         self.tree
             .replace(&path, tail)
-            .map_err(|source| WriteError::Io { path, source })
+            .map_err(WriteError::io(&path))
     }
 }
 

@@ -10,8 +10,7 @@ use jp_resource::Checksum;
 
 use super::{BlobError, Blobs, SUFFIX};
 use crate::{
-    directory::Directory,
-    store::own,
+    directory::{Directory, skip_absent},
     tree::{remove_stale, temporaries},
 };
 
@@ -88,7 +87,7 @@ impl Blobs {
     pub fn clean_stale_temporaries(&self, age: Duration) -> Result<Leftovers, BlobError> {
         let mut leftovers = Leftovers::default();
         let failed = BlobError::io("list", &*self.directory);
-        let Some(store) = own(self.tree.directory(&self.directory)).map_err(failed)? else {
+        let Some(store) = skip_absent(self.tree.directory(&self.directory)).map_err(failed)? else {
             return Ok(leftovers);
         };
         for shard in shards(&store)? {
@@ -99,7 +98,8 @@ impl Blobs {
             {
                 continue;
             }
-            let opened = own(store.open_directory(&shard)).map_err(BlobError::io("list", &path))?;
+            let opened =
+                skip_absent(store.open_directory(&shard)).map_err(BlobError::io("list", &path))?;
             let Some(shard) = opened else { continue };
             for name in temporaries(&shard).map_err(BlobError::io("list", &path))? {
                 let failed = BlobError::io("remove", path.join(&name));

@@ -26,7 +26,7 @@ impl Blobs {
     ) -> Result<Vec<u8>, BlobError> {
         Reading::new(self, blob.checksum).with_file(file, |reading, file, stated| {
             if stated != blob.size as u32 {
-                return Err(reading.damaged(Damage::Size {
+                return Err(reading.corruption(Damage::Size {
                     found: stated,
                     expected: blob.size,
                 }));
@@ -92,10 +92,10 @@ impl<'b> Reading<'b> {
     ) -> Result<T, BlobError> {
         FILE.with_borrow_mut(|buffer| {
             file.and_then(|file| read_file(file, buffer))
-                .map_err(|error| self.failed(error))?;
+                .map_err(|error| self.read_error(error))?;
             let result = match buffer.last_chunk() {
                 Some(last) => read(self, buffer, gzip::stated_size(*last)),
-                None => Err(self.damaged(Damage::Gzip)),
+                None => Err(self.corruption(Damage::Gzip)),
             };
             if buffer.capacity() > gzip::KEPT {
                 *buffer = Vec::new();
@@ -107,17 +107,17 @@ impl<'b> Reading<'b> {
     fn content(&self, file: &[u8], size: u64) -> Result<Vec<u8>, BlobError> {
         let length = file.len() as u64;
         if !gzip::is_plausible(length, size) {
-            return Err(self.damaged(Damage::Length { length, size }));
+            return Err(self.corruption(Damage::Length { length, size }));
         }
         let mut content = vec![0; size as usize];
-        gzip::decompress(file, &mut content).map_err(|_| self.damaged(Damage::Gzip))?;
+        gzip::decompress(file, &mut content).map_err(|_| self.corruption(Damage::Gzip))?;
         match Checksum::compute(&content) {
-            found if found != self.checksum => Err(self.damaged(Damage::Checksum(found))),
+            found if found != self.checksum => Err(self.corruption(Damage::Checksum(found))),
             _ => Ok(content),
         }
     }
 
-    fn damaged(&self, damage: Damage) -> BlobError {
+    fn corruption(&self, damage: Damage) -> BlobError {
         BlobError::Corrupt {
             checksum: self.checksum,
             path: self.path(),
@@ -125,7 +125,7 @@ impl<'b> Reading<'b> {
         }
     }
 
-    fn failed(&self, source: io::Error) -> BlobError {
+    fn read_error(&self, source: io::Error) -> BlobError {
         let path = self.path();
         match source.kind() {
             io::ErrorKind::NotFound => BlobError::Missing {

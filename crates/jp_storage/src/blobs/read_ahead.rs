@@ -93,7 +93,7 @@ struct Shared {
     store: Blobs,
     copies: Arc<HashMap<Checksum, PathBuf>>,
     blobs: Vec<BlobRef>,
-    state: Mutex<State>,
+    state: Mutex<ReadAheadState>,
     /// Workers wait here while enough is read.
     room: Condvar,
     /// The consumer waits here for the blob that is next.
@@ -101,7 +101,7 @@ struct Shared {
 }
 
 #[derive(Debug, Default)]
-struct State {
+struct ReadAheadState {
     /// Blobs below this index were given to a worker or to the consumer.
     claimed: usize,
     /// What was read and not taken, by index.
@@ -212,14 +212,14 @@ impl Shared {
     }
 
     /// Accounts for a blob that was taken. Workers sleep on until there is room for more than a few.
-    fn free(&self, state: &mut State, size: u64) {
+    fn free(&self, state: &mut ReadAheadState, size: u64) {
         state.ahead -= size;
         if state.waiting_workers > 0 && state.ahead < FULL / 2 {
             self.room.notify_all();
         }
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, ReadAheadState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

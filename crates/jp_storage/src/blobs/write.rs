@@ -26,7 +26,7 @@ pub struct Batch {
     directory: OnceLock<Directory>,
     /// Distinguishes the temporary names of this batch.
     id: u64,
-    state: Mutex<State>,
+    state: Mutex<BatchState>,
 }
 
 /// What a [`Batch`] did.
@@ -45,7 +45,7 @@ const MANY: usize = 512;
 
 /// What a batch has seen of a blob.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Entry {
+enum BlobStage {
     /// Being written.
     Begun,
     /// Complete under its temporary name, in a file of this length.
@@ -55,8 +55,8 @@ enum Entry {
 }
 
 #[derive(Debug, Default)]
-struct State {
-    entries: HashMap<Checksum, Entry>,
+struct BatchState {
+    entries: HashMap<Checksum, BlobStage>,
     failed: bool,
     /// Directories that are no links, of two digits.
     own_shards: HashSet<String>,
@@ -126,7 +126,7 @@ impl Batch {
     /// Reads and verifies content that the batch was given or that its store has, before it is committed.
     pub fn read_content(&self, blob: &BlobRef) -> Result<ResourceContent, BlobError> {
         let entry = self.state().entries.get(&blob.checksum).copied();
-        let Some(Entry::Staged { .. }) = entry else {
+        let Some(BlobStage::Staged { .. }) = entry else {
             return self.blobs.read_content(blob);
         };
         let file = self
@@ -141,7 +141,7 @@ impl Batch {
     /// Lets the value that the batch was made of, and clones of that, read what the batch has, until it is dropped or
     /// committed.
     pub(crate) fn offer(&self) {
-        self.blobs.offered().push(self.id);
+        self.blobs.lock_offered().push(self.id);
     }
 
     /// Makes everything durable and gives it its names, for an event to name it.
@@ -172,7 +172,7 @@ impl Batch {
         let mut state = self.state();
         let new = !state.entries.contains_key(&blob.checksum);
         if new {
-            state.entries.insert(blob.checksum, Entry::Begun);
+            state.entries.insert(blob.checksum, BlobStage::Begun);
         }
         new
     }
@@ -199,7 +199,7 @@ impl Batch {
         let path = || self.blobs.path(&blob.checksum);
         if let Some(length) = length
             && self.is_own_shard(&blob.checksum)?
-            && let Some(kept) = unopened(&path(), length)
+            && let Some(kept) = stat_fresh(&path(), length)
         {
             return Ok(Some(kept));
         }
@@ -243,7 +243,7 @@ impl Batch {
     }
 
     /// Gives all that is staged its names; where it is much, a second thread takes a half.
-    fn rename_all(&self, state: &mut State) -> Result<(), BlobError> {
+    fn rename_all(&self, state: &mut BatchState) -> Result<(), BlobError> {
         let mut entries: Vec<_> = state.entries.iter_mut().collect();
         // Each directory is looked at once, and the two threads are in different ones.
         entries.sort_unstable_by_key(|(checksum, _)| **checksum);
@@ -267,11 +267,11 @@ impl Batch {
     ///
     /// Looks for a link once for each directory; to open it would take three calls. A link that appears after that
     /// leads to no file with the random name of this batch, so nothing is renamed behind it.
-    fn rename(&self, entries: &mut [(&Checksum, &mut Entry)]) -> Result<(), BlobError> {
+    fn rename(&self, entries: &mut [(&Checksum, &mut BlobStage)]) -> Result<(), BlobError> {
         let directory = self.directory()?;
         let mut own_shard = String::new();
         for (checksum, entry) in entries {
-            let Entry::Staged { length } = **entry else {
+            let BlobStage::Staged { length } = **entry else {
                 continue;
             };
             let shard = shard_name(checksum);
@@ -286,7 +286,7 @@ impl Batch {
                 })
                 .map_err(|error| BlobError::io("create", self.blobs.path(checksum))(error))?;
             own_shard = shard;
-            **entry = Entry::Settled { length };
+            **entry = BlobStage::Settled { length };
         }
         Ok(())
     }
@@ -297,7 +297,7 @@ impl Batch {
     }
 
     #[cfg(target_os = "linux")]
-    fn sync_names(&self, _state: &State) -> Result<(), BlobError> {
+    fn sync_names(&self, _state: &BatchState) -> Result<(), BlobError> {
         self.sync_file_system()
     }
 
@@ -315,7 +315,7 @@ impl Batch {
     }
 
     #[cfg(not(target_os = "linux"))]
-    fn sync_names(&self, state: &State) -> Result<(), BlobError> {
+    fn sync_names(&self, state: &BatchState) -> Result<(), BlobError> {
         let shards: std::collections::BTreeSet<String> = state
             .entries
             .keys()
@@ -346,41 +346,42 @@ impl Batch {
         Ok(self.directory.get().expect("it was set above"))
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, BatchState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl Drop for Batch {
     fn drop(&mut self) {
-        self.blobs.offered().retain(|batch| *batch != self.id);
+        self.blobs.lock_offered().retain(|batch| *batch != self.id);
         let Some(directory) = self.directory.get() else {
             return;
         };
         for (checksum, entry) in &self.state().entries {
-            if let Entry::Staged { .. } = entry {
+            if let BlobStage::Staged { .. } = entry {
                 _ = remove_temporary(directory, checksum, self.id);
             }
         }
     }
 }
 
-impl State {
+impl BatchState {
     fn stage(&mut self, blob: &BlobRef, length: u64) {
-        self.entries.insert(blob.checksum, Entry::Staged { length });
+        self.entries
+            .insert(blob.checksum, BlobStage::Staged { length });
         self.report.written += 1;
         self.report.bytes += length;
     }
 
     fn reuse(&mut self, blob: &BlobRef, kept: Metadata) {
         self.entries
-            .insert(blob.checksum, Entry::Settled { length: kept.len() });
+            .insert(blob.checksum, BlobStage::Settled { length: kept.len() });
         self.recent |= is_recent(&kept);
         self.report.reused += 1;
     }
 }
 
-impl Entry {
+impl BlobStage {
     fn length(self) -> Option<u64> {
         match self {
             Self::Begun => None,
@@ -406,7 +407,7 @@ const NAMING: Duration = Duration::from_secs(60);
 
 /// Returns what is known of a file of this length, which it was written with, that need not be freshened. One that is
 /// damaged and has its length passes for whole, but no longer than it is [`FRESH`].
-fn unopened(path: &Path, length: u64) -> Option<Metadata> {
+fn stat_fresh(path: &Path, length: u64) -> Option<Metadata> {
     let metadata = fs::symlink_metadata(path).ok().filter(Metadata::is_file)?;
     let is_fresh = metadata
         .modified()
@@ -432,7 +433,7 @@ fn keep_file(file: &File, metadata: Metadata, size: u64) -> io::Result<Option<Me
 
 /// Returns whether a file got its name so recently that the name may not be on disk.
 fn is_recent(metadata: &Metadata) -> bool {
-    named(metadata).is_ok_and(|named| is_within(named, NAMING))
+    naming_time(metadata).is_ok_and(|time| is_within(time, NAMING))
 }
 
 fn is_within(time: SystemTime, age: Duration) -> bool {
@@ -441,13 +442,13 @@ fn is_within(time: SystemTime, age: Duration) -> bool {
 
 /// Returns when a file got its name, or later: when anything but its content last changed.
 #[cfg(unix)]
-fn named(metadata: &Metadata) -> io::Result<SystemTime> {
+fn naming_time(metadata: &Metadata) -> io::Result<SystemTime> {
     let seconds = std::os::unix::fs::MetadataExt::ctime(metadata).unsigned_abs();
     Ok(SystemTime::UNIX_EPOCH + Duration::from_secs(seconds))
 }
 
 #[cfg(not(unix))]
-fn named(metadata: &Metadata) -> io::Result<SystemTime> {
+fn naming_time(metadata: &Metadata) -> io::Result<SystemTime> {
     metadata.modified()
 }
 
@@ -587,12 +588,12 @@ mod tests {
                     Err(BlobError::Missing { .. })
                 ));
             }
-            assert!(store.blobs.offered().is_empty());
+            assert!(store.blobs.lock_offered().is_empty());
         }
         let untouched = store.blobs.batch();
         untouched.offer();
         drop(untouched);
-        assert!(store.blobs.offered().is_empty());
+        assert!(store.blobs.lock_offered().is_empty());
     }
 
     #[test]

@@ -1,9 +1,9 @@
-//! Reading events beside a process that writes them.
+//! Reads events while another process may be writing them.
 //!
-//! A writer appends in place, over the closing bracket. Whoever reads meanwhile may find an end that is neither the old
-//! one nor the new one, which is no damage: the events before it are whole.
+//! A writer appends in place, over the closing bracket. A reader may see an end that is neither the
+//! old one nor the new one. That is no damage: the events before it are whole.
 
-use std::{io, path::Path, thread, time::Duration};
+use std::{path::Path, thread, time::Duration};
 
 use crate::{
     ReadError,
@@ -59,9 +59,7 @@ pub(crate) fn read_events<T>(
 ) -> Result<T, ReadError> {
     let mut looks = 0;
     loop {
-        let (bytes, version) = tree
-            .read_version(path)
-            .map_err(|error| unread(path, error))?;
+        let (bytes, version) = tree.read_version(path).map_err(ReadError::io(path))?;
         let parsed = parse::parse(&bytes);
         if let Ok(parsed) = &parsed
             && parsed.torn.is_none()
@@ -72,33 +70,23 @@ pub(crate) fn read_events<T>(
         // The lock first: a writer that has let it go by then has changed the file by then.
         let is_held = writers.are_at_work();
         let has_changed = files::version(path).ok() != Some(version);
-        let damage = |source| ReadError::Events {
-            path: path.to_owned(),
-            source,
-        };
+        let path = path.to_owned();
         match judge(looks, is_held || has_changed) {
             Verdict::Again => thread::sleep(PAUSE),
-            Verdict::Damaged => return take(&bytes, &parsed.map_err(damage)?),
+            Verdict::Damaged => {
+                let parsed = parsed.map_err(|source| ReadError::Events { path, source })?;
+                return take(&bytes, &parsed);
+            }
             Verdict::BeingWritten => {
-                let being_written = |_| ReadError::BeingWritten {
-                    path: path.to_owned(),
+                let parsed = parsed.map_err(|_| ReadError::BeingWritten { path })?;
+                // The process that writes will finish the end, or repair it.
+                let whole = Parsed {
+                    torn: None,
+                    ..parsed
                 };
-                return take(
-                    &bytes,
-                    &Parsed {
-                        torn: None,
-                        ..parsed.map_err(being_written)?
-                    },
-                );
+                return take(&bytes, &whole);
             }
         }
-    }
-}
-
-fn unread(path: &Path, source: io::Error) -> ReadError {
-    ReadError::Io {
-        path: path.to_owned(),
-        source,
     }
 }
 
