@@ -20,6 +20,7 @@ pub mod attachments;
 mod declaration;
 
 mod event;
+pub mod held_resources;
 mod json;
 mod payload;
 mod portable;

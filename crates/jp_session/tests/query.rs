@@ -1,5 +1,7 @@
 //! Queries without a terminal: a session, a person who is a value, and a model on loopback.
 
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
 use std::sync::{Arc, Mutex};
 
 use jiff::Timestamp;

@@ -1,7 +1,5 @@
 //! What has changed at its source since the conversation got it, of declarations with `refresh = "notify"`.
 
-mod held;
-
 use std::{
     collections::{HashMap, HashSet},
     fmt, io,
@@ -16,7 +14,6 @@ use crate::{
         advice, approval,
         declarations::Configured,
         resolve::Attachments,
-        stale::held::{Held, Key, held},
         store::{known_content, measure, state},
     },
     error::{SessionError, chain},
@@ -25,17 +22,21 @@ use crate::{
 };
 use jp_attachment::{
     AttachError, ContentStore, Declared, FileStamp, HttpError, Known, Limits, McpError, ReadMcp,
-    Secrets, Source, Unavailable, canonical_path, parse_stored,
+    Secrets, Source, Unavailable, canonical_path, mcp_ttl, parse_stored,
 };
 use jp_conversation::{
-    Declaration, Notification, Stream, attachments::newest_by_declaration,
+    Declaration, Notification, Stream,
+    attachments::newest_by_declaration,
+    held_resources::{HeldResource, Key, Marks, WrittenFile, held_resources},
     resolution::declarations_to_watch,
 };
 use jp_resource::{
-    BlobRef, Checksum, ResourceContent,
+    BlobRef, Checksum, ResourceContent, Snapshot,
     uri::{PathStyle, file_path},
 };
 use jp_storage::Stamps;
+use jp_tool::StoredBlock;
+use jp_turn::{Builtin, FileState, marked_files};
 
 /// How many changes one message tells of; the next tells of the others.
 const MAX_TOLD: usize = 50;
@@ -61,15 +62,16 @@ pub(crate) fn notifications(
     let session = setup.session;
     let declared = declarations_to_watch(stream, &configured.declarations, &configured.notify);
     let mut watched = watched(stream, &declared, attached);
-    let held = held(
+    let held = held_resources(
         stream,
         watched.iter().map(|watched| watched.uri),
         &resolving.place.root,
+        &StreamMarks,
     );
     // What no message took yet the model never got, and a server is not asked for what it takes for current.
     let now = session.now();
     let is_current =
-        |(server, _): Key<'_>, held: &Held<'_>| server.is_some() && held.is_current(now);
+        |(server, _): Key<'_>, held: &HeldResource<'_>| server.is_some() && held.is_current(now);
     watched.retain(|watched| {
         let key = watched.key();
         held.get(&key).is_some_and(|held| !is_current(key, held))
@@ -106,7 +108,10 @@ pub(crate) fn notifications(
 }
 
 /// Returns limits that let in whatever the conversation holds already.
-fn limits(resolving: &jp_attachment::Context<'_>, held: &HashMap<Key<'_>, Held<'_>>) -> Limits {
+fn limits(
+    resolving: &jp_attachment::Context<'_>,
+    held: &HashMap<Key<'_>, HeldResource<'_>>,
+) -> Limits {
     let largest = held
         .values()
         .map(|held| held.size)
@@ -151,11 +156,40 @@ struct Change {
     turn: usize,
 }
 
+impl Change {
+    fn new(held: &HeldResource<'_>, uri: &str, now: Option<Checksum>) -> Option<Self> {
+        Some(Self {
+            notification: held.change(uri, now)?,
+            turn: held.turn(),
+        })
+    }
+}
+
+/// The marks of `jp_attachment` and `jp_turn`.
+struct StreamMarks;
+
+impl Marks for StreamMarks {
+    fn ttl(&self, snapshot: &Snapshot) -> Option<Duration> {
+        mcp_ttl(snapshot)
+    }
+
+    fn own_tool_reads(&self, name: &str) -> Option<bool> {
+        Builtin::named(name).map(|tool| tool.is_reader())
+    }
+
+    fn written_files(&self, block: &StoredBlock) -> Vec<WrittenFile> {
+        let files = marked_files(block);
+        files
+            .map(|FileState { path, checksum }| WrittenFile { path, checksum })
+            .collect()
+    }
+}
+
 /// Returns what the model does not know; warns of what can't be found out.
 fn changes(
     session: &Session,
     found: Vec<(Key<'_>, Now)>,
-    held: &HashMap<Key<'_>, Held<'_>>,
+    held: &HashMap<Key<'_>, HeldResource<'_>>,
 ) -> Vec<Change> {
     let mut changes = Vec::new();
     for (key, now) in found {
@@ -168,8 +202,8 @@ fn changes(
                     "it is not known whether {name} has changed: {reason}"
                 ));
             }
-            Now::Gone => changes.extend(held.change(uri, None)),
-            Now::Content(checksum) => changes.extend(held.change(uri, Some(checksum))),
+            Now::Gone => changes.extend(Change::new(held, uri, None)),
+            Now::Content(checksum) => changes.extend(Change::new(held, uri, Some(checksum))),
         }
     }
     changes
