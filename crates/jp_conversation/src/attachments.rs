@@ -37,16 +37,16 @@ pub fn newest_by_declaration(stream: &Stream) -> HashMap<&Declaration, Vec<Taken
             }
             // Where there are fewer contents than there were, the last are gone.
             for (uri, last) in counts {
-                let place = |count| places.get(&(&delivered.declaration, uri, count));
-                (last + 1..)
-                    .map_while(place)
-                    .for_each(|place| given[*place] = None);
+                let gone = (last + 1..)
+                    .map_while(|count| places.get(&(&delivered.declaration, uri, count)));
+                gone.for_each(|place| given[*place] = None);
             }
         }
     }
-    let still_there =
-        |(declaration, given): (_, Vec<_>)| (declaration, given.into_iter().flatten().collect());
-    newest.into_iter().map(still_there).collect()
+    newest
+        .into_iter()
+        .map(|(declaration, given)| (declaration, given.into_iter().flatten().collect()))
+        .collect()
 }
 
 /// A turn, the snapshots it delivered and the declarations that gave them.

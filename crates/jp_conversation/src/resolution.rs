@@ -102,12 +102,10 @@ pub fn plan(stream: &Stream, configured: &[Declaration], explicit: &[Declaration
     }
     // Only now are all copies known, and one message must not hold two versions of a URI.
     share_newest(&mut copies);
-    let snapshots =
-        |taken: Vec<TakenByHand>| taken.into_iter().map(|taken| taken.snapshot).collect();
-    plan.copies = copies
-        .into_iter()
-        .map(|(declaration, taken)| (declaration, snapshots(taken)))
-        .collect();
+    for (declaration, taken) in copies {
+        let snapshots = taken.into_iter().map(|taken| taken.snapshot).collect();
+        plan.copies.push((declaration, snapshots));
+    }
     let attached = explicit
         .iter()
         .filter(|declaration| !declaration.is_exclude())

@@ -86,14 +86,13 @@ fn note(root: &Map<String, Value>, keyword: &str, relation: &str) -> Option<Stri
 
 /// Returns whether nothing that these schemas say is lost when their properties are merged with the root's.
 fn is_all_merged(schemas: &Value, root: &Map<String, Value>) -> bool {
-    let is_merged = |schema: &Value| {
-        schema
-            .as_object()
-            .is_some_and(|schema| is_merged(schema, root))
-    };
-    schemas
-        .as_array()
-        .is_some_and(|schemas| schemas.iter().all(is_merged))
+    schemas.as_array().is_some_and(|schemas| {
+        schemas.iter().all(|schema| {
+            schema
+                .as_object()
+                .is_some_and(|schema| is_merged(schema, root))
+        })
+    })
 }
 
 fn is_merged(schema: &Map<String, Value>, root: &Map<String, Value>) -> bool {
@@ -102,20 +101,23 @@ fn is_merged(schema: &Map<String, Value>, root: &Map<String, Value>) -> bool {
         Some(_) if schema.len() > 1 => return false,
         all => all.unwrap_or(schema),
     };
-    // What the root says of a property stays, so the same must be said here.
-    let own = |name: &str| {
-        root.get("properties")
-            .and_then(|properties| properties.get(name))
-    };
-    let is_same = |(name, property): (&String, &Value)| own(name).is_none_or(|own| own == property);
     all.keys().all(|key| MERGED.contains(&key.as_str()))
         && is_of_objects(all)
-        && all
-            .get("properties")
-            .and_then(Value::as_object)
-            .into_iter()
-            .flatten()
-            .all(is_same)
+        && has_no_other_properties(all, root)
+}
+
+/// Returns whether a schema says of each property what the root says of it, if that has the property: the root's stays.
+fn has_no_other_properties(schema: &Map<String, Value>, root: &Map<String, Value>) -> bool {
+    let own = root.get("properties");
+    schema
+        .get("properties")
+        .and_then(Value::as_object)
+        .into_iter()
+        .flatten()
+        .all(|(name, property)| {
+            own.and_then(|own| own.get(name))
+                .is_none_or(|own| own == property)
+        })
 }
 
 fn flatten(root: &Map<String, Value>) -> Map<String, Value> {
@@ -241,18 +243,20 @@ impl Fields {
         for (name, schema) in properties {
             self.properties.entry(name).or_insert(schema);
         }
-        let is_required = |name: &String| {
-            let mut others = others.iter();
-            match keyword {
-                "allOf" => others.any(|other| other.required.contains(name)),
-                _ => others.all(|other| other.required.contains(name)),
-            }
-        };
         for name in others.iter().flat_map(|other| &other.required) {
-            if is_required(name) && !self.required.contains(name) {
+            if is_required(name, others, keyword) && !self.required.contains(name) {
                 self.required.push(name.clone());
             }
         }
+    }
+}
+
+/// Returns whether a property is required by these schemas together: by any that must hold, or by all alternatives.
+fn is_required(name: &String, others: &[Fields], keyword: &str) -> bool {
+    let mut others = others.iter();
+    match keyword {
+        "allOf" => others.any(|other| other.required.contains(name)),
+        _ => others.all(|other| other.required.contains(name)),
     }
 }
 
@@ -288,12 +292,9 @@ fn branches<'s>(
 
 /// Returns whether an object may fit a schema, as far as types go.
 fn is_of_objects(schema: &Map<String, Value>) -> bool {
-    let is_object = |kind: &Value| kind == "object";
-    schema.get("type").is_none_or(|kind| {
-        is_object(kind)
-            || kind
-                .as_array()
-                .is_some_and(|kinds| kinds.iter().any(is_object))
+    schema.get("type").is_none_or(|kind| match kind {
+        Value::Array(kinds) => kinds.iter().any(|kind| kind == "object"),
+        kind => kind == "object",
     })
 }
 

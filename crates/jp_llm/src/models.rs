@@ -76,14 +76,13 @@ impl Facts {
     /// says so if one doesn't.
     #[must_use]
     pub fn capabilities(&self) -> Capabilities {
-        let says = |fact: Option<bool>| fact.unwrap_or(false);
         Capabilities {
-            images: says(self.images),
-            pdf: says(self.pdf),
-            files: says(self.files),
-            audio: says(self.audio),
-            binary_results: says(self.binary_results),
-            schema: says(self.schema),
+            images: self.images.unwrap_or(false),
+            pdf: self.pdf.unwrap_or(false),
+            files: self.files.unwrap_or(false),
+            audio: self.audio.unwrap_or(false),
+            binary_results: self.binary_results.unwrap_or(false),
+            schema: self.schema.unwrap_or(false),
             tools: self.tools.unwrap_or(true),
         }
     }

@@ -40,24 +40,29 @@ pub fn fence_language(mime: &str) -> Option<&'static str> {
 #[must_use]
 pub fn from_path(file_name: &str) -> Option<&'static str> {
     let name = file_name.rsplit(['/', '\\']).next().unwrap_or(file_name);
-    let by_name = || TYPES.iter().find(|known| contains(known.file_names, name));
-    let by_extension = || {
-        // A name that is nothing but an extension, `.gitignore`, has none.
-        let (_, extension) = name.rsplit_once('.').filter(|(stem, _)| !stem.is_empty())?;
-        TYPES
-            .iter()
-            .find(|known| contains(known.extensions, extension))
-    };
-    let by_prefix = || {
-        TYPES
-            .iter()
-            .find(|known| known.file_names.iter().any(|glob| is_start(glob, name)))
-    };
     // `Cargo.lock` is TOML although `.lock` is not, and `Dockerfile.rs` is Rust.
-    by_name()
-        .or_else(by_extension)
-        .or_else(by_prefix)
+    find_by_name(name)
+        .or_else(|| find_by_extension(name))
+        .or_else(|| find_by_start(name))
         .map(|known| known.mime)
+}
+
+fn find_by_name(name: &str) -> Option<&'static TextType> {
+    TYPES.iter().find(|known| contains(known.file_names, name))
+}
+
+fn find_by_extension(name: &str) -> Option<&'static TextType> {
+    // A name that is nothing but an extension, `.gitignore`, has none.
+    let (_, extension) = name.rsplit_once('.').filter(|(stem, _)| !stem.is_empty())?;
+    TYPES
+        .iter()
+        .find(|known| contains(known.extensions, extension))
+}
+
+fn find_by_start(name: &str) -> Option<&'static TextType> {
+    TYPES
+        .iter()
+        .find(|known| known.file_names.iter().any(|glob| is_start(glob, name)))
 }
 
 /// Returns whether `mime` says text: `text/*`, a type of the table, or one that is JSON, XML or YAML.

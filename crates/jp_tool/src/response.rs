@@ -1,7 +1,7 @@
 use serde::{Deserialize, Serialize, Serializer, ser::SerializeMap};
 use serde_json::{Map, Value, json};
 
-use crate::{BlockError, ContentBlock};
+use crate::ContentBlock;
 
 const ERROR: &str = "computer.jp/error";
 const STATUS: &str = "computer.jp/status";
@@ -130,13 +130,14 @@ impl Status {
 }
 
 fn read_blocks(blocks: Vec<Value>, warnings: &mut Vec<String>) -> Vec<ContentBlock> {
-    let read = |(index, block)| {
-        let warn = |error: BlockError| {
-            warnings.push(format!("content block {} skipped: {error}", index + 1))
-        };
-        ContentBlock::from_json(block).map_err(warn).ok()
-    };
-    blocks.into_iter().enumerate().filter_map(read).collect()
+    let mut read = Vec::new();
+    for (index, block) in blocks.into_iter().enumerate() {
+        match ContentBlock::from_json(block) {
+            Ok(block) => read.push(block),
+            Err(error) => warnings.push(format!("content block {} skipped: {error}", index + 1)),
+        }
+    }
+    read
 }
 
 fn read_part<V: serde::de::DeserializeOwned>(

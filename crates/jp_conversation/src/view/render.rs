@@ -80,12 +80,11 @@ pub fn text_of_missing_answer() -> &'static str {
 
 fn label<C, T>(resource: &Resource<C, T>) -> String {
     let (place, fragment) = uri::split_fragment(&resource.uri);
-    let is_named_by_uri = |name: &String| says(place, name);
     let name = resource.name.as_ref();
     match (name, fragment.and_then(line_range)) {
         // References name the URI, so a name alone must be one that tells it.
-        (Some(name), Some(lines)) if !is_named_by_uri(name) => format!("{name}, {place}, {lines}"),
-        (Some(name), None) if !is_named_by_uri(name) => format!("{name}, {}", resource.uri),
+        (Some(name), Some(lines)) if !says(place, name) => format!("{name}, {place}, {lines}"),
+        (Some(name), None) if !says(place, name) => format!("{name}, {}", resource.uri),
         (Some(name), Some(lines)) => format!("{name}, {lines}"),
         (Some(name), None) => name.clone(),
         (None, Some(lines)) => format!("{place}, {lines}"),
@@ -109,16 +108,23 @@ fn line_range(fragment: &str) -> Option<String> {
 
 /// Shows what would end the line, or is not seen, as its escape: what names and URIs say is no text of jp's.
 pub(super) fn one_line(text: &str) -> Cow<'_, str> {
-    let is_hidden =
-        |character: char| character.is_control() || matches!(character, '\u{2028}' | '\u{2029}');
     if !text.contains(is_hidden) {
         return text.into();
     }
-    let shown = |character: char| match character {
-        character if is_hidden(character) => character.escape_unicode().to_string(),
-        character => character.to_string(),
-    };
-    text.chars().map(shown).collect()
+    let mut shown = String::with_capacity(text.len());
+    for character in text.chars() {
+        if is_hidden(character) {
+            shown.extend(character.escape_unicode());
+        } else {
+            shown.push(character);
+        }
+    }
+    shown.into()
+}
+
+fn is_hidden(character: char) -> bool {
+    // The separators of lines and paragraphs end a line too, for Unicode.
+    character.is_control() || matches!(character, '\u{2028}' | '\u{2029}')
 }
 
 #[cfg(test)]

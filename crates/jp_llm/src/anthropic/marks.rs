@@ -33,11 +33,14 @@ pub(super) fn places(
         return BTreeSet::new();
     };
     let chain = chain(&markable, last);
-    let end = |hint: &CacheHint| ends[hint.message];
-    let previous = hints.iter().map(end).find(|end| *end != last);
+    let previous = hints
+        .iter()
+        .map(|hint| ends[hint.message])
+        .find(|end| *end != last);
+    let large = hints.iter().filter(|hint| hint.is_large());
     let ends = previous
         .into_iter()
-        .chain(hints.iter().filter(|hint| hint.is_large()).map(end));
+        .chain(large.map(|hint| ends[hint.message]));
     // The chain reaches the beginning, so every earlier mark is seen; what is left goes to the
     // ends.
     if chain.len() <= most {
@@ -70,11 +73,12 @@ fn first(most: usize, places: impl Iterator<Item = usize>) -> BTreeSet<usize> {
 
 /// Returns marks from the last block back to the beginning that see every block between them.
 fn chain(markable: &[bool], last: usize) -> Vec<usize> {
-    let before = |at: &usize| {
-        let window = at.checked_sub(LOOK_BACK)?..*at;
-        window.into_iter().find(|at| markable[*at])
-    };
-    std::iter::successors(Some(last), before).collect()
+    std::iter::successors(Some(last), |at| {
+        // The farthest block that this mark still sees next to itself; none if it sees the beginning.
+        let mut window = at.checked_sub(LOOK_BACK)?..*at;
+        window.find(|at| markable[*at])
+    })
+    .collect()
 }
 
 #[cfg(test)]

@@ -118,7 +118,6 @@ pub(super) fn head<'a>(dialect: Dialect, request: &'a Request<'_>) -> ChatHead<'
         tools: request.tools.iter().map(ChatTool::from).collect(),
         response_format,
     };
-    let flat_tools = || request.tools.iter().map(ChatTool::flat).collect();
     match dialect {
         Dialect::Generic => ChatHead {
             max_tokens: request.max_output,
@@ -126,13 +125,13 @@ pub(super) fn head<'a>(dialect: Dialect, request: &'a Request<'_>) -> ChatHead<'
             tools: if request.label.starts_with("llamacpp/") {
                 head.tools
             } else {
-                flat_tools()
+                flat_tools(request)
             },
             ..head
         },
         Dialect::OpenRouter => ChatHead {
             max_completion_tokens: request.max_output,
-            tools: flat_tools(),
+            tools: flat_tools(request),
             prompt_cache_key: request.cache_key,
             session_id: request
                 .cache_key
@@ -140,6 +139,10 @@ pub(super) fn head<'a>(dialect: Dialect, request: &'a Request<'_>) -> ChatHead<'
             ..head
         },
     }
+}
+
+fn flat_tools<'a>(request: &Request<'a>) -> Vec<ChatTool<'a>> {
+    request.tools.iter().map(ChatTool::flat).collect()
 }
 
 /// Most bytes that OpenRouter takes as a session's name.

@@ -24,12 +24,9 @@ pub fn true_case<'a>(
 
 /// Compares character by character: `str::to_lowercase` would tell a final sigma from others.
 fn eq_ignoring_case(left: &str, right: &str) -> bool {
-    let lower = |text: &'_ str| {
-        text.chars()
-            .flat_map(char::to_lowercase)
-            .collect::<Vec<_>>()
-    };
-    lower(left) == lower(right)
+    let (left, right) = (left.chars(), right.chars());
+    left.flat_map(char::to_lowercase)
+        .eq(right.flat_map(char::to_lowercase))
 }
 
 #[cfg(test)]

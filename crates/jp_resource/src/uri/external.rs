@@ -59,9 +59,12 @@ fn hmac_sha256(key: &[u8], message: &[u8]) -> [u8; 32] {
     } else {
         block[..32].copy_from_slice(&Sha256::digest(key));
     }
-    let keyed = |pad: u8| Sha256::new().chain_update(block.map(|byte| byte ^ pad));
-    let inner = keyed(0x36).chain_update(message).finalize();
-    keyed(0x5c).chain_update(inner).finalize().into()
+    let inner = padded(block, 0x36).chain_update(message).finalize();
+    padded(block, 0x5c).chain_update(inner).finalize().into()
+}
+
+fn padded(key: [u8; 64], pad: u8) -> Sha256 {
+    Sha256::new().chain_update(key.map(|byte| byte ^ pad))
 }
 
 #[cfg(test)]

@@ -97,8 +97,12 @@ fn decode(text: &str) -> impl Iterator<Item = u8> {
 
 /// Reads the byte that the first two hexadecimal digits of `text` spell.
 fn hex_pair(text: &[u8]) -> Option<u8> {
-    let digit = |index: usize| char::from(*text.get(index)?).to_digit(16);
-    u8::try_from(digit(0)? << 4 | digit(1)?).ok()
+    let [high, low] = *text.first_chunk()?;
+    let (high, low) = (
+        char::from(high).to_digit(16)?,
+        char::from(low).to_digit(16)?,
+    );
+    u8::try_from(high << 4 | low).ok()
 }
 
 /// Returns whether `byte` is a `pchar` that needs no encoding: none that is not ASCII does.
