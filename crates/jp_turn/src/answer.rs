@@ -1,7 +1,7 @@
 use jp_conversation::{ChatResponse, EventKind, ToolCallRequest, Usage};
 use serde_json::{Map, Value};
 
-use crate::{Delta, Host, TurnEvent};
+use crate::host::{Delta, Host, TurnEvent};
 
 /// An answer while it is collected.
 ///

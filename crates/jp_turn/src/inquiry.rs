@@ -9,7 +9,12 @@ use jp_llm::{Error, FinishReason, Format, StreamEvent};
 use jp_tool::{ContentBlock, InputRequest, ToolResponse};
 use serde_json::{Map, Value, json};
 
-use crate::{Host, Schema, Turn, TurnEvent, calls::Inquiry, record, run::describe};
+use crate::{
+    host::{Host, Turn, TurnEvent, describe_failure},
+    line::Inquiry,
+    record,
+    schema::Schema,
+};
 
 /// How often the model is asked for an answer that fits.
 const TRIES: usize = 2;
@@ -182,7 +187,7 @@ async fn said(aside: &[EventKind], turn: &Turn<'_>, host: &mut dyn Host) -> Resu
         .client
         .send(&body, &mut |notice| host.take(TurnEvent::Retry(notice)))
         .await;
-    let mut response = sent.map_err(|error| describe(&error))?;
+    let mut response = sent.map_err(|error| describe_failure(&error))?;
     let (mut said, mut usage) = (Said::default(), None);
     loop {
         match response.next().await {
@@ -207,7 +212,7 @@ async fn said(aside: &[EventKind], turn: &Turn<'_>, host: &mut dyn Host) -> Resu
 fn lost(error: &Error) -> String {
     match error {
         Error::Stream { fault, .. } => fault.to_string(),
-        error => describe(error),
+        error => describe_failure(error),
     }
 }
 

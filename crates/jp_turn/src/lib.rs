@@ -13,14 +13,19 @@
 //! the host.
 
 mod answer;
+mod arguments;
 mod ask;
 mod builtin;
 mod call;
 mod calls;
+mod command;
 mod excerpt;
+mod host;
 mod inquiry;
+mod line;
 mod local;
 mod parse;
+mod plan;
 mod question;
 mod record;
 mod run;
@@ -36,11 +41,11 @@ pub use builtin::{
     Builtin, Consent, FileState, Files, FilesError, Refresh, Refreshed, Refreshing, marked_files,
     shell::serve as serve_shell,
 };
-pub use local::Command;
+pub use command::Command;
+pub use host::{Check, Delta, Host, Outcome, Turn, TurnEvent};
 pub use parse::{Parsed, parse_command_output};
-pub use run::{Check, Delta, Host, Outcome, Turn, TurnEvent, run};
+pub use run::run;
 pub use schema::{Schema, SchemaError};
-pub use server::ServerTool;
 pub use stateful::end_kept;
-pub use tool::{Action, Answerer, Permission, Source, Stateful, Tool};
+pub use tool::{Action, Answerer, Permission, ServerTool, Source, Stateful, Tool};
 pub use toolbox::{Surroundings, Toolbox};

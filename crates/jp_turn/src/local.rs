@@ -4,9 +4,7 @@
 //! placeholders of its command line. It runs in the workspace root without a shell, in a process group of its own and
 //! without the keys of the environment; [`parse_command_output`] reads what it prints.
 
-mod inline_code;
 mod resources;
-mod template;
 mod title;
 
 use std::{
@@ -22,33 +20,17 @@ use serde_json::{Map, Value};
 
 use self::resources::with_canonical_uris;
 use crate::{
-    Parsed, Preview, Tool, Toolbox,
-    call::Plan,
-    calls::Line,
+    Command, Parsed, Preview, Tool, Toolbox,
+    command::template,
     excerpt,
+    line::Line,
     parse::{MAX_PRINTED, parse_command_output, warning_block},
+    plan::Plan,
 };
 
 /// How many warnings of one result are told, and how long each may be.
 const MAX_WARNINGS: usize = 10;
 const WARNING_CHARACTERS: usize = 300;
-
-/// What a local tool runs; never empty.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Command {
-    /// The program and its arguments. In each, `{{context}}` is the whole JSON document that the tool is given, and
-    /// `{{tool.arguments.NAME}}`, `{{context.root}}` and the like are parts of it.
-    pub words: Vec<String>,
-}
-
-impl Command {
-    /// Returns the first word that an interpreter reads as code and that words of a model go into, as in
-    /// `sh -c 'grep {{tool.arguments.word}} notes'`: there the model could run anything.
-    #[must_use]
-    pub fn unsafe_code(&self) -> Option<&str> {
-        inline_code::find(&self.words)
-    }
-}
 
 /// Plans a call of a local tool.
 pub(crate) fn plan<'a>(

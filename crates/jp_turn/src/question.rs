@@ -7,10 +7,9 @@ use jp_tool::{ContentBlock, InputRequest, ToolResponse};
 use serde_json::{Map, Value, json};
 
 use crate::{
-    Answerer, Question, Reply, Schema, Tool, Toolbox,
-    call::Act,
-    calls::{Inquiry, Line},
-    excerpt,
+    Answerer, Question, Reply, Schema, Tool, Toolbox, excerpt,
+    line::{Inquiry, Line},
+    plan::Act,
     turnstile::PromptKind,
 };
 

@@ -15,11 +15,10 @@ use jp_tool::{AnswerType, ContentBlock, InputRequest, ToolResponse};
 use serde_json::{Map, Value};
 
 use crate::{
-    Answerer, Preview, Question, Reply, Schema, Tool, Toolbox,
-    call::Plan,
-    calls::Line,
-    excerpt,
+    Answerer, Preview, Question, Reply, Schema, ServerTool, Tool, Toolbox, excerpt,
+    line::Line,
     parse::warning_block,
+    plan::Plan,
     question::{Asking, Told},
     turnstile::PromptKind,
 };
@@ -33,23 +32,6 @@ const WARNING_CHARACTERS: usize = 300;
 const MAX_VALUES: usize = 50;
 /// How many of the first and of the last lines of stderr a model is told.
 const STDERR_LINES: [usize; 2] = [2, 4];
-
-/// A tool of an MCP server.
-#[derive(Debug, Clone, PartialEq)]
-pub struct ServerTool {
-    /// What the configuration calls the server.
-    pub server: String,
-    /// What the server calls the tool.
-    pub tool: String,
-    /// What the server says of its behaviour; nobody vouches for it.
-    pub annotations: ToolAnnotations,
-    /// JSON Schema that its arguments are checked against, where jp can't use the one that models are told.
-    pub checked: Option<Map<String, Value>>,
-    /// JSON Schema of its structured content.
-    pub output: Option<Map<String, Value>>,
-    /// How long it may go without a sign of life, where that is said of the tool; else it is its server's.
-    pub timeout: Option<std::time::Duration>,
-}
 
 /// Plans a call.
 pub(crate) fn plan<'a>(
@@ -174,7 +156,7 @@ impl Asked<'_> {
     fn failed(&self, error: &ServerError) -> ToolResponse {
         let name = &self.tool.name;
         if matches!(error.fault, Fault::Interrupted) {
-            return ToolResponse::from_error(crate::call::INTERRUPTED);
+            return ToolResponse::from_error(crate::line::INTERRUPTED);
         }
         // What a server answers is the model's to mend; what it fails in is the person's.
         if !matches!(error.fault, Fault::Refused { .. }) {

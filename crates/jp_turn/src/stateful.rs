@@ -22,7 +22,7 @@ use std::path::Path;
 use jp_conversation::ToolCallRequest;
 use serde_json::{Map, Value};
 
-use crate::{Action, Source, Stateful, Tool, Toolbox, call::Plan, calls::Line};
+use crate::{Action, Source, Stateful, Tool, Toolbox, line::Line, plan::Plan};
 
 pub(crate) use self::handles::Handles;
 use self::{interaction::Interaction, order::Order};

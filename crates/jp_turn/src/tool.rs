@@ -2,9 +2,10 @@
 
 use std::{collections::BTreeMap, time::Duration};
 
+use jp_mcp::ToolAnnotations;
 use serde_json::{Map, Value};
 
-use crate::{builtin::Builtin, local::Command, server::ServerTool};
+use crate::{builtin::Builtin, command::Command};
 
 /// A tool that may be called in a turn.
 #[derive(Debug, Clone, PartialEq)]
@@ -42,6 +43,23 @@ pub enum Source {
     Builtin(Builtin),
     /// An MCP server's.
     Server(ServerTool),
+}
+
+/// A tool of an MCP server.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ServerTool {
+    /// What the configuration calls the server.
+    pub server: String,
+    /// What the server calls the tool.
+    pub tool: String,
+    /// What the server says of its behaviour; nobody vouches for it.
+    pub annotations: ToolAnnotations,
+    /// JSON Schema that its arguments are checked against, where jp can't use the one that models are told.
+    pub checked: Option<Map<String, Value>>,
+    /// JSON Schema of its structured content.
+    pub output: Option<Map<String, Value>>,
+    /// How long it may go without a sign of life, where that is said of the tool; else it is its server's.
+    pub timeout: Option<Duration>,
 }
 
 /// Whether a tool runs unasked.

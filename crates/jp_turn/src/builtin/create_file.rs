@@ -5,12 +5,14 @@ use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
 use super::{
-    Builtin,
+    action::{describe_change, plan_action},
     compare::compare,
+    declare::{declare, read_arguments},
     files::{Extent, Found, LastLink, MAX_BYTES},
-    offered, parsed, planned, preview, told,
+    kind::Builtin,
+    preview,
 };
-use crate::{Preview, Tool, Toolbox, call::Plan};
+use crate::{Preview, Tool, Toolbox, plan::Plan};
 
 #[derive(Deserialize)]
 struct Arguments {
@@ -28,7 +30,7 @@ pub(super) fn tool() -> Tool {
         "required": ["path", "content"],
         "additionalProperties": false,
     });
-    offered(
+    declare(
         Builtin::CreateFile,
         "Creates a file; refuses a path that exists.",
         parameters,
@@ -39,7 +41,7 @@ pub(super) fn plan<'a>(
     arguments: &Map<String, Value>,
     toolbox: &'a Toolbox,
 ) -> Result<Plan<'a>, String> {
-    let Arguments { path, content } = parsed(arguments)?;
+    let Arguments { path, content } = read_arguments(arguments)?;
     let files = &toolbox.files;
     let spot = files.writable(&path, LastLink::Followed)?;
     let path = spot.shown();
@@ -59,15 +61,15 @@ pub(super) fn plan<'a>(
         title: format!("create {path}"),
         detail: Some(detail),
     };
-    Ok(planned(preview, false, move |_| {
+    Ok(plan_action(preview, false, move |_| {
         let mut seen = files.changing();
         spot.create(content.as_bytes())?;
         let checksum = Checksum::compute(content.as_bytes());
         seen.saw(path.clone(), checksum, Extent::Whole);
         let done = format!(
             "Created {path}: {}.",
-            super::counted(content.lines().count(), "line")
+            super::action::write_count(content.lines().count(), "line")
         );
-        Ok(vec![told(done, &path, checksum)])
+        Ok(vec![describe_change(done, &path, checksum)])
     }))
 }

@@ -5,14 +5,15 @@ use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
 use super::{
-    Builtin, counted,
+    action::{mark_block, plan_action, write_count},
+    declare::{declare, read_arguments},
     files::{Content, Files, Found, LastLink, Spot, gone_mark, is_sensitive},
-    marked, offered, parsed, planned,
+    kind::Builtin,
 };
 use crate::{
     Preview, Tool, Toolbox,
-    call::{INTERRUPTED, Plan},
-    calls::Line,
+    line::{INTERRUPTED, Line},
+    plan::Plan,
 };
 
 #[derive(Deserialize)]
@@ -29,7 +30,7 @@ pub(super) fn tool() -> Tool {
         "required": ["path"],
         "additionalProperties": false,
     });
-    offered(
+    declare(
         Builtin::DeleteFile,
         "Deletes an empty directory, or a file if git has its content or you have read all of it.",
         parameters,
@@ -41,7 +42,7 @@ pub(super) fn plan<'a>(
     toolbox: &'a Toolbox,
     line: &Line,
 ) -> Result<Plan<'a>, String> {
-    let Arguments { path } = parsed(arguments)?;
+    let Arguments { path } = read_arguments(arguments)?;
     let files = &toolbox.files;
     let spot = files.writable(&path, LastLink::Kept)?;
     let path = spot.shown();
@@ -62,7 +63,7 @@ pub(super) fn plan<'a>(
         detail: None,
     };
     let is_sensitive = is_sensitive(&spot.path);
-    Ok(planned(preview, is_sensitive, move |line| {
+    Ok(plan_action(preview, is_sensitive, move |line| {
         if checksum.is_none() && !matches!(spot.found, Found::Directory(_)) {
             // It is too large to be known by a checksum. No other call waits for git meanwhile.
             check_large(&spot, files, line)?;
@@ -73,7 +74,10 @@ pub(super) fn plan<'a>(
         }
         spot.remove()?;
         seen.forget(&path);
-        Ok(vec![marked(format!("Deleted {path}."), gone_mark(&path))])
+        Ok(vec![mark_block(
+            format!("Deleted {path}."),
+            gone_mark(&path),
+        )])
     }))
 }
 
@@ -91,7 +95,7 @@ fn deletable_directory(spot: &Spot) -> Result<String, String> {
         0 => Ok("an empty directory".to_owned()),
         entries => Err(format!(
             "{path} is a directory with {} in it; only an empty one is deleted.",
-            counted(entries, "entry")
+            write_count(entries, "entry")
         )),
     }
 }
@@ -101,8 +105,8 @@ fn described(content: &Content) -> (String, Option<Checksum>) {
     match content {
         Content::TooLarge { size } => (format!("{size} bytes"), None),
         Content::Whole(bytes) => {
-            let lines = counted(String::from_utf8_lossy(bytes).lines().count(), "line");
-            let what = format!("{}, {lines}", counted(bytes.len(), "byte"));
+            let lines = write_count(String::from_utf8_lossy(bytes).lines().count(), "line");
+            let what = format!("{}, {lines}", write_count(bytes.len(), "byte"));
             (what, Some(Checksum::compute(bytes)))
         }
     }

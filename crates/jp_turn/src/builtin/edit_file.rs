@@ -7,14 +7,15 @@ use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
 use super::{
-    Builtin,
+    action::{describe_change, plan_action, write_count},
     compare::{self, Difference, compare},
-    counted,
+    declare::{declare, read_arguments},
     edit::{self, Edit},
     files::{Content, Extent, Files, LastLink, Lines, MAX_BYTES, Spot, is_sensitive},
-    offered, parsed, planned, preview, told,
+    kind::Builtin,
+    preview,
 };
-use crate::{Preview, Tool, Toolbox, call::Plan};
+use crate::{Preview, Tool, Toolbox, plan::Plan};
 
 /// How many places the model is shown of what it changed.
 const MAX_REGIONS: usize = 10;
@@ -45,14 +46,14 @@ pub(super) fn tool() -> Tool {
         "additionalProperties": false,
     });
     let description = "Changes a text file: replaces `old` by `new`, or applies a `patch`.";
-    offered(Builtin::EditFile, description, parameters)
+    declare(Builtin::EditFile, description, parameters)
 }
 
 pub(super) fn plan<'a>(
     arguments: &Map<String, Value>,
     toolbox: &'a Toolbox,
 ) -> Result<Plan<'a>, String> {
-    let arguments: Arguments = parsed(arguments)?;
+    let arguments: Arguments = read_arguments(arguments)?;
     let files = &toolbox.files;
     let spot = files.writable(&arguments.path, LastLink::Followed)?;
     let path = spot.shown();
@@ -73,7 +74,7 @@ pub(super) fn plan<'a>(
         detail: Some(detail),
     };
     let is_sensitive = is_sensitive(&spot.path);
-    Ok(planned(preview, is_sensitive, move |_| {
+    Ok(plan_action(preview, is_sensitive, move |_| {
         let mut seen = files.changing();
         spot.replace(checksum, new.as_bytes())?;
         let checksum = Checksum::compute(new.as_bytes());
@@ -134,13 +135,13 @@ fn result(
         .sum();
     let mut done = format!(
         "Edited {path}: {} added, {removed} removed.",
-        counted(added, "line")
+        write_count(added, "line")
     );
     let (regions, hidden) = shown(compare::regions(differences, new));
     if let Some(hidden) = hidden {
         done.push_str(&format!(" Not shown here: {hidden}."));
     }
-    let mut blocks = vec![told(done, &path, checksum)];
+    let mut blocks = vec![describe_change(done, &path, checksum)];
     let mime_type = classify(Vec::new(), &path).1;
     for lines in regions {
         let content = ResourceContent::Text(excerpt(new, lines));
@@ -162,7 +163,7 @@ fn shown(mut regions: Vec<Lines>) -> (Vec<Lines>, Option<String>) {
     let hidden: Vec<_> = [(lines, "more line"), (places, "more changed place")]
         .into_iter()
         .filter(|(count, _)| *count > 0)
-        .map(|(count, noun)| counted(count, noun))
+        .map(|(count, noun)| write_count(count, noun))
         .collect();
     (regions, (!hidden.is_empty()).then(|| hidden.join(" and ")))
 }

@@ -6,7 +6,7 @@ use std::{
     time::Instant,
 };
 
-use crate::{Tool, calls::Line};
+use crate::{Tool, line::Line};
 
 /// How long a call may go on.
 pub(super) struct Limit<'a> {

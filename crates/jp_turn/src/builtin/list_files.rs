@@ -12,12 +12,14 @@ use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
 use super::{
-    Builtin,
+    action::plan_action,
+    declare::{declare, read_arguments},
     files::{Entry, Spot, Walk, shown, special},
+    kind::Builtin,
     limit::Limit,
-    offered, parsed, planned, preview,
+    preview,
 };
-use crate::{Preview, Tool, Toolbox, call::Plan};
+use crate::{Preview, Tool, Toolbox, plan::Plan};
 
 /// How many entries are listed.
 const MAX_ENTRIES: usize = 1000;
@@ -44,7 +46,7 @@ pub(super) fn tool() -> Tool {
         },
         "additionalProperties": false,
     });
-    offered(
+    declare(
         Builtin::ListFiles,
         "Lists files and directories with their sizes; ignored ones are left out.",
         parameters,
@@ -56,7 +58,7 @@ pub(super) fn plan<'a>(
     arguments: &Map<String, Value>,
     toolbox: &'a Toolbox,
 ) -> Result<Plan<'a>, String> {
-    let Arguments { path, depth, glob } = parsed(arguments)?;
+    let Arguments { path, depth, glob } = read_arguments(arguments)?;
     let spot = toolbox.files.readable(&path)?;
     let globs = globs(glob.as_deref())?;
     let preview = Preview {
@@ -64,7 +66,7 @@ pub(super) fn plan<'a>(
         detail: None,
     };
     let depth = depth.unwrap_or(if globs.is_empty() { 1 } else { usize::MAX });
-    Ok(planned(preview, false, move |line| {
+    Ok(plan_action(preview, false, move |line| {
         let limit = Limit::new(tool, line);
         let is_moot = || limit.is_over();
         let walk = Walk {

@@ -5,11 +5,12 @@ use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
 use super::{
-    Builtin,
+    action::{mark_block, plan_action},
+    declare::{declare, read_arguments},
     files::{Content, Found, LastLink, gone_mark, is_sensitive, moved_mark},
-    marked, offered, parsed, planned,
+    kind::Builtin,
 };
-use crate::{Preview, Tool, Toolbox, call::Plan};
+use crate::{Preview, Tool, Toolbox, plan::Plan};
 
 #[derive(Deserialize)]
 struct Arguments {
@@ -27,7 +28,7 @@ pub(super) fn tool() -> Tool {
         "required": ["path", "to"],
         "additionalProperties": false,
     });
-    offered(
+    declare(
         Builtin::MoveFile,
         "Moves or renames a file; refuses a new path that exists.",
         parameters,
@@ -38,7 +39,7 @@ pub(super) fn plan<'a>(
     arguments: &Map<String, Value>,
     toolbox: &'a Toolbox,
 ) -> Result<Plan<'a>, String> {
-    let Arguments { path, to } = parsed(arguments)?;
+    let Arguments { path, to } = read_arguments(arguments)?;
     let files = &toolbox.files;
     let spot = files.writable(&path, LastLink::Kept)?;
     let target = files.writable(&to, LastLink::Kept)?;
@@ -63,7 +64,7 @@ pub(super) fn plan<'a>(
         detail: None,
     };
     let is_sensitive = is_sensitive(&spot.path);
-    Ok(planned(preview, is_sensitive, move |_| {
+    Ok(plan_action(preview, is_sensitive, move |_| {
         let mut seen = files.changing();
         if let Some(checksum) = checksum {
             spot.check_unchanged(checksum)?;
@@ -77,6 +78,6 @@ pub(super) fn plan<'a>(
             }
             None => gone_mark(&path),
         };
-        Ok(vec![marked(format!("Moved {path} to {to}."), mark)])
+        Ok(vec![mark_block(format!("Moved {path} to {to}."), mark)])
     }))
 }

@@ -13,12 +13,13 @@ use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
 use super::{
-    Builtin,
+    action::plan_action,
+    declare::{declare, read_arguments},
     files::{Content, Extent, Files, Lines, MAX_BYTES, Spot, is_sensitive},
+    kind::Builtin,
     limit::Limit,
-    offered, parsed, planned,
 };
-use crate::{Preview, Tool, Toolbox, call::Plan};
+use crate::{Preview, Tool, Toolbox, plan::Plan};
 
 #[derive(Deserialize)]
 struct Arguments {
@@ -46,7 +47,7 @@ pub(super) fn tool() -> Tool {
         "required": ["path"],
         "additionalProperties": false,
     });
-    offered(
+    declare(
         Builtin::ReadFile,
         "Reads a file of the workspace, or some of its lines.",
         parameters,
@@ -58,7 +59,7 @@ pub(super) fn plan<'a>(
     arguments: &Map<String, Value>,
     toolbox: &'a Toolbox,
 ) -> Result<Plan<'a>, String> {
-    let arguments: Arguments = parsed(arguments)?;
+    let arguments: Arguments = read_arguments(arguments)?;
     let files = &toolbox.files;
     let spot = files.readable(&arguments.path)?;
     spot.check_file()?;
@@ -68,7 +69,7 @@ pub(super) fn plan<'a>(
         detail: None,
     };
     let is_sensitive = is_sensitive(&spot.path);
-    Ok(planned(preview, is_sensitive, move |line| {
+    Ok(plan_action(preview, is_sensitive, move |line| {
         let limit = Limit::new(tool, line);
         let block = match range {
             None => whole(files, &spot),
@@ -213,7 +214,7 @@ mod tests {
     use std::io;
 
     use super::*;
-    use crate::calls::Line;
+    use crate::line::Line;
 
     /// A text without end; when three lines are read of it, the time is over.
     struct Endless<'a> {

@@ -4,8 +4,8 @@ use jp_resource::Checksum;
 use jp_tool::{ContentBlock, ToolResponse};
 use serde_json::{Map, Value, json};
 
-use super::Builtin;
-use crate::{Permission, Preview, Source, Tool, Toolbox, call::Plan, calls::Line};
+use super::kind::Builtin;
+use crate::{Permission, Preview, Source, Tool, Toolbox, line::Line, plan::Plan};
 
 const SCHEME: &str = "jp://blob/";
 /// What the line at the end may take: the whole stays within what is shown of a result.

@@ -1,81 +1,19 @@
 //! `refresh_resource`: a new snapshot of something that is attached to the conversation.
 
-use std::{fmt, sync::atomic::AtomicBool};
-
 use jp_resource::{Resource, uri};
 use jp_tool::ContentBlock;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
 use super::{
-    Builtin,
+    action::plan_action,
+    declare::{declare, read_arguments},
     files::{Extent, Files, is_sensitive, mark},
-    offered, parsed, planned, preview,
+    kind::Builtin,
+    preview,
+    refresh::{Consent, Refreshed, Refreshing},
 };
-use crate::{
-    Preview, Tool, Toolbox,
-    call::{INTERRUPTED, Plan},
-};
-
-/// Takes new snapshots of what is attached to a conversation.
-///
-/// A toolbox has it of whoever knows what was declared, and whose word it takes to reach there.
-pub trait Refresh: fmt::Debug + Send + Sync {
-    /// Finds out what a new snapshot of a resource takes, named by its URI, its path or its name; reads nothing of it yet.
-    ///
-    /// Refuses what the conversation does not hold, and what can't be read again. The error is a sentence for the model.
-    fn plan(&self, name: &str) -> Result<Refreshing<'_>, String>;
-
-    /// Returns the MCP server of a resource, named as for [`Self::plan`]; nothing is planned.
-    fn server(&self, name: &str) -> Option<String>;
-}
-
-/// What a new snapshot takes.
-pub struct Refreshing<'a> {
-    /// What is meant, by the URI that the conversation has for it.
-    pub uri: String,
-    /// What is reached for, for the person who is asked: a file's name, a URL, a command line.
-    pub from: String,
-    /// Whether they are asked.
-    pub consent: Consent,
-    /// Takes it, and ends early once the flag is set. The error is a sentence for the model.
-    pub take: Take<'a>,
-}
-
-type Take<'a> = Box<dyn Fn(&AtomicBool) -> Result<Refreshed, String> + 'a>;
-
-/// Whether the person is asked before a resource is refreshed, though the tool runs unattended.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Consent {
-    /// They are not.
-    Unneeded,
-    /// They are, until they say that it holds for the rest of the turn.
-    OncePerTurn,
-    /// They are, each time.
-    EachTime,
-}
-
-/// A new snapshot.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Refreshed {
-    /// The resource, under the URI that the conversation has for it.
-    pub resource: Resource,
-    /// What the person should know, as fragments.
-    pub notices: Vec<String>,
-}
-
-impl fmt::Debug for Refreshing<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self {
-            uri, from, consent, ..
-        } = self;
-        f.debug_struct("Refreshing")
-            .field("uri", uri)
-            .field("from", from)
-            .field("consent", consent)
-            .finish_non_exhaustive()
-    }
-}
+use crate::{Preview, Tool, Toolbox, line::INTERRUPTED, plan::Plan};
 
 #[derive(Deserialize)]
 struct Arguments {
@@ -95,7 +33,7 @@ pub(super) fn tool() -> Tool {
     // The user attached it, so `conversation.attachment.max_bytes` bounds it.
     Tool {
         max_binary_bytes: usize::MAX,
-        ..offered(Builtin::RefreshResource, description, parameters)
+        ..declare(Builtin::RefreshResource, description, parameters)
     }
 }
 
@@ -103,7 +41,7 @@ pub(super) fn plan<'a>(
     arguments: &Map<String, Value>,
     toolbox: &'a Toolbox,
 ) -> Result<Plan<'a>, String> {
-    let Arguments { uri } = parsed(arguments)?;
+    let Arguments { uri } = read_arguments(arguments)?;
     let refresh = toolbox
         .refresh
         .as_deref()
@@ -131,7 +69,7 @@ pub(super) fn plan<'a>(
         title: format!("refresh {}", preview::one_line(&from)),
         detail: None,
     };
-    Ok(planned(preview, is_sensitive, move |line| {
+    Ok(plan_action(preview, is_sensitive, move |line| {
         let taken = take(line.cancelled());
         if line.is_cancelled() {
             return Err(INTERRUPTED.to_owned());
@@ -145,11 +83,8 @@ pub(super) fn plan<'a>(
 }
 
 /// Returns the MCP server that a call with these arguments reads from, if it does.
-pub(crate) fn refreshed_server(
-    arguments: &Map<String, Value>,
-    toolbox: &Toolbox,
-) -> Option<String> {
-    let Arguments { uri } = parsed(arguments).ok()?;
+pub(crate) fn find_server(arguments: &Map<String, Value>, toolbox: &Toolbox) -> Option<String> {
+    let Arguments { uri } = read_arguments(arguments).ok()?;
     toolbox.refresh.as_deref()?.server(&uri)
 }
 

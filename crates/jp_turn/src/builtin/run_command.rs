@@ -7,12 +7,17 @@ use jp_tool::{ContentBlock, ToolResponse};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
-use super::{Builtin, files::Found, list_files, offered, parsed, preview};
+use super::{
+    declare::{declare, read_arguments},
+    files::Found,
+    kind::Builtin,
+    list_files, preview,
+};
 use crate::{
     Preview, Tool, Toolbox,
-    call::Plan,
-    calls::Line,
+    line::Line,
     parse::{MAX_PRINTED, sentence, stderr_block, text, warning_block},
+    plan::Plan,
 };
 
 #[derive(Deserialize)]
@@ -34,7 +39,7 @@ pub(super) fn tool() -> Tool {
     });
     let description =
         "Runs a command line to its end and returns what it prints. It gets no input.";
-    offered(Builtin::RunCommand, description, parameters)
+    declare(Builtin::RunCommand, description, parameters)
 }
 
 pub(super) fn plan<'a>(
@@ -42,7 +47,7 @@ pub(super) fn plan<'a>(
     arguments: &Map<String, Value>,
     toolbox: &'a Toolbox,
 ) -> Result<Plan<'a>, String> {
-    let Arguments { command, path } = parsed(arguments)?;
+    let Arguments { command, path } = read_arguments(arguments)?;
     if command.trim().is_empty() || command.contains('\0') {
         return Err("`command` is no command line: it is empty, or has a NUL in it.".to_owned());
     }

@@ -13,12 +13,14 @@ use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
 use super::{
-    Builtin,
+    action::plan_action,
+    declare::{declare, read_arguments},
     files::{Found, Spot, Walk, is_sensitive, open, shown},
+    kind::Builtin,
     limit::{Limit, Limited},
-    list_files, offered, parsed, planned, preview,
+    list_files, preview,
 };
-use crate::{Preview, Tool, Toolbox, call::Plan};
+use crate::{Preview, Tool, Toolbox, plan::Plan};
 
 /// How many lines that match are shown.
 const MAX_MATCHES: usize = 200;
@@ -58,7 +60,7 @@ pub(super) fn tool() -> Tool {
         "additionalProperties": false,
     });
     let description = "Finds lines that match a regular expression, as `path:line: text`; ignored and binary files are left out.";
-    offered(Builtin::SearchFiles, description, parameters)
+    declare(Builtin::SearchFiles, description, parameters)
 }
 
 pub(super) fn plan<'a>(
@@ -66,7 +68,7 @@ pub(super) fn plan<'a>(
     arguments: &Map<String, Value>,
     toolbox: &'a Toolbox,
 ) -> Result<Plan<'a>, String> {
-    let arguments: Arguments = parsed(arguments)?;
+    let arguments: Arguments = read_arguments(arguments)?;
     let matcher = RegexMatcherBuilder::new()
         .multi_line(true)
         // In this order: `$` is before a `\r` too, and a line ends with `\n` all the same.
@@ -87,7 +89,7 @@ pub(super) fn plan<'a>(
         detail: None,
     };
     let context = arguments.context.min(MAX_CONTEXT);
-    Ok(planned(preview, false, move |line| {
+    Ok(plan_action(preview, false, move |line| {
         let limit = Limit::new(tool, line);
         let search = Search::new(&matcher, context, &limit);
         search
@@ -287,7 +289,7 @@ impl Sink for FoundLines {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::calls::Line;
+    use crate::line::Line;
 
     #[test]
     fn search_that_runs_out_of_time_tells_what_it_found() {

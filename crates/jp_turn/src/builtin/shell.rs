@@ -15,7 +15,7 @@ use serde_json::{Map, Value, json};
 
 #[cfg(unix)]
 pub use self::serve::serve;
-use super::Builtin;
+use super::kind::Builtin;
 use crate::{Action, Source, Stateful, Tool};
 
 /// The subcommand of `jp` that serves a session.

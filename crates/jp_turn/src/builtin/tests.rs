@@ -9,10 +9,12 @@ mod write;
 
 use std::{fs, path::PathBuf};
 
+use jp_resource::Checksum;
+use jp_tool::{ContentBlock, ToolResponse};
 use serde_json::json;
 
 use super::*;
-use crate::{Schema, Surroundings};
+use crate::{Permission, Preview, Schema, Surroundings};
 
 /// A workspace with a place outside beside it.
 struct Workspace {

@@ -3,7 +3,7 @@ use std::{cell::RefCell, thread};
 use tokio::sync::mpsc::UnboundedReceiver;
 
 use super::*;
-use crate::{Command, Files, Source, Surroundings, calls::Wish};
+use crate::{Command, Files, Source, Surroundings, line::Wish};
 
 /// What the other end of the line saw, a line each.
 type Seen = Vec<String>;

@@ -1,12 +1,13 @@
-use std::{cell::Cell, future, rc::Rc, time::Duration};
+use std::{cell::Cell, future, rc::Rc, sync::Arc, time::Duration};
 
-use jp_conversation::{Event, Stream, view};
-use jp_llm::{BaseUrl, Endpoint};
+use jp_conversation::{Event, EventKind, Stream, view};
+use jp_llm::{BaseUrl, Client, Endpoint};
+use jp_resource::Checksum;
 use proptest::prelude::*;
 use testing::{Reply, Server, block_on, chunk};
 
 use super::*;
-use crate::{Files, Surroundings};
+use crate::{Delta, Files, Surroundings, Toolbox};
 
 const FINISH: &str = "data: {\"choices\":[{\"delta\":{},\"finish_reason\":\"REASON\"}]}\n\n";
 const USAGE: &str =

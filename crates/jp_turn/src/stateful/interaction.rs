@@ -21,7 +21,7 @@ use super::{
 };
 use crate::{
     Action, Answerer, Parsed, Source, Stateful, Tool, Toolbox,
-    calls::Line,
+    line::Line,
     local, parse,
     question::{Asking, Told},
 };

@@ -5,7 +5,8 @@ use std::process::Command;
 use serde_json::{Map, Value, json};
 
 use crate::{
-    Action, Builtin, Preview, Source, Stateful, Surroundings, Tool, builtin::shell, call, local,
+    Action, Builtin, Preview, Source, Stateful, Surroundings, Tool, arguments, builtin::shell,
+    local,
 };
 
 /// One action on one handle.
@@ -34,7 +35,7 @@ impl Order {
             .unwrap_or_default();
         if action == Action::Spawn {
             let misfit = format!("The `input` does not fit the parameters of `{}`", tool.name);
-            call::check(&input, &tool.parameters, tool, &misfit)?;
+            arguments::check(&input, &tool.parameters, tool, &misfit)?;
         }
         Ok(Self {
             action,

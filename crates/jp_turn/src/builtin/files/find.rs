@@ -22,7 +22,7 @@ const MAX_DEPTH: usize = 256;
 
 /// What is done with a link that a path ends in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(in crate::builtin) enum LastLink {
+pub(crate) enum LastLink {
     Followed,
     Kept,
 }

@@ -11,7 +11,7 @@ use jp_tool::StoredBlock;
 use serde_json::{Map, Value, json};
 
 use super::{named, spot};
-use crate::Builtin;
+use crate::builtin::kind::Builtin;
 
 /// In the `_meta` of a block: `{path, checksum}`, the file that it is of and the checksum of all of the file's bytes.
 ///
@@ -29,7 +29,7 @@ pub struct FileState {
 
 /// How much of a file's content a conversation holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(in crate::builtin) enum Extent {
+pub(crate) enum Extent {
     /// All of it.
     Whole,
     /// Some of it; all, if it held all of this content before.
@@ -40,16 +40,16 @@ pub(in crate::builtin) enum Extent {
 
 /// A file as a model last saw it.
 #[derive(Debug, Clone, Copy)]
-pub(in crate::builtin) struct SeenFile {
+pub(crate) struct SeenFile {
     /// Of all of the file's bytes.
-    pub(in crate::builtin) checksum: Checksum,
+    pub(crate) checksum: Checksum,
     /// Whether the conversation holds all of them.
     is_whole: bool,
 }
 
 /// The files as a model last saw them, by their paths from the root.
 #[derive(Debug, Default)]
-pub(in crate::builtin) struct Seen {
+pub(crate) struct Seen {
     files: HashMap<String, SeenFile>,
     /// What a conversation says, the newest first, not taken in yet: most turns never ask.
     told: Vec<Sight>,
@@ -145,7 +145,7 @@ impl Seen {
     }
 
     /// Records that a model saw a file.
-    pub(in crate::builtin) fn saw(&mut self, path: String, checksum: Checksum, extent: Extent) {
+    pub(crate) fn saw(&mut self, path: String, checksum: Checksum, extent: Extent) {
         let before = self.files.get(&path).filter(|before| before.is_whole);
         let is_whole = match extent {
             Extent::Whole => true,
@@ -156,24 +156,24 @@ impl Seen {
     }
 
     /// Records that a file is at a path now.
-    pub(in crate::builtin) fn moved(&mut self, to: String, file: SeenFile) {
+    pub(crate) fn moved(&mut self, to: String, file: SeenFile) {
         self.files.insert(to, file);
     }
 
     /// Records that a file is gone; returns its last state that the model saw, if any.
-    pub(in crate::builtin) fn forget(&mut self, path: &str) -> Option<SeenFile> {
+    pub(crate) fn forget(&mut self, path: &str) -> Option<SeenFile> {
         self.files.remove(path)
     }
 
     /// Returns whether the conversation holds all of a file's content.
-    pub(in crate::builtin) fn holds_all_of(&self, path: &str, checksum: Checksum) -> bool {
+    pub(crate) fn holds_all_of(&self, path: &str, checksum: Checksum) -> bool {
         self.files
             .get(path)
             .is_some_and(|seen| seen.is_whole && seen.checksum == checksum)
     }
 
     /// Refuses a file that is not as the model last saw it; one that it never saw is as good as any.
-    pub(in crate::builtin) fn check(&self, path: &str, checksum: Checksum) -> Result<(), String> {
+    pub(crate) fn check(&self, path: &str, checksum: Checksum) -> Result<(), String> {
         match self.files.get(path) {
             Some(last) if last.checksum != checksum => Err(format!(
                 "{path} has changed since you last saw it; read it again."
@@ -217,7 +217,7 @@ fn checksum_of(content: &Payload<ResourceContent>) -> Checksum {
 }
 
 /// Returns the `_meta` of a block that is of a file.
-pub(in crate::builtin) fn mark(path: &str, checksum: Checksum) -> Map<String, Value> {
+pub(crate) fn mark(path: &str, checksum: Checksum) -> Map<String, Value> {
     Map::from_iter([(
         FILE_MARK.to_owned(),
         json!({"path": path, "checksum": checksum}),
@@ -225,7 +225,7 @@ pub(in crate::builtin) fn mark(path: &str, checksum: Checksum) -> Map<String, Va
 }
 
 /// Returns the `_meta` of a block that tells that a file is no longer there.
-pub(in crate::builtin) fn gone_mark(path: &str) -> Map<String, Value> {
+pub(crate) fn gone_mark(path: &str) -> Map<String, Value> {
     Map::from_iter([(
         FILE_MARK.to_owned(),
         json!({"path": path, "checksum": null}),
@@ -233,11 +233,7 @@ pub(in crate::builtin) fn gone_mark(path: &str) -> Map<String, Value> {
 }
 
 /// Returns the `_meta` of a block that tells that a file is at another path now.
-pub(in crate::builtin) fn moved_mark(
-    from: &str,
-    to: &str,
-    checksum: Checksum,
-) -> Map<String, Value> {
+pub(crate) fn moved_mark(from: &str, to: &str, checksum: Checksum) -> Map<String, Value> {
     Map::from_iter([(
         FILE_MARK.to_owned(),
         json!({"path": to, "checksum": checksum, "from": from}),

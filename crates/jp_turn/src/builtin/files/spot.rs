@@ -11,7 +11,7 @@ use cap_std::fs::{Dir, File, FileType, OpenOptions};
 use jp_resource::Checksum;
 
 /// Size of the largest file that is read at once, in bytes.
-pub(in crate::builtin) const MAX_BYTES: u64 = 10_000_000;
+pub(crate) const MAX_BYTES: u64 = 10_000_000;
 
 /// How many names are tried for a temporary file.
 const MAX_TEMPORARY: usize = 100;
@@ -21,11 +21,11 @@ const MAX_TEMPORARY: usize = 100;
 /// What is done with it is done with that name in that directory, and no link is followed for it. So whatever is put in
 /// place of a directory on the way meanwhile, it is not gone through.
 #[derive(Debug)]
-pub(in crate::builtin) struct Spot {
+pub(crate) struct Spot {
     /// The path from the root, with no link in it.
-    pub(in crate::builtin) path: PathBuf,
+    pub(crate) path: PathBuf,
     /// What was there.
-    pub(in crate::builtin) found: Found,
+    pub(crate) found: Found,
     /// Where the name is; for what is not there, the innermost directory that is.
     pub(super) parent: Dir,
     /// Empty for the root itself.
@@ -34,7 +34,7 @@ pub(in crate::builtin) struct Spot {
 
 /// What is at a place.
 #[derive(Debug)]
-pub(in crate::builtin) enum Found {
+pub(crate) enum Found {
     File,
     Directory(Dir),
     /// A link, where links are not followed.
@@ -49,7 +49,7 @@ pub(in crate::builtin) enum Found {
 
 /// A file's content.
 #[derive(Debug)]
-pub(in crate::builtin) enum Content {
+pub(crate) enum Content {
     Whole(Vec<u8>),
     /// It has more than [`MAX_BYTES`].
     TooLarge {
@@ -59,12 +59,12 @@ pub(in crate::builtin) enum Content {
 
 impl Spot {
     /// Returns what to call the place: its path from the root.
-    pub(in crate::builtin) fn shown(&self) -> String {
+    pub(crate) fn shown(&self) -> String {
         shown(&self.path)
     }
 
     /// Refuses what is no file; the error says what it is.
-    pub(in crate::builtin) fn check_file(&self) -> Result<(), String> {
+    pub(crate) fn check_file(&self) -> Result<(), String> {
         let path = self.shown();
         Err(match self.found {
             Found::File => return Ok(()),
@@ -80,14 +80,14 @@ impl Spot {
     }
 
     /// Opens the file.
-    pub(in crate::builtin) fn open(&self) -> Result<File, String> {
+    pub(crate) fn open(&self) -> Result<File, String> {
         self.check_file()?;
         open(&self.parent, &self.name)
             .map_err(|error| format!("{} can't be read: {error}.", self.shown()))
     }
 
     /// Reads the file.
-    pub(in crate::builtin) fn content(&self) -> Result<Content, String> {
+    pub(crate) fn content(&self) -> Result<Content, String> {
         let file = self.open()?;
         let failed = |error: io::Error| format!("{} can't be read: {error}.", self.shown());
         let size = file.metadata().map_err(failed)?.len();
@@ -106,7 +106,7 @@ impl Spot {
     }
 
     /// Refuses a file that no longer has the bytes it had.
-    pub(in crate::builtin) fn check_unchanged(&self, checksum: Checksum) -> Result<(), String> {
+    pub(crate) fn check_unchanged(&self, checksum: Checksum) -> Result<(), String> {
         match self.content()? {
             Content::Whole(bytes) if Checksum::compute(&bytes) == checksum => Ok(()),
             _ => Err(format!(
@@ -118,11 +118,7 @@ impl Spot {
 
     /// Puts new content in place of the file, if its bytes still have the checksum; at every moment either the old or
     /// the new content is there, whole.
-    pub(in crate::builtin) fn replace(
-        &self,
-        checksum: Checksum,
-        content: &[u8],
-    ) -> Result<(), String> {
+    pub(crate) fn replace(&self, checksum: Checksum, content: &[u8]) -> Result<(), String> {
         let failed = |error: io::Error| format!("{} can't be written: {error}.", self.shown());
         let permissions = self.open()?.metadata().map_err(failed)?.permissions();
         let (name, mut file) = self.temporary().map_err(failed)?;
@@ -147,7 +143,7 @@ impl Spot {
     }
 
     /// Makes the file, and the directories above it that are missing.
-    pub(in crate::builtin) fn create(&self, content: &[u8]) -> Result<(), String> {
+    pub(crate) fn create(&self, content: &[u8]) -> Result<(), String> {
         let failed = |error: io::Error| match error.kind() {
             io::ErrorKind::AlreadyExists => format!("{} exists by now.", self.shown()),
             _ => format!("{} can't be written: {error}.", self.shown()),
@@ -163,7 +159,7 @@ impl Spot {
     }
 
     /// Removes the file or the empty directory.
-    pub(in crate::builtin) fn remove(&self) -> Result<(), String> {
+    pub(crate) fn remove(&self) -> Result<(), String> {
         let removed = match self.found {
             Found::Directory(_) => self.parent.remove_dir(&self.name),
             _ => self.parent.remove_file(&self.name),
@@ -175,7 +171,7 @@ impl Spot {
     ///
     /// By a second link to it, which unlike a renaming never replaces what has come there meanwhile; where the file
     /// system has no links, by renaming.
-    pub(in crate::builtin) fn move_to(&self, to: &Self) -> Result<(), String> {
+    pub(crate) fn move_to(&self, to: &Self) -> Result<(), String> {
         let failed = |error: io::Error| match error.kind() {
             io::ErrorKind::AlreadyExists => format!("{} exists by now.", to.shown()),
             _ => format!(
@@ -225,7 +221,7 @@ impl Spot {
 }
 
 /// Opens a file for reading: no link, and nothing that would have to be waited for.
-pub(in crate::builtin) fn open(directory: &Dir, name: impl AsRef<Path>) -> io::Result<File> {
+pub(crate) fn open(directory: &Dir, name: impl AsRef<Path>) -> io::Result<File> {
     let mut options = OpenOptions::new();
     options.read(true).nonblock(true).follow(FollowSymlinks::No);
     let file = directory.open_with(name, &options)?;
@@ -254,7 +250,7 @@ fn new_file(directory: &Dir, name: &OsString, options: &OpenOptions) -> io::Resu
 }
 
 /// Returns what to call a path from the root.
-pub(in crate::builtin) fn shown(path: &Path) -> String {
+pub(crate) fn shown(path: &Path) -> String {
     let names: Vec<_> = path.iter().map(|name| name.to_string_lossy()).collect();
     if names.iter().all(|name| name.is_empty()) {
         ".".to_owned()
@@ -264,7 +260,7 @@ pub(in crate::builtin) fn shown(path: &Path) -> String {
 }
 
 /// Returns what to call what is neither file nor directory nor link.
-pub(in crate::builtin) fn special(kind: FileType) -> Option<&'static str> {
+pub(crate) fn special(kind: FileType) -> Option<&'static str> {
     match kind {
         _ if kind.is_file() || kind.is_dir() || kind.is_symlink() => None,
         _ if kind.is_fifo() => Some("a pipe"),

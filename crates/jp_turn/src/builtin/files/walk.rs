@@ -18,22 +18,22 @@ const MAX_DEPTH: usize = 128;
 /// A walk through a directory, in the order of names, without what is ignored.
 ///
 /// It goes through no link to a directory and never into `.git`, `.jp` and their like.
-pub(in crate::builtin) struct Walk<'a> {
-    pub(in crate::builtin) files: &'a Files,
+pub(crate) struct Walk<'a> {
+    pub(crate) files: &'a Files,
     /// How deep it goes; 1 is what the directory itself holds.
-    pub(in crate::builtin) depth: usize,
+    pub(crate) depth: usize,
     /// Whether nobody wants it any more.
-    pub(in crate::builtin) is_moot: &'a dyn Fn() -> bool,
+    pub(crate) is_moot: &'a dyn Fn() -> bool,
 }
 
 /// What a walk finds.
-pub(in crate::builtin) struct Entry<'a> {
+pub(crate) struct Entry<'a> {
     /// Where it is; open.
-    pub(in crate::builtin) directory: &'a Dir,
-    pub(in crate::builtin) name: &'a OsStr,
+    pub(crate) directory: &'a Dir,
+    pub(crate) name: &'a OsStr,
     /// The path from the root.
-    pub(in crate::builtin) path: &'a Path,
-    pub(in crate::builtin) kind: FileType,
+    pub(crate) path: &'a Path,
+    pub(crate) kind: FileType,
 }
 
 /// A directory that is being gone through.
@@ -46,7 +46,7 @@ struct Level {
 
 impl Walk<'_> {
     /// Visits everything below a directory; returns how many directories could not be gone through.
-    pub(in crate::builtin) fn run(
+    pub(crate) fn run(
         &self,
         start: &Spot,
         visit: &mut dyn FnMut(&Entry<'_>) -> ControlFlow<()>,

@@ -158,7 +158,7 @@ impl Refresh for Unplanned {
 fn server_of_a_refresh_is_found_without_planning_it() {
     let mut workspace = Workspace::new(&[]);
     let server = |toolbox: &Toolbox, uri: &str| {
-        refreshed_server(json!({"uri": uri}).as_object().unwrap(), toolbox)
+        find_server(json!({"uri": uri}).as_object().unwrap(), toolbox)
     };
     assert_eq!(server(&workspace.toolbox, "note:one"), None);
     workspace.toolbox.refresh = Some(Box::new(Unplanned));

@@ -9,12 +9,12 @@ use serde_json::Value;
 ///
 /// A string goes in bare, anything else as JSON; what is absent or null is nothing. Braces around anything else are
 /// part of the word. What goes in is not looked at again, and the word stays one word.
-pub(super) fn fill(word: &str, document: &Value) -> String {
+pub(crate) fn fill(word: &str, document: &Value) -> String {
     filled(word, &|path| part(path, document))
 }
 
 /// Like [`fill`], but for what stands for all of the document or for all of the tool.
-pub(super) fn fill_parts(word: &str, document: &Value) -> String {
+pub(crate) fn fill_parts(word: &str, document: &Value) -> String {
     filled(word, &|path| {
         if matches!(path, "context" | "tool") {
             None
@@ -25,7 +25,7 @@ pub(super) fn fill_parts(word: &str, document: &Value) -> String {
 }
 
 /// Returns whether words of a model go into a word: arguments, answers, or a document that has them.
-pub(super) fn holds_words_of_model(word: &str) -> bool {
+pub(crate) fn holds_words_of_model(word: &str) -> bool {
     let holds = Cell::new(false);
     let is_of_model = |path: &str| {
         let below = |name: &str| {
