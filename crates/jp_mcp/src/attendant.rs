@@ -124,8 +124,8 @@ impl Shared {
         self.client.wants_logs
     }
 
-    /// Adds a request; it is taken away with [`Self::ended`].
-    pub(crate) fn begun(
+    /// Adds a request; it is taken away with [`Self::end`].
+    pub(crate) fn begin(
         &self,
         events: Sender<Event>,
         signs: UnboundedSender<Sign>,
@@ -146,13 +146,13 @@ impl Shared {
     }
 
     /// Says what the protocol knows a request by.
-    pub(crate) fn identified(&self, key: u64, id: &RequestId, token: &Value) {
+    pub(crate) fn identify(&self, key: u64, id: &RequestId, token: &Value) {
         if let Some(running) = self.running().iter_mut().find(|running| running.key == key) {
             (running.id, running.token) = (Some(id.clone()), Some(token.to_string()));
         }
     }
 
-    pub(crate) fn ended(&self, key: u64) {
+    pub(crate) fn end(&self, key: u64) {
         self.running().retain(|running| running.key != key);
     }
 
@@ -162,7 +162,7 @@ impl Shared {
         changes.extract_if(.., |change| is_wanted(change)).collect()
     }
 
-    pub(crate) fn changed(&self, change: Change) {
+    pub(crate) fn note_change(&self, change: Change) {
         let mut changes = self.changes.lock().unwrap_or_else(PoisonError::into_inner);
         if changes.len() < MAX_CHANGES && !changes.contains(&change) {
             changes.push(change);
@@ -170,24 +170,26 @@ impl Shared {
     }
 
     /// Takes a notification.
-    pub(crate) fn told(&self, notification: ServerNotification) {
+    pub(crate) fn take_notification(&self, notification: ServerNotification) {
         match notification {
-            ServerNotification::ToolListChangedNotification(_) => self.changed(Change::Tools),
+            ServerNotification::ToolListChangedNotification(_) => self.note_change(Change::Tools),
             ServerNotification::ResourceListChangedNotification(_) => {
-                self.changed(Change::Resources)
+                self.note_change(Change::Resources)
             }
-            ServerNotification::PromptListChangedNotification(_) => self.changed(Change::Prompts),
+            ServerNotification::PromptListChangedNotification(_) => {
+                self.note_change(Change::Prompts)
+            }
             ServerNotification::ResourceUpdatedNotification(updated) => {
-                self.changed(Change::Resource(updated.params.uri));
+                self.note_change(Change::Resource(updated.params.uri));
             }
             ServerNotification::ProgressNotification(progress) => {
-                self.progressed(&json!(progress.params))
+                self.note_progress(&json!(progress.params))
             }
             _ => {}
         }
     }
 
-    fn progressed(&self, params: &Value) {
+    fn note_progress(&self, params: &Value) {
         let token = params["progressToken"].to_string();
         let running = self
             .running()
@@ -303,7 +305,7 @@ impl Service<RoleClient> for Attendant {
         notification: ServerNotification,
         _: NotificationContext<RoleClient>,
     ) -> Result<(), ErrorData> {
-        self.shared.told(notification);
+        self.shared.take_notification(notification);
         Ok(())
     }
 

@@ -7,70 +7,25 @@
 
 mod access;
 mod flow;
+mod login;
 mod near;
 mod redirect;
 mod tokens;
 
-use std::{fmt, pin::pin, time::Duration};
+use std::{io, pin::pin};
 
 use tokio::runtime::Runtime;
-use url::Url;
 
 pub(crate) use access::Access;
-use flow::Begun;
+use flow::PendingLogin;
+use login::TICK;
+pub use login::{KnownClient, Login};
 use redirect::Redirect;
 pub use tokens::Tokens;
 
-use crate::{Caller, Elicitation, Elicited, Endpoint, Fault, config::is_loopback};
+use crate::{Caller, Elicitation, Elicited, Endpoint, Fault, config::is_safe};
 
-/// How often whoever waits is asked whether they still want to.
-const TICK: Duration = Duration::from_millis(50);
-
-/// How someone logs in.
-#[derive(Clone)]
-pub struct Login {
-    /// What the authorization server knows jp by, where that was agreed on beforehand.
-    pub client: Option<KnownClient>,
-    /// Where jp describes itself to authorization servers that read such a document (`https`). They know jp by this URL.
-    /// Where neither this nor [`Self::client`] serves, jp registers itself.
-    pub metadata_url: Option<Url>,
-    /// What the server answered to the request that it refused (`WWW-Authenticate`); without it, the server is asked.
-    pub challenge: Option<String>,
-    /// Rights to ask for beside what the server wants.
-    pub scopes: Vec<String>,
-    /// The port on this machine that the page leads back to; 0 for one that is free.
-    pub port: u16,
-    /// How long the person may take.
-    pub timeout: Duration,
-}
-
-/// What an authorization server knows a client by.
-#[derive(Clone)]
-pub struct KnownClient {
-    /// Its identifier.
-    pub id: String,
-    /// What only the two of them know.
-    pub secret: Option<String>,
-}
-
-impl fmt::Debug for Login {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Login")
-            .field("client", &self.client)
-            .field("port", &self.port)
-            .finish_non_exhaustive()
-    }
-}
-
-impl fmt::Debug for KnownClient {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("KnownClient")
-            .field("id", &self.id)
-            .finish_non_exhaustive()
-    }
-}
-
-/// Has someone log in at a server, and keeps what that gives.
+/// Logs the user in at a server, and stores the tokens.
 ///
 /// The caller is asked to visit the page, as for [`Elicitation::Url`]; this then waits until the page leads back.
 pub(crate) fn log_in(
@@ -91,7 +46,6 @@ pub(crate) fn log_in(
             "the configuration says already what proves who asks".to_owned(),
         ));
     }
-    let unkept = |error: std::io::Error| Fault::Login(format!("its tokens can't be kept: {error}"));
     let redirect = Redirect::listen(login.port).map_err(|error| {
         Fault::Login(format!(
             "the port for the way back can't be listened on: {error}"
@@ -99,7 +53,7 @@ pub(crate) fn log_in(
     })?;
     // Of a file that is damaged nothing is left to build on.
     let before = tokens.load(&endpoint.url).ok().flatten();
-    let begun = Begun::new(&endpoint.url, login, before.as_ref(), redirect.uri());
+    let begun = PendingLogin::new(&endpoint.url, login, before.as_ref(), redirect.uri());
     let begun = runtime.block_on(while_wanted(begun, caller))?;
     let page = Elicitation::Url {
         message: "Log in, so that jp can ask this server in your name.".to_owned(),
@@ -110,11 +64,15 @@ pub(crate) fn log_in(
     }
     let back = redirect.wait(&begun.state()?, login.timeout, caller)?;
     let kept = runtime.block_on(while_wanted(begun.finish(&back), caller))?;
-    let _lock = tokens.lock(&endpoint.url).map_err(unkept)?;
-    tokens.save(&kept).map_err(unkept)
+    let _lock = tokens.lock(&endpoint.url).map_err(storage_fault)?;
+    tokens.save(&kept).map_err(storage_fault)
 }
 
-/// Waits for something until whoever wants it wants it no more.
+fn storage_fault(error: io::Error) -> Fault {
+    Fault::Login(format!("its tokens can't be kept: {error}"))
+}
+
+/// Waits for something until the caller cancels.
 async fn while_wanted<T>(
     wanted: impl Future<Output = Result<T, Fault>>,
     caller: &dyn Caller,
@@ -128,9 +86,4 @@ async fn while_wanted<T>(
             return Err(Fault::Interrupted);
         }
     }
-}
-
-/// Returns whether what is sent there can't be read on the way.
-fn is_safe(url: &Url) -> bool {
-    url.scheme() == "https" || url.scheme() == "http" && is_loopback(url)
 }

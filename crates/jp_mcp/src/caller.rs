@@ -1,94 +1,94 @@
-//! What a request may want of whoever makes it.
+//! The caller of a request: it answers questions and receives progress and logs.
 
 use std::{fmt, time::Duration};
 
 use serde_json::{Map, Value};
 
-/// Whoever makes a request: they are asked and told what comes up while it runs, on the thread that waits for it.
+/// The caller of a request. Its methods are called while the request runs, on the thread that waits.
 ///
-/// By default nobody is there: what is asked is declined.
+/// The defaults decline every question.
 pub trait Caller {
-    /// Returns whether the request is wanted no more.
+    /// Returns true to cancel the request.
     fn is_cancelled(&self) -> bool {
         false
     }
 
-    /// Returns how long the server may go without a sign of life, where it is not as long as is configured for it.
+    /// Returns the time without a sign of life, if it differs from the server's configuration.
     fn timeout(&self) -> Option<Duration> {
         None
     }
 
-    /// Answers what the server asks.
+    /// Answers a question of the server.
     fn asked(&self, _: &Elicitation) -> Elicited {
         Elicited::Decline
     }
 
-    /// Takes how far the server is.
+    /// Receives the server's progress.
     fn progressed(&self, _: &Progress) {}
 
-    /// Takes what the server logs.
+    /// Receives a log message of the server.
     fn logged(&self, _: &LogMessage) {}
 }
 
-/// Nobody.
+/// Declines every question and drops all else.
 impl Caller for () {}
 
-/// What a server asks a person (MCP 2025-11-25 and 2026-07-28, "Elicitation").
+/// A server's question to the user (MCP 2025-11-25 and 2026-07-28, "Elicitation").
 ///
-/// All of it is the server's, to be shown with care.
+/// All text in it is the server's: escape it before you show it.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Elicitation {
-    /// Values that fit a schema.
+    /// A form: values that fit a schema.
     Form {
-        /// What it is about.
+        /// The text of the question.
         message: String,
         /// JSON Schema of an object, flat by the protocol.
         schema: Map<String, Value>,
     },
-    /// A visit to a page, which jp does not see.
+    /// A page to visit, whose content jp never sees.
     Url {
-        /// What it is about.
+        /// The text of the question.
         message: String,
         /// The page.
         url: String,
     },
 }
 
-/// What a person answers.
+/// The answer to an [`Elicitation`].
 #[derive(Debug, Clone, PartialEq)]
 pub enum Elicited {
-    /// The values; none for a visit that was agreed to.
+    /// The values of a form; `None` for a page that the user agreed to visit.
     Accept(Option<Map<String, Value>>),
-    /// They don't want to.
+    /// The user refuses.
     Decline,
-    /// They made no choice.
+    /// The user made no choice.
     Cancel,
 }
 
-/// How far a server is with a request.
+/// A server's progress with a request.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Progress {
-    /// How far; it only grows.
+    /// The progress so far; it only grows.
     pub progress: f64,
-    /// How far it will be at the end, if that is known.
+    /// The progress at the end, if it is known.
     pub total: Option<f64>,
-    /// What the server says of it.
+    /// The server's words about it.
     pub message: Option<String>,
 }
 
-/// What a server logs.
+/// A server's log message.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LogMessage {
-    /// How grave it is: `debug`, `info`, `notice`, `warning`, `error`, `critical`, `alert` or `emergency`.
+    /// Its severity: `debug`, `info`, `notice`, `warning`, `error`, `critical`, `alert` or `emergency`.
     pub level: String,
-    /// Which part of the server says it.
+    /// The part of the server that logs it.
     pub logger: Option<String>,
-    /// What it says; JSON, where it is no text.
+    /// Its text, or JSON if the server sent something else.
     pub text: String,
 }
 
 impl Elicited {
-    /// Returns the word that servers know it by.
+    /// Returns its name in the protocol.
     pub(crate) fn action(&self) -> &'static str {
         match self {
             Self::Accept(_) => "accept",

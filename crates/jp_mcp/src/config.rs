@@ -2,23 +2,23 @@ use std::{collections::BTreeMap, fmt, path::PathBuf, time::Duration};
 
 use url::Url;
 
-/// A server, as it is configured.
+/// The configuration of a server.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ServerConfig {
-    /// What the configuration calls it.
+    /// Its name in the configuration.
     pub name: String,
-    /// How it is reached.
+    /// The way to reach it.
     pub transport: Transport,
-    /// The revision of MCP to speak; found out where nothing is said.
+    /// The revision of MCP to speak; `None` negotiates it.
     pub revision: Option<Revision>,
-    /// How long it may take until it has said who it is.
+    /// Time from the start of the program or connection to the end of the handshake.
     pub startup_timeout: Duration,
-    /// How long one request may go without a sign of life; ten times that is the most it may take.
+    /// Time that one request may take without a sign of life; ten times that is the most in all.
     pub timeout: Duration,
 }
 
-/// A revision of MCP that can be asked for. A server that is asked by one that begins with `initialize` may answer with
-/// an older one.
+/// A revision of MCP that jp can ask for. For one that begins with `initialize`, the server may
+/// answer with an older one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Revision {
     /// 2025-03-26.
@@ -27,7 +27,7 @@ pub enum Revision {
     V2025_06_18,
     /// 2025-11-25.
     V2025_11_25,
-    /// 2026-07-28, whose requests stand for themselves.
+    /// 2026-07-28, in which each request stands for itself.
     V2026_07_28,
 }
 
@@ -48,7 +48,7 @@ impl Revision {
         "2026-07-28",
     ];
 
-    /// Returns what the protocol calls it.
+    /// Returns its name in the protocol.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -60,42 +60,42 @@ impl Revision {
     }
 }
 
-/// How a server is reached.
+/// The way to reach a server.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Transport {
-    /// A program that is started, and spoken to on its stdin and stdout.
+    /// A program that jp starts, and that speaks on its stdin and stdout.
     Stdio(Program),
     /// An endpoint of Streamable HTTP.
     Http(Endpoint),
 }
 
-/// What is started.
+/// A program that is a server.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Program {
     /// The program.
     pub program: String,
     /// Its arguments.
     pub arguments: Vec<String>,
-    /// Variables that it gets beside those of jp.
+    /// Variables that it gets in addition to those of jp.
     pub environment: BTreeMap<String, String>,
-    /// Variables that it doesn't get: they hold keys.
+    /// Variables of jp that it doesn't get, because they hold keys.
     pub withheld: Vec<String>,
-    /// Where it runs.
+    /// The directory that it runs in.
     pub directory: PathBuf,
 }
 
-/// Where requests are sent.
+/// An endpoint of Streamable HTTP.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Endpoint {
     /// The endpoint, whole.
     pub url: Url,
     /// Headers of each request. They may hold keys.
     pub headers: BTreeMap<String, String>,
-    /// What proves who asks, sent as a bearer token.
+    /// The bearer token.
     pub token: Option<String>,
 }
 
-/// What may be a key is left out.
+/// Leaves out whatever may be a key.
 impl fmt::Debug for Program {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let variables: Vec<_> = self.environment.keys().collect();
@@ -107,7 +107,7 @@ impl fmt::Debug for Program {
     }
 }
 
-/// What may be a key is left out.
+/// Leaves out whatever may be a key.
 impl fmt::Debug for Endpoint {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let headers: Vec<_> = self.headers.keys().collect();
@@ -128,18 +128,23 @@ pub(crate) fn is_loopback(url: &Url) -> bool {
     }
 }
 
-/// Who speaks to servers.
+/// Returns whether nobody on the way can read what is sent to a URL.
+pub(crate) fn is_safe(url: &Url) -> bool {
+    url.scheme() == "https" || url.scheme() == "http" && is_loopback(url)
+}
+
+/// The client, as servers see it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Client {
-    /// Its version, as servers are told.
+    /// Its version.
     pub version: String,
-    /// The workspace root: the one root that servers are told of.
+    /// The workspace root, the only one in the answer to `roots/list`.
     pub root: PathBuf,
-    /// Whether servers are asked to log, from the level `info` on; else they log what they like.
+    /// True to ask servers to log from the level `info` on; otherwise they log what they like.
     pub wants_logs: bool,
 }
 
-/// How much is taken of what a server sends.
+/// Bounds on what a server sends. A server is not trusted: it may be broken or hostile.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
     /// Length of one message in bytes.
@@ -158,7 +163,7 @@ pub struct Limits {
     pub tools: usize,
     /// Number of resources, and of templates.
     pub resources: usize,
-    /// How often one request may be asked back for more.
+    /// Number of times that a server may ask something before it answers one request.
     pub rounds: usize,
     /// Number of links that are followed for one result.
     pub links: usize,
@@ -167,16 +172,22 @@ pub struct Limits {
 }
 
 impl Limits {
-    /// What is taken of every server.
+    /// The bounds for every server.
+    ///
+    /// They keep a broken server from filling the memory or holding a turn for ever.
     pub const USUAL: Self = Self {
+        // A blob of the greatest length is 13.3 MB in base64; a result may have several.
         message: 64_000_000,
+        // A value takes far more memory than the two bytes that it can be written with.
         values: 2_000_000,
         blocks: 1_000,
         text: 10_000_000,
         blob: 10_000_000,
+        // Servers page by 50 or more: 200 pages reach the bound on resources.
         pages: 200,
         tools: 1_000,
         resources: 10_000,
+        // More questions than a person would answer for one call.
         rounds: 20,
         links: 20,
         rubbish: 1_000,

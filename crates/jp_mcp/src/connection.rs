@@ -1,4 +1,4 @@
-//! A server that is spoken to.
+//! The connection to a server.
 
 use std::{
     cell::Cell,
@@ -32,23 +32,20 @@ use crate::{
     http::{self, Http},
     probe::Probing,
     raw::Raw,
-    request::{Request, fault, refused},
+    request::{CLOSE_TIMEOUT, MOST_TIMEOUTS, Request, fault, refusal},
     stdio::{self, Process},
 };
 
-/// How often whoever waits is asked whether they still want to.
+/// How often a wait looks whether the caller cancelled: faster than a person notices.
 const TICK: Duration = Duration::from_millis(50);
-/// How many times the timeout a request may take in all, whatever signs of life there are.
-pub(crate) const MOST_TIMEOUTS: u32 = 10;
-/// How long ending a session may take.
-pub(crate) const CLOSE_TIMEOUT: Duration = Duration::from_secs(1);
-/// How often a stream of changes is opened again that ends by itself, and how long is waited before.
+/// How often a stream of changes that ended is opened again, and the pause before. Both bound the
+/// requests to a server that ends each stream at once.
 const MOST_STREAMS: usize = 1_000;
 const STREAM_PAUSE: Duration = Duration::from_secs(1);
 
-/// A server that is spoken to.
+/// The connection to a server.
 ///
-/// Whoever makes a request waits for the answer on their own thread; many may at once.
+/// Each request blocks its caller's thread; several threads may make requests at once.
 pub struct Connection {
     pub(crate) name: String,
     runtime: Handle,
@@ -59,34 +56,34 @@ pub struct Connection {
     about: About,
     timeout: Duration,
     pub(crate) limits: Limits,
-    /// Held by the call that runs, where nothing says which call a question of the server's is about.
+    /// Held by the running call if the protocol doesn't say which call a question belongs to.
     calling: Mutex<()>,
     /// URIs that links of results led to.
     pub(crate) followed: Mutex<HashSet<String>>,
-    /// What the server lists, as it was when something of it was first read.
+    /// The list of resources at the first read.
     pub(crate) listed: OnceLock<Vec<ResourceInfo>>,
 }
 
-/// Who a server says it is.
+/// A server's description of itself.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct About {
-    /// The revision of MCP that is spoken.
+    /// The negotiated revision of MCP.
     pub revision: String,
-    /// Its name and version, where it says them.
+    /// Its name, if it has one.
     pub name: Option<String>,
-    /// Its version.
+    /// Its version, if it has one.
     pub version: Option<String>,
-    /// What it wants models to know.
+    /// Its instructions for models.
     pub instructions: Option<String>,
-    /// Whether it has tools.
+    /// True if it has tools.
     pub has_tools: bool,
-    /// Whether it has resources.
+    /// True if it has resources.
     pub has_resources: bool,
-    /// Whether it completes variables of templates.
+    /// True if it completes variables of templates.
     pub has_completions: bool,
-    /// Whether it tells when a resource changes.
+    /// True if it can notify of changes to a resource.
     pub has_subscriptions: bool,
-    /// Whether it tells when its tools change.
+    /// True if it notifies when its list of tools changes.
     pub tells_of_tools: bool,
 }
 
@@ -99,7 +96,7 @@ impl std::fmt::Debug for Connection {
     }
 }
 
-/// Starts a server and finds out which revision it speaks.
+/// Starts a server and negotiates the revision.
 pub(crate) async fn connect(
     config: &ServerConfig,
     client: &Client,
@@ -160,7 +157,7 @@ pub(crate) async fn connect(
     })
 }
 
-/// Asks a server to log; whether it does is its own affair.
+/// Asks a server to log. It need not.
 async fn ask_for_logs(peer: Peer<RoleClient>) {
     let request = CustomRequest::new("logging/setLevel", Some(json!({"level": "info"})));
     _ = peer
@@ -251,7 +248,7 @@ async fn ready(config: &ServerConfig, served: impl Future<Output = Served>) -> S
     }
 }
 
-/// Says why a server did not get ready, and ends it.
+/// Ends a server that did not get ready, and returns the error.
 async fn not_ready(
     config: &ServerConfig,
     failure: NotReady,
@@ -281,10 +278,11 @@ async fn not_ready(
     }
 }
 
-/// Says what a server answered instead of who it is; nothing where it did not answer.
+/// Returns the fault of a server that answered the handshake with something else; `None` if it
+/// did not answer.
 fn start_fault(error: &ClientInitializeError) -> Option<Fault> {
     match error {
-        ClientInitializeError::JsonRpcError(error) => Some(refused("initialize", error)),
+        ClientInitializeError::JsonRpcError(error) => Some(refusal("initialize", error)),
         ClientInitializeError::NoCompatibleProtocolVersion {
             server_supported, ..
         } => {
@@ -346,31 +344,31 @@ impl About {
 }
 
 impl Connection {
-    /// Returns what the configuration calls the server.
+    /// Returns the server's name in the configuration.
     #[must_use]
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// Returns who the server says it is.
+    /// Returns the server's description of itself.
     #[must_use]
     pub fn about(&self) -> &About {
         &self.about
     }
 
-    /// Returns whether the server is gone, or tells nothing any more.
+    /// Returns whether the server is gone, or sends no notifications any more.
     #[must_use]
     pub fn is_closed(&self) -> bool {
         self.peer.is_transport_closed() || self.shared.is_deaf.load(Relaxed)
     }
 
-    /// Returns which resources, and lists of them, the server said have changed since the last time.
+    /// Returns the changes of resources and their lists since the last call.
     #[must_use]
     pub fn changes(&self) -> Vec<Change> {
         self.shared.changes(|change| *change != Change::Tools)
     }
 
-    /// Returns whether the server said since the last time that its list of tools has changed.
+    /// Returns whether the server's list of tools has changed since the last call.
     #[must_use]
     pub fn has_other_tools(&self) -> bool {
         !self
@@ -379,20 +377,20 @@ impl Connection {
             .is_empty()
     }
 
-    /// Has the server tell when its lists change, where it has to be asked for that; does not wait.
+    /// Subscribes to changes of the server's lists, if that needs a request; does not wait.
     pub fn watch_lists(&self) {
         if self.about.is_stateless() && self.about.tells_of_tools {
             drop(self.listen(&[]));
         }
     }
 
-    /// Has the server tell when these resources change; [`Self::changes`] has what it tells.
+    /// Subscribes to changes of these resources, which [`Self::changes`] returns.
     ///
-    /// With a revision whose requests stand for themselves this also is what lists are told of by.
+    /// With a stateless revision this is one stream, which carries changes of lists too.
     pub fn subscribe(&self, uris: &[&str], caller: &dyn Caller) -> Result<(), ServerError> {
         if !self.about.is_stateless() {
             if !self.about.has_subscriptions {
-                return Err(self.failed(Fault::Unsupported("subscriptions")));
+                return Err(self.error(Fault::Unsupported("subscriptions")));
             }
             return uris.iter().try_for_each(|uri| {
                 self.request("resources/subscribe", json!({"uri": uri}), caller)
@@ -402,15 +400,15 @@ impl Connection {
         let method = "subscriptions/listen";
         match self.listen(uris).recv_timeout(self.timeout) {
             Ok(Ok(())) => Ok(()),
-            Ok(Err(error)) => Err(self.failed(fault(method, error, None, &self.shared.raw))),
-            Err(_) => Err(self.failed(Fault::Timeout {
+            Ok(Err(error)) => Err(self.error(fault(method, error, None, &self.shared.raw))),
+            Err(_) => Err(self.error(Fault::Timeout {
                 method: method.to_owned(),
                 timeout: self.timeout,
             })),
         }
     }
 
-    /// Opens a stream of what changes; returns where it is said that it is open.
+    /// Opens a stream of changes; the receiver gets a message once it is open.
     fn listen(&self, uris: &[&str]) -> mpsc::Receiver<Result<(), ServiceError>> {
         let mut filter = SubscriptionFilter::builder()
             .tools_list_changed()
@@ -428,7 +426,7 @@ impl Connection {
                 let mut stream = match peer.listen(filter.clone()).await {
                     Ok(stream) => stream,
                     Err(error) => {
-                        // Fails where nobody waits for it.
+                        // Fails if the caller doesn't wait for it.
                         _ = acknowledge.map(|acknowledge| acknowledge.send(Err(error)));
                         break;
                     }
@@ -437,13 +435,13 @@ impl Connection {
                     .take()
                     .map(|acknowledge| acknowledge.send(Ok(())));
                 if attempt > 0 {
-                    // What changed in between was not told.
+                    // Changes in between were not sent, so anything may have changed.
                     uris.iter()
-                        .for_each(|uri| shared.changed(Change::Resource(uri.clone())));
-                    shared.changed(Change::Tools);
+                        .for_each(|uri| shared.note_change(Change::Resource(uri.clone())));
+                    shared.note_change(Change::Tools);
                 }
                 while let Ok(Some(notification)) = stream.next().await {
-                    shared.told(notification);
+                    shared.take_notification(notification);
                 }
                 tokio::time::sleep(STREAM_PAUSE).await;
             }
@@ -454,8 +452,8 @@ impl Connection {
 
     /// Waits for its turn to call a tool.
     ///
-    /// Before 2026-07-28 nothing says for sure which call it is that a server asks something for: such a server is called once
-    /// at a time, so that nobody answers for another tool than they think.
+    /// Before 2026-07-28 a question of the server doesn't name the call that it belongs to. jp makes
+    /// one call at a time to such a server, so that the user never answers for the wrong tool.
     pub(crate) fn turn(
         &self,
         caller: &dyn Caller,
@@ -468,14 +466,14 @@ impl Connection {
                 Ok(guard) => return Ok(Some(guard)),
                 Err(TryLockError::Poisoned(poisoned)) => return Ok(Some(poisoned.into_inner())),
                 Err(TryLockError::WouldBlock) if caller.is_cancelled() => {
-                    return Err(self.failed(Fault::Interrupted));
+                    return Err(self.error(Fault::Interrupted));
                 }
                 Err(TryLockError::WouldBlock) => thread::sleep(TICK / 10),
             }
         }
     }
 
-    /// Makes a request and waits for its answer; questions that come back with one are put to the caller.
+    /// Makes a request and waits for its answer; the caller answers the questions in between.
     pub(crate) fn request(
         &self,
         method: &str,
@@ -494,7 +492,7 @@ impl Connection {
                     fault: Fault::UrlRequired(pages),
                     ..
                 }) => {
-                    self.visited(&pages, &asking)?;
+                    self.ask_to_visit(&pages, &asking)?;
                     asked = params.clone();
                     continue;
                 }
@@ -510,10 +508,10 @@ impl Connection {
                 asked["requestState"] = state.clone();
             }
         }
-        Err(self.failed(Fault::TooManyRounds(self.limits.rounds)))
+        Err(self.error(Fault::TooManyRounds(self.limits.rounds)))
     }
 
-    /// Answers what a server wants before it answers (MCP 2026-07-28, "Multi Round-Trip Requests").
+    /// Answers the questions that a server puts before its result (MCP 2026-07-28, "Multi Round-Trip Requests").
     fn responses(
         &self,
         answer: &Value,
@@ -531,14 +529,14 @@ impl Connection {
                 "elicitation/create" => {
                     let read = Elicitation::read(params);
                     let elicitation = read.map_err(|reason| {
-                        self.failed(Fault::Malformed(format!("it sent {reason}")))
+                        self.error(Fault::Malformed(format!("it sent {reason}")))
                     })?;
                     asking.answer(&elicitation)?.into_result()
                 }
                 "roots/list" => self.shared.roots(),
                 method => {
                     let reason = format!("it asks back for {method:?}, which jp does not offer");
-                    return Err(self.failed(Fault::Malformed(reason)));
+                    return Err(self.error(Fault::Malformed(reason)));
                 }
             };
             responses.insert(key.clone(), response);
@@ -546,12 +544,12 @@ impl Connection {
         Ok(responses)
     }
 
-    /// Has the person visit the pages that a server wants visited first.
-    fn visited(&self, pages: &[Value], asking: &Asking<'_>) -> Result<(), ServerError> {
+    /// Asks the caller to visit the pages that the server wants visited first.
+    fn ask_to_visit(&self, pages: &[Value], asking: &Asking<'_>) -> Result<(), ServerError> {
         for page in pages {
             let text = |key: &str| page.get(key).and_then(Value::as_str).map(str::to_owned);
             let (Some(message), Some(url)) = (text("message"), text("url")) else {
-                return Err(self.failed(Fault::Malformed(
+                return Err(self.error(Fault::Malformed(
                     "it wants a page visited and does not say which".into(),
                 )));
             };
@@ -559,13 +557,13 @@ impl Connection {
                 asking.answer(&Elicitation::Url { message, url })?,
                 Elicited::Accept(_)
             ) {
-                return Err(self.failed(Fault::Declined));
+                return Err(self.error(Fault::Declined));
             }
         }
         Ok(())
     }
 
-    /// Makes one request and waits for what comes of it.
+    /// Makes one request and waits for its answer.
     fn request_once(
         &self,
         method: &str,
@@ -607,9 +605,9 @@ impl Connection {
             match arrived.recv_timeout(TICK) {
                 Ok(Event::Done(result)) => break result,
                 Ok(Event::Asked(elicitation, reply)) => match asking.answer(&elicitation) {
-                    // Where it is gone, nobody waits for the answer.
+                    // Fails if the request is gone.
                     Ok(answer) => _ = reply.send(answer),
-                    // The request is given up with what cancels it.
+                    // Dropping `cancel` gives the request up.
                     Err(error) => break Err(error.fault),
                 },
                 Err(RecvTimeoutError::Timeout) => {}
@@ -624,16 +622,16 @@ impl Connection {
             }
         };
         tell();
-        result.map_err(|fault| self.ended(fault))
+        result.map_err(|fault| self.error_with_stderr(fault))
     }
 
-    /// Makes an error of a fault; where the server may be gone, with what it wrote last.
-    fn ended(&self, fault: Fault) -> ServerError {
+    /// Makes an error of a fault; if the server may be gone, with its last lines of stderr.
+    fn error_with_stderr(&self, fault: Fault) -> ServerError {
         let is_gone = matches!(
             fault,
             Fault::Ended(_) | Fault::NotSent(_) | Fault::MessageTooLong(_) | Fault::Timeout { .. }
         );
-        // Each line is told once.
+        // Each line is reported once.
         let stderr = self
             .process
             .as_ref()
@@ -642,16 +640,16 @@ impl Connection {
             .unwrap_or_default();
         ServerError {
             stderr,
-            ..self.failed(fault)
+            ..self.error(fault)
         }
     }
 
-    /// Returns how long one thing may take in all, whatever signs of life there are.
+    /// Returns the most that one operation may take, however many signs of life there are.
     pub(crate) fn longest(&self) -> Duration {
         self.timeout * MOST_TIMEOUTS
     }
 
-    pub(crate) fn failed(&self, fault: Fault) -> ServerError {
+    pub(crate) fn error(&self, fault: Fault) -> ServerError {
         ServerError::new(&self.name, fault)
     }
 
@@ -671,7 +669,7 @@ impl Connection {
     }
 }
 
-/// Who answers what comes up in a request, and how much they were asked.
+/// The questions of one request.
 struct Asking<'a> {
     connection: &'a Connection,
     caller: &'a dyn Caller,
@@ -679,15 +677,15 @@ struct Asking<'a> {
 }
 
 impl Asking<'_> {
-    /// Has the caller answer, unless they were asked too much or want no more of it.
+    /// Asks the caller, within the bound on questions.
     fn answer(&self, elicitation: &Elicitation) -> Result<Elicited, ServerError> {
         let limit = self.connection.limits.rounds;
         if self.count.replace(self.count.get() + 1) >= limit {
-            return Err(self.connection.failed(Fault::TooManyRounds(limit)));
+            return Err(self.connection.error(Fault::TooManyRounds(limit)));
         }
         let answer = self.caller.asked(elicitation);
         match self.caller.is_cancelled() {
-            true => Err(self.connection.failed(Fault::Interrupted)),
+            true => Err(self.connection.error(Fault::Interrupted)),
             false => Ok(answer),
         }
     }

@@ -7,7 +7,7 @@ use jp_tool::{ContentBlock, ToolResponse};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
-use crate::{Fault, Limits, raw::quoted};
+use crate::{Fault, Limits, raw::quote};
 
 /// The prefix of jp's own keys in `_meta`. jp drops a server's, but for [`ERROR`] of a result.
 const OWN: &str = "computer.jp/";
@@ -297,7 +297,7 @@ fn check_resource(resource: &Resource, limits: &Limits) -> Result<(), Fault> {
     };
     if resource.content.as_bytes().len() > limit {
         return Err(Fault::TooLong {
-            what: format!("the content of {}", quoted(&resource.uri)),
+            what: format!("the content of {}", quote(&resource.uri)),
             limit,
         });
     }
@@ -339,7 +339,7 @@ pub(crate) fn contents(answer: &Value, limits: &Limits) -> Result<Read, Fault> {
                     .unwrap_or_default();
                 read.warnings.push(format!(
                     "the content of {} can't be read: {error}",
-                    quoted(uri)
+                    quote(uri)
                 ));
             }
         }
@@ -412,11 +412,6 @@ impl ResourceLink {
 
     /// Makes a block of the linked content, with the fields of the link that the content lacks.
     pub(crate) fn block(&self, mut resource: Resource) -> ContentBlock {
-        let fill = |field: &mut Option<String>, value: &Option<String>| {
-            if field.is_none() {
-                field.clone_from(value);
-            }
-        };
         fill(&mut resource.mime_type, &self.mime_type);
         // Models are shown the URI, which references name, so a name that it ends with says nothing more.
         fill(
@@ -444,13 +439,14 @@ impl ResourceLink {
     }
 }
 
-/// Fills in what a resource's content itself does not say from how the server lists it.
+fn fill(field: &mut Option<String>, value: &Option<String>) {
+    if field.is_none() {
+        field.clone_from(value);
+    }
+}
+
+/// Fills in the fields that a resource's content lacks from the server's list.
 pub(crate) fn complete(resource: &mut Resource, listed: &crate::ResourceInfo) {
-    let fill = |field: &mut Option<String>, value: &Option<String>| {
-        if field.is_none() {
-            field.clone_from(value);
-        }
-    };
     fill(&mut resource.name, &Some(listed.name.clone()));
     fill(&mut resource.title, &listed.title);
     fill(&mut resource.description, &listed.description);
@@ -706,9 +702,9 @@ mod tests {
             _ = LogMessage::read(&json);
             _ = Progress::read(&json);
             let raw = raw::Raw::default();
-            _ = raw.received(json.clone());
-            _ = raw.received(json!({"jsonrpc": "2.0", "id": id, "result": json}));
-            _ = raw.received(json!({"jsonrpc": "2.0", "id": json, "method": json, "params": json}));
+            _ = raw.hand_through(json.clone());
+            _ = raw.hand_through(json!({"jsonrpc": "2.0", "id": id, "result": json}));
+            _ = raw.hand_through(json!({"jsonrpc": "2.0", "id": json, "method": json, "params": json}));
         }
 
         #[test]

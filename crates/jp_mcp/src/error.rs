@@ -2,18 +2,18 @@ use std::{fmt, io, sync::Arc, time::Duration};
 
 use crate::Revision;
 
-/// Why a server did not do what it was asked for.
+/// A request that failed, with the server's name.
 #[derive(Debug, Clone)]
 pub struct ServerError {
-    /// What the configuration calls the server.
+    /// The server's name in the configuration.
     pub server: String,
-    /// What went wrong.
+    /// The reason.
     pub fault: Fault,
-    /// The last lines that it wrote to stderr, where it ended or did not get far.
+    /// Its last lines of stderr, if it ended or did not get ready.
     pub stderr: Vec<String>,
 }
 
-/// What went wrong with a server.
+/// The reason why a request failed.
 #[derive(Debug, Clone, thiserror::Error)]
 pub enum Fault {
     /// The configuration has no such server.
@@ -24,18 +24,18 @@ pub enum Fault {
     Start {
         /// The program.
         program: String,
-        /// Why.
+        /// The reason.
         reason: String,
     },
-    /// It did not say who it is.
+    /// It did not finish the handshake in time.
     #[error("it did not get ready within {} s", .0.as_secs_f64())]
     StartTimeout(Duration),
-    /// It did not answer.
+    /// It did not answer in time.
     #[error("it did not answer `{method}` within {} s", timeout.as_secs_f64())]
     Timeout {
-        /// What was asked.
+        /// The method of the request.
         method: String,
-        /// How long it had.
+        /// The time that it had.
         timeout: Duration,
     },
     /// It is gone.
@@ -47,26 +47,26 @@ pub enum Fault {
     /// It answered with an error.
     #[error("it answered `{method}` with the error {code}: {message}")]
     Refused {
-        /// What was asked.
+        /// The method of the request.
         method: String,
         /// The code of JSON-RPC.
         code: i32,
-        /// What the server says of it.
+        /// The server's message.
         message: String,
     },
-    /// It wants a page to be visited first, and the person did not.
+    /// It wants a page to be visited first, and the user refused.
     #[error("it wants a page to be visited first, and it was not")]
     Declined,
-    /// It wants pages to be visited before it answers.
+    /// It wants these pages to be visited before it answers.
     #[error("it wants {} pages to be visited first", .0.len())]
     UrlRequired(Vec<serde_json::Value>),
-    /// It answered with a status of HTTP that is none of success.
+    /// It answered with a status of HTTP other than success.
     #[error("{0}")]
     Status(Box<HttpStatus>),
     /// It could not be reached.
     #[error("{0}")]
     Unreachable(String),
-    /// What it sent is not what the protocol says.
+    /// It broke the protocol.
     #[error("{0}")]
     Malformed(String),
     /// It sent a message that is too long.
@@ -75,54 +75,54 @@ pub enum Fault {
     /// It sent text that is too long.
     #[error("it sent {what} of more than {limit} bytes")]
     TooLong {
-        /// What is too long.
+        /// The text.
         what: String,
-        /// How long it may be.
+        /// Its bound in bytes.
         limit: usize,
     },
-    /// It sent more than is taken.
+    /// It sent too many of something.
     #[error("it sent more than {limit} {what}")]
     TooMany {
-        /// Of what.
+        /// The things, in the plural.
         what: &'static str,
-        /// How many are taken.
+        /// The bound.
         limit: usize,
     },
     /// Its pages lead back to one that was read.
     #[error("the pages of `{method}` lead in a circle: the cursor {cursor:?} came twice")]
     CursorLoop {
-        /// What was listed.
+        /// The method of the list.
         method: String,
-        /// What came twice.
+        /// The cursor that came twice.
         cursor: String,
     },
     /// It asked back again and again.
     #[error("it asked back {0} times without an answer")]
     TooManyRounds(usize),
-    /// Nobody could log in there.
+    /// The login failed.
     #[error("the login failed: {0}")]
     Login(String),
-    /// The server supports none of jp's revisions, but these.
+    /// The server supports none of jp's revisions, only these.
     #[error("it speaks no revision of MCP that jp does: it says {0:?}, and jp speaks {spoken}", spoken = Revision::SPOKEN.join(", "))]
     NoCommonRevision(String),
-    /// It does not say that it can do that.
+    /// It does not offer this capability.
     #[error("it has no {0}")]
     Unsupported(&'static str),
-    /// The person wants no more of it.
+    /// The caller cancelled it.
     #[error("interrupted")]
     Interrupted,
 }
 
-/// An answer of HTTP that is none of success.
+/// An HTTP answer other than success.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HttpStatus {
     /// The status.
     pub status: u16,
-    /// Where a redirect leads.
+    /// The target of a redirect.
     pub location: Option<String>,
-    /// The challenge of a server that wants to know who asks (`WWW-Authenticate`).
+    /// The challenge of a server that wants a login (`WWW-Authenticate`).
     pub challenge: Option<String>,
-    /// The beginning of what the server says of it.
+    /// The beginning of the body.
     pub body: String,
 }
 

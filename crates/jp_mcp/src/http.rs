@@ -26,8 +26,9 @@ use crate::{
     Endpoint, Fault, HttpStatus, Limits, Tokens,
     auth::Access,
     config::is_loopback,
+    cryptography,
     error::HttpError,
-    raw::{self, Raw, quoted},
+    raw::{self, Raw, quote},
 };
 
 /// How long making a connection may take.
@@ -87,12 +88,6 @@ fn headers(endpoint: &Endpoint) -> Result<HashMap<HeaderName, HeaderValue>, Faul
     endpoint.headers.iter().map(header).collect()
 }
 
-/// Says what encrypts connections.
-pub(crate) fn provide_cryptography() {
-    // Fails only where that is said already, which serves as well.
-    _ = rustls::crypto::ring::default_provider().install_default();
-}
-
 impl Http {
     pub(crate) fn new(
         endpoint: &Endpoint,
@@ -100,7 +95,7 @@ impl Http {
         raw: Arc<Raw>,
         limits: Limits,
     ) -> Result<Self, Fault> {
-        provide_cryptography();
+        cryptography::install();
         let mut builder = reqwest::Client::builder()
             .redirect(redirect::Policy::none())
             .connect_timeout(CONNECT_TIMEOUT);
@@ -190,10 +185,10 @@ impl Http {
         request
             .send()
             .await
-            .map_err(|error| self.failed(id, Fault::Unreachable(causes(&error))))
+            .map_err(|error| self.failure(id, Fault::Unreachable(causes(&error))))
     }
 
-    fn failed(&self, id: Option<&RequestId>, fault: Fault) -> Failure {
+    fn failure(&self, id: Option<&RequestId>, fault: Fault) -> Failure {
         if let Some(id) = id {
             self.raw.fail(id, fault.clone());
         }
@@ -204,7 +199,7 @@ impl Http {
     async fn refusal(&self, response: Response, id: Option<&RequestId>) -> Failure {
         let refusal = refusal(response).await;
         let (status, challenge) = (refusal.status, refusal.challenge.clone());
-        let failure = self.failed(id, Fault::Status(Box::new(refusal)));
+        let failure = self.failure(id, Fault::Status(Box::new(refusal)));
         match (status, challenge) {
             (401, Some(challenge)) => {
                 StreamableHttpError::AuthRequired(AuthRequiredError::new(challenge))
@@ -236,7 +231,7 @@ impl Http {
         let events = SseStream::from_bytes_stream(bytes);
         let events = events.filter_map(move |event| {
             let event = match event {
-                Ok(event) => seen(event, &raw, &limits).map(Ok),
+                Ok(event) => hand_through_event(event, &raw, &limits).map(Ok),
                 Err(error) => {
                     note(&raw, &error);
                     Some(Err(error))
@@ -255,15 +250,15 @@ impl Http {
     ) -> Result<Option<ServerJsonRpcMessage>, Failure> {
         let body = self.body(response, id).await?;
         match raw::read(&body, &self.limits) {
-            Ok(Some(message)) => Ok(self.raw.received(message)),
+            Ok(Some(message)) => Ok(self.raw.hand_through(message)),
             Ok(None) => {
-                let quoted = quoted(&String::from_utf8_lossy(&body));
-                Err(self.failed(
+                let quoted = quote(&String::from_utf8_lossy(&body));
+                Err(self.failure(
                     id,
                     Fault::Malformed(format!("its answer is no JSON: {quoted}")),
                 ))
             }
-            Err(fault) => Err(self.failed(id, fault)),
+            Err(fault) => Err(self.failure(id, fault)),
         }
     }
 
@@ -275,11 +270,11 @@ impl Http {
         let mut body = Vec::new();
         loop {
             let chunk = response.chunk().await;
-            match chunk.map_err(|error| self.failed(id, Fault::Unreachable(causes(&error))))? {
+            match chunk.map_err(|error| self.failure(id, Fault::Unreachable(causes(&error))))? {
                 Some(chunk) if body.len() + chunk.len() <= self.limits.message => {
                     body.extend_from_slice(&chunk)
                 }
-                Some(_) => return Err(self.failed(id, Fault::MessageTooLong(self.limits.message))),
+                Some(_) => return Err(self.failure(id, Fault::MessageTooLong(self.limits.message))),
                 None => return Ok(body),
             }
         }
@@ -313,17 +308,17 @@ impl EventLength {
 }
 
 /// Hands the message of an event through; nothing is left of what rmcp need not see.
-fn seen(mut event: Sse, raw: &Raw, limits: &Limits) -> Option<Sse> {
+fn hand_through_event(mut event: Sse, raw: &Raw, limits: &Limits) -> Option<Sse> {
     let data = event.data.as_deref().unwrap_or_default();
     if data.trim().is_empty() {
         return Some(event);
     }
     let message = match raw::read(data.as_bytes(), limits) {
-        Ok(Some(message)) => raw.received(message),
+        Ok(Some(message)) => raw.hand_through(message),
         Ok(None) => {
             raw.remark(format!(
                 "it sent an event that is no message: {}",
-                quoted(data)
+                quote(data)
             ));
             None
         }
@@ -369,7 +364,7 @@ impl StreamableHttpClient for Http {
         if id.is_some() && session_id.is_some() {
             self.wait_for_stream().await;
         }
-        self.raw.sent(&message);
+        self.raw.note_request(&message);
         let request = |token| {
             let request = self
                 .client
@@ -389,7 +384,7 @@ impl StreamableHttpClient for Http {
             return Err(StreamableHttpError::SessionExpired);
         }
         if !status.is_success() {
-            return self.refused(response, &message).await;
+            return self.answer_refusal(response, &message).await;
         }
         if session_id.is_some() && is_initialized(&message) {
             // rmcp asks for the stream next.
@@ -415,11 +410,11 @@ impl StreamableHttpClient for Http {
             let fault = Fault::Malformed(format!(
                 "it answered with {kind:?}, which is neither JSON nor a stream of events"
             ));
-            return Err(self.failed(id, fault));
+            return Err(self.failure(id, fault));
         }
         match self.message(response, id).await? {
             Some(message) => Ok(StreamableHttpPostResponse::Json(message, session)),
-            None => Err(self.failed(
+            None => Err(self.failure(
                 id,
                 Fault::Malformed("its answer is not to what it was asked".to_owned()),
             )),
@@ -481,7 +476,7 @@ impl StreamableHttpClient for Http {
 
 impl Http {
     /// Reads an answer that is none of success; the protocol's own errors are answers.
-    async fn refused(
+    async fn answer_refusal(
         &self,
         response: Response,
         message: &ClientJsonRpcMessage,
@@ -516,11 +511,11 @@ impl Http {
             Some(error) => {
                 // Where what follows the probe fails, this says more than that.
                 self.raw
-                    .fail(&request.id, Fault::Status(Box::new(shortened(refusal))));
+                    .fail(&request.id, Fault::Status(Box::new(shorten(refusal))));
                 let message = ServerJsonRpcMessage::error(error, Some(request.id.clone()));
                 Ok(StreamableHttpPostResponse::Json(message, None))
             }
-            None => Err(self.failed(id, Fault::Status(Box::new(shortened(refusal))))),
+            None => Err(self.failure(id, Fault::Status(Box::new(shorten(refusal))))),
         }
     }
 }
@@ -536,14 +531,14 @@ fn is_initialized(message: &ClientJsonRpcMessage) -> bool {
 }
 
 async fn refusal(response: Response) -> HttpStatus {
-    shortened(refusal_whole(response).await)
+    shorten(refusal_whole(response).await)
 }
 
-fn shortened(refusal: HttpStatus) -> HttpStatus {
+fn shorten(refusal: HttpStatus) -> HttpStatus {
     let body = if refusal.body.is_empty() {
         String::new()
     } else {
-        quoted(&refusal.body)
+        quote(&refusal.body)
     };
     HttpStatus { body, ..refusal }
 }

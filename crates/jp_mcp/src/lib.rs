@@ -1,15 +1,59 @@
-//! Talks to MCP servers as a client, and turns what they say into jp's types, losing nothing.
+//! A client of MCP servers that keeps everything the servers say.
 //!
-//! [`Servers`] holds what is configured. A server is started when something needs it ([`Servers::connect`]), over stdio or
-//! Streamable HTTP, and in the revision of MCP that it speaks: 2026-07-28, where each request stands for itself, or one of those
-//! that begin with `initialize`. A [`Connection`] lists ([`Connection::tools`]), reads ([`Connection::resource`]), calls
-//! ([`Connection::call`]) and completes; whoever does waits on their own thread, and is asked and told what comes up meanwhile
-//! ([`Caller`]). All bounds are in [`Limits`]; each has a [`Fault`] of its own.
+//! Main types, in reading order:
 //!
-//! Where a server wants to know who asks, someone logs in once ([`Servers::log_in`]); what that gives is kept in [`Tokens`].
+//! - [`ServerConfig`]: how a server is reached, by a [`Program`] over stdio or an [`Endpoint`] of
+//!   Streamable HTTP, and which [`Revision`] of MCP to speak. jp negotiates it by default.
+//! - [`Servers`]: the configured servers. [`Servers::connect`] starts one if it is needed for the first
+//!   time; dropping `Servers` ends them all. [`Servers::log_in`] logs the user in, and [`Tokens`] keeps
+//!   the tokens.
+//! - [`Connection`]: lists ([`Connection::tools`]), reads ([`Connection::resource`]), calls
+//!   ([`Connection::call`]) and completes. Each blocks the thread of the caller.
+//! - [`Caller`]: is asked and told what comes up meanwhile, on that same thread, and can cancel.
+//! - [`Limits`]: the bounds on what a server sends. Each has a [`Fault`] of its own.
 //!
-//! rmcp has the protocol's lifecycles, sessions and streams, and shows nowhere outside. `raw` keeps the answers as they came,
-//! `content` and `listing` read them, `attendant` answers what a server asks by itself.
+//! rmcp implements the protocol's lifecycles, sessions and streams, and is not part of this API. `raw`
+//! keeps the answers as they came, `content` and `listing` read them, `attendant` answers the requests
+//! of servers.
+//!
+//! ```no_run
+//! use std::{collections::BTreeMap, time::Duration};
+//!
+//! use jp_mcp::{Client, Program, ServerConfig, Servers, Transport};
+//! use serde_json::{Map, json};
+//!
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! let clock = ServerConfig {
+//!     name: "clock".to_owned(),
+//!     transport: Transport::Stdio(Program {
+//!         program: "mcp-server-time".to_owned(),
+//!         arguments: Vec::new(),
+//!         environment: BTreeMap::new(),
+//!         withheld: vec!["OPENAI_API_KEY".to_owned()],
+//!         directory: "/home/me/project".into(),
+//!     }),
+//!     revision: None,
+//!     startup_timeout: Duration::from_secs(30),
+//!     timeout: Duration::from_secs(60),
+//! };
+//! let client = Client {
+//!     version: "1.0.0".to_owned(),
+//!     root: "/home/me/project".into(),
+//!     wants_logs: false,
+//! };
+//! let servers = Servers::new(vec![clock], client)?;
+//!
+//! // `()` is a caller that declines every question.
+//! let connection = servers.connect("clock", &())?;
+//! for tool in connection.tools(&())?.items {
+//!     println!("{}: {}", tool.name, tool.description.unwrap_or_default());
+//! }
+//! let arguments = Map::from_iter([("timezone".to_owned(), json!("Europe/Paris"))]);
+//! let called = connection.call("get_current_time", &arguments, &())?;
+//! println!("{:?}", called.response.content);
+//! # Ok(())
+//! # }
+//! ```
 
 mod attendant;
 mod auth;
@@ -17,8 +61,10 @@ mod caller;
 mod config;
 mod connection;
 mod content;
+mod cryptography;
 mod error;
 mod http;
+mod list_items;
 mod listing;
 mod probe;
 mod raw;
@@ -35,6 +81,6 @@ pub use config::{Client, Endpoint, Limits, Program, Revision, ServerConfig, Tran
 pub use connection::{About, Connection};
 pub use content::Read;
 pub use error::{Fault, HttpStatus, ServerError};
-pub use listing::{Listed, ResourceInfo, TemplateInfo, ToolAnnotations, ToolInfo};
+pub use list_items::{Listed, ResourceInfo, TemplateInfo, ToolAnnotations, ToolInfo};
 pub use requests::Called;
 pub use servers::Servers;

@@ -1,101 +1,19 @@
-//! What a server lists: tools, resources and templates, page by page.
+//! Reads a server's lists of tools, resources and templates, page by page.
 
 use std::{collections::HashSet, fmt, time::Instant};
 
-use jp_resource::Annotations;
-use serde::{
-    Deserialize, Deserializer,
-    de::{DeserializeOwned, Error as _},
-};
+use serde::de::DeserializeOwned;
 use serde_json::{Map, Value, json};
 
-use crate::{Caller, Connection, Fault, ServerError, tool_headers};
+use crate::{
+    Caller, Connection, Fault, Listed, ResourceInfo, ServerError, TemplateInfo, ToolInfo,
+    raw::quote, tool_headers,
+};
 
 /// The code of an error for a method that is unknown (JSON-RPC 2.0, "Error object").
 const METHOD_NOT_FOUND: i32 = -32601;
 
-/// A list as far as it could be had.
-#[derive(Debug, Clone)]
-pub struct Listed<T> {
-    /// What is on it, in the server's order.
-    pub items: Vec<T>,
-    /// What was passed over, and why.
-    pub warnings: Vec<String>,
-    /// Why there is no more of it than this, where there is.
-    pub cut: Option<ServerError>,
-}
-
-/// A tool that a server offers (MCP, "Tools"). All of it is the server's word.
-#[derive(Debug, Clone, PartialEq, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub struct ToolInfo {
-    /// Its name.
-    pub name: String,
-    /// Its name for people.
-    pub title: Option<String>,
-    /// What it does.
-    pub description: Option<String>,
-    /// JSON Schema of its arguments, an object.
-    #[serde(deserialize_with = "schema")]
-    pub input_schema: Map<String, Value>,
-    /// JSON Schema of its structured content; none where it is no object.
-    #[serde(default, deserialize_with = "schema_if_any")]
-    pub output_schema: Option<Map<String, Value>>,
-    /// Hints of what it does; nobody vouches for them.
-    pub annotations: Option<ToolAnnotations>,
-}
-
-/// What a server says of a tool's behaviour (MCP, "ToolAnnotations").
-#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "camelCase", default)]
-pub struct ToolAnnotations {
-    /// Whether it changes nothing.
-    pub read_only_hint: Option<bool>,
-    /// Whether it may destroy something.
-    pub destructive_hint: Option<bool>,
-    /// Whether calling it again changes nothing more.
-    pub idempotent_hint: Option<bool>,
-    /// Whether it reaches beyond the server.
-    pub open_world_hint: Option<bool>,
-}
-
-/// A resource that a server lists (MCP, "Resources").
-#[derive(Debug, Clone, PartialEq, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub struct ResourceInfo {
-    /// What to read.
-    pub uri: String,
-    /// Its name.
-    pub name: String,
-    /// Its name for people.
-    pub title: Option<String>,
-    /// What it is.
-    pub description: Option<String>,
-    /// MIME type of its content.
-    pub mime_type: Option<String>,
-    /// Length of its content in bytes.
-    pub size: Option<u64>,
-    /// MCP's hints.
-    pub annotations: Option<Annotations>,
-}
-
-/// A template of resources (MCP, "Resource Templates").
-#[derive(Debug, Clone, PartialEq, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub struct TemplateInfo {
-    /// The template (RFC 6570).
-    pub uri_template: String,
-    /// Its name.
-    pub name: String,
-    /// Its name for people.
-    pub title: Option<String>,
-    /// What it is.
-    pub description: Option<String>,
-    /// MIME type of what it leads to.
-    pub mime_type: Option<String>,
-}
-
-/// What can be listed.
+/// A list that servers have.
 #[derive(Clone, Copy)]
 struct Kind {
     method: &'static str,
@@ -122,7 +40,7 @@ impl Connection {
                     checked
                         .as_ref()
                         .err()
-                        .map(|reason| passed_over(&json!(tool.name), kind, reason)),
+                        .map(|reason| describe_skipped(&json!(tool.name), kind, reason)),
                 );
                 checked.is_ok()
             });
@@ -189,6 +107,7 @@ impl Connection {
             .collect())
     }
 
+    /// Reads all pages, as far as the bounds allow; what was read before a page failed counts.
     fn list<T: DeserializeOwned>(
         &self,
         kind: Kind,
@@ -216,7 +135,7 @@ impl Connection {
                 Err(error) => return Ok(listed.cut_by(error)),
             };
             if let Some(fault) = listed.take(&answer, kind) {
-                return Ok(listed.cut_by(self.failed(fault)));
+                return Ok(listed.cut_by(self.error(fault)));
             }
             cursor = answer
                 .get("nextCursor")
@@ -226,18 +145,19 @@ impl Connection {
             let most = self.longest();
             if start.elapsed() > most {
                 let (method, timeout) = (kind.method.to_owned(), most);
-                return Ok(listed.cut_by(self.failed(Fault::Timeout { method, timeout })));
+                return Ok(listed.cut_by(self.error(Fault::Timeout { method, timeout })));
             }
             if page + 1 >= self.limits.pages {
                 let fault = Fault::TooMany {
                     what: "pages",
                     limit: self.limits.pages,
                 };
-                return Ok(listed.cut_by(self.failed(fault)));
+                return Ok(listed.cut_by(self.error(fault)));
             }
+            // A server whose cursors go round would be asked until the bound on pages.
             if !seen.insert(cursor.clone()) {
                 let (method, cursor) = (kind.method.to_owned(), cursor.clone());
-                return Ok(listed.cut_by(self.failed(Fault::CursorLoop { method, cursor })));
+                return Ok(listed.cut_by(self.error(Fault::CursorLoop { method, cursor })));
             }
         }
         Ok(listed)
@@ -282,7 +202,9 @@ impl<T: DeserializeOwned> Listed<T> {
             }
             match T::deserialize(item) {
                 Ok(item) => self.items.push(item),
-                Err(error) => self.warnings.push(passed_over(name(item), kind, &error)),
+                Err(error) => self
+                    .warnings
+                    .push(describe_skipped(name(item), kind, &error)),
             }
         }
         None
@@ -294,29 +216,15 @@ impl<T: DeserializeOwned> Listed<T> {
     }
 }
 
-fn schema<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Map<String, Value>, D::Error> {
-    let schema = schema_if_any(deserializer)?;
-    schema.ok_or_else(|| D::Error::custom("its `inputSchema` is no object"))
-}
-
-fn schema_if_any<'de, D: Deserializer<'de>>(
-    deserializer: D,
-) -> Result<Option<Map<String, Value>>, D::Error> {
-    Ok(match Value::deserialize(deserializer)? {
-        Value::Object(schema) => Some(schema),
-        _ => None,
-    })
-}
-
 /// Returns what an item is best known by.
 fn name(item: &Value) -> &Value {
     item.get("name").or(item.get("uri")).unwrap_or(&Value::Null)
 }
 
-fn passed_over(name: &Value, kind: Kind, error: &dyn fmt::Display) -> String {
+fn describe_skipped(name: &Value, kind: Kind, error: &dyn fmt::Display) -> String {
     let name = name
         .as_str()
-        .map(|name| format!(", {},", crate::raw::quoted(name)))
+        .map(|name| format!(", {},", quote(name)))
         .unwrap_or_default();
     format!("one of its {}{name} was passed over: {error}", kind.what)
 }

@@ -54,7 +54,7 @@ impl<T: Transport<RoleClient>> Transport<RoleClient> for Probing<T> {
         &mut self,
         message: ClientJsonRpcMessage,
     ) -> impl Future<Output = Result<(), Self::Error>> + Send + 'static {
-        let is_sent = self.probe.sends(&message);
+        let is_sent = self.probe.note_sent(&message);
         if matches!(self.probe, Probe::Asked(_)) {
             self.deadline = Some(Instant::now() + self.limit);
         }
@@ -73,7 +73,7 @@ impl<T: Transport<RoleClient>> Transport<RoleClient> for Probing<T> {
             let seen = tokio::select! {
                 biased;
                 message = self.transport.receive() => match message {
-                    Some(message) => self.probe.receives(message),
+                    Some(message) => self.probe.take_received(message),
                     // The error says more than that the server ended.
                     None => return self.probe.take_refusal(),
                 },
@@ -131,7 +131,7 @@ enum Probe {
 
 impl Probe {
     /// Records a message to the server; returns whether to send it.
-    fn sends(&mut self, message: &ClientJsonRpcMessage) -> bool {
+    fn note_sent(&mut self, message: &ClientJsonRpcMessage) -> bool {
         match message {
             ClientJsonRpcMessage::Request(request) => match &request.request {
                 ClientRequest::DiscoverRequest(_) => *self = Self::Asked(request.id.clone()),
@@ -168,8 +168,8 @@ impl Probe {
     }
 
     /// Handles a message from the server; returns what to pass to rmcp.
-    fn receives(&mut self, message: ServerJsonRpcMessage) -> Option<ServerJsonRpcMessage> {
-        let Some(id) = answered(&message) else {
+    fn take_received(&mut self, message: ServerJsonRpcMessage) -> Option<ServerJsonRpcMessage> {
+        let Some(id) = request_of_answer(&message) else {
             return Some(message);
         };
         let id = id.cloned();
@@ -257,7 +257,7 @@ impl Probe {
 }
 
 /// Returns the id of the request that a message answers, which only errors can lack; `None` if it answers none.
-fn answered(message: &ServerJsonRpcMessage) -> Option<Option<&RequestId>> {
+fn request_of_answer(message: &ServerJsonRpcMessage) -> Option<Option<&RequestId>> {
     match message {
         ServerJsonRpcMessage::Response(response) => Some(Some(&response.id)),
         ServerJsonRpcMessage::Error(error) => Some(error.id.as_ref()),
@@ -323,7 +323,7 @@ mod tests {
     /// A server that has been asked both.
     fn asked_both() -> Probe {
         let mut probe = Probe::default();
-        assert!(probe.sends(&request(
+        assert!(probe.note_sent(&request(
             ClientRequest::DiscoverRequest(DiscoverRequest::default()),
             DISCOVER
         )));
@@ -333,7 +333,7 @@ mod tests {
             (&json!(DISCOVER), true)
         );
         let initialize = ClientRequest::InitializeRequest(InitializeRequest::default());
-        assert!(probe.sends(&request(initialize, INITIALIZE)));
+        assert!(probe.note_sent(&request(initialize, INITIALIZE)));
         probe
     }
 
@@ -362,7 +362,7 @@ mod tests {
     ) -> Vec<String> {
         let seen = messages
             .into_iter()
-            .filter_map(|message| probe.receives(message));
+            .filter_map(|message| probe.take_received(message));
         let line = |message| {
             let message = json!(message);
             let said = message
@@ -376,21 +376,21 @@ mod tests {
     fn sends_initialized(probe: &mut Probe) -> bool {
         let notification =
             ClientNotification::InitializedNotification(InitializedNotification::default());
-        probe.sends(&ClientJsonRpcMessage::notification(notification))
+        probe.note_sent(&ClientJsonRpcMessage::notification(notification))
     }
 
     #[test]
     fn answer_in_time_is_passed_on() {
         for answer in [discovered(json!(["2026-07-28"])), refused(DISCOVER)] {
             let mut probe = Probe::default();
-            probe.sends(&request(
+            probe.note_sent(&request(
                 ClientRequest::DiscoverRequest(DiscoverRequest::default()),
                 DISCOVER,
             ));
-            assert_eq!(json!(probe.receives(answer.clone())), json!(answer));
+            assert_eq!(json!(probe.take_received(answer.clone())), json!(answer));
             assert!(probe.expires().is_none());
             let initialize = ClientRequest::InitializeRequest(InitializeRequest::default());
-            probe.sends(&request(initialize, INITIALIZE));
+            probe.note_sent(&request(initialize, INITIALIZE));
             assert_eq!(seen(&mut probe, [refused(INITIALIZE)]), ["1 -32601"]);
         }
     }

@@ -2,7 +2,7 @@
 //!
 //! rmcp reads results into types of its own and loses what those don't have: annotations inside a resource, unknown fields,
 //! a whole result for one unknown block. So the transports hand every message through here first. The answer to a request
-//! that was announced ([`Raw::sent`]) is kept as it is, and rmcp sees a stand-in; what rmcp itself has a use for
+//! that was announced ([`Raw::note_request`]) is kept as it is, and rmcp sees a stand-in; what rmcp itself has a use for
 //! (the lifecycle, subscriptions, and the tools whose parameters become headers) it sees whole.
 
 use std::{
@@ -18,20 +18,21 @@ use serde_json::{Value, json};
 
 use crate::{Fault, Limits, LogMessage};
 
-/// How many remarks are kept.
+/// Remarks that are kept until a caller takes them: a server may log without end.
 const MAX_REMARKS: usize = 100;
-/// How long one of them may be, in characters.
+/// Length of a remark in characters.
 const MAX_REMARK: usize = 2_000;
-/// How many requests of a server's own are kept.
+/// Requests of the server that are kept for their parameters. rmcp answers some itself, so these
+/// are never taken.
 const MAX_QUESTIONS: usize = 100;
-/// How much of a line that is no message is quoted.
+/// Characters of a line that is no message, in a remark about it.
 const MAX_QUOTED: usize = 200;
 
 /// What passes between the transport and whoever waits.
 #[derive(Default)]
 pub(crate) struct Raw(Mutex<Inner>);
 
-/// What servers say is nobody's business but of those who asked.
+/// Shows nothing: answers may hold secrets.
 impl fmt::Debug for Raw {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Raw").finish_non_exhaustive()
@@ -64,8 +65,8 @@ enum Seen {
 }
 
 impl Raw {
-    /// Takes note of a message on its way to the server.
-    pub(crate) fn sent(&self, message: &ClientJsonRpcMessage) {
+    /// Notes a request on its way to the server, so that its answer is kept.
+    pub(crate) fn note_request(&self, message: &ClientJsonRpcMessage) {
         let ClientJsonRpcMessage::Request(request) = message else {
             return;
         };
@@ -80,8 +81,8 @@ impl Raw {
         self.inner().open.insert(id, seen);
     }
 
-    /// Takes a message from the server; returns what rmcp is to see of it, and nothing where that is nothing.
-    pub(crate) fn received(&self, mut message: Value) -> Option<ServerJsonRpcMessage> {
+    /// Keeps a message of the server and returns the one for rmcp; `None` if rmcp should not see it.
+    pub(crate) fn hand_through(&self, mut message: Value) -> Option<ServerJsonRpcMessage> {
         let id = message.get("id").and_then(id_number);
         let is_answer = message.get("method").is_none();
         if is_answer && !self.keep(id, &mut message) {
@@ -269,7 +270,7 @@ fn shorten(text: &mut String, characters: usize) {
 }
 
 /// Returns the beginning of a text.
-pub(crate) fn shortened(text: &str) -> String {
+pub(crate) fn excerpt(text: &str) -> String {
     let mut text = text.to_owned();
     shorten(&mut text, MAX_QUOTED);
     text
@@ -304,7 +305,7 @@ pub(crate) fn read(json: &[u8], limits: &Limits) -> Result<Option<Value>, Fault>
 }
 
 /// Returns the beginning of a text, to be quoted.
-pub(crate) fn quoted(text: &str) -> String {
+pub(crate) fn quote(text: &str) -> String {
     let end = text
         .char_indices()
         .nth(MAX_QUOTED)
@@ -346,9 +347,9 @@ mod tests {
     #[test]
     fn answer_is_kept_as_it_came_and_rmcp_sees_one() {
         let raw = Raw::default();
-        raw.sent(&request(7, "tools/call"));
+        raw.note_request(&request(7, "tools/call"));
         let result = json!({"content": [{"type": "hologram"}], "x": 1});
-        let seen = raw.received(answer("7".into(), result.clone()));
+        let seen = raw.hand_through(answer("7".into(), result.clone()));
         assert!(
             matches!(seen, Some(ServerJsonRpcMessage::Response(response)) if response.id == RequestId::Number(7))
         );
@@ -359,10 +360,10 @@ mod tests {
     #[test]
     fn tools_are_seen_by_rmcp_too() {
         let raw = Raw::default();
-        raw.sent(&request(1, "tools/list"));
+        raw.note_request(&request(1, "tools/list"));
         let tools = json!({"tools": [{"name": "a", "inputSchema": {"type": "object"}, "x": 1}]});
         let Some(ServerJsonRpcMessage::Response(seen)) =
-            raw.received(answer(1.into(), tools.clone()))
+            raw.hand_through(answer(1.into(), tools.clone()))
         else {
             panic!("it is an answer")
         };
@@ -377,11 +378,11 @@ mod tests {
     fn empty_answer_to_the_probe_is_an_error_to_rmcp() {
         let raw = Raw::default();
         let request = rmcp::model::DiscoverRequest::default();
-        raw.sent(&ClientJsonRpcMessage::request(
+        raw.note_request(&ClientJsonRpcMessage::request(
             ClientRequest::DiscoverRequest(request),
             RequestId::Number(0),
         ));
-        let seen = raw.received(answer(0.into(), json!({})));
+        let seen = raw.hand_through(answer(0.into(), json!({})));
         assert!(
             matches!(seen, Some(ServerJsonRpcMessage::Error(error)) if error.id == Some(RequestId::Number(0)))
         );
@@ -390,8 +391,8 @@ mod tests {
     #[test]
     fn answer_to_nothing_is_remarked() {
         let raw = Raw::default();
-        raw.sent(&request(1, "tools/call"));
-        assert!(raw.received(answer(99.into(), json!({}))).is_none());
+        raw.note_request(&request(1, "tools/call"));
+        assert!(raw.hand_through(answer(99.into(), json!({}))).is_none());
         assert_eq!(
             raw.remarks()[0].text,
             "it answered a request that was not made: id 99"
@@ -401,8 +402,8 @@ mod tests {
     #[test]
     fn answer_that_is_no_message_fails_its_request() {
         let raw = Raw::default();
-        raw.sent(&request(1, "tools/call"));
-        let seen = raw.received(json!({"jsonrpc": "2.0", "id": 1, "error": "no"}));
+        raw.note_request(&request(1, "tools/call"));
+        let seen = raw.hand_through(json!({"jsonrpc": "2.0", "id": 1, "error": "no"}));
         assert!(matches!(seen, Some(ServerJsonRpcMessage::Error(_))));
         assert!(matches!(
             raw.fault(Some(&RequestId::Number(1))),

@@ -22,13 +22,18 @@ use tokio::{
 use crate::{
     Fault, Progress,
     attendant::{Event, Shared, Sign},
-    connection::{CLOSE_TIMEOUT, MOST_TIMEOUTS},
     raw::{self, Raw},
     stdio::Process,
 };
 
 /// A page must be visited before a request can be answered (MCP 2025-11-25, "URL Elicitation Required Error").
 const URL_REQUIRED: i32 = -32042;
+
+/// How many times its timeout a request may take in all, however many signs of life there are: a
+/// server that reports progress for ever would hold the turn for ever.
+pub(crate) const MOST_TIMEOUTS: u32 = 10;
+/// How long the end of a session, or the news that a request is given up, may take to get through.
+pub(crate) const CLOSE_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// A request on its way.
 pub(crate) struct Request {
@@ -49,7 +54,7 @@ impl Request {
         cancelled: oneshot::Receiver<()>,
     ) {
         let (signs, signals) = channel::unbounded_channel();
-        let key = self.shared.begun(events.clone(), signs, progress);
+        let key = self.shared.begin(events.clone(), signs, progress);
         // The program may have ended and left a server behind, as `setsid` does: only a closed
         // connection says that the server is gone.
         let gone = self
@@ -58,9 +63,9 @@ impl Request {
             .filter(|_| self.peer.is_transport_closed());
         let result = match gone {
             Some(process) => Err(Fault::NotSent(process.describe_end().await)),
-            None => self.answered(key, cancelled, signals).await,
+            None => self.await_answer(key, cancelled, signals).await,
         };
-        self.shared.ended(key);
+        self.shared.end(key);
         let result = match (result, &self.process) {
             (Err(Fault::Ended(_)), Some(process)) => {
                 Err(Fault::Ended(process.describe_end().await))
@@ -82,7 +87,7 @@ impl Request {
         options.with_meta(meta)
     }
 
-    async fn answered(
+    async fn await_answer(
         &self,
         key: u64,
         mut cancelled: oneshot::Receiver<()>,
@@ -100,7 +105,7 @@ impl Request {
         let mut handle = sent.map_err(|error| fault(&self.method, error, None, raw))?;
         let id = handle.id.clone();
         self.shared
-            .identified(key, &id, &json!(handle.progress_token));
+            .identify(key, &id, &json!(handle.progress_token));
         let mut clock = Clock::new(self.timeout);
         let given_up = loop {
             tokio::select! {
@@ -113,7 +118,7 @@ impl Request {
                 }
                 Some(sign) = signals.recv() => clock.take(sign),
                 () = until(clock.deadline()) => {
-                    break Fault::Timeout { method: self.method.clone(), timeout: clock.given() };
+                    break Fault::Timeout { method: self.method.clone(), timeout: clock.time_given() };
                 }
                 _ = &mut cancelled => break Fault::Interrupted,
             }
@@ -180,7 +185,7 @@ impl Clock {
     }
 
     /// Returns how long the request had, once its time is over.
-    fn given(&self) -> Duration {
+    fn time_given(&self) -> Duration {
         if self.deadline < self.most {
             self.timeout
         } else {
@@ -215,7 +220,7 @@ pub(crate) fn fault(method: &str, error: ServiceError, id: Option<&RequestId>, r
         }
         ServiceError::McpError(error) => match known {
             Some(fault @ Fault::Malformed(_)) => fault,
-            _ => refused(method, &error),
+            _ => refusal(method, &error),
         },
         error => {
             known.unwrap_or_else(|| Fault::Ended(format!("the connection is closed: {error}")))
@@ -224,10 +229,10 @@ pub(crate) fn fault(method: &str, error: ServiceError, id: Option<&RequestId>, r
 }
 
 /// Says what a server answered instead of a result.
-pub(crate) fn refused(method: &str, error: &ErrorData) -> Fault {
+pub(crate) fn refusal(method: &str, error: &ErrorData) -> Fault {
     let data = error.data.as_ref().filter(|data| !data.is_null());
     let data = data
-        .map(|data| format!(" ({})", raw::shortened(&data.to_string())))
+        .map(|data| format!(" ({})", raw::excerpt(&data.to_string())))
         .unwrap_or_default();
     Fault::Refused {
         method: method.to_owned(),

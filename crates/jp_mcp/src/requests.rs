@@ -35,7 +35,7 @@ impl Connection {
             json!({"name": tool, "arguments": arguments}),
             caller,
         )?;
-        let returned = content::result(answer, &self.limits).map_err(|fault| self.failed(fault))?;
+        let returned = content::result(answer, &self.limits).map_err(|fault| self.error(fault))?;
         let Returned {
             mut response,
             links,
@@ -72,13 +72,13 @@ impl Connection {
         if index >= self.limits.links {
             return told("It was not read, as the result has too many links.");
         }
-        if self.followed().contains(&link.uri) {
+        if self.followed_links().contains(&link.uri) {
             return told("It was read earlier in this turn.");
         }
         match self.read(&link.uri, caller) {
             Ok(read) if read.contents.is_empty() => told("The server has no content for it."),
             Ok(read) => {
-                self.followed().insert(link.uri.clone());
+                self.followed_links().insert(link.uri.clone());
                 warnings.extend(read.warnings);
                 read.contents
                     .into_iter()
@@ -86,7 +86,7 @@ impl Connection {
                     .collect()
             }
             Err(error) => {
-                let uri = crate::raw::quoted(&link.uri);
+                let uri = crate::raw::quote(&link.uri);
                 warnings.push(format!(
                     "the link to {uri} was not followed: {}",
                     error.fault
@@ -96,17 +96,17 @@ impl Connection {
         }
     }
 
-    fn followed(&self) -> MutexGuard<'_, HashSet<String>> {
+    fn followed_links(&self) -> MutexGuard<'_, HashSet<String>> {
         self.followed.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Reads a resource (MCP, `resources/read`), as the server gives it.
     pub fn read(&self, uri: &str, caller: &dyn Caller) -> Result<Read, ServerError> {
         if !self.about().has_resources {
-            return Err(self.failed(Fault::Unsupported("resources")));
+            return Err(self.error(Fault::Unsupported("resources")));
         }
         let answer = self.request("resources/read", json!({"uri": uri}), caller)?;
-        content::contents(&answer, &self.limits).map_err(|fault| self.failed(fault))
+        content::contents(&answer, &self.limits).map_err(|fault| self.error(fault))
     }
 
     /// Reads a resource, with what the server lists of it where its contents don't say: names, types, hints.

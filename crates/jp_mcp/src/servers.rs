@@ -121,7 +121,7 @@ impl Servers {
     /// Has a server started, and does not wait for it.
     pub fn start(&self, name: &str) {
         if let Some(entry) = self.entries.get(name) {
-            drop(self.started(entry));
+            drop(self.start_connecting(entry));
         }
     }
 
@@ -132,7 +132,7 @@ impl Servers {
             .entries
             .get(name)
             .ok_or_else(|| failure(Fault::Unknown))?;
-        let ready = self.started(entry);
+        let ready = self.start_connecting(entry);
         loop {
             match ready.recv_timeout(TICK) {
                 Ok(Err(error)) if entry.is_told.swap(true, Relaxed) => {
@@ -159,7 +159,10 @@ impl Servers {
             .unwrap_or_else(|| unreachable!("it is there until this is dropped"))
     }
 
-    fn started(&self, entry: &Entry) -> mpsc::Receiver<Result<Arc<Connection>, ServerError>> {
+    fn start_connecting(
+        &self,
+        entry: &Entry,
+    ) -> mpsc::Receiver<Result<Arc<Connection>, ServerError>> {
         let (sender, ready) = mpsc::channel();
         let (config, client, cell) = (
             Arc::clone(&entry.config),

@@ -24,10 +24,11 @@ use tokio::{
 use crate::{
     Fault, Limits, Program,
     error::PipeError,
-    raw::{self, Raw, quoted},
+    raw::{self, Raw, quote},
 };
 
-/// How many lines of stderr are kept, and how much of each.
+/// Lines of stderr that are kept, and bytes of each: the first often have the cause, the last the
+/// effect.
 const MAX_FIRST_LINES: usize = 8;
 const MAX_LAST_LINES: usize = 12;
 const MAX_STDERR_LINE: usize = 500;
@@ -250,7 +251,7 @@ impl Messages {
             return Ok(());
         }
         self.rubbish += 1;
-        let quoted = quoted(line.trim_end());
+        let quoted = quote(line.trim_end());
         if self.rubbish > self.limits.rubbish {
             let count = self.limits.rubbish;
             return Err(Fault::Malformed(format!(
@@ -271,7 +272,7 @@ impl Transport<RoleClient> for Messages {
         &mut self,
         message: ClientJsonRpcMessage,
     ) -> impl Future<Output = Result<(), Self::Error>> + Send + 'static {
-        self.raw.sent(&message);
+        self.raw.note_request(&message);
         let stdin = Arc::clone(&self.stdin);
         async move {
             let mut line = serde_json::to_vec(&message).map_err(io::Error::from)?;
@@ -289,7 +290,7 @@ impl Transport<RoleClient> for Messages {
     async fn receive(&mut self) -> Option<ServerJsonRpcMessage> {
         loop {
             if let Some(message) = self.batch.pop_front() {
-                match self.raw.received(message) {
+                match self.raw.hand_through(message) {
                     Some(message) => return Some(message),
                     None => continue,
                 }

@@ -6,8 +6,8 @@ use tokio::sync::Mutex;
 use url::Url;
 
 use super::{
-    flow::{now, renewed},
-    tokens::{Kept, Tokens},
+    flow::{self, now},
+    tokens::{StoredTokens, Tokens},
 };
 use crate::{Endpoint, raw::Raw};
 
@@ -18,7 +18,7 @@ const EARLY: u64 = 30;
 pub(crate) struct Access {
     url: Url,
     tokens: Tokens,
-    kept: Mutex<Option<Kept>>,
+    kept: Mutex<Option<StoredTokens>>,
     raw: Arc<Raw>,
 }
 
@@ -74,7 +74,7 @@ impl Access {
     /// Takes a newer token, from another process that has one or from the authorization server.
     ///
     /// One process at a time: a refresh token may serve only once.
-    async fn renew(&self, kept: &mut Option<Kept>) {
+    async fn renew(&self, kept: &mut Option<StoredTokens>) {
         let (tokens, url) = (self.tokens.clone(), self.url.clone());
         let lock = tokio::task::spawn_blocking(move || tokens.lock(&url)).await;
         let Ok(Ok(_lock)) = lock else {
@@ -83,7 +83,7 @@ impl Access {
                 .remark("its tokens can't be renewed, as they can't be locked".to_owned());
         };
         let newest = self.load();
-        let is_newer = |newest: &Kept| {
+        let is_newer = |newest: &StoredTokens| {
             kept.as_ref()
                 .is_none_or(|kept| kept.access_token != newest.access_token)
         };
@@ -94,7 +94,7 @@ impl Access {
         let Some(old) = kept.as_ref().filter(|kept| kept.refresh_token.is_some()) else {
             return;
         };
-        match renewed(old).await {
+        match flow::renew(old).await {
             Ok(new) => {
                 if let Err(error) = self.tokens.save(&new) {
                     self.raw
@@ -108,7 +108,7 @@ impl Access {
         }
     }
 
-    fn load(&self) -> Option<Kept> {
+    fn load(&self) -> Option<StoredTokens> {
         self.tokens.load(&self.url).unwrap_or_else(|error| {
             self.raw
                 .remark(format!("its tokens can't be read: {error}"));

@@ -13,14 +13,23 @@ use rmcp::transport::auth::{
 use serde_json::json;
 use url::Url;
 
-use super::{KnownClient, Login, is_safe, near, tokens::Kept};
-use crate::{Fault, config::is_loopback, http, raw::quoted};
+use super::{
+    login::{KnownClient, Login},
+    near,
+    tokens::StoredTokens,
+};
+use crate::{
+    Fault,
+    config::{is_loopback, is_safe},
+    cryptography,
+    raw::quote,
+};
 
 /// How much is told of what an authorization server says.
 const MAX_REASON: usize = 500;
 
 /// A login whose page is to be visited.
-pub(super) struct Begun {
+pub(super) struct PendingLogin {
     url: Url,
     manager: AuthorizationManager,
     credentials: InMemoryCredentialStore,
@@ -28,27 +37,29 @@ pub(super) struct Begun {
     page: Url,
 }
 
-impl Begun {
+impl PendingLogin {
     pub(super) async fn new(
         url: &Url,
         login: &Login,
-        before: Option<&Kept>,
+        before: Option<&StoredTokens>,
         redirect: &str,
     ) -> Result<Self, Fault> {
-        let mut found = Found::discover(url, login.challenge.as_deref()).await?;
+        let mut found = LoginPlace::discover(url, login.challenge.as_deref()).await?;
         let scopes = found.scopes(login, before).await;
         let scopes: Vec<_> = scopes.iter().map(String::as_str).collect();
         let client = found.client(login, redirect, &scopes).await?;
-        let Found {
+        let LoginPlace {
             mut manager,
             credentials,
             ..
         } = found;
-        manager.configure_client(client.clone()).map_err(failed)?;
+        manager
+            .configure_client(client.clone())
+            .map_err(login_fault)?;
         let page = manager
             .get_authorization_url(&scopes)
             .await
-            .map_err(failed)?;
+            .map_err(login_fault)?;
         let page = Url::parse(&page)
             .map_err(|error| Fault::Login(format!("its page is no URL: {error}")))?;
         Ok(Self {
@@ -74,8 +85,9 @@ impl Begun {
     }
 
     /// Trades what the page handed back for tokens.
-    pub(super) async fn finish(self, back: &Url) -> Result<Kept, Fault> {
-        let callback = AuthorizationCallback::from_redirect_url(back.as_str()).map_err(failed)?;
+    pub(super) async fn finish(self, back: &Url) -> Result<StoredTokens, Fault> {
+        let callback =
+            AuthorizationCallback::from_redirect_url(back.as_str()).map_err(login_fault)?;
         let (code, state, issuer) = (
             &callback.code,
             &callback.csrf_token,
@@ -84,13 +96,13 @@ impl Begun {
         self.manager
             .exchange_code_for_token_with_issuer(code, state, issuer)
             .await
-            .map_err(failed)?;
-        kept(self.url, &self.credentials, self.client).await
+            .map_err(login_fault)?;
+        read_tokens(self.url, &self.credentials, self.client).await
     }
 }
 
 /// Where to log in at an endpoint.
-struct Found {
+struct LoginPlace {
     url: Url,
     manager: AuthorizationManager,
     /// What the manager writes to.
@@ -98,34 +110,32 @@ struct Found {
     metadata: AuthorizationMetadata,
 }
 
-impl Found {
+impl LoginPlace {
     /// Finds out where; without a challenge the endpoint is asked for one.
     async fn discover(url: &Url, challenge: Option<&str>) -> Result<Self, Fault> {
-        http::provide_cryptography();
+        cryptography::install();
         let manager = if is_loopback(url) {
-            let client = Arc::new(near::client().map_err(failed)?);
+            let client = Arc::new(near::client().map_err(login_fault)?);
             AuthorizationManager::new_with_oauth_http_client(url.clone(), client).await
         } else {
             // Where a server of the network leads to, nothing on this machine or near it is.
             AuthorizationManager::new(url.clone()).await
         };
-        let mut manager = manager.map_err(failed)?;
+        let mut manager = manager.map_err(login_fault)?;
         let credentials = InMemoryCredentialStore::new();
         manager.set_credential_store(credentials.clone());
         let metadata = manager
             .resolve_metadata_from_challenge(challenge)
             .await
-            .map_err(failed)?
+            .map_err(login_fault)?
             .metadata;
         let (page, token) = (&metadata.authorization_endpoint, &metadata.token_endpoint);
-        let is_unsafe =
-            |endpoint: &&String| !Url::parse(endpoint).is_ok_and(|endpoint| is_safe(&endpoint));
         if let Some(endpoint) = [page, token]
             .into_iter()
             .chain(&metadata.registration_endpoint)
-            .find(is_unsafe)
+            .find(|endpoint| is_unsafe(endpoint))
         {
-            let endpoint = quoted(endpoint);
+            let endpoint = quote(endpoint);
             return Err(Fault::Login(format!(
                 "its authorization server is not reached by https: {endpoint}"
             )));
@@ -140,7 +150,7 @@ impl Found {
     }
 
     /// Returns what is asked for: what the server wants now and, where that is more than was granted, what was granted too.
-    async fn scopes(&self, login: &Login, before: Option<&Kept>) -> Vec<String> {
+    async fn scopes(&self, login: &Login, before: Option<&StoredTokens>) -> Vec<String> {
         let challenge = login
             .challenge
             .as_deref()
@@ -181,7 +191,7 @@ impl Found {
                 .manager
                 .register_client("jp", redirect, scopes)
                 .await
-                .map_err(failed),
+                .map_err(login_fault),
         }
     }
 }
@@ -195,13 +205,13 @@ fn client(id: &str, secret: Option<&str>, redirect: &str) -> OAuthClientConfig {
 }
 
 /// Renews tokens; none where their issuer is no longer who speaks for the server.
-pub(super) async fn renewed(old: &Kept) -> Result<Kept, Fault> {
-    let Found {
+pub(super) async fn renew(old: &StoredTokens) -> Result<StoredTokens, Fault> {
+    let LoginPlace {
         mut manager,
         credentials,
         metadata,
         ..
-    } = Found::discover(&old.url, None).await?;
+    } = LoginPlace::discover(&old.url, None).await?;
     if metadata.issuer != old.issuer {
         return Err(Fault::Login(
             "the server has another authorization server now".to_owned(),
@@ -213,7 +223,9 @@ pub(super) async fn renewed(old: &Kept) -> Result<Kept, Fault> {
         old.client_secret.as_deref(),
         "http://127.0.0.1/",
     );
-    manager.configure_client(client.clone()).map_err(failed)?;
+    manager
+        .configure_client(client.clone())
+        .map_err(login_fault)?;
     let response = json!({"access_token": old.access_token, "token_type": "bearer", "refresh_token": old.refresh_token});
     let response = serde_json::from_value(response)
         .map_err(|_| Fault::Login("what is kept of it is damaged".to_owned()))?;
@@ -223,38 +235,45 @@ pub(super) async fn renewed(old: &Kept) -> Result<Kept, Fault> {
         old.scopes.clone(),
         None,
     );
-    credentials.save(stored).await.map_err(failed)?;
-    manager.refresh_token().await.map_err(failed)?;
-    kept(old.url.clone(), &credentials, client).await
+    credentials.save(stored).await.map_err(login_fault)?;
+    manager.refresh_token().await.map_err(login_fault)?;
+    read_tokens(old.url.clone(), &credentials, client).await
 }
 
 /// Returns what is kept of what an authorization server gave.
-async fn kept(
+async fn read_tokens(
     url: Url,
     credentials: &InMemoryCredentialStore,
     client: OAuthClientConfig,
-) -> Result<Kept, Fault> {
-    let missing = || Fault::Login("its authorization server gave no token".to_owned());
+) -> Result<StoredTokens, Fault> {
     let stored = credentials
         .load()
         .await
-        .map_err(failed)?
-        .ok_or_else(missing)?;
+        .map_err(login_fault)?
+        .ok_or_else(missing_token)?;
     // Its getters come from a crate that jp does not know.
     let response = json!(stored.token_response);
     let text = |key: &str| response[key].as_str().map(str::to_owned);
-    Ok(Kept {
+    Ok(StoredTokens {
         url,
         issuer: stored.issuer,
         client_id: client.client_id,
         client_secret: client.client_secret,
-        access_token: text("access_token").ok_or_else(missing)?,
+        access_token: text("access_token").ok_or_else(missing_token)?,
         refresh_token: text("refresh_token"),
         expires_at: response["expires_in"]
             .as_u64()
             .map(|seconds| now().saturating_add(seconds)),
         scopes: stored.granted_scopes,
     })
+}
+
+fn missing_token() -> Fault {
+    Fault::Login("its authorization server gave no token".to_owned())
+}
+
+fn is_unsafe(endpoint: &str) -> bool {
+    !Url::parse(endpoint).is_ok_and(|endpoint| is_safe(&endpoint))
 }
 
 /// Returns the seconds since 1970.
@@ -266,7 +285,7 @@ pub(super) fn now() -> u64 {
 }
 
 /// Says why a login failed.
-fn failed(error: AuthError) -> Fault {
+fn login_fault(error: AuthError) -> Fault {
     let mut reason = error.to_string();
     let mut cause = error.source();
     while let Some(error) = cause {

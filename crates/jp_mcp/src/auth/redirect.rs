@@ -9,8 +9,8 @@ use std::{
 
 use url::Url;
 
-use super::TICK;
-use crate::{Caller, Fault, raw::quoted};
+use super::login::TICK;
+use crate::{Caller, Fault, raw::quote};
 
 /// How long a browser may take to say what it wants; some open connections that they don't use.
 const READ_TIMEOUT: Duration = Duration::from_secs(1);
@@ -91,7 +91,7 @@ impl Redirect {
                 let description = parameter(&back, "error_description").unwrap_or_default();
                 Err(Fault::Login(format!(
                     "its authorization server says {}",
-                    quoted(format!("{error} {description}").trim())
+                    quote(format!("{error} {description}").trim())
                 )))
             }
             None => Ok(back),

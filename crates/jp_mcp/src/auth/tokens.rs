@@ -27,7 +27,7 @@ pub struct Tokens {
 
 /// What one login gave.
 #[derive(Clone, Serialize, Deserialize)]
-pub(super) struct Kept {
+pub(super) struct StoredTokens {
     /// The endpoint.
     pub(super) url: Url,
     /// Who gave it.
@@ -42,9 +42,9 @@ pub(super) struct Kept {
     pub(super) scopes: Vec<String>,
 }
 
-impl fmt::Debug for Kept {
+impl fmt::Debug for StoredTokens {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Kept")
+        f.debug_struct("StoredTokens")
             .field("url", &self.url)
             .finish_non_exhaustive()
     }
@@ -66,14 +66,14 @@ impl Tokens {
         }
     }
 
-    pub(super) fn load(&self, url: &Url) -> io::Result<Option<Kept>> {
+    pub(super) fn load(&self, url: &Url) -> io::Result<Option<StoredTokens>> {
         let text = match fs::read(self.path(url, "json")) {
             Ok(text) => text,
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
             Err(error) => return Err(error),
         };
         // What the parser quotes may be a token.
-        let kept: Kept = serde_json::from_slice(&text).map_err(|_| {
+        let kept: StoredTokens = serde_json::from_slice(&text).map_err(|_| {
             io::Error::new(
                 io::ErrorKind::InvalidData,
                 "the file is damaged; log in again",
@@ -106,7 +106,7 @@ impl Tokens {
     }
 
     /// Keeps what a login gave; whoever calls this holds the lock.
-    pub(super) fn save(&self, kept: &Kept) -> io::Result<()> {
+    pub(super) fn save(&self, kept: &StoredTokens) -> io::Result<()> {
         directory().create(&self.directory)?;
         let new = self.path(&kept.url, "new");
         // Left over where a process was ended.
@@ -149,8 +149,8 @@ fn private() -> OpenOptions {
 mod tests {
     use super::*;
 
-    fn kept(url: &str) -> Kept {
-        Kept {
+    fn kept(url: &str) -> StoredTokens {
+        StoredTokens {
             url: Url::parse(url).unwrap(),
             issuer: None,
             client_id: "jp".to_owned(),
