@@ -1,4 +1,4 @@
-use jp_process::{Captured, End, Kept};
+use jp_process::{BoundedOutput, Captured, End};
 use jp_tool::ContentBlock;
 use jp_turn::parse_command_output;
 
@@ -15,7 +15,7 @@ pub fn tool_output(bytes: &[u8]) {
         Some(1) => End::Moot,
         _ => End::Exited(0),
     };
-    let mut output = Kept::at_most(kept);
+    let mut output = BoundedOutput::at_most(kept);
     output.push(stdout);
     let parsed = parse_command_output(Captured {
         stdout: output,
