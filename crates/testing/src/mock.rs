@@ -14,7 +14,7 @@ use serde_json::Value;
 
 use crate::{programs, skip};
 
-/// A mock server, ended with the value; by itself after [`LIFETIME`].
+/// A mock server. It ends with the value, or after two minutes.
 pub struct Mock {
     process: Child,
     /// Its root.
