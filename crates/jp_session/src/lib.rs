@@ -4,7 +4,7 @@
 //! [`QueryRequest`](query::QueryRequest) says what to ask. [`query::run`] takes it through the
 //! steps, one file each in `query/`: compose the message, choose the model and the tools, plan and
 //! resolve the attachments, prepare the events, record them, send, and finish with a
-//! [`Report`](query::Report). [`query::explain`] stops before anything is stored or sent.
+//! [`Report`](query::Report). [`query::explain()`] stops before anything is stored or sent.
 //!
 //! A terminal, a page, a script or a test is a [`Person`]: the session asks, tells and shows, and
 //! the person decides how that looks. Errors are one type, [`SessionError`], with a kind, a message
