@@ -143,7 +143,7 @@ fn keys_reach_what_runs() {
         busy
     );
     assert_eq!(
-        shell.ask("apply", json!({"keys": "ctrl-c"})),
+        shell.ask("apply", json!({"keys": "ctrl-c", "wait_secs": 10})),
         "The prompt is back; exit status 130.\n= running"
     );
     assert_eq!(
@@ -151,7 +151,7 @@ fn keys_reach_what_runs() {
         busy
     );
     assert_eq!(
-        shell.ask("apply", json!({"keys": "ctrl-d"})),
+        shell.ask("apply", json!({"keys": "ctrl-d", "wait_secs": 10})),
         "The prompt is back; exit status 0.\n= running"
     );
 }
