@@ -7,7 +7,7 @@ use crate::{
     session::{Session, Setup},
     tools::{
         parameters,
-        served::{Origin, is_about_served},
+        served::{ServedName, is_about_served},
         settings::{ALL, Settings, key},
     },
 };
@@ -147,7 +147,7 @@ fn other(
             Err(failure.with_hint(format!("there are: {names}.")))
         }
         Some(source) if source.starts_with("mcp.") => {
-            let Some(Origin { server, .. }) = Origin::read(source, name) else {
+            let Some(ServedName { server, .. }) = ServedName::read(source, name) else {
                 let failure = settings.fault(&["source"], "names no server");
                 return Err(failure.with_hint(
                     "it is `mcp.SERVER.TOOL`, or `mcp.SERVER` for a tool of the same name.",

@@ -47,12 +47,12 @@ pub(crate) struct Served {
 
 /// What the configuration has a tool of a server for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Origin<'a> {
+pub(crate) struct ServedName<'a> {
     pub(crate) server: &'a str,
     pub(crate) tool: &'a str,
 }
 
-impl<'a> Origin<'a> {
+impl<'a> ServedName<'a> {
     /// Reads a source, `mcp.SERVER` or `mcp.SERVER.TOOL`; without a tool it is the one of the entry's own name.
     pub(crate) fn read(source: &'a str, name: &'a str) -> Option<Self> {
         let rest = source.strip_prefix("mcp.")?;
@@ -102,7 +102,7 @@ pub(crate) fn server_of<'c>(name: &str, config: &'c Resolved) -> Option<&'c str>
             .map(String::as_str)
             .find(|server| {
                 // The entry's own name stands for the tool where the source names none.
-                Origin::read(source, "-").is_some_and(|of| of.server == *server)
+                ServedName::read(source, "-").is_some_and(|of| of.server == *server)
             }),
         None => by_name(name, config),
     }
@@ -274,12 +274,12 @@ impl Served {
         listed.items.sort_by(|one, other| one.name.cmp(&other.name));
         let before = self.tools.len();
         let tools = &config.config.conversation.tools;
-        let mut named: Vec<(&str, Origin<'_>)> = Vec::new();
+        let mut named: Vec<(&str, ServedName<'_>)> = Vec::new();
         for (name, own) in tools {
             if let Some(of) = own
                 .source
                 .as_deref()
-                .and_then(|source| Origin::read(source, name))
+                .and_then(|source| ServedName::read(source, name))
             {
                 named.extend((of.server == server).then_some((name.as_str(), of)));
             }
@@ -500,8 +500,8 @@ pub fn offered_names(server: &str, tool: &str, config: &Resolved) -> Result<Vec<
     let is_its = |(name, own): &(&String, &ToolSettings)| {
         own.source
             .as_deref()
-            .and_then(|source| Origin::read(source, name))
-            == Some(Origin { server, tool })
+            .and_then(|source| ServedName::read(source, name))
+            == Some(ServedName { server, tool })
     };
     let named: Vec<String> = entries
         .filter(is_its)
@@ -575,18 +575,21 @@ mod tests {
 
     #[test]
     fn source_names_a_server_and_its_tool() {
-        let origin = |server, tool| Some(Origin { server, tool });
+        let origin = |server, tool| Some(ServedName { server, tool });
         assert_eq!(
-            Origin::read("mcp.docs.search", "find"),
+            ServedName::read("mcp.docs.search", "find"),
             origin("docs", "search")
         );
-        assert_eq!(Origin::read("mcp.docs.a.b", "find"), origin("docs", "a.b"));
-        assert_eq!(Origin::read("mcp.docs", "find"), origin("docs", "find"));
+        assert_eq!(
+            ServedName::read("mcp.docs.a.b", "find"),
+            origin("docs", "a.b")
+        );
+        assert_eq!(ServedName::read("mcp.docs", "find"), origin("docs", "find"));
         assert_eq!(
             [
-                Origin::read("mcp.", "find"),
-                Origin::read("mcp.docs.", "find"),
-                Origin::read("local", "x")
+                ServedName::read("mcp.", "find"),
+                ServedName::read("mcp.docs.", "find"),
+                ServedName::read("local", "x")
             ],
             [None; 3]
         );
