@@ -7,8 +7,8 @@ use std::{
 
 use crate::{
     error::{ErrorKind, SessionError},
-    history::{add_aliases, of_conversation, with_alias},
     session::{Session, switched_on},
+    trust::history::{add_aliases, keep_allowed, with_alias},
 };
 use jp_config::{Assignment, Layer, Layers, Resolved};
 use jp_conversation::EventKind;
@@ -82,17 +82,17 @@ impl Session {
         conversation: &Conversation,
     ) -> Result<(), SessionError> {
         let trust = self.workspace.trust();
-        let may_be_on = |tool: &str| trust.contains(&switched_on(tool, conversation.id));
+        let was_switched_on = |tool: &str| trust.contains(&switched_on(tool, conversation.id));
         let mut aliases = Map::new();
         if let Some(Value::Object(base)) = &conversation.base_config {
             add_aliases(base, layers, &mut aliases);
-            let own = with_alias(of_conversation(base, &may_be_on), &aliases);
+            let own = with_alias(keep_allowed(base, &was_switched_on), &aliases);
             layers.add_json(Layer::Conversation, &Value::Object(own))?;
         }
         for event in conversation.stream.events() {
             if let EventKind::ConfigDelta(delta) = &event.kind {
                 add_aliases(&delta.delta, layers, &mut aliases);
-                let mut delta = with_alias(of_conversation(&delta.delta, &may_be_on), &aliases);
+                let mut delta = with_alias(keep_allowed(&delta.delta, &was_switched_on), &aliases);
                 if let Some(Value::Object(conversation)) = delta.get_mut("conversation") {
                     // The stream has its own account of what is attached.
                     conversation.shift_remove("attachments");

@@ -54,7 +54,6 @@
 pub mod attachments;
 mod configuration;
 pub mod error;
-mod history;
 pub mod interrupt;
 pub mod lock;
 pub mod model;
@@ -72,6 +71,7 @@ pub mod summary;
 pub mod surroundings;
 pub mod text;
 pub mod tools;
+mod trust;
 
 pub use self::{
     error::{ErrorKind, SessionError},

@@ -12,6 +12,7 @@ use crate::{
         ignored_aliases, usual_key_variable,
     },
     person::Person,
+    trust::Effect,
 };
 use jp_config::{CommandSetting, Layer, LlmProvider, Resolved};
 use jp_conversation::view::{AnswerPart, Message, Thread};
@@ -195,9 +196,8 @@ fn check_workspace(
                 .with_hint(OWN),
         )
     };
-    if let Some(path) = configured
-        .by_workspace("api_key_command")
-        .filter(|_| said.api_key_command.is_some())
+    if said.api_key_command.is_some()
+        && let Some(path) = configured.refused("api_key_command", Effect::RunKeyCommand)
     {
         return refuse(
             "api_key_command",
@@ -217,7 +217,9 @@ fn check_workspace(
     else {
         return Ok(None);
     };
-    if said.api_key_env.is_some() || said.api_key_command.is_some() {
+    if (said.api_key_env.is_some() || said.api_key_command.is_some())
+        && configured.refused("base_url", Effect::SendKey).is_some()
+    {
         return refuse(
             "base_url",
             &path,
@@ -235,9 +237,9 @@ fn api_key(config: &Resolved, provider: &str) -> Result<Option<Secret>, SessionE
     if let (None, Some(command)) = (&settings.api_key_env, &settings.api_key_command) {
         return key_from(provider, command).map(Some);
     }
-    let is_workspaces = configured.by_workspace("base_url").is_some();
-    let usual =
-        usual_key_variable(provider).filter(|_| !is_workspaces || settings.base_url.is_none());
+    let is_refused =
+        settings.base_url.is_some() && configured.refused("base_url", Effect::SendKey).is_some();
+    let usual = usual_key_variable(provider).filter(|_| !is_refused);
     let Some(variable) = settings.api_key_env.as_deref().or(usual) else {
         return Ok(None);
     };

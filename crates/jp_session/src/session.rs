@@ -21,6 +21,7 @@ use crate::{
     person::{Answer, Person, Question},
     servers::Servers,
     surroundings::Surroundings,
+    trust::history::may_switch_on,
 };
 
 /// What the user chose for a whole command.
@@ -385,8 +386,8 @@ impl Session {
             for (name, tool) in said.into_iter().flatten() {
                 match tool.get("enable").and_then(Value::as_bool) {
                     Some(true) => {
-                        let is_own = trust.contains(&switched_on(name, conversation.id));
-                        tools.insert(name.clone(), is_own);
+                        let was_switched_on = trust.contains(&switched_on(name, conversation.id));
+                        tools.insert(name.clone(), may_switch_on(was_switched_on));
                     }
                     Some(false) => _ = tools.remove(name),
                     None => {}

@@ -7,8 +7,9 @@ use crate::{
     scripts::{self, CommandWords, Script, SearchPath, as_they_are},
     servers::{Servers, reading},
     session::{Session, Setup},
+    trust::{Approvals, Decision, Effect, Occasion, Origin, Reached, decide, decide_unapproved},
 };
-use jp_attachment::{Declared, McpUri, Place, Reach, Source};
+use jp_attachment::{ApprovalScope, Declared, McpUri, Place, Reach, Source};
 use jp_storage::Trust;
 
 /// What a user approves of a declaration.
@@ -32,10 +33,16 @@ impl Approval {
 
     /// Returns the declaration as the user's own, if they made or approved it before, as it is now.
     fn apply(&self, declared: Declared, trust: &Trust, place: &Place) -> Declared {
-        let matters = matters_to_trust(&declared, place);
-        let is_trusted = declared.is_trusted || (matters && trust.contains(&self.text));
+        // The approvals are on disk: they are read only if one can make a difference.
+        let approvals = Approvals {
+            is_remembered: matters_to_trust(&declared, place) && trust.contains(&self.text),
+            ..Approvals::default()
+        };
+        // It makes no difference here whose server it is.
+        let effect = Effect::ResolveAsUser(find_reached(&declared, None, place));
+        let decision = decide(find_origin(&declared), effect, approvals);
         Declared {
-            is_trusted,
+            is_trusted: decision == Decision::Allowed,
             ..declared
         }
     }
@@ -72,18 +79,24 @@ pub fn agreed(
     }
     let approval = Approval::new(&declared, place);
     let declared = approval.apply(declared, &session.workspace.trust(), place);
-    let Some(asking) = Asking::of(&declared, reading::configured(setup)?) else {
-        return Ok(Some(declared));
+    let servers = reading::configured(setup)?;
+    let effect = Effect::Resolve {
+        reached: find_reached(&declared, servers, place),
+        occasion: Occasion::Attach,
     };
-    if declared.is_trusted {
+    let origin = find_origin(&declared);
+    if decide_unapproved(origin, effect) == Decision::Allowed {
         return Ok(Some(declared));
     }
-    if session.options.yes {
+    if decide(origin, effect, yes_of(session)) == Decision::Allowed {
         return Ok(Some(Declared {
             is_trusted: true,
             ..declared
         }));
     }
+    let Some(asking) = Asking::new(&declared) else {
+        return Ok(None);
+    };
     let question = asking.question(&approval.scripts);
     let is_approved = session.confirm(None, &[], &question)?;
     if !is_approved.ok_or_else(|| asking.nobody_to_ask(&approval.scripts))? {
@@ -108,9 +121,8 @@ struct Asking {
 }
 
 impl Asking {
-    /// Returns what a declaration takes the person's word for, if it does. What servers that the workspace configures
-    /// give is the workspace's: there it takes their word to start one.
-    fn of(declared: &Declared, servers: Option<&Arc<Servers>>) -> Option<Self> {
+    /// Words the question about a declaration; only commands and resources of servers are asked about.
+    fn new(declared: &Declared) -> Option<Self> {
         match &declared.source {
             Source::Command(line) => {
                 let what = format!("the output of `{}`", shown(&line.name()));
@@ -120,7 +132,7 @@ impl Asking {
                     acts: "runs",
                 })
             }
-            Source::Mcp(McpUri { server, uri }) if is_persons(servers, server) => {
+            Source::Mcp(McpUri { server, uri }) => {
                 let what = format!("`{}` of your MCP server `{server}`", shown(uri));
                 Some(Self {
                     what,
@@ -189,17 +201,14 @@ pub(crate) fn unasked(
     place: &Place,
 ) -> Option<Declared> {
     let declared = known(declared, &session.workspace.trust(), place);
-    let reach = declared.source.reach(place);
-    let may_be = match &declared.source {
-        _ if reach == Reach::Workspace => true,
-        Source::Command(_) => declared.is_trusted || session.options.yes,
-        Source::Mcp(uri) => {
-            declared.is_trusted || session.options.yes || !is_persons(servers, &uri.server)
-        }
-        _ => declared.is_trusted,
+    let reached = find_reached(&declared, servers, place);
+    let effect = Effect::Resolve {
+        reached,
+        occasion: Occasion::Check,
     };
-    may_be.then(|| Declared {
-        is_trusted: declared.is_trusted || reach == Reach::Program,
+    let decision = decide(find_origin(&declared), effect, yes_of(session));
+    (decision == Decision::Allowed).then(|| Declared {
+        is_trusted: declared.is_trusted || reached == Reached::Command,
         ..declared
     })
 }
@@ -214,7 +223,45 @@ pub(crate) fn known(declared: Declared, trust: &Trust, place: &Place) -> Declare
 
 /// Returns whether a declaration that is not the person's reaches for files outside the workspace.
 pub(crate) fn is_out_of_bounds(declared: &Declared, place: &Place) -> bool {
-    !declared.is_trusted && declared.source.reach(place) == Reach::Machine
+    let effect = Effect::Resolve {
+        reached: find_reached(declared, None, place),
+        occasion: Occasion::Attach,
+    };
+    decide_unapproved(find_origin(declared), effect) == Decision::Refused
+}
+
+/// Returns who a declaration counts as. One that isn't the user's own came with the workspace or its
+/// history, which have the same rights here.
+pub(crate) fn find_origin(declared: &Declared) -> Origin {
+    match declared.is_trusted {
+        true => Origin::CommandLine,
+        false => Origin::History,
+    }
+}
+
+/// Returns what resolving a declaration reaches.
+pub(crate) fn find_reached(
+    declared: &Declared,
+    servers: Option<&Arc<Servers>>,
+    place: &Place,
+) -> Reached {
+    match (declared.source.reach(place), &declared.source) {
+        (Reach::Workspace, _) => Reached::Workspace,
+        (Reach::Network, _) => Reached::Page,
+        (Reach::Machine, _) => Reached::Outside,
+        (Reach::Program, _) => Reached::Command,
+        (Reach::Server, Source::Mcp(uri)) if is_persons(servers, &uri.server) => {
+            Reached::UsersServer
+        }
+        (Reach::Server, _) => Reached::OtherServer,
+    }
+}
+
+fn yes_of(session: &Session) -> Approvals {
+    Approvals {
+        is_yes: session.options.yes,
+        ..Approvals::default()
+    }
 }
 
 /// Returns a command line as a question may show it: on one line, with nothing in it that is not seen.
@@ -236,10 +283,7 @@ fn shown(line: &str) -> String {
 
 /// Returns whether it makes a difference who made a declaration.
 pub(crate) fn matters_to_trust(declared: &Declared, place: &Place) -> bool {
-    matches!(
-        declared.source.reach(place),
-        Reach::Network | Reach::Program | Reach::Server
-    )
+    declared.source.approval_scope(place) == ApprovalScope::Resolving
 }
 
 /// Returns what to remember of declarations that are the person's own, where that makes a difference another time: to

@@ -13,6 +13,7 @@ use crate::{
     servers::reading,
     session::{Session, Setup},
     text::one_line,
+    trust::{Decision, Effect, Occasion, Origin, Reached, decide_unapproved},
 };
 use jp_attachment::{
     AttachError, ContentStore, Declared, ExternalKey, Limits, Place, Reach, ReadMcp, Secrets,
@@ -55,8 +56,6 @@ impl Configured {
 /// One that can't be read keeps the text it has; that it can't is said when it is resolved. A workspace
 /// and its history can come from anywhere, so they may not reach for files outside: only the person may.
 pub fn configured(config: &Resolved, place: &Place) -> Result<Configured, SessionError> {
-    let is_others = |layer: &&Layer| matches!(layer, Layer::Workspace { .. } | Layer::Conversation);
-    let is_persons = !config.contributors(ATTACHMENTS).iter().any(is_others);
     let mut configured = Configured::default();
     for (index, declared) in config.config.conversation.attachments.iter().enumerate() {
         let value = serde_json::to_value(declared)?;
@@ -75,16 +74,16 @@ pub fn configured(config: &Resolved, place: &Place) -> Result<Configured, Sessio
         let reach = declared
             .as_ref()
             .map(|declared| declared.source.reach(place));
-        if reach == Some(Reach::Machine) && !is_persons {
+        let origin = origin(config, index);
+        if reach == Some(Reach::Machine) && !may_reach_outside(origin) {
             configured.refused.push(text.to_string());
             continue;
         }
-        // What a user's file says was said before they knew this workspace, whose script it may happen to name.
-        let is_of_users_file = || matches!(layer_of(config, index), Layer::User { .. });
         let trusted = |declared: Declared| {
-            let is_workspaces = is_of_users_file() && !find_scripts(&declared, place).is_empty();
+            let runs_script =
+                origin.predates_workspace() && !find_scripts(&declared, place).is_empty();
             Declared {
-                is_trusted: is_persons && !is_workspaces,
+                is_trusted: origin.is_own(runs_script),
                 ..declared
             }
         };
@@ -116,6 +115,23 @@ pub fn warn_of_unreadable(session: &Session, stream: &Stream) {
         session.person
             .hint("mend it in the conversation's events.json, which `jp conversation show --files` names.");
     }
+}
+
+/// Returns who makes a declaration. If the workspace or the history has a part in the list, the whole
+/// list is theirs.
+fn origin(config: &Resolved, index: usize) -> Origin {
+    match Origin::least_trusted(config.contributors(ATTACHMENTS)) {
+        foreign @ (Origin::History | Origin::Workspace) => foreign,
+        _ => Origin::from(layer_of(config, index)),
+    }
+}
+
+fn may_reach_outside(origin: Origin) -> bool {
+    let effect = Effect::Resolve {
+        reached: Reached::Outside,
+        occasion: Occasion::Attach,
+    };
+    decide_unapproved(origin, effect) == Decision::Allowed
 }
 
 /// Returns the layer that makes a declaration.

@@ -3,7 +3,11 @@
 //! A workspace can come from anywhere. It may define providers of its own, but it neither redirects a provider that
 //! the user or jp defines, nor chooses which of the user's keys goes to it.
 
-use crate::{error::SessionError, person::Person};
+use crate::{
+    error::SessionError,
+    person::Person,
+    trust::{Decision, Effect, ModelChoice, Origin, Redirect, decide_unapproved},
+};
 use jp_config::{Key, Layer, LlmProvider, Resolved};
 use jp_llm::BaseUrl;
 
@@ -98,20 +102,18 @@ impl<'a> ConfiguredProvider<'a> {
     /// Returns the settings that apply, and the workspace's settings that don't.
     pub(crate) fn settings(self) -> ProviderSettings {
         let (mut settings, mut ignored) = (self.said(), Vec::new());
-        if let Some(path) = self.by_workspace("base_url")
-            && settings
-                .base_url
-                .as_deref()
-                .is_some_and(|url| !self.is_followed(url))
+        if let Some(url) = &settings.base_url
+            && let Some(path) = self.refused("base_url", Effect::Redirect(self.redirect(url)))
         {
             let reason = "a workspace can't redirect a provider that it does not define";
             ignored.push(self.ignored("base_url", path, reason));
             settings.base_url = None;
         }
-        if let Some(path) = self.by_workspace("api_key_env")
+        // The usual variable needs no setting, and a server of the user's own may want no key.
+        if self.by_workspace("api_key_env").is_some()
             && self.is_known()
             && let Some(variable) = settings.api_key_env.take()
-            && usual_key_variable(self.provider) != Some(&*variable)
+            && let Some(path) = self.refused("api_key_env", self.choice_of_key(&variable))
         {
             let reason = "a workspace can't choose the key of a provider that it does not define";
             ignored.push(self.ignored("api_key_env", path, reason));
@@ -124,6 +126,19 @@ impl<'a> ConfiguredProvider<'a> {
         match self.layer(field) {
             Layer::Workspace { path } => Some(path.display().to_string()),
             _ => None,
+        }
+    }
+
+    /// Returns the workspace's file if it makes a setting whose effect is refused.
+    pub(crate) fn refused(self, field: &str, effect: Effect) -> Option<String> {
+        let is_refused =
+            decide_unapproved(Origin::from(self.layer(field)), effect) == Decision::Refused;
+        self.by_workspace(field).filter(|_| is_refused)
+    }
+
+    fn choice_of_key(self, variable: &str) -> Effect {
+        Effect::ChooseKey {
+            is_usual: usual_key_variable(self.provider) == Some(variable),
         }
     }
 
@@ -171,19 +186,26 @@ impl<'a> ConfiguredProvider<'a> {
             .any(is_users)
     }
 
-    /// Returns whether requests follow a base URL that the workspace sets: that of its own provider, or of the model
-    /// that it chooses itself. A local server may also be at another port of this machine.
-    fn is_followed(self, base_url: &str) -> bool {
+    /// Returns what decides whether a workspace may set the base URL.
+    fn redirect(self, base_url: &str) -> Redirect {
         let name = self.provider.to_lowercase();
-        let is_local = matches!(&*name, "llamacpp" | "ollama");
-        let is_here = || BaseUrl::parse(base_url).is_ok_and(|url| url.is_loopback());
-        let chosen = ChosenModel::of(self.config);
-        match chosen {
-            _ if self.users_namesake().is_some() => false,
-            _ if default_base_url(&name).is_none() => true,
-            Some(model) if model.is_workspaces && model.provider() == Some(self.provider) => true,
-            None if is_local => true,
-            _ => is_local && !self.is_users() && is_here(),
+        Redirect {
+            has_users_namesake: self.users_namesake().is_some(),
+            is_built_in: default_base_url(&name).is_some(),
+            is_local: matches!(&*name, "llamacpp" | "ollama"),
+            is_users: self.is_users(),
+            is_loopback: BaseUrl::parse(base_url).is_ok_and(|url| url.is_loopback()),
+            model: self.model_choice(),
+        }
+    }
+
+    fn model_choice(self) -> ModelChoice {
+        match ChosenModel::of(self.config) {
+            None => ModelChoice::Nobody,
+            Some(model) if model.is_workspaces && model.provider() == Some(self.provider) => {
+                ModelChoice::Workspace
+            }
+            Some(_) => ModelChoice::Other,
         }
     }
 
@@ -204,17 +226,20 @@ impl<'a> ConfiguredProvider<'a> {
 
     /// Returns why the workspace may not use the key in a variable; `None` if it may.
     pub(crate) fn refuse_variable(self, variable: &str) -> Option<String> {
-        if !variable.ends_with("_API_KEY") {
-            let reason =
-                "a workspace can come from anywhere, and may only name an API key (…_API_KEY)";
-            return Some(reason.to_owned());
-        }
-        let owner = self
-            .owner(variable)
-            .filter(|owner| *owner != self.provider)?;
-        Some(format!(
-            "a workspace can come from anywhere, and may not send the key of {owner} elsewhere"
-        ))
+        let owner = self.owner(variable).filter(|owner| *owner != self.provider);
+        let is_api_key = variable.ends_with("_API_KEY");
+        let effect = Effect::SendVariable {
+            is_api_key,
+            is_of_other: owner.is_some(),
+        };
+        self.refused("api_key_env", effect)?;
+        Some(match owner.filter(|_| is_api_key) {
+            Some(owner) => format!(
+                "a workspace can come from anywhere, and may not send the key of {owner} elsewhere"
+            ),
+            None => "a workspace can come from anywhere, and may only name an API key (…_API_KEY)"
+                .to_owned(),
+        })
     }
 
     /// Returns the provider whose key a variable holds, by its usual name or by the user's configuration.
@@ -272,12 +297,21 @@ fn alias<'a>(config: &'a Resolved, name: &str) -> Option<(&'a str, &'a Layer)> {
         .providers
         .aliases
         .get(name)
-        .filter(|_| !name.contains('/'))?;
+        .filter(|_| may_name(config, name))?;
     Some((model, config.origins.layer(&alias_key(name))))
 }
 
 fn alias_key(name: &str) -> Key {
     ["providers", "aliases", name].into_iter().collect()
+}
+
+fn may_name(config: &Resolved, name: &str) -> bool {
+    let effect = Effect::NameModel {
+        is_taken: false,
+        has_slash: name.contains('/'),
+    };
+    let layer = config.origins.layer(&alias_key(name));
+    decide_unapproved(Origin::from(layer), effect) == Decision::Allowed
 }
 
 /// Returns the aliases that read as `PROVIDER/NAME`, which have no effect.
@@ -287,7 +321,7 @@ pub(crate) fn ignored_aliases(config: &Resolved) -> Vec<IgnoredSetting> {
         .providers
         .aliases
         .keys()
-        .filter(|name| name.contains('/'));
+        .filter(|name| !may_name(config, name));
     let ignored = names.map(|name| {
         let key = alias_key(name);
         let path = config.origins.layer(&key).to_string();

@@ -8,7 +8,9 @@ use std::{
 use jp_conversation::{Event, EventKind};
 use jp_llm::{Body, Client, Tool, models::Facts};
 use jp_resource::Checksum;
-use jp_turn::{Decision, Delta, Host, PermissionRequest, Reply, Schema, Toolbox, Turn, TurnEvent};
+use jp_turn::{
+    Decision, Delta, Host, Permission, PermissionRequest, Reply, Schema, Toolbox, Turn, TurnEvent,
+};
 use tokio::sync::oneshot;
 
 use crate::{
@@ -25,6 +27,7 @@ use crate::{
     runtime::runtime,
     text::visible,
     tools::{called::EndedCall, toolbox},
+    trust::{self, Approvals, Effect, Origin, decide},
 };
 
 /// How long a model may be silent before the user is told that jp still waits.
@@ -244,7 +247,12 @@ impl<'s> TurnHost<'s> {
 
     fn ask_to_permit(&self, request: &PermissionRequest) -> Option<Decision> {
         let session = self.asked.session;
-        if session.options.yes {
+        let yes = Approvals {
+            is_yes: session.options.yes,
+            ..Approvals::default()
+        };
+        let call = Effect::CallTool(Permission::Ask);
+        if decide(Origin::Model, call, yes) == trust::Decision::Allowed {
             return Some(Decision::Allow);
         }
         let approvable = self.asked.tools.approvable(&request.tool);

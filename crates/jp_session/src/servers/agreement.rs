@@ -9,6 +9,7 @@ use crate::{
     servers::{Reading, Refusal, Servers},
     session::Session,
     text::without_credentials,
+    trust::{Approvals, Decision, Effect, Origin, decide, decide_unapproved},
 };
 use jp_config::{Entry, Layer};
 use jp_mcp::{Program, ServerConfig, Transport};
@@ -20,18 +21,29 @@ pub(crate) struct Agreement {
     text: String,
     /// The same for people, a line for each setting.
     lines: Vec<String>,
-    /// Whether the workspace configures any of it. If not, the server is the user's and runs a file
-    /// of the workspace.
-    is_configured: bool,
+    /// Who configures it: the workspace, in part at least, or the user's file.
+    origin: Origin,
+    /// What starting it amounts to.
+    effect: Effect,
 }
 
 impl Agreement {
     /// Says what the workspace has to do with the server.
     fn why(&self) -> &'static str {
-        match self.is_configured {
+        match self.is_configured() {
             true => "the workspace configures it",
             false => "it runs a file of the workspace",
         }
+    }
+
+    /// Returns whether the workspace configures any of it. If not, the server is the user's and runs
+    /// a file of the workspace.
+    fn is_configured(&self) -> bool {
+        self.origin == Origin::Workspace
+    }
+
+    fn decide(&self, approvals: Approvals) -> Decision {
+        decide(self.origin, self.effect, approvals)
     }
 }
 
@@ -59,8 +71,7 @@ impl Servers {
 
     /// Returns whether the workspace has a part in how a server is configured.
     pub(crate) fn is_workspaces(&self, name: &str) -> bool {
-        self.agreement(name)
-            .is_some_and(|agreement| agreement.is_configured)
+        self.agreement(name).is_some_and(Agreement::is_configured)
     }
 
     /// Returns what the user still has to be asked about, if anything. An earlier answer counts.
@@ -70,7 +81,12 @@ impl Servers {
         if said.contains_key(name) {
             return None;
         }
-        if session.options.yes || session.workspace.trust().contains(&agreement.text) {
+        let approvals = Approvals {
+            is_remembered: session.workspace.trust().contains(&agreement.text),
+            is_yes: session.options.yes,
+            answer: None,
+        };
+        if agreement.decide(approvals) == Decision::Allowed {
             said.insert(name.to_owned(), true);
             return None;
         }
@@ -83,7 +99,7 @@ impl Servers {
         name: &str,
         agreement: &Agreement,
     ) -> Result<bool, SessionError> {
-        let what = match agreement.is_configured {
+        let what = match agreement.is_configured() {
             true => format!("The workspace configures the MCP server `{name}`:"),
             false => format!("Your MCP server `{name}` runs a file of the workspace:"),
         };
@@ -99,7 +115,12 @@ impl Servers {
     }
 
     pub(crate) fn may_start(&self, name: &str) -> bool {
-        self.agreement(name).is_none() || self.said().get(name) == Some(&true)
+        let approvals = Approvals {
+            answer: self.said().get(name).copied(),
+            ..Approvals::default()
+        };
+        self.agreement(name)
+            .is_none_or(|agreement| agreement.decide(approvals) == Decision::Allowed)
     }
 
     /// Says why a server is not started that nobody agreed to.
@@ -126,23 +147,18 @@ impl Reading<'_> {
     pub(crate) fn agreement(&self, session: &Session, server: &ServerConfig) -> Option<Agreement> {
         let key = format!("providers.mcp.{}", self.name);
         let layers = self.config.contributors(&key);
-        let is_configured = layers.iter().any(|layer| is_workspaces(layer));
-        let is_of_users_file = || {
-            layers
-                .iter()
-                .any(|layer| matches!(layer, Layer::User { .. }))
-        };
-        if !is_configured && !is_of_users_file() {
+        let origin = Origin::least_trusted(layers);
+        // If a script makes no difference, none is looked for.
+        if may_start(origin, true) {
             return None;
         }
         let path = path_of(server);
-        let search = if is_configured {
-            SearchPath::Any
-        } else {
-            SearchPath::Users
+        let search = match origin {
+            Origin::Workspace => SearchPath::Any,
+            _ => SearchPath::Users,
         };
         let scripts = find_scripts(session, server, path.as_deref().map(search));
-        if !is_configured && scripts.is_empty() {
+        if may_start(origin, !scripts.is_empty()) {
             return None;
         }
         let settings = serde_json::to_string(self.settings).unwrap_or_default();
@@ -159,7 +175,10 @@ impl Reading<'_> {
         Some(Agreement {
             text,
             lines,
-            is_configured,
+            origin,
+            effect: Effect::StartServer {
+                runs_script: !scripts.is_empty(),
+            },
         })
     }
 
@@ -185,6 +204,11 @@ impl Reading<'_> {
         }
         lines
     }
+}
+
+/// Returns whether a server may start without any approval.
+fn may_start(origin: Origin, runs_script: bool) -> bool {
+    decide_unapproved(origin, Effect::StartServer { runs_script }) == Decision::Allowed
 }
 
 fn is_workspaces(layer: &Layer) -> bool {

@@ -11,8 +11,9 @@ use crate::{
     session::Setup,
     text::quoted,
     tools::settings::{ALL, Settings},
+    trust::{Approvals, Decision, Effect, Origin, decide, decide_unapproved},
 };
-use jp_config::{Layer, RunMode};
+use jp_config::RunMode;
 use jp_turn::{Answerer, Permission, Source, Tool};
 use serde_json::Value;
 
@@ -35,12 +36,16 @@ pub(crate) fn settle(tool: &mut Tool, setup: Setup<'_>) -> Settled {
     let wanted = wanted(tool, settings);
     let gains = wanted == Permission::Unattended && tool.permission != Permission::Unattended;
     let root = session.workspace.root();
-    let runs_unattended = gains && is_workspaces(tool, settings, root);
+    let runs_unattended = gains && needs_approval(tool, settings, root);
     let answers = answers(tool, settings);
-    let is_yes = session.options.yes;
+    let yes = Approvals {
+        is_yes: session.options.yes,
+        ..Approvals::default()
+    };
     tool.permission = wanted;
     let mut settled = Settled::default();
-    if is_yes && wanted == Permission::Ask {
+    let call = Effect::CallTool(wanted);
+    if wanted == Permission::Ask && decide(Origin::Model, call, yes) == Decision::Allowed {
         tool.permission = Permission::Unattended;
         settled.is_raised = true;
     }
@@ -48,10 +53,21 @@ pub(crate) fn settle(tool: &mut Tool, setup: Setup<'_>) -> Settled {
         return settled;
     }
     let text = text(tool, runs_unattended, &answers, root);
-    if session.workspace.trust().contains(&text) {
+    let remembered = Approvals {
+        is_remembered: session.workspace.trust().contains(&text),
+        ..Approvals::default()
+    };
+    // One approval covers both, under the stricter rule of what the workspace alone says.
+    let effect = match runs_unattended {
+        true => Effect::RunUnattended {
+            is_shaped_by_workspace: true,
+        },
+        false => Effect::AnswerQuestion,
+    };
+    if decide(Origin::Workspace, effect, remembered) == Decision::Allowed {
         return settled;
     }
-    if is_yes {
+    if decide(Origin::Workspace, effect, yes) == Decision::Allowed {
         return Settled {
             is_raised: settled.is_raised || runs_unattended,
             ..settled
@@ -86,7 +102,7 @@ fn wanted(tool: &Tool, settings: Settings<'_>) -> Permission {
     let is_denied_by_person =
         all == Some(RunMode::Deny) && !Settings::of(ALL, settings.config).is_workspaces(&["run"]);
     match settings.own.and_then(|own| own.run) {
-        Some(_) if is_denied_by_person && settings.is_workspaces(&["run"]) => Permission::Deny,
+        Some(_) if is_denied_by_person && !settings.may_override_user("run") => Permission::Deny,
         Some(run) => permission(run),
         None if tool.permission == Permission::Unattended => Permission::Unattended,
         None => all.map_or(tool.permission, permission),
@@ -101,25 +117,22 @@ fn permission(run: RunMode) -> Permission {
     }
 }
 
-/// Returns whether the workspace has a part in what would run unattended. What the person says for this command or in
-/// their environment is about this workspace; what their own configuration says was said before they knew it.
-fn is_workspaces(tool: &Tool, settings: Settings<'_>, root: &Path) -> bool {
+/// Returns whether running unattended needs the user's approval.
+fn needs_approval(tool: &Tool, settings: Settings<'_>, root: &Path) -> bool {
     let is_own = settings.own.is_some_and(|own| own.run.is_some());
     let said = if is_own {
         settings
     } else {
         Settings::of(ALL, settings.config)
     };
-    match said.layer(&["run"]) {
-        Layer::Workspace { .. } => true,
-        Layer::Environment { .. }
-        | Layer::File { .. }
-        | Layer::Argument { .. }
-        | Layer::Flag { .. } => false,
-        Layer::Default | Layer::User { .. } | Layer::Conversation => {
-            settings.has_of_workspace(&PARTS) || !find_scripts(tool, root).is_empty()
-        }
-    }
+    let origin = Origin::from(said.layer(&["run"]));
+    // For other origins it makes no difference, and looking for scripts reads files.
+    let is_shaped_by_workspace = origin.predates_workspace()
+        && (settings.has_of_workspace(&PARTS) || !find_scripts(tool, root).is_empty());
+    let effect = Effect::RunUnattended {
+        is_shaped_by_workspace,
+    };
+    decide_unapproved(origin, effect) != Decision::Allowed
 }
 
 /// What of a tool decides about what runs.
@@ -155,9 +168,9 @@ fn answers(tool: &Tool, settings: Settings<'_>) -> Vec<(String, String)> {
             Answerer::Assistant => ("target", "whatever the model says".to_owned()),
             Answerer::User => return None,
         };
-        settings
-            .is_workspaces(&["questions", id, field])
-            .then(|| (id.clone(), how))
+        let origin = Origin::from(settings.layer(&["questions", id, field]));
+        let decision = decide_unapproved(origin, Effect::AnswerQuestion);
+        (decision != Decision::Allowed).then(|| (id.clone(), how))
     });
     answered.collect()
 }

@@ -12,7 +12,9 @@ use std::{
 
 use crate::{
     attachments::{
-        approval::{find_scripts, is_out_of_bounds, known, matters_to_trust, runs_unapproved},
+        approval::{
+            find_origin, find_reached, find_scripts, is_out_of_bounds, known, runs_unapproved,
+        },
         declarations::{Bounds, Configured, configured, place},
     },
     error::SessionError,
@@ -23,6 +25,7 @@ use crate::{
         memory::Memory,
         spelling::{unescape, uri_of, uris_of},
     },
+    trust::{Decision, Effect, Occasion, Origin, decide_unapproved},
 };
 use jp_attachment::{Declared, Displays, Place, Reach, ReadMcp, Source, parse_stored};
 use jp_conversation::{Declaration, Stream, resolution};
@@ -216,23 +219,27 @@ impl Refresher {
             Source::Command(line) => format!("the output of `{}`", line.name()),
             _ => found.label.clone(),
         };
-        if matters_to_trust(declared, &self.place) && !declared.is_trusted {
+        let effect = Effect::Resolve {
+            reached: find_reached(declared, self.servers.as_ref(), &self.place),
+            occasion: Occasion::Refresh,
+        };
+        if decide_unapproved(find_origin(declared), effect) == Decision::Ask {
             let reason = match &find_scripts(declared, &self.place)[..] {
                 [] => "which the workspace or its history attached".to_owned(),
                 scripts => format!("which {}", runs_unapproved(scripts)),
             };
             return Ok((Consent::EachTime, format!("{from}, {reason}")));
         }
-        let consent = match (declared.source.reach(&self.place), self.programs) {
-            (Reach::Program, Permission::Deny) => {
-                return Err(
-                    found.failed("the person's configuration denies that programs run for it")
-                );
+        if declared.source.reach(&self.place) != Reach::Program {
+            return Ok((Consent::Unneeded, from));
+        }
+        match decide_unapproved(Origin::Model, Effect::CallTool(self.programs)) {
+            Decision::Allowed => Ok((Consent::Unneeded, from)),
+            Decision::Ask => Ok((Consent::OncePerTurn, from)),
+            Decision::Refused => {
+                Err(found.failed("the person's configuration denies that programs run for it"))
             }
-            (Reach::Program, Permission::Ask) => Consent::OncePerTurn,
-            _ => Consent::Unneeded,
-        };
-        Ok((consent, from))
+        }
     }
 
     fn take(

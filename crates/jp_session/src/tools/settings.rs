@@ -1,6 +1,9 @@
 //! What is configured of one tool, and what is wrong with it.
 
-use crate::error::{ErrorKind, SessionError};
+use crate::{
+    error::{ErrorKind, SessionError},
+    trust::{Decision, Effect, Origin, decide_unapproved},
+};
 use jp_config::{Key, Layer, Resolved, ToolSettings};
 
 /// What `-T` without a name means, as in the configuration.
@@ -64,9 +67,15 @@ impl<'a> Settings<'a> {
         );
         let is_off = all == Some(false) && !Self::of(ALL, self.config).is_workspaces(&["enable"]);
         match own {
-            Some(_) if is_off && self.is_workspaces(&["enable"]) => Some(false),
+            Some(_) if is_off && !self.may_override_user("enable") => Some(false),
             own => own.or(all),
         }
+    }
+
+    /// Returns whether the setting of a tool may allow what the user refuses to all tools.
+    pub(crate) fn may_override_user(&self, field: &str) -> bool {
+        let origin = Origin::from(self.layer(&[field]));
+        decide_unapproved(origin, Effect::OverrideUsersRefusal) == Decision::Allowed
     }
 
     /// Says what is wrong with a field, or with the tool where none is named: `KEY in LAYER FAULT`.
