@@ -6,7 +6,7 @@ use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
 use jp_session::{
     Interrupt, SessionError,
-    notice::Notice,
+    notice::{Level, Notice},
     person::{Answer, Person, Question, Shown},
     text::visible,
 };
@@ -14,6 +14,7 @@ use jp_session::{
 use crate::{
     environment::Environment,
     error::Failure,
+    notices::{self, Words},
     output::{Output, Tone},
     prompt,
     signals::SignalListener,
@@ -164,12 +165,15 @@ impl Person for Console {
 
     fn tell(&self, notice: Notice) {
         self.screen().clear_call_progress(&self.output);
-        match notice {
-            Notice::Warning(line) => self.output.warn(&line),
-            Notice::Hint(line) => self.output.hint(&line),
-            Notice::Status(line) => self.output.status(&line),
-            Notice::Detail(line) => self.output.detail(&line),
+        let Words { lines, hints } = notices::find_words(&notice);
+        for line in &lines {
+            match notice.level() {
+                Level::Warning => self.output.warn(line),
+                Level::Status => self.output.status(line),
+                Level::Detail => self.output.detail(line),
+            }
         }
+        hints.iter().for_each(|hint| self.output.hint(hint));
     }
 
     fn show(&self, shown: Shown<'_>) -> Result<(), SessionError> {

@@ -6,6 +6,7 @@ mod console;
 mod context;
 mod environment;
 mod error;
+mod notices;
 mod output;
 mod prompt;
 mod signals;

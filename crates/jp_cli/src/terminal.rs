@@ -10,7 +10,7 @@ use std::{
 use jp_session::person::Answer;
 
 use self::input::Input;
-pub(crate) use self::quote::{Extent, quote, quote_for_user, shortened};
+pub(crate) use self::quote::{Extent, MARGIN, quote, quote_for_user, shortened};
 use crate::{
     console::Console,
     output::{Output, Tone},

@@ -53,9 +53,17 @@ pub struct RetryNotice<'a> {
     pub reason: &'a Error,
 }
 
+impl RetryNotice<'_> {
+    /// Returns what failed with its causes, after "failed to".
+    #[must_use]
+    pub fn describe_failure(&self) -> String {
+        with_causes(self.reason)
+    }
+}
+
 impl fmt::Display for RetryNotice<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (reason, seconds) = (with_causes(self.reason), self.delay.as_secs_f64());
+        let (reason, seconds) = (self.describe_failure(), self.delay.as_secs_f64());
         write!(
             f,
             "failed to {reason}; retry {} in {seconds:.1} s",

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use crate::{
     error::SessionError,
+    notice::Notice,
     session::{Found, Session},
 };
 use jp_storage::{
@@ -21,11 +22,10 @@ pub fn acquire(session: &Session, found: &Found) -> Result<Lock, SessionError> {
     if session.options.no_wait {
         return Err(in_use(found.located.id, &held));
     }
-    let holder = holder(&held);
-    session.person.status(&format!(
-        "Waiting for {holder}, which is using conversation {} …",
-        found.located.id
-    ));
+    session.person.tell(Notice::WaitingForLock {
+        conversation: found.located.id.to_string(),
+        process: held.holder(),
+    });
     loop {
         session.interrupt().check()?;
         std::thread::sleep(LOOK_AGAIN);

@@ -11,6 +11,7 @@ use crate::{
         ChosenModel, ConfiguredProvider, IgnoredSetting, OWN, ProviderSettings, default_base_url,
         ignored_aliases, usual_key_variable,
     },
+    notice::Notice,
     person::Person,
     trust::Effect,
 };
@@ -31,7 +32,7 @@ pub struct Model {
     /// What the configuration says of it.
     pub configured: Facts,
     /// What the person should know of it.
-    pub warning: Option<String>,
+    pub warning: Option<Notice>,
     /// Settings of the workspace that have no effect on it.
     pub(crate) ignored: Vec<IgnoredSetting>,
 }
@@ -40,7 +41,9 @@ impl Model {
     /// Prints the warnings that the user needs before jp sends anything.
     pub(crate) fn warn(&self, person: &dyn Person) {
         self.warn_of_ignored(person);
-        self.warning.iter().for_each(|warning| person.warn(warning));
+        self.warning
+            .iter()
+            .for_each(|warning| person.tell(warning.clone()));
     }
 
     /// Looks for the key of its provider.
@@ -188,7 +191,7 @@ fn check_workspace(
     configured: ConfiguredProvider<'_>,
     base_url: &BaseUrl,
     settings: &LlmProvider,
-) -> Result<Option<String>, SessionError> {
+) -> Result<Option<Notice>, SessionError> {
     let said = configured.said();
     let refuse = |field: &str, path: &str, fault: &str| {
         Err(
@@ -226,7 +229,10 @@ fn check_workspace(
             "gets no API key: a workspace can come from anywhere",
         );
     }
-    Ok((!base_url.is_loopback()).then(|| format!("{path} sends this conversation to {base_url}")))
+    Ok((!base_url.is_loopback()).then(|| Notice::SentByWorkspace {
+        path,
+        base_url: base_url.to_string(),
+    }))
 }
 
 /// Returns the key: from the variable or the command that the configuration names, else from the variable

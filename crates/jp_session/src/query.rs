@@ -37,6 +37,7 @@ use crate::{
     attachments::store::Kept,
     error::SessionError,
     model,
+    notice::Notice,
     session::{Session, Setup},
     tools::{self, Tools},
 };
@@ -167,7 +168,9 @@ fn choose_model(purpose: Purpose, setup: Setup<'_>) -> Result<Option<model::Mode
     let Setup { session, config } = setup;
     let model = match model::choose(config) {
         Err(failure) if purpose == Purpose::Explain => {
-            session.person.warn(&failure.message);
+            session.person.tell(Notice::NoModel {
+                reason: failure.message,
+            });
             model::configured(config)?
         }
         model => Some(model?),
@@ -185,9 +188,9 @@ fn warn_of_unknown_keys(setup: Setup<'_>) {
         )
     };
     for (key, layer) in config.unknown.iter().filter(|(_, layer)| is_ours(layer)) {
-        session.person.warn(&format!(
-            "unknown key `{key}` in {}: it has no effect",
-            layer.without_value()
-        ));
+        session.person.tell(Notice::UnknownKey {
+            key: key.to_string(),
+            layer: layer.without_value(),
+        });
     }
 }

@@ -29,6 +29,7 @@ use jp_mcp::{
 use crate::{
     error::{ErrorKind, SessionError},
     model::provider::USUAL_KEY_VARIABLES,
+    notice::Notice,
     session::{Session, Setup},
     similar::find_similar,
     text::quoted,
@@ -223,12 +224,10 @@ impl Servers {
         if let Some(variable) = &known.exposed
             && !known.is_warned_of.swap(true, Ordering::Relaxed)
         {
-            self.person.warn(&format!(
-                "the MCP server `{name}`: what {variable} holds goes to it by http, which others can read on the way"
-            ));
-            self.person.hint(&format!(
-                "an https URL as providers.mcp.{name}.url keeps it to the two of you."
-            ));
+            self.person.tell(Notice::ServerTokenExposed {
+                server: name.to_owned(),
+                variable: variable.clone(),
+            });
         }
     }
 

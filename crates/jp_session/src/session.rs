@@ -18,6 +18,7 @@ use serde_json::Value;
 use crate::{
     error::SessionError,
     interrupt::Interrupt,
+    notice::Notice,
     person::{Answer, Person, Question},
     servers::Servers,
     surroundings::Surroundings,
@@ -347,7 +348,8 @@ impl Session {
         conversation
             .warnings
             .iter()
-            .for_each(|warning| self.person.warn(warning));
+            .cloned()
+            .for_each(|warning| self.person.tell(Notice::ConversationDamaged { warning }));
         Ok(conversation)
     }
 
@@ -362,12 +364,10 @@ impl Session {
         let trust = self.workspace.trust();
         if let Err(error) = trust.add(texts) {
             let path = self.surroundings.display(trust.path());
-            self.person.warn(&format!(
-                "what you agreed to was not remembered in {path}: {error}"
-            ));
-            self.person.hint(
-                "if that file is damaged, remove it: you are asked again about what it held.",
-            );
+            self.person.tell(Notice::ApprovalsNotSaved {
+                path,
+                error: error.to_string(),
+            });
         }
     }
 

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use crate::{
     error::SessionError,
     model::{self, Model},
+    notice::Notice,
     query::{
         Scratch,
         asked::Asked,
@@ -72,9 +73,9 @@ pub fn ask(
     let (_, Written { body, .. }) = body::prepare(&asked, &offered, &runtime)?;
     interrupt.check()?;
     let model = asked.model();
-    session
-        .person
-        .status(&format!("Asking {} for a summary …", model.label));
+    session.person.tell(Notice::AskingForSummary {
+        model: model.label.clone(),
+    });
     let summary = runtime.block_on(async {
         tokio::select! {
             () = interrupt.wait() => Err(SessionError::interrupted()),
@@ -113,8 +114,7 @@ async fn receive(body: &Body, asked: &Asked<'_>) -> Result<Summary, SessionError
     let model = asked.model();
     let client = Client::new(model.endpoint.clone())?;
     let refused = |error| refusal::failure(&error, asked, model);
-    let mut on_retry =
-        |notice: jp_llm::RetryNotice<'_>| asked.session.person.status(&notice.to_string());
+    let mut on_retry = |notice: jp_llm::RetryNotice<'_>| asked.session.person.tell(notice.into());
     let mut response = client.send(body, &mut on_retry).await.map_err(refused)?;
     let mut summary = Summary::default();
     while let Some(event) = response.next().await.map_err(refused)? {

@@ -17,6 +17,7 @@ use std::{
 
 use crate::{
     error::SessionError,
+    notice::Notice,
     query::request::QueryRequest,
     session::{Session, Setup},
     similar::find_similar,
@@ -47,7 +48,7 @@ pub(crate) struct Tools {
     /// The MCP servers that tools are of.
     pub(crate) servers: BTreeMap<String, Arc<Connection>>,
     /// What the person was told of the servers' tools, each once.
-    pub(crate) told: BTreeSet<String>,
+    pub(crate) told: Vec<Notice>,
     /// What the command line chose, for the conversation to keep to: `{"NAME": {"enable": true}}`.
     pub(crate) chosen: Map<String, Value>,
     /// Whether running a program again for its output asks.
@@ -191,9 +192,7 @@ impl Tools {
 fn tell_of_history(tools: &Tools, session: &Session, conversation: &Conversation) {
     for (name, is_own) in session.tools_of_history(conversation) {
         if !is_own && tools.off.contains(&name) {
-            session.person.status(&format!(
-                "The history of this conversation has the tool `{name}` on; here it is off until you say `-t {name}`."
-            ));
+            session.person.tell(Notice::ToolOffByHistory { tool: name });
         }
     }
 }
@@ -201,12 +200,9 @@ fn tell_of_history(tools: &Tools, session: &Session, conversation: &Conversation
 /// Says that the workspace's word does not count, where nobody is there to give theirs.
 fn warn_of_trust(session: &Session, name: &str) {
     if !session.can_ask() {
-        session.person.warn(&format!(
-            "the tool `{name}` asks, as the workspace has a part in what it runs, and a workspace can come from anywhere"
-        ));
-        session.person.hint(&format!(
-            "`--yes` takes its word for this command; yours counts always: -c conversation.tools.{name}.run=unattended"
-        ));
+        session.person.tell(Notice::ToolNeedsApproval {
+            tool: name.to_owned(),
+        });
     }
 }
 

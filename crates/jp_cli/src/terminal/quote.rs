@@ -11,7 +11,7 @@ const SHOWN_LINES: usize = 200;
 const SHOWN_CHARACTERS: [usize; 2] = [1500, 500];
 
 /// Prefix of each line.
-const MARGIN: &str = "  │ ";
+pub(crate) const MARGIN: &str = "  │ ";
 
 /// How much of a text is shown.
 #[derive(Clone, Copy, PartialEq, Eq)]

@@ -4,6 +4,7 @@ use std::{env, sync::Arc};
 
 use crate::{
     error::SessionError,
+    notice::Notice,
     scripts::{self, CommandWords, Script, SearchPath, as_they_are},
     servers::{Servers, reading},
     session::{Session, Setup},
@@ -100,10 +101,9 @@ pub fn agreed(
     let question = asking.question(&approval.scripts);
     let is_approved = session.confirm(None, &[], &question)?;
     if !is_approved.ok_or_else(|| asking.nobody_to_ask(&approval.scripts))? {
-        session.person.warn(&format!("{} is left out", asking.what));
         session
             .person
-            .hint("`jp attachment rm` detaches it from the conversation.");
+            .tell(Notice::AttachmentNotApproved { what: asking.what });
         return Ok(None);
     }
     session.remember_agreed([approval.text.as_str()]);
@@ -305,10 +305,7 @@ fn is_workspace_file(declared: &Declared, place: &Place) -> bool {
 
 /// Says that a file outside the workspace is not attached because of what came with the workspace.
 pub fn refused(session: &Session, declaration: &str) {
-    session.person.warn(&format!(
-        "{declaration} is outside the workspace and is left out: a workspace and its history can come from anywhere"
-    ));
-    session
-        .person
-        .hint("attach it yourself with --attach, or in ~/.config/jp/config.toml.");
+    session.person.tell(Notice::OutsideWorkspace {
+        declaration: declaration.to_owned(),
+    });
 }

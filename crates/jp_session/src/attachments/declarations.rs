@@ -10,6 +10,7 @@ use std::{
 use crate::{
     attachments::approval::find_scripts,
     error::SessionError,
+    notice::{Notice, UnreadableDeclaration},
     servers::reading,
     session::{Session, Setup},
     text::one_line,
@@ -102,18 +103,17 @@ pub fn configured(config: &Resolved, place: &Place) -> Result<Configured, Sessio
 pub fn warn_of_unreadable(session: &Session, stream: &Stream) {
     const SHOWN: usize = 200;
     let unreadable = resolution::unreadable_declarations(stream);
-    for (written, reason) in &unreadable {
-        let (written, reason) = (
-            one_line(&written.to_string(), SHOWN),
-            one_line(reason, SHOWN),
-        );
-        session.person.warn(&format!(
-            "an attachment of the conversation can't be read: {written}: {reason}"
-        ));
-    }
-    if !unreadable.is_empty() {
-        session.person
-            .hint("mend it in the conversation's events.json, which `jp conversation show --files` names.");
+    let declarations: Vec<_> = unreadable
+        .iter()
+        .map(|(written, reason)| UnreadableDeclaration {
+            written: one_line(&written.to_string(), SHOWN),
+            reason: one_line(reason, SHOWN),
+        })
+        .collect();
+    if !declarations.is_empty() {
+        session
+            .person
+            .tell(Notice::UnreadableDeclarations { declarations });
     }
 }
 

@@ -11,12 +11,13 @@ use crate::{
         template::expanded,
     },
     error::{ErrorKind, SessionError, chain},
+    notice::Notice,
     servers::reading,
     session::{Session, Setup},
-    text::{quoted, visible},
+    text::quoted,
 };
 use jp_attachment::{
-    AttachError, Declared, Notice, Place, Resolved, Source, Unavailable, parse_input, parse_stored,
+    AttachError, Declared, Place, Resolved, Source, Unavailable, parse_input, parse_stored,
 };
 use jp_conversation::{Declaration, Delivered, resolution::Plan};
 use jp_resource::Snapshot;
@@ -102,10 +103,9 @@ pub fn parse(
         match parse_input(&input, place) {
             Ok(read) => {
                 if matches!(read.source, Source::Exclude(_)) && read.declaration.is_none() {
-                    session.person.warn(&format!(
-                        "`{}` counts for this command alone: it is outside of the workspace, and no path of there is stored",
-                        visible(&input)
-                    ));
+                    session.person.tell(Notice::ExcludeNotStored {
+                        input: input.clone(),
+                    });
                 }
                 declared.push(read);
             }
@@ -199,8 +199,10 @@ pub fn resolve(
     };
     for notice in &resolved.notices {
         match notice {
-            Notice::Skipped(error) => skipped(session, error),
-            notice => session.person.warn(&notice.to_string()),
+            jp_attachment::Notice::Skipped(error) => skipped(session, error),
+            notice => session.person.tell(Notice::Attachment {
+                text: notice.to_string(),
+            }),
         }
     }
     let attachments = with_copies(session, resolved, earlier);
@@ -245,16 +247,14 @@ fn parse_earlier(
             // Ctrl-C at the question ends the command, also if it skips what is unavailable.
             Err(failure) if failure.kind == ErrorKind::Interrupted => return Err(failure),
             Err(failure) if resolving.unavailable == Unavailable::Skip => {
-                session
-                    .person
-                    .warn(&format!("skipped: {}", failure.message));
-                if lacks_approval {
-                    failure
-                        .hints
-                        .iter()
-                        .for_each(|hint| session.person.hint(hint));
-                    pending.lacks_approval = true;
-                }
+                pending.lacks_approval |= lacks_approval;
+                session.person.tell(Notice::AttachmentSkipped {
+                    reason: failure.message,
+                    hints: match lacks_approval {
+                        true => failure.hints,
+                        false => Vec::new(),
+                    },
+                });
             }
             Err(failure) => {
                 failed.push(declaration.to_string());
@@ -276,9 +276,10 @@ fn parse_earlier(
 
 fn skipped(session: &Session, error: &AttachError) {
     let words = reading::last_words(error).unwrap_or_default();
-    session
-        .person
-        .warn(&format!("skipped: failed to {}{words}", chain(error)));
+    session.person.tell(Notice::AttachmentSkipped {
+        reason: format!("failed to {}{words}", chain(error)),
+        hints: Vec::new(),
+    });
 }
 
 impl Earlier<'_> {
@@ -343,13 +344,10 @@ fn with_copies(session: &Session, resolved: Resolved, earlier: Earlier<'_>) -> A
         attachments.add_copies(declaration, snapshots, fresh);
     }
     for declaration in plan.lost {
-        session.person.warn(&format!(
-            "{declaration} is attached, but this conversation holds no snapshot of it"
-        ));
-        let command = detach_command(&quoted(declaration.as_str()), named);
-        session.person.hint(&format!(
-            "attach the file again with --attach, or `{command}`."
-        ));
+        session.person.tell(Notice::SnapshotMissing {
+            declaration: declaration.to_string(),
+            conversation: named.map(str::to_owned),
+        });
     }
     attachments
 }

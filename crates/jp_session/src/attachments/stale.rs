@@ -2,7 +2,7 @@
 
 use std::{
     collections::{HashMap, HashSet},
-    fmt, io,
+    io,
     path::PathBuf,
     sync::Arc,
     thread,
@@ -17,6 +17,7 @@ use crate::{
         store::{known_content, measure, state},
     },
     error::{SessionError, chain},
+    notice::{Notice, ResourceChange},
     servers::{Servers, reading},
     session::{Session, Setup},
 };
@@ -198,9 +199,11 @@ fn changes(
         match now {
             Now::Unknown(reason) => {
                 let name = held.label(uri);
-                session.person.warn(&format!(
-                    "it is not known whether {name} has changed: {reason}"
-                ));
+                session.person.tell(Notice::ChangeUnknown {
+                    name: name.to_string(),
+                    reason,
+                    hint: None,
+                });
             }
             Now::Gone => changes.extend(Change::new(held, uri, None)),
             Now::Content(checksum) => changes.extend(Change::new(held, uri, Some(checksum))),
@@ -436,26 +439,27 @@ fn may_be_resolved(
         servers,
         looking,
     } = *asking;
-    let not_checked = |reason: &str| {
-        session.person.warn(&format!(
-            "it is not known whether {declaration} has changed: {reason}"
-        ));
-        None
-    };
     let declared = match configured.sources.get(declaration) {
         Some(declared) => Ok(declared.clone()),
         None => parse_stored(declaration.as_str(), looking.place),
     };
-    match declared {
-        Err(error) => not_checked(&format!("failed to {}", chain(&error))),
-        Ok(declared) => approval::unasked(session, servers, declared.clone(), looking.place)
-            .or_else(|| {
-                let (reason, hint) = approval::why_asked(&declared, looking.place);
-                not_checked(&reason);
-                session.person.hint(hint);
-                None
-            }),
-    }
+    let (reason, hint) = match declared {
+        Err(error) => (format!("failed to {}", chain(&error)), None),
+        Ok(declared) => {
+            let unasked = approval::unasked(session, servers, declared.clone(), looking.place);
+            if unasked.is_some() {
+                return unasked;
+            }
+            let (reason, hint) = approval::why_asked(&declared, looking.place);
+            (reason, Some(hint))
+        }
+    };
+    session.person.tell(Notice::ChangeUnknown {
+        name: declaration.to_string(),
+        reason,
+        hint,
+    });
+    None
 }
 
 fn resolved_now(
@@ -483,23 +487,21 @@ fn resolved_now(
 fn tell(session: &Session, changes: &[Change]) {
     let told = &changes[..changes.len().min(MAX_TOLD)];
     if told.len() > MAX_LINES {
-        let first: Vec<_> = told.iter().take(MAX_LINES).map(Change::label).collect();
-        let (count, first) = (told.len(), first.join(", "));
-        session.person.status(&format!(
-            "{count} attached resources have changed ({first}, …); the model is told."
-        ));
-    } else {
-        told.iter().for_each(|change| {
-            session
-                .person
-                .status(&format!("{change}; the model is told."))
+        let first = told.iter().take(MAX_LINES).map(Change::label);
+        session.person.tell(Notice::ResourcesChanged {
+            count: told.len(),
+            first: first.map(str::to_owned).collect(),
         });
+    } else {
+        told.iter()
+            .for_each(|change| session.person.tell(change.to_notice()));
     }
-    let more = changes.len() - told.len();
-    if more > 0 {
-        session.person.status(&format!(
-            "{more} more have changed; a message tells of at most {MAX_TOLD}, and the next ones tell of those."
-        ));
+    let count = changes.len() - told.len();
+    if count > 0 {
+        session.person.tell(Notice::MoreResourcesChanged {
+            count,
+            limit: MAX_TOLD,
+        });
     }
 }
 
@@ -510,17 +512,16 @@ impl Change {
             .as_deref()
             .unwrap_or(&self.notification.uri)
     }
-}
 
-impl fmt::Display for Change {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (name, turn) = (self.label(), self.turn);
-        match self.notification.now {
-            None => write!(f, "{name} is gone"),
-            Some(now) if now == self.notification.checksum => {
-                write!(f, "{name} is again as in turn {turn}")
-            }
-            Some(_) => write!(f, "{name} has changed since turn {turn}"),
+    fn to_notice(&self) -> Notice {
+        let turn = self.turn;
+        Notice::ResourceChanged {
+            name: self.label().to_owned(),
+            change: match self.notification.now {
+                None => ResourceChange::Gone,
+                Some(now) if now == self.notification.checksum => ResourceChange::Restored { turn },
+                Some(_) => ResourceChange::Modified { turn },
+            },
         }
     }
 }

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use crate::{
     attachments::advice,
     error::SessionError,
+    notice::Notice,
     person::{Answer, Question},
     servers::{Servers, reading, watched},
     session::{Session, Setup},
@@ -64,9 +65,9 @@ pub(crate) fn expanded(setup: Setup<'_>, input: &str) -> Result<String, SessionE
         .expand(&values)
         .map_err(|error| SessionError::new(format!("failed to attach {input:?}: {error}")))?;
     let expanded = format!("mcp+{server}+{uri}");
-    session
-        .person
-        .detail(&format!("The template gives {expanded}."));
+    session.person.tell(Notice::TemplateExpanded {
+        uri: expanded.clone(),
+    });
     Ok(expanded)
 }
 

@@ -7,7 +7,9 @@ use std::{
     time::Duration,
 };
 
-use crate::{error::chain, model::Model, session::Session, text::without_credentials};
+use crate::{
+    error::chain, model::Model, notice::Notice, session::Session, text::without_credentials,
+};
 use jiff::{SignedDuration, Timestamp};
 use jp_conversation::view::Thread;
 use jp_llm::{
@@ -121,14 +123,11 @@ async fn said(endpoint: &Endpoint, need: Need, session: &Session) -> Facts {
             facts
         }
         Err(error) => {
-            let known = if earlier.is_some() {
-                "what it said last holds"
-            } else {
-                "the usual is assumed"
-            };
-            let (server, error) = (&endpoint.provider, chain(&error));
-            let status = format!("{server} did not say what the model takes ({error}): {known}");
-            session.person.status(&without_credentials(&status));
+            session.person.tell(Notice::FactsUnknown {
+                provider: endpoint.provider.clone(),
+                error: without_credentials(&chain(&error)),
+                is_remembered: earlier.is_some(),
+            });
             let facts = earlier.map(|said| said.facts).unwrap_or_default();
             if !is_here && !session.options.no_persist {
                 // What is assumed now is assumed for as long, so that the history stays as it was sent.
@@ -153,15 +152,11 @@ fn tell_of_change(endpoint: &Endpoint, before: Facts, now: Facts, session: &Sess
         .into_iter()
         .filter(|(_, before, now)| before.is_some() && before != now)
     {
-        let takes = if takes == Some(true) {
-            "takes"
-        } else {
-            "no longer takes"
-        };
-        session.person.warn(&format!(
-            "{}/{} {takes} {what} now: what the history holds of them is sent in another form",
-            endpoint.provider, endpoint.model
-        ));
+        session.person.tell(Notice::ModelChanged {
+            model: format!("{}/{}", endpoint.provider, endpoint.model),
+            what,
+            is_taken: takes == Some(true),
+        });
     }
 }
 
@@ -214,9 +209,9 @@ impl Remembered {
             Ok(())
         };
         if let Err(error) = write() {
-            session.person.detail(&format!(
-                "what the provider said of its model was not remembered: {error}"
-            ));
+            session.person.tell(Notice::FactsNotSaved {
+                error: error.to_string(),
+            });
         }
     }
 }

@@ -5,6 +5,7 @@
 
 use crate::{
     error::SessionError,
+    notice::Notice,
     person::Person,
     trust::{Decision, Effect, ModelChoice, Origin, Redirect, decide_unapproved},
 };
@@ -62,8 +63,18 @@ pub(crate) struct IgnoredSetting {
 
 impl IgnoredSetting {
     pub(crate) fn warn(&self, person: &dyn Person) {
-        person.warn(&self.message());
-        person.hint(self.hint);
+        let Self {
+            key,
+            path,
+            reason,
+            hint,
+        } = self.clone();
+        person.tell(Notice::SettingIgnored {
+            key,
+            path,
+            reason,
+            hint,
+        });
     }
 
     /// Adds to a failure that the setting has no effect, which may be why.

@@ -8,12 +8,12 @@ use jp_llm::{Body, Format, Note, Request, Tool, anthropic, models::Facts};
 use crate::{
     error::SessionError,
     model::{Model, facts},
+    notice::Notice,
     query::{
         asked::{Asked, newest_request},
         budget, contents,
     },
     session::Session,
-    size,
 };
 
 /// How many parts of a request are named that the model is not shown.
@@ -109,10 +109,7 @@ impl Session {
     /// Warns if a request is likely to be refused, or cut by the server.
     pub fn warn_of_length(&self, tokens: u64, limit: u64) {
         if tokens > limit {
-            let [tokens, limit] = [tokens, limit].map(size::thousands);
-            self.person.warn(&format!(
-                "the request has about {tokens} tokens, and the model takes {limit}"
-            ));
+            self.person.tell(Notice::RequestTooLong { tokens, limit });
         }
     }
 }
@@ -235,24 +232,17 @@ impl RequestBuilder {
         let notes = notes
             .iter()
             .filter(|note| note.turn == newest && is_worth_a_warning(note, asked));
-        let (content, other): (Vec<_>, Vec<_>) = notes
-            .map(|note| (note.to_string(), note.bytes.is_some()))
-            .partition(|(_, is_content)| *is_content);
-        let mut is_new =
-            |(note, _): (String, bool)| self.noted.insert(note.clone()).then_some(note);
-        other
+        // The turn is not part of the words: the same note of another turn says nothing new.
+        let new = notes.filter(|note| self.noted.insert(note.to_string()));
+        let (content, other): (Vec<_>, Vec<_>) = new.partition(|note| note.bytes.is_some());
+        let shown = other
             .into_iter()
-            .filter_map(&mut is_new)
-            .for_each(|note| person.warn(&note));
-        let new: Vec<_> = content.into_iter().filter_map(is_new).collect();
-        new.iter()
-            .take(SHOWN_NOTES)
-            .for_each(|note| person.warn(note));
-        if new.len() > SHOWN_NOTES {
-            let others = size::thousands((new.len() - SHOWN_NOTES) as u64);
-            person.warn(&format!(
-                "{others} more are not shown; `jp resource ls` lists all that is attached"
-            ));
+            .chain(content.iter().copied().take(SHOWN_NOTES));
+        for note in shown.cloned() {
+            person.tell(Notice::NotShown { note });
+        }
+        if let Some(count @ 1..) = content.len().checked_sub(SHOWN_NOTES) {
+            person.tell(Notice::MoreNotShown { count });
         }
     }
 }

@@ -4,6 +4,7 @@ use crate::runtime::runtime;
 use crate::{
     error::SessionError,
     model::facts,
+    notice::Notice,
     query::{
         asked::Asked,
         body::{self, Written},
@@ -84,7 +85,10 @@ pub(crate) fn explain(asked: &Asked<'_>) -> Result<Explained, SessionError> {
         .notes
         .iter()
         .filter(|note| body::is_worth_a_warning(note, asked));
-    warnings.for_each(|note| asked.session.person.warn(&note.to_string()));
+    warnings.for_each(|note| {
+        let note = note.clone();
+        asked.session.person.tell(Notice::NotShown { note });
+    });
     let over_budget = budget::over(asked, &thread, taken, || Ok(explanation.notes.clone()))?;
     Ok(Explained {
         explanation,

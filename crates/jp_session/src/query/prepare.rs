@@ -11,6 +11,7 @@ use crate::{
         store::{Keeper, Kept},
     },
     error::SessionError,
+    notice::Notice,
     query::{contents::Scratch, request::QueryRequest, target::Target},
     session::{Session, Setup},
     tools::Tools,
@@ -139,9 +140,9 @@ fn attach(
 /// Saves the cache of file states; without it files are read again.
 fn save(session: &Session, stamps: &Stamps) {
     if let Err(error) = stamps.save() {
-        session
-            .person
-            .detail(&format!("the cache of file states was not saved: {error}"));
+        session.person.tell(Notice::FileStatesNotSaved {
+            error: error.to_string(),
+        });
     }
 }
 

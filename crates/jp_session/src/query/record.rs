@@ -11,6 +11,7 @@ use jp_storage::{Pending, WriteError, Writer};
 
 use crate::{
     error::SessionError,
+    notice::Notice,
     query::{asked::Asked, compose, finish::kept_message, prepare::Prepared, target::Target},
     session::Session,
 };
@@ -98,9 +99,9 @@ impl Recording {
         message?;
         activation.map_err(|failure| kept_message(failure, true))?;
         if let Err(error) = session.sessions().set_current(self.writer.id()) {
-            session.person.warn(&format!(
-                "the current conversation was not remembered: {error}"
-            ));
+            session.person.tell(Notice::CurrentNotSaved {
+                error: error.to_string(),
+            });
         }
         Ok(done)
     }

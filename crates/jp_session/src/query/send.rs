@@ -15,6 +15,7 @@ use tokio::sync::oneshot;
 
 use crate::{
     error::SessionError,
+    notice::Notice,
     person::{Answer, Person, Question, Shown},
     query::{
         asked::{Asked, newest_request},
@@ -25,7 +26,6 @@ use crate::{
         schema,
     },
     runtime::runtime,
-    text::visible,
     tools::{called::EndedCall, toolbox},
     trust::{self, Approvals, Effect, Origin, decide},
 };
@@ -100,12 +100,10 @@ async fn tell_of_silence(
 ) -> Infallible {
     tokio::time::sleep(SILENCE).await;
     if !has_come.get() {
-        let kept = if is_kept {
-            ", and the message is kept"
-        } else {
-            ""
-        };
-        person.status(&format!("Still waiting for {model}; Ctrl-C ends it{kept}."));
+        person.tell(Notice::ModelSilent {
+            model: model.to_owned(),
+            is_kept,
+        });
     }
     pending().await
 }
@@ -206,10 +204,14 @@ impl<'s> TurnHost<'s> {
         match event {
             TurnEvent::Delta(Delta::Text(text)) => person.show(Shown::Text(text))?,
             TurnEvent::Delta(Delta::Reasoning(text)) => person.show(Shown::Reasoning(text))?,
-            TurnEvent::Retry(notice) => person.status(&format!("{notice}")),
-            TurnEvent::Notice(notice) => person.warn(&visible(notice)),
+            TurnEvent::Retry(notice) => person.tell(notice.into()),
+            TurnEvent::Notice(text) => person.tell(Notice::Turn {
+                text: text.to_owned(),
+            }),
             TurnEvent::Progress(progress) => person.show(Shown::CallProgress(progress))?,
-            TurnEvent::Detail(detail) => person.detail(&visible(detail)),
+            TurnEvent::Detail(text) => person.tell(Notice::TurnDetail {
+                text: text.to_owned(),
+            }),
             TurnEvent::Record(kinds) => self.record(kinds)?,
             TurnEvent::Permit(request, reply) => self.permit(&request, reply),
             TurnEvent::Ask(question, reply) => {

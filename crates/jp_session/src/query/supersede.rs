@@ -2,8 +2,8 @@
 
 use crate::{
     model::Model,
+    notice::Notice,
     query::{asked::Asked, delivery, prepare::Prepared},
-    size,
 };
 use jp_conversation::{
     Event, EventKind, Stream, Superseded,
@@ -37,10 +37,9 @@ pub(crate) fn supersede(
     if dropped.is_empty() {
         return;
     }
-    let snapshots = size::count(dropped.len(), "snapshot");
-    asked.session.person.detail(&format!(
-        "the provider's cache of this conversation is lost; left out from now on, as newer ones replaced them: {snapshots}"
-    ));
+    asked.session.person.tell(Notice::SupersededLeftOut {
+        snapshots: dropped.len(),
+    });
     prepared
         .kinds
         .push(EventKind::Superseded(Superseded { dropped }));

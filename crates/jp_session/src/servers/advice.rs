@@ -6,6 +6,7 @@
 use crate::person::Person;
 use crate::{
     error::SessionError,
+    notice::Notice,
     servers::Refusal,
     text::{one_line, without_credentials},
 };
@@ -34,11 +35,11 @@ pub fn warn(person: &dyn Person, refusal: impl Into<Refusal>) {
     if is_interrupt(&refusal) {
         return;
     }
-    person.warn(&with_stderr(
-        format!("{}; it is left out", shown(&refusal)),
-        &refusal,
-    ));
-    hints(&refusal).iter().for_each(|hint| person.hint(hint));
+    person.tell(Notice::ServerLeftOut {
+        reason: shown(&refusal),
+        stderr: last_lines(&refusal).collect(),
+        hints: hints(&refusal),
+    });
 }
 
 /// Says what is wrong, without the name of the server.
@@ -66,14 +67,20 @@ pub fn hints(refusal: &Refusal) -> Vec<String> {
 
 /// Returns the last lines that a server wrote to stderr, each behind a margin.
 pub fn stderr(refusal: &Refusal) -> Vec<String> {
+    last_lines(refusal)
+        .map(|line| format!("{MARGIN}{line}"))
+        .collect()
+}
+
+/// Returns the last lines that a server wrote to stderr, safe to show.
+fn last_lines(refusal: &Refusal) -> impl Iterator<Item = String> {
     let lines = match refusal {
         Refusal::Server(error) => error.stderr.as_slice(),
         Refusal::NotAgreed { .. } | Refusal::NoToken { .. } => &[],
     };
     lines
         .iter()
-        .map(|line| format!("{MARGIN}{}", one_line(&without_colours(line), SHOWN)))
-        .collect()
+        .map(|line| one_line(&without_colours(line), SHOWN))
 }
 
 fn is_interrupt(refusal: &Refusal) -> bool {

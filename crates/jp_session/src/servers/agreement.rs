@@ -5,6 +5,7 @@ use std::{env, ffi::OsString};
 
 use crate::{
     error::SessionError,
+    notice::Notice,
     scripts::{CommandWords, Script, SearchPath, as_they_are},
     servers::{Reading, Refusal, Servers},
     session::Session,
@@ -105,11 +106,10 @@ impl Servers {
         };
         let approved = session.confirm(Some(&what), &agreement.lines, "Start it?")?;
         if approved.is_none() {
-            session.person.warn(&format!(
-                "the MCP server `{name}` is not started: {}, and there is no terminal to ask you on",
-                agreement.why()
-            ));
-            session.person.hint("`--yes` starts it.");
+            session.person.tell(Notice::ServerNeedsApproval {
+                server: name.to_owned(),
+                reason: agreement.why(),
+            });
         }
         Ok(approved.unwrap_or(false))
     }

@@ -1,6 +1,5 @@
 //! Waiting for servers while a person watches.
 
-use crate::person::Person;
 use std::{
     panic,
     sync::{
@@ -10,7 +9,9 @@ use std::{
     thread,
 };
 
-use crate::{progress::with_progress, session::Session, text::one_line};
+use crate::{
+    notice::Notice, person::Person, progress::with_progress, session::Session, text::one_line,
+};
 use jp_mcp::{Caller, Elicitation, Elicited, LogMessage, Progress};
 
 const SPINNER: [&str; 4] = ["|", "/", "-", "\\"];
@@ -36,11 +37,10 @@ impl Caller for PersonAtServer<'_> {
     /// Declines: nobody is asked here yet.
     fn asked(&self, elicitation: &Elicitation) -> Elicited {
         let (Elicitation::Form { message, .. } | Elicitation::Url { message, .. }) = elicitation;
-        self.line.session.person.warn(&format!(
-            "the MCP server `{}` asks, and is not answered: {}",
-            self.server,
-            one_line(message, 200)
-        ));
+        self.line.session.person.tell(Notice::ServerAsks {
+            server: self.server.to_owned(),
+            message: message.clone(),
+        });
         Elicited::Decline
     }
 
@@ -55,10 +55,10 @@ impl Caller for PersonAtServer<'_> {
 
 /// Says with `-v` what a server logs.
 pub(crate) fn tell_log(person: &dyn Person, server: &str, message: &LogMessage) {
-    person.detail(&format!(
-        "{server}: {}",
-        one_line(&message.to_string(), 500)
-    ));
+    person.tell(Notice::ServerLog {
+        server: server.to_owned(),
+        message: message.to_string(),
+    });
 }
 
 impl Line<'_> {

@@ -4,6 +4,7 @@ use std::{collections::BTreeMap, time::Duration};
 
 use crate::{
     error::SessionError,
+    notice::Notice,
     session::{Session, Setup},
     tools::{
         parameters,
@@ -159,15 +160,12 @@ fn other(
                 return Ok(None);
             }
             // Servers are each person's own, and a workspace is everybody's.
-            let fault = format!("names an MCP server that is not configured: `{server}`");
-            let told = settings.fault(&["source"], &fault).message;
-            session
-                .person
-                .warn(&format!("{told}; the tool is left out"));
-            let hint = format!(
-                "[providers.mcp.{server}] says how it is reached; `jp help mcp-servers` has more."
-            );
-            session.person.hint(&hint);
+            let (key, layer) = settings.find_origin(&["source"]);
+            session.person.tell(Notice::ToolWithoutServer {
+                key,
+                layer: layer.to_string(),
+                server: server.to_owned(),
+            });
             Ok(None)
         }
         Some(source) => {

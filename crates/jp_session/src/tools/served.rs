@@ -8,10 +8,10 @@ use std::{
 
 use crate::{
     error::SessionError,
+    notice::{Notice, UncheckedTool},
     query::request::QueryRequest,
     servers::{Refusal, Servers, advice, watched},
     session::{Session, Setup},
-    text::visible,
     tools::{
         declared::{Declared, answerers, limit, set},
         served_schema::Parameters,
@@ -40,7 +40,7 @@ pub(crate) struct Served {
     /// The servers that failed.
     pub(crate) lost: BTreeSet<String>,
     /// What the person was told of servers, each once.
-    pub(crate) told: BTreeSet<String>,
+    pub(crate) told: Vec<Notice>,
     /// Names that no tool can have any more.
     taken: Vec<String>,
 }
@@ -196,7 +196,7 @@ impl Relisted {
     pub(crate) fn tools(
         self,
         taken: Vec<String>,
-        told: &mut BTreeSet<String>,
+        told: &mut Vec<Notice>,
         setup: Setup<'_>,
     ) -> Option<Vec<Declared>> {
         let session = setup.session;
@@ -208,10 +208,8 @@ impl Relisted {
         let added = self.listed.map_err(advice::failure);
         let added = added.and_then(|listed| served.add(&self.server, listed, setup));
         if let Err(failure) = &added {
-            served.tell(
-                &format!("{}; its tools stay as they were", failure.message),
-                session,
-            );
+            let reason = failure.message.clone();
+            served.tell(Notice::ServerToolsKept { reason }, session);
         }
         *told = served.told;
         added.is_ok().then_some(served.tools)
@@ -269,7 +267,14 @@ impl Served {
         setup: Setup<'_>,
     ) -> Result<(), SessionError> {
         let Setup { session, config } = setup;
-        let mut told = listed.warnings;
+        let mut told: Vec<Notice> = listed
+            .warnings
+            .into_iter()
+            .map(|fault| Notice::ServerListFault {
+                server: server.to_owned(),
+                fault,
+            })
+            .collect();
         // Servers need not keep to an order, prompt caches do.
         listed.items.sort_by(|one, other| one.name.cmp(&other.name));
         let before = self.tools.len();
@@ -286,46 +291,50 @@ impl Served {
         }
         for (name, of) in &named {
             if !listed.items.iter().any(|info| info.name == of.tool) {
-                told.push(format!(
-                    "it has no tool `{}`, which conversation.tools.{name}.source names",
-                    of.tool
-                ));
+                told.push(Notice::ServerToolMissing {
+                    server: server.to_owned(),
+                    tool: of.tool.to_owned(),
+                    name: (*name).to_owned(),
+                });
             }
         }
-        let mut doubts: Vec<String> = Vec::new();
+        let mut unchecked = Vec::new();
         for info in listed.items {
             let names = match offered_names(server, &info.name, config) {
                 Ok(names) => names,
                 Err(reason) => {
-                    told.push(format!(
-                        "its tool {:?} was passed over: {reason}",
-                        info.name
-                    ));
+                    told.push(describe_skipped(server, &info, reason));
                     continue;
                 }
             };
             for name in names {
                 if self.taken.contains(&name) {
-                    told.push(format!(
-                        "its tool {:?} was passed over: there is another one with the name `{name}`",
-                        info.name
-                    ));
+                    told.push(Notice::ServerToolNameTaken {
+                        server: server.to_owned(),
+                        tool: info.name.clone(),
+                        name,
+                    });
                     continue;
                 }
                 match tool(server, &name, &info, config)? {
                     Ok((declared, doubt)) => {
-                        doubts.extend(doubt.map(|reason| format!("{:?} ({reason})", info.name)));
+                        unchecked.extend(doubt.map(|reason| UncheckedTool {
+                            tool: info.name.clone(),
+                            reason,
+                        }));
                         self.taken.push(declared.tool.name.clone());
                         self.tools.push(declared);
                     }
-                    Err(reason) => told.push(format!(
-                        "its tool {:?} was passed over: {reason}",
-                        info.name
-                    )),
+                    Err(reason) => told.push(describe_skipped(server, &info, reason)),
                 }
             }
         }
-        told.extend(unchecked(&doubts));
+        if !unchecked.is_empty() {
+            told.push(Notice::ServerToolsUnchecked {
+                server: server.to_owned(),
+                tools: unchecked,
+            });
+        }
         let is_about =
             |name: &str| offers_all(server, config) && by_name(name, config) == Some(server);
         for (name, settings) in tools {
@@ -338,37 +347,42 @@ impl Served {
                 && settings.command.is_none()
                 && is_about(name)
             {
-                told.push(format!(
-                    "none of its tools is offered as `{name}`, which conversation.tools.{name} is about"
-                ));
+                told.push(Notice::ServerToolNotOffered {
+                    server: server.to_owned(),
+                    name: name.clone(),
+                });
             }
         }
         let count = self.tools.len() - before;
         if count > MANY_TOOLS {
-            told.insert(0, format!(
-                "each request has its {count} tools; providers.mcp.{server}.tools = false and an entry for each that is needed make it less"
-            ));
+            let server = server.to_owned();
+            told.insert(0, Notice::ManyServerTools { server, count });
         }
-        for warning in told.iter().take(MAX_TOLD) {
-            self.tell(
-                &format!("the MCP server `{server}`: {}", visible(warning)),
-                session,
-            );
+        if let Some(count @ 1..) = told.len().checked_sub(MAX_TOLD) {
+            told.truncate(MAX_TOLD);
+            let server = server.to_owned();
+            told.push(Notice::MoreServerTools { server, count });
         }
-        if let Some(more @ 1..) = told.len().checked_sub(MAX_TOLD) {
-            self.tell(
-                &format!("the MCP server `{server}`: {more} more of its tools were passed over"),
-                session,
-            );
-        }
+        told.into_iter()
+            .for_each(|warning| self.tell(warning, session));
         Ok(())
     }
 
     /// Warns of something, once.
-    fn tell(&mut self, warning: &str, session: &Session) {
-        if self.told.insert(warning.to_owned()) {
-            session.person.warn(warning);
+    fn tell(&mut self, warning: Notice, session: &Session) {
+        if !self.told.contains(&warning) {
+            self.told.push(warning.clone());
+            session.person.tell(warning);
         }
+    }
+}
+
+/// Says that a tool is not offered.
+fn describe_skipped(server: &str, tool: &ToolInfo, reason: String) -> Notice {
+    Notice::ServerToolSkipped {
+        server: server.to_owned(),
+        tool: tool.name.clone(),
+        reason,
     }
 }
 
@@ -449,23 +463,6 @@ fn check(settings: Settings<'_>, own: &ToolSettings) -> Result<(), SessionError>
         Some(field) => Err(settings.fault(&[field], "has no effect: the tool is an MCP server's")),
         None => Ok(()),
     }
-}
-
-/// Names the tools whose arguments jp can't check fully; the first ones with the reason.
-fn unchecked(doubts: &[String]) -> Option<String> {
-    const NAMED: usize = 3;
-    let more = doubts.len().saturating_sub(NAMED);
-    let more = (more > 0).then(|| format!("{more} more"));
-    let named = doubts
-        .iter()
-        .take(NAMED)
-        .cloned()
-        .chain(more)
-        .collect::<Vec<_>>()
-        .join(", ");
-    (!doubts.is_empty()).then(|| {
-        format!("jp can't use all of these tools' argument schemas, so it checks less: {named}")
-    })
 }
 
 fn description(info: &ToolInfo, own: Option<&ToolSettings>) -> String {

@@ -78,14 +78,16 @@ impl<'a> Settings<'a> {
         decide_unapproved(origin, Effect::OverrideUsersRefusal) == Decision::Allowed
     }
 
+    /// Returns the key of a field, or of the tool, and the last layer that sets a part of it.
+    pub(crate) fn find_origin(&self, field: &[&str]) -> (String, &'a Layer) {
+        let key = key(self.name, field).to_string();
+        let layer = self.config.contributors(&key).pop();
+        (key, layer.unwrap_or(&Layer::Default))
+    }
+
     /// Says what is wrong with a field, or with the tool where none is named: `KEY in LAYER FAULT`.
     pub(crate) fn fault(&self, field: &[&str], fault: &str) -> SessionError {
-        let key = key(self.name, field).to_string();
-        let layer = self
-            .config
-            .contributors(&key)
-            .pop()
-            .unwrap_or(&Layer::Default);
+        let (key, layer) = self.find_origin(field);
         let is_typed = matches!(layer, Layer::Argument { .. } | Layer::Flag { .. });
         let failure = SessionError::new(format!("{key} in {layer} {fault}"));
         SessionError {

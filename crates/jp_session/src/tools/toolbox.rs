@@ -8,6 +8,7 @@ use jp_turn::{Builtin, Files, Source, Surroundings, Tool, Toolbox};
 use crate::{
     attachments::declarations,
     error::SessionError,
+    notice::Notice,
     query::asked::Asked,
     servers::secret_variables,
     session::Setup,
@@ -47,21 +48,16 @@ pub(crate) fn list_again(asked: &mut Asked<'_>) -> Option<Vec<Tool>> {
         let server = relisted.server.clone();
         if let Some(added) = replace(relisted, asked) {
             changed.push(server);
-            new.extend(added.into_iter().map(|name| format!("`{name}`")));
+            new.extend(added);
         }
     }
     if changed.is_empty() {
         return None;
     }
-    let new = if new.is_empty() {
-        String::new()
-    } else {
-        format!("; new: {}", new.join(", "))
-    };
-    asked.session.person.status(&format!(
-        "The tools of {} have changed{new}.",
-        changed.join(", ")
-    ));
+    asked.session.person.tell(Notice::ToolsChanged {
+        servers: changed,
+        new,
+    });
     Some(
         asked
             .tools
