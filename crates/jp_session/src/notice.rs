@@ -20,8 +20,10 @@ pub enum Level {
 
 /// What a session tells the person.
 ///
-/// A field holds a value, never a sentence of jp's own; texts that other crates, servers and the
-/// system worded are strings. As JSON a notice is an object whose `kind` is [`Notice::kind`].
+/// A field holds a value, which the front end words. Some fields are texts: what servers and the
+/// system say, what other crates word, and a `reason` or `hint` whose words a
+/// [`SessionError`](crate::SessionError) has as well. As JSON a notice is an object whose `kind` is
+/// [`Notice::kind`].
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum Notice {

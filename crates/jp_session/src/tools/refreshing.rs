@@ -1,7 +1,6 @@
 //! New snapshots for `refresh_resource`: of what the conversation holds, from where it was attached.
 
 mod cause;
-mod memory;
 mod spelling;
 
 use std::{
@@ -22,12 +21,11 @@ use crate::{
     servers::{Servers, reading},
     tools::refreshing::{
         cause::cause,
-        memory::Memory,
         spelling::{unescape, uri_of, uris_of},
     },
     trust::{Decision, Effect, Occasion, Origin, decide_unapproved},
 };
-use jp_attachment::{Declared, Displays, Place, Reach, ReadMcp, Source, parse_stored};
+use jp_attachment::{Declared, Displays, MemoryStore, Place, Reach, ReadMcp, Source, parse_stored};
 use jp_conversation::{Declaration, Stream, resolution};
 use jp_resource::uri::{self, PathStyle};
 use jp_storage::{Places, Trust};
@@ -248,7 +246,7 @@ impl Refresher {
         found: &Found<'_>,
         cancelled: &AtomicBool,
     ) -> Result<Refreshed, String> {
-        let store = Memory::default();
+        let store = MemoryStore::default();
         let resolving = jp_attachment::Context {
             cancelled: Some(cancelled),
             mcp: self
@@ -269,7 +267,10 @@ impl Refresher {
             .into_iter()
             .find(|resource| resource.uri == found.uri);
         let resource = resource
-            .and_then(|resource| store.load(resource))
+            .and_then(|resource| {
+                let content = store.get(&resource.content)?;
+                Some(resource.map(|_| content, |formatted| formatted))
+            })
             .ok_or_else(|| {
                 found.failed("what attached it does not give it any more: it was moved or excluded")
             })?;
