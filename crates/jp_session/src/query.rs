@@ -1,6 +1,5 @@
 //! `jp query`: from the arguments to the answer, in the order in which it happens.
 
-pub(crate) mod asked;
 pub(crate) mod body;
 pub mod budget;
 mod compose;
@@ -9,6 +8,7 @@ pub mod delivery;
 pub mod explain;
 pub mod finish;
 mod prepare;
+pub(crate) mod ready_query;
 mod record;
 pub mod refusal;
 pub mod request;
@@ -22,16 +22,16 @@ use std::sync::Arc;
 use jp_config::Resolved;
 use jp_conversation::{ChatRequest, Stream};
 
-use self::{
-    asked::Asked,
-    record::Recording,
-    target::{Purpose, Target},
-};
 pub use self::{
     contents::Scratch,
     explain::{Explained, Explanation},
     finish::Report,
     request::{QueryRequest, Recipient},
+};
+use self::{
+    ready_query::ReadyQuery,
+    record::Recording,
+    target::{Purpose, Target},
 };
 use crate::{
     attachments::store::Kept,
@@ -106,7 +106,7 @@ impl<'s> Opened<'s> {
     }
 
     /// Resolves the attachments, and records the message if the query is kept.
-    fn prepare(self) -> Result<(Asked<'s>, Option<Recording>), SessionError> {
+    fn prepare(self) -> Result<(ReadyQuery<'s>, Option<Recording>), SessionError> {
         let Self {
             session,
             request,
@@ -131,7 +131,7 @@ impl<'s> Opened<'s> {
             scratch.as_ref(),
         )?;
         let Kept { files, measures } = std::mem::take(&mut prepared.kept);
-        let mut asked = Asked {
+        let mut asked = ReadyQuery {
             session,
             config,
             store,

@@ -8,9 +8,10 @@ use crate::{
     notice::Notice,
     query::{
         Scratch,
-        asked::Asked,
         body::{self, Written},
-        delivery, refusal,
+        delivery,
+        ready_query::ReadyQuery,
+        refusal,
         request::QueryRequest,
     },
     runtime::runtime,
@@ -53,7 +54,7 @@ pub fn ask(
     let request = ChatRequest::new(instruction(&stream, turns));
     stream.push(Event::new(session.now(), EventKind::ChatRequest(request)));
     let scratch = Scratch::new()?;
-    let asked = Asked {
+    let asked = ReadyQuery {
         session,
         config: config.clone(),
         store: found.store.clone(),
@@ -110,7 +111,7 @@ fn instruction(stream: &Stream, turns: usize) -> String {
     )
 }
 
-async fn receive(body: &Body, asked: &Asked<'_>) -> Result<Summary, SessionError> {
+async fn receive(body: &Body, asked: &ReadyQuery<'_>) -> Result<Summary, SessionError> {
     let model = asked.model();
     let client = Client::new(model.endpoint.clone())?;
     let refused = |error| refusal::failure(&error, asked, model);

@@ -10,8 +10,8 @@ use crate::{
     model::{Model, facts},
     notice::Notice,
     query::{
-        asked::{Asked, newest_request},
         budget, contents,
+        ready_query::{ReadyQuery, newest_request},
     },
     session::Session,
 };
@@ -30,7 +30,7 @@ pub(crate) struct Written {
 
 /// Finds out what the model takes and writes the request.
 pub(crate) fn prepare(
-    asked: &Asked<'_>,
+    asked: &ReadyQuery<'_>,
     tools: &[Tool],
     runtime: &tokio::runtime::Runtime,
 ) -> Result<(Facts, Written), SessionError> {
@@ -55,7 +55,7 @@ pub(crate) fn prepare(
 
 /// Writes the request's body.
 pub(crate) fn encode(
-    asked: &Asked<'_>,
+    asked: &ReadyQuery<'_>,
     thread: &view::Thread<'_>,
     tools: &[Tool],
     model: Option<&Model>,
@@ -78,13 +78,13 @@ pub(crate) fn encode(
 
 /// Returns whether to warn the user about what the model doesn't see. Missing tools matter only if the user enabled
 /// one, because some are on by default.
-pub(crate) fn is_worth_a_warning(note: &Note, asked: &Asked<'_>) -> bool {
+pub(crate) fn is_worth_a_warning(note: &Note, asked: &ReadyQuery<'_>) -> bool {
     !note.is_about_tools() || asked.tools.has_wanted(&asked.config)
 }
 
 /// Puts together what is asked, in what format.
 pub(crate) fn request<'a>(
-    asked: &'a Asked<'_>,
+    asked: &'a ReadyQuery<'_>,
     thread: &'a view::Thread<'a>,
     tools: &'a [Tool],
     model: Option<&'a Model>,
@@ -155,7 +155,12 @@ pub(crate) struct RequestBuilder {
 
 impl RequestBuilder {
     /// Begins with the first request, which is ready.
-    pub(crate) fn new(asked: &Asked<'_>, facts: Facts, tools: Vec<Tool>, first: Written) -> Self {
+    pub(crate) fn new(
+        asked: &ReadyQuery<'_>,
+        facts: Facts,
+        tools: Vec<Tool>,
+        first: Written,
+    ) -> Self {
         let own_tools = tools.len() - asked.tools.served_that_may_run();
         let mut builder = Self {
             facts,
@@ -186,7 +191,7 @@ impl RequestBuilder {
     /// The inner error says that it is beyond the budget.
     pub(crate) fn build(
         &mut self,
-        asked: &Asked<'_>,
+        asked: &ReadyQuery<'_>,
         aside: &[EventKind],
     ) -> Result<Result<Body, SessionError>, SessionError> {
         if let Some(body) = self.first.take_if(|_| aside.is_empty()) {
@@ -219,14 +224,14 @@ impl RequestBuilder {
     }
 
     /// Takes in a request that is to be sent.
-    fn take_in(&mut self, asked: &Asked<'_>, written: Written) -> Body {
+    fn take_in(&mut self, asked: &ReadyQuery<'_>, written: Written) -> Body {
         self.note(asked, &written.notes);
         self.is_shortened = written.is_shortened;
         written.body
     }
 
     /// Tells of what the model is not shown of the newest turn, once.
-    fn note(&mut self, asked: &Asked<'_>, notes: &[Note]) {
+    fn note(&mut self, asked: &ReadyQuery<'_>, notes: &[Note]) {
         let newest = newest_request(&asked.stream).map_or(0, |(turn, _)| turn);
         let person = &asked.session.person;
         let notes = notes

@@ -5,7 +5,7 @@ use crate::runtime::runtime;
 use crate::{
     error::{ErrorKind, SessionError},
     model::{Model, facts},
-    query::{asked::Asked, refusal},
+    query::{ready_query::ReadyQuery, refusal},
     size,
     tools::toolbox,
 };
@@ -60,7 +60,7 @@ pub fn rows(thread: &Thread<'_>, model: Option<&Model>) -> Vec<TurnRow> {
     })
 }
 
-impl Asked<'_> {
+impl ReadyQuery<'_> {
     /// Says what a request of the thread carries to the model that is asked.
     pub(crate) fn rows(&self, thread: &Thread<'_>) -> Vec<TurnRow> {
         rows(thread, self.model.as_ref())
@@ -82,20 +82,20 @@ pub(crate) fn tool_tokens(offered: &[ToolRow]) -> u64 {
 }
 
 /// Returns about how many tokens the system prompt has.
-pub(crate) fn system_tokens(asked: &Asked<'_>) -> u64 {
+pub(crate) fn system_tokens(asked: &ReadyQuery<'_>) -> u64 {
     let system = asked.config.config.assistant.system_prompt.as_deref();
     view::tokens(system.map_or(0, str::len) as u64)
 }
 
 /// Returns about how many tokens fewer a request of the stream has than one with everything whole.
-pub(crate) fn saved_tokens(asked: &Asked<'_>, stream: &Stream) -> u64 {
+pub(crate) fn saved_tokens(asked: &ReadyQuery<'_>, stream: &Stream) -> u64 {
     let plain = view::deliver(stream, &Policy::plain(), &mut NoTexts);
     tokens(&asked.rows(&plain)).saturating_sub(tokens(&asked.rows(&asked.thread(stream))))
 }
 
 /// Refuses the first request of a turn where it is beyond the budget, before anything of it is stored; its new content
 /// is in the batch.
-pub(crate) fn check(asked: &Asked<'_>, batch: &Batch) -> Result<(), SessionError> {
+pub(crate) fn check(asked: &ReadyQuery<'_>, batch: &Batch) -> Result<(), SessionError> {
     if asked.budget.is_none() {
         return Ok(());
     }
@@ -120,7 +120,7 @@ pub(crate) fn check(asked: &Asked<'_>, batch: &Batch) -> Result<(), SessionError
 /// Returns why a request is not sent that is beyond the budget; `offered` are the tools that the model is told of, and
 /// `notes` says what it is not shown.
 pub(crate) fn over(
-    asked: &Asked<'_>,
+    asked: &ReadyQuery<'_>,
     thread: &Thread<'_>,
     offered: &[Tool],
     notes: impl FnOnce() -> Result<Vec<Note>, SessionError>,
@@ -163,7 +163,7 @@ pub(crate) fn over(
 
 /// Says what of a request its model is not shown, which the types of what it has decide.
 pub(crate) fn notes(
-    asked: &Asked<'_>,
+    asked: &ReadyQuery<'_>,
     thread: &Thread<'_>,
     tools: &[Tool],
     facts: Facts,

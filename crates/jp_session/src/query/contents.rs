@@ -6,7 +6,7 @@ use std::{
     sync::Arc,
 };
 
-use crate::{error::SessionError, query::asked::Asked};
+use crate::{error::SessionError, query::ready_query::ReadyQuery};
 use jp_conversation::view::Thread;
 use jp_llm::{Contents, Later, Loaded, TextSource};
 use jp_resource::{BlobRef, Checksum, ResourceContent};
@@ -52,7 +52,7 @@ pub(crate) struct Ahead {
 }
 
 /// Starts reading what a thread needs.
-pub(crate) fn contents(thread: &Thread<'_>, asked: &Asked<'_>) -> Ahead {
+pub(crate) fn contents(thread: &Thread<'_>, asked: &ReadyQuery<'_>) -> Ahead {
     let (store, scratch) = (&asked.store, asked.scratch.as_ref());
     let scratch = scratch.map(|scratch| scratch.blobs().clone());
     // What only the scratch store has can't be read from the other, ahead or later.
@@ -105,7 +105,7 @@ impl TextSource for Stored {
 }
 
 /// Reads content that the conversation names.
-pub(crate) fn read(asked: &Asked<'_>, blob: &BlobRef) -> Result<ResourceContent, BlobError> {
+pub(crate) fn read(asked: &ReadyQuery<'_>, blob: &BlobRef) -> Result<ResourceContent, BlobError> {
     let scratch = asked
         .scratch
         .as_ref()

@@ -2,7 +2,7 @@
 
 use std::{cell::RefCell, collections::HashMap, sync::Arc};
 
-use crate::query::{asked::Asked, contents};
+use crate::query::{contents, ready_query::ReadyQuery};
 use jp_config::{Config, SupersededPolicy as Configured};
 use jp_conversation::{
     Stream,
@@ -19,12 +19,12 @@ pub(crate) struct Compared(RefCell<HashMap<Checksum, Arc<str>>>);
 
 /// Reads what the view compares.
 struct Reader<'a> {
-    asked: &'a Asked<'a>,
+    asked: &'a ReadyQuery<'a>,
     /// Holds content of the stream that is not stored yet.
     batch: Option<&'a Batch>,
 }
 
-impl Asked<'_> {
+impl ReadyQuery<'_> {
     /// Builds what the model gets of a stream of this conversation.
     pub(crate) fn thread<'s>(&self, stream: &'s Stream) -> Thread<'s> {
         view::deliver(stream, &policy(&self.config.config), &mut self.texts())

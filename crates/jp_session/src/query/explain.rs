@@ -6,9 +6,9 @@ use crate::{
     model::facts,
     notice::Notice,
     query::{
-        asked::Asked,
         body::{self, Written},
         budget::{self, ToolRow},
+        ready_query::ReadyQuery,
         supersede,
     },
     tools::toolbox,
@@ -68,7 +68,7 @@ pub struct Explained {
 }
 
 /// Builds the request of a query, and says what it is made of.
-pub(crate) fn explain(asked: &Asked<'_>) -> Result<Explained, SessionError> {
+pub(crate) fn explain(asked: &ReadyQuery<'_>) -> Result<Explained, SessionError> {
     let thread = asked.thread(&asked.stream);
     let offered = toolbox::assemble(asked)?.offered();
     let facts = match &asked.model {
@@ -105,7 +105,7 @@ impl Explanation {
     }
 
     fn new(
-        asked: &Asked<'_>,
+        asked: &ReadyQuery<'_>,
         thread: &Thread<'_>,
         offered: &[Tool],
         notes: Vec<Note>,
@@ -163,7 +163,7 @@ fn marks(marks: &CacheMarks, thread: &Thread<'_>) -> Vec<Mark> {
 /// Returns what the last request of this conversation was made of; `None` where there was none.
 ///
 /// A fork has answers that are older than itself: what those requests carried was not sent for it.
-fn last_sent(asked: &Asked<'_>) -> Option<Stream> {
+fn last_sent(asked: &ReadyQuery<'_>) -> Option<Stream> {
     let length = view::last_request(&asked.stream)?;
     let answer = asked.stream.events()[length..]
         .iter()

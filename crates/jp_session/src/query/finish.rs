@@ -8,7 +8,7 @@ use serde_json::Value;
 use crate::{
     error::SessionError,
     query::{
-        asked::{Asked, newest_request},
+        ready_query::{ReadyQuery, newest_request},
         refusal,
     },
     tools::called::{EndedCall, list_calls},
@@ -23,7 +23,7 @@ pub struct Report<'s> {
 
 /// A turn that ended, whatever it came to.
 pub(crate) struct FinishedTurn<'s> {
-    pub(crate) asked: Asked<'s>,
+    pub(crate) asked: ReadyQuery<'s>,
     /// The conversation, if it is kept.
     pub(crate) id: Option<String>,
     /// What the model said in this turn, and what it cost.
@@ -114,7 +114,7 @@ impl Report<'_> {
     ///
     /// If there is no answer.
     pub fn into_answered(self) -> Result<Option<Value>, SessionError> {
-        let Asked { stream, files, .. } = self.turn.asked;
+        let ReadyQuery { stream, files, .. } = self.turn.asked;
         std::mem::forget((stream, files));
         self.answered
     }

@@ -12,7 +12,9 @@ use jp_storage::{Pending, WriteError, Writer};
 use crate::{
     error::SessionError,
     notice::Notice,
-    query::{asked::Asked, compose, finish::kept_message, prepare::Prepared, target::Target},
+    query::{
+        compose, finish::kept_message, prepare::Prepared, ready_query::ReadyQuery, target::Target,
+    },
     session::Session,
 };
 
@@ -130,7 +132,7 @@ impl Recorder {
     /// Appends events, which are on disk when this returns.
     pub(crate) fn append(
         &mut self,
-        asked: &mut Asked<'_>,
+        asked: &mut ReadyQuery<'_>,
         kinds: Vec<EventKind>,
     ) -> Result<(), SessionError> {
         let said = kinds.iter().filter(|kind| is_the_models(kind));
@@ -162,7 +164,10 @@ pub(crate) fn is_the_models(kind: &EventKind) -> bool {
 }
 
 /// Moves the payloads of events into the scratch store, if the query has one.
-fn store_payloads(asked: &Asked<'_>, mut events: Vec<Event>) -> Result<Vec<Event>, SessionError> {
+fn store_payloads(
+    asked: &ReadyQuery<'_>,
+    mut events: Vec<Event>,
+) -> Result<Vec<Event>, SessionError> {
     if let Some(scratch) = &asked.scratch {
         let batch = scratch.blobs().batch();
         let mut put = |bytes: &[u8], encoding| batch.put(bytes, encoding);

@@ -5,7 +5,7 @@ use std::path::Path;
 use crate::{
     error::{SessionError, chain},
     model::{Model, key_source},
-    query::asked::{Asked, newest_request},
+    query::ready_query::{ReadyQuery, newest_request},
     size,
     text::quoted,
 };
@@ -17,7 +17,7 @@ use jp_llm::{Error, Fault, Format, Refusal};
 use jp_resource::uri::{PathStyle, file_uri, percent_decode};
 
 /// Turns the error of a request into what a person reads.
-pub(crate) fn failure(error: &Error, asked: &Asked<'_>, model: &Model) -> SessionError {
+pub(crate) fn failure(error: &Error, asked: &ReadyQuery<'_>, model: &Model) -> SessionError {
     match error.refusal() {
         Some(Refusal::Key) => wrong_key(error, asked, model),
         Some(Refusal::Model) => unknown_model(error, asked, model),
@@ -31,7 +31,7 @@ pub(crate) fn failure(error: &Error, asked: &Asked<'_>, model: &Model) -> Sessio
     }
 }
 
-fn wrong_key(error: &Error, asked: &Asked<'_>, model: &Model) -> SessionError {
+fn wrong_key(error: &Error, asked: &ReadyQuery<'_>, model: &Model) -> SessionError {
     let provider = &model.endpoint.provider;
     let (server, said) = (server(model), words(error));
     match key_source(&asked.config, provider) {
@@ -80,7 +80,7 @@ fn too_much_output(error: &Error, model: &Model) -> SessionError {
     .with_hint(format!("set {setting} to what it gives at most."))
 }
 
-fn unknown_model(error: &Error, asked: &Asked<'_>, model: &Model) -> SessionError {
+fn unknown_model(error: &Error, asked: &ReadyQuery<'_>, model: &Model) -> SessionError {
     let name = &model.endpoint.model;
     let failure = SessionError::new(format!(
         "{} has no model `{name}`: {}",
@@ -102,7 +102,7 @@ fn unknown_model(error: &Error, asked: &Asked<'_>, model: &Model) -> SessionErro
 fn too_long(
     error: &Error,
     (tokens, limit): (Option<u64>, Option<u64>),
-    asked: &Asked<'_>,
+    asked: &ReadyQuery<'_>,
     model: &Model,
 ) -> SessionError {
     let figures = match (tokens.map(size::thousands), limit.map(size::thousands)) {
@@ -132,7 +132,7 @@ fn too_long(
 }
 
 /// Adds a hint that holds where the message is kept.
-fn ask_another(failure: SessionError, asked: &Asked<'_>, hint: &str) -> SessionError {
+fn ask_another(failure: SessionError, asked: &ReadyQuery<'_>, hint: &str) -> SessionError {
     if asked.is_kept() {
         failure.with_hint(hint)
     } else {
@@ -153,7 +153,7 @@ struct Part<'a> {
 }
 
 /// Returns a line for each of the three largest parts of a request.
-pub(crate) fn largest_lines(asked: &Asked<'_>, turns: &[TurnRow]) -> String {
+pub(crate) fn largest_lines(asked: &ReadyQuery<'_>, turns: &[TurnRow]) -> String {
     lines(&largest(asked, turns))
 }
 
@@ -170,7 +170,7 @@ fn lines(parts: &[Part<'_>]) -> String {
 }
 
 /// Returns the three largest parts, the largest first.
-fn largest<'a>(asked: &'a Asked<'_>, turns: &[TurnRow]) -> Vec<Part<'a>> {
+fn largest<'a>(asked: &'a ReadyQuery<'_>, turns: &[TurnRow]) -> Vec<Part<'a>> {
     const SHOWN: usize = 3;
     let rows = turns
         .iter()
@@ -184,7 +184,7 @@ fn largest<'a>(asked: &'a Asked<'_>, turns: &[TurnRow]) -> Vec<Part<'a>> {
 }
 
 impl<'a> Part<'a> {
-    fn of(asked: &'a Asked<'_>, turn: usize, row: &BlockRow) -> Self {
+    fn of(asked: &'a ReadyQuery<'_>, turn: usize, row: &BlockRow) -> Self {
         let request = asked
             .stream
             .requests()

@@ -18,10 +18,10 @@ use crate::{
     notice::Notice,
     person::{Answer, Person, Question, Shown},
     query::{
-        asked::{Asked, newest_request},
         body::{RequestBuilder, Written, prepare},
         budget, contents,
         finish::{FinishedTurn, Report, judge, kept_message},
+        ready_query::{ReadyQuery, newest_request},
         record::{Recorder, Recording, is_the_models},
         schema,
     },
@@ -35,7 +35,7 @@ const SILENCE: Duration = Duration::from_secs(10);
 
 /// Runs the turn of a query that is ready to send.
 pub(crate) fn run(
-    asked: Asked<'_>,
+    asked: ReadyQuery<'_>,
     mut recording: Option<Recording>,
 ) -> Result<Report<'_>, SessionError> {
     let session = asked.session;
@@ -119,7 +119,7 @@ struct Ready {
 }
 
 /// Prepares a turn and its first request.
-fn ready(asked: &Asked<'_>) -> Result<Ready, SessionError> {
+fn ready(asked: &ReadyQuery<'_>) -> Result<Ready, SessionError> {
     let runtime = runtime()?;
     let schema = newest_request(&asked.stream).and_then(|(_, request)| request.schema.as_ref());
     let schema = schema.map(schema::of_message).transpose()?;
@@ -138,7 +138,7 @@ fn ready(asked: &Asked<'_>) -> Result<Ready, SessionError> {
 
 /// What a turn talks to: it shows what arrives, records it and builds the next request.
 struct TurnHost<'s> {
-    asked: Asked<'s>,
+    asked: ReadyQuery<'s>,
     builder: RequestBuilder,
     recorder: Recorder,
     /// The calls that ended in this turn, in the order of their results.

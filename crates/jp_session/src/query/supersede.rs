@@ -3,7 +3,7 @@
 use crate::{
     model::Model,
     notice::Notice,
-    query::{asked::Asked, delivery, prepare::Prepared},
+    query::{delivery, prepare::Prepared, ready_query::ReadyQuery},
 };
 use jp_conversation::{
     Event, EventKind, Stream, Superseded,
@@ -16,7 +16,7 @@ pub(crate) fn supersede(
     prepared: &mut Prepared,
     stream: &Stream,
     model: &Model,
-    asked: &Asked<'_>,
+    asked: &ReadyQuery<'_>,
 ) {
     let policy = delivery::policy(&asked.config.config);
     let has_message = prepared

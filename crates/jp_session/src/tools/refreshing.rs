@@ -17,7 +17,7 @@ use crate::{
         declarations::{Bounds, Configured, configured, place},
     },
     error::SessionError,
-    query::asked::Asked,
+    query::ready_query::ReadyQuery,
     servers::{Servers, reading},
     tools::refreshing::{
         cause::cause,
@@ -70,7 +70,7 @@ struct Found<'h> {
 }
 
 impl Refresher {
-    pub(crate) fn new(asked: &Asked<'_>, tool: &Tool) -> Result<Self, SessionError> {
+    pub(crate) fn new(asked: &ReadyQuery<'_>, tool: &Tool) -> Result<Self, SessionError> {
         let place = place(asked.setup())?;
         let configured = configured(&asked.config, &place)?;
         let declared = resolution::effective(&asked.stream, &configured.declarations);

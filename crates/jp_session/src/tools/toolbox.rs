@@ -9,14 +9,14 @@ use crate::{
     attachments::declarations,
     error::SessionError,
     notice::Notice,
-    query::asked::Asked,
+    query::ready_query::ReadyQuery,
     servers::secret_variables,
     session::Setup,
     tools::{is_served, refreshing::Refresher, served},
 };
 
 /// Puts the tools together with what they share.
-pub(crate) fn assemble(asked: &Asked<'_>) -> Result<Toolbox, SessionError> {
+pub(crate) fn assemble(asked: &ReadyQuery<'_>) -> Result<Toolbox, SessionError> {
     let root = asked.session.workspace.root();
     let surroundings = Surroundings {
         root: root.to_owned(),
@@ -38,7 +38,7 @@ pub(crate) fn assemble(asked: &Asked<'_>) -> Result<Toolbox, SessionError> {
 }
 
 /// Lists the tools of servers anew that say they have others now; returns those of all servers, where any did.
-pub(crate) fn list_again(asked: &mut Asked<'_>) -> Option<Vec<Tool>> {
+pub(crate) fn list_again(asked: &mut ReadyQuery<'_>) -> Option<Vec<Tool>> {
     let servers = asked.tools.servers.iter();
     let others: Vec<_> = servers
         .filter(|(_, connection)| connection.has_other_tools())
@@ -70,7 +70,7 @@ pub(crate) fn list_again(asked: &mut Asked<'_>) -> Option<Vec<Tool>> {
 }
 
 /// Has the tools of a server be those that it lists now; returns which are new, or nothing where all stays as it was.
-fn replace(relisted: served::Relisted, asked: &mut Asked<'_>) -> Option<Vec<String>> {
+fn replace(relisted: served::Relisted, asked: &mut ReadyQuery<'_>) -> Option<Vec<String>> {
     let server = relisted.server.clone();
     let is_its = |tool: &Tool| matches!(&tool.source, Source::Server(of) if of.server == server);
     let (before, kept): (Vec<_>, Vec<_>) = asked.tools.on.iter().cloned().partition(is_its);
@@ -98,7 +98,7 @@ fn replace(relisted: served::Relisted, asked: &mut Asked<'_>) -> Option<Vec<Stri
 /// Gives `refresh_resource` what it works on; without anything declared it is not offered.
 ///
 /// Once it was offered it stays: another list of tools would cost the whole prompt cache.
-fn offer_refreshing(asked: &Asked<'_>, toolbox: &mut Toolbox) -> Result<(), SessionError> {
+fn offer_refreshing(asked: &ReadyQuery<'_>, toolbox: &mut Toolbox) -> Result<(), SessionError> {
     let name = Builtin::RefreshResource.name();
     let Some(position) = toolbox.tools.iter().position(|tool| tool.name == name) else {
         return Ok(());
@@ -119,7 +119,7 @@ fn offer_refreshing(asked: &Asked<'_>, toolbox: &mut Toolbox) -> Result<(), Sess
 }
 
 /// Returns what no tool writes to: what is configured, and what jp keeps of its own where that is in the workspace.
-fn read_only(asked: &Asked<'_>, root: &Path) -> Vec<String> {
+fn read_only(asked: &ReadyQuery<'_>, root: &Path) -> Vec<String> {
     let environment = &asked.session.surroundings;
     let config = environment.config.as_ref().map(|config| config.join("jp"));
     let own = config

@@ -18,7 +18,7 @@ use crate::{
 };
 
 /// A conversation whose newest request is to be answered.
-pub(crate) struct Asked<'s> {
+pub(crate) struct ReadyQuery<'s> {
     pub(crate) session: &'s Session,
     pub(crate) config: Resolved,
     pub(crate) store: Store,
@@ -40,7 +40,7 @@ pub(crate) struct Asked<'s> {
     pub(crate) compared: Compared,
 }
 
-impl Asked<'_> {
+impl ReadyQuery<'_> {
     /// Returns the session with the configuration.
     pub(crate) fn setup(&self) -> Setup<'_> {
         Setup::new(self.session, &self.config)
