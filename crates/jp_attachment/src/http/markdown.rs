@@ -8,17 +8,12 @@ mod escape;
 mod writer;
 
 use std::{
-    cell::RefCell,
+    borrow::Cow,
+    convert::Infallible,
     time::{Duration, Instant},
 };
 
-use html5ever::{
-    LocalName,
-    tokenizer::{
-        BufferQueue, Tag, TagKind, Token, TokenSink, TokenSinkResult, Tokenizer, TokenizerOpts,
-        states::RawKind,
-    },
-};
+use html5gum::{HtmlString, StartTag, State, Token, Tokenizer};
 
 use self::writer::{Inline, Writer};
 
@@ -37,8 +32,11 @@ pub(super) enum Outcome {
     GivenUp,
 }
 
-/// How much is read before the time is looked at.
-const CHUNK: usize = 16 * 1024;
+/// How many tokens are converted between two checks of the time and the length: about 16 KB of a
+/// real page, whose tokens have a few dozen bytes.
+const TOKENS_PER_CHECK: usize = 512;
+/// How many bytes the Markdown of a tiny page may have. A table or a list adds a few to each line.
+const MIN_ROOM: usize = 16 * 1024;
 /// How many characters of a title are kept.
 const MAX_TITLE: usize = 200;
 /// Elements whose content is left out.
@@ -74,67 +72,51 @@ const BLOCKS: &[&str] = &[
 
 /// Converts a page, unless that takes longer than `budget`.
 ///
-/// Time is looked at since the tokenizer compares each attribute of a tag to all others of it, and length
-/// since each line in a list repeats its indentation.
+/// It also limits the length, because each line in a list repeats its indentation. The tokenizer
+/// takes time in proportion to the page, so a check between tokens is enough.
 pub(super) fn convert(html: &str, budget: Duration) -> Outcome {
     let started = Instant::now();
-    let tokenizer = Tokenizer::new(Sink::default(), TokenizerOpts::default());
-    let input = BufferQueue::default();
-    for chunk in chunks(html) {
-        let is_too_long = tokenizer.sink.0.borrow().writer.len() > 2 * html.len() + CHUNK;
-        if is_too_long || started.elapsed() > budget {
-            return Outcome::GivenUp;
-        }
-        input.push_back(chunk.into());
-        // The sink never asks for a pause.
-        _ = tokenizer.feed(&input);
-    }
-    tokenizer.end();
-    tokenizer.sink.0.into_inner().finish()
-}
-
-fn chunks(mut text: &str) -> impl Iterator<Item = &str> {
-    std::iter::from_fn(move || {
-        let mut end = text.len().min(CHUNK);
-        while !text.is_char_boundary(end) {
-            end += 1;
-        }
-        let (chunk, rest) = text.split_at(end);
-        text = rest;
-        (!chunk.is_empty()).then_some(chunk)
-    })
-}
-
-#[derive(Default)]
-struct Sink(RefCell<Converter>);
-
-impl TokenSink for Sink {
-    type Handle = ();
-
-    fn process_token(&self, token: Token, _line: u64) -> TokenSinkResult<()> {
-        let mut converter = self.0.borrow_mut();
-        match token {
-            Token::TagToken(tag) if tag.kind == TagKind::StartTag => {
-                converter.start(&tag);
-                return raw_kind(&tag.name)
-                    .map_or(TokenSinkResult::Continue, TokenSinkResult::RawData);
+    let mut converter = Converter::default();
+    let mut tokenizer = Tokenizer::new(html);
+    let mut count = 0;
+    while let Some(token) = tokenizer.next() {
+        count += 1;
+        if count % TOKENS_PER_CHECK == 0 {
+            let is_too_long = converter.writer.len() > 2 * html.len() + MIN_ROOM;
+            if is_too_long || started.elapsed() > budget {
+                return Outcome::GivenUp;
             }
-            Token::TagToken(tag) => converter.end(&tag.name),
-            Token::CharacterTokens(text) => converter.text(&text),
-            _ => {}
         }
-        TokenSinkResult::Continue
+        let token = token.unwrap_or_else(|never: Infallible| match never {});
+        match token {
+            Token::StartTag(tag) => {
+                converter.start(&tag);
+                if let Some(state) = raw_state(&tag.name) {
+                    tokenizer.set_state(state);
+                }
+            }
+            Token::EndTag(tag) => converter.end(&tag.name),
+            // Browsers drop NUL in text (HTML, 13.2.6.4.7, "in body").
+            Token::String(text) => converter.text(&as_text(&text).replace('\0', "")),
+            Token::Comment(_) | Token::Doctype(_) | Token::Error(_) => {}
+        }
     }
+    converter.finish()
 }
 
-/// Returns how an element is read whose content is not HTML.
-fn raw_kind(name: &str) -> Option<RawKind> {
+/// Returns the tokenizer's state for an element whose content is not HTML.
+fn raw_state(name: &[u8]) -> Option<State> {
     match name {
-        "title" | "textarea" => Some(RawKind::Rcdata),
-        "style" | "xmp" | "iframe" | "noembed" | "noframes" => Some(RawKind::Rawtext),
-        "script" => Some(RawKind::ScriptData),
+        b"title" | b"textarea" => Some(State::RcData),
+        b"style" | b"xmp" | b"iframe" | b"noembed" | b"noframes" => Some(State::RawText),
+        b"script" => Some(State::ScriptData),
         _ => None,
     }
+}
+
+/// Returns a name, a value or a text of a page. The page is valid UTF-8, so this borrows.
+fn as_text(string: &[u8]) -> Cow<'_, str> {
+    String::from_utf8_lossy(string)
 }
 
 /// Turns tags and text into what is written.
@@ -145,7 +127,7 @@ struct Converter {
     text: String,
     title: Option<String>,
     /// The element that is left out, and how many of its name are open.
-    skipped: Option<(LocalName, usize)>,
+    skipped: Option<(String, usize)>,
     captured: Option<Captured>,
 }
 
@@ -177,26 +159,26 @@ impl Converter {
         self.text.clear();
     }
 
-    fn start(&mut self, tag: &Tag) {
+    fn start(&mut self, tag: &StartTag<()>) {
         self.write_text();
-        let name = &*tag.name;
+        let name = &*as_text(&tag.name);
         // Only foreign elements can close themselves.
         let is_empty = name == "svg" && tag.self_closing;
         if let Some((skipped, depth)) = &mut self.skipped {
-            *depth += usize::from(*skipped == tag.name && !is_empty);
+            *depth += usize::from(skipped == name && !is_empty);
         } else if SKIPPED.contains(&name) {
-            self.skipped = (!is_empty).then(|| (tag.name.clone(), 1));
+            self.skipped = (!is_empty).then(|| (name.to_owned(), 1));
         } else if !self.start_captured(tag) {
             self.start_shown(tag);
         }
     }
 
     /// Takes a tag inside a captured element; returns whether there is one.
-    fn start_captured(&mut self, tag: &Tag) -> bool {
+    fn start_captured(&mut self, tag: &StartTag<()>) -> bool {
         let Some(captured) = &mut self.captured else {
             return false;
         };
-        match (captured.kind, &*tag.name) {
+        match (captured.kind, &*as_text(&tag.name)) {
             (Capture::Preformatted, "code") if captured.language.is_none() => {
                 captured.language = language(tag);
             }
@@ -211,8 +193,8 @@ impl Converter {
         true
     }
 
-    fn start_shown(&mut self, tag: &Tag) {
-        match &*tag.name {
+    fn start_shown(&mut self, tag: &StartTag<()>) {
+        match &*as_text(&tag.name) {
             "title" => self.capture(Capture::Title, None),
             "pre" | "xmp" | "listing" => self.capture(Capture::Preformatted, language(tag)),
             "code" | "kbd" | "samp" | "tt" => self.capture(Capture::Code, None),
@@ -221,11 +203,11 @@ impl Converter {
             "s" | "del" | "strike" => self.writer.open(Inline::Strike),
             "a" => self
                 .writer
-                .open_link(attribute(tag, "href").unwrap_or_default()),
+                .open_link(&attribute(tag, "href").unwrap_or_default()),
             "img" => {
                 let text = attribute(tag, "alt").unwrap_or_default();
                 self.writer
-                    .image(text, attribute(tag, "src").unwrap_or_default());
+                    .image(&text, &attribute(tag, "src").unwrap_or_default());
             }
             "br" => self.writer.line_break(),
             "hr" => self.writer.rule(),
@@ -249,7 +231,8 @@ impl Converter {
         }
     }
 
-    fn end(&mut self, name: &LocalName) {
+    fn end(&mut self, name: &HtmlString) {
+        let name = &*as_text(name);
         self.write_text();
         if let Some((skipped, depth)) = &mut self.skipped {
             *depth -= usize::from(skipped == name);
@@ -383,16 +366,15 @@ fn heading_level(name: &str) -> Option<usize> {
         .map(|index| index + 1)
 }
 
-fn attribute<'a>(tag: &'a Tag, name: &str) -> Option<&'a str> {
-    tag.attrs
-        .iter()
-        .find(|attribute| &*attribute.name.local == name)
-        .map(|attribute| &*attribute.value)
+fn attribute<'a>(tag: &'a StartTag<()>, name: &str) -> Option<Cow<'a, str>> {
+    tag.attributes
+        .get(name.as_bytes())
+        .map(|value| as_text(value))
 }
 
 /// Returns the language that a class of highlighters names: `language-rust`, `lang-rust`.
-fn language(tag: &Tag) -> Option<String> {
-    let classes = attribute(tag, "class")?.split_ascii_whitespace();
+fn language(tag: &StartTag<()>) -> Option<String> {
+    let classes = attribute(tag, "class")?;
     let named = |class: &str| {
         let language = class
             .strip_prefix("language-")
@@ -402,7 +384,7 @@ fn language(tag: &Tag) -> Option<String> {
         (language.len() < 30 && language.chars().all(is_name)).then(|| language.to_owned())
     };
     classes
-        .into_iter()
+        .split_ascii_whitespace()
         .find_map(named)
         .filter(|language| !language.is_empty())
 }

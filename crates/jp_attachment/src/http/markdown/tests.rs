@@ -134,7 +134,7 @@ fn hostile_page_is_no_more_work_than_any() {
         let html = open.repeat(count) + "end";
         if let Outcome::Done { markdown, .. } = convert(&html, BUDGET) {
             assert!(
-                markdown.len() <= 2 * html.len() + 10 * CHUNK,
+                markdown.len() <= 2 * html.len() + 10 * MIN_ROOM,
                 "{open}: {}",
                 markdown.len()
             );
@@ -142,13 +142,16 @@ fn hostile_page_is_no_more_work_than_any() {
     }
 }
 
+/// The clock is read between tokens only, so one token must not take long. If each attribute was
+/// compared with all others, this test would take hours.
 #[test]
-fn tag_of_endless_attributes_is_given_up() {
+fn tag_of_endless_attributes_takes_time_in_proportion() {
     let mut html = String::from("<p ");
     for number in 0..1_000_000 {
         write!(html, "a{number} ").unwrap();
     }
-    assert_eq!(convert(&html, Duration::from_millis(50)), Outcome::GivenUp);
+    html.push_str(">x");
+    assert_eq!(markdown(&html), "x");
 }
 
 #[test]
