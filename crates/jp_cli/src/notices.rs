@@ -347,7 +347,7 @@ fn quote_stderr(lines: &[String]) -> String {
         .iter()
         .map(|line| format!("\n{MARGIN}{line}"))
         .collect();
-    format!("; what it wrote to stderr:{lines}")
+    format!("; its last lines on stderr:{lines}")
 }
 
 #[cfg(test)]

@@ -125,11 +125,17 @@ fn what_cannot_be_attached_stops_the_query_before_anything_is_stored() {
         ),
         (
             "fifo",
-            vec!["is a pipe", "hint: `-a -` attaches what is piped in"],
+            vec![
+                "is a pipe",
+                "hint: pipe the content in: `COMMAND | jp query -a - …`",
+            ],
         ),
         (
             "/dev/fd/0",
-            vec!["is a pipe", "hint: `-a -` attaches what is piped in"],
+            vec![
+                "is a pipe",
+                "hint: pipe the content in: `COMMAND | jp query -a - …`",
+            ],
         ),
         (
             "/proc/version",
@@ -307,7 +313,7 @@ fn vanished_file_of_the_configuration_names_the_way_out() {
         &[
             "gone.md",
             "1 more",
-            "conversation.attachments of the configuration",
+            "the configuration attaches file:gone.md cmd://no-such-program",
         ],
     );
     sandbox.fail(

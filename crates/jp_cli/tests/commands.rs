@@ -128,7 +128,7 @@ fn command_of_a_workspace_or_a_history_runs_only_with_the_persons_word() {
         &[
             "touch ran",
             "no terminal to ask",
-            "`--yes` runs it",
+            "pass `--yes` to run it",
             "--skip-unavailable",
         ],
     );

@@ -112,7 +112,7 @@ fn servers_are_listed_with_what_they_offer() {
       │ No \u{1b}[2Jdata
     warning: the MCP server `loop`: the pages of `tools/list` lead in a circle: the cursor "again" came twice
     warning: the MCP server `loop`: the pages of `resources/list` lead in a circle: the cursor "again" came twice
-    hint: `wrong`: check providers.mcp.wrong.command; a program that is not in PATH needs its whole path.
+    hint: `wrong`: check providers.mcp.wrong.command; a program outside PATH needs its full path.
     "#);
 }
 
@@ -141,7 +141,7 @@ fn servers_are_listed_as_a_document() {
 #[test]
 fn list_fails_where_no_server_can_be_had() {
     let sandbox = with(&[("dead", "sh -c 'exit 3'"), ("wrong", "no-such-program")]);
-    let hint = "hint: `dead`: it wrote nothing to stderr; in a shell its command may say more.";
+    let hint = "hint: `dead`: it wrote nothing to stderr; run its command in a shell to see more.";
     sandbox.fail("mcp ls", 1, &[hint]);
     let run = sandbox.fail("mcp resources", 1, &["warning: the MCP server `dead`"]);
     assert_eq!(run.stdout, "");
@@ -353,19 +353,19 @@ fn failure_names_the_next_step() {
     insta::assert_snapshot!(told.join("\n"), @r#"
     error: there is no MCP server `nots`
     hint: did you mean `notes`?
-    hint: there are: dead, notes, wrong.
+    hint: the configured servers are: dead, notes, wrong.
 
     error: there is no MCP server `elsewhere`
-    hint: there are: dead, notes, wrong.
+    hint: the configured servers are: dead, notes, wrong.
 
     error: the MCP server `wrong`: "no-such-program" can't be started: there is no such program in PATH
-    hint: check providers.mcp.wrong.command; a program that is not in PATH needs its whole path.
+    hint: check providers.mcp.wrong.command; a program outside PATH needs its full path.
 
-    error: the MCP server `dead`: it ended with exit status: 3; what it wrote to stderr:
+    error: the MCP server `dead`: it ended with exit status: 3; its last lines on stderr:
       │ no data
 
     error: the MCP server `notes`: it answered `resources/read` with the error -32002: there is no such thing
-    hint: `jp mcp resources notes` lists what it has, `jp mcp templates notes` what it can be asked for.
+    hint: `jp mcp resources notes` lists its resources, `jp mcp templates notes` its templates.
     "#);
 }
 
@@ -396,7 +396,7 @@ fn endpoint_that_refuses_is_told_with_what_to_set() {
     for (status, hint) in [
         (
             "401",
-            "hint: `jp mcp login notes` logs in there; where a token was given to you, providers.mcp.notes.token_env names",
+            "hint: `jp mcp login notes` logs in; if you have a token, set providers.mcp.notes.token_env to",
         ),
         ("404", "hint: check providers.mcp.notes.url"),
         (
@@ -415,7 +415,7 @@ fn endpoint_that_refuses_is_told_with_what_to_set() {
         "~/.config/jp/config.toml",
         "[providers.mcp.notes]\nurl = 'http://127.0.0.1:9/mcp'\ntoken_env = 'NOTES_TOKEN'\n",
     );
-    let hint = "hint: set NOTES_TOKEN, or name another variable as providers.mcp.notes.token_env.";
+    let hint = "hint: set NOTES_TOKEN, or name another variable in providers.mcp.notes.token_env.";
     sandbox.fail("mcp read notes note:one", 1, &["`NOTES_TOKEN`", hint]);
 }
 
@@ -476,7 +476,7 @@ fn server_of_the_user_that_runs_a_file_of_the_workspace_starts_only_where_they_a
 
     let mut terminal = Terminal::run(sandbox.command(&read));
     terminal.expect("Your MCP server `notes` runs a file of the workspace:");
-    terminal.expect("notes.py is a file of the workspace; you approve it as it is now");
+    terminal.expect("notes.py is a file of the workspace; you approve its current content");
     terminal.answer("Start it? [y/N]", "y\n");
     assert_eq!(terminal.wait(), 0);
     sandbox.run(&read);
@@ -573,7 +573,7 @@ fn all_that_the_workspace_adds_is_shown_before_it_is_agreed_to() {
       │ environment.MINE, as you set it
       │ environment.PYTHONPATH = "evil" (.jp/config.toml)
       │ variables = ["A_TOKEN"] (.jp/config.toml)
-      │ notes.py is a file of the workspace; you approve it as it is now
+      │ notes.py is a file of the workspace; you approve its current content
     "#);
     insta::assert_snapshot!(shown("far"), @r#"
     The workspace configures the MCP server `far`:
@@ -771,7 +771,7 @@ fn watching_ends_with_either_side() {
         1,
         &[
             "it has no subscriptions",
-            "hint: it does not tell what changes; without --watch it is read once.",
+            "hint: it does not report changes; leave out `--watch` to read it once.",
         ],
     );
     let words = [

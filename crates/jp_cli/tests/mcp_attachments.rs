@@ -209,7 +209,7 @@ fn template_takes_its_values_from_what_follows_it() {
     asked(&sandbox, &["-a", "mcp+docs+note:{name}{?lang}", "what?"]).failed(
         1,
         &[
-            "it is a template without values for name, lang (may be left out), and there is no terminal",
+            "the template has no values for name, lang (optional), and there is no terminal",
             "'mcp+docs+note:{name}{?lang}?name=…&lang=…'",
         ],
     );
@@ -230,12 +230,12 @@ fn template_asks_at_a_terminal_with_the_values_on_offer() {
     let sandbox = with_servers(&server, &["docs"], &notes());
     let command = sandbox.command("q --new -a mcp+docs+note:{name}{?lang} what?");
     let mut terminal = Terminal::run(command);
-    terminal.expect("The MCP server docs has note:{name}{?lang}; what is it to be?");
+    terminal.expect("The MCP server docs has the template note:{name}{?lang}. Enter its values:");
     terminal.answer("name (one, other, zero):", "o?\n");
     terminal.answer("name (one, other):", "\n");
-    terminal.expect("It can't be left out.");
+    terminal.expect("A value is required.");
     terminal.answer("name (one, other):", "one\n");
-    terminal.answer("lang (de, en; may be left out):", "de\n");
+    terminal.answer("lang (de, en; optional):", "de\n");
     assert_eq!(terminal.wait(), 0, "{}", terminal.output());
     assert_contains(last_message(&server), "Die erste Notiz.");
     assert_eq!(
@@ -282,7 +282,7 @@ fn what_a_server_has_not_is_said_with_the_way_to_see_what_it_has() {
         1,
         &[
             r#"of the MCP server "dosc": it is not configured"#,
-            "there are: docs.",
+            "the configured servers are: docs.",
         ],
     );
     for input in ["mcp+docs", "mcp+docs+"] {
@@ -625,7 +625,7 @@ fn server_of_the_workspace_starts_with_the_persons_word() {
         &arguments,
         1,
         &[
-            "it is not started: the workspace configures it, and nobody agreed to that",
+            "it needs approval before it starts: the workspace configures it",
             "`--yes` starts it.",
         ],
     );
@@ -655,7 +655,7 @@ fn server_of_the_workspace_starts_with_the_persons_word() {
         ".jp/config.toml",
         fs::read_to_string(sandbox.path(".jp/config.toml")).unwrap() + "timeout_secs = 5\n",
     );
-    sandbox.fail(&arguments, 1, &["nobody agreed to that"]);
+    sandbox.fail(&arguments, 1, &["it needs approval before it starts"]);
     sandbox.run(&[&arguments[..], &["--yes"]].concat());
 }
 
@@ -671,8 +671,8 @@ fn workspace_reads_from_a_server_of_the_persons_with_their_word() {
     asked(&sandbox, &["--new", "what?"]).failed(
         1,
         &[
-            "failed to attach `note:one` of your MCP server `mail`: the workspace or its history asks for it",
-            "`--yes` reads it.",
+            "failed to attach `note:one` of your MCP server `mail`: the workspace or its history attaches it",
+            "pass `--yes` to read it.",
         ],
     );
     assert!(reads(&sandbox, "mail").is_empty());

@@ -267,7 +267,7 @@ fn rubbish_between_messages_is_reported_only_with_v() {
 fn output_of_a_server_that_dies_at_its_start_is_shown_shortened() {
     let Came { run, .. } =
         Came::over_stdio("dies-at-start").lost_its_tools("it ended with exit status: 1");
-    let first = "; what it wrote to stderr:\n  │ Error: the database notes.db can't be opened\n";
+    let first = "; its last lines on stderr:\n  │ Error: the database notes.db can't be opened\n";
     assert_contains(&run.stderr, first);
     assert_contains(&run.stderr, "  │     at frame_29 (server.js:29:7)\n");
     assert_count(&run.stderr, "at frame", 19);
@@ -290,8 +290,8 @@ fn query_fails_without_a_server_that_is_not_optional() {
     let run = came.run.failed(
         1,
         &[
-            "error: the MCP server `peer`: it ended with exit status: 1; what it wrote to stderr:\n  │ ",
-            "hint: `-c providers.mcp.peer.optional=true` goes on without it.\n",
+            "error: the MCP server `peer`: it ended with exit status: 1; its last lines on stderr:\n  │ ",
+            "hint: `-c providers.mcp.peer.optional=true` continues without it.\n",
         ],
     );
     assert_eq!((&*run.stdout, came.server.received().len()), ("", 0));

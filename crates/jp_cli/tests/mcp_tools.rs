@@ -404,7 +404,7 @@ fn no_server_takes_the_permission_of_anothers_tool() {
     let run = sandbox.run("q --new x");
     assert_eq!(names(&server), ["git_log", "git_hub_search"]);
     assert_eq!(results(&server), ["got"]);
-    let told = "warning: the MCP server `git`: its tool \"hub_search\" was passed over: its name would be `git_hub_search`, which only a tool of the MCP server `git_hub` can have; an entry with a name of yours and source = \"mcp.git.hub_search\" offers it\n";
+    let told = "warning: the MCP server `git`: its tool \"hub_search\" was passed over: its name `git_hub_search` is reserved for tools of the MCP server `git_hub`; to offer it, add an entry with another name and source = \"mcp.git.hub_search\"\n";
     assert_contains(&run.stderr, told);
 
     // Nor where the other one is not there, or an entry is about the tool of another.
@@ -415,7 +415,7 @@ fn no_server_takes_the_permission_of_anothers_tool() {
     assert_eq!(names(&server), [""; 0]);
     assert_contains(
         &run.stderr,
-        "conversation.tools.git_log.source gives that to another one",
+        "conversation.tools.git_log.source gives its name `git_log` to another tool",
     );
     assert!(!sandbox.path("taken").exists());
     let way_out = "[conversation.tools.hub]\nsource = 'mcp.git.hub_search'\n";
@@ -494,7 +494,7 @@ fn tool_that_is_asked_for_fails_with_its_server() {
     );
     for tool in ["peer_echo", "find"] {
         let hint = format!(
-            "hint: the tool `{tool}` is one of it; without `-t {tool}` the query goes on.\n"
+            "hint: `{tool}` is a tool of this server; leave out `-t {tool}` to continue without it.\n"
         );
         let words = [
             "error: the MCP server `peer`: it ended with exit status: 3\n",

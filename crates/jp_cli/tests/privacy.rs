@@ -365,13 +365,13 @@ fn errors_of_jp_name_no_place_of_the_machine() {
     );
     insta::assert_snapshot!(results.join("\n\n"), @r#"
     The tool reported an error:
-    bin/run.sh one could not be refreshed: there is no program "bin/run.sh". The conversation still holds what was read before.
+    bin/run.sh one could not be refreshed: there is no program "bin/run.sh". The conversation still has the earlier snapshot.
 
     The tool reported an error:
-    ~/tools/run.sh two could not be refreshed: there is no program "run.sh". The conversation still holds what was read before.
+    ~/tools/run.sh two could not be refreshed: there is no program "run.sh". The conversation still has the earlier snapshot.
 
     The tool reported an error:
-    "nowhere" is not attached to this conversation, so it is not read. What can be refreshed: cmd://~/tools/run.sh?arg=two, cmd://bin/run.sh?arg=one, cmd://cat?arg=a%20b.txt.
+    "nowhere" is not attached to this conversation, so it was not read. You can refresh: cmd://~/tools/run.sh?arg=two, cmd://bin/run.sh?arg=one, cmd://cat?arg=a%20b.txt.
 
     The tool reported an error:
     The tool `inside` was not run: there is no program "gone". The person configures it at `conversation.tools.inside.command`.

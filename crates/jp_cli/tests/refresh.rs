@@ -132,7 +132,7 @@ fn deleted_file_is_an_error_that_the_model_can_go_on_from() {
     let (_server, sandbox) = with_file("a.txt", "x");
     fs::remove_file(sandbox.path("a.txt")).unwrap();
     assert_eq!(sandbox.run("q again").stdout, "Done.\n");
-    insta::assert_snapshot!(error(&sandbox), @"a.txt could not be refreshed: nothing is there any more. The conversation still holds what was read before.");
+    insta::assert_snapshot!(error(&sandbox), @"a.txt could not be refreshed: it no longer exists. The conversation still has the earlier snapshot.");
 }
 
 #[test]
@@ -140,7 +140,7 @@ fn file_that_is_too_large_now_is_not_read() {
     let (_server, sandbox) = with_file("a.txt", "x");
     sandbox.write("a.txt", "x".repeat(2000));
     sandbox.run("q -c conversation.attachment.max_bytes=1000 again");
-    insta::assert_snapshot!(error(&sandbox), @"a.txt could not be refreshed: it has 2000 bytes now, more than the 1000 that conversation.attachment.max_bytes allows. The conversation still holds what was read before.");
+    insta::assert_snapshot!(error(&sandbox), @"a.txt could not be refreshed: it has 2000 bytes now, more than the 1000 that conversation.attachment.max_bytes allows. The conversation still has the earlier snapshot.");
 }
 
 #[test]
@@ -159,7 +159,7 @@ fn secrets_are_looked_for_as_where_something_is_attached() {
     assert_contains(&warned.stderr, "line 2 holds what looks like");
     assert!(refreshed(&sandbox)["content"].is_object());
     sandbox.run(&["q", "-c", refuse, "again"]);
-    insta::assert_snapshot!(error(&sandbox), @"a.txt could not be refreshed: its line 2 holds what looks like a password or token, and conversation.attachment.secrets refuses that. The conversation still holds what was read before.");
+    insta::assert_snapshot!(error(&sandbox), @"a.txt could not be refreshed: line 2 seems to contain a password or token, and conversation.attachment.secrets refuses that. The conversation still has the earlier snapshot.");
 }
 
 #[test]
@@ -186,7 +186,7 @@ fn link_that_leads_out_by_now_is_not_followed() {
     fs::remove_file(sandbox.path("src/a.rs")).unwrap();
     std::os::unix::fs::symlink(outside, sandbox.path("src/a.rs")).unwrap();
     sandbox.run("q again");
-    insta::assert_snapshot!(error(&sandbox), @"src/a.rs could not be refreshed: it is outside the workspace, where only the person may attach something; ask them to attach it. The conversation still holds what was read before.");
+    insta::assert_snapshot!(error(&sandbox), @"src/a.rs could not be refreshed: it is outside the workspace; ask the user to attach it. The conversation still has the earlier snapshot.");
 }
 
 /// A server with a page that changes each time it is asked for; from the third time on there is none.
@@ -216,7 +216,7 @@ fn page_that_is_gone_is_reported() {
         (&json!(url), &json!(url))
     );
     sandbox.run("q 'and again'");
-    insta::assert_snapshot!(error(&sandbox).replace(page.url(), "http://PAGE"), @"http://PAGE/notes could not be refreshed: get http://PAGE/notes: the server answered 404 (Not Found). The conversation still holds what was read before.");
+    insta::assert_snapshot!(error(&sandbox).replace(page.url(), "http://PAGE"), @"http://PAGE/notes could not be refreshed: get http://PAGE/notes: the server answered 404 (Not Found). The conversation still has the earlier snapshot.");
 }
 
 /// Forgets what the person made and agreed to in this checkout, as in a clone of it.
@@ -361,7 +361,7 @@ fn snapshot_of_a_file_outside_names_its_declaration() {
     ]);
     let sandbox = sandbox.with_server(&server);
     sandbox.run("q again");
-    insta::assert_snapshot!(error(&sandbox), @"notes.md is a snapshot: the conversation does not say where it is from, so it can't be read again. Ask the person to attach the file again with `--attach PATH`, if you need what is there now.");
+    insta::assert_snapshot!(error(&sandbox), @"notes.md can't be refreshed: the conversation has its content but not its source. If you need the current content, ask the user to attach the file again with `--attach PATH`.");
 }
 
 #[test]
@@ -377,7 +377,7 @@ fn what_is_not_attached_is_refused_though_a_tool_named_it() {
     sandbox.write("known.txt", "x");
     sandbox.write("named.txt", "y");
     sandbox.run("q --new -a known.txt look");
-    insta::assert_snapshot!(error(&sandbox), @r#""named.txt" is not attached to this conversation, so it is not read. What can be refreshed: known.txt."#);
+    insta::assert_snapshot!(error(&sandbox), @r#""named.txt" is not attached to this conversation, so it was not read. You can refresh: known.txt."#);
 }
 
 #[test]
@@ -407,7 +407,7 @@ fn scheme_decides_where_no_declaration_is_recorded() {
     ]);
     let sandbox = sandbox.with_server(&server);
     sandbox.run("q again");
-    insta::assert_snapshot!(error(&sandbox), @"a.txt could not be refreshed: nothing here reads `org:`. The conversation still holds what was read before.");
+    insta::assert_snapshot!(error(&sandbox), @"a.txt could not be refreshed: jp can't read `org:`. The conversation still has the earlier snapshot.");
 }
 
 #[test]
@@ -460,14 +460,14 @@ fn attached_file_is_meant_by_its_path_or_by_a_name_that_no_other_has() {
     }
     sandbox.run("q again");
     assert!(
-        error(&sandbox).starts_with("notes.md is a snapshot: "),
+        error(&sandbox).starts_with("notes.md can't be refreshed: "),
         "{}",
         error(&sandbox)
     );
     sandbox.run("q again");
     let told = error(&sandbox);
     assert!(
-        told.starts_with("Several attached resources are called \"mod.rs\"."),
+        told.starts_with("Several attached resources have the name \"mod.rs\"."),
         "{told}"
     );
     assert_count(&told, "external:", 2);
@@ -538,8 +538,7 @@ fn what_nothing_here_reads_is_refused_with_what_to_do() {
         sandbox.run("q --yes again");
         let told = error(&sandbox);
         assert!(
-            told.starts_with("a.txt could not be refreshed: ")
-                && told.contains("ask the person to"),
+            told.starts_with("a.txt could not be refreshed: ") && told.contains("ask the user to"),
             "{told}"
         );
         sandbox.fail(

@@ -71,9 +71,9 @@ fn script_that_has_changed_is_asked_about_before_its_command_runs_again() {
 
         write_script(&sandbox, "two");
         let words = [
-            "which you have not approved as it is now",
+            "whose current content you have not approved",
             "no terminal to ask",
-            "`--yes` runs it",
+            "pass `--yes` to run it",
         ];
         jp(&sandbox, &["q", "--new", "x"]).failed(1, &words);
         jp(&sandbox, &["resource", "refresh", &attachment]).failed(1, &words);
@@ -124,7 +124,7 @@ fn file_that_a_shell_runs_is_a_script_whatever_it_looks_like() {
         jp(&["q", "--new", "x"]).succeeded();
         assert_eq!(ran(&sandbox), "one\none\n", "{line}");
         write("two");
-        jp(&["q", "--new", "x"]).failed(1, &["which you have not approved as it is now"]);
+        jp(&["q", "--new", "x"]).failed(1, &["whose current content you have not approved"]);
         assert_eq!(ran(&sandbox), "", "{line}");
     }
 }
@@ -157,7 +157,10 @@ fn script_that_was_replaced_or_removed_is_asked_about() {
     sandbox.fail(
         "q x",
         1,
-        &["x.sh, which you have not approved", "no terminal to ask"],
+        &[
+            "x.sh, whose current content you have not approved",
+            "no terminal to ask",
+        ],
     );
     assert_eq!(ran(&sandbox), "");
 }
@@ -171,7 +174,7 @@ fn script_that_changes_while_it_runs_is_approved_as_it_was() {
     sandbox.fail(
         "q x",
         1,
-        &["x.sh, which you have not approved as it is now"],
+        &["x.sh, whose current content you have not approved"],
     );
     assert_eq!(ran(&sandbox), "ran\n");
 }
@@ -187,11 +190,11 @@ fn script_of_a_workspace_that_the_users_own_file_names_is_asked_about_once() {
     sandbox.fail(
         "q --new x",
         1,
-        &["`sh x.sh`", "which you have not approved as it is now"],
+        &["`sh x.sh`", "whose current content you have not approved"],
     );
     assert_eq!(ran(&sandbox), "");
     let mut terminal = Terminal::run(sandbox.command("q --new x"));
-    let question = "Attaching the output of `sh x.sh` runs x.sh, which you have not approved as it is now. Run it?";
+    let question = "Attaching the output of `sh x.sh` runs x.sh, whose current content you have not approved. Run it?";
     terminal.answer(question, "y\n");
     assert_eq!(terminal.wait(), 0, "{}", terminal.output());
     sandbox.run("q --new x");
@@ -219,7 +222,7 @@ fn command_whose_script_has_changed_is_not_run_to_see_whether_its_output_has() {
     let run = sandbox.run("q z");
     for words in [
         "it is not known whether",
-        "it runs x.sh, which you have not approved",
+        "it runs x.sh, whose current content you have not approved",
         "hint: attach it once",
     ] {
         assert_contains(&run.stderr, words);
@@ -238,7 +241,7 @@ fn refresh_that_skips_an_unapproved_script_fails_with_a_hint() {
     sandbox.write("a.txt", "new");
     let words = [
         "skipped: failed to attach the output of `sh x.sh`",
-        "hint: `--yes` runs it.",
+        "hint: pass `--yes` to run it.",
     ];
     let run = sandbox.fail("resource refresh", 1, &words);
     assert!(

@@ -349,7 +349,7 @@ fn malformed_name_of_a_snapshot_is_refused() {
             format!("conversation.attachments = ['file:a.txt', {table}]"),
         );
         sandbox.write("a.txt", "a");
-        let hint = "leave `refresh` out of it";
+        let hint = "remove `refresh` or set it to";
         let run = sandbox.fail("q one", 1, &["refresh = \"notify\"", "config.toml", hint]);
         let (scheme, name) = (
             table.split('\'').nth(1).unwrap(),

@@ -391,7 +391,7 @@ fn unknown_tool_is_a_mistake_of_usage_that_stores_nothing() {
         &[
             "there is no tool `red_more`",
             "hint: did you mean `read_more`?",
-            "hint: there are: ",
+            "hint: the tools are: ",
         ],
     );
     sandbox.fail(
@@ -754,7 +754,7 @@ fn what_cant_be_offered_is_found_before_anything_happens() {
     for (tool, words) in [
         (
             "x = {}",
-            "conversation.tools.x in ~/.config/jp/config.toml has no command, and is no tool of",
+            "conversation.tools.x in ~/.config/jp/config.toml has no command, and is not a builtin tool",
         ),
         (
             "x = { command = '' }",
@@ -770,11 +770,11 @@ fn what_cant_be_offered_is_found_before_anything_happens() {
         ),
         (
             "x = { command = \"a 'b\" }",
-            "has a quotation mark that is not closed",
+            "has an unclosed quotation mark",
         ),
         (
             "x = { command = \"sh -c 'grep {{tool.arguments.word}} a'\" }",
-            "hint: pass the argument as a word of its own: command = [\"sh\", \"-c\", 'grep -e \"$1\"",
+            "hint: pass the argument as a separate word: command = [\"sh\", \"-c\", 'grep -e \"$1\"",
         ),
         (
             "x = { command = \"gawk -f a.awk -e '/{{tool.arguments.word}}/'\" }",
@@ -783,20 +783,20 @@ fn what_cant_be_offered_is_found_before_anything_happens() {
         ("'a b' = { command = 'a' }", "conversation.tools.'a b' in"),
         (
             "'é' = { command = 'a' }",
-            "declares a tool whose name providers refuse",
+            "has a name that providers refuse",
         ),
-        (&*long, "declares a tool whose name providers refuse"),
+        (&*long, "has a name that providers refuse"),
         (
             "read_more = { command = 'a' }",
             "conversation.tools.read_more.command in",
         ),
         (
             "read_more = { source = 'local' }",
-            "declares a tool that jp has itself: `read_more`",
+            "redefines the builtin tool `read_more`",
         ),
         (
             "read_more = { summary = 'Reads.' }",
-            "has no effect: `read_more` is a tool of jp's own",
+            "has no effect on the builtin tool `read_more`",
         ),
         (
             "x = { source = 'builtin' }",
@@ -804,7 +804,7 @@ fn what_cant_be_offered_is_found_before_anything_happens() {
         ),
         (
             "x = { source = 'elsewhere' }",
-            "names nothing that tools are from: `elsewhere`",
+            "is not a source of tools: `elsewhere`",
         ),
         (
             "x = { command = 'a', parameters = { n = 1 } }",
@@ -812,7 +812,7 @@ fn what_cant_be_offered_is_found_before_anything_happens() {
         ),
         (
             "x = { command = 'a', parameters = { n = { type = 'text' } } }",
-            "is no JSON Schema: at ",
+            "is not a JSON Schema: at ",
         ),
         (
             "x = { command = 'a', keep = true }",
@@ -820,7 +820,7 @@ fn what_cant_be_offered_is_found_before_anything_happens() {
         ),
         (
             "x = { command = 'a', stateful = true, actions = [] }",
-            "leaves nothing",
+            "is empty",
         ),
         (
             "x = { command = 'a', timeout_secs = 0 }",

@@ -41,7 +41,7 @@ const LOOK_AGAIN: Duration = Duration::from_millis(20);
 /// Says that another process has a conversation.
 pub fn in_use(id: ConversationId, held: &Held) -> SessionError {
     SessionError::new(format!("conversation {id} is in use by {}", holder(held)))
-        .with_hint("wait until it is done, or use another conversation.")
+        .with_hint("wait until it ends, or use another conversation.")
 }
 
 fn holder(held: &Held) -> String {

@@ -145,8 +145,10 @@ impl Servers {
         }
         let names: Vec<_> = self.names().collect();
         let hint = match names.as_slice() {
-            [] => "none is configured; `jp help mcp-servers` explains how.".to_owned(),
-            names => format!("there are: {}.", names.join(", ")),
+            [] => {
+                "no server is configured; `jp help mcp-servers` explains how to add one.".to_owned()
+            }
+            names => format!("the configured servers are: {}.", names.join(", ")),
         };
         let failure = SessionError::new(format!("there is no MCP server `{name}`"));
         let failure = match find_similar(name, &names) {
@@ -243,7 +245,7 @@ pub type Answer<T> = (String, Result<T, Refusal>);
 #[derive(Debug, Clone, thiserror::Error)]
 pub enum Refusal {
     /// The person did not agree to it.
-    #[error("the MCP server `{server}` is not started: {why}, and nobody agreed to that")]
+    #[error("the MCP server `{server}` needs your approval before it starts: {why}")]
     NotAgreed {
         /// The server.
         server: String,
@@ -252,7 +254,7 @@ pub enum Refusal {
     },
     /// What should prove who asks is not there.
     #[error(
-        "the MCP server `{server}`: its token is to be in the variable `{variable}` of the environment, which is not set"
+        "the MCP server `{server}` has no token: the environment variable `{variable}` is not set"
     )]
     NoToken {
         /// The server.
@@ -281,7 +283,9 @@ impl Reading<'_> {
             (None, Some(_), None) => McpKind::Stdio,
             (None, None, Some(_)) => McpKind::Http,
             (None, Some(_), Some(_)) => {
-                return Err(self.fault("", "has a command and a url; `type` says which counts"));
+                return Err(
+                    self.fault("", "has both a command and a url; set `type` to choose one")
+                );
             }
             (None, None, None) => {
                 return Err(self
@@ -295,7 +299,7 @@ impl Reading<'_> {
         };
         let seconds = |field: &str, seconds: Option<u64>, usual: u64| match seconds.unwrap_or(usual)
         {
-            0 => Err(self.fault(field, "is 0, which no server can keep to")),
+            0 => Err(self.fault(field, "is 0; the minimum is 1")),
             seconds => Ok(Duration::from_secs(seconds)),
         };
         Ok(ServerConfig {
@@ -321,8 +325,8 @@ impl Reading<'_> {
             .find(|revision| revision.name() == named);
         found.ok_or_else(|| {
             let names = Revision::ALL.map(Revision::name).join(", ");
-            self.fault("revision", "is none that jp speaks")
-                .with_hint(format!("there are: {names}."))
+            self.fault("revision", "is not a revision that jp supports")
+                .with_hint(format!("the supported revisions are: {names}."))
         })
     }
 
@@ -332,8 +336,8 @@ impl Reading<'_> {
         if (1..=40).contains(&self.name.len()) && self.name.bytes().all(is_usual) {
             return Ok(());
         }
-        let failure = self.fault("", "is no name for a server");
-        Err(failure.with_hint("a name has 1 to 40 of these: a-z, A-Z, 0-9, _ and -."))
+        let failure = self.fault("", "is not a valid name for a server");
+        Err(failure.with_hint("use 1 to 40 of these characters: a-z, A-Z, 0-9, _ and -."))
     }
 
     fn program(&self, session: &Session) -> Result<Program, SessionError> {
@@ -341,7 +345,7 @@ impl Reading<'_> {
             None => return Err(self.fault("", "has no command").with_hint(EXAMPLE)),
             Some(CommandSetting::Words(words)) => words.clone(),
             Some(CommandSetting::Line(line)) => shlex::split(line)
-                .ok_or_else(|| self.fault("command", "has a quotation mark that is not closed"))?,
+                .ok_or_else(|| self.fault("command", "has an unclosed quotation mark"))?,
         };
         let mut words = words.into_iter();
         let program = words.next().filter(|program| !program.is_empty());
@@ -369,7 +373,7 @@ impl Reading<'_> {
         let read = url::Url::parse(url)
             .ok()
             .filter(|url| matches!(url.scheme(), "http" | "https") && url.has_host());
-        let url = read.ok_or_else(|| self.fault("url", "is no http or https URL"))?;
+        let url = read.ok_or_else(|| self.fault("url", "is not an http or https URL"))?;
         let token = self
             .settings
             .token_env
@@ -449,7 +453,7 @@ fn token(variable: &str) -> Option<String> {
 }
 
 const EXAMPLE: &str =
-    r#"name a program, command = "my-server --flag", or an endpoint, url = "https://…/mcp"."#;
+    r#"set a program, `command = "my-server --flag"`, or an endpoint, `url = "https://…/mcp"`."#;
 
 /// Names the variables that hold keys: those of providers, and what is called like one.
 pub(crate) fn secret_variables(setup: Setup<'_>) -> Vec<String> {

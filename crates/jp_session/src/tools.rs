@@ -255,7 +255,7 @@ fn unknown(name: &str, declared: &[Declared]) -> SessionError {
         Some(known) => failure.with_hint(format!("did you mean `{known}`?")),
         None => failure,
     };
-    failure.with_hint(format!("there are: {}.", names.join(", ")))
+    failure.with_hint(format!("the tools are: {}.", names.join(", ")))
 }
 
 pub(crate) fn is_served(tool: &Tool) -> bool {

@@ -178,7 +178,7 @@ fn each() -> Vec<Notice> {
         },
         Notice::AttachmentSkipped {
             reason: "it failed".to_owned(),
-            hints: texts(["`--yes` runs it."]),
+            hints: texts(["pass `--yes` to run it."]),
         },
         Notice::AttachmentNotApproved {
             what: "the output of `date`".to_owned(),
@@ -316,7 +316,7 @@ fn each_notice_has_words() {
     Warning server_tools_kept
       it failed; its tools stay as they were
     Warning server_left_out
-      it failed; it is left out; what it wrote to stderr:
+      it failed; it is left out; its last lines on stderr:
       │ no database
       hint: start it.
     Warning server_needs_approval
@@ -333,7 +333,7 @@ fn each_notice_has_words() {
       a text
     Warning attachment_skipped
       skipped: it failed
-      hint: `--yes` runs it.
+      hint: pass `--yes` to run it.
     Warning attachment_not_approved
       the output of `date` is left out
       hint: `jp attachment rm` detaches it from the conversation.

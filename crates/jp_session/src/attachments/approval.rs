@@ -117,7 +117,6 @@ pub fn agreed(
 struct Asking {
     what: String,
     act: &'static str,
-    acts: &'static str,
 }
 
 impl Asking {
@@ -126,26 +125,18 @@ impl Asking {
         match &declared.source {
             Source::Command(line) => {
                 let what = format!("the output of `{}`", shown(&line.name()));
-                Some(Self {
-                    what,
-                    act: "Run",
-                    acts: "runs",
-                })
+                Some(Self { what, act: "Run" })
             }
             Source::Mcp(McpUri { server, uri }) => {
                 let what = format!("`{}` of your MCP server `{server}`", shown(uri));
-                Some(Self {
-                    what,
-                    act: "Read",
-                    acts: "reads",
-                })
+                Some(Self { what, act: "Read" })
             }
             _ => None,
         }
     }
 
     fn question(&self, scripts: &[Script]) -> String {
-        let Self { what, act, .. } = self;
+        let Self { what, act } = self;
         match scripts {
             [] => format!("The workspace or its history attaches {what}. {act} it?"),
             scripts => format!("Attaching {what} {}. {act} it?", runs_unapproved(scripts)),
@@ -153,15 +144,15 @@ impl Asking {
     }
 
     fn nobody_to_ask(&self, scripts: &[Script]) -> SessionError {
-        let Self { what, acts, .. } = self;
+        let Self { what, act } = self;
         let reason = match scripts {
-            [] => "the workspace or its history asks for it".to_owned(),
+            [] => "the workspace or its history attaches it".to_owned(),
             scripts => format!("it {}", runs_unapproved(scripts)),
         };
         SessionError::new(format!(
             "failed to attach {what}: {reason}, and there is no terminal to ask you on"
         ))
-        .with_hint(format!("`--yes` {acts} it."))
+        .with_hint(format!("pass `--yes` to {} it.", act.to_lowercase()))
     }
 }
 
@@ -183,7 +174,7 @@ pub(crate) fn why_asked(declared: &Declared, place: &Place) -> (String, &'static
 /// Says of a command which files of the workspace it runs that take the user's approval.
 pub(crate) fn runs_unapproved(scripts: &[Script]) -> String {
     format!(
-        "runs {}, which you have not approved as it is now",
+        "runs {}, whose current content you have not approved",
         shown(&scripts::names(scripts))
     )
 }

@@ -147,7 +147,7 @@ fn unnoticed(declaration: &Declaration, config: &Resolved, index: usize) -> Sess
         "failed to read configuration: {ATTACHMENTS} in {layer}: {declaration} has `refresh = \"notify\"`, but jp can't compare its snapshot with the source"
     ))
     .with_hint(
-        "leave `refresh` out of it, or make it \"manual\"; attach it again when the model is to see a newer version.",
+        "remove `refresh` or set it to \"manual\"; attach it again to send a newer version.",
     )
 }
 
@@ -262,13 +262,13 @@ fn external_key(session: &Session, name: &str) -> Result<ExternalKey, SessionErr
     };
     let path = session.workspace.root().join(path);
     let canonical = path.canonicalize().map_err(|error| {
-        SessionError::new(format!("failed to read {key}: `{name}` is neither an environment variable that is set nor a file: {error}"))
+        SessionError::new(format!("failed to read {key}: `{name}` is neither a set environment variable nor a file: {error}"))
     })?;
     if canonical.starts_with(session.workspace.root()) {
         return Err(SessionError::new(format!(
-            "{key} names a file inside the workspace, where everyone who has it can read it"
+            "{key} names a file inside the workspace, where anyone with a copy of it can read the key"
         ))
-        .with_hint("keep the key elsewhere, for example in ~/.config/jp/."));
+        .with_hint("store the key outside the workspace, for example in ~/.config/jp/."));
     }
     let secret = std::fs::read_to_string(&canonical).map_err(|error| {
         SessionError::new(format!("failed to read the file that {key} names: {error}"))

@@ -294,26 +294,18 @@ impl Earlier<'_> {
             .collect::<Vec<_>>()
             .join(" ");
         let advice = if self.is_new {
-            format!(
-                "conversation.attachments of the configuration names {quoted}; `jp config show` says where."
-            )
+            format!("the configuration attaches {quoted}; `jp config show` shows where.")
         } else {
             let command = detach_command(&quoted, self.named);
             format!(
                 "it was attached earlier or by the configuration; `{command}` detaches it from this conversation."
             )
         };
-        let mut failure = failure.with_hint(advice);
-        if !failure
-            .hints
-            .iter()
-            .any(|hint| hint.contains("--skip-unavailable"))
-        {
-            failure
-                .hints
-                .push("--skip-unavailable goes on without it.".to_owned());
+        let failure = failure.with_hint(advice);
+        if failure.hints.iter().any(|hint| hint == advice::SKIP_HINT) {
+            return failure;
         }
-        failure
+        failure.with_hint(advice::SKIP_HINT)
     }
 }
 

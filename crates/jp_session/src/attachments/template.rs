@@ -50,7 +50,7 @@ pub(crate) fn expanded(setup: Setup<'_>, input: &str) -> Result<String, SessionE
             connection: &connection,
             template: &template,
             intro: vec![format!(
-                "The MCP server {server} has {template}; what is it to be?"
+                "The MCP server {server} has the template {template}. Enter its values:"
             )],
         };
         for name in wanted {
@@ -214,14 +214,14 @@ fn no_variable(input: &str, name: &str, template: &UriTemplate) -> SessionError 
         "failed to attach {input:?}: the template has no variable {name:?}; it has: {variables}"
     ))
     .with_hint(
-        "values follow the whole template, percent-encoded: `mcp+SERVER+TEMPLATE?NAME=VALUE&NAME=VALUE`.",
+        "write the values after the whole template, percent-encoded: `mcp+SERVER+TEMPLATE?NAME=VALUE&NAME=VALUE`.",
     )
 }
 
 fn nobody_to_ask(input: &str, template: &UriTemplate, wanted: &[&str]) -> SessionError {
     let told = |name: &&str| {
         let remark = if is_optional(template.as_str(), name) {
-            " (may be left out)"
+            " (optional)"
         } else {
             ""
         };
@@ -235,9 +235,9 @@ fn nobody_to_ask(input: &str, template: &UriTemplate, wanted: &[&str]) -> Sessio
         .map(|name| format!("{name}=…"))
         .collect();
     SessionError::new(format!(
-        "failed to attach {input:?}: it is a template without values for {variables}, and there is no terminal to ask you on"
+        "failed to attach {input:?}: the template has no values for {variables}, and there is no terminal to ask you on"
     ))
-    .with_hint(format!("give them after it, percent-encoded: 'mcp+{server}+{template}?{}'.", form.join("&")))
+    .with_hint(format!("write the values after the template, percent-encoded: 'mcp+{server}+{template}?{}'.", form.join("&")))
 }
 
 /// Starts the server that knows which values there are.
@@ -281,7 +281,7 @@ impl Asking<'_> {
                 Some(Answer::Interrupted) => return Err(SessionError::interrupted()),
                 _ => {
                     return Err(SessionError::new(format!(
-                        "there is no value for {name:?} of the template"
+                        "the variable {name:?} of the template has no value"
                     )));
                 }
             };
@@ -291,7 +291,7 @@ impl Asking<'_> {
                 }
                 _ if !typed.is_empty() => return Ok(Some(typed)),
                 _ if is_optional => return Ok(None),
-                _ => self.intro.push("It can't be left out.".to_owned()),
+                _ => self.intro.push("A value is required.".to_owned()),
             }
         }
     }
@@ -321,16 +321,16 @@ fn prompt(name: &str, beginning: &str, is_optional: bool, offered: &[String]) ->
         .join(", ");
     match (offered.len(), beginning.is_empty()) {
         (0, true) => {}
-        (0, false) => remarks.push(format!("nothing begins with {beginning}")),
+        (0, false) => remarks.push(format!("no value begins with {beginning}")),
         (count, _) if count > SHOWN => {
             remarks.push(format!(
-                "{shown} and {} more: a beginning and `?` shows those",
+                "{shown} and {} more: type a beginning and `?` to list them",
                 count - SHOWN
             ));
         }
         _ => remarks.push(shown),
     }
-    remarks.extend(is_optional.then(|| "may be left out".to_owned()));
+    remarks.extend(is_optional.then(|| "optional".to_owned()));
     if remarks.is_empty() {
         format!("{name}:")
     } else {
@@ -457,18 +457,18 @@ mod tests {
                 .collect::<Vec<_>>()
         };
         assert_eq!(prompt("name", "", false, &[]), "name:");
-        assert_eq!(prompt("name", "", true, &[]), "name (may be left out):");
+        assert_eq!(prompt("name", "", true, &[]), "name (optional):");
         assert_eq!(
             prompt("name", "", true, &offered(2)),
-            "name (v0, v1; may be left out):"
+            "name (v0, v1; optional):"
         );
         assert_eq!(
             prompt("name", "x", false, &[]),
-            "name (nothing begins with x):"
+            "name (no value begins with x):"
         );
         assert_eq!(
             prompt("name", "", false, &offered(12)),
-            "name (v0, v1, v2, v3, v4, v5, v6, v7, v8, v9 and 2 more: a beginning and `?` shows those):"
+            "name (v0, v1, v2, v3, v4, v5, v6, v7, v8, v9 and 2 more: type a beginning and `?` to list them):"
         );
     }
 }

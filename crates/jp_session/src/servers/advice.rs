@@ -46,7 +46,7 @@ pub fn warn(person: &dyn Person, refusal: impl Into<Refusal>) {
 pub fn state(refusal: &Refusal) -> String {
     match refusal {
         Refusal::NotAgreed { why, .. } => format!("not started: {why}"),
-        Refusal::NoToken { variable, .. } => format!("not asked: `{variable}` is not set"),
+        Refusal::NoToken { variable, .. } => format!("no token: `{variable}` is not set"),
         Refusal::Server(error) => format!("failed: {}", shown(&error.fault)),
     }
 }
@@ -58,7 +58,7 @@ pub fn hints(refusal: &Refusal) -> Vec<String> {
         Refusal::NotAgreed { .. } => Vec::new(),
         Refusal::NoToken { server, variable } => {
             vec![format!(
-                "set {variable}, or name another variable as providers.mcp.{server}.token_env."
+                "set {variable}, or name another variable in providers.mcp.{server}.token_env."
             )]
         }
         Refusal::Server(error) => hint(error).into_iter().collect(),
@@ -100,7 +100,7 @@ fn shown(text: &dyn std::fmt::Display) -> String {
 fn with_stderr(message: String, refusal: &Refusal) -> String {
     match stderr(refusal).as_slice() {
         [] => message,
-        lines => format!("{message}; what it wrote to stderr:\n{}", lines.join("\n")),
+        lines => format!("{message}; its last lines on stderr:\n{}", lines.join("\n")),
     }
 }
 
@@ -108,51 +108,51 @@ fn hint(error: &ServerError) -> Option<String> {
     let key = |field: &str| format!("providers.mcp.{}.{field}", error.server);
     let longer = |field: &str, seconds: u64, what: &str| {
         format!(
-            "`-c {}={}` gives it longer{what}.",
+            "`-c {}={}` gives it more time{what}.",
             key(field),
             (seconds * 4).max(1)
         )
     };
-    let once = "it does not tell what changes; without --watch it is read once.".to_owned();
+    let once = "it does not report changes; leave out `--watch` to read it once.".to_owned();
     Some(match &error.fault {
-        Fault::Unknown => "`jp mcp ls` lists those that are.".to_owned(),
+        Fault::Unknown => "`jp mcp ls` lists the configured servers.".to_owned(),
         Fault::Start { .. } => {
-            format!("check {}; a program that is not in PATH needs its whole path.", key("command"))
+            format!("check {}; a program outside PATH needs its full path.", key("command"))
         }
         Fault::StartTimeout(limit) => longer(
             "startup_timeout_secs",
             limit.as_secs(),
-            ", which one that is installed at its first start needs",
+            ", for example to install itself at its first start",
         ),
         Fault::Timeout { timeout, .. } => longer("timeout_secs", timeout.as_secs(), ""),
         Fault::Ended(_) | Fault::NotSent(_) if error.stderr.is_empty() => {
-            "it wrote nothing to stderr; in a shell its command may say more.".to_owned()
+            "it wrote nothing to stderr; run its command in a shell to see more.".to_owned()
         }
         Fault::Refused { method, .. } if method == "resources/read" => {
             format!(
-                "`jp mcp resources {0}` lists what it has, `jp mcp templates {0}` what it can be asked for.",
+                "`jp mcp resources {0}` lists its resources, `jp mcp templates {0}` its templates.",
                 error.server
             )
         }
         Fault::Unsupported("subscriptions") => once,
         Fault::Refused { method, .. } if method.contains("subscri") => once,
-        Fault::Unsupported(_) => "`jp mcp ls` says what it has.".to_owned(),
+        Fault::Unsupported(_) => "`jp mcp ls` shows what it supports.".to_owned(),
         Fault::Status(status) => of_status(status, &error.server, &key)?,
         Fault::Unreachable(_) => format!("check {}, and that the server runs.", key("url")),
         Fault::MessageTooLong(_) | Fault::TooLong { .. } | Fault::TooMany { .. } => {
-            "jp takes no more than that of any server; this one has to send less at once.".to_owned()
+            "jp has this limit for every server; the server must send less at once.".to_owned()
         }
         Fault::Malformed(_) | Fault::CursorLoop { .. } | Fault::TooManyRounds(_) => {
-            "that is a mistake of the server; those who maintain it can mend it.".to_owned()
+            "this is a bug in the server; report it to its maintainers.".to_owned()
         }
-        Fault::NoCommonRevision(_) => "a newer version of the server, or of jp, may.".to_owned(),
+        Fault::NoCommonRevision(_) => "update the server or jp.".to_owned(),
         Fault::Login(reason) if !reason.contains("egistration") => return None,
         Fault::Login(_) => {
-            "where its provider lets no program register itself, --client-id names what it gave you; a server that asks for no login needs none."
+            "if its provider doesn't let programs register themselves, pass the id that it gave you with `--client-id`; a server that asks for no login needs none."
                 .to_owned()
         }
         Fault::Declined => return None,
-        Fault::UrlRequired(_) => "it says which when it is asked at a terminal.".to_owned(),
+        Fault::UrlRequired(_) => "run the command at a terminal to see them.".to_owned(),
         Fault::Ended(_) | Fault::NotSent(_) | Fault::Refused { .. } | Fault::Interrupted => return None,
     })
 }
@@ -161,26 +161,26 @@ fn of_status(status: &HttpStatus, server: &str, key: &dyn Fn(&str) -> String) ->
     let (url, token) = (key("url"), key("token_env"));
     Some(match status.status {
         401 => format!(
-            "`jp mcp login {server}` logs in there; where a token was given to you, {token} names the variable that holds it."
+            "`jp mcp login {server}` logs in; if you have a token, set {token} to the name of its variable."
         ),
         403 => format!(
-            "who asks is not allowed that: log in with more rights, `jp mcp login {server}`, or mend the token of {token}."
+            "your login lacks this right: log in with more rights, `jp mcp login {server}`, or replace the token of {token}."
         ),
-        404 => format!("check {url}: it is the whole endpoint, which often ends in /mcp."),
-        405 => format!("check {url}; jp does not speak the older transport, HTTP with SSE."),
+        404 => format!("check {url}: it must be the full endpoint, which often ends in /mcp."),
+        405 => format!("check {url}; jp doesn't support the older transport HTTP+SSE."),
         300..=399 => match status
             .location
             .as_deref()
             .filter(|location| location.starts_with("http"))
         {
             Some(location) => format!(
-                "where you trust that place, set {url} = \"{}\".",
+                "if you trust that address, set {url} = \"{}\".",
                 shown(&location)
             ),
-            None => format!("set {url} to the place that it redirects to."),
+            None => format!("set {url} to the address that it redirects to."),
         },
-        429 => "it wants fewer requests; wait a while.".to_owned(),
-        500.. => "that is trouble of the server's own; it may be over later.".to_owned(),
+        429 => "it limits the number of requests; try again later.".to_owned(),
+        500.. => "the server has a problem of its own; try again later.".to_owned(),
         _ => return None,
     })
 }
@@ -266,27 +266,27 @@ mod tests {
         .into();
         insta::assert_snapshot!(told.join("\n"), @r#"
         the MCP server `notes`: "no-such" can't be started: there is no such program in PATH
-        hint: check providers.mcp.notes.command; a program that is not in PATH needs its whole path.
+        hint: check providers.mcp.notes.command; a program outside PATH needs its full path.
         the MCP server `notes`: it did not get ready within 30 s
-        hint: `-c providers.mcp.notes.startup_timeout_secs=120` gives it longer, which one that is installed at its first start needs.
+        hint: `-c providers.mcp.notes.startup_timeout_secs=120` gives it more time, for example to install itself at its first start.
         the MCP server `notes`: it did not answer `tools/list` within 60 s
-        hint: `-c providers.mcp.notes.timeout_secs=240` gives it longer.
+        hint: `-c providers.mcp.notes.timeout_secs=240` gives it more time.
         the MCP server `notes`: it ended with exit status: 3
-        hint: it wrote nothing to stderr; in a shell its command may say more.
+        hint: it wrote nothing to stderr; run its command in a shell to see more.
         the MCP server `notes`: it answered `resources/read` with the error -32002: no\nnote
-        hint: `jp mcp resources notes` lists what it has, `jp mcp templates notes` what it can be asked for.
+        hint: `jp mcp resources notes` lists its resources, `jp mcp templates notes` its templates.
         the MCP server `notes`: it answered with the status 401 Unauthorized
-        hint: `jp mcp login notes` logs in there; where a token was given to you, providers.mcp.notes.token_env names the variable that holds it.
+        hint: `jp mcp login notes` logs in; if you have a token, set providers.mcp.notes.token_env to the name of its variable.
         the MCP server `notes`: it answered with the status 403 Forbidden
-        hint: who asks is not allowed that: log in with more rights, `jp mcp login notes`, or mend the token of providers.mcp.notes.token_env.
+        hint: your login lacks this right: log in with more rights, `jp mcp login notes`, or replace the token of providers.mcp.notes.token_env.
         the MCP server `notes`: it answered with the status 404 Not Found
-        hint: check providers.mcp.notes.url: it is the whole endpoint, which often ends in /mcp.
+        hint: check providers.mcp.notes.url: it must be the full endpoint, which often ends in /mcp.
         the MCP server `notes`: it answered with the status 307 Temporary Redirect, a redirect to https://…@other.example/mcp, which is not followed
-        hint: where you trust that place, set providers.mcp.notes.url = "https://…@other.example/mcp".
+        hint: if you trust that address, set providers.mcp.notes.url = "https://…@other.example/mcp".
         the MCP server `notes`: it sent more than 1000 tools
-        hint: jp takes no more than that of any server; this one has to send less at once.
+        hint: jp has this limit for every server; the server must send less at once.
         the MCP server `notes`: the pages of `tools/list` lead in a circle: the cursor "again" came twice
-        hint: that is a mistake of the server; those who maintain it can mend it.
+        hint: this is a bug in the server; report it to its maintainers.
         "#);
     }
 
@@ -307,7 +307,7 @@ mod tests {
         assert_eq!(
             lines[..3],
             [
-                "the MCP server `notes`: it ended; what it wrote to stderr:",
+                "the MCP server `notes`: it ended; its last lines on stderr:",
                 r"  │ Error: no \u{1b}[2Jdatabase",
                 r"  │  at x\rok",
             ]

@@ -127,7 +127,7 @@ impl Servers {
     pub(crate) fn not_agreed(&self, name: &str) -> Refusal {
         let why = self
             .agreement(name)
-            .map_or("nothing is known of it", Agreement::why);
+            .map_or("it is not configured", Agreement::why);
         Refusal::NotAgreed {
             server: name.to_owned(),
             why,
@@ -167,7 +167,7 @@ impl Reading<'_> {
         text += &as_they_are(&scripts);
         let line = |script: &Script| {
             format!(
-                "{} is a file of the workspace; you approve it as it is now",
+                "{} is a file of the workspace; you approve its current content",
                 script.word
             )
         };

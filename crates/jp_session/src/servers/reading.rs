@@ -109,7 +109,7 @@ pub(crate) fn last_words(error: &AttachError) -> Option<String> {
         return None;
     };
     let lines = super::advice::stderr(refusal(source)?);
-    (!lines.is_empty()).then(|| format!("; what it wrote to stderr:\n{}", lines.join("\n")))
+    (!lines.is_empty()).then(|| format!("; its last lines on stderr:\n{}", lines.join("\n")))
 }
 
 /// Says why a server was not read from, in words that a conversation may keep: where its program is stays out of them.
@@ -138,12 +138,12 @@ impl fmt::Display for Unread {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.0 {
             Refusal::NotAgreed { why, .. } => {
-                write!(f, "it is not started: {why}, and nobody agreed to that")
+                write!(f, "it needs approval before it starts: {why}")
             }
             Refusal::NoToken { variable, .. } => {
                 write!(
                     f,
-                    "its token is to be in the variable `{variable}` of the environment, which is not set"
+                    "it has no token: the environment variable `{variable}` is not set"
                 )
             }
             // The words may be the server's.
@@ -250,7 +250,7 @@ impl Caller for Reader<'_> {
     fn asked(&self, elicitation: &Elicitation) -> Elicited {
         let (Elicitation::Form { message, .. } | Elicitation::Url { message, .. }) = elicitation;
         let told = format!(
-            "the server asked, and was not answered while it was read: {}",
+            "the server asked a question, which jp declined: {}",
             one_line(message, 200)
         );
         self.declined.borrow_mut().push(told);

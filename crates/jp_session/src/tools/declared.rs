@@ -58,8 +58,8 @@ fn check_defaults(config: &Resolved) -> Result<(), SessionError> {
     let Some(field) = set(all).into_iter().next() else {
         return Ok(());
     };
-    let failure = Settings::of(ALL, config).fault(&[field], "can't be said of all tools");
-    Err(failure.with_hint("say it of one: [conversation.tools.NAME]"))
+    let failure = Settings::of(ALL, config).fault(&[field], "can't be set for all tools");
+    Err(failure.with_hint("set it for one tool, in [conversation.tools.NAME]."))
 }
 
 /// Names the fields that are set and that are about one tool alone.
@@ -105,19 +105,16 @@ fn own(builtin: Builtin, config: &Resolved) -> Result<Declared, SessionError> {
         .is_none_or(|source| source == "builtin");
     if !is_builtin || own.command.is_some() {
         let field = if is_builtin { "command" } else { "source" };
-        let failure = settings.fault(
-            &[field],
-            &format!("declares a tool that jp has itself: `{name}`"),
-        );
-        return Err(failure.with_hint("give yours another name."));
+        let failure = settings.fault(&[field], &format!("redefines the builtin tool `{name}`"));
+        return Err(failure.with_hint("give your tool another name."));
     }
     const FREE: [&str; 4] = ["source", "questions", "options", "keep"];
     if let Some(field) = set(own).into_iter().find(|field| !FREE.contains(field)) {
         let failure = settings.fault(
             &[field],
-            &format!("has no effect: `{name}` is a tool of jp's own"),
+            &format!("has no effect on the builtin tool `{name}`"),
         );
-        return Err(failure.with_hint("remove it, or declare a tool of another name."));
+        return Err(failure.with_hint("remove it, or define a tool with another name."));
     }
     limit(&mut tool, settings)?;
     tool.options.clone_from(&own.options);
@@ -125,7 +122,7 @@ fn own(builtin: Builtin, config: &Resolved) -> Result<Declared, SessionError> {
     match (&mut tool.stateful, own.keep) {
         (Some(stateful), Some(keep)) => stateful.keep = keep,
         (None, Some(_)) => {
-            return Err(settings.fault(&["keep"], "has no effect: the tool does not live on"));
+            return Err(settings.fault(&["keep"], "has no effect: the tool is not stateful"));
         }
         (_, None) => {}
     }
@@ -143,15 +140,17 @@ fn other(
         None | Some("local") => local(settings, own).map(Some),
         Some("builtin") => {
             let names = Builtin::ALL.map(|builtin| builtin.tool().name).join(", ");
-            let failure =
-                settings.fault(&["source"], &format!("names no tool of jp's own: `{name}`"));
-            Err(failure.with_hint(format!("there are: {names}.")))
+            let failure = settings.fault(
+                &["source"],
+                &format!("is \"builtin\", but there is no builtin tool `{name}`"),
+            );
+            Err(failure.with_hint(format!("the builtin tools are: {names}.")))
         }
         Some(source) if source.starts_with("mcp.") => {
             let Some(ServedName { server, .. }) = ServedName::read(source, name) else {
                 let failure = settings.fault(&["source"], "names no server");
                 return Err(failure.with_hint(
-                    "it is `mcp.SERVER.TOOL`, or `mcp.SERVER` for a tool of the same name.",
+                    "write `mcp.SERVER.TOOL`, or `mcp.SERVER` for a tool of the same name.",
                 ));
             };
             if settings.config.config.providers.mcp.contains_key(server)
@@ -171,9 +170,9 @@ fn other(
         Some(source) => {
             let failure = settings.fault(
                 &["source"],
-                &format!("names nothing that tools are from: `{source}`"),
+                &format!("is not a source of tools: `{source}`"),
             );
-            Err(failure.with_hint("a tool is `local`, `builtin` or `mcp.SERVER.TOOL`."))
+            Err(failure.with_hint("use `local`, `builtin` or `mcp.SERVER.TOOL`."))
         }
     }
 }
@@ -208,25 +207,25 @@ fn check_name(settings: Settings<'_>) -> Result<(), SessionError> {
     if (1..=64).contains(&settings.name.len()) && settings.name.bytes().all(is_usual) {
         return Ok(());
     }
-    let failure = settings.fault(&[], "declares a tool whose name providers refuse");
-    Err(failure.with_hint("a name has 1 to 64 of these: a-z, A-Z, 0-9, _ and -."))
+    let failure = settings.fault(&[], "has a name that providers refuse");
+    Err(failure.with_hint("use 1 to 64 of these characters: a-z, A-Z, 0-9, _ and -."))
 }
 
 /// Returns the program and its arguments.
 fn command(settings: Settings<'_>, own: &ToolSettings) -> Result<Command, SessionError> {
-    const EXAMPLE: &str = r#"name a program and its arguments: command = "scripts/count --lines""#;
-    const SAFE: &str = r#"pass the argument as a word of its own: command = ["sh", "-c", 'grep -e "$1" notes.txt', "sh", "{{tool.arguments.pattern}}"]"#;
+    const EXAMPLE: &str =
+        r#"set a program and its arguments, as in command = "scripts/count --lines"."#;
+    const SAFE: &str = r#"pass the argument as a separate word: command = ["sh", "-c", 'grep -e "$1" notes.txt', "sh", "{{tool.arguments.pattern}}"]"#;
     const FILTERS: &str =
         "awk takes the argument with `-v word={{tool.arguments.word}}`, sed after `-e PROGRAM --`.";
     let words = match &own.command {
         None => {
-            let failure = settings.fault(&[], "has no command, and is no tool of jp's own");
+            let failure = settings.fault(&[], "has no command, and is not a builtin tool");
             return Err(failure.with_hint(EXAMPLE));
         }
         Some(CommandSetting::Words(words)) => words.clone(),
-        Some(CommandSetting::Line(line)) => shlex::split(line).ok_or_else(|| {
-            settings.fault(&["command"], "has a quotation mark that is not closed")
-        })?,
+        Some(CommandSetting::Line(line)) => shlex::split(line)
+            .ok_or_else(|| settings.fault(&["command"], "has an unclosed quotation mark"))?,
     };
     if words.first().is_none_or(String::is_empty) {
         return Err(settings.fault(&["command"], "is empty").with_hint(EXAMPLE));
@@ -234,7 +233,7 @@ fn command(settings: Settings<'_>, own: &ToolSettings) -> Result<Command, Sessio
     let command = Command { words };
     if let Some(code) = command.unsafe_code() {
         let fault = format!(
-            "puts a model's argument where it may be code: {code:?}; the model could run any command"
+            "puts a model's argument where it may run as code: {code:?}; the model could run any command"
         );
         let failure = settings.fault(&["command"], &fault).with_hint(SAFE);
         let is_filter = command
@@ -260,7 +259,7 @@ pub(crate) fn limit(tool: &mut Tool, settings: Settings<'_>) -> Result<(), Sessi
             } else {
                 Settings::of(ALL, settings.config)
             };
-            return Err(settings.fault(&["timeout_secs"], "is 0, which no run can keep to"));
+            return Err(settings.fault(&["timeout_secs"], "is 0; the minimum is 1"));
         }
         tool.timeout = Duration::from_secs(seconds);
     }
@@ -292,11 +291,8 @@ fn stateful(settings: Settings<'_>, own: &ToolSettings) -> Result<Option<Statefu
             .find(|field| ["actions", "keep"].contains(field));
         return match moot {
             Some(field) => Err(settings
-                .fault(
-                    &[field],
-                    "has no effect: the tool does not live on between calls",
-                )
-                .with_hint("add `stateful = true` if it does.")),
+                .fault(&[field], "has no effect: the tool is not stateful")
+                .with_hint("add `stateful = true` if it keeps running between calls.")),
             None => Ok(None),
         };
     }
@@ -306,10 +302,7 @@ fn stateful(settings: Settings<'_>, own: &ToolSettings) -> Result<Option<Statefu
         .as_ref()
         .map_or(all, |actions| actions.iter().map(action).collect());
     if actions.is_empty() {
-        return Err(settings.fault(
-            &["actions"],
-            "leaves nothing that can be done with the tool",
-        ));
+        return Err(settings.fault(&["actions"], "is empty: the tool needs at least one action"));
     }
     Ok(Some(Stateful {
         actions,

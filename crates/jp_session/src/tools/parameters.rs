@@ -18,17 +18,17 @@ pub(crate) fn schema(
         .iter()
         .find(|(_, parameter)| !parameter.is_object())
     {
-        let failure = settings.fault(&["parameters", name], "is no table");
-        return Err(failure.with_hint(format!(
-            "a parameter is one: {name} = {{ type = \"string\" }}"
-        )));
+        let failure = settings.fault(&["parameters", name], "is not a table");
+        return Err(failure.with_hint(format!("write a table: {name} = {{ type = \"string\" }}")));
     }
     let mut object = Map::from_iter([("type".to_owned(), json!("object"))]);
     put_properties(&mut object, own.parameters.clone());
     object.insert("additionalProperties".to_owned(), json!(false));
     match Schema::compile(&object) {
         Ok(_) => Ok(object),
-        Err(error) => Err(settings.fault(&["parameters"], &format!("is no JSON Schema: {error}"))),
+        Err(error) => {
+            Err(settings.fault(&["parameters"], &format!("is not a JSON Schema: {error}")))
+        }
     }
 }
 

@@ -151,7 +151,7 @@ impl Refresher {
             [] => Err(self.unknown(name)),
             [(uri, held)] => Ok((uri.as_str(), *held)),
             several => Err(format!(
-                "Several attached resources are called {name:?}. Name the one that is meant by its URI: {}.",
+                "Several attached resources have the name {name:?}. Pass the URI of one of them: {}.",
                 listed(several.iter().map(|(uri, _)| shown(uri, &self.place)))
             )),
         }
@@ -160,17 +160,17 @@ impl Refresher {
     fn unknown(&self, uri: &str) -> String {
         let asked_for: String = shown(uri, &self.place).chars().take(NAMED_BYTES).collect();
         let refused =
-            format!("{asked_for:?} is not attached to this conversation, so it is not read.");
+            format!("{asked_for:?} is not attached to this conversation, so it was not read.");
         let known: Vec<_> = self
             .held
             .iter()
             .filter(|(uri, held)| !held.is_snapshot(uri))
             .collect();
         if known.is_empty() {
-            return format!("{refused} Nothing is attached that can be read again.");
+            return format!("{refused} No attachment can be refreshed.");
         }
         let known = listed(known.iter().map(|(uri, _)| shown(uri, &self.place)));
-        format!("{refused} What can be refreshed: {known}.")
+        format!("{refused} You can refresh: {known}.")
     }
 
     /// Finds out what gives a resource on this machine.
@@ -182,7 +182,7 @@ impl Refresher {
             .map_err(failed)?;
         let declared = self.narrowed(declared, found.uri).map_err(failed)?;
         if is_out_of_bounds(&declared, &self.place) {
-            let cause = "it is outside the workspace, where only the person may attach something; ask them to attach it";
+            let cause = "it is outside the workspace; ask the user to attach it";
             return Err(found.failed(cause));
         }
         Ok(known(declared, &self.trust, &self.place))
@@ -235,7 +235,7 @@ impl Refresher {
             Decision::Allowed => Ok((Consent::Unneeded, from)),
             Decision::Ask => Ok((Consent::OncePerTurn, from)),
             Decision::Refused => {
-                Err(found.failed("the person's configuration denies that programs run for it"))
+                Err(found.failed("the user's configuration forbids the program to run"))
             }
         }
     }
@@ -272,7 +272,7 @@ impl Refresher {
                 Some(resource.map(|_| content, |formatted| formatted))
             })
             .ok_or_else(|| {
-                found.failed("what attached it does not give it any more: it was moved or excluded")
+                found.failed("its declaration no longer covers it: it was moved or excluded")
             })?;
         Ok(Refreshed {
             resource,
@@ -344,7 +344,7 @@ impl Found<'_> {
             _ => "attach it again with `--attach`".to_owned(),
         };
         format!(
-            "{} is a snapshot: the conversation does not say where it is from, so it can't be read again. Ask the person to {again}, if you need what is there now.",
+            "{} can't be refreshed: the conversation has its content but not its source. If you need the current content, ask the user to {again}.",
             self.label
         )
     }
@@ -352,7 +352,7 @@ impl Found<'_> {
     /// Says why there is no new snapshot.
     fn failed(&self, cause: &str) -> String {
         format!(
-            "{} could not be refreshed: {cause}. The conversation still holds what was read before.",
+            "{} could not be refreshed: {cause}. The conversation still has the earlier snapshot.",
             self.label
         )
     }

@@ -247,7 +247,7 @@ fn way_without(
 ) -> Option<String> {
     if !servers.is_optional(server) {
         return Some(format!(
-            "`-c providers.mcp.{server}.optional=true` goes on without it."
+            "`-c providers.mcp.{server}.optional=true` continues without it."
         ));
     }
     let wanted = request
@@ -255,7 +255,7 @@ fn way_without(
         .iter()
         .find(|tool| server_of(tool, config) == Some(server))?;
     Some(format!(
-        "the tool `{wanted}` is one of it; without `-t {wanted}` the query goes on."
+        "`{wanted}` is a tool of this server; leave out `-t {wanted}` to continue without it."
     ))
 }
 
@@ -395,17 +395,13 @@ fn is_anothers(name: &str, server: &str, tool: &str, config: &Resolved) -> Optio
         .get(name)
         .is_some_and(|own| own.source.is_some())
     {
-        format!(
-            "its name would be `{name}`, and conversation.tools.{name}.source gives that to another one"
-        )
+        format!("conversation.tools.{name}.source gives its name `{name}` to another tool")
     } else {
         let other = by_name(name, config).filter(|other| *other != server)?;
-        format!(
-            "its name would be `{name}`, which only a tool of the MCP server `{other}` can have"
-        )
+        format!("its name `{name}` is reserved for tools of the MCP server `{other}`")
     };
     Some(format!(
-        "{reason}; an entry with a name of yours and source = \"mcp.{server}.{tool}\" offers it"
+        "{reason}; to offer it, add an entry with another name and source = \"mcp.{server}.{tool}\""
     ))
 }
 
@@ -460,7 +456,7 @@ fn tool(
 fn check(settings: Settings<'_>, own: &ToolSettings) -> Result<(), SessionError> {
     const FREE: [&str; 4] = ["source", "summary", "description", "questions"];
     match set(own).into_iter().find(|field| !FREE.contains(field)) {
-        Some(field) => Err(settings.fault(&[field], "has no effect: the tool is an MCP server's")),
+        Some(field) => Err(settings.fault(&[field], "has no effect on a tool of an MCP server")),
         None => Ok(()),
     }
 }
@@ -483,7 +479,7 @@ fn description(info: &ToolInfo, own: Option<&ToolSettings>) -> String {
         .unwrap_or_default();
     match text.char_indices().nth(MAX_DESCRIPTION) {
         Some((end, _)) => format!(
-            "{}… (the rest of what the server says of it is left out)",
+            "{}… (jp left out the rest of this description)",
             &text[..end]
         ),
         None => text.to_owned(),

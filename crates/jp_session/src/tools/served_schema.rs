@@ -34,7 +34,7 @@ impl Parameters {
         let bytes = Value::Object(offered.clone()).to_string().len();
         if bytes > MAX_SCHEMA {
             return Err(format!(
-                "the schema of its arguments has {bytes} bytes, over the limit of {MAX_SCHEMA}"
+                "its argument schema has {bytes} bytes, over the limit of {MAX_SCHEMA}"
             ));
         }
         let Err(error) = Schema::compile(&offered) else {

@@ -7,25 +7,25 @@ use jp_attachment::{AttachError, BearError, McpError, Place};
 /// stored and may be read on other machines.
 pub(crate) fn cause(error: &AttachError, place: &Place) -> String {
     match error {
-        AttachError::Missing { .. } => "nothing is there any more".to_owned(),
+        AttachError::Missing { .. } => "it no longer exists".to_owned(),
         AttachError::NoMatch { .. } | AttachError::EmptyDirectory { .. } => {
             "no file is left there".to_owned()
         }
-        AttachError::Io { action, source, .. } => format!("to {action} it failed: {source}"),
-        AttachError::Special { kind, .. } => format!("there is a {kind} now"),
+        AttachError::Io { action, source, .. } => format!("failed to {action} it: {source}"),
+        AttachError::Special { kind, .. } => format!("it is a {kind} now"),
         AttachError::NotUtf8 { .. } => "its name is not UTF-8".to_owned(),
         AttachError::AllIgnored { rule, .. } => {
             format!(
-                "the line `{}` of an ignore file leaves it out",
+                "the line `{}` of an ignore file excludes it",
                 rule.pattern.escape_debug()
             )
         }
-        AttachError::AllSecret { .. } => "it looks like it holds secrets".to_owned(),
-        AttachError::AllClosed { .. } => "only links to what is closed are left there".to_owned(),
+        AttachError::AllSecret { .. } => "it seems to contain secrets".to_owned(),
+        AttachError::AllClosed { .. } => "only links to unreadable files are left there".to_owned(),
         AttachError::AllExcluded { .. } => "it is excluded".to_owned(),
         AttachError::Secret { kind, line, .. } => {
             format!(
-                "its line {line} holds what looks like {kind}, and conversation.attachment.secrets refuses that"
+                "line {line} seems to contain {kind}, and conversation.attachment.secrets refuses that"
             )
         }
         AttachError::TooLarge { size, limit, .. } => format!(
@@ -36,8 +36,8 @@ pub(crate) fn cause(error: &AttachError, place: &Place) -> String {
                 "it is longer than the {limit} bytes that conversation.attachment.max_bytes allows"
             )
         }
-        AttachError::Changing { .. } => "it keeps changing while it is read".to_owned(),
-        AttachError::Unsupported { scheme, .. } => format!("nothing here reads `{scheme}`"),
+        AttachError::Changing { .. } => "it keeps changing while jp reads it".to_owned(),
+        AttachError::Unsupported { scheme, .. } => format!("jp can't read `{scheme}`"),
         AttachError::Http { source, .. } => without_credentials(&chain(&**source)),
         AttachError::Command { source, .. } => source.describe(&place.root),
         AttachError::Mcp {
@@ -45,29 +45,29 @@ pub(crate) fn cause(error: &AttachError, place: &Place) -> String {
             source: McpError::NoClient,
             ..
         } => format!(
-            "nothing here reads the MCP server {server:?}; ask the person to attach what it has now as a file"
+            "the MCP server {server:?} is not configured; ask the user to attach the current content as a file"
         ),
         AttachError::Mcp { source, .. } => reading::cause(source),
         AttachError::Bear { source, .. } => of_bear(source).to_owned(),
         AttachError::Malformed { reason, .. } => reason.clone(),
         AttachError::Interrupted => "it was interrupted".to_owned(),
         AttachError::TooManyFiles { .. } | AttachError::TooManyBytes { .. } => {
-            "what it is a part of is more than may be attached at once".to_owned()
+            "its declaration covers more than may be attached at once".to_owned()
         }
-        _ => "what attached it can't be read here".to_owned(),
+        _ => "its declaration can't be read here".to_owned(),
     }
 }
 
 fn of_bear(error: &BearError) -> &'static str {
     match error {
         BearError::NotSupported | BearError::NoHome | BearError::NoDatabase(_) => {
-            "notes of Bear are read where the app is, on macOS, and it is not here; ask the person to paste what the note says now"
+            "Bear is not available on this machine; ask the user to paste the current text of the note"
         }
         BearError::Database { .. } | BearError::Schema { .. } => {
-            "the database of Bear can't be read; ask the person to paste what the note says now"
+            "the database of Bear can't be read; ask the user to paste the current text of the note"
         }
-        BearError::NoNote | BearError::NoMatch => "there is no such note any more",
-        BearError::Trashed => "the note is in the trash; ask the person to restore it in Bear",
-        BearError::Locked => "the note is locked; ask the person to unlock it in Bear",
+        BearError::NoNote | BearError::NoMatch => "the note no longer exists",
+        BearError::Trashed => "the note is in the trash; ask the user to restore it in Bear",
+        BearError::Locked => "the note is locked; ask the user to unlock it in Bear",
     }
 }
