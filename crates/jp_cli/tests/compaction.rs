@@ -248,12 +248,12 @@ fn summary_that_fails_leaves_the_conversation_as_it_is() {
     sandbox.fail(
         "c compact --summarize",
         1,
-        &["gave no summary: its answer is empty"],
+        &["wrote no summary: its answer is empty"],
     );
     sandbox.fail(
         "c compact --summarize",
         1,
-        &["gave no summary: it called a tool instead"],
+        &["wrote no summary: it called a tool"],
     );
     assert_eq!(history(&sandbox), before);
 }

@@ -350,7 +350,7 @@ fn file_that_git_could_not_merge_is_named_with_what_to_do() {
             format!("<<<<<<< HEAD\n{text}=======\n{text}>>>>>>> theirs\n"),
         )
         .unwrap();
-        let marks = format!("{advice}git left the marks of a merge in it: keep one side");
+        let marks = format!("{advice}it contains git's conflict markers");
         sandbox.fail("c show", code, &[name, &marks]);
         fs::write(&file, "{").unwrap();
         let damaged = sandbox.fail("c show", code, &[name, "line 1"]);
@@ -358,7 +358,7 @@ fn file_that_git_could_not_merge_is_named_with_what_to_do() {
             code == 0
                 || damaged
                     .stderr
-                    .contains("hint: mend it there by hand, or get it back")
+                    .contains("hint: fix it by hand, or restore it")
         );
         fs::write(&file, text).unwrap();
     }

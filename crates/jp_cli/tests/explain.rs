@@ -92,7 +92,7 @@ fn request_beyond_the_budget_is_neither_sent_nor_stored() {
             "the request has about ",
             " tokens, and the budget is 1,000",
             "tokens: long.txt, turn 1",
-            "hint: nothing was sent or stored: the same command with a larger --budget sends it.",
+            "hint: nothing was sent or stored. Run the same command with a larger --budget to send it.",
             "--explain",
         ],
     );
@@ -113,7 +113,7 @@ fn request_beyond_the_budget_is_neither_sent_nor_stored() {
     sandbox.fail(
         "q --budget 1000 two",
         3,
-        &["hint: `jp conversation compact` sends older turns"],
+        &["hint: `jp conversation compact` shortens older turns"],
     );
     assert_eq!(
         (sandbox.events(), server.received().len()),
@@ -225,7 +225,7 @@ fn larger_budget_continues_a_turn_that_the_budget_ended() {
         &[
             "and the budget is 2,500",
             "tokens: ",
-            "hint: what came so far is kept: `jp query` without words and with a larger --budget goes on from there.",
+            "hint: the answer so far is kept: `jp query` with a larger --budget and without a message continues it.",
         ],
     );
     let kinds = |kind: &str| {

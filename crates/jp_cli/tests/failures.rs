@@ -51,7 +51,7 @@ const PROVIDERS: [Provider; 6] = [
             400,
             r#"{"type":"error","error":{"type":"invalid_request_error","message":"prompt is too long: 191989 tokens > 180000 maximum"}}"#,
         ),
-        length: "too long for anthropic/m: it has 191,989 tokens, and 180,000 fit\n",
+        length: "too long for anthropic/m: it has 191,989 tokens, and the limit is 180,000\n",
     },
     Provider {
         name: "openai",
@@ -96,7 +96,7 @@ const PROVIDERS: [Provider; 6] = [
             400,
             r#"{"error":{"code":400,"message":"The input token count (1200293) exceeds the maximum number of tokens allowed (1048576).","status":"INVALID_ARGUMENT"}}"#,
         ),
-        length: "too long for google/m: it has 1,200,293 tokens, and 1,048,576 fit\n",
+        length: "too long for google/m: it has 1,200,293 tokens, and the limit is 1,048,576\n",
     },
     Provider {
         name: "openrouter",
@@ -111,7 +111,7 @@ const PROVIDERS: [Provider; 6] = [
             400,
             r#"{"error":{"message":"This endpoint's maximum context length is 32768 tokens. However, you requested about 42832 tokens (42832 of text input).","code":400}}"#,
         ),
-        length: "too long for openrouter/m: it has 42,832 tokens, and 32,768 fit\n",
+        length: "too long for openrouter/m: it has 42,832 tokens, and the limit is 32,768\n",
     },
     Provider {
         name: "ollama",
@@ -126,7 +126,7 @@ const PROVIDERS: [Provider; 6] = [
             400,
             r#"{"error":"{\"error\":{\"code\":400,\"message\":\"request (351 tokens) exceeds the available context size (256 tokens), try increasing it\",\"type\":\"exceed_context_size_error\",\"n_prompt_tokens\":351,\"n_ctx\":256}}"}"#,
         ),
-        length: "too long for ollama/m: it has 351 tokens, and 256 fit\n",
+        length: "too long for ollama/m: it has 351 tokens, and the limit is 256\n",
     },
     Provider {
         name: "llamacpp",
@@ -144,7 +144,7 @@ const PROVIDERS: [Provider; 6] = [
             500,
             r#"{"error":{"code":500,"message":"the request exceeds the available context size. try increasing the context size or enable context shift","type":"exceed_context_size_error","n_prompt_tokens":1407,"n_ctx":256}}"#,
         ),
-        length: "too long for llamacpp/m: it has 1,407 tokens, and 256 fit\n",
+        length: "too long for llamacpp/m: it has 1,407 tokens, and the limit is 256\n",
     },
 ];
 
@@ -199,7 +199,7 @@ impl Provider {
         );
         assert_contains(
             &run.stderr,
-            "hint: the message is kept: `jp query` without words sends it again.",
+            "hint: the message is kept: `jp query` without a message sends it again.",
         );
         assert!(
             sandbox
@@ -222,8 +222,8 @@ impl Provider {
 fn wrong_key_names_where_it_came_from() {
     for provider in &PROVIDERS {
         let said = match provider.variable {
-            Some(variable) => format!(" does not accept the API key that {variable} gives: "),
-            None => " wants an API key, and none was sent: ".to_owned(),
+            Some(variable) => format!(" rejects the API key from {variable}: "),
+            None => " requires an API key, and jp sent none: ".to_owned(),
         };
         provider.is_refused(provider.wrong_key, &[provider.name, &said]);
     }
@@ -241,7 +241,7 @@ fn wrong_key_of_a_command_names_the_command() {
     let run = sandbox.fail(
         "q -m anthropic/m x",
         1,
-        &["the command in providers.llm.anthropic.api_key_command gives"],
+        &["rejects the API key from the command in providers.llm.anthropic.api_key_command: "],
     );
     assert_lacks(&run.stderr, "sk-secret");
 }
@@ -271,13 +271,13 @@ fn too_long_request_says_what_is_largest_in_it() {
         provider.is_refused(provider.too_long, &words);
     }
     insta::assert_snapshot!(PROVIDERS[5].is_refused(PROVIDERS[5].too_long, &[]), @r"
-    error: the request is too long for llamacpp/m: it has 1,407 tokens, and 256 fit
+    error: the request is too long for llamacpp/m: it has 1,407 tokens, and the limit is 256
       about 529 tokens: big.txt, turn 1
       about 3 tokens: the message, turn 1
-    hint: what was sent stays in its conversation: ask in a new one without big.txt, `jp query --new`; `--attach '!PATTERN'` leaves out files of a directory.
-    hint: `llama-server --ctx-size N` takes more.
-    hint: `jp query --model PROVIDER/NAME` without words asks a model that takes more.
-    hint: the message is kept: `jp query` without words sends it again.
+    hint: a conversation keeps what you sent. `jp query --new` starts one without big.txt; `--attach '!PATTERN'` excludes files of a directory.
+    hint: `llama-server --ctx-size N` raises the limit.
+    hint: `jp query --model PROVIDER/NAME` without a message asks a model that accepts more.
+    hint: the message is kept: `jp query` without a message sends it again.
     ");
 }
 
@@ -302,7 +302,7 @@ fn what_is_large_in_the_history_can_be_left_behind() {
         1,
         &[
             "  about 529 tokens: big.txt, turn 1\n",
-            "`jp conversation fork --turns 1` goes on without turn 1; `jp attachment rm file:big.txt` then keeps big.txt out.",
+            "`jp conversation fork --turns 1` continues without turn 1; `jp attachment rm file:big.txt` then leaves out big.txt.",
         ],
     );
     jp(&["c", "fork", "--turns", "1"]).succeeded();

@@ -311,7 +311,7 @@ fn break_off(kind: &str, reason: &str) -> Option<Trouble> {
         let timeout = format!("providers.llm.{}.idle_timeout_secs=1", person.provider.name);
         let run = person
             .query(&["-c", &timeout, "hi"])
-            .failed(1, &[reason, "what arrived of the answer is kept"]);
+            .failed(1, &[reason, "the incomplete answer is kept"]);
         let arrived = run.stdout.strip_suffix('\n').unwrap();
         assert!(
             arrived.starts_with("Hello! This ") && hello(person).starts_with(arrived),

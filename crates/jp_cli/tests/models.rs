@@ -93,11 +93,7 @@ fn provider_that_does_not_answer_is_an_error_if_it_is_asked_for() {
         1,
         &["failed to reach llamacpp", "connection refused"],
     );
-    sandbox.fail(
-        "model ls nobody",
-        1,
-        &["nothing is known of the provider `nobody`"],
-    );
+    sandbox.fail("model ls nobody", 1, &["unknown provider `nobody`"]);
     let run = sandbox.fail("model ls anthropic", 1, &["ANTHROPIC_API_KEY is not set"]);
     assert_eq!(run.stdout, "");
 }
@@ -316,7 +312,7 @@ fn key_that_no_header_takes_is_told_before_anything_is_stored() {
     let sandbox = Sandbox::new();
     let mut command = sandbox.command("query -m openai/m x");
     command.env("OPENAI_API_KEY", "sk-a\nb");
-    let run = testing::run(command).failed(1, &["the API key of openai in OPENAI_API_KEY"]);
+    let run = testing::run(command).failed(1, &["invalid API key of openai in OPENAI_API_KEY"]);
     assert_lacks(&run.stderr, "sk-a");
     assert!(!sandbox.path(".jp/conversations").exists());
 }
@@ -374,7 +370,7 @@ fn workspace_redirects_no_model_that_the_user_names() {
         assert_eq!(run.stdout, "Yes.\n", "{model}: {}", run.stderr);
         for words in [
             "providers.aliases.'work/m' in .jp/config.toml is ignored",
-            "hint: rename it there",
+            "hint: rename it",
         ] {
             assert_contains(&run.stderr, words);
         }
@@ -482,7 +478,7 @@ fn workspace_takes_no_name_that_differs_from_a_known_providers_only_in_case() {
         sandbox.write(".jp/config.toml", provider(name, other.url()));
         let said = format!("providers.llm.{name}.base_url in .jp/config.toml is ignored");
         let words = [
-            &*format!("nothing is known of the provider `{name}`"),
+            &*format!("unknown provider `{name}`"),
             &said,
             &format!("`{known}`"),
         ];

@@ -170,7 +170,7 @@ fn query_without_words_sends_a_failed_one_again() {
         &[
             "connection refused",
             "hint: start the server",
-            "`jp query` without words sends it again",
+            "`jp query` without a message sends it again",
         ],
     );
     assert_eq!(
@@ -196,7 +196,7 @@ fn query_without_words_sends_a_failed_one_again() {
     sandbox.fail(
         "query",
         2,
-        &["there is nothing to ask, and no unanswered message"],
+        &["there is no message to send, and no unanswered message"],
     );
 }
 
@@ -209,7 +209,7 @@ fn half_an_answer_is_kept_with_a_mark() {
         1,
         &[
             "ended before it was complete",
-            "what arrived of the answer is kept",
+            "the incomplete answer is kept",
         ],
     );
     assert_eq!(run.stdout, "It pri\n");
@@ -566,7 +566,7 @@ fn message_that_a_full_disk_still_took_is_reported() {
     let said = [
         "No space left",
         "hint: free some space",
-        "the message is kept: `jp query` without words",
+        "the message is kept: `jp query` without a message",
     ];
     sandbox.fail("query two", 1, &said);
     fs::remove_file(sandbox.path(".jp/fill")).unwrap();
@@ -601,8 +601,8 @@ fn answer_that_a_full_disk_did_not_take_can_be_repeated() {
     let said = [
         "No space left",
         "hint: free some space",
-        "shown last is not stored",
-        "`jp query` without words",
+        "the end of the answer is not stored",
+        "`jp query` without a message",
     ];
     let run = sandbox.fail("query two", 1, &said);
     assert!(run.stdout.starts_with("word word"), "{run:?}");
@@ -675,7 +675,7 @@ fn read_only_workspace_is_an_error_that_names_it() {
 #[test]
 fn usage_errors_exit_with_2() {
     let (sandbox, server) = Sandbox::with_answer("Yes.");
-    sandbox.fail("query --new", 2, &["there is nothing to ask"]);
+    sandbox.fail("query --new", 2, &["there is no message to send"]);
     sandbox.fail("query --nwe x", 2, &["unexpected argument '--nwe'"]);
     sandbox.fail("query --new --model nothing x", 2, &["PROVIDER/NAME"]);
     sandbox.fail("query --id x y", 2, &["a conversation id is a number"]);
@@ -936,7 +936,7 @@ fn lost_content_is_named_with_a_remedy() {
     let blob = sandbox.files(".jp/blobs").pop().unwrap();
     let whole = fs::read(&blob).unwrap();
     for (lost, hint) in [
-        (None, "attaching what it is from again"),
+        (None, "attach its source again"),
         (Some(&whole[..whole.len() - 9]), "delete that file"),
     ] {
         match lost {

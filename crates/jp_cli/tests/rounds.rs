@@ -66,7 +66,7 @@ fn server_that_refuses_tools_is_told_of_with_what_to_do() {
     let server = playing(vec![refused]);
     let sandbox = Sandbox::new().with_server(&server);
     let hints = [
-        "llamacpp/m takes no tools",
+        "llamacpp/m does not accept tools",
         "`jp query -T`",
         "providers.llm.llamacpp.models.\"m\".tools = false",
     ];
@@ -182,7 +182,10 @@ fn turn_with_an_interrupted_tool_can_be_continued() {
     let output = child.wait_with_output().unwrap();
     assert_eq!(output.status.code(), Some(130));
     let said = String::from_utf8_lossy(&output.stderr);
-    assert_contains(&said, "`jp query` without words lets the model go on");
+    assert_contains(
+        &said,
+        "`jp query` without a message lets the model continue",
+    );
     let sleeper = rustix::process::Pid::from_raw(pid).unwrap();
     wait_for(|| {
         rustix::process::test_kill_process(sleeper)

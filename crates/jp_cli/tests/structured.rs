@@ -95,13 +95,13 @@ fn message_that_is_sent_again_keeps_its_schema() {
         1,
         &["sends it again"],
     );
-    sandbox.fail(&["q", "-s", SCHEMA], 2, &["has its own"]);
+    sandbox.fail(&["q", "-s", SCHEMA], 2, &["with its own schema"]);
     sandbox.fail(
         "q",
         1,
         &[
             "at its top: want object, but got array",
-            "without words asks again",
+            "without a message asks again",
         ],
     );
     sandbox.run("q");
@@ -122,13 +122,13 @@ fn schema_that_is_none_is_refused_before_anything_happens() {
     for (schema, words) in [
         (
             "{",
-            "the argument is no JSON: EOF while parsing an object at line 1 column 1",
+            "the argument is not JSON: EOF while parsing an object at line 1 column 1",
         ),
         ("@missing.json", "failed to read missing.json: No such file"),
-        ("@list.json", "list.json is no JSON Schema object"),
+        ("@list.json", "list.json is not a JSON Schema object"),
         (
             r#"{"type":"text"}"#,
-            "the argument is no JSON Schema: at /type: value must be one of",
+            "the argument is not a JSON Schema: at /type: value must be one of",
         ),
         (
             r#"{"$ref":"https://example.com/a.json"}"#,
@@ -140,7 +140,7 @@ fn schema_that_is_none_is_refused_before_anything_happens() {
         ),
     ] {
         let run = sandbox.jp(&["q", "--new", "-a", "missing", "-s", schema, "what?"]);
-        run.failed(2, &["--schema can't be used: ", words, "hint: "]);
+        run.failed(2, &["invalid --schema: ", words, "hint: "]);
     }
     assert_eq!(server.received().len(), 0);
     assert!(!sandbox.path(".jp/conversations").exists());

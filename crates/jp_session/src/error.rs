@@ -196,7 +196,7 @@ fn hint_for(error: &(dyn Error + 'static)) -> Option<&'static str> {
         match error.downcast_ref::<BlobError>() {
             Some(BlobError::Missing { .. }) => {
                 return Some(
-                    "attaching what it is from again puts it back; `jp storage check` finds all that lacks.",
+                    "attach its source again to restore it; `jp storage check` lists all missing content.",
                 );
             }
             Some(BlobError::Corrupt {
@@ -204,19 +204,19 @@ fn hint_for(error: &(dyn Error + 'static)) -> Option<&'static str> {
                 ..
             }) => {
                 return Some(
-                    "unless it is the size in events.json that was edited, delete that file, and attach what it is from again.",
+                    "if someone edited the size in events.json, restore it there. If not, delete that file and attach its source again.",
                 );
             }
             Some(BlobError::Corrupt { .. }) => {
                 return Some(
-                    "delete that file, and attach what it is from again; `jp storage check` finds all that is damaged.",
+                    "delete that file and attach its source again; `jp storage check` lists all damaged content.",
                 );
             }
             _ => {}
         }
         match error.downcast_ref::<ReadError>() {
             Some(ReadError::BeingWritten { .. }) => {
-                return Some("try again when the other program is done.");
+                return Some("try again when the other program is finished.");
             }
             Some(ReadError::Removed { .. }) => {
                 return Some("`jp conversation ls` lists the conversations.");
@@ -228,16 +228,18 @@ fn hint_for(error: &(dyn Error + 'static)) -> Option<&'static str> {
         {
             return Some(match has_marks_of_a_merge(path) {
                 true => {
-                    "git left the marks of a merge in it: keep one side, or in events.json the events of both, one after the other."
+                    "it contains git's conflict markers: keep one side, or in events.json the events of both sides in order."
                 }
                 false => {
-                    "mend it there by hand, or get it back from git if it was committed; `jp query --new` begins another conversation."
+                    "fix it by hand, or restore it from git if it was committed; `jp query --new` starts another conversation."
                 }
             });
         }
         if let Some(error) = error.downcast_ref::<std::io::Error>() {
             return match error.kind() {
-                _ if is_out_of_files(error) => Some("let it open more files: `ulimit -n 1024`."),
+                _ if is_out_of_files(error) => {
+                    Some("raise the limit of open files: `ulimit -n 1024`.")
+                }
                 std::io::ErrorKind::StorageFull => {
                     Some("free some space on that disk and try again.")
                 }

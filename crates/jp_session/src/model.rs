@@ -104,7 +104,7 @@ pub fn configured(config: &Resolved) -> Result<Option<Model>, SessionError> {
         failure(format!(
             "the model `{id}`, set by {layer}, is neither PROVIDER/NAME nor an alias"
         ))
-        .with_hint("name one for this conversation: --model llamacpp/qwen3")
+        .with_hint("choose one for this conversation: --model llamacpp/qwen3")
     })?;
     of_provider(config, provider, name).map(Some)
 }
@@ -118,7 +118,7 @@ pub fn of_provider(config: &Resolved, provider: &str, name: &str) -> Result<Mode
     let base_url = base_url.as_deref().or_else(|| default_base_url(provider)).ok_or_else(|| {
         let of_which =
             if name.is_empty() { String::new() } else { format!(" of the model `{provider}/{name}`") };
-        let unknown = SessionError::new(format!("nothing is known of the provider `{provider}`{of_which}"));
+        let unknown = SessionError::new(format!("unknown provider `{provider}`{of_which}"));
         let unknown = ignored.iter().fold(unknown, |failure, one| one.explain(failure));
         match configured.namesake() {
             Some(known) if name.is_empty() => unknown.with_hint(format!("use `{known}`: {CASE}")),
@@ -132,7 +132,7 @@ pub fn of_provider(config: &Resolved, provider: &str, name: &str) -> Result<Mode
     })?;
     let base_url = BaseUrl::parse(base_url).map_err(|error| {
         SessionError::from(error).with_hint(format!(
-            "it is what providers.llm.{provider}.base_url says."
+            "it is the value of providers.llm.{provider}.base_url."
         ))
     })?;
     model(config, provider, base_url, name)
@@ -205,7 +205,7 @@ fn check_workspace(
         return refuse(
             "api_key_command",
             &path,
-            "is not run: a workspace can come from anywhere",
+            "is not run: jp runs no key commands of a workspace",
         );
     }
     if let (Some(path), Some(variable)) =
@@ -226,7 +226,7 @@ fn check_workspace(
         return refuse(
             "base_url",
             &path,
-            "gets no API key: a workspace can come from anywhere",
+            "gets no API key: jp sends no keys to a server that a workspace chose",
         );
     }
     Ok((!base_url.is_loopback()).then(|| Notice::SentByWorkspace {
@@ -255,7 +255,7 @@ fn api_key(config: &Resolved, provider: &str) -> Result<Option<Secret>, SessionE
     match key {
         Some(key) if key.trim().contains(|c: char| !c.is_ascii_graphic()) => {
             Err(SessionError::new(format!(
-                "the API key of {provider} in {variable} can't be one: it has a space, a line break or another character that no key has"
+                "invalid API key of {provider} in {variable}: it contains a space, a line break or another character that API keys never contain"
             )))
         }
         Some(key) => Ok(Some(Secret::new(key.trim()))),
@@ -265,7 +265,7 @@ fn api_key(config: &Resolved, provider: &str) -> Result<Option<Secret>, SessionE
             "the API key of {provider} is missing: {variable} is not set"
         ))
         .with_hint(format!(
-            "set {variable}, or name another variable in providers.llm.{provider}.api_key_env."
+            "set {variable}, or set providers.llm.{provider}.api_key_env to another variable."
         ))),
     }
 }
@@ -297,7 +297,7 @@ fn key_from(provider: &str, command: &CommandSetting) -> Result<Secret, SessionE
         .args(arguments)
         .stderr(std::process::Stdio::inherit())
         .output();
-    let run = run.map_err(|error| failed(format!("its program can't be started: {error}")))?;
+    let run = run.map_err(|error| failed(format!("failed to start its program: {error}")))?;
     let key = String::from_utf8_lossy(&run.stdout).trim().to_owned();
     match (run.status.success(), key.is_empty()) {
         (true, false) => Ok(Secret::new(key)),
@@ -330,7 +330,7 @@ pub fn found_here(config: &Resolved) -> Result<Option<Model>, SessionError> {
 /// Says that no model is configured, and how to configure one.
 pub fn no_model() -> SessionError {
     SessionError::new("no model is configured, and no llama.cpp or Ollama server answers on this machine")
-        .with_hint("start a local one, such as `llama-server -m MODEL.gguf` or `ollama serve`; it is found by itself.")
-        .with_hint("or name one for this question: --model ollama/qwen3")
-        .with_hint("or for good, in .jp/config.toml: [assistant.model] id = \"PROVIDER/NAME\"")
+        .with_hint("start a local server, such as `llama-server -m MODEL.gguf` or `ollama serve`; jp detects it.")
+        .with_hint("or choose a model for this conversation: --model ollama/qwen3")
+        .with_hint("or set a default in .jp/config.toml: [assistant.model] id = \"PROVIDER/NAME\"")
 }

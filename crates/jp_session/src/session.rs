@@ -294,7 +294,7 @@ impl Session {
             Some(id) => self.named(id),
             None => self.current()?.ok_or_else(|| {
                 SessionError::new("there is no current conversation").with_hint(
-                    "`jp query --new` starts one; `jp conversation ls` lists what there is.",
+                    "`jp query --new` starts one; `jp conversation ls` lists the others.",
                 )
             }),
         }
@@ -325,7 +325,7 @@ impl Session {
     }
 
     fn named(&self, id: &str) -> Result<Found, SessionError> {
-        let hint = "`jp conversation ls` lists what there is.";
+        let hint = "`jp conversation ls` lists the conversations.";
         let id = id
             .parse::<ConversationId>()
             .map_err(|error| SessionError::usage(format!("{error}")).with_hint(hint))?;

@@ -143,12 +143,12 @@ impl Summary {
     /// Returns the summary with the model's name in what it cost; fails where it is none.
     fn checked(mut self, model: &Model) -> Result<Self, SessionError> {
         let failed = |reason: &str| {
-            Err(SessionError::new(format!("{} gave no summary: {reason}", model.label)).with_hint(
-                "nothing was stored; `jp conversation compact` without --summarize asks no model.",
+            Err(SessionError::new(format!("{} wrote no summary: {reason}", model.label)).with_hint(
+                "nothing was stored. `jp conversation compact` without --summarize works without a model.",
             ))
         };
         if self.has_called {
-            return failed("it called a tool instead");
+            return failed("it called a tool");
         }
         if let Some(reason) = self.cut_off {
             return failed(&format!("its answer was cut off, {reason}"));

@@ -440,7 +440,7 @@ fn describe_damage(bytes: &[u8], error: &serde_json::Error) -> String {
         .split(|byte| *byte == b'\n')
         .any(|line| line.starts_with(b"<<<<<<< "));
     match has_marks {
-        true => "git left the marks of a merge in it: keep one side".to_owned(),
+        true => "it contains git's conflict markers; keep one side".to_owned(),
         false => error.to_string(),
     }
 }

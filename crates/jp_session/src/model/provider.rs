@@ -231,7 +231,7 @@ impl<'a> ConfiguredProvider<'a> {
             key: self.key(field).to_string(),
             path,
             reason,
-            hint: "if you want it, set it in ~/.config/jp/config.toml.",
+            hint: "to use it, set it in ~/.config/jp/config.toml.",
         }
     }
 
@@ -245,11 +245,10 @@ impl<'a> ConfiguredProvider<'a> {
         };
         self.refused("api_key_env", effect)?;
         Some(match owner.filter(|_| is_api_key) {
-            Some(owner) => format!(
-                "a workspace can come from anywhere, and may not send the key of {owner} elsewhere"
-            ),
-            None => "a workspace can come from anywhere, and may only name an API key (…_API_KEY)"
-                .to_owned(),
+            Some(owner) => format!("a workspace may not send the key of {owner} elsewhere"),
+            None => {
+                "a workspace may only name a variable that holds an API key (…_API_KEY)".to_owned()
+            }
         })
     }
 
@@ -337,7 +336,7 @@ pub(crate) fn ignored_aliases(config: &Resolved) -> Vec<IgnoredSetting> {
         let key = alias_key(name);
         let path = config.origins.layer(&key).to_string();
         let reason = "an alias can't contain a `/`".to_owned();
-        let hint = "rename it there: PROVIDER/NAME always means that provider.";
+        let hint = "rename it: PROVIDER/NAME always means that provider.";
         IgnoredSetting {
             key: config.origins.as_written(&key).to_string(),
             path,

@@ -208,7 +208,7 @@ impl RequestBuilder {
         if let Some(failure) = budget::over(asked, &thread, taken, notes)? {
             return Ok(Err(match asked.is_kept() {
                 true => failure.with_hint(
-                    "what came so far is kept: `jp query` without words and with a larger --budget goes on from there.",
+                    "the answer so far is kept: `jp query` with a larger --budget and without a message continues it.",
                 ),
                 false => failure,
             }));

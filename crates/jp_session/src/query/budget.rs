@@ -111,9 +111,9 @@ pub(crate) fn check(asked: &ReadyQuery<'_>, batch: &Batch) -> Result<(), Session
         None => Ok(()),
         Some(failure) => Err(failure
             .with_hint(
-                "nothing was sent or stored: the same command with a larger --budget sends it.",
+                "nothing was sent or stored. Run the same command with a larger --budget to send it.",
             )
-            .with_hint("with --explain it shows every part of the request.")),
+            .with_hint("run it with --explain to see every part of the request.")),
     }
 }
 
@@ -156,7 +156,9 @@ pub(crate) fn over(
     let has_history = thread.messages.first().map(view::Message::turn)
         != thread.messages.last().map(view::Message::turn);
     Ok(Some(match has_history {
-        true => failure.with_hint("`jp conversation compact` sends older turns shortened."),
+        true => {
+            failure.with_hint("`jp conversation compact` shortens older turns in later requests.")
+        }
         false => failure,
     }))
 }

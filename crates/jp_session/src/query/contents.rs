@@ -27,8 +27,8 @@ impl Scratch {
     pub fn new() -> Result<Self, SessionError> {
         let directory = tempfile::Builder::new().prefix("jp-").tempdir();
         let directory = directory.map_err(|error| {
-            SessionError::new(format!("failed to make a temporary directory: {error}"))
-                .with_hint("TMPDIR names the directory that it is made in.")
+            SessionError::new(format!("failed to create a temporary directory: {error}"))
+                .with_hint("set TMPDIR to a directory in which you can create files.")
         })?;
         let blobs = Blobs::open(directory.path().join("blobs"));
         Ok(Self {

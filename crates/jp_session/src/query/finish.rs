@@ -179,12 +179,12 @@ fn read_outcome(
         Outcome::Interrupted => SessionError::interrupted(),
         Outcome::Failed(error) => refusal::failure(&error, &turn.asked, turn.asked.model()),
         Outcome::Unprepared(error) => {
-            SessionError::new(format!("failed to put the next request together: {error}"))
+            SessionError::new(format!("failed to build the next request: {error}"))
         }
         Outcome::Endless { rounds } => SessionError::new(format!(
             "the model called tools {rounds} times in a row and was stopped"
         ))
-        .with_hint("`jp query` without words lets it go on."),
+        .with_hint("`jp query` without a message lets it continue."),
     })
 }
 
@@ -193,11 +193,11 @@ fn with_way_on(failure: SessionError, turn: &FinishedTurn<'_>) -> SessionError {
     match (turn.id.is_some() && turn.has_answer(), turn.incomplete()) {
         (false, _) => kept_message(failure, turn.id.is_some()),
         (true, None) if !turn.has_last_words() => failure.with_hint(
-            "what the tools returned is kept: `jp query` without words lets the model go on from there.",
+            "the tool results are kept: `jp query` without a message lets the model continue.",
         ),
-        (true, None) => failure.with_hint("the answer is kept: `jp query \"…\"` goes on from there."),
+        (true, None) => failure.with_hint("the answer is kept: `jp query \"…\"` continues from there."),
         (true, Some(_)) => failure.with_hint(
-            "what arrived of the answer is kept: `jp query \"Go on.\"` goes on from there, `jp query` without words asks again.",
+            "the incomplete answer is kept: `jp query \"Go on.\"` continues it, `jp query` without a message asks again.",
         ),
     }
 }
@@ -205,7 +205,7 @@ fn with_way_on(failure: SessionError, turn: &FinishedTurn<'_>) -> SessionError {
 /// Says that the message is not lost.
 pub(crate) fn kept_message(failure: SessionError, is_kept: bool) -> SessionError {
     if is_kept {
-        failure.with_hint("the message is kept: `jp query` without words sends it again.")
+        failure.with_hint("the message is kept: `jp query` without a message sends it again.")
     } else {
         failure
     }

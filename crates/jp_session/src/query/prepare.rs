@@ -172,20 +172,21 @@ fn turn(
 /// Checks that there is a request to send again.
 fn repeat(request: &QueryRequest, target: &Target) -> Result<(), SessionError> {
     let usage = |message: &str| {
-        Err(SessionError::usage(message).with_hint("`jp query \"your question\"`, or pipe it in."))
+        Err(SessionError::usage(message)
+            .with_hint("pass a message: `jp query \"your question\"`, or pipe it in."))
     };
     if !request.attach.is_empty() {
-        return usage("there is nothing to ask about what is attached");
+        return usage("there is no message to send with the attachments");
     }
     if request.schema.is_some() {
         return usage(
-            "there is nothing to ask with that schema; a message that is sent again has its own",
+            "there is no message to send with that schema; jp sends a stored message again with its own schema",
         );
     }
     match target.conversation() {
         Some(conversation) if conversation.stream.unanswered_request().is_some() => Ok(()),
-        Some(_) => usage("there is nothing to ask, and no unanswered message to send again"),
-        None => usage("there is nothing to ask"),
+        Some(_) => usage("there is no message to send, and no unanswered message to send again"),
+        None => usage("there is no message to send"),
     }
 }
 

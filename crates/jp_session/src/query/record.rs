@@ -185,12 +185,10 @@ fn unkept(error: WriteError) -> SessionError {
         matches!(&error, WriteError::Io { source, .. } if source.kind() == ErrorKind::NotFound);
     let failure = SessionError::from(error);
     if is_gone {
-        return failure.with_hint(
-            "the conversation is gone, and what was shown of the answer is not stored.",
-        );
+        return failure.with_hint("the conversation was removed, so the answer is not stored.");
     }
     failure.with_hint(
-        "what was shown last is not stored; what came before it is: `jp query` without words goes on.",
+        "the end of the answer is not stored. `jp query` without a message continues from what is stored.",
     )
 }
 

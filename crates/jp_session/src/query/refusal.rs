@@ -36,14 +36,14 @@ fn wrong_key(error: &Error, asked: &ReadyQuery<'_>, model: &Model) -> SessionErr
     let (server, said) = (server(model), words(error));
     match key_source(&asked.config, provider) {
         Some(source) if model.endpoint.api_key.is_some() => SessionError::new(format!(
-            "{server} does not accept the API key that {source} gives: {said}"
+            "{server} rejects the API key from {source}: {said}"
         ))
-        .with_hint("check that key, or take another."),
+        .with_hint("check that key, or use another one."),
         _ => SessionError::new(format!(
-            "{server} wants an API key, and none was sent: {said}"
+            "{server} requires an API key, and jp sent none: {said}"
         ))
         .with_hint(format!(
-            "name the variable that holds it in providers.llm.{provider}.api_key_env."
+            "set providers.llm.{provider}.api_key_env to the name of the variable that holds the key."
         )),
     }
 }
@@ -56,28 +56,38 @@ fn setting(model: &Model, name: &str) -> String {
 
 fn no_images(error: &Error, model: &Model) -> SessionError {
     let setting = setting(model, "images");
-    SessionError::new(format!("{} takes no images: {}", model.label, words(error)))
-        .with_hint(format!(
-            "with {setting} = false it is told of them instead of shown them."
-        ))
-        .with_hint("`jp model ls` shows which models take images.")
+    SessionError::new(format!(
+        "{} does not accept images: {}",
+        model.label,
+        words(error)
+    ))
+    .with_hint(format!(
+        "set {setting} = false, and jp sends it a note in place of each image."
+    ))
+    .with_hint("`jp model ls` shows which models accept images.")
 }
 
 fn no_tools(error: &Error, model: &Model) -> SessionError {
     let setting = setting(model, "tools");
-    SessionError::new(format!("{} takes no tools: {}", model.label, words(error)))
-        .with_hint("`jp query -T` asks without tools in this conversation.")
-        .with_hint(format!("with {setting} = false it is never sent any."))
+    SessionError::new(format!(
+        "{} does not accept tools: {}",
+        model.label,
+        words(error)
+    ))
+    .with_hint("`jp query -T` disables all tools in this conversation.")
+    .with_hint(format!(
+        "set {setting} = false, and jp never sends it tools."
+    ))
 }
 
 fn too_much_output(error: &Error, model: &Model) -> SessionError {
     let setting = setting(model, "max_output_tokens");
     SessionError::new(format!(
-        "{} does not give so long an answer: {}",
+        "{} does not allow such a long answer: {}",
         model.label,
         words(error)
     ))
-    .with_hint(format!("set {setting} to what it gives at most."))
+    .with_hint(format!("set {setting} to the model's limit."))
 }
 
 fn unknown_model(error: &Error, asked: &ReadyQuery<'_>, model: &Model) -> SessionError {
@@ -88,14 +98,14 @@ fn unknown_model(error: &Error, asked: &ReadyQuery<'_>, model: &Model) -> Sessio
         words(error)
     ));
     let failure = match model.endpoint.format {
-        Format::Ollama => failure.with_hint(format!("`ollama pull {name}` fetches it.")),
+        Format::Ollama => failure.with_hint(format!("`ollama pull {name}` downloads it.")),
         _ => failure,
     };
-    let failure = failure.with_hint("`jp model ls` lists what there is.");
+    let failure = failure.with_hint("`jp model ls` lists the available models.");
     ask_another(
         failure,
         asked,
-        "`jp query --model PROVIDER/NAME` without words asks another.",
+        "`jp query --model PROVIDER/NAME` without a message asks another model.",
     )
 }
 
@@ -106,9 +116,9 @@ fn too_long(
     model: &Model,
 ) -> SessionError {
     let figures = match (tokens.map(size::thousands), limit.map(size::thousands)) {
-        (Some(tokens), Some(limit)) => format!("it has {tokens} tokens, and {limit} fit"),
+        (Some(tokens), Some(limit)) => format!("it has {tokens} tokens, and the limit is {limit}"),
         (Some(tokens), None) => format!("it has {tokens} tokens"),
-        (None, Some(limit)) => format!("no more than {limit} tokens fit"),
+        (None, Some(limit)) => format!("the limit is {limit} tokens"),
         (None, None) => words(error),
     };
     let parts = largest(asked, &asked.rows(&asked.thread(&asked.stream)));
@@ -127,7 +137,7 @@ fn too_long(
     ask_another(
         failure,
         asked,
-        "`jp query --model PROVIDER/NAME` without words asks a model that takes more.",
+        "`jp query --model PROVIDER/NAME` without a message asks a model that accepts more.",
     )
 }
 
@@ -233,17 +243,17 @@ impl<'a> Part<'a> {
         };
         match (self.is_attached, newest - turn) {
             (true, 0) => format!(
-                "what was sent stays in its conversation: ask in a new one without {name}, `jp query --new`; `--attach '!PATTERN'` leaves out files of a directory."
+                "a conversation keeps what you sent. `jp query --new` starts one without {name}; `--attach '!PATTERN'` excludes files of a directory."
             ),
             (false, 0) => {
-                "what was sent stays in its conversation: ask in a new one with less, `jp query --new`."
+                "a conversation keeps what you sent. `jp query --new` starts another one: send less there."
                     .to_owned()
             }
             (true, later) => format!(
-                "`jp conversation fork --turns {later}` goes on without turn {turn}; {keep_out} then keeps {name} out. `jp query --new` starts anew."
+                "`jp conversation fork --turns {later}` continues without turn {turn}; {keep_out} then leaves out {name}. `jp query --new` starts a new conversation."
             ),
             (false, later) => format!(
-                "`jp conversation fork --turns {later}` goes on without turn {turn}; `jp query --new` starts anew."
+                "`jp conversation fork --turns {later}` continues without turn {turn}; `jp query --new` starts a new conversation."
             ),
         }
     }
@@ -281,9 +291,9 @@ fn declared_alone(request: &ChatRequest, index: usize) -> Option<&str> {
 fn more_room(model: &Model) -> Option<&'static str> {
     match (model.endpoint.format, model.endpoint.provider.as_str()) {
         (Format::Ollama, _) => Some(
-            "`OLLAMA_CONTEXT_LENGTH=N ollama serve` takes more, and so does context_tokens in the model's configuration.",
+            "`OLLAMA_CONTEXT_LENGTH=N ollama serve` raises the limit, and so does context_tokens in the model's configuration.",
         ),
-        (_, "llamacpp") => Some("`llama-server --ctx-size N` takes more."),
+        (_, "llamacpp") => Some("`llama-server --ctx-size N` raises the limit."),
         _ => None,
     }
 }
@@ -292,13 +302,13 @@ fn other(error: &Error) -> SessionError {
     let failure = SessionError::new(format!("failed to {}", chain(error)));
     match error {
         Error::Refused { .. } => {
-            failure.with_hint("start the server, or set the provider's base_url to where it listens.")
+            failure.with_hint("start the server, or set the provider's base_url to its address.")
         }
         Error::Unreachable { .. } => failure.with_hint(
-            "check the network, the host in the provider's base_url, and whether the server still runs.",
+            "check the network, the host in the provider's base_url, and that the server is running.",
         ),
         Error::Status { status: 403, .. } => {
-            failure.with_hint("check the key that the provider's api_key_env or api_key_command gives.")
+            failure.with_hint("check the API key from the provider's api_key_env or api_key_command.")
         }
         Error::Status { status: 404, .. } => {
             failure.with_hint("check the model's name and the provider's base_url.")
