@@ -42,6 +42,8 @@ fn is_container(mime_type: &str) -> bool {
     [
         "application/zip",
         "application/x-ole-storage",
+        // `infer` gives this type to all old Office files, without a look inside.
+        "application/msword",
         "application/gzip",
     ]
     .contains(&mime_type)
@@ -65,7 +67,8 @@ mod tests {
     fn type_is_told_by_content_before_the_name() {
         const PNG: &[u8] = b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR";
         const ZIP: &[u8] = b"PK\x03\x04\x14\0\0\0\0\0 other";
-        let table: [(&[u8], &str, &str, bool); 21] = [
+        const OLE: &[u8] = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1\0";
+        let table: [(&[u8], &str, &str, bool); 23] = [
             (b"fn main() {}", "src/main.rs", "text/x-rust", true),
             (b"hello", "hello", "text/plain", true),
             (b"", "empty.png", "text/plain", true),
@@ -75,6 +78,8 @@ mod tests {
             (b"#!/bin/sh\n", "run", "text/plain", true),
             (b"%PDF-1.4\n", "a.txt", "application/pdf", false),
             (b"%PDF-1.4\n\xff\0", "a", "application/pdf", false),
+            (OLE, "a.xls", "application/vnd.ms-excel", false),
+            (OLE, "a.doc", "application/msword", false),
             (PNG, "a.png", "image/png", false),
             (PNG, "a.txt", "image/png", false),
             (b"\xff\xd8\xff\xe0\0", "x", "image/jpeg", false),

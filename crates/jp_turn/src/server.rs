@@ -503,7 +503,7 @@ fn told(lines: &[String]) -> Vec<String> {
         .iter()
         .enumerate()
         .filter(|(index, _)| is_told(*index))
-        .map(|(_, line)| strip_ansi_escapes::strip_str(line))
+        .map(|(_, line)| anstream::adapter::strip_str(line).to_string())
         .collect()
 }
 

@@ -161,13 +161,11 @@ impl Output {
     }
 }
 
-/// Returns the text as a person would be left with it: lines that were written over are gone, and so are colours.
+/// Returns the text that a terminal would show in the end, without colours and overwritten lines.
 fn plain(bytes: &[u8]) -> String {
-    // Tabs would be taken for control characters.
-    const TAB: &str = "\u{f0009}";
-    let text = String::from_utf8_lossy(bytes).replace('\t', TAB);
+    let text = String::from_utf8_lossy(bytes);
     let lines: Vec<_> = text.split('\n').map(left_of_line).collect();
-    strip_ansi_escapes::strip_str(lines.join("\n")).replace(TAB, "\t")
+    anstream::adapter::strip_str(&lines.join("\n")).to_string()
 }
 
 fn left_of_line(line: &str) -> &str {
