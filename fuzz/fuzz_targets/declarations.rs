@@ -1,4 +1,4 @@
 //! Text as something to attach.
 #![no_main]
 
-libfuzzer_sys::fuzz_target!(|text: &str| jp_fuzz::declarations(text));
+libfuzzer_sys::fuzz_target!(|text: &str| fuzz_checks::declarations(text));

@@ -1,4 +1,4 @@
 //! Bytes as an events file.
 #![no_main]
 
-libfuzzer_sys::fuzz_target!(|bytes: &[u8]| jp_fuzz::events_json(bytes));
+libfuzzer_sys::fuzz_target!(|bytes: &[u8]| fuzz_checks::events_json(bytes));

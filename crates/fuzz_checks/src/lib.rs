@@ -1,7 +1,8 @@
-//! What the fuzz targets check, as functions that panic where an invariant breaks.
+//! The checks of the fuzz targets: functions that panic if an invariant breaks.
 //!
-//! The targets are one line each; `tests/seeds.rs` runs the same functions over the seeds with a
-//! stable toolchain.
+//! The targets in `fuzz/` pass random input to them. They are a package outside the workspace,
+//! because libFuzzer needs its own compiler flags. `tests/seeds.rs` runs the checks over the seeds
+//! with any toolchain.
 
 mod declarations;
 mod events_json;

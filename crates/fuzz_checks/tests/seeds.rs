@@ -1,10 +1,12 @@
-//! Runs the targets' checks over the seeds: no fuzzer, any toolchain.
+//! Runs the checks of all fuzz targets over their seeds, without a fuzzer.
+
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use std::{fs, path::Path};
 
 fn seeds(target: &str) -> Vec<Vec<u8>> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR"))
-        .join("seeds")
+        .join("../../fuzz/seeds")
         .join(target);
     let seeds: Vec<_> = fs::read_dir(folder)
         .unwrap()
@@ -17,14 +19,14 @@ fn seeds(target: &str) -> Vec<Vec<u8>> {
 #[test]
 fn events_json_holds_for_every_cut_of_its_seeds() {
     for seed in seeds("events_json") {
-        (0..=seed.len()).for_each(|length| jp_fuzz::events_json(&seed[..length]));
+        (0..=seed.len()).for_each(|length| fuzz_checks::events_json(&seed[..length]));
     }
 }
 
 #[test]
 fn tool_output_holds_for_every_cut_of_its_seeds() {
     for seed in seeds("tool_output") {
-        (0..=seed.len()).for_each(|length| jp_fuzz::tool_output(&seed[..length]));
+        (0..=seed.len()).for_each(|length| fuzz_checks::tool_output(&seed[..length]));
     }
 }
 
@@ -32,7 +34,7 @@ fn tool_output_holds_for_every_cut_of_its_seeds() {
 fn uris_hold_for_every_line_of_their_seeds() {
     for seed in seeds("uris") {
         let seed = String::from_utf8(seed).unwrap();
-        seed.lines().chain([&*seed]).for_each(jp_fuzz::uris);
+        seed.lines().chain([&*seed]).for_each(fuzz_checks::uris);
     }
 }
 
@@ -44,7 +46,7 @@ fn templates_hold_for_every_cut_of_every_pair_of_their_seeds() {
             let pair = format!("{template}\n{uri}");
             (0..=pair.len())
                 .filter_map(|length| pair.get(..length))
-                .for_each(jp_fuzz::templates);
+                .for_each(fuzz_checks::templates);
         }
     }
 }
@@ -58,7 +60,7 @@ fn template_sets_hold_for_every_uri_of_their_seeds_and_every_cut_of_it() {
     for (templates, _) in seeds.iter().filter_map(|seed| seed.rsplit_once('\n')) {
         for (_, uri) in seeds.iter().filter_map(|seed| seed.rsplit_once('\n')) {
             (0..=uri.len()).for_each(|length| {
-                jp_fuzz::template_sets(&format!("{templates}\n{}", &uri[..length]))
+                fuzz_checks::template_sets(&format!("{templates}\n{}", &uri[..length]))
             });
         }
     }
@@ -68,7 +70,9 @@ fn template_sets_hold_for_every_uri_of_their_seeds_and_every_cut_of_it() {
 fn declarations_hold_for_every_line_of_their_seeds() {
     for seed in seeds("declarations") {
         let seed = String::from_utf8(seed).unwrap();
-        seed.lines().chain([&*seed]).for_each(jp_fuzz::declarations);
+        seed.lines()
+            .chain([&*seed])
+            .for_each(fuzz_checks::declarations);
     }
 }
 
@@ -79,7 +83,7 @@ fn view_holds_for_every_whole_event_of_its_seeds() {
             .iter()
             .enumerate()
             .filter(|(_, byte)| matches!(byte, b'\n' | b'}'));
-        ends.for_each(|(end, _)| jp_fuzz::view(&seed[..=end]));
-        jp_fuzz::view(&seed);
+        ends.for_each(|(end, _)| fuzz_checks::view(&seed[..=end]));
+        fuzz_checks::view(&seed);
     }
 }
