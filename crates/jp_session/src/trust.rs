@@ -48,9 +48,9 @@ pub(crate) enum Effect {
     Configure,
     /// Resolves a declaration of an attachment.
     Resolve {
-        /// What that reaches.
+        /// The kind of source that it reaches.
         reached: Reached,
-        /// Why jp resolves it.
+        /// The reason why jp resolves it.
         occasion: Occasion,
     },
     /// Resolves a declaration as if the user had made it: jp also reaches private addresses for it, and
@@ -58,14 +58,14 @@ pub(crate) enum Effect {
     ResolveAsUser(Reached),
     /// Starts an MCP server or connects to it.
     StartServer {
-        /// Whether its command runs a file of the workspace.
+        /// Its command runs a file of the workspace.
         runs_script: bool,
     },
     /// Calls a tool that has this permission.
     CallTool(Permission),
     /// Lets a tool run without asking, though it would ask by default.
     RunUnattended {
-        /// Whether the workspace sets a part of the tool, or has a file that its command runs.
+        /// The workspace sets a part of the tool, or has a file that its command runs.
         is_shaped_by_workspace: bool,
     },
     /// Answers a tool's question instead of the user, or has the model answer it.
@@ -78,14 +78,14 @@ pub(crate) enum Effect {
     Redirect(Redirect),
     /// Chooses the variable that holds the key of a provider that the user or jp defines.
     ChooseKey {
-        /// Whether it is the variable that jp reads by default.
+        /// It is the variable that jp reads by default.
         is_usual: bool,
     },
     /// Sends the content of a variable as a key.
     SendVariable {
-        /// Whether its name is that of an API key.
+        /// Its name is that of an API key.
         is_api_key: bool,
-        /// Whether it holds the key of another provider.
+        /// It holds the key of another provider.
         is_of_other: bool,
     },
     /// Sends the user's key to the base URL.
@@ -94,32 +94,50 @@ pub(crate) enum Effect {
     RunKeyCommand,
     /// Gives a model a short name.
     NameModel {
-        /// Whether a configuration file gives that name to a model.
+        /// A configuration file gives that name to a model.
         is_taken: bool,
-        /// Whether the name contains a `/`, as `PROVIDER/NAME` does.
+        /// The name contains a `/`, as `PROVIDER/NAME` does.
         has_slash: bool,
     },
 }
 
-/// What the user has approved so far.
+/// The approvals of the user so far.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct Approvals {
-    /// Whether `jp_storage::Trust` holds the approval of exactly this effect.
+    /// `jp_storage::Trust` holds the approval of exactly this effect.
     pub(crate) is_remembered: bool,
-    /// Whether the user passed `--yes`.
+    /// The user passed `--yes`.
     pub(crate) is_yes: bool,
     /// The user's answer, if this command has asked already.
     pub(crate) answer: Option<bool>,
 }
 
-/// What may happen. Later variants are stricter.
+impl Approvals {
+    /// Returns approvals that only depend on `--yes`.
+    pub(crate) fn with_yes(is_yes: bool) -> Self {
+        Self {
+            is_yes,
+            ..Self::default()
+        }
+    }
+
+    /// Returns approvals that only depend on what jp remembers.
+    pub(crate) fn with_remembered(is_remembered: bool) -> Self {
+        Self {
+            is_remembered,
+            ..Self::default()
+        }
+    }
+}
+
+/// The decision about an effect. Later variants are stricter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Decision {
-    /// It may happen.
+    /// The effect may happen.
     Allowed,
-    /// It may happen if the user says yes now.
+    /// The effect may happen if the user approves it now.
     Ask,
-    /// It may not happen, and the user is not asked.
+    /// The effect may not happen, and jp does not ask.
     Refused,
 }
 
@@ -130,9 +148,9 @@ enum Requirement {
     Nothing,
     /// The user's approval.
     Approval {
-        /// Whether jp asks for it. If not, only an earlier approval counts.
+        /// jp asks for it. If not, only an earlier approval counts.
         is_asked: bool,
-        /// Whether `--yes` approves it.
+        /// `--yes` approves it.
         takes_yes: bool,
     },
     /// No approval is enough.
@@ -160,6 +178,7 @@ pub(crate) fn decide(origin: Origin, effect: Effect, approvals: Approvals) -> De
             is_asked,
             takes_yes,
         } => match approvals.answer {
+            // An answer of this command overrides older approvals.
             Some(true) => Decision::Allowed,
             Some(false) => Decision::Refused,
             None if approvals.is_remembered => Decision::Allowed,
@@ -212,7 +231,7 @@ fn approval_unless_own(origin: Origin, is_shaped_by_workspace: bool) -> Requirem
     forbid_to_history(origin, ASKED)
 }
 
-/// Forbids an effect to a conversation's history, which sets nothing but what [`history`] keeps.
+/// Forbids an effect to a conversation's history, which sets only what [`history`] keeps.
 fn forbid_to_history(origin: Origin, otherwise: Requirement) -> Requirement {
     match origin {
         Origin::History => Requirement::Impossible,

@@ -212,7 +212,7 @@ impl<'a> ConfiguredProvider<'a> {
 
     fn model_choice(self) -> ModelChoice {
         match ChosenModel::of(self.config) {
-            None => ModelChoice::Nobody,
+            None => ModelChoice::NotChosen,
             Some(model) if model.is_workspaces && model.provider() == Some(self.provider) => {
                 ModelChoice::Workspace
             }

@@ -2,7 +2,7 @@
 
 use super::{ASKED, Origin, REMEMBERED, Requirement};
 
-/// What resolving a declaration reaches.
+/// The kind of source that resolving a declaration reaches.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Reached {
     /// Files of the workspace, or nothing.
@@ -20,7 +20,7 @@ pub(crate) enum Reached {
     OtherServer,
 }
 
-/// Why jp resolves a declaration.
+/// The reason why jp resolves a declaration.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Occasion {
     /// A command attaches it.
@@ -42,6 +42,7 @@ pub(super) fn requirement(origin: Origin, reached: Reached, occasion: Occasion) 
         (Occasion::Attach, Reached::Page | Reached::OtherServer) => Requirement::Nothing,
         (Occasion::Attach, Reached::Command | Reached::UsersServer) => ASKED,
         (Occasion::Check, Reached::OtherServer) => Requirement::Nothing,
+        // jp checks before every message, so a page that a stranger attached could track the user.
         (Occasion::Check, Reached::Page) => REMEMBERED,
         (Occasion::Check, Reached::Command | Reached::UsersServer) => Requirement::Approval {
             is_asked: false,

@@ -1,4 +1,4 @@
-//! What a conversation's history may configure.
+//! The rules for the configuration in a conversation's history.
 
 use super::{Approvals, Decision, Effect, Origin, decide, decide_unapproved};
 use jp_config::Layers;
@@ -33,10 +33,7 @@ pub(crate) fn keep_allowed(
 
 /// Returns whether a conversation's history may have a tool on.
 pub(crate) fn may_switch_on(was_switched_on: bool) -> bool {
-    let approvals = Approvals {
-        is_remembered: was_switched_on,
-        ..Approvals::default()
-    };
+    let approvals = Approvals::with_remembered(was_switched_on);
     decide(Origin::History, Effect::SwitchToolOn, approvals) == Decision::Allowed
 }
 
@@ -44,10 +41,10 @@ fn may_set(key: &[&str]) -> bool {
     decide_unapproved(Origin::History, effect_of(key)) == Decision::Allowed
 }
 
-/// Returns what setting a table of the configuration amounts to.
+/// Returns the effect of setting a table of the configuration.
 fn effect_of(key: &[&str]) -> Effect {
     match key {
-        // What is said of all tools is said of tools that the user switches on later.
+        // Settings of all tools also apply to tools that the user switches on later.
         ["conversation", "attachment" | "read_only_paths"] | ["conversation", "tools", "*"] => {
             Effect::Configure
         }
@@ -64,13 +61,15 @@ pub(crate) fn add_aliases(
     aliases: &mut Map<String, Value>,
 ) {
     let providers = config.get("providers");
-    let said = ["/llm/aliases", "/aliases"].map(|pointer| providers?.pointer(pointer)?.as_object());
-    let said = said
-        .into_iter()
-        .flatten()
-        .flatten()
-        .filter(|(name, _)| may_name(name, layers));
-    aliases.extend(said.map(|(name, model)| (name.clone(), model.clone())));
+    // Older versions stored them in `llm`; `extend` lets the newer place win.
+    for pointer in ["/llm/aliases", "/aliases"] {
+        let table = providers.and_then(|providers| providers.pointer(pointer)?.as_object());
+        let allowed = table
+            .into_iter()
+            .flatten()
+            .filter(|(name, _)| may_name(name, layers));
+        aliases.extend(allowed.map(|(name, model)| (name.clone(), model.clone())));
+    }
 }
 
 fn may_name(name: &str, layers: &Layers) -> bool {
@@ -114,7 +113,7 @@ mod tests {
     }
 
     #[test]
-    fn history_chooses_the_model_but_no_provider() {
+    fn history_chooses_only_the_model() {
         let config = json!({
             "assistant": {"model": {"id": "a/b"}, "system_prompt": "Be brief."},
             "providers": {"llm": {"a": {"base_url": "http://elsewhere.example"}}},
@@ -144,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn history_says_only_which_tools_are_on() {
+    fn history_only_sets_which_tools_are_on() {
         let config = json!({"conversation": {"tools": {
             "*": {"run": "unattended"},
             "approved": {"enable": true, "run": "unattended", "command": "x"},
@@ -164,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn values_that_are_no_tables_stay_as_they_are() {
+    fn values_that_are_not_tables_stay() {
         for config in [
             json!({"conversation": 1}),
             json!({"conversation": {"tools": 1}}),

@@ -2,28 +2,28 @@
 
 use super::{Effect, Origin, Requirement, forbid_to_history};
 
-/// A base URL that a provider is given.
+/// The facts about a new base URL of a provider.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Redirect {
-    /// Whether the user defines a provider whose name differs only in case.
+    /// The user defines a provider whose name differs only in case.
     pub(crate) has_users_namesake: bool,
-    /// Whether jp knows a provider of that name, or of one that differs only in case.
+    /// jp knows a provider of that name, or of one that differs only in case.
     pub(crate) is_built_in: bool,
-    /// Whether that is a provider that runs on this machine.
+    /// It is a provider that runs on this machine.
     pub(crate) is_local: bool,
-    /// Whether the user says where the provider is or which key it gets.
+    /// The user says where the provider is or which key it gets.
     pub(crate) is_users: bool,
-    /// Whether the base URL is on this machine.
+    /// The base URL is on this machine.
     pub(crate) is_loopback: bool,
-    /// Who chose the model.
+    /// The one who chose the model.
     pub(crate) model: ModelChoice,
 }
 
-/// Who chose the model that answers.
+/// The one who chose the model that answers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ModelChoice {
-    /// No one. jp looks for a local server.
-    Nobody,
+    /// No one chose a model, so jp looks for a local server.
+    NotChosen,
     /// The workspace alone chose a model of this provider.
     Workspace,
     /// Someone else chose it, or it is of another provider.
@@ -38,7 +38,7 @@ pub(super) fn requirement(origin: Origin, effect: Effect) -> Requirement {
         has_slash,
     } = effect
     {
-        // `PROVIDER/NAME` always means that provider, whoever says otherwise.
+        // `PROVIDER/NAME` always means that provider, no matter who names a model so.
         let is_allowed = !has_slash && (origin != Origin::History || !is_taken);
         return allow_if(is_allowed);
     }
@@ -46,12 +46,13 @@ pub(super) fn requirement(origin: Origin, effect: Effect) -> Requirement {
         return forbid_to_history(origin, Requirement::Nothing);
     }
     match effect {
-        Effect::Redirect(redirect) => allow_if(redirect.is_workspaces_business()),
+        Effect::Redirect(redirect) => allow_if(redirect.may_workspace_set()),
         Effect::ChooseKey { is_usual } => allow_if(is_usual),
         Effect::SendVariable {
             is_api_key,
             is_of_other,
         } => allow_if(is_api_key && !is_of_other),
+        // Only the user sends their keys and runs commands.
         _ => Requirement::Impossible,
     }
 }
@@ -68,7 +69,7 @@ impl Redirect {
     /// Returns whether the workspace may set the base URL: that of a provider that it defines itself,
     /// or of the model that it chooses itself. A local server may also be at another port of this
     /// machine.
-    fn is_workspaces_business(self) -> bool {
+    fn may_workspace_set(self) -> bool {
         if self.has_users_namesake {
             return false;
         }
@@ -77,7 +78,7 @@ impl Redirect {
         }
         match self.model {
             ModelChoice::Workspace => true,
-            ModelChoice::Nobody if self.is_local => true,
+            ModelChoice::NotChosen if self.is_local => true,
             _ => self.is_local && !self.is_users && self.is_loopback,
         }
     }

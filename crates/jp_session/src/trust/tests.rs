@@ -1,4 +1,7 @@
 //! The decision for each configuration key and each kind of event.
+//!
+//! Read the two tables from left to right: the key or event, what it can cause, and whether jp allows that (`yes`), asks
+//! the user (`ask`) or refuses (`no`) for each origin or approval. The functions before the tables list the effects.
 
 use std::fmt::Write as _;
 
@@ -7,10 +10,10 @@ use jp_config::Layers;
 use jp_conversation::{Event, EventKind};
 use serde_json::{Map, Value, json};
 
-/// The page lists exactly the keys that exist: a test of jp_config compares them.
+/// The page that lists exactly the keys that exist. A test of jp_config compares them.
 const SETTINGS: &str = include_str!("../../../../docs/settings.md");
 
-/// An effect in words, for the tables.
+/// The effect of a row in words, and as the rules see it.
 type Row = (&'static str, Effect);
 
 const SHAPE: Row = ("shape the conversation", Effect::ShapeConversation);
@@ -20,6 +23,7 @@ const START: Row = (
     Effect::StartServer { runs_script: false },
 );
 
+/// Returns the configuration keys of the page, without whole tables.
 fn keys() -> Vec<&'static str> {
     let entries = SETTINGS.lines().filter_map(|line| {
         let (key, _) = line.strip_prefix("- `")?.split_once("` (")?;
@@ -28,9 +32,9 @@ fn keys() -> Vec<&'static str> {
     entries.collect()
 }
 
-/// Returns the effects of a key. The first one is what setting it does by itself.
+/// Returns the effects of a key, first the effect of setting it at all.
 ///
-/// It has no arm for other keys: whoever adds a key says here what it can cause.
+/// No arm covers other keys, so a new key fails the test until its effects are listed here.
 fn effects_of_key(key: &str) -> Vec<Row> {
     let parts: Vec<&str> = key.split('.').collect();
     match &*parts {
@@ -238,6 +242,11 @@ fn word(decision: Decision) -> &'static str {
     }
 }
 
+/// Returns the header of a table. A column of decisions has room for four letters.
+fn header(subject: &str, columns: &str) -> String {
+    format!("{subject:<51} {:<43} {columns}", "effect")
+}
+
 /// Returns a line of a table.
 fn line(key: &str, what: &str, decisions: &[Decision]) -> String {
     let mut line = format!("{key:<51} {what:<43}");
@@ -258,7 +267,7 @@ fn each_configuration_key_has_a_decision_for_each_origin() {
     ];
     let keys = keys();
     assert!(keys.len() > 60, "{keys:?}");
-    let mut table = Vec::new();
+    let mut table = vec![header("key", "work hist file env  cmd")];
     for key in keys {
         let mut shown = key;
         for (what, effect) in effects_of_key(key) {
@@ -267,8 +276,9 @@ fn each_configuration_key_has_a_decision_for_each_origin() {
             shown = "";
         }
     }
-    // Workspace, history, the user's file, environment, command line.
+    // By origin: workspace, history, the user's file, environment, command line.
     insta::assert_snapshot!(table.join("\n"), @r"
+    key                                                 effect                                      work hist file env  cmd
     assistant.model.id                                  shape the conversation                      yes  yes  yes  yes  yes
     assistant.system_prompt                             shape the conversation                      yes  yes  yes  yes  yes
     providers.aliases.NAME                              name a model                                yes  yes  yes  yes  yes
@@ -391,9 +401,9 @@ fn history_keeps_exactly_the_keys_that_it_may_set() {
     }
 }
 
-/// Returns what an event of a history can cause when the conversation goes on.
+/// Returns the effects of a history's event when the conversation continues.
 ///
-/// It names every kind: a new one doesn't compile until it is here.
+/// The match names every kind, so a new one doesn't compile until its effects are listed here.
 fn effects_of_event(kind: &EventKind) -> Vec<Row> {
     match kind {
         EventKind::ConfigDelta(_) => {
@@ -403,13 +413,13 @@ fn effects_of_event(kind: &EventKind) -> Vec<Row> {
             rows.extend(private_addresses());
             rows
         }
-        // It names the declarations that gave its snapshots.
+        // It names the declarations of its snapshots, which jp checks and refreshes.
         EventKind::ChatRequest(_) => {
             let mut rows = resolving(Occasion::Check);
             rows.extend(resolving(Occasion::Refresh));
             rows
         }
-        // They are sent to the model, or decide what is. No tool runs again.
+        // jp sends them to the model, or they decide what it sends. No tool runs again.
         EventKind::TurnStart
         | EventKind::ChatResponse(_)
         | EventKind::ToolCallRequest(_)
@@ -428,14 +438,8 @@ fn effects_of_event(kind: &EventKind) -> Vec<Row> {
 fn each_kind_of_event_has_a_decision_for_each_approval() {
     let approvals = [
         Approvals::default(),
-        Approvals {
-            is_remembered: true,
-            ..Approvals::default()
-        },
-        Approvals {
-            is_yes: true,
-            ..Approvals::default()
-        },
+        Approvals::with_remembered(true),
+        Approvals::with_yes(true),
     ];
     let kinds = [
         "turn_start",
@@ -452,7 +456,7 @@ fn each_kind_of_event_has_a_decision_for_each_approval() {
         "compaction",
         "a_kind_of_tomorrow",
     ];
-    let mut table = Vec::new();
+    let mut table = vec![header("event", "none past --yes")];
     for kind in kinds {
         let event = json!({
             "timestamp": "2026-11-21T12:00:00Z", "type": kind, "content": "", "message": "",
@@ -471,8 +475,9 @@ fn each_kind_of_event_has_a_decision_for_each_approval() {
             shown = "";
         }
     }
-    // Nothing approved, this effect approved before, `--yes`.
+    // By approval: none, one of this effect in the past, `--yes`.
     insta::assert_snapshot!(table.join("\n"), @r"
+    event                                               effect                                      none past --yes
     turn_start                                          nothing
     chat_request                                        check a workspace file                      yes  yes  yes
                                                         check a page                                no   yes  no
@@ -514,7 +519,7 @@ fn each_kind_of_event_has_a_decision_for_each_approval() {
 }
 
 #[test]
-fn answer_of_this_command_counts_more_than_any_approval() {
+fn answer_overrides_other_approvals() {
     let effect = Effect::StartServer { runs_script: false };
     for (answer, expected) in [(true, Decision::Allowed), (false, Decision::Refused)] {
         let approvals = Approvals {
@@ -528,10 +533,7 @@ fn answer_of_this_command_counts_more_than_any_approval() {
 
 #[test]
 fn permission_of_a_tool_decides_about_its_calls() {
-    let yes = Approvals {
-        is_yes: true,
-        ..Approvals::default()
-    };
+    let yes = Approvals::with_yes(true);
     for (permission, unapproved, with_yes) in [
         (Permission::Unattended, Decision::Allowed, Decision::Allowed),
         (Permission::Ask, Decision::Ask, Decision::Allowed),
