@@ -2,6 +2,7 @@
 
 use std::{error::Error, fmt, io, path::Path};
 
+use jp_config::{Layer, Resolved};
 use jp_storage::{BlobError, Damage, NotRegular, ReadError, RefusedLink, read_regular};
 
 /// How a failure ends the command.
@@ -87,6 +88,23 @@ impl SessionError {
         Self {
             hints: find_hints(&error),
             ..Self::new(message)
+        }
+    }
+}
+
+impl SessionError {
+    /// Makes the error about a key of the configuration: `KEY in LAYER FAULT`.
+    ///
+    /// It is a usage error if the user typed the value, because then the command line is at fault.
+    pub(crate) fn about_key(config: &Resolved, key: &str, fault: &str) -> Self {
+        let layer = config.contributors(key).pop().unwrap_or(&Layer::Default);
+        let kind = match layer {
+            Layer::Argument { .. } | Layer::Flag { .. } => ErrorKind::Usage,
+            _ => ErrorKind::Failed,
+        };
+        Self {
+            kind,
+            ..Self::new(format!("{key} in {layer} {fault}"))
         }
     }
 }

@@ -58,6 +58,7 @@ pub mod interrupt;
 pub mod lock;
 pub mod model;
 pub mod notice;
+mod parallel;
 pub mod person;
 pub mod progress;
 pub mod query;

@@ -1,4 +1,4 @@
-//! Waiting for one's turn to write.
+//! Waits for the lock on a conversation.
 
 use std::time::Duration;
 
@@ -12,7 +12,11 @@ use jp_storage::{
     lock::{Held, Lock, TryLock},
 };
 
-/// Takes the lock on a conversation. Waits with a message, or fails with `--no-wait`. Fails if it is archived.
+/// Takes the lock on a conversation. Waits with a message, or fails with `--no-wait`.
+///
+/// # Errors
+///
+/// If the conversation is archived or can't be locked, or if the user interrupts.
 pub fn acquire(session: &Session, found: &Found) -> Result<Lock, SessionError> {
     found.refuse_archived()?;
     let held = match found.store.try_lock(found.located.id)? {
@@ -20,7 +24,7 @@ pub fn acquire(session: &Session, found: &Found) -> Result<Lock, SessionError> {
         TryLock::Held(held) => held,
     };
     if session.options.no_wait {
-        return Err(in_use(found.located.id, &held));
+        return Err(in_use_error(found.located.id, &held));
     }
     session.person.tell(Notice::WaitingForLock {
         conversation: found.located.id.to_string(),
@@ -28,25 +32,22 @@ pub fn acquire(session: &Session, found: &Found) -> Result<Lock, SessionError> {
     });
     loop {
         session.interrupt().check()?;
-        std::thread::sleep(LOOK_AGAIN);
+        std::thread::sleep(RETRY_INTERVAL);
         if let TryLock::Acquired(lock) = found.store.try_lock(found.located.id)? {
             return Ok(lock);
         }
     }
 }
 
-/// How often it is looked whether a lock is free: waiting for it could not be interrupted.
-const LOOK_AGAIN: Duration = Duration::from_millis(20);
+/// Time between two attempts at a lock. A blocking wait could not be interrupted.
+const RETRY_INTERVAL: Duration = Duration::from_millis(20);
 
-/// Says that another process has a conversation.
-pub fn in_use(id: ConversationId, held: &Held) -> SessionError {
-    SessionError::new(format!("conversation {id} is in use by {}", holder(held)))
-        .with_hint("wait until it ends, or use another conversation.")
-}
-
-fn holder(held: &Held) -> String {
-    held.holder().map_or_else(
-        || "another jp".to_owned(),
-        |process| format!("another jp (process {process})"),
-    )
+/// Makes the error for a conversation that another process has locked.
+pub fn in_use_error(id: ConversationId, held: &Held) -> SessionError {
+    let process = held.holder();
+    let process = process.map_or_else(String::new, |process| format!(" (process {process})"));
+    SessionError::new(format!(
+        "conversation {id} is in use by another jp{process}"
+    ))
+    .with_hint("wait until it ends, or use another conversation.")
 }

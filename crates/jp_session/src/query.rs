@@ -34,7 +34,7 @@ use self::{
     target::{Purpose, Target},
 };
 use crate::{
-    attachments::store::Kept,
+    attachments::store::KeptContent,
     error::SessionError,
     model,
     notice::Notice,
@@ -130,7 +130,7 @@ impl<'s> Opened<'s> {
             &tools,
             scratch.as_ref(),
         )?;
-        let Kept { files, measures } = std::mem::take(&mut prepared.kept);
+        let KeptContent { files, measures } = std::mem::take(&mut prepared.kept);
         let mut asked = ReadyQuery {
             session,
             config,

@@ -1,12 +1,12 @@
-//! The runtime for what waits on a network.
+//! The runtime for network requests.
 
 use crate::error::SessionError;
 
-/// Starts a runtime for what waits on a network: one thread.
+/// Starts a runtime for network requests, which has one thread.
 ///
 /// # Errors
 ///
-/// If the system has no thread or file for it.
+/// If the system has no file descriptor for it.
 pub fn runtime() -> Result<tokio::runtime::Runtime, SessionError> {
     tokio::runtime::Builder::new_current_thread()
         .enable_all()

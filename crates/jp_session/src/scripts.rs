@@ -1,7 +1,7 @@
-//! The files of the workspace that a command line runs, as they are now.
+//! Finds the files of the workspace that a command line runs.
 //!
-//! Whoever wrote such a file decides what runs. So what a user approves of a command, be it a tool's, an MCP server's
-//! or an attachment's, is the command line with the checksum of each of these files.
+//! The author of such a file decides what runs, and may be a stranger. So an approval of a command covers the command
+//! line and the checksum of each of these files. The command can be a tool's, an MCP server's or an attachment's.
 
 mod programs;
 
@@ -18,13 +18,13 @@ use std::{
 use crate::scripts::programs::{PRINTERS, base_name, runs_files};
 use jp_resource::Checksum;
 
-/// Larger files are read in pieces of this size.
+/// Size of the pieces in which jp reads a larger file, so that a huge one doesn't fill the memory.
 const PIECE_BYTES: u64 = 10_000_000;
 
 /// A file of the workspace that a command line runs.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Script {
-    /// How the command line names it, or where it is below the root.
+    /// Its name in the command line, or its path from the root.
     pub(crate) word: String,
     file: PathBuf,
 }
@@ -48,10 +48,15 @@ pub(crate) struct CommandWords<'a> {
 }
 
 impl CommandWords<'_> {
+    /// Returns the files of the workspace that decide what runs, with programs of any directory in jp's `PATH`.
+    pub(crate) fn scripts_in_path(self, root: &Path) -> Vec<Script> {
+        self.scripts(root, env::var_os("PATH").as_deref().map(SearchPath::Any))
+    }
+
     /// Returns the files of the workspace that decide what runs.
     ///
-    /// An argument of an ordinary program is data, unless it looks like a script. What runs files, such as a shell,
-    /// may run any of its arguments, or of what a line for a shell names.
+    /// An argument of an ordinary program is data, unless it looks like a script. An interpreter such as a shell may run
+    /// any file that its arguments name. It is better to ask about data once too often than to run an unapproved file.
     pub(crate) fn scripts(self, root: &Path, path: Option<SearchPath<'_>>) -> Vec<Script> {
         let program = self.program_script(root, path);
         if program.is_none() && self.only_prints_files() {
@@ -68,10 +73,10 @@ impl CommandWords<'_> {
         let mut scripts = Vec::from_iter(program);
         for (index, argument) in self.arguments.iter().enumerate() {
             let words = words(argument);
-            // Inside of an argument, `select time from runs` may be meant: what precedes is not the interpreter's.
+            // The name may be an ordinary word, as in `select time from runs`, so it counts only from this argument on.
             runs_any |= words.iter().any(|word| runs_files(word));
             let is_of_uv = started.is_some_and(|started| index <= started);
-            let may_run = runs_any || is_of_uv || self.is_program_of_its_own(index);
+            let may_run = runs_any || is_of_uv || self.is_filter_program(index);
             let named = words
                 .iter()
                 .flat_map(|word| named_files(word, root, &directories));
@@ -96,40 +101,41 @@ impl CommandWords<'_> {
         })
     }
 
-    /// Returns whether an argument of `awk` or `sed` holds or names what these run: it follows an option, or is one.
-    fn is_program_of_its_own(self, index: usize) -> bool {
+    /// Returns whether an argument of `awk` or `sed` may be a program of theirs: it is an option, or follows one.
+    fn is_filter_program(self, index: usize) -> bool {
         const PROGRAMS: [&str; 7] = ["awk", "gawk", "gsed", "mawk", "nawk", "original-awk", "sed"];
-        let is_option = |index: usize| {
-            self.arguments
-                .get(index)
-                .is_some_and(|argument| argument.starts_with('-') && argument != "--")
-        };
         PROGRAMS.contains(&base_name(self.program))
-            && (is_option(index) || index.checked_sub(1).is_some_and(is_option))
+            && (self.is_option(index)
+                || index
+                    .checked_sub(1)
+                    .is_some_and(|last| self.is_option(last)))
     }
 
-    /// Returns which argument of `uv run` is the program that it starts, if that is certain.
+    /// Returns whether an argument is an option; `--` only ends them.
+    fn is_option(self, index: usize) -> bool {
+        let argument = self.arguments.get(index);
+        argument.is_some_and(|argument| argument.starts_with('-') && argument != "--")
+    }
+
+    /// Returns the index of the program in the arguments of `uv run`, if it is certain.
     ///
-    /// What follows is that program's. What precedes may be a script (`-s FILE`) or name what is installed, and uv runs
-    /// the program itself whatever its name is, if it is a zip file. A word after an option may be the option's value.
+    /// The arguments after it are the program's. An argument before it may be a script (`-s FILE`) or name packages to
+    /// install. uv also runs the program itself if it is a zip file, whatever its name.
     fn started_by_uv(self) -> Option<usize> {
-        let follows_word = |index: &usize| {
-            let before = index
-                .checked_sub(1)
-                .and_then(|before| self.arguments.get(before));
-            before.is_none_or(|before| before == "--" || !before.starts_with('-'))
-        };
-        let mut words = (0..self.arguments.len())
-            .filter(|index| !self.arguments[*index].starts_with('-'))
-            .filter(follows_word);
+        // A word after an option may be the option's value.
+        let mut words = (0..self.arguments.len()).filter(|index| {
+            let before = index.checked_sub(1);
+            !self.arguments[*index].starts_with('-')
+                && before.is_none_or(|before| !self.is_option(before))
+        });
         words.find(|index| base_name(self.program) == "uv" && self.arguments[*index] == "run")?;
         words.next()
     }
 
-    /// Returns the root, the directories above it, and those that the words name, where a program may look for a file:
-    /// `cd tools && ./gen`.
+    /// Returns the directories in which a program may look for a file: the root, those above it, and those that the
+    /// words name, as in `cd tools && ./gen`.
     fn directories(self, root: &Path) -> Vec<PathBuf> {
-        // A home directory, of which `~/project/run` speaks, is above the workspace.
+        // `~/project/run` starts at the home directory, which may be above the workspace.
         let mut directories: Vec<_> = root.ancestors().map(Path::to_owned).collect();
         for word in self.arguments.iter().flat_map(|argument| words(argument)) {
             for name in spellings(&word) {
@@ -145,49 +151,52 @@ impl CommandWords<'_> {
         directories
     }
 
-    /// Returns whether the program does nothing with the files that its arguments name but to print of them.
+    /// Returns whether the program only prints the files that its arguments name.
     ///
-    /// No option makes one of these programs run another or write a file, except those that are refused here. What a
-    /// line for a shell does isn't read: there, `cat data >.git/config; git diff` runs what the data says.
+    /// No option makes one of these programs run another program or write a file, except those that are refused here. A
+    /// line for a shell is not parsed, because `cat data >.git/config; git diff` runs what the data says.
     fn only_prints_files(self) -> bool {
         const GIT: [&str; 6] = ["blame", "diff", "log", "ls-files", "show", "status"];
-        let has_option = |options: &[&str]| {
-            self.arguments
-                .iter()
-                .any(|argument| options.iter().any(|option| argument.starts_with(option)))
-        };
-        // `--output` writes a file, and git lets one abbreviate it.
-        let is_output = |argument: &String| argument.starts_with("--o") && argument != "--oneline";
         match (self.program, self.arguments) {
             ("git", arguments) => {
                 let command = arguments.iter().find(|argument| *argument != "--no-pager");
                 command.is_some_and(|command| GIT.contains(&&**command))
-                    && !arguments.iter().any(is_output)
+                    // `--output` writes a file, and git accepts it abbreviated.
+                    && !arguments
+                        .iter()
+                        .any(|argument| argument.starts_with("--o") && argument != "--oneline")
             }
             // These options name a program.
-            ("rg", _) => !has_option(&["--pre", "--hostname-bin"]),
+            ("rg", arguments) => !arguments.iter().any(|argument| {
+                argument.starts_with("--pre") || argument.starts_with("--hostname-bin")
+            }),
+            // Only line numbers and `p`: other commands of `sed` write files or run programs.
             ("sed", [option, lines, files @ ..]) => {
-                let is_of_numbers = lines
-                    .chars()
-                    .all(|c| c.is_ascii_digit() || ",;$p".contains(c));
-                option == "-n" && is_of_numbers && !files.iter().any(|file| file.starts_with('-'))
+                option == "-n"
+                    && lines
+                        .chars()
+                        .all(|c| c.is_ascii_digit() || ",;$p".contains(c))
+                    && !files.iter().any(|file| file.starts_with('-'))
             }
             (program, _) => PRINTERS.contains(&program),
         }
     }
 }
 
-/// Says which files a user approves, each as it is now, to go on after the words for what uses them. Reads them whole.
-pub(crate) fn as_they_are(scripts: &[Script]) -> String {
-    let line = |Script { word, file }: &Script| {
-        // What can't be read counts as empty: it is another file as soon as it can be.
+/// Returns the checksums of files for the text of an approval. Reads the files whole.
+///
+/// jp stores checksums of such texts, so a change of the wording would void all approvals.
+pub(crate) fn describe_content(scripts: &[Script]) -> String {
+    let mut text = String::new();
+    for Script { word, file } in scripts {
+        // An unreadable file counts as empty. It needs a new approval as soon as it is readable.
         let checksum = checksum(file).unwrap_or_else(|_| Checksum::compute(b""));
-        format!("; {word} as it is now ({checksum})")
-    };
-    scripts.iter().map(line).collect()
+        text += &format!("; {word} as it is now ({checksum})");
+    }
+    text
 }
 
-/// Names the files for people.
+/// Returns the names of the files, for people.
 pub(crate) fn names(scripts: &[Script]) -> String {
     scripts
         .iter()
@@ -196,25 +205,26 @@ pub(crate) fn names(scripts: &[Script]) -> String {
         .join(", ")
 }
 
-/// Returns whether an argument is an interpreter, a command line of one, or an option that names one. Its file may
-/// come before it: `find run -exec sh {} ;`, `rg x data --pre=sh`.
+/// Returns whether an argument is an interpreter, its command line, or an option that names it.
+///
+/// The file that it runs may come before it: `find run -exec sh {} ;`, `rg x data --pre=sh`.
 fn starts_interpreter(argument: &str) -> bool {
     if argument.starts_with('-') || !argument.contains(char::is_whitespace) {
         return words(argument).iter().any(|word| runs_files(word));
     }
-    let is_before_program = |word: &&str| *word == "exec" || word.contains('=');
+    // Variables and `exec` may come before the program: `LANG=C exec sh`.
     argument
         .split_whitespace()
-        .find(|word| !is_before_program(word))
+        .find(|word| *word != "exec" && !word.contains('='))
         .is_some_and(runs_files)
 }
 
-/// Returns an argument and its pieces, and those of the value of a short option.
+/// Returns an argument with its pieces, and the pieces of a short option's value.
 fn words(argument: &str) -> Vec<String> {
     let option = argument
         .strip_prefix('-')
         .filter(|option| !option.starts_with('-'));
-    // The value is a line itself, perhaps (`tar '-Ish run'`), but no further option: `-a-a-a` is one with a long value.
+    // The value may be a line itself (`tar '-Ish run'`), but not a further option: `-a-a-a` is one with a long value.
     let value = option.and_then(|option| option.get(1..));
     let lines = iter::once(argument).chain(value);
     let mut seen = HashSet::new();
@@ -226,34 +236,38 @@ fn words(argument: &str) -> Vec<String> {
 
 /// Returns the pieces of a line that may be paths: those of a line for a shell, and of `--option=FILE`.
 fn pieces(line: &str) -> Vec<String> {
-    // A file may be called `a=b`. What else Unicode calls white space is part of a word to a shell.
+    // The first split keeps `a=b`, which may be the name of a file. Other white space of Unicode is part of a word.
     let mut pieces = split_line(line, " \t\n;|&<>()'\"`$");
     pieces.extend(split_line(line, " \t\n;|&<>()'\"`$[]{}=,:!"));
-    // Words that quotes or backslashes take apart, or hold together.
+    // Quotes and backslashes may split or join the words of a path.
     let plain: HashSet<_> = line.split([' ', '\t', '\n']).collect();
     let unquoted = shlex::split(line).unwrap_or_default().into_iter();
     pieces.extend(unquoted.filter(|word| !plain.contains(word.as_str())));
     pieces
 }
 
-/// Splits a line for a shell. It also writes to files: what stands after `>` is left out.
+/// Splits a line for a shell, and leaves out the files that it only writes: those after `>`.
 fn split_line(line: &str, separators: &str) -> Vec<String> {
-    let separates = |c: char| separators.contains(c);
     let mut pieces = Vec::new();
     let mut before = "";
     let mut rest = line;
     while !rest.is_empty() {
-        let (separators, after) = rest.split_at(rest.find(|c| !separates(c)).unwrap_or(rest.len()));
-        let (piece, after) = after.split_at(after.find(separates).unwrap_or(after.len()));
-        // A line's end ends a redirection, too: the `>` belongs to a comment.
-        let redirects = separators.trim_end_matches([' ', '\t', '&', '|']);
-        // `<>` opens a file for reading, too.
+        let (gap, after) =
+            rest.split_at(rest.find(|c| !separators.contains(c)).unwrap_or(rest.len()));
+        let (piece, after) = after.split_at(
+            after
+                .find(|c| separators.contains(c))
+                .unwrap_or(after.len()),
+        );
+        // The end of a line ends a redirection, so a `>` before it belongs to a comment.
+        let redirects = gap.trim_end_matches([' ', '\t', '&', '|']);
+        // `<>` also opens a file for reading.
         let is_written =
             redirects.ends_with('>') && !redirects.ends_with("<>") && !before.ends_with('\\');
-        // Of `$HOME/x`, what is below.
+        // In `$HOME/x`, the path below the variable counts too.
         let piece_below = piece
             .split_once('/')
-            .filter(|_| separators.ends_with('$'))
+            .filter(|_| gap.ends_with('$'))
             .map(|(_, below)| below);
         pieces.extend(
             [Some(piece), piece_below]
@@ -267,41 +281,42 @@ fn split_line(line: &str, separators: &str) -> Vec<String> {
     pieces
 }
 
-/// Returns a word, and what of it is below what a variable, a command or `~` gives: `"$PWD"/x`, `~/x`.
+/// Returns a word, and the path in it that follows a variable, a command or `~`: `"$PWD"/x`, `~/x`.
 fn spellings(word: &str) -> impl Iterator<Item = &str> {
     iter::once(word).chain(word.strip_prefix('/').or_else(|| word.strip_prefix("~/")))
 }
 
 /// Returns the files of the workspace that a word names, from each of the directories. The first of these is the root.
 fn named_files(word: &str, root: &Path, directories: &[PathBuf]) -> Vec<Script> {
-    let files =
-        spellings(word).flat_map(|name| directories.iter().map(move |directory| (name, directory)));
-    let script = |(name, directory): (&str, &PathBuf)| {
-        let named = directory.join(name);
-        // An empty file runs nothing; that it is filled is a change.
-        let file = workspace_file(root, &named).filter(|file| !is_empty(file))?;
-        let path = without_dots(&named);
-        let word = match path.strip_prefix(root) {
-            Ok(path) if directory != root => path.display().to_string(),
-            _ => name.to_owned(),
-        };
-        Some(Script { word, file })
-    };
-    let mut seen = HashSet::new();
-    files
-        .filter_map(script)
-        .filter(|script| seen.insert(script.file.clone()))
-        .collect()
+    let mut scripts: Vec<Script> = Vec::new();
+    for name in spellings(word) {
+        for directory in directories {
+            let named = directory.join(name);
+            let Some(file) = workspace_file(root, &named) else {
+                continue;
+            };
+            // An empty file runs nothing, and filling it is a change.
+            if is_empty(&file) || scripts.iter().any(|script| script.file == file) {
+                continue;
+            }
+            let word = match without_dots(&named).strip_prefix(root) {
+                Ok(path) if directory != root => path.display().to_string(),
+                _ => name.to_owned(),
+            };
+            scripts.push(Script { word, file });
+        }
+    }
+    scripts
 }
 
-/// Returns the file that a path from the root names, if it is the workspace's: inside of it, or led to by a link there.
+/// Returns the file of a path from the root, if it is in the workspace or a link in the workspace leads to it.
 fn workspace_file(root: &Path, path: &Path) -> Option<PathBuf> {
     let named = root.join(path);
     let file = named.canonicalize().ok().filter(|file| file.is_file())?;
     (file.starts_with(root) || without_dots(&named).starts_with(root)).then_some(file)
 }
 
-/// Takes `.` and `..` out of a path without looking at what is there.
+/// Removes `.` and `..` from a path without reading the file system.
 fn without_dots(path: &Path) -> PathBuf {
     let mut plain = PathBuf::new();
     for component in path.components() {
@@ -320,20 +335,19 @@ fn without_dots(path: &Path) -> PathBuf {
 /// program starts. If this match belongs to the user, a later one doesn't run.
 fn find_program(name: &str, root: &Path, search: Option<SearchPath<'_>>) -> Option<PathBuf> {
     let (SearchPath::Any(path) | SearchPath::Users(path)) = search?;
-    let file_in = |directory: &Path| root.join(directory).join(name);
-    let has_program = |directory: &PathBuf| {
-        let file = file_in(directory);
-        file.is_file() && is_executable(&file)
-    };
-    let directory = env::split_paths(path).find(has_program)?;
-    let is_users = matches!(search, Some(SearchPath::Users(_))) && directory.is_absolute();
-    (!is_users).then(|| file_in(&directory))
+    let program = env::split_paths(path)
+        .map(|directory| (directory.is_absolute(), root.join(directory).join(name)))
+        .find(|(_, file)| file.is_file() && is_executable(file));
+    let (is_absolute, file) = program?;
+    let is_users = matches!(search, Some(SearchPath::Users(_))) && is_absolute;
+    (!is_users).then_some(file)
 }
 
 fn is_empty(file: &Path) -> bool {
     fs::metadata(file).is_ok_and(|metadata| metadata.len() == 0)
 }
 
+/// Returns whether a file is executable, or is a script by its extension or its first line.
 fn looks_like_script(file: &Path) -> bool {
     const EXTENSIONS: [&str; 32] = [
         "awk", "bash", "bat", "cjs", "cmd", "csh", "cts", "el", "exp", "fish", "groovy", "jl",
@@ -344,16 +358,15 @@ fn looks_like_script(file: &Path) -> bool {
         .extension()
         .and_then(OsStr::to_str)
         .map(str::to_ascii_lowercase);
-    let has_shebang = || {
-        let mut first = [0; 2];
-        File::open(file)
-            .and_then(|mut file| file.read_exact(&mut first))
-            .is_ok()
-            && first == *b"#!"
-    };
     extension.is_some_and(|extension| EXTENSIONS.contains(&&*extension))
         || is_executable(file)
-        || has_shebang()
+        || has_shebang(file)
+}
+
+fn has_shebang(file: &Path) -> bool {
+    let mut first = [0; 2];
+    let read = File::open(file).and_then(|mut file| file.read_exact(&mut first));
+    read.is_ok() && first == *b"#!"
 }
 
 #[cfg(unix)]
@@ -433,7 +446,7 @@ mod tests {
 
     #[test]
     #[cfg(unix)]
-    fn files_of_the_workspace_are_found_however_a_command_names_them() {
+    fn files_of_the_workspace_are_found() {
         let (_directory, root) = workspace();
         let inside = root.join("a.py");
         let absolute = inside.to_str().unwrap();
@@ -463,7 +476,7 @@ mod tests {
 
     #[test]
     #[cfg(unix)]
-    fn what_a_command_prints_is_data() {
+    fn printed_files_are_data() {
         let (_directory, root) = workspace();
         for (line, path, expected) in [
             ("cat data run", "/usr/bin", &[][..]),
@@ -484,7 +497,7 @@ mod tests {
     }
 
     #[test]
-    fn any_file_in_a_line_for_a_shell_may_run_wherever_the_line_looks_for_it() {
+    fn any_file_in_a_line_for_a_shell_may_run() {
         let (_directory, root) = workspace();
         for (line, expected) in [
             ("sh -c '. ./data && x'", &["./data"][..]),
@@ -528,7 +541,7 @@ mod tests {
     }
 
     #[test]
-    fn script_may_have_any_name_and_a_path_from_the_home_directory() {
+    fn script_may_have_an_unusual_name_or_path() {
         let (_directory, root) = workspace();
         for name in ["a=b", "a,b:c", "x[1]", "nbsp\u{a0}"] {
             fs::write(root.join(name), "echo\n").unwrap();
@@ -635,7 +648,7 @@ mod tests {
     }
 
     #[test]
-    fn data_of_what_a_launcher_starts_may_change() {
+    fn data_of_a_launched_program_may_change() {
         let (_directory, root) = workspace();
         fs::remove_file(root.join("run")).unwrap();
         for (line, expected) in [
@@ -660,16 +673,16 @@ mod tests {
     }
 
     #[test]
-    fn large_file_has_another_checksum_wherever_it_changes() {
+    fn change_at_the_end_of_a_large_file_changes_its_checksum() {
         let (_directory, root) = workspace();
         let mut bytes = vec![0; usize::try_from(PIECE_BYTES).unwrap() + 1];
-        let of = |bytes: &[u8]| {
+        let write_and_sum = |bytes: &[u8]| {
             fs::write(root.join("data"), bytes).unwrap();
             checksum(&root.join("data")).unwrap()
         };
-        assert_eq!(of(&bytes[1..]), Checksum::compute(&bytes[1..]));
-        let before = of(&bytes);
+        assert_eq!(write_and_sum(&bytes[1..]), Checksum::compute(&bytes[1..]));
+        let before = write_and_sum(&bytes);
         *bytes.last_mut().unwrap() = 1;
-        assert_ne!(of(&bytes), before);
+        assert_ne!(write_and_sum(&bytes), before);
     }
 }

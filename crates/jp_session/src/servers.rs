@@ -1,124 +1,122 @@
-//! The MCP servers of the configuration: which there are, and whose word it takes to start one.
+//! The MCP servers of the configuration, and the approval that each needs before it starts.
 //!
-//! A workspace can come from anywhere, so a server that it has a part in is started only once the person agreed to what it
-//! is: the program with all that it gets, or the endpoint with all that is sent there.
+//! A workspace may come from a stranger. So jp starts a server that the workspace configures only if the user approved
+//! it as a whole: the program with its arguments and environment, or the endpoint with its headers.
 
 pub mod advice;
-mod agreement;
+mod approval;
+pub(crate) mod progress;
 pub mod reading;
-pub(crate) mod watched;
 
 use crate::person::Person;
 use std::{
     collections::BTreeMap,
     env,
     sync::{
-        Arc, Mutex, PoisonError,
+        Arc, Mutex, MutexGuard, PoisonError,
         atomic::{AtomicBool, Ordering},
     },
     time::Duration,
 };
 
-use agreement::Agreement;
-use jp_config::{CommandSetting, Layer, McpKind, McpServer, Resolved};
+use approval::ServerApproval;
+use jp_config::{CommandSetting, McpKind, McpServer, Resolved};
 use jp_mcp::{
     Caller, Client, Connection, Endpoint, Program, Revision, ServerConfig, ServerError, Tokens,
     Transport,
 };
 
 use crate::{
-    error::{ErrorKind, SessionError},
+    error::SessionError,
     model::provider::USUAL_KEY_VARIABLES,
     notice::Notice,
     session::{Session, Setup},
-    similar::find_similar,
-    text::quoted,
+    similar::hints_for_unknown,
+    text::{has_usual_characters, quoted},
 };
 
-const STARTUP_TIMEOUT: u64 = 30;
-const TIMEOUT: u64 = 60;
+/// Default for `startup_timeout_secs`: `npx` and `uvx` may download the server at its first start.
+const STARTUP_TIMEOUT_SECS: u64 = 30;
+/// Default for `timeout_secs`, as in the clients of the TypeScript SDK.
+const TIMEOUT_SECS: u64 = 60;
 
-/// The servers of the configuration; those that were started end with it.
+/// The configured servers. Those that jp started end when it is dropped.
 #[derive(Debug)]
 pub struct Servers {
-    /// Where there are any.
+    /// The client of the servers.
     pub servers: Arc<jp_mcp::Servers>,
-    /// What logins gave: kept by endpoint, for this user alone.
+    /// The tokens of logins, by endpoint, for this user alone.
     pub tokens: Tokens,
-    /// Where what servers log is told.
+    /// The receiver of the servers' log messages.
     person: Arc<dyn Person>,
-    known: BTreeMap<String, Known>,
-    /// What the person said of servers that the workspace has a part in.
-    said: Mutex<BTreeMap<String, bool>>,
+    known: BTreeMap<String, KnownServer>,
+    /// The user's answers about servers that need an approval.
+    answers: Mutex<BTreeMap<String, bool>>,
     cancelled: Arc<AtomicBool>,
 }
 
-/// What is known of a server without starting it.
+/// The facts about a server that is not started yet.
 #[derive(Debug)]
-struct Known {
-    /// Whether a query goes on without it.
+struct KnownServer {
+    /// A query continues without it if it fails.
     is_optional: bool,
-    /// What the person agrees to, where they have to.
-    agreement: Option<Agreement>,
-    /// What is started or reached, for people.
-    shown: String,
-    /// The variable that should hold its token and is not set.
-    missing: Option<String>,
-    /// The variable whose token others can read on its way there.
-    exposed: Option<String>,
+    /// The approval that it needs, if any.
+    approval: Option<ServerApproval>,
+    /// Its program or endpoint, for people.
+    description: String,
+    /// The variable of its token, if it is not set.
+    missing_variable: Option<String>,
+    /// The variable of its token, if others can read the token on the way to the server.
+    exposed_variable: Option<String>,
     is_warned_of: AtomicBool,
 }
 
-/// Somebody who asks for nothing but can be interrupted.
-struct Waiting<'a>(&'a AtomicBool);
+/// A caller that answers no questions and shows nothing, but can be interrupted.
+struct QuietCaller<'a>(&'a AtomicBool);
 
-impl Caller for Waiting<'_> {
+impl Caller for QuietCaller<'_> {
     fn is_cancelled(&self) -> bool {
         self.0.load(Ordering::Relaxed)
     }
 }
 
 impl Servers {
-    /// Reads what is configured; nothing is started.
-    pub(crate) fn configured(setup: Setup<'_>) -> Result<Self, SessionError> {
+    /// Reads the configuration and starts nothing.
+    pub(crate) fn from_config(setup: Setup<'_>) -> Result<Self, SessionError> {
         let Setup { session, config } = setup;
         let mut known = BTreeMap::new();
         let mut configs = Vec::new();
+        // All entries are checked, so that a mistake appears even if this command needs another server.
         for (name, settings) in &config.config.providers.mcp {
-            let reading = Reading {
+            let entry = ServerEntry {
                 name,
                 settings,
                 config,
             };
-            let server = reading.server(session)?;
-            known.insert(name.clone(), reading.known(session, &server));
+            let server = entry.to_config(session)?;
+            known.insert(name.clone(), entry.to_known(session, &server));
             configs.push(server);
         }
-        let root = session.workspace.root().to_owned();
-        let wants_logs = session.options.wants_logs;
         let client = Client {
             version: env!("CARGO_PKG_VERSION").to_owned(),
-            root,
-            wants_logs,
+            root: session.workspace.root().to_owned(),
+            wants_logs: session.options.wants_logs,
         };
         let tokens = Tokens::new(session.surroundings.data.join("mcp-tokens"));
         let servers = jp_mcp::Servers::new(configs, client).map_err(|error| {
             SessionError::from_system("start the thread of the MCP servers", error)
         })?;
-        let servers = Arc::new(servers.with_tokens(tokens.clone()));
-        let cancelled = session.interrupt().shared_flag();
-        let person = Arc::clone(&session.person);
         Ok(Self {
-            servers,
+            servers: Arc::new(servers.with_tokens(tokens.clone())),
             tokens,
-            person,
+            person: Arc::clone(&session.person),
             known,
-            said: Mutex::default(),
-            cancelled,
+            answers: Mutex::default(),
+            cancelled: session.interrupt().shared_flag(),
         })
     }
 
-    /// Returns whether there are none.
+    /// Returns whether no server is configured.
     pub fn is_empty(&self) -> bool {
         self.known.is_empty()
     }
@@ -128,56 +126,55 @@ impl Servers {
         self.known.keys().map(String::as_str)
     }
 
-    /// Returns whether a query goes on without a server that fails.
+    /// Returns whether a query continues without a server if it fails.
     pub fn is_optional(&self, name: &str) -> bool {
         self.known.get(name).is_none_or(|known| known.is_optional)
     }
 
-    /// Returns what is started or reached, for people.
-    pub fn shown(&self, name: &str) -> &str {
-        self.known.get(name).map_or("", |known| &known.shown)
+    /// Returns the program or endpoint of a server, for people.
+    pub fn description(&self, name: &str) -> &str {
+        self.known.get(name).map_or("", |known| &known.description)
     }
 
-    /// Fails where a server is not configured.
+    /// Fails if a server is not configured.
     pub fn check(&self, name: &str) -> Result<(), SessionError> {
         if self.known.contains_key(name) {
             return Ok(());
         }
         let names: Vec<_> = self.names().collect();
-        let hint = match names.as_slice() {
-            [] => {
-                "no server is configured; `jp help mcp-servers` explains how to add one.".to_owned()
-            }
-            names => format!("the configured servers are: {}.", names.join(", ")),
+        let hints = match names.as_slice() {
+            [] => vec![
+                "no server is configured; `jp help mcp-servers` explains how to add one."
+                    .to_owned(),
+            ],
+            names => hints_for_unknown(name, names, "configured servers"),
         };
-        let failure = SessionError::new(format!("there is no MCP server `{name}`"));
-        let failure = match find_similar(name, &names) {
-            Some(meant) => failure.with_hint(format!("did you mean `{meant}`?")),
-            None => failure,
-        };
-        Err(failure.with_hint(hint))
+        Err(SessionError {
+            hints,
+            ..SessionError::new(format!("there is no MCP server `{name}`"))
+        })
     }
 
-    /// Has a server started that may be, and does not wait for it.
+    /// Starts a server if it may start, and does not wait for it.
     pub(crate) fn start(&self, name: &str) {
         if self.may_start(name) && self.check_token(name).is_ok() {
             self.servers.start(name);
         }
     }
 
-    /// Returns the connection to a server that may be started, once it is ready.
+    /// Returns the connection to a server once it is ready. It fails if the server lacks an approval.
     pub fn connect(&self, name: &str) -> Result<Arc<Connection>, Refusal> {
-        self.connect_for(name, &Waiting(&self.cancelled))
+        self.connect_for(name, &QuietCaller(&self.cancelled))
     }
 
-    /// As [`Self::connect`], for somebody who is told what comes up.
+    /// Connects as [`Self::connect`] does. The caller receives the server's progress, log and questions.
     pub(crate) fn connect_for(
         &self,
         name: &str,
         caller: &dyn Caller,
     ) -> Result<Arc<Connection>, Refusal> {
         if !self.may_start(name) {
-            return Err(self.not_agreed(name));
+            return Err(self.not_approved(name));
         }
         self.check_token(name)?;
         if let Some(known) = self.known.get(name) {
@@ -186,9 +183,9 @@ impl Servers {
         Ok(self.servers.connect(name, caller)?)
     }
 
-    /// Connects to several servers and asks each something, all at once; returns what came of it in their order.
+    /// Connects to servers and makes a request to each, all at once. Returns the results in their order.
     ///
-    /// Those that need the person's word are asked about first.
+    /// First it asks the user to approve those that need it.
     pub fn ask<T: Send>(
         &self,
         session: &Session,
@@ -197,22 +194,23 @@ impl Servers {
         ask: impl Fn(&Arc<Connection>, &dyn Caller) -> Result<T, ServerError> + Sync,
     ) -> Result<Vec<Answer<T>>, SessionError> {
         for name in names {
-            self.agreed(session, name)?;
+            self.approve_or_ask(session, name)?;
         }
         let what = format!("{what} {}", names.join(", "));
-        let answers = watched::with_each(session, names, &what, |name, person| {
+        let answers = progress::with_each_server(session, names, &what, |name, caller| {
             let answer = self
-                .connect_for(name, person)
-                .and_then(|connection| Ok(ask(&connection, person)?));
+                .connect_for(name, caller)
+                .and_then(|connection| Ok(ask(&connection, caller)?));
             (name.to_owned(), answer)
         });
         session.interrupt().check()?;
         Ok(answers)
     }
 
-    /// Fails where the variable that is to hold a server's token is not set.
+    /// Fails if the variable of a server's token is not set.
     pub fn check_token(&self, name: &str) -> Result<(), Refusal> {
-        match self.known.get(name).and_then(|known| known.missing.clone()) {
+        let known = self.known.get(name);
+        match known.and_then(|known| known.missing_variable.clone()) {
             Some(variable) => Err(Refusal::NoToken {
                 server: name.to_owned(),
                 variable,
@@ -221,9 +219,9 @@ impl Servers {
         }
     }
 
-    /// Warns, once, of a token that can be read on its way.
-    fn warn_of_exposure(&self, name: &str, known: &Known) {
-        if let Some(variable) = &known.exposed
+    /// Warns once if others can read a server's token on its way.
+    fn warn_of_exposure(&self, name: &str, known: &KnownServer) {
+        if let Some(variable) = &known.exposed_variable
             && !known.is_warned_of.swap(true, Ordering::Relaxed)
         {
             self.person.tell(Notice::ServerTokenExposed {
@@ -233,26 +231,26 @@ impl Servers {
         }
     }
 
-    fn said(&self) -> std::sync::MutexGuard<'_, BTreeMap<String, bool>> {
-        self.said.lock().unwrap_or_else(PoisonError::into_inner)
+    fn answers(&self) -> MutexGuard<'_, BTreeMap<String, bool>> {
+        self.answers.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// A server, and what came of what it was asked.
+/// A server and the result of a request to it.
 pub type Answer<T> = (String, Result<T, Refusal>);
 
-/// Why there is no connection to a server.
+/// The reason why there is no connection to a server.
 #[derive(Debug, Clone, thiserror::Error)]
 pub enum Refusal {
-    /// The person did not agree to it.
+    /// The user has not approved it.
     #[error("the MCP server `{server}` needs your approval before it starts: {why}")]
-    NotAgreed {
+    NotApproved {
         /// The server.
         server: String,
-        /// What the workspace has to do with it.
+        /// The reason why it needs an approval.
         why: &'static str,
     },
-    /// What should prove who asks is not there.
+    /// The variable of its token is not set.
     #[error(
         "the MCP server `{server}` has no token: the environment variable `{variable}` is not set"
     )]
@@ -267,15 +265,16 @@ pub enum Refusal {
     Server(#[from] ServerError),
 }
 
-/// A server's settings while they are read.
-struct Reading<'a> {
+/// A server's entry in the configuration.
+struct ServerEntry<'a> {
     name: &'a str,
     settings: &'a McpServer,
     config: &'a Resolved,
 }
 
-impl Reading<'_> {
-    fn server(&self, session: &Session) -> Result<ServerConfig, SessionError> {
+impl ServerEntry<'_> {
+    /// Checks the entry and turns it into the configuration of the client.
+    fn to_config(&self, session: &Session) -> Result<ServerConfig, SessionError> {
         self.check_name()?;
         let settings = self.settings;
         let kind = match (settings.kind, &settings.command, &settings.url) {
@@ -297,43 +296,46 @@ impl Reading<'_> {
             McpKind::Stdio => Transport::Stdio(self.program(session)?),
             McpKind::Http => Transport::Http(self.endpoint()?),
         };
-        let seconds = |field: &str, seconds: Option<u64>, usual: u64| match seconds.unwrap_or(usual)
-        {
-            0 => Err(self.fault(field, "is 0; the minimum is 1")),
-            seconds => Ok(Duration::from_secs(seconds)),
-        };
+        let revision = settings.revision.as_deref();
         Ok(ServerConfig {
             name: self.name.to_owned(),
             transport,
-            revision: settings
-                .revision
-                .as_deref()
-                .map(|revision| self.revision(revision))
-                .transpose()?,
-            startup_timeout: seconds(
+            revision: revision.map(|name| self.revision(name)).transpose()?,
+            startup_timeout: self.duration(
                 "startup_timeout_secs",
-                settings.startup_timeout_secs,
-                STARTUP_TIMEOUT,
+                settings
+                    .startup_timeout_secs
+                    .unwrap_or(STARTUP_TIMEOUT_SECS),
             )?,
-            timeout: seconds("timeout_secs", settings.timeout_secs, TIMEOUT)?,
+            timeout: self.duration(
+                "timeout_secs",
+                settings.timeout_secs.unwrap_or(TIMEOUT_SECS),
+            )?,
         })
     }
 
-    fn revision(&self, named: &str) -> Result<Revision, SessionError> {
-        let found = Revision::ALL
+    fn duration(&self, field: &str, seconds: u64) -> Result<Duration, SessionError> {
+        match seconds {
+            0 => Err(self.fault(field, "is 0; the minimum is 1")),
+            seconds => Ok(Duration::from_secs(seconds)),
+        }
+    }
+
+    fn revision(&self, name: &str) -> Result<Revision, SessionError> {
+        let known = Revision::ALL
             .into_iter()
-            .find(|revision| revision.name() == named);
-        found.ok_or_else(|| {
+            .find(|revision| revision.name() == name);
+        known.ok_or_else(|| {
             let names = Revision::ALL.map(Revision::name).join(", ");
             self.fault("revision", "is not a revision that jp supports")
                 .with_hint(format!("the supported revisions are: {names}."))
         })
     }
 
-    /// A name is a part of `mcp+NAME+URI`, of `mcp.NAME.TOOL` and of the names of tools.
+    /// Checks the name, which is a part of `mcp+NAME+URI`, of `mcp.NAME.TOOL` and of the names of tools.
     fn check_name(&self) -> Result<(), SessionError> {
-        let is_usual = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-');
-        if (1..=40).contains(&self.name.len()) && self.name.bytes().all(is_usual) {
+        // Names of tools begin with it and have 64 characters at most, so 40 leave some for the tool's own name.
+        if (1..=40).contains(&self.name.len()) && has_usual_characters(self.name) {
             return Ok(());
         }
         let failure = self.fault("", "is not a valid name for a server");
@@ -352,6 +354,7 @@ impl Reading<'_> {
         let program =
             program.ok_or_else(|| self.fault("command", "is empty").with_hint(EXAMPLE))?;
         let mut withheld = secret_variables(Setup::new(session, self.config));
+        // `variables` names the secrets that this server may have.
         withheld.retain(|variable| !self.settings.variables.contains(variable));
         Ok(Program {
             program,
@@ -386,95 +389,71 @@ impl Reading<'_> {
         })
     }
 
-    fn known(&self, session: &Session, server: &ServerConfig) -> Known {
-        let shown = match &server.transport {
+    fn to_known(&self, session: &Session, server: &ServerConfig) -> KnownServer {
+        let description = match &server.transport {
             Transport::Stdio(program) => {
                 let words = std::iter::once(&program.program).chain(&program.arguments);
-                format!(
-                    "it runs `{}`",
-                    words.map(|word| quoted(word)).collect::<Vec<_>>().join(" ")
-                )
+                let words: Vec<_> = words.map(|word| quoted(word)).collect();
+                format!("it runs `{}`", words.join(" "))
             }
             Transport::Http(endpoint) => format!("it is at {}", endpoint.url),
         };
         let token_env = &self.settings.token_env;
-        Known {
+        KnownServer {
             is_optional: self.settings.optional.unwrap_or(true),
-            agreement: self.agreement(session, server),
-            shown,
-            missing: token_env
+            approval: self.approval(session, server),
+            description,
+            missing_variable: token_env
                 .clone()
                 .filter(|variable| token(variable).is_none()),
-            exposed: token_env.clone().filter(|_| is_exposed(&server.transport)),
+            exposed_variable: token_env.clone().filter(|_| is_exposed(&server.transport)),
             is_warned_of: AtomicBool::new(false),
         }
     }
 
-    /// Says what is wrong with a field, or with the server where none is named: `KEY in LAYER FAULT`.
+    /// Makes the error about a field, or about the whole server if the field is empty: `KEY in LAYER FAULT`.
     fn fault(&self, field: &str, fault: &str) -> SessionError {
         let dot = if field.is_empty() { "" } else { "." };
         let key = format!("providers.mcp.{}{dot}{field}", self.name);
-        let layer = self
-            .config
-            .contributors(&key)
-            .pop()
-            .unwrap_or(&Layer::Default);
-        let is_typed = matches!(layer, Layer::Argument { .. } | Layer::Flag { .. });
-        let failure = SessionError::new(format!("{key} in {layer} {fault}"));
-        SessionError {
-            kind: if is_typed {
-                ErrorKind::Usage
-            } else {
-                ErrorKind::Failed
-            },
-            ..failure
-        }
+        SessionError::about_key(self.config, &key, fault)
     }
 }
 
-/// Returns whether others can read on the way what is sent there.
+/// Returns whether others can read requests on their way to a server: they are not encrypted and leave this machine.
 fn is_exposed(transport: &Transport) -> bool {
-    match transport {
-        Transport::Stdio(_) => false,
-        Transport::Http(endpoint) => {
-            let is_here = match endpoint.url.host() {
-                Some(url::Host::Domain(name)) => name == "localhost",
-                Some(url::Host::Ipv4(address)) => address.is_loopback(),
-                Some(url::Host::Ipv6(address)) => address.is_loopback(),
-                None => false,
-            };
-            endpoint.url.scheme() == "http" && !is_here
-        }
-    }
+    let Transport::Http(endpoint) = transport else {
+        return false;
+    };
+    let is_loopback = match endpoint.url.host() {
+        Some(url::Host::Domain(name)) => name == "localhost",
+        Some(url::Host::Ipv4(address)) => address.is_loopback(),
+        Some(url::Host::Ipv6(address)) => address.is_loopback(),
+        None => false,
+    };
+    endpoint.url.scheme() == "http" && !is_loopback
 }
 
+/// Returns the token in a variable; an empty one counts as unset.
 fn token(variable: &str) -> Option<String> {
     env::var(variable).ok().filter(|token| !token.is_empty())
 }
 
+/// Hint for an entry without a program or endpoint.
 const EXAMPLE: &str =
     r#"set a program, `command = "my-server --flag"`, or an endpoint, `url = "https://…/mcp"`."#;
 
-/// Names the variables that hold keys: those of providers, and what is called like one.
+/// Returns the variables that hold secrets: those of providers and servers, and those with the name of a secret.
 pub(crate) fn secret_variables(setup: Setup<'_>) -> Vec<String> {
     let Setup { session, config } = setup;
     let config = &config.config;
-    let configured = config
-        .providers
-        .llm
-        .values()
-        .filter_map(|llm| llm.api_key_env.clone());
-    let tokens = config
-        .providers
-        .mcp
-        .values()
-        .filter_map(|server| server.token_env.clone());
-    let usual = USUAL_KEY_VARIABLES
-        .iter()
-        .map(|(_, variable)| (*variable).to_owned());
     let mut variables = session.surroundings.secret_variables.clone();
-    let external = config.conversation.attachment.external_key.clone();
-    variables.extend(configured.chain(tokens).chain(usual).chain(external));
+    let keys = config.providers.llm.values();
+    variables.extend(keys.filter_map(|provider| provider.api_key_env.clone()));
+    let tokens = config.providers.mcp.values();
+    variables.extend(tokens.filter_map(|server| server.token_env.clone()));
+    let usual = USUAL_KEY_VARIABLES.iter();
+    variables.extend(usual.map(|(_, variable)| (*variable).to_owned()));
+    variables.extend(config.conversation.attachment.external_key.clone());
     variables.sort_unstable();
     variables.dedup();
     variables

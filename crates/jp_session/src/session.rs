@@ -224,7 +224,7 @@ impl Session {
     /// A conversation's history says nothing of them, so they are the same for all that a command does.
     pub fn servers(&self, config: &Resolved) -> Result<&Arc<Servers>, SessionError> {
         if self.servers.get().is_none() {
-            let servers = Arc::new(Servers::configured(Setup::new(self, config))?);
+            let servers = Arc::new(Servers::from_config(Setup::new(self, config))?);
             _ = self.servers.set(servers);
         }
         Ok(self

@@ -1,4 +1,4 @@
-//! Suggests a known name for a misspelled one.
+//! Suggests known names for a misspelled one.
 
 /// Longest edit distance of a suggestion: further away, most short names would do.
 const MAX_EDITS: usize = 2;
@@ -12,6 +12,15 @@ pub fn find_similar<'n>(name: &str, known: &[&'n str]) -> Option<&'n str> {
         .min()
         .filter(|(edits, _)| *edits <= MAX_EDITS)
         .map(|(_, known)| known)
+}
+
+/// Returns the hints for an unknown name: the closest known one, if any is close, and all of them.
+///
+/// `subject` says what they are, in the plural, such as "tools".
+pub(crate) fn hints_for_unknown(name: &str, known: &[&str], subject: &str) -> Vec<String> {
+    let closest = find_similar(name, known).map(|known| format!("did you mean `{known}`?"));
+    let all = format!("the {subject} are: {}.", known.join(", "));
+    closest.into_iter().chain([all]).collect()
 }
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! Figures for people.
+//! Writes sizes and counts for people.
 
 pub use jp_conversation::transcript::size as bytes;
 

@@ -1,4 +1,4 @@
-//! What a session takes from its surroundings; the front end reads it once.
+//! The surroundings of a session: directories, devices and the environment. The front end reads them once.
 
 use std::path::{Path, PathBuf};
 
@@ -9,23 +9,23 @@ use jp_attachment::Displays;
 pub struct Surroundings {
     /// The current directory.
     pub current_dir: PathBuf,
-    /// The user's home.
+    /// The user's home directory.
     pub home: Option<PathBuf>,
-    /// Where the user's configurations are, jp's in `jp/` below it.
+    /// The directory of the user's configurations; jp's is `jp/` below it.
     pub config: Option<PathBuf>,
-    /// jp's own data.
+    /// The directory of jp's data.
     pub data: PathBuf,
-    /// jp's own caches.
+    /// The directory of jp's caches.
     pub cache: PathBuf,
-    /// Where Bear's notes are, if not where the app keeps them.
+    /// The database of Bear's notes, if it is not in its usual place.
     pub bear_database: Option<PathBuf>,
-    /// The displays whose clipboards can be read.
+    /// The displays whose clipboards jp can read.
     pub displays: Displays,
     /// The program `jp`, which some tools run.
     pub executable: PathBuf,
-    /// Names of variables that look as if they held keys.
+    /// Names of variables that look like those of keys.
     pub secret_variables: Vec<String>,
-    /// The terminal session, which has a current conversation of its own.
+    /// The terminal session; each has its own current conversation.
     pub terminal_session: Option<String>,
 }
 
@@ -37,7 +37,7 @@ impl Surroundings {
             .map(|config| config.join("jp/config.toml"))
     }
 
-    /// Returns a path as people write it: below the current directory or the home if it is there.
+    /// Returns a path as people write it: from the current directory, from `~`, or in full.
     pub fn display(&self, path: &Path) -> String {
         let home = self
             .home

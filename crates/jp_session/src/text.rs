@@ -81,6 +81,12 @@ fn is_seen(character: char) -> bool {
     pair.escape_debug().eq(pair.chars())
 }
 
+/// Returns whether a name consists of the characters that providers accept in names of tools: a-z, A-Z, 0-9, _ and -.
+pub(crate) fn has_usual_characters(name: &str) -> bool {
+    name.bytes()
+        .all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-'))
+}
+
 /// Quotes a word for a shell, where it needs that.
 pub fn quoted(word: &str) -> String {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_./:@%+=,".contains(c);

@@ -1,12 +1,12 @@
-//! The tools of a query: what the configuration says, and what the command line chose of it.
+//! The tools of a query, from the configuration and the command line.
 
-pub(crate) mod called;
-mod declared;
+pub(crate) mod call_outcome;
+mod definitions;
 mod parameters;
 mod permission;
-mod refreshing;
-mod served;
-mod served_schema;
+mod refresher;
+mod server_tool_schema;
+mod server_tools;
 mod settings;
 pub(crate) mod toolbox;
 
@@ -20,11 +20,11 @@ use crate::{
     notice::Notice,
     query::request::QueryRequest,
     session::{Session, Setup},
-    similar::find_similar,
+    similar::hints_for_unknown,
     tools::{
-        called::Circumstances,
-        declared::Declared,
-        permission::Settled,
+        call_outcome::Circumstances,
+        definitions::DefinedTool,
+        permission::PermissionReasons,
         settings::{ALL, Settings},
     },
 };
@@ -34,29 +34,28 @@ use jp_storage::Conversation;
 use jp_turn::{Builtin, Permission, Source, Tool};
 use serde_json::{Map, Value, json};
 
-pub use self::served::offered_names;
+pub use self::server_tools::offered_names;
 
-/// The tools that there are.
+/// The tools of a query.
 #[derive(Debug, Default)]
 pub(crate) struct Tools {
-    /// Those that are on, in the order in which models are told of them.
+    /// The tools that are on, in the order in which models receive them.
     pub(crate) on: Vec<Tool>,
-    /// Names of the others.
+    /// The names of the other tools.
     pub(crate) off: Vec<String>,
-    /// What the command line says of tools.
+    /// The flags for tools.
     flags: Flags,
-    /// The MCP servers that tools are of.
+    /// The MCP servers of the tools.
     pub(crate) servers: BTreeMap<String, Arc<Connection>>,
-    /// What the person was told of the servers' tools, each once.
-    pub(crate) told: Vec<Notice>,
-    /// What the command line chose, for the conversation to keep to: `{"NAME": {"enable": true}}`.
+    /// The notices about the servers' tools that the user has seen, so that none appears twice.
+    pub(crate) notices: Vec<Notice>,
+    /// The flags' choices, which the conversation stores: `{"NAME": {"enable": true}}`.
     pub(crate) chosen: Map<String, Value>,
-    /// Whether running a program again for its output asks.
+    /// The permission of `refresh_resource` to run a program again.
     pub(crate) programs: Option<Permission>,
-    /// What the person agrees to with the first call of a tool that the workspace lets do more than ask, by the tool's
-    /// name.
-    trust: HashMap<String, String>,
-    /// The tools that ask because the workspace is not trusted to let them run.
+    /// By the name of the tool, the text of the approval that the user can give with its first call.
+    approvals: HashMap<String, String>,
+    /// The tools that ask because such an approval is missing.
     untrusted: BTreeSet<String>,
     /// The tools that would ask without `--yes`.
     raised: BTreeSet<String>,
@@ -69,40 +68,40 @@ struct Flags {
     no_tool: Vec<String>,
 }
 
-/// Finds out which tools there are and which of them are on; fails where what is configured can't be offered.
+/// Defines the tools and decides which of them are on. It fails if the configuration of a tool is invalid.
 pub(crate) fn choose(
     request: &QueryRequest,
     setup: Setup<'_>,
     conversation: Option<&Conversation>,
 ) -> Result<Tools, SessionError> {
     let Setup { session, config } = setup;
-    let mut declared = declared::all(setup)?;
-    let names: Vec<String> = declared
+    let mut defined = definitions::define_tools(setup)?;
+    let names = defined
         .iter()
-        .map(|declared| declared.tool.name.clone())
+        .map(|defined| defined.tool.name.clone())
         .collect();
-    let mut served = served::all(request, setup, names)?;
-    declared.extend(std::mem::take(&mut served.tools));
-    check_names(request, &declared, |name| {
-        served::server_of(name, config).is_some_and(|server| served.lost.contains(server))
+    // The tools of servers come last, so that they can't take the name of another tool.
+    let served = server_tools::list_server_tools(request, setup, names)?;
+    defined.extend(served.tools);
+    check_names(request, &defined, |name| {
+        server_tools::server_of(name, config).is_some_and(|server| served.lost.contains(server))
     })?;
-    let flags = Flags {
-        tool: request.tool.clone(),
-        no_tool: request.no_tool.clone(),
-    };
     let mut tools = Tools {
         servers: served.connections,
-        told: served.told,
-        flags,
+        notices: served.notices,
+        flags: Flags {
+            tool: request.tool.clone(),
+            no_tool: request.no_tool.clone(),
+        },
         ..Tools::default()
     };
-    for declared in declared {
-        if let Some(enable) = tools.flags.chosen(&declared.tool.name, declared.is_on) {
+    for defined in defined {
+        if let Some(enable) = tools.flags.choice(&defined.tool.name, defined.is_on) {
             tools
                 .chosen
-                .insert(declared.tool.name.clone(), json!({"enable": enable}));
+                .insert(defined.tool.name.clone(), json!({"enable": enable}));
         }
-        tools.settle(declared, setup);
+        tools.settle(defined, setup);
     }
     if let Some(conversation) = conversation {
         tell_of_history(&tools, session, conversation);
@@ -111,65 +110,66 @@ pub(crate) fn choose(
 }
 
 impl Tools {
-    /// Puts a tool among those that are on, with its permission, or among the others.
-    fn settle(&mut self, Declared { mut tool, is_on }: Declared, setup: Setup<'_>) {
+    /// Adds a tool to those that are on, with its permission, or to the others.
+    fn settle(&mut self, DefinedTool { mut tool, is_on }: DefinedTool, setup: Setup<'_>) {
         let session = setup.session;
-        if !self.flags.chosen(&tool.name, is_on).unwrap_or(is_on) {
+        if !self.flags.choice(&tool.name, is_on).unwrap_or(is_on) {
             self.off.push(tool.name);
             return;
         }
-        let Settled {
-            agreement,
+        let PermissionReasons {
+            approval,
             is_untrusted,
             is_raised,
         } = permission::settle(&mut tool, setup);
-        if let Some(text) = agreement {
-            warn_of_trust(session, &tool.name);
-            self.trust.insert(tool.name.clone(), text);
+        if let Some(text) = approval {
+            warn_without_terminal(session, &tool.name);
+            self.approvals.insert(tool.name.clone(), text);
         }
-        for (is_so, tools) in [
+        // A server may list a tool again, so earlier reasons go.
+        for (applies, tools) in [
             (is_untrusted, &mut self.untrusted),
             (is_raised, &mut self.raised),
         ] {
-            if is_so {
+            if applies {
                 tools.insert(tool.name.clone())
             } else {
                 tools.remove(&tool.name)
             };
         }
         if tool.source == Source::Builtin(Builtin::RefreshResource) {
-            self.programs = Some(permission::of_programs(&tool, setup));
+            self.programs = Some(permission::program_permission(&tool, setup));
         }
         self.on.push(tool);
     }
 
-    /// Returns how many tools of MCP servers models are told of.
-    pub(crate) fn served_that_may_run(&self) -> usize {
+    /// Returns the number of tools of MCP servers that models receive.
+    pub(crate) fn count_server_tools(&self) -> usize {
         self.on
             .iter()
             .filter(|tool| is_served(tool) && tool.may_run())
             .count()
     }
 
-    /// Returns whether a tool is on explicitly, not by default.
-    pub(crate) fn has_wanted(&self, config: &Resolved) -> bool {
+    /// Returns whether a tool is on that would be off by default.
+    pub(crate) fn has_explicit(&self, config: &Resolved) -> bool {
         self.on.iter().any(|tool| match &tool.source {
             Source::Builtin(builtin) => {
                 !builtin.is_reader()
                     || self.chosen_on().any(|name| name == tool.name)
-                    || Settings::of(&tool.name, config).enable() == Some(true)
+                    || Settings::new(&tool.name, config).enable() == Some(true)
             }
             _ => true,
         })
     }
 
-    /// Returns what the user may approve for good with a call of a tool: what the workspace lets
-    /// it do, in words.
+    /// Returns the text of the approval that the user can give with a call of a tool: what the workspace
+    /// lets it do.
     pub(crate) fn approvable(&self, tool: &str) -> Option<&str> {
-        self.trust.get(tool).map(String::as_str)
+        self.approvals.get(tool).map(String::as_str)
     }
 
-    /// Returns what the command line and the workspace have to do with a tool's permission.
+    /// Returns how the command line and the workspace affect the permission of a tool.
     pub(crate) fn circumstances(&self, tool: &str, is_yes: bool) -> Circumstances {
         Circumstances {
             is_yes,
@@ -180,15 +180,14 @@ impl Tools {
 
     /// Returns the names of the tools that the command line switches on.
     pub(crate) fn chosen_on(&self) -> impl Iterator<Item = &str> {
-        let is_on = |choice: &Value| choice["enable"] == true;
         self.chosen
             .iter()
-            .filter(move |(_, choice)| is_on(choice))
+            .filter(|(_, choice)| choice["enable"] == true)
             .map(|(name, _)| name.as_str())
     }
 }
 
-/// Says which tools stay off though the history has them on: it may be somebody else's.
+/// Tells the user which tools stay off though the history has them on, because it may be a stranger's.
 fn tell_of_history(tools: &Tools, session: &Session, conversation: &Conversation) {
     for (name, is_own) in session.tools_of_history(conversation) {
         if !is_own && tools.off.contains(&name) {
@@ -197,8 +196,8 @@ fn tell_of_history(tools: &Tools, session: &Session, conversation: &Conversation
     }
 }
 
-/// Says that the workspace's word does not count, where nobody is there to give theirs.
-fn warn_of_trust(session: &Session, name: &str) {
+/// Warns that a tool will be refused if no one can be asked for the approval.
+fn warn_without_terminal(session: &Session, name: &str) {
     if !session.can_ask() {
         session.person.tell(Notice::ToolNeedsApproval {
             tool: name.to_owned(),
@@ -207,21 +206,25 @@ fn warn_of_trust(session: &Session, name: &str) {
 }
 
 impl Flags {
-    /// Returns what the flags say of a tool, if they say anything.
-    fn chosen(&self, name: &str, is_on: bool) -> Option<bool> {
-        let has = |names: &[String], name: &str| names.iter().any(|named| named == name);
-        if has(&self.tool, name) {
+    /// Returns whether the flags switch a tool on or off, if they do either. `is_on` is its default.
+    fn choice(&self, name: &str, is_on: bool) -> Option<bool> {
+        if contains(&self.tool, name) {
             return Some(true);
         }
-        let is_off = has(&self.no_tool, name) || (is_on && has(&self.no_tool, ALL));
+        let is_off = contains(&self.no_tool, name) || (is_on && contains(&self.no_tool, ALL));
         is_off.then_some(false)
     }
 }
 
-/// Checks that the flags name tools that there are, and each once; one that went with its server is off already.
+fn contains(names: &[String], name: &str) -> bool {
+    names.iter().any(|known| known == name)
+}
+
+/// Checks that the flags name known tools, and none in both. `is_lost` tells whether a tool's server failed, because
+/// such a tool is off already.
 fn check_names(
     request: &QueryRequest,
-    declared: &[Declared],
+    defined: &[DefinedTool],
     is_lost: impl Fn(&str) -> bool,
 ) -> Result<(), SessionError> {
     let off = request
@@ -229,15 +232,12 @@ fn check_names(
         .iter()
         .filter(|name| *name != ALL && !is_lost(name));
     for name in request.tool.iter().chain(off) {
-        if !declared.iter().any(|declared| declared.tool.name == *name) {
-            return Err(unknown(name, declared));
+        if !defined.iter().any(|defined| defined.tool.name == *name) {
+            return Err(unknown_tool_error(name, defined));
         }
     }
-    match request
-        .tool
-        .iter()
-        .find(|name| request.no_tool.contains(name))
-    {
+    let mut both = request.tool.iter();
+    match both.find(|name| request.no_tool.contains(name)) {
         Some(name) => Err(SessionError::usage(format!(
             "--tool and --no-tool both name `{name}`"
         ))),
@@ -245,19 +245,18 @@ fn check_names(
     }
 }
 
-fn unknown(name: &str, declared: &[Declared]) -> SessionError {
-    let names: Vec<_> = declared
+fn unknown_tool_error(name: &str, defined: &[DefinedTool]) -> SessionError {
+    let names: Vec<_> = defined
         .iter()
-        .map(|declared| declared.tool.name.as_str())
+        .map(|defined| defined.tool.name.as_str())
         .collect();
-    let failure = SessionError::usage(format!("there is no tool `{name}`"));
-    let failure = match find_similar(name, &names) {
-        Some(known) => failure.with_hint(format!("did you mean `{known}`?")),
-        None => failure,
-    };
-    failure.with_hint(format!("the tools are: {}.", names.join(", ")))
+    SessionError {
+        hints: hints_for_unknown(name, &names, "tools"),
+        ..SessionError::usage(format!("there is no tool `{name}`"))
+    }
 }
 
+/// Returns whether a tool is of an MCP server.
 pub(crate) fn is_served(tool: &Tool) -> bool {
     matches!(tool.source, Source::Server(_))
 }

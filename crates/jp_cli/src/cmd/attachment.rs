@@ -20,11 +20,13 @@ use jp_resource::Snapshot;
 use jp_session::{
     attachments::{
         advice,
-        approval::to_remember,
-        declarations::{Configured, configured, place, resolving, warn_of_unreadable},
-        resolve::{Earlier, detach_command, parse, resolve, stored_forms},
-        store::Keeper,
-        template::expanded_by_itself,
+        approval::list_approvals,
+        declarations::{
+            ConfiguredDeclarations, place, read_configured, resolve_context, warn_of_unreadable,
+        },
+        resolve::{EarlierDeclarations, detach_command, parse, resolve, stored_forms},
+        store::BatchStore,
+        template::expand_with_given_values,
     },
     lock,
     servers::reading,
@@ -64,8 +66,8 @@ fn add(context: &Context<'_>, id: Option<&str>, paths: &[String]) -> Result<Code
     let place = place(context.setup(&config))?;
     let batch = found.store.batch();
     let stamps = context.session.workspace.stamps();
-    let keeper = Keeper::new(&batch, &stamps);
-    let resolving = resolving(context.setup(&config), &place, &keeper, false)?;
+    let keeper = BatchStore::new(&batch, &stamps);
+    let resolving = resolve_context(context.setup(&config), &place, &keeper, false)?;
     let is_outside = |declared: &Declared| {
         declared
             .declaration
@@ -74,8 +76,8 @@ fn add(context: &Context<'_>, id: Option<&str>, paths: &[String]) -> Result<Code
     };
     let declared = parse(context.setup(&config), paths, &place, resolving.unavailable)
         .map_err(without_skipping)?;
-    let servers = reading::configured(context.setup(&config))?;
-    if let Some(error) = reading::unknown(servers, &declared) {
+    let servers = reading::find_servers(context.setup(&config))?;
+    if let Some(error) = reading::find_unknown_server(servers, &declared) {
         return Err(without_skipping(advice::failure(error)));
     }
     let has_credentials = |one: &&Declared| {
@@ -95,8 +97,8 @@ fn add(context: &Context<'_>, id: Option<&str>, paths: &[String]) -> Result<Code
         .with_hint("`jp query --attach URL` uses them for that message."));
     }
     let (outside, inside): (Vec<_>, Vec<_>) = declared.into_iter().partition(is_outside);
-    let configured = Configured::default();
-    let nothing = Earlier {
+    let configured = ConfiguredDeclarations::default();
+    let nothing = EarlierDeclarations {
         plan: Plan::default(),
         configured: &configured,
         is_new: false,
@@ -107,7 +109,7 @@ fn add(context: &Context<'_>, id: Option<&str>, paths: &[String]) -> Result<Code
     let mut added = stored_forms(&inside);
     context
         .session
-        .remember_agreed(to_remember(&inside, &place).iter().map(String::as_str));
+        .remember_agreed(list_approvals(&inside, &place).iter().map(String::as_str));
     added.extend(
         attachments
             .delivered
@@ -149,11 +151,11 @@ fn remove(context: &Context<'_>, id: Option<&str>, paths: &[String]) -> Result<C
     let place = place(context.setup(&config))?;
     let declared = resolution::effective(
         &conversation.stream,
-        &configured(&config, &place)?.declarations,
+        &read_configured(&config, &place)?.declarations,
     );
     let mut removed = Vec::new();
     for path in paths {
-        let template = expanded_by_itself(path);
+        let template = expand_with_given_values(path);
         let path = template.as_ref().unwrap_or(path);
         let meant = jp_attachment::possible_declarations(path, &place);
         let is_meant = |declaration: &&Declaration| {
@@ -312,7 +314,7 @@ fn list(context: &Context<'_>, id: Option<&str>) -> Result<Code, Failure> {
         .map(|found| context.session.read(found))
         .transpose()?;
     let config = context.session.config(conversation.as_ref(), &[])?;
-    let configured = configured(&config, &place(context.setup(&config))?)?;
+    let configured = read_configured(&config, &place(context.setup(&config))?)?;
     let stream = conversation
         .map(|conversation| conversation.stream)
         .unwrap_or_default();

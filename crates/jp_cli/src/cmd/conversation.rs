@@ -18,7 +18,7 @@ use jp_conversation::{
     resolution::{self, Change},
 };
 use jp_session::{
-    attachments::declarations::{configured, place},
+    attachments::declarations::{place, read_configured},
     lock,
     session::Found,
     size,
@@ -229,7 +229,7 @@ fn declared_by_files(
     conversation: &Conversation,
 ) -> Result<Vec<Declaration>, Failure> {
     let config = context.session.config(Some(conversation), &[])?;
-    Ok(configured(&config, &place(context.setup(&config))?)?.declarations)
+    Ok(read_configured(&config, &place(context.setup(&config))?)?.declarations)
 }
 
 fn turns_of(stream: &Stream, kept: &[usize]) -> usize {
@@ -314,7 +314,7 @@ fn remove(context: &Context<'_>, ids: &[String]) -> Result<Code, Failure> {
     for found in &found {
         let lock = match found.store.try_lock(found.located.id)? {
             TryLock::Acquired(lock) => lock,
-            TryLock::Held(held) => return Err(lock::in_use(found.located.id, &held).into()),
+            TryLock::Held(held) => return Err(lock::in_use_error(found.located.id, &held).into()),
         };
         let ended = jp_turn::end_kept(&context.session.workspace.handles(found.located.id));
         if ended > 0 {

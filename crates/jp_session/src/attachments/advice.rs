@@ -3,7 +3,7 @@
 use crate::{
     error::{ErrorKind, SessionError},
     servers::reading::last_words,
-    similar::find_similar,
+    similar::hints_for_unknown,
     text::{quoted, without_credentials},
 };
 use jp_attachment::{
@@ -120,12 +120,7 @@ fn mcp_hints(server: &str, error: &McpError) -> Vec<String> {
         ],
         McpError::Unknown { known } => {
             let names: Vec<&str> = known.iter().map(String::as_str).collect();
-            let similar = find_similar(server, &names);
-            similar
-                .map(|similar| format!("did you mean `{similar}`?"))
-                .into_iter()
-                .chain([format!("the configured servers are: {}.", known.join(", "))])
-                .collect()
+            hints_for_unknown(server, &names, "configured servers")
         }
         McpError::NotFound(_) => vec![format!(
             "`jp mcp resources {server}` lists its resources, `jp mcp templates {server}` its templates."

@@ -1,11 +1,11 @@
-//! Whose word it takes to run a program, to read from a server or to reach a private address.
+//! The approval that a declaration needs to run a program, to read from a server or to reach a private address.
 
-use std::{env, sync::Arc};
+use std::sync::Arc;
 
 use crate::{
     error::SessionError,
     notice::Notice,
-    scripts::{self, CommandWords, Script, SearchPath, as_they_are},
+    scripts::{self, CommandWords, Script},
     servers::{Servers, reading},
     session::{Session, Setup},
     trust::{Approvals, Decision, Effect, Occasion, Origin, Reached, decide, decide_unapproved},
@@ -13,10 +13,10 @@ use crate::{
 use jp_attachment::{ApprovalScope, Declared, McpUri, Place, Reach, Source};
 use jp_storage::Trust;
 
-/// What a user approves of a declaration.
+/// The approval of a declaration.
 #[derive(Debug)]
 struct Approval {
-    /// What is remembered: if any of it changes, the user is asked again.
+    /// The text that jp remembers: if any of it changes, jp asks the user again.
     text: String,
     /// The files of the workspace that the command runs.
     scripts: Vec<Script>,
@@ -27,20 +27,19 @@ impl Approval {
         let scripts = find_scripts(declared, place);
         let declaration = declared.declaration.as_deref().unwrap_or(&declared.input);
         Self {
-            text: format!("{declaration}{}", as_they_are(&scripts)),
+            text: format!("{declaration}{}", scripts::describe_content(&scripts)),
             scripts,
         }
     }
 
-    /// Returns the declaration as the user's own, if they made or approved it before, as it is now.
+    /// Marks a declaration as the user's own if they made it, or approved it before with the same scripts.
     fn apply(&self, declared: Declared, trust: &Trust, place: &Place) -> Declared {
-        // The approvals are on disk: they are read only if one can make a difference.
-        let approvals = Approvals {
-            is_remembered: matters_to_trust(&declared, place) && trust.contains(&self.text),
-            ..Approvals::default()
-        };
+        // The approvals are on disk: jp reads them only if one can make a difference.
+        let is_remembered = declared.source.approval_scope(place) == ApprovalScope::Resolving
+            && trust.contains(&self.text);
         // It makes no difference here whose server it is.
         let effect = Effect::ResolveAsUser(find_reached(&declared, None, place));
+        let approvals = Approvals::with_remembered(is_remembered);
         let decision = decide(find_origin(&declared), effect, approvals);
         Declared {
             is_trusted: decision == Decision::Allowed,
@@ -58,18 +57,18 @@ pub(crate) fn find_scripts(declared: &Declared, place: &Place) -> Vec<Script> {
         program: line.program(),
         arguments: line.arguments(),
     };
-    words.scripts(
-        &place.root,
-        env::var_os("PATH").as_deref().map(SearchPath::Any),
-    )
+    words.scripts_in_path(&place.root)
 }
 
-/// Returns a declaration that came with the workspace or its history, or runs a script of the workspace, if it may be
-/// resolved.
+/// Returns a declaration if jp may resolve it, and asks the user if that takes their approval.
 ///
-/// A program is run, and a server of the person's own is read from, only if the person made the declaration themself,
-/// agrees now, or said `--yes`; a script has to be as it was then.
-pub fn agreed(
+/// Declarations that came with the workspace or its history need approval to run a program or to read from a server of
+/// the user's. So does every command that runs a script of the workspace that has changed since the approval.
+///
+/// # Errors
+///
+/// If no one can be asked, or the user interrupts.
+pub fn obtain_approval(
     setup: Setup<'_>,
     declared: Declared,
     place: &Place,
@@ -80,7 +79,7 @@ pub fn agreed(
     }
     let approval = Approval::new(&declared, place);
     let declared = approval.apply(declared, &session.workspace.trust(), place);
-    let servers = reading::configured(setup)?;
+    let servers = reading::find_servers(setup)?;
     let effect = Effect::Resolve {
         reached: find_reached(&declared, servers, place),
         occasion: Occasion::Attach,
@@ -89,48 +88,47 @@ pub fn agreed(
     if decide_unapproved(origin, effect) == Decision::Allowed {
         return Ok(Some(declared));
     }
-    if decide(origin, effect, yes_of(session)) == Decision::Allowed {
-        return Ok(Some(Declared {
-            is_trusted: true,
-            ..declared
-        }));
+    let approved = Declared {
+        is_trusted: true,
+        ..declared
+    };
+    // `--yes` approves for this command only: jp does not remember it.
+    if decide(origin, effect, Approvals::with_yes(session.options.yes)) == Decision::Allowed {
+        return Ok(Some(approved));
     }
-    let Some(asking) = Asking::new(&declared) else {
+    // Only commands and resources of servers have a question. Any other source is left out.
+    let Some(prompt) = ApprovalPrompt::new(&approved) else {
         return Ok(None);
     };
-    let question = asking.question(&approval.scripts);
-    let is_approved = session.confirm(None, &[], &question)?;
-    if !is_approved.ok_or_else(|| asking.nobody_to_ask(&approval.scripts))? {
+    let answer = session.confirm(None, &[], &prompt.question(&approval.scripts))?;
+    if !answer.ok_or_else(|| prompt.no_terminal_error(&approval.scripts))? {
         session
             .person
-            .tell(Notice::AttachmentNotApproved { what: asking.what });
+            .tell(Notice::AttachmentNotApproved { what: prompt.what });
         return Ok(None);
     }
     session.remember_agreed([approval.text.as_str()]);
-    Ok(Some(Declared {
-        is_trusted: true,
-        ..declared
-    }))
+    Ok(Some(approved))
 }
 
-/// What takes the person's word.
-struct Asking {
+/// The words of the question about a declaration.
+struct ApprovalPrompt {
     what: String,
     act: &'static str,
 }
 
-impl Asking {
-    /// Words the question about a declaration; only commands and resources of servers are asked about.
+impl ApprovalPrompt {
+    /// Words the question about a declaration; jp only asks about commands and resources of servers.
     fn new(declared: &Declared) -> Option<Self> {
         match &declared.source {
-            Source::Command(line) => {
-                let what = format!("the output of `{}`", shown(&line.name()));
-                Some(Self { what, act: "Run" })
-            }
-            Source::Mcp(McpUri { server, uri }) => {
-                let what = format!("`{}` of your MCP server `{server}`", shown(uri));
-                Some(Self { what, act: "Read" })
-            }
+            Source::Command(line) => Some(Self {
+                what: format!("the output of `{}`", escape(&line.name())),
+                act: "Run",
+            }),
+            Source::Mcp(McpUri { server, uri }) => Some(Self {
+                what: format!("`{}` of your MCP server `{server}`", escape(uri)),
+                act: "Read",
+            }),
             _ => None,
         }
     }
@@ -143,7 +141,7 @@ impl Asking {
         }
     }
 
-    fn nobody_to_ask(&self, scripts: &[Script]) -> SessionError {
+    fn no_terminal_error(&self, scripts: &[Script]) -> SessionError {
         let Self { what, act } = self;
         let reason = match scripts {
             [] => "the workspace or its history attaches it".to_owned(),
@@ -156,8 +154,8 @@ impl Asking {
     }
 }
 
-/// Says why a declaration is not resolved without asking, and what the user can do.
-pub(crate) fn why_asked(declared: &Declared, place: &Place) -> (String, &'static str) {
+/// Returns the reason why jp would have to ask before it resolves a declaration, and what the user can do.
+pub(crate) fn explain_prompt(declared: &Declared, place: &Place) -> (String, &'static str) {
     match &find_scripts(declared, place)[..] {
         [] => (
             "it came with the workspace or its history, and you have not attached it yourself"
@@ -171,48 +169,47 @@ pub(crate) fn why_asked(declared: &Declared, place: &Place) -> (String, &'static
     }
 }
 
-/// Says of a command which files of the workspace it runs that take the user's approval.
+/// Names the files of the workspace that a command runs and that need the user's approval: `runs FILE, whose …`.
 pub(crate) fn runs_unapproved(scripts: &[Script]) -> String {
     format!(
         "runs {}, whose current content you have not approved",
-        shown(&scripts::names(scripts))
+        escape(&scripts::names(scripts))
     )
 }
 
-fn is_persons(servers: Option<&Arc<Servers>>, server: &str) -> bool {
-    servers.is_some_and(|servers| servers.check(server).is_ok() && !servers.is_workspaces(server))
-}
-
-/// Returns a declaration if it may be resolved again without asking: it stays in the workspace, or the person made it
-/// themself or agreed to it; a program runs with `--yes`, too.
-pub(crate) fn unasked(
+/// Returns a declaration if jp may resolve it again without asking.
+///
+/// That is the case if it stays in the workspace, or if the user made or approved it. `--yes` also covers programs.
+pub(crate) fn approve_unasked(
     session: &Session,
     servers: Option<&Arc<Servers>>,
     declared: Declared,
     place: &Place,
 ) -> Option<Declared> {
-    let declared = known(declared, &session.workspace.trust(), place);
+    let declared = apply_earlier_approval(declared, &session.workspace.trust(), place);
     let reached = find_reached(&declared, servers, place);
     let effect = Effect::Resolve {
         reached,
         occasion: Occasion::Check,
     };
-    let decision = decide(find_origin(&declared), effect, yes_of(session));
+    let approvals = Approvals::with_yes(session.options.yes);
+    let decision = decide(find_origin(&declared), effect, approvals);
     (decision == Decision::Allowed).then(|| Declared {
+        // A program that `--yes` allows runs as the user's own. Other sources keep their rights.
         is_trusted: declared.is_trusted || reached == Reached::Command,
         ..declared
     })
 }
 
-/// Returns a declaration as the person's own, where they made it or agreed to it before, with its scripts as they are.
-pub(crate) fn known(declared: Declared, trust: &Trust, place: &Place) -> Declared {
+/// Marks a declaration as the user's own if they made it, or approved it before with the same scripts.
+pub(crate) fn apply_earlier_approval(declared: Declared, trust: &Trust, place: &Place) -> Declared {
     match declared.is_trusted {
         true => declared,
         false => Approval::new(&declared, place).apply(declared, trust, place),
     }
 }
 
-/// Returns whether a declaration that is not the person's reaches for files outside the workspace.
+/// Returns whether a declaration that is not the user's reaches for files outside the workspace.
 pub(crate) fn is_out_of_bounds(declared: &Declared, place: &Place) -> bool {
     let effect = Effect::Resolve {
         reached: find_reached(declared, None, place),
@@ -241,61 +238,58 @@ pub(crate) fn find_reached(
         (Reach::Network, _) => Reached::Page,
         (Reach::Machine, _) => Reached::Outside,
         (Reach::Program, _) => Reached::Command,
-        (Reach::Server, Source::Mcp(uri)) if is_persons(servers, &uri.server) => {
+        (Reach::Server, Source::Mcp(uri)) if is_users_server(servers, &uri.server) => {
             Reached::UsersServer
         }
         (Reach::Server, _) => Reached::OtherServer,
     }
 }
 
-fn yes_of(session: &Session) -> Approvals {
-    Approvals {
-        is_yes: session.options.yes,
-        ..Approvals::default()
-    }
+fn is_users_server(servers: Option<&Arc<Servers>>, server: &str) -> bool {
+    servers.is_some_and(|servers| servers.check(server).is_ok() && !servers.is_of_workspace(server))
 }
 
-/// Returns a command line as a question may show it: on one line, with nothing in it that is not seen.
-fn shown(line: &str) -> String {
+/// Writes a command line or URI for a question: on one line, shortened, every unusual character as its escape.
+fn escape(line: &str) -> String {
+    /// Length in characters that a prompt can show on a few rows of a terminal.
     const SHOWN: usize = 300;
-    let visible = |character: char| match character {
-        ' ' => " ".to_owned(),
-        character if character.is_ascii_graphic() || character.is_alphanumeric() => {
-            character.to_string()
+    let mut text = String::new();
+    for character in line.chars().take(SHOWN) {
+        if character == ' ' || character.is_ascii_graphic() || character.is_alphanumeric() {
+            text.push(character);
+        } else {
+            text.extend(character.escape_unicode());
         }
-        character => character.escape_unicode().to_string(),
-    };
-    let text: String = line.chars().take(SHOWN).map(visible).collect();
+    }
     match line.chars().count() {
         count if count > SHOWN => format!("{text}… ({} more characters)", count - SHOWN),
         _ => text,
     }
 }
 
-/// Returns whether it makes a difference who made a declaration.
-pub(crate) fn matters_to_trust(declared: &Declared, place: &Place) -> bool {
-    declared.source.approval_scope(place) == ApprovalScope::Resolving
-}
-
-/// Returns what to remember of declarations that are the person's own, where that makes a difference another time: to
-/// whether they are resolved, or to whether `jp mcp serve` gives a file that a walk would leave out.
+/// Returns the approvals to remember for declarations of the user's own, if they make a difference another time.
 ///
-/// Scripts are approved as they are when this is called, so it is called before anything runs.
-pub fn to_remember(declared: &[Declared], place: &Place) -> Vec<String> {
-    let matter = declared
+/// They decide whether jp resolves a declaration without asking, and whether `jp mcp serve` gives a file that a walk of
+/// the workspace would leave out. The texts contain checksums of scripts as they are now, so call this before anything
+/// runs.
+pub fn list_approvals(declared: &[Declared], place: &Place) -> Vec<String> {
+    declared
         .iter()
-        .filter(|one| matters_to_trust(one, place) || is_workspace_file(one, place));
-    let stored = matter.filter(|one| one.declaration.is_some());
-    stored.map(|one| Approval::new(one, place).text).collect()
+        .filter(|one| one.declaration.is_some() && needs_remembering(&one.source, place))
+        .map(|one| Approval::new(one, place).text)
+        .collect()
 }
 
-fn is_workspace_file(declared: &Declared, place: &Place) -> bool {
-    let is_file = matches!(&declared.source, Source::Path(path) if path.is_file());
-    is_file && declared.source.reach(place) == Reach::Workspace
+fn needs_remembering(source: &Source, place: &Place) -> bool {
+    match (source.approval_scope(place), source) {
+        (ApprovalScope::Resolving, _) => true,
+        (ApprovalScope::Serving, Source::Path(path)) => path.is_file(),
+        _ => false,
+    }
 }
 
-/// Says that a file outside the workspace is not attached because of what came with the workspace.
-pub fn refused(session: &Session, declaration: &str) {
+/// Says that jp doesn't attach a file outside the workspace, because the declaration came with the workspace.
+pub fn warn_of_outside_file(session: &Session, declaration: &str) {
     session.person.tell(Notice::OutsideWorkspace {
         declaration: declaration.to_owned(),
     });

@@ -1,4 +1,4 @@
-//! What is declared, and how it is read.
+//! Declarations of attachments in the configuration, and the context that resolving them needs.
 
 use std::{
     collections::{HashMap, HashSet},
@@ -23,23 +23,24 @@ use jp_attachment::{
 use jp_config::{Layer, Refresh, Resolved};
 use jp_conversation::{Declaration, Stream, resolution};
 
+/// The configuration key that declares attachments.
 const ATTACHMENTS: &str = "conversation.attachments";
 
-/// What configuration files declare, and where it is on this machine.
+/// The declarations of the configuration, and their sources on this machine.
 #[derive(Debug, Default)]
-pub struct Configured {
+pub struct ConfiguredDeclarations {
     /// The stored forms, in order.
     pub declarations: Vec<Declaration>,
-    /// Those that can be read, by their stored form.
+    /// The sources of the declarations that jp can read, by stored form.
     pub sources: HashMap<Declaration, Declared>,
-    /// Files outside the workspace that are declared by what came with it.
+    /// Files outside the workspace that the workspace or its history declares.
     pub refused: Vec<String>,
-    /// Those whose changes the model is told of.
+    /// The declarations with `refresh = "notify"`.
     pub(crate) notify: HashSet<Declaration>,
 }
 
-impl Configured {
-    /// Reads a declaration that was made earlier: as the configuration makes it, if it does.
+impl ConfiguredDeclarations {
+    /// Reads a stored declaration; the configuration's form counts if it has the same one.
     pub(crate) fn read(
         &self,
         declaration: &Declaration,
@@ -52,55 +53,54 @@ impl Configured {
     }
 }
 
-/// Reads the declarations that a configuration makes.
+/// Reads the declarations of a configuration.
 ///
-/// One that can't be read keeps the text it has; that it can't is said when it is resolved. A workspace
-/// and its history can come from anywhere, so they may not reach for files outside: only the person may.
-pub fn configured(config: &Resolved, place: &Place) -> Result<Configured, SessionError> {
-    let mut configured = Configured::default();
-    for (index, declared) in config.config.conversation.attachments.iter().enumerate() {
-        let value = serde_json::to_value(declared)?;
-        let notifies = declared.refresh() == Refresh::Notify;
-        let text = Declaration::from_json(&value)
-            .map_err(|reason| SessionError::new(format!("conversation.attachments: {reason}")))?;
+/// A declaration that jp can't read keeps its text. The error appears when jp resolves it. Only the user may declare
+/// files outside the workspace, because a workspace and its history may come from a stranger.
+pub fn read_configured(
+    config: &Resolved,
+    place: &Place,
+) -> Result<ConfiguredDeclarations, SessionError> {
+    let mut configured = ConfiguredDeclarations::default();
+    for (index, setting) in config.config.conversation.attachments.iter().enumerate() {
+        let text = Declaration::from_json(&serde_json::to_value(setting)?)
+            .map_err(|reason| SessionError::new(format!("{ATTACHMENTS}: {reason}")))?;
         let declared = parse_configured(text.as_str(), place).ok();
         let stored = declared
             .as_ref()
             .and_then(|declared| declared.declaration.as_deref())
             .map(Declaration::new);
         let declaration = stored.unwrap_or_else(|| text.clone());
+        let notifies = setting.refresh() == Refresh::Notify;
         if notifies && (text.names_snapshot() || declaration.names_snapshot()) {
-            return Err(unnoticed(&text, config, index));
+            return Err(notify_error(&text, config, index));
         }
-        let reach = declared
-            .as_ref()
-            .map(|declared| declared.source.reach(place));
         let origin = origin(config, index);
-        if reach == Some(Reach::Machine) && !may_reach_outside(origin) {
-            configured.refused.push(text.to_string());
-            continue;
-        }
-        let trusted = |declared: Declared| {
+        if let Some(declared) = declared {
+            if declared.source.reach(place) == Reach::Machine && !may_reach_outside(origin) {
+                configured.refused.push(text.to_string());
+                continue;
+            }
+            // For other origins a script makes no difference, and looking for scripts reads files.
             let runs_script =
                 origin.predates_workspace() && !find_scripts(&declared, place).is_empty();
-            Declared {
+            let declared = Declared {
                 is_trusted: origin.is_own(runs_script),
                 ..declared
-            }
-        };
-        configured
-            .sources
-            .extend(declared.map(|declared| (declaration.clone(), trusted(declared))));
-        configured
-            .notify
-            .extend(notifies.then(|| declaration.clone()));
+            };
+            configured.sources.insert(declaration.clone(), declared);
+        }
+        if notifies {
+            configured.notify.insert(declaration.clone());
+        }
         configured.declarations.push(declaration);
     }
     Ok(configured)
 }
 
-/// Warns of what a conversation's history attaches or detaches in a form that can't be read.
+/// Warns about declarations in a conversation's history that jp can't read.
 pub fn warn_of_unreadable(session: &Session, stream: &Stream) {
+    /// Characters of a declaration and of a reason, enough to recognise them on two rows of a terminal.
     const SHOWN: usize = 200;
     let unreadable = resolution::unreadable_declarations(stream);
     let declarations: Vec<_> = unreadable
@@ -120,6 +120,7 @@ pub fn warn_of_unreadable(session: &Session, stream: &Stream) {
 /// Returns who makes a declaration. If the workspace or the history has a part in the list, the whole
 /// list is theirs.
 fn origin(config: &Resolved, index: usize) -> Origin {
+    // A part of the list can replace or reorder the user's own declarations.
     match Origin::least_trusted(config.contributors(ATTACHMENTS)) {
         foreign @ (Origin::History | Origin::Workspace) => foreign,
         _ => Origin::from(layer_of(config, index)),
@@ -140,8 +141,8 @@ fn layer_of(config: &Resolved, index: usize) -> &Layer {
     element.unwrap_or_else(|| config.origin(ATTACHMENTS))
 }
 
-/// Says that nobody can see whether what a declaration names has changed.
-fn unnoticed(declaration: &Declaration, config: &Resolved, index: usize) -> SessionError {
+/// Makes the error for `refresh = "notify"` on a snapshot, which has no source to compare with.
+fn notify_error(declaration: &Declaration, config: &Resolved, index: usize) -> SessionError {
     let layer = layer_of(config, index);
     SessionError::new(format!(
         "failed to read configuration: {ATTACHMENTS} in {layer}: {declaration} has `refresh = \"notify\"`, but jp can't compare its snapshot with the source"
@@ -151,7 +152,7 @@ fn unnoticed(declaration: &Declaration, config: &Resolved, index: usize) -> Sess
     )
 }
 
-/// Returns where the person is, as far as paths depend on it.
+/// Returns the place that paths depend on: the workspace, the current directory and the home directory.
 pub fn place(setup: Setup<'_>) -> Result<Place, SessionError> {
     let Setup { session, config } = setup;
     let root = session.canonical_root()?;
@@ -169,8 +170,8 @@ pub fn place(setup: Setup<'_>) -> Result<Place, SessionError> {
     })
 }
 
-/// Returns what resolving depends on.
-pub fn resolving<'a>(
+/// Returns the context for resolving attachments.
+pub fn resolve_context<'a>(
     setup: Setup<'a>,
     place: &'a Place,
     store: &'a dyn ContentStore,
@@ -182,28 +183,28 @@ pub fn resolving<'a>(
     } else {
         Unavailable::Fail
     };
-    let mcp = reading::configured(setup)?.map(|servers| &**servers as &dyn ReadMcp);
+    let mcp = reading::find_servers(setup)?.map(|servers| &**servers as &dyn ReadMcp);
     Ok(jp_attachment::Context {
         unavailable,
         mcp,
-        ..Bounds::of(config).resolving(place, store)
+        ..Bounds::from_config(config).to_context(place, store)
     })
 }
 
-/// What the configuration bounds resolving by.
+/// The limits that the configuration sets for resolving attachments.
 #[derive(Debug, Clone, Copy)]
 pub struct Bounds {
-    /// How much may be attached.
+    /// Limits for sizes and counts.
     pub limits: Limits,
-    /// How long one page or command may take.
+    /// Timeout of one page or command.
     pub(crate) timeout: Duration,
-    /// What happens to secrets.
+    /// Policy for text that seems to contain a secret.
     pub secrets: Secrets,
 }
 
 impl Bounds {
-    /// Reads the bounds from the configuration.
-    pub fn of(config: &Resolved) -> Self {
+    /// Reads the limits from the configuration.
+    pub fn from_config(config: &Resolved) -> Self {
         let settings = &config.config.conversation.attachment;
         let limits = Limits {
             max_bytes: settings.max_bytes.bytes(),
@@ -222,25 +223,20 @@ impl Bounds {
         }
     }
 
-    /// Returns what resolving depends on, as of now; it fails where something is unavailable.
-    pub(crate) fn resolving<'a>(
+    /// Returns a context with these limits, as of now. It fails at the first unavailable attachment.
+    pub(crate) fn to_context<'a>(
         self,
         place: &'a Place,
         store: &'a dyn ContentStore,
     ) -> jp_attachment::Context<'a> {
-        let Self {
-            limits,
-            timeout,
-            secrets,
-        } = self;
-        let session = jp_attachment::Context::new(place, store, SystemTime::now());
-        let workers = session.workers.max(NonZeroUsize::MIN.saturating_add(1));
+        let context = jp_attachment::Context::new(place, store, SystemTime::now());
         jp_attachment::Context {
-            limits,
-            workers,
-            timeout,
-            secrets,
-            ..session
+            limits: self.limits,
+            // Two at least, so that a slow page or command doesn't hold up the files.
+            workers: context.workers.max(NonZeroUsize::MIN.saturating_add(1)),
+            timeout: self.timeout,
+            secrets: self.secrets,
+            ..context
         }
     }
 }
@@ -249,6 +245,7 @@ impl Bounds {
 /// name, or a file outside the workspace.
 fn external_key(session: &Session, name: &str) -> Result<ExternalKey, SessionError> {
     let key = "conversation.attachment.external_key";
+    // An empty variable counts as unset.
     if let Some(secret) = std::env::var(name)
         .ok()
         .filter(|secret| !secret.trim().is_empty())
@@ -264,6 +261,7 @@ fn external_key(session: &Session, name: &str) -> Result<ExternalKey, SessionErr
     let canonical = path.canonicalize().map_err(|error| {
         SessionError::new(format!("failed to read {key}: `{name}` is neither a set environment variable nor a file: {error}"))
     })?;
+    // With the key, anyone could compute the URIs and guess the paths in them.
     if canonical.starts_with(session.workspace.root()) {
         return Err(SessionError::new(format!(
             "{key} names a file inside the workspace, where anyone with a copy of it can read the key"

@@ -1,30 +1,28 @@
-//! Resolving while a person watches.
+//! Shows the progress of resolving attachments.
 
 use crate::{progress::with_progress, session::Session, size};
 use jp_attachment::{AttachError, Counts, Declared, Progress, Resolved};
 
-/// Resolves; what takes more than half a second is shown while it goes on, and Ctrl-C ends it.
-pub(crate) fn watched(
+/// Resolves declarations. Shows the progress if that takes long, and stops at Ctrl-C.
+pub(crate) fn resolve_with_progress(
     session: &Session,
     declared: &[Declared],
     resolving: &jp_attachment::Context<'_>,
 ) -> Result<Resolved, AttachError> {
     let progress = Progress::default();
-    let cancelled = Some(session.interrupt().flag());
-    let bear_database = session.surroundings.bear_database.as_deref();
-    let displays = Some(&session.surroundings.displays);
-    let watched = jp_attachment::Context {
+    let context = jp_attachment::Context {
         progress: Some(&progress),
-        cancelled,
-        bear_database,
-        displays,
+        cancelled: Some(session.interrupt().flag()),
+        bear_database: session.surroundings.bear_database.as_deref(),
+        displays: Some(&session.surroundings.displays),
         ..*resolving
     };
     let line = || progress_line(progress.counts());
-    with_progress(session, line, || jp_attachment::resolve(declared, &watched))
+    with_progress(session, line, || jp_attachment::resolve(declared, &context))
 }
 
 fn progress_line(counts: Counts) -> String {
+    /// Width of the bar in columns.
     const WIDTH: u64 = 20;
     let Counts {
         items_done,
@@ -32,18 +30,31 @@ fn progress_line(counts: Counts) -> String {
         bytes_done,
         bytes,
     } = counts;
-    let part = |done: u64, all: u64| (done.min(all) * WIDTH).checked_div(all).unwrap_or(WIDTH);
-    let done = part(bytes_done, bytes).min(part(items_done as u64, items as u64)) as usize;
-    let bar = format!("{}{}", "█".repeat(done), "░".repeat(WIDTH as usize - done));
-    let of_items = format!(
+    // The bar shows whichever is further behind. Many small files finish with few bytes, and one large file counts as
+    // one item until it is read.
+    let columns =
+        part_of(WIDTH, bytes_done, bytes).min(part_of(WIDTH, items_done as u64, items as u64))
+            as usize;
+    let bar = format!(
+        "{}{}",
+        "█".repeat(columns),
+        "░".repeat(WIDTH as usize - columns)
+    );
+    let resources = format!(
         "{} of {}",
         size::thousands(items_done as u64),
         size::count(items.max(items_done), "resource")
     );
-    let of_bytes = match (bytes_done, bytes) {
+    // The total is an estimate from file sizes, which pages and commands don't have in advance.
+    let sizes = match (bytes_done, bytes) {
         (0, 0) => String::new(),
         (done, all) if done > all => format!(", {}", size::bytes(done)),
         (done, all) => format!(", {} of {}", size::bytes(done), size::bytes(all)),
     };
-    format!("Attaching {bar} {of_items}{of_bytes}")
+    format!("Attaching {bar} {resources}{sizes}")
+}
+
+/// Returns the share of `width` that is done; all of it if there is nothing to do.
+fn part_of(width: u64, done: u64, all: u64) -> u64 {
+    (done.min(all) * width).checked_div(all).unwrap_or(width)
 }

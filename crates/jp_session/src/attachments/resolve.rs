@@ -1,14 +1,14 @@
-//! From what was declared to snapshots.
+//! Resolves declarations to snapshots.
 
 use std::collections::{HashMap, HashSet};
 
 use crate::{
     attachments::{
         advice,
-        approval::{agreed, is_out_of_bounds, refused},
-        declarations::Configured,
-        progress::watched,
-        template::expanded,
+        approval::{is_out_of_bounds, obtain_approval, warn_of_outside_file},
+        declarations::ConfiguredDeclarations,
+        progress::resolve_with_progress,
+        template::expand_input,
     },
     error::{ErrorKind, SessionError, chain},
     notice::Notice,
@@ -22,18 +22,18 @@ use jp_attachment::{
 use jp_conversation::{Declaration, Delivered, resolution::Plan};
 use jp_resource::Snapshot;
 
-/// Snapshots with the declarations that gave them.
+/// Snapshots and their declarations.
 #[derive(Debug, Default)]
 pub struct Attachments {
     /// The snapshots, in order.
     pub snapshots: Vec<Snapshot>,
-    /// Which declaration gave which snapshot.
+    /// The snapshots of each declaration, by index.
     pub delivered: Vec<Delivered>,
-    /// Whether a declaration was skipped because it needs an approval, and nobody could be asked.
+    /// Jp skipped a declaration because it needs an approval and no one could be asked.
     pub lacks_approval: bool,
 }
 
-/// Declarations of earlier that may be resolved.
+/// Earlier declarations that jp may resolve.
 #[derive(Debug, Default)]
 struct Pending {
     declared: Vec<Declared>,
@@ -42,22 +42,24 @@ struct Pending {
 }
 
 impl Attachments {
-    /// Adds snapshots of a declaration; the first `fresh` ones of those that are there were resolved just now.
+    /// Adds earlier snapshots of a declaration. The first `fresh` snapshots here were resolved just now.
     ///
-    /// What another declaration gives is in the message once, for both, if it is the same or fresh.
+    /// A resource that another declaration delivers too is in the message once, for both, if it is equal or fresh.
     fn add_copies(&mut self, declaration: Declaration, snapshots: Vec<Snapshot>, fresh: usize) {
-        let mut given = self.given(declaration.server());
+        let mut indexes_by_uri = self.indexes_by_uri(declaration.server());
         let mut resources = Vec::with_capacity(snapshots.len());
-        // Contents of one resource of an MCP server may share a URI: they stay together.
+        // Contents of one resource of an MCP server may share a URI, so they stay together.
         for snapshots in snapshots.chunk_by(|one, next| one.uri == next.uri) {
-            let known = given.remove(snapshots[0].uri.as_str()).filter(|known| {
-                let is_same = |(index, one): (&usize, &Snapshot)| {
-                    *index < fresh || self.snapshots[*index] == *one
-                };
-                known.len() == snapshots.len() && known.iter().zip(snapshots).all(is_same)
-            });
-            match known {
-                Some(known) => resources.extend(known),
+            let indexes = indexes_by_uri
+                .remove(snapshots[0].uri.as_str())
+                .filter(|indexes| {
+                    indexes.len() == snapshots.len()
+                        && indexes.iter().zip(snapshots).all(|(index, snapshot)| {
+                            *index < fresh || self.snapshots[*index] == *snapshot
+                        })
+                });
+            match indexes {
+                Some(indexes) => resources.extend(indexes),
                 None => {
                     resources.extend(self.snapshots.len()..self.snapshots.len() + snapshots.len());
                     self.snapshots.extend_from_slice(snapshots);
@@ -70,26 +72,27 @@ impl Attachments {
         });
     }
 
-    /// Returns the indexes of what declarations of a server, or of none, give of each URI.
-    fn given(&self, server: Option<&str>) -> HashMap<String, Vec<usize>> {
-        let mut given: HashMap<String, Vec<usize>> = HashMap::new();
+    /// Returns the indexes of the snapshots of each URI that declarations of a server deliver, or declarations without
+    /// a server.
+    fn indexes_by_uri(&self, server: Option<&str>) -> HashMap<String, Vec<usize>> {
+        let mut by_uri: HashMap<String, Vec<usize>> = HashMap::new();
         let delivered = self
             .delivered
             .iter()
             .filter(|delivered| delivered.declaration.server() == server);
         for index in delivered.flat_map(|delivered| &delivered.resources) {
             if let Some(snapshot) = self.snapshots.get(*index) {
-                let known = given.entry(snapshot.uri.clone()).or_default();
-                if !known.contains(index) {
-                    known.push(*index);
+                let indexes = by_uri.entry(snapshot.uri.clone()).or_default();
+                if !indexes.contains(index) {
+                    indexes.push(*index);
                 }
             }
         }
-        given
+        by_uri
     }
 }
 
-/// Reads what the person typed.
+/// Parses the inputs that the user typed, with their templates expanded.
 pub fn parse(
     setup: Setup<'_>,
     inputs: &[String],
@@ -99,7 +102,7 @@ pub fn parse(
     let session = setup.session;
     let mut declared = Vec::new();
     for input in inputs {
-        let input = expanded(setup, input)?;
+        let input = expand_input(setup, input)?;
         match parse_input(&input, place) {
             Ok(read) => {
                 if matches!(read.source, Source::Exclude(_)) && read.declaration.is_none() {
@@ -110,7 +113,7 @@ pub fn parse(
                 declared.push(read);
             }
             Err(error) if unavailable == Unavailable::Skip && error.is_unavailable() => {
-                skipped(session, &error)
+                warn_of_skipped(session, &error)
             }
             Err(error) => return Err(advice::failure(error)),
         }
@@ -118,7 +121,7 @@ pub fn parse(
     Ok(declared)
 }
 
-/// Returns the stored forms of what was typed, as far as they are known before it is resolved.
+/// Returns the stored forms of typed declarations, except those that are unknown before jp resolves them.
 pub fn stored_forms(explicit: &[Declared]) -> Vec<Declaration> {
     explicit
         .iter()
@@ -127,28 +130,32 @@ pub fn stored_forms(explicit: &[Declared]) -> Vec<Declaration> {
         .collect()
 }
 
-/// What there is beside what was typed.
-pub struct Earlier<'a> {
-    /// What to resolve.
+/// The declarations of the configuration and of the conversation.
+pub struct EarlierDeclarations<'a> {
+    /// The plan for resolving them.
     pub plan: Plan,
-    /// What configuration files declare.
-    pub configured: &'a Configured,
-    /// Whether there is a conversation yet that something could be detached from.
+    /// The declarations of the configuration.
+    pub configured: &'a ConfiguredDeclarations,
+    /// The conversation is new, so that nothing can be detached from it.
     pub is_new: bool,
-    /// The id of the conversation if it was named: advice names it again.
+    /// The id of the conversation if the user named it; hints name it again.
     pub named: Option<&'a str>,
 }
 
-/// Returns the command that detaches declarations, which are quoted, from the current conversation or the one named.
+/// Returns the command that detaches quoted declarations from the current conversation, or from the named one.
 pub fn detach_command(quoted: &str, named: Option<&str>) -> String {
     let id = named.map(|id| format!(" -i {id}")).unwrap_or_default();
     format!("jp attachment rm {quoted}{id}")
 }
 
-/// Resolves what a plan asks for, and what was typed; says what the person should know.
+/// Resolves the declarations of a plan and the typed ones, and tells the user what they should know.
+///
+/// # Errors
+///
+/// If a declaration can't be resolved and the context skips nothing, or if the user interrupts.
 pub fn resolve(
     setup: Setup<'_>,
-    earlier: Earlier<'_>,
+    earlier: EarlierDeclarations<'_>,
     explicit: Vec<Declared>,
     resolving: &jp_attachment::Context<'_>,
 ) -> Result<Attachments, SessionError> {
@@ -161,61 +168,56 @@ pub fn resolve(
         .map(|declared| declared.input.clone())
         .collect();
     let wanted: Vec<Declared> = pending.declared.into_iter().chain(explicit).collect();
-    // Excludes of earlier queries alone ask for nothing; those of this one must have something to exclude from.
-    let has_files = wanted
-        .iter()
-        .any(|one| matches!(one.source, Source::Path(_) | Source::Glob(_)));
-    let excludes = earlier
-        .plan
-        .excludes
-        .iter()
-        .filter(|declaration| !typed.contains(declaration));
-    let excludes = excludes.filter(|_| has_files);
-    let excludes = excludes.map(|declaration| parse_stored(declaration.as_str(), resolving.place));
-    let excludes = excludes
-        .collect::<Result<Vec<_>, _>>()
-        .map_err(advice::failure)?;
-    let declared: Vec<_> = excludes.into_iter().chain(wanted).collect();
-    let resolved = if declared.is_empty() {
-        Resolved::default()
-    } else {
-        let failure = |error: AttachError| {
-            let shown = error.to_string();
-            let failed = inputs
-                .iter()
-                .filter(|input| shown.contains(&format!("{input:?}")));
-            let failed: Vec<String> = failed.cloned().collect();
-            earlier.advise(advice::failure(error), &failed)
-        };
-        let servers = reading::configured(setup)?;
-        let unknown = reading::unknown(servers, &declared);
-        if let Some(error) = unknown.filter(|_| resolving.unavailable == Unavailable::Fail) {
-            return Err(failure(error));
-        }
-        servers.map_or(Ok(()), |servers| {
-            reading::start(session, servers, &declared)
-        })?;
-        watched(session, &declared, resolving).map_err(failure)?
-    };
+    let mut declared = earlier.parse_excludes(&wanted, &typed, resolving.place)?;
+    declared.extend(wanted);
+    let resolved = resolve_declared(setup, &declared, resolving)?.map_err(|error| {
+        // The error names its input, which is an earlier declaration if the user did not type it now.
+        let shown = error.to_string();
+        let failed: Vec<String> = inputs
+            .into_iter()
+            .filter(|input| shown.contains(&format!("{input:?}")))
+            .collect();
+        earlier.add_hints(advice::failure(error), &failed)
+    })?;
     for notice in &resolved.notices {
         match notice {
-            jp_attachment::Notice::Skipped(error) => skipped(session, error),
+            jp_attachment::Notice::Skipped(error) => warn_of_skipped(session, error),
             notice => session.person.tell(Notice::Attachment {
                 text: notice.to_string(),
             }),
         }
     }
-    let attachments = with_copies(session, resolved, earlier);
     Ok(Attachments {
         lacks_approval: pending.lacks_approval,
-        ..attachments
+        ..with_copies(session, resolved, earlier)
     })
 }
 
-/// Reads declarations that were made earlier, by a configuration or in the conversation.
+/// Resolves declarations after it has started the servers that they need. The inner error is about a declaration.
+fn resolve_declared(
+    setup: Setup<'_>,
+    declared: &[Declared],
+    resolving: &jp_attachment::Context<'_>,
+) -> Result<Result<Resolved, AttachError>, SessionError> {
+    if declared.is_empty() {
+        return Ok(Ok(Resolved::default()));
+    }
+    let servers = reading::find_servers(setup)?;
+    if resolving.unavailable == Unavailable::Fail
+        && let Some(error) = reading::find_unknown_server(servers, declared)
+    {
+        return Ok(Err(error));
+    }
+    if let Some(servers) = servers {
+        reading::start(setup.session, servers, declared)?;
+    }
+    Ok(resolve_with_progress(setup.session, declared, resolving))
+}
+
+/// Parses declarations that the configuration or the conversation made earlier, and obtains approval for them.
 fn parse_earlier(
     setup: Setup<'_>,
-    earlier: &Earlier<'_>,
+    earlier: &EarlierDeclarations<'_>,
     typed: &[Declaration],
     resolving: &jp_attachment::Context<'_>,
 ) -> Result<Pending, SessionError> {
@@ -227,24 +229,25 @@ fn parse_earlier(
         .plan
         .resolve
         .iter()
+        // A declaration that the user typed now is theirs, so the earlier one doesn't count.
         .filter(|declaration| !typed.contains(declaration))
     {
         let mut lacks_approval = false;
-        let agreed = match earlier.configured.read(declaration, resolving.place) {
+        let approved = match earlier.configured.read(declaration, resolving.place) {
             Ok(declared) if is_out_of_bounds(&declared, resolving.place) => {
-                refused(session, declaration.as_str());
+                warn_of_outside_file(session, declaration.as_str());
                 continue;
             }
             Ok(declared) => {
-                let agreed = agreed(setup, declared, resolving.place);
-                lacks_approval = agreed.is_err();
-                agreed
+                let approved = obtain_approval(setup, declared, resolving.place);
+                lacks_approval = approved.is_err();
+                approved
             }
             Err(error) => Err(advice::failure(error)),
         };
-        match agreed {
+        match approved {
             Ok(declared) => pending.declared.extend(declared),
-            // Ctrl-C at the question ends the command, also if it skips what is unavailable.
+            // Ctrl-C at the prompt ends the command, even if it skips unavailable attachments.
             Err(failure) if failure.kind == ErrorKind::Interrupted => return Err(failure),
             Err(failure) if resolving.unavailable == Unavailable::Skip => {
                 pending.lacks_approval |= lacks_approval;
@@ -258,6 +261,7 @@ fn parse_earlier(
             }
             Err(failure) => {
                 failed.push(declaration.to_string());
+                // The error shows the first failure in full and counts the others.
                 first.get_or_insert(failure);
             }
         }
@@ -271,10 +275,10 @@ fn parse_earlier(
             failed.len() - 1
         ));
     }
-    Err(earlier.advise(failure, &failed))
+    Err(earlier.add_hints(failure, &failed))
 }
 
-fn skipped(session: &Session, error: &AttachError) {
+fn warn_of_skipped(session: &Session, error: &AttachError) {
     let words = reading::last_words(error).unwrap_or_default();
     session.person.tell(Notice::AttachmentSkipped {
         reason: format!("failed to {}{words}", chain(error)),
@@ -282,9 +286,32 @@ fn skipped(session: &Session, error: &AttachError) {
     });
 }
 
-impl Earlier<'_> {
-    /// Says how to get rid of declarations that were made earlier and can't be resolved.
-    fn advise(&self, failure: SessionError, failed: &[String]) -> SessionError {
+impl EarlierDeclarations<'_> {
+    /// Parses the excludes of earlier queries, unless they would exclude nothing. `typed` excludes are in `wanted`.
+    ///
+    /// Excludes without a file to exclude are an error only if the user types them now.
+    fn parse_excludes(
+        &self,
+        wanted: &[Declared],
+        typed: &[Declaration],
+        place: &Place,
+    ) -> Result<Vec<Declared>, SessionError> {
+        let has_files = wanted
+            .iter()
+            .any(|one| matches!(one.source, Source::Path(_) | Source::Glob(_)));
+        if !has_files {
+            return Ok(Vec::new());
+        }
+        self.plan
+            .excludes
+            .iter()
+            .filter(|declaration| !typed.contains(declaration))
+            .map(|declaration| parse_stored(declaration.as_str(), place).map_err(advice::failure))
+            .collect()
+    }
+
+    /// Adds hints how to remove earlier declarations that can't be resolved.
+    fn add_hints(&self, failure: SessionError, failed: &[String]) -> SessionError {
         if failed.is_empty() {
             return failure;
         }
@@ -309,9 +336,13 @@ impl Earlier<'_> {
     }
 }
 
-/// Adds what is delivered without being resolved, and warns of what is lost.
-fn with_copies(session: &Session, resolved: Resolved, earlier: Earlier<'_>) -> Attachments {
-    let Earlier { plan, named, .. } = earlier;
+/// Adds earlier snapshots that are delivered again, and warns about those that are missing.
+fn with_copies(
+    session: &Session,
+    resolved: Resolved,
+    earlier: EarlierDeclarations<'_>,
+) -> Attachments {
+    let EarlierDeclarations { plan, named, .. } = earlier;
     let delivered = |delivered: jp_attachment::Delivered| Delivered {
         declaration: Declaration::new(delivered.declaration),
         resources: delivered.resources,
@@ -326,7 +357,7 @@ fn with_copies(session: &Session, resolved: Resolved, earlier: Earlier<'_>) -> A
         .iter()
         .map(|delivered| delivered.declaration.clone())
         .collect();
-    // It was found after all: what was kept of it is older.
+    // If a declaration was resolved after all, its earlier snapshots are older.
     let copies = plan
         .copies
         .into_iter()

@@ -1,29 +1,28 @@
-//! What has changed at its source since the conversation got it, of declarations with `refresh = "notify"`.
+//! Finds the sources that changed since the conversation got them, for declarations with `refresh = "notify"`.
 
 use std::{
     collections::{HashMap, HashSet},
     io,
     path::PathBuf,
+    slice,
     sync::Arc,
-    thread,
     time::Duration,
 };
 
 use crate::{
     attachments::{
-        advice, approval,
-        declarations::Configured,
-        resolve::Attachments,
-        store::{known_content, measure, state},
+        advice, approval, declarations::ConfiguredDeclarations, resolve::Attachments,
+        store::ChecksumStore,
     },
     error::{SessionError, chain},
     notice::{Notice, ResourceChange},
+    parallel::run_in_parallel,
     servers::{Servers, reading},
     session::{Session, Setup},
 };
 use jp_attachment::{
-    AttachError, ContentStore, Declared, FileStamp, HttpError, Known, Limits, McpError, ReadMcp,
-    Secrets, Source, Unavailable, canonical_path, mcp_ttl, parse_stored,
+    AttachError, Context, Declared, HttpError, Limits, McpError, ReadMcp, Secrets, Source,
+    Unavailable, canonical_path, mcp_ttl,
 };
 use jp_conversation::{
     Declaration, Notification, Stream,
@@ -32,137 +31,87 @@ use jp_conversation::{
     resolution::declarations_to_watch,
 };
 use jp_resource::{
-    BlobRef, Checksum, ResourceContent, Snapshot,
+    Checksum, Snapshot,
     uri::{PathStyle, file_path},
 };
 use jp_storage::Stamps;
 use jp_tool::StoredBlock;
 use jp_turn::{Builtin, FileState, marked_files};
 
-/// How many changes one message tells of; the next tells of the others.
-const MAX_TOLD: usize = 50;
-/// Of more changes than these the person reads one line for all.
+/// Limit for the changes in one message; the next message has the others.
+const MAX_CHANGES: usize = 50;
+/// Limit for the changes that the user sees one by one. More than that are one line.
 const MAX_LINES: usize = 3;
-/// How long a page or an MCP server may take: the person waits for an answer, not for the page.
+/// Longest wait for a page or an MCP server. The user waits for an answer and not for this check.
 const MAX_PAGE_TIME: Duration = Duration::from_secs(10);
-/// How many pages and programs are waited for at once.
+/// Number of pages, servers and programs that jp waits for at once.
 const PARALLEL: usize = 8;
 
-/// Compares what the model is to be told of with its source, and says what there is to tell.
+/// The resources that the model has, by server and URI.
+type Held<'a> = HashMap<Key<'a>, HeldResource<'a>>;
+
+/// Compares the resources that the model has with their sources, and returns the changes to report.
 ///
-/// What this message attaches is not looked at. A file whose state is known is not read, nothing is kept, and nobody is
-/// asked: what would need that is left as it is, with a warning.
-pub(crate) fn notifications(
+/// Resources that this message attaches again are left out. The check reads no file whose state is known, stores
+/// nothing and asks nothing. If a source would take that, jp skips it with a warning.
+pub(crate) fn find_notifications(
     setup: Setup<'_>,
     stream: &Stream,
-    configured: &Configured,
+    configured: &ConfiguredDeclarations,
     attached: &Attachments,
-    resolving: &jp_attachment::Context<'_>,
+    resolving: &Context<'_>,
     stamps: &Stamps,
 ) -> Result<Vec<Notification>, SessionError> {
     let session = setup.session;
     let declared = declarations_to_watch(stream, &configured.declarations, &configured.notify);
-    let mut watched = watched(stream, &declared, attached);
-    let held = held_resources(
-        stream,
-        watched.iter().map(|watched| watched.uri),
-        &resolving.place.root,
-        &StreamMarks,
-    );
-    // What no message took yet the model never got, and a server is not asked for what it takes for current.
+    let mut watched = list_watched(stream, &declared, attached);
+    let uris = watched.iter().map(|watched| watched.uri);
+    let held = held_resources(stream, uris, &resolving.place.root, &StreamMarks);
     let now = session.now();
-    let is_current =
-        |(server, _): Key<'_>, held: &HeldResource<'_>| server.is_some() && held.is_current(now);
     watched.retain(|watched| {
         let key = watched.key();
-        held.get(&key).is_some_and(|held| !is_current(key, held))
+        // The model never got what no message has taken yet. A server need not be asked for what it still calls current.
+        held.get(&key)
+            .is_some_and(|held| key.0.is_none() || !held.is_current(now))
     });
     if watched.is_empty() {
         return Ok(Vec::new());
     }
-    let hurried = resolving.mcp.map(|servers| reading::Hurried {
+    let hurried = resolving.mcp.map(|servers| reading::HurriedReader {
         servers,
         limit: MAX_PAGE_TIME,
     });
-    let looking = jp_attachment::Context {
-        store: &Sums { stamps },
-        mcp: hurried.as_ref().map(|hurried| hurried as &dyn ReadMcp),
-        limits: limits(resolving, &held),
-        secrets: Secrets::Off,
-        cancelled: Some(session.interrupt().flag()),
-        bear_database: session.surroundings.bear_database.as_deref(),
-        ..*resolving
-    };
-    let asking = Asking {
+    let check = SourceCheck {
+        session,
         configured,
-        servers: reading::configured(setup)?,
-        looking: &looking,
+        servers: reading::find_servers(setup)?,
+        context: &Context {
+            store: &ChecksumStore { stamps },
+            mcp: hurried.as_ref().map(|hurried| hurried as &dyn ReadMcp),
+            limits: limits(resolving, &held),
+            // Nothing is stored or sent, so secrets don't matter here.
+            secrets: Secrets::Off,
+            cancelled: Some(session.interrupt().flag()),
+            bear_database: session.surroundings.bear_database.as_deref(),
+            ..*resolving
+        },
     };
-    let found = found_now(session, watched, &asking)?;
-    let changes = changes(session, found, &held);
-    tell(session, &changes);
+    let changes = find_changes(session, check.run(watched)?, &held);
+    tell_user(session, &changes);
     Ok(changes
         .into_iter()
-        .take(MAX_TOLD)
+        .take(MAX_CHANGES)
         .map(|change| change.notification)
         .collect())
 }
 
-/// Returns limits that let in whatever the conversation holds already.
-fn limits(
-    resolving: &jp_attachment::Context<'_>,
-    held: &HashMap<Key<'_>, HeldResource<'_>>,
-) -> Limits {
-    let largest = held
-        .values()
-        .map(|held| held.size)
-        .max()
-        .unwrap_or_default();
+/// Returns limits that admit every resource that the conversation has already.
+fn limits(resolving: &Context<'_>, held: &Held<'_>) -> Limits {
+    let largest = held.values().map(|held| held.size).max();
     Limits {
-        max_bytes: resolving.limits.max_bytes.max(largest),
+        max_bytes: resolving.limits.max_bytes.max(largest.unwrap_or_default()),
         max_total_bytes: u64::MAX,
         max_files: usize::MAX,
-    }
-}
-
-/// What looking at sources depends on.
-struct Asking<'a> {
-    configured: &'a Configured,
-    servers: Option<&'a Arc<Servers>>,
-    looking: &'a jp_attachment::Context<'a>,
-}
-
-/// Finds out what the sources have.
-fn found_now<'a>(
-    session: &Session,
-    watched: Vec<Watched<'a>>,
-    asking: &Asking<'_>,
-) -> Result<Vec<(Key<'a>, Now)>, SessionError> {
-    // What a server calls a file is not one of this machine.
-    let is_file =
-        |watched: &Watched<'_>| watched.uri.starts_with("file:") && watched.key().0.is_none();
-    let (files, others): (Vec<_>, Vec<_>) = watched.into_iter().partition(is_file);
-    let mut found: Vec<_> = files_now(session, &files, asking.looking)?
-        .into_iter()
-        .map(|(uri, now)| ((None, uri), now))
-        .collect();
-    found.extend(others_now(session, &others, asking)?);
-    Ok(found)
-}
-
-/// Something to tell the model.
-struct Change {
-    notification: Notification,
-    /// The turn that the version came with which the conversation holds.
-    turn: usize,
-}
-
-impl Change {
-    fn new(held: &HeldResource<'_>, uri: &str, now: Option<Checksum>) -> Option<Self> {
-        Some(Self {
-            notification: held.change(uri, now)?,
-            turn: held.turn(),
-        })
     }
 }
 
@@ -186,98 +135,85 @@ impl Marks for StreamMarks {
     }
 }
 
-/// Returns what the model does not know; warns of what can't be found out.
-fn changes(
-    session: &Session,
-    found: Vec<(Key<'_>, Now)>,
-    held: &HashMap<Key<'_>, HeldResource<'_>>,
-) -> Vec<Change> {
-    let mut changes = Vec::new();
-    for (key, now) in found {
-        let Some(held) = held.get(&key) else { continue };
-        let (_, uri) = key;
-        match now {
-            Now::Unknown(reason) => {
-                let name = held.label(uri);
-                session.person.tell(Notice::ChangeUnknown {
-                    name: name.to_string(),
-                    reason,
-                    hint: None,
-                });
-            }
-            Now::Gone => changes.extend(Change::new(held, uri, None)),
-            Now::Content(checksum) => changes.extend(Change::new(held, uri, Some(checksum))),
-        }
-    }
-    changes
-}
-
-/// A resource whose changes the model is told of, and what delivered it.
+/// A resource whose changes jp reports to the model, and the declaration that delivered it.
 #[derive(Debug, Clone, Copy)]
-struct Watched<'a> {
+struct WatchedResource<'a> {
     declaration: &'a Declaration,
     uri: &'a str,
 }
 
-impl<'a> Watched<'a> {
+impl<'a> WatchedResource<'a> {
     fn key(&self) -> Key<'a> {
         (self.declaration.server(), self.uri)
     }
+
+    /// Returns whether it is a file of this machine; a server may call anything `file:`.
+    fn is_file(&self) -> bool {
+        self.uri.starts_with("file:") && self.declaration.server().is_none()
+    }
 }
 
-/// Returns what the declarations delivered, but for what is attached anew; each URI of a server once.
-fn watched<'a>(
+/// Returns the resources of declarations, except those that this message attaches again; each URI of a server once.
+fn list_watched<'a>(
     stream: &'a Stream,
     declared: &'a [Declaration],
     attached: &'a Attachments,
-) -> Vec<Watched<'a>> {
+) -> Vec<WatchedResource<'a>> {
     if declared.is_empty() {
         return Vec::new();
     }
     let newest = newest_by_declaration(stream);
     let mut seen: HashSet<Key<'_>> = HashSet::new();
     for delivered in &attached.delivered {
+        let server = delivered.declaration.server();
         let snapshots = delivered
             .resources
             .iter()
             .filter_map(|index| attached.snapshots.get(*index));
-        seen.extend(
-            snapshots.map(|snapshot| (delivered.declaration.server(), snapshot.uri.as_str())),
-        );
+        seen.extend(snapshots.map(|snapshot| (server, snapshot.uri.as_str())));
     }
     let mut watched = Vec::new();
     for declaration in declared {
-        let given = newest.get(declaration).into_iter().flatten();
-        let given = given.map(|(_, snapshot)| Watched {
+        let snapshots = newest.get(declaration).into_iter().flatten();
+        let resources = snapshots.map(|(_, snapshot)| WatchedResource {
             declaration,
             uri: &snapshot.uri,
         });
-        watched.extend(given.filter(|watched| seen.insert(watched.key())));
+        watched.extend(resources.filter(|resource| seen.insert(resource.key())));
     }
     watched
 }
 
-/// What a source has.
+/// The state of a source.
 #[derive(Debug)]
-enum Now {
+enum SourceState {
+    /// It has content with this checksum.
     Content(Checksum),
+    /// It no longer exists.
     Gone,
-    /// Why it can't be found out.
+    /// It can't be read, for this reason.
     Unknown(String),
 }
 
-impl Now {
-    /// Tells what is gone from what can't be had now; an interruption ends the command.
-    fn of_error(error: AttachError) -> Result<Self, SessionError> {
+impl SourceState {
+    fn from_checksum(checksum: Option<&Checksum>) -> Self {
+        checksum.map_or(Self::Gone, |checksum| Self::Content(*checksum))
+    }
+
+    /// Distinguishes sources that are gone from those that can't be read now. An interruption ends the command.
+    fn from_error(error: AttachError) -> Result<Self, SessionError> {
         let is_gone = match &error {
             AttachError::Missing { .. }
             | AttachError::Mcp {
                 source: McpError::NotFound(_),
                 ..
             } => true,
-            AttachError::Http { source, .. } => {
-                matches!(&**source, HttpError::Status { status, .. } if status.starts_with("404") || status.starts_with("410"))
-            }
+            AttachError::Http { source, .. } => match &**source {
+                HttpError::Status { status, .. } => {
+                    status.starts_with("404") || status.starts_with("410")
+                }
+                _ => false,
+            },
             _ => false,
         };
         match error {
@@ -288,66 +224,187 @@ impl Now {
     }
 }
 
-/// Looks at files, each by its own name: whatever a directory has beside them was never attached.
-fn files_now<'a>(
-    session: &Session,
-    files: &[Watched<'a>],
-    looking: &jp_attachment::Context<'_>,
-) -> Result<Vec<(&'a str, Now)>, SessionError> {
-    let mut found = Vec::new();
-    let mut there = Vec::new();
-    for file in files {
-        match located(file.uri) {
-            Ok(path) if path.is_dir() => found.push((file.uri, Now::Gone)),
-            Ok(path) if !path.starts_with(&looking.place.root) => {
-                approval::refused(session, file.uri)
-            }
-            Ok(path) => there.push((file.uri, named(file.uri, path))),
-            Err(error) if is_absence(&error) => found.push((file.uri, Now::Gone)),
-            Err(error) => found.push((file.uri, Now::Unknown(error.to_string()))),
+/// Looks at sources without storing their content.
+struct SourceCheck<'a> {
+    session: &'a Session,
+    configured: &'a ConfiguredDeclarations,
+    servers: Option<&'a Arc<Servers>>,
+    context: &'a Context<'a>,
+}
+
+impl SourceCheck<'_> {
+    /// Returns the states of the sources that jp may look at.
+    fn run<'w>(
+        &self,
+        watched: Vec<WatchedResource<'w>>,
+    ) -> Result<Vec<(Key<'w>, SourceState)>, SessionError> {
+        let (files, others): (Vec<_>, Vec<_>) =
+            watched.into_iter().partition(WatchedResource::is_file);
+        let mut states = self.check_files(&files)?;
+        states.extend(self.check_others(&others)?);
+        Ok(states)
+    }
+
+    /// Looks at files, each by its own path: the other files of their directories were never attached.
+    fn check_files<'w>(
+        &self,
+        files: &[WatchedResource<'w>],
+    ) -> Result<Vec<(Key<'w>, SourceState)>, SessionError> {
+        let mut states = Vec::new();
+        let mut readable = Vec::new();
+        for file in files {
+            let state = match locate(file.uri) {
+                Ok(path) if path.is_dir() => SourceState::Gone,
+                // A link may lead out of the workspace by now, and only the user may attach such files.
+                Ok(path) if !path.starts_with(&self.context.place.root) => {
+                    approval::warn_of_outside_file(self.session, file.uri);
+                    continue;
+                }
+                Ok(path) => {
+                    readable.push((file.key(), declare_file(file.uri, path)));
+                    continue;
+                }
+                Err(error) if is_absence(&error) => SourceState::Gone,
+                Err(error) => SourceState::Unknown(error.to_string()),
+            };
+            states.push((file.key(), state));
+        }
+        if readable.is_empty() {
+            return Ok(states);
+        }
+        // All files in one call, because that reads them in parallel. A skipped file is resolved again for the reason.
+        let declared: Vec<_> = readable.iter().map(|(_, file)| file.clone()).collect();
+        let skipping = Context {
+            unavailable: Unavailable::Skip,
+            ..*self.context
+        };
+        let resolved = jp_attachment::resolve(&declared, &skipping).map_err(advice::failure)?;
+        let checksums = resolved.delivered.iter().filter_map(|delivered| {
+            let resource = resolved.resources.get(*delivered.resources.first()?)?;
+            Some((delivered.declaration.as_str(), resource.content.checksum))
+        });
+        let checksums: HashMap<&str, Checksum> = checksums.collect();
+        for (key, declared) in readable {
+            let state = match checksums.get(key.1) {
+                Some(checksum) => SourceState::Content(*checksum),
+                None => self.recheck_skipped(&declared)?,
+            };
+            states.push((key, state));
+        }
+        Ok(states)
+    }
+
+    /// Resolves a skipped file alone, because the error says why.
+    fn recheck_skipped(&self, declared: &Declared) -> Result<SourceState, SessionError> {
+        match self.resolve(declared, self.context.timeout) {
+            Ok(checksums) => Ok(SourceState::from_checksum(checksums.values().next())),
+            Err(error) => SourceState::from_error(error),
         }
     }
-    let declared: Vec<_> = there.iter().map(|(_, declared)| declared.clone()).collect();
-    if declared.is_empty() {
-        return Ok(found);
+
+    /// Resolves everything but files: each declaration once, several at a time.
+    fn check_others<'w>(
+        &self,
+        others: &[WatchedResource<'w>],
+    ) -> Result<Vec<(Key<'w>, SourceState)>, SessionError> {
+        let mut wanted: Vec<(Declared, Vec<Key<'w>>)> = Vec::new();
+        for group in others.chunk_by(|one, next| one.declaration == next.declaration) {
+            let keys = group.iter().map(WatchedResource::key).collect();
+            let declared = self.find_resolvable(group[0].declaration);
+            wanted.extend(declared.map(|declared| (declared, keys)));
+        }
+        if let Some(servers) = self.servers {
+            let declared = wanted.iter().map(|(declared, _)| declared);
+            reading::start_unasked(self.session, servers, declared);
+        }
+        let mut states = Vec::new();
+        for chunk in wanted.chunks(PARALLEL) {
+            let results = run_in_parallel(chunk, |(declared, _)| self.resolve_other(declared));
+            for ((_, keys), result) in chunk.iter().zip(results) {
+                states.extend(list_states(keys, result)?);
+            }
+        }
+        Ok(states)
     }
-    let skipping = jp_attachment::Context {
-        unavailable: Unavailable::Skip,
-        ..*looking
-    };
-    let resolved = jp_attachment::resolve(&declared, &skipping).map_err(advice::failure)?;
-    let given = resolved.delivered.iter().filter_map(|delivered| {
-        let resource = resolved.resources.get(*delivered.resources.first()?)?;
-        Some((delivered.declaration.as_str(), resource.content.checksum))
-    });
-    let given: HashMap<&str, Checksum> = given.collect();
-    for (uri, declared) in there {
-        let now = match given.get(uri) {
-            Some(checksum) => Now::Content(*checksum),
-            None => why_not(declared, looking)?,
+
+    fn resolve_other(&self, declared: &Declared) -> Result<HashMap<String, Checksum>, AttachError> {
+        let timeout = match &declared.source {
+            Source::Http { .. } => self.context.timeout.min(MAX_PAGE_TIME),
+            _ => self.context.timeout,
         };
-        found.push((uri, now));
+        self.resolve(declared, timeout)
     }
-    Ok(found)
-}
 
-/// Says why a file was skipped.
-fn why_not(declared: Declared, looking: &jp_attachment::Context<'_>) -> Result<Now, SessionError> {
-    let failing = jp_attachment::Context {
-        unavailable: Unavailable::Fail,
-        ..*looking
-    };
-    match jp_attachment::resolve(&[declared], &failing) {
-        Ok(resolved) => Ok(resolved
+    /// Resolves one declaration and returns its checksums by URI.
+    fn resolve(
+        &self,
+        declared: &Declared,
+        timeout: Duration,
+    ) -> Result<HashMap<String, Checksum>, AttachError> {
+        let context = Context {
+            unavailable: Unavailable::Fail,
+            timeout,
+            ..*self.context
+        };
+        let resolved = jp_attachment::resolve(slice::from_ref(declared), &context)?;
+        Ok(resolved
             .resources
-            .first()
-            .map_or(Now::Gone, |one| Now::Content(one.content.checksum))),
-        Err(error) => Now::of_error(error),
+            .into_iter()
+            .map(|resource| (resource.uri, resource.content.checksum))
+            .collect())
+    }
+
+    /// Returns a declaration if jp can resolve it without asking, and warns otherwise.
+    fn find_resolvable(&self, declaration: &Declaration) -> Option<Declared> {
+        let place = self.context.place;
+        let (reason, hint) = match self.configured.read(declaration, place) {
+            Err(error) => (format!("failed to {}", chain(&error)), None),
+            Ok(declared) => {
+                let approved =
+                    approval::approve_unasked(self.session, self.servers, declared.clone(), place);
+                if approved.is_some() {
+                    return approved;
+                }
+                let (reason, hint) = approval::explain_prompt(&declared, place);
+                (reason, Some(hint))
+            }
+        };
+        self.session.person.tell(Notice::ChangeUnknown {
+            name: declaration.to_string(),
+            reason,
+            hint,
+        });
+        None
     }
 }
 
-/// Returns where a file is, links resolved.
-fn located(uri: &str) -> io::Result<PathBuf> {
+/// Returns the states of a declaration's resources, given what it resolved to.
+fn list_states<'w>(
+    keys: &[Key<'w>],
+    resolved: Result<HashMap<String, Checksum>, AttachError>,
+) -> Result<Vec<(Key<'w>, SourceState)>, SessionError> {
+    let checksums = match resolved.map_err(SourceState::from_error) {
+        Ok(checksums) => checksums,
+        Err(state) => match state? {
+            // The whole declaration failed, so its first resource stands for all in a single warning.
+            unknown @ SourceState::Unknown(_) => {
+                return Ok(keys
+                    .first()
+                    .map(|key| (*key, unknown))
+                    .into_iter()
+                    .collect());
+            }
+            _ => HashMap::new(),
+        },
+    };
+    Ok(keys
+        .iter()
+        .map(|key| (*key, SourceState::from_checksum(checksums.get(key.1))))
+        .collect())
+}
+
+/// Returns the path of a file, with its links resolved.
+fn locate(uri: &str) -> io::Result<PathBuf> {
     let path = file_path(uri, PathStyle::native()).map_err(io::Error::other)?;
     canonical_path(&PathBuf::from(path))
 }
@@ -359,148 +416,73 @@ fn is_absence(error: &io::Error) -> bool {
     )
 }
 
-/// Names a file outright, for itself alone.
-fn named(uri: &str, path: PathBuf) -> Declared {
-    let source = Source::Path(path);
+/// Declares a single file, as if the user had named it.
+fn declare_file(uri: &str, path: PathBuf) -> Declared {
     Declared {
         input: uri.to_owned(),
         declaration: Some(uri.to_owned()),
-        source,
+        source: Source::Path(path),
         is_trusted: true,
         link_out: None,
     }
 }
 
-/// Resolves what is no file, each declaration once, several at a time.
-fn others_now<'a>(
+/// A change to report to the model.
+struct Change {
+    notification: Notification,
+    /// The turn of the version that the conversation has.
+    turn: usize,
+}
+
+/// Returns the changes that the model does not know, and warns about sources that can't be read.
+fn find_changes(
     session: &Session,
-    others: &[Watched<'a>],
-    asking: &Asking<'_>,
-) -> Result<Vec<(Key<'a>, Now)>, SessionError> {
-    let looking = asking.looking;
-    let mut wanted: Vec<(Declared, Vec<Key<'a>>)> = Vec::new();
-    for group in others.chunk_by(|one, next| one.declaration == next.declaration) {
-        let keys = group.iter().map(Watched::key).collect();
-        let declared = may_be_resolved(session, group[0].declaration, asking);
-        wanted.extend(declared.map(|declared| (declared, keys)));
-    }
-    if let Some(servers) = asking.servers {
-        reading::start_unasked(
-            session,
-            servers,
-            wanted.iter().map(|(declared, _)| declared),
-        );
-    }
-    let mut found = Vec::new();
-    for some in wanted.chunks(PARALLEL) {
-        let results = thread::scope(|scope| {
-            let running: Vec<_> = some
-                .iter()
-                .map(|(declared, _)| scope.spawn(|| resolved_now(declared, looking)))
-                .collect();
-            let join = |running: thread::ScopedJoinHandle<'_, _>| {
-                running
-                    .join()
-                    .unwrap_or_else(|panic| std::panic::resume_unwind(panic))
-            };
-            running.into_iter().map(join).collect::<Vec<_>>()
-        });
-        for ((_, keys), result) in some.iter().zip(results) {
-            match result {
-                Ok(given) => found.extend(keys.iter().map(|key| {
-                    (
-                        *key,
-                        given
-                            .get(key.1)
-                            .map_or(Now::Gone, |checksum| Now::Content(*checksum)),
-                    )
-                })),
-                // One declaration, one warning: all of it failed.
-                Err(error) => match Now::of_error(error)? {
-                    Now::Unknown(reason) => {
-                        found.extend(keys.first().map(|key| (*key, Now::Unknown(reason))))
-                    }
-                    _ => found.extend(keys.iter().map(|key| (*key, Now::Gone))),
-                },
+    states: Vec<(Key<'_>, SourceState)>,
+    held: &Held<'_>,
+) -> Vec<Change> {
+    let mut changes = Vec::new();
+    for (key, state) in states {
+        let Some(held) = held.get(&key) else { continue };
+        let (_, uri) = key;
+        let now = match state {
+            SourceState::Gone => None,
+            SourceState::Content(checksum) => Some(checksum),
+            SourceState::Unknown(reason) => {
+                session.person.tell(Notice::ChangeUnknown {
+                    name: held.label(uri).to_string(),
+                    reason,
+                    hint: None,
+                });
+                continue;
             }
-        }
+        };
+        changes.extend(held.change(uri, now).map(|notification| Change {
+            notification,
+            turn: held.turn(),
+        }));
     }
-    Ok(found)
+    changes
 }
 
-/// Returns what a declaration stands for, where nobody needs to be asked; says so where somebody would.
-fn may_be_resolved(
-    session: &Session,
-    declaration: &Declaration,
-    asking: &Asking<'_>,
-) -> Option<Declared> {
-    let Asking {
-        configured,
-        servers,
-        looking,
-    } = *asking;
-    let declared = match configured.sources.get(declaration) {
-        Some(declared) => Ok(declared.clone()),
-        None => parse_stored(declaration.as_str(), looking.place),
-    };
-    let (reason, hint) = match declared {
-        Err(error) => (format!("failed to {}", chain(&error)), None),
-        Ok(declared) => {
-            let unasked = approval::unasked(session, servers, declared.clone(), looking.place);
-            if unasked.is_some() {
-                return unasked;
-            }
-            let (reason, hint) = approval::why_asked(&declared, looking.place);
-            (reason, Some(hint))
-        }
-    };
-    session.person.tell(Notice::ChangeUnknown {
-        name: declaration.to_string(),
-        reason,
-        hint,
-    });
-    None
-}
-
-fn resolved_now(
-    declared: &Declared,
-    looking: &jp_attachment::Context<'_>,
-) -> Result<HashMap<String, Checksum>, AttachError> {
-    let timeout = match &declared.source {
-        Source::Http { .. } => looking.timeout.min(MAX_PAGE_TIME),
-        _ => looking.timeout,
-    };
-    let looking = jp_attachment::Context {
-        unavailable: Unavailable::Fail,
-        timeout,
-        ..*looking
-    };
-    let resolved = jp_attachment::resolve(std::slice::from_ref(declared), &looking)?;
-    Ok(resolved
-        .resources
-        .into_iter()
-        .map(|resource| (resource.uri, resource.content.checksum))
-        .collect())
-}
-
-/// Tells the person what the model is told.
-fn tell(session: &Session, changes: &[Change]) {
-    let told = &changes[..changes.len().min(MAX_TOLD)];
-    if told.len() > MAX_LINES {
-        let first = told.iter().take(MAX_LINES).map(Change::label);
+/// Tells the user which changes this message reports.
+fn tell_user(session: &Session, changes: &[Change]) {
+    let reported = &changes[..changes.len().min(MAX_CHANGES)];
+    if reported.len() > MAX_LINES {
+        let first = reported.iter().take(MAX_LINES).map(Change::label);
         session.person.tell(Notice::ResourcesChanged {
-            count: told.len(),
+            count: reported.len(),
             first: first.map(str::to_owned).collect(),
         });
     } else {
-        told.iter()
-            .for_each(|change| session.person.tell(change.to_notice()));
+        for change in reported {
+            session.person.tell(change.to_notice());
+        }
     }
-    let count = changes.len() - told.len();
+    let count = changes.len() - reported.len();
     if count > 0 {
         session.person.tell(Notice::MoreResourcesChanged {
             count,
-            limit: MAX_TOLD,
+            limit: MAX_CHANGES,
         });
     }
 }
@@ -523,36 +505,5 @@ impl Change {
                 Some(_) => ResourceChange::Modified { turn },
             },
         }
-    }
-}
-
-/// Keeps checksums and no content.
-struct Sums<'a> {
-    stamps: &'a Stamps,
-}
-
-impl ContentStore for Sums<'_> {
-    fn known(&self, file: &FileStamp) -> Option<Known> {
-        let known = self.stamps.find(&state(file)?)?;
-        Some(Known {
-            blob: known.blob,
-            mime_type: known.mime_type?,
-        })
-    }
-
-    fn keep(
-        &self,
-        content: &ResourceContent,
-        mime_type: &str,
-        file: Option<&FileStamp>,
-    ) -> Result<BlobRef, Box<dyn std::error::Error + Send + Sync>> {
-        let blob = content.blob_ref();
-        if let Some(state) = file.and_then(state) {
-            self.stamps.remember(
-                state,
-                known_content(blob, mime_type, None, measure(content)),
-            );
-        }
-        Ok(blob)
     }
 }

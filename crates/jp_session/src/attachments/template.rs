@@ -1,6 +1,6 @@
-//! Templates of MCP servers: from `mcp+SERVER+TEMPLATE` to the URI that is attached.
+//! URI templates of MCP servers: turns `mcp+SERVER+TEMPLATE` into the URI to attach.
 //!
-//! The values are what follows the template, `?name=value&…`, else what the person types.
+//! The values follow the template as `?name=value&…`. jp asks for them if there are none.
 
 use std::sync::Arc;
 
@@ -9,131 +9,131 @@ use crate::{
     error::SessionError,
     notice::Notice,
     person::{Answer, Question},
-    servers::{Servers, reading, watched},
+    servers::{Servers, progress, reading},
     session::{Session, Setup},
 };
 use jp_attachment::Scheme;
-use jp_mcp::{Caller, Connection};
+use jp_mcp::Connection;
 use mcp_resources::template::{UriTemplate, Value, Values};
 use serde_json::{Map, Value as Json};
 
-/// How many of the values that a server offers are shown at once.
+/// Limit for the completions in a prompt, which should stay on a few rows of a terminal.
 const SHOWN: usize = 10;
 
-/// Returns what was typed with its template expanded; what has none, as it is.
-pub(crate) fn expanded(setup: Setup<'_>, input: &str) -> Result<String, SessionError> {
-    let Setup { session, config } = setup;
-    let Some(written) = Written::read(input)? else {
+/// Expands the template in an input and asks for missing values; returns an input without a template unchanged.
+pub(crate) fn expand_input(setup: Setup<'_>, input: &str) -> Result<String, SessionError> {
+    let Some(parsed) = TemplateInput::parse(input)? else {
         return Ok(input.to_owned());
     };
-    let Written {
-        input,
+    let TemplateInput {
         server,
         template,
         mut values,
-    } = written;
+        ..
+    } = parsed;
+    // If the user typed some values, they left the optional ones out on purpose.
     let asks_for_all = values.is_empty();
-    let wanted = template.variables().into_iter().filter(|name| {
+    let mut missing = template.variables();
+    missing.retain(|name| {
         !values.contains_key(*name) && (asks_for_all || !is_optional(template.as_str(), name))
     });
-    let wanted: Vec<&str> = wanted.collect();
-    if !wanted.is_empty() {
-        let servers = session.servers(config)?;
-        servers.check(server)?;
-        if !session.can_ask() {
-            return Err(nobody_to_ask(input, &template, &wanted));
-        }
-        let connection = connection(session, servers, server, input)?;
-        let mut asking = Asking {
-            session,
-            server,
-            connection: &connection,
-            template: &template,
-            intro: vec![format!(
-                "The MCP server {server} has the template {template}. Enter its values:"
-            )],
-        };
-        for name in wanted {
-            values.extend(
-                asking
-                    .value(name, &values)?
-                    .map(|value| (name.to_owned(), Value::Text(value))),
-            );
-        }
+    if !missing.is_empty() {
+        ask_for_values(setup, input, server, &template, &missing, &mut values)?;
     }
     let uri = template
         .expand(&values)
         .map_err(|error| SessionError::new(format!("failed to attach {input:?}: {error}")))?;
     let expanded = format!("mcp+{server}+{uri}");
-    session.person.tell(Notice::TemplateExpanded {
+    setup.session.person.tell(Notice::TemplateExpanded {
         uri: expanded.clone(),
     });
     Ok(expanded)
 }
 
-/// Returns what was typed with its template expanded, where that takes nothing but what was typed.
-pub fn expanded_by_itself(input: &str) -> Option<String> {
-    let Written {
-        server,
-        template,
-        values,
-        ..
-    } = Written::read(input).ok()??;
-    if values.is_empty() {
+/// Expands the template in an input with the values in it; `None` if it has no template or no values.
+pub fn expand_with_given_values(input: &str) -> Option<String> {
+    let parsed = TemplateInput::parse(input).ok()??;
+    if parsed.values.is_empty() {
         return None;
     }
-    template
-        .expand(&values)
-        .ok()
-        .map(|uri| format!("mcp+{server}+{uri}"))
+    let uri = parsed.template.expand(&parsed.values).ok()?;
+    Some(format!("mcp+{}+{uri}", parsed.server))
 }
 
-/// What was typed, taken apart.
+/// Asks the user for the values of variables, with completions of the server.
+fn ask_for_values(
+    setup: Setup<'_>,
+    input: &str,
+    server: &str,
+    template: &UriTemplate,
+    missing: &[&str],
+    values: &mut Values,
+) -> Result<(), SessionError> {
+    let Setup { session, config } = setup;
+    let servers = session.servers(config)?;
+    servers.check(server)?;
+    if !session.can_ask() {
+        return Err(missing_values_error(input, template, missing));
+    }
+    let connection = connect(session, servers, server, input)?;
+    let mut prompt = ValuePrompt {
+        session,
+        server,
+        connection: &connection,
+        template,
+        intro: vec![format!(
+            "The MCP server {server} has the template {template}. Enter its values:"
+        )],
+    };
+    for name in missing {
+        let value = prompt.ask(name, values)?;
+        values.extend(value.map(|value| ((*name).to_owned(), Value::Text(value))));
+    }
+    Ok(())
+}
+
+/// An input with a template, split into its parts.
 #[derive(Debug)]
-struct Written<'a> {
-    input: &'a str,
+struct TemplateInput<'a> {
     server: &'a str,
     template: UriTemplate,
     values: Values,
 }
 
-impl<'a> Written<'a> {
-    /// Takes a template apart from its values; `None` where there is no template.
-    fn read(input: &'a str) -> Result<Option<Self>, SessionError> {
-        let Some((server, text)) = parts(input).filter(|(_, text)| text.contains('{')) else {
+impl<'a> TemplateInput<'a> {
+    /// Splits an input into a template and its values; `None` if there is no template.
+    fn parse(input: &'a str) -> Result<Option<Self>, SessionError> {
+        let Some((server, text)) = split_input(input).filter(|(_, text)| text.contains('{')) else {
             return Ok(None);
         };
         let mut unknown = None;
+        // The first question mark with known names after it counts: a value may contain further ones.
         for at in question_marks(text) {
-            let template = parsed(input, &text[..at])?;
-            let given = pairs(&text[at + 1..]);
+            let template = parse_template(input, &text[..at])?;
+            let pairs = parse_pairs(&text[at + 1..]);
             let variables = template.variables();
-            let is_known = |(name, _): &(String, String)| variables.contains(&name.as_str());
-            let stranger = given
+            let (known, others): (Vec<_>, Vec<_>) = pairs
                 .iter()
-                .find(|pair| !is_known(pair))
-                .map(|(name, _)| name.clone());
-            match stranger {
+                .partition(|(name, _)| variables.contains(&name.as_str()));
+            match others.first() {
                 None => {
                     return Ok(Some(Self {
-                        input,
                         server,
-                        values: collected(given),
+                        values: collect_values(pairs),
                         template,
                     }));
                 }
-                Some(name) if given.iter().any(is_known) => {
-                    return Err(no_variable(input, &name, &template));
+                Some((name, _)) if !known.is_empty() => {
+                    return Err(unknown_variable_error(input, name, &template));
                 }
                 // The question mark may be one of the template, if values follow later.
-                Some(name) => _ = unknown.get_or_insert(name),
+                Some((name, _)) => _ = unknown.get_or_insert_with(|| name.clone()),
             }
         }
-        let template = parsed(input, text)?;
+        let template = parse_template(input, text)?;
         match unknown {
-            Some(name) => Err(no_variable(input, &name, &template)),
+            Some(name) => Err(unknown_variable_error(input, &name, &template)),
             None => Ok(Some(Self {
-                input,
                 server,
                 template,
                 values: Values::new(),
@@ -142,37 +142,37 @@ impl<'a> Written<'a> {
     }
 }
 
-fn parsed(input: &str, template: &str) -> Result<UriTemplate, SessionError> {
-    let failure = |error| SessionError::new(format!("failed to attach {input:?}: {error}"));
-    UriTemplate::parse(template).map_err(failure)
+fn parse_template(input: &str, template: &str) -> Result<UriTemplate, SessionError> {
+    UriTemplate::parse(template)
+        .map_err(|error| SessionError::new(format!("failed to attach {input:?}: {error}")))
 }
 
-/// Takes the server, and what is to be read from it, out of `mcp+SERVER+REST`.
-fn parts(input: &str) -> Option<(&str, &str)> {
+/// Splits `mcp+SERVER+REST` into the server and the rest.
+fn split_input(input: &str) -> Option<(&str, &str)> {
     let (Scheme::Mcp, rest) = Scheme::split(input)? else {
         return None;
     };
     rest.split_once('+')
 }
 
-/// Finds the question marks that values may follow: those after the last variable.
+/// Returns the positions of the question marks that values may follow: those after the last variable.
 fn question_marks(text: &str) -> impl Iterator<Item = usize> {
     let last = text.rfind('{').unwrap_or(0);
     let end = text[last..].find('}').map_or(text.len(), |end| last + end);
     text[end..].match_indices('?').map(move |(at, _)| end + at)
 }
 
-/// Reads `name=value&…`, percent-decoded; a plus is one.
-fn pairs(text: &str) -> Vec<(String, String)> {
+/// Parses `name=value&…`, percent-decoded. A plus stays a plus, unlike in a form.
+fn parse_pairs(text: &str) -> Vec<(String, String)> {
     url::form_urlencoded::parse(text.replace('+', "%2B").as_bytes())
         .into_owned()
         .collect()
 }
 
-/// What is given more than once is a list.
-fn collected(given: Vec<(String, String)>) -> Values {
+/// Collects pairs; a name that occurs more than once has a list.
+fn collect_values(pairs: Vec<(String, String)>) -> Values {
     let mut values = Values::new();
-    for (name, value) in given {
+    for (name, value) in pairs {
         let value = match values.remove(&name) {
             None => Value::Text(value),
             Some(Value::Text(first)) => Value::List(vec![first, value]),
@@ -180,6 +180,7 @@ fn collected(given: Vec<(String, String)>) -> Values {
                 list.push(value);
                 Value::List(list)
             }
+            // No pair makes a map.
             Some(map @ Value::Map(_)) => map,
         };
         values.insert(name, value);
@@ -187,28 +188,26 @@ fn collected(given: Vec<(String, String)>) -> Values {
     values
 }
 
-/// Returns whether a variable is one of a query everywhere, `{?name}` or `{&name}`: those are left out without a value.
+/// Returns whether a variable only occurs in query expressions, `{?name}` or `{&name}`: without a value, these expand
+/// to nothing.
 ///
-/// This reads RFC 6570 a second time, for [`UriTemplate`] says which variables there are, and not of which operator each is.
+/// This parses RFC 6570 expressions again, because [`UriTemplate`] lists the variables but not their operators.
 fn is_optional(template: &str, name: &str) -> bool {
-    let expressions = template
+    template
         .split('{')
         .skip(1)
-        .filter_map(|part| part.split_once('}'));
-    let mut its = expressions
-        .map(|(expression, _)| expression)
+        .filter_map(|part| Some(part.split_once('}')?.0))
         .filter(|expression| {
-            let names = expression
-                .trim_start_matches(['+', '#', '.', '/', ';', '?', '&'])
-                .split(',');
-            names
-                .map(|one| one.split([':', '*']).next().unwrap_or(one))
-                .any(|one| one == name)
-        });
-    its.all(|expression| expression.starts_with(['?', '&']))
+            let variables = expression.trim_start_matches(['+', '#', '.', '/', ';', '?', '&']);
+            // A modifier may follow the name: `{var:3}`, `{list*}`.
+            variables
+                .split(',')
+                .any(|variable| variable.split([':', '*']).next() == Some(name))
+        })
+        .all(|expression| expression.starts_with(['?', '&']))
 }
 
-fn no_variable(input: &str, name: &str, template: &UriTemplate) -> SessionError {
+fn unknown_variable_error(input: &str, name: &str, template: &UriTemplate) -> SessionError {
     let variables = template.variables().join(", ");
     SessionError::new(format!(
         "failed to attach {input:?}: the template has no variable {name:?}; it has: {variables}"
@@ -218,64 +217,67 @@ fn no_variable(input: &str, name: &str, template: &UriTemplate) -> SessionError 
     )
 }
 
-fn nobody_to_ask(input: &str, template: &UriTemplate, wanted: &[&str]) -> SessionError {
-    let told = |name: &&str| {
-        let remark = if is_optional(template.as_str(), name) {
-            " (optional)"
-        } else {
-            ""
+fn missing_values_error(input: &str, template: &UriTemplate, missing: &[&str]) -> SessionError {
+    let mut names = Vec::new();
+    for name in missing {
+        let remark = match is_optional(template.as_str(), name) {
+            true => " (optional)",
+            false => "",
         };
-        format!("{name}{remark}")
-    };
-    let variables = wanted.iter().map(told).collect::<Vec<_>>().join(", ");
-    let (server, _) = parts(input).unwrap_or_default();
+        names.push(format!("{name}{remark}"));
+    }
+    let (server, _) = split_input(input).unwrap_or_default();
     let form: Vec<_> = template
         .variables()
         .iter()
         .map(|name| format!("{name}=…"))
         .collect();
     SessionError::new(format!(
-        "failed to attach {input:?}: the template has no values for {variables}, and there is no terminal to ask you on"
+        "failed to attach {input:?}: the template has no values for {}, and there is no terminal to ask you on",
+        names.join(", ")
     ))
-    .with_hint(format!("write the values after the template, percent-encoded: 'mcp+{server}+{template}?{}'.", form.join("&")))
+    .with_hint(format!(
+        "write the values after the template, percent-encoded: 'mcp+{server}+{template}?{}'.",
+        form.join("&")
+    ))
 }
 
-/// Starts the server that knows which values there are.
-fn connection(
+/// Connects to the server, which completes values.
+fn connect(
     session: &Session,
     servers: &Servers,
     server: &str,
     input: &str,
 ) -> Result<Arc<Connection>, SessionError> {
-    servers.agreed(session, server)?;
+    servers.approve_or_ask(session, server)?;
     let what = format!("Waiting for the MCP server {server}");
-    let connected = watched::with(session, server, &what, |person| {
-        servers.connect_for(server, person)
+    let connected = progress::with_server(session, server, &what, |caller| {
+        servers.connect_for(server, caller)
     });
-    connected.map_err(|refusal| advice::failure(reading::failed(input, server, refusal.into())))
+    connected.map_err(|refusal| advice::failure(reading::read_error(input, server, refusal.into())))
 }
 
-/// Somebody who is asked for the values.
-struct Asking<'a> {
+/// Prompts for the values of a template.
+struct ValuePrompt<'a> {
     session: &'a Session,
     server: &'a str,
     connection: &'a Connection,
     template: &'a UriTemplate,
-    /// What to say before the next question.
+    /// Lines to show before the next prompt.
     intro: Vec<String>,
 }
 
-impl Asking<'_> {
-    /// Asks for a value; none is one of its own where the variable may be left out.
-    fn value(&mut self, name: &str, others: &Values) -> Result<Option<String>, SessionError> {
+impl ValuePrompt<'_> {
+    /// Asks for a value; returns `None` if the user leaves an optional one out.
+    fn ask(&mut self, name: &str, others: &Values) -> Result<Option<String>, SessionError> {
         let is_optional = is_optional(self.template.as_str(), name);
         let mut beginning = String::new();
         loop {
-            let offered = self.offered(name, &beginning, others);
+            let completions = self.complete(name, &beginning, others);
             let intro = std::mem::take(&mut self.intro);
             let typed = match self.session.person.ask(Question::Line {
                 intro: &intro,
-                prompt: &prompt(name, &beginning, is_optional, &offered),
+                prompt: &prompt_text(name, &beginning, is_optional, &completions),
             }) {
                 Some(Answer::Line(line)) => line,
                 Some(Answer::Interrupted) => return Err(SessionError::interrupted()),
@@ -286,6 +288,7 @@ impl Asking<'_> {
                 }
             };
             match typed.strip_suffix('?') {
+                // Without completions, a question mark is a part of the value.
                 Some(start) if self.connection.about().has_completions => {
                     start.clone_into(&mut beginning)
                 }
@@ -296,30 +299,30 @@ impl Asking<'_> {
         }
     }
 
-    /// Returns what the server offers; nothing where it does not say.
-    fn offered(&self, name: &str, beginning: &str, others: &Values) -> Vec<String> {
-        let text =
-            |(name, value): (&String, &Value)| Some((name.clone(), Json::from(value.as_text()?)));
-        let others: Map<String, Json> = others.iter().filter_map(text).collect();
-        let complete = |caller: &dyn Caller| {
+    /// Returns the server's completions of a value; none if it has none or fails.
+    fn complete(&self, name: &str, beginning: &str, others: &Values) -> Vec<String> {
+        let others: Map<String, Json> = others
+            .iter()
+            .filter_map(|(name, value)| Some((name.clone(), Json::from(value.as_text()?))))
+            .collect();
+        let what = format!("Asking {} for values", self.server);
+        progress::with_server(self.session, self.server, &what, |caller| {
             self.connection
                 .complete(self.template.as_str(), name, beginning, &others, caller)
-        };
-        let what = format!("Asking {} for values", self.server);
-        watched::with(self.session, self.server, &what, |person| complete(person))
-            .unwrap_or_default()
+        })
+        .unwrap_or_default()
     }
 }
 
-fn prompt(name: &str, beginning: &str, is_optional: bool, offered: &[String]) -> String {
+fn prompt_text(name: &str, beginning: &str, is_optional: bool, completions: &[String]) -> String {
     let mut remarks = Vec::new();
-    let shown = offered
+    let shown = completions
         .iter()
         .take(SHOWN)
         .cloned()
         .collect::<Vec<_>>()
         .join(", ");
-    match (offered.len(), beginning.is_empty()) {
+    match (completions.len(), beginning.is_empty()) {
         (0, true) => {}
         (0, false) => remarks.push(format!("no value begins with {beginning}")),
         (count, _) if count > SHOWN => {
@@ -343,7 +346,7 @@ mod tests {
     use super::*;
 
     fn read(input: &str) -> (String, Vec<(String, Value)>) {
-        let written = Written::read(input).unwrap().unwrap();
+        let written = TemplateInput::parse(input).unwrap().unwrap();
         (
             written.template.to_string(),
             written.values.into_iter().collect(),
@@ -358,7 +361,7 @@ mod tests {
     }
 
     #[test]
-    fn values_are_what_follows_the_whole_template() {
+    fn values_follow_the_whole_template() {
         for (text, template, expected) in [
             ("note:{name}{?lang}", "note:{name}{?lang}", &[][..]),
             (
@@ -404,7 +407,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_template_is_left_alone() {
+    fn input_without_a_template_is_left_alone() {
         for input in [
             "mcp+s+note:one?name=a",
             "mcp+s",
@@ -414,13 +417,13 @@ mod tests {
             "https://h/{a}",
             "cmd:a + b + {c}",
         ] {
-            assert!(Written::read(input).unwrap().is_none(), "{input}");
+            assert!(TemplateInput::parse(input).unwrap().is_none(), "{input}");
         }
     }
 
     #[test]
-    fn what_is_wrong_is_named_with_the_variables() {
-        let unknown = |text: &str| Written::read(text).unwrap_err().message;
+    fn error_names_the_unknown_variable() {
+        let unknown = |text: &str| TemplateInput::parse(text).unwrap_err().message;
         for text in [
             "mcp+s+note:{name}{?lang}?nmae=a",
             "mcp+s+note:{name}{?lang}?lang=a&nmae=a",
@@ -436,7 +439,7 @@ mod tests {
     }
 
     #[test]
-    fn variables_of_a_query_may_be_left_out() {
+    fn variables_of_a_query_are_optional() {
         for (template, name, expected) in [
             ("note:{name}{?lang}", "name", false),
             ("note:{name}{?lang}", "lang", true),
@@ -450,24 +453,24 @@ mod tests {
     }
 
     #[test]
-    fn prompt_says_what_is_offered() {
+    fn prompt_lists_completions() {
         let offered = |count: usize| {
             (0..count)
                 .map(|index| format!("v{index}"))
                 .collect::<Vec<_>>()
         };
-        assert_eq!(prompt("name", "", false, &[]), "name:");
-        assert_eq!(prompt("name", "", true, &[]), "name (optional):");
+        assert_eq!(prompt_text("name", "", false, &[]), "name:");
+        assert_eq!(prompt_text("name", "", true, &[]), "name (optional):");
         assert_eq!(
-            prompt("name", "", true, &offered(2)),
+            prompt_text("name", "", true, &offered(2)),
             "name (v0, v1; optional):"
         );
         assert_eq!(
-            prompt("name", "x", false, &[]),
+            prompt_text("name", "x", false, &[]),
             "name (no value begins with x):"
         );
         assert_eq!(
-            prompt("name", "", false, &offered(12)),
+            prompt_text("name", "", false, &offered(12)),
             "name (v0, v1, v2, v3, v4, v5, v6, v7, v8, v9 and 2 more: type a beginning and `?` to list them):"
         );
     }

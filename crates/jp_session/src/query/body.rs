@@ -79,7 +79,7 @@ pub(crate) fn encode(
 /// Returns whether to warn the user about what the model doesn't see. Missing tools matter only if the user enabled
 /// one, because some are on by default.
 pub(crate) fn is_worth_a_warning(note: &Note, asked: &ReadyQuery<'_>) -> bool {
-    !note.is_about_tools() || asked.tools.has_wanted(&asked.config)
+    !note.is_about_tools() || asked.tools.has_explicit(&asked.config)
 }
 
 /// Puts together what is asked, in what format.
@@ -161,7 +161,7 @@ impl RequestBuilder {
         tools: Vec<Tool>,
         first: Written,
     ) -> Self {
-        let own_tools = tools.len() - asked.tools.served_that_may_run();
+        let own_tools = tools.len() - asked.tools.count_server_tools();
         let mut builder = Self {
             facts,
             tools,

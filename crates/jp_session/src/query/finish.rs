@@ -11,7 +11,7 @@ use crate::{
         ready_query::{ReadyQuery, newest_request},
         refusal,
     },
-    tools::called::{EndedCall, list_calls},
+    tools::call_outcome::{EndedCall, list_calls},
 };
 
 /// A turn that ended.

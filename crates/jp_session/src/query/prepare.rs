@@ -4,11 +4,11 @@ use std::collections::HashSet;
 
 use crate::{
     attachments::{
-        approval::{refused, to_remember},
-        declarations::{configured, place, resolving, warn_of_unreadable},
-        resolve::{Attachments, Earlier, parse, resolve, stored_forms},
-        stale::notifications,
-        store::{Keeper, Kept},
+        approval::{list_approvals, warn_of_outside_file},
+        declarations::{place, read_configured, resolve_context, warn_of_unreadable},
+        resolve::{Attachments, EarlierDeclarations, parse, resolve, stored_forms},
+        source_changes::find_notifications,
+        store::{BatchStore, KeptContent},
     },
     error::SessionError,
     notice::Notice,
@@ -29,7 +29,7 @@ pub(crate) struct Prepared {
     pub(crate) kinds: Vec<EventKind>,
     pub(crate) batch: Batch,
     /// What is known of that content.
-    pub(crate) kept: Kept,
+    pub(crate) kept: KeptContent,
     pub(crate) now: jiff::Timestamp,
 }
 
@@ -61,18 +61,18 @@ pub(crate) fn prepare(
         return Ok(Prepared {
             kinds: Vec::new(),
             batch,
-            kept: Kept::default(),
+            kept: KeptContent::default(),
             now,
         });
     };
     let place = place(setup)?;
-    let configured = configured(config, &place)?;
+    let configured = read_configured(config, &place)?;
     let stamps = session.workspace.stamps();
-    let keeper = Keeper::new(&batch, &stamps);
-    let resolving = resolving(setup, &place, &keeper, request.skip_unavailable)?;
+    let keeper = BatchStore::new(&batch, &stamps);
+    let resolving = resolve_context(setup, &place, &keeper, request.skip_unavailable)?;
     let explicit = parse(setup, &request.attach, &place, resolving.unavailable)?;
     let typed = stored_forms(&explicit);
-    let approved = to_remember(&explicit, &place);
+    let approved = list_approvals(&explicit, &place);
     let plan = plan(&target.stream(), &configured.declarations, &typed)
         .resolve_found(|declaration| configured.sources.contains_key(declaration));
     let earlier = plan
@@ -83,16 +83,16 @@ pub(crate) fn prepare(
     configured
         .refused
         .iter()
-        .for_each(|declaration| refused(session, declaration));
+        .for_each(|declaration| warn_of_outside_file(session, declaration));
     let is_new = target.conversation().is_none();
-    let made = Earlier {
+    let made = EarlierDeclarations {
         plan,
         configured: &configured,
         is_new,
         named: request.named(),
     };
     let attachments = attach(setup, made, explicit, &resolving, &stamps)?;
-    let stale = notifications(
+    let stale = find_notifications(
         setup,
         &target.stream(),
         &configured,
@@ -107,7 +107,7 @@ pub(crate) fn prepare(
     let excludes = typed.into_iter().filter(Declaration::is_exclude);
     let delta = delta(request, tools, &attachments, &earlier, excludes);
     let kinds = turn(delta, stale, message, attachments);
-    let kept = keeper.into_kept();
+    let kept = keeper.into_kept_content();
     Ok(Prepared {
         kinds,
         batch,
@@ -119,7 +119,7 @@ pub(crate) fn prepare(
 /// Resolves what is attached, while the cache of file states is read.
 fn attach(
     setup: Setup<'_>,
-    earlier: Earlier<'_>,
+    earlier: EarlierDeclarations<'_>,
     explicit: Vec<Declared>,
     resolving: &jp_attachment::Context<'_>,
     stamps: &Stamps,

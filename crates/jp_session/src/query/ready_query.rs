@@ -14,7 +14,7 @@ use crate::{
     model::Model,
     query::{contents::Scratch, delivery::Compared},
     session::{Session, Setup},
-    tools::{Tools, called::EndedCall},
+    tools::{Tools, call_outcome::EndedCall},
 };
 
 /// A conversation whose newest request is to be answered.

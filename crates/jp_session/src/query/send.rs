@@ -26,7 +26,7 @@ use crate::{
         schema,
     },
     runtime::runtime,
-    tools::{called::EndedCall, toolbox},
+    tools::{call_outcome::EndedCall, toolbox},
     trust::{self, Approvals, Effect, Origin, decide},
 };
 

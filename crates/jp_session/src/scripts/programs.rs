@@ -1,11 +1,11 @@
-//! Programs that jp knows by name: those that run the files they are given, and those that only print them.
+//! Lists of known programs: those that run the files that they are given, and those that only print them.
 
 use std::{ffi::OsStr, path::Path};
 
 /// Programs that only print files, whatever their options and operands.
 ///
-/// Not `file` (`-C` writes), `sort` (`-o` writes, `--compress-program` runs), `tree` (`-o`), `uniq` and `xxd` (the second
-/// operand is written to), `jq` (`-f` names a program).
+/// These are not among them: `file` (`-C` writes), `sort` (`-o` writes, `--compress-program` runs), `tree` (`-o`),
+/// `uniq` and `xxd` (they write to the second operand), `jq` (`-f` names a program).
 pub(crate) const PRINTERS: [&str; 15] = [
     "cat",
     "cmp",
@@ -135,11 +135,13 @@ const RUNNERS: &[&str] = &[
 ];
 
 /// Returns whether a program runs files that its arguments name: an interpreter, or one that starts another program.
+///
+/// A version at the end of the name doesn't count: `python3.12`, `lua-5.4`.
 pub(crate) fn runs_files(program: &str) -> bool {
-    let is_version = |c: char| c.is_ascii_digit() || c == '.' || c == '-';
     let name = base_name(program);
     let name = name.strip_suffix(".exe").unwrap_or(name);
-    RUNNERS.contains(&name) || RUNNERS.contains(&name.trim_end_matches(is_version))
+    let plain = name.trim_end_matches(|c: char| c.is_ascii_digit() || c == '.' || c == '-');
+    RUNNERS.contains(&name) || RUNNERS.contains(&plain)
 }
 
 /// Returns the last part of a path: the name of a program.

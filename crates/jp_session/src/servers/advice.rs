@@ -1,7 +1,7 @@
-//! What to do about an MCP server that fails.
+//! Errors and hints for MCP servers that fail.
 //!
-//! Most of what there is to say comes from the server, which nobody vouches for: it is shown on one line, shortened, and with
-//! what can't be seen as its escape. What it wrote to stderr follows, each line behind a margin.
+//! Most of the text comes from the server, which may be hostile. It is shown on one line, shortened, and with escapes for
+//! invisible characters. The last lines of its stderr follow, each behind a margin.
 
 use crate::person::Person;
 use crate::{
@@ -12,50 +12,50 @@ use crate::{
 };
 use jp_mcp::{Fault, HttpStatus, ServerError};
 
-/// How much is shown of what is wrong, and of a line that a server wrote.
+/// Limit for a server's message and for a line of its stderr, in characters.
 const SHOWN: usize = 600;
+/// The beginning of each line of stderr, so that it can't pass as jp's own.
 const MARGIN: &str = "  │ ";
 
-/// Turns a refusal into what a person reads.
+/// Turns a refusal into the failure that the user reads, with its hints.
 pub fn failure(refusal: impl Into<Refusal>) -> SessionError {
     let refusal = refusal.into();
     if is_interrupt(&refusal) {
         return SessionError::interrupted();
     }
-    let message = with_stderr(shown(&refusal), &refusal);
     SessionError {
         hints: hints(&refusal),
-        ..SessionError::new(message)
+        ..SessionError::new(to_line(&refusal) + &quote_stderr(&refusal))
     }
 }
 
-/// Warns of a server that a command goes on without.
+/// Warns about a server that the command continues without.
 pub fn warn(person: &dyn Person, refusal: impl Into<Refusal>) {
     let refusal = refusal.into();
     if is_interrupt(&refusal) {
         return;
     }
     person.tell(Notice::ServerLeftOut {
-        reason: shown(&refusal),
+        reason: to_line(&refusal),
         stderr: last_lines(&refusal).collect(),
         hints: hints(&refusal),
     });
 }
 
-/// Says what is wrong, without the name of the server.
+/// Words the state of a server that can't be used, without its name.
 pub fn state(refusal: &Refusal) -> String {
     match refusal {
-        Refusal::NotAgreed { why, .. } => format!("not started: {why}"),
+        Refusal::NotApproved { why, .. } => format!("not started: {why}"),
         Refusal::NoToken { variable, .. } => format!("no token: `{variable}` is not set"),
-        Refusal::Server(error) => format!("failed: {}", shown(&error.fault)),
+        Refusal::Server(error) => format!("failed: {}", to_line(&error.fault)),
     }
 }
 
-/// Says what a person can do.
+/// Returns what the user can do, a sentence each.
 pub fn hints(refusal: &Refusal) -> Vec<String> {
     match refusal {
-        // Who asked them has said so.
-        Refusal::NotAgreed { .. } => Vec::new(),
+        // The prompt or its notice has said what to do.
+        Refusal::NotApproved { .. } => Vec::new(),
         Refusal::NoToken { server, variable } => {
             vec![format!(
                 "set {variable}, or name another variable in providers.mcp.{server}.token_env."
@@ -76,7 +76,7 @@ pub fn stderr(refusal: &Refusal) -> Vec<String> {
 fn last_lines(refusal: &Refusal) -> impl Iterator<Item = String> {
     let lines = match refusal {
         Refusal::Server(error) => error.stderr.as_slice(),
-        Refusal::NotAgreed { .. } | Refusal::NoToken { .. } => &[],
+        Refusal::NotApproved { .. } | Refusal::NoToken { .. } => &[],
     };
     lines
         .iter()
@@ -93,52 +93,49 @@ fn is_interrupt(refusal: &Refusal) -> bool {
     )
 }
 
-fn shown(text: &dyn std::fmt::Display) -> String {
+fn to_line(text: &dyn std::fmt::Display) -> String {
     one_line(&without_credentials(&text.to_string()), SHOWN)
 }
 
-fn with_stderr(message: String, refusal: &Refusal) -> String {
+/// Returns the last lines of stderr as the end of an error message; nothing if there are none.
+pub(crate) fn quote_stderr(refusal: &Refusal) -> String {
     match stderr(refusal).as_slice() {
-        [] => message,
-        lines => format!("{message}; its last lines on stderr:\n{}", lines.join("\n")),
+        [] => String::new(),
+        lines => format!("; its last lines on stderr:\n{}", lines.join("\n")),
     }
 }
 
+/// Returns what the user can do about an error, if there is anything.
 fn hint(error: &ServerError) -> Option<String> {
-    let key = |field: &str| format!("providers.mcp.{}.{field}", error.server);
-    let longer = |field: &str, seconds: u64, what: &str| {
-        format!(
-            "`-c {}={}` gives it more time{what}.",
-            key(field),
-            (seconds * 4).max(1)
-        )
-    };
-    let once = "it does not report changes; leave out `--watch` to read it once.".to_owned();
+    let server = &error.server;
+    let key = format!("providers.mcp.{server}");
     Some(match &error.fault {
         Fault::Unknown => "`jp mcp ls` lists the configured servers.".to_owned(),
         Fault::Start { .. } => {
-            format!("check {}; a program outside PATH needs its full path.", key("command"))
+            format!("check {key}.command; a program outside PATH needs its full path.")
         }
-        Fault::StartTimeout(limit) => longer(
-            "startup_timeout_secs",
-            limit.as_secs(),
-            ", for example to install itself at its first start",
+        // Four times the limit, so that one further attempt usually suffices.
+        Fault::StartTimeout(limit) => format!(
+            "`-c {key}.startup_timeout_secs={}` gives it more time, for example to install itself at its first start.",
+            (limit.as_secs() * 4).max(1)
         ),
-        Fault::Timeout { timeout, .. } => longer("timeout_secs", timeout.as_secs(), ""),
+        Fault::Timeout { timeout, .. } => format!(
+            "`-c {key}.timeout_secs={}` gives it more time.",
+            (timeout.as_secs() * 4).max(1)
+        ),
         Fault::Ended(_) | Fault::NotSent(_) if error.stderr.is_empty() => {
             "it wrote nothing to stderr; run its command in a shell to see more.".to_owned()
         }
         Fault::Refused { method, .. } if method == "resources/read" => {
             format!(
-                "`jp mcp resources {0}` lists its resources, `jp mcp templates {0}` its templates.",
-                error.server
+                "`jp mcp resources {server}` lists its resources, `jp mcp templates {server}` its templates."
             )
         }
-        Fault::Unsupported("subscriptions") => once,
-        Fault::Refused { method, .. } if method.contains("subscri") => once,
+        Fault::Unsupported("subscriptions") => WITHOUT_WATCH.to_owned(),
+        Fault::Refused { method, .. } if method.contains("subscri") => WITHOUT_WATCH.to_owned(),
         Fault::Unsupported(_) => "`jp mcp ls` shows what it supports.".to_owned(),
-        Fault::Status(status) => of_status(status, &error.server, &key)?,
-        Fault::Unreachable(_) => format!("check {}, and that the server runs.", key("url")),
+        Fault::Status(status) => status_hint(status, server)?,
+        Fault::Unreachable(_) => format!("check {key}.url, and that the server runs."),
         Fault::MessageTooLong(_) | Fault::TooLong { .. } | Fault::TooMany { .. } => {
             "jp has this limit for every server; the server must send less at once.".to_owned()
         }
@@ -146,6 +143,7 @@ fn hint(error: &ServerError) -> Option<String> {
             "this is a bug in the server; report it to its maintainers.".to_owned()
         }
         Fault::NoCommonRevision(_) => "update the server or jp.".to_owned(),
+        // Other failures of a login say themselves what to do.
         Fault::Login(reason) if !reason.contains("egistration") => return None,
         Fault::Login(_) => {
             "if its provider doesn't let programs register themselves, pass the id that it gave you with `--client-id`; a server that asks for no login needs none."
@@ -157,8 +155,13 @@ fn hint(error: &ServerError) -> Option<String> {
     })
 }
 
-fn of_status(status: &HttpStatus, server: &str, key: &dyn Fn(&str) -> String) -> Option<String> {
-    let (url, token) = (key("url"), key("token_env"));
+/// Hint for a server without subscriptions.
+const WITHOUT_WATCH: &str = "it does not report changes; leave out `--watch` to read it once.";
+
+/// Returns what the user can do about an HTTP status, if there is anything.
+fn status_hint(status: &HttpStatus, server: &str) -> Option<String> {
+    let url = format!("providers.mcp.{server}.url");
+    let token = format!("providers.mcp.{server}.token_env");
     Some(match status.status {
         401 => format!(
             "`jp mcp login {server}` logs in; if you have a token, set {token} to the name of its variable."
@@ -175,7 +178,7 @@ fn of_status(status: &HttpStatus, server: &str, key: &dyn Fn(&str) -> String) ->
         {
             Some(location) => format!(
                 "if you trust that address, set {url} = \"{}\".",
-                shown(&location)
+                to_line(&location)
             ),
             None => format!("set {url} to the address that it redirects to."),
         },
@@ -215,7 +218,7 @@ mod tests {
         }
     }
 
-    fn told(fault: Fault) -> String {
+    fn message(fault: Fault) -> String {
         failure(error(fault)).to_string()
     }
 
@@ -230,7 +233,7 @@ mod tests {
     }
 
     #[test]
-    fn each_fault_is_told_with_what_to_do() {
+    fn each_fault_has_a_hint() {
         let start = Fault::Start {
             program: "no-such".into(),
             reason: "there is no such program in PATH".into(),
@@ -240,7 +243,7 @@ mod tests {
             code: -32002,
             message: "no\nnote".into(),
         };
-        let told: Vec<String> = [
+        let messages: Vec<String> = [
             start,
             Fault::StartTimeout(Duration::from_secs(30)),
             Fault::Timeout {
@@ -262,9 +265,9 @@ mod tests {
                 cursor: "again".into(),
             },
         ]
-        .map(told)
+        .map(message)
         .into();
-        insta::assert_snapshot!(told.join("\n"), @r#"
+        insta::assert_snapshot!(messages.join("\n"), @r#"
         the MCP server `notes`: "no-such" can't be started: there is no such program in PATH
         hint: check providers.mcp.notes.command; a program outside PATH needs its full path.
         the MCP server `notes`: it did not get ready within 30 s
@@ -291,19 +294,19 @@ mod tests {
     }
 
     #[test]
-    fn last_lines_of_stderr_follow_and_can_not_steer_a_terminal() {
+    fn last_lines_of_stderr_cannot_steer_the_terminal() {
         let stderr = [
             "\u{1b}[1;31mError\u{1b}[0m: no \u{1b}[2Jdatabase",
             "\tat x\rok",
             &"x".repeat(700),
         ];
         let stderr = stderr.map(str::to_owned).to_vec();
-        let told = failure(ServerError {
+        let message = failure(ServerError {
             stderr,
             ..error(Fault::Ended("it ended".into()))
         })
         .to_string();
-        let lines: Vec<_> = told.lines().collect();
+        let lines: Vec<_> = message.lines().collect();
         assert_eq!(
             lines[..3],
             [
@@ -317,7 +320,7 @@ mod tests {
     }
 
     #[test]
-    fn interrupt_is_told_as_one() {
-        assert_eq!(told(Fault::Interrupted), "interrupted");
+    fn interrupt_stays_an_interrupt() {
+        assert_eq!(message(Fault::Interrupted), "interrupted");
     }
 }

@@ -6,8 +6,8 @@ use std::{env, ffi::OsString};
 use crate::{
     error::SessionError,
     notice::Notice,
-    scripts::{CommandWords, Script, SearchPath, as_they_are},
-    servers::{Reading, Refusal, Servers},
+    scripts::{CommandWords, Script, SearchPath, describe_content},
+    servers::{Refusal, ServerEntry, Servers},
     session::Session,
     text::without_credentials,
     trust::{Approvals, Decision, Effect, Origin, decide, decide_unapproved},
@@ -15,23 +15,23 @@ use crate::{
 use jp_config::{Entry, Layer};
 use jp_mcp::{Program, ServerConfig, Transport};
 
-/// All that a server is.
+/// The approval that a server needs.
 #[derive(Debug)]
-pub(crate) struct Agreement {
-    /// What is remembered: where any of it changes, the person is asked again.
+pub(crate) struct ServerApproval {
+    /// The text that jp remembers: if any of it changes, jp asks the user again.
     text: String,
     /// The same for people, a line for each setting.
     lines: Vec<String>,
     /// Who configures it: the workspace, in part at least, or the user's file.
     origin: Origin,
-    /// What starting it amounts to.
+    /// The effect of starting it.
     effect: Effect,
 }
 
-impl Agreement {
-    /// Says what the workspace has to do with the server.
-    fn why(&self) -> &'static str {
-        match self.is_configured() {
+impl ServerApproval {
+    /// Returns the reason why the server needs an approval.
+    fn reason(&self) -> &'static str {
+        match self.is_of_workspace() {
             true => "the workspace configures it",
             false => "it runs a file of the workspace",
         }
@@ -39,7 +39,7 @@ impl Agreement {
 
     /// Returns whether the workspace configures any of it. If not, the server is the user's and runs
     /// a file of the workspace.
-    fn is_configured(&self) -> bool {
+    fn is_of_workspace(&self) -> bool {
         self.origin == Origin::Workspace
     }
 
@@ -53,136 +53,141 @@ impl Servers {
     /// have not been asked before.
     ///
     /// The caller must have the terminal, and call this before [`Self::connect`].
-    pub fn agreed(&self, session: &Session, name: &str) -> Result<bool, SessionError> {
-        let Some(agreement) = self.open(session, name) else {
+    pub fn approve_or_ask(&self, session: &Session, name: &str) -> Result<bool, SessionError> {
+        let Some(approval) = self.find_pending(session, name) else {
             return Ok(self.may_start(name));
         };
-        let is_agreed = self.asked(session, name, agreement)?;
-        if is_agreed {
-            session.remember_agreed([agreement.text.as_str()]);
+        let is_approved = ask_to_start(session, name, approval)?;
+        if is_approved {
+            session.remember_agreed([approval.text.as_str()]);
         }
-        self.said().insert(name.to_owned(), is_agreed);
-        Ok(is_agreed)
+        self.answers().insert(name.to_owned(), is_approved);
+        Ok(is_approved)
     }
 
-    /// Returns whether a server may be started without a question now: nobody is asked.
-    pub(crate) fn is_agreed(&self, session: &Session, name: &str) -> bool {
-        self.open(session, name).is_none() && self.may_start(name)
+    /// Returns whether a server may start now, without a prompt.
+    pub(crate) fn may_start_unasked(&self, session: &Session, name: &str) -> bool {
+        self.find_pending(session, name).is_none() && self.may_start(name)
     }
 
-    /// Returns whether the workspace has a part in how a server is configured.
-    pub(crate) fn is_workspaces(&self, name: &str) -> bool {
-        self.agreement(name).is_some_and(Agreement::is_configured)
+    /// Returns whether the workspace configures a server, in part at least.
+    pub(crate) fn is_of_workspace(&self, name: &str) -> bool {
+        self.approval(name)
+            .is_some_and(ServerApproval::is_of_workspace)
     }
 
-    /// Returns what the user still has to be asked about, if anything. An earlier answer counts.
-    fn open(&self, session: &Session, name: &str) -> Option<&Agreement> {
-        let agreement = self.agreement(name)?;
-        let mut said = self.said();
-        if said.contains_key(name) {
+    /// Returns the approval that jp still has to ask for, if any. Answers and approvals from before count.
+    fn find_pending(&self, session: &Session, name: &str) -> Option<&ServerApproval> {
+        let approval = self.approval(name)?;
+        let mut answers = self.answers();
+        if answers.contains_key(name) {
             return None;
         }
         let approvals = Approvals {
-            is_remembered: session.workspace.trust().contains(&agreement.text),
+            is_remembered: session.workspace.trust().contains(&approval.text),
             is_yes: session.options.yes,
             answer: None,
         };
-        if agreement.decide(approvals) == Decision::Allowed {
-            said.insert(name.to_owned(), true);
+        if approval.decide(approvals) == Decision::Allowed {
+            // `may_start` only knows the answers of this command.
+            answers.insert(name.to_owned(), true);
             return None;
         }
-        Some(agreement)
+        Some(approval)
     }
 
-    fn asked(
-        &self,
-        session: &Session,
-        name: &str,
-        agreement: &Agreement,
-    ) -> Result<bool, SessionError> {
-        let what = match agreement.is_configured() {
-            true => format!("The workspace configures the MCP server `{name}`:"),
-            false => format!("Your MCP server `{name}` runs a file of the workspace:"),
-        };
-        let approved = session.confirm(Some(&what), &agreement.lines, "Start it?")?;
-        if approved.is_none() {
-            session.person.tell(Notice::ServerNeedsApproval {
-                server: name.to_owned(),
-                reason: agreement.why(),
-            });
-        }
-        Ok(approved.unwrap_or(false))
-    }
-
+    /// Returns whether a server may start, as far as the user has decided.
     pub(crate) fn may_start(&self, name: &str) -> bool {
         let approvals = Approvals {
-            answer: self.said().get(name).copied(),
+            answer: self.answers().get(name).copied(),
             ..Approvals::default()
         };
-        self.agreement(name)
-            .is_none_or(|agreement| agreement.decide(approvals) == Decision::Allowed)
+        self.approval(name)
+            .is_none_or(|approval| approval.decide(approvals) == Decision::Allowed)
     }
 
-    /// Says why a server is not started that nobody agreed to.
-    pub(crate) fn not_agreed(&self, name: &str) -> Refusal {
-        let why = self
-            .agreement(name)
-            .map_or("it is not configured", Agreement::why);
-        Refusal::NotAgreed {
+    /// Makes the error for a server that the user has not approved.
+    pub(crate) fn not_approved(&self, name: &str) -> Refusal {
+        Refusal::NotApproved {
             server: name.to_owned(),
-            why,
+            why: self
+                .approval(name)
+                .map_or("it is not configured", ServerApproval::reason),
         }
     }
 
-    fn agreement(&self, name: &str) -> Option<&Agreement> {
-        self.known.get(name)?.agreement.as_ref()
+    fn approval(&self, name: &str) -> Option<&ServerApproval> {
+        self.known.get(name)?.approval.as_ref()
     }
 }
 
-impl Reading<'_> {
-    /// Returns what the user has to approve, if the workspace has a part in the server.
+/// Asks the user whether a server may start. If no one can be asked, it may not, and a notice says so.
+fn ask_to_start(
+    session: &Session,
+    name: &str,
+    approval: &ServerApproval,
+) -> Result<bool, SessionError> {
+    let intro = match approval.is_of_workspace() {
+        true => format!("The workspace configures the MCP server `{name}`:"),
+        false => format!("Your MCP server `{name}` runs a file of the workspace:"),
+    };
+    let answer = session.confirm(Some(&intro), &approval.lines, "Start it?")?;
+    if answer.is_none() {
+        session.person.tell(Notice::ServerNeedsApproval {
+            server: name.to_owned(),
+            reason: approval.reason(),
+        });
+    }
+    Ok(answer.unwrap_or(false))
+}
+
+impl ServerEntry<'_> {
+    /// Returns the approval that the server needs, if the workspace has a part in it.
     ///
     /// A command in the user's own configuration is older than this workspace, and may name one of
     /// its files by accident.
-    pub(crate) fn agreement(&self, session: &Session, server: &ServerConfig) -> Option<Agreement> {
+    pub(crate) fn approval(
+        &self,
+        session: &Session,
+        server: &ServerConfig,
+    ) -> Option<ServerApproval> {
         let key = format!("providers.mcp.{}", self.name);
-        let layers = self.config.contributors(&key);
-        let origin = Origin::least_trusted(layers);
-        // If a script makes no difference, none is looked for.
+        let origin = Origin::least_trusted(self.config.contributors(&key));
+        // If a script makes no difference, jp needn't look for any.
         if may_start(origin, true) {
             return None;
         }
-        let path = path_of(server);
+        let path = search_path(server);
         let search = match origin {
             Origin::Workspace => SearchPath::Any,
             _ => SearchPath::Users,
         };
         let scripts = find_scripts(session, server, path.as_deref().map(search));
-        if may_start(origin, !scripts.is_empty()) {
+        let runs_script = !scripts.is_empty();
+        if may_start(origin, runs_script) {
             return None;
         }
         let settings = serde_json::to_string(self.settings).unwrap_or_default();
-        let mut text = format!("MCP server {}: {settings}", self.name);
         let mut lines = self.lines();
-        text += &as_they_are(&scripts);
-        let line = |script: &Script| {
+        lines.extend(scripts.iter().map(|script| {
             format!(
                 "{} is a file of the workspace; you approve its current content",
                 script.word
             )
-        };
-        lines.extend(scripts.iter().map(line));
-        Some(Agreement {
-            text,
+        }));
+        Some(ServerApproval {
+            text: format!(
+                "MCP server {}: {settings}{}",
+                self.name,
+                describe_content(&scripts)
+            ),
             lines,
             origin,
-            effect: Effect::StartServer {
-                runs_script: !scripts.is_empty(),
-            },
+            effect: Effect::StartServer { runs_script },
         })
     }
 
-    /// Returns a line for each setting, with the layer of what the workspace says.
+    /// Returns a line for each setting, with its layer if the workspace sets it.
     fn lines(&self) -> Vec<String> {
         let mut lines = Vec::new();
         for Entry { key, value, layer } in self.config.entries() {
@@ -193,10 +198,12 @@ impl Reading<'_> {
             if *name != self.name {
                 continue;
             }
+            // A prompt may be recorded or seen by others, and the user knows the values that they set.
             let may_be_secret = matches!(fields, ["headers" | "environment", ..]);
             let field = fields.join(".");
             let value = without_credentials(&value.to_string());
-            lines.push(match is_workspaces(layer) {
+            let is_of_workspace = matches!(layer, Layer::Workspace { .. });
+            lines.push(match is_of_workspace {
                 true => format!("{field} = {value} ({layer})"),
                 false if may_be_secret => format!("{field}, as you set it"),
                 false => format!("{field} = {value}"),
@@ -211,11 +218,7 @@ fn may_start(origin: Origin, runs_script: bool) -> bool {
     decide_unapproved(origin, Effect::StartServer { runs_script }) == Decision::Allowed
 }
 
-fn is_workspaces(layer: &Layer) -> bool {
-    matches!(layer, Layer::Workspace { .. })
-}
-
-/// Finds the files of the workspace that the command names.
+/// Returns the files of the workspace that the command names.
 fn find_scripts(
     session: &Session,
     server: &ServerConfig,
@@ -230,8 +233,8 @@ fn find_scripts(
     CommandWords { program, arguments }.scripts(session.workspace.root(), path)
 }
 
-/// Returns the `PATH` that the server's program is looked up in.
-fn path_of(server: &ServerConfig) -> Option<OsString> {
+/// Returns the `PATH` in which the system looks up the server's program.
+fn search_path(server: &ServerConfig) -> Option<OsString> {
     let Transport::Stdio(Program { environment, .. }) = &server.transport else {
         return None;
     };

@@ -1,40 +1,38 @@
-//! Waiting for servers while a person watches.
+//! Shows progress while jp waits for servers.
 
-use std::{
-    panic,
-    sync::{
-        Mutex, MutexGuard, PoisonError,
-        atomic::{AtomicBool, Ordering},
-    },
-    thread,
+use std::sync::{
+    Mutex, MutexGuard, PoisonError,
+    atomic::{AtomicBool, Ordering},
 };
 
 use crate::{
-    notice::Notice, person::Person, progress::with_progress, session::Session, text::one_line,
+    notice::Notice, parallel::run_in_parallel, person::Person, progress::with_progress,
+    session::Session, text::one_line,
 };
 use jp_mcp::{Caller, Elicitation, Elicited, LogMessage, Progress};
 
+/// The frames of the spinner.
 const SPINNER: [&str; 4] = ["|", "/", "-", "\\"];
 
-/// The line that says what is waited for, which is drawn anew and cleared in the end.
-struct Line<'a> {
+/// The status line: it names what jp waits for, is drawn again for each update and is cleared in the end.
+struct StatusLine<'a> {
     session: &'a Session,
     text: Mutex<String>,
 }
 
-/// The person, as a server meets them.
-pub(crate) struct PersonAtServer<'a> {
+/// A caller that shows the server's progress and log to the user.
+pub(crate) struct ProgressCaller<'a> {
     server: &'a str,
     cancelled: &'a AtomicBool,
-    line: &'a Line<'a>,
+    line: &'a StatusLine<'a>,
 }
 
-impl Caller for PersonAtServer<'_> {
+impl Caller for ProgressCaller<'_> {
     fn is_cancelled(&self) -> bool {
         self.cancelled.load(Ordering::Relaxed)
     }
 
-    /// Declines: nobody is asked here yet.
+    /// Declines, because no prompt can interrupt the status line.
     fn asked(&self, elicitation: &Elicitation) -> Elicited {
         let (Elicitation::Form { message, .. } | Elicitation::Url { message, .. }) = elicitation;
         self.line.session.person.tell(Notice::ServerAsks {
@@ -45,6 +43,7 @@ impl Caller for PersonAtServer<'_> {
     }
 
     fn progressed(&self, progress: &Progress) {
+        // `render` cuts the line again, but the server's text shouldn't be kept whole until then.
         *self.line.text() = format!("{}: {}", self.server, one_line(&progress.to_string(), 200));
     }
 
@@ -53,7 +52,7 @@ impl Caller for PersonAtServer<'_> {
     }
 }
 
-/// Says with `-v` what a server logs.
+/// Shows a log message of a server, if the user wants them (`-v`).
 pub(crate) fn tell_log(person: &dyn Person, server: &str, message: &LogMessage) {
     person.tell(Notice::ServerLog {
         server: server.to_owned(),
@@ -61,10 +60,18 @@ pub(crate) fn tell_log(person: &dyn Person, server: &str, message: &LogMessage) 
     });
 }
 
-impl Line<'_> {
-    /// Returns the line, cut to fit one row: a second row would not be cleared.
+impl StatusLine<'_> {
+    /// Returns the line, cut to fit one row of 80 columns, because a second row would not be cleared.
     fn render(&self, sign: &str) -> String {
         format!("{sign} {} …", one_line(&self.text(), 70))
+    }
+
+    fn caller<'a>(&'a self, server: &'a str) -> ProgressCaller<'a> {
+        ProgressCaller {
+            server,
+            cancelled: self.session.interrupt().flag(),
+            line: self,
+        }
     }
 
     fn text(&self) -> MutexGuard<'_, String> {
@@ -72,72 +79,42 @@ impl Line<'_> {
     }
 }
 
-/// Does something with each of several servers, all at once; returns what came of it in their order.
-///
-/// What takes more than half a second is shown while it goes on.
-pub(crate) fn with_each<T: Send>(
+/// Does some work with each server, all at once, and returns the results in their order. Shows progress if it takes long.
+pub(crate) fn with_each_server<T: Send>(
     session: &Session,
     servers: &[&str],
     what: &str,
-    work: impl Fn(&str, &PersonAtServer<'_>) -> T + Sync,
+    work: impl Fn(&str, &ProgressCaller<'_>) -> T + Sync,
 ) -> Vec<T> {
-    let cancelled = session.interrupt().flag();
-    let line = Line {
-        session,
-        text: Mutex::new(what.to_owned()),
-    };
-    let work = |server: &&str| {
-        work(
-            server,
-            &PersonAtServer {
-                server,
-                cancelled,
-                line: &line,
-            },
-        )
-    };
-    spin_during(&line, || at_once(servers, work))
-}
-
-/// Does something with a server; what takes more than half a second is shown while it goes on.
-pub(crate) fn with<T>(
-    session: &Session,
-    server: &str,
-    what: &str,
-    work: impl FnOnce(&PersonAtServer<'_>) -> T,
-) -> T {
-    let line = Line {
-        session,
-        text: Mutex::new(what.to_owned()),
-    };
-    let person = PersonAtServer {
-        server,
-        cancelled: session.interrupt().flag(),
-        line: &line,
-    };
-    spin_during(&line, || work(&person))
-}
-
-/// Does something for each, on a thread each; returns what came of it in their order.
-fn at_once<I: Sync, T: Send>(items: &[I], work: impl Fn(&I) -> T + Sync) -> Vec<T> {
-    thread::scope(|scope| {
-        let work = &work;
-        let threads: Vec<_> = items
-            .iter()
-            .map(|item| scope.spawn(move || work(item)))
-            .collect();
-        let done = threads.into_iter().map(thread::ScopedJoinHandle::join);
-        done.map(|done| done.unwrap_or_else(|panicked| panic::resume_unwind(panicked)))
-            .collect()
+    with_status_line(session, what, |line| {
+        run_in_parallel(servers, |server| work(server, &line.caller(server)))
     })
 }
 
-/// Does some work; shows the line with a spinner if that takes long.
-fn spin_during<T>(line: &Line<'_>, work: impl FnOnce() -> T) -> T {
+/// Does some work with a server. Shows progress if it takes long.
+pub(crate) fn with_server<T>(
+    session: &Session,
+    server: &str,
+    what: &str,
+    work: impl FnOnce(&ProgressCaller<'_>) -> T,
+) -> T {
+    with_status_line(session, what, |line| work(&line.caller(server)))
+}
+
+/// Does some work, and shows the line with a spinner if it takes long.
+fn with_status_line<T>(
+    session: &Session,
+    what: &str,
+    work: impl FnOnce(&StatusLine<'_>) -> T,
+) -> T {
+    let line = StatusLine {
+        session,
+        text: Mutex::new(what.to_owned()),
+    };
     let mut signs = SPINNER.iter().cycle();
     with_progress(
-        line.session,
+        session,
         || line.render(signs.next().unwrap_or(&"")),
-        work,
+        || work(&line),
     )
 }

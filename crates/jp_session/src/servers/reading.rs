@@ -1,4 +1,4 @@
-//! Resources of MCP servers as attachments: which servers that takes, and reading from them.
+//! Reads resources of MCP servers as attachments, and starts the servers that this needs.
 
 use crate::person::Person;
 use std::{
@@ -11,21 +11,21 @@ use std::{
 
 use crate::{
     error::{SessionError, chain},
-    servers::{Refusal, Servers, watched::tell_log},
+    servers::{Refusal, Servers, advice, progress::tell_log},
     session::{Session, Setup},
     text::one_line,
 };
 use jp_attachment::{AttachError, Declared, McpContents, McpError, ReadMcp, Source};
 use jp_mcp::{Caller, Elicitation, Elicited, Fault, LogMessage, ServerError};
 
-/// What servers answer a request for what is not there with, in revisions until 2025-11-25 and since (MCP, "Resources").
+/// The errors of servers for a missing resource, in revisions until 2025-11-25 and since (MCP, "Resources").
 const NOT_FOUND: [i32; 2] = [-32002, -32602];
 
-/// How much is shown of what a server says.
+/// Limit for a server's own words in an error, in characters.
 const SHOWN: usize = 600;
 
-/// Returns the servers that are configured, if there are any.
-pub fn configured<'a>(setup: Setup<'a>) -> Result<Option<&'a Arc<Servers>>, SessionError> {
+/// Returns the configured servers, if there are any.
+pub fn find_servers<'a>(setup: Setup<'a>) -> Result<Option<&'a Arc<Servers>>, SessionError> {
     let Setup { session, config } = setup;
     if config.config.providers.mcp.is_empty() {
         return Ok(None);
@@ -33,69 +33,76 @@ pub fn configured<'a>(setup: Setup<'a>) -> Result<Option<&'a Arc<Servers>>, Sess
     Ok(Some(session.servers(config)?))
 }
 
-/// Returns what is wrong with the first declaration of a server that is not configured.
-pub fn unknown(servers: Option<&Arc<Servers>>, declared: &[Declared]) -> Option<AttachError> {
+/// Returns the error for the first declaration of a server that is not configured.
+pub fn find_unknown_server(
+    servers: Option<&Arc<Servers>>,
+    declared: &[Declared],
+) -> Option<AttachError> {
     declared.iter().find_map(|declared| {
         let Source::Mcp(uri) = &declared.source else {
             return None;
         };
-        let is_known = servers.is_some_and(|servers| servers.known.contains_key(&uri.server));
-        let known = || {
-            servers
-                .into_iter()
-                .flat_map(|servers| servers.names())
-                .map(str::to_owned)
-                .collect()
+        let source = match servers {
+            None => McpError::NoClient,
+            Some(servers) => servers.check_known(&uri.server).err()?,
         };
-        let source = if servers.is_none() {
-            McpError::NoClient
-        } else {
-            McpError::Unknown { known: known() }
-        };
-        (!is_known).then(|| failed(&declared.input, &uri.server, source))
+        Some(read_error(&declared.input, &uri.server, source))
     })
 }
 
-/// Has the servers started that declarations name, all at once. The person is asked about those that the workspace
-/// configures, so this is for the thread that has the terminal.
+impl Servers {
+    /// Fails if a server is not configured.
+    fn check_known(&self, server: &str) -> Result<(), McpError> {
+        if self.known.contains_key(server) {
+            return Ok(());
+        }
+        Err(McpError::Unknown {
+            known: self.names().map(str::to_owned).collect(),
+        })
+    }
+}
+
+/// Starts the servers that declarations name, all at once.
+///
+/// It asks the user to approve servers of the workspace, so the caller must have the terminal.
 pub(crate) fn start(
     session: &Session,
     servers: &Servers,
     declared: &[Declared],
 ) -> Result<(), SessionError> {
-    for name in names(declared) {
-        if servers.known.contains_key(name) && servers.agreed(session, name)? {
+    for name in server_names(declared) {
+        if servers.known.contains_key(name) && servers.approve_or_ask(session, name)? {
             servers.start(name);
         }
     }
     Ok(())
 }
 
-/// As [`start`], of servers that need no question now; the others stay as they are.
+/// Starts the servers that declarations name and that need no prompt now.
 pub(crate) fn start_unasked<'d>(
     session: &Session,
     servers: &Servers,
     declared: impl IntoIterator<Item = &'d Declared>,
 ) {
-    for name in names(declared) {
-        if servers.is_agreed(session, name) {
+    for name in server_names(declared) {
+        if servers.may_start_unasked(session, name) {
             servers.start(name);
         }
     }
 }
 
-fn names<'d>(declared: impl IntoIterator<Item = &'d Declared>) -> BTreeSet<&'d str> {
-    let uris = declared
+fn server_names<'d>(declared: impl IntoIterator<Item = &'d Declared>) -> BTreeSet<&'d str> {
+    declared
         .into_iter()
         .filter_map(|declared| match &declared.source {
-            Source::Mcp(uri) => Some(uri),
+            Source::Mcp(uri) => Some(uri.server.as_str()),
             _ => None,
-        });
-    uris.map(|uri| uri.server.as_str()).collect()
+        })
+        .collect()
 }
 
-/// Says that something can't be had of a server.
-pub(crate) fn failed(input: &str, server: &str, source: McpError) -> AttachError {
+/// Makes the error for an input that can't be read from a server.
+pub(crate) fn read_error(input: &str, server: &str, source: McpError) -> AttachError {
     AttachError::Mcp {
         input: input.to_owned(),
         server: server.to_owned(),
@@ -103,16 +110,16 @@ pub(crate) fn failed(input: &str, server: &str, source: McpError) -> AttachError
     }
 }
 
-/// Returns what a server wrote last before it failed, for people; a margin keeps it apart from jp's own words.
+/// Returns the last lines on a failed server's stderr, to follow the message of the error. A margin marks them as the
+/// server's.
 pub(crate) fn last_words(error: &AttachError) -> Option<String> {
     let AttachError::Mcp { source, .. } = error else {
         return None;
     };
-    let lines = super::advice::stderr(refusal(source)?);
-    (!lines.is_empty()).then(|| format!("; its last lines on stderr:\n{}", lines.join("\n")))
+    Some(advice::quote_stderr(refusal(source)?))
 }
 
-/// Says why a server was not read from, in words that a conversation may keep: where its program is stays out of them.
+/// Words the reason why a read failed for a conversation, which must not contain the path of the server's program.
 pub(crate) fn cause(error: &McpError) -> String {
     match refusal(error) {
         Some(Refusal::Server(ServerError {
@@ -127,17 +134,17 @@ fn refusal(error: &McpError) -> Option<&Refusal> {
     let McpError::Read(error) = error else {
         return None;
     };
-    error.downcast_ref().map(|Unread(refusal)| refusal)
+    error.downcast_ref().map(|ReadRefusal(refusal)| refusal)
 }
 
-/// Why a server was not read from; which one it is has been said.
+/// The reason why a read failed, in words that follow the name of the server.
 #[derive(Debug)]
-pub(crate) struct Unread(pub(crate) Refusal);
+pub(crate) struct ReadRefusal(pub(crate) Refusal);
 
-impl fmt::Display for Unread {
+impl fmt::Display for ReadRefusal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.0 {
-            Refusal::NotAgreed { why, .. } => {
+            Refusal::NotApproved { why, .. } => {
                 write!(f, "it needs approval before it starts: {why}")
             }
             Refusal::NoToken { variable, .. } => {
@@ -146,13 +153,13 @@ impl fmt::Display for Unread {
                     "it has no token: the environment variable `{variable}` is not set"
                 )
             }
-            // The words may be the server's.
+            // The text may come from the server.
             Refusal::Server(error) => f.write_str(&one_line(&error.fault.to_string(), SHOWN)),
         }
     }
 }
 
-impl std::error::Error for Unread {}
+impl std::error::Error for ReadRefusal {}
 
 impl From<Refusal> for McpError {
     fn from(refusal: Refusal) -> Self {
@@ -165,10 +172,11 @@ impl From<Refusal> for McpError {
                         message,
                     },
                 ..
+            // In answers to other requests, -32602 means invalid parameters.
             }) if method == "resources/read" && NOT_FOUND.contains(&code) => {
                 Self::NotFound(one_line(&message, SHOWN))
             }
-            refusal => Self::Read(Box::new(Unread(refusal))),
+            refusal => Self::Read(Box::new(ReadRefusal(refusal))),
         }
     }
 }
@@ -180,21 +188,17 @@ impl ReadMcp for Servers {
         uri: &str,
         is_cancelled: &dyn Fn() -> bool,
     ) -> Result<McpContents, McpError> {
-        if !self.known.contains_key(server) {
-            return Err(McpError::Unknown {
-                known: self.names().map(str::to_owned).collect(),
-            });
-        }
-        let reader = Reader {
+        self.check_known(server)?;
+        let caller = AttachmentCaller {
             server,
             person: &*self.person,
             is_cancelled,
             declined: RefCell::default(),
         };
-        let connection = self.connect_for(server, &reader)?;
-        let read = connection.resource(uri, &reader).map_err(Refusal::from)?;
+        let connection = self.connect_for(server, &caller)?;
+        let read = connection.resource(uri, &caller).map_err(Refusal::from)?;
         let mut warnings = read.warnings;
-        warnings.extend(reader.declined.into_inner());
+        warnings.extend(caller.declined.into_inner());
         Ok(McpContents {
             contents: read.contents,
             ttl: read.ttl,
@@ -203,26 +207,25 @@ impl ReadMcp for Servers {
     }
 }
 
-/// Reads from servers with less patience than the configuration has.
-pub(crate) struct Hurried<'a> {
+/// Reads from servers with a shorter timeout than the configured one.
+pub(crate) struct HurriedReader<'a> {
     pub(crate) servers: &'a dyn ReadMcp,
     pub(crate) limit: Duration,
 }
 
-impl ReadMcp for Hurried<'_> {
+impl ReadMcp for HurriedReader<'_> {
     fn read(
         &self,
         server: &str,
         uri: &str,
         is_cancelled: &dyn Fn() -> bool,
     ) -> Result<McpContents, McpError> {
-        let until = Instant::now() + self.limit;
-        let is_late = || Instant::now() >= until;
-        match self
-            .servers
-            .read(server, uri, &|| is_cancelled() || is_late())
-        {
-            Err(_) if is_late() && !is_cancelled() => {
+        let started = Instant::now();
+        match self.servers.read(server, uri, &|| {
+            is_cancelled() || started.elapsed() >= self.limit
+        }) {
+            // Giving up looks like an interrupt to the server's reader, but the user did not interrupt.
+            Err(_) if started.elapsed() >= self.limit && !is_cancelled() => {
                 let seconds = self.limit.as_secs_f64();
                 Err(McpError::Read(
                     format!("it did not answer within {seconds} s").into(),
@@ -233,27 +236,27 @@ impl ReadMcp for Hurried<'_> {
     }
 }
 
-/// Whoever resolves attachments.
-struct Reader<'a> {
+/// The caller of a server while jp resolves attachments.
+struct AttachmentCaller<'a> {
     server: &'a str,
     person: &'a dyn Person,
     is_cancelled: &'a dyn Fn() -> bool,
-    /// What the server asked, which nobody is asked while attachments are read.
+    /// Warnings about the server's questions. jp declines them all, because several attachments resolve at once.
     declined: RefCell<Vec<String>>,
 }
 
-impl Caller for Reader<'_> {
+impl Caller for AttachmentCaller<'_> {
     fn is_cancelled(&self) -> bool {
         (self.is_cancelled)()
     }
 
     fn asked(&self, elicitation: &Elicitation) -> Elicited {
         let (Elicitation::Form { message, .. } | Elicitation::Url { message, .. }) = elicitation;
-        let told = format!(
+        let warning = format!(
             "the server asked a question, which jp declined: {}",
             one_line(message, 200)
         );
-        self.declined.borrow_mut().push(told);
+        self.declined.borrow_mut().push(warning);
         Elicited::Decline
     }
 
@@ -266,7 +269,7 @@ impl Caller for Reader<'_> {
 mod tests {
     use super::*;
 
-    /// Answers nothing until it is given up.
+    /// Gives no answer until the caller gives up.
     struct Silent;
 
     impl ReadMcp for Silent {
@@ -284,7 +287,7 @@ mod tests {
     }
 
     #[test]
-    fn words_of_a_server_are_on_one_line_and_steer_nothing() {
+    fn text_of_a_server_cannot_steer_the_terminal() {
         for (code, method) in [
             (-32002, "resources/read"),
             (-32603, "resources/read"),
@@ -307,8 +310,8 @@ mod tests {
     }
 
     #[test]
-    fn nobody_waits_for_longer_than_the_limit() {
-        let hurried = Hurried {
+    fn wait_ends_at_the_limit() {
+        let hurried = HurriedReader {
             servers: &Silent,
             limit: Duration::from_millis(20),
         };

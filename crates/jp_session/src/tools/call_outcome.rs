@@ -1,35 +1,35 @@
-//! What became of calls, for a person who watches and for a script.
+//! The outcomes of calls, for people and for scripts.
 
 use jp_conversation::{EventKind, Stream, ToolCallRequest};
 use jp_turn::Verdict;
 use serde_json::{Map, Value, json};
 
-/// The outcome of a call in this turn, apart from its result.
+/// The outcome of a call in this turn, without its result.
 #[derive(Debug)]
 pub(crate) struct EndedCall {
-    /// What was decided about it; nothing if it failed before that.
+    /// The decision about it; `None` if it failed before that.
     verdict: Option<Verdict>,
-    /// The same, as the JSON document names it.
-    decided: Option<Decided>,
-    /// The arguments that it ran with, if the person changed them.
+    /// The same for the JSON document.
+    named: Option<NamedDecision>,
+    /// The arguments that it ran with, if the user changed them.
     edited: Option<Map<String, Value>>,
 }
 
 /// The decision about a call, as the JSON document names it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Decided {
+struct NamedDecision {
     decision: &'static str,
     reason: &'static str,
 }
 
-/// What the command line and the workspace have to do with a tool's permission.
+/// The influence of the command line and the workspace on the permission of a tool.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Circumstances {
-    /// `--yes` stands for the person.
+    /// `--yes` answers for the user.
     pub(crate) is_yes: bool,
-    /// Without `--yes` the tool would ask.
+    /// The tool would ask without `--yes`.
     pub(crate) is_raised: bool,
-    /// The tool asks because the workspace is not trusted with it.
+    /// The tool asks because the user has not approved what the workspace lets it do.
     pub(crate) is_untrusted: bool,
 }
 
@@ -41,7 +41,7 @@ impl EndedCall {
     ) -> Self {
         Self {
             verdict,
-            decided: verdict.map(|verdict| decided(verdict, circumstances)),
+            named: verdict.map(|verdict| name_decision(verdict, circumstances)),
             edited: edited.cloned(),
         }
     }
@@ -53,7 +53,7 @@ impl EndedCall {
 }
 
 /// Returns the JSON names for a verdict.
-fn decided(verdict: Verdict, circumstances: Circumstances) -> Decided {
+fn name_decision(verdict: Verdict, circumstances: Circumstances) -> NamedDecision {
     let Circumstances {
         is_yes,
         is_raised,
@@ -69,21 +69,21 @@ fn decided(verdict: Verdict, circumstances: Circumstances) -> Decided {
         Verdict::RefusedUnasked if is_untrusted => ("refused", "untrusted"),
         Verdict::RefusedUnasked => ("refused", "no_terminal"),
     };
-    Decided { decision, reason }
+    NamedDecision { decision, reason }
 }
 
-/// Returns the newest calls of a conversation, with how each ended; `ended` are those of this turn.
+/// Returns the newest calls of a conversation as JSON. `ended` has the outcomes of this turn, in the order of the
+/// responses.
 pub(crate) fn list_calls(stream: &Stream, count: usize, ended: &[EndedCall]) -> Vec<Value> {
-    let is_response =
-        |event: &&jp_conversation::Event| matches!(event.kind, EventKind::ToolCallResponse(_));
-    let before = stream
+    let responses = stream
         .events()
         .iter()
-        .filter(is_response)
-        .count()
-        .saturating_sub(ended.len());
+        .filter(|event| matches!(event.kind, EventKind::ToolCallResponse(_)))
+        .count();
+    // Responses of earlier turns come first and have no outcome.
+    let earlier = responses.saturating_sub(ended.len());
+    let mut outcomes = std::iter::repeat_n(None, earlier).chain(ended.iter().map(Some));
     let mut calls: Vec<NewestCall<'_>> = Vec::new();
-    let mut responses = 0;
     for event in stream.events() {
         match &event.kind {
             EventKind::ToolCallRequest(call) => calls.push(NewestCall {
@@ -92,16 +92,14 @@ pub(crate) fn list_calls(stream: &Stream, count: usize, ended: &[EndedCall]) -> 
                 ended: None,
             }),
             EventKind::ToolCallResponse(response) => {
-                responses += 1;
-                // Some providers count their ids from 0 in each answer.
-                let is_open = |known: &&mut NewestCall<'_>| {
-                    known.is_error.is_none() && known.call.id == response.id
-                };
-                if let Some(known) = calls.iter_mut().find(is_open) {
+                let outcome = outcomes.next().flatten();
+                // Some providers count their ids from 0 in each answer, so a response is for the first open call.
+                let open = calls
+                    .iter_mut()
+                    .find(|known| known.is_error.is_none() && known.call.id == response.id);
+                if let Some(known) = open {
                     known.is_error = Some(response.is_error);
-                    known.ended = (responses - 1_usize)
-                        .checked_sub(before)
-                        .and_then(|index| ended.get(index));
+                    known.ended = outcome;
                 }
             }
             _ => {}
@@ -110,31 +108,30 @@ pub(crate) fn list_calls(stream: &Stream, count: usize, ended: &[EndedCall]) -> 
     calls
         .split_off(calls.len().saturating_sub(count))
         .iter()
-        .map(NewestCall::document)
+        .map(NewestCall::to_json)
         .collect()
 }
 
-/// A call as the conversation has it.
+/// A call of a conversation.
 struct NewestCall<'a> {
     call: &'a ToolCallRequest,
-    /// How it ended, once it has.
+    /// Its result is an error; `None` if it has no response.
     is_error: Option<bool>,
     ended: Option<&'a EndedCall>,
 }
 
 impl NewestCall<'_> {
-    fn document(&self) -> Value {
-        let Self {
-            call,
-            is_error,
-            ended,
-        } = self;
-        let decided = ended.and_then(|ended| ended.decided);
-        let edited = ended.and_then(|ended| ended.edited.as_ref());
+    fn to_json(&self) -> Value {
+        let named = self.ended.and_then(|ended| ended.named);
+        let edited = self.ended.and_then(|ended| ended.edited.as_ref());
         json!({
-            "id": call.id, "tool": call.name, "arguments": edited.unwrap_or(&call.arguments),
-            "is_error": is_error.unwrap_or(true), "decision": decided.map(|decided| decided.decision),
-            "reason": decided.map(|decided| decided.reason),
+            "id": self.call.id,
+            "tool": self.call.name,
+            "arguments": edited.unwrap_or(&self.call.arguments),
+            // A call without a response was interrupted.
+            "is_error": self.is_error.unwrap_or(true),
+            "decision": named.map(|named| named.decision),
+            "reason": named.map(|named| named.reason),
         })
     }
 }
@@ -144,11 +141,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn reason_names_what_decided() {
-        let words = |verdict, circumstances| {
-            let Decided { decision, reason } = decided(verdict, circumstances);
-            (decision, reason)
-        };
+    fn decision_has_the_name_of_its_reason() {
         let none = Circumstances::default();
         let yes = Circumstances {
             is_yes: true,
@@ -173,8 +166,9 @@ mod tests {
             (Verdict::RefusedUnasked, none, ("refused", "no_terminal")),
             (Verdict::RefusedUnasked, untrusted, ("refused", "untrusted")),
         ] {
+            let NamedDecision { decision, reason } = name_decision(verdict, circumstances);
             assert_eq!(
-                words(verdict, circumstances),
+                (decision, reason),
                 expected,
                 "{verdict:?} {circumstances:?}"
             );

@@ -1,4 +1,4 @@
-//! Which tools there are: jp's own, and those that the configuration declares.
+//! The tools that are not of MCP servers: the builtin ones, and those that the configuration defines.
 
 use std::{collections::BTreeMap, time::Duration};
 
@@ -6,29 +6,30 @@ use crate::{
     error::SessionError,
     notice::Notice,
     session::{Session, Setup},
+    text::has_usual_characters,
     tools::{
         parameters,
-        served::{ServedName, is_about_served},
+        server_tools::{MAX_NAME, ServerToolName, is_about_server_tool},
         settings::{ALL, Settings, key},
     },
 };
 use jp_config::{CommandSetting, Layer, QuestionSettings, QuestionTarget, Resolved, ToolSettings};
 use jp_turn::{Action, Answerer, Builtin, Command, Source, Stateful, Tool};
 
-/// A tool that there is.
-pub(crate) struct Declared {
+/// A tool, and whether it is on by default.
+pub(crate) struct DefinedTool {
     pub(crate) tool: Tool,
-    /// Whether models are offered it where no flag says otherwise.
+    /// Models receive it if no flag says otherwise.
     pub(crate) is_on: bool,
 }
 
-/// Returns all tools but those of MCP servers, in the order in which models are told of them.
-pub(crate) fn all(setup: Setup<'_>) -> Result<Vec<Declared>, SessionError> {
+/// Returns the builtin tools, and then the tools of the configuration that are not of MCP servers.
+pub(crate) fn define_tools(setup: Setup<'_>) -> Result<Vec<DefinedTool>, SessionError> {
     let Setup { session, config } = setup;
     check_defaults(config)?;
-    let mut declared = Vec::new();
+    let mut defined = Vec::new();
     for builtin in Builtin::ALL {
-        declared.push(own(builtin, config)?);
+        defined.push(define_builtin(builtin, config)?);
     }
     let names = config
         .config
@@ -37,33 +38,35 @@ pub(crate) fn all(setup: Setup<'_>) -> Result<Vec<Declared>, SessionError> {
         .keys()
         .filter(|name| *name != ALL);
     for name in names.filter(|name| Builtin::named(name).is_none()) {
-        let settings = Settings::of(name, config);
+        let settings = Settings::new(name, config);
         match settings.own {
-            Some(own) if is_about_served(name, own, config) => {}
-            Some(own) if !is_history(name, config) => {
-                declared.extend(other(session, settings, own)?)
+            Some(own) if is_about_server_tool(name, own, config) => {}
+            Some(own) if !is_of_history(name, config) => {
+                defined.extend(define_other(session, settings, own)?)
             }
-            // The tools of a conversation that went on elsewhere are not all here.
+            // A conversation that continued elsewhere may name tools that don't exist here.
             _ => {}
         }
     }
-    Ok(declared)
+    Ok(defined)
 }
 
-/// Checks that what is said of all tools is something that can hold for all of them.
+/// Checks that the entry of all tools has only settings that can apply to all of them.
 fn check_defaults(config: &Resolved) -> Result<(), SessionError> {
     let Some(all) = config.config.conversation.tools.get(ALL) else {
         return Ok(());
     };
-    let Some(field) = set(all).into_iter().next() else {
+    let Some(field) = list_specific_fields(all).next() else {
         return Ok(());
     };
-    let failure = Settings::of(ALL, config).fault(&[field], "can't be set for all tools");
+    let failure = Settings::new(ALL, config).fault(&[field], "can't be set for all tools");
     Err(failure.with_hint("set it for one tool, in [conversation.tools.NAME]."))
 }
 
-/// Names the fields that are set and that are about one tool alone.
-pub(crate) fn set(settings: &ToolSettings) -> Vec<&'static str> {
+/// Returns the fields that are set and that only make sense for one tool.
+pub(crate) fn list_specific_fields(
+    settings: &ToolSettings,
+) -> impl Iterator<Item = &'static str> + use<> {
     let fields = [
         ("source", settings.source.is_some()),
         ("command", settings.command.is_some()),
@@ -79,26 +82,26 @@ pub(crate) fn set(settings: &ToolSettings) -> Vec<&'static str> {
     fields
         .into_iter()
         .filter_map(|(field, is_set)| is_set.then_some(field))
-        .collect()
 }
 
-/// Returns whether a tool is known from the conversation's history alone.
-fn is_history(name: &str, config: &Resolved) -> bool {
+/// Returns whether only the conversation's history has an entry of a tool.
+fn is_of_history(name: &str, config: &Resolved) -> bool {
     let layers = config.contributors(&key(name, &[]).to_string());
     layers.iter().all(|layer| **layer == Layer::Conversation)
 }
 
-/// Puts a tool of jp's own together.
-fn own(builtin: Builtin, config: &Resolved) -> Result<Declared, SessionError> {
+/// Applies the configuration to a builtin tool.
+fn define_builtin(builtin: Builtin, config: &Resolved) -> Result<DefinedTool, SessionError> {
     let mut tool = builtin.tool();
     let name = tool.name.clone();
-    let settings = Settings::of(&name, config);
-    let is_reader = builtin.is_reader();
-    let is_on = settings.enable().unwrap_or(is_reader);
+    let settings = Settings::new(&name, config);
+    // By default, only tools that can't change anything are on.
+    let is_on = settings.enable().unwrap_or(builtin.is_reader());
     let Some(own) = settings.own else {
-        limit(&mut tool, settings)?;
-        return Ok(Declared { tool, is_on });
+        apply_limits(&mut tool, settings)?;
+        return Ok(DefinedTool { tool, is_on });
     };
+    // `source = "builtin"` says nothing new, but is no mistake.
     let is_builtin = own
         .source
         .as_deref()
@@ -108,15 +111,16 @@ fn own(builtin: Builtin, config: &Resolved) -> Result<Declared, SessionError> {
         let failure = settings.fault(&[field], &format!("redefines the builtin tool `{name}`"));
         return Err(failure.with_hint("give your tool another name."));
     }
+    /// The fields that a builtin tool can have.
     const FREE: [&str; 4] = ["source", "questions", "options", "keep"];
-    if let Some(field) = set(own).into_iter().find(|field| !FREE.contains(field)) {
+    if let Some(field) = list_specific_fields(own).find(|field| !FREE.contains(field)) {
         let failure = settings.fault(
             &[field],
             &format!("has no effect on the builtin tool `{name}`"),
         );
         return Err(failure.with_hint("remove it, or define a tool with another name."));
     }
-    limit(&mut tool, settings)?;
+    apply_limits(&mut tool, settings)?;
     tool.options.clone_from(&own.options);
     tool.questions = answerers(&own.questions);
     match (&mut tool.stateful, own.keep) {
@@ -126,18 +130,18 @@ fn own(builtin: Builtin, config: &Resolved) -> Result<Declared, SessionError> {
         }
         (_, None) => {}
     }
-    Ok(Declared { tool, is_on })
+    Ok(DefinedTool { tool, is_on })
 }
 
-/// Puts together a tool that the configuration declares; `None` if an MCP server has it.
-fn other(
+/// Defines a tool of the configuration; `None` if it is of an MCP server.
+fn define_other(
     session: &Session,
     settings: Settings<'_>,
     own: &ToolSettings,
-) -> Result<Option<Declared>, SessionError> {
+) -> Result<Option<DefinedTool>, SessionError> {
     let name = settings.name;
     match own.source.as_deref() {
-        None | Some("local") => local(settings, own).map(Some),
+        None | Some("local") => define_local(settings, own).map(Some),
         Some("builtin") => {
             let names = Builtin::ALL.map(|builtin| builtin.tool().name).join(", ");
             let failure = settings.fault(
@@ -147,7 +151,7 @@ fn other(
             Err(failure.with_hint(format!("the builtin tools are: {names}.")))
         }
         Some(source) if source.starts_with("mcp.") => {
-            let Some(ServedName { server, .. }) = ServedName::read(source, name) else {
+            let Some(ServerToolName { server, .. }) = ServerToolName::parse(source, name) else {
                 let failure = settings.fault(&["source"], "names no server");
                 return Err(failure.with_hint(
                     "write `mcp.SERVER.TOOL`, or `mcp.SERVER` for a tool of the same name.",
@@ -158,11 +162,12 @@ fn other(
             {
                 return Ok(None);
             }
-            // Servers are each person's own, and a workspace is everybody's.
-            let (key, layer) = settings.find_origin(&["source"]);
+            // Only a notice, because people who share a workspace have different servers.
+            let key = key(name, &["source"]).to_string();
+            let layer = settings.config.contributors(&key).pop();
             session.person.tell(Notice::ToolWithoutServer {
                 key,
-                layer: layer.to_string(),
+                layer: layer.unwrap_or(&Layer::Default).to_string(),
                 server: server.to_owned(),
             });
             Ok(None)
@@ -177,34 +182,37 @@ fn other(
     }
 }
 
-/// Puts together a tool that is a program of the person's.
-fn local(settings: Settings<'_>, own: &ToolSettings) -> Result<Declared, SessionError> {
+/// Defines a tool that is a program of the user's.
+fn define_local(settings: Settings<'_>, own: &ToolSettings) -> Result<DefinedTool, SessionError> {
     check_name(settings)?;
     let source = Source::Local(command(settings, own)?);
     let parameters = parameters::schema(settings, own)?;
     let mut tool = Tool::new(settings.name, parameters, source);
-    limit(&mut tool, settings)?;
-    let said = [&own.summary, &own.description]
-        .into_iter()
-        .flatten()
-        .map(|text| text.trim());
-    tool.description = said
-        .filter(|text| !text.is_empty())
-        .collect::<Vec<_>>()
-        .join("\n\n");
+    apply_limits(&mut tool, settings)?;
+    tool.description = join_description(own);
     tool.options.clone_from(&own.options);
     tool.questions = answerers(&own.questions);
     tool.stateful = stateful(settings, own)?;
-    Ok(Declared {
+    Ok(DefinedTool {
         tool,
         is_on: settings.enable().unwrap_or(true),
     })
 }
 
-/// Checks that providers take the name.
+/// Joins the summary and the description of a tool; empty if it has neither.
+pub(crate) fn join_description(own: &ToolSettings) -> String {
+    let texts: Vec<_> = [&own.summary, &own.description]
+        .into_iter()
+        .flatten()
+        .map(|text| text.trim())
+        .filter(|text| !text.is_empty())
+        .collect();
+    texts.join("\n\n")
+}
+
+/// Checks that providers accept the name.
 fn check_name(settings: Settings<'_>) -> Result<(), SessionError> {
-    let is_usual = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-');
-    if (1..=64).contains(&settings.name.len()) && settings.name.bytes().all(is_usual) {
+    if (1..=MAX_NAME).contains(&settings.name.len()) && has_usual_characters(settings.name) {
         return Ok(());
     }
     let failure = settings.fault(&[], "has a name that providers refuse");
@@ -224,6 +232,7 @@ fn command(settings: Settings<'_>, own: &ToolSettings) -> Result<Command, Sessio
             return Err(failure.with_hint(EXAMPLE));
         }
         Some(CommandSetting::Words(words)) => words.clone(),
+        // jp splits the line as a shell does, but no shell runs it.
         Some(CommandSetting::Line(line)) => shlex::split(line)
             .ok_or_else(|| settings.fault(&["command"], "has an unclosed quotation mark"))?,
     };
@@ -249,17 +258,16 @@ fn command(settings: Settings<'_>, own: &ToolSettings) -> Result<Command, Sessio
     Ok(command)
 }
 
-/// Takes over what bounds a run.
-pub(crate) fn limit(tool: &mut Tool, settings: Settings<'_>) -> Result<(), SessionError> {
+/// Applies the configured timeout and size of results.
+pub(crate) fn apply_limits(tool: &mut Tool, settings: Settings<'_>) -> Result<(), SessionError> {
     if let Some(seconds) = settings.first(|settings| settings.timeout_secs) {
         if seconds == 0 {
             let is_own = settings.own.is_some_and(|own| own.timeout_secs.is_some());
-            let settings = if is_own {
-                settings
-            } else {
-                Settings::of(ALL, settings.config)
+            let source = match is_own {
+                true => settings,
+                false => Settings::new(ALL, settings.config),
             };
-            return Err(settings.fault(&["timeout_secs"], "is 0; the minimum is 1"));
+            return Err(source.fault(&["timeout_secs"], "is 0; the minimum is 1"));
         }
         tool.timeout = Duration::from_secs(seconds);
     }
@@ -270,26 +278,29 @@ pub(crate) fn limit(tool: &mut Tool, settings: Settings<'_>) -> Result<(), Sessi
     Ok(())
 }
 
+/// Returns who answers each question of a tool.
 pub(crate) fn answerers(
     questions: &BTreeMap<String, QuestionSettings>,
 ) -> BTreeMap<String, Answerer> {
-    let answerer = |question: &QuestionSettings| match (&question.answer, question.target) {
-        (Some(answer), _) => Answerer::Fixed(answer.clone()),
-        (None, QuestionTarget::Assistant) => Answerer::Assistant,
-        (None, QuestionTarget::User) => Answerer::User,
-    };
     questions
         .iter()
         .map(|(id, question)| (id.clone(), answerer(question)))
         .collect()
 }
 
+fn answerer(question: &QuestionSettings) -> Answerer {
+    match (&question.answer, question.target) {
+        (Some(answer), _) => Answerer::Fixed(answer.clone()),
+        (None, QuestionTarget::Assistant) => Answerer::Assistant,
+        (None, QuestionTarget::User) => Answerer::User,
+    }
+}
+
+/// Returns how a tool keeps running between calls, if it does.
 fn stateful(settings: Settings<'_>, own: &ToolSettings) -> Result<Option<Stateful>, SessionError> {
     if own.stateful != Some(true) {
-        let moot = set(own)
-            .into_iter()
-            .find(|field| ["actions", "keep"].contains(field));
-        return match moot {
+        let mut fields = list_specific_fields(own);
+        return match fields.find(|field| ["actions", "keep"].contains(field)) {
             Some(field) => Err(settings
                 .fault(&[field], "has no effect: the tool is not stateful")
                 .with_hint("add `stateful = true` if it keeps running between calls.")),

@@ -1,7 +1,7 @@
-//! A tool's parameters, from the configuration to one JSON Schema.
+//! Turns the configured parameters of a tool into one JSON Schema.
 //!
-//! Each parameter is a JSON Schema that may have `required = true` and `summary` beside, at any depth: the one moves to
-//! the object's list of what is required, the other into the description.
+//! Each parameter is a JSON Schema that may also have `required = true` and `summary`, at any depth. `required` moves to
+//! the object's list, and `summary` into the description.
 
 use crate::{error::SessionError, tools::settings::Settings};
 use jp_config::ToolSettings;
@@ -23,6 +23,7 @@ pub(crate) fn schema(
     }
     let mut object = Map::from_iter([("type".to_owned(), json!("object"))]);
     put_properties(&mut object, own.parameters.clone());
+    // A misspelled argument is an error that the model can correct. Otherwise the tool would ignore it.
     object.insert("additionalProperties".to_owned(), json!(false));
     match Schema::compile(&object) {
         Ok(_) => Ok(object),
@@ -32,12 +33,12 @@ pub(crate) fn schema(
     }
 }
 
-/// Gives an object its properties, and names those that are required.
+/// Sets the properties of an object, and the list of the required ones.
 fn put_properties(object: &mut Map<String, Value>, properties: Map<String, Value>) {
     let mut required = Vec::new();
     let mut read = Map::new();
     for (name, property) in properties {
-        let (property, is_required) = parameter(property);
+        let (property, is_required) = read_parameter(property);
         required.extend(is_required.then(|| Value::from(name.as_str())));
         read.insert(name, property);
     }
@@ -47,19 +48,19 @@ fn put_properties(object: &mut Map<String, Value>, properties: Map<String, Value
     }
 }
 
-/// Returns a parameter's schema, and whether it is required.
-fn parameter(parameter: Value) -> (Value, bool) {
+/// Returns the schema of a parameter, and whether it is required.
+fn read_parameter(parameter: Value) -> (Value, bool) {
     let Value::Object(mut schema) = parameter else {
         return (parameter, false);
     };
-    // An object's own list of what it requires stays what it is.
+    // `required` of an object may be its own list, which stays.
     let required = schema.get("required").and_then(Value::as_bool);
     if required.is_some() {
         schema.shift_remove("required");
     }
     describe(&mut schema);
     if let Some(items) = schema.get_mut("items") {
-        *items = self::parameter(items.take()).0;
+        *items = read_parameter(items.take()).0;
     }
     if let Some(Value::Object(properties)) = schema.get_mut("properties").map(Value::take) {
         put_properties(&mut schema, properties);
@@ -91,7 +92,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_required_and_summed_up_goes_where_a_schema_has_it() {
+    fn extensions_move_to_their_places_in_a_schema() {
         let read = read(json!({
             "path": {"type": "string", "required": true, "summary": "Where."},
             "depth": {"type": "integer", "required": false, "summary": "How deep.", "description": "From 0."},
@@ -107,7 +108,7 @@ mod tests {
     }
 
     #[test]
-    fn it_does_so_at_any_depth_and_leaves_lists_alone() {
+    fn extensions_move_at_any_depth() {
         let read = read(json!({
             "tags": {"type": "array", "items": {"type": "string", "required": false}},
             "point": {"type": "object", "properties": {"x": {"type": "number", "required": true}, "y": {}}},

@@ -1,13 +1,12 @@
-//! Whether a tool runs unasked, and whose word that takes.
+//! Decides whether a tool needs a prompt to run.
 //!
-//! A workspace can come from anywhere, so what it lets a tool do beyond asking counts only once the person agreed to
-//! it: that a tool runs unattended, that a command of the workspace's does, and who answers its questions but the
-//! person.
+//! A workspace may come from a stranger. So these settings of a workspace need the user's approval: that a tool runs
+//! without a prompt, and that something other than the user answers its questions.
 
-use std::{env, path::Path};
+use std::path::Path;
 
 use crate::{
-    scripts::{CommandWords, Script, SearchPath, as_they_are},
+    scripts::{CommandWords, Script, describe_content},
     session::Setup,
     text::quoted,
     tools::settings::{ALL, Settings},
@@ -17,47 +16,42 @@ use jp_config::RunMode;
 use jp_turn::{Answerer, Permission, Source, Tool};
 use serde_json::Value;
 
-/// The reason for a tool's permission.
+/// The reasons for a tool's permission.
 #[derive(Debug, Default)]
-pub(crate) struct Settled {
-    /// What the person agrees to with the first call that they allow, if they have not yet.
-    pub(crate) agreement: Option<String>,
-    /// Whether the tool asks because of that.
+pub(crate) struct PermissionReasons {
+    /// The text of the approval that the user gives with the first call that they allow, if it is missing.
+    pub(crate) approval: Option<String>,
+    /// The tool asks because that approval is missing.
     pub(crate) is_untrusted: bool,
-    /// Whether it would ask without `--yes`.
+    /// The tool would ask without `--yes`.
     pub(crate) is_raised: bool,
 }
 
 /// Gives a tool its permission.
-pub(crate) fn settle(tool: &mut Tool, setup: Setup<'_>) -> Settled {
+pub(crate) fn settle(tool: &mut Tool, setup: Setup<'_>) -> PermissionReasons {
     let Setup { session, config } = setup;
     let name = tool.name.clone();
-    let settings = Settings::of(&name, config);
-    let wanted = wanted(tool, settings);
+    let settings = Settings::new(&name, config);
+    let wanted = configured_permission(tool, settings);
+    // Builtin tools that only read run unattended by default, so the configuration gives them nothing new.
     let gains = wanted == Permission::Unattended && tool.permission != Permission::Unattended;
     let root = session.workspace.root();
     let runs_unattended = gains && needs_approval(tool, settings, root);
-    let answers = answers(tool, settings);
-    let yes = Approvals {
-        is_yes: session.options.yes,
-        ..Approvals::default()
-    };
+    let answers = list_untrusted_answers(tool, settings);
+    let yes = Approvals::with_yes(session.options.yes);
     tool.permission = wanted;
-    let mut settled = Settled::default();
+    let mut reasons = PermissionReasons::default();
     let call = Effect::CallTool(wanted);
     if wanted == Permission::Ask && decide(Origin::Model, call, yes) == Decision::Allowed {
         tool.permission = Permission::Unattended;
-        settled.is_raised = true;
+        reasons.is_raised = true;
     }
     if !runs_unattended && answers.is_empty() {
-        return settled;
+        return reasons;
     }
-    let text = text(tool, runs_unattended, &answers, root);
-    let remembered = Approvals {
-        is_remembered: session.workspace.trust().contains(&text),
-        ..Approvals::default()
-    };
-    // One approval covers both, under the stricter rule of what the workspace alone says.
+    let text = approval_text(tool, runs_unattended, &answers, root);
+    let remembered = Approvals::with_remembered(session.workspace.trust().contains(&text));
+    // One approval covers both effects, so it needs the stricter rule of the two.
     let effect = match runs_unattended {
         true => Effect::RunUnattended {
             is_shaped_by_workspace: true,
@@ -65,29 +59,30 @@ pub(crate) fn settle(tool: &mut Tool, setup: Setup<'_>) -> Settled {
         false => Effect::AnswerQuestion,
     };
     if decide(Origin::Workspace, effect, remembered) == Decision::Allowed {
-        return settled;
+        return reasons;
     }
     if decide(Origin::Workspace, effect, yes) == Decision::Allowed {
-        return Settled {
-            is_raised: settled.is_raised || runs_unattended,
-            ..settled
+        return PermissionReasons {
+            is_raised: reasons.is_raised || runs_unattended,
+            ..reasons
         };
     }
+    // Without the approval, the tool asks before each call and the user answers its questions.
     if runs_unattended {
         tool.permission = Permission::Ask;
     }
     for (id, _) in answers {
         tool.questions.insert(id, Answerer::User);
     }
-    Settled {
-        agreement: Some(text),
+    PermissionReasons {
+        approval: Some(text),
         is_untrusted: runs_unattended,
-        ..settled
+        ..reasons
     }
 }
 
-/// Returns the permission to run a program again for its output, which passes that of a tool as one that asks does.
-pub(crate) fn of_programs(tool: &Tool, setup: Setup<'_>) -> Permission {
+/// Returns the permission of `refresh_resource` to run a program again: that of a tool which asks by default.
+pub(crate) fn program_permission(tool: &Tool, setup: Setup<'_>) -> Permission {
     let mut asking = Tool {
         permission: Permission::Ask,
         ..tool.clone()
@@ -96,13 +91,13 @@ pub(crate) fn of_programs(tool: &Tool, setup: Setup<'_>) -> Permission {
     asking.permission
 }
 
-/// Returns what the configuration says; jp's own readers run unattended unless something is said of them by name.
-fn wanted(tool: &Tool, settings: Settings<'_>) -> Permission {
+/// Returns the configured permission. The settings of all tools don't apply to builtin tools that only read.
+fn configured_permission(tool: &Tool, settings: Settings<'_>) -> Permission {
     let all = settings.all.and_then(|all| all.run);
-    let is_denied_by_person =
-        all == Some(RunMode::Deny) && !Settings::of(ALL, settings.config).is_workspaces(&["run"]);
+    let is_denied_by_user = all == Some(RunMode::Deny)
+        && !Settings::new(ALL, settings.config).is_of_workspace(&["run"]);
     match settings.own.and_then(|own| own.run) {
-        Some(_) if is_denied_by_person && !settings.may_override_user("run") => Permission::Deny,
+        Some(_) if is_denied_by_user && !settings.may_override_user("run") => Permission::Deny,
         Some(run) => permission(run),
         None if tool.permission == Permission::Unattended => Permission::Unattended,
         None => all.map_or(tool.permission, permission),
@@ -119,13 +114,11 @@ fn permission(run: RunMode) -> Permission {
 
 /// Returns whether running unattended needs the user's approval.
 fn needs_approval(tool: &Tool, settings: Settings<'_>, root: &Path) -> bool {
-    let is_own = settings.own.is_some_and(|own| own.run.is_some());
-    let said = if is_own {
-        settings
-    } else {
-        Settings::of(ALL, settings.config)
+    let source = match settings.own.is_some_and(|own| own.run.is_some()) {
+        true => settings,
+        false => Settings::new(ALL, settings.config),
     };
-    let origin = Origin::from(said.layer(&["run"]));
+    let origin = Origin::from(source.layer(&["run"]));
     // For other origins it makes no difference, and looking for scripts reads files.
     let is_shaped_by_workspace = origin.predates_workspace()
         && (settings.has_of_workspace(&PARTS) || !find_scripts(tool, root).is_empty());
@@ -135,7 +128,7 @@ fn needs_approval(tool: &Tool, settings: Settings<'_>, root: &Path) -> bool {
     decide_unapproved(origin, effect) != Decision::Allowed
 }
 
-/// What of a tool decides about what runs.
+/// The settings of a tool that decide what runs.
 const PARTS: [&str; 9] = [
     "enable",
     "run",
@@ -156,12 +149,11 @@ fn find_scripts(tool: &Tool, root: &Path) -> Vec<Script> {
     let Some((program, arguments)) = command.words.split_first() else {
         return Vec::new();
     };
-    CommandWords { program, arguments }
-        .scripts(root, env::var_os("PATH").as_deref().map(SearchPath::Any))
+    CommandWords { program, arguments }.scripts_in_path(root)
 }
 
-/// Returns the questions that the workspace has answered in the person's place, and how.
-fn answers(tool: &Tool, settings: Settings<'_>) -> Vec<(String, String)> {
+/// Returns the questions that the workspace answers instead of the user, with the answers.
+fn list_untrusted_answers(tool: &Tool, settings: Settings<'_>) -> Vec<(String, String)> {
     let answered = tool.questions.iter().filter_map(|(id, answerer)| {
         let (field, how) = match answerer {
             Answerer::Fixed(answer) => ("answer", answer.to_string()),
@@ -175,8 +167,13 @@ fn answers(tool: &Tool, settings: Settings<'_>) -> Vec<(String, String)> {
     answered.collect()
 }
 
-/// Says all that is agreed to: where any of it changes, the person is asked again.
-fn text(tool: &Tool, runs_unattended: bool, answers: &[(String, String)], root: &Path) -> String {
+/// Returns the text of the approval: if any of it changes, jp asks the user again. jp stores checksums of such texts.
+fn approval_text(
+    tool: &Tool,
+    runs_unattended: bool,
+    answers: &[(String, String)],
+    root: &Path,
+) -> String {
     let mut text = format!("tool {}", tool.name);
     if runs_unattended {
         text += ", unattended";
@@ -200,7 +197,7 @@ fn text(tool: &Tool, runs_unattended: bool, answers: &[(String, String)], root: 
         text += &format!("; it stays{stays}");
     }
     if runs_unattended {
-        text += &as_they_are(&find_scripts(tool, root));
+        text += &describe_content(&find_scripts(tool, root));
     }
     for (id, how) in answers {
         text += &format!("; {id} = {how}");

@@ -1,4 +1,4 @@
-//! New snapshots for `refresh_resource`: of what the conversation holds, from where it was attached.
+//! Takes new snapshots of attached resources for the tool `refresh_resource`.
 
 mod cause;
 mod spelling;
@@ -12,188 +12,224 @@ use std::{
 use crate::{
     attachments::{
         approval::{
-            find_origin, find_reached, find_scripts, is_out_of_bounds, known, runs_unapproved,
+            apply_earlier_approval, find_origin, find_reached, find_scripts, is_out_of_bounds,
+            runs_unapproved,
         },
-        declarations::{Bounds, Configured, configured, place},
+        declarations::{Bounds, ConfiguredDeclarations, place, read_configured},
     },
     error::SessionError,
     query::ready_query::ReadyQuery,
     servers::{Servers, reading},
-    tools::refreshing::{
+    tools::refresher::{
         cause::cause,
-        spelling::{unescape, uri_of, uris_of},
+        spelling::{canonical_uris, path_uri, unescape},
     },
     trust::{Decision, Effect, Occasion, Origin, decide_unapproved},
 };
-use jp_attachment::{Declared, Displays, MemoryStore, Place, Reach, ReadMcp, Source, parse_stored};
+use jp_attachment::{
+    AttachError, Declared, Displays, MemoryStore, Place, Reach, ReadMcp, Source, parse_stored,
+};
 use jp_conversation::{Declaration, Stream, resolution};
 use jp_resource::uri::{self, PathStyle};
 use jp_storage::{Places, Trust};
 use jp_turn::{Consent, Permission, Refresh, Refreshed, Refreshing, Tool};
 
-/// How many resources are named to a model that asks for another, and how long their URIs may be for that.
-const NAMED: usize = 10;
-const NAMED_BYTES: usize = 200;
+/// Limit for the resources that an error lists for the model.
+const LISTED: usize = 10;
+/// Limit for a URI in such a list, in bytes. A `data:` URI can contain a whole image.
+const LISTED_BYTES: usize = 200;
 
-/// Takes new snapshots of what a conversation holds.
+/// Takes new snapshots of a conversation's resources.
 #[derive(Debug)]
 pub(crate) struct Refresher {
-    /// What the requests of the conversation hold, by URI.
-    held: BTreeMap<String, Held>,
-    configured: Configured,
+    /// The resources in the conversation's requests, by URI.
+    attached: BTreeMap<String, AttachedResource>,
+    configured: ConfiguredDeclarations,
     excludes: Vec<Declared>,
     place: Place,
     trust: Trust,
     bounds: Bounds,
     bear_database: Option<PathBuf>,
     displays: Displays,
-    /// Where any are configured.
+    /// The MCP servers, if any are configured.
     servers: Option<Arc<Servers>>,
-    /// Whether running a program again asks.
+    /// The permission to run a program again.
     programs: Permission,
 }
 
-/// A resource that the conversation holds.
-#[derive(Debug)]
-struct Held {
+/// A resource of the conversation.
+#[derive(Debug, Default)]
+struct AttachedResource {
     name: Option<String>,
-    /// What gave it last, where that is recorded.
+    /// The declaration that delivered it last, if the conversation has it.
     declaration: Option<Declaration>,
 }
 
-/// One that is asked for.
-struct Found<'h> {
+/// A resource that the model asks for.
+struct RequestedResource<'h> {
     uri: &'h str,
-    held: &'h Held,
-    /// Its name, or what stands for it where it has none.
+    attached: &'h AttachedResource,
+    /// Its name, or a short form of its URI.
     label: String,
 }
 
 impl Refresher {
-    pub(crate) fn new(asked: &ReadyQuery<'_>, tool: &Tool) -> Result<Self, SessionError> {
-        let place = place(asked.setup())?;
-        let configured = configured(&asked.config, &place)?;
-        let declared = resolution::effective(&asked.stream, &configured.declarations);
-        let excludes = declared
+    pub(crate) fn new(query: &ReadyQuery<'_>, tool: &Tool) -> Result<Self, SessionError> {
+        let place = place(query.setup())?;
+        let configured = read_configured(&query.config, &place)?;
+        let excludes = resolution::effective(&query.stream, &configured.declarations)
             .iter()
-            .filter(|declaration| declaration.is_exclude());
-        let excludes =
-            excludes.filter_map(|declaration| parse_stored(declaration.as_str(), &place).ok());
-        let bounds = Bounds::of(&asked.config);
-        let servers = reading::configured(asked.setup())?.map(Arc::clone);
+            .filter(|declaration| declaration.is_exclude())
+            .filter_map(|declaration| parse_stored(declaration.as_str(), &place).ok())
+            .collect();
+        let bounds = Bounds::from_config(&query.config);
+        let servers = reading::find_servers(query.setup())?.map(Arc::clone);
         if let Some(servers) = &servers {
-            // What the person agreed to before is not asked again, and a tool asks for nothing new.
-            servers
-                .names()
-                .for_each(|name| _ = servers.is_agreed(asked.session, name));
+            // Only earlier approvals count: the tool runs on a thread that can't ask the user to approve a server.
+            for name in servers.names() {
+                servers.may_start_unasked(query.session, name);
+            }
         }
         Ok(Self {
             servers,
-            held: held(&asked.stream),
-            excludes: excludes.collect(),
+            attached: list_attached(&query.stream),
+            excludes,
             configured,
             place,
-            trust: asked.session.workspace.trust(),
+            trust: query.session.workspace.trust(),
             bounds: Bounds {
+                // The call as a whole has the tool's timeout.
                 timeout: bounds.timeout.min(tool.timeout),
                 ..bounds
             },
-            bear_database: asked.session.surroundings.bear_database.clone(),
-            displays: asked.session.surroundings.displays.clone(),
-            programs: asked.tools.programs.unwrap_or(Permission::Ask),
+            bear_database: query.session.surroundings.bear_database.clone(),
+            displays: query.session.surroundings.displays.clone(),
+            programs: query.tools.programs.unwrap_or(Permission::Ask),
         })
     }
 
-    /// Finds what is meant: that very URI or path, else the one that differs in nothing but the fragment, else another
-    /// spelling of it, else what is called so. All that with the entities of XML too, in which a model is shown URIs.
+    /// Finds a resource of the conversation by URI, path or name.
     ///
-    /// Only what the conversation holds is found, however it is spelled.
-    fn find(&self, text: &str) -> Result<Found<'_>, String> {
+    /// The exact URI or path counts most, then one that differs only in the fragment, then another spelling, then the
+    /// name. Models see URIs in XML and may escape them as XML does, so each is also looked for unescaped.
+    fn find(&self, text: &str) -> Result<RequestedResource<'_>, String> {
         let unescaped = unescape(text);
-        let found = self.of_text(text).or_else(|| self.of_text(&unescaped));
-        let (uri, held) = found.map_or_else(|| self.named(text, &unescaped), Ok)?;
-        let name = held.name.as_ref().map(|name| brief(name, &self.place));
-        let label = name.unwrap_or_else(|| shown(uri, &self.place));
-        Ok(Found { uri, held, label })
-    }
-
-    fn of_text(&self, text: &str) -> Option<(&str, &Held)> {
-        let of_path = |path| self.of_uri(&uri_of(path, &self.place)?);
-        let found = self.of_uri(text).or_else(|| of_path(text));
-        let found = found.or_else(|| of_path(uri::split_fragment(text).0));
-        found.or_else(|| {
-            let spelled = uris_of(text, &self.place);
-            // A server's URIs are what it says, byte for byte.
-            let of_uri = |uri: &String| self.of_uri(uri).filter(|(_, held)| !held.is_of_server());
-            spelled.iter().find_map(of_uri)
+        let (uri, attached) = match self.find_by_spelling(text) {
+            Some(found) => found,
+            None => match self.find_by_spelling(&unescaped) {
+                Some(found) => found,
+                None => self.find_by_name(text, &unescaped)?,
+            },
+        };
+        let name = attached
+            .name
+            .as_ref()
+            .map(|name| shorten(name, &self.place));
+        Ok(RequestedResource {
+            uri,
+            attached,
+            label: name.unwrap_or_else(|| shorten_uri(uri, &self.place)),
         })
     }
 
-    fn of_uri(&self, uri: &str) -> Option<(&str, &Held)> {
-        let place = |uri| uri::split_fragment(uri).0;
-        let found = self
-            .held
-            .get_key_value(uri)
-            .or_else(|| self.held.get_key_value(place(uri)));
-        let found = found.or_else(|| self.held.iter().find(|(held, _)| place(held) == place(uri)));
-        found.map(|(uri, held)| (uri.as_str(), held))
+    fn find_by_spelling(&self, text: &str) -> Option<(&str, &AttachedResource)> {
+        self.find_by_uri(text)
+            .or_else(|| self.find_by_path(text))
+            .or_else(|| self.find_by_path(uri::split_fragment(text).0))
+            .or_else(|| {
+                canonical_uris(text, &self.place)
+                    .iter()
+                    .filter_map(|uri| self.find_by_uri(uri))
+                    // A server's URIs have no other spellings.
+                    .find(|(_, attached)| !attached.is_of_server())
+            })
     }
 
-    /// Finds the only one of a name, in either of its spellings.
-    fn named(&self, name: &str, unescaped: &str) -> Result<(&str, &Held), String> {
-        let is_name = |known: &str| known == name || known == unescaped;
-        let is_named = |(uri, held): &(&String, &Held)| {
-            let has_name = |name| is_name(name) || is_name(&brief(name, &self.place));
-            held.name.as_deref().is_some_and(has_name) || is_name(&shown(uri, &self.place))
-        };
-        let found: Vec<_> = self.held.iter().filter(is_named).collect();
+    fn find_by_path(&self, path: &str) -> Option<(&str, &AttachedResource)> {
+        self.find_by_uri(&path_uri(path, &self.place)?)
+    }
+
+    /// Finds the resource of a URI, or else one whose URI differs only in the fragment.
+    fn find_by_uri(&self, uri: &str) -> Option<(&str, &AttachedResource)> {
+        let whole = uri::split_fragment(uri).0;
+        self.attached
+            .get_key_value(uri)
+            .or_else(|| self.attached.get_key_value(whole))
+            .or_else(|| {
+                let mut all = self.attached.iter();
+                all.find(|(known, _)| uri::split_fragment(known).0 == whole)
+            })
+            .map(|(uri, attached)| (uri.as_str(), attached))
+    }
+
+    /// Finds the only resource of a name, in either of its spellings.
+    fn find_by_name(
+        &self,
+        name: &str,
+        unescaped: &str,
+    ) -> Result<(&str, &AttachedResource), String> {
+        let found: Vec<_> = self
+            .attached
+            .iter()
+            .filter(|(uri, attached)| {
+                let short = shorten_uri(uri, &self.place);
+                let name_and_short = attached
+                    .name
+                    .iter()
+                    .flat_map(|name| [name.clone(), shorten(name, &self.place)]);
+                name_and_short
+                    .chain([short])
+                    .any(|known| known == name || known == unescaped)
+            })
+            .collect();
         match &found[..] {
-            [] => Err(self.unknown(name)),
-            [(uri, held)] => Ok((uri.as_str(), *held)),
+            [] => Err(self.not_attached(name)),
+            [(uri, attached)] => Ok((uri.as_str(), *attached)),
             several => Err(format!(
                 "Several attached resources have the name {name:?}. Pass the URI of one of them: {}.",
-                listed(several.iter().map(|(uri, _)| shown(uri, &self.place)))
+                join_some(several.iter().map(|(uri, _)| shorten_uri(uri, &self.place)))
             )),
         }
     }
 
-    fn unknown(&self, uri: &str) -> String {
-        let asked_for: String = shown(uri, &self.place).chars().take(NAMED_BYTES).collect();
-        let refused =
-            format!("{asked_for:?} is not attached to this conversation, so it was not read.");
-        let known: Vec<_> = self
-            .held
-            .iter()
-            .filter(|(uri, held)| !held.is_snapshot(uri))
+    /// Words the error for a resource that the conversation doesn't have.
+    fn not_attached(&self, uri: &str) -> String {
+        let uri: String = shorten_uri(uri, &self.place)
+            .chars()
+            .take(LISTED_BYTES)
             .collect();
-        if known.is_empty() {
-            return format!("{refused} No attachment can be refreshed.");
+        let error = format!("{uri:?} is not attached to this conversation, so it was not read.");
+        let refreshable: Vec<_> = self
+            .attached
+            .iter()
+            .filter(|(uri, attached)| !attached.is_snapshot(uri))
+            .map(|(uri, _)| shorten_uri(uri, &self.place))
+            .collect();
+        if refreshable.is_empty() {
+            return format!("{error} No attachment can be refreshed.");
         }
-        let known = listed(known.iter().map(|(uri, _)| shown(uri, &self.place)));
-        format!("{refused} You can refresh: {known}.")
+        format!(
+            "{error} You can refresh: {}.",
+            join_some(refreshable.into_iter())
+        )
     }
 
-    /// Finds out what gives a resource on this machine.
-    fn source(&self, found: &Found<'_>) -> Result<Declared, String> {
-        let failed = |error| found.failed(&cause(&error, &self.place));
+    /// Returns the source of a resource on this machine.
+    fn source(&self, requested: &RequestedResource<'_>) -> Result<Declared, String> {
         let declared = self
             .configured
-            .read(&found.declaration(), &self.place)
-            .map_err(failed)?;
-        let declared = self.narrowed(declared, found.uri).map_err(failed)?;
+            .read(&requested.declaration(), &self.place)
+            .and_then(|declared| self.narrow(declared, requested.uri))
+            .map_err(|error| requested.failure(&cause(&error, &self.place)))?;
         if is_out_of_bounds(&declared, &self.place) {
             let cause = "it is outside the workspace; ask the user to attach it";
-            return Err(found.failed(cause));
+            return Err(requested.failure(cause));
         }
-        Ok(known(declared, &self.trust, &self.place))
+        Ok(apply_earlier_approval(declared, &self.trust, &self.place))
     }
 
-    /// Narrows a directory or a pattern down to the one file.
-    fn narrowed(
-        &self,
-        declared: Declared,
-        uri: &str,
-    ) -> Result<Declared, jp_attachment::AttachError> {
+    /// Narrows a directory or a pattern to one file.
+    fn narrow(&self, declared: Declared, uri: &str) -> Result<Declared, AttachError> {
         let base = match &declared.source {
             Source::Path(directory) => directory,
             Source::Glob(glob) => &glob.base,
@@ -211,11 +247,15 @@ impl Refresher {
         }
     }
 
-    /// Returns whether the person is asked, and what they are told of it.
-    fn consent(&self, declared: &Declared, found: &Found<'_>) -> Result<(Consent, String), String> {
+    /// Returns whether the user has to consent, and the text that they see.
+    fn consent(
+        &self,
+        declared: &Declared,
+        requested: &RequestedResource<'_>,
+    ) -> Result<(Consent, String), String> {
         let from = match &declared.source {
             Source::Command(line) => format!("the output of `{}`", line.name()),
-            _ => found.label.clone(),
+            _ => requested.label.clone(),
         };
         let effect = Effect::Resolve {
             reached: find_reached(declared, self.servers.as_ref(), &self.place),
@@ -235,19 +275,20 @@ impl Refresher {
             Decision::Allowed => Ok((Consent::Unneeded, from)),
             Decision::Ask => Ok((Consent::OncePerTurn, from)),
             Decision::Refused => {
-                Err(found.failed("the user's configuration forbids the program to run"))
+                Err(requested.failure("the user's configuration forbids the program to run"))
             }
         }
     }
 
+    /// Resolves a declaration and returns the new snapshot of the requested resource.
     fn take(
         &self,
         declared: &Declared,
-        found: &Found<'_>,
+        requested: &RequestedResource<'_>,
         cancelled: &AtomicBool,
     ) -> Result<Refreshed, String> {
         let store = MemoryStore::default();
-        let resolving = jp_attachment::Context {
+        let context = jp_attachment::Context {
             cancelled: Some(cancelled),
             mcp: self
                 .servers
@@ -255,27 +296,28 @@ impl Refresher {
                 .map(|servers| servers as &dyn ReadMcp),
             bear_database: self.bear_database.as_deref(),
             displays: Some(&self.displays),
-            ..self.bounds.resolving(&self.place, &store)
+            ..self.bounds.to_context(&self.place, &store)
         };
-        let is_of_files = matches!(declared.source, Source::Path(_) | Source::Glob(_));
-        let excludes = self.excludes.iter().filter(|_| is_of_files);
-        let wanted: Vec<_> = excludes.chain([declared]).cloned().collect();
-        let resolved = jp_attachment::resolve(&wanted, &resolving);
-        let resolved = resolved.map_err(|error| found.failed(&cause(&error, &self.place)))?;
+        // Excludes without anything to exclude from are an error.
+        let excludes = match declared.source {
+            Source::Path(_) | Source::Glob(_) => self.excludes.as_slice(),
+            _ => &[],
+        };
+        let wanted: Vec<_> = excludes.iter().chain([declared]).cloned().collect();
+        let resolved = jp_attachment::resolve(&wanted, &context)
+            .map_err(|error| requested.failure(&cause(&error, &self.place)))?;
         let resource = resolved
             .resources
             .into_iter()
-            .find(|resource| resource.uri == found.uri);
-        let resource = resource
+            .find(|resource| resource.uri == requested.uri)
             .and_then(|resource| {
                 let content = store.get(&resource.content)?;
                 Some(resource.map(|_| content, |formatted| formatted))
-            })
-            .ok_or_else(|| {
-                found.failed("its declaration no longer covers it: it was moved or excluded")
-            })?;
+            });
         Ok(Refreshed {
-            resource,
+            resource: resource.ok_or_else(|| {
+                requested.failure("its declaration no longer covers it: it was moved or excluded")
+            })?,
             notices: resolved.notices.iter().map(ToString::to_string).collect(),
         })
     }
@@ -283,19 +325,17 @@ impl Refresher {
 
 impl Refresh for Refresher {
     fn plan(&self, name: &str) -> Result<Refreshing<'_>, String> {
-        let found = self.find(name)?;
-        if found.held.is_snapshot(found.uri) {
-            return Err(found.unrepeatable());
+        let requested = self.find(name)?;
+        if requested.attached.is_snapshot(requested.uri) {
+            return Err(requested.unrepeatable());
         }
-        let declared = self.source(&found)?;
-        let (consent, from) = self.consent(&declared, &found)?;
-        let uri = found.uri.to_owned();
-        let take = move |cancelled: &AtomicBool| self.take(&declared, &found, cancelled);
+        let declared = self.source(&requested)?;
+        let (consent, from) = self.consent(&declared, &requested)?;
         Ok(Refreshing {
-            uri,
+            uri: requested.uri.to_owned(),
             from,
             consent,
-            take: Box::new(take),
+            take: Box::new(move |cancelled| self.take(&declared, &requested, cancelled)),
         })
     }
 
@@ -308,8 +348,8 @@ impl Refresh for Refresher {
     }
 }
 
-impl Held {
-    /// Returns whether an MCP server gave it.
+impl AttachedResource {
+    /// Returns whether it came from an MCP server.
     fn is_of_server(&self) -> bool {
         self.declaration
             .as_ref()
@@ -317,7 +357,7 @@ impl Held {
             .is_some()
     }
 
-    /// Returns whether nothing says where it is from.
+    /// Returns whether the conversation has its content but not its source.
     fn is_snapshot(&self, uri: &str) -> bool {
         Declaration::new(uri).names_snapshot()
             || self
@@ -327,15 +367,16 @@ impl Held {
     }
 }
 
-impl Found<'_> {
-    /// Returns the declaration that gave it, or its URI as one if none is recorded.
+impl RequestedResource<'_> {
+    /// Returns the declaration that delivered it. If the conversation has none, its URI is one.
     fn declaration(&self) -> Declaration {
-        self.held
+        self.attached
             .declaration
             .clone()
             .unwrap_or_else(|| Declaration::new(self.uri))
     }
 
+    /// Words the error for a resource without a source.
     fn unrepeatable(&self) -> String {
         let again = match self.uri.split_once(':') {
             Some(("stdin", _)) => "pipe it in again with `--attach -`".to_owned(),
@@ -349,8 +390,8 @@ impl Found<'_> {
         )
     }
 
-    /// Says why there is no new snapshot.
-    fn failed(&self, cause: &str) -> String {
+    /// Words the error for a new snapshot that failed.
+    fn failure(&self, cause: &str) -> String {
         format!(
             "{} could not be refreshed: {cause}. The conversation still has the earlier snapshot.",
             self.label
@@ -358,45 +399,39 @@ impl Found<'_> {
     }
 }
 
-/// Returns what the requests of a conversation hold. What tools returned does not count: they are no way around
-/// attaching.
-fn held(stream: &Stream) -> BTreeMap<String, Held> {
-    let mut held: BTreeMap<String, Held> = BTreeMap::new();
+/// Returns the resources in the requests of a conversation. Results of tools don't count, because a tool must not decide
+/// what jp reads.
+fn list_attached(stream: &Stream) -> BTreeMap<String, AttachedResource> {
+    let mut attached: BTreeMap<String, AttachedResource> = BTreeMap::new();
     for (_, request) in stream.requests() {
         for snapshot in &request.resources {
-            let entry = held.entry(snapshot.uri.clone());
-            let known = entry.or_insert_with(|| Held {
-                name: None,
-                declaration: None,
-            });
+            // The newest name and the newest declaration count.
+            let known = attached.entry(snapshot.uri.clone()).or_default();
             known.name.clone_from(&snapshot.name);
         }
         for delivered in &request.delivered {
-            for snapshot in delivered
-                .resources
-                .iter()
-                .filter_map(|index| request.resources.get(*index))
-            {
-                if let Some(known) = held.get_mut(&snapshot.uri) {
+            let indexes = delivered.resources.iter();
+            for snapshot in indexes.filter_map(|index| request.resources.get(*index)) {
+                if let Some(known) = attached.get_mut(&snapshot.uri) {
                     known.declaration = Some(delivered.declaration.clone());
                 }
             }
         }
     }
-    held
+    attached
 }
 
-/// Writes a URI as results may hold it: a file of the workspace by its path from the root, any other without where it is.
+/// Shortens a URI for a result: a file of the workspace to its path from the root, any other file to its name.
 ///
-/// Results are stored, and read on other machines.
-fn shown(uri: &str, place: &Place) -> String {
+/// Results are stored and may be read on other machines, so they must not contain paths of this one.
+fn shorten_uri(uri: &str, place: &Place) -> String {
     let (whole, fragment) = uri::split_fragment(uri);
     let Some(path) = uri
         .starts_with("file:")
         .then(|| uri::file_path(whole, PathStyle::native()).ok())
         .flatten()
     else {
-        return brief(uri, place);
+        return shorten(uri, place);
     };
     let path = Path::new(&path);
     let path = match path.strip_prefix(&place.root) {
@@ -410,8 +445,8 @@ fn shown(uri: &str, place: &Place) -> String {
     format!("{}{fragment}", names.join("/"))
 }
 
-/// Writes a command line, or its URI, without where the workspace and the home directory are.
-fn brief(text: &str, place: &Place) -> String {
+/// Shortens the paths of the workspace and of the home directory in a command line or a URI.
+fn shorten(text: &str, place: &Place) -> String {
     let text = Places::new(&place.root.to_string_lossy()).shorten(text, ".");
     match &place.home {
         Some(home) => Places::new(&home.to_string_lossy()).shorten(&text, "~"),
@@ -419,16 +454,16 @@ fn brief(text: &str, place: &Place) -> String {
     }
 }
 
-/// Names some of them, and how many more there are.
-fn listed(names: impl ExactSizeIterator<Item = String>) -> String {
+/// Joins some names, and says how many more there are.
+fn join_some(names: impl ExactSizeIterator<Item = String>) -> String {
     let all = names.len();
-    let named: Vec<_> = names
-        .filter(|name| name.len() <= NAMED_BYTES)
-        .take(NAMED)
+    let listed: Vec<_> = names
+        .filter(|name| name.len() <= LISTED_BYTES)
+        .take(LISTED)
         .collect();
-    let more = match all - named.len() {
+    let more = match all - listed.len() {
         0 => String::new(),
         more => format!(" and {more} more"),
     };
-    format!("{}{more}", named.join(", "))
+    format!("{}{more}", listed.join(", "))
 }

@@ -4,9 +4,9 @@ use jp_mcp::ToolInfo;
 use jp_turn::Schema;
 use serde_json::{Map, Value, json};
 
-/// Limit for the argument schema of a tool, in bytes.
+/// Limit for the argument schema of a tool, in bytes: about 50,000 tokens in every request.
 const MAX_SCHEMA: usize = 200_000;
-/// Limit for the properties that jp checks one by one.
+/// Limit for the properties that jp checks one by one. Each check compiles a schema with all definitions.
 const MAX_PROPERTIES: usize = 100;
 
 /// The arguments that a tool takes.
@@ -22,11 +22,12 @@ pub(crate) struct Parameters {
 impl Parameters {
     /// Reads a server's schema. The error says why no provider would accept the tool.
     ///
-    /// A schema that jp can't compile loses the check. Mostly that is for a regular expression of a kind that jp does not
-    /// have: models are told it all the same. Otherwise it is no JSON Schema, or refers to another document. Providers
-    /// refuse a whole request for that, so models are told what is left without such parts.
+    /// jp can't compile some schemas. Most often the reason is a regular expression with syntax that jp doesn't support.
+    /// Then jp checks without the expressions, and models receive the whole schema. Other schemas are not JSON Schema or
+    /// refer to another document. Providers refuse a request with such a schema, so models receive the usable parts.
     pub(crate) fn read(info: &ToolInfo) -> Result<Self, String> {
         let mut offered = info.input_schema.clone();
+        // Some servers leave the type out, and providers refuse a schema without it.
         offered.entry("type").or_insert_with(|| "object".into());
         if offered["type"] != "object" {
             return Err("its arguments are not an object".to_owned());
@@ -66,10 +67,10 @@ fn is_usable(schema: &Map<String, Value>) -> bool {
     Schema::compile(schema).is_ok()
 }
 
-/// Removes the regular expressions of a schema, but not from values that it names.
+/// Removes the regular expressions of a schema, but nothing from literal values.
 fn remove_patterns(schema: &mut Map<String, Value>) {
     const VALUES: [&str; 4] = ["const", "enum", "default", "examples"];
-    // A property of that name has a schema.
+    // In `properties`, `pattern` is the name of a property, and its value is a schema.
     if schema.get("pattern").is_some_and(Value::is_string) {
         schema.shift_remove("pattern");
     }
@@ -89,61 +90,70 @@ fn remove_patterns(schema: &mut Map<String, Value>) {
     }
 }
 
-/// Returns the properties of a schema, those that can't be used by their names and descriptions alone.
+/// Returns a schema with the properties of another. Those that jp can't compile keep only their name and description.
 fn usable_part(schema: &Map<String, Value>) -> Map<String, Value> {
-    let definitions = ["$defs", "definitions"].map(|key| (key, schema.get(key)));
-    let with = |properties: Map<String, Value>| {
-        let mut part = Map::from_iter([
-            ("type".to_owned(), json!("object")),
-            ("properties".to_owned(), Value::Object(properties)),
-        ]);
-        for (key, definition) in definitions {
-            definition
-                .iter()
-                .for_each(|definition| _ = part.insert(key.to_owned(), (*definition).clone()));
-        }
-        part
-    };
-    let bare = |property: &Value| match property.get("description") {
-        Some(Value::String(description)) => json!({"description": description}),
-        _ => json!({}),
-    };
     let properties = schema.get("properties").and_then(Value::as_object);
     let is_many = properties.is_some_and(|properties| properties.len() > MAX_PROPERTIES);
-    let kept = properties.into_iter().flatten().map(|(name, property)| {
-        let alone = || with(Map::from_iter([(name.clone(), property.clone())]));
-        let is_kept = !is_many && is_usable(&alone());
-        (
-            name.clone(),
-            if is_kept {
-                property.clone()
-            } else {
-                bare(property)
-            },
-        )
-    });
-    let mut part = with(kept.collect());
-    if !is_usable(&part) {
-        // It is the definitions, and nothing that refers to them is left.
-        definitions
-            .iter()
-            .for_each(|(key, _)| _ = part.shift_remove(*key));
+    let mut kept = Map::new();
+    for (name, property) in properties.into_iter().flatten() {
+        let alone = Map::from_iter([(name.clone(), property.clone())]);
+        let property = match !is_many && is_usable(&with_definitions(alone, schema)) {
+            true => property.clone(),
+            false => without_constraints(property),
+        };
+        kept.insert(name.clone(), property);
     }
-    let mut required: Vec<Value> = Vec::new();
-    for name in schema
-        .get("required")
-        .and_then(Value::as_array)
-        .into_iter()
-        .flatten()
-    {
-        if name.is_string() && !required.contains(name) {
-            required.push(name.clone());
+    let mut part = with_definitions(kept, schema);
+    if !is_usable(&part) {
+        // Only the definitions are left to blame, and no property refers to them any more.
+        for key in DEFINITIONS {
+            part.shift_remove(key);
         }
     }
+    let required = required_names(schema);
     if !required.is_empty() {
         part.insert("required".to_owned(), required.into());
     }
     part
+}
+
+/// The keywords with schemas that properties may refer to.
+const DEFINITIONS: [&str; 2] = ["$defs", "definitions"];
+
+/// Returns an object schema with these properties and the definitions of `schema`.
+fn with_definitions(
+    properties: Map<String, Value>,
+    schema: &Map<String, Value>,
+) -> Map<String, Value> {
+    let mut part = Map::from_iter([
+        ("type".to_owned(), json!("object")),
+        ("properties".to_owned(), Value::Object(properties)),
+    ]);
+    for key in DEFINITIONS {
+        let definitions = schema.get(key).cloned();
+        part.extend(definitions.map(|definitions| (key.to_owned(), definitions)));
+    }
+    part
+}
+
+/// Returns a property that admits any value, with its description.
+fn without_constraints(property: &Value) -> Value {
+    match property.get("description") {
+        Some(Value::String(description)) => json!({"description": description}),
+        _ => json!({}),
+    }
+}
+
+/// Returns the names in `required`, each once, because providers refuse other entries.
+fn required_names(schema: &Map<String, Value>) -> Vec<Value> {
+    let mut names: Vec<Value> = Vec::new();
+    let required = schema.get("required").and_then(Value::as_array);
+    for name in required.into_iter().flatten() {
+        if name.is_string() && !names.contains(name) {
+            names.push(name.clone());
+        }
+    }
+    names
 }
 
 #[cfg(test)]
@@ -156,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn pattern_that_jp_does_not_have_is_told_and_not_checked() {
+    fn unsupported_pattern_is_offered_but_not_checked() {
         let property = json!({"type": "string", "pattern": "^(?!x).*$", "minLength": 1});
         let schema = json!({"type": "object", "properties": {"pattern": property}});
         let parameters = read(schema.clone());
@@ -167,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_schema_is_left_out_and_its_name_stays() {
+    fn property_without_a_usable_schema_keeps_its_name() {
         let parameters = read(json!({
             "type": "object", "required": ["a", "a", 1],
             "properties": {
@@ -189,7 +199,7 @@ mod tests {
     }
 
     #[test]
-    fn whatever_a_server_says_comes_to_a_schema() {
+    fn any_schema_of_a_server_becomes_a_usable_one() {
         for schema in [
             json!({"properties": 5}),
             json!({"properties": {"a": {"$ref": "#/$defs/a"}}, "$defs": {"a": {"type": 1}}}),

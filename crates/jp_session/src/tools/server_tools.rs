@@ -1,4 +1,4 @@
-//! The tools of MCP servers: each is offered as `SERVER_TOOL`, or under the name that the configuration gives it.
+//! The tools of MCP servers. jp offers each as `SERVER_TOOL`, or under the name that the configuration gives it.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -10,11 +10,13 @@ use crate::{
     error::SessionError,
     notice::{Notice, UncheckedTool},
     query::request::QueryRequest,
-    servers::{Refusal, Servers, advice, watched},
+    servers::{Refusal, Servers, advice, progress},
     session::{Session, Setup},
     tools::{
-        declared::{Declared, answerers, limit, set},
-        served_schema::Parameters,
+        definitions::{
+            DefinedTool, answerers, apply_limits, join_description, list_specific_fields,
+        },
+        server_tool_schema::Parameters,
         settings::{ALL, Settings},
     },
 };
@@ -23,223 +25,224 @@ use jp_mcp::{Caller, Connection, Listed, ServerError, ToolInfo};
 use jp_resource::Checksum;
 use jp_turn::{ServerTool, Source, Tool};
 
-/// How much of a server's own description models are told.
+/// Limit for a server's description of a tool, in characters. Longer ones cost tokens in every request.
 const MAX_DESCRIPTION: usize = 10_000;
-/// How long a name may be, as providers take it.
-const MAX_NAME: usize = 64;
-/// From how many tools of a server on it is said that they are many.
+/// Limit for the name of a tool, in bytes, as the providers have it.
+pub(crate) const MAX_NAME: usize = 64;
+/// Number of tools of one server above which jp suggests to switch some off.
 const MANY_TOOLS: usize = 100;
-/// How many tools that are passed over are told of one by one.
-const MAX_TOLD: usize = 5;
+/// Limit for the notices about one server, so that a broken one doesn't fill the terminal.
+const MAX_NOTICES: usize = 5;
 
-/// The tools of the servers that are needed, and the connections that call them.
+/// The tools of the servers that a query needs, with their connections.
 #[derive(Default)]
-pub(crate) struct Served {
-    pub(crate) tools: Vec<Declared>,
+pub(crate) struct ServerTools {
+    pub(crate) tools: Vec<DefinedTool>,
     pub(crate) connections: BTreeMap<String, Arc<Connection>>,
     /// The servers that failed.
     pub(crate) lost: BTreeSet<String>,
-    /// What the person was told of servers, each once.
-    pub(crate) told: Vec<Notice>,
-    /// Names that no tool can have any more.
+    /// The notices that the user has seen, so that none appears twice.
+    pub(crate) notices: Vec<Notice>,
+    /// Names that other tools have.
     taken: Vec<String>,
 }
 
-/// What the configuration has a tool of a server for.
+/// The tool that a `source` of the configuration names.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct ServedName<'a> {
+pub(crate) struct ServerToolName<'a> {
     pub(crate) server: &'a str,
     pub(crate) tool: &'a str,
 }
 
-impl<'a> ServedName<'a> {
-    /// Reads a source, `mcp.SERVER` or `mcp.SERVER.TOOL`; without a tool it is the one of the entry's own name.
-    pub(crate) fn read(source: &'a str, name: &'a str) -> Option<Self> {
+impl<'a> ServerToolName<'a> {
+    /// Parses a source, `mcp.SERVER` or `mcp.SERVER.TOOL`. The first form names the tool that is called as the entry is.
+    pub(crate) fn parse(source: &'a str, entry: &'a str) -> Option<Self> {
         let rest = source.strip_prefix("mcp.")?;
-        let (server, tool) = rest.split_once('.').unwrap_or((rest, name));
+        let (server, tool) = rest.split_once('.').unwrap_or((rest, entry));
         (!server.is_empty() && !tool.is_empty()).then_some(Self { server, tool })
+    }
+
+    /// Parses the source of an entry, if it has one.
+    fn of_entry(entry: &'a str, settings: &'a ToolSettings) -> Option<Self> {
+        Self::parse(settings.source.as_deref()?, entry)
     }
 }
 
-/// Returns whether an entry is about a tool that is offered by its server's name: it says nothing of where it is from.
-pub(crate) fn is_about_served(name: &str, settings: &ToolSettings, config: &Resolved) -> bool {
-    settings.source.is_none() && settings.command.is_none() && by_name(name, config).is_some()
+/// Returns whether an entry is about the tool of a server whose name it begins with, because it has no other source.
+pub(crate) fn is_about_server_tool(name: &str, settings: &ToolSettings, config: &Resolved) -> bool {
+    settings.source.is_none()
+        && settings.command.is_none()
+        && server_by_name(name, config).is_some()
 }
 
-/// Returns the server that alone may offer a tool by this name, `SERVER_TOOL`, where the configuration does not say which.
+/// Returns the server that may offer a tool by this name, `SERVER_TOOL`, if the configuration doesn't give it to another.
 ///
-/// Where one server's name goes on as another's, `git` and `git_hub`, it is the one with the longer name: each name is one
-/// server's, and what is said of it in the configuration is said of nobody else's tool.
-fn by_name<'c>(name: &str, config: &'c Resolved) -> Option<&'c str> {
-    let is_of = |server: &&str| {
-        name.strip_prefix(server)
-            .is_some_and(|rest| rest.starts_with('_'))
-    };
-    config
-        .config
-        .providers
-        .mcp
-        .keys()
-        .map(String::as_str)
-        .filter(is_of)
+/// If the names of several servers fit, as with `git` and `git_hub`, only the longest counts. So each name belongs to one
+/// server, and the settings of a tool never apply to another server's tool.
+fn server_by_name<'c>(name: &str, config: &'c Resolved) -> Option<&'c str> {
+    server_names(config)
+        .filter(|server| {
+            name.strip_prefix(server)
+                .is_some_and(|rest| rest.starts_with('_'))
+        })
         .max_by_key(|server| server.len())
 }
 
-/// Returns the server that a tool of this name is of: the one that the configuration gives it for, else the one of the name.
+/// Returns the server of a tool: the one that the configuration names, or else the one that the name begins with.
 pub(crate) fn server_of<'c>(name: &str, config: &'c Resolved) -> Option<&'c str> {
-    match config
-        .config
-        .conversation
-        .tools
-        .get(name)
-        .and_then(|own| own.source.as_deref())
-    {
-        Some(source) => config
-            .config
-            .providers
-            .mcp
-            .keys()
-            .map(String::as_str)
-            .find(|server| {
-                // The entry's own name stands for the tool where the source names none.
-                ServedName::read(source, "-").is_some_and(|of| of.server == *server)
-            }),
-        None => by_name(name, config),
+    let entry = config.config.conversation.tools.get(name);
+    match entry.and_then(|own| own.source.as_deref()) {
+        Some(source) => {
+            let named = ServerToolName::parse(source, name)?;
+            server_names(config).find(|server| *server == named.server)
+        }
+        None => server_by_name(name, config),
     }
 }
 
-/// Connects to the servers whose tools are needed, and lists them.
+fn server_names(config: &Resolved) -> impl Iterator<Item = &str> {
+    config.config.providers.mcp.keys().map(String::as_str)
+}
+
+/// Connects to the servers whose tools a query needs, and lists the tools.
 ///
-/// A server that fails costs its tools and a warning, unless the configuration says that it is not optional.
-///
-/// `taken` names the tools that there are already.
-pub(crate) fn all(
+/// `taken` has the names of the other tools. If an optional server fails, the query continues without its tools.
+pub(crate) fn list_server_tools(
     request: &QueryRequest,
     setup: Setup<'_>,
     taken: Vec<String>,
-) -> Result<Served, SessionError> {
+) -> Result<ServerTools, SessionError> {
     let Setup { session, config } = setup;
-    let needed: Vec<&str> = config
-        .config
-        .providers
-        .mcp
-        .keys()
-        .map(String::as_str)
+    let needed: Vec<&str> = server_names(config)
         .filter(|name| is_needed(name, request, config))
         .collect();
-    let mut served = Served {
+    let mut tools = ServerTools {
         taken,
-        ..Served::default()
+        ..ServerTools::default()
     };
     if needed.is_empty() {
-        return Ok(served);
+        return Ok(tools);
     }
     let servers = session.servers(config)?;
-    let listed = |connection: &Arc<Connection>, caller: &dyn Caller| {
+    let answers = servers.ask(session, &needed, "Starting", |connection, caller| {
         Ok((Arc::clone(connection), list(connection, caller)?))
-    };
-    for (name, listed) in servers.ask(session, &needed, "Starting", listed)? {
-        match listed {
+    })?;
+    for (name, answer) in answers {
+        match answer {
             Ok((connection, listed)) => {
+                // From here on, the server's `list_changed` notifications count (`toolbox::list_again`).
                 connection.watch_lists();
-                served.add(&name, listed, setup)?;
-                served.connections.insert(name, connection);
+                tools.add_server(&name, listed, setup)?;
+                tools.connections.insert(name, connection);
             }
             Err(refusal) => {
-                if let Some(way) = way_without(&name, request, servers, config) {
-                    return Err(advice::failure(refusal).with_hint(way));
+                if let Some(hint) = hint_to_continue(&name, request, servers, config) {
+                    return Err(advice::failure(refusal).with_hint(hint));
                 }
-                // Who was asked for their word knows it.
-                if !matches!(refusal, Refusal::NotAgreed { .. }) {
+                // The prompt for the approval has already told the user.
+                if !matches!(refusal, Refusal::NotApproved { .. }) {
                     advice::warn(&*session.person, refusal);
                 }
-                served.lost.insert(name);
+                tools.lost.insert(name);
             }
         }
     }
-    Ok(served)
+    Ok(tools)
 }
 
-/// Lists the tools of a server; of a list that has no end there is nothing to choose from.
+/// Lists the tools of a server. A list that was cut off is an error, because jp can't know what it lacks.
 fn list(connection: &Connection, caller: &dyn Caller) -> Result<Listed<ToolInfo>, ServerError> {
     let listed = connection.tools(caller)?;
     listed.cut.clone().map_or(Ok(listed), Err)
 }
 
-/// The tools of a server, as it lists them now.
-pub(crate) struct Relisted {
+/// A new list of a server's tools.
+pub(crate) struct RelistedTools {
     pub(crate) server: String,
     listed: Result<Listed<ToolInfo>, ServerError>,
 }
 
 /// Lists the tools of servers again, all at once.
-pub(crate) fn again(servers: &[(&String, &Arc<Connection>)], session: &Session) -> Vec<Relisted> {
+pub(crate) fn relist(
+    servers: &[(&String, &Arc<Connection>)],
+    session: &Session,
+) -> Vec<RelistedTools> {
     if servers.is_empty() {
         return Vec::new();
     }
-    let names: Vec<&str> = servers.iter().map(|(name, _)| name.as_str()).collect();
-    let what = format!("Listing the tools of {}", names.join(", "));
-    let connections: BTreeMap<_, _> = servers
+    let connections: BTreeMap<&str, _> = servers
         .iter()
         .map(|(name, connection)| (name.as_str(), *connection))
         .collect();
-    watched::with_each(session, &names, &what, |server, person| Relisted {
+    let names: Vec<&str> = servers.iter().map(|(name, _)| name.as_str()).collect();
+    let what = format!("Listing the tools of {}", names.join(", "));
+    progress::with_each_server(session, &names, &what, |server, caller| RelistedTools {
         server: server.to_owned(),
-        listed: list(connections[server], person),
+        listed: list(connections[server], caller),
     })
 }
 
-impl Relisted {
-    /// Puts the tools together; where they can't be, they stay as they were, and that is told.
+impl RelistedTools {
+    /// Defines the tools; `None` if that fails, so that the earlier tools stay.
     ///
-    /// `taken` names the tools that there are beside them.
-    pub(crate) fn tools(
+    /// `taken` has the names of the other tools, and `notices` those that the user has seen.
+    pub(crate) fn define(
         self,
         taken: Vec<String>,
-        told: &mut Vec<Notice>,
+        notices: &mut Vec<Notice>,
         setup: Setup<'_>,
-    ) -> Option<Vec<Declared>> {
-        let session = setup.session;
-        let mut served = Served {
+    ) -> Option<Vec<DefinedTool>> {
+        let mut tools = ServerTools {
             taken,
-            told: std::mem::take(told),
-            ..Served::default()
+            notices: std::mem::take(notices),
+            ..ServerTools::default()
         };
-        let added = self.listed.map_err(advice::failure);
-        let added = added.and_then(|listed| served.add(&self.server, listed, setup));
+        let added = self
+            .listed
+            .map_err(advice::failure)
+            .and_then(|listed| tools.add_server(&self.server, listed, setup));
         if let Err(failure) = &added {
             let reason = failure.message.clone();
-            served.tell(Notice::ServerToolsKept { reason }, session);
+            tools.tell(Notice::ServerToolsKept { reason }, setup.session);
         }
-        *told = served.told;
-        added.is_ok().then_some(served.tools)
+        *notices = tools.notices;
+        added.is_ok().then_some(tools.tools)
     }
 }
 
-/// Returns whether any tool of a server may be offered.
+/// Returns whether a query may offer a tool of a server.
 fn is_needed(server: &str, request: &QueryRequest, config: &Resolved) -> bool {
     let tools = &config.config.conversation.tools;
-    let is_its = |name: &str| server_of(name, config) == Some(server);
-    if request.tool.iter().any(|name| is_its(name)) {
+    // Flags count more than the configuration, and entries of single tools more than the entry of all.
+    if has_tool_of(server, &request.tool, config) {
         return true;
     }
     if request.no_tool.iter().any(|name| name == ALL) {
         return false;
     }
-    let is_on = |name: &String| Settings::of(name, config).enable() == Some(true);
-    if tools.keys().any(|name| is_its(name) && is_on(name)) {
-        return true;
+    let is_all_off = tools.get(ALL).and_then(|all| all.enable) == Some(false);
+    let mut may_offer = offers_all(server, config) && !is_all_off;
+    for (name, own) in tools {
+        if server_of(name, config) == Some(server) {
+            may_offer |= match Settings::new(name, config).enable() {
+                Some(is_on) => is_on,
+                None => own.source.is_some() && !is_all_off,
+            };
+        }
     }
-    let has_own = tools.iter().any(|(name, own)| {
-        own.source.is_some() && is_its(name) && Settings::of(name, config).enable() != Some(false)
-    });
-    let is_off = tools.get(ALL).and_then(|all| all.enable) == Some(false);
-    (offers_all(server, config) || has_own) && !is_off
+    may_offer
 }
 
-/// Says what lets the query go on without a server, where it does not by itself: it has to be there, or the person names a
-/// tool of it.
-fn way_without(
+fn has_tool_of(server: &str, names: &[String], config: &Resolved) -> bool {
+    names
+        .iter()
+        .any(|name| server_of(name, config) == Some(server))
+}
+
+/// Returns the hint how to continue without a failed server, if the query does not continue automatically.
+///
+/// That is the case if the server is not optional, or if the user names one of its tools.
+fn hint_to_continue(
     server: &str,
     request: &QueryRequest,
     servers: &Servers,
@@ -259,15 +262,16 @@ fn way_without(
     ))
 }
 
-impl Served {
-    fn add(
+impl ServerTools {
+    /// Defines the tools that a server lists, and tells the user about those that jp can't offer.
+    fn add_server(
         &mut self,
         server: &str,
         mut listed: Listed<ToolInfo>,
         setup: Setup<'_>,
     ) -> Result<(), SessionError> {
         let Setup { session, config } = setup;
-        let mut told: Vec<Notice> = listed
+        let mut notices: Vec<Notice> = listed
             .warnings
             .into_iter()
             .map(|fault| Notice::ServerListFault {
@@ -275,110 +279,123 @@ impl Served {
                 fault,
             })
             .collect();
-        // Servers need not keep to an order, prompt caches do.
+        notices.extend(find_missing(server, &listed.items, config));
+        // Servers need not keep an order, but prompt caches need the same bytes.
         listed.items.sort_by(|one, other| one.name.cmp(&other.name));
         let before = self.tools.len();
-        let tools = &config.config.conversation.tools;
-        let mut named: Vec<(&str, ServedName<'_>)> = Vec::new();
-        for (name, own) in tools {
-            if let Some(of) = own
-                .source
-                .as_deref()
-                .and_then(|source| ServedName::read(source, name))
-            {
-                named.extend((of.server == server).then_some((name.as_str(), of)));
-            }
+        self.define_tools(server, &listed.items, config, &mut notices)?;
+        notices.extend(self.find_unused_entries(server, config));
+        let count = self.tools.len() - before;
+        if count > MANY_TOOLS {
+            let server = server.to_owned();
+            notices.insert(0, Notice::ManyServerTools { server, count });
         }
-        for (name, of) in &named {
-            if !listed.items.iter().any(|info| info.name == of.tool) {
-                told.push(Notice::ServerToolMissing {
-                    server: server.to_owned(),
-                    tool: of.tool.to_owned(),
-                    name: (*name).to_owned(),
-                });
-            }
+        if let Some(count @ 1..) = notices.len().checked_sub(MAX_NOTICES) {
+            notices.truncate(MAX_NOTICES);
+            let server = server.to_owned();
+            notices.push(Notice::MoreServerTools { server, count });
         }
+        for notice in notices {
+            self.tell(notice, session);
+        }
+        Ok(())
+    }
+
+    /// Defines each listed tool under each of its names.
+    fn define_tools(
+        &mut self,
+        server: &str,
+        listed: &[ToolInfo],
+        config: &Resolved,
+        notices: &mut Vec<Notice>,
+    ) -> Result<(), SessionError> {
         let mut unchecked = Vec::new();
-        for info in listed.items {
+        for info in listed {
             let names = match offered_names(server, &info.name, config) {
                 Ok(names) => names,
                 Err(reason) => {
-                    told.push(describe_skipped(server, &info, reason));
+                    notices.push(skip_notice(server, info, reason));
                     continue;
                 }
             };
             for name in names {
+                // The first tool keeps the name: builtin and configured tools, then servers in alphabetical order.
                 if self.taken.contains(&name) {
-                    told.push(Notice::ServerToolNameTaken {
+                    notices.push(Notice::ServerToolNameTaken {
                         server: server.to_owned(),
                         tool: info.name.clone(),
                         name,
                     });
                     continue;
                 }
-                match tool(server, &name, &info, config)? {
-                    Ok((declared, doubt)) => {
+                match define(server, &name, info, config)? {
+                    Ok((defined, doubt)) => {
                         unchecked.extend(doubt.map(|reason| UncheckedTool {
                             tool: info.name.clone(),
                             reason,
                         }));
-                        self.taken.push(declared.tool.name.clone());
-                        self.tools.push(declared);
+                        self.taken.push(name);
+                        self.tools.push(defined);
                     }
-                    Err(reason) => told.push(describe_skipped(server, &info, reason)),
+                    Err(reason) => notices.push(skip_notice(server, info, reason)),
                 }
             }
         }
         if !unchecked.is_empty() {
-            told.push(Notice::ServerToolsUnchecked {
+            notices.push(Notice::ServerToolsUnchecked {
                 server: server.to_owned(),
                 tools: unchecked,
             });
         }
-        let is_about =
-            |name: &str| offers_all(server, config) && by_name(name, config) == Some(server);
-        for (name, settings) in tools {
-            let is_there = self
-                .tools
-                .iter()
-                .any(|declared| declared.tool.name == *name);
-            if !is_there
-                && settings.source.is_none()
-                && settings.command.is_none()
-                && is_about(name)
-            {
-                told.push(Notice::ServerToolNotOffered {
-                    server: server.to_owned(),
-                    name: name.clone(),
-                });
-            }
-        }
-        let count = self.tools.len() - before;
-        if count > MANY_TOOLS {
-            let server = server.to_owned();
-            told.insert(0, Notice::ManyServerTools { server, count });
-        }
-        if let Some(count @ 1..) = told.len().checked_sub(MAX_TOLD) {
-            told.truncate(MAX_TOLD);
-            let server = server.to_owned();
-            told.push(Notice::MoreServerTools { server, count });
-        }
-        told.into_iter()
-            .for_each(|warning| self.tell(warning, session));
         Ok(())
     }
 
-    /// Warns of something, once.
-    fn tell(&mut self, warning: Notice, session: &Session) {
-        if !self.told.contains(&warning) {
-            self.told.push(warning.clone());
-            session.person.tell(warning);
+    /// Returns notices about entries that are for a tool of the server by their name, but match none.
+    fn find_unused_entries(&self, server: &str, config: &Resolved) -> Vec<Notice> {
+        if !offers_all(server, config) {
+            return Vec::new();
+        }
+        let entries = config.config.conversation.tools.iter();
+        entries
+            .filter(|(name, own)| {
+                own.source.is_none()
+                    && own.command.is_none()
+                    && server_by_name(name, config) == Some(server)
+                    && !self.tools.iter().any(|defined| defined.tool.name == **name)
+            })
+            .map(|(name, _)| Notice::ServerToolNotOffered {
+                server: server.to_owned(),
+                name: name.clone(),
+            })
+            .collect()
+    }
+
+    /// Tells the user something, unless they have seen it.
+    fn tell(&mut self, notice: Notice, session: &Session) {
+        if !self.notices.contains(&notice) {
+            self.notices.push(notice.clone());
+            session.person.tell(notice);
         }
     }
 }
 
-/// Says that a tool is not offered.
-fn describe_skipped(server: &str, tool: &ToolInfo, reason: String) -> Notice {
+/// Returns notices about entries whose source the server does not list.
+fn find_missing(server: &str, listed: &[ToolInfo], config: &Resolved) -> Vec<Notice> {
+    let entries = config.config.conversation.tools.iter();
+    entries
+        .filter_map(|(name, own)| Some((name, ServerToolName::of_entry(name, own)?)))
+        .filter(|(_, source)| {
+            source.server == server && !listed.iter().any(|info| info.name == source.tool)
+        })
+        .map(|(name, source)| Notice::ServerToolMissing {
+            server: server.to_owned(),
+            tool: source.tool.to_owned(),
+            name: name.clone(),
+        })
+        .collect()
+}
+
+fn skip_notice(server: &str, tool: &ToolInfo, reason: String) -> Notice {
     Notice::ServerToolSkipped {
         server: server.to_owned(),
         tool: tool.name.clone(),
@@ -386,18 +403,13 @@ fn describe_skipped(server: &str, tool: &ToolInfo, reason: String) -> Notice {
     }
 }
 
-/// Returns why the name that a tool of a server would have is not for it, where it is not.
-fn is_anothers(name: &str, server: &str, tool: &str, config: &Resolved) -> Option<String> {
-    let reason = if config
-        .config
-        .conversation
-        .tools
-        .get(name)
-        .is_some_and(|own| own.source.is_some())
-    {
+/// Returns the reason why a tool can't have the name `SERVER_TOOL`, if another tool has it.
+fn name_conflict(name: &str, server: &str, tool: &str, config: &Resolved) -> Option<String> {
+    let entry = config.config.conversation.tools.get(name);
+    let reason = if entry.is_some_and(|own| own.source.is_some()) {
         format!("conversation.tools.{name}.source gives its name `{name}` to another tool")
     } else {
-        let other = by_name(name, config).filter(|other| *other != server)?;
+        let other = server_by_name(name, config).filter(|other| *other != server)?;
         format!("its name `{name}` is reserved for tools of the MCP server `{other}`")
     };
     Some(format!(
@@ -405,25 +417,21 @@ fn is_anothers(name: &str, server: &str, tool: &str, config: &Resolved) -> Optio
     ))
 }
 
-/// Builds a tool, with the reason if jp can't check all of its arguments; the inner error says why jp can't offer it.
-fn tool(
+/// Defines a tool. The text says why jp can't check all of its arguments. The inner error says why jp can't offer it.
+fn define(
     server: &str,
     name: &str,
     info: &ToolInfo,
     config: &Resolved,
-) -> Result<Result<(Declared, Option<String>), String>, SessionError> {
-    let settings = Settings::of(name, config);
+) -> Result<Result<(DefinedTool, Option<String>), String>, SessionError> {
+    let settings = Settings::new(name, config);
     if let Some(own) = settings.own {
-        check(settings, own)?;
+        check_fields(settings, own)?;
     }
     if info.name.is_empty() {
         return Ok(Err("it has no name".to_owned()));
     }
-    let Parameters {
-        offered,
-        checked,
-        doubt,
-    } = match Parameters::read(info) {
+    let parameters = match Parameters::read(info) {
         Ok(parameters) => parameters,
         Err(reason) => return Ok(Err(reason)),
     };
@@ -431,46 +439,36 @@ fn tool(
         server: server.to_owned(),
         tool: info.name.clone(),
         annotations: info.annotations.clone().unwrap_or_default(),
-        checked,
+        checked: parameters.checked,
         output: info.output_schema.clone(),
         timeout: settings
             .first(|settings| settings.timeout_secs)
             .map(Duration::from_secs),
     });
-    let mut tool = Tool::new(name, offered, source);
-    limit(&mut tool, settings)?;
+    let mut tool = Tool::new(name, parameters.offered, source);
+    apply_limits(&mut tool, settings)?;
     tool.description = description(info, settings.own);
     if let Some(own) = settings.own {
         tool.questions = answerers(&own.questions);
     }
-    Ok(Ok((
-        Declared {
-            tool,
-            is_on: settings.enable().unwrap_or(true),
-        },
-        doubt,
-    )))
+    let is_on = settings.enable().unwrap_or(true);
+    Ok(Ok((DefinedTool { tool, is_on }, parameters.doubt)))
 }
 
-/// Checks that nothing is said of the tool that only a program of the person's has.
-fn check(settings: Settings<'_>, own: &ToolSettings) -> Result<(), SessionError> {
+/// Checks that an entry has only fields that a tool of a server can have.
+fn check_fields(settings: Settings<'_>, own: &ToolSettings) -> Result<(), SessionError> {
     const FREE: [&str; 4] = ["source", "summary", "description", "questions"];
-    match set(own).into_iter().find(|field| !FREE.contains(field)) {
+    match list_specific_fields(own).find(|field| !FREE.contains(field)) {
         Some(field) => Err(settings.fault(&[field], "has no effect on a tool of an MCP server")),
         None => Ok(()),
     }
 }
 
+/// Returns the description of the configuration, or else the server's, shortened.
 fn description(info: &ToolInfo, own: Option<&ToolSettings>) -> String {
-    let said: Vec<&str> = own
-        .into_iter()
-        .flat_map(|own| [&own.summary, &own.description])
-        .flatten()
-        .map(|text| text.trim())
-        .filter(|text| !text.is_empty())
-        .collect();
-    if !said.is_empty() {
-        return said.join("\n\n");
+    let configured = own.map(join_description).unwrap_or_default();
+    if !configured.is_empty() {
+        return configured;
     }
     let text = info
         .description
@@ -486,28 +484,30 @@ fn description(info: &ToolInfo, own: Option<&ToolSettings>) -> String {
     }
 }
 
-/// Returns the names that a tool of a server is offered by: those that entries of the configuration give it, else its own.
-/// Fails with why it has none of its own.
+/// Returns the names of a server's tool: those of the entries with this source, or else `SERVER_TOOL`.
+///
+/// # Errors
+///
+/// The reason why the tool has no name.
 pub fn offered_names(server: &str, tool: &str, config: &Resolved) -> Result<Vec<String>, String> {
-    let entries = config.config.conversation.tools.iter();
-    let is_its = |(name, own): &(&String, &ToolSettings)| {
-        own.source
-            .as_deref()
-            .and_then(|source| ServedName::read(source, name))
-            == Some(ServedName { server, tool })
-    };
-    let named: Vec<String> = entries
-        .filter(is_its)
+    let named: Vec<String> = config
+        .config
+        .conversation
+        .tools
+        .iter()
+        .filter(|(name, own)| {
+            ServerToolName::of_entry(name, own) == Some(ServerToolName { server, tool })
+        })
         .map(|(name, _)| name.clone())
         .collect();
     if !named.is_empty() || !offers_all(server, config) {
         return Ok(named);
     }
-    let name = offered_name(server, tool);
-    is_anothers(&name, server, tool, config).map_or_else(|| Ok(vec![name]), Err)
+    let name = default_name(server, tool);
+    name_conflict(&name, server, tool, config).map_or_else(|| Ok(vec![name]), Err)
 }
 
-/// Returns whether all tools of a server are offered, not only those that entries of the configuration name.
+/// Returns whether jp offers all tools of a server, not only those that the configuration names.
 fn offers_all(server: &str, config: &Resolved) -> bool {
     config
         .config
@@ -517,28 +517,26 @@ fn offers_all(server: &str, config: &Resolved) -> bool {
         .is_some_and(|settings| settings.tools != Some(false))
 }
 
-/// Returns the name that a tool is offered by: its own after its server's, as providers take it.
+/// Returns the name `SERVER_TOOL`, with characters and a length that providers accept.
 ///
-/// What would be too long, or is not written as the tool's own, ends with a part of its checksum: it stays one of a kind.
-fn offered_name(server: &str, tool: &str) -> String {
-    let is_usual =
-        |character: char| character.is_ascii_alphanumeric() || matches!(character, '_' | '-');
+/// If that changes the tool's own name, the result ends with 8 digits of the checksum of that name. So two tools never
+/// have the same name.
+fn default_name(server: &str, tool: &str) -> String {
     let plain: String = tool
         .chars()
-        .map(|character| if is_usual(character) { character } else { '_' })
+        .map(|character| match character {
+            'a'..='z' | 'A'..='Z' | '0'..='9' | '_' | '-' => character,
+            _ => '_',
+        })
         .collect();
     let name = format!("{server}_{plain}");
     if plain == tool && name.len() <= MAX_NAME {
         return name;
     }
     let checksum = Checksum::compute(tool.as_bytes()).to_string();
-    let end = checksum
-        .char_indices()
-        .rev()
-        .nth(7)
-        .map_or(0, |(start, _)| start);
+    let digits = &checksum[checksum.len() - 8..];
     let kept: String = name.chars().take(MAX_NAME - 9).collect();
-    format!("{kept}_{}", &checksum[end..])
+    format!("{kept}_{digits}")
 }
 
 #[cfg(test)]
@@ -546,14 +544,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn name_is_the_servers_and_the_tools() {
-        assert_eq!(offered_name("docs", "search"), "docs_search");
+    fn name_joins_server_and_tool() {
+        assert_eq!(default_name("docs", "search"), "docs_search");
     }
 
     #[test]
-    fn name_that_providers_refuse_is_made_one_they_take_and_stays_its_own() {
+    fn name_that_providers_refuse_becomes_a_distinct_valid_one() {
         let names =
-            ["a.b", "a b", "a/b", &"x".repeat(300), ""].map(|tool| offered_name("docs", tool));
+            ["a.b", "a b", "a/b", &"x".repeat(300), ""].map(|tool| default_name("docs", tool));
         for name in &names {
             assert!(name.len() <= MAX_NAME, "{name}");
             assert!(
@@ -567,22 +565,25 @@ mod tests {
     }
 
     #[test]
-    fn source_names_a_server_and_its_tool() {
-        let origin = |server, tool| Some(ServedName { server, tool });
+    fn source_names_a_tool_of_a_server() {
+        let origin = |server, tool| Some(ServerToolName { server, tool });
         assert_eq!(
-            ServedName::read("mcp.docs.search", "find"),
+            ServerToolName::parse("mcp.docs.search", "find"),
             origin("docs", "search")
         );
         assert_eq!(
-            ServedName::read("mcp.docs.a.b", "find"),
+            ServerToolName::parse("mcp.docs.a.b", "find"),
             origin("docs", "a.b")
         );
-        assert_eq!(ServedName::read("mcp.docs", "find"), origin("docs", "find"));
+        assert_eq!(
+            ServerToolName::parse("mcp.docs", "find"),
+            origin("docs", "find")
+        );
         assert_eq!(
             [
-                ServedName::read("mcp.", "find"),
-                ServedName::read("mcp.docs.", "find"),
-                ServedName::read("local", "x")
+                ServerToolName::parse("mcp.", "find"),
+                ServerToolName::parse("mcp.docs.", "find"),
+                ServerToolName::parse("local", "x")
             ],
             [None; 3]
         );

@@ -1,26 +1,27 @@
-//! What is configured of one tool, and what is wrong with it.
+//! The settings of one tool in the configuration, with those that apply to all tools.
 
 use crate::{
-    error::{ErrorKind, SessionError},
+    error::SessionError,
     trust::{Decision, Effect, Origin, decide_unapproved},
 };
 use jp_config::{Key, Layer, Resolved, ToolSettings};
 
-/// What `-T` without a name means, as in the configuration.
+/// The name for all tools, in the configuration and of `-T` without a name.
 pub(crate) const ALL: &str = "*";
 
-/// What is configured of one tool, with what holds for all of them.
+/// The settings of one tool, and those of all tools.
 #[derive(Clone, Copy)]
 pub(crate) struct Settings<'a> {
     pub(crate) name: &'a str,
     pub(crate) config: &'a Resolved,
-    /// Nothing, where nothing is said of it.
+    /// The entry of the tool, if there is one.
     pub(crate) own: Option<&'a ToolSettings>,
+    /// The entry of all tools, if there is one.
     pub(crate) all: Option<&'a ToolSettings>,
 }
 
 impl<'a> Settings<'a> {
-    pub(crate) fn of(name: &'a str, config: &'a Resolved) -> Self {
+    pub(crate) fn new(name: &'a str, config: &'a Resolved) -> Self {
         let tools = &config.config.conversation.tools;
         Self {
             name,
@@ -30,7 +31,7 @@ impl<'a> Settings<'a> {
         }
     }
 
-    /// Returns what is said of the tool, or else of all.
+    /// Returns a setting of the tool, or else of all tools.
     pub(crate) fn first<T>(&self, setting: impl Fn(&ToolSettings) -> Option<T>) -> Option<T> {
         self.own
             .and_then(&setting)
@@ -42,32 +43,32 @@ impl<'a> Settings<'a> {
         self.config.origins.layer(&key(self.name, field))
     }
 
-    pub(crate) fn is_workspaces(&self, field: &[&str]) -> bool {
+    /// Returns whether the workspace set a field.
+    pub(crate) fn is_of_workspace(&self, field: &[&str]) -> bool {
         matches!(self.layer(field), Layer::Workspace { .. })
     }
 
     /// Returns whether the workspace set any of these fields, or a part of one.
     pub(crate) fn has_of_workspace(&self, fields: &[&str]) -> bool {
-        let is_of_workspace = |field: &&str| {
+        fields.iter().any(|field| {
             let key = key(self.name, &[field]).to_string();
-            self.config
-                .contributors(&key)
+            let layers = self.config.contributors(&key);
+            layers
                 .iter()
                 .any(|layer| matches!(layer, Layer::Workspace { .. }))
-        };
-        fields.iter().any(is_of_workspace)
+        })
     }
 
-    /// Returns whether models are offered the tool, if anybody says so. What the person says of all tools counts more
-    /// than what the workspace says of one.
+    /// Returns whether the configuration switches the tool on or off, if it does either.
+    ///
+    /// If the user switches all tools off, the workspace can't switch one on.
     pub(crate) fn enable(&self) -> Option<bool> {
-        let (own, all) = (
-            self.own.and_then(|own| own.enable),
-            self.all.and_then(|all| all.enable),
-        );
-        let is_off = all == Some(false) && !Self::of(ALL, self.config).is_workspaces(&["enable"]);
+        let own = self.own.and_then(|own| own.enable);
+        let all = self.all.and_then(|all| all.enable);
+        let is_off_for_user =
+            all == Some(false) && !Self::new(ALL, self.config).is_of_workspace(&["enable"]);
         match own {
-            Some(_) if is_off && !self.may_override_user("enable") => Some(false),
+            Some(_) if is_off_for_user && !self.may_override_user("enable") => Some(false),
             own => own.or(all),
         }
     }
@@ -78,26 +79,10 @@ impl<'a> Settings<'a> {
         decide_unapproved(origin, Effect::OverrideUsersRefusal) == Decision::Allowed
     }
 
-    /// Returns the key of a field, or of the tool, and the last layer that sets a part of it.
-    pub(crate) fn find_origin(&self, field: &[&str]) -> (String, &'a Layer) {
-        let key = key(self.name, field).to_string();
-        let layer = self.config.contributors(&key).pop();
-        (key, layer.unwrap_or(&Layer::Default))
-    }
-
-    /// Says what is wrong with a field, or with the tool where none is named: `KEY in LAYER FAULT`.
+    /// Makes the error about a field, or about the whole tool if the path is empty: `KEY in LAYER FAULT`.
     pub(crate) fn fault(&self, field: &[&str], fault: &str) -> SessionError {
-        let (key, layer) = self.find_origin(field);
-        let is_typed = matches!(layer, Layer::Argument { .. } | Layer::Flag { .. });
-        let failure = SessionError::new(format!("{key} in {layer} {fault}"));
-        SessionError {
-            kind: if is_typed {
-                ErrorKind::Usage
-            } else {
-                ErrorKind::Failed
-            },
-            ..failure
-        }
+        let key = key(self.name, field).to_string();
+        SessionError::about_key(self.config, &key, fault)
     }
 }
 

@@ -1,4 +1,4 @@
-//! The tools of a turn, with what they share.
+//! Builds the toolbox of a turn: the tools and the things that they share.
 
 use std::path::Path;
 
@@ -12,41 +12,44 @@ use crate::{
     query::ready_query::ReadyQuery,
     servers::secret_variables,
     session::Setup,
-    tools::{is_served, refreshing::Refresher, served},
+    tools::{is_served, refresher::Refresher, server_tools},
 };
 
-/// Puts the tools together with what they share.
-pub(crate) fn assemble(asked: &ReadyQuery<'_>) -> Result<Toolbox, SessionError> {
-    let root = asked.session.workspace.root();
+/// Builds the toolbox of a query.
+pub(crate) fn assemble(query: &ReadyQuery<'_>) -> Result<Toolbox, SessionError> {
+    let root = query.session.workspace.root();
     let surroundings = Surroundings {
         root: root.to_owned(),
-        conversation: asked.id.map(|id| id.to_string()),
-        secret_variables: secret_variables(asked.setup()),
-        executable: asked.session.surroundings.executable.clone(),
-        place: Some(declarations::place(asked.setup())?),
-        handles: asked.id.map(|id| asked.session.workspace.handles(id)),
+        conversation: query.id.map(|id| id.to_string()),
+        secret_variables: secret_variables(query.setup()),
+        executable: query.session.surroundings.executable.clone(),
+        place: Some(declarations::place(query.setup())?),
+        handles: query.id.map(|id| query.session.workspace.handles(id)),
     };
-    let files = Files::open(root, &read_only(asked, root))?;
-    files.saw(&asked.stream);
-    let (served, own): (Vec<_>, Vec<_>) = asked.tools.on.iter().cloned().partition(is_served);
+    let files = Files::open(root, &read_only_paths(query, root))?;
+    files.saw(&query.stream);
+    // Tools of servers can change during the turn, so they are apart.
+    let (served, own): (Vec<_>, Vec<_>) = query.tools.on.iter().cloned().partition(is_served);
     let mut toolbox = Toolbox::new(own, surroundings, files);
     toolbox.serve(served);
-    toolbox.disabled.clone_from(&asked.tools.off);
-    toolbox.servers.clone_from(&asked.tools.servers);
-    offer_refreshing(asked, &mut toolbox)?;
+    toolbox.disabled.clone_from(&query.tools.off);
+    toolbox.servers.clone_from(&query.tools.servers);
+    offer_refresh_tool(query, &mut toolbox)?;
     Ok(toolbox)
 }
 
-/// Lists the tools of servers anew that say they have others now; returns those of all servers, where any did.
-pub(crate) fn list_again(asked: &mut ReadyQuery<'_>) -> Option<Vec<Tool>> {
-    let servers = asked.tools.servers.iter();
-    let others: Vec<_> = servers
+/// Lists the tools of servers again that report changes. Returns the tools of all servers if any changed.
+pub(crate) fn list_again(query: &mut ReadyQuery<'_>) -> Option<Vec<Tool>> {
+    let reporting: Vec<_> = query
+        .tools
+        .servers
+        .iter()
         .filter(|(_, connection)| connection.has_other_tools())
         .collect();
     let (mut changed, mut new) = (Vec::new(), Vec::new());
-    for relisted in served::again(&others, asked.session) {
+    for relisted in server_tools::relist(&reporting, query.session) {
         let server = relisted.server.clone();
-        if let Some(added) = replace(relisted, asked) {
+        if let Some(added) = replace(relisted, query) {
             changed.push(server);
             new.extend(added);
         }
@@ -54,38 +57,43 @@ pub(crate) fn list_again(asked: &mut ReadyQuery<'_>) -> Option<Vec<Tool>> {
     if changed.is_empty() {
         return None;
     }
-    asked.session.person.tell(Notice::ToolsChanged {
+    query.session.person.tell(Notice::ToolsChanged {
         servers: changed,
         new,
     });
-    Some(
-        asked
-            .tools
-            .on
-            .iter()
-            .filter(|tool| is_served(tool))
-            .cloned()
-            .collect(),
-    )
+    let tools = query.tools.on.iter().filter(|tool| is_served(tool));
+    Some(tools.cloned().collect())
 }
 
-/// Has the tools of a server be those that it lists now; returns which are new, or nothing where all stays as it was.
-fn replace(relisted: served::Relisted, asked: &mut ReadyQuery<'_>) -> Option<Vec<String>> {
+/// Replaces the tools of a server by those that it lists now. Returns the names of new ones, or `None` if nothing
+/// changed.
+fn replace(
+    relisted: server_tools::RelistedTools,
+    query: &mut ReadyQuery<'_>,
+) -> Option<Vec<String>> {
     let server = relisted.server.clone();
-    let is_its = |tool: &Tool| matches!(&tool.source, Source::Server(of) if of.server == server);
-    let (before, kept): (Vec<_>, Vec<_>) = asked.tools.on.iter().cloned().partition(is_its);
+    let (before, kept): (Vec<_>, Vec<_>) = query
+        .tools
+        .on
+        .iter()
+        .cloned()
+        .partition(|tool| is_of_server(tool, &server));
     let taken = kept.iter().map(|tool| tool.name.clone()).collect();
-    let listed = {
-        let setup = Setup::new(asked.session, &asked.config);
-        relisted.tools(taken, &mut asked.tools.told, setup)?
-    };
-    asked.tools.on = kept;
-    for declared in listed {
-        asked
+    let setup = Setup::new(query.session, &query.config);
+    let defined = relisted.define(taken, &mut query.tools.notices, setup)?;
+    query.tools.on = kept;
+    for tool in defined {
+        query
             .tools
-            .settle(declared, Setup::new(asked.session, &asked.config));
+            .settle(tool, Setup::new(query.session, &query.config));
     }
-    let now: Vec<_> = asked.tools.on.iter().filter(|tool| is_its(tool)).collect();
+    let now: Vec<_> = query
+        .tools
+        .on
+        .iter()
+        .filter(|tool| is_of_server(tool, &server))
+        .collect();
+    // The change may be in a tool that is off, or in a part that jp doesn't use.
     if now.iter().copied().eq(&before) {
         return None;
     }
@@ -95,39 +103,44 @@ fn replace(relisted: served::Relisted, asked: &mut ReadyQuery<'_>) -> Option<Vec
     Some(new.map(|tool| tool.name.clone()).collect())
 }
 
-/// Gives `refresh_resource` what it works on; without anything declared it is not offered.
+fn is_of_server(tool: &Tool, server: &str) -> bool {
+    matches!(&tool.source, Source::Server(source) if source.server == server)
+}
+
+/// Gives `refresh_resource` its refresher, or removes the tool if the conversation has no declarations.
 ///
-/// Once it was offered it stays: another list of tools would cost the whole prompt cache.
-fn offer_refreshing(asked: &ReadyQuery<'_>, toolbox: &mut Toolbox) -> Result<(), SessionError> {
+/// Once offered, it stays, because another list of tools would cost the whole prompt cache.
+fn offer_refresh_tool(query: &ReadyQuery<'_>, toolbox: &mut Toolbox) -> Result<(), SessionError> {
     let name = Builtin::RefreshResource.name();
     let Some(position) = toolbox.tools.iter().position(|tool| tool.name == name) else {
         return Ok(());
     };
-    let conversation = &asked.config.config.conversation;
-    let is_chosen = asked.tools.chosen_on().any(|chosen| chosen == name)
+    let conversation = &query.config.config.conversation;
+    let is_chosen = query.tools.chosen_on().any(|chosen| chosen == name)
         || conversation
             .tools
             .get(name)
             .is_some_and(|settings| settings.enable == Some(true));
-    if is_chosen || !conversation.attachments.is_empty() || resolution::has_attached(&asked.stream)
+    if is_chosen || !conversation.attachments.is_empty() || resolution::has_attached(&query.stream)
     {
-        toolbox.refresh = Some(Box::new(Refresher::new(asked, &toolbox.tools[position])?));
+        toolbox.refresh = Some(Box::new(Refresher::new(query, &toolbox.tools[position])?));
     } else {
         toolbox.disabled.push(toolbox.tools.remove(position).name);
     }
     Ok(())
 }
 
-/// Returns what no tool writes to: what is configured, and what jp keeps of its own where that is in the workspace.
-fn read_only(asked: &ReadyQuery<'_>, root: &Path) -> Vec<String> {
-    let environment = &asked.session.surroundings;
-    let config = environment.config.as_ref().map(|config| config.join("jp"));
+/// Returns the patterns of paths that tools don't write to: the configured ones, and jp's own directories if they are
+/// in the workspace, as in a home directory.
+fn read_only_paths(query: &ReadyQuery<'_>, root: &Path) -> Vec<String> {
+    let surroundings = &query.session.surroundings;
+    let config = surroundings.config.as_ref().map(|config| config.join("jp"));
     let own = config
         .into_iter()
-        .chain([environment.data.clone(), environment.cache.clone()]);
+        .chain([surroundings.data.clone(), surroundings.cache.clone()]);
     let inside =
         own.filter_map(|path| Some(format!("/{}/", path.strip_prefix(root).ok()?.display())));
-    asked
+    query
         .config
         .config
         .conversation

@@ -12,9 +12,9 @@ use jp_conversation::{Declaration, Stream, resolution, resolution::Plan};
 use jp_resource::{BlobRef, Payload, ResourceContent, Snapshot};
 use jp_session::{
     attachments::{
-        declarations::{Configured, configured, place, resolving},
-        resolve::{Earlier, resolve},
-        store::Keeper,
+        declarations::{ConfiguredDeclarations, place, read_configured, resolve_context},
+        resolve::{EarlierDeclarations, resolve},
+        store::BatchStore,
     },
     query::Scratch,
 };
@@ -31,7 +31,7 @@ pub(super) fn print(
     let conversation = context.session.read(&found)?;
     let config = context.session.config(Some(&conversation), &[])?;
     let place = place(context.setup(&config))?;
-    let configured = configured(&config, &place)?;
+    let configured = read_configured(&config, &place)?;
     let stream = &conversation.stream;
     let mut declared = resolution::effective(stream, &configured.declarations);
     declared.retain(|declaration| !declaration.is_exclude());
@@ -52,8 +52,8 @@ pub(super) fn print(
     let scratch = Scratch::new()?;
     let batch = scratch.blobs().batch();
     let stamps = context.session.workspace.stamps();
-    let keeper = Keeper::new(&batch, &stamps);
-    let resolving = resolving(context.setup(&config), &place, &keeper, false)?;
+    let keeper = BatchStore::new(&batch, &stamps);
+    let resolving = resolve_context(context.setup(&config), &place, &keeper, false)?;
     let mut snapshots = Vec::new();
     let mut pending = Vec::new();
     for row in rows.into_iter().filter(is_wanted) {
@@ -104,7 +104,7 @@ fn read_now(
     config: &Resolved,
     declarations: Vec<Declaration>,
     stream: &Stream,
-    configured: &Configured,
+    configured: &ConfiguredDeclarations,
     named: Option<&str>,
     resolving: &jp_attachment::Context<'_>,
 ) -> Result<Vec<Snapshot>, Failure> {
@@ -123,7 +123,7 @@ fn read_now(
         excludes,
         ..Plan::default()
     };
-    let earlier = Earlier {
+    let earlier = EarlierDeclarations {
         plan,
         configured,
         is_new: false,

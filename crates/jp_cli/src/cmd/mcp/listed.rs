@@ -100,7 +100,7 @@ fn list<T: Send>(
 
 fn left_out(context: &Context<'_>, refusal: Refusal) {
     // Whoever did not agree knows, and where nobody could it was said.
-    if !matches!(refusal, Refusal::NotAgreed { .. }) {
+    if !matches!(refusal, Refusal::NotApproved { .. }) {
         advice::warn(&*context.session.person, refusal);
     }
 }

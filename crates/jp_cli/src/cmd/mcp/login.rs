@@ -53,7 +53,7 @@ pub(super) fn log_in(
 ) -> Result<Code, Failure> {
     let name = &login.server;
     servers.check(name)?;
-    if !servers.agreed(&context.session, name)? {
+    if !servers.approve_or_ask(&context.session, name)? {
         return Err(Failure::new(format!(
             "the MCP server `{name}` is not asked: the workspace configures it"
         )));

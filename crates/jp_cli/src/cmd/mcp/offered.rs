@@ -126,7 +126,7 @@ fn cells(servers: &Servers, (server, answer): &Answer<Offer>) -> Vec<String> {
     let nothing = || "-".to_owned();
     match answer {
         Ok(offer) => {
-            let reached = servers.shown(server);
+            let reached = servers.description(server);
             let reached = shown(&without_credentials(
                 reached.strip_prefix("it ").unwrap_or(reached),
             ));

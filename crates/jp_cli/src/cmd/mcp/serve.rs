@@ -14,8 +14,8 @@ use crate::{
 use jp_config::Resolved;
 use jp_serve::{Chosen, Offer, Settings, Warning};
 use jp_session::attachments::{
-    approval::refused,
-    declarations::{Bounds, configured, place},
+    approval::warn_of_outside_file,
+    declarations::{Bounds, place, read_configured},
 };
 use mcp_resources::{Http, ServeError, Server};
 use tokio::{
@@ -93,12 +93,12 @@ fn settings(
     let place = place(context.setup(config))?;
     let Bounds {
         limits, secrets, ..
-    } = Bounds::of(config);
-    let configured = configured(config, &place)?;
+    } = Bounds::from_config(config);
+    let configured = read_configured(config, &place)?;
     configured
         .refused
         .iter()
-        .for_each(|declaration| refused(&context.session, declaration));
+        .for_each(|declaration| warn_of_outside_file(&context.session, declaration));
     let own = configured
         .sources
         .into_iter()

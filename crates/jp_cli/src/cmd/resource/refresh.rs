@@ -16,9 +16,9 @@ use jp_conversation::{
 use jp_resource::Snapshot;
 use jp_session::{
     attachments::{
-        declarations::{configured, place, resolving},
-        resolve::{Attachments, Earlier, resolve},
-        store::Keeper,
+        declarations::{place, read_configured, resolve_context},
+        resolve::{Attachments, EarlierDeclarations, resolve},
+        store::BatchStore,
     },
     size,
 };
@@ -34,7 +34,7 @@ pub(super) fn refresh(
     let conversation = context.session.read(&found)?;
     let config = context.session.config(Some(&conversation), &[])?;
     let place = place(context.setup(&config))?;
-    let configured = configured(&config, &place)?;
+    let configured = read_configured(&config, &place)?;
     let stream = &conversation.stream;
     let mut declared = resolution::effective(stream, &configured.declarations);
     let excludes: Vec<_> = declared
@@ -65,20 +65,20 @@ pub(super) fn refresh(
     let resolve_these: Vec<_> = declarations_in_order(stream, &configured.declarations, &targets);
     let batch = found.store.batch();
     let stamps = context.session.workspace.stamps();
-    let keeper = Keeper::new(&batch, &stamps);
+    let keeper = BatchStore::new(&batch, &stamps);
     let plan = Plan {
         resolve: resolve_these,
         excludes,
         ..Plan::default()
     };
-    let earlier = Earlier {
+    let earlier = EarlierDeclarations {
         plan,
         configured: &configured,
         is_new: false,
         named: id,
     };
     // One that fails does not keep the others old.
-    let resolving = resolving(context.setup(&config), &place, &keeper, wanted.is_empty())?;
+    let resolving = resolve_context(context.setup(&config), &place, &keeper, wanted.is_empty())?;
     let taken = resolve(context.setup(&config), earlier, Vec::new(), &resolving)
         .map_err(crate::cmd::attachment::without_skipping)?;
     let code = if taken.lacks_approval {

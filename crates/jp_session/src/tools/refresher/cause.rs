@@ -1,4 +1,4 @@
-//! Why something was not read again, in words that a conversation may keep.
+//! Words the reasons why a resource was not refreshed, for models.
 
 use crate::{error::chain, servers::reading, text::without_credentials};
 use jp_attachment::{AttachError, BearError, McpError, Place};
@@ -48,7 +48,7 @@ pub(crate) fn cause(error: &AttachError, place: &Place) -> String {
             "the MCP server {server:?} is not configured; ask the user to attach the current content as a file"
         ),
         AttachError::Mcp { source, .. } => reading::cause(source),
-        AttachError::Bear { source, .. } => of_bear(source).to_owned(),
+        AttachError::Bear { source, .. } => bear_cause(source).to_owned(),
         AttachError::Malformed { reason, .. } => reason.clone(),
         AttachError::Interrupted => "it was interrupted".to_owned(),
         AttachError::TooManyFiles { .. } | AttachError::TooManyBytes { .. } => {
@@ -58,7 +58,7 @@ pub(crate) fn cause(error: &AttachError, place: &Place) -> String {
     }
 }
 
-fn of_bear(error: &BearError) -> &'static str {
+fn bear_cause(error: &BearError) -> &'static str {
     match error {
         BearError::NotSupported | BearError::NoHome | BearError::NoDatabase(_) => {
             "Bear is not available on this machine; ask the user to paste the current text of the note"

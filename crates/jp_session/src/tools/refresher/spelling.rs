@@ -5,17 +5,17 @@ use std::{borrow::Cow, path::Path};
 use jp_attachment::{Place, Scheme, canonical_path, parse_input};
 use jp_resource::uri::{self, PathStyle};
 
-/// Returns the canonical URIs that a text may mean, the most likely first.
+/// Returns the canonical URIs that a text may stand for, the most likely first.
 ///
-/// `file:` and `http(s):` URLs, command lines and paths have several spellings; every other scheme means what it says
-/// and has none here. Nothing is opened: at most the links of a path below the workspace root are followed.
-pub(crate) fn uris_of(text: &str, place: &Place) -> Vec<String> {
+/// `file:` and `http(s):` URLs, command lines and paths have several spellings; other schemes have only one,
+/// and none here. Nothing is opened: at most the links of a path below the workspace root are followed.
+pub(crate) fn canonical_uris(text: &str, place: &Place) -> Vec<String> {
     match Scheme::split(text) {
         Some((Scheme::File, rest)) => {
             let mut uris = Vec::from_iter(uri::canonical_file_uri(text, PathStyle::native()).ok());
-            uris.extend(uris_of_path(path_of(rest), place));
-            // Declarations may write the workspace root as `/`.
-            uris.extend(uris_of_path(rest.trim_start_matches('/'), place));
+            uris.extend(path_uris(local_path(rest), place));
+            // Stored declarations may write the workspace root as `/`.
+            uris.extend(path_uris(rest.trim_start_matches('/'), place));
             uris
         }
         Some((Scheme::Http | Scheme::Command, _)) => {
@@ -26,12 +26,12 @@ pub(crate) fn uris_of(text: &str, place: &Place) -> Vec<String> {
                 .collect()
         }
         Some(_) => Vec::new(),
-        None => uris_of_path(text, place),
+        None => path_uris(text, place),
     }
 }
 
-/// Returns the path of what follows `file:`, without the host of this machine.
-fn path_of(rest: &str) -> &str {
+/// Returns the path in the rest of a `file:` URL, without a host that is this machine.
+fn local_path(rest: &str) -> &str {
     let Some(authority) = rest.strip_prefix("//") else {
         return rest;
     };
@@ -43,38 +43,39 @@ fn path_of(rest: &str) -> &str {
     }
 }
 
-/// Returns the URIs of a path that may be percent-encoded, lead through links, or have a fragment.
-fn uris_of_path(path: &str, place: &Place) -> Vec<String> {
+/// Returns the URIs of a path that may be percent-encoded, lead through links or have a fragment.
+fn path_uris(path: &str, place: &Place) -> Vec<String> {
     let whole = [path, uri::split_fragment(path).0];
     let decoded =
         whole.map(|path| uri::percent_decode(path).map_or(Cow::Borrowed(path), Cow::Owned));
     let paths = whole.into_iter().chain(decoded.iter().map(|path| &**path));
-    let mut uris: Vec<_> = paths.filter_map(|path| uri_of(path, place)).collect();
+    let mut uris: Vec<_> = paths.filter_map(|path| path_uri(path, place)).collect();
     uris.dedup();
     let linked: Vec<_> = uris
         .iter()
-        .filter_map(|uri| uri_of_target(uri, place))
+        .filter_map(|uri| target_uri(uri, place))
         .collect();
     uris.extend(linked);
     uris
 }
 
-/// Returns the URI that a path from the root has.
-pub(crate) fn uri_of(path: &str, place: &Place) -> Option<String> {
+/// Returns the URI of a path from the root.
+pub(crate) fn path_uri(path: &str, place: &Place) -> Option<String> {
     uri::file_uri(place.root.join(path).to_str()?, PathStyle::native()).ok()
 }
 
-/// Follows the links of a path below the root, and no others: to look at a network path is to reach it.
-fn uri_of_target(uri: &str, place: &Place) -> Option<String> {
+/// Returns the URI of a path below the root with its links followed. Other paths may be on a network, so jp doesn't
+/// look at them.
+fn target_uri(uri: &str, place: &Place) -> Option<String> {
     let path = uri::file_path(uri, PathStyle::native()).ok()?;
     let is_below = Path::new(&path).starts_with(&place.root);
     let target = is_below
         .then(|| canonical_path(Path::new(&path)).ok())
         .flatten()?;
-    uri_of(target.to_str()?, place)
+    path_uri(target.to_str()?, place)
 }
 
-/// Reads the entities in which a model is shown what stands in an attribute (XML 1.0 §4.1, §4.6); what is none stays.
+/// Replaces the entities that XML has in attributes (XML 1.0 §4.1, §4.6); other text stays.
 pub(crate) fn unescape(text: &str) -> Cow<'_, str> {
     if !text.contains('&') {
         return text.into();
@@ -117,7 +118,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn entities_are_read_once_and_what_is_none_stays() {
+    fn entities_are_replaced_once() {
         for (text, read) in [
             ("a", "a"),
             ("?a=1&amp;b=2", "?a=1&b=2"),
