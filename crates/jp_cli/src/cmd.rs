@@ -1,4 +1,4 @@
-//! One module a command.
+//! The commands, one module each.
 
 mod attachment;
 mod config;
@@ -22,7 +22,7 @@ use crate::{
     error::{Code, Failure},
 };
 
-/// Returns whether a command is for nothing but changing what is on disk.
+/// Returns whether a command only writes to disk, so that it has no purpose with `--no-persist`.
 fn only_stores(command: &Command) -> bool {
     matches!(
         command,
@@ -45,7 +45,7 @@ pub(crate) fn run(
 ) -> Result<Code, Failure> {
     if args.global.no_persist && only_stores(&args.command) {
         return Err(Failure::usage(
-            "--no-persist leaves nothing to do: all that this command does is store",
+            "this command only writes to disk, which --no-persist forbids",
         ));
     }
     let command = match args.command {
@@ -54,11 +54,11 @@ pub(crate) fn run(
         Command::ShellSession => return shell_session::run(),
         command => command,
     };
-    environment.secure_stand_in()?;
+    environment.secure_substitute_home()?;
     let context = Context::open(&args.global, environment, console)?;
     match command {
         Command::Init(_) | Command::Help(_) | Command::ShellSession => {
-            unreachable!("returned above: they need no workspace")
+            unreachable!("they need no workspace and have returned above")
         }
         Command::Query(query) => query::run(query, &context),
         Command::Attachment(command) => attachment::run(command, &context),

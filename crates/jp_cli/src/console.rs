@@ -1,4 +1,4 @@
-//! The terminal as the person that a session meets.
+//! The console: it asks, tells and shows for a session.
 
 mod call;
 
@@ -21,29 +21,30 @@ use crate::{
     terminal::{Extent, Terminal, Typed, quote},
 };
 
-/// How many characters are shown of how far a call is: less than a row.
+/// Longest progress of a call that is shown, in characters. It fits in a row of 80 columns, because only the last row can be
+/// replaced.
 const PROGRESS_CHARACTERS: usize = 70;
 
-/// The terminal, whether anyone sits at it or not.
+/// Standard output, standard error and the terminal, if there is one.
 #[derive(Debug)]
 pub(crate) struct Console {
     pub(crate) output: Output,
     pub(crate) stdin_is_terminal: bool,
     pub(crate) stderr_is_terminal: bool,
-    /// What the user edits text with, a command line.
+    /// The command line of the user's editor.
     pub(crate) editor: Option<String>,
     signals: OnceLock<SignalListener>,
     screen: Mutex<Screen>,
 }
 
-/// What is on the screen.
+/// The state of the screen.
 #[derive(Debug, Default)]
 struct Screen {
-    /// Whether a line of the answer is open.
+    /// Whether the answer's last line has no end yet.
     has_open_line: bool,
-    /// Whether reasoning was shown last.
+    /// Whether the last text was reasoning.
     is_reasoning: bool,
-    /// Whether the last line says how far a call is.
+    /// Whether the last line shows the progress of a call.
     has_call_progress: bool,
 }
 
@@ -59,12 +60,12 @@ impl Console {
         }
     }
 
-    /// Listens for signals from the first call on.
+    /// Returns the listener for signals. The first call starts it.
     pub(crate) fn signals(&self) -> &SignalListener {
         self.signals.get_or_init(SignalListener::start)
     }
 
-    /// Returns what knows of an interrupt.
+    /// Returns the interrupt that Ctrl-C sets.
     pub(crate) fn interrupt(&self) -> Interrupt {
         self.signals().interrupt.clone()
     }
@@ -113,11 +114,11 @@ impl Console {
         Ok(())
     }
 
-    /// Begins a line of its own for a prompt.
+    /// Starts a new line for a prompt.
     fn make_room(&self) {
         let mut screen = self.screen();
         screen.clear_call_progress(&self.output);
-        // What can't be written shows again with the next piece of the answer.
+        // If stdout fails, writing the next part of the answer reports it.
         _ = screen.make_room(&self.output);
     }
 }
@@ -139,7 +140,7 @@ impl Person for Console {
                     .iter()
                     .for_each(|line| terminal.tell(Tone::Plain, line));
                 for line in details {
-                    // One line stays one: none of it passes for another.
+                    // `visible` escapes line ends, so that a part of a line can't pass for another line.
                     quote(&terminal, &visible(line), Extent::Whole, |_| Tone::Plain);
                 }
                 Some(terminal.confirm(question))
@@ -159,7 +160,7 @@ impl Person for Console {
                 request,
                 approvable,
             } => prompt::permit(request, approvable, self),
-            Question::Tool(question) => prompt::answer(question, self).map(Answer::Reply),
+            Question::Tool(question) => prompt::ask_question(question, self).map(Answer::Reply),
         }
     }
 
@@ -182,7 +183,7 @@ impl Person for Console {
 }
 
 impl Screen {
-    /// Begins a line of its own for what isn't part of the answer.
+    /// Starts a new line for output that is not part of the answer.
     fn make_room(&mut self, output: &Output) -> Result<(), Failure> {
         self.end_reasoning(output);
         if self.has_open_line && output.end_line_on_screen()? {
@@ -204,7 +205,7 @@ impl Screen {
         }
     }
 
-    /// Shows how far a call is, in the place of what was shown of it before.
+    /// Shows the progress of a call in place of its earlier progress.
     fn show_call_progress(&mut self, line: &str, output: &Output) -> Result<(), Failure> {
         if output.shows_progress() {
             self.make_room(output)?;

@@ -1,4 +1,4 @@
-//! What every command but `init` works with.
+//! The context of a command: its arguments, the terminal and the session. `init` and `help` need none.
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use crate::{
     args::Global, console::Console, environment::Environment, error::Failure, output::Output,
 };
 
-/// The arguments and the terminal, with the session behind them.
+/// The arguments, the terminal and the session of a command.
 pub(crate) struct Context<'a> {
     pub(crate) global: &'a Global,
     pub(crate) environment: &'a Environment,
@@ -18,7 +18,7 @@ pub(crate) struct Context<'a> {
 }
 
 impl<'a> Context<'a> {
-    /// Finds and opens the workspace.
+    /// Opens the session, which finds the workspace.
     pub(crate) fn open(
         global: &'a Global,
         environment: &'a Environment,
@@ -48,7 +48,7 @@ impl<'a> Context<'a> {
         })
     }
 
-    /// Returns the session with a configuration.
+    /// Combines the session with a configuration.
     pub(crate) fn setup<'s>(&'s self, config: &'s Resolved) -> Setup<'s> {
         Setup::new(&self.session, config)
     }

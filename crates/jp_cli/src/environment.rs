@@ -1,4 +1,4 @@
-//! Everything the command takes from its surroundings, read once.
+//! The surroundings of the process: environment variables, directories and terminals. jp reads them once.
 
 use std::{
     env,
@@ -13,14 +13,14 @@ use jp_session::Surroundings;
 
 use crate::error::Failure;
 
-/// What the process was started with.
+/// The surroundings of the process.
 #[derive(Debug)]
 pub(crate) struct Environment {
-    /// What a session takes of it.
+    /// The part that a session uses.
     pub(crate) surroundings: Surroundings,
-    /// What stands in for a home, where data or caches would be below one and there is none.
-    stand_in: Option<PathBuf>,
-    /// What the person edits text with, a command line.
+    /// The directory that replaces a missing home directory, if data or caches would be in it.
+    substitute_home: Option<PathBuf>,
+    /// The command line of the user's editor.
     pub(crate) editor: Option<String>,
     pub(crate) stdin_is_terminal: bool,
     pub(crate) stdout_is_terminal: bool,
@@ -37,36 +37,34 @@ impl Environment {
         let home = home.map(PathBuf::from).filter(|home| home.is_absolute());
         let stderr_is_terminal = io::stderr().is_terminal();
         let stdin_is_terminal = io::stdin().is_terminal();
-        // Without a home there is still somewhere to keep locks, of this user's own.
-        let stand_in = env::temp_dir().join(format!("jp-{}", user()));
-        let below_home = |path: &str| {
-            home.as_deref()
-                .map_or_else(|| stand_in.clone(), |home| home.join(path))
-        };
-        let (data, cache) = (directory("XDG_DATA_HOME"), directory("XDG_CACHE_HOME"));
+        // Locks need a directory even without a home. The user's number keeps users apart.
+        let substitute_home = env::temp_dir().join(format!("jp-{}", user()));
+        let base = home.as_ref().unwrap_or(&substitute_home);
+        let (data, cache) = (
+            read_directory("XDG_DATA_HOME"),
+            read_directory("XDG_CACHE_HOME"),
+        );
         let is_needed = home.is_none() && (data.is_none() || cache.is_none());
         let surroundings = Surroundings {
             current_dir: env::current_dir().unwrap_or_else(|_| PathBuf::from(".")),
-            config: directory("XDG_CONFIG_HOME")
+            config: read_directory("XDG_CONFIG_HOME")
                 .or_else(|| home.as_ref().map(|home| home.join(".config"))),
-            data: data
-                .unwrap_or_else(|| below_home(".local/share"))
-                .join("jp"),
-            cache: cache.unwrap_or_else(|| below_home(".cache")).join("jp"),
+            data: data.unwrap_or_else(|| base.join(".local/share")).join("jp"),
+            cache: cache.unwrap_or_else(|| base.join(".cache")).join("jp"),
             bear_database: env::var_os("JP_BEAR_DATABASE").map(PathBuf::from),
             displays: Displays {
-                wayland: display("WAYLAND_DISPLAY"),
-                x11: display("DISPLAY"),
+                wayland: read_display("WAYLAND_DISPLAY"),
+                x11: read_display("DISPLAY"),
             },
             executable: env::current_exe().unwrap_or_else(|_| PathBuf::from("jp")),
-            secret_variables: secret_variables(),
-            terminal_session: session(stdin_is_terminal || stderr_is_terminal),
+            secret_variables: list_secret_variables(),
+            terminal_session: name_session(stdin_is_terminal || stderr_is_terminal),
             home,
         };
         Self {
             surroundings,
-            stand_in: is_needed.then_some(stand_in),
-            editor: variable("VISUAL").or_else(|| variable("EDITOR")),
+            substitute_home: is_needed.then_some(substitute_home),
+            editor: read_variable("VISUAL").or_else(|| read_variable("EDITOR")),
             stdin_is_terminal,
             stdout_is_terminal: io::stdout().is_terminal(),
             stderr_is_terminal,
@@ -76,55 +74,57 @@ impl Environment {
         }
     }
 
-    /// Makes what stands in for a home, or makes sure that nobody else can have put anything there: what is in it is
-    /// trusted.
-    pub(crate) fn secure_stand_in(&self) -> Result<(), Failure> {
-        let Some(directory) = &self.stand_in else {
+    /// Creates the substitute for a home directory. If it exists, checks that no other user could write to it, because jp
+    /// trusts its content.
+    pub(crate) fn secure_substitute_home(&self) -> Result<(), Failure> {
+        let Some(directory) = &self.substitute_home else {
             return Ok(());
         };
         let shown = directory.display();
-        let reason = match make_own(directory) {
+        let reason = match create_private(directory) {
             Ok(true) => return Ok(()),
-            Ok(false) => "is another user's, or open to others".to_owned(),
-            Err(error) => format!("can't be used: {error}"),
+            Ok(false) => "belongs to another user or is open to others".to_owned(),
+            Err(error) => format!("is not usable: {error}"),
         };
         Err(Failure::new(format!(
-            "there is no home directory, and {shown}, which stands in for it, {reason}"
+            "there is no home directory, and its substitute {shown} {reason}"
         ))
-        .with_hint("set HOME to a directory of your own."))
+        .with_hint("set HOME to a directory that you own."))
     }
 }
 
-fn display(variable: &str) -> Option<OsString> {
+fn read_display(variable: &str) -> Option<OsString> {
     env::var_os(variable).filter(|display| !display.is_empty())
 }
 
-fn secret_variables() -> Vec<String> {
+/// Lists the environment variables whose names suggest a secret. Programs of a workspace start without them.
+fn list_secret_variables() -> Vec<String> {
     let names = env::vars_os().filter_map(|(name, _)| name.into_string().ok());
     names
         .filter(|name| jp_config::is_secret_name(name))
         .collect()
 }
 
-fn directory(variable: &str) -> Option<PathBuf> {
+fn read_directory(variable: &str) -> Option<PathBuf> {
     // A relative path is invalid by the XDG base directory specification.
     env::var_os(variable)
         .map(PathBuf::from)
         .filter(|path| path.is_absolute())
 }
 
-fn variable(name: &str) -> Option<String> {
+/// Reads a variable; a blank value counts as unset.
+fn read_variable(name: &str) -> Option<String> {
     env::var(name).ok().filter(|value| !value.trim().is_empty())
 }
 
-/// Names the terminal session: `JP_SESSION` where it is set, else the session of the terminal.
-fn session(has_terminal: bool) -> Option<String> {
-    variable("JP_SESSION").or_else(|| terminal_session(has_terminal))
+/// Names the terminal session: `JP_SESSION` if it is set, else the session of the terminal.
+fn name_session(has_terminal: bool) -> Option<String> {
+    read_variable("JP_SESSION").or_else(|| name_terminal_session(has_terminal))
 }
 
-/// Makes a directory that is this user's alone; returns whether one that was there is.
+/// Creates a directory that only this user can access. If one exists, returns whether it is like that.
 #[cfg(unix)]
-fn make_own(directory: &Path) -> io::Result<bool> {
+fn create_private(directory: &Path) -> io::Result<bool> {
     use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _};
     match fs::DirBuilder::new().mode(0o700).create(directory) {
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
@@ -135,9 +135,9 @@ fn make_own(directory: &Path) -> io::Result<bool> {
     }
 }
 
-/// Makes a directory; temporary ones are their user's alone here.
+/// Creates a directory; outside Unix, temporary directories belong to one user.
 #[cfg(not(unix))]
-fn make_own(directory: &Path) -> io::Result<bool> {
+fn create_private(directory: &Path) -> io::Result<bool> {
     fs::create_dir_all(directory).map(|()| true)
 }
 
@@ -152,7 +152,8 @@ fn user() -> &'static str {
 }
 
 #[cfg(unix)]
-fn terminal_session(has_terminal: bool) -> Option<String> {
+/// Names a terminal by its device and the process that leads its session: a device is reused after the terminal closes.
+fn name_terminal_session(has_terminal: bool) -> Option<String> {
     if !has_terminal {
         return None;
     }
@@ -168,6 +169,6 @@ fn terminal_session(has_terminal: bool) -> Option<String> {
 }
 
 #[cfg(not(unix))]
-fn terminal_session(_has_terminal: bool) -> Option<String> {
+fn name_terminal_session(_has_terminal: bool) -> Option<String> {
     None
 }

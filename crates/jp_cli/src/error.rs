@@ -1,22 +1,22 @@
-//! What the command ends with: an exit code, and what a person reads.
+//! The end of a command: an exit code, and an error with hints.
 
 use std::{fmt, process::ExitCode};
 
 pub(crate) use jp_session::error::chain;
 use jp_session::error::{ErrorKind, SessionError};
 
-/// How the command ended (design 05).
+/// The exit code of a command. `jp help exit-codes` describes them to users.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Code {
-    /// Done.
+    /// The command succeeded.
     Done = 0,
-    /// Failed.
+    /// The command failed.
     Failed = 1,
-    /// Called wrongly.
+    /// The arguments are wrong.
     Usage = 2,
-    /// Refused by a budget or a policy.
+    /// A budget or a policy refused the command.
     Refused = 3,
-    /// Interrupted by the person.
+    /// The user interrupted the command: 128 + SIGINT, as in shells.
     Interrupted = 130,
 }
 
@@ -26,7 +26,7 @@ impl From<Code> for ExitCode {
     }
 }
 
-/// A failure with what can be done about it.
+/// The failure of a command: a message, and hints with steps that the user can take.
 #[derive(Debug)]
 pub(crate) struct Failure {
     pub(crate) code: Code,
@@ -50,7 +50,8 @@ impl Failure {
         }
     }
 
-    /// Words an error of the operating system, which never says what was attempted.
+    /// Creates a failure of an operation of the operating system. The message of an `io::Error` doesn't name the
+    /// operation, so `attempt` does: "read the current directory".
     pub(crate) fn from_system(attempt: &str, error: std::io::Error) -> Self {
         SessionError::from_system(attempt, error).into()
     }
@@ -107,7 +108,7 @@ impl From<ErrorKind> for Code {
     }
 }
 
-/// Writes the conversion of each library's error; the list is explicit, as in `jp_session::error`.
+/// Implements the conversion from each library's error. The list is explicit, so that a bare `io::Error` doesn't convert.
 macro_rules! convert_library_errors {
     ($($error:ty),* $(,)?) => {
         $(impl From<$error> for Failure {

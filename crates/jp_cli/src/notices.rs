@@ -1,4 +1,4 @@
-//! The words for what a session tells: one arm for each notice.
+//! Words the notices of a session for the terminal: one arm for each kind of notice.
 
 use jp_session::{
     attachments::resolve::detach_command,
@@ -9,14 +9,16 @@ use jp_session::{
 
 use crate::terminal::MARGIN;
 
-/// How many characters of a server's question are shown.
+/// Longest part of a server's question that is shown, in characters: two rows of a terminal.
 const SHOWN_QUESTION: usize = 200;
-/// How many characters of what a server logs are shown.
+/// Longest part of a server's log message that is shown, in characters.
+///
+/// Such messages appear only with `--verbose`, so they may take more rows than a question.
 const SHOWN_LOG: usize = 500;
-/// How many tools with arguments that jp can't check are named.
+/// Number of tools with unchecked arguments that one warning names; it counts the others.
 const NAMED_TOOLS: usize = 3;
 
-/// What the terminal says: the lines, and what the user can do about them.
+/// The text of a notice: its lines, and hints with what the user can do.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Words {
     pub(crate) lines: Vec<String>,
@@ -37,6 +39,7 @@ impl Words {
     }
 }
 
+/// Words a notice of one line.
 fn say(line: impl Into<String>) -> Words {
     Words {
         lines: vec![line.into()],
@@ -44,7 +47,7 @@ fn say(line: impl Into<String>) -> Words {
     }
 }
 
-/// Says something of a server that it has a part in, so nothing of it may steer the terminal.
+/// Words a notice about a server. The line may contain the server's own text, so control characters become visible.
 fn say_of_server(server: &str, line: &str) -> Words {
     say(format!("the MCP server `{server}`: {}", visible(line)))
 }
@@ -60,19 +63,19 @@ pub(crate) fn find_words(notice: &Notice) -> Words {
             let process = process.map(|process| format!(" (process {process})"));
             let process = process.unwrap_or_default();
             say(format!(
-                "Waiting for another jp{process}, which is using conversation {conversation} …"
+                "Waiting for another jp{process} that is using conversation {conversation} …"
             ))
         }
         Notice::ConversationDamaged { warning } => say(warning),
         Notice::CurrentNotSaved { error } => say(format!(
-            "the current conversation was not remembered: {error}"
+            "failed to remember which conversation is current: {error}"
         )),
         Notice::ApprovalsNotSaved { path, error } => say(format!(
-            "what you agreed to was not remembered in {path}: {error}"
+            "failed to save your approvals in {path}: {error}"
         ))
-        .with_hint("if that file is damaged, remove it: you are asked again about what it held."),
+        .with_hint("if the file is damaged, delete it; jp then asks for these approvals again."),
         Notice::FileStatesNotSaved { error } => {
-            say(format!("the cache of file states was not saved: {error}"))
+            say(format!("failed to save the cache of file states: {error}"))
         }
 
         // The configuration.
@@ -89,7 +92,7 @@ pub(crate) fn find_words(notice: &Notice) -> Words {
         // The model and its provider.
         Notice::NoModel { reason } => say(reason),
         Notice::SentByWorkspace { path, base_url } => {
-            say(format!("{path} sends this conversation to {base_url}"))
+            say(format!("{path} makes jp send this conversation to {base_url}"))
         }
         Notice::FactsUnknown {
             provider,
@@ -97,11 +100,11 @@ pub(crate) fn find_words(notice: &Notice) -> Words {
             is_remembered,
         } => {
             let known = match is_remembered {
-                true => "what it said last holds",
-                false => "the usual is assumed",
+                true => "using its last report",
+                false => "using defaults",
             };
             say(format!(
-                "{provider} did not say what the model takes ({error}): {known}"
+                "{provider} did not report the model's capabilities ({error}); {known}"
             ))
         }
         Notice::ModelChanged {
@@ -109,25 +112,25 @@ pub(crate) fn find_words(notice: &Notice) -> Words {
             what,
             is_taken,
         } => {
-            let takes = match is_taken {
-                true => "takes",
-                false => "no longer takes",
+            let accepts = match is_taken {
+                true => "now accepts",
+                false => "no longer accepts",
             };
             say(format!(
-                "{model} {takes} {what} now: what the history holds of them is sent in another form"
+                "{model} {accepts} {what}; jp sends those in the history in another form"
             ))
         }
         Notice::FactsNotSaved { error } => say(format!(
-            "what the provider said of its model was not remembered: {error}"
+            "failed to save the model's capabilities: {error}"
         )),
         Notice::AskingForSummary { model } => say(format!("Asking {model} for a summary …")),
         Notice::ModelSilent { model, is_kept } => {
             let kept = match is_kept {
-                true => ", and the message is kept",
+                true => "; the message stays in the conversation",
                 false => "",
             };
             say(format!(
-                "Still waiting for {model}; Ctrl-C ends it{kept}."
+                "Still waiting for {model}. Press Ctrl-C to stop{kept}."
             ))
         }
         Notice::Retry {
@@ -143,16 +146,16 @@ pub(crate) fn find_words(notice: &Notice) -> Words {
         Notice::RequestTooLong { tokens, limit } => {
             let [tokens, limit] = [*tokens, *limit].map(size::thousands);
             say(format!(
-                "the request has about {tokens} tokens, and the model takes {limit}"
+                "the request has about {tokens} tokens, but the model accepts at most {limit}"
             ))
         }
         Notice::NotShown { note } => say(note.to_string()),
         Notice::MoreNotShown { count } => say(format!(
-            "{} more are not shown; `jp resource ls` lists all that is attached",
+            "{} more are not shown; `jp resource ls` lists all attached content",
             size::thousands(*count as u64)
         )),
         Notice::SupersededLeftOut { snapshots } => say(format!(
-            "the provider's cache of this conversation is lost; left out from now on, as newer ones replaced them: {}",
+            "the provider no longer caches this conversation; jp now leaves out {} that newer ones replaced",
             size::count(*snapshots, "snapshot")
         )),
 
@@ -161,19 +164,19 @@ pub(crate) fn find_words(notice: &Notice) -> Words {
 
         // Tools.
         Notice::ToolOffByHistory { tool } => say(format!(
-            "The history of this conversation has the tool `{tool}` on; here it is off until you say `-t {tool}`."
+            "This conversation's history enables the tool `{tool}`. It stays off until you enable it with `-t {tool}`."
         )),
         Notice::ToolNeedsApproval { tool } => say(format!(
-            "the tool `{tool}` asks, as the workspace has a part in what it runs, and a workspace can come from anywhere"
+            "the tool `{tool}` needs your approval for each call because the workspace affects what it runs"
         ))
         .with_hint(format!(
-            "`--yes` takes its word for this command; yours counts always: -c conversation.tools.{tool}.run=unattended"
+            "`--yes` accepts the workspace's setting for this command; your own setting is always accepted: -c conversation.tools.{tool}.run=unattended"
         )),
         Notice::ToolWithoutServer { key, layer, server } => say(format!(
-            "{key} in {layer} names an MCP server that is not configured: `{server}`; the tool is left out"
+            "{key} in {layer} names the MCP server `{server}`, which is not configured; the tool is left out"
         ))
         .with_hint(format!(
-            "[providers.mcp.{server}] says how it is reached; `jp help mcp-servers` has more."
+            "configure the server in [providers.mcp.{server}]; `jp help mcp-servers` explains how."
         )),
         Notice::ToolsChanged { servers, new } => {
             let names: Vec<_> = new.iter().map(|name| format!("`{name}`")).collect();
@@ -191,7 +194,7 @@ pub(crate) fn find_words(notice: &Notice) -> Words {
         Notice::ServerListFault { server, fault } => say_of_server(server, fault),
         Notice::ServerToolMissing { server, tool, name } => say_of_server(
             server,
-            &format!("it has no tool `{tool}`, which conversation.tools.{name}.source names"),
+            &format!("no tool `{tool}`, which conversation.tools.{name}.source names"),
         ),
         Notice::ServerToolSkipped {
             server,
@@ -199,39 +202,40 @@ pub(crate) fn find_words(notice: &Notice) -> Words {
             reason,
         } => say_of_server(
             server,
-            &format!("its tool {tool:?} was passed over: {reason}"),
+            &format!("its tool {tool:?} is skipped: {reason}"),
         ),
         Notice::ServerToolNameTaken { server, tool, name } => say_of_server(
             server,
             &format!(
-                "its tool {tool:?} was passed over: there is another one with the name `{name}`"
+                "its tool {tool:?} is skipped: another tool has the name `{name}`"
             ),
         ),
         Notice::ServerToolsUnchecked { server, tools } => say_of_server(
             server,
             &format!(
-                "jp can't use all of these tools' argument schemas, so it checks less: {}",
+                "jp can't fully check the arguments of these tools: {}",
                 name_unchecked(tools)
             ),
         ),
         Notice::ServerToolNotOffered { server, name } => say_of_server(
             server,
             &format!(
-                "none of its tools is offered as `{name}`, which conversation.tools.{name} is about"
+                "no tool is offered as `{name}`, which conversation.tools.{name} configures"
             ),
         ),
         Notice::ManyServerTools { server, count } => say_of_server(
             server,
-            &format!(
-                "each request has its {count} tools; providers.mcp.{server}.tools = false and an entry for each that is needed make it less"
-            ),
-        ),
+            &format!("each request includes its {count} tools"),
+        )
+        .with_hint(format!(
+            "set providers.mcp.{server}.tools = false, and configure each tool that you need."
+        )),
         Notice::MoreServerTools { server, count } => say_of_server(
             server,
-            &format!("{count} more of its tools were passed over"),
+            &format!("{count} more of its tools are skipped"),
         ),
         Notice::ServerToolsKept { reason } => {
-            say(format!("{reason}; its tools stay as they were"))
+            say(format!("{reason}; jp keeps its earlier list of tools"))
         }
 
         // MCP servers.
@@ -239,19 +243,19 @@ pub(crate) fn find_words(notice: &Notice) -> Words {
             reason,
             stderr,
             hints,
-        } => say(format!("{reason}; it is left out{}", quote_stderr(stderr))).with_hints(hints),
+        } => say(format!("{reason}; jp continues without it{}", quote_stderr(stderr))).with_hints(hints),
         Notice::ServerNeedsApproval { server, reason } => say(format!(
-            "the MCP server `{server}` is not started: {reason}, and there is no terminal to ask you on"
+            "the MCP server `{server}` needs your approval before it starts: {reason}, and there is no terminal to ask you on"
         ))
         .with_hint("`--yes` starts it."),
         Notice::ServerTokenExposed { server, variable } => say(format!(
-            "the MCP server `{server}`: what {variable} holds goes to it by http, which others can read on the way"
+            "the MCP server `{server}` receives the token in {variable} over plain HTTP, which others can read"
         ))
         .with_hint(format!(
-            "an https URL as providers.mcp.{server}.url keeps it to the two of you."
+            "set providers.mcp.{server}.url to an https URL."
         )),
         Notice::ServerAsks { server, message } => say(format!(
-            "the MCP server `{server}` asks, and is not answered: {}",
+            "the MCP server `{server}` asked a question that jp can't pass on to you: {}",
             one_line(message, SHOWN_QUESTION)
         )),
         Notice::ServerLog { server, message } => {
@@ -266,21 +270,21 @@ pub(crate) fn find_words(notice: &Notice) -> Words {
         Notice::AttachmentNotApproved { what } => say(format!("{what} is left out"))
             .with_hint("`jp attachment rm` detaches it from the conversation."),
         Notice::OutsideWorkspace { declaration } => say(format!(
-            "{declaration} is outside the workspace and is left out: a workspace and its history can come from anywhere"
+            "{declaration} is outside the workspace and is left out: only you can attach such a file"
         ))
         .with_hint("attach it yourself with --attach, or in ~/.config/jp/config.toml."),
         Notice::ExcludeNotStored { input } => say(format!(
-            "`{}` counts for this command alone: it is outside of the workspace, and no path of there is stored",
+            "`{}` applies to this command only: jp stores no paths outside the workspace",
             visible(input)
         )),
         Notice::SnapshotMissing {
             declaration,
             conversation,
         } => say(format!(
-            "{declaration} is attached, but this conversation holds no snapshot of it"
+            "{declaration} is attached, but this conversation has no snapshot of it"
         ))
         .with_hint(format!(
-            "attach the file again with --attach, or `{}`.",
+            "attach the file again with --attach, or detach it with `{}`.",
             detach_command(&quoted(declaration), conversation.as_deref())
         )),
         Notice::UnreadableDeclarations { declarations } => Words {
@@ -296,36 +300,36 @@ pub(crate) fn find_words(notice: &Notice) -> Words {
             hints: Vec::new(),
         }
         .with_hint(
-            "mend it in the conversation's events.json, which `jp conversation show --files` names.",
+            "fix it in the conversation's events.json; `jp conversation show --files` prints its path.",
         ),
-        Notice::TemplateExpanded { uri } => say(format!("The template gives {uri}.")),
+        Notice::TemplateExpanded { uri } => say(format!("The template expands to {uri}.")),
 
         // Changes of attached resources.
         Notice::ChangeUnknown { name, reason, hint } => Words {
             hints: hint.iter().map(|hint| (*hint).to_owned()).collect(),
             ..say(format!(
-                "it is not known whether {name} has changed: {reason}"
+                "can't tell whether {name} has changed: {reason}"
             ))
         },
         Notice::ResourceChanged { name, change } => {
             let change = match change {
                 ResourceChange::Gone => "is gone".to_owned(),
-                ResourceChange::Restored { turn } => format!("is again as in turn {turn}"),
+                ResourceChange::Restored { turn } => format!("is the same as in turn {turn} again"),
                 ResourceChange::Modified { turn } => format!("has changed since turn {turn}"),
             };
-            say(format!("{name} {change}; the model is told."))
+            say(format!("{name} {change}; jp tells the model."))
         }
         Notice::ResourcesChanged { count, first } => say(format!(
-            "{count} attached resources have changed ({}, …); the model is told.",
+            "{count} attached resources have changed ({}, …); jp tells the model.",
             first.join(", ")
         )),
         Notice::MoreResourcesChanged { count, limit } => say(format!(
-            "{count} more have changed; a message tells of at most {limit}, and the next ones tell of those."
+            "{count} more have changed; a message reports at most {limit}, and the next ones report the rest."
         )),
     }
 }
 
-/// Names the first tools, each with the reason, and counts the others.
+/// Names the first [`NAMED_TOOLS`] tools with their reasons, and counts the others.
 fn name_unchecked(tools: &[UncheckedTool]) -> String {
     let more = tools.len().saturating_sub(NAMED_TOOLS);
     let more = (more > 0).then(|| format!("{more} more"));
@@ -338,7 +342,7 @@ fn name_unchecked(tools: &[UncheckedTool]) -> String {
         .join(", ")
 }
 
-/// Returns what a server wrote to stderr, each line behind a margin that keeps it apart from jp's words.
+/// Quotes what a server wrote to stderr. A margin sets each line apart from jp's own words.
 fn quote_stderr(lines: &[String]) -> String {
     if lines.is_empty() {
         return String::new();

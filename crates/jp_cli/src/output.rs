@@ -17,7 +17,7 @@ use jp_session::text::{is_steering, printable, visible};
 use serde::Serialize;
 use unicode_width::UnicodeWidthStr as _;
 
-/// Where the command says things; a clone is the same place.
+/// The output of the command; clones share its state.
 #[derive(Debug, Clone)]
 pub(crate) struct Output {
     format: Format,
@@ -26,15 +26,15 @@ pub(crate) struct Output {
     color: bool,
     stdout_is_terminal: bool,
     stderr_is_terminal: bool,
-    /// Whether the terminal can clear a line and write another in its place.
+    /// Whether the terminal can replace a line.
     can_redraw: bool,
-    /// Nobody reads stdout any more: what is left to do is done quietly.
+    /// Set after the reader of stdout has closed it. jp then finishes without writing data.
     is_closed: Arc<AtomicBool>,
-    /// Whether the last line on stderr is one that says how far things are, which makes way for any other.
+    /// Whether the last line on stderr shows progress. The next line replaces it.
     has_progress: Arc<AtomicBool>,
 }
 
-/// How a line stands out where there is colour.
+/// The emphasis of a line, shown by colours.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Tone {
     Plain,
@@ -56,6 +56,9 @@ impl Tone {
         }
     }
 }
+
+/// The space between two columns of a table.
+const COLUMN_GAP: usize = 2;
 
 impl Output {
     pub(crate) fn new(global: &Global, environment: &Environment) -> Self {
@@ -85,12 +88,12 @@ impl Output {
         self.format == Format::Json
     }
 
-    /// Returns whether nobody reads stdout any more.
+    /// Returns whether the reader of stdout has closed it.
     pub(crate) fn is_closed(&self) -> bool {
         self.is_closed.load(Relaxed)
     }
 
-    /// Writes data, as it is.
+    /// Writes data unchanged.
     pub(crate) fn bytes(&self, bytes: &[u8]) -> Result<(), Failure> {
         if self.is_closed() {
             return Ok(());
@@ -106,19 +109,19 @@ impl Output {
         }
     }
 
-    /// Writes content that came from elsewhere; what is not text is not for a terminal.
+    /// Writes content from elsewhere. Refuses to write binary content to a terminal.
     pub(crate) fn content(&self, bytes: &[u8]) -> Result<(), Failure> {
         match std::str::from_utf8(bytes) {
             Ok(text) => self.text(text),
             Err(_) if self.stdout_is_terminal => Err(Failure::new(
-                "the content is not text, and stdout is a terminal",
+                "the content is binary, and stdout is a terminal",
             )
-            .with_hint("write it to a file: add `> FILE`.")),
+            .with_hint("add `> FILE` to write it to a file.")),
             Err(_) => self.bytes(bytes),
         }
     }
 
-    /// Writes text that came from elsewhere; a terminal gets it without what would steer it.
+    /// Writes text from elsewhere. On a terminal, removes the characters that would steer it.
     pub(crate) fn text(&self, text: &str) -> Result<(), Failure> {
         if self.stdout_is_terminal {
             self.bytes(printable(text).as_bytes())
@@ -139,21 +142,21 @@ impl Output {
         self.bytes(&json)
     }
 
-    /// Says how things stand.
+    /// Prints a status line, unless `--quiet` is set.
     pub(crate) fn status(&self, line: &str) {
         if !self.quiet {
             self.stderr("", line);
         }
     }
 
-    /// Says what is of interest with `-v` only.
+    /// Prints a line that only `--verbose` shows.
     pub(crate) fn detail(&self, line: &str) {
         if self.verbose {
             self.stderr("", line);
         }
     }
 
-    /// Shows a model's reasoning while it arrives, to a person who watches.
+    /// Shows a model's reasoning as it arrives, if stderr is a terminal.
     pub(crate) fn reasoning(&self, text: &str) {
         if self.stderr_is_terminal && !self.quiet && !self.is_json() {
             let _ = write!(io::stderr().lock(), "{}", self.paint(&printable(text), "2"));
@@ -170,36 +173,35 @@ impl Output {
         }
     }
 
-    /// Returns whether somebody watches who would like to see how far things are.
+    /// Returns whether progress can be shown.
     pub(crate) fn shows_progress(&self) -> bool {
         self.stderr_is_terminal && self.can_redraw && !self.quiet
     }
 
-    /// Shows how far things are, in the place of what it showed before; nothing clears the line, and so does all else that
-    /// is said meanwhile.
+    /// Shows progress on a line that replaces the last one of its kind. An empty line clears it, as does any other output.
     pub(crate) fn progress(&self, line: &str) {
         let mut stderr = io::stderr().lock();
         self.has_progress.store(!line.is_empty(), Relaxed);
         let _ = write!(stderr, "\r\x1b[K{}", printable(line));
     }
 
-    /// Tells a line to a person who is going to be asked something, `-q` or not.
+    /// Prints a line of a prompt, even with `--quiet`: the user needs it to answer.
     pub(crate) fn tell(&self, tone: Tone, line: &str) {
         let _ = writeln!(
-            self.free_line(),
+            self.clear_progress(),
             "{}",
             self.paint(&visible(line), tone.style())
         );
     }
 
-    /// Asks a person something; the cursor stays behind it.
+    /// Prints a prompt; the cursor stays behind it.
     pub(crate) fn ask(&self, prompt: &str) {
         let prompt = self.paint(&visible(prompt), Tone::Strong.style());
-        let mut stderr = self.free_line();
+        let mut stderr = self.clear_progress();
         let _ = write!(stderr, "{prompt} ").and_then(|()| stderr.flush());
     }
 
-    /// Ends a line of data that is open on the person's screen; returns whether it is there, and not in a file.
+    /// Ends an open line of data if stdout is a terminal; returns whether it is one.
     pub(crate) fn end_line_on_screen(&self) -> Result<bool, Failure> {
         if self.stdout_is_terminal {
             self.line("").map(|()| true)
@@ -208,7 +210,7 @@ impl Output {
         }
     }
 
-    /// Says what went wrong; returns the exit code.
+    /// Prints an error with its hints; returns the exit code.
     pub(crate) fn fail(&self, failure: &Failure) -> Code {
         self.stderr(&self.paint("error: ", "31;1"), &failure.message);
         for hint in &failure.hints {
@@ -225,19 +227,19 @@ impl Output {
         }
     }
 
-    /// Writes one of our own labels and a line that may hold anything.
+    /// Writes a label of jp and a line that may contain text from elsewhere.
     fn stderr(&self, label: &str, line: &str) {
         let line = if self.stderr_is_terminal {
             printable(line)
         } else {
             line.to_owned()
         };
-        // Nothing is left to say it to if this fails.
-        let _ = writeln!(self.free_line(), "{label}{line}");
+        // There is no other place to report a failure of stderr.
+        let _ = writeln!(self.clear_progress(), "{label}{line}");
     }
 
-    /// Returns stderr, without a line that says how far things are.
-    fn free_line(&self) -> StderrLock<'static> {
+    /// Clears a progress line and returns stderr.
+    fn clear_progress(&self) -> StderrLock<'static> {
         let mut stderr = io::stderr().lock();
         if self.has_progress.swap(false, Relaxed) {
             let _ = write!(stderr, "\r\x1b[K");
@@ -246,42 +248,43 @@ impl Output {
     }
 }
 
-/// Lays out rows in columns, as wide as a terminal shows them (UAX #11); the last column is not padded. A control
-/// character in a cell is shown as its escape, so that a name can't forge a row.
+/// Lays out rows in columns, with the widths that a terminal uses (UAX #11). The last column is not padded.
+///
+/// Control characters in a cell become escapes, so that a name can't forge a row.
 pub(crate) fn table(rows: &[Vec<String>]) -> Vec<String> {
-    let escape = |cell: &String| {
-        if cell.contains(is_steering) {
-            cell.escape_debug().to_string()
-        } else {
-            cell.clone()
-        }
-    };
     let rows: Vec<Vec<String>> = rows
         .iter()
-        .map(|row| row.iter().map(escape).collect())
+        .map(|row| row.iter().map(|cell| escape_cell(cell)).collect())
         .collect();
-    let columns = rows.iter().map(Vec::len).max().unwrap_or(0);
-    let width = |column: usize| {
-        rows.iter()
-            .filter_map(|row| row.get(column))
-            .map(|cell| cell.width())
-            .max()
-            .unwrap_or(0)
+    let mut widths = Vec::new();
+    for row in &rows {
+        widths.resize(widths.len().max(row.len()), 0);
+        for (width, cell) in widths.iter_mut().zip(row) {
+            *width = cell.width().max(*width);
+        }
+    }
+    rows.iter().map(|row| join_cells(row, &widths)).collect()
+}
+
+fn escape_cell(cell: &str) -> String {
+    if cell.contains(is_steering) {
+        cell.escape_debug().to_string()
+    } else {
+        cell.to_owned()
+    }
+}
+
+fn join_cells(row: &[String], widths: &[usize]) -> String {
+    let Some((last, others)) = row.split_last() else {
+        return String::new();
     };
-    let widths: Vec<usize> = (0..columns).map(width).collect();
-    let line = |row: &Vec<String>| {
-        let last = row.len().saturating_sub(1);
-        let cells = row.iter().enumerate().map(|(index, cell)| {
-            let padding = if index == last {
-                0
-            } else {
-                widths[index] - cell.width()
-            };
-            cell.clone() + &" ".repeat(padding)
-        });
-        cells.collect::<Vec<_>>().join("  ")
-    };
-    rows.iter().map(line).collect()
+    let mut line = String::new();
+    for (cell, width) in others.iter().zip(widths) {
+        // `{:width$}` would count characters, not columns.
+        line += cell;
+        line += &" ".repeat(width - cell.width() + COLUMN_GAP);
+    }
+    line + last
 }
 
 #[cfg(test)]
@@ -289,14 +292,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn order_of_letters_is_not_turned() {
+    fn bidirectional_controls_do_not_reorder_text() {
         assert_eq!(printable("a\u{202e}b\u{1b}[2J\n\tc"), "ab[2J\n\tc");
         let rows = [vec!["a\u{202e}gpj.exe".to_owned(), "b".to_owned()]];
         assert_eq!(table(&rows), [r"a\u{202e}gpj.exe  b"]);
     }
 
     #[test]
-    fn columns_are_as_wide_as_a_terminal_shows_them() {
+    fn column_widths_are_those_of_a_terminal() {
         let names = ["ab", "日本", "cafe\u{301}", "🎉"];
         let rows = names.map(|name| vec![name.to_owned(), "1".to_owned()]);
         assert_eq!(

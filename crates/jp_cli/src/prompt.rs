@@ -1,7 +1,7 @@
-//! What a turn asks of the person at the terminal: leave for a call, and answers to what tools ask.
+//! Prompts of a turn: the permission for a call, and the questions of tools.
 //!
-//! Whatever a model or a tool wrote is set off by a margin, with nothing in it that is not seen: it can't be taken for
-//! jp's own words.
+//! A margin sets off all text from a model or a tool, and control characters are shown as escapes, so that such text can't
+//! pass for jp's own words.
 
 mod editor;
 mod permission;
@@ -9,6 +9,12 @@ mod question;
 
 pub(crate) use self::{
     permission::permit,
-    question::{answer, show_blocks, show_to_user},
+    question::{ask_question, show_blocks, show_to_user},
 };
-use crate::terminal::{Extent, quote, quote_for_user, shortened};
+use crate::terminal::{Extent, quote, quote_for_user, shorten};
+use serde::Serialize;
+
+/// Formats a value as JSON that a person can edit.
+fn to_pretty_json(value: &impl Serialize) -> String {
+    serde_json::to_string_pretty(value).unwrap_or_default() + "\n"
+}

@@ -1,4 +1,4 @@
-//! Ctrl-C, and other wishes of the system that the command end.
+//! Ctrl-C and the other signals that end a command.
 
 use std::{
     sync::{
@@ -14,28 +14,28 @@ use tokio::sync::mpsc;
 
 use crate::error::Code;
 
-/// Listens for signals; made when something begins that takes time.
+/// Listens for signals. A command starts it before its first slow step.
 ///
-/// From then on the first signal lets what is under way end in order. One that comes more than a second
-/// later ends the process: by then every program that was started has been ended.
+/// The first signal sets the interrupt, so that the command can end in order. A further signal more than a second later
+/// ends the process: by then jp has ended every program that it started.
 #[derive(Debug)]
 pub(crate) struct SignalListener {
-    /// Knows whether there was one.
+    /// Set by the first signal.
     pub(crate) interrupt: Interrupt,
     /// Whether another program has the terminal.
     is_lent: Arc<AtomicBool>,
-    /// Where the listener is told that it has it no more.
+    /// Tells the listener that the program has returned the terminal.
     returned: mpsc::UnboundedSender<Acknowledge>,
 }
 
-/// Ends what waits for it by being dropped.
+/// The listener drops it to acknowledge the return.
 type Acknowledge = std::sync::mpsc::Sender<()>;
 
-/// How long what is under way has to end by itself.
+/// The time that a command has to end in order. It is longer than jp waits for a program that it ends.
 const GRACE: Duration = Duration::from_secs(1);
 
 impl SignalListener {
-    /// Starts to listen. Without a thread for it signals end the process, as before.
+    /// Starts to listen. If the thread can't start, signals end the process at once, as without a listener.
     pub(crate) fn start() -> Self {
         let (interrupt, trigger) = Interrupt::new();
         let is_lent = Arc::new(AtomicBool::new(false));
@@ -45,7 +45,7 @@ impl SignalListener {
         let listen = async move {
             let mut signals = Signals::new();
             _ = ready.send(());
-            first(&mut signals, &lent, returns).await;
+            wait_for_signal(&mut signals, &lent, returns).await;
             trigger.fire();
             tokio::time::sleep(GRACE).await;
             signals.receive().await;
@@ -67,20 +67,20 @@ impl SignalListener {
         }
     }
 
-    /// Does some work that has the terminal to itself: until it ends, Ctrl-C is its own business.
+    /// Runs `work`, which has the terminal until it ends. Ctrl-C does not interrupt jp meanwhile.
     pub(crate) fn lend<T>(&self, work: impl FnOnce() -> T) -> T {
         self.is_lent.store(true, Ordering::Relaxed);
         let done = work();
         let (acknowledge, acknowledged) = std::sync::mpsc::channel();
         _ = self.returned.send(acknowledge);
-        // Nothing is ever sent: this ends when the other side is dropped.
+        // The listener sends nothing: `recv` ends when it drops its side.
         _ = acknowledged.recv();
         done
     }
 }
 
-/// Waits for the first signal that is the command's own.
-async fn first(
+/// Waits for the first signal that is meant for jp.
+async fn wait_for_signal(
     signals: &mut Signals,
     is_lent: &AtomicBool,
     mut returns: mpsc::UnboundedReceiver<Acknowledge>,
@@ -94,7 +94,7 @@ async fn first(
                     return;
                 }
             }
-            // Signals that came while the terminal was lent have been seen after this.
+            // `biased` handles pending signals first. After one yield, those of the lent time are gone.
             () = tokio::task::yield_now(), if returning.is_some() => {
                 is_lent.store(false, Ordering::Relaxed);
                 returning = None;
@@ -104,12 +104,12 @@ async fn first(
     }
 }
 
-/// What the system says.
+/// A signal that ends a command.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Signal {
     /// Ctrl-C.
     Interrupt,
-    /// Anything else that ends a command.
+    /// SIGTERM or SIGHUP. They reach jp even while a program has the terminal.
     End,
 }
 
@@ -125,7 +125,7 @@ impl Signals {
             SignalKind::terminate(),
             SignalKind::hangup(),
         ];
-        let ignored = ignored();
+        let ignored = read_ignored_signals();
         let listen = |kind: SignalKind| match ignored >> (kind.as_raw_value() - 1) & 1 {
             0 => signal(kind).ok(),
             _ => None,
@@ -149,9 +149,9 @@ impl Signals {
     }
 }
 
-/// Returns the signals that whoever started the command wants ignored, as `nohup` does; a bit each.
+/// Returns the signals that jp inherits as ignored, for example from `nohup`. Signal N is bit N - 1.
 #[cfg(unix)]
-fn ignored() -> u64 {
+fn read_ignored_signals() -> u64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
     mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok())

@@ -1,4 +1,4 @@
-//! The person at the terminal: what they type at a prompt, and the terminal itself where a program needs it.
+//! The user's terminal: prompts, and programs that need the terminal.
 
 mod quote;
 
@@ -10,36 +10,36 @@ use std::{
 use jp_session::person::Answer;
 
 use self::input::Input;
-pub(crate) use self::quote::{Extent, MARGIN, quote, quote_for_user, shortened};
+pub(crate) use self::quote::{Extent, MARGIN, quote, quote_for_user, shorten};
 use crate::{
     console::Console,
     output::{Output, Tone},
     signals::SignalListener,
 };
 
-/// A terminal with somebody at it.
+/// A terminal at which a user can answer.
 pub(crate) struct Terminal<'a> {
     input: Input,
     output: &'a Output,
     signals: &'a SignalListener,
 }
 
-/// What the person did at a prompt.
+/// The reaction to a prompt.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Typed {
-    /// They typed a line; its end is not part of it.
+    /// A line, without its line end.
     Line(String),
-    /// They ended the input (Ctrl-D).
+    /// The end of the input (Ctrl-D).
     Nothing,
-    /// They want the command to end (Ctrl-C), or the system does.
+    /// Ctrl-C, or another signal that ends the command.
     Interrupted,
 }
 
 impl<'a> Terminal<'a> {
-    /// Finds the terminal; `None` where nobody is there to be asked.
+    /// Opens the terminal; returns `None` if no user can answer.
     ///
-    /// Somebody is where stderr, which prompts go to, is a terminal, and they can answer: on stdin, or where that is
-    /// something else (`git diff | jp q …`), on the terminal that the command was started from.
+    /// Prompts go to stderr, which must be a terminal. The answers come from stdin if it is a terminal, else from the
+    /// terminal that the command was started from, as in `git diff | jp q …`.
     pub(crate) fn open(console: &'a Console) -> Option<Self> {
         if !console.stderr_is_terminal {
             return None;
@@ -52,8 +52,9 @@ impl<'a> Terminal<'a> {
         })
     }
 
-    /// Returns how many characters a row takes.
+    /// Returns the width of the terminal in columns.
     pub(crate) fn columns(&self) -> usize {
+        /// The width of a terminal that does not report one.
         const USUAL: usize = 80;
         input::columns()
             .filter(|columns| *columns > 0)
@@ -65,7 +66,7 @@ impl<'a> Terminal<'a> {
         self.output.tell(tone, line);
     }
 
-    /// Asks for a line. What was typed before it was asked for is not taken for the answer.
+    /// Asks for a line. Drops all input from before the prompt, which the user typed for something else.
     pub(crate) fn ask(&self, prompt: &str) -> Typed {
         self.input.forget();
         self.output.ask(prompt);
@@ -77,7 +78,7 @@ impl<'a> Terminal<'a> {
         typed
     }
 
-    /// Asks what is answered with yes or no; all but a yes is a no.
+    /// Asks a question to answer with yes or no. Anything but a yes is a no.
     pub(crate) fn confirm(&self, question: &str) -> Answer {
         match self.ask(&format!("{question} [y/N]")) {
             Typed::Line(line) => match line.trim().to_lowercase().as_str() {
@@ -114,16 +115,16 @@ mod input {
 
     use super::Typed;
 
-    /// What the person types on.
+    /// The terminal as a source of input.
     pub(super) struct Input(File);
 
-    /// How long to wait for input before looking whether there was a signal: 50 ms.
+    /// The time to wait for input before checking for a signal: 50 ms, which a user doesn't notice.
     const TICK: Timespec = Timespec {
         tv_sec: 0,
         tv_nsec: 50_000_000,
     };
 
-    /// Returns how wide the terminal is that is written to.
+    /// Returns the width of the terminal that prompts go to.
     pub(super) fn columns() -> Option<usize> {
         rustix::termios::tcgetwinsize(io::stderr())
             .ok()
@@ -140,20 +141,20 @@ mod input {
             file.ok().map(Self)
         }
 
-        /// Drops what was typed and not yet read.
+        /// Drops input that is not read yet.
         pub(super) fn forget(&self) {
-            // Fails where the terminal is gone; then there is nothing to read either.
+            // Fails if the terminal is gone; then there is nothing to read either.
             _ = tcflush(&self.0, QueueSelector::IFlush);
         }
 
-        /// Reads a line. The terminal edits it and hands it over whole, so nothing has to be put back in order.
+        /// Reads a line. The terminal is in its line mode: it handles editing keys and passes on whole lines.
         pub(super) fn read(&self, is_interrupted: &AtomicBool) -> Typed {
             let mut line = Vec::new();
             while !line.ends_with(b"\n") {
                 if is_interrupted.load(Acquire) {
                     return Typed::Interrupted;
                 }
-                match self.piece(&mut line) {
+                match self.read_piece(&mut line) {
                     Ok(Some(0)) if line.is_empty() => return Typed::Nothing,
                     Ok(Some(0)) => break,
                     Ok(_) => {}
@@ -164,8 +165,8 @@ mod input {
             Typed::Line(line.trim_end_matches(['\r', '\n']).to_owned())
         }
 
-        /// Reads what there is; `None` where there was nothing for a moment.
-        fn piece(&self, line: &mut Vec<u8>) -> io::Result<Option<usize>> {
+        /// Reads the available input; returns `None` if there was none for one [`TICK`].
+        fn read_piece(&self, line: &mut Vec<u8>) -> io::Result<Option<usize>> {
             match poll(&mut [PollFd::new(&self.0, PollFlags::IN)], Some(&TICK)) {
                 Ok(0) | Err(Errno::INTR) => return Ok(None),
                 ready => ready?,
@@ -188,7 +189,7 @@ mod input {
             }
         }
 
-        /// Lets a program read from the terminal, and write to where prompts are.
+        /// Connects a program's stdin to the terminal, and its stdout to the place of prompts.
         pub(super) fn lend(&self, command: &mut Command) -> io::Result<()> {
             command
                 .stdin(self.0.try_clone()?)
@@ -204,10 +205,10 @@ mod input {
 
     use super::Typed;
 
-    /// What the person types on: stdin.
+    /// Standard input.
     pub(super) struct Input;
 
-    /// Nothing tells here how wide the terminal is.
+    /// Returns `None`: the width is known only on Unix.
     pub(super) fn columns() -> Option<usize> {
         None
     }

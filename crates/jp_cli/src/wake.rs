@@ -1,8 +1,7 @@
-//! What happens when tokio can't wake its own thread.
+//! Reports a failure of tokio to wake its own thread.
 //!
-//! tokio wakes a thread that waits for the network by a `write` to an eventfd or a pipe, and panics when that fails. A full
-//! disk never makes it fail by itself; a sandbox, a quota or a fault injector that answers every write with
-//! `ENOSPC` does.
+//! tokio wakes a thread that waits for the network with a `write` to an eventfd or a pipe, and panics if that fails. A full
+//! disk alone does not make it fail. A sandbox, a quota or a fault injector that answers every write with `ENOSPC` does.
 
 use crate::{error::Failure, output::Output};
 use std::{io, panic, process};
@@ -12,11 +11,11 @@ use std::{io, panic, process};
 #[error("wake the network thread")]
 pub(crate) struct WakeError(#[source] io::Error);
 
-/// Makes a failed wake-up end the process with an error and exit code 1, instead of a panic's 101.
+/// Installs a panic hook that ends the process with an error and exit code 1 after a failed wake-up.
 ///
-/// The process ends at once: unwinding would drop the runtime, which wakes its thread again, and a second panic aborts.
-/// That loses nothing on disk, where each event is whole before the next step. Programs that tools started are not
-/// ended: they run on in process groups of their own.
+/// Without the hook the exit code is 101. The hook ends the process at once: unwinding would drop the runtime, which wakes
+/// its thread again, and a second panic aborts. Nothing on disk is lost, because jp writes each event completely before the
+/// next step. Programs of tools continue to run in their own process groups.
 pub(crate) fn report_failures(output: &Output) {
     let output = output.clone();
     let usual = panic::take_hook();
@@ -29,7 +28,7 @@ pub(crate) fn report_failures(output: &Output) {
     }));
 }
 
-/// Reads tokio's message: its own words, and the `Debug` form of an `io::Error`.
+/// Parses tokio's message, which ends with the `Debug` form of an `io::Error`.
 fn read_panic(message: &str) -> Option<WakeError> {
     let cause = message.strip_prefix("failed to wake I/O driver: ")?;
     let code = cause
@@ -62,13 +61,17 @@ mod tests {
     }
 
     #[test]
-    fn cause_without_a_number_is_shown_as_it_is_and_another_panic_is_none_of_ours() {
+    fn cause_without_a_number_is_shown_unchanged() {
         let report = report("failed to wake I/O driver: Custom { kind: Other }");
         assert!(
             report
                 .unwrap()
                 .ends_with("network thread: Custom { kind: Other }")
         );
+    }
+
+    #[test]
+    fn other_panics_are_left_to_the_usual_hook() {
         assert!(read_panic("index out of bounds").is_none());
     }
 }

@@ -599,7 +599,7 @@ fn exclude_by_path_outside_the_workspace_warns_that_it_counts_once() {
     let run = sandbox.run(&arguments);
     assert_contains(
         &run.stderr,
-        "warning: `!~/outside/private` counts for this command alone",
+        "warning: `!~/outside/private` applies to this command only",
     );
     assert_eq!(names(&sandbox.json("resource ls")), ["a.md"]);
     let run = sandbox.run("q --new -a ~/outside -a !*.key what?");

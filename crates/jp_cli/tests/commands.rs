@@ -176,11 +176,7 @@ fn agreement_that_can_not_be_kept_is_said() {
         .find(|path| path.iter().any(|name| name == "trusted"));
     fs::write(trusted.unwrap(), b"\xff\n").unwrap();
     let run = sandbox.run("q --new -a 'cmd:echo two' x");
-    assert_count(
-        &run.stderr,
-        "warning: what you agreed to was not remembered in ",
-        1,
-    );
+    assert_count(&run.stderr, "warning: failed to save your approvals in ", 1);
     assert_contains(&run.stderr, "/trusted/");
     assert_contains(&run.stderr, "remove it");
 }

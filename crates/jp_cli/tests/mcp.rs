@@ -204,7 +204,7 @@ fn everything_a_server_offers_is_listed() {
     notes   file      -           -     note:file
     ");
     assert!(run.stderr.starts_with(
-        "warning: the MCP server `dead`: it ended with exit status: 3; it is left out\n"
+        "warning: the MCP server `dead`: it ended with exit status: 3; jp continues without it\n"
     ));
     let templates = sandbox.run("mcp templates notes");
     insta::assert_snapshot!(templates.stdout, @"
@@ -275,10 +275,7 @@ fn on_terminal(sandbox: &Sandbox, arguments: &[&str], code: i32) -> String {
 fn terminal_is_shown_text_only() {
     let sandbox = good();
     let picture = on_terminal(&sandbox, &["mcp", "read", "notes", "note:picture"], 1);
-    assert_contains(
-        &picture,
-        "the content is not text, and stdout is a terminal",
-    );
+    assert_contains(&picture, "the content is binary, and stdout is a terminal");
     let both = on_terminal(&sandbox, &["mcp", "read", "notes", "note:both"], 1);
     assert_contains(&both, "no end of line\r\n");
     assert_contains(&both, "Two.\r\n");
@@ -682,8 +679,8 @@ fn token_that_others_can_read_on_its_way_is_warned_of() {
     };
     assert_eq!(told(&endpoint.url), "");
     insta::assert_snapshot!(told(&far), @"
-    warning: the MCP server `notes`: what NOTES_TOKEN holds goes to it by http, which others can read on the way
-    hint: an https URL as providers.mcp.notes.url keeps it to the two of you.
+    warning: the MCP server `notes` receives the token in NOTES_TOKEN over plain HTTP, which others can read
+    hint: set providers.mcp.notes.url to an https URL.
     ");
 }
 
@@ -799,6 +796,6 @@ fn what_a_server_asks_is_declined() {
     assert_eq!(run.stdout, "decline");
     assert_eq!(
         run.stderr,
-        "warning: the MCP server `notes` asks, and is not answered: Who?\n"
+        "warning: the MCP server `notes` asked a question that jp can't pass on to you: Who?\n"
     );
 }

@@ -535,7 +535,7 @@ fn change_of_a_resource_is_told() {
     let run = asked(&sandbox, &["three"]).succeeded();
     assert_contains(
         &run.stderr,
-        "one has changed since turn 1; the model is told.",
+        "one has changed since turn 1; jp tells the model.",
     );
     has(&sandbox, "docs", &json!({}));
     asked(&sandbox, &["four"]).succeeded();

@@ -68,7 +68,7 @@ impl Came {
         let warning = format!("warning: the MCP server `peer`: {why}");
         assert!(stderr.contains(&warning), "{warning} is not in {stderr}");
         assert!(
-            stderr.contains("; it is left out") && !stderr.contains('\u{1b}'),
+            stderr.contains("; jp continues without it") && !stderr.contains('\u{1b}'),
             "{stderr}"
         );
         assert_eq!(offered(&self.server), [""; 0]);
@@ -478,7 +478,7 @@ fn schema_is_looked_for_nowhere_else() {
     let Came { server, run, .. } =
         Came::of(&format!("{config}environment.HOSTILE_REF = '{port}'\n"));
     let warning = format!(
-        "warning: the MCP server `peer`: jp can't use all of these tools' argument schemas, so it checks less: \"refer\" (it refers to http://127.0.0.1:{port}/schema.json, and nothing is read beside the schema itself)\n"
+        "warning: the MCP server `peer`: jp can't fully check the arguments of these tools: \"refer\" (it refers to http://127.0.0.1:{port}/schema.json, and nothing is read beside the schema itself)\n"
     );
     assert_contains(&run.stderr, &warning);
     assert_eq!(offered(&server), ["peer_echo", "peer_peek", "peer_refer"]);
@@ -496,7 +496,7 @@ fn only_tools_that_cant_be_offered_are_left_out() {
         );
         assert_contains(&run.stderr, &warning);
     }
-    assert_contains(&run.stderr, "4 more of its tools were passed over\n");
+    assert_contains(&run.stderr, "4 more of its tools are skipped\n");
     let names = offered(&server);
     let usual = |name: &String| {
         name.len() <= 64
@@ -602,7 +602,10 @@ fn no_token_follows_a_redirect() {
     let mut command = sandbox.command("q --new x");
     command.env("THE_TOKEN", "not-for-everyone");
     let run = testing::run(command).succeeded();
-    assert_contains(&run.stderr, "which is not followed; it is left out");
+    assert_contains(
+        &run.stderr,
+        "which is not followed; jp continues without it",
+    );
     assert_lacks(&run.stderr, "not-for-everyone");
     assert_eq!(
         fs::read_to_string(listening.directory.path().join("port.redirected")).unwrap(),

@@ -339,7 +339,7 @@ fn schema_that_cannot_be_compiled_costs_only_the_check() {
         ("peer_find", json!({"limit": "many"})),
     ];
     let (server, _, run) = asked(&[("peer", schema(&input))], &calls);
-    let warning = "warning: the MCP server `peer`: jp can't use all of these tools' argument schemas, so it checks less: \"find\" (at /properties/name/pattern";
+    let warning = "warning: the MCP server `peer`: jp can't fully check the arguments of these tools: \"find\" (at /properties/name/pattern";
     assert_contains(&run.stderr, warning);
     let results = results(&server);
     assert_eq!(results[0], "found");

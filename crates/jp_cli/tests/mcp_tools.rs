@@ -110,7 +110,7 @@ fn entry_of_the_configuration_changes_a_tool() {
     (expected[1], expected[6]) = ("say", "peek");
     assert_eq!(names(&server), expected);
     assert_eq!(tools(&server)[1]["description"], "Says it.");
-    let typo = "warning: the MCP server `peer`: none of its tools is offered as `peer_ecko`, which conversation.tools.peer_ecko is about\n";
+    let typo = "warning: the MCP server `peer`: no tool is offered as `peer_ecko`, which conversation.tools.peer_ecko configures\n";
     assert_contains(&run.stderr, typo);
     let results = results(&server);
     assert_eq!(results[0], "hi");
@@ -163,7 +163,7 @@ fn server_of_the_workspace_is_started_once_the_person_agrees() {
     let run = sandbox.run("q --new x");
     assert_contains(
         &run.stderr,
-        "the MCP server `peer` is not started: the workspace configures it",
+        "the MCP server `peer` needs your approval before it starts: the workspace configures it",
     );
     assert_eq!(names(&server), [""; 0]);
 
@@ -404,7 +404,7 @@ fn no_server_takes_the_permission_of_anothers_tool() {
     let run = sandbox.run("q --new x");
     assert_eq!(names(&server), ["git_log", "git_hub_search"]);
     assert_eq!(results(&server), ["got"]);
-    let told = "warning: the MCP server `git`: its tool \"hub_search\" was passed over: its name `git_hub_search` is reserved for tools of the MCP server `git_hub`; to offer it, add an entry with another name and source = \"mcp.git.hub_search\"\n";
+    let told = "warning: the MCP server `git`: its tool \"hub_search\" is skipped: its name `git_hub_search` is reserved for tools of the MCP server `git_hub`; to offer it, add an entry with another name and source = \"mcp.git.hub_search\"\n";
     assert_contains(&run.stderr, told);
 
     // Nor where the other one is not there, or an entry is about the tool of another.
@@ -481,7 +481,11 @@ fn server_that_can_not_list_its_new_tools_is_reported_once() {
         &run.stderr,
         "The tools of good have changed; new: `good_more`.",
     );
-    assert_count(&run.stderr, "no list today; its tools stay as they were", 1);
+    assert_count(
+        &run.stderr,
+        "no list today; jp keeps its earlier list of tools",
+        1,
+    );
 }
 
 #[test]
@@ -611,7 +615,7 @@ fn form_is_filled_in_value_by_value() {
     for mode in ["good", "modern"] {
         let (server, sandbox) = asked(mode, UNATTENDED, &["peer_ask", "peer_ask", "peer_ask"]);
         let mut terminal = Terminal::run(sandbox.command("q --new x"));
-        terminal.expect("The MCP server `peer` asks, as the tool `peer_ask` is called:");
+        terminal.expect("The MCP server `peer` asks during a call of `peer_ask`:");
         terminal.expect("│ What is your name?");
         terminal.expect("What you are called.");
         terminal.answer("Name", "Ann\n");

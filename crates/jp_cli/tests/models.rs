@@ -214,7 +214,10 @@ fn what_a_server_said_holds_while_it_does_not_say_it() {
     sandbox.run("query --new -a shot.png See?");
     is_busy.store(true, Relaxed);
     let run = sandbox.run("query -v 'And now?'");
-    assert_contains(&run.stderr, "llamacpp did not say what the model takes");
+    assert_contains(
+        &run.stderr,
+        "llamacpp did not report the model's capabilities",
+    );
     let messages: Vec<_> = sent(&server)
         .iter()
         .map(|body| body["messages"][0].clone())
@@ -269,7 +272,7 @@ fn request_that_is_longer_than_the_model_takes_is_told_of_before_it_is_sent() {
         ]
         .concat();
         let run = sandbox.run(&query);
-        assert_contains(&run.stderr, "tokens, and the model takes 1,000");
+        assert_contains(&run.stderr, "tokens, but the model accepts at most 1,000");
     }
 }
 

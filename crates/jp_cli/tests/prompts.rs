@@ -225,7 +225,7 @@ fn edited_arguments_are_shown_again_before_they_run() {
         "test \"$1\" = --wait || exit 1\nif grep -q oops \"$2\"; then echo '{\"name\":\"eve\"}' > \"$2\"; else echo oops > \"$2\"; fi",
     );
     terminal.answer(RUN, "e\n");
-    terminal.expect("The arguments are no JSON object");
+    terminal.expect("The arguments are not a JSON object");
     terminal.answer(RUN, "e\n");
     terminal.expect("\"name\": \"eve\"");
     assert_eq!(desk.runs(), 0);
@@ -273,8 +273,8 @@ fn missing_editor_is_named() {
             path.as_str(),
             "no-such-editor -w` could not be started",
         ),
-        ("'", &path, "is no command line"),
-        ("", "/nowhere", "There is no editor: set VISUAL or EDITOR"),
+        ("'", &path, "is not a valid command line"),
+        ("", "/nowhere", "jp found no editor. Set VISUAL or EDITOR"),
     ] {
         let desk = greeting();
         let mut command = desk.command(&["Begin."]);
@@ -353,9 +353,9 @@ fn nobody_agrees_to_what_they_were_not_shown() {
         .collect::<String>();
     let desk = Desk::new(&[json!([["create_file", {"path": "a.txt", "content": content}]])]);
     let mut terminal = Terminal::run(desk.command(&["-t", "create_file", "Begin."]));
-    terminal.expect("Not all of it is shown: v shows it.");
+    terminal.expect("Some of it is not shown. Type v to see all of it.");
     terminal.answer(RUN, "y\n");
-    terminal.expect("Not all of it is shown: v shows it.");
+    terminal.expect("Some of it is not shown. Type v to see all of it.");
     assert!(!desk.sandbox.path("a.txt").exists());
     terminal.answer(RUN, "v\n");
     terminal.expect("+line 250");
@@ -556,10 +556,10 @@ fn anything_else_is_written_in_the_editor_until_it_fits() {
     let mut terminal = desk.ask_with_editor(
         "case $(cat \"$2\") in *default*) echo '{';; '{') echo '{\"name\":\"\"}';; *) echo '{\"name\":\"ada\"}';; esac > \"$2.new\"; mv \"$2.new\" \"$2\"",
     );
-    let prompt = "Enter opens it in your editor, n gives no answer:";
+    let prompt = "or type n to give no answer:";
     terminal.expect("What now?");
     terminal.answer(prompt, "\n");
-    terminal.expect("That is no JSON");
+    terminal.expect("That is not JSON");
     terminal.answer(prompt, "\n");
     terminal.expect("That answer does not fit: at /name");
     terminal.answer(prompt, "\n");

@@ -293,7 +293,7 @@ fn server_that_says_nothing_is_named_after_ten_seconds() {
     let line = lines.next().unwrap().unwrap();
     assert_eq!(
         line,
-        "Still waiting for llamacpp/m; Ctrl-C ends it, and the message is kept."
+        "Still waiting for llamacpp/m. Press Ctrl-C to stop; the message stays in the conversation."
     );
     child.kill().unwrap();
     child.wait().unwrap();

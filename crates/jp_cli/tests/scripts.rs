@@ -139,7 +139,7 @@ fn command_that_reads_data_is_not_asked_about_when_it_changes() {
     sandbox.write(".jp/config.toml", format!("{watched}{config}"));
     sandbox.write("package.json", "2\n");
     let run = sandbox.run("q y");
-    assert_contains(&run.stderr, "the model is told");
+    assert_contains(&run.stderr, "jp tells the model");
     sandbox.run("q --new z");
 }
 
@@ -221,7 +221,7 @@ fn command_whose_script_has_changed_is_not_run_to_see_whether_its_output_has() {
     write_script(&sandbox, "two");
     let run = sandbox.run("q z");
     for words in [
-        "it is not known whether",
+        "can't tell whether",
         "it runs x.sh, whose current content you have not approved",
         "hint: attach it once",
     ] {

@@ -1,4 +1,4 @@
-//! What the model is told of attached sources that have changed (`refresh = "notify"`).
+//! Notes to the model about attached sources that have changed (`refresh = "notify"`).
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -17,7 +17,7 @@ use testing::{
 
 const USER: &str = "~/.config/jp/config.toml";
 
-/// Declares files in the workspace's configuration; the model is told when they change.
+/// Declares files in the workspace's configuration; jp tells the model when they change.
 fn watching(server: &Server, paths: &[&str]) -> Sandbox {
     let sandbox = Sandbox::new().with_server(server);
     let table = |path: &&str| format!("{{ type = 'file', path = '{path}', refresh = 'notify' }}");
@@ -68,7 +68,7 @@ fn each_new_state_of_a_file_is_announced_once() {
     let run = asked(&sandbox, "three");
     assert_contains(
         &run.stderr,
-        "README.md has changed since turn 1; the model is told.",
+        "README.md has changed since turn 1; jp tells the model.",
     );
     let told = last_message(&server);
     assert_eq!(
@@ -98,7 +98,7 @@ fn each_new_state_of_a_file_is_announced_once() {
 
     let run = asked(&sandbox, "four");
     assert_eq!(last_message(&server), "four");
-    assert_lacks(&run.stderr, "the model is told");
+    assert_lacks(&run.stderr, "jp tells the model");
     let history = last_request(&server)["messages"].clone();
     assert!(
         history
@@ -115,12 +115,12 @@ fn each_new_state_of_a_file_is_announced_once() {
         last_message(&server),
         "is again as it was when it was attached in turn 1.",
     );
-    assert_contains(&run.stderr, "README.md is again as in turn 1");
+    assert_contains(&run.stderr, "README.md is the same as in turn 1 again");
 
     fs::remove_file(sandbox.path("README.md")).unwrap();
     let run = asked(&sandbox, "six");
     assert_contains(last_message(&server), "is gone from its source");
-    assert_contains(&run.stderr, "README.md is gone; the model is told.");
+    assert_contains(&run.stderr, "README.md is gone; jp tells the model.");
     assert_eq!(notifications(&sandbox)[2]["now"], Value::Null);
     asked(&sandbox, "seven");
     assert_eq!(last_message(&server), "seven");
@@ -375,7 +375,7 @@ fn program_runs_again_only_with_approval() {
     sandbox.write("state", "b");
     let run = asked(&sandbox, "two");
     assert_eq!((runs(), last_message(&server)), (1, "two".to_owned()));
-    assert_count(&run.stderr, "it is not known whether", 1);
+    assert_count(&run.stderr, "can't tell whether", 1);
     assert_contains(&run.stderr, "you have not attached it yourself");
 
     sandbox.run("q --yes three");
@@ -429,7 +429,7 @@ fn page_that_cannot_be_compared_is_a_warning() {
     shows(Reply::json(503, "{}"));
     let run = asked(&sandbox, "four");
     assert_eq!(last_message(&server), "four");
-    assert_contains(&run.stderr, "it is not known whether");
+    assert_contains(&run.stderr, "can't tell whether");
     assert_contains(&run.stderr, "503");
 
     shows(Reply::json(404, "{}"));
@@ -497,5 +497,5 @@ fn clone_at_another_path_compares_only_files() {
         "nobody said that it may be fetched here"
     );
     assert!(!runs.exists(), "nobody said that it may run here");
-    assert_count(&run.stderr, "it is not known whether", 2);
+    assert_count(&run.stderr, "can't tell whether", 2);
 }

@@ -508,7 +508,7 @@ fn workspace_lets_no_tool_run_unattended_before_the_person_agrees() {
     let run = sandbox.fail("q --new x", 3, &[]);
     assert_contains(&results(&server)[0], "refused");
     let words = [
-        "warning: the tool `greet` asks, as the workspace has a part",
+        "warning: the tool `greet` needs your approval for each call because the workspace affects",
         "-c conversation.tools.greet",
     ];
     assert!(
@@ -524,7 +524,7 @@ fn workspace_lets_no_tool_run_unattended_before_the_person_agrees() {
         let result = results(&server).remove(0);
         assert_eq!(run.code, if result.contains("refused") { 3 } else { 0 });
         assert_eq!(
-            run.stderr.contains("has a part"),
+            run.stderr.contains("the workspace affects"),
             result.contains("refused"),
             "{}",
             run.stderr
@@ -656,7 +656,7 @@ fn tool_that_the_persons_own_file_lets_run_is_asked_about_where_the_workspace_ha
     let (server, sandbox) = calling_once(tools, "greet", json!({}));
     sandbox.write("greet.sh", "echo hello\n");
     let run = sandbox.fail("q --new x", 3, &[]);
-    assert_contains(&run.stderr, "the workspace has a part in what it runs");
+    assert_contains(&run.stderr, "the workspace affects what it runs");
     assert_contains(&results(&server)[0], "refused");
 }
 
@@ -905,7 +905,7 @@ fn tool_of_an_unknown_server_is_left_out_with_a_warning() {
     let run = sandbox.run("q --new x");
     for words in [
         "conversation.tools.notes.source",
-        "an MCP server that is not configured: `bear`",
+        "the MCP server `bear`, which is not configured",
         "[providers.mcp.bear]",
     ] {
         assert_contains(&run.stderr, words);

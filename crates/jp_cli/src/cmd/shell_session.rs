@@ -3,11 +3,11 @@
 use crate::error::{Code, Failure};
 use std::io;
 
-/// Serves a shell until it or stdin ends.
+/// Serves a shell until the shell or stdin ends.
 pub(crate) fn run() -> Result<Code, Failure> {
     match jp_turn::serve_shell(io::BufReader::new(io::stdin()), io::stdout()) {
         Ok(()) => Ok(Code::Done),
-        // Whoever asked is gone.
+        // The jp that started this process has ended.
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(Code::Done),
         Err(error) => Err(Failure::new(format!("the shell session failed: {error}"))),
     }

@@ -1,4 +1,4 @@
-//! The line that a call gets on the terminal.
+//! Describes a call of a tool in one line.
 
 use jp_conversation::{ToolCallRequest, ToolCallResponse};
 use jp_resource::Payload;
@@ -6,7 +6,7 @@ use jp_session::size;
 use jp_tool::StoredBlock;
 use serde_json::{Map, Value};
 
-/// How much of an argument or an error is shown.
+/// Longest part of an argument or an error that is shown, in characters: about one row and a half.
 const SHOWN: usize = 120;
 
 /// Describes a call and its outcome in one line; `edited` are the arguments that ran, if the user changed them.
@@ -15,25 +15,27 @@ pub(super) fn describe_call(
     edited: Option<&Map<String, Value>>,
     response: &ToolCallResponse,
 ) -> String {
-    let argument =
-        telling(edited.unwrap_or(&call.arguments)).map(|argument| format!(" {}", shown(&argument)));
-    let argument = argument.unwrap_or_default();
+    let argument = choose_argument(edited.unwrap_or(&call.arguments))
+        .map(|argument| format!(" {}", shorten(&argument)));
     format!(
-        "Called {}{argument}: {}",
-        shown(&call.name),
-        outcome(response)
+        "Called {}{}: {}",
+        shorten(&call.name),
+        argument.unwrap_or_default(),
+        describe_outcome(response)
     )
 }
 
-/// Returns the argument that says most of what a call is about.
-fn telling(arguments: &Map<String, Value>) -> Option<String> {
-    const TELLING: [&str; 4] = ["path", "command", "pattern", "uri"];
-    let named = TELLING.into_iter().filter_map(|name| arguments.get(name));
-    named.chain(arguments.values()).find_map(text)
+/// Returns the argument that identifies a call best: a well-known one, else the first that has a text.
+fn choose_argument(arguments: &Map<String, Value>) -> Option<String> {
+    const WELL_KNOWN: [&str; 4] = ["path", "command", "pattern", "uri"];
+    let named = WELL_KNOWN
+        .into_iter()
+        .filter_map(|name| arguments.get(name));
+    named.chain(arguments.values()).find_map(to_text)
 }
 
-/// Returns a text, or the words of a list of them.
-fn text(value: &Value) -> Option<String> {
+/// Returns the text of a string, or of a list of strings such as a command line.
+fn to_text(value: &Value) -> Option<String> {
     match value {
         Value::String(text) => Some(text.clone()),
         Value::Array(words) => {
@@ -46,9 +48,10 @@ fn text(value: &Value) -> Option<String> {
     }
 }
 
-fn outcome(response: &ToolCallResponse) -> String {
+/// Describes a response: by its size, or by the first line of its error.
+fn describe_outcome(response: &ToolCallResponse) -> String {
     if !response.is_error {
-        return size::bytes(response.content.iter().map(bytes).sum());
+        return size::bytes(response.content.iter().map(size_in_bytes).sum());
     }
     let texts = response.content.iter().filter_map(|block| match block {
         StoredBlock::Text {
@@ -59,18 +62,18 @@ fn outcome(response: &ToolCallResponse) -> String {
     });
     let first = texts
         .flat_map(|text| text.lines())
-        .map(legible)
+        .map(clean_error_line)
         .find(|line| !line.is_empty());
     first.map_or_else(
         || "error".to_owned(),
-        |line| format!("error: {}", shown(&line)),
+        |line| format!("error: {}", shorten(&line)),
     )
 }
 
 /// Returns the beginning of an error's line, trimmed, with one control character for each run of them.
 ///
-/// A program may print more control characters than are shown, and they would hide the cause behind them.
-fn legible(line: &str) -> String {
+/// Otherwise a long run of control characters could push the cause of the error out of the shown part.
+fn clean_error_line(line: &str) -> String {
     let trimmed =
         line.trim_matches(|character: char| character.is_whitespace() || character.is_control());
     let mut was_control = false;
@@ -79,11 +82,11 @@ fn legible(line: &str) -> String {
         was_control = character.is_control();
         !is_repeated
     };
-    // One more than is shown marks the line as shortened.
+    // The extra character makes `shorten` mark the line as shortened.
     trimmed.chars().filter(is_kept).take(SHOWN + 1).collect()
 }
 
-fn bytes(block: &StoredBlock) -> u64 {
+fn size_in_bytes(block: &StoredBlock) -> u64 {
     match block {
         StoredBlock::Text {
             text: Payload::Inline(text),
@@ -105,8 +108,8 @@ fn bytes(block: &StoredBlock) -> u64 {
     }
 }
 
-/// Returns a text on one line, shortened, with what can't be seen written as its escape.
-fn shown(text: &str) -> String {
+/// Shortens a text to one line and escapes its invisible characters. Quotes and backslashes stay readable.
+fn shorten(text: &str) -> String {
     let visible = |character: char| match character {
         '\'' | '"' | '\\' => character.to_string(),
         character => character.escape_debug().to_string(),
@@ -129,7 +132,7 @@ mod tests {
         json!({"content": content, "is_error": false})
     }
 
-    fn called(name: &str, arguments: Value, response: Value) -> String {
+    fn describe(name: &str, arguments: Value, response: Value) -> String {
         let call = json!({"id": "1", "name": name, "arguments": arguments});
         let response =
             json!({"id": "1", "content": response["content"], "is_error": response["is_error"]});
@@ -141,20 +144,20 @@ mod tests {
     }
 
     #[test]
-    fn line_names_the_argument_that_says_most_and_the_size() {
+    fn line_has_the_best_argument_then_the_size() {
         let text = result(json!([{"type": "text", "text": "four"}, {"type": "text", "text": "é"}]));
-        insta::assert_snapshot!(called("read_file", json!({"start": 1, "path": "src/a.rs"}), text.clone()), @"Called read_file src/a.rs: 6 B");
-        insta::assert_snapshot!(called("run_command", json!({"command": ["cargo", "check"]}), text.clone()), @"Called run_command cargo check: 6 B");
-        insta::assert_snapshot!(called("note", json!({"n": 1, "title": "x"}), text.clone()), @"Called note x: 6 B");
-        insta::assert_snapshot!(called("now", json!({}), text), @"Called now: 6 B");
+        insta::assert_snapshot!(describe("read_file", json!({"start": 1, "path": "src/a.rs"}), text.clone()), @"Called read_file src/a.rs: 6 B");
+        insta::assert_snapshot!(describe("run_command", json!({"command": ["cargo", "check"]}), text.clone()), @"Called run_command cargo check: 6 B");
+        insta::assert_snapshot!(describe("note", json!({"n": 1, "title": "x"}), text.clone()), @"Called note x: 6 B");
+        insta::assert_snapshot!(describe("now", json!({}), text), @"Called now: 6 B");
     }
 
     #[test]
     fn line_has_the_first_line_of_an_error() {
         let error = json!({"content": "\nno such file: x\nand more", "is_error": true});
-        insta::assert_snapshot!(called("read_file", json!({"path": "x"}), error), @"Called read_file x: error: no such file: x");
+        insta::assert_snapshot!(describe("read_file", json!({"path": "x"}), error), @"Called read_file x: error: no such file: x");
         let silent = json!({"content": [], "is_error": true});
-        insta::assert_snapshot!(called("read_file", json!({"path": "x"}), silent), @"Called read_file x: error");
+        insta::assert_snapshot!(describe("read_file", json!({"path": "x"}), silent), @"Called read_file x: error");
     }
 
     #[test]
@@ -163,15 +166,15 @@ mod tests {
         let content =
             format!("{nulls}\n{nulls} no such{nulls}\u{1}file: x{nulls}y{nulls}\nand more");
         let error = json!({"content": content, "is_error": true});
-        insta::assert_snapshot!(called("huge", json!({}), error), @r"Called huge: error: no such\0file: x\0y");
+        insta::assert_snapshot!(describe("huge", json!({}), error), @r"Called huge: error: no such\0file: x\0y");
         let silent = json!({"content": nulls, "is_error": true});
-        insta::assert_snapshot!(called("huge", json!({}), silent), @"Called huge: error");
+        insta::assert_snapshot!(describe("huge", json!({}), silent), @"Called huge: error");
     }
 
     #[test]
-    fn nothing_in_a_line_steers_a_terminal_or_begins_another() {
+    fn control_characters_of_an_argument_are_escaped() {
         let path = format!("a\u{1b}[2J\n\u{202e}b\"{}", "x".repeat(200));
-        let line = called("read_file", json!({"path": path}), result(json!("")));
+        let line = describe("read_file", json!({"path": path}), result(json!("")));
         assert_eq!(
             line,
             format!(

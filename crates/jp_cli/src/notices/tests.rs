@@ -241,19 +241,19 @@ fn json_names_the_kind() {
 
 #[test]
 fn each_notice_has_words() {
-    let told: Vec<String> = each().iter().map(describe).collect();
-    insta::assert_snapshot!(told.join("\n"), @r#"
+    let worded: Vec<String> = each().iter().map(describe).collect();
+    insta::assert_snapshot!(worded.join("\n"), @r#"
     Status waiting_for_lock
-      Waiting for another jp (process 7), which is using conversation 17 …
+      Waiting for another jp (process 7) that is using conversation 17 …
     Warning conversation_damaged
       events.json ends in the middle
     Warning current_not_saved
-      the current conversation was not remembered: disk full
+      failed to remember which conversation is current: disk full
     Warning approvals_not_saved
-      what you agreed to was not remembered in config.toml: disk full
-      hint: if that file is damaged, remove it: you are asked again about what it held.
+      failed to save your approvals in config.toml: disk full
+      hint: if the file is damaged, delete it; jp then asks for these approvals again.
     Detail file_states_not_saved
-      the cache of file states was not saved: disk full
+      failed to save the cache of file states: disk full
     Warning unknown_key
       unknown key `a.b` in config.toml: it has no effect
     Warning setting_ignored
@@ -262,71 +262,72 @@ fn each_notice_has_words() {
     Warning no_model
       it failed
     Warning sent_by_workspace
-      config.toml sends this conversation to https://llm.example
+      config.toml makes jp send this conversation to https://llm.example
     Status facts_unknown
-      ollama did not say what the model takes (disk full): what it said last holds
+      ollama did not report the model's capabilities (disk full); using its last report
     Warning model_changed
-      ollama/qwen3 takes images now: what the history holds of them is sent in another form
+      ollama/qwen3 now accepts images; jp sends those in the history in another form
     Detail facts_not_saved
-      what the provider said of its model was not remembered: disk full
+      failed to save the model's capabilities: disk full
     Status asking_for_summary
       Asking ollama/qwen3 for a summary …
     Status model_silent
-      Still waiting for ollama/qwen3; Ctrl-C ends it, and the message is kept.
+      Still waiting for ollama/qwen3. Press Ctrl-C to stop; the message stays in the conversation.
     Status retry
       failed to disk full; retry 1 in 1.5 s
     Warning request_too_long
-      the request has about 1,234,567 tokens, and the model takes 4,096
+      the request has about 1,234,567 tokens, but the model accepts at most 4,096
     Warning not_shown
       photo.png is not shown: this model does not take image/png (12 bytes)
     Warning more_not_shown
-      1,200 more are not shown; `jp resource ls` lists all that is attached
+      1,200 more are not shown; `jp resource ls` lists all attached content
     Detail superseded_left_out
-      the provider's cache of this conversation is lost; left out from now on, as newer ones replaced them: 2 snapshots
+      the provider no longer caches this conversation; jp now leaves out 2 snapshots that newer ones replaced
     Warning turn
       a \u{1b}[2J tool
     Detail turn_detail
       a text
     Status tool_off_by_history
-      The history of this conversation has the tool `find` on; here it is off until you say `-t find`.
+      This conversation's history enables the tool `find`. It stays off until you enable it with `-t find`.
     Warning tool_needs_approval
-      the tool `find` asks, as the workspace has a part in what it runs, and a workspace can come from anywhere
-      hint: `--yes` takes its word for this command; yours counts always: -c conversation.tools.find.run=unattended
+      the tool `find` needs your approval for each call because the workspace affects what it runs
+      hint: `--yes` accepts the workspace's setting for this command; your own setting is always accepted: -c conversation.tools.find.run=unattended
     Warning tool_without_server
-      a.b in config.toml names an MCP server that is not configured: `docs`; the tool is left out
-      hint: [providers.mcp.docs] says how it is reached; `jp help mcp-servers` has more.
+      a.b in config.toml names the MCP server `docs`, which is not configured; the tool is left out
+      hint: configure the server in [providers.mcp.docs]; `jp help mcp-servers` explains how.
     Status tools_changed
       The tools of docs, wiki have changed; new: `docs_find`.
     Warning server_list_fault
       the MCP server `docs`: a page \u{202e} is empty
     Warning server_tool_missing
-      the MCP server `docs`: it has no tool `find`, which conversation.tools.notes.source names
+      the MCP server `docs`: no tool `find`, which conversation.tools.notes.source names
     Warning server_tool_skipped
-      the MCP server `docs`: its tool "fi\nnd" was passed over: it failed
+      the MCP server `docs`: its tool "fi\nnd" is skipped: it failed
     Warning server_tool_name_taken
-      the MCP server `docs`: its tool "find" was passed over: there is another one with the name `notes`
+      the MCP server `docs`: its tool "find" is skipped: another tool has the name `notes`
     Warning server_tools_unchecked
-      the MCP server `docs`: jp can't use all of these tools' argument schemas, so it checks less: "a" (no pattern), "b" (no pattern), "c" (no pattern), 1 more
+      the MCP server `docs`: jp can't fully check the arguments of these tools: "a" (no pattern), "b" (no pattern), "c" (no pattern), 1 more
     Warning server_tool_not_offered
-      the MCP server `docs`: none of its tools is offered as `notes`, which conversation.tools.notes is about
+      the MCP server `docs`: no tool is offered as `notes`, which conversation.tools.notes configures
     Warning many_server_tools
-      the MCP server `docs`: each request has its 60 tools; providers.mcp.docs.tools = false and an entry for each that is needed make it less
+      the MCP server `docs`: each request includes its 60 tools
+      hint: set providers.mcp.docs.tools = false, and configure each tool that you need.
     Warning more_server_tools
-      the MCP server `docs`: 4 more of its tools were passed over
+      the MCP server `docs`: 4 more of its tools are skipped
     Warning server_tools_kept
-      it failed; its tools stay as they were
+      it failed; jp keeps its earlier list of tools
     Warning server_left_out
-      it failed; it is left out; its last lines on stderr:
+      it failed; jp continues without it; its last lines on stderr:
       │ no database
       hint: start it.
     Warning server_needs_approval
-      the MCP server `docs` is not started: the workspace configures it, and there is no terminal to ask you on
+      the MCP server `docs` needs your approval before it starts: the workspace configures it, and there is no terminal to ask you on
       hint: `--yes` starts it.
     Warning server_token_exposed
-      the MCP server `docs`: what TOKEN holds goes to it by http, which others can read on the way
-      hint: an https URL as providers.mcp.docs.url keeps it to the two of you.
+      the MCP server `docs` receives the token in TOKEN over plain HTTP, which others can read
+      hint: set providers.mcp.docs.url to an https URL.
     Warning server_asks
-      the MCP server `docs` asks, and is not answered: your\nname?
+      the MCP server `docs` asked a question that jp can't pass on to you: your\nname?
     Detail server_log
       docs: ready
     Warning attachment
@@ -338,28 +339,28 @@ fn each_notice_has_words() {
       the output of `date` is left out
       hint: `jp attachment rm` detaches it from the conversation.
     Warning outside_workspace
-      /etc/hosts is outside the workspace and is left out: a workspace and its history can come from anywhere
+      /etc/hosts is outside the workspace and is left out: only you can attach such a file
       hint: attach it yourself with --attach, or in ~/.config/jp/config.toml.
     Warning exclude_not_stored
-      `!/tmp` counts for this command alone: it is outside of the workspace, and no path of there is stored
+      `!/tmp` applies to this command only: jp stores no paths outside the workspace
     Warning snapshot_missing
-      a b.txt is attached, but this conversation holds no snapshot of it
-      hint: attach the file again with --attach, or `jp attachment rm 'a b.txt' -i 17`.
+      a b.txt is attached, but this conversation has no snapshot of it
+      hint: attach the file again with --attach, or detach it with `jp attachment rm 'a b.txt' -i 17`.
     Warning unreadable_declarations
       an attachment of the conversation can't be read: 1: it is a number
       an attachment of the conversation can't be read: 2: it is a number
-      hint: mend it in the conversation's events.json, which `jp conversation show --files` names.
+      hint: fix it in the conversation's events.json; `jp conversation show --files` prints its path.
     Detail template_expanded
-      The template gives mcp+docs+x:1.
+      The template expands to mcp+docs+x:1.
     Warning change_unknown
-      it is not known whether notes has changed: it failed
+      can't tell whether notes has changed: it failed
       hint: attach it once with --attach.
     Status resource_changed
-      notes has changed since turn 2; the model is told.
+      notes has changed since turn 2; jp tells the model.
     Status resources_changed
-      5 attached resources have changed (a.txt, b.txt, …); the model is told.
+      5 attached resources have changed (a.txt, b.txt, …); jp tells the model.
     Status more_resources_changed
-      3 more have changed; a message tells of at most 50, and the next ones tell of those.
+      3 more have changed; a message reports at most 50, and the next ones report the rest.
     "#);
 }
 
@@ -375,7 +376,7 @@ fn describe(notice: &Notice) -> String {
 }
 
 #[test]
-fn few_unchecked_tools_are_all_named() {
+fn two_unchecked_tools_are_both_named() {
     let tools = ["a", "b"].map(|tool| UncheckedTool {
         tool: tool.to_owned(),
         reason: "no pattern".to_owned(),
@@ -387,17 +388,17 @@ fn few_unchecked_tools_are_all_named() {
 }
 
 #[test]
-fn change_says_what_the_resource_is_now() {
+fn changed_resource_names_its_new_state() {
     let line = |change| {
         let name = "a.txt".to_owned();
         find_words(&Notice::ResourceChanged { name, change }).lines
     };
     assert_eq!(
         line(ResourceChange::Gone),
-        ["a.txt is gone; the model is told."]
+        ["a.txt is gone; jp tells the model."]
     );
     assert_eq!(
         line(ResourceChange::Restored { turn: 1 }),
-        ["a.txt is again as in turn 1; the model is told."]
+        ["a.txt is the same as in turn 1 again; jp tells the model."]
     );
 }

@@ -1,19 +1,19 @@
-//! The person's editor.
+//! Opens the user's editor.
 
 use std::{fs, io, path::Path, process::Command};
 
 use crate::{console::Console, terminal::Terminal};
 
-/// What is tried where the environment names no editor.
-const USUAL: [&str; 2] = ["vi", "nano"];
+/// The editors that jp tries if the environment names none.
+const COMMON_EDITORS: [&str; 2] = ["vi", "nano"];
 
-/// Lets the person edit a JSON document; the error is a sentence that says why that came to nothing.
+/// Opens a JSON document in the editor and returns it as saved; the error is a sentence with the reason of a failure.
 pub(super) fn edit(
     text: &str,
     terminal: &Terminal<'_>,
     console: &Console,
 ) -> Result<String, String> {
-    let failed = |error: io::Error| format!("No file could be made for the editor: {error}.");
+    let failed = |error: io::Error| format!("jp can't create a file for the editor: {error}.");
     let directory = tempfile::Builder::new()
         .prefix("jp-")
         .tempdir()
@@ -22,17 +22,17 @@ pub(super) fn edit(
     fs::write(&path, text).map_err(failed)?;
     match &console.editor {
         Some(line) => run_named(line, &path, terminal)?,
-        None => run_usual(&path, terminal)?,
+        None => run_common(&path, terminal)?,
     }
     fs::read_to_string(&path)
-        .map_err(|error| format!("What the editor saved could not be read: {error}."))
+        .map_err(|error| format!("jp can't read the file that the editor saved: {error}."))
 }
 
 fn run_named(line: &str, path: &Path, terminal: &Terminal<'_>) -> Result<(), String> {
     let words = shlex::split(line).unwrap_or_default();
     let Some((program, arguments)) = words.split_first() else {
         return Err(format!(
-            "`{line}`, which VISUAL or EDITOR holds, is no command line."
+            "VISUAL or EDITOR is not a valid command line: `{line}`."
         ));
     };
     run(Command::new(program).args(arguments).arg(path), terminal).unwrap_or_else(|error| {
@@ -42,8 +42,9 @@ fn run_named(line: &str, path: &Path, terminal: &Terminal<'_>) -> Result<(), Str
     })
 }
 
-fn run_usual(path: &Path, terminal: &Terminal<'_>) -> Result<(), String> {
-    for program in USUAL {
+/// Runs the first of [`COMMON_EDITORS`] that is installed.
+fn run_common(path: &Path, terminal: &Terminal<'_>) -> Result<(), String> {
+    for program in COMMON_EDITORS {
         match run(Command::new(program).arg(path), terminal) {
             Ok(ended) => return ended,
             Err(error) if error.kind() == io::ErrorKind::NotFound => {}
@@ -54,17 +55,17 @@ fn run_usual(path: &Path, terminal: &Terminal<'_>) -> Result<(), String> {
             }
         }
     }
-    Err("There is no editor: set VISUAL or EDITOR to the one you use.".to_owned())
+    Err("jp found no editor. Set VISUAL or EDITOR to yours.".to_owned())
 }
 
-/// Runs an editor to its end; the inner error says that it gave up.
+/// Runs an editor to its end. The outer error means that it did not start, the inner one that it reported a failure.
 fn run(command: &mut Command, terminal: &Terminal<'_>) -> io::Result<Result<(), String>> {
     let status = terminal.lend(command)?;
     Ok(if status.success() {
         Ok(())
     } else {
         Err(format!(
-            "The editor ended with {status}: what it may have saved is not used."
+            "The editor ended with {status}, so jp ignores its changes."
         ))
     })
 }

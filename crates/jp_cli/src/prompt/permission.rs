@@ -1,11 +1,11 @@
-//! Asks the person whether a call may run.
+//! Asks the user whether a call may run.
 
 use jp_turn::{Decision, PermissionRequest};
 use serde_json::{Map, Value};
 
 use jp_session::person::Answer;
 
-use super::{Extent, editor, quote, shortened};
+use super::{Extent, editor, quote, shorten, to_pretty_json};
 use crate::{
     console::Console,
     output::Tone,
@@ -15,40 +15,40 @@ use crate::{
 const PROMPT: &str = "Run it? [y]es, [n]o, [a]lways this turn, [e]dit arguments, [w]hy not:";
 const PROMPT_OF_WORKSPACE: &str =
     "Run it? [y]es, [t]rust it from now on, [n]o, [a]lways this turn, [e]dit arguments, [w]hy not:";
-/// Said where not all was shown: nobody agrees to what they can't have read.
-const UNSEEN: &str = "Not all of it is shown: v shows it.";
+/// Shown if some of the call was cut. The user can't approve what they have not seen.
+const UNSEEN: &str = "Some of it is not shown. Type v to see all of it.";
 const HELP: [&str; 7] = [
     "y  runs it",
-    "n  refuses it, as does Enter alone; the model is told so",
-    "a  runs it and, until the answer ends, this tool without asking",
-    "t  runs it and, here, from now on without asking, until what is shown of it changes; where that is offered",
-    "e  opens the arguments in your editor ($VISUAL, $EDITOR); you are asked again with what they give",
-    "v  shows all of what was cut",
-    "w  refuses it and tells the model why",
+    "n  refuses it, and tells the model so; Enter does the same",
+    "a  runs it, and runs this tool without asking until the answer ends",
+    "t  if offered: runs it, and runs it without asking in this workspace until it changes",
+    "e  opens the arguments in your editor ($VISUAL or $EDITOR); jp then asks again",
+    "v  shows everything that was cut",
+    "w  refuses it, and tells the model your reason",
 ];
 
-/// Asks for leave; `None` where nobody is there to give it.
+/// Asks for permission; returns `None` without a terminal.
 ///
-/// `agreement` is what the person may agree to for good: what the workspace lets the tool do.
+/// `approvable` describes what the workspace lets the tool do, which the user may approve permanently.
 pub(crate) fn permit(
     request: &PermissionRequest,
-    agreement: Option<&str>,
+    approvable: Option<&str>,
     console: &Console,
 ) -> Option<Answer> {
     let terminal = &Terminal::open(console)?;
     let mut is_whole = show(request, terminal, Extent::Part);
-    if let Some(agreement) = agreement {
+    if let Some(approvable) = approvable {
         terminal.tell(
             Tone::Plain,
-            "It would run without asking if you trusted the workspace with this, as it is now:",
+            "If you trust the workspace, it runs without asking until this changes:",
         );
-        is_whole &= quote(terminal, agreement, Extent::Part, |_| Tone::Plain);
+        is_whole &= quote(terminal, approvable, Extent::Part, |_| Tone::Plain);
     }
     if !is_whole {
         terminal.tell(Tone::Faint, UNSEEN);
     }
-    let mut draft = Draft::of(request);
-    let prompt = if agreement.is_some() {
+    let mut draft = Draft::new(request);
+    let prompt = if approvable.is_some() {
         PROMPT_OF_WORKSPACE
     } else {
         PROMPT
@@ -65,14 +65,15 @@ pub(crate) fn permit(
             }
             "v" | "view" => {
                 is_whole = show(request, terminal, Extent::Whole);
-                agreement
-                    .map(|agreement| quote(terminal, agreement, Extent::Whole, |_| Tone::Plain));
+                if let Some(approvable) = approvable {
+                    quote(terminal, approvable, Extent::Whole, |_| Tone::Plain);
+                }
             }
             "y" | "yes" => return Some(Answer::Decision(Decision::Allow)),
             "a" | "always" => return Some(Answer::Decision(Decision::AllowForTurn)),
-            "t" | "trust" if agreement.is_some() => return Some(Answer::Trust),
+            "t" | "trust" if approvable.is_some() => return Some(Answer::Trust),
             "" | "n" | "no" => return Some(Answer::Decision(Decision::Refuse { reason: None })),
-            "w" | "why" => return Some(Answer::Decision(why_not(terminal))),
+            "w" | "why" => return Some(Answer::Decision(ask_for_reason(terminal))),
             "e" | "edit" => match draft.edit(terminal, console) {
                 Ok(arguments) => return Some(Answer::Decision(Decision::Edit(arguments))),
                 Err(reason) => terminal.tell(Tone::Fault, &reason),
@@ -84,8 +85,7 @@ pub(crate) fn permit(
     }
 }
 
-/// Shows what would run; returns whether all of it was shown. Where that has no detail of its own, the arguments are
-/// it.
+/// Shows the call; returns whether all of it was shown. If its preview has no details, shows the arguments instead.
 fn show(request: &PermissionRequest, terminal: &Terminal<'_>, extent: Extent) -> bool {
     let PermissionRequest {
         tool,
@@ -98,15 +98,17 @@ fn show(request: &PermissionRequest, terminal: &Terminal<'_>, extent: Extent) ->
     is_whole &= match &preview.detail {
         Some(detail) => quote(terminal, detail, extent, tone),
         None if arguments.is_empty() => true,
-        None => quote(terminal, &pretty(arguments), extent, |_| Tone::Plain),
+        None => quote(terminal, &to_pretty_json(arguments), extent, |_| {
+            Tone::Plain
+        }),
     };
     if let Some((_, fault)) = rejected {
-        terminal.tell(Tone::Fault, &shortened(fault));
+        terminal.tell(Tone::Fault, &shorten(fault));
     }
     is_whole
 }
 
-/// Returns how a line of a diff stands out.
+/// Returns the tone of a line of a diff.
 fn tone(line: &str) -> Tone {
     match line.as_bytes().first() {
         Some(b'+') => Tone::Added,
@@ -115,7 +117,8 @@ fn tone(line: &str) -> Tone {
     }
 }
 
-fn why_not(terminal: &Terminal<'_>) -> Decision {
+/// Asks why the call is refused; the model receives the reason.
+fn ask_for_reason(terminal: &Terminal<'_>) -> Decision {
     match terminal.ask("Why not?") {
         Typed::Line(line) => {
             let reason = line.trim();
@@ -128,24 +131,23 @@ fn why_not(terminal: &Terminal<'_>) -> Decision {
     }
 }
 
-/// Arguments as the person left them in the editor.
+/// Arguments as the user left them in the editor.
 struct Draft {
     original: String,
     text: String,
 }
 
 impl Draft {
-    /// Begins with what the person wrote last, where that did not fit.
-    fn of(request: &PermissionRequest) -> Self {
+    /// Starts with the user's last arguments if the tool rejected them.
+    fn new(request: &PermissionRequest) -> Self {
         let rejected = request.rejected.as_ref().map(|(arguments, _)| arguments);
-        let text = |arguments| pretty(arguments) + "\n";
         Self {
-            original: text(&request.arguments),
-            text: text(rejected.unwrap_or(&request.arguments)),
+            original: to_pretty_json(&request.arguments),
+            text: to_pretty_json(rejected.unwrap_or(&request.arguments)),
         }
     }
 
-    /// Lets the person edit what they left last time; the error says why it changes nothing.
+    /// Opens the arguments in the editor; the error is a sentence that says why they stay unchanged.
     fn edit(
         &mut self,
         terminal: &Terminal<'_>,
@@ -159,13 +161,9 @@ impl Draft {
         }
         self.text = text;
         serde_json::from_str(&self.text).map_err(|error| {
-            format!("The arguments are no JSON object: {error}. `e` opens them as you left them.")
+            format!("The arguments are not a JSON object: {error}. Type e to edit them again.")
         })
     }
-}
-
-fn pretty(arguments: &Map<String, Value>) -> String {
-    serde_json::to_string_pretty(arguments).unwrap_or_default()
 }
 
 #[cfg(test)]
@@ -173,7 +171,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_a_diff_adds_and_removes_stands_out() {
+    fn added_and_removed_lines_of_a_diff_have_their_tones() {
         let diff = "@@ -1,2 +1,2 @@\n-old\n+new\n same\n";
         let tones: Vec<_> = diff.lines().map(tone).collect();
         assert_eq!(
