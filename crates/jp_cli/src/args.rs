@@ -67,7 +67,7 @@ pub(crate) struct Global {
     /// Use the workspace at or above DIR
     #[arg(short = 'w', long, value_name = "DIR", global = true)]
     pub(crate) workspace: Option<PathBuf>,
-    /// Print text or one JSON document
+    /// Print output as text or as one JSON document
     #[arg(short = 'F', long, value_enum, default_value_t = Format::Text, global = true)]
     pub(crate) format: Format,
     /// Only print warnings and errors
@@ -114,7 +114,7 @@ pub(crate) enum Command {
     /// Manage the attachments of a conversation
     #[command(visible_alias = "a", subcommand)]
     Attachment(Attachment),
-    /// List, print and refresh the snapshots of a conversation
+    /// List, print and refresh snapshots
     #[command(visible_alias = "r", subcommand)]
     Resource(Resource),
     /// Manage conversations
@@ -154,7 +154,8 @@ pub(crate) struct Init {
 
 #[derive(Debug, Default, clap::Args)]
 pub(crate) struct Query {
-    /// The message. Piped input goes before it. Without a message, jp sends an unanswered one again
+    /// The message; piped input comes before it. Without a message, jp resends the last one if it
+    /// has no answer
     pub(crate) words: Vec<String>,
     /// Start a new conversation
     #[arg(short, long, conflicts_with = "id")]
@@ -196,7 +197,7 @@ pub(crate) struct Query {
     /// Show the request without sending it
     #[arg(long)]
     pub(crate) explain: bool,
-    /// Fail with exit code 3 instead of sending a request over about TOKENS tokens
+    /// Fail with exit code 3 if the request has more than about TOKENS tokens
     #[arg(long, value_name = "TOKENS", value_parser = clap::value_parser!(u64).range(1..))]
     pub(crate) budget: Option<u64>,
     /// Skip attachments that can't be read instead of failing
@@ -207,7 +208,7 @@ pub(crate) struct Query {
 #[derive(Debug, Subcommand)]
 #[command(defer = true)]
 pub(crate) enum Attachment {
-    /// Attach something from the next message on
+    /// Attach files, pages or command output, starting with the next message
     Add {
         /// Files, directories, globs, URLs, `cmd:…`, `clip:` or `-`; `!PATTERN` excludes files
         #[arg(required = true)]
@@ -215,7 +216,7 @@ pub(crate) enum Attachment {
         #[command(flatten)]
         conversation: Selected,
     },
-    /// Stop attaching something; existing snapshots stay
+    /// Stop attaching files, pages or command output; existing snapshots stay
     Rm {
         /// Attachments as you wrote them for `add` or `--attach`, or as `ls` lists them
         #[arg(required = true)]
@@ -430,21 +431,20 @@ pub(crate) enum Mcp {
     },
 }
 
-fn address(argument: &str) -> Result<SocketAddr, String> {
+fn parse_address(argument: &str) -> Result<SocketAddr, String> {
     argument
         .parse()
         .map_err(|_| "expected an address and a port, such as 127.0.0.1:8080".to_owned())
 }
 
 /// Parses a host name that a `Host` header may contain.
-fn host(argument: &str) -> Result<String, String> {
-    let is_host = |byte: u8| byte.is_ascii_alphanumeric() || b".-_:[]".contains(&byte);
-    match !argument.is_empty() && argument.bytes().all(is_host) {
-        true => Ok(argument.to_owned()),
-        false => {
-            Err("expected a name, with or without a port, such as box.example:8080".to_owned())
-        }
+fn parse_host(argument: &str) -> Result<String, String> {
+    let mut bytes = argument.bytes();
+    let is_host = bytes.all(|byte| byte.is_ascii_alphanumeric() || b".-_:[]".contains(&byte));
+    if argument.is_empty() || !is_host {
+        return Err("expected a name, with or without a port, such as box.example:8080".to_owned());
     }
+    Ok(argument.to_owned())
 }
 
 #[derive(Debug, clap::Args)]
@@ -454,10 +454,10 @@ pub(crate) struct McpServe {
     pub(crate) stdio: bool,
     /// Serve any number of clients over HTTP at the path /mcp; port 0 picks a free port. If the
     /// variable JP_MCP_TOKEN is set, clients must send its value as a bearer token
-    #[arg(long, value_name = "IP:PORT", value_parser = address)]
+    #[arg(long, value_name = "IP:PORT", value_parser = parse_address)]
     pub(crate) http: Option<SocketAddr>,
     /// Accept clients on other machines that use this host name (repeatable)
-    #[arg(long, value_name = "NAME", requires = "http", action = ArgAction::Append, value_parser = host)]
+    #[arg(long, value_name = "NAME", requires = "http", action = ArgAction::Append, value_parser = parse_host)]
     pub(crate) allow_host: Vec<String>,
     /// Offer the attachments of this conversation [default: the current one]
     #[arg(short, long)]
@@ -468,7 +468,7 @@ pub(crate) struct McpServe {
 pub(crate) struct McpLogin {
     /// The server
     pub(crate) server: String,
-    /// The client id of jp, if the provider doesn't allow dynamic registration
+    /// The client ID of jp, if the provider doesn't allow dynamic registration
     #[arg(long, value_name = "ID")]
     pub(crate) client_id: Option<String>,
     /// The environment variable that holds the client secret
@@ -497,7 +497,7 @@ mod tests {
 
     use super::*;
 
-    fn descriptions(command: &Command, descriptions: &mut Vec<String>) {
+    fn collect_descriptions(command: &Command, descriptions: &mut Vec<String>) {
         let about = command.get_about().map(ToString::to_string);
         descriptions.push(format!(
             "{}: {}",
@@ -507,17 +507,17 @@ mod tests {
         let commands = command
             .get_subcommands()
             .filter(|command| command.get_name() != "help");
-        commands.for_each(|command| self::descriptions(command, descriptions));
+        commands.for_each(|command| collect_descriptions(command, descriptions));
     }
 
-    /// The arguments of a command are described only when it is called.
+    /// Commands are built only when they are called (`defer`), so each has two descriptions that could differ.
     #[test]
     fn command_has_one_description_whether_it_is_listed_or_called() {
         let (mut listed, mut called) = (Vec::new(), Vec::new());
-        descriptions(&Args::command(), &mut listed);
+        collect_descriptions(&Args::command(), &mut listed);
         let mut command = Args::command();
         command.build();
-        descriptions(&command, &mut called);
+        collect_descriptions(&command, &mut called);
         assert!(listed.len() > 30, "{listed:?}");
         assert_eq!(listed, called);
     }

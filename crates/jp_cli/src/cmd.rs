@@ -48,12 +48,14 @@ pub(crate) fn run(
             "this command only writes to disk, which --no-persist forbids",
         ));
     }
+    // These commands also work without a workspace.
     let command = match args.command {
         Command::Init(init) => return init::run(&init, environment, &console.output),
         Command::Help(help) => return help::run(&help.words, &console.output),
         Command::ShellSession => return shell_session::run(),
         command => command,
     };
+    // The session writes locks and caches below the home directory, so the directory is checked first.
     environment.secure_substitute_home()?;
     let context = Context::open(&args.global, environment, console)?;
     match command {

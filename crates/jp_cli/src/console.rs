@@ -29,10 +29,10 @@ const PROGRESS_CHARACTERS: usize = 70;
 #[derive(Debug)]
 pub(crate) struct Console {
     pub(crate) output: Output,
-    pub(crate) stdin_is_terminal: bool,
-    pub(crate) stderr_is_terminal: bool,
+    stdin_is_terminal: bool,
+    stderr_is_terminal: bool,
     /// The command line of the user's editor.
-    pub(crate) editor: Option<String>,
+    editor: Option<String>,
     signals: OnceLock<SignalListener>,
     screen: Mutex<Screen>,
 }
@@ -60,8 +60,19 @@ impl Console {
         }
     }
 
+    /// Opens the terminal for prompts.
+    fn open_terminal(&self) -> Option<Terminal<'_>> {
+        Terminal::open(
+            self.stdin_is_terminal,
+            self.stderr_is_terminal,
+            &self.output,
+            || self.signals(),
+            self.editor.as_deref(),
+        )
+    }
+
     /// Returns the listener for signals. The first call starts it.
-    pub(crate) fn signals(&self) -> &SignalListener {
+    fn signals(&self) -> &SignalListener {
         self.signals.get_or_init(SignalListener::start)
     }
 
@@ -80,6 +91,7 @@ impl Console {
             screen.clear_call_progress(output);
         }
         match shown {
+            // The JSON document contains the text.
             Shown::Text(_) if output.is_json() => {}
             Shown::Text(text) => {
                 screen.end_reasoning(output);
@@ -103,7 +115,10 @@ impl Console {
             }
             Shown::Blocks { tool, blocks } => {
                 screen.make_room(output)?;
-                prompt::show_blocks(tool, blocks, self);
+                // The user has just answered at this terminal, so it opens again.
+                if let Some(terminal) = self.open_terminal() {
+                    prompt::show_blocks(tool, blocks, &terminal);
+                }
             }
             Shown::UserOnly { tool, blocks } => {
                 screen.make_room(output)?;
@@ -128,40 +143,39 @@ impl Person for Console {
         if !matches!(question, Question::Presence) {
             self.make_room();
         }
-        match question {
-            Question::Presence => Terminal::open(self).map(|_| Answer::Yes),
+        let terminal = &self.open_terminal()?;
+        Some(match question {
+            Question::Presence => Answer::Yes,
             Question::Confirm {
                 intro,
                 details,
                 question,
             } => {
-                let terminal = Terminal::open(self)?;
                 intro
                     .iter()
                     .for_each(|line| terminal.tell(Tone::Plain, line));
                 for line in details {
                     // `visible` escapes line ends, so that a part of a line can't pass for another line.
-                    quote(&terminal, &visible(line), Extent::Whole, |_| Tone::Plain);
+                    quote(terminal, &visible(line), Extent::Whole, |_| Tone::Plain);
                 }
-                Some(terminal.confirm(question))
+                terminal.confirm(question)
             }
             Question::Line { intro, prompt } => {
-                let terminal = Terminal::open(self)?;
                 intro
                     .iter()
                     .for_each(|line| terminal.tell(Tone::Plain, line));
-                Some(match terminal.ask(prompt) {
+                match terminal.ask(prompt) {
                     Typed::Line(line) => Answer::Line(line),
                     Typed::Nothing => Answer::Nothing,
                     Typed::Interrupted => Answer::Interrupted,
-                })
+                }
             }
             Question::Permission {
                 request,
                 approvable,
-            } => prompt::permit(request, approvable, self),
-            Question::Tool(question) => prompt::ask_question(question, self).map(Answer::Reply),
-        }
+            } => prompt::permit(request, approvable, terminal),
+            Question::Tool(question) => Answer::Reply(prompt::ask_question(question, terminal)?),
+        })
     }
 
     fn tell(&self, notice: Notice) {

@@ -2,8 +2,16 @@
 
 use std::sync::Arc;
 
+use jp_attachment::Place;
 use jp_config::Resolved;
-use jp_session::{Options, Session, Setup};
+use jp_conversation::{ConfigDelta, Event, EventKind, Stream};
+use jp_session::{
+    Options, Session, Setup,
+    attachments::declarations::{ConfiguredDeclarations, place, read_configured},
+    lock,
+    session::Found,
+};
+use jp_storage::{Batch, Conversation};
 
 use crate::{
     args::Global, console::Console, environment::Environment, error::Failure, output::Output,
@@ -51,5 +59,61 @@ impl<'a> Context<'a> {
     /// Combines the session with a configuration.
     pub(crate) fn setup<'s>(&'s self, config: &'s Resolved) -> Setup<'s> {
         Setup::new(&self.session, config)
+    }
+
+    /// Reads a conversation and resolves its configuration; `None` is the current conversation.
+    pub(crate) fn open_conversation(
+        &self,
+        id: Option<&str>,
+    ) -> Result<OpenConversation<'_>, Failure> {
+        let found = self.session.selected(id)?;
+        let conversation = self.session.read(&found)?;
+        let config = self.session.config(Some(&conversation), &[])?;
+        Ok(OpenConversation {
+            context: self,
+            found,
+            conversation,
+            config,
+        })
+    }
+}
+
+/// A conversation that a command works on, with its configuration.
+pub(crate) struct OpenConversation<'c> {
+    context: &'c Context<'c>,
+    pub(crate) found: Found,
+    pub(crate) conversation: Conversation,
+    pub(crate) config: Resolved,
+}
+
+impl OpenConversation<'_> {
+    pub(crate) fn setup(&self) -> Setup<'_> {
+        self.context.setup(&self.config)
+    }
+
+    pub(crate) fn stream(&self) -> &Stream {
+        &self.conversation.stream
+    }
+
+    /// Finds the directories that declarations refer to.
+    pub(crate) fn find_place(&self) -> Result<Place, Failure> {
+        Ok(place(self.setup())?)
+    }
+
+    /// Reads the attachments that configuration files declare.
+    pub(crate) fn read_configured(&self, place: &Place) -> Result<ConfiguredDeclarations, Failure> {
+        Ok(read_configured(&self.config, place)?)
+    }
+
+    /// Appends a change of configuration under the conversation's lock.
+    pub(crate) fn record(&self, delta: ConfigDelta, batch: Batch) -> Result<(), Failure> {
+        let session = &self.context.session;
+        let lock = lock::acquire(session, &self.found)?;
+        // Another jp may have appended events while this one waited for the lock.
+        let conversation = self.found.store.read(&self.found.located)?;
+        let event = Event::new(session.now(), EventKind::ConfigDelta(delta));
+        let mut writer = self.found.store.writer(&conversation, lock);
+        writer.append(vec![event], batch)?;
+        Ok(())
     }
 }

@@ -44,6 +44,7 @@ impl Environment {
             read_directory("XDG_DATA_HOME"),
             read_directory("XDG_CACHE_HOME"),
         );
+        // With both XDG variables set, nothing is below the home directory.
         let is_needed = home.is_none() && (data.is_none() || cache.is_none());
         let surroundings = Surroundings {
             current_dir: env::current_dir().unwrap_or_else(|_| PathBuf::from(".")),
@@ -56,6 +57,7 @@ impl Environment {
                 wayland: read_display("WAYLAND_DISPLAY"),
                 x11: read_display("DISPLAY"),
             },
+            // The tool `shell` starts jp itself. Without /proc, jp relies on PATH.
             executable: env::current_exe().unwrap_or_else(|_| PathBuf::from("jp")),
             secret_variables: list_secret_variables(),
             terminal_session: name_session(stdin_is_terminal || stderr_is_terminal),

@@ -120,7 +120,6 @@ macro_rules! convert_library_errors {
 }
 
 convert_library_errors!(
-    crate::wake::WakeError,
     jp_config::Error,
     jp_llm::Error,
     jp_storage::BlobError,

@@ -21,6 +21,7 @@ fn main() -> ExitCode {
     let args = Args::read();
     let environment = Environment::read();
     let output = Output::new(&args.global, &environment);
+    // Before any thread starts: a panic hook is global.
     wake::report_failures(&output);
     let console = Arc::new(Console::new(&environment, output));
     match cmd::run(args, &environment, &console) {

@@ -7,7 +7,7 @@ use jp_session::{
     text::{one_line, quoted, visible},
 };
 
-use crate::terminal::MARGIN;
+use crate::output::MARGIN;
 
 /// Longest part of a server's question that is shown, in characters: two rows of a terminal.
 const SHOWN_QUESTION: usize = 200;
@@ -159,7 +159,7 @@ pub(crate) fn find_words(notice: &Notice) -> Words {
             size::count(*snapshots, "snapshot")
         )),
 
-        // The turn.
+        // The turn. Its texts quote models and tools, so control characters become visible.
         Notice::Turn { text } | Notice::TurnDetail { text } => say(visible(text)),
 
         // Tools.

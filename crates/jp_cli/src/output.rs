@@ -57,6 +57,9 @@ impl Tone {
     }
 }
 
+/// The margin before each line of quoted text.
+pub(crate) const MARGIN: &str = "  │ ";
+
 /// The space between two columns of a table.
 const COLUMN_GAP: usize = 2;
 
@@ -66,6 +69,7 @@ impl Output {
             Color::Always => true,
             Color::Never => false,
             Color::Auto => {
+                // Only stderr has colours: stdout is data.
                 environment.stderr_is_terminal
                     && !environment.no_color
                     && !environment.terminal_is_dumb
@@ -101,6 +105,7 @@ impl Output {
         let mut stdout = io::stdout().lock();
         match stdout.write_all(bytes).and_then(|()| stdout.flush()) {
             Ok(()) => Ok(()),
+            // `jp … | head` is no error. jp continues, because the answer must still be stored.
             Err(error) if error.kind() == io::ErrorKind::BrokenPipe => {
                 self.is_closed.store(true, Relaxed);
                 Ok(())
@@ -133,6 +138,12 @@ impl Output {
     /// Writes a line of data.
     pub(crate) fn line(&self, line: &str) -> Result<(), Failure> {
         self.text(&format!("{line}\n"))
+    }
+
+    /// Writes rows as a table, without spaces at the ends of lines.
+    pub(crate) fn table(&self, rows: &[Vec<String>]) -> Result<(), Failure> {
+        let mut lines = format_table(rows).into_iter();
+        lines.try_for_each(|line| self.line(line.trim_end()))
     }
 
     /// Writes the command's one JSON document.
@@ -251,7 +262,7 @@ impl Output {
 /// Lays out rows in columns, with the widths that a terminal uses (UAX #11). The last column is not padded.
 ///
 /// Control characters in a cell become escapes, so that a name can't forge a row.
-pub(crate) fn table(rows: &[Vec<String>]) -> Vec<String> {
+pub(crate) fn format_table(rows: &[Vec<String>]) -> Vec<String> {
     let rows: Vec<Vec<String>> = rows
         .iter()
         .map(|row| row.iter().map(|cell| escape_cell(cell)).collect())
@@ -295,7 +306,7 @@ mod tests {
     fn bidirectional_controls_do_not_reorder_text() {
         assert_eq!(printable("a\u{202e}b\u{1b}[2J\n\tc"), "ab[2J\n\tc");
         let rows = [vec!["a\u{202e}gpj.exe".to_owned(), "b".to_owned()]];
-        assert_eq!(table(&rows), [r"a\u{202e}gpj.exe  b"]);
+        assert_eq!(format_table(&rows), [r"a\u{202e}gpj.exe  b"]);
     }
 
     #[test]
@@ -303,7 +314,7 @@ mod tests {
         let names = ["ab", "日本", "cafe\u{301}", "🎉"];
         let rows = names.map(|name| vec![name.to_owned(), "1".to_owned()]);
         assert_eq!(
-            table(&rows),
+            format_table(&rows),
             ["ab    1", "日本  1", "cafe\u{301}  1", "🎉    1"]
         );
     }

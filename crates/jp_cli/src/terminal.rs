@@ -10,9 +10,8 @@ use std::{
 use jp_session::person::Answer;
 
 use self::input::Input;
-pub(crate) use self::quote::{Extent, MARGIN, quote, quote_for_user, shorten};
+pub(crate) use self::quote::{Extent, quote, quote_for_user, shorten};
 use crate::{
-    console::Console,
     output::{Output, Tone},
     signals::SignalListener,
 };
@@ -22,6 +21,8 @@ pub(crate) struct Terminal<'a> {
     input: Input,
     output: &'a Output,
     signals: &'a SignalListener,
+    /// The command line of the user's editor.
+    pub(crate) editor: Option<&'a str>,
 }
 
 /// The reaction to a prompt.
@@ -40,15 +41,22 @@ impl<'a> Terminal<'a> {
     ///
     /// Prompts go to stderr, which must be a terminal. The answers come from stdin if it is a terminal, else from the
     /// terminal that the command was started from, as in `git diff | jp q …`.
-    pub(crate) fn open(console: &'a Console) -> Option<Self> {
-        if !console.stderr_is_terminal {
+    pub(crate) fn open(
+        stdin_is_terminal: bool,
+        stderr_is_terminal: bool,
+        output: &'a Output,
+        signals: impl FnOnce() -> &'a SignalListener,
+        editor: Option<&'a str>,
+    ) -> Option<Self> {
+        if !stderr_is_terminal {
             return None;
         }
-        let input = Input::open(console.stdin_is_terminal)?;
+        let input = Input::open(stdin_is_terminal)?;
         Some(Self {
             input,
-            output: &console.output,
-            signals: console.signals(),
+            output,
+            signals: signals(),
+            editor,
         })
     }
 

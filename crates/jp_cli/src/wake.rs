@@ -3,13 +3,22 @@
 //! tokio wakes a thread that waits for the network with a `write` to an eventfd or a pipe, and panics if that fails. A full
 //! disk alone does not make it fail. A sandbox, a quota or a fault injector that answers every write with `ENOSPC` does.
 
-use crate::{error::Failure, output::Output};
 use std::{io, panic, process};
 
-/// tokio could not wake its network thread.
+use jp_session::SessionError;
+
+use crate::{error::Failure, output::Output};
+
+/// A failure of tokio to wake its network thread.
 #[derive(Debug, thiserror::Error)]
 #[error("wake the network thread")]
 pub(crate) struct WakeError(#[source] io::Error);
+
+impl From<WakeError> for Failure {
+    fn from(error: WakeError) -> Self {
+        SessionError::from_library(&error).into()
+    }
+}
 
 /// Installs a panic hook that ends the process with an error and exit code 1 after a failed wake-up.
 ///

@@ -1,4 +1,4 @@
-//! What tools ask the person: in what order, what is shown, and what happens if nobody can be asked.
+//! Questions of tools to the user: their order, their prompts, and questions without a terminal.
 
 #![cfg(unix)]
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
@@ -159,7 +159,7 @@ fn asks(sandbox: &Sandbox, settings: &str) {
 }
 
 #[test]
-fn question_that_nobody_can_answer_is_declined_whatever_its_default() {
+fn question_without_a_terminal_is_declined_despite_its_default() {
     let (server, sandbox) = calling_once("", &[("wipe", json!({}))]);
     asks(&sandbox, "");
     let run = sandbox.run("query Begin.");

@@ -1,4 +1,4 @@
-//! What can be attached, what can't, and what is on record of it.
+//! Attachments: which are possible, and what the conversation stores of them.
 
 #![allow(
     clippy::print_stderr,
@@ -296,7 +296,10 @@ fn attachments_change_with_the_next_message() {
     sandbox.fail(
         "attachment rm a.txt",
         1,
-        &["a.txt is not attached", "hint: nothing is attached to it"],
+        &[
+            "a.txt is not attached",
+            "hint: the conversation has no attachments",
+        ],
     );
 }
 
@@ -499,7 +502,7 @@ fn part_of_a_directory_is_not_removed_but_it_is_said_how_to() {
         "attachment rm src/a.txt",
         1,
         &[
-            "src/a.txt is attached as a part of file:src/",
+            "src/a.txt is a part of the attachment file:src/",
             "jp attachment rm 'file:src/'",
             "jp attachment add '!src/a.txt'",
         ],

@@ -167,7 +167,7 @@ fn command_of_a_workspace_or_a_history_runs_only_with_the_persons_word() {
 }
 
 #[test]
-fn agreement_that_can_not_be_kept_is_said() {
+fn approval_that_can_not_be_saved_is_reported() {
     let (sandbox, _) = Sandbox::with_answer("Yes.");
     sandbox.run("q --new -a 'cmd:echo one' x");
     let trusted = sandbox
@@ -178,7 +178,7 @@ fn agreement_that_can_not_be_kept_is_said() {
     let run = sandbox.run("q --new -a 'cmd:echo two' x");
     assert_count(&run.stderr, "warning: failed to save your approvals in ", 1);
     assert_contains(&run.stderr, "/trusted/");
-    assert_contains(&run.stderr, "remove it");
+    assert_contains(&run.stderr, "delete it");
 }
 
 #[test]

@@ -110,11 +110,11 @@ fn result_that_was_left_out_can_be_read_again() {
 fn compaction_can_be_undone() {
     let (_server, sandbox) = with_five_turns(vec![]);
     let dry = sandbox.run("c compact --dry-run --strip tools");
-    let words = "From the next message on, turns 1 to 2 are sent without what tools returned.\nWhat is sent before the next message: about ";
+    let words = "Future requests send turns 1 to 2 without the results of tools.\nThe conversation takes about ";
     assert!(dry.stdout.starts_with(words), "{}", dry.stdout);
     assert_contains(&dry.stderr, "Nothing was stored.");
     let none = sandbox.run("c compact --reset");
-    assert_contains(&none.stderr, "there is nothing to reset");
+    assert_contains(&none.stderr, "has no compaction to undo");
     let before = sandbox.run("c print --as-sent").stdout;
     let done = sandbox.run("c compact --strip tools");
     assert!(done.stderr.starts_with(words), "{}", done.stderr);
@@ -189,7 +189,7 @@ fn summary_by_the_model_stands_in_the_place_of_the_turns() {
         with_five_turns(vec![answer(" The milk is remembered.\n"), answer("Six.")]);
     let sent_before = last_request(&server)["messages"].clone();
     let dry = sandbox.run("c compact --summarize --dry-run");
-    assert_contains(&dry.stdout, "would be asked for a summary");
+    assert_contains(&dry.stdout, "The model would write a summary");
     let asked_before = asked(&server);
     let done = sandbox.json("c compact --summarize");
     assert_eq!(

@@ -172,7 +172,7 @@ fn print_shows_turns_in_both_formats() {
     sandbox.fail(
         &["c", "print", &first, "--turn", "3..x"],
         2,
-        &["no range of turns"],
+        &["not a range of turns"],
     );
 }
 
@@ -293,7 +293,7 @@ fn check_tells_what_interrupted_writers_left() {
         .parent()
         .unwrap()
         .to_owned();
-    let beside = format!(
+    let neighbour = format!(
         "{}/.tmp-4",
         directory.strip_prefix(sandbox.path("")).unwrap().display()
     );
@@ -302,7 +302,7 @@ fn check_tells_what_interrupted_writers_left() {
         ".jp/conversations/.tmp-2/events.json",
         ".jp/conversations/.tmp-5",
         ".jp/blobs/00/.tmp-3",
-        &beside,
+        &neighbour,
     ];
     for path in leftovers {
         sandbox.write(path, "half");
@@ -318,8 +318,8 @@ fn check_tells_what_interrupted_writers_left() {
             .set_modified(long_ago)
             .unwrap();
     }
-    let removed = "Removed 3 temporary files that an interrupted jp left.";
-    let left = "Left 2 temporary files of a jp at work";
+    let removed = "Removed 3 temporary files of an interrupted jp.";
+    let left = "Kept 2 temporary files less than an hour old";
     assert_lacks(&sandbox.run("conversation show --files").stdout, ".tmp-");
     let run = sandbox.run("storage check");
     assert_contains(&run.stderr, removed);
@@ -470,7 +470,7 @@ fn second_init_overwrites_nothing() {
 }
 
 #[test]
-fn reading_commands_find_nothing_wrong_beside_writing_ones() {
+fn reading_commands_find_no_problems_while_others_write() {
     let (_server, sandbox, [first, second]) = with_two_conversations();
     let is_second = |path: &std::path::PathBuf| path.to_string_lossy().contains(&second);
     let events = sandbox

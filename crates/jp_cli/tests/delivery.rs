@@ -216,7 +216,7 @@ fn person_is_shown_how_each_part_of_a_request_is_delivered() {
     ");
     assert_contains(&shown, "\n1     message          4        1  full       -");
     assert!(
-        shown.ends_with(" tokens less than with everything whole\n"),
+        shown.ends_with(" tokens fewer than without references and diffs\n"),
         "{shown}"
     );
 }

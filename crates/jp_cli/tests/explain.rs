@@ -54,7 +54,7 @@ fn explain_says_that_another_model_has_nothing_cached() {
         "two",
     ];
     let shown = sandbox.run(&other).stdout;
-    assert_contains(&shown, "already, but the provider's cache of it is gone\n");
+    assert_contains(&shown, "of them, but the provider no longer caches them\n");
     assert_eq!(sandbox.json(&other)["cache_is_cold"], true);
 }
 
@@ -74,7 +74,7 @@ fn explain_shows_where_the_request_has_cache_marks() {
     let shown = explain(&[]);
     assert_contains(
         &shown,
-        "cache marks after: what stands before all turns, turn 1\n",
+        "cache marks after: the system prompt and the tools, turn 1\n",
     );
     let document: serde_json::Value = serde_json::from_str(&explain(&["-F", "json"])).unwrap();
     assert_eq!(document["cache_marks"], json!([{"turn": 0}, {"turn": 1}]));
@@ -396,7 +396,7 @@ fn nothing_of_a_fork_was_sent_before_its_first_answer() {
 }
 
 #[test]
-fn file_is_named_by_its_path_whoever_put_it_into_the_request() {
+fn file_is_named_by_its_path_in_every_block() {
     let server = playing(vec![
         calling(&[("read_file", json!({"path": "long.txt"}))]),
         answer("Long."),

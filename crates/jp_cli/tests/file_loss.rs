@@ -18,7 +18,7 @@ use rustix::{
 use serde_json::{Value, json};
 use testing::{Sandbox, Server, answer, assert_contains, calling, playing, results, skip};
 
-/// A model that makes these calls, each in an answer of its own.
+/// A model that makes these calls, each in a separate answer.
 fn workspace(calls: &[(&str, Value)]) -> (Server, Sandbox) {
     let mut replies: Vec<_> = calls
         .iter()
@@ -302,7 +302,7 @@ fn nothing_that_a_clone_configures_runs_where_git_is_asked() {
             &sandbox.root.display().to_string(),
         ],
     );
-    // What is missing would be fetched, by a program.
+    // A program would fetch the missing object.
     for (key, value) in [
         ("core.repositoryFormatVersion", "1"),
         ("extensions.partialClone", "origin"),

@@ -45,7 +45,7 @@ fn traced(sandbox: &Sandbox, arguments: &[&str]) -> Option<Vec<String>> {
     }
     run(command).succeeded();
     let text = fs::read_to_string(&log).unwrap();
-    // A call that another thread interrupted is on two lines; the second one has no name of its own.
+    // strace prints an interrupted call on two lines; the second one does not repeat the name.
     let calls = text.lines().filter(|line| !line.contains("resumed>"));
     Some(
         calls

@@ -1,4 +1,4 @@
-//! `jp help`: commands, topics and what is neither.
+//! `jp help`: commands, topics and unknown words.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -67,7 +67,7 @@ fn help_of_a_command_is_that_of_its_flag() {
 }
 
 #[test]
-fn unknown_topic_is_an_error_with_a_suggestion_and_the_list() {
+fn unknown_topic_is_an_error_with_a_suggestion() {
     elsewhere().jp(&["help", "setings"]).failed(
         2,
         &[

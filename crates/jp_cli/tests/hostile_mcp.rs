@@ -94,7 +94,7 @@ impl Peer {
         self.ask("tools/call", &json!({"name": tool, "arguments": arguments}))
     }
 
-    /// Closes stdin, and gives the exit status with what is left of stdout and stderr.
+    /// Closes stdin; returns the exit status with the rest of stdout and stderr.
     fn finish(self) -> (Option<i32>, String, String) {
         let Self {
             child,

@@ -1,4 +1,4 @@
-//! A clone whose `.jp/` has links in it, or pipes where files belong: nothing is opened through them, and nobody waits.
+//! A clone whose `.jp/` has links in it, or pipes where files belong: jp opens nothing through them, and never blocks.
 
 #![cfg(unix)]
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
@@ -17,7 +17,7 @@ use testing::{Run, Sandbox, Server, answering, assert_count, assert_lacks, run, 
 /// What only the other project has.
 const SECRET: &str = "the salary of each of us";
 
-/// A project with a conversation, and a clone of somebody's repository beside it.
+/// A project with a conversation, and a clone of a foreign repository next to it.
 struct Scene {
     /// The other project.
     theirs: Sandbox,

@@ -1,4 +1,4 @@
-//! Very long output of tools: all of it is kept, and what is over the bound is an error.
+//! Very long output of tools: all of it is stored, and output beyond the bound is an error.
 
 #![cfg(unix)]
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
@@ -9,7 +9,7 @@ use testing::{Sandbox, Server, answer, assert_contains, assert_lacks, calling, p
 
 const USER: &str = "~/.config/jp/config.toml";
 
-/// A model that makes these calls, each in an answer of its own, and a workspace with the tool `t`, a shell script.
+/// A model that makes these calls, each in a separate answer, and a workspace with the tool `t`, a shell script.
 fn calling_in_turn(script: &str, calls: &[(&str, Value)]) -> (Server, Sandbox) {
     let mut replies: Vec<_> = calls
         .iter()
@@ -78,7 +78,7 @@ fn output_of_the_shell_beyond_the_bound_is_an_error_that_says_how_much_it_was() 
     assert_contains(&said, "2000000");
 }
 
-/// Prints a resource of 17 MB, as base64, beside a text.
+/// Prints a resource of 17 MB as base64, and a text.
 const LARGE: &str = "printf '{\"content\":[{\"type\":\"text\",\"text\":\"An image.\"},{\"type\":\"resource\",\"resource\":{\"uri\":\"file:///large.bin\",\"mimeType\":\"application/octet-stream\",\"blob\":\"'
 head -c 17000000 /dev/zero | tr '\\0' A
 printf '\"}}]}'

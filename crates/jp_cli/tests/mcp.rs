@@ -101,11 +101,11 @@ fn servers_are_listed_with_what_they_offer() {
     ]);
     let run = sandbox.run("mcp ls");
     insta::assert_snapshot!(run.stdout, @r#"
-    server  tools  resources  templates  MCP         says it is
-    dead    -      -          -          -           -           failed: it ended with exit status: 3
-    loop    4+     8+         1          2025-11-25  notes 1.0   runs `python3 ../../notes.py loop`
-    notes   2      4          1          2025-11-25  notes 1.0   runs `python3 ../../notes.py`
-    wrong   -      -          -          -           -           failed: "no-such-program" can't be started: there is no such program in PATH
+    server  tools  resources  templates  MCP         software
+    dead    -      -          -          -           -          failed: it ended with exit status: 3
+    loop    4+     8+         1          2025-11-25  notes 1.0  runs `python3 ../../notes.py loop`
+    notes   2      4          1          2025-11-25  notes 1.0  runs `python3 ../../notes.py`
+    wrong   -      -          -          -           -          failed: "no-such-program" can't be started: there is no such program in PATH
     "#);
     insta::assert_snapshot!(run.stderr, @r#"
     warning: `dead` wrote to stderr:
@@ -148,7 +148,7 @@ fn list_fails_where_no_server_can_be_had() {
     let none = configured("").jp(&["mcp", "ls"]).succeeded();
     assert!(
         none.stderr
-            .starts_with("No MCP server is configured.\nhint: "),
+            .starts_with("There are no configured MCP servers.\nhint: "),
         "{}",
         none.stderr
     );
@@ -229,7 +229,7 @@ fn list_that_is_cut_is_shown_as_far_as_it_goes() {
         .jp(&["mcp", "resources", "loop"])
         .succeeded();
     assert_eq!(run.stdout.lines().count(), 1 + 8);
-    let warning = "warning: the MCP server `loop`: of its list the first 8 are shown, as the pages of `resources/list` lead";
+    let warning = "warning: the MCP server `loop`: only the first 8 are shown because the pages of `resources/list` lead";
     assert!(run.stderr.starts_with(warning), "{}", run.stderr);
 }
 
@@ -459,7 +459,7 @@ fn server_of_the_user_that_runs_a_file_of_the_workspace_starts_only_where_they_a
     let settings = "[providers.mcp.notes]\ncommand = 'python3 notes.py'\n";
     sandbox.write("~/.config/jp/config.toml", settings);
     let read = ["mcp", "read", "notes", "note:one"];
-    let why = "not started: it runs a file of the workspace";
+    let why = "needs your approval before it starts: it runs a file of the workspace";
     sandbox.fail(
         &read,
         1,
@@ -469,7 +469,10 @@ fn server_of_the_user_that_runs_a_file_of_the_workspace_starts_only_where_they_a
             "hint: `--yes` starts it.",
         ],
     );
-    assert_contains(&sandbox.fail("mcp ls", 1, &[]).stdout, why);
+    assert_contains(
+        &sandbox.fail("mcp ls", 1, &[]).stdout,
+        "not started: it runs a file of the workspace",
+    );
 
     let mut terminal = Terminal::run(sandbox.command(&read));
     terminal.expect("Your MCP server `notes` runs a file of the workspace:");
@@ -511,7 +514,10 @@ fn server_of_the_user_that_their_own_path_finds_in_the_workspace_starts_unasked(
     };
     run_with(program.parent().unwrap()).succeeded();
     // Every workspace may have a directory of that name.
-    run_with(Path::new(".venv/bin")).failed(1, &["not started: it runs a file of the workspace"]);
+    run_with(Path::new(".venv/bin")).failed(
+        1,
+        &["needs your approval before it starts: it runs a file of the workspace"],
+    );
 }
 
 #[test]
@@ -540,7 +546,10 @@ fn server_of_the_user_starts_unasked_if_path_finds_their_program_before_a_file_o
     };
     let (own, current) = (sandbox.path("~/bin"), Path::new("."));
     run_with(&own, current).succeeded();
-    run_with(current, &own).failed(1, &["not started: it runs a file of the workspace"]);
+    run_with(current, &own).failed(
+        1,
+        &["needs your approval before it starts: it runs a file of the workspace"],
+    );
 }
 
 #[test]
@@ -658,7 +667,7 @@ fn login_is_refused_where_a_variable_is_to_hold_the_token() {
         configured("notes = { url = 'http://127.0.0.1:9/mcp', token_env = 'NOTES_TOKEN' }\n");
     let hints = [
         "hint: set NOTES_TOKEN, or",
-        "hint: or take providers.mcp.notes.token_env away, where you want to log in.",
+        "hint: to log in instead, remove providers.mcp.notes.token_env.",
     ];
     sandbox.fail("mcp login notes", 1, &hints);
 }
@@ -748,7 +757,7 @@ fn watching_ends_with_either_side() {
     assert_eq!(child.wait().unwrap().code(), Some(1));
     assert!(
         told.ends_with(
-            "error: the MCP server `notes` has ended\nhint: `jp mcp read` starts it again.\n"
+            "error: the MCP server `notes` has ended\nhint: run `jp mcp read` again to restart it.\n"
         ),
         "{told}"
     );
@@ -772,8 +781,8 @@ fn watching_ends_with_either_side() {
         ],
     );
     let words = [
-        "--watch writes again and again",
-        "hint: leave one of them out.",
+        "--watch writes the content repeatedly",
+        "hint: remove one of the two options.",
     ];
     sandbox.fail(&[&arguments[..], &["-F", "json"]].concat(), 2, &words);
 }

@@ -1,4 +1,4 @@
-//! Resources of MCP servers as attachments: `mcp+SERVER+URI`, from a server that is a process of its own.
+//! Resources of MCP servers as attachments: `mcp+SERVER+URI`, from a server in another process.
 
 #![cfg(unix)]
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
@@ -246,7 +246,7 @@ fn template_asks_at_a_terminal_with_the_values_on_offer() {
     let command = sandbox.command("attachment add mcp+docs+note:{name}{?lang}?lang=en");
     let mut terminal = Terminal::run(command);
     terminal.answer("name (one, other, zero):", "zero\n");
-    terminal.expect("mcp+docs+note:zero?lang=en is attached from the next message on.");
+    terminal.expect("Attached mcp+docs+note:zero?lang=en, starting with the next message.");
     assert_eq!(terminal.wait(), 0, "{}", terminal.output());
 }
 
@@ -649,7 +649,7 @@ fn server_of_the_workspace_starts_with_the_persons_word() {
     terminal.answer("Start it? [y/N]", "y\n");
     assert_eq!(terminal.wait(), 0, "{}", terminal.output());
     assert_contains(last_message(&server), "The first note.");
-    // What was agreed to is remembered, as long as it is what it was.
+    // The approval holds until the approved text changes.
     sandbox.run(&arguments);
     sandbox.write(
         ".jp/config.toml",

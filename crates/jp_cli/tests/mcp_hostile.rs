@@ -1,4 +1,4 @@
-//! MCP servers that get things wrong, each in its own way: the query goes on, says what happened, and is none the worse.
+//! MCP servers that break the rules, each in its own way: the query continues and reports the fault.
 
 #![cfg(unix)]
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
@@ -450,7 +450,7 @@ fn paths_that_escape_are_only_names() {
     } = Came::over_stdio("path-escape");
     assert_eq!(run.code, 0, "{}", run.stderr);
     let result = results(&server).remove(0);
-    // What it holds is what the server says, never what is in a file of that name.
+    // Its content is the server's, never that of a file with that name.
     assert_contains(
         &result,
         "```(file:///etc/passwd, no newline at the end)\nThe server's own words.\n```",
@@ -528,7 +528,7 @@ fn server_that_asks_for_ever_is_given_up() {
     assert_eq!(terminal.wait(), 130);
 }
 
-/// What no terminal may be sent, whoever wrote it.
+/// Text that must not reach a terminal unchanged.
 const STEERING: [char; 6] = [
     '\u{7}', '\u{8}', '\u{9b}', '\u{202e}', '\u{202c}', '\u{200b}',
 ];
@@ -586,7 +586,7 @@ fn last_words_on_stderr_steer_nothing_either() {
 // -- over HTTP -----------------------------------------------------------------------------------------------------
 
 #[test]
-fn endpoint_that_nobody_listens_at_costs_its_tools() {
+fn unreachable_endpoint_costs_only_its_tools() {
     Came::of(&format!("providers.mcp.peer.url = '{UNUSED_URL}/mcp'\n"))
         .lost_its_tools("it can't be reached: ");
 }

@@ -86,7 +86,7 @@ impl Turn {
             .collect()
     }
 
-    /// Returns the result of a call as it is in the conversation; calls count from 1.
+    /// Returns the stored result of a call; calls count from 1.
     fn recorded(&self, call: usize) -> Value {
         let is_of = |event: &Value| {
             event["type"] == "tool_call_response" && event["id"] == format!("call_{call}")
@@ -298,7 +298,7 @@ fn server_on_rmcp() {
     assert_eq!(turn.tools().last().unwrap(), "rust_note");
 }
 
-/// A server of its own that listens on loopback.
+/// A separate server that listens on loopback.
 struct Listening {
     child: Child,
     port: u16,
@@ -329,7 +329,7 @@ impl Listening {
     }
 }
 
-/// Finds a port that is free now, below those that the system gives to whoever asks for any. Another that looks for one
+/// Finds a port that is free now, below those that the system assigns to port 0. Another that looks for one
 /// may still take it first; each process begins its search elsewhere, so that is unlikely. `jp_attachment/tests/http.rs` has
 /// the same: no crate of ours is for the tests of both.
 fn free_port() -> u16 {

@@ -404,7 +404,7 @@ fn content_for_the_user_alone_is_shown_despite_quiet() {
     assert_contains(&run.stderr, "row 199\n");
     assert_contains(
         &run.stderr,
-        "… and 50 more lines; `jp conversation print` shows all",
+        "… and 50 more lines; `jp conversation print` prints all of it",
     );
     assert_contains(&sandbox.run("conversation print").stdout, "row 249");
 }

@@ -72,7 +72,7 @@ impl Client {
         Self::greeting(Link::Stdio { process, input }, messages, era)
     }
 
-    /// A client of a server over HTTP; in the older era with a session, and a stream for what it is told.
+    /// A client of a server over HTTP; in the older revisions with a session and a stream for notifications.
     fn over_http(endpoint: &Endpoint, era: Era) -> Self {
         let (sender, messages) = mpsc::channel();
         let address = endpoint.address.clone();
@@ -251,7 +251,7 @@ impl Client {
         self.result("completion/complete", params)["completion"].take()
     }
 
-    /// Waits until the list has these names; each time, the client is told first.
+    /// Waits until the list has these names; a notification precedes each change.
     #[track_caller]
     fn until(&mut self, names: &[&str]) {
         if self.era == Era::Modern {
@@ -364,7 +364,7 @@ impl Endpoint {
         self.lines.recv_timeout(PATIENCE).unwrap()
     }
 
-    /// Posts a request with these headers beside the usual ones; gives the status and the rest.
+    /// Posts a request with these headers in addition to the usual ones; returns the status and the rest.
     fn post(&self, headers: &str) -> (u16, String) {
         let body = json!({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {
             "protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "test", "version": "1"},
@@ -436,7 +436,7 @@ fn uri(sandbox: &Sandbox, path: &str) -> String {
     format!("file://{}/{path}", sandbox.root.display())
 }
 
-/// The template of files, as a client is told it.
+/// The template of files, as clients receive it.
 fn files(sandbox: &Sandbox) -> String {
     uri(sandbox, "{+path}")
 }
@@ -1492,7 +1492,7 @@ fn local_conversation_is_offered_only_where_it_is_named() {
     let warned = sandbox.run("mcp serve").stderr;
     assert_contains(
         &warned,
-        format!("`jp mcp serve --id {id}` offers it all the same"),
+        format!("`jp mcp serve --id {id}` serves it anyway"),
     );
 }
 
@@ -1552,7 +1552,7 @@ fn http_serves_this_machine_only_with_the_token() {
     let open = Endpoint::new(command);
     assert!(
         open.hint()
-            .contains("hint: every user of this machine can read it")
+            .contains("hint: every user and program on this machine can read it")
     );
     assert_eq!(open.post("").0, 200);
     assert_eq!(open.post("Host: elsewhere.example\r\n").0, 403);
@@ -1607,7 +1607,7 @@ fn server_ends_quietly() {
 fn person_at_a_terminal_is_told_that_a_client_is_waited_for() {
     let sandbox = workspace();
     let mut terminal = Terminal::run(sandbox.command("mcp serve"));
-    terminal.expect("to an MCP client on stdin; Ctrl-C ends it.");
+    terminal.expect("to an MCP client on stdin; press Ctrl-C to stop.");
     terminal.send("\u{3}");
     assert_eq!(terminal.wait(), 0);
 }
@@ -1621,17 +1621,14 @@ fn what_can_not_be_served_says_why() {
         &["mcp", "serve", "--http", &address],
         1,
         &[
-            &format!("failed to listen to {address}: "),
-            "hint: name another port",
+            &format!("failed to listen on {address}: "),
+            "hint: choose another port",
         ],
     );
     sandbox.fail(
         "mcp serve --http 0.0.0.0:0",
         2,
-        &[
-            "can be reached from other machines",
-            "hint: set JP_MCP_TOKEN",
-        ],
+        &["other machines can reach 0.0.0.0", "hint: set JP_MCP_TOKEN"],
     );
     let proxied = [
         "mcp",
@@ -1645,7 +1642,7 @@ fn what_can_not_be_served_says_why() {
         &proxied,
         2,
         &[
-            "with --allow-host box.example:8080 other machines can reach this",
+            "--allow-host box.example:8080 lets other machines read the workspace",
             "hint: set JP_MCP_TOKEN",
         ],
     );
@@ -1673,14 +1670,14 @@ fn what_can_not_be_served_says_why() {
     sandbox.fail("mcp serve --id x", 2, &["a conversation id is a number"]);
     let mut command = sandbox.command("mcp serve --http 127.0.0.1:0");
     command.env("JP_MCP_TOKEN", "two words");
-    testing::run(command).failed(2, &["the token in JP_MCP_TOKEN can't be sent"]);
+    testing::run(command).failed(2, &["the token in JP_MCP_TOKEN is invalid"]);
     let mut command = sandbox.command("mcp serve --http 127.0.0.1:0");
     command.env("JP_MCP_TOKEN", "");
     testing::run(command).failed(
         2,
         &[
-            "the token in JP_MCP_TOKEN can't be sent: it is empty",
-            "signs alone, or unset it",
+            "the token in JP_MCP_TOKEN is invalid: it is empty",
+            "letters, digits and signs, or unset it",
         ],
     );
     let mut command = sandbox.command("mcp serve");

@@ -16,7 +16,7 @@ use testing::{
 const RUN: &str = "Run it? [y]es, [n]o, [a]lways this turn, [e]dit arguments, [w]hy not:";
 const CTRL_C: &str = "\x03";
 const CTRL_D: &str = "\x04";
-/// What the mode `good` offers, in the order in which models are told of it.
+/// The tools of the mode `good`, in their order in requests.
 const OFFERED: [&str; 13] = [
     "peer_ask",
     "peer_echo",
@@ -69,7 +69,7 @@ fn asked(mode: &str, config: &str, tools: &[&str]) -> (Server, Sandbox) {
     calling_rounds(&format!("{config}{}", stdio("peer", mode)), &calls)
 }
 
-// -- what is offered -----------------------------------------------------------------------------------------------
+// -- offered tools -------------------------------------------------------------------------------------------------
 
 #[test]
 fn tools_are_offered_in_order_with_what_the_server_says_of_them() {
@@ -101,7 +101,7 @@ fn entry_of_the_configuration_changes_a_tool() {
         &config,
         &[("say", json!({"text": "hi"})), ("peer_fail", json!({}))],
     );
-    // What nothing is said of asks, and nobody is there.
+    // A tool without a setting asks, and there is no terminal.
     let run = sandbox.fail("q --new x", 3, &[]);
     let mut expected: Vec<_> = OFFERED
         .into_iter()
@@ -459,16 +459,16 @@ fn server_that_can_not_list_its_new_tools_is_reported_once() {
     let (server, sandbox) = calling_rounds("", &[calls, calls]);
     let announce = r#"printf '{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}\n'"#;
     let called = format!("{announce}; {GOT}");
-    let anew = |name: &str, list: &str| {
+    let run_new = |name: &str, list: &str| {
         let first = listed(&["get"]);
         let list = format!("if [ -e {name} ]; then {list}; else touch {name}; {first}; fi");
         listing(&sandbox, name, &list, &called)
     };
-    let bad = anew(
+    let bad = run_new(
         "bad",
         r#"say "$id" '"error":{"code":-32603,"message":"no list today"}'"#,
     );
-    let good = anew("good", &listed(&["get", "more"]));
+    let good = run_new("good", &listed(&["get", "more"]));
     sandbox.write(USER, format!("{UNATTENDED}{bad}{good}"));
     let run = sandbox.run("q --new x");
     assert_eq!(
@@ -506,7 +506,7 @@ fn tool_that_is_asked_for_fails_with_its_server() {
         ];
         let run = sandbox.fail(&["q", "--new", "-t", tool, "x"], 1, &words);
         assert_lacks(&run.stderr, "warning");
-        // What is not there is off.
+        // A missing flag counts as off.
         sandbox.run(&["q", "--new", &format!("-T={tool}"), "x"]);
     }
     sandbox.fail(
@@ -602,7 +602,7 @@ fn error_of_a_server_is_the_models_to_mend() {
     );
 }
 
-// -- what is asked -------------------------------------------------------------------------------------------------
+// -- questions -----------------------------------------------------------------------------------------------------
 
 /// Returns what the server was answered.
 fn answered(server: &Server) -> Vec<String> {
@@ -620,7 +620,7 @@ fn form_is_filled_in_value_by_value() {
         terminal.expect("What you are called.");
         terminal.answer("Name", "Ann\n");
         terminal.answer("agree (optional: Ctrl-D leaves it out) [y/N]", "y\n");
-        // What is optional can be left out, what is not can't.
+        // An optional field can be left out, a required one can't.
         terminal.answer("Name", "Bob\n");
         terminal.answer("agree", CTRL_D);
         terminal.answer("Name", CTRL_D);
@@ -680,7 +680,7 @@ fn ctrl_c_at_a_form_cancels_the_call() {
         let mut terminal = Terminal::run(sandbox.command("q --new x"));
         terminal.answer("Name", CTRL_C);
         assert_eq!(terminal.wait(), 130, "{}", terminal.output());
-        // The server may answer what it was told before it hears that nobody waits.
+        // The server may answer before it learns that jp no longer waits.
         let response = responses(&sandbox)[0].to_string();
         assert!(
             response.contains("interrupted") || response.contains("cancel"),

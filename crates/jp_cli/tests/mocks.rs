@@ -140,7 +140,7 @@ struct Trouble {
 }
 
 impl Trouble {
-    /// Prepares faults, as llmock's README describes them, each for a request of its own; `None` where llmock is not
+    /// Prepares faults, as llmock's README describes them, one per request; `None` where llmock is not
     /// installed.
     fn new<const N: usize>(faults: [Value; N]) -> Option<Self> {
         let mock = Mock::llmock()?;
@@ -198,7 +198,7 @@ impl Trouble {
 
 const CLEAN: [&str; 0] = [];
 
-/// A long answer with a fault in it: it goes on well after jp has hung up.
+/// A long answer with a fault in it; the rest arrives well after jp has hung up.
 fn broken(kind: &str, after_chunks: usize) -> [Value; 2] {
     let words = "Hello! This is a mock response ".repeat(10);
     let fault = json!({"type": "stream_fault", "kind": kind, "after_chunks": after_chunks, "stall_seconds": 30});
@@ -303,7 +303,7 @@ fn message_with_a_nonsense_answer_is_kept_for_the_next_query() {
     assert_eq!(trouble.verdict(10), CLEAN);
 }
 
-/// An answer breaks off after its first words. jp can't take those back, so it does not ask again by itself: it keeps
+/// An answer breaks off after its first words. jp can't take those back, so it does not retry automatically: it keeps
 /// them, says so and fails.
 fn break_off(kind: &str, reason: &str) -> Option<Trouble> {
     let trouble = Trouble::new(broken(kind, 6))?;

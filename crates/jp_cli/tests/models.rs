@@ -61,15 +61,15 @@ fn every_provider_that_is_set_up_is_listed_with_what_its_models_take() {
     command.env("ANTHROPIC_API_KEY", "sk-test");
     let run = testing::run(command).succeeded();
     insta::assert_snapshot!(run.stdout, @r"
-       model               tokens   takes                                        known from                              alias
+       model               tokens   accepts                                      source                                  alias
        anthropic/claude-x  200,000  text, images, binary results, schema, tools  configuration, provider, documentation  x
     *  llamacpp/m          4,096    text, schema, tools                          configuration, provider, assumed
     ");
     assert_contains(
         &run.stderr,
-        "warning: the models of gone are not listed: failed to reach gone at",
+        "warning: failed to list the models of gone: failed to reach gone at",
     );
-    assert_contains(&run.stderr, "llamacpp/m answers");
+    assert_contains(&run.stderr, "jp uses llamacpp/m");
     assert!(hosted.received()[0].head.contains("x-api-key: sk-test"));
 
     let mut command = sandbox.command("model ls anthropic -F json");
@@ -112,7 +112,7 @@ fn model_that_answers_is_listed_even_if_its_provider_does_not_list_it() {
     );
     assert_contains(
         &run.stderr,
-        "llamacpp/other would answer, but its provider does not list it",
+        "jp uses llamacpp/other, but its provider does not list it",
     );
 }
 

@@ -403,7 +403,7 @@ fn errors_of_jp_name_no_place_of_the_machine() {
     );
 }
 
-/// What is in it decides what runs unasked, and others may make directories in the temporary one.
+/// Its content decides what runs without a prompt, and other users can create directories in the temporary one.
 #[test]
 #[cfg(unix)]
 fn without_a_home_nothing_is_trusted_that_others_could_have_made() {

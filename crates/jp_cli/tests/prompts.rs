@@ -150,7 +150,7 @@ fn greeting() -> Desk {
 fn call_runs_once_the_person_agrees() {
     let desk = greeting();
     let mut terminal = desk.ask();
-    // What the model said before is on a line of its own.
+    // The model's text before the call ends with a new line.
     terminal.expect("Let me see.\r\n");
     terminal.expect("The model wants to run `greet`:");
     terminal.expect("greet.sh");
@@ -195,7 +195,7 @@ fn anything_else_is_asked_again_with_help() {
     let desk = greeting();
     let mut terminal = desk.ask();
     terminal.answer(RUN, "what?\n");
-    terminal.expect("refuses it and tells the model why");
+    terminal.expect("refuses it, and tells the model your reason");
     terminal.answer(RUN, "YES\n");
     assert_eq!(terminal.wait(), 0);
     assert_eq!(desk.runs(), 1);
@@ -220,7 +220,7 @@ fn always_this_turn_holds_for_calls_that_wait_too() {
 #[test]
 fn edited_arguments_are_shown_again_before_they_run() {
     let desk = greeting();
-    // The first time it leaves what is no JSON, the second time it finds that again.
+    // The editor first saves invalid JSON, and finds it again the second time.
     let mut terminal = desk.ask_with_editor(
         "test \"$1\" = --wait || exit 1\nif grep -q oops \"$2\"; then echo '{\"name\":\"eve\"}' > \"$2\"; else echo oops > \"$2\"; fi",
     );
@@ -347,7 +347,7 @@ fn only_the_persons_word_trusts_a_workspace_with_a_tool() {
 }
 
 #[test]
-fn nobody_agrees_to_what_they_were_not_shown() {
+fn call_that_was_not_shown_whole_is_not_approved() {
     let content = (1..=250)
         .map(|number| format!("line {number}\n"))
         .collect::<String>();
@@ -369,7 +369,7 @@ fn nobody_agrees_to_what_they_were_not_shown() {
 }
 
 #[test]
-fn nobody_is_asked_without_a_terminal() {
+fn call_without_a_terminal_is_refused() {
     let desk = greeting();
     let run = testing::run(desk.command(&["Begin."])).failed(3, &[]);
     assert_contains(&run.stderr, "`--yes`");
@@ -575,7 +575,7 @@ fn editor_begins_with_a_template_of_the_answer() {
     let desk = Desk::asking(1, &[question(&schema, None)]);
     let mut terminal =
         desk.ask_with_editor("echo \"$(sed 's/: \"\"/: \"ada\"/' \"$2\")\" > \"$2\"");
-    terminal.answer("Enter opens it in your editor", "\n");
+    terminal.answer("Press Enter to open it in your editor", "\n");
     assert_eq!(terminal.wait(), 0);
     assert_eq!(desk.answer(), json!({"name": "ada"}));
 }
@@ -685,7 +685,7 @@ fn ctrl_c_where_an_attachment_is_asked_about_ends_the_query() {
     assert_contains(last_request(&desk.server).to_string(), "hi\\n");
 }
 
-/// Waits until there is what is looked for.
+/// Waits until the condition holds.
 fn wait_for<T>(look: impl Fn() -> Option<T>) -> T {
     let until = std::time::Instant::now() + std::time::Duration::from_secs(20);
     loop {
@@ -754,7 +754,7 @@ fn nothing_that_comes_from_elsewhere_steers_the_terminal() {
     assert!(!output.replace("\r\n", "\n").contains('\r'), "{output:?}");
     assert_contains(&output, r"\u{1b}[2J");
     assert_contains(&output, r"\u{202e}txt");
-    // What is quoted has a margin.
+    // Quoted text has a margin.
     assert_contains(&output, "\n  │ Run it?");
     assert_lacks(&output, "\nRun it?\r");
 }
@@ -853,8 +853,7 @@ fn tool_in_python_asks_two_questions_at_once() {
     assert_eq!(answers, ["develop", "ada"]);
 }
 
-/// A call of the long turn: its tool and arguments, what is answered to which prompts, and how its result begins or
-/// goes on.
+/// A call of the long turn: its tool and arguments, the answers to its prompts, and a part of its result.
 type Scene = (
     &'static str,
     Value,
@@ -862,7 +861,7 @@ type Scene = (
     &'static str,
 );
 
-/// What happens in the long turn: the model calls what is in one list at once.
+/// The calls of the long turn: the model makes those of one list at once.
 fn scenes() -> Vec<Vec<Scene>> {
     let greet = |name: &str| json!({"name": name});
     vec![

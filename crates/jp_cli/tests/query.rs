@@ -32,7 +32,7 @@ fn only_the_answer_goes_to_stdout() {
         "notes.md",
         "external:",
         "50 input, 40 from cache, 7 output",
-        "`jp query \"…\"` goes on with conversation",
+        "`jp query \"…\"` continues conversation",
     ] {
         assert_contains(&run.stderr, words);
     }
@@ -956,7 +956,7 @@ fn lost_content_is_named_with_a_remedy() {
         );
         assert_eq!(server.received().len(), 1);
     }
-    // What is said: delete it, and attach it again.
+    // The hint says: delete it, and attach it again.
     fs::remove_file(&blob).unwrap();
     sandbox.run("q -a a.txt three");
     sandbox.run("q four");

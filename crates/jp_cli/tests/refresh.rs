@@ -1,4 +1,4 @@
-//! `refresh_resource`: what is attached is read again when the model asks for it.
+//! `refresh_resource`: an attachment is read again when the model calls it.
 
 #![cfg(unix)]
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
@@ -21,7 +21,7 @@ use testing::{
 /// The person's own configuration.
 const USER: &str = "~/.config/jp/config.toml";
 
-/// A model that answers, then refreshes each of these in a turn of its own.
+/// A model that answers, then refreshes each of these in a separate turn.
 fn refreshing(uris: &[&str]) -> Server {
     let turns = uris.iter().flat_map(|uri| {
         [
@@ -508,7 +508,7 @@ fn what_is_declared_no_longer_is_refreshed_from_where_it_was_attached() {
     );
     let words = [
         "a.txt is not attached to the conversation",
-        "`jp attachment ls` lists what is",
+        "`jp attachment ls` lists the attachments",
     ];
     sandbox.fail("resource refresh a.txt", 1, &words);
 }

@@ -1,4 +1,4 @@
-//! Turns of several rounds: what is sent again, and what is kept, where one of them fails.
+//! Turns of several rounds: the parts that are sent again and stored if one of them fails.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -340,7 +340,7 @@ fn image_that_the_person_attached_is_shown_whatever_tools_may_show() {
     );
 }
 
-/// Waits until there is what is looked for.
+/// Waits until the condition holds.
 fn wait_for<T>(look: impl Fn() -> Option<T>) -> T {
     let until = std::time::Instant::now() + std::time::Duration::from_secs(20);
     loop {
@@ -426,7 +426,7 @@ fn kept_tool_ends_with_its_conversation() {
     assert!(rustix::process::test_kill_process(process).is_ok());
     let id = sandbox.json("c ls")[0]["id"].as_str().unwrap().to_owned();
     let run = sandbox.run(&["c", "rm", &id]);
-    assert_contains(&run.stderr, "Ended 1 tool that outlived the turn.");
+    assert_contains(&run.stderr, "Ended 1 tool that still ran.");
     wait_for(|| {
         rustix::process::test_kill_process(process)
             .is_err()

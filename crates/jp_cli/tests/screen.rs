@@ -35,7 +35,7 @@ fn dumb_terminal_gets_no_escape_sequences_unless_colour_is_asked_for() {
 }
 
 #[test]
-fn columns_stay_aligned_beside_wide_characters() {
+fn columns_stay_aligned_after_wide_characters() {
     let (sandbox, _) = Sandbox::with_answer("Yes.");
     sandbox.write("日本.md", "1\n");
     sandbox.write("plain.md", "2\n");

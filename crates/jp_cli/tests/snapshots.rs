@@ -1,4 +1,4 @@
-//! Snapshots over a conversation's life: taken once, taken anew by hand, written out, piped in.
+//! Snapshots over a conversation's life: taken once, refreshed, printed, piped in.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -150,7 +150,7 @@ fn refresh_takes_a_snapshot_now_that_goes_with_the_next_message() {
     let run = sandbox.run("resource refresh");
     assert_contains(&run.stderr, "src/a.txt has a new snapshot");
     assert_contains(&run.stderr, "src/b.txt has a new snapshot");
-    assert_contains(&run.stderr, "1 snapshot of what can't be read again");
+    assert_contains(&run.stderr, "Skipped 1 snapshot that can't be read again");
     sandbox.fail(
         "resource refresh outside.txt",
         1,

@@ -471,7 +471,7 @@ fn explain_lists_the_costs_of_tools() {
     );
     let arguments = ["q", "--new", "--explain", "-T", "-t", "greet", "x"];
     let shown = sandbox.run(&arguments).stdout;
-    assert_contains(&shown, "tools: greet, about 21 tokens more\n");
+    assert_contains(&shown, "tools: greet, about 21 more tokens\n");
     let document = sandbox.json(&arguments);
     assert_eq!(
         document["tools"],
@@ -675,7 +675,7 @@ fn history_of_somebody_else_switches_no_tool_on() {
         json!({"timestamp": "2026-11-21T12:00:00Z", "type": "config_delta", "delta": delta});
     fs::write(&path, events.replacen("[\n", &format!("[\n{event},\n"), 1)).unwrap();
     let run = sandbox.run("q x");
-    assert_contains(&run.stderr, "off until you say `-t run_command`");
+    assert_contains(&run.stderr, "off until you enable it with `-t run_command`");
     assert!(!offers(&server, "run_command"));
     sandbox.run("q -t run_command x");
     sandbox.run("q x");

@@ -1,4 +1,4 @@
-//! Versions of what is attached: which are sent, left out, listed and shown.
+//! Versions of attachments: which are sent, left out, listed and shown.
 
 #![cfg(unix)]
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
@@ -103,7 +103,7 @@ fn file_that_a_tool_returned_is_a_reference_where_it_is_attached_later() {
     assert_contains(&message, "stands in the result of call 1 of turn 1");
 }
 
-/// A file that is attached by itself and with its directory.
+/// A file that is attached on its own and with its directory.
 fn of_two_declarations(server: &Server) -> Sandbox {
     let sandbox = Sandbox::new().with_server(server);
     sandbox.write("src/a.txt", text("one", 1_000));

@@ -323,6 +323,16 @@ pub struct Change {
 }
 
 impl Change {
+    /// Returns the delta that adds declarations, or `None` if there are none.
+    #[must_use]
+    pub fn delta_that_adds(add: Vec<Declaration>) -> Option<ConfigDelta> {
+        let change = Self {
+            add,
+            ..Self::default()
+        };
+        (!change.add.is_empty()).then(|| change.into_delta())
+    }
+
     /// Returns the change as a configuration delta.
     #[must_use]
     pub fn into_delta(self) -> ConfigDelta {

@@ -5,7 +5,7 @@ use clap::{
     error::{ContextKind, ContextValue},
 };
 
-/// Words that people type for a command, with its name.
+/// Other words for a command, with its name.
 const OTHER_WORDS: [(&str, &str); 6] = [
     ("ask", "query"),
     ("chat", "query"),
@@ -15,7 +15,7 @@ const OTHER_WORDS: [(&str, &str); 6] = [
     ("remove", "rm"),
 ];
 
-/// Replaces clap's suggestions: these take a one-letter alias for part of a word and name hidden commands.
+/// Replaces clap's suggestions. clap takes a one-letter alias for a similar word, and suggests hidden commands.
 pub(super) fn suggest_commands(mut error: Error, mut root: Command) -> Error {
     let Some(ContextValue::String(typed)) = error.get(ContextKind::InvalidSubcommand) else {
         return error;
@@ -29,7 +29,7 @@ pub(super) fn suggest_commands(mut error: Error, mut root: Command) -> Error {
         .get(ContextKind::Usage)
         .map(ToString::to_string)
         .unwrap_or_default();
-    // Subcommands are made when they are first needed.
+    // Without this, deferred commands have no subcommands yet.
     root.build();
     let suggested = choose(typed, similar, &visible_names(find_command(&root, &usage)));
     error.remove(ContextKind::SuggestedSubcommand);
@@ -42,7 +42,7 @@ pub(super) fn suggest_commands(mut error: Error, mut root: Command) -> Error {
     error
 }
 
-/// Finds the command of a usage line: `Usage: jp conversation [OPTIONS] <COMMAND>`.
+/// Finds the command of a usage line such as `Usage: jp conversation [OPTIONS] <COMMAND>`.
 fn find_command<'a>(root: &'a Command, usage: &str) -> &'a Command {
     let words = usage
         .split_whitespace()
@@ -63,7 +63,7 @@ fn visible_names(command: &Command) -> Vec<&str> {
         .collect()
 }
 
-/// Chooses among the names of visible commands: the one that the word stands for, else those that are similar to it.
+/// Chooses from the visible commands: the one that the word stands for, else those with a similar name.
 fn choose(typed: &str, similar: &[String], visible: &[&str]) -> Vec<String> {
     let meant = OTHER_WORDS
         .iter()
@@ -85,25 +85,15 @@ mod tests {
     #[test]
     fn only_visible_names_are_suggested() {
         let visible = ["query", "attachment", "help"];
-        let similar = |names: &[&str]| {
-            names
-                .iter()
-                .map(|name| (*name).to_owned())
-                .collect::<Vec<_>>()
-        };
-        assert_eq!(choose("ask", &similar(&["a"]), &visible), ["query"]);
-        assert_eq!(
-            choose("atach", &similar(&["a", "attachment"]), &visible),
-            ["attachment"]
-        );
-        assert_eq!(
-            choose("hello", &similar(&["shell-session", "help"]), &visible),
-            ["help"]
-        );
-        assert_eq!(
-            choose("list", &similar(&["ls"]), &visible),
-            [""; 0],
-            "this command has no `ls`"
-        );
+        for (typed, similar, suggested) in [
+            ("ask", &["a"][..], &["query"][..]),
+            ("atach", &["a", "attachment"], &["attachment"]),
+            ("hello", &["shell-session", "help"], &["help"]),
+            // This command has no `ls`.
+            ("list", &["ls"], &[]),
+        ] {
+            let similar: Vec<_> = similar.iter().map(|name| (*name).to_owned()).collect();
+            assert_eq!(choose(typed, &similar, &visible), suggested, "{typed}");
+        }
     }
 }

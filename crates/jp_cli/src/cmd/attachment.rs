@@ -6,13 +6,12 @@ use std::collections::{HashMap, HashSet};
 
 use crate::{
     args::Attachment,
-    context::Context,
+    context::{Context, OpenConversation},
     error::{Code, Failure},
-    output::table,
 };
-use jp_attachment::{Declared, Source};
+use jp_attachment::{Declared, Place, Source};
 use jp_conversation::{
-    ConfigDelta, Declaration, Event, EventKind, Stream,
+    ConfigDelta, Declaration, Stream,
     attachments::newest_by_declaration,
     resolution::{self, Change, Plan},
 };
@@ -28,15 +27,12 @@ use jp_session::{
         store::BatchStore,
         template::expand_with_given_values,
     },
-    lock,
     servers::reading,
-    session::Found,
     size,
 };
-use jp_storage::Conversation;
 use serde_json::{Value, json};
 
-/// How many declarations an error lists.
+/// The number of declarations that an error lists. With paths of usual length they fill half a screen.
 const MAX_LISTED: usize = 10;
 
 pub(crate) fn run(command: Attachment, context: &Context<'_>) -> Result<Code, Failure> {
@@ -57,30 +53,63 @@ pub(crate) fn run(command: Attachment, context: &Context<'_>) -> Result<Code, Fa
     }
 }
 
-/// Declares files; those outside the workspace are read now, as they can't be found again later.
+/// Declares attachments. Resolves files outside the workspace at once, because no path to them is stored.
 fn add(context: &Context<'_>, id: Option<&str>, paths: &[String]) -> Result<Code, Failure> {
-    let found = context.session.selected(id)?;
-    let config = context
-        .session
-        .config(Some(&context.session.read(&found)?), &[])?;
-    let place = place(context.setup(&config))?;
-    let batch = found.store.batch();
+    let target = context.open_conversation(id)?;
+    let place = target.find_place()?;
+    // The batch syncs content before `record` appends the event that names it.
+    let batch = target.found.store.batch();
     let stamps = context.session.workspace.stamps();
-    let keeper = BatchStore::new(&batch, &stamps);
-    let resolving = resolve_context(context.setup(&config), &place, &keeper, false)?;
-    let is_outside = |declared: &Declared| {
-        declared
-            .declaration
-            .as_deref()
-            .is_none_or(|text| Declaration::new(text).names_snapshot())
+    let content = BatchStore::new(&batch, &stamps);
+    let resolving = resolve_context(target.setup(), &place, &content, false)?;
+    let declared =
+        parse(target.setup(), paths, &place, resolving.unavailable).map_err(without_skip_hint)?;
+    check_addable(&target, &declared)?;
+    let (outside, inside): (Vec<_>, Vec<_>) = declared.into_iter().partition(is_resolved_at_once);
+    let earlier = EarlierDeclarations {
+        plan: Plan::default(),
+        configured: &ConfiguredDeclarations::default(),
+        is_new: false,
+        named: id,
     };
-    let declared = parse(context.setup(&config), paths, &place, resolving.unavailable)
-        .map_err(without_skipping)?;
-    let servers = reading::find_servers(context.setup(&config))?;
-    if let Some(error) = reading::find_unknown_server(servers, &declared) {
-        return Err(without_skipping(advice::failure(error)));
+    let attachments =
+        resolve(target.setup(), earlier, outside, &resolving).map_err(without_skip_hint)?;
+    // The user approves what they type, so later queries don't ask about it.
+    let approvals = list_approvals(&inside, &place);
+    context
+        .session
+        .remember_agreed(approvals.iter().map(String::as_str));
+    let resolved = attachments.delivered.into_iter();
+    let mut added = stored_forms(&inside);
+    added.extend(resolved.map(|delivered| delivered.declaration));
+    let change = Change {
+        add: added.clone(),
+        ..Change::default()
+    };
+    let delta = ConfigDelta {
+        resources: attachments.snapshots,
+        ..change.into_delta()
+    };
+    target.record(delta, batch)?;
+    if context.output.is_json() {
+        context.output.json(&json!({"added": added}))?;
+    } else {
+        for declaration in added {
+            context.output.status(&format!(
+                "Attached {declaration}, starting with the next message."
+            ));
+        }
     }
-    let has_credentials = |one: &&Declared| {
+    Ok(Code::Done)
+}
+
+/// Checks that jp can resolve each declaration later: its server is configured, and it needs no credentials.
+fn check_addable(target: &OpenConversation<'_>, declared: &[Declared]) -> Result<(), Failure> {
+    let servers = reading::find_servers(target.setup())?;
+    if let Some(error) = reading::find_unknown_server(servers, declared) {
+        return Err(without_skip_hint(advice::failure(error)));
+    }
+    let with_credentials = declared.iter().find(|one| {
         matches!(
             one.source,
             Source::Http {
@@ -88,55 +117,24 @@ fn add(context: &Context<'_>, id: Option<&str>, paths: &[String]) -> Result<Code
                 ..
             }
         )
-    };
-    if let Some(declared) = declared.iter().find(has_credentials) {
-        let input = &declared.input;
-        return Err(Failure::new(format!(
-            "the credentials of {input} are not kept, so it can't be attached later"
+    });
+    match with_credentials {
+        Some(Declared { input, .. }) => Err(Failure::new(format!(
+            "jp does not store the credentials of {input}, so it can't attach it later"
         ))
-        .with_hint("`jp query --attach URL` uses them for that message."));
+        .with_hint("`jp query --attach URL` attaches it to one message.")),
+        None => Ok(()),
     }
-    let (outside, inside): (Vec<_>, Vec<_>) = declared.into_iter().partition(is_outside);
-    let configured = ConfiguredDeclarations::default();
-    let nothing = EarlierDeclarations {
-        plan: Plan::default(),
-        configured: &configured,
-        is_new: false,
-        named: id,
-    };
-    let attachments =
-        resolve(context.setup(&config), nothing, outside, &resolving).map_err(without_skipping)?;
-    let mut added = stored_forms(&inside);
-    context
-        .session
-        .remember_agreed(list_approvals(&inside, &place).iter().map(String::as_str));
-    added.extend(
-        attachments
-            .delivered
-            .into_iter()
-            .map(|delivered| delivered.declaration),
-    );
-    let mut delta = Change {
-        add: added.clone(),
-        ..Change::default()
-    }
-    .into_delta();
-    delta.resources = attachments.snapshots;
-    record(context, &found, delta, batch)?;
-    if context.output.is_json() {
-        context.output.json(&json!({"added": added}))?;
-    } else {
-        for declaration in added {
-            context.output.status(&format!(
-                "{declaration} is attached from the next message on."
-            ));
-        }
-    }
-    Ok(Code::Done)
 }
 
-/// Takes out advice that is for `query` alone.
-pub(crate) fn without_skipping(failure: impl Into<Failure>) -> Failure {
+/// Returns whether nothing but a snapshot is stored of a source, so that only this command can read it.
+fn is_resolved_at_once(declared: &Declared) -> bool {
+    let declaration = declared.declaration.as_deref();
+    declaration.is_none_or(|text| Declaration::new(text).names_snapshot())
+}
+
+/// Removes hints about `--skip-unavailable`, which only `jp query` has.
+pub(crate) fn without_skip_hint(failure: impl Into<Failure>) -> Failure {
     let mut failure = failure.into();
     failure
         .hints
@@ -145,59 +143,66 @@ pub(crate) fn without_skipping(failure: impl Into<Failure>) -> Failure {
 }
 
 fn remove(context: &Context<'_>, id: Option<&str>, paths: &[String]) -> Result<Code, Failure> {
-    let found = context.session.selected(id)?;
-    let conversation = context.session.read(&found)?;
-    let config = context.session.config(Some(&conversation), &[])?;
-    let place = place(context.setup(&config))?;
-    let declared = resolution::effective(
-        &conversation.stream,
-        &read_configured(&config, &place)?.declarations,
-    );
+    let target = context.open_conversation(id)?;
+    let place = target.find_place()?;
+    let configured = target.read_configured(&place)?;
+    let declared = resolution::effective(target.stream(), &configured.declarations);
     let mut removed = Vec::new();
     for path in paths {
         let template = expand_with_given_values(path);
         let path = template.as_ref().unwrap_or(path);
-        let meant = jp_attachment::possible_declarations(path, &place);
-        let is_meant = |declaration: &&Declaration| {
-            let is_declared = |text: &str| meant.iter().any(|meant| meant == text);
-            is_declared(declaration.as_str())
-                || older_form(declaration).is_some_and(|text| is_declared(&text))
-        };
-        let mut matches: Vec<_> = declared.iter().filter(is_meant).cloned().collect();
+        let matches = find_declarations(path, &declared, target.stream(), &place);
         if matches.is_empty() {
-            let names = names_outside(&conversation.stream);
-            let is_named = |declaration: &&Declaration| {
-                names.get(declaration.as_str()) == Some(&path.as_str())
-                    || is_kind(declaration, path)
-            };
-            matches = declared.iter().filter(is_named).cloned().collect();
-        }
-        if matches.is_empty() {
-            let failure = not_attached(path, &conversation.stream, &declared, &found, id);
-            return Err(failure);
+            // Nothing is removed if one of the texts is wrong.
+            return Err(not_attached_error(path, &declared, &target, id));
         }
         removed.extend(matches);
     }
-    let delta = Change {
+    let change = Change {
         remove: removed.clone(),
         ..Change::default()
-    }
-    .into_delta();
-    record(context, &found, delta, found.store.batch())?;
+    };
+    target.record(change.into_delta(), target.found.store.batch())?;
     if context.output.is_json() {
         context.output.json(&json!({"removed": removed}))?;
     } else {
         for declaration in removed {
             context.output.status(&format!(
-                "{declaration} is attached no longer; the history keeps what it has of it, sent or not."
+                "Stopped attaching {declaration}; existing snapshots stay in the history."
             ));
         }
     }
     Ok(Code::Done)
 }
 
-/// Returns whether a declaration is of what `-` or `clip:` attached.
-fn is_kind(declaration: &Declaration, text: &str) -> bool {
+/// Finds the declarations that a text means: by their written form, else by the name of a file outside the workspace or by
+/// `-` and `clip:`.
+fn find_declarations(
+    text: &str,
+    declared: &[Declaration],
+    stream: &Stream,
+    place: &Place,
+) -> Vec<Declaration> {
+    let possible = jp_attachment::possible_declarations(text, place);
+    let is_written_so = |declaration: &&Declaration| {
+        let older = older_form(declaration);
+        possible
+            .iter()
+            .any(|text| text == declaration.as_str() || older.as_ref() == Some(text))
+    };
+    let matches: Vec<_> = declared.iter().filter(is_written_so).cloned().collect();
+    if !matches.is_empty() {
+        return matches;
+    }
+    let names = names_of_outside_files(stream);
+    let others = declared.iter().filter(|declaration| {
+        names.get(declaration.as_str()) == Some(&text) || is_of_kind(declaration, text)
+    });
+    others.cloned().collect()
+}
+
+/// Returns whether a declaration is a snapshot of the source `-` or `clip:`.
+fn is_of_kind(declaration: &Declaration, text: &str) -> bool {
     match text {
         "-" | "stdin:" => declaration.as_str().starts_with("stdin:"),
         "clip:" => declaration.as_str().starts_with("clip:"),
@@ -205,56 +210,59 @@ fn is_kind(declaration: &Declaration, text: &str) -> bool {
     }
 }
 
-/// Says that something is not attached, or with what it is, and what else is.
-fn not_attached(
+/// Words the error for a text that names no attachment. It may name a part of one, such as a file of a directory.
+fn not_attached_error(
     text: &str,
-    stream: &Stream,
     declared: &[Declaration],
-    found: &Found,
-    named: Option<&str>,
+    target: &OpenConversation<'_>,
+    id: Option<&str>,
 ) -> Failure {
-    let rows = rows(stream, declared);
-    let gave = rows
+    let rows = list_rows(target.stream(), declared);
+    let whole = rows
         .iter()
-        .find(|row| row.names(text))
+        .find(|row| row.is_named(text))
         .map(|row| row.declaration);
+    // The text may be a URL with credentials.
     let text = jp_attachment::redacted(text);
-    match gave {
-        Some(declaration) => Failure::new(format!("{text} is attached as a part of {declaration}"))
-            .with_hint(format!(
-                "`{}` detaches all of it.",
-                detach_command(&format!("'{declaration}'"), named)
-            ))
-            .with_hint(format!(
-                "`jp attachment add '!{text}'{}` excludes {text}.",
-                named.map(|id| format!(" -i {id}")).unwrap_or_default()
-            )),
+    match whole {
+        Some(declaration) => {
+            Failure::new(format!("{text} is a part of the attachment {declaration}"))
+                .with_hint(format!(
+                    "`{}` detaches all of it.",
+                    detach_command(&format!("'{declaration}'"), id)
+                ))
+                .with_hint(format!(
+                    "`jp attachment add '!{text}'{}` excludes {text}.",
+                    id.map(|id| format!(" -i {id}")).unwrap_or_default()
+                ))
+        }
         None => Failure::new(format!(
             "{text} is not attached to conversation {}",
-            found.located.id
+            target.found.located.id
         ))
-        .with_hint(attached_instead(declared)),
+        .with_hint(hint_at_attachments(declared)),
     }
 }
 
-/// Lists what is attached; a long list is cut.
-fn attached_instead(declared: &[Declaration]) -> String {
-    let quoted = |declaration: &Declaration| format!("'{declaration}'");
-    let listed: Vec<_> = declared.iter().take(MAX_LISTED).map(quoted).collect();
+/// Lists the attachments in a hint; cuts a long list.
+fn hint_at_attachments(declared: &[Declaration]) -> String {
+    let listed: Vec<_> = declared
+        .iter()
+        .take(MAX_LISTED)
+        .map(|declaration| format!("'{declaration}'"))
+        .collect();
     let listed = listed.join(", ");
     match declared.len() {
-        0 => "nothing is attached to it; `jp attachment add` attaches something.".to_owned(),
-        all if all > MAX_LISTED => {
-            format!(
-                "what is: {listed} and {} more; `jp attachment ls` lists all of it.",
-                all - MAX_LISTED
-            )
-        }
-        _ => format!("what is: {listed}."),
+        0 => "the conversation has no attachments; `jp attachment add` adds one.".to_owned(),
+        all if all > MAX_LISTED => format!(
+            "its attachments are {listed} and {} more; `jp attachment ls` lists them all.",
+            all - MAX_LISTED
+        ),
+        _ => format!("its attachments: {listed}."),
     }
 }
 
-/// Returns today's form of a declaration that names the workspace root `/` or a host, if it is one as older ones do.
+/// Returns the current form of a declaration of an older jp. `file:/` and `file://HOST/` meant the workspace's root then.
 fn older_form(declaration: &Declaration) -> Option<String> {
     let path = declaration
         .as_str()
@@ -263,8 +271,8 @@ fn older_form(declaration: &Declaration) -> Option<String> {
     (!path.is_empty()).then(|| format!("file:{path}"))
 }
 
-/// Returns what the files outside the workspace are called, by their URIs.
-fn names_outside(stream: &Stream) -> HashMap<&str, &str> {
+/// Returns the names of files outside the workspace, by their URIs.
+fn names_of_outside_files(stream: &Stream) -> HashMap<&str, &str> {
     let snapshots = resolution::newest_snapshots(stream).into_values();
     let outside = snapshots.filter(|snapshot| jp_resource::uri::is_external(&snapshot.uri));
     outside
@@ -272,42 +280,69 @@ fn names_outside(stream: &Stream) -> HashMap<&str, &str> {
         .collect()
 }
 
-/// Appends a change of configuration, under the conversation's lock.
-pub(crate) fn record(
-    context: &Context<'_>,
-    found: &Found,
-    delta: ConfigDelta,
-    batch: jp_storage::Batch,
-) -> Result<(), Failure> {
-    let lock = lock::acquire(&context.session, found)?;
-    let conversation: Conversation = found.store.read(&found.located)?;
-    let event = Event::new(context.session.now(), EventKind::ConfigDelta(delta));
-    found
-        .store
-        .writer(&conversation, lock)
-        .append(vec![event], batch)?;
-    Ok(())
-}
-
-/// A declaration, and the newest snapshot of one thing that it gave.
-struct Row<'a> {
+/// A declaration with the newest snapshot of one of its resources.
+struct AttachmentRow<'a> {
     declaration: &'a Declaration,
+    /// The snapshot, and the turn that sent it; 0 if none has.
     newest: Option<(usize, &'a Snapshot)>,
 }
 
-impl Row<'_> {
+impl AttachmentRow<'_> {
     /// Returns whether a text is the name or the URI of the snapshot.
-    fn names(&self, text: &str) -> bool {
-        let is_named =
-            |snapshot: &Snapshot| snapshot.uri == text || snapshot.name.as_deref() == Some(text);
-        self.newest.is_some_and(|(_, snapshot)| is_named(snapshot))
+    fn is_named(&self, text: &str) -> bool {
+        self.newest.is_some_and(|(_, snapshot)| {
+            snapshot.uri == text || snapshot.name.as_deref() == Some(text)
+        })
+    }
+
+    /// Returns the cells of the table. `is_pending` says whether the next message sends the attachment.
+    fn cells(&self, is_pending: bool) -> Vec<String> {
+        let (turn, size, name, uri) = match self.newest {
+            Some((turn, snapshot)) => {
+                let turn = match turn {
+                    0 => "not sent yet".to_owned(),
+                    turn if is_pending => format!("turn {turn}, again with the next"),
+                    turn => format!("turn {turn}"),
+                };
+                let size = size::bytes(snapshot.blob_ref().size);
+                (turn, size, snapshot.label(), snapshot.uri.as_str())
+            }
+            None => {
+                let turn = match self.declaration.is_exclude() {
+                    true => "-",
+                    false => "not sent yet",
+                };
+                (
+                    turn.to_owned(),
+                    String::new(),
+                    self.declaration.as_str(),
+                    "",
+                )
+            }
+        };
+        let kind = name_kind(self.declaration);
+        vec![kind.to_owned(), turn, size, name.to_owned(), uri.to_owned()]
+    }
+
+    fn to_json(&self) -> Value {
+        let (turn, snapshot) = self.newest.unzip();
+        json!({
+            "declaration": self.declaration,
+            "kind": name_kind(self.declaration),
+            "uri": snapshot.map(|snapshot| &snapshot.uri),
+            "name": snapshot.and_then(|snapshot| snapshot.name.as_ref()),
+            "size": snapshot.map(|snapshot| snapshot.blob_ref().size),
+            "turn": turn.filter(|turn| *turn > 0),
+        })
     }
 }
 
+/// Lists the attachments of a conversation. Without any conversation, lists those of the configuration.
 fn list(context: &Context<'_>, id: Option<&str>) -> Result<Code, Failure> {
-    let found = match (id, context.session.current()?) {
-        (None, found) => found,
-        (Some(id), _) => Some(context.session.selected(Some(id))?),
+    // Unlike the other commands, this one works before the first conversation.
+    let found = match id {
+        None => context.session.current()?,
+        Some(id) => Some(context.session.selected(Some(id))?),
     };
     let conversation = found
         .as_ref()
@@ -319,76 +354,44 @@ fn list(context: &Context<'_>, id: Option<&str>) -> Result<Code, Failure> {
         .map(|conversation| conversation.stream)
         .unwrap_or_default();
     let declared = resolution::effective(&stream, &configured.declarations);
-    let rows = rows(&stream, &declared);
-    let pending = resolution::plan(&stream, &configured.declarations, &[]);
-    let pending: HashSet<&Declaration> = pending.declarations().collect();
+    let rows = list_rows(&stream, &declared);
     warn_of_unreadable(&context.session, &stream);
     if context.output.is_json() {
-        context
-            .output
-            .json(&rows.iter().map(document).collect::<Vec<_>>())?;
+        let rows: Vec<_> = rows.iter().map(AttachmentRow::to_json).collect();
+        context.output.json(&rows)?;
         return Ok(Code::Done);
     }
-    let line = |row: &Row<'_>| {
-        let (turn, size, name, uri) = match row.newest {
-            Some((turn, snapshot)) => {
-                let turn = match turn {
-                    0 => "not sent yet".to_owned(),
-                    turn if pending.contains(row.declaration) => {
-                        format!("turn {turn}, again with the next")
-                    }
-                    turn => format!("turn {turn}"),
-                };
-                let size = size::bytes(snapshot.blob_ref().size);
-                (turn, size, snapshot.label(), snapshot.uri.as_str())
-            }
-            None if row.declaration.is_exclude() => {
-                ("-".to_owned(), String::new(), row.declaration.as_str(), "")
-            }
-            None => (
-                "not sent yet".to_owned(),
-                String::new(),
-                row.declaration.as_str(),
-                "",
-            ),
-        };
-        vec![
-            kind(row.declaration).to_owned(),
-            turn,
-            size,
-            name.to_owned(),
-            uri.to_owned(),
-        ]
-    };
-    table(&rows.iter().map(line).collect::<Vec<_>>())
+    let plan = resolution::plan(&stream, &configured.declarations, &[]);
+    let pending: HashSet<&Declaration> = plan.declarations().collect();
+    let cells = rows
         .iter()
-        .try_for_each(|line| context.output.line(line.trim_end()))?;
+        .map(|row| row.cells(pending.contains(row.declaration)));
+    context.output.table(&cells.collect::<Vec<_>>())?;
     if rows.is_empty() {
-        context.output.status("Nothing is attached.");
+        context.output.status("There are no attachments.");
     }
     Ok(Code::Done)
 }
 
-/// Returns a row for everything that a declaration gave, with its newest snapshot.
-fn rows<'a>(stream: &'a Stream, declared: &'a [Declaration]) -> Vec<Row<'a>> {
-    let newest = newest_by_declaration(stream);
-    let kept = resolution::newest_snapshots(stream);
+/// Returns a row for each resource of each declaration, and one for each declaration without a resource.
+fn list_rows<'a>(stream: &'a Stream, declared: &'a [Declaration]) -> Vec<AttachmentRow<'a>> {
+    let sent = newest_by_declaration(stream);
+    let stored = resolution::newest_snapshots(stream);
     let mut rows = Vec::new();
     for declaration in declared {
-        match newest.get(declaration) {
-            Some(given) => {
-                rows.extend(given.iter().map(|newest| Row {
+        match sent.get(declaration) {
+            Some(snapshots) => {
+                rows.extend(snapshots.iter().map(|newest| AttachmentRow {
                     declaration,
                     newest: Some(*newest),
                 }));
             }
             None => {
-                let newest = kept
-                    .get(declaration.as_str())
-                    .map(|snapshot| (0, *snapshot));
-                rows.push(Row {
+                // A declaration that names its snapshot has one before any message sends it.
+                let snapshot = stored.get(declaration.as_str());
+                rows.push(AttachmentRow {
                     declaration,
-                    newest,
+                    newest: snapshot.map(|snapshot| (0, *snapshot)),
                 });
             }
         }
@@ -396,19 +399,8 @@ fn rows<'a>(stream: &'a Stream, declared: &'a [Declaration]) -> Vec<Row<'a>> {
     rows
 }
 
-fn document(row: &Row<'_>) -> Value {
-    let (turn, snapshot) = row.newest.unzip();
-    json!({
-        "declaration": row.declaration,
-        "kind": kind(row.declaration),
-        "uri": snapshot.map(|snapshot| &snapshot.uri),
-        "name": snapshot.and_then(|snapshot| snapshot.name.as_ref()),
-        "size": snapshot.map(|snapshot| snapshot.blob_ref().size),
-        "turn": turn.filter(|turn| *turn > 0),
-    })
-}
-
-fn kind(declaration: &Declaration) -> &'static str {
+/// Names the kind of a declaration for `jp attachment ls` and its JSON.
+fn name_kind(declaration: &Declaration) -> &'static str {
     let scheme = declaration.as_str().split(':').next().unwrap_or_default();
     match scheme {
         _ if declaration.is_exclude() => "exclude",

@@ -4,82 +4,82 @@ use crate::{
     args::Config,
     context::Context,
     error::{Code, Failure},
-    output::table,
 };
 use jp_attachment::find_secret;
 use jp_config::{Entry, Key, without_secrets};
-use jp_session::text::without_credentials;
+use jp_session::{notice::Notice, text::without_credentials};
 use serde_json::{Value, json};
 
 pub(crate) fn run(command: Config, context: &Context<'_>) -> Result<Code, Failure> {
     let Config::Show { key } = command;
+    // The current conversation's settings are part of the configuration.
     let current = context.session.current()?;
     let conversation = current
         .map(|found| context.session.read(&found))
         .transpose()?;
     let resolved = context.session.config(conversation.as_ref(), &[])?;
-    let is_shown = |entry: &str| {
-        key.as_deref().is_none_or(|key| {
-            entry == key
-                || entry
-                    .strip_prefix(key)
-                    .is_some_and(|rest| rest.starts_with('.'))
-        })
-    };
-    let entries = resolved.entries();
-    let shown: Vec<_> = entries
-        .iter()
-        .filter(|entry| is_shown(&entry.key.to_string()))
-        .collect();
-    if let Some(key) = key.filter(|_| shown.is_empty()) {
-        return Err(Failure::new(format!("there is no value of `{key}`"))
-            .with_hint("`jp config show` lists every key that has one."));
-    }
-    if context.output.is_json() {
-        let entry = |entry: &&Entry<'_>| json!({"key": entry.key.to_string(), "value": shown_value(entry), "layer": shown_layer(entry)});
-        context
-            .output
-            .json(&shown.iter().map(entry).collect::<Vec<_>>())?;
-    } else {
-        let row = |entry: &&Entry<'_>| {
-            vec![
-                format!("{} = {}", entry.key, shown_value(entry)),
-                format!("# {}", shown_layer(entry)),
-            ]
-        };
-        for line in table(&shown.iter().map(row).collect::<Vec<_>>()) {
-            context.output.line(&line)?;
+    let mut entries = resolved.entries();
+    if let Some(key) = key {
+        entries.retain(|entry| is_at_or_below(&entry.key.to_string(), &key));
+        if entries.is_empty() {
+            return Err(Failure::new(format!("`{key}` has no value"))
+                .with_hint("`jp config show` lists all keys that have one."));
         }
     }
+    if context.output.is_json() {
+        let entries = entries.iter().map(|entry| {
+            json!({
+                "key": entry.key.to_string(),
+                "value": value_without_secrets(entry),
+                "layer": layer_without_secrets(entry),
+            })
+        });
+        context.output.json(&entries.collect::<Vec<_>>())?;
+    } else {
+        let rows = entries.iter().map(|entry| {
+            vec![
+                format!("{} = {}", entry.key, value_without_secrets(entry)),
+                format!("# {}", layer_without_secrets(entry)),
+            ]
+        });
+        context.output.table(&rows.collect::<Vec<_>>())?;
+    }
     for (key, layer) in &resolved.unknown {
-        context.output.warn(&format!(
-            "unknown key `{key}` in {}: it has no effect",
-            layer.without_value()
-        ));
+        context.session.person.tell(Notice::UnknownKey {
+            key: key.to_string(),
+            layer: layer.without_value().to_string(),
+        });
     }
     Ok(Code::Done)
 }
 
-/// Returns the value of an entry with what may be a secret hidden.
-fn shown_value(entry: &Entry<'_>) -> Value {
+/// Returns whether an entry has the key `key` or one below it.
+fn is_at_or_below(entry: &str, key: &str) -> bool {
+    entry
+        .strip_prefix(key)
+        .is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
+}
+
+/// Returns the value of an entry without anything that may be a secret.
+fn value_without_secrets(entry: &Entry<'_>) -> Value {
     map_texts(&without_secrets(&entry.key, entry.value), &|text| {
-        shown_text(&entry.key, text)
+        hide_secrets(&entry.key, text)
     })
 }
 
-/// Returns the layer of an entry with what may be a secret hidden.
-fn shown_layer(entry: &Entry<'_>) -> String {
-    shown_text(&entry.key, &entry.layer.to_string())
+/// Returns the layer of an entry. The layer `-c KEY=VALUE` contains the value, so it may contain a secret, too.
+fn layer_without_secrets(entry: &Entry<'_>) -> String {
+    hide_secrets(&entry.key, &entry.layer.to_string())
 }
 
 /// Returns a text of an entry without the credentials of its URLs.
 ///
 /// If the text belongs to an MCP server and looks like a secret, such as a token in an argument, it
 /// is hidden completely.
-fn shown_text(key: &Key, text: &str) -> String {
-    let is_servers = key.parts().take(2).eq(["providers", "mcp"]);
+fn hide_secrets(key: &Key, text: &str) -> String {
+    let is_of_server = key.parts().take(2).eq(["providers", "mcp"]);
     let text = without_credentials(text);
-    if is_servers && find_secret(&text).is_some() {
+    if is_of_server && find_secret(&text).is_some() {
         "…".to_owned()
     } else {
         text

@@ -9,27 +9,21 @@ use std::collections::HashSet;
 
 use crate::{
     args,
-    context::Context,
+    context::{Context, OpenConversation},
     error::{Code, Failure},
-    output::table,
 };
 use jp_conversation::{
     ConfigDelta, Declaration, Event, EventKind, Stream,
     resolution::{self, Change},
 };
-use jp_session::{
-    attachments::declarations::{place, read_configured},
-    lock,
-    session::Found,
-    size,
-};
-use jp_storage::{Conversation, ConversationId, Summary, lock::TryLock};
+use jp_session::{lock, notice::Notice, session::Found, size};
+use jp_storage::{ConversationId, Summary, lock::TryLock};
 use serde_json::{Value, json};
 
 pub(crate) fn run(command: args::Conversation, context: &Context<'_>) -> Result<Code, Failure> {
     match command {
         args::Conversation::Ls { archived } => list(context, archived),
-        args::Conversation::Show { id, files: true } => show::files(context, id.as_deref()),
+        args::Conversation::Show { id, files: true } => show::print_files(context, id.as_deref()),
         args::Conversation::Show { id, files: false } => show::run(context, id.as_deref()),
         args::Conversation::Print {
             conversation,
@@ -55,57 +49,29 @@ fn list(context: &Context<'_>, archived: bool) -> Result<Code, Failure> {
         context.session.conversations()?,
         context.session.archived_conversations()?,
     );
+    // Both lists are read in any case: one for the table, the other for the hint and the index.
     if archived {
         std::mem::swap(&mut conversations, &mut others);
     }
     let current = context.session.current_id()?;
-    let mut index = context.session.workspace.index();
-    let rows = conversations
-        .iter()
-        .map(|found| (found, index.summary(&found.store, &found.located)));
-    // One that was removed meanwhile is not unreadable.
-    let rows = rows.filter(|(found, summary)| summary.turns.is_some() || found.located.exists());
-    let rows: Vec<_> = rows.collect();
-    let located: Vec<_> = conversations
-        .iter()
-        .chain(&others)
-        .map(|found| found.located.clone())
-        .collect();
-    if let Err(error) = index.save(&located) {
-        context.output.detail(&format!(
-            "the index of conversations was not saved: {error}"
-        ));
-    }
+    let rows = summarise(context, &conversations, &others);
     if context.output.is_json() {
-        let document = |(found, summary): &(&Found, Summary)| describe(found, summary, current);
-        context
-            .output
-            .json(&rows.iter().map(document).collect::<Vec<_>>())?;
+        let rows: Vec<_> = rows
+            .iter()
+            .map(|(found, summary)| describe(found, summary, current))
+            .collect();
+        context.output.json(&rows)?;
         return Ok(Code::Done);
     }
-    let row = |(found, summary): &(&Found, Summary)| {
-        let mark = if Some(found.located.id) == current {
-            "*"
-        } else {
-            " "
-        };
-        let turns = summary
-            .turns
-            .map_or("unreadable".to_owned(), |turns| size::count(turns, "turn"));
-        let local = if found.is_local { " (local)" } else { "" };
-        let title = summary.title.as_deref().unwrap_or("(no title)");
-        vec![
-            format!("{mark} {}", found.located.id),
-            turns,
-            used(summary),
-            format!("{title}{local}"),
-        ]
-    };
-    table(&rows.iter().map(row).collect::<Vec<_>>())
+    let cells: Vec<_> = rows
         .iter()
-        .try_for_each(|line| context.output.line(line))?;
+        .map(|(found, summary)| cells(found, summary, current))
+        .collect();
+    context.output.table(&cells)?;
     match (rows.is_empty(), archived) {
-        (true, true) => context.output.status("No conversation is archived."),
+        (true, true) => context
+            .output
+            .status("There are no archived conversations."),
         (true, false) => {
             context.output.status("There are no conversations yet.");
             context
@@ -123,7 +89,54 @@ fn list(context: &Context<'_>, archived: bool) -> Result<Code, Failure> {
     Ok(Code::Done)
 }
 
-fn used(summary: &Summary) -> String {
+/// Returns the conversations with their summaries, and saves the index of summaries. The index covers `others`, too, so that
+/// saving it doesn't drop them.
+fn summarise<'a>(
+    context: &Context<'_>,
+    conversations: &'a [Found],
+    others: &[Found],
+) -> Vec<(&'a Found, Summary)> {
+    let mut index = context.session.workspace.index();
+    let rows = conversations
+        .iter()
+        .map(|found| (found, index.summary(&found.store, &found.located)))
+        // A conversation that another jp has removed meanwhile is not unreadable.
+        .filter(|(found, summary)| summary.turns.is_some() || found.located.exists())
+        .collect();
+    let located: Vec<_> = conversations
+        .iter()
+        .chain(others)
+        .map(|found| found.located.clone())
+        .collect();
+    if let Err(error) = index.save(&located) {
+        context.output.detail(&format!(
+            "failed to save the index of conversations: {error}"
+        ));
+    }
+    rows
+}
+
+fn cells(found: &Found, summary: &Summary, current: Option<ConversationId>) -> Vec<String> {
+    let mark = match Some(found.located.id) == current {
+        true => "*",
+        false => " ",
+    };
+    // A damaged conversation is listed, too, so that the user finds out.
+    let turns = summary
+        .turns
+        .map_or("unreadable".to_owned(), |turns| size::count(turns, "turn"));
+    let local = if found.is_local { " (local)" } else { "" };
+    let title = summary.title.as_deref().unwrap_or("(no title)");
+    vec![
+        format!("{mark} {}", found.located.id),
+        turns,
+        format_last_use(summary),
+        format!("{title}{local}"),
+    ]
+}
+
+/// Formats the time of the last use in the user's time zone; returns an empty text if it is unknown.
+fn format_last_use(summary: &Summary) -> String {
     let time = summary
         .last_activated_at
         .as_deref()
@@ -135,6 +148,7 @@ fn used(summary: &Summary) -> String {
     })
 }
 
+/// Describes a conversation for `--format json`.
 fn describe(found: &Found, summary: &Summary, current: Option<ConversationId>) -> Value {
     json!({
         "id": found.located.id.to_string(),
@@ -150,6 +164,7 @@ fn describe(found: &Found, summary: &Summary, current: Option<ConversationId>) -
 
 fn make_current(context: &Context<'_>, id: &str) -> Result<Code, Failure> {
     let found = context.session.selected(Some(id))?;
+    // An archived conversation can't be continued, so it can't be current either.
     found.refuse_archived()?;
     let conversation = context.session.read(&found)?;
     context
@@ -164,7 +179,7 @@ fn make_current(context: &Context<'_>, id: &str) -> Result<Code, Failure> {
     } else {
         let title = conversation.metadata.title().unwrap_or("(no title)");
         context.output.status(&format!(
-            "Conversation {} is the current one: {title}",
+            "Conversation {} is now the current one: {title}",
             found.located.id
         ));
     }
@@ -177,133 +192,119 @@ fn fork(
     turns: Option<usize>,
     title: Option<&str>,
 ) -> Result<Code, Failure> {
-    let found = context.session.selected(id)?;
-    let conversation = context.session.read(&found)?;
-    let kept = conversation
-        .stream
-        .kept_by_fork(turns.unwrap_or(usize::MAX));
-    let title = title.or_else(|| conversation.metadata.title());
+    let source = context.open_conversation(id)?;
+    let kept = source.stream().kept_by_fork(turns.unwrap_or(usize::MAX));
+    let title = title.or_else(|| source.conversation.metadata.title());
     let now = context.session.now();
-    let added = carried_over(context, &conversation, &kept)?;
-    let added = added.map(|delta| Event::new(now, EventKind::ConfigDelta(delta)));
-    let mut writer = context.session.start(found.is_local, title, now)?;
-    found.store.copy_events(
-        &found.located,
-        &kept,
-        added.into_iter().collect(),
-        &mut writer,
-    )?;
-    let own = context
-        .session
-        .tools_of_history(&conversation)
+    let added = attach_to_fork(&source, &kept)?
+        .map(|delta| Event::new(now, EventKind::ConfigDelta(delta)))
         .into_iter()
-        .filter(|(_, is_own)| *is_own);
-    let own: Vec<_> = own.map(|(name, _)| name).collect();
+        .collect();
+    let mut writer = context.session.start(source.found.is_local, title, now)?;
+    source
+        .found
+        .store
+        .copy_events(&source.found.located, &kept, added, &mut writer)?;
+    // The copy's history enables the same tools. Those that the user enabled stay enabled there.
+    let tools = context.session.tools_of_history(&source.conversation);
+    let own: Vec<_> = tools
+        .into_iter()
+        .filter_map(|(name, is_own)| is_own.then_some(name))
+        .collect();
     context
         .session
         .remember_tools(writer.id(), own.iter().map(String::as_str));
     if let Err(error) = context.session.sessions().set_current(writer.id()) {
-        context.output.warn(&format!(
-            "the current conversation was not remembered: {error}"
-        ));
+        let error = error.to_string();
+        context
+            .session
+            .person
+            .tell(Notice::CurrentNotSaved { error });
     }
-    let turns = turns_of(&conversation.stream, &kept);
+    let from = source.found.located.id;
+    let turns = count_turns(source.stream(), &kept);
     if context.output.is_json() {
         context.output.json(
-            &json!({"id": writer.id().to_string(), "from": found.located.id.to_string(), "turns": turns}),
+            &json!({"id": writer.id().to_string(), "from": from.to_string(), "turns": turns}),
         )?;
     } else {
+        // On stdout, so that a script can use the id.
         context.output.line(&writer.id().to_string())?;
         let turns = size::count(turns, "turn");
         context.output.status(&format!(
-            "Forked {} with {turns}; {} is the current conversation.",
-            found.located.id,
+            "Forked {from} with {turns}; {} is now the current conversation.",
             writer.id()
         ));
     }
     Ok(Code::Done)
 }
 
-fn declared_by_files(
-    context: &Context<'_>,
-    conversation: &Conversation,
-) -> Result<Vec<Declaration>, Failure> {
-    let config = context.session.config(Some(conversation), &[])?;
-    Ok(read_configured(&config, &place(context.setup(&config))?)?.declarations)
-}
-
-fn turns_of(stream: &Stream, kept: &[usize]) -> usize {
+/// Counts the turns among the events at the indexes `kept`.
+fn count_turns(stream: &Stream, kept: &[usize]) -> usize {
     kept.iter()
         .filter(|index| matches!(stream.events()[**index].kind, EventKind::ChatRequest(_)))
         .count()
 }
 
-/// Finds the snapshots that a fork declares and no longer holds, and that can't be resolved again: it
-/// takes the newest along. Snapshots taken by hand that went with a turn it lacks are taken anew.
-fn carried_over(
-    context: &Context<'_>,
-    conversation: &Conversation,
+/// Returns the change that gives a fork the attachments that it lacks.
+///
+/// A fork declares the same attachments, but a snapshot that can't be resolved again may be in a turn that it does not keep:
+/// the change adds the newest one. The fork resolves refreshed attachments again, if it lacks a turn.
+fn attach_to_fork(
+    source: &OpenConversation<'_>,
     kept: &[usize],
 ) -> Result<Option<ConfigDelta>, Failure> {
     let events = kept
         .iter()
-        .map(|index| conversation.stream.events()[*index].clone())
+        .map(|index| source.stream().events()[*index].clone())
         .collect();
-    let stream = Stream::from_events(events);
-    let configured = declared_by_files(context, conversation)?;
-    let plan = resolution::plan(&stream, &configured, &[]);
-    let declared = resolution::effective(&stream, &configured);
-    let snapshots = resolution::newest_snapshots(&conversation.stream);
-    let snapshot =
-        |declaration: &Declaration| snapshots.get(declaration.as_str()).copied().cloned();
-    let resources: Vec<_> = plan.lost.iter().filter_map(snapshot).collect();
-    let add = taken_by_hand(conversation, kept, &declared);
-    if resources.is_empty() && add.is_empty() {
+    let fork = Stream::from_events(events);
+    let configured = source.read_configured(&source.find_place()?)?.declarations;
+    let plan = resolution::plan(&fork, &configured, &[]);
+    let declared = resolution::effective(&fork, &configured);
+    let snapshots = resolution::newest_snapshots(source.stream());
+    let resources: Vec<_> = plan
+        .lost
+        .iter()
+        .filter_map(|declaration| snapshots.get(declaration.as_str()))
+        .map(|snapshot| (*snapshot).clone())
+        .collect();
+    let change = Change::delta_that_adds(list_refreshed(source.stream(), kept, &declared));
+    if resources.is_empty() && change.is_none() {
         return Ok(None);
     }
-    let change = if add.is_empty() {
-        ConfigDelta::default()
-    } else {
-        Change {
-            add,
-            ..Change::default()
-        }
-        .into_delta()
-    };
     Ok(Some(ConfigDelta {
         resources,
-        ..change
+        ..change.unwrap_or_default()
     }))
 }
 
-/// Returns the declarations in force of which snapshots were taken by hand, if a turn is not kept: those
-/// snapshots may lack what went with that turn.
-fn taken_by_hand(
-    conversation: &Conversation,
-    kept: &[usize],
-    declared: &[Declaration],
-) -> Vec<Declaration> {
-    let events = conversation.stream.events();
-    let kept: HashSet<usize> = kept.iter().copied().collect();
-    let is_lost = |(index, event): (usize, &Event)| {
-        matches!(event.kind, EventKind::ChatRequest(_)) && !kept.contains(&index)
-    };
-    if !events.iter().enumerate().any(is_lost) {
+/// Lists the declarations that were refreshed between messages, unless the fork keeps all turns. A refresh stores only the
+/// resources that changed, so the other ones may be in a turn that the fork lacks.
+fn list_refreshed(stream: &Stream, kept: &[usize], declared: &[Declaration]) -> Vec<Declaration> {
+    if count_turns(stream, kept) == stream.requests().count() {
         return Vec::new();
     }
-    let taken = events.iter().filter_map(|event| match &event.kind {
-        EventKind::ConfigDelta(delta) => Some(&delta.delivered),
-        _ => None,
-    });
-    let taken: HashSet<&Declaration> = taken
+    let deltas = stream
+        .events()
+        .iter()
+        .filter_map(|event| match &event.kind {
+            EventKind::ConfigDelta(delta) => Some(&delta.delivered),
+            _ => None,
+        });
+    let refreshed: HashSet<_> = deltas
         .flatten()
         .map(|delivered| &delivered.declaration)
         .collect();
-    let is_taken = |one: &&Declaration| taken.contains(one) && !one.names_snapshot();
-    declared.iter().filter(is_taken).cloned().collect()
+    declared
+        .iter()
+        .filter(|declaration| refreshed.contains(declaration) && !declaration.names_snapshot())
+        .cloned()
+        .collect()
 }
 
 fn remove(context: &Context<'_>, ids: &[String]) -> Result<Code, Failure> {
+    // All ids are looked up first, so that a wrong one removes nothing. The same conversation may be named twice.
     let mut found: Vec<Found> = Vec::new();
     for id in ids {
         let selected = context.session.selected(Some(id))?;
@@ -316,12 +317,13 @@ fn remove(context: &Context<'_>, ids: &[String]) -> Result<Code, Failure> {
             TryLock::Acquired(lock) => lock,
             TryLock::Held(held) => return Err(lock::in_use_error(found.located.id, &held).into()),
         };
+        // Tools with `keep = true` outlive jp, but not their conversation.
         let ended = jp_turn::end_kept(&context.session.workspace.handles(found.located.id));
         if ended > 0 {
             let ended = size::count(ended, "tool");
             context
                 .output
-                .status(&format!("Ended {ended} that outlived the turn."));
+                .status(&format!("Ended {ended} that still ran."));
         }
         found.store.remove(&found.located, lock)?;
         context

@@ -10,7 +10,7 @@ use jp_session::similar::find_similar;
 use crate::{
     args::Args,
     error::{Code, Failure},
-    output::{Output, table},
+    output::{Output, format_table},
 };
 
 /// A page of `docs/`.
@@ -40,7 +40,7 @@ const TOPICS: [Topic; 12] = [
     topic!("attachments", "attachments.md", "Attach files, pages, commands and more"),
     topic!("uris", "uris.md", "How jp writes URIs, and which match a template"),
     topic!("tools", "tools.md", "Choose and write tools that a model can call"),
-    topic!("permissions", "permissions.md", "What runs without asking, and whom jp trusts"),
+    topic!("permissions", "permissions.md", "What runs without a prompt, and whom jp trusts"),
     topic!("models", "models.md", "Choose a model, configure a provider, get answers in JSON"),
     topic!("settings", "settings.md", "All configuration keys, with types and defaults"),
     topic!("delivery", "delivery.md", "What a request contains and what it costs"),
@@ -51,19 +51,20 @@ const TOPICS: [Topic; 12] = [
     topic!("exit-codes", "exit-codes.md", "Exit codes for scripts"),
 ];
 
-/// Prints the help that `words` ask for: of all of jp, of a command or of a topic.
+/// Prints help for jp, for a command or for a topic.
 ///
 /// # Errors
 ///
 /// Returns a usage error if there is no such command or topic.
 pub(crate) fn run(words: &[String], output: &Output) -> Result<Code, Failure> {
+    // `jp help exit codes` means the topic `exit-codes`.
     let topic = find_topic(&words.join("-"));
     if let Some(topic) = topic {
         output.text(&plain_text::render(topic.markdown, topic_of_file))?;
         return Ok(Code::Done);
     }
     check_command(words)?;
-    Args::exit_with_help(words, list_of_topics())
+    Args::exit_with_help(words, list_topics())
 }
 
 fn find_topic(name: &str) -> Option<&'static Topic> {
@@ -79,12 +80,11 @@ fn topic_of_file(file: &str) -> Option<&'static str> {
 }
 
 /// Returns the section "Topics" in the form of clap's own sections.
-fn list_of_topics() -> String {
-    let row = |topic: &Topic| vec![format!("  {}", topic.name), topic.description.to_owned()];
-    let rows: Vec<_> = TOPICS.iter().map(row).collect();
+fn list_topics() -> String {
+    let rows = TOPICS.map(|topic| vec![format!("  {}", topic.name), topic.description.to_owned()]);
     format!(
         "Topics (`jp help TOPIC` shows one):\n{}",
-        table(&rows).join("\n")
+        format_table(&rows).join("\n")
     )
 }
 
@@ -97,13 +97,13 @@ fn check_command(words: &[String]) -> Result<(), Failure> {
     for (index, word) in words.iter().enumerate() {
         known = known
             .find_subcommand(word)
-            .ok_or_else(|| unknown(known, &words[..index], word))?;
+            .ok_or_else(|| unknown_error(known, &words[..index], word))?;
     }
     Ok(())
 }
 
-/// Says that there is no such command, and no such topic if the word stands alone.
-fn unknown(parent: &Command, before: &[String], word: &str) -> Failure {
+/// Words the error for an unknown command, or an unknown topic if the word stands alone.
+fn unknown_error(parent: &Command, before: &[String], word: &str) -> Failure {
     let commands = parent
         .get_subcommands()
         .filter(|command| !command.is_hide_set());
@@ -111,30 +111,20 @@ fn unknown(parent: &Command, before: &[String], word: &str) -> Failure {
     if before.is_empty() {
         names.extend(TOPICS.iter().map(|topic| topic.name));
     }
-    let path = [before, &[word.to_owned()]].concat().join(" ");
-    let failure = Failure::usage(match before {
-        [] => format!("there is no command or topic `{path}`"),
-        _ => format!("there is no command `{path}`"),
+    let path: String = before.iter().map(|word| format!("{word} ")).collect();
+    let mut failure = Failure::usage(match before {
+        [] => format!("there is no command or topic `{word}`"),
+        _ => format!("there is no command `{path}{word}`"),
     });
-    let failure = match find_similar(word, &names) {
-        Some(name) => failure.with_hint(format!(
-            "did you mean `{}`?",
-            [
-                &["jp".to_owned(), "help".to_owned()],
-                before,
-                &[name.to_owned()]
-            ]
-            .concat()
-            .join(" ")
-        )),
-        None => failure,
-    };
+    if let Some(name) = find_similar(word, &names) {
+        failure = failure.with_hint(format!("did you mean `jp help {path}{name}`?"));
+    }
     failure.with_hint(match before {
         [] => format!(
             "the topics are {}. `jp help` lists the commands, too.",
             TOPICS.map(|topic| topic.name).join(", ")
         ),
-        _ => format!("`jp help {}` lists its commands.", before.join(" ")),
+        _ => format!("`jp help {}` lists its commands.", path.trim_end()),
     })
 }
 

@@ -9,9 +9,11 @@ use crate::{
 use jp_storage::Workspace;
 use serde_json::json;
 
+/// The configuration of a new workspace: only comments, with the keys that users need first.
 const CONFIG: &str = "\
-# Configuration of this workspace, shared with whoever has it; your own goes in ~/.config/jp/config.toml.
-# `jp config show` lists every key with its value and where that comes from.
+# Configuration of this workspace, shared with everyone who has a copy of it.
+# Your own configuration is in ~/.config/jp/config.toml.
+# `jp config show` lists every key with its value and origin.
 
 # [assistant.model]
 # id = \"llamacpp/qwen3\"
@@ -20,7 +22,7 @@ const CONFIG: &str = "\
 # attachments = [\"file:README.md\"]
 ";
 
-/// What an interrupted jp may leave.
+/// Temporary files that an interrupted jp may leave behind.
 const IGNORED: &str = ".tmp-*\n";
 
 pub(crate) fn run(
@@ -32,6 +34,7 @@ pub(crate) fn run(
         Some(directory) => environment.surroundings.current_dir.join(directory),
         None => environment.surroundings.current_dir.clone(),
     };
+    // An existing workspace stays unchanged, so running the command again is safe.
     let made = Workspace::init(
         &directory,
         &[
@@ -46,17 +49,17 @@ pub(crate) fn run(
             .map_err(|error| Failure::from_system(&format!("read {shown}"), error))?;
         output.json(&json!({"root": root, "made": made}))?;
     } else if made {
-        output.status(&format!("{shown} is a workspace now."));
+        output.status(&format!("Created a workspace in {shown}."));
         output.hint("`jp query --attach FILE \"your question\"` asks about a file.");
     } else {
         output.status(&format!(
-            "{shown} is a workspace already; nothing was changed."
+            "{shown} is already a workspace; nothing was changed."
         ));
     }
     Ok(Code::Done)
 }
 
-/// Makes an id that two workspaces of one user won't share.
+/// Generates an id of 8 letters and digits: 41 bits, so two workspaces of a user won't share one.
 fn new_id() -> String {
     std::iter::repeat_with(fastrand::alphanumeric)
         .take(8)

@@ -1,6 +1,6 @@
 //! `jp mcp`.
 //!
-//! All that servers send is theirs to choose: in tables it is on one line, shortened, with what can't be seen as its escape.
+//! Servers can send any text. Tables show it on one line, shortened, with control characters as escapes.
 
 mod listed;
 mod login;
@@ -19,11 +19,13 @@ use jp_session::{
     text::one_line,
 };
 
-/// How much of a name or a description is shown, and of what has to be whole to be of use.
+/// Longest name or description that is shown, in characters: one row of a terminal.
 const SHOWN: usize = 80;
+/// Longest URI or message that is shown, in characters. A shortened URI is useless, so the limit only stops floods.
 const SHOWN_URI: usize = 300;
 
 pub(crate) fn run(command: Mcp, context: &Context<'_>) -> Result<Code, Failure> {
+    // Without a conversation: its history can't configure servers.
     let config = context.session.config(None, &[])?;
     let command = match command {
         Mcp::Serve(wanted) => return serve::run(context, &config, &wanted),
@@ -31,56 +33,57 @@ pub(crate) fn run(command: Mcp, context: &Context<'_>) -> Result<Code, Failure> 
     };
     let servers = context.session.servers(&config)?;
     match command {
-        Mcp::Ls { server: None } => offered::list(context, servers),
+        Mcp::Ls { server: None } => offered::list_servers(context, servers),
         Mcp::Ls {
             server: Some(server),
-        } => offered::tools(context, servers, &config, &server),
+        } => offered::list_tools(context, servers, &config, &server),
         Mcp::Resources { servers: names } => {
-            listed::resources(context, &chosen(context, servers, &names)?)
+            listed::list_resources(context, &choose_servers(context, servers, &names)?)
         }
         Mcp::Templates { servers: names } => {
-            listed::templates(context, &chosen(context, servers, &names)?)
+            listed::list_templates(context, &choose_servers(context, servers, &names)?)
         }
-        Mcp::Serve(_) => unreachable!("returned above: it needs no other server"),
+        Mcp::Serve(_) => unreachable!("it needs no other server and has returned above"),
         Mcp::Login(wanted) => login::log_in(context, servers, wanted),
         Mcp::Logout { server } => login::log_out(context, servers, &server),
         Mcp::Read {
             server,
             uri,
             watch: false,
-        } => read::once(context, servers, &server, &uri),
+        } => read::read_once(context, servers, &server, &uri),
         Mcp::Read {
             server,
             uri,
             watch: true,
-        } => read::each_change(context, servers, &server, &uri),
+        } => read::watch(context, servers, &server, &uri),
     }
 }
 
-/// Servers that are asked something.
-struct Chosen<'a> {
+/// The servers that a command asks.
+struct ChosenServers<'a> {
     servers: &'a Servers,
     names: Vec<&'a str>,
 }
 
-/// Chooses the servers that are named, each once; all of them where none is.
-fn chosen<'a>(
+/// Chooses the named servers, each once, or all servers if none is named.
+fn choose_servers<'a>(
     context: &Context<'_>,
     servers: &'a Servers,
     names: &'a [String],
-) -> Result<Chosen<'a>, Failure> {
+) -> Result<ChosenServers<'a>, Failure> {
     names.iter().try_for_each(|name| servers.check(name))?;
-    let is_first = |(index, name): &(usize, &String)| !names[..*index].contains(name);
-    let named: Vec<_> = names
-        .iter()
-        .enumerate()
-        .filter(is_first)
-        .map(|(_, name)| name.as_str())
-        .collect();
+    let mut named: Vec<&str> = Vec::new();
+    for name in names {
+        if !named.contains(&name.as_str()) {
+            named.push(name);
+        }
+    }
     if servers.is_empty() {
-        context.output.status("No MCP server is configured.");
+        context
+            .output
+            .status("There are no configured MCP servers.");
         context.output.hint(
-            "`[providers.mcp.NAME]` in ~/.config/jp/config.toml names one; `jp help mcp-servers` explains how.",
+            "add [providers.mcp.NAME] to ~/.config/jp/config.toml; `jp help mcp-servers` explains how.",
         );
     }
     let names = if named.is_empty() {
@@ -88,26 +91,34 @@ fn chosen<'a>(
     } else {
         named
     };
-    Ok(Chosen { servers, names })
+    Ok(ChosenServers { servers, names })
 }
 
-impl Chosen<'_> {
-    /// Asks all of them at once.
+impl<'a> ChosenServers<'a> {
+    /// Chooses one server; fails if it is not configured.
+    fn only(servers: &'a Servers, name: &'a str) -> Result<Self, Failure> {
+        servers.check(name)?;
+        Ok(Self {
+            servers,
+            names: vec![name],
+        })
+    }
+
+    /// Asks all servers at the same time.
     fn ask<T: Send>(
         &self,
         context: &Context<'_>,
         ask: impl Fn(&Connection, &dyn Caller) -> Result<T, ServerError> + Sync,
     ) -> Result<Vec<Answer<T>>, Failure> {
-        let answers = self.servers.ask(
+        Ok(self.servers.ask(
             &context.session,
             &self.names,
             "Waiting for",
             |connection, caller| ask(connection, caller),
-        )?;
-        Ok(answers)
+        )?)
     }
 
-    /// Asks the one that was chosen.
+    /// Asks the only chosen server.
     fn ask_one<T: Send>(
         &self,
         context: &Context<'_>,
@@ -116,22 +127,19 @@ impl Chosen<'_> {
         let mut answers = self.ask(context, ask)?;
         let (_, answer) = answers
             .pop()
-            .unwrap_or_else(|| unreachable!("one is chosen"));
+            .unwrap_or_else(|| unreachable!("one server is chosen"));
         Ok(answer.map_err(advice::failure)?)
     }
 }
 
-/// Returns the beginning of a server's text.
-fn shown(text: &str) -> String {
+/// Shortens a server's text for a table.
+fn shorten(text: &str) -> String {
     one_line(text, SHOWN)
 }
 
-/// Returns the beginning of the first line of a server's text.
-fn first_line(text: Option<&str>) -> String {
-    let lines = text.unwrap_or_default().lines().map(str::trim);
-    lines
-        .into_iter()
-        .find(|line| !line.is_empty())
-        .map(shown)
-        .unwrap_or_default()
+/// Shortens the first line of a server's text that is not blank.
+fn shorten_first_line(text: Option<&str>) -> String {
+    let mut lines = text.unwrap_or_default().lines().map(str::trim);
+    let line = lines.find(|line| !line.is_empty());
+    line.map(shorten).unwrap_or_default()
 }

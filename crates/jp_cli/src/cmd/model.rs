@@ -1,4 +1,4 @@
-//! `jp model`.
+//! `jp model`: available models and their capabilities.
 
 use std::{collections::BTreeSet, time::Duration};
 
@@ -6,7 +6,6 @@ use crate::{
     args,
     context::Context,
     error::{Code, Failure, chain},
-    output::table,
 };
 use jp_config::Resolved;
 use jp_llm::{
@@ -22,8 +21,9 @@ use jp_session::{
 };
 use serde_json::{Value, json};
 
-/// How long a provider may take to list its models.
+/// The time that a provider may take to list its models. OpenRouter lists hundreds, and a slow network needs a few seconds.
 const LIST_TIMEOUT: Duration = Duration::from_secs(10);
+/// The providers that jp knows by name. They are listed if their key is set.
 const HOSTED: [&str; 4] = ["anthropic", "google", "openai", "openrouter"];
 
 pub(crate) fn run(command: &args::Model, context: &Context<'_>) -> Result<Code, Failure> {
@@ -34,7 +34,7 @@ pub(crate) fn run(command: &args::Model, context: &Context<'_>) -> Result<Code, 
         .map(|found| context.session.read(&found))
         .transpose()?;
     let config = context.session.config(conversation.as_ref(), &[])?;
-    // What is wrong with the chosen one is no reason to list none: the list may be what is needed to mend it.
+    // If the configured model is wrong, the list helps to fix that.
     let used = match configured(&config) {
         Ok(None) => found_here(&config)?,
         Ok(model) => model,
@@ -46,66 +46,68 @@ pub(crate) fn run(command: &args::Model, context: &Context<'_>) -> Result<Code, 
     used.iter()
         .for_each(|used| used.warn_of_ignored(&*context.session.person));
     let rows = match provider {
-        Some(provider) => of_one(&config, used.as_ref(), provider)?,
-        None => of_all(context, &config, used.as_ref())?,
+        Some(provider) => list_provider(&config, used.as_ref(), provider)?,
+        None => list_all(context, &config, used.as_ref())?,
     };
     if context.output.is_json() {
-        context
-            .output
-            .json(&rows.iter().map(Row::document).collect::<Vec<_>>())?;
+        let rows: Vec<_> = rows.iter().map(ModelRow::to_json).collect();
+        context.output.json(&rows)?;
         return Ok(Code::Done);
     }
-    let header = ["", "model", "tokens", "takes", "known from", "alias"]
+    let header = ["", "model", "tokens", "accepts", "source", "alias"]
         .map(str::to_owned)
         .to_vec();
     let lines: Vec<_> = std::iter::once(header)
-        .chain(rows.iter().map(Row::cells))
+        .chain(rows.iter().map(ModelRow::cells))
         .collect();
-    table(&lines)
-        .iter()
-        .try_for_each(|line| context.output.line(line.trim_end()))?;
+    context.output.table(&lines)?;
     match &used {
         Some(used) => context.output.hint(&format!(
-            "{} answers; `jp query --model MODEL` chooses another.",
+            "jp uses {}; `jp query --model MODEL` chooses another.",
             used.label
         )),
         None => context
             .output
-            .hint("no model is chosen: `jp query --model MODEL`, or set assistant.model.id."),
+            .hint("choose a model with `jp query --model MODEL`, or set assistant.model.id."),
     }
     Ok(Code::Done)
 }
 
-/// Lists the models of one provider, or says why that can't be.
-fn of_one(config: &Resolved, used: Option<&Model>, provider: &str) -> Result<Vec<Row>, Failure> {
-    let asked = Asked::new(config, provider, LIST_TIMEOUT)?;
+/// Lists the models of one provider.
+fn list_provider(
+    config: &Resolved,
+    used: Option<&Model>,
+    provider: &str,
+) -> Result<Vec<ModelRow>, Failure> {
+    let asked = ListRequest::new(config, provider, LIST_TIMEOUT)?;
     let listed = runtime()?.block_on(models::list(&asked.model.endpoint, asked.limit))?;
     if listed.is_empty() {
         return Err(Failure::new(format!(
-            "{provider} at {} lists no model",
+            "{provider} at {} lists no models",
             asked.model.endpoint.base_url
         )));
     }
-    rows(config, provider, listed, used)
+    to_rows(config, provider, listed, used)
 }
 
-/// Lists the models of every provider that is set up; the others are left out, those that fail with a warning.
-fn of_all(
+/// Lists the models of all providers. Warns of each provider that fails, unless jp only looked for it on this machine.
+fn list_all(
     context: &Context<'_>,
     config: &Resolved,
     used: Option<&Model>,
-) -> Result<Vec<Row>, Failure> {
+) -> Result<Vec<ModelRow>, Failure> {
     let mut asked = Vec::new();
-    for provider in providers(config, used) {
+    for provider in find_providers(config, used) {
+        // A provider that jp only looks for on this machine is either there at once or not at all.
         let is_set_up = is_set_up(config, used, &provider);
         let limit = if is_set_up {
             LIST_TIMEOUT
         } else {
             PROBE_TIMEOUT
         };
-        match Asked::new(config, &provider, limit) {
-            // A workspace can come from anywhere: what it names is not reached unless the person asks for it.
-            Ok(Asked {
+        match ListRequest::new(config, &provider, limit) {
+            // A workspace is not trusted: jp contacts its provider only if the user names it.
+            Ok(ListRequest {
                 model:
                     Model {
                         warning: Some(_),
@@ -115,7 +117,7 @@ fn of_all(
                 ..
             }) => {
                 let reason = format!(
-                    "the workspace has it at {}; `jp model ls {provider}` asks there",
+                    "the workspace sets its URL to {}; `jp model ls {provider}` lists them",
                     endpoint.base_url
                 );
                 warn(context, &provider, &reason);
@@ -128,25 +130,25 @@ fn of_all(
         .iter()
         .map(|(.., one)| (&one.model.endpoint, one.limit))
         .collect();
+    // All providers are asked at the same time, so the slowest decides how long it takes.
     let lists = runtime()?.block_on(models::list_each(&endpoints));
     let mut all = Vec::new();
     for ((provider, is_set_up, _), listed) in asked.iter().zip(lists) {
         match listed {
-            Ok(listed) => all.extend(rows(config, provider, listed, used)?),
+            Ok(listed) => all.extend(to_rows(config, provider, listed, used)?),
             Err(error) if *is_set_up => {
                 warn(context, provider, &format!("failed to {}", chain(&error)))
             }
-            // Nobody said that there should be one.
+            // jp only looked for a server on its usual port, and there is none.
             Err(_) => {}
         }
     }
     if let Some(used) = used.filter(|_| !all.iter().any(|row| row.is_used)) {
-        let warning = format!(
-            "{} would answer, but its provider does not list it",
+        context.output.warn(&format!(
+            "jp uses {}, but its provider does not list it",
             used.label
-        );
-        context.output.warn(&warning);
-        all.insert(0, Row::new(config, used, Facts::default(), true));
+        ));
+        all.insert(0, ModelRow::new(config, used, Facts::default(), true));
     }
     if all.is_empty() {
         Err(no_model().into())
@@ -156,18 +158,19 @@ fn of_all(
 }
 
 fn warn(context: &Context<'_>, provider: &str, reason: &str) {
+    // A base URL may contain credentials, and errors quote it.
     context.output.warn(&without_credentials(&format!(
-        "the models of {provider} are not listed: {reason}"
+        "failed to list the models of {provider}: {reason}"
     )));
 }
 
-/// A provider to be asked for its models.
-struct Asked {
+/// A request for the list of a provider's models.
+struct ListRequest {
     model: Model,
     limit: Duration,
 }
 
-impl Asked {
+impl ListRequest {
     fn new(config: &Resolved, provider: &str, limit: Duration) -> Result<Self, Failure> {
         let mut model = of_provider(config, provider, "")?;
         model.add_key(config)?;
@@ -175,8 +178,8 @@ impl Asked {
     }
 }
 
-/// Returns the providers that may have models for this person, by name.
-fn providers(config: &Resolved, used: Option<&Model>) -> BTreeSet<String> {
+/// Returns the names of the providers that may have models for the user.
+fn find_providers(config: &Resolved, used: Option<&Model>) -> BTreeSet<String> {
     let configured = config.config.providers.llm.keys().cloned();
     let with_key = HOSTED
         .into_iter()
@@ -188,50 +191,52 @@ fn providers(config: &Resolved, used: Option<&Model>) -> BTreeSet<String> {
 }
 
 fn has_key(provider: &str) -> bool {
+    // A blank key counts as unset, as in queries.
     let key = usual_key_variable(provider).and_then(|variable| std::env::var(variable).ok());
     key.is_some_and(|key| !key.trim().is_empty())
 }
 
-/// Returns whether the person said that a provider should be there.
+/// Returns whether the user set a provider up. jp looks for the others on this machine.
 fn is_set_up(config: &Resolved, used: Option<&Model>, provider: &str) -> bool {
     let is_local = USUAL.iter().any(|usual| usual.provider == provider);
     let is_used = used.is_some_and(|model| model.endpoint.provider == provider);
     !is_local || is_used || config.config.providers.llm.contains_key(provider)
 }
 
-/// A model that may be asked.
-struct Row {
+/// An available model.
+struct ModelRow {
     id: String,
     is_used: bool,
     aliases: Vec<String>,
     facts: Facts,
-    /// Who says so.
+    /// The sources of the facts, most important first.
     known_from: Vec<&'static str>,
 }
 
-fn rows(
+fn to_rows(
     config: &Resolved,
     provider: &str,
     listed: Vec<Listed>,
     used: Option<&Model>,
-) -> Result<Vec<Row>, Failure> {
-    let row = |listed: Listed| {
+) -> Result<Vec<ModelRow>, Failure> {
+    let rows = listed.into_iter().map(|listed| {
         let model = of_provider(config, provider, &listed.name)?;
         let is_used = used.is_some_and(|used| used.label == model.label);
-        Ok(Row::new(config, &model, listed.facts, is_used))
-    };
-    listed.into_iter().map(row).collect()
+        Ok(ModelRow::new(config, &model, listed.facts, is_used))
+    });
+    rows.collect()
 }
 
-impl Row {
-    fn new(config: &Resolved, model: &Model, said: Facts, is_used: bool) -> Self {
+impl ModelRow {
+    fn new(config: &Resolved, model: &Model, listed: Facts, is_used: bool) -> Self {
         let format = model.endpoint.format;
+        // A server of one of these formats may run any model, so jp can only assume what it accepts.
         let documented = if matches!(format, Format::Chat | Format::Ollama) {
             "assumed"
         } else {
             "documentation"
         };
-        let sources = [("configuration", model.configured), ("provider", said)];
+        let sources = [("configuration", model.configured), ("provider", listed)];
         let sources = sources
             .into_iter()
             .filter(|(_, facts)| *facts != Facts::default())
@@ -246,28 +251,29 @@ impl Row {
                 .collect(),
             facts: model
                 .configured
-                .or(said)
+                .or(listed)
                 .or(models::built_in(format, &model.endpoint.model)),
             known_from: sources.chain([documented]).collect(),
         }
     }
 
-    fn takes(&self) -> [(&'static str, bool); 7] {
-        let takes = self.facts.capabilities();
+    /// Returns each capability with its name in the JSON.
+    fn capabilities(&self) -> [(&'static str, bool); 7] {
+        let facts = self.facts.capabilities();
         [
-            ("images", takes.images),
-            ("pdf", takes.pdf),
-            ("files", takes.files),
-            ("audio", takes.audio),
-            ("binary_results", takes.binary_results),
-            ("schema", takes.schema),
-            ("tools", takes.tools),
+            ("images", facts.images),
+            ("pdf", facts.pdf),
+            ("files", facts.files),
+            ("audio", facts.audio),
+            ("binary_results", facts.binary_results),
+            ("schema", facts.schema),
+            ("tools", facts.tools),
         ]
     }
 
     fn cells(&self) -> Vec<String> {
         let takes = self
-            .takes()
+            .capabilities()
             .into_iter()
             .filter(|(_, takes)| *takes)
             .map(|(name, _)| name.replace('_', " "));
@@ -284,9 +290,9 @@ impl Row {
         ]
     }
 
-    fn document(&self) -> Value {
+    fn to_json(&self) -> Value {
         let takes: serde_json::Map<_, _> = self
-            .takes()
+            .capabilities()
             .into_iter()
             .map(|(name, takes)| (name.to_owned(), takes.into()))
             .collect();

@@ -1,4 +1,4 @@
-//! `jp query`: asks, and shows the answer.
+//! `jp query`: sends a message and shows the answer.
 
 mod explain;
 mod report;
@@ -14,6 +14,7 @@ use crate::{
 };
 
 pub(crate) fn run(query: Query, context: &Context<'_>) -> Result<Code, Failure> {
+    // `read_request` consumes the arguments.
     let is_explained = query.explain;
     let request = read_request(query, context)?;
     if is_explained {
@@ -23,7 +24,7 @@ pub(crate) fn run(query: Query, context: &Context<'_>) -> Result<Code, Failure> 
     report::show(query::run(&context.session, request)?, context.output)
 }
 
-/// Makes a request of the arguments and of piped input.
+/// Builds the request from the arguments and piped input.
 fn read_request(query: Query, context: &Context<'_>) -> Result<QueryRequest, Failure> {
     let input = match reads_input(&query, context) {
         true => Some(read_input()?),
@@ -51,7 +52,7 @@ fn read_request(query: Query, context: &Context<'_>) -> Result<QueryRequest, Fai
     })
 }
 
-/// Returns whether stdin is a part of the message: not if it is a terminal, or attached.
+/// Returns whether stdin is part of the message. It is not if it is a terminal or an attachment.
 fn reads_input(query: &Query, context: &Context<'_>) -> bool {
     let mut attached = query.attach.iter();
     let is_attached = attached.any(|input| input == "-" || input.eq_ignore_ascii_case("stdin:"));
@@ -59,22 +60,24 @@ fn reads_input(query: &Query, context: &Context<'_>) -> bool {
 }
 
 fn read_input() -> Result<String, Failure> {
+    /// The largest input, in bytes: over two million tokens, more than models accept.
     const MAX_BYTES: u64 = 10_000_000;
     let mut bytes = Vec::new();
     std::io::stdin()
         .lock()
+        // One byte more tells input of exactly the limit from longer input.
         .take(MAX_BYTES + 1)
         .read_to_end(&mut bytes)
         .map_err(|error| Failure::new(format!("failed to read stdin: {error}")))?;
     if bytes.len() as u64 > MAX_BYTES {
         return Err(Failure::new("failed to read stdin: it is more than 10 MB")
-            .with_hint("save it to a file and attach what matters of it."));
+            .with_hint("save it to a file, and attach the part that matters."));
     }
     String::from_utf8(bytes).map_err(|error| {
         let position = error.utf8_error().valid_up_to();
         Failure::new(format!(
-            "failed to read stdin: it is not UTF-8 text from byte {position} on"
+            "failed to read stdin: it is not UTF-8 text at byte {position}"
         ))
-        .with_hint("attach a file with --attach instead.")
+        .with_hint("use --attach for files that are not text.")
     })
 }

@@ -1,19 +1,17 @@
 //! `jp resource`.
 
 mod refresh;
+pub(crate) mod snapshots;
 mod versions;
 
-use jp_conversation::{Stream, attachments::deliveries};
 use jp_resource::{Payload, Snapshot};
 use jp_storage::Store;
-use serde_json::{Value, json};
 
-use self::versions::{ResourceVersion, versions};
+use self::versions::{ResourceVersion, list_versions};
 use crate::{
     args::Resource,
     context::Context,
     error::{Code, Failure},
-    output::table,
 };
 use jp_session::{size, text::visible};
 
@@ -37,74 +35,18 @@ pub(crate) fn run(command: Resource, context: &Context<'_>) -> Result<Code, Fail
     }
 }
 
-/// A snapshot and the turn it was attached at; 0 where no message has taken it yet.
-pub(crate) struct Attached<'a> {
-    pub(crate) turn: usize,
-    pub(crate) snapshot: &'a Snapshot,
-}
-
-/// Returns every snapshot of a stream, oldest first.
-pub(crate) fn attached(stream: &Stream) -> impl Iterator<Item = Attached<'_>> {
-    let snapshots = deliveries(stream).into_iter();
-    snapshots.flat_map(|(turn, resources, _)| {
-        resources
-            .iter()
-            .map(move |snapshot| Attached { turn, snapshot })
-    })
-}
-
-/// Describes a snapshot as `--format json` does everywhere.
-pub(crate) fn describe(attached: &Attached<'_>) -> Value {
-    let blob = attached.snapshot.blob_ref();
-    json!({
-        "uri": attached.snapshot.uri,
-        "name": attached.snapshot.name,
-        "mimeType": attached.snapshot.mime_type,
-        "turn": (attached.turn > 0).then_some(attached.turn),
-        "checksum": blob.checksum,
-        "size": blob.size,
-    })
-}
-
 fn list(context: &Context<'_>, id: Option<&str>) -> Result<Code, Failure> {
     let found = context.session.selected(id)?;
     let conversation = context.session.read(&found)?;
-    let snapshots = versions(&conversation.stream);
+    let versions = list_versions(&conversation.stream);
     if context.output.is_json() {
-        context.output.json(
-            &snapshots
-                .iter()
-                .map(ResourceVersion::to_json)
-                .collect::<Vec<_>>(),
-        )?;
+        let versions: Vec<_> = versions.iter().map(ResourceVersion::to_json).collect();
+        context.output.json(&versions)?;
         return Ok(Code::Done);
     }
-    let row = |version: &ResourceVersion<'_>| {
-        let ResourceVersion {
-            turn,
-            snapshot,
-            number,
-            ..
-        } = version;
-        let blob = snapshot.blob_ref();
-        // First, because a URI is long: 80 columns still show what `resource show --version` takes.
-        vec![
-            format!("version {number}"),
-            if *turn > 0 {
-                format!("turn {turn}")
-            } else {
-                "not sent yet".to_owned()
-            },
-            size::bytes(blob.size),
-            blob.checksum.short(),
-            snapshot.label().to_owned(),
-            snapshot.uri.clone(),
-        ]
-    };
-    table(&snapshots.iter().map(row).collect::<Vec<_>>())
-        .iter()
-        .try_for_each(|line| context.output.line(line))?;
-    if snapshots.is_empty() {
+    let rows: Vec<_> = versions.iter().map(ResourceVersion::cells).collect();
+    context.output.table(&rows)?;
+    if versions.is_empty() {
         context.output.status(&format!(
             "Conversation {} has no resources.",
             conversation.id
@@ -121,12 +63,12 @@ fn show(
 ) -> Result<Code, Failure> {
     let found = context.session.selected(id)?;
     let conversation = context.session.read(&found)?;
-    let is_meant = |version: &ResourceVersion<'_>| {
+    // A name may belong to several resources; `choose_version` reports that.
+    let mut versions = list_versions(&conversation.stream);
+    versions.retain(|version| {
         version.snapshot.uri == uri || version.snapshot.name.as_deref() == Some(uri)
-    };
-    let mut versions = versions(&conversation.stream);
-    versions.retain(is_meant);
-    let chosen = choose(&versions, uri, version)?;
+    });
+    let chosen = choose_version(&versions, uri, version)?;
     let bytes = read_content(&found.store, chosen.snapshot)?;
     if context.output.is_json() {
         let mut document = chosen.to_json();
@@ -147,7 +89,8 @@ fn show(
     Ok(Code::Done)
 }
 
-fn choose<'v, 'a>(
+/// Chooses a version by its number or the start of its checksum, else the newest one.
+fn choose_version<'v, 'a>(
     versions: &'v [ResourceVersion<'a>],
     uri: &str,
     version: Option<&str>,
@@ -155,7 +98,7 @@ fn choose<'v, 'a>(
     let Some(newest) = versions.last() else {
         return Err(
             Failure::new(format!("the conversation has no resource {}", visible(uri)))
-                .with_hint("`jp resource ls` lists what it has."),
+                .with_hint("`jp resource ls` lists its resources."),
         );
     };
     let mut uris: Vec<&str> = versions
@@ -170,11 +113,12 @@ fn choose<'v, 'a>(
             uris.len(),
             uris.join(", ")
         ))
-        .with_hint("name the one you mean by its URI."));
+        .with_hint("pass the URI of one of them."));
     }
     let Some(version) = version else {
         return Ok(newest);
     };
+    // Eight or more digits are the start of a checksum that happens to have no letter there.
     let number = version.parse::<usize>().ok().filter(|_| version.len() < 8);
     let chosen = match number {
         Some(number) => versions.iter().find(|version| version.number == number),
@@ -191,12 +135,12 @@ fn choose<'v, 'a>(
             "{uri} has no version {version}, only {}",
             size::count(versions.len(), "version")
         ))
-        .with_hint("`jp resource ls` lists them, the oldest first.")
+        .with_hint("`jp resource ls` lists the versions, oldest first.")
     })
 }
 
 /// Reads the raw content of a snapshot.
-pub(crate) fn read_content(store: &Store, snapshot: &Snapshot) -> Result<Vec<u8>, Failure> {
+fn read_content(store: &Store, snapshot: &Snapshot) -> Result<Vec<u8>, Failure> {
     match &snapshot.content {
         Payload::Inline(content) => Ok(content.as_bytes().to_vec()),
         Payload::Stored(blob) => Ok(store.blobs().read(blob)?),

@@ -1,4 +1,4 @@
-//! `jp storage`.
+//! `jp storage`: the size of the stores, and a check of their content.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -6,21 +6,21 @@ use crate::{
     args::Storage,
     context::Context,
     error::{Code, Failure, chain},
-    output::table,
 };
 use jp_resource::{BlobRef, Checksum};
 use jp_session::size;
 use jp_storage::{BlobError, ReadError, Store};
-use serde_json::json;
+use serde_json::{Value, json};
 
 pub(crate) fn run(command: &Storage, context: &Context<'_>) -> Result<Code, Failure> {
     match command {
-        Storage::Status => status(context),
+        Storage::Status => print_status(context),
         Storage::Check => check(context),
     }
 }
 
-fn status(context: &Context<'_>) -> Result<Code, Failure> {
+/// Prints the number and size of conversations and blobs in each store.
+fn print_status(context: &Context<'_>) -> Result<Code, Failure> {
     let mut rows = Vec::new();
     let mut documents = Vec::new();
     for (name, is_local) in [("workspace", false), ("local", true)] {
@@ -47,21 +47,48 @@ fn status(context: &Context<'_>) -> Result<Code, Failure> {
     if context.output.is_json() {
         context.output.json(&documents)?;
     } else {
-        table(&rows)
-            .iter()
-            .try_for_each(|line| context.output.line(line))?;
+        context.output.table(&rows)?;
     }
     Ok(Code::Done)
 }
 
-/// How old what an interrupted jp left must be: no writer takes as long.
+/// The minimum age of temporary files that jp removes: one hour. No writer needs so long, so their writer was interrupted.
 const LEFTOVER_AGE: std::time::Duration = std::time::Duration::from_secs(3600);
 
-/// What `storage check` found wrong.
+/// A problem in a store.
 struct Problem {
     conversation: Option<String>,
     blob: Option<Checksum>,
     what: String,
+}
+
+impl Problem {
+    fn of_conversation(id: &str, what: String) -> Self {
+        Self {
+            conversation: Some(id.to_owned()),
+            blob: None,
+            what,
+        }
+    }
+
+    /// Words a conversation that can't be read.
+    fn of_reading(id: &str, error: &ReadError) -> Self {
+        let what = format!("conversation {id}: failed to {}", chain(error));
+        Self::of_conversation(id, what)
+    }
+
+    /// Words a directory of blobs that can't be listed.
+    fn of_listing(error: &BlobError) -> Self {
+        Self {
+            conversation: None,
+            blob: None,
+            what: format!("failed to {}", chain(error)),
+        }
+    }
+
+    fn to_json(&self) -> Value {
+        json!({"conversation": self.conversation, "blob": self.blob, "problem": self.what})
+    }
 }
 
 fn check(context: &Context<'_>) -> Result<Code, Failure> {
@@ -69,6 +96,7 @@ fn check(context: &Context<'_>) -> Result<Code, Failure> {
     let (mut conversations, mut blobs) = (0, 0);
     for is_local in [false, true] {
         let store = context.session.store(is_local);
+        // Removing leftovers writes to disk.
         if !context.global.no_persist {
             remove_leftovers(&store, context);
         }
@@ -76,8 +104,7 @@ fn check(context: &Context<'_>) -> Result<Code, Failure> {
         check_blobs(&store, &needed, &mut blobs, &mut problems);
     }
     if context.output.is_json() {
-        let problem = |problem: &Problem| json!({"conversation": problem.conversation, "blob": problem.blob, "problem": problem.what});
-        let problems: Vec<_> = problems.iter().map(problem).collect();
+        let problems: Vec<_> = problems.iter().map(Problem::to_json).collect();
         context
             .output
             .json(&json!({"conversations": conversations, "blobs": blobs, "problems": problems}))?;
@@ -93,7 +120,7 @@ fn check(context: &Context<'_>) -> Result<Code, Failure> {
         match problems.len() {
             0 => context
                 .output
-                .status(&format!("Checked {checked}: all is well.")),
+                .status(&format!("Checked {checked}: no problems.")),
             found => context.output.status(&format!(
                 "Checked {checked}: {}.",
                 size::count(found, "problem")
@@ -107,66 +134,57 @@ fn check(context: &Context<'_>) -> Result<Code, Failure> {
     })
 }
 
-/// Removes what interrupted writers left, and says so.
+/// Removes the temporary files of interrupted writers, and reports them.
 fn remove_leftovers(store: &Store, context: &Context<'_>) {
-    let what = |count| size::count(count, "temporary file");
     match store.remove_leftovers(LEFTOVER_AGE) {
         Ok(leftovers) => {
             if leftovers.removed > 0 {
                 context.output.status(&format!(
-                    "Removed {} that an interrupted jp left.",
-                    what(leftovers.removed)
+                    "Removed {} of an interrupted jp.",
+                    size::count(leftovers.removed, "temporary file")
                 ));
             }
             if leftovers.kept > 0 {
-                let why = "of a jp at work, or of one that was interrupted less than an hour ago";
-                context
-                    .output
-                    .status(&format!("Left {} {why}.", what(leftovers.kept)));
+                context.output.status(&format!(
+                    "Kept {} less than an hour old: another jp may be using them.",
+                    size::count(leftovers.kept, "temporary file")
+                ));
             }
         }
         Err(error) => {
-            let why = chain(&error);
             context.output.warn(&format!(
-                "what interrupted writers left was not removed: failed to {why}"
+                "temporary files remain: failed to {}",
+                chain(&error)
             ));
         }
     }
 }
 
-type Needed = BTreeMap<Checksum, (BlobRef, BTreeSet<String>)>;
+/// Blobs that conversations need, with the ids of those conversations.
+type NeededBlobs = BTreeMap<Checksum, (BlobRef, BTreeSet<String>)>;
 
-/// Reads every conversation; returns which blobs they need.
+/// Checks all conversations of a store; returns the blobs that they need.
 fn check_conversations(
     store: &Store,
     checked: &mut usize,
     problems: &mut Vec<Problem>,
-) -> Result<Needed, Failure> {
-    let mut needed = Needed::new();
+) -> Result<NeededBlobs, Failure> {
+    let mut needed = NeededBlobs::new();
     let mut all = [store.list()?, store.list_archived()?].concat();
+    // Equal ids become neighbours.
     all.sort_by_key(|located| located.id);
     for pair in all.windows(2).filter(|pair| pair[0].id == pair[1].id) {
         let what = format!("conversation {}: two directories have this id", pair[0].id);
-        problems.push(Problem {
-            conversation: Some(pair[0].id.to_string()),
-            blob: None,
-            what,
-        });
+        problems.push(Problem::of_conversation(&pair[0].id.to_string(), what));
     }
     for located in all {
         let id = located.id.to_string();
-        let report = |what| Problem {
-            conversation: Some(id.clone()),
-            blob: None,
-            what,
-        };
-        let unread =
-            |error: &ReadError| report(format!("conversation {id}: failed to {}", chain(error)));
         let warnings = store
             .read(&located)
             .map(|conversation| conversation.warnings);
+        // A conversation that can't be read is one problem, not two.
         let blobs = warnings.as_ref().is_ok().then(|| store.blobs_of(&located));
-        // One that `jp conversation rm` removes meanwhile is no problem.
+        // Another jp may remove a conversation meanwhile, which is not a problem.
         let is_removed = matches!(warnings, Err(ReadError::Removed { .. }))
             || matches!(blobs, Some(Err(ReadError::Removed { .. })));
         if is_removed {
@@ -174,19 +192,22 @@ fn check_conversations(
         }
         *checked += 1;
         match warnings {
-            Ok(warnings) => problems.extend(warnings.into_iter().map(report)),
-            Err(error) => problems.push(unread(&error)),
+            Ok(warnings) => {
+                let warnings = warnings.into_iter();
+                problems.extend(warnings.map(|warning| Problem::of_conversation(&id, warning)));
+            }
+            Err(error) => problems.push(Problem::of_reading(&id, &error)),
         }
         match blobs {
             Some(Ok(blobs)) => add_needed(&mut needed, blobs, &id),
-            Some(Err(error)) => problems.push(unread(&error)),
+            Some(Err(error)) => problems.push(Problem::of_reading(&id, &error)),
             None => {}
         }
     }
     Ok(needed)
 }
 
-fn add_needed(needed: &mut Needed, blobs: Vec<BlobRef>, conversation: &str) {
+fn add_needed(needed: &mut NeededBlobs, blobs: Vec<BlobRef>, conversation: &str) {
     for blob in blobs {
         let (_, conversations) = needed
             .entry(blob.checksum)
@@ -195,8 +216,14 @@ fn add_needed(needed: &mut Needed, blobs: Vec<BlobRef>, conversation: &str) {
     }
 }
 
-/// Verifies what conversations need, and what else is there.
-fn check_blobs(store: &Store, needed: &Needed, checked: &mut usize, problems: &mut Vec<Problem>) {
+/// Verifies the blobs that conversations need, then all other blobs of the store.
+fn check_blobs(
+    store: &Store,
+    needed: &NeededBlobs,
+    checked: &mut usize,
+    problems: &mut Vec<Problem>,
+) {
+    /// Largest blob that is verified without an event that says its size: 1 GiB. A small file can decompress to any size.
     const UNKNOWN_SIZE_CAP: u64 = 1 << 30;
     for (blob, conversations) in needed.values() {
         *checked += 1;
@@ -207,40 +234,32 @@ fn check_blobs(store: &Store, needed: &Needed, checked: &mut usize, problems: &m
                 chain(&error),
                 conversations.join(", ")
             );
-            let conversation = conversations.first().map(ToString::to_string);
             problems.push(Problem {
-                conversation,
+                conversation: conversations.first().map(ToString::to_string),
                 blob: Some(blob.checksum),
                 what,
             });
         }
     }
-    let unlisted = |error: &BlobError| {
-        let what = format!("failed to {}", chain(error));
-        Problem {
-            conversation: None,
-            blob: None,
-            what,
-        }
-    };
-    // If the store's directory is a link, that is one problem more, and the other store is still checked.
+    // If the store's directory is a link, that is one more problem, and jp still checks the other store.
     let files = match store.blobs().iter() {
         Ok(files) => files,
-        Err(error) => return problems.push(unlisted(&error)),
+        Err(error) => return problems.push(Problem::of_listing(&error)),
     };
     for file in files {
         let file = match file {
             Ok(file) => file,
             Err(error) => {
-                problems.push(unlisted(&error));
+                problems.push(Problem::of_listing(&error));
                 continue;
             }
         };
+        // Verified above, with the size that its event states.
         if needed.contains_key(&file.checksum) {
             continue;
         }
         let verified = store.blobs().verify(&file.checksum, UNKNOWN_SIZE_CAP);
-        // It was removed since it was listed.
+        // Another jp has removed it since it was listed.
         if matches!(verified, Err(BlobError::Missing { .. })) {
             continue;
         }

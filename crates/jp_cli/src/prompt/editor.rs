@@ -2,17 +2,13 @@
 
 use std::{fs, io, path::Path, process::Command};
 
-use crate::{console::Console, terminal::Terminal};
+use crate::terminal::Terminal;
 
 /// The editors that jp tries if the environment names none.
 const COMMON_EDITORS: [&str; 2] = ["vi", "nano"];
 
 /// Opens a JSON document in the editor and returns it as saved; the error is a sentence with the reason of a failure.
-pub(super) fn edit(
-    text: &str,
-    terminal: &Terminal<'_>,
-    console: &Console,
-) -> Result<String, String> {
+pub(super) fn edit(text: &str, terminal: &Terminal<'_>) -> Result<String, String> {
     let failed = |error: io::Error| format!("jp can't create a file for the editor: {error}.");
     let directory = tempfile::Builder::new()
         .prefix("jp-")
@@ -20,7 +16,7 @@ pub(super) fn edit(
         .map_err(failed)?;
     let path = directory.path().join("edit.json");
     fs::write(&path, text).map_err(failed)?;
-    match &console.editor {
+    match terminal.editor {
         Some(line) => run_named(line, &path, terminal)?,
         None => run_common(&path, terminal)?,
     }

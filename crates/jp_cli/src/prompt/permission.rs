@@ -7,7 +7,6 @@ use jp_session::person::Answer;
 
 use super::{Extent, editor, quote, shorten, to_pretty_json};
 use crate::{
-    console::Console,
     output::Tone,
     terminal::{Terminal, Typed},
 };
@@ -27,15 +26,14 @@ const HELP: [&str; 7] = [
     "w  refuses it, and tells the model your reason",
 ];
 
-/// Asks for permission; returns `None` without a terminal.
+/// Asks for permission to run a call.
 ///
 /// `approvable` describes what the workspace lets the tool do, which the user may approve permanently.
 pub(crate) fn permit(
     request: &PermissionRequest,
     approvable: Option<&str>,
-    console: &Console,
-) -> Option<Answer> {
-    let terminal = &Terminal::open(console)?;
+    terminal: &Terminal<'_>,
+) -> Answer {
     let mut is_whole = show(request, terminal, Extent::Part);
     if let Some(approvable) = approvable {
         terminal.tell(
@@ -56,8 +54,8 @@ pub(crate) fn permit(
     loop {
         let line = match terminal.ask(prompt) {
             Typed::Line(line) => line,
-            Typed::Nothing => return Some(Answer::Decision(Decision::Refuse { reason: None })),
-            Typed::Interrupted => return Some(Answer::Decision(Decision::Interrupted)),
+            Typed::Nothing => return Answer::Decision(Decision::Refuse { reason: None }),
+            Typed::Interrupted => return Answer::Decision(Decision::Interrupted),
         };
         match line.trim().to_lowercase().as_str() {
             "y" | "yes" | "a" | "always" | "t" | "trust" if !is_whole => {
@@ -69,13 +67,13 @@ pub(crate) fn permit(
                     quote(terminal, approvable, Extent::Whole, |_| Tone::Plain);
                 }
             }
-            "y" | "yes" => return Some(Answer::Decision(Decision::Allow)),
-            "a" | "always" => return Some(Answer::Decision(Decision::AllowForTurn)),
-            "t" | "trust" if approvable.is_some() => return Some(Answer::Trust),
-            "" | "n" | "no" => return Some(Answer::Decision(Decision::Refuse { reason: None })),
-            "w" | "why" => return Some(Answer::Decision(ask_for_reason(terminal))),
-            "e" | "edit" => match draft.edit(terminal, console) {
-                Ok(arguments) => return Some(Answer::Decision(Decision::Edit(arguments))),
+            "y" | "yes" => return Answer::Decision(Decision::Allow),
+            "a" | "always" => return Answer::Decision(Decision::AllowForTurn),
+            "t" | "trust" if approvable.is_some() => return Answer::Trust,
+            "" | "n" | "no" => return Answer::Decision(Decision::Refuse { reason: None }),
+            "w" | "why" => return Answer::Decision(ask_for_reason(terminal)),
+            "e" | "edit" => match draft.edit(terminal) {
+                Ok(arguments) => return Answer::Decision(Decision::Edit(arguments)),
                 Err(reason) => terminal.tell(Tone::Fault, &reason),
             },
             _ => HELP
@@ -148,12 +146,8 @@ impl Draft {
     }
 
     /// Opens the arguments in the editor; the error is a sentence that says why they stay unchanged.
-    fn edit(
-        &mut self,
-        terminal: &Terminal<'_>,
-        console: &Console,
-    ) -> Result<Map<String, Value>, String> {
-        let text = editor::edit(&self.text, terminal, console)?;
+    fn edit(&mut self, terminal: &Terminal<'_>) -> Result<Map<String, Value>, String> {
+        let text = editor::edit(&self.text, terminal)?;
         let is_unchanged = text.trim() == self.original.trim();
         if text.trim().is_empty() || is_unchanged {
             self.text.clone_from(&self.original);

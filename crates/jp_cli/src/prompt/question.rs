@@ -1,7 +1,6 @@
 //! Asks the user the questions of tools.
 
 use crate::{
-    console::Console,
     output::{Output, Tone},
     prompt::{Extent, editor, quote, quote_for_user, shorten, to_pretty_json},
     terminal::{Terminal, Typed},
@@ -17,14 +16,12 @@ const FOR_TURN: &str =
     "Add `!` to give the same answer whenever the tool asks this again in this turn.";
 const NONE: &str = "Press Ctrl-D to give no answer.";
 
-/// Asks a question; returns `None` without a terminal, or if the question's schema is invalid.
-pub(crate) fn ask_question(question: &Question, console: &Console) -> Option<Reply> {
-    let terminal = &Terminal::open(console)?;
+/// Asks a question; returns `None` if its schema is invalid.
+pub(crate) fn ask_question(question: &Question, terminal: &Terminal<'_>) -> Option<Reply> {
     let schema = Schema::compile(&question.input.schema).ok()?;
     show(question, terminal);
     let prompt = QuestionPrompt {
         terminal,
-        console,
         question,
         schema,
     };
@@ -39,14 +36,10 @@ pub(crate) fn ask_question(question: &Question, console: &Console) -> Option<Rep
 }
 
 /// Shows the blocks that a tool returned after its last question.
-pub(crate) fn show_blocks(tool: &str, blocks: &[ContentBlock], console: &Console) {
-    // The user has just answered at this terminal, so it opens again.
-    let Some(terminal) = Terminal::open(console) else {
-        return;
-    };
+pub(crate) fn show_blocks(tool: &str, blocks: &[ContentBlock], terminal: &Terminal<'_>) {
     terminal.tell(Tone::Strong, &format!("The tool `{tool}` adds:"));
     for block in blocks {
-        quote(&terminal, &describe_block(block), Extent::Part, |_| {
+        quote(terminal, &describe_block(block), Extent::Part, |_| {
             Tone::Plain
         });
     }
@@ -221,7 +214,6 @@ fn describe_resource(resource: &Resource) -> String {
 /// A question and what a prompt for it needs.
 struct QuestionPrompt<'a> {
     terminal: &'a Terminal<'a>,
-    console: &'a Console,
     question: &'a Question,
     schema: Schema,
 }
@@ -359,7 +351,7 @@ impl QuestionPrompt<'_> {
 
     /// Opens the answer in the editor. `text` keeps the saved text, so that a second try starts from it.
     fn edit(&self, text: &mut String) -> Result<Value, String> {
-        let edited = editor::edit(text, self.terminal, self.console)?;
+        let edited = editor::edit(text, self.terminal)?;
         if edited.trim().is_empty() {
             return Err("The file is empty.".to_owned());
         }

@@ -3,15 +3,12 @@
 use super::Terminal;
 use jp_session::{size, text::visible};
 
-use crate::output::{Output, Tone};
+use crate::output::{MARGIN, Output, Tone};
 
 /// Longest part of a text that is shown, in lines. More would scroll the prompt's beginning out of reach.
 const SHOWN_LINES: usize = 200;
 /// Longest beginning and end of a line that are shown, in characters. The end is shown so that nothing hides there.
 const SHOWN_CHARACTERS: [usize; 2] = [1500, 500];
-
-/// The prefix of each quoted row.
-pub(crate) const MARGIN: &str = "  │ ";
 
 /// How much of a text to show.
 #[derive(Clone, Copy, PartialEq, Eq)]

@@ -207,15 +207,7 @@ fn delta(
         .filter(|declaration| !earlier.contains(declaration))
         .cloned();
     let add: Vec<_> = added.chain(excludes).collect();
-    let mut delta = if add.is_empty() {
-        ConfigDelta::default()
-    } else {
-        Change {
-            add,
-            ..Change::default()
-        }
-        .into_delta()
-    };
+    let mut delta = Change::delta_that_adds(add).unwrap_or_default();
     if let Some(model) = &request.model {
         delta
             .delta

@@ -1,7 +1,7 @@
-//! `jp conversation print --as-sent`: what a model would get of a conversation now.
+//! `jp conversation print --as-sent`: a conversation as a model would receive it now.
 //!
-//! The encoder of the provider's format writes each resource and each block of a result, and the text
-//! is read from its JSON, so what is printed is what is sent.
+//! The encoder of the provider's format writes each resource and each block of a result, and jp reads the text from that
+//! JSON. The printed text is therefore the text of a request.
 
 mod readable;
 
@@ -13,7 +13,7 @@ use jp_conversation::{
     view::{self, AnswerPart, Delivery, Message, Thread},
 };
 use jp_llm::{Capabilities, Contents, ERROR_LINE, Format, Loaded, Request, models};
-use jp_resource::{BlobRef, Snapshot};
+use jp_resource::BlobRef;
 use jp_storage::Store;
 use jp_tool::StoredBlock;
 use serde::Serialize;
@@ -33,34 +33,34 @@ use jp_session::{
 
 /// A message with its content.
 #[derive(Serialize)]
-struct Sent {
+struct SentMessage {
     role: &'static str,
     turn: usize,
-    /// Of the result of a tool.
+    /// Whether the result of a tool is an error.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     is_error: bool,
-    blocks: Vec<Block>,
+    blocks: Vec<SentBlock>,
 }
 
 /// One block of a message.
 #[derive(Serialize)]
-struct Block {
-    /// The kinds of `jp query --explain`.
+struct SentBlock {
+    /// The kind, as in `jp query --explain`.
     kind: &'static str,
-    /// The tool, for its call and its result.
+    /// The tool of a call or a result.
     #[serde(skip_serializing_if = "Option::is_none")]
     tool: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     uri: Option<String>,
     delivery: &'static str,
-    /// Where the content stands that this one builds on.
+    /// The place of the content that this content refers to.
     #[serde(skip_serializing_if = "Option::is_none")]
     reason: Option<Cow<'static, str>>,
     #[serde(flatten)]
     content: Content,
 }
 
-/// A block as it is sent: text, or the type and size of binary content.
+/// The content of a block: its text, or the type and size of binary content.
 #[derive(Default, Serialize)]
 struct Content {
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -76,8 +76,8 @@ struct Binary {
     bytes: u64,
 }
 
-/// The model that messages are written for.
-struct Recipient<'s> {
+/// Encodes messages for a model.
+struct MessageEncoder<'s> {
     label: String,
     format: Format,
     capabilities: Capabilities,
@@ -92,17 +92,18 @@ pub(super) fn run(
     let found = context.session.selected(id)?;
     let conversation = context.session.read(&found)?;
     let all = conversation.stream.turns().len();
+    // Turn 0 is content from before the first message.
     let wanted = turns.map_or(Ok(0..=all), |text| parse_range(text, all))?;
     let config = context.session.config(Some(&conversation), &[])?;
     let mut thread = delivery::stored(&conversation.stream, &config.config, found.store.blobs());
     let model = model::configured(&config)
         .ok()
         .flatten()
-        .or_else(|| last_used(&conversation.stream, &config));
+        .or_else(|| find_last_model(&conversation.stream, &config));
     if let Some(model) = &model {
-        leave_out(&mut thread, model);
+        remove_unsent_parts(&mut thread, model);
     }
-    let recipient = Recipient::new(model.as_ref(), context, &found.store);
+    let encoder = MessageEncoder::new(model.as_ref(), context, &found.store);
     let wanted = thread
         .messages
         .iter()
@@ -110,21 +111,22 @@ pub(super) fn run(
     let output = context.output;
     if output.is_json() {
         let messages = wanted
-            .map(|message| recipient.sent(message))
+            .map(|message| encoder.encode_message(message))
             .collect::<Result<Vec<_>, _>>()?;
         output.json(&json!({"messages": messages}))?;
     } else {
         let mut separator = "";
         for message in wanted {
-            output.text(&format!("{separator}{}", text(&recipient.sent(message)?)))?;
+            let message = encoder.encode_message(message)?;
+            output.text(&format!("{separator}{}", format_message(&message)))?;
             separator = "\n";
         }
     }
     Ok(Code::Done)
 }
 
-/// Leaves out what the model does not get back of its answers, and answers of which nothing is left.
-fn leave_out(thread: &mut Thread<'_>, model: &Model) {
+/// Removes the parts of answers that the model does not receive again, and answers without any other part.
+fn remove_unsent_parts(thread: &mut Thread<'_>, model: &Model) {
     thread.messages.retain_mut(|message| match message {
         Message::Assistant { parts, .. } => {
             parts.retain(|part| model.takes_back(part));
@@ -134,8 +136,8 @@ fn leave_out(thread: &mut Thread<'_>, model: &Model) {
     });
 }
 
-/// Returns the model that answered last, if the configuration can still reach it.
-fn last_used(stream: &Stream, config: &Resolved) -> Option<Model> {
+/// Returns the model of the last answer, if the configuration still has its provider.
+fn find_last_model(stream: &Stream, config: &Resolved) -> Option<Model> {
     let label = stream
         .events()
         .iter()
@@ -148,8 +150,8 @@ fn last_used(stream: &Stream, config: &Resolved) -> Option<Model> {
     model::of_provider(config, provider, name).ok()
 }
 
-impl<'s> Recipient<'s> {
-    /// Uses Chat Completions if no model is known.
+impl<'s> MessageEncoder<'s> {
+    /// Creates an encoder; without a model it uses the format of Chat Completions.
     fn new(model: Option<&Model>, context: &Context<'_>, store: &'s Store) -> Self {
         let (label, format, facts) = match model {
             Some(model) => (
@@ -171,76 +173,44 @@ impl<'s> Recipient<'s> {
         }
     }
 
-    fn sent(&self, message: &Message<'_>) -> Result<Sent, Failure> {
-        let (role, blocks) = match message {
+    fn encode_message(&self, message: &Message<'_>) -> Result<SentMessage, Failure> {
+        let role = match message {
+            Message::User { .. } => "user",
+            Message::Assistant { .. } | Message::NoAnswer { .. } => "assistant",
+            Message::Tool { .. } => "tool",
+        };
+        let blocks = match message {
             Message::User {
                 turn,
                 request,
                 deliveries,
-            } => {
-                let mut blocks = vec![words("request", request.content.clone())];
-                for (index, resource) in request.resources.iter().enumerate() {
-                    let content = self.attached(*turn, resource)?;
-                    let block = Block {
-                        uri: Some(resource.uri.clone()),
-                        content,
-                        ..words("resource", String::new())
-                    };
-                    blocks.push(block.delivered(deliveries.get(index)));
-                }
-                ("user", blocks)
+            } => self.encode_request(*turn, request, deliveries)?,
+            Message::Assistant { parts, .. } => {
+                parts.iter().map(encode_part).collect::<Result<_, _>>()?
             }
-            Message::Assistant { parts, .. } => (
-                "assistant",
-                parts.iter().map(part).collect::<Result<Vec<_>, _>>()?,
-            ),
-            Message::NoAnswer { .. } => (
-                "assistant",
-                vec![words("message", view::text_of_missing_answer().to_owned())],
-            ),
+            Message::NoAnswer { .. } => vec![SentBlock::from_text(
+                "message",
+                view::text_of_missing_answer(),
+            )],
             Message::Tool {
                 call,
                 response: None,
                 ..
-            } => {
-                let missing = words("tool_result", view::text_of_missing_result().to_owned());
-                (
-                    "tool",
-                    vec![Block {
-                        tool: Some(call.name.clone()),
-                        ..missing
-                    }],
-                )
-            }
+            } => vec![SentBlock {
+                tool: Some(call.name.clone()),
+                ..SentBlock::from_text("tool_result", view::text_of_missing_result())
+            }],
             Message::Tool {
                 turn,
                 call,
                 response: Some(response),
                 deliveries,
                 ..
-            } => {
-                let mut blocks = Vec::new();
-                for (index, block) in response.content.iter().enumerate() {
-                    let uri = match block {
-                        StoredBlock::Resource { resource, .. } => Some(resource.uri.clone()),
-                        _ => None,
-                    };
-                    let content = self.returned(*turn, call, response, block)?;
-                    let tool = Some(call.name.clone());
-                    let block = Block {
-                        tool,
-                        uri,
-                        content,
-                        ..words("tool_result", String::new())
-                    };
-                    blocks.push(block.delivered(deliveries.get(index)));
-                }
-                ("tool", blocks)
-            }
+            } => self.encode_result(*turn, call, response, deliveries)?,
         };
         let is_error =
             matches!(message, Message::Tool { response: Some(response), .. } if response.is_error);
-        Ok(Sent {
+        Ok(SentMessage {
             role,
             turn: message.turn(),
             is_error,
@@ -248,44 +218,72 @@ impl<'s> Recipient<'s> {
         })
     }
 
-    /// Writes a resource that is attached, in a message of its own.
-    fn attached(&self, turn: usize, resource: &Snapshot) -> Result<Content, Failure> {
-        let request = ChatRequest {
-            resources: vec![resource.clone()],
-            ..ChatRequest::new("")
-        };
-        self.content(Message::User {
-            turn,
-            request: Cow::Owned(request),
-            deliveries: Vec::new(),
-        })
+    /// Encodes a request: its text, and each resource in a message of its own.
+    fn encode_request(
+        &self,
+        turn: usize,
+        request: &ChatRequest,
+        deliveries: &[Delivery],
+    ) -> Result<Vec<SentBlock>, Failure> {
+        let mut blocks = vec![SentBlock::from_text("request", &request.content)];
+        for (index, resource) in request.resources.iter().enumerate() {
+            let request = ChatRequest {
+                resources: vec![resource.clone()],
+                ..ChatRequest::new("")
+            };
+            let content = self.encode(Message::User {
+                turn,
+                request: Cow::Owned(request),
+                deliveries: Vec::new(),
+            })?;
+            let block = SentBlock {
+                uri: Some(resource.uri.clone()),
+                ..SentBlock::new("resource", content)
+            };
+            blocks.push(block.with_delivery(deliveries.get(index)));
+        }
+        Ok(blocks)
     }
 
-    /// Writes a block of a result, in a result of its own.
-    fn returned(
+    /// Encodes each block of a result in a result of its own.
+    fn encode_result(
         &self,
         turn: usize,
         call: &ToolCallRequest,
         response: &ToolCallResponse,
-        block: &StoredBlock,
-    ) -> Result<Content, Failure> {
-        let response = Some(Cow::Owned(ToolCallResponse {
-            id: response.id.clone(),
-            content: vec![block.clone()],
-            is_error: response.is_error,
-            structured_content: None,
-            meta: serde_json::Map::new(),
-        }));
-        self.content(Message::Tool {
-            turn,
-            number: 1,
-            call,
-            response,
-            deliveries: Vec::new(),
-        })
+        deliveries: &[Delivery],
+    ) -> Result<Vec<SentBlock>, Failure> {
+        let mut blocks = Vec::new();
+        for (index, block) in response.content.iter().enumerate() {
+            let content = self.encode(Message::Tool {
+                turn,
+                number: 1,
+                call,
+                response: Some(Cow::Owned(ToolCallResponse {
+                    id: response.id.clone(),
+                    content: vec![block.clone()],
+                    is_error: response.is_error,
+                    structured_content: None,
+                    meta: serde_json::Map::new(),
+                })),
+                deliveries: Vec::new(),
+            })?;
+            let uri = match block {
+                StoredBlock::Resource { resource, .. } => Some(resource.uri.clone()),
+                _ => None,
+            };
+            let block = SentBlock {
+                tool: Some(call.name.clone()),
+                uri,
+                ..SentBlock::new("tool_result", content)
+            };
+            blocks.push(block.with_delivery(deliveries.get(index)));
+        }
+        Ok(blocks)
     }
 
-    fn content(&self, message: Message<'_>) -> Result<Content, Failure> {
+    /// Encodes a request with one message, and reads the content of the message from it.
+    fn encode(&self, message: Message<'_>) -> Result<Content, Failure> {
         let thread = Thread {
             messages: vec![message],
         };
@@ -295,28 +293,30 @@ impl<'s> Recipient<'s> {
         };
         let mut body = Vec::new();
         self.format
-            .encode(&request, &mut Stored(self.store), &mut body)?;
-        Ok(content(readable::parts(&serde_json::from_slice(&body)?)))
+            .encode(&request, &mut StoreContents(self.store), &mut body)?;
+        Ok(join_parts(readable::read_parts(&serde_json::from_slice(
+            &body,
+        )?)))
     }
 }
 
-/// The content of a conversation.
-struct Stored<'s>(&'s Store);
+/// Loads stored content for an encoder.
+struct StoreContents<'s>(&'s Store);
 
-impl Contents for Stored<'_> {
+impl Contents for StoreContents<'_> {
     fn load(&mut self, blob: &BlobRef) -> Loaded {
         Ok(self.0.blobs().read_content(blob)?)
     }
 }
 
-/// Joins the texts of a block. The result, not the block, says if the call failed.
-fn content(parts: Vec<Part>) -> Content {
+/// Joins the texts of a block. Removes the line that marks an error, because the heading of the result has it.
+fn join_parts(parts: Vec<Part>) -> Content {
     let (mut texts, mut binary) = (Vec::new(), None);
     for part in parts {
         match part {
             Part::Text(text) if text.trim_end() == ERROR_LINE.trim_end() => {}
             Part::Text(text) => {
-                texts.push(text.strip_prefix(ERROR_LINE).unwrap_or(&text).to_owned())
+                texts.push(text.strip_prefix(ERROR_LINE).unwrap_or(&text).to_owned());
             }
             Part::Binary { mime_type, bytes } => binary = Some(Binary { mime_type, bytes }),
         }
@@ -325,50 +325,52 @@ fn content(parts: Vec<Part>) -> Content {
     Content { text, binary }
 }
 
-fn part(part: &AnswerPart<'_>) -> Result<Block, Failure> {
+fn encode_part(part: &AnswerPart<'_>) -> Result<SentBlock, Failure> {
     Ok(match part {
         AnswerPart::Response(response) => match &response.content {
-            ResponseContent::Message(text) => words("message", text.clone()),
-            ResponseContent::Reasoning(text) => words("reasoning", text.clone()),
+            ResponseContent::Message(text) => SentBlock::from_text("message", text),
+            ResponseContent::Reasoning(text) => SentBlock::from_text("reasoning", text),
         },
-        AnswerPart::Call(call) => {
-            let arguments = words("tool_call", serde_json::to_string(&call.arguments)?);
-            Block {
-                tool: Some(call.name.clone()),
-                ..arguments
-            }
-        }
+        AnswerPart::Call(call) => SentBlock {
+            tool: Some(call.name.clone()),
+            ..SentBlock::from_text("tool_call", &serde_json::to_string(&call.arguments)?)
+        },
     })
 }
 
-fn words(kind: &'static str, text: String) -> Block {
-    let content = Content {
-        text: Some(text),
-        binary: None,
-    };
-    Block {
-        kind,
-        tool: None,
-        uri: None,
-        delivery: Delivery::default().name(),
-        reason: None,
-        content,
+impl SentBlock {
+    fn new(kind: &'static str, content: Content) -> Self {
+        Self {
+            kind,
+            tool: None,
+            uri: None,
+            delivery: Delivery::default().name(),
+            reason: None,
+            content,
+        }
     }
-}
 
-impl Block {
-    fn delivered(mut self, delivery: Option<&Delivery>) -> Self {
+    fn from_text(kind: &'static str, text: &str) -> Self {
+        let content = Content {
+            text: Some(text.to_owned()),
+            binary: None,
+        };
+        Self::new(kind, content)
+    }
+
+    fn with_delivery(mut self, delivery: Option<&Delivery>) -> Self {
         if let Some(delivery) = delivery {
             self.delivery = delivery.name();
+            // The reason of whole content names no place, and would only repeat `delivery`.
             self.reason = delivery.places().next().map(|_| delivery.reason());
         }
         self
     }
 }
 
-/// Renders a message under a heading, a blank line before each block.
-fn text(message: &Sent) -> String {
-    let Sent {
+/// Formats a message below a heading, with an empty line before each block.
+fn format_message(message: &SentMessage) -> String {
+    let SentMessage {
         role,
         turn,
         is_error,
@@ -377,27 +379,20 @@ fn text(message: &Sent) -> String {
     let mut text = format!("## Turn {turn}, {role}\n");
     for (index, block) in blocks.iter().enumerate() {
         if let Some(tool) = &block.tool {
-            let what = if block.kind == "tool_call" {
-                "call"
-            } else {
-                "result"
+            let subject = match block.kind {
+                "tool_call" => "call",
+                _ => "result",
             };
-            text += &format!("\n### {what} of {tool}\n");
+            text += &format!("\n### {subject} of {tool}\n");
         }
-        let lead = if *is_error && index == 0 {
-            ERROR_LINE
-        } else {
-            ""
-        };
-        let Content {
-            text: words,
-            binary,
-        } = &block.content;
-        let words = format!("{lead}{}", words.as_deref().unwrap_or_default());
-        if !words.is_empty() {
-            text += &format!("\n{}\n", words.trim_end_matches('\n'));
+        let mut content = block.content.text.clone().unwrap_or_default();
+        if *is_error && index == 0 {
+            content.insert_str(0, ERROR_LINE);
         }
-        if let Some(Binary { mime_type, bytes }) = binary {
+        if !content.is_empty() {
+            text += &format!("\n{}\n", content.trim_end_matches('\n'));
+        }
+        if let Some(Binary { mime_type, bytes }) = &block.content.binary {
             text += &format!("\n[{mime_type}, {}]\n", size::bytes(*bytes));
         }
     }

@@ -1,4 +1,4 @@
-//! `jp conversation compact`: older turns are sent shortened from the next message on.
+//! `jp conversation compact`: shortens older turns in future requests.
 
 use crate::{
     args,
@@ -20,30 +20,32 @@ use jp_session::{
 use jp_storage::{Conversation, lock::Lock};
 use serde_json::{Value, json};
 
-/// A conversation that is to be shortened.
-struct Target<'a> {
+/// A conversation to shorten.
+struct CompactTarget<'a> {
     context: &'a Context<'a>,
     found: Found,
     conversation: Conversation,
     config: Resolved,
-    /// Not there where nothing is to be stored.
+    /// `None` in a dry run, which stores nothing.
     lock: Option<Lock>,
 }
 
-/// What a compaction does.
+/// The effect of a compaction.
+#[derive(Default)]
 struct Effect {
-    /// How many turns it covers.
+    /// The number of turns that it covers.
     turns: usize,
-    /// About how many tokens the next request has without it.
+    /// The tokens of the next request without it, as an estimate.
     before: u64,
-    /// And with it, where that is known.
+    /// The same with it; `None` if the summary is not written yet.
     after: Option<u64>,
-    /// Whether it is in the history.
+    /// Whether the history has it.
     is_stored: bool,
 }
 
 pub(super) fn run(context: &Context<'_>, options: &args::Compact) -> Result<Code, Failure> {
     let found = context.session.selected(options.conversation.id())?;
+    // Locked before the conversation is read, so that no event is appended between reading and writing.
     let lock = if options.dry_run {
         None
     } else {
@@ -51,7 +53,7 @@ pub(super) fn run(context: &Context<'_>, options: &args::Compact) -> Result<Code
     };
     let conversation = context.session.read(&found)?;
     let config = context.session.config(Some(&conversation), &[])?;
-    let target = Target {
+    let target = CompactTarget {
         context,
         found,
         conversation,
@@ -65,36 +67,38 @@ pub(super) fn run(context: &Context<'_>, options: &args::Compact) -> Result<Code
     }
 }
 
-impl Target<'_> {
+impl CompactTarget<'_> {
     fn compact(self, options: &args::Compact) -> Result<Code, Failure> {
         let events = self.stream().events();
         let turns = view::covered_turns(events, options.keep_last);
         let mut compaction = Compaction {
             keep_last: options.keep_last,
-            strip: stripped(options),
+            strip: choose_strip(options),
             ..Compaction::default()
         };
         if turns == 0 {
-            return self.nothing(&format!(
+            return self.report_nothing(&format!(
                 "has {}",
                 size::count(self.stream().turns().len(), "turn")
             ));
         }
+        // A summary costs a request, so jp writes one only if it covers more turns than the last.
         let is_new = options.summarize && Compacted::from_events(events).summarised < turns;
-        if !is_new && self.taken(&self.with(&compaction)) == self.taken(self.stream()) {
-            return self.nothing(
-                "has nothing more in the turns before the last ones that could be left out",
-            );
+        if !is_new
+            && self.full_thread(&self.with_compaction(&compaction))
+                == self.full_thread(self.stream())
+        {
+            return self.report_nothing("has nothing more to leave out of its older turns");
         }
-        let before = self.tokens(self.stream());
+        let before = self.count_tokens(self.stream());
+        // A dry run asks no model, so the size with the summary stays unknown.
         if is_new && options.dry_run {
             return self.report(
                 &compaction,
                 &Effect {
                     turns,
                     before,
-                    after: None,
-                    is_stored: false,
+                    ..Effect::default()
                 },
             );
         }
@@ -107,10 +111,11 @@ impl Target<'_> {
                 &self.config,
                 turns,
             )?;
+            // The tokens of the summary count towards the conversation.
             kinds.extend(usage.map(EventKind::Usage));
             compaction.summary = Some(text);
         }
-        let after = Some(self.tokens(&self.with(&compaction)));
+        let after = Some(self.count_tokens(&self.with_compaction(&compaction)));
         kinds.push(EventKind::Compaction(compaction.clone()));
         self.store(
             &compaction,
@@ -118,7 +123,7 @@ impl Target<'_> {
                 turns,
                 before,
                 after,
-                is_stored: false,
+                ..Effect::default()
             },
             kinds,
         )
@@ -129,19 +134,18 @@ impl Target<'_> {
             reset: true,
             ..Compaction::default()
         };
-        let before = self.tokens(self.stream());
+        let before = self.count_tokens(self.stream());
         if Compacted::from_events(self.stream().events()).is_nothing() {
-            return self.nothing("is sent whole already: there is nothing to reset");
+            return self.report_nothing("has no compaction to undo");
         }
-        let after = Some(self.tokens(&self.with(&compaction)));
+        let after = Some(self.count_tokens(&self.with_compaction(&compaction)));
         let kinds = vec![EventKind::Compaction(compaction.clone())];
         self.store(
             &compaction,
             Effect {
-                turns: 0,
                 before,
                 after,
-                is_stored: false,
+                ..Effect::default()
             },
             kinds,
         )
@@ -151,8 +155,8 @@ impl Target<'_> {
         &self.conversation.stream
     }
 
-    /// Returns the conversation as it would be.
-    fn with(&self, compaction: &Compaction) -> Stream {
+    /// Returns the conversation with one more compaction.
+    fn with_compaction(&self, compaction: &Compaction) -> Stream {
         let mut stream = self.stream().clone();
         stream.push(Event::new(
             self.context.session.now(),
@@ -161,16 +165,16 @@ impl Target<'_> {
         stream
     }
 
-    /// Returns about how many tokens the next request has without its words.
-    fn tokens(&self, stream: &Stream) -> u64 {
+    /// Estimates the tokens of the next request, without the text of its message.
+    fn count_tokens(&self, stream: &Stream) -> u64 {
         let blobs = self.found.store.blobs();
         let thread = delivery::stored(stream, &self.config.config, blobs);
         let model = model::configured(&self.config).ok().flatten();
         budget::tokens(&budget::rows(&thread, model.as_ref()))
     }
 
-    /// Returns what the model that is configured gets of a conversation, everything whole.
-    fn taken<'s>(&self, stream: &'s Stream) -> Thread<'s> {
+    /// Returns the messages that the configured model would receive, before references and diffs replace content.
+    fn full_thread<'s>(&self, stream: &'s Stream) -> Thread<'s> {
         let thread = view::thread(stream);
         match model::configured(&self.config).ok().flatten() {
             Some(model) => model.taken(thread),
@@ -178,18 +182,17 @@ impl Target<'_> {
         }
     }
 
-    /// Says that there is nothing to do.
-    fn nothing(&self, reason: &str) -> Result<Code, Failure> {
+    /// Reports that there is nothing to do.
+    fn report_nothing(&self, reason: &str) -> Result<Code, Failure> {
         let output = self.context.output;
         if output.is_json() {
-            let tokens = self.tokens(self.stream());
+            let tokens = self.count_tokens(self.stream());
             let effect = Effect {
-                turns: 0,
                 before: tokens,
                 after: Some(tokens),
-                is_stored: false,
+                ..Effect::default()
             };
-            output.json(&document(&Compaction::default(), &effect))?;
+            output.json(&to_json(&Compaction::default(), &effect))?;
         } else {
             output.status(&format!(
                 "Nothing to compact: conversation {} {reason}.",
@@ -199,7 +202,7 @@ impl Target<'_> {
         Ok(Code::Done)
     }
 
-    /// Appends the events, unless nothing is to be stored, and says what they do.
+    /// Appends the events, unless this is a dry run, and reports the effect.
     fn store(
         mut self,
         compaction: &Compaction,
@@ -223,78 +226,83 @@ impl Target<'_> {
     fn report(&self, compaction: &Compaction, effect: &Effect) -> Result<Code, Failure> {
         let output = self.context.output;
         if output.is_json() {
-            output.json(&document(compaction, effect))?;
+            output.json(&to_json(compaction, effect))?;
             return Ok(Code::Done);
         }
-        let lines = [what(compaction, effect), figures(effect)];
+        let lines = [describe_change(compaction, effect), describe_size(effect)];
         if !effect.is_stored {
+            // A dry run's effect is its result, so it goes to stdout.
             lines.iter().try_for_each(|line| output.line(line))?;
             output.status("Nothing was stored.");
             return Ok(Code::Done);
         }
         lines.iter().for_each(|line| output.status(line));
         if !compaction.reset {
-            output.hint("the history is as it was; `jp conversation compact --reset` sends all of it again.");
+            output.hint("the history is unchanged; `jp conversation compact --reset` sends all of it again.");
         }
         Ok(Code::Done)
     }
 }
 
-/// Returns what is left out: what was named, else both, but where a summary stands for all of it.
-fn stripped(options: &args::Compact) -> Vec<Strip> {
+/// Chooses what to leave out. Without an option it is both, unless a summary replaces the turns anyway.
+fn choose_strip(options: &args::Compact) -> Vec<Strip> {
     if options.strip.is_empty() && !options.summarize {
         return vec![Strip::Reasoning, Strip::Tools];
     }
-    let strip = |strip: &args::Strip| match strip {
-        args::Strip::Reasoning => Strip::Reasoning,
-        args::Strip::Tools => Strip::Tools,
-    };
-    let mut stripped: Vec<_> = options.strip.iter().map(strip).collect();
+    let mut stripped: Vec<_> = options
+        .strip
+        .iter()
+        .map(|strip| match strip {
+            args::Strip::Reasoning => Strip::Reasoning,
+            args::Strip::Tools => Strip::Tools,
+        })
+        .collect();
+    // The event has each kind once, in a fixed order.
     stripped.sort_unstable();
     stripped.dedup();
     stripped
 }
 
-fn what(compaction: &Compaction, effect: &Effect) -> String {
+fn describe_change(compaction: &Compaction, effect: &Effect) -> String {
     if compaction.reset {
-        return "From the next message on, all turns are sent whole.".to_owned();
+        return "Future requests send all turns in full.".to_owned();
     }
     let turns = match effect.turns {
-        1 => "turn 1 is".to_owned(),
-        last => format!("turns 1 to {} are", size::thousands(last as u64)),
+        1 => "turn 1".to_owned(),
+        last => format!("turns 1 to {}", size::thousands(last as u64)),
     };
     let without = compaction.strip.iter().map(|strip| match strip {
         Strip::Reasoning => "the model's reasoning",
-        Strip::Tools => "what tools returned",
+        Strip::Tools => "the results of tools",
     });
     let without = without.collect::<Vec<_>>().join(" and ");
     match (&compaction.summary, effect.after) {
         (Some(summary), _) => {
-            format!(
-                "From the next message on, a summary is sent where {turns} sent now:\n\n{summary}\n"
-            )
+            format!("Future requests send this summary instead of {turns}:\n\n{summary}\n")
         }
         (None, None) => {
-            format!("The model would be asked for a summary, to be sent where {turns} sent now.")
+            format!(
+                "The model would write a summary, which future requests would send instead of {turns}."
+            )
         }
-        (None, Some(_)) => format!("From the next message on, {turns} sent without {without}."),
+        (None, Some(_)) => format!("Future requests send {turns} without {without}."),
     }
 }
 
-fn figures(effect: &Effect) -> String {
+fn describe_size(effect: &Effect) -> String {
     let before = size::thousands(effect.before);
     match effect.after {
         Some(after) => {
             format!(
-                "What is sent before the next message: about {} tokens instead of {before}.",
+                "The conversation takes about {} tokens of a request instead of {before}.",
                 size::thousands(after)
             )
         }
-        None => format!("What is sent before the next message: about {before} tokens now."),
+        None => format!("The conversation now takes about {before} tokens of a request."),
     }
 }
 
-fn document(compaction: &Compaction, effect: &Effect) -> Value {
+fn to_json(compaction: &Compaction, effect: &Effect) -> Value {
     json!({
         "compacted": effect.is_stored && !compaction.reset,
         "reset": compaction.reset,

@@ -1,9 +1,9 @@
-//! `jp conversation print`: a conversation as Markdown.
+//! `jp conversation print`: a conversation as Markdown or JSON.
 
 use std::ops::RangeInclusive;
 
 use crate::{
-    cmd::resource::{Attached, describe},
+    cmd::resource::snapshots::TurnSnapshot,
     context::Context,
     error::{Code, Failure},
 };
@@ -32,7 +32,7 @@ pub(super) fn run(
         if context.output.is_json() {
             let events = events
                 .iter()
-                .filter_map(|event| document(turn.number, event, &read).transpose());
+                .filter_map(|event| to_json(turn.number, event, &read).transpose());
             documents.push(
                 json!({"turn": turn.number, "events": events.collect::<Result<Vec<_>, _>>()?}),
             );
@@ -53,27 +53,21 @@ pub(super) fn run(
     Ok(Code::Done)
 }
 
-/// Reads `N`, `A..B` (inclusive), `A..` or `..B`.
+/// Parses `N`, `A..B` (inclusive), `A..` or `..B`. The end may be beyond the last turn, the start may not.
 pub(super) fn parse_range(text: &str, last: usize) -> Result<RangeInclusive<usize>, Failure> {
-    let number = |text: &str, default: usize| {
-        if text.is_empty() {
-            Some(default)
-        } else {
-            text.parse().ok()
-        }
+    let (first, end) = match text.split_once("..") {
+        None => (text.parse().ok(), text.parse().ok()),
+        Some((first, end)) => (parse_bound(first, 1), parse_bound(end, last)),
     };
-    let range = match text.split_once("..") {
-        None => number(text, 0).map(|turn| turn..=turn),
-        Some((first, end)) => number(first, 1)
-            .zip(number(end, last))
-            .map(|(first, end)| first..=end),
-    };
-    let range = range.filter(|range| *range.start() >= 1 && range.start() <= range.end());
-    let range = range.ok_or_else(|| {
-        Failure::usage(format!(
-            "`--turn {text}` is no range of turns: N, A..B, A.. or ..B"
-        ))
-    })?;
+    let range = first
+        .zip(end)
+        .map(|(first, end)| first..=end)
+        .filter(|range| *range.start() >= 1 && !range.is_empty())
+        .ok_or_else(|| {
+            Failure::usage(format!(
+                "`--turn {text}` is not a range of turns: use N, A..B, A.. or ..B"
+            ))
+        })?;
     if *range.start() > last {
         return Err(Failure::new(format!(
             "there is no turn {}: the conversation has {}",
@@ -84,7 +78,16 @@ pub(super) fn parse_range(text: &str, last: usize) -> Result<RangeInclusive<usiz
     Ok(range)
 }
 
-fn document(
+/// Parses one side of a range; an empty text stands for `default`.
+fn parse_bound(text: &str, default: usize) -> Option<usize> {
+    match text {
+        "" => Some(default),
+        number => number.parse().ok(),
+    }
+}
+
+/// Describes an event for `--format json`; returns `None` for an event that is not part of the transcript.
+fn to_json(
     turn: usize,
     event: &Event,
     read: Read<'_, BlobError>,
@@ -95,7 +98,7 @@ fn document(
             let resources: Vec<_> = request
                 .resources
                 .iter()
-                .map(|snapshot| describe(&Attached { turn, snapshot }))
+                .map(|snapshot| TurnSnapshot { turn, snapshot }.to_json())
                 .collect();
             json!({"type": "chat_request", "timestamp": timestamp, "content": request.content, "resources": resources})
         }
@@ -117,6 +120,7 @@ fn document(
         EventKind::InquiryResponse(inquiry) => {
             json!({"type": "inquiry_response", "timestamp": timestamp, "id": inquiry.id, "answer": inquiry.answer})
         }
+        // Configuration, usage and the like are not part of what was said.
         _ => return Ok(None),
     };
     Ok(Some(document))

@@ -1,12 +1,14 @@
-//! `jp conversation show`: what there is to know of one, and what it cost.
+//! `jp conversation show`: a conversation's attachments, size and token usage.
 
 use std::collections::BTreeMap;
 
 use crate::{
-    cmd::conversation::{declared_by_files, describe, used},
+    cmd::{
+        conversation::{describe, format_last_use},
+        resource::snapshots::list_snapshots,
+    },
     context::Context,
     error::{Code, Failure},
-    output::table,
 };
 use jp_conversation::{EventKind, Stream, Usage, resolution};
 use jp_session::size;
@@ -14,7 +16,7 @@ use jp_storage::{Conversation, Summary};
 use serde::Serialize;
 use serde_json::json;
 
-/// The providers' own figures, added up; one that no provider gave is absent.
+/// The sums of the providers' own figures. A figure that no provider reported is absent.
 #[derive(Debug, Default, PartialEq, Eq, Serialize)]
 struct Totals {
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -27,27 +29,24 @@ struct Totals {
     output: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     reasoning: Option<u64>,
-    /// Percent of the input that was read from the provider's cache, of the requests that say both.
+    /// The share of the input that was read from the provider's cache, in percent. Counts only requests that report both.
     #[serde(skip_serializing_if = "Option::is_none")]
     cached_percent: Option<u64>,
-    /// How many requests gave figures.
+    /// The number of requests with a usage event.
     requests: usize,
 }
 
 pub(super) fn run(context: &Context<'_>, id: Option<&str>) -> Result<Code, Failure> {
-    let found = context.session.selected(id)?;
-    let conversation = context.session.read(&found)?;
-    let summary = summary(&conversation);
-    let snapshots = crate::cmd::resource::attached(&conversation.stream).count();
-    let declared = resolution::effective(
-        &conversation.stream,
-        &declared_by_files(context, &conversation)?,
-    );
-    let totals = Totals::of(usages(&conversation.stream));
-    let by_model = by_model(&conversation.stream);
+    let target = context.open_conversation(id)?;
+    let summary = summarise(&target.conversation);
+    let snapshots = list_snapshots(target.stream()).count();
+    let configured = target.read_configured(&target.find_place()?)?;
+    let declared = resolution::effective(target.stream(), &configured.declarations);
+    let totals = Totals::sum(usages(target.stream()));
+    let by_model = sum_by_model(target.stream());
     if context.output.is_json() {
         let current = context.session.current_id()?;
-        let mut document = describe(&found, &summary, current);
+        let mut document = describe(&target.found, &summary, current);
         document["attachments"] = json!(declared);
         document["resources"] = json!(snapshots);
         document["usage"] = json!(totals);
@@ -55,51 +54,39 @@ pub(super) fn run(context: &Context<'_>, id: Option<&str>) -> Result<Code, Failu
         context.output.json(&document)?;
         return Ok(Code::Done);
     }
+    let stored = match target.found.is_local {
+        true => "for this user only",
+        false => "in the workspace",
+    };
+    let declared: Vec<_> = declared.iter().map(ToString::to_string).collect();
+    let last_use = format_last_use(&summary);
     let mut rows = vec![
-        ("id", found.located.id.to_string()),
+        ("id", target.found.located.id.to_string()),
         (
             "title",
-            summary.title.clone().unwrap_or_else(|| "(none)".to_owned()),
+            summary.title.unwrap_or_else(|| "(none)".to_owned()),
         ),
         ("turns", summary.turns.unwrap_or_default().to_string()),
-        ("last used", used(&summary)),
-        (
-            "kept",
-            if found.is_local {
-                "for this user".to_owned()
-            } else {
-                "in the workspace".to_owned()
-            },
-        ),
-        (
-            "attached",
-            declared
-                .iter()
-                .map(ToString::to_string)
-                .collect::<Vec<_>>()
-                .join(", "),
-        ),
+        ("last used", last_use),
+        ("stored", stored.to_owned()),
+        ("attachments", declared.join(", ")),
         ("resources", size::count(snapshots, "snapshot")),
         ("tokens", totals.line()),
     ];
+    // With one model its line would repeat the total.
     if by_model.len() > 1 {
-        rows.extend(
-            by_model
-                .iter()
-                .map(|(model, totals)| ("", format!("{model}: {}", totals.line()))),
-        );
+        let lines = by_model.iter();
+        rows.extend(lines.map(|(model, totals)| ("", format!("{model}: {}", totals.line()))));
     }
     let rows: Vec<_> = rows
         .into_iter()
         .map(|(key, value)| vec![key.to_owned(), value])
         .collect();
-    table(&rows)
-        .iter()
-        .try_for_each(|line| context.output.line(line))?;
+    context.output.table(&rows)?;
     Ok(Code::Done)
 }
 
-fn summary(conversation: &Conversation) -> Summary {
+fn summarise(conversation: &Conversation) -> Summary {
     Summary {
         title: conversation.metadata.title().map(str::to_owned),
         turns: Some(conversation.stream.turns().len()),
@@ -120,17 +107,17 @@ fn usages(stream: &Stream) -> impl Iterator<Item = &Usage> {
         })
 }
 
-fn by_model(stream: &Stream) -> BTreeMap<&str, Totals> {
-    let mut of_models: BTreeMap<&str, Vec<&Usage>> = BTreeMap::new();
-    usages(stream).for_each(|usage| of_models.entry(&usage.model).or_default().push(usage));
-    of_models
+fn sum_by_model(stream: &Stream) -> BTreeMap<&str, Totals> {
+    let mut by_model: BTreeMap<&str, Vec<&Usage>> = BTreeMap::new();
+    usages(stream).for_each(|usage| by_model.entry(&usage.model).or_default().push(usage));
+    by_model
         .into_iter()
-        .map(|(model, usages)| (model, Totals::of(usages.into_iter())))
+        .map(|(model, usages)| (model, Totals::sum(usages.into_iter())))
         .collect()
 }
 
 impl Totals {
-    fn of<'u>(usages: impl Iterator<Item = &'u Usage>) -> Self {
+    fn sum<'u>(usages: impl Iterator<Item = &'u Usage>) -> Self {
         let mut totals = Self::default();
         let (mut input, mut cached) = (0, 0);
         for usage in usages {
@@ -140,15 +127,17 @@ impl Totals {
             add(&mut totals.cached_write, usage.cached_write);
             add(&mut totals.output, usage.output);
             add(&mut totals.reasoning, usage.reasoning);
-            if let (Some(of_it), Some(read)) = (usage.input, usage.cached_read) {
-                input = of_it.saturating_add(input);
+            if let (Some(total), Some(read)) = (usage.input, usage.cached_read) {
+                input = total.saturating_add(input);
                 cached = read.saturating_add(cached);
             }
         }
+        // `checked_div` returns `None` for an input of 0, and then there is no percentage.
         totals.cached_percent = cached.saturating_mul(100).checked_div(input);
         totals
     }
 
+    /// Formats the figures in one line.
     fn line(&self) -> String {
         let figures = [
             ("input", self.input),
@@ -162,7 +151,7 @@ impl Totals {
             .filter_map(|(name, tokens)| Some(format!("{} {name}", size::thousands(tokens?))));
         let figures: Vec<_> = figures.collect();
         if figures.is_empty() {
-            return "not known".to_owned();
+            return "unknown".to_owned();
         }
         let share = self
             .cached_percent
@@ -182,26 +171,26 @@ fn add(total: &mut Option<u64>, tokens: Option<u64>) {
     }
 }
 
-/// Shows the paths of all files that a conversation needs.
-pub(super) fn files(context: &Context<'_>, id: Option<&str>) -> Result<Code, Failure> {
+/// Prints the paths of all files that a conversation needs, relative to the current directory if they are below it.
+pub(super) fn print_files(context: &Context<'_>, id: Option<&str>) -> Result<Code, Failure> {
     let found = context.session.selected(id)?;
     let mut paths = found.store.files_of(&found.located)?;
     let blobs = found.store.blobs_of(&found.located)?;
+    // Several events may name the same blob.
     let checksums: std::collections::BTreeSet<_> = blobs.iter().map(|blob| blob.checksum).collect();
     paths.extend(
         checksums
             .iter()
             .map(|checksum| found.store.blobs().path(checksum)),
     );
+    // The store's paths are canonical, so the prefix must be, too.
     let current_dir = std::fs::canonicalize(&context.session.surroundings.current_dir)
         .map_err(|error| Failure::from_system("read the current directory", error))?;
-    let shown = |path: &std::path::PathBuf| {
-        path.strip_prefix(&current_dir)
-            .unwrap_or(path)
-            .display()
-            .to_string()
-    };
-    let paths: Vec<_> = paths.iter().map(shown).collect();
+    let paths: Vec<_> = paths
+        .iter()
+        .map(|path| path.strip_prefix(&current_dir).unwrap_or(path))
+        .map(|path| path.display().to_string())
+        .collect();
     if context.output.is_json() {
         context.output.json(&paths)?;
     } else {
@@ -217,7 +206,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn figures_that_nobody_gave_are_absent_and_the_share_is_of_those_that_say_both() {
+    fn unreported_figures_are_absent_from_the_totals() {
         let given = |input, cached_read, output| Usage {
             input,
             cached_read,
@@ -229,7 +218,7 @@ mod tests {
             given(Some(1000), None, None),
             Usage::default(),
         ];
-        let totals = Totals::of(usages.iter());
+        let totals = Totals::sum(usages.iter());
         assert_eq!(
             totals.line(),
             "1,100 input, 50 cached read, 7 output in 3 requests; 50 % of the input was read from cache"
@@ -238,6 +227,6 @@ mod tests {
             json!(totals),
             json!({"input": 1100, "cached_read": 50, "output": 7, "cached_percent": 50, "requests": 3})
         );
-        assert_eq!(Totals::of([].iter()).line(), "not known");
+        assert_eq!(Totals::sum([].iter()).line(), "unknown");
     }
 }

@@ -5,16 +5,16 @@
 
 use unicode_width::UnicodeWidthStr as _;
 
-/// Columns of the text. Every terminal has as many, and longer lines are hard to read.
+/// The width of the text in columns. Every terminal has as many, and longer lines are hard to read.
 const WIDTH: usize = 80;
 
-/// To how many columns the text of a table is wrapped at least: about four words.
+/// The minimum width of a wrapped table column: about four words.
 const NARROWEST_COLUMN: usize = 24;
 
-/// What separates the columns of a table.
+/// The space between the columns of a table.
 const GAP: &str = "  ";
 
-/// The indent of code, and of what belongs to a line above it.
+/// The indent of code, and of lines that continue the line above them.
 const INDENT: &str = "    ";
 
 /// A block of a page.
@@ -125,6 +125,7 @@ fn is_marker(word: &str) -> bool {
 
 /// Splits a row of a table into its cells; returns nothing for the line below the header.
 fn parse_row(line: &str) -> Option<Vec<String>> {
+    /// Stands for an escaped `|` while the row is split. No page contains a NUL.
     const ESCAPED: &str = "\u{0}";
     let line = line.trim().replace(r"\|", ESCAPED);
     if line.bytes().all(|byte| b"|-: ".contains(&byte)) {
@@ -143,24 +144,26 @@ fn render_block(
     block: &Block,
     topic_of_file: &impl Fn(&str) -> Option<&'static str>,
 ) -> Vec<String> {
-    let plain = |text: &str| render_inline(text, topic_of_file);
     match block {
         Block::Heading { level, text } => {
-            let text = plain(text);
+            let text = render_inline(text, topic_of_file);
             let line = if *level == 1 { "=" } else { "-" };
             let line = line.repeat(text.width());
             vec![text, line]
         }
         Block::Code(lines) => lines.iter().map(|line| format!("{INDENT}{line}")).collect(),
         Block::Table(rows) => {
-            let cells = |row: &Vec<String>| row.iter().map(|cell| plain(cell)).collect();
-            render_table(&rows.iter().map(cells).collect::<Vec<_>>())
+            let mut rows = rows.clone();
+            for cell in rows.iter_mut().flatten() {
+                *cell = render_inline(cell, topic_of_file);
+            }
+            render_table(&rows)
         }
         Block::Item { marker, text } => {
             let indent = " ".repeat(marker.width());
-            wrap(&plain(text), marker, &indent, WIDTH)
+            wrap(&render_inline(text, topic_of_file), marker, &indent, WIDTH)
         }
-        Block::Paragraph(text) => wrap(&plain(text), "", "", WIDTH),
+        Block::Paragraph(text) => wrap(&render_inline(text, topic_of_file), "", "", WIDTH),
     }
 }
 
@@ -236,12 +239,8 @@ fn render_table(rows: &[Vec<String>]) -> Vec<String> {
 /// `None` if that tears a word apart or leaves less than [`NARROWEST_COLUMN`].
 fn fit_columns(rows: &[Vec<String>]) -> Option<Vec<usize>> {
     let columns = rows.iter().map(Vec::len).max().unwrap_or_default();
-    let widest = |column: usize, width: fn(&String) -> usize| {
-        let cells = rows.iter().filter_map(|row| row.get(column));
-        cells.map(width).max().unwrap_or_default()
-    };
     let mut widths: Vec<_> = (0..columns)
-        .map(|column| widest(column, |cell| cell.width()))
+        .map(|column| widest(rows, column, |cell| cell.width()))
         .collect();
     let gaps = GAP.len() * columns.saturating_sub(1);
     while widths.iter().sum::<usize>() + gaps > WIDTH {
@@ -249,12 +248,18 @@ fn fit_columns(rows: &[Vec<String>]) -> Option<Vec<usize>> {
             .iter_mut()
             .enumerate()
             .max_by_key(|(_, width)| **width)?;
-        if *width <= NARROWEST_COLUMN.max(widest(column, |cell| longest_word(cell))) {
+        if *width <= NARROWEST_COLUMN.max(widest(rows, column, longest_word)) {
             return None;
         }
         *width -= 1;
     }
     Some(widths)
+}
+
+/// Returns the largest width of a column's cells, as `width` measures them.
+fn widest(rows: &[Vec<String>], column: usize, width: fn(&str) -> usize) -> usize {
+    let cells = rows.iter().filter_map(|row| row.get(column));
+    cells.map(|cell| width(cell)).max().unwrap_or_default()
 }
 
 fn longest_word(text: &str) -> usize {
@@ -269,15 +274,15 @@ fn render_row(row: &[String], widths: &[usize]) -> Vec<String> {
         .map(|(cell, width)| wrap(cell, "", "", *width))
         .collect();
     let height = cells.iter().map(Vec::len).max().unwrap_or_default();
-    let render_line = |index: usize| {
+    let lines = (0..height).map(|index| {
         let pieces = cells.iter().zip(widths).map(|(lines, width)| {
             let piece = lines.get(index).map_or("", String::as_str);
             let padding = width.saturating_sub(piece.width());
             format!("{piece}{}", " ".repeat(padding))
         });
         pieces.collect::<Vec<_>>().join(GAP)
-    };
-    (0..height).map(render_line).collect()
+    });
+    lines.collect()
 }
 
 fn render_rows_as_lists(rows: &[Vec<String>]) -> Vec<String> {
@@ -303,7 +308,7 @@ fn render_rows_as_lists(rows: &[Vec<String>]) -> Vec<String> {
 }
 
 /// Wraps a text at `width`; the first line begins with `first`, each further one with `indent`.
-/// A word that is longer gets a line of its own.
+/// A word that is longer than that stands alone on a line.
 fn wrap(text: &str, first: &str, indent: &str, width: usize) -> Vec<String> {
     let mut lines = vec![first.to_owned()];
     let mut is_empty = true;
@@ -321,7 +326,7 @@ fn wrap(text: &str, first: &str, indent: &str, width: usize) -> Vec<String> {
     lines
 }
 
-/// Splits a text into words; code between backticks is never torn apart unless it is long.
+/// Splits a text into words. Code between backticks counts as one word unless it is long.
 fn split_words(text: &str) -> Vec<&str> {
     /// Longest code that stays on one line.
     const LONGEST: usize = WIDTH / 2;
@@ -339,7 +344,7 @@ fn split_words(text: &str) -> Vec<&str> {
     words
 }
 
-/// Returns where the first word ends: at a space, or at one outside of code.
+/// Returns the end of the first word: the first space, or the first one outside of code if `keeps_code`.
 fn end_of_word(text: &str, keeps_code: bool) -> usize {
     let mut is_code = false;
     for (index, character) in text.char_indices() {

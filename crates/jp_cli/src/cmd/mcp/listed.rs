@@ -1,10 +1,9 @@
 //! `jp mcp resources` and `jp mcp templates`.
 
 use crate::{
-    cmd::mcp::{Chosen, SHOWN_URI, first_line, shown},
+    cmd::mcp::{ChosenServers, SHOWN_URI, shorten, shorten_first_line},
     context::Context,
     error::{Code, Failure},
-    output::table,
 };
 use jp_mcp::{Caller, Connection, Listed, ResourceInfo, ServerError, TemplateInfo};
 use jp_session::{
@@ -12,10 +11,10 @@ use jp_session::{
     size,
     text::one_line,
 };
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
-/// What is listed: how it is asked for, and how one of it is written.
-struct Kind<T> {
+/// A kind of list: its request, its table and its JSON.
+struct ListKind<T> {
     noun: &'static str,
     ask: fn(&Connection, &dyn Caller) -> Result<Listed<T>, ServerError>,
     header: &'static [&'static str],
@@ -23,16 +22,19 @@ struct Kind<T> {
     document: fn(&T) -> Value,
 }
 
-/// Lists resources.
-pub(super) fn resources(context: &Context<'_>, chosen: &Chosen<'_>) -> Result<Code, Failure> {
-    let kind = Kind {
+/// Lists the resources of servers.
+pub(super) fn list_resources(
+    context: &Context<'_>,
+    chosen: &ChosenServers<'_>,
+) -> Result<Code, Failure> {
+    let kind = ListKind {
         noun: "resource",
         ask: |connection, caller| connection.resources(caller),
         header: &["server", "name", "type", "size", "URI"],
         cells: |resource: &ResourceInfo| {
             vec![
-                shown(resource.title.as_ref().unwrap_or(&resource.name)),
-                shown(resource.mime_type.as_deref().unwrap_or("-")),
+                shorten(resource.title.as_ref().unwrap_or(&resource.name)),
+                shorten(resource.mime_type.as_deref().unwrap_or("-")),
                 resource.size.map_or_else(|| "-".to_owned(), size::bytes),
                 one_line(&resource.uri, SHOWN_URI),
             ]
@@ -48,18 +50,21 @@ pub(super) fn resources(context: &Context<'_>, chosen: &Chosen<'_>) -> Result<Co
     list(context, chosen, &kind)
 }
 
-/// Lists templates of resources.
-pub(super) fn templates(context: &Context<'_>, chosen: &Chosen<'_>) -> Result<Code, Failure> {
-    let kind = Kind {
+/// Lists the resource templates of servers.
+pub(super) fn list_templates(
+    context: &Context<'_>,
+    chosen: &ChosenServers<'_>,
+) -> Result<Code, Failure> {
+    let kind = ListKind {
         noun: "template",
         ask: |connection, caller| connection.templates(caller),
         header: &["server", "name", "type", "template", "description"],
         cells: |template: &TemplateInfo| {
             vec![
-                shown(template.title.as_ref().unwrap_or(&template.name)),
-                shown(template.mime_type.as_deref().unwrap_or("-")),
+                shorten(template.title.as_ref().unwrap_or(&template.name)),
+                shorten(template.mime_type.as_deref().unwrap_or("-")),
                 one_line(&template.uri_template, SHOWN_URI),
-                first_line(template.description.as_deref()),
+                shorten_first_line(template.description.as_deref()),
             ]
         },
         document: |template| {
@@ -72,11 +77,11 @@ pub(super) fn templates(context: &Context<'_>, chosen: &Chosen<'_>) -> Result<Co
     list(context, chosen, &kind)
 }
 
-/// Lists; a server that fails is passed over, unless it is the only one.
+/// Asks the servers and writes their lists. Skips servers that fail, unless there is only one.
 fn list<T: Send>(
     context: &Context<'_>,
-    chosen: &Chosen<'_>,
-    kind: &Kind<T>,
+    chosen: &ChosenServers<'_>,
+    kind: &ListKind<T>,
 ) -> Result<Code, Failure> {
     let answers = chosen.ask(context, kind.ask)?;
     let count = answers.len();
@@ -84,13 +89,16 @@ fn list<T: Send>(
     for (server, answer) in answers {
         match answer {
             Ok(listed) => {
-                warn_of(context, &server, &listed);
+                warn_of_gaps(context, &server, &listed);
                 lists.push((server, listed.items));
             }
             Err(refusal) if count == 1 => return Err(advice::failure(refusal).into()),
-            Err(refusal) => left_out(context, refusal),
+            // The user knows about a server that they did not approve, and without a terminal jp has already warned of it.
+            Err(Refusal::NotApproved { .. }) => {}
+            Err(refusal) => advice::warn(&*context.session.person, refusal),
         }
     }
+    // Every server failed, and its warning is printed.
     if count > 0 && lists.is_empty() {
         return Ok(Code::Failed);
     }
@@ -98,40 +106,27 @@ fn list<T: Send>(
     Ok(Code::Done)
 }
 
-fn left_out(context: &Context<'_>, refusal: Refusal) {
-    // Whoever did not agree knows, and where nobody could it was said.
-    if !matches!(refusal, Refusal::NotApproved { .. }) {
-        advice::warn(&*context.session.person, refusal);
-    }
-}
-
 fn write<T>(
     context: &Context<'_>,
     lists: &[(String, Vec<T>)],
-    kind: &Kind<T>,
+    kind: &ListKind<T>,
 ) -> Result<(), Failure> {
-    let items = || {
-        lists
-            .iter()
-            .flat_map(|(server, items)| items.iter().map(move |item| (server, item)))
-    };
+    let items: Vec<_> = lists
+        .iter()
+        .flat_map(|(server, items)| items.iter().map(move |item| (server, item)))
+        .collect();
     if context.output.is_json() {
-        let document = |(server, item)| {
-            let mut document = json!({"server": server});
-            let fields = (kind.document)(item);
-            let said = fields
-                .as_object()
-                .into_iter()
-                .flatten()
-                .filter(|(_, value)| !value.is_null());
-            said.for_each(|(key, value)| document[key] = value.clone());
+        let documents = items.iter().map(|(server, item)| {
+            let mut document = Map::from_iter([("server".to_owned(), json!(server))]);
+            if let Value::Object(fields) = (kind.document)(item) {
+                document.extend(fields.into_iter().filter(|(_, value)| !value.is_null()));
+            }
             document
-        };
-        return context
-            .output
-            .json(&items().map(document).collect::<Vec<_>>());
+        });
+        return context.output.json(&documents.collect::<Vec<_>>());
     }
-    if items().next().is_none() {
+    if items.is_empty() {
+        // Without any server, `choose_servers` has said so.
         if !lists.is_empty() {
             context
                 .output
@@ -139,33 +134,30 @@ fn write<T>(
         }
         return Ok(());
     }
-    let header = kind.header.iter().map(|name| (*name).to_owned()).collect();
-    let rows = items().map(|(server, item)| [vec![server.clone()], (kind.cells)(item)].concat());
-    let rows: Vec<_> = std::iter::once(header).chain(rows).collect();
-    table(&rows)
-        .iter()
-        .try_for_each(|line| context.output.line(line.trim_end()))
+    let mut rows = vec![kind.header.iter().map(|name| (*name).to_owned()).collect()];
+    rows.extend(
+        items
+            .iter()
+            .map(|(server, item)| [vec![(*server).clone()], (kind.cells)(item)].concat()),
+    );
+    context.output.table(&rows)
 }
 
-/// Says what of a list was passed over, and why there is no more of it.
-pub(super) fn warn_of<T>(context: &Context<'_>, server: &str, listed: &Listed<T>) {
-    /// How many are told one by one.
-    const TOLD: usize = 5;
-    let warnings = listed.warnings.iter().take(TOLD);
+/// Warns of entries that were skipped, and of a list that is incomplete.
+pub(super) fn warn_of_gaps<T>(context: &Context<'_>, server: &str, listed: &Listed<T>) {
+    /// The number of skipped entries that get a warning each, so that a faulty server doesn't flood the terminal.
+    const WARNED: usize = 5;
+    let warnings = listed.warnings.iter().take(WARNED);
     warnings.for_each(|warning| {
         context.output.warn(&format!(
             "the MCP server `{server}`: {}",
             one_line(warning, SHOWN_URI)
         ))
     });
-    if let Some(more) = listed
-        .warnings
-        .len()
-        .checked_sub(TOLD)
-        .filter(|more| *more > 0)
-    {
+    let more = listed.warnings.len().saturating_sub(WARNED);
+    if more > 0 {
         context.output.warn(&format!(
-            "the MCP server `{server}`: {} more are passed over",
+            "the MCP server `{server}`: {} more are skipped",
             size::thousands(more as u64)
         ));
     }
@@ -173,7 +165,7 @@ pub(super) fn warn_of<T>(context: &Context<'_>, server: &str, listed: &Listed<T>
         let count = size::thousands(listed.items.len() as u64);
         let reason = one_line(&cut.fault.to_string(), SHOWN_URI);
         context.output.warn(&format!(
-            "the MCP server `{server}`: of its list the first {count} are shown, as {reason}"
+            "the MCP server `{server}`: only the first {count} are shown because {reason}"
         ));
     }
 }

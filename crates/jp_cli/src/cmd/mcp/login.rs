@@ -1,4 +1,4 @@
-//! `jp mcp login` and `logout`.
+//! `jp mcp login` and `jp mcp logout`.
 
 use std::{
     env,
@@ -15,16 +15,16 @@ use crate::{
 use jp_mcp::{Caller, Elicitation, Elicited, Fault, KnownClient, Login, ServerError, Transport};
 use jp_session::servers::{Refusal, Servers, advice};
 
-/// How long the person may take.
-const PATIENCE: Duration = Duration::from_secs(600);
+/// The time that the user has to log in: ten minutes, like the authorization codes of many providers (RFC 6749 §4.1.2).
+const LOGIN_TIMEOUT: Duration = Duration::from_secs(600);
 
-/// The person, who visits the page that they are shown.
-struct Visitor<'a> {
+/// Shows the login page's address to the user.
+struct LoginCaller<'a> {
     output: &'a Output,
     cancelled: &'a AtomicBool,
 }
 
-impl Caller for Visitor<'_> {
+impl Caller for LoginCaller<'_> {
     fn is_cancelled(&self) -> bool {
         self.cancelled.load(Ordering::Relaxed)
     }
@@ -33,19 +33,19 @@ impl Caller for Visitor<'_> {
         let Elicitation::Url { url, .. } = elicitation else {
             return Elicited::Decline;
         };
-        // It is what the person came for: said whatever `-q` says.
+        // The command is useless without the address, so `--quiet` does not hide it.
         self.output.tell(
             crate::output::Tone::Strong,
-            "Open this page in a browser on this machine, and agree there:",
+            "Open this page in a browser on this machine and log in:",
         );
         self.output.tell(crate::output::Tone::Plain, url);
         self.output
-            .status("Waiting for the page to lead back; Ctrl-C gives it up.");
+            .status("Waiting for the login to complete; press Ctrl-C to cancel.");
         Elicited::Accept(None)
     }
 }
 
-/// Logs in.
+/// Logs in to a server in the user's browser.
 pub(super) fn log_in(
     context: &Context<'_>,
     servers: &Servers,
@@ -55,45 +55,47 @@ pub(super) fn log_in(
     servers.check(name)?;
     if !servers.approve_or_ask(&context.session, name)? {
         return Err(Failure::new(format!(
-            "the MCP server `{name}` is not asked: the workspace configures it"
+            "the MCP server `{name}` needs your approval: the workspace configures it"
         )));
     }
+    // jp never uses a login for a server with a configured token.
     if let Err(refusal @ Refusal::NoToken { .. }) = servers.check_token(name) {
         return Err(advice::failure(refusal)
             .with_hint(format!(
-                "or take providers.mcp.{name}.token_env away, where you want to log in."
+                "to log in instead, remove providers.mcp.{name}.token_env."
             ))
             .into());
     }
     let secret = login
         .client_secret_env
         .as_ref()
-        .map(|variable| secret(variable))
+        .map(|variable| read_secret(variable))
         .transpose()?;
     let wanted = Login {
         client: login.client_id.map(|id| KnownClient { id, secret }),
         metadata_url: None,
-        challenge: challenge(context, servers, name)?,
+        challenge: find_challenge(context, servers, name)?,
         scopes: login.scope,
         port: login.port,
-        timeout: PATIENCE,
+        timeout: LOGIN_TIMEOUT,
     };
-    let visitor = Visitor {
+    let caller = LoginCaller {
         output: context.output,
         cancelled: context.session.interrupt().flag(),
     };
     servers
         .servers
-        .log_in(name, &wanted, &visitor)
+        .log_in(name, &wanted, &caller)
         .map_err(advice::failure)?;
     context.output.status(&format!(
-        "Logged in at `{name}`; `jp mcp ls {name}` shows what it has for you."
+        "Logged in to `{name}`; `jp mcp ls {name}` lists its tools."
     ));
     Ok(Code::Done)
 }
 
-/// Returns what the server says it wants of whoever asks, where it refuses who asks now: it may name rights that they lack.
-fn challenge(
+/// Returns the challenge (`WWW-Authenticate`) of a server that refuses a request. It may name the scopes that the login
+/// needs (MCP 2025-11-25, "Scope Selection Strategy").
+fn find_challenge(
     context: &Context<'_>,
     servers: &Servers,
     name: &str,
@@ -114,16 +116,16 @@ fn challenge(
         .filter(|_| matches!(status.status, 401 | 403)))
 }
 
-fn secret(variable: &str) -> Result<String, Failure> {
+fn read_secret(variable: &str) -> Result<String, Failure> {
     let secret = env::var(variable).ok().filter(|secret| !secret.is_empty());
     secret.ok_or_else(|| {
         Failure::usage(format!(
-            "--client-secret-env names the variable {variable}, which is not set"
+            "the variable {variable} of --client-secret-env is not set"
         ))
     })
 }
 
-/// Forgets what a login gave.
+/// Deletes the credentials of a login.
 pub(super) fn log_out(
     context: &Context<'_>,
     servers: &Servers,
@@ -134,17 +136,17 @@ pub(super) fn log_out(
         servers.servers.config(name).map(|config| &config.transport)
     else {
         return Err(Failure::new(format!(
-            "the MCP server `{name}` is a program: nobody logs in there"
+            "the MCP server `{name}` is a program, which has no login"
         )));
     };
     let was_there = servers.tokens.forget(&endpoint.url).map_err(|error| {
-        Failure::new(format!("failed to forget the login at `{name}`: {error}"))
+        Failure::new(format!(
+            "failed to delete the credentials for `{name}`: {error}"
+        ))
     })?;
-    let told = if was_there {
-        "Logged out of"
-    } else {
-        "Nobody was logged in at"
-    };
-    context.output.status(&format!("{told} `{name}`."));
+    context.output.status(&match was_there {
+        true => format!("Logged out of `{name}`."),
+        false => format!("There are no stored credentials for `{name}`."),
+    });
     Ok(Code::Done)
 }

@@ -1,10 +1,12 @@
-//! `jp mcp ls`: the servers, and the tools of one.
+//! `jp mcp ls`: the configured servers, or the tools of one.
 
 use crate::{
-    cmd::mcp::{Answer, Chosen, SHOWN_URI, chosen, first_line, listed::warn_of, shown},
+    cmd::mcp::{
+        Answer, ChosenServers, SHOWN_URI, choose_servers, listed::warn_of_gaps, shorten,
+        shorten_first_line,
+    },
     context::Context,
     error::{Code, Failure},
-    output::table,
 };
 use jp_config::Resolved;
 use jp_mcp::{About, Caller, Connection, Fault, Listed, ServerError, ToolInfo, Transport};
@@ -16,34 +18,35 @@ use jp_session::{
 };
 use serde_json::{Value, json};
 
-/// What a server offers, and what was amiss with its lists.
-struct Offer {
+/// The offer of a server: its description and the lengths of its lists.
+struct ServerOffer {
     about: About,
-    tools: Count,
-    resources: Count,
-    templates: Count,
+    tools: ListLength,
+    resources: ListLength,
+    templates: ListLength,
 }
 
-/// How many there are; `None` where the list could not be had.
-struct Count {
+/// The length of a list.
+struct ListLength {
+    /// `None` if the server did not return the list.
     number: Option<usize>,
-    /// What kept it from being all.
-    trouble: Option<ServerError>,
+    /// The reason why the list is incomplete or missing.
+    fault: Option<ServerError>,
 }
 
-/// Lists the servers; one that fails has its place like the others.
-pub(super) fn list(context: &Context<'_>, servers: &Servers) -> Result<Code, Failure> {
-    let chosen = chosen(context, servers, &[])?;
-    let answers = chosen.ask(context, Offer::of)?;
+/// Lists the servers. A server that fails has a row, too.
+pub(super) fn list_servers(context: &Context<'_>, servers: &Servers) -> Result<Code, Failure> {
+    let chosen = choose_servers(context, servers, &[])?;
+    let answers = chosen.ask(context, ServerOffer::read)?;
+    // One working server makes the command succeed: the table shows the others' faults.
     let has_failed = !answers.is_empty() && answers.iter().all(|(_, answer)| answer.is_err());
     let code = if has_failed { Code::Failed } else { Code::Done };
     if context.output.is_json() {
-        context.output.json(
-            &answers
-                .iter()
-                .map(|answer| document(servers, answer))
-                .collect::<Vec<_>>(),
-        )?;
+        let documents: Vec<_> = answers
+            .iter()
+            .map(|answer| to_json(servers, answer))
+            .collect();
+        context.output.json(&documents)?;
         return Ok(code);
     }
     if answers.is_empty() {
@@ -55,38 +58,38 @@ pub(super) fn list(context: &Context<'_>, servers: &Servers) -> Result<Code, Fai
         "resources",
         "templates",
         "MCP",
-        "says it is",
+        "software",
         "",
     ]
     .map(str::to_owned)
     .to_vec();
     let rows = answers.iter().map(|answer| cells(servers, answer));
     let rows: Vec<_> = std::iter::once(header).chain(rows).collect();
-    table(&rows)
-        .iter()
-        .try_for_each(|line| context.output.line(line.trim_end()))?;
-    answers.iter().for_each(|answer| explain(context, answer));
+    context.output.table(&rows)?;
+    for answer in &answers {
+        report_faults(context, answer);
+    }
     Ok(code)
 }
 
-impl Offer {
-    fn of(connection: &Connection, caller: &dyn Caller) -> Result<Self, ServerError> {
+impl ServerOffer {
+    fn read(connection: &Connection, caller: &dyn Caller) -> Result<Self, ServerError> {
         Ok(Self {
             about: connection.about().clone(),
-            tools: Count::of(connection.tools(caller))?,
-            resources: Count::of(connection.resources(caller))?,
-            templates: Count::of(connection.templates(caller))?,
+            tools: ListLength::new(connection.tools(caller))?,
+            resources: ListLength::new(connection.resources(caller))?,
+            templates: ListLength::new(connection.templates(caller))?,
         })
     }
 
-    fn counts(&self) -> [&Count; 3] {
+    fn lengths(&self) -> [&ListLength; 3] {
         [&self.tools, &self.resources, &self.templates]
     }
 
-    /// Returns the name and the version that the server gives itself.
+    /// Returns the name and the version that the server reports.
     fn name(&self) -> String {
         let name = self.about.name.iter().chain(&self.about.version);
-        let name: Vec<_> = name.map(|word| shown(word)).collect();
+        let name: Vec<_> = name.map(|word| shorten(word)).collect();
         if name.is_empty() {
             "-".to_owned()
         } else {
@@ -95,18 +98,19 @@ impl Offer {
     }
 }
 
-impl Count {
-    /// Counts; a list that can't be had is no reason to have none of the others, unless nobody waits or answers any more.
-    fn of<T>(listed: Result<Listed<T>, ServerError>) -> Result<Self, ServerError> {
+impl ListLength {
+    /// Counts a list. If the server refuses it or sends nonsense, jp still asks for the other lists. Other faults mean that the
+    /// server is gone or that the user has interrupted the command.
+    fn new<T>(listed: Result<Listed<T>, ServerError>) -> Result<Self, ServerError> {
         match listed {
             Ok(listed) => Ok(Self {
                 number: Some(listed.items.len()),
-                trouble: listed.cut,
+                fault: listed.cut,
             }),
             Err(error) if matches!(error.fault, Fault::Refused { .. } | Fault::Malformed(_)) => {
                 Ok(Self {
                     number: None,
-                    trouble: Some(error),
+                    fault: Some(error),
                 })
             }
             Err(error) => Err(error),
@@ -114,7 +118,8 @@ impl Count {
     }
 
     fn cell(&self) -> String {
-        let more = if self.trouble.is_some() { "+" } else { "" };
+        // `4+` means: at least 4, because the list broke off.
+        let more = if self.fault.is_some() { "+" } else { "" };
         self.number.map_or_else(
             || "?".to_owned(),
             |number| size::thousands(number as u64) + more,
@@ -122,49 +127,42 @@ impl Count {
     }
 }
 
-fn cells(servers: &Servers, (server, answer): &Answer<Offer>) -> Vec<String> {
-    let nothing = || "-".to_owned();
+fn cells(servers: &Servers, (server, answer): &Answer<ServerOffer>) -> Vec<String> {
     match answer {
         Ok(offer) => {
             let reached = servers.description(server);
-            let reached = shown(&without_credentials(
+            let reached = shorten(&without_credentials(
                 reached.strip_prefix("it ").unwrap_or(reached),
             ));
-            let [tools, resources, templates] = offer.counts().map(Count::cell);
+            let [tools, resources, templates] = offer.lengths().map(ListLength::cell);
             vec![
                 server.clone(),
                 tools,
                 resources,
                 templates,
-                shown(&offer.about.revision),
+                shorten(&offer.about.revision),
                 offer.name(),
                 reached,
             ]
         }
         Err(refusal) => {
-            let state = advice::state(refusal);
-            vec![
-                server.clone(),
-                nothing(),
-                nothing(),
-                nothing(),
-                nothing(),
-                nothing(),
-                state,
-            ]
+            let mut cells = vec!["-".to_owned(); 7];
+            cells[0] = server.clone();
+            cells[6] = advice::state(refusal);
+            cells
         }
     }
 }
 
-/// Says what there is no room for in the table.
-fn explain(context: &Context<'_>, (server, answer): &Answer<Offer>) {
+/// Reports the faults of a server, for which the table has no room.
+fn report_faults(context: &Context<'_>, (server, answer): &Answer<ServerOffer>) {
     match answer {
         Ok(offer) => {
-            let troubles = offer
-                .counts()
+            let faults = offer
+                .lengths()
                 .into_iter()
-                .filter_map(|count| count.trouble.as_ref());
-            troubles.for_each(|error| {
+                .filter_map(|count| count.fault.as_ref());
+            faults.for_each(|error| {
                 context
                     .output
                     .warn(&one_line(&error.to_string(), SHOWN_URI))
@@ -185,7 +183,7 @@ fn explain(context: &Context<'_>, (server, answer): &Answer<Offer>) {
     }
 }
 
-fn document(servers: &Servers, (server, answer): &Answer<Offer>) -> Value {
+fn to_json(servers: &Servers, (server, answer): &Answer<ServerOffer>) -> Value {
     let mut document = json!({"name": server, "optional": servers.is_optional(server)});
     match servers
         .servers
@@ -213,14 +211,14 @@ fn document(servers: &Servers, (server, answer): &Answer<Offer>) -> Value {
             document["instructions"] = json!(about.instructions);
             for (key, count) in ["tools", "resources", "templates"]
                 .into_iter()
-                .zip(offer.counts())
+                .zip(offer.lengths())
             {
                 document[key] = json!(count.number);
             }
             let warnings = offer
-                .counts()
+                .lengths()
                 .into_iter()
-                .filter_map(|count| count.trouble.as_ref());
+                .filter_map(|count| count.fault.as_ref());
             document["warnings"] = warnings.map(|error| error.to_string()).collect();
         }
         Err(refusal) => {
@@ -237,48 +235,32 @@ fn document(servers: &Servers, (server, answer): &Answer<Offer>) -> Value {
 }
 
 /// Lists the tools of a server.
-pub(super) fn tools(
+pub(super) fn list_tools(
     context: &Context<'_>,
     servers: &Servers,
     config: &Resolved,
     name: &str,
 ) -> Result<Code, Failure> {
-    servers.check(name)?;
-    let one = Chosen {
-        servers,
-        names: vec![name],
-    };
-    let listed = one.ask_one(context, |connection, caller| connection.tools(caller))?;
-    warn_of(context, name, &listed);
-    let offered = |tool: &ToolInfo| {
-        on(
-            offered_names(name, &tool.name, config).unwrap_or_default(),
-            config,
-        )
-    };
+    let listed = ChosenServers::only(servers, name)?
+        .ask_one(context, |connection, caller| connection.tools(caller))?;
+    warn_of_gaps(context, name, &listed);
     if context.output.is_json() {
-        let document = |info: &ToolInfo| {
-            let mut document = tool(info);
-            document["offeredAs"] = json!(offered(info));
+        let documents = listed.items.iter().map(|tool| {
+            let mut document = tool_to_json(tool);
+            document["offeredAs"] = json!(enabled_names(name, tool, config));
             document
-        };
-        context
-            .output
-            .json(&listed.items.iter().map(document).collect::<Vec<_>>())?;
+        });
+        context.output.json(&documents.collect::<Vec<_>>())?;
         return Ok(Code::Done);
     }
-    let cells = |tool: &ToolInfo| {
-        let said = tool.description.as_deref().or(tool.title.as_deref());
+    let rows = listed.items.iter().map(|tool| {
         vec![
-            shown(&tool.name),
-            offered(tool).join(", "),
-            first_line(said),
+            shorten(&tool.name),
+            enabled_names(name, tool, config).join(", "),
+            shorten_first_line(tool.description.as_deref().or(tool.title.as_deref())),
         ]
-    };
-    let rows: Vec<_> = listed.items.iter().map(cells).collect();
-    table(&rows)
-        .iter()
-        .try_for_each(|line| context.output.line(line.trim_end()))?;
+    });
+    context.output.table(&rows.collect::<Vec<_>>())?;
     if listed.items.is_empty() {
         context
             .output
@@ -287,15 +269,20 @@ pub(super) fn tools(
     Ok(Code::Done)
 }
 
-/// Leaves out the names of tools that are switched off.
-fn on(names: Vec<String>, config: &Resolved) -> Vec<String> {
-    let tools = &config.config.conversation.tools;
-    let is_on = |name: &String| tools.get(name).is_none_or(|own| own.enable != Some(false));
-    names.into_iter().filter(is_on).collect()
+/// Returns the names under which models see a tool of a server. A tool that is disabled has none.
+fn enabled_names(server: &str, tool: &ToolInfo, config: &Resolved) -> Vec<String> {
+    let configured = &config.config.conversation.tools;
+    let mut names = offered_names(server, &tool.name, config).unwrap_or_default();
+    names.retain(|name| {
+        configured
+            .get(name)
+            .is_none_or(|tool| tool.enable != Some(false))
+    });
+    names
 }
 
-/// Describes a tool as MCP does.
-fn tool(tool: &ToolInfo) -> Value {
+/// Describes a tool in the form of MCP.
+fn tool_to_json(tool: &ToolInfo) -> Value {
     let mut document = json!({"name": tool.name, "inputSchema": tool.input_schema});
     for (key, text) in [("title", &tool.title), ("description", &tool.description)] {
         if let Some(text) = text {
@@ -312,10 +299,10 @@ fn tool(tool: &ToolInfo) -> Value {
             ("idempotentHint", hints.idempotent_hint),
             ("openWorldHint", hints.open_world_hint),
         ];
-        let said = hints
+        let present = hints
             .into_iter()
             .filter_map(|(key, hint)| Some((key.to_owned(), hint?.into())));
-        document["annotations"] = Value::Object(said.collect());
+        document["annotations"] = Value::Object(present.collect());
     }
     document
 }

@@ -1,9 +1,9 @@
-//! `jp mcp read`.
+//! `jp mcp read`: the content of a resource.
 
 use std::{thread, time::Duration};
 
 use crate::{
-    cmd::mcp::{Chosen, SHOWN_URI, shown},
+    cmd::mcp::{ChosenServers, SHOWN_URI, shorten},
     context::Context,
     error::{Code, Failure},
 };
@@ -16,24 +16,20 @@ use jp_session::{
 };
 use serde_json::json;
 
-/// How often it is looked whether the server said that something changed.
+/// The time between two checks for a change: 50 ms, which a user doesn't notice.
 const TICK: Duration = Duration::from_millis(50);
 
-/// Reads a resource, and writes its raw content.
-pub(super) fn once(
+/// Reads a resource and writes its raw content.
+pub(super) fn read_once(
     context: &Context<'_>,
     servers: &Servers,
     server: &str,
     uri: &str,
 ) -> Result<Code, Failure> {
-    servers.check(server)?;
-    let one = Chosen {
-        servers,
-        names: vec![server],
-    };
+    let chosen = ChosenServers::only(servers, server)?;
     let is_json = context.output.is_json();
-    let read = one.ask_one(context, |connection, caller| match is_json {
-        // A document says all that is known of it, also where that is in the list.
+    let read = chosen.ask_one(context, |connection, caller| match is_json {
+        // The JSON also contains the resource's entry in the server's list.
         true => connection.resource(uri, caller),
         false => connection.read(uri, caller),
     })?;
@@ -41,8 +37,8 @@ pub(super) fn once(
     Ok(Code::Done)
 }
 
-/// Reads a resource, and again each time the server says that it changed, until the person ends it.
-pub(super) fn each_change(
+/// Reads a resource, and reads it again after each change that the server reports, until the user ends it.
+pub(super) fn watch(
     context: &Context<'_>,
     servers: &Servers,
     server: &str,
@@ -50,21 +46,17 @@ pub(super) fn each_change(
 ) -> Result<Code, Failure> {
     if context.output.is_json() {
         return Err(Failure::usage(
-            "--watch writes again and again, and --format json is one document",
+            "--watch writes the content repeatedly, but --format json writes one document",
         )
-        .with_hint("leave one of them out."));
+        .with_hint("remove one of the two options."));
     }
-    servers.check(server)?;
-    let one = Chosen {
-        servers,
-        names: vec![server],
-    };
-    one.ask_one(context, |connection, caller| {
+    let chosen = ChosenServers::only(servers, server)?;
+    chosen.ask_one(context, |connection, caller| {
         connection.subscribe(&[uri], caller)
     })?;
     loop {
-        // What changes from here on is read again.
-        let read = one.ask_one(context, |connection, caller| connection.read(uri, caller))?;
+        // The read follows the subscription, so a change between the two is reported, too.
+        let read = chosen.ask_one(context, |connection, caller| connection.read(uri, caller))?;
         write(context, server, &read)?;
         if context.output.is_closed() {
             return Ok(Code::Done);
@@ -76,7 +68,7 @@ pub(super) fn each_change(
     }
 }
 
-/// Waits until the server says that a resource changed, or something below it.
+/// Waits until the server reports a change of the resource or of a part of it.
 fn await_change(
     context: &Context<'_>,
     servers: &Servers,
@@ -84,21 +76,22 @@ fn await_change(
     uri: &str,
 ) -> Result<(), Failure> {
     let connection = servers.connect(server).map_err(advice::failure)?;
-    let is_meant = |change: &Change| matches!(change, Change::Resource(changed) if is_at_or_below(changed, uri));
-    while !connection.changes().iter().any(is_meant) {
+    while !connection
+        .changes()
+        .iter()
+        .any(|change| matches!(change, Change::Resource(changed) if is_at_or_below(changed, uri)))
+    {
         context.session.interrupt().check()?;
         if connection.is_closed() {
-            let hint = "`jp mcp read` starts it again.";
-            return Err(
-                Failure::new(format!("the MCP server `{server}` has ended")).with_hint(hint)
-            );
+            return Err(Failure::new(format!("the MCP server `{server}` has ended"))
+                .with_hint("run `jp mcp read` again to restart it."));
         }
         thread::sleep(TICK);
     }
     Ok(())
 }
 
-/// Returns whether what changed is a resource or a part of it (MCP 2025-11-25, "Subscriptions": a sub-resource).
+/// Returns whether a URI is that of a resource or of a part of it (MCP 2025-11-25, "Subscriptions": a sub-resource).
 fn is_at_or_below(changed: &str, uri: &str) -> bool {
     changed.strip_prefix(uri).is_some_and(|rest| {
         rest.is_empty() || uri.ends_with(['/', '?', '#']) || rest.starts_with(['/', '?', '#'])
@@ -120,19 +113,19 @@ fn write(context: &Context<'_>, server: &str, read: &Read) -> Result<(), Failure
         return context.output.json(&document);
     }
     match read.contents.as_slice() {
-        [] => context.output.status("It has no content."),
+        [] => context.output.status("The resource has no content."),
         [one] => return context.output.content(one.content.as_bytes()),
         several => return write_several(context, several),
     }
     Ok(())
 }
 
-/// Writes contents one after the other; one that can't be shown on a terminal is no reason to leave others out.
+/// Writes several contents. If a terminal can't show one, writes the others and returns the error at the end.
 fn write_several(context: &Context<'_>, contents: &[Resource]) -> Result<(), Failure> {
     let mut written = Ok(());
     for resource in contents {
         let bytes = resource.content.as_bytes();
-        let kind = shown(resource.mime_type.as_deref().unwrap_or("no type"));
+        let kind = shorten(resource.mime_type.as_deref().unwrap_or("no type"));
         let size = size::bytes(bytes.len() as u64);
         context.output.status(&format!(
             "{} ({kind}, {size}):",
@@ -152,7 +145,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn change_is_of_the_resource_or_of_what_is_below_it() {
+    fn changed_uri_is_the_resource_or_below_it() {
         for changed in ["note:1", "note:1/a", "note:1?lang=de", "note:1#end"] {
             assert!(is_at_or_below(changed, "note:1"), "{changed}");
         }

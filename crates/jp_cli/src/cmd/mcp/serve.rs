@@ -1,4 +1,4 @@
-//! `jp mcp serve`.
+//! `jp mcp serve`: serves the workspace to MCP clients.
 
 use std::{
     io,
@@ -23,44 +23,45 @@ use tokio::{
     sync::mpsc::{UnboundedReceiver, unbounded_channel},
 };
 
-/// The variable of the environment that has the token of clients.
-const TOKEN: &str = "JP_MCP_TOKEN";
+/// The environment variable with the token that clients must send.
+const TOKEN_VARIABLE: &str = "JP_MCP_TOKEN";
 
-/// The names under which programs of this machine reach it.
-const OWN_NAMES: [&str; 3] = ["localhost", "127.0.0.1", "::1"];
+/// The host names that clients on this machine use.
+const LOCAL_HOSTS: [&str; 3] = ["localhost", "127.0.0.1", "::1"];
 
-/// Offers the workspace until the client is gone, or the person ends it.
+/// Serves the workspace until the client disconnects or the user ends it.
 pub(super) fn run(
     context: &Context<'_>,
     config: &Resolved,
     wanted: &McpServe,
 ) -> Result<Code, Failure> {
-    let settings = settings(context, config, wanted)?;
+    let settings = read_settings(context, config, wanted)?;
     let (report, mut reports) = unbounded_channel();
-    // Where nobody listens any more the command is at its end.
+    // Sending fails only at the end of the command, after the receiver is dropped.
     let offer = Offer::open(settings, move |warning| _ = report.send(warning))?;
+    // Warnings of the start, before the server says that it is ready.
     while let Ok(warning) = reports.try_recv() {
-        tell(context, &warning);
+        print_warning(context, &warning);
     }
-    // It has a runtime of its own, and where there is no thread for that, it drops it.
+    // The signal listener has its own runtime, so it must start outside of this command's.
     let interrupt = context.session.interrupt();
-    let runtime = runtime(wanted)
+    let runtime = build_runtime(wanted)
         .map_err(|error| Failure::from_system("start the network runtime", error))?;
     let served = runtime.block_on(async {
         tokio::select! {
             () = interrupt.wait() => Ok(()),
             served = serve(context, wanted, offer.server()) => served,
-            () = warn(context, reports) => unreachable!("it goes on for as long as the offer lives"),
+            () = print_warnings(context, reports) => unreachable!("it never ends"),
         }
     });
-    // Who still reads stdin, or a large file, is not waited for.
+    // A thread may still read stdin or a large file. jp doesn't wait for it.
     runtime.shutdown_background();
     served.map(|()| Code::Done)
 }
 
-/// Makes what runs the server. One client on stdin has its requests answered faster on one thread; of several none waits
-/// while another subscribes.
-fn runtime(wanted: &McpServe) -> io::Result<Runtime> {
+/// Builds the runtime of the server. One thread answers a single client on stdin faster. Two threads keep one HTTP client
+/// from waiting while another subscribes.
+fn build_runtime(wanted: &McpServe) -> io::Result<Runtime> {
     match wanted.http {
         Some(_) => Builder::new_multi_thread()
             .worker_threads(2)
@@ -70,7 +71,7 @@ fn runtime(wanted: &McpServe) -> io::Result<Runtime> {
     }
 }
 
-fn settings(
+fn read_settings(
     context: &Context<'_>,
     config: &Resolved,
     wanted: &McpServe,
@@ -84,11 +85,11 @@ fn settings(
     {
         let id = current.located.id;
         context.output.warn(&format!(
-            "the current conversation, {id}, is yours alone, so it is not offered"
+            "the current conversation, {id}, is not served because it is stored for you only"
         ));
         context
             .output
-            .hint(&format!("`jp mcp serve --id {id}` offers it all the same."));
+            .hint(&format!("`jp mcp serve --id {id}` serves it anyway."));
     }
     let place = place(context.setup(config))?;
     let Bounds {
@@ -128,13 +129,13 @@ async fn serve_stdio(context: &Context<'_>, server: Server) -> Result<(), Failur
             .surroundings
             .display(context.session.workspace.root());
         context.output.status(&format!(
-            "Offering {root} to an MCP client on stdin; Ctrl-C ends it."
+            "Serving {root} to an MCP client on stdin; press Ctrl-C to stop."
         ));
         context
             .output
-            .hint("an MCP client starts this command itself; `jp mcp serve --http 127.0.0.1:0` has a URL.");
+            .hint("MCP clients usually start this command themselves; `jp mcp serve --http 127.0.0.1:0` serves over HTTP.");
     }
-    server.serve_stdio().await.map_err(failure)
+    server.serve_stdio().await.map_err(word_serve_error)
 }
 
 async fn serve_http(
@@ -143,47 +144,50 @@ async fn serve_http(
     server: Server,
     address: SocketAddr,
 ) -> Result<(), Failure> {
-    let token = std::env::var_os(TOKEN);
+    let token = std::env::var_os(TOKEN_VARIABLE);
     let has_token = token.is_some();
     if let Some(host) = wanted
         .allow_host
         .iter()
-        .find(|host| !has_token && !is_own_name(host))
+        .find(|host| !has_token && !is_local_host(host))
     {
-        return Err(unguarded(host));
+        return Err(missing_token_error(host));
     }
     let mut http = Http::new(server);
     if let Some(token) = token {
         http = http.token(token);
     }
     if !wanted.allow_host.is_empty() {
+        // The option adds names to the local ones instead of replacing them.
         let names = wanted
             .allow_host
             .iter()
             .map(String::as_str)
-            .chain(OWN_NAMES);
+            .chain(LOCAL_HOSTS);
         http = http.allowed_hosts(names);
     }
-    let bound = http.bind(address).await.map_err(failure)?;
+    // Bound before the status line, which shows the port that the system chose for port 0.
+    let bound = http.bind(address).await.map_err(word_serve_error)?;
     let root = context
         .session
         .surroundings
         .display(Path::new(context.session.workspace.root()));
     context.output.status(&format!(
-        "Offering {root} at http://{}/mcp (Ctrl-C ends it).",
+        "Serving {root} at http://{}/mcp (press Ctrl-C to stop).",
         bound.address()
     ));
     if !has_token {
         context.output.hint(&format!(
-            "every user of this machine can read it, as can all of its programs; set {TOKEN} to have a token asked for."
+            "every user and program on this machine can read it; set {TOKEN_VARIABLE} to require a token."
         ));
     }
-    bound.serve().await.map_err(failure)
+    bound.serve().await.map_err(word_serve_error)
 }
 
-/// Returns whether a host, with or without a port, is this machine by its own name.
-fn is_own_name(host: &str) -> bool {
+/// Returns whether a host, with or without a port, is a name of this machine that others can't use.
+fn is_local_host(host: &str) -> bool {
     let is_port = |port: &str| !port.is_empty() && port.bytes().all(|byte| byte.is_ascii_digit());
+    // An IPv6 address has colons of its own. Behind `]` or a name without colons, digits are a port.
     let name = match host.rsplit_once(':') {
         Some((name, port)) if is_port(port) && (name.ends_with(']') || !name.contains(':')) => name,
         _ => host,
@@ -195,45 +199,46 @@ fn is_own_name(host: &str) -> bool {
     name.eq_ignore_ascii_case("localhost") || address.is_ok_and(|address| address.is_loopback())
 }
 
-fn unguarded(host: &str) -> Failure {
+fn missing_token_error(host: &str) -> Failure {
     Failure::usage(format!(
-        "with --allow-host {host} other machines can reach this, and not everyone is to read it"
+        "--allow-host {host} lets other machines read the workspace, which requires a token"
     ))
     .with_hint(format!(
-        "set {TOKEN} to what clients have to send as bearer token."
+        "set {TOKEN_VARIABLE} to the bearer token that clients must send."
     ))
 }
 
-/// Tells what keeps clients from seeing things, or from hearing of changes; never ends.
-async fn warn(context: &Context<'_>, mut reports: UnboundedReceiver<Warning>) {
+/// Prints warnings about resources that clients can't see or watch; never ends.
+async fn print_warnings(context: &Context<'_>, mut reports: UnboundedReceiver<Warning>) {
     while let Some(warning) = reports.recv().await {
-        tell(context, &warning);
+        print_warning(context, &warning);
     }
     std::future::pending().await
 }
 
-fn tell(context: &Context<'_>, warning: &Warning) {
+fn print_warning(context: &Context<'_>, warning: &Warning) {
     context.output.warn(&crate::error::chain(warning));
 }
 
-fn failure(error: ServeError) -> Failure {
+/// Words the errors of the server for users, and adds hints.
+fn word_serve_error(error: ServeError) -> Failure {
     match &error {
         ServeError::Bind { address, source } => {
-            Failure::new(format!("failed to listen to {address}: {source}"))
-                .with_hint("name another port, or 0 for any that is free.")
+            Failure::new(format!("failed to listen on {address}: {source}"))
+                .with_hint("choose another port, or 0 for any free port.")
         }
-        // No token lets everyone of this machine in, so one that is nothing is not taken for none.
+        // Without a token every user of this machine may read, so an empty token must not count as none.
         ServeError::UnsendableToken => Failure::usage(format!(
-            "the token in {TOKEN} can't be sent: it is empty, has spaces, or is not ASCII"
+            "the token in {TOKEN_VARIABLE} is invalid: it is empty, has spaces, or is not ASCII"
         ))
         .with_hint(
-            "set the variable to letters, digits and signs alone, or unset it to let every user of this machine read.",
+            "set the variable to ASCII letters, digits and signs, or unset it to let every user of this machine read.",
         ),
         ServeError::Exposed { address } => Failure::usage(format!(
-            "{address} can be reached from other machines, and not everyone is to read this"
+            "other machines can reach {address}, which requires a token"
         ))
         .with_hint(format!(
-            "set {TOKEN}, and name each host that clients use with --allow-host; or listen to 127.0.0.1."
+            "set {TOKEN_VARIABLE}, and pass each host name that clients use with --allow-host; or listen on 127.0.0.1."
         )),
         _ => Failure::new(crate::error::chain(&error)),
     }

@@ -1,4 +1,4 @@
-//! `jp query --explain`: shows what would be sent.
+//! `jp query --explain`: shows a request without sending it.
 
 use std::{ops::RangeInclusive, path::Path};
 
@@ -15,10 +15,10 @@ use jp_session::{
 use crate::{
     context::Context,
     error::{Code, Failure},
-    output::{Output, table},
+    output::Output,
 };
 
-/// Shows a query that would be sent, and fails if it is beyond its budget.
+/// Shows a request; fails if it exceeds the budget.
 pub(super) fn show(explained: Explained, context: &Context<'_>) -> Result<Code, Failure> {
     let Explained {
         explanation,
@@ -38,12 +38,12 @@ pub(super) fn show(explained: Explained, context: &Context<'_>) -> Result<Code, 
         )?;
         if let Some(limit) = limit {
             output.line(&format!(
-                "the model takes {} tokens",
+                "the model accepts at most {} tokens",
                 size::thousands(limit)
             ))?;
             context.session.warn_of_length(explanation.tokens, limit);
         }
-        output.status("Nothing was sent, and nothing was stored.");
+        output.status("Nothing was sent or stored.");
     }
     over_budget.map_or(Ok(Code::Done), |failure| Err(failure.into()))
 }
@@ -54,23 +54,21 @@ fn show_text(
     root: &Path,
     output: &Output,
 ) -> Result<(), Failure> {
-    table(&rows(explanation, root))
-        .iter()
-        .try_for_each(|line| output.line(line))?;
+    output.table(&list_blocks(explanation, root))?;
     let cold = if explanation.cache_is_cold {
-        ", but the provider's cache of it is gone"
+        ", but the provider no longer caches them"
     } else {
         ""
     };
     output.line(&format!(
-        "about {} tokens in a request of {}; the last request carried about {} of them already{cold}",
+        "about {} tokens in a request of {}; the last request already had about {} of them{cold}",
         size::thousands(explanation.tokens),
         size::bytes(bytes),
         size::thousands(explanation.cached_prefix_tokens),
     ))?;
     if explanation.system_tokens > 0 {
         let tokens = size::thousands(explanation.system_tokens);
-        output.line(&format!("system prompt: about {tokens} tokens more"))?;
+        output.line(&format!("system prompt: about {tokens} more tokens"))?;
     }
     if !explanation.tools.is_empty() {
         let names: Vec<_> = explanation
@@ -80,7 +78,7 @@ fn show_text(
             .collect();
         let tokens = size::thousands(explanation.tool_tokens());
         output.line(&format!(
-            "tools: {}, about {tokens} tokens more",
+            "tools: {}, about {tokens} more tokens",
             names.join(", ")
         ))?;
     }
@@ -91,13 +89,14 @@ fn show_text(
     match explanation.plain_tokens - explanation.tokens {
         0 => Ok(()),
         saved => output.line(&format!(
-            "about {} tokens less than with everything whole",
+            "about {} tokens fewer than without references and diffs",
             size::thousands(saved)
         )),
     }
 }
 
-fn rows(explanation: &Explanation, root: &Path) -> Vec<Vec<String>> {
+/// Returns a row for each block of the request, below a header.
+fn list_blocks(explanation: &Explanation, root: &Path) -> Vec<Vec<String>> {
     let header = [
         "turn", "kind", "bytes", "~tokens", "delivery", "what", "why",
     ];
@@ -109,7 +108,7 @@ fn rows(explanation: &Explanation, root: &Path) -> Vec<Vec<String>> {
                 size::thousands(block.bytes),
                 size::thousands(block.tokens),
                 block.delivery.to_owned(),
-                what(block, root),
+                name_block(block, root),
                 block.reason.clone().into_owned(),
             ]
         })
@@ -117,12 +116,12 @@ fn rows(explanation: &Explanation, root: &Path) -> Vec<Vec<String>> {
     let mut rows: Vec<_> = std::iter::once(header.map(str::to_owned).to_vec())
         .chain(rows)
         .collect();
-    NUMBERS.for_each(|column| align_right(&mut rows, column));
+    NUMERIC_COLUMNS.for_each(|column| align_right(&mut rows, column));
     rows
 }
 
-/// The columns of bytes and tokens.
-const NUMBERS: RangeInclusive<usize> = 2..=3;
+/// The columns with bytes and tokens, which are aligned to the right.
+const NUMERIC_COLUMNS: RangeInclusive<usize> = 2..=3;
 
 fn align_right(rows: &mut [Vec<String>], column: usize) {
     let width = rows
@@ -134,8 +133,8 @@ fn align_right(rows: &mut [Vec<String>], column: usize) {
         .for_each(|row| row[column] = format!("{:>width$}", row[column]));
 }
 
-/// Names a block: by its resource, else by its tool.
-fn what(block: &BlockRow, root: &Path) -> String {
+/// Names a block by its resource, else by its tool.
+fn name_block(block: &BlockRow, root: &Path) -> String {
     match (&block.uri, &block.tool) {
         (Some(uri), _) => one_line(&place(uri, root)),
         (None, Some(tool)) => tool.clone(),
@@ -143,9 +142,10 @@ fn what(block: &BlockRow, root: &Path) -> String {
     }
 }
 
+/// Names the place of a cache mark. Turn 0 is everything before the first message.
 fn name_mark(mark: &Mark) -> String {
     match mark.turn {
-        0 => "what stands before all turns".to_owned(),
+        0 => "the system prompt and the tools".to_owned(),
         turn => format!("turn {turn}"),
     }
 }

@@ -1,4 +1,4 @@
-//! The lines after an answer, and the document of `--format json`.
+//! The report of a query: the lines after the answer, or the JSON document.
 
 use jp_conversation::Usage;
 use jp_resource::Snapshot;
@@ -6,53 +6,55 @@ use jp_session::{query::Report, size};
 use serde_json::{Value, json};
 
 use crate::{
-    cmd::resource::{Attached, describe},
+    cmd::resource::snapshots::TurnSnapshot,
     error::{Code, Failure},
-    output::{Output, table},
+    output::{Output, format_table},
 };
 
-/// Shows what a turn came to.
+/// Shows the report of a turn; returns the exit code.
 pub(super) fn show(report: Report<'_>, output: &Output) -> Result<Code, Failure> {
     if let (Ok(_), Some(reason)) = (&report.answered, report.incomplete()) {
         output.warn(&format!("the answer is incomplete: {reason}"));
     }
     if let (Ok(structured), true) = (&report.answered, output.is_json()) {
-        output.json(&document(&report, structured.as_ref()))?;
+        output.json(&to_json(&report, structured.as_ref()))?;
     }
+    // Also after a failure: the tokens of a partial answer are spent.
     if report.has_answer() && !output.is_json() {
         summarise(&report, output);
     }
     if report.answered.is_ok() {
-        show_way_on(report.conversation(), output);
+        hint_at_next_steps(report.conversation(), output);
     }
     let code = match report.has_refusal_unasked() {
-        // The answer is whole, but not what it would be with the permission.
+        // The model answered, but without a call that needed a permission which no one could give.
         true => Code::Refused,
         false => Code::Done,
     };
+    // A failed answer is reported last, below the part of it that was shown and stored.
     report.into_answered()?;
     Ok(code)
 }
 
-/// Says what the model was given and what it cost.
+/// Prints the attachments and the tokens of the turn.
 fn summarise(report: &Report<'_>, output: &Output) {
     output.status("");
-    attached_lines(report.resources())
+    list_attached(report.resources())
         .iter()
         .for_each(|line| output.status(line));
     let usage = report.usage().unwrap_or_default();
-    if let Some(line) = usage_line(&usage, report.saved_tokens()) {
+    if let Some(line) = format_usage(&usage, report.saved_tokens()) {
         output.status(&line);
     }
 }
 
-/// Returns all of it, with the document that was asked for.
-fn document(report: &Report<'_>, structured: Option<&Value>) -> Value {
+/// Returns the document of `--format json`, with the answer in JSON if the query had a schema.
+fn to_json(report: &Report<'_>, structured: Option<&Value>) -> Value {
     let turn = report.turn();
     let resources: Vec<Value> = report
         .resources()
         .iter()
-        .map(|snapshot| describe(&Attached { turn, snapshot }))
+        .map(|snapshot| TurnSnapshot { turn, snapshot }.to_json())
         .collect();
     let mut document = json!({
         "conversation": report.conversation(), "turn": turn, "model": report.model(),
@@ -66,17 +68,18 @@ fn document(report: &Report<'_>, structured: Option<&Value>) -> Value {
     document
 }
 
-fn show_way_on(id: Option<&str>, output: &Output) {
+fn hint_at_next_steps(id: Option<&str>, output: &Output) {
     match id {
         Some(id) => output.hint(&format!(
-            "`jp query \"…\"` goes on with conversation {id}; `jp resource ls` shows what it holds."
+            "`jp query \"…\"` continues conversation {id}; `jp resource ls` lists its resources."
         )),
         None => output.status("Nothing was stored."),
     }
 }
 
-/// Lists what was attached to a message; no line where nothing was.
-fn attached_lines(snapshots: &[Snapshot]) -> Vec<String> {
+/// Lists the resources that were attached to the message, if there are any.
+fn list_attached(snapshots: &[Snapshot]) -> Vec<String> {
+    /// The number of resources that are listed, so that a directory doesn't push the answer off the screen.
     const SHOWN: usize = 10;
     if snapshots.is_empty() {
         return Vec::new();
@@ -85,15 +88,14 @@ fn attached_lines(snapshots: &[Snapshot]) -> Vec<String> {
         jp_conversation::view::sum(snapshots.iter().map(|snapshot| snapshot.blob_ref().size));
     let count = size::count(snapshots.len(), "resource");
     let mut lines = vec![format!("Attached {count}, {}:", size::bytes(bytes))];
-    let row = |snapshot: &Snapshot| {
+    let rows = snapshots.iter().take(SHOWN).map(|snapshot| {
         vec![
             format!("  {}", snapshot.label()),
             size::bytes(snapshot.blob_ref().size),
             snapshot.uri.clone(),
         ]
-    };
-    let rows: Vec<_> = snapshots.iter().take(SHOWN).map(row).collect();
-    lines.extend(table(&rows));
+    });
+    lines.extend(format_table(&rows.collect::<Vec<_>>()));
     if snapshots.len() > SHOWN {
         lines.push(format!(
             "  … and {} more",
@@ -103,8 +105,8 @@ fn attached_lines(snapshots: &[Snapshot]) -> Vec<String> {
     lines
 }
 
-/// Writes the provider's own figures, as far as it gave any, and what was saved, if anything was.
-fn usage_line(usage: &Usage, saved: u64) -> Option<String> {
+/// Formats the figures that the provider reported, and the number of tokens saved.
+fn format_usage(usage: &Usage, saved: u64) -> Option<String> {
     let figures = [
         ("input", usage.input),
         ("from cache", usage.cached_read),
@@ -124,7 +126,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn usage_is_one_line_of_the_figures_that_there_are() {
+    fn usage_lists_only_reported_figures() {
         let usage = Usage {
             input: Some(12_345),
             cached_read: Some(40),
@@ -133,7 +135,7 @@ mod tests {
             ..Usage::default()
         };
         assert_eq!(
-            usage_line(&usage, 12_300).as_deref(),
+            format_usage(&usage, 12_300).as_deref(),
             Some(
                 "Tokens: 12,345 input, 40 from cache, 7 output, 3 of that reasoning, about 12,300 not sent again"
             )
@@ -143,23 +145,23 @@ mod tests {
             ..Usage::default()
         };
         assert_eq!(
-            usage_line(&output_alone, 0).as_deref(),
+            format_usage(&output_alone, 0).as_deref(),
             Some("Tokens: 7 output")
         );
         assert_eq!(
-            usage_line(&Usage::default(), 5).as_deref(),
+            format_usage(&Usage::default(), 5).as_deref(),
             Some("Tokens: about 5 not sent again")
         );
-        assert_eq!(usage_line(&Usage::default(), 0), None);
+        assert_eq!(format_usage(&Usage::default(), 0), None);
     }
 
     #[test]
-    fn sizes_that_overflow_are_listed_all_the_same() {
+    fn sum_of_sizes_does_not_overflow() {
         let blob = jp_resource::BlobRef {
             size: u64::MAX,
             ..jp_resource::BlobRef::for_content(b"", jp_resource::Encoding::Utf8)
         };
         let snapshot = || Snapshot::new("a:b", jp_resource::Payload::Stored(blob));
-        assert_eq!(attached_lines(&[snapshot(), snapshot()]).len(), 3);
+        assert_eq!(list_attached(&[snapshot(), snapshot()]).len(), 3);
     }
 }

@@ -1,4 +1,4 @@
-//! The messages of a request's JSON as people read them, whatever the format.
+//! Reads the text of a request's messages from its JSON, in any format.
 
 use serde_json::{Map, Value};
 
@@ -6,7 +6,7 @@ use serde_json::{Map, Value};
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Part {
     Text(String),
-    /// Content that is no text.
+    /// Binary content.
     Binary {
         mime_type: String,
         bytes: u64,
@@ -14,7 +14,7 @@ pub(super) enum Part {
 }
 
 /// Reads the parts of a request's messages, in order.
-pub(super) fn parts(body: &Value) -> Vec<Part> {
+pub(super) fn read_parts(body: &Value) -> Vec<Part> {
     let mut parts = Vec::new();
     let messages = ["messages", "contents", "input"]
         .iter()
@@ -31,7 +31,7 @@ fn read(value: &Value, parts: &mut Vec<Part>) {
         Value::Object(object) if object.get("type").is_some_and(|kind| kind == "document") => {
             read_document(object, parts);
         }
-        Value::Object(object) => match binary(object) {
+        Value::Object(object) => match read_binary(object) {
             Some(binary) => parts.push(binary),
             None => object
                 .iter()
@@ -41,19 +41,19 @@ fn read(value: &Value, parts: &mut Vec<Part>) {
     }
 }
 
-/// Reads a field that holds content; ids, types and marks do not.
+/// Reads a field that contains content. Skips ids, types and marks.
 fn read_field(key: &str, value: &Value, parts: &mut Vec<Part>) {
     match (key, value) {
         ("text" | "content" | "output" | "error", Value::String(text)) => {
             parts.push(Part::Text(text.clone()))
         }
-        ("image_url" | "url" | "file_data", Value::String(url)) => parts.extend(of_data_url(url)),
+        ("image_url" | "url" | "file_data", Value::String(url)) => parts.extend(read_data_url(url)),
         ("images", Value::Array(images)) => {
             parts.extend(
                 images
                     .iter()
                     .filter_map(Value::as_str)
-                    .map(|image| encoded(image_type(image), image)),
+                    .map(|image| read_base64(detect_image_type(image), image)),
             );
         }
         (
@@ -90,22 +90,22 @@ fn read_document(document: &Map<String, Value>, parts: &mut Vec<Part>) {
 }
 
 /// Reads an object with bytes: Anthropic's `source` or Gemini's `inlineData`.
-fn binary(object: &Map<String, Value>) -> Option<Part> {
+fn read_binary(object: &Map<String, Value>) -> Option<Part> {
     let mime_type = object
         .get("media_type")
         .or_else(|| object.get("mimeType"))?
         .as_str()?;
-    Some(encoded(mime_type, object.get("data")?.as_str()?))
+    Some(read_base64(mime_type, object.get("data")?.as_str()?))
 }
 
 /// Reads a `data:` URL (RFC 2397) of base64.
-fn of_data_url(url: &str) -> Option<Part> {
+fn read_data_url(url: &str) -> Option<Part> {
     let (mime_type, data) = url.strip_prefix("data:")?.split_once(";base64,")?;
-    Some(encoded(mime_type, data))
+    Some(read_base64(mime_type, data))
 }
 
-/// Counts the bytes that base64 stands for (RFC 4648 §4).
-fn encoded(mime_type: &str, data: &str) -> Part {
+/// Describes content in base64 by its type and its size in bytes (RFC 4648 §4).
+fn read_base64(mime_type: &str, data: &str) -> Part {
     let padding = data.bytes().rev().take_while(|byte| *byte == b'=').count();
     let bytes = (data.len() / 4 * 3).saturating_sub(padding) as u64;
     Part::Binary {
@@ -115,7 +115,7 @@ fn encoded(mime_type: &str, data: &str) -> Part {
 }
 
 /// Detects the type of an Ollama image by its first bytes in base64, because Ollama's format has no type field.
-fn image_type(data: &str) -> &'static str {
+fn detect_image_type(data: &str) -> &'static str {
     match data.get(..5) {
         Some("iVBOR") => "image/png",
         Some("/9j/4") => "image/jpeg",
@@ -177,7 +177,7 @@ mod tests {
                 vec![text("x"), image()],
             ),
         ] {
-            assert_eq!(parts(&body), expected, "{body}");
+            assert_eq!(read_parts(&body), expected, "{body}");
         }
     }
 }
