@@ -19,7 +19,7 @@ use crate::{
     console::Console,
     context::Context,
     environment::Environment,
-    error::{Code, Failure},
+    error::{Code, SessionError},
 };
 
 /// Returns whether a command only writes to disk, so that it has no purpose with `--no-persist`.
@@ -42,9 +42,9 @@ pub(crate) fn run(
     args: Args,
     environment: &Environment,
     console: &Arc<Console>,
-) -> Result<Code, Failure> {
+) -> Result<Code, SessionError> {
     if args.global.no_persist && only_stores(&args.command) {
-        return Err(Failure::usage(
+        return Err(SessionError::usage(
             "this command only writes to disk, which --no-persist forbids",
         ));
     }

@@ -5,7 +5,7 @@ mod call;
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
 use jp_session::{
-    Interrupt, SessionError,
+    Interrupt,
     notice::{Level, Notice},
     person::{Answer, Person, Question, Shown},
     text::visible,
@@ -13,7 +13,7 @@ use jp_session::{
 
 use crate::{
     environment::Environment,
-    error::Failure,
+    error::SessionError,
     notices::{self, Words},
     output::{Output, Tone},
     prompt,
@@ -40,11 +40,11 @@ pub(crate) struct Console {
 /// The state of the screen.
 #[derive(Debug, Default)]
 struct Screen {
-    /// Whether the answer's last line has no end yet.
+    /// Set while the answer's last line has no end.
     has_open_line: bool,
-    /// Whether the last text was reasoning.
+    /// Set if the last text was reasoning.
     is_reasoning: bool,
-    /// Whether the last line shows the progress of a call.
+    /// Set while the last line shows the progress of a call.
     has_call_progress: bool,
 }
 
@@ -85,7 +85,7 @@ impl Console {
         self.screen.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn try_show(&self, shown: Shown<'_>) -> Result<(), Failure> {
+    fn try_show(&self, shown: Shown<'_>) -> Result<(), SessionError> {
         let (output, screen) = (&self.output, &mut *self.screen());
         if !matches!(shown, Shown::CallProgress(_)) {
             screen.clear_call_progress(output);
@@ -192,13 +192,13 @@ impl Person for Console {
     }
 
     fn show(&self, shown: Shown<'_>) -> Result<(), SessionError> {
-        self.try_show(shown).map_err(SessionError::from)
+        self.try_show(shown)
     }
 }
 
 impl Screen {
     /// Starts a new line for output that is not part of the answer.
-    fn make_room(&mut self, output: &Output) -> Result<(), Failure> {
+    fn make_room(&mut self, output: &Output) -> Result<(), SessionError> {
         self.end_reasoning(output);
         if self.has_open_line && output.end_line_on_screen()? {
             self.has_open_line = false;
@@ -212,7 +212,7 @@ impl Screen {
         }
     }
 
-    fn end_line(&mut self, output: &Output) -> Result<(), Failure> {
+    fn end_line(&mut self, output: &Output) -> Result<(), SessionError> {
         match std::mem::take(&mut self.has_open_line) {
             true => output.line(""),
             false => Ok(()),
@@ -220,7 +220,7 @@ impl Screen {
     }
 
     /// Shows the progress of a call in place of its earlier progress.
-    fn show_call_progress(&mut self, line: &str, output: &Output) -> Result<(), Failure> {
+    fn show_call_progress(&mut self, line: &str, output: &Output) -> Result<(), SessionError> {
         if output.shows_progress() {
             self.make_room(output)?;
             self.has_call_progress = true;

@@ -14,7 +14,7 @@ use jp_session::{
 use jp_storage::{Batch, Conversation};
 
 use crate::{
-    args::Global, console::Console, environment::Environment, error::Failure, output::Output,
+    args::Global, console::Console, environment::Environment, error::SessionError, output::Output,
 };
 
 /// The arguments, the terminal and the session of a command.
@@ -31,7 +31,7 @@ impl<'a> Context<'a> {
         global: &'a Global,
         environment: &'a Environment,
         console: &'a Arc<Console>,
-    ) -> Result<Self, Failure> {
+    ) -> Result<Self, SessionError> {
         let options = Options {
             workspace: global.workspace.clone(),
             cfg: global.cfg.clone(),
@@ -65,7 +65,7 @@ impl<'a> Context<'a> {
     pub(crate) fn open_conversation(
         &self,
         id: Option<&str>,
-    ) -> Result<OpenConversation<'_>, Failure> {
+    ) -> Result<OpenConversation<'_>, SessionError> {
         let found = self.session.selected(id)?;
         let conversation = self.session.read(&found)?;
         let config = self.session.config(Some(&conversation), &[])?;
@@ -96,17 +96,20 @@ impl OpenConversation<'_> {
     }
 
     /// Finds the directories that declarations refer to.
-    pub(crate) fn find_place(&self) -> Result<Place, Failure> {
-        Ok(place(self.setup())?)
+    pub(crate) fn find_place(&self) -> Result<Place, SessionError> {
+        place(self.setup())
     }
 
     /// Reads the attachments that configuration files declare.
-    pub(crate) fn read_configured(&self, place: &Place) -> Result<ConfiguredDeclarations, Failure> {
-        Ok(read_configured(&self.config, place)?)
+    pub(crate) fn read_configured(
+        &self,
+        place: &Place,
+    ) -> Result<ConfiguredDeclarations, SessionError> {
+        read_configured(&self.config, place)
     }
 
     /// Appends a change of configuration under the conversation's lock.
-    pub(crate) fn record(&self, delta: ConfigDelta, batch: Batch) -> Result<(), Failure> {
+    pub(crate) fn record(&self, delta: ConfigDelta, batch: Batch) -> Result<(), SessionError> {
         let session = &self.context.session;
         let lock = lock::acquire(session, &self.found)?;
         // Another jp may have appended events while this one waited for the lock.

@@ -11,7 +11,7 @@ use std::{
 use jp_attachment::Displays;
 use jp_session::Surroundings;
 
-use crate::error::Failure;
+use crate::error::SessionError;
 
 /// The surroundings of the process.
 #[derive(Debug)]
@@ -26,7 +26,7 @@ pub(crate) struct Environment {
     pub(crate) stdout_is_terminal: bool,
     pub(crate) stderr_is_terminal: bool,
     pub(crate) no_color: bool,
-    /// Whether `TERM` is `dumb` or empty. Such a terminal may have no colours and can't overwrite a
+    /// Set if `TERM` is `dumb` or empty. Such a terminal may have no colours and can't overwrite a
     /// line.
     pub(crate) terminal_is_dumb: bool,
 }
@@ -78,7 +78,7 @@ impl Environment {
 
     /// Creates the substitute for a home directory. If it exists, checks that no other user could write to it, because jp
     /// trusts its content.
-    pub(crate) fn secure_substitute_home(&self) -> Result<(), Failure> {
+    pub(crate) fn secure_substitute_home(&self) -> Result<(), SessionError> {
         let Some(directory) = &self.substitute_home else {
             return Ok(());
         };
@@ -88,7 +88,7 @@ impl Environment {
             Ok(false) => "belongs to another user or is open to others".to_owned(),
             Err(error) => format!("is not usable: {error}"),
         };
-        Err(Failure::new(format!(
+        Err(SessionError::new(format!(
             "there is no home directory, and its substitute {shown} {reason}"
         ))
         .with_hint("set HOME to a directory that you own."))

@@ -11,7 +11,7 @@ use std::{
 use crate::{
     args::{Color, Format, Global},
     environment::Environment,
-    error::{Code, Failure},
+    error::{Code, SessionError},
 };
 use jp_session::text::{is_steering, printable, visible};
 use serde::Serialize;
@@ -26,11 +26,11 @@ pub(crate) struct Output {
     color: bool,
     stdout_is_terminal: bool,
     stderr_is_terminal: bool,
-    /// Whether the terminal can replace a line.
+    /// Set if the terminal can replace a line.
     can_redraw: bool,
     /// Set after the reader of stdout has closed it. jp then finishes without writing data.
     is_closed: Arc<AtomicBool>,
-    /// Whether the last line on stderr shows progress. The next line replaces it.
+    /// Set while the last line on stderr shows progress. The next line replaces it.
     has_progress: Arc<AtomicBool>,
 }
 
@@ -98,7 +98,7 @@ impl Output {
     }
 
     /// Writes data unchanged.
-    pub(crate) fn bytes(&self, bytes: &[u8]) -> Result<(), Failure> {
+    pub(crate) fn bytes(&self, bytes: &[u8]) -> Result<(), SessionError> {
         if self.is_closed() {
             return Ok(());
         }
@@ -110,15 +110,17 @@ impl Output {
                 self.is_closed.store(true, Relaxed);
                 Ok(())
             }
-            Err(error) => Err(Failure::new(format!("failed to write to stdout: {error}"))),
+            Err(error) => Err(SessionError::new(format!(
+                "failed to write to stdout: {error}"
+            ))),
         }
     }
 
     /// Writes content from elsewhere. Refuses to write binary content to a terminal.
-    pub(crate) fn content(&self, bytes: &[u8]) -> Result<(), Failure> {
+    pub(crate) fn content(&self, bytes: &[u8]) -> Result<(), SessionError> {
         match std::str::from_utf8(bytes) {
             Ok(text) => self.text(text),
-            Err(_) if self.stdout_is_terminal => Err(Failure::new(
+            Err(_) if self.stdout_is_terminal => Err(SessionError::new(
                 "the content is binary, and stdout is a terminal",
             )
             .with_hint("add `> FILE` to write it to a file.")),
@@ -127,7 +129,7 @@ impl Output {
     }
 
     /// Writes text from elsewhere. On a terminal, removes the characters that would steer it.
-    pub(crate) fn text(&self, text: &str) -> Result<(), Failure> {
+    pub(crate) fn text(&self, text: &str) -> Result<(), SessionError> {
         if self.stdout_is_terminal {
             self.bytes(printable(text).as_bytes())
         } else {
@@ -136,18 +138,18 @@ impl Output {
     }
 
     /// Writes a line of data.
-    pub(crate) fn line(&self, line: &str) -> Result<(), Failure> {
+    pub(crate) fn line(&self, line: &str) -> Result<(), SessionError> {
         self.text(&format!("{line}\n"))
     }
 
     /// Writes rows as a table, without spaces at the ends of lines.
-    pub(crate) fn table(&self, rows: &[Vec<String>]) -> Result<(), Failure> {
+    pub(crate) fn table(&self, rows: &[Vec<String>]) -> Result<(), SessionError> {
         let mut lines = format_table(rows).into_iter();
         lines.try_for_each(|line| self.line(line.trim_end()))
     }
 
     /// Writes the command's one JSON document.
-    pub(crate) fn json(&self, value: &impl Serialize) -> Result<(), Failure> {
+    pub(crate) fn json(&self, value: &impl Serialize) -> Result<(), SessionError> {
         let mut json = serde_json::to_vec_pretty(value)?;
         json.push(b'\n');
         self.bytes(&json)
@@ -213,7 +215,7 @@ impl Output {
     }
 
     /// Ends an open line of data if stdout is a terminal; returns whether it is one.
-    pub(crate) fn end_line_on_screen(&self) -> Result<bool, Failure> {
+    pub(crate) fn end_line_on_screen(&self) -> Result<bool, SessionError> {
         if self.stdout_is_terminal {
             self.line("").map(|()| true)
         } else {
@@ -222,12 +224,12 @@ impl Output {
     }
 
     /// Prints an error with its hints; returns the exit code.
-    pub(crate) fn fail(&self, failure: &Failure) -> Code {
+    pub(crate) fn fail(&self, failure: &SessionError) -> Code {
         self.stderr(&self.paint("error: ", "31;1"), &failure.message);
         for hint in &failure.hints {
             self.stderr(&self.paint("hint: ", "36"), hint);
         }
-        failure.code
+        failure.kind.into()
     }
 
     fn paint(&self, text: &str, style: &str) -> String {

@@ -22,7 +22,7 @@ use crate::error::Code;
 pub(crate) struct SignalListener {
     /// Set by the first signal.
     pub(crate) interrupt: Interrupt,
-    /// Whether another program has the terminal.
+    /// Set while another program has the terminal.
     is_lent: Arc<AtomicBool>,
     /// Tells the listener that the program has returned the terminal.
     returned: mpsc::UnboundedSender<Acknowledge>,

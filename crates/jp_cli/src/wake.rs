@@ -5,20 +5,12 @@
 
 use std::{io, panic, process};
 
-use jp_session::SessionError;
-
-use crate::{error::Failure, output::Output};
+use crate::{error::SessionError, output::Output};
 
 /// A failure of tokio to wake its network thread.
 #[derive(Debug, thiserror::Error)]
 #[error("wake the network thread")]
 pub(crate) struct WakeError(#[source] io::Error);
-
-impl From<WakeError> for Failure {
-    fn from(error: WakeError) -> Self {
-        SessionError::from_library(&error).into()
-    }
-}
 
 /// Installs a panic hook that ends the process with an error and exit code 1 after a failed wake-up.
 ///
@@ -31,7 +23,7 @@ pub(crate) fn report_failures(output: &Output) {
     panic::set_hook(Box::new(move |panic| {
         let message = panic.payload().downcast_ref::<String>();
         match message.and_then(|message| read_panic(message)) {
-            Some(error) => process::exit(output.fail(&Failure::from(error)) as i32),
+            Some(error) => process::exit(output.fail(&SessionError::from_library(&error)) as i32),
             None => usual(panic),
         }
     }));
@@ -55,7 +47,7 @@ mod tests {
     use super::*;
 
     fn report(message: &str) -> Option<String> {
-        read_panic(message).map(|error| Failure::from(error).to_string())
+        read_panic(message).map(|error| SessionError::from_library(&error).to_string())
     }
 
     #[test]

@@ -7,7 +7,7 @@ use std::collections::{HashMap, HashSet};
 use crate::{
     args::Attachment,
     context::{Context, OpenConversation},
-    error::{Code, Failure},
+    error::{Code, SessionError},
 };
 use jp_attachment::{Declared, Place, Source};
 use jp_conversation::{
@@ -35,7 +35,7 @@ use serde_json::{Value, json};
 /// The number of declarations that an error lists. With paths of usual length they fill half a screen.
 const MAX_LISTED: usize = 10;
 
-pub(crate) fn run(command: Attachment, context: &Context<'_>) -> Result<Code, Failure> {
+pub(crate) fn run(command: Attachment, context: &Context<'_>) -> Result<Code, SessionError> {
     match command {
         Attachment::Add {
             paths,
@@ -54,7 +54,7 @@ pub(crate) fn run(command: Attachment, context: &Context<'_>) -> Result<Code, Fa
 }
 
 /// Declares attachments. Resolves files outside the workspace at once, because no path to them is stored.
-fn add(context: &Context<'_>, id: Option<&str>, paths: &[String]) -> Result<Code, Failure> {
+fn add(context: &Context<'_>, id: Option<&str>, paths: &[String]) -> Result<Code, SessionError> {
     let target = context.open_conversation(id)?;
     let place = target.find_place()?;
     // The batch syncs content before `record` appends the event that names it.
@@ -104,7 +104,7 @@ fn add(context: &Context<'_>, id: Option<&str>, paths: &[String]) -> Result<Code
 }
 
 /// Checks that jp can resolve each declaration later: its server is configured, and it needs no credentials.
-fn check_addable(target: &OpenConversation<'_>, declared: &[Declared]) -> Result<(), Failure> {
+fn check_addable(target: &OpenConversation<'_>, declared: &[Declared]) -> Result<(), SessionError> {
     let servers = reading::find_servers(target.setup())?;
     if let Some(error) = reading::find_unknown_server(servers, declared) {
         return Err(without_skip_hint(advice::failure(error)));
@@ -119,7 +119,7 @@ fn check_addable(target: &OpenConversation<'_>, declared: &[Declared]) -> Result
         )
     });
     match with_credentials {
-        Some(Declared { input, .. }) => Err(Failure::new(format!(
+        Some(Declared { input, .. }) => Err(SessionError::new(format!(
             "jp does not store the credentials of {input}, so it can't attach it later"
         ))
         .with_hint("`jp query --attach URL` attaches it to one message.")),
@@ -134,15 +134,14 @@ fn is_resolved_at_once(declared: &Declared) -> bool {
 }
 
 /// Removes hints about `--skip-unavailable`, which only `jp query` has.
-pub(crate) fn without_skip_hint(failure: impl Into<Failure>) -> Failure {
-    let mut failure = failure.into();
+pub(crate) fn without_skip_hint(mut failure: SessionError) -> SessionError {
     failure
         .hints
         .retain(|hint| !hint.contains("--skip-unavailable"));
     failure
 }
 
-fn remove(context: &Context<'_>, id: Option<&str>, paths: &[String]) -> Result<Code, Failure> {
+fn remove(context: &Context<'_>, id: Option<&str>, paths: &[String]) -> Result<Code, SessionError> {
     let target = context.open_conversation(id)?;
     let place = target.find_place()?;
     let configured = target.read_configured(&place)?;
@@ -216,7 +215,7 @@ fn not_attached_error(
     declared: &[Declaration],
     target: &OpenConversation<'_>,
     id: Option<&str>,
-) -> Failure {
+) -> SessionError {
     let rows = list_rows(target.stream(), declared);
     let whole = rows
         .iter()
@@ -226,7 +225,7 @@ fn not_attached_error(
     let text = jp_attachment::redacted(text);
     match whole {
         Some(declaration) => {
-            Failure::new(format!("{text} is a part of the attachment {declaration}"))
+            SessionError::new(format!("{text} is a part of the attachment {declaration}"))
                 .with_hint(format!(
                     "`{}` detaches all of it.",
                     detach_command(&format!("'{declaration}'"), id)
@@ -236,7 +235,7 @@ fn not_attached_error(
                     id.map(|id| format!(" -i {id}")).unwrap_or_default()
                 ))
         }
-        None => Failure::new(format!(
+        None => SessionError::new(format!(
             "{text} is not attached to conversation {}",
             target.found.located.id
         ))
@@ -338,7 +337,7 @@ impl AttachmentRow<'_> {
 }
 
 /// Lists the attachments of a conversation. Without any conversation, lists those of the configuration.
-fn list(context: &Context<'_>, id: Option<&str>) -> Result<Code, Failure> {
+fn list(context: &Context<'_>, id: Option<&str>) -> Result<Code, SessionError> {
     // Unlike the other commands, this one works before the first conversation.
     let found = match id {
         None => context.session.current()?,

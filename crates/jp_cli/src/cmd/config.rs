@@ -3,14 +3,14 @@
 use crate::{
     args::Config,
     context::Context,
-    error::{Code, Failure},
+    error::{Code, SessionError},
 };
 use jp_attachment::find_secret;
 use jp_config::{Entry, Key, without_secrets};
 use jp_session::{notice::Notice, text::without_credentials};
 use serde_json::{Value, json};
 
-pub(crate) fn run(command: Config, context: &Context<'_>) -> Result<Code, Failure> {
+pub(crate) fn run(command: Config, context: &Context<'_>) -> Result<Code, SessionError> {
     let Config::Show { key } = command;
     // The current conversation's settings are part of the configuration.
     let current = context.session.current()?;
@@ -22,7 +22,7 @@ pub(crate) fn run(command: Config, context: &Context<'_>) -> Result<Code, Failur
     if let Some(key) = key {
         entries.retain(|entry| is_at_or_below(&entry.key.to_string(), &key));
         if entries.is_empty() {
-            return Err(Failure::new(format!("`{key}` has no value"))
+            return Err(SessionError::new(format!("`{key}` has no value"))
                 .with_hint("`jp config show` lists all keys that have one."));
         }
     }

@@ -10,7 +10,7 @@ use std::collections::HashSet;
 use crate::{
     args,
     context::{Context, OpenConversation},
-    error::{Code, Failure},
+    error::{Code, SessionError},
 };
 use jp_conversation::{
     ConfigDelta, Declaration, Event, EventKind, Stream,
@@ -20,7 +20,10 @@ use jp_session::{lock, notice::Notice, session::Found, size};
 use jp_storage::{ConversationId, Summary, lock::TryLock};
 use serde_json::{Value, json};
 
-pub(crate) fn run(command: args::Conversation, context: &Context<'_>) -> Result<Code, Failure> {
+pub(crate) fn run(
+    command: args::Conversation,
+    context: &Context<'_>,
+) -> Result<Code, SessionError> {
     match command {
         args::Conversation::Ls { archived } => list(context, archived),
         args::Conversation::Show { id, files: true } => show::print_files(context, id.as_deref()),
@@ -44,7 +47,7 @@ pub(crate) fn run(command: args::Conversation, context: &Context<'_>) -> Result<
     }
 }
 
-fn list(context: &Context<'_>, archived: bool) -> Result<Code, Failure> {
+fn list(context: &Context<'_>, archived: bool) -> Result<Code, SessionError> {
     let (mut conversations, mut others) = (
         context.session.conversations()?,
         context.session.archived_conversations()?,
@@ -162,7 +165,7 @@ fn describe(found: &Found, summary: &Summary, current: Option<ConversationId>) -
     })
 }
 
-fn make_current(context: &Context<'_>, id: &str) -> Result<Code, Failure> {
+fn make_current(context: &Context<'_>, id: &str) -> Result<Code, SessionError> {
     let found = context.session.selected(Some(id))?;
     // An archived conversation can't be continued, so it can't be current either.
     found.refuse_archived()?;
@@ -171,7 +174,7 @@ fn make_current(context: &Context<'_>, id: &str) -> Result<Code, Failure> {
         .session
         .sessions()
         .set_current(found.located.id)
-        .map_err(|error| Failure::from_system("remember the current conversation", error))?;
+        .map_err(|error| SessionError::from_system("remember the current conversation", error))?;
     if context.output.is_json() {
         context
             .output
@@ -191,7 +194,7 @@ fn fork(
     id: Option<&str>,
     turns: Option<usize>,
     title: Option<&str>,
-) -> Result<Code, Failure> {
+) -> Result<Code, SessionError> {
     let source = context.open_conversation(id)?;
     let kept = source.stream().kept_by_fork(turns.unwrap_or(usize::MAX));
     let title = title.or_else(|| source.conversation.metadata.title());
@@ -253,7 +256,7 @@ fn count_turns(stream: &Stream, kept: &[usize]) -> usize {
 fn attach_to_fork(
     source: &OpenConversation<'_>,
     kept: &[usize],
-) -> Result<Option<ConfigDelta>, Failure> {
+) -> Result<Option<ConfigDelta>, SessionError> {
     let events = kept
         .iter()
         .map(|index| source.stream().events()[*index].clone())
@@ -303,7 +306,7 @@ fn list_refreshed(stream: &Stream, kept: &[usize], declared: &[Declaration]) -> 
         .collect()
 }
 
-fn remove(context: &Context<'_>, ids: &[String]) -> Result<Code, Failure> {
+fn remove(context: &Context<'_>, ids: &[String]) -> Result<Code, SessionError> {
     // All ids are looked up first, so that a wrong one removes nothing. The same conversation may be named twice.
     let mut found: Vec<Found> = Vec::new();
     for id in ids {
@@ -315,7 +318,7 @@ fn remove(context: &Context<'_>, ids: &[String]) -> Result<Code, Failure> {
     for found in &found {
         let lock = match found.store.try_lock(found.located.id)? {
             TryLock::Acquired(lock) => lock,
-            TryLock::Held(held) => return Err(lock::in_use_error(found.located.id, &held).into()),
+            TryLock::Held(held) => return Err(lock::in_use_error(found.located.id, &held)),
         };
         // Tools with `keep = true` outlive jp, but not their conversation.
         let ended = jp_turn::end_kept(&context.session.workspace.handles(found.located.id));

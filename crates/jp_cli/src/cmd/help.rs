@@ -9,7 +9,7 @@ use jp_session::similar::find_similar;
 
 use crate::{
     args::Args,
-    error::{Code, Failure},
+    error::{Code, SessionError},
     output::{Output, format_table},
 };
 
@@ -56,7 +56,7 @@ const TOPICS: [Topic; 12] = [
 /// # Errors
 ///
 /// Returns a usage error if there is no such command or topic.
-pub(crate) fn run(words: &[String], output: &Output) -> Result<Code, Failure> {
+pub(crate) fn run(words: &[String], output: &Output) -> Result<Code, SessionError> {
     // `jp help exit codes` means the topic `exit-codes`.
     let topic = find_topic(&words.join("-"));
     if let Some(topic) = topic {
@@ -89,7 +89,7 @@ fn list_topics() -> String {
 }
 
 /// Checks that each word is a command of the one before it.
-fn check_command(words: &[String]) -> Result<(), Failure> {
+fn check_command(words: &[String]) -> Result<(), SessionError> {
     let mut command = Args::command();
     // Subcommands are made only when they are needed.
     command.build();
@@ -103,7 +103,7 @@ fn check_command(words: &[String]) -> Result<(), Failure> {
 }
 
 /// Words the error for an unknown command, or an unknown topic if the word stands alone.
-fn unknown_error(parent: &Command, before: &[String], word: &str) -> Failure {
+fn unknown_error(parent: &Command, before: &[String], word: &str) -> SessionError {
     let commands = parent
         .get_subcommands()
         .filter(|command| !command.is_hide_set());
@@ -112,7 +112,7 @@ fn unknown_error(parent: &Command, before: &[String], word: &str) -> Failure {
         names.extend(TOPICS.iter().map(|topic| topic.name));
     }
     let path: String = before.iter().map(|word| format!("{word} ")).collect();
-    let mut failure = Failure::usage(match before {
+    let mut failure = SessionError::usage(match before {
         [] => format!("there is no command or topic `{word}`"),
         _ => format!("there is no command `{path}{word}`"),
     });

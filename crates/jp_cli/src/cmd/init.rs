@@ -3,7 +3,7 @@
 use crate::{
     args::Init,
     environment::Environment,
-    error::{Code, Failure},
+    error::{Code, SessionError},
     output::Output,
 };
 use jp_storage::Workspace;
@@ -29,7 +29,7 @@ pub(crate) fn run(
     init: &Init,
     environment: &Environment,
     output: &Output,
-) -> Result<Code, Failure> {
+) -> Result<Code, SessionError> {
     let directory = match &init.directory {
         Some(directory) => environment.surroundings.current_dir.join(directory),
         None => environment.surroundings.current_dir.clone(),
@@ -46,7 +46,7 @@ pub(crate) fn run(
     let shown = environment.surroundings.display(&directory);
     if output.is_json() {
         let root = std::fs::canonicalize(&directory)
-            .map_err(|error| Failure::from_system(&format!("read {shown}"), error))?;
+            .map_err(|error| SessionError::from_system(&format!("read {shown}"), error))?;
         output.json(&json!({"root": root, "made": made}))?;
     } else if made {
         output.status(&format!("Created a workspace in {shown}."));

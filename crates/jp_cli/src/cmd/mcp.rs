@@ -11,7 +11,7 @@ mod serve;
 use crate::{
     args::Mcp,
     context::Context,
-    error::{Code, Failure},
+    error::{Code, SessionError},
 };
 use jp_mcp::{Caller, Connection, ServerError};
 use jp_session::{
@@ -24,7 +24,7 @@ const SHOWN: usize = 80;
 /// Longest URI or message that is shown, in characters. A shortened URI is useless, so the limit only stops floods.
 const SHOWN_URI: usize = 300;
 
-pub(crate) fn run(command: Mcp, context: &Context<'_>) -> Result<Code, Failure> {
+pub(crate) fn run(command: Mcp, context: &Context<'_>) -> Result<Code, SessionError> {
     // Without a conversation: its history can't configure servers.
     let config = context.session.config(None, &[])?;
     let command = match command {
@@ -70,7 +70,7 @@ fn choose_servers<'a>(
     context: &Context<'_>,
     servers: &'a Servers,
     names: &'a [String],
-) -> Result<ChosenServers<'a>, Failure> {
+) -> Result<ChosenServers<'a>, SessionError> {
     names.iter().try_for_each(|name| servers.check(name))?;
     let mut named: Vec<&str> = Vec::new();
     for name in names {
@@ -96,7 +96,7 @@ fn choose_servers<'a>(
 
 impl<'a> ChosenServers<'a> {
     /// Chooses one server; fails if it is not configured.
-    fn only(servers: &'a Servers, name: &'a str) -> Result<Self, Failure> {
+    fn only(servers: &'a Servers, name: &'a str) -> Result<Self, SessionError> {
         servers.check(name)?;
         Ok(Self {
             servers,
@@ -109,13 +109,13 @@ impl<'a> ChosenServers<'a> {
         &self,
         context: &Context<'_>,
         ask: impl Fn(&Connection, &dyn Caller) -> Result<T, ServerError> + Sync,
-    ) -> Result<Vec<Answer<T>>, Failure> {
-        Ok(self.servers.ask(
+    ) -> Result<Vec<Answer<T>>, SessionError> {
+        self.servers.ask(
             &context.session,
             &self.names,
             "Waiting for",
             |connection, caller| ask(connection, caller),
-        )?)
+        )
     }
 
     /// Asks the only chosen server.
@@ -123,12 +123,12 @@ impl<'a> ChosenServers<'a> {
         &self,
         context: &Context<'_>,
         ask: impl Fn(&Connection, &dyn Caller) -> Result<T, ServerError> + Sync,
-    ) -> Result<T, Failure> {
+    ) -> Result<T, SessionError> {
         let mut answers = self.ask(context, ask)?;
         let (_, answer) = answers
             .pop()
             .unwrap_or_else(|| unreachable!("one server is chosen"));
-        Ok(answer.map_err(advice::failure)?)
+        answer.map_err(advice::failure)
     }
 }
 

@@ -5,7 +5,7 @@ use std::{collections::BTreeSet, time::Duration};
 use crate::{
     args,
     context::Context,
-    error::{Code, Failure, chain},
+    error::{Code, SessionError, chain},
 };
 use jp_config::Resolved;
 use jp_llm::{
@@ -26,7 +26,7 @@ const LIST_TIMEOUT: Duration = Duration::from_secs(10);
 /// The providers that jp knows by name. They are listed if their key is set.
 const HOSTED: [&str; 4] = ["anthropic", "google", "openai", "openrouter"];
 
-pub(crate) fn run(command: &args::Model, context: &Context<'_>) -> Result<Code, Failure> {
+pub(crate) fn run(command: &args::Model, context: &Context<'_>) -> Result<Code, SessionError> {
     let args::Model::Ls { provider } = command;
     let conversation = context
         .session
@@ -78,11 +78,11 @@ fn list_provider(
     config: &Resolved,
     used: Option<&Model>,
     provider: &str,
-) -> Result<Vec<ModelRow>, Failure> {
+) -> Result<Vec<ModelRow>, SessionError> {
     let asked = ListRequest::new(config, provider, LIST_TIMEOUT)?;
     let listed = runtime()?.block_on(models::list(&asked.model.endpoint, asked.limit))?;
     if listed.is_empty() {
-        return Err(Failure::new(format!(
+        return Err(SessionError::new(format!(
             "{provider} at {} lists no models",
             asked.model.endpoint.base_url
         )));
@@ -95,7 +95,7 @@ fn list_all(
     context: &Context<'_>,
     config: &Resolved,
     used: Option<&Model>,
-) -> Result<Vec<ModelRow>, Failure> {
+) -> Result<Vec<ModelRow>, SessionError> {
     let mut asked = Vec::new();
     for provider in find_providers(config, used) {
         // A provider that jp only looks for on this machine is either there at once or not at all.
@@ -151,7 +151,7 @@ fn list_all(
         all.insert(0, ModelRow::new(config, used, Facts::default(), true));
     }
     if all.is_empty() {
-        Err(no_model().into())
+        Err(no_model())
     } else {
         Ok(all)
     }
@@ -171,7 +171,7 @@ struct ListRequest {
 }
 
 impl ListRequest {
-    fn new(config: &Resolved, provider: &str, limit: Duration) -> Result<Self, Failure> {
+    fn new(config: &Resolved, provider: &str, limit: Duration) -> Result<Self, SessionError> {
         let mut model = of_provider(config, provider, "")?;
         model.add_key(config)?;
         Ok(Self { model, limit })
@@ -218,7 +218,7 @@ fn to_rows(
     provider: &str,
     listed: Vec<Listed>,
     used: Option<&Model>,
-) -> Result<Vec<ModelRow>, Failure> {
+) -> Result<Vec<ModelRow>, SessionError> {
     let rows = listed.into_iter().map(|listed| {
         let model = of_provider(config, provider, &listed.name)?;
         let is_used = used.is_some_and(|used| used.label == model.label);

@@ -10,10 +10,10 @@ use jp_session::query::{self, QueryRequest, Recipient};
 use crate::{
     args::Query,
     context::Context,
-    error::{Code, Failure},
+    error::{Code, SessionError},
 };
 
-pub(crate) fn run(query: Query, context: &Context<'_>) -> Result<Code, Failure> {
+pub(crate) fn run(query: Query, context: &Context<'_>) -> Result<Code, SessionError> {
     // `read_request` consumes the arguments.
     let is_explained = query.explain;
     let request = read_request(query, context)?;
@@ -25,7 +25,7 @@ pub(crate) fn run(query: Query, context: &Context<'_>) -> Result<Code, Failure> 
 }
 
 /// Builds the request from the arguments and piped input.
-fn read_request(query: Query, context: &Context<'_>) -> Result<QueryRequest, Failure> {
+fn read_request(query: Query, context: &Context<'_>) -> Result<QueryRequest, SessionError> {
     let input = match reads_input(&query, context) {
         true => Some(read_input()?),
         false => None,
@@ -59,7 +59,7 @@ fn reads_input(query: &Query, context: &Context<'_>) -> bool {
     !is_attached && !context.environment.stdin_is_terminal
 }
 
-fn read_input() -> Result<String, Failure> {
+fn read_input() -> Result<String, SessionError> {
     /// The largest input, in bytes: over two million tokens, more than models accept.
     const MAX_BYTES: u64 = 10_000_000;
     let mut bytes = Vec::new();
@@ -68,14 +68,16 @@ fn read_input() -> Result<String, Failure> {
         // One byte more tells input of exactly the limit from longer input.
         .take(MAX_BYTES + 1)
         .read_to_end(&mut bytes)
-        .map_err(|error| Failure::new(format!("failed to read stdin: {error}")))?;
+        .map_err(|error| SessionError::new(format!("failed to read stdin: {error}")))?;
     if bytes.len() as u64 > MAX_BYTES {
-        return Err(Failure::new("failed to read stdin: it is more than 10 MB")
-            .with_hint("save it to a file, and attach the part that matters."));
+        return Err(
+            SessionError::new("failed to read stdin: it is more than 10 MB")
+                .with_hint("save it to a file, and attach the part that matters."),
+        );
     }
     String::from_utf8(bytes).map_err(|error| {
         let position = error.utf8_error().valid_up_to();
-        Failure::new(format!(
+        SessionError::new(format!(
             "failed to read stdin: it is not UTF-8 text at byte {position}"
         ))
         .with_hint("use --attach for files that are not text.")

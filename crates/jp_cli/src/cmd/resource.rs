@@ -11,11 +11,11 @@ use self::versions::{ResourceVersion, list_versions};
 use crate::{
     args::Resource,
     context::Context,
-    error::{Code, Failure},
+    error::{Code, SessionError},
 };
 use jp_session::{size, text::visible};
 
-pub(crate) fn run(command: Resource, context: &Context<'_>) -> Result<Code, Failure> {
+pub(crate) fn run(command: Resource, context: &Context<'_>) -> Result<Code, SessionError> {
     match command {
         Resource::Ls { conversation } => list(context, conversation.id.as_deref()),
         Resource::Refresh {
@@ -35,7 +35,7 @@ pub(crate) fn run(command: Resource, context: &Context<'_>) -> Result<Code, Fail
     }
 }
 
-fn list(context: &Context<'_>, id: Option<&str>) -> Result<Code, Failure> {
+fn list(context: &Context<'_>, id: Option<&str>) -> Result<Code, SessionError> {
     let found = context.session.selected(id)?;
     let conversation = context.session.read(&found)?;
     let versions = list_versions(&conversation.stream);
@@ -60,7 +60,7 @@ fn show(
     id: Option<&str>,
     uri: &str,
     version: Option<&str>,
-) -> Result<Code, Failure> {
+) -> Result<Code, SessionError> {
     let found = context.session.selected(id)?;
     let conversation = context.session.read(&found)?;
     // A name may belong to several resources; `choose_version` reports that.
@@ -94,12 +94,13 @@ fn choose_version<'v, 'a>(
     versions: &'v [ResourceVersion<'a>],
     uri: &str,
     version: Option<&str>,
-) -> Result<&'v ResourceVersion<'a>, Failure> {
+) -> Result<&'v ResourceVersion<'a>, SessionError> {
     let Some(newest) = versions.last() else {
-        return Err(
-            Failure::new(format!("the conversation has no resource {}", visible(uri)))
-                .with_hint("`jp resource ls` lists its resources."),
-        );
+        return Err(SessionError::new(format!(
+            "the conversation has no resource {}",
+            visible(uri)
+        ))
+        .with_hint("`jp resource ls` lists its resources."));
     };
     let mut uris: Vec<&str> = versions
         .iter()
@@ -108,7 +109,7 @@ fn choose_version<'v, 'a>(
     uris.sort_unstable();
     uris.dedup();
     if uris.len() > 1 {
-        return Err(Failure::new(format!(
+        return Err(SessionError::new(format!(
             "{uri} is the name of {} resources: {}",
             uris.len(),
             uris.join(", ")
@@ -131,7 +132,7 @@ fn choose_version<'v, 'a>(
         }),
     };
     chosen.ok_or_else(|| {
-        Failure::new(format!(
+        SessionError::new(format!(
             "{uri} has no version {version}, only {}",
             size::count(versions.len(), "version")
         ))
@@ -140,7 +141,7 @@ fn choose_version<'v, 'a>(
 }
 
 /// Reads the raw content of a snapshot.
-fn read_content(store: &Store, snapshot: &Snapshot) -> Result<Vec<u8>, Failure> {
+fn read_content(store: &Store, snapshot: &Snapshot) -> Result<Vec<u8>, SessionError> {
     match &snapshot.content {
         Payload::Inline(content) => Ok(content.as_bytes().to_vec()),
         Payload::Stored(blob) => Ok(store.blobs().read(blob)?),

@@ -5,14 +5,14 @@ use std::collections::{BTreeMap, BTreeSet};
 use crate::{
     args::Storage,
     context::Context,
-    error::{Code, Failure, chain},
+    error::{Code, SessionError, chain},
 };
 use jp_resource::{BlobRef, Checksum};
 use jp_session::size;
 use jp_storage::{BlobError, ReadError, Store};
 use serde_json::{Value, json};
 
-pub(crate) fn run(command: &Storage, context: &Context<'_>) -> Result<Code, Failure> {
+pub(crate) fn run(command: &Storage, context: &Context<'_>) -> Result<Code, SessionError> {
     match command {
         Storage::Status => print_status(context),
         Storage::Check => check(context),
@@ -20,7 +20,7 @@ pub(crate) fn run(command: &Storage, context: &Context<'_>) -> Result<Code, Fail
 }
 
 /// Prints the number and size of conversations and blobs in each store.
-fn print_status(context: &Context<'_>) -> Result<Code, Failure> {
+fn print_status(context: &Context<'_>) -> Result<Code, SessionError> {
     let mut rows = Vec::new();
     let mut documents = Vec::new();
     for (name, is_local) in [("workspace", false), ("local", true)] {
@@ -91,7 +91,7 @@ impl Problem {
     }
 }
 
-fn check(context: &Context<'_>) -> Result<Code, Failure> {
+fn check(context: &Context<'_>) -> Result<Code, SessionError> {
     let mut problems = Vec::new();
     let (mut conversations, mut blobs) = (0, 0);
     for is_local in [false, true] {
@@ -168,7 +168,7 @@ fn check_conversations(
     store: &Store,
     checked: &mut usize,
     problems: &mut Vec<Problem>,
-) -> Result<NeededBlobs, Failure> {
+) -> Result<NeededBlobs, SessionError> {
     let mut needed = NeededBlobs::new();
     let mut all = [store.list()?, store.list_archived()?].concat();
     // Equal ids become neighbours.

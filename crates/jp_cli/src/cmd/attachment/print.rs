@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use crate::{
     cmd::attachment::{AttachmentRow, list_rows},
     context::Context,
-    error::{Code, Failure},
+    error::{Code, SessionError},
 };
 use jp_attachment::Place;
 use jp_conversation::{
@@ -29,7 +29,7 @@ pub(super) fn print(
     context: &Context<'_>,
     id: Option<&str>,
     wanted: &[String],
-) -> Result<Code, Failure> {
+) -> Result<Code, SessionError> {
     let target = context.open_conversation(id)?;
     let place = target.find_place()?;
     let configured = target.read_configured(&place)?;
@@ -47,7 +47,7 @@ pub(super) fn print(
         .find(|wanted| !rows.iter().any(|row| wanted.matches(row)))
     {
         let text = jp_attachment::redacted(unknown.text);
-        return Err(Failure::new(format!(
+        return Err(SessionError::new(format!(
             "{text} is not attached to conversation {}",
             target.found.located.id
         ))
@@ -117,7 +117,11 @@ impl<'a> WantedAttachment<'a> {
     }
 }
 
-fn write(context: &Context<'_>, snapshots: &[Snapshot], stores: &[Blobs]) -> Result<Code, Failure> {
+fn write(
+    context: &Context<'_>,
+    snapshots: &[Snapshot],
+    stores: &[Blobs],
+) -> Result<Code, SessionError> {
     let output = context.output;
     if output.is_json() {
         let documents: Result<Vec<_>, _> = snapshots
@@ -172,7 +176,7 @@ fn headings(snapshots: &[Snapshot]) -> Vec<String> {
 }
 
 /// Reads the content that a model sees: the formatted text if there is one.
-fn read_formatted(snapshot: &Snapshot, stores: &[Blobs]) -> Result<ResourceContent, Failure> {
+fn read_formatted(snapshot: &Snapshot, stores: &[Blobs]) -> Result<ResourceContent, SessionError> {
     match &snapshot.formatted {
         Some(Payload::Inline(text)) => Ok(ResourceContent::Text(text.clone())),
         Some(Payload::Stored(blob)) => read_blob(blob, stores),
@@ -180,7 +184,7 @@ fn read_formatted(snapshot: &Snapshot, stores: &[Blobs]) -> Result<ResourceConte
     }
 }
 
-fn read_raw(snapshot: &Snapshot, stores: &[Blobs]) -> Result<ResourceContent, Failure> {
+fn read_raw(snapshot: &Snapshot, stores: &[Blobs]) -> Result<ResourceContent, SessionError> {
     match &snapshot.content {
         Payload::Inline(content) => Ok(content.clone()),
         Payload::Stored(blob) => read_blob(blob, stores),
@@ -188,7 +192,7 @@ fn read_raw(snapshot: &Snapshot, stores: &[Blobs]) -> Result<ResourceContent, Fa
 }
 
 /// Reads content from the first store that has it.
-fn read_blob(blob: &BlobRef, stores: &[Blobs]) -> Result<ResourceContent, Failure> {
+fn read_blob(blob: &BlobRef, stores: &[Blobs]) -> Result<ResourceContent, SessionError> {
     // Only the last store's failure to find the content is an error.
     let (last, others) = stores.split_last().expect("there is a store to read from");
     for store in others {
@@ -201,7 +205,7 @@ fn read_blob(blob: &BlobRef, stores: &[Blobs]) -> Result<ResourceContent, Failur
 }
 
 /// Describes a resource in one flat object, as MCP does.
-fn to_json(snapshot: &Snapshot, stores: &[Blobs]) -> Result<Value, Failure> {
+fn to_json(snapshot: &Snapshot, stores: &[Blobs]) -> Result<Value, SessionError> {
     let content = read_raw(snapshot, stores)?;
     let formatted = match &snapshot.formatted {
         Some(_) => read_formatted(snapshot, stores)?

@@ -23,7 +23,7 @@ use self::readable::Part;
 use crate::{
     cmd::conversation::print::parse_range,
     context::Context,
-    error::{Code, Failure},
+    error::{Code, SessionError},
 };
 use jp_session::{
     model::{self, Model, facts},
@@ -36,7 +36,7 @@ use jp_session::{
 struct SentMessage {
     role: &'static str,
     turn: usize,
-    /// Whether the result of a tool is an error.
+    /// Set if the result of a tool is an error.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     is_error: bool,
     blocks: Vec<SentBlock>,
@@ -88,7 +88,7 @@ pub(super) fn run(
     context: &Context<'_>,
     id: Option<&str>,
     turns: Option<&str>,
-) -> Result<Code, Failure> {
+) -> Result<Code, SessionError> {
     let found = context.session.selected(id)?;
     let conversation = context.session.read(&found)?;
     let all = conversation.stream.turns().len();
@@ -173,7 +173,7 @@ impl<'s> MessageEncoder<'s> {
         }
     }
 
-    fn encode_message(&self, message: &Message<'_>) -> Result<SentMessage, Failure> {
+    fn encode_message(&self, message: &Message<'_>) -> Result<SentMessage, SessionError> {
         let role = match message {
             Message::User { .. } => "user",
             Message::Assistant { .. } | Message::NoAnswer { .. } => "assistant",
@@ -224,7 +224,7 @@ impl<'s> MessageEncoder<'s> {
         turn: usize,
         request: &ChatRequest,
         deliveries: &[Delivery],
-    ) -> Result<Vec<SentBlock>, Failure> {
+    ) -> Result<Vec<SentBlock>, SessionError> {
         let mut blocks = vec![SentBlock::from_text("request", &request.content)];
         for (index, resource) in request.resources.iter().enumerate() {
             let request = ChatRequest {
@@ -252,7 +252,7 @@ impl<'s> MessageEncoder<'s> {
         call: &ToolCallRequest,
         response: &ToolCallResponse,
         deliveries: &[Delivery],
-    ) -> Result<Vec<SentBlock>, Failure> {
+    ) -> Result<Vec<SentBlock>, SessionError> {
         let mut blocks = Vec::new();
         for (index, block) in response.content.iter().enumerate() {
             let content = self.encode(Message::Tool {
@@ -283,7 +283,7 @@ impl<'s> MessageEncoder<'s> {
     }
 
     /// Encodes a request with one message, and reads the content of the message from it.
-    fn encode(&self, message: Message<'_>) -> Result<Content, Failure> {
+    fn encode(&self, message: Message<'_>) -> Result<Content, SessionError> {
         let thread = Thread {
             messages: vec![message],
         };
@@ -325,7 +325,7 @@ fn join_parts(parts: Vec<Part>) -> Content {
     Content { text, binary }
 }
 
-fn encode_part(part: &AnswerPart<'_>) -> Result<SentBlock, Failure> {
+fn encode_part(part: &AnswerPart<'_>) -> Result<SentBlock, SessionError> {
     Ok(match part {
         AnswerPart::Response(response) => match &response.content {
             ResponseContent::Message(text) => SentBlock::from_text("message", text),

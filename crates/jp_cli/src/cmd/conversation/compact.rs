@@ -3,7 +3,7 @@
 use crate::{
     args,
     context::Context,
-    error::{Code, Failure},
+    error::{Code, SessionError},
 };
 use jp_config::Resolved;
 use jp_conversation::{
@@ -39,11 +39,11 @@ struct Effect {
     before: u64,
     /// The same with it; `None` if the summary is not written yet.
     after: Option<u64>,
-    /// Whether the history has it.
+    /// Set once the history has it.
     is_stored: bool,
 }
 
-pub(super) fn run(context: &Context<'_>, options: &args::Compact) -> Result<Code, Failure> {
+pub(super) fn run(context: &Context<'_>, options: &args::Compact) -> Result<Code, SessionError> {
     let found = context.session.selected(options.conversation.id())?;
     // Locked before the conversation is read, so that no event is appended between reading and writing.
     let lock = if options.dry_run {
@@ -68,7 +68,7 @@ pub(super) fn run(context: &Context<'_>, options: &args::Compact) -> Result<Code
 }
 
 impl CompactTarget<'_> {
-    fn compact(self, options: &args::Compact) -> Result<Code, Failure> {
+    fn compact(self, options: &args::Compact) -> Result<Code, SessionError> {
         let events = self.stream().events();
         let turns = view::covered_turns(events, options.keep_last);
         let mut compaction = Compaction {
@@ -129,7 +129,7 @@ impl CompactTarget<'_> {
         )
     }
 
-    fn reset(self) -> Result<Code, Failure> {
+    fn reset(self) -> Result<Code, SessionError> {
         let compaction = Compaction {
             reset: true,
             ..Compaction::default()
@@ -183,7 +183,7 @@ impl CompactTarget<'_> {
     }
 
     /// Reports that there is nothing to do.
-    fn report_nothing(&self, reason: &str) -> Result<Code, Failure> {
+    fn report_nothing(&self, reason: &str) -> Result<Code, SessionError> {
         let output = self.context.output;
         if output.is_json() {
             let tokens = self.count_tokens(self.stream());
@@ -208,7 +208,7 @@ impl CompactTarget<'_> {
         compaction: &Compaction,
         mut effect: Effect,
         kinds: Vec<EventKind>,
-    ) -> Result<Code, Failure> {
+    ) -> Result<Code, SessionError> {
         if let Some(lock) = self.lock.take() {
             let now = self.context.session.now();
             let mut writer = self.found.store.writer(&self.conversation, lock);
@@ -223,7 +223,7 @@ impl CompactTarget<'_> {
         self.report(compaction, &effect)
     }
 
-    fn report(&self, compaction: &Compaction, effect: &Effect) -> Result<Code, Failure> {
+    fn report(&self, compaction: &Compaction, effect: &Effect) -> Result<Code, SessionError> {
         let output = self.context.output;
         if output.is_json() {
             output.json(&to_json(compaction, effect))?;

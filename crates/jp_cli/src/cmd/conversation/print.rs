@@ -5,7 +5,7 @@ use std::ops::RangeInclusive;
 use crate::{
     cmd::resource::snapshots::TurnSnapshot,
     context::Context,
-    error::{Code, Failure},
+    error::{Code, SessionError},
 };
 use jp_conversation::{
     Event, EventKind,
@@ -20,7 +20,7 @@ pub(super) fn run(
     context: &Context<'_>,
     id: Option<&str>,
     turns: Option<&str>,
-) -> Result<Code, Failure> {
+) -> Result<Code, SessionError> {
     let found = context.session.selected(id)?;
     let conversation = context.session.read(&found)?;
     let all = conversation.stream.turns();
@@ -54,7 +54,7 @@ pub(super) fn run(
 }
 
 /// Parses `N`, `A..B` (inclusive), `A..` or `..B`. The end may be beyond the last turn, the start may not.
-pub(super) fn parse_range(text: &str, last: usize) -> Result<RangeInclusive<usize>, Failure> {
+pub(super) fn parse_range(text: &str, last: usize) -> Result<RangeInclusive<usize>, SessionError> {
     let (first, end) = match text.split_once("..") {
         None => (text.parse().ok(), text.parse().ok()),
         Some((first, end)) => (parse_bound(first, 1), parse_bound(end, last)),
@@ -64,12 +64,12 @@ pub(super) fn parse_range(text: &str, last: usize) -> Result<RangeInclusive<usiz
         .map(|(first, end)| first..=end)
         .filter(|range| *range.start() >= 1 && !range.is_empty())
         .ok_or_else(|| {
-            Failure::usage(format!(
+            SessionError::usage(format!(
                 "`--turn {text}` is not a range of turns: use N, A..B, A.. or ..B"
             ))
         })?;
     if *range.start() > last {
-        return Err(Failure::new(format!(
+        return Err(SessionError::new(format!(
             "there is no turn {}: the conversation has {}",
             range.start(),
             size::count(last, "turn")
@@ -91,7 +91,7 @@ fn to_json(
     turn: usize,
     event: &Event,
     read: Read<'_, BlobError>,
-) -> Result<Option<Value>, Failure> {
+) -> Result<Option<Value>, SessionError> {
     let timestamp = event.timestamp.to_string();
     let document = match &event.kind {
         EventKind::ChatRequest(request) => {

@@ -8,7 +8,7 @@ use crate::{
         resource::snapshots::list_snapshots,
     },
     context::Context,
-    error::{Code, Failure},
+    error::{Code, SessionError},
 };
 use jp_conversation::{EventKind, Stream, Usage, resolution};
 use jp_session::size;
@@ -36,7 +36,7 @@ struct Totals {
     requests: usize,
 }
 
-pub(super) fn run(context: &Context<'_>, id: Option<&str>) -> Result<Code, Failure> {
+pub(super) fn run(context: &Context<'_>, id: Option<&str>) -> Result<Code, SessionError> {
     let target = context.open_conversation(id)?;
     let summary = summarise(&target.conversation);
     let snapshots = list_snapshots(target.stream()).count();
@@ -172,7 +172,7 @@ fn add(total: &mut Option<u64>, tokens: Option<u64>) {
 }
 
 /// Prints the paths of all files that a conversation needs, relative to the current directory if they are below it.
-pub(super) fn print_files(context: &Context<'_>, id: Option<&str>) -> Result<Code, Failure> {
+pub(super) fn print_files(context: &Context<'_>, id: Option<&str>) -> Result<Code, SessionError> {
     let found = context.session.selected(id)?;
     let mut paths = found.store.files_of(&found.located)?;
     let blobs = found.store.blobs_of(&found.located)?;
@@ -185,7 +185,7 @@ pub(super) fn print_files(context: &Context<'_>, id: Option<&str>) -> Result<Cod
     );
     // The store's paths are canonical, so the prefix must be, too.
     let current_dir = std::fs::canonicalize(&context.session.surroundings.current_dir)
-        .map_err(|error| Failure::from_system("read the current directory", error))?;
+        .map_err(|error| SessionError::from_system("read the current directory", error))?;
     let paths: Vec<_> = paths
         .iter()
         .map(|path| path.strip_prefix(&current_dir).unwrap_or(path))

@@ -3,7 +3,7 @@
 use crate::{
     cmd::mcp::{ChosenServers, SHOWN_URI, shorten, shorten_first_line},
     context::Context,
-    error::{Code, Failure},
+    error::{Code, SessionError},
 };
 use jp_mcp::{Caller, Connection, Listed, ResourceInfo, ServerError, TemplateInfo};
 use jp_session::{
@@ -26,7 +26,7 @@ struct ListKind<T> {
 pub(super) fn list_resources(
     context: &Context<'_>,
     chosen: &ChosenServers<'_>,
-) -> Result<Code, Failure> {
+) -> Result<Code, SessionError> {
     let kind = ListKind {
         noun: "resource",
         ask: |connection, caller| connection.resources(caller),
@@ -54,7 +54,7 @@ pub(super) fn list_resources(
 pub(super) fn list_templates(
     context: &Context<'_>,
     chosen: &ChosenServers<'_>,
-) -> Result<Code, Failure> {
+) -> Result<Code, SessionError> {
     let kind = ListKind {
         noun: "template",
         ask: |connection, caller| connection.templates(caller),
@@ -82,7 +82,7 @@ fn list<T: Send>(
     context: &Context<'_>,
     chosen: &ChosenServers<'_>,
     kind: &ListKind<T>,
-) -> Result<Code, Failure> {
+) -> Result<Code, SessionError> {
     let answers = chosen.ask(context, kind.ask)?;
     let count = answers.len();
     let mut lists = Vec::new();
@@ -92,7 +92,7 @@ fn list<T: Send>(
                 warn_of_gaps(context, &server, &listed);
                 lists.push((server, listed.items));
             }
-            Err(refusal) if count == 1 => return Err(advice::failure(refusal).into()),
+            Err(refusal) if count == 1 => return Err(advice::failure(refusal)),
             // The user knows about a server that they did not approve, and without a terminal jp has already warned of it.
             Err(Refusal::NotApproved { .. }) => {}
             Err(refusal) => advice::warn(&*context.session.person, refusal),
@@ -110,7 +110,7 @@ fn write<T>(
     context: &Context<'_>,
     lists: &[(String, Vec<T>)],
     kind: &ListKind<T>,
-) -> Result<(), Failure> {
+) -> Result<(), SessionError> {
     let items: Vec<_> = lists
         .iter()
         .flat_map(|(server, items)| items.iter().map(move |item| (server, item)))

@@ -9,7 +9,7 @@ use std::{
 use crate::{
     args::McpLogin,
     context::Context,
-    error::{Code, Failure},
+    error::{Code, SessionError},
     output::Output,
 };
 use jp_mcp::{Caller, Elicitation, Elicited, Fault, KnownClient, Login, ServerError, Transport};
@@ -50,21 +50,19 @@ pub(super) fn log_in(
     context: &Context<'_>,
     servers: &Servers,
     login: McpLogin,
-) -> Result<Code, Failure> {
+) -> Result<Code, SessionError> {
     let name = &login.server;
     servers.check(name)?;
     if !servers.approve_or_ask(&context.session, name)? {
-        return Err(Failure::new(format!(
+        return Err(SessionError::new(format!(
             "the MCP server `{name}` needs your approval: the workspace configures it"
         )));
     }
     // jp never uses a login for a server with a configured token.
     if let Err(refusal @ Refusal::NoToken { .. }) = servers.check_token(name) {
-        return Err(advice::failure(refusal)
-            .with_hint(format!(
-                "to log in instead, remove providers.mcp.{name}.token_env."
-            ))
-            .into());
+        return Err(advice::failure(refusal).with_hint(format!(
+            "to log in instead, remove providers.mcp.{name}.token_env."
+        )));
     }
     let secret = login
         .client_secret_env
@@ -99,7 +97,7 @@ fn find_challenge(
     context: &Context<'_>,
     servers: &Servers,
     name: &str,
-) -> Result<Option<String>, Failure> {
+) -> Result<Option<String>, SessionError> {
     let mut answers = servers.ask(&context.session, &[name], "Waiting for", |_, _| Ok(()))?;
     let Some((
         _,
@@ -116,10 +114,10 @@ fn find_challenge(
         .filter(|_| matches!(status.status, 401 | 403)))
 }
 
-fn read_secret(variable: &str) -> Result<String, Failure> {
+fn read_secret(variable: &str) -> Result<String, SessionError> {
     let secret = env::var(variable).ok().filter(|secret| !secret.is_empty());
     secret.ok_or_else(|| {
-        Failure::usage(format!(
+        SessionError::usage(format!(
             "the variable {variable} of --client-secret-env is not set"
         ))
     })
@@ -130,17 +128,17 @@ pub(super) fn log_out(
     context: &Context<'_>,
     servers: &Servers,
     name: &str,
-) -> Result<Code, Failure> {
+) -> Result<Code, SessionError> {
     servers.check(name)?;
     let Some(Transport::Http(endpoint)) =
         servers.servers.config(name).map(|config| &config.transport)
     else {
-        return Err(Failure::new(format!(
+        return Err(SessionError::new(format!(
             "the MCP server `{name}` is a program, which has no login"
         )));
     };
     let was_there = servers.tokens.forget(&endpoint.url).map_err(|error| {
-        Failure::new(format!(
+        SessionError::new(format!(
             "failed to delete the credentials for `{name}`: {error}"
         ))
     })?;

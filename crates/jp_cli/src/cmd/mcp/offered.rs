@@ -6,7 +6,7 @@ use crate::{
         shorten_first_line,
     },
     context::Context,
-    error::{Code, Failure},
+    error::{Code, SessionError},
 };
 use jp_config::Resolved;
 use jp_mcp::{About, Caller, Connection, Fault, Listed, ServerError, ToolInfo, Transport};
@@ -35,7 +35,7 @@ struct ListLength {
 }
 
 /// Lists the servers. A server that fails has a row, too.
-pub(super) fn list_servers(context: &Context<'_>, servers: &Servers) -> Result<Code, Failure> {
+pub(super) fn list_servers(context: &Context<'_>, servers: &Servers) -> Result<Code, SessionError> {
     let chosen = choose_servers(context, servers, &[])?;
     let answers = chosen.ask(context, ServerOffer::read)?;
     // One working server makes the command succeed: the table shows the others' faults.
@@ -240,7 +240,7 @@ pub(super) fn list_tools(
     servers: &Servers,
     config: &Resolved,
     name: &str,
-) -> Result<Code, Failure> {
+) -> Result<Code, SessionError> {
     let listed = ChosenServers::only(servers, name)?
         .ask_one(context, |connection, caller| connection.tools(caller))?;
     warn_of_gaps(context, name, &listed);

@@ -5,7 +5,7 @@ use std::{thread, time::Duration};
 use crate::{
     cmd::mcp::{ChosenServers, SHOWN_URI, shorten},
     context::Context,
-    error::{Code, Failure},
+    error::{Code, SessionError},
 };
 use jp_mcp::{Change, Read};
 use jp_resource::Resource;
@@ -25,7 +25,7 @@ pub(super) fn read_once(
     servers: &Servers,
     server: &str,
     uri: &str,
-) -> Result<Code, Failure> {
+) -> Result<Code, SessionError> {
     let chosen = ChosenServers::only(servers, server)?;
     let is_json = context.output.is_json();
     let read = chosen.ask_one(context, |connection, caller| match is_json {
@@ -43,9 +43,9 @@ pub(super) fn watch(
     servers: &Servers,
     server: &str,
     uri: &str,
-) -> Result<Code, Failure> {
+) -> Result<Code, SessionError> {
     if context.output.is_json() {
-        return Err(Failure::usage(
+        return Err(SessionError::usage(
             "--watch writes the content repeatedly, but --format json writes one document",
         )
         .with_hint("remove one of the two options."));
@@ -74,7 +74,7 @@ fn await_change(
     servers: &Servers,
     server: &str,
     uri: &str,
-) -> Result<(), Failure> {
+) -> Result<(), SessionError> {
     let connection = servers.connect(server).map_err(advice::failure)?;
     while !connection
         .changes()
@@ -83,8 +83,10 @@ fn await_change(
     {
         context.session.interrupt().check()?;
         if connection.is_closed() {
-            return Err(Failure::new(format!("the MCP server `{server}` has ended"))
-                .with_hint("run `jp mcp read` again to restart it."));
+            return Err(
+                SessionError::new(format!("the MCP server `{server}` has ended"))
+                    .with_hint("run `jp mcp read` again to restart it."),
+            );
         }
         thread::sleep(TICK);
     }
@@ -98,7 +100,7 @@ fn is_at_or_below(changed: &str, uri: &str) -> bool {
     })
 }
 
-fn write(context: &Context<'_>, server: &str, read: &Read) -> Result<(), Failure> {
+fn write(context: &Context<'_>, server: &str, read: &Read) -> Result<(), SessionError> {
     for warning in &read.warnings {
         context.output.warn(&format!(
             "the MCP server `{server}`: {}",
@@ -121,7 +123,7 @@ fn write(context: &Context<'_>, server: &str, read: &Read) -> Result<(), Failure
 }
 
 /// Writes several contents. If a terminal can't show one, writes the others and returns the error at the end.
-fn write_several(context: &Context<'_>, contents: &[Resource]) -> Result<(), Failure> {
+fn write_several(context: &Context<'_>, contents: &[Resource]) -> Result<(), SessionError> {
     let mut written = Ok(());
     for resource in contents {
         let bytes = resource.content.as_bytes();

@@ -9,7 +9,7 @@ use std::{
 use crate::{
     args::McpServe,
     context::Context,
-    error::{Code, Failure},
+    error::{Code, SessionError},
 };
 use jp_config::Resolved;
 use jp_serve::{Chosen, Offer, Settings, Warning};
@@ -34,11 +34,12 @@ pub(super) fn run(
     context: &Context<'_>,
     config: &Resolved,
     wanted: &McpServe,
-) -> Result<Code, Failure> {
+) -> Result<Code, SessionError> {
     let settings = read_settings(context, config, wanted)?;
     let (report, mut reports) = unbounded_channel();
     // Sending fails only at the end of the command, after the receiver is dropped.
-    let offer = Offer::open(settings, move |warning| _ = report.send(warning))?;
+    let offer = Offer::open(settings, move |warning| _ = report.send(warning))
+        .map_err(|error| SessionError::from_library(&error))?;
     // Warnings of the start, before the server says that it is ready.
     while let Ok(warning) = reports.try_recv() {
         print_warning(context, &warning);
@@ -46,7 +47,7 @@ pub(super) fn run(
     // The signal listener has its own runtime, so it must start outside of this command's.
     let interrupt = context.session.interrupt();
     let runtime = build_runtime(wanted)
-        .map_err(|error| Failure::from_system("start the network runtime", error))?;
+        .map_err(|error| SessionError::from_system("start the network runtime", error))?;
     let served = runtime.block_on(async {
         tokio::select! {
             () = interrupt.wait() => Ok(()),
@@ -75,7 +76,7 @@ fn read_settings(
     context: &Context<'_>,
     config: &Resolved,
     wanted: &McpServe,
-) -> Result<Settings, Failure> {
+) -> Result<Settings, SessionError> {
     let chosen = match &wanted.id {
         Some(id) => Chosen::Named(context.session.selected(Some(id))?.located.id),
         None => Chosen::Current(context.session.sessions()),
@@ -115,14 +116,18 @@ fn read_settings(
     })
 }
 
-async fn serve(context: &Context<'_>, wanted: &McpServe, server: Server) -> Result<(), Failure> {
+async fn serve(
+    context: &Context<'_>,
+    wanted: &McpServe,
+    server: Server,
+) -> Result<(), SessionError> {
     match wanted.http {
         Some(address) => serve_http(context, wanted, server, address).await,
         None => serve_stdio(context, server).await,
     }
 }
 
-async fn serve_stdio(context: &Context<'_>, server: Server) -> Result<(), Failure> {
+async fn serve_stdio(context: &Context<'_>, server: Server) -> Result<(), SessionError> {
     if context.environment.stdin_is_terminal {
         let root = context
             .session
@@ -143,7 +148,7 @@ async fn serve_http(
     wanted: &McpServe,
     server: Server,
     address: SocketAddr,
-) -> Result<(), Failure> {
+) -> Result<(), SessionError> {
     let token = std::env::var_os(TOKEN_VARIABLE);
     let has_token = token.is_some();
     if let Some(host) = wanted
@@ -199,8 +204,8 @@ fn is_local_host(host: &str) -> bool {
     name.eq_ignore_ascii_case("localhost") || address.is_ok_and(|address| address.is_loopback())
 }
 
-fn missing_token_error(host: &str) -> Failure {
-    Failure::usage(format!(
+fn missing_token_error(host: &str) -> SessionError {
+    SessionError::usage(format!(
         "--allow-host {host} lets other machines read the workspace, which requires a token"
     ))
     .with_hint(format!(
@@ -221,25 +226,25 @@ fn print_warning(context: &Context<'_>, warning: &Warning) {
 }
 
 /// Words the errors of the server for users, and adds hints.
-fn word_serve_error(error: ServeError) -> Failure {
+fn word_serve_error(error: ServeError) -> SessionError {
     match &error {
         ServeError::Bind { address, source } => {
-            Failure::new(format!("failed to listen on {address}: {source}"))
+            SessionError::new(format!("failed to listen on {address}: {source}"))
                 .with_hint("choose another port, or 0 for any free port.")
         }
         // Without a token every user of this machine may read, so an empty token must not count as none.
-        ServeError::UnsendableToken => Failure::usage(format!(
+        ServeError::UnsendableToken => SessionError::usage(format!(
             "the token in {TOKEN_VARIABLE} is invalid: it is empty, has spaces, or is not ASCII"
         ))
         .with_hint(
             "set the variable to ASCII letters, digits and signs, or unset it to let every user of this machine read.",
         ),
-        ServeError::Exposed { address } => Failure::usage(format!(
+        ServeError::Exposed { address } => SessionError::usage(format!(
             "other machines can reach {address}, which requires a token"
         ))
         .with_hint(format!(
             "set {TOKEN_VARIABLE}, and pass each host name that clients use with --allow-host; or listen on 127.0.0.1."
         )),
-        _ => Failure::new(crate::error::chain(&error)),
+        _ => SessionError::new(crate::error::chain(&error)),
     }
 }

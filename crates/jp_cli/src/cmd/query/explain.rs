@@ -14,12 +14,12 @@ use jp_session::{
 
 use crate::{
     context::Context,
-    error::{Code, Failure},
+    error::{Code, SessionError},
     output::Output,
 };
 
 /// Shows a request; fails if it exceeds the budget.
-pub(super) fn show(explained: Explained, context: &Context<'_>) -> Result<Code, Failure> {
+pub(super) fn show(explained: Explained, context: &Context<'_>) -> Result<Code, SessionError> {
     let Explained {
         explanation,
         bytes,
@@ -45,7 +45,7 @@ pub(super) fn show(explained: Explained, context: &Context<'_>) -> Result<Code, 
         }
         output.status("Nothing was sent or stored.");
     }
-    over_budget.map_or(Ok(Code::Done), |failure| Err(failure.into()))
+    over_budget.map_or(Ok(Code::Done), Err)
 }
 
 fn show_text(
@@ -53,7 +53,7 @@ fn show_text(
     bytes: u64,
     root: &Path,
     output: &Output,
-) -> Result<(), Failure> {
+) -> Result<(), SessionError> {
     output.table(&list_blocks(explanation, root))?;
     let cold = if explanation.cache_is_cold {
         ", but the provider no longer caches them"

@@ -7,12 +7,12 @@ use serde_json::{Value, json};
 
 use crate::{
     cmd::resource::snapshots::TurnSnapshot,
-    error::{Code, Failure},
+    error::{Code, SessionError},
     output::{Output, format_table},
 };
 
 /// Shows the report of a turn; returns the exit code.
-pub(super) fn show(report: Report<'_>, output: &Output) -> Result<Code, Failure> {
+pub(super) fn show(report: Report<'_>, output: &Output) -> Result<Code, SessionError> {
     if let (Ok(_), Some(reason)) = (&report.answered, report.incomplete()) {
         output.warn(&format!("the answer is incomplete: {reason}"));
     }

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use crate::{
     cmd::attachment::without_skip_hint,
     context::Context,
-    error::{Code, Failure},
+    error::{Code, SessionError},
     output::Output,
 };
 use jp_attachment::Place;
@@ -30,7 +30,7 @@ pub(super) fn refresh(
     context: &Context<'_>,
     id: Option<&str>,
     wanted: &[String],
-) -> Result<Code, Failure> {
+) -> Result<Code, SessionError> {
     let target = context.open_conversation(id)?;
     let place = target.find_place()?;
     let configured = target.read_configured(&place)?;
@@ -114,7 +114,7 @@ fn choose_named(
     wanted: &[String],
     place: &Place,
     configured: &ConfiguredDeclarations,
-) -> Result<RefreshTargets, Failure> {
+) -> Result<RefreshTargets, SessionError> {
     let newest = newest_by_declaration(stream);
     let mut targets = RefreshTargets::new();
     for text in wanted {
@@ -141,7 +141,7 @@ fn choose_named(
         if !is_found {
             let text = jp_attachment::redacted(text);
             return Err(
-                Failure::new(format!("{text} is not attached to the conversation"))
+                SessionError::new(format!("{text} is not attached to the conversation"))
                     .with_hint("`jp attachment ls` lists the attachments."),
             );
         }
@@ -150,7 +150,7 @@ fn choose_named(
         .keys()
         .find(|declaration| !has_source(declaration, configured))
     {
-        Some(declaration) => Err(Failure::new(format!(
+        Some(declaration) => Err(SessionError::new(format!(
             "{declaration} can't be read again: its source is unknown"
         ))
         .with_hint("attach the file or the content again.")),
@@ -158,7 +158,7 @@ fn choose_named(
     }
 }
 
-fn report(changed: &[String], unchanged: &[String], output: &Output) -> Result<(), Failure> {
+fn report(changed: &[String], unchanged: &[String], output: &Output) -> Result<(), SessionError> {
     if output.is_json() {
         return output.json(&json!({"refreshed": changed, "unchanged": unchanged}));
     }
