@@ -30,7 +30,7 @@ fn query(sandbox: &Sandbox, options: &[&str]) -> (Run, Value) {
     (run, document)
 }
 
-/// Returns what a document says was decided about each call.
+/// Returns the decision about each call in a document.
 fn decisions(document: &Value) -> Vec<[Value; 2]> {
     let calls = document["calls"].as_array().unwrap().iter();
     calls
@@ -143,7 +143,7 @@ fn failure_after_a_refused_call_keeps_its_own_exit_code() {
     sandbox.fail("query Begin.", 1, &["400"]);
 }
 
-/// Writes a tool that asks a question with this default, and says what it was answered.
+/// Writes a tool that asks a question with this default, and prints the answer.
 fn asks(sandbox: &Sandbox, settings: &str) {
     let question = json!({"id": "sure", "text": "Delete it all?", "schema": {"type": "boolean"}, "default": true});
     let asked = json!({"content": [{"type": "question", "question": question}]});
@@ -280,7 +280,7 @@ fn prompts_of_parallel_calls_come_in_call_order() {
     }
 }
 
-/// Returns the tools that the person was asked to allow, in order.
+/// Returns the tools that jp asked the user to permit, in order.
 fn asked_for(output: &str) -> Vec<String> {
     let asked = output.split("The model wants to run `").skip(1);
     asked

@@ -156,7 +156,7 @@ fn what_cannot_be_attached_stops_the_query_before_anything_is_stored() {
         }
         let run = testing::run(command);
         if input == "!ok.txt" {
-            // The only file is excluded: that is said, and nothing else is wrong with it.
+            // The only file is excluded, which is the only error.
             assert_contains(&run.stderr, "excluded");
             continue;
         }

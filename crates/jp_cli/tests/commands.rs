@@ -1,4 +1,4 @@
-//! What a command prints, as an attachment; and whose word it takes to run one.
+//! Output of commands as attachments, and the approvals that they need.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -7,7 +7,7 @@ use std::{fs, process::Command};
 use serde_json::json;
 use testing::{Sandbox, assert_contains, assert_count, last_message};
 
-/// Returns the processes of a group that run; what has ended may wait for its parent to take note.
+/// Returns the running processes of a group, without those that have ended and wait for their parent.
 #[cfg(target_os = "linux")]
 fn running(group: i32) -> Vec<String> {
     let processes = fs::read_dir("/proc").unwrap().flatten();

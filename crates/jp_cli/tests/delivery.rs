@@ -1,4 +1,4 @@
-//! What requests carry of resources that a model has been given before.
+//! Delivery of resources that a model has received before.
 
 #![cfg(unix)]
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
@@ -23,7 +23,7 @@ use testing::{
     wire::{WIRES, Wire},
 };
 
-/// The person's own configuration.
+/// The user's own configuration.
 const USER: &str = "~/.config/jp/config.toml";
 
 /// Returns lines that are all different.
@@ -308,7 +308,7 @@ fn switched_off_it_is_the_plain_history_byte_for_byte() {
         6,
     );
 
-    // What was sent in the one is what the other, which had references, sends when they are switched off.
+    // Without references, the second conversation sends the same as the first.
     let (_server, delivered) = of_one_file("");
     let off = [
         "conversation.deduplication.enabled:=false",
@@ -329,7 +329,7 @@ fn with_local_tools(server: &Server) -> Sandbox {
     let content = lines("line", 20);
     let uri = format!("file://{}/a.txt", testing::shown(&sandbox.root));
     let resource = json!({"uri": uri, "mimeType": "text/plain", "text": content});
-    // Outside of the workspace, so that the person's word on them is enough.
+    // Outside the workspace, so that the user's approval is enough.
     let blocks = sandbox.write(
         "~/blocks.json",
         json!({"content": [{"type": "resource", "resource": resource}]}).to_string(),
@@ -503,7 +503,7 @@ fn picture_that_is_attached_again_is_a_reference() {
         person.query(&["-a", "a.png", "two"]);
         let requests = person.requests();
         let (last, name) = (json!(requests.last()).to_string(), wire.provider);
-        // The base64 of what each PNG begins with.
+        // The base64 of the first bytes of each PNG.
         assert_eq!(last.matches("iVBORw0KGgr///").count(), 1, "{name}: {last}");
         let newest = requests[1].last().unwrap().to_string();
         assert!(
@@ -674,7 +674,7 @@ fn replaced_version_stays_out_once_the_cache_was_cold() {
         assert_eq!(decision["dropped"], json!([version]));
         sandbox.run(&[&["q", "four"], model].concat());
         assert_eq!(superseded(&sandbox).len(), 1);
-        // What was left out does not stand anywhere, so nothing refers to it when it is back.
+        // The request has no left-out content, so nothing refers to it when it returns.
         sandbox.write("a.txt", lines("old", 200));
         sandbox.run(&[&["q", "-a", "a.txt", "five"], model].concat());
         let requests = messages(&server);
@@ -718,7 +718,7 @@ fn request_after_a_cold_cache_stays_what_it_was() {
             requests[2][..requests[1].len()],
             "{attachment} {budget:?}"
         );
-        // The first version is what the second builds on, so it is not dropped.
+        // The second version is a diff against the first, so the first is not dropped.
         assert!(superseded(&sandbox).is_empty(), "{attachment} {budget:?}");
         let text = json!(requests[1]).to_string();
         assert_contains(&text, "-line 30 of a file");
@@ -842,7 +842,7 @@ impl Gate {
     }
 }
 
-/// How long to wait for what must come.
+/// The time to wait for an event that must come.
 const PATIENCE: Duration = Duration::from_secs(20);
 
 fn gated() -> (Arc<Gate>, Server) {

@@ -1,4 +1,4 @@
-//! What a request costs: `--explain`, `--budget`, and the figures after it.
+//! The cost of a request: `--explain`, `--budget`, and the figures after it.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -182,7 +182,7 @@ fn what_a_model_is_not_shown_counts_as_the_note_that_it_gets() {
             < 100
     );
     sandbox.run(&[&asked[..], &["--budget=100"]].concat());
-    // What the history has counts as little.
+    // The history's values don't count either.
     sandbox.run("q --budget=100 two");
     let explained = sandbox.json("q --explain three");
     assert!(
@@ -359,7 +359,7 @@ fn reasoning_that_the_provider_does_not_take_back_is_not_counted() {
         after["cached_prefix_tokens"]
     );
     assert_eq!(after["cache_is_cold"], false);
-    // To what model it goes is not known.
+    // The receiving model is unknown.
     sandbox.write(".jp/config.toml", "");
     assert_contains(sent(), "I wonder");
 }
@@ -374,7 +374,7 @@ fn nothing_of_a_fork_was_sent_before_its_first_answer() {
         .iter_mut()
         .for_each(|event| event["timestamp"] = json!("2020-01-02T03:04:05Z"));
     std::fs::write(path, json!(events).to_string()).unwrap();
-    // The name says when it was made; two of the same tenth of a second would not be told apart.
+    // The name is the time of its creation; two in the same tenth of a second would have the same name.
     let old = "15779342450";
     std::fs::rename(
         sandbox.conversation(),

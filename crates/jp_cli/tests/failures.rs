@@ -1,4 +1,4 @@
-//! What each provider refuses: one clear error, and the question stays.
+//! Refusals of providers: each gives one clear error, and the question stays.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -15,7 +15,7 @@ struct Provider {
     wrong_key: (u16, &'static str),
     unknown_model: (u16, &'static str),
     too_long: (u16, &'static str),
-    /// What the error says of its length.
+    /// The part of the error about the length.
     length: &'static str,
 }
 

@@ -110,7 +110,7 @@ fn attaching_again_opens_only_the_files() {
             format!("a text of its own, {index}\n").repeat(500),
         );
     }
-    // A file may change within the tick of its time: what was written this instant is not remembered.
+    // A file may change again within one tick of its time, so jp does not cache a file written this instant.
     std::thread::sleep(std::time::Duration::from_millis(200));
     sandbox.run("q --new -a src x");
     let Some(calls) = traced(&sandbox, &["q", "--new", "-a", "src", "x"]) else {
@@ -203,7 +203,7 @@ fn question_has_bounded_file_accesses() {
         (40, 40),
         "{blobs:?}"
     );
-    // The question, when the conversation was last used, the answer, what it cost.
+    // The question, the time of the last use, the answer, the usage.
     let syncs = count(&calls, &["fsync", "fdatasync", "syncfs", "sync"]);
     assert_eq!(syncs, 3);
 }

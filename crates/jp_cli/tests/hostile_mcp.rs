@@ -1,4 +1,4 @@
-//! The MCP server that the client's tests run against does what its modes say.
+//! Checks the modes of the MCP server that the client's tests use.
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use std::{
@@ -52,7 +52,7 @@ impl Peer {
         }
     }
 
-    /// One that was told of a client which can be asked, in 2025-11-25.
+    /// A server whose client supports elicitation, in 2025-11-25.
     fn initialized(mode: &str) -> Self {
         let mut peer = Self::start(mode);
         let result = peer.ask("initialize", &initialize());
@@ -64,7 +64,7 @@ impl Peer {
         writeln!(self.stdin, "{message}").unwrap();
     }
 
-    /// Sends a request and gives its id.
+    /// Sends a request and returns its id.
     fn request(&mut self, method: &str, params: &Value) -> u64 {
         self.requests += 1;
         let id = self.requests;
@@ -82,7 +82,7 @@ impl Peer {
         serde_json::from_slice(&self.line()).unwrap()
     }
 
-    /// Sends a request and gives the next message, which is its answer.
+    /// Sends a request and returns the next message, which is its answer.
     fn ask(&mut self, method: &str, params: &Value) -> Value {
         let id = self.request(method, params);
         let message = self.message();
@@ -674,7 +674,7 @@ impl Listening {
         }
     }
 
-    /// Sends a request to `/mcp` and gives all that comes back.
+    /// Sends a request to `/mcp` and returns the whole response.
     fn send(&self, method: &str, headers: &str, body: &str) -> String {
         let mut stream = self.connect(method, headers, body);
         let mut response = String::new();

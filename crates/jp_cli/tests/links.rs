@@ -14,7 +14,7 @@ use std::{
 };
 use testing::{Run, Sandbox, Server, answering, assert_count, assert_lacks, run, shown};
 
-/// What only the other project has.
+/// Content that only the other project has.
 const SECRET: &str = "the salary of each of us";
 
 /// A project with a conversation, and a clone of a foreign repository next to it.
@@ -221,7 +221,7 @@ fn check_names_link(run: &Run, at: &Path) {
     );
 }
 
-/// What reads a conversation, and what removes one.
+/// Commands that read a conversation, and commands that remove one.
 const OF_CONVERSATION: [&str; 13] = [
     "query and",
     "query -i",
@@ -471,7 +471,7 @@ fn local_conversation_can_be_read_by_its_user_alone() {
         }
     }
     assert_eq!(files, 5);
-    // What an older version left open is closed by the next write.
+    // The next write restricts the permissions that an older version left open.
     fs::set_permissions(&data, fs::Permissions::from_mode(0o755)).unwrap();
     sandbox.run("q z");
     assert_eq!(mode(&data), 0o700);

@@ -264,7 +264,7 @@ fn content_as_a_document_has_what_the_list_says_of_it() {
     assert_eq!(picture["contents"][0]["blob"], "iVBORw0KGgr/");
 }
 
-/// Returns what a terminal shows of a command.
+/// Returns the output of a command at a terminal.
 fn on_terminal(sandbox: &Sandbox, arguments: &[&str], code: i32) -> String {
     let mut terminal = Terminal::run(sandbox.command(arguments));
     assert_eq!(terminal.wait(), code, "{}", terminal.output());

@@ -13,7 +13,7 @@ use testing::{
 
 const USER: &str = "~/.config/jp/config.toml";
 
-/// What a server has that gets everything right.
+/// The resources of a correct server.
 fn notes() -> Value {
     json!({
         "resources": {
@@ -34,7 +34,7 @@ fn notes() -> Value {
     })
 }
 
-/// Configures servers of these names in the user's own configuration; each has what `state` says.
+/// Configures servers of these names in the user's own configuration, each with this `state`.
 fn with_servers(server: &Server, names: &[&str], state: &Value) -> Sandbox {
     let sandbox = Sandbox::new().with_server(server);
     let tables: String = names.iter().map(|name| table(&sandbox, name)).collect();
@@ -49,12 +49,12 @@ fn table(sandbox: &Sandbox, name: &str) -> String {
     format!("[providers.mcp.{name}]\ncommand = \"python3\"\narguments = ['{program}', '{state}']\n")
 }
 
-/// Changes what a server has.
+/// Changes the state of a server.
 fn has(sandbox: &Sandbox, name: &str, state: &Value) {
     sandbox.write(&format!("~/{name}.json"), state.to_string());
 }
 
-/// Returns what a server was asked to read.
+/// Returns the URIs that a server was asked to read.
 fn reads(sandbox: &Sandbox, name: &str) -> Vec<String> {
     let log = fs::read_to_string(sandbox.path(&format!("~/{name}.json.log"))).unwrap_or_default();
     log.lines()
@@ -380,7 +380,7 @@ fn log_of_a_server_that_is_read_is_told_with_v_only() {
     let run = sandbox.run("resource refresh -v");
     assert_contains(&run.stderr, told);
 
-    // So is what it says while it is asked for the values of a template.
+    // The same holds for its messages during the completion of a template.
     let arguments = ["q", "--new", "-v", "-a", "mcp+docs+note:{name}", "what?"];
     let mut terminal = Terminal::run(sandbox.command(&arguments));
     terminal.expect("a note was looked for");
@@ -577,7 +577,7 @@ fn what_its_server_takes_for_current_is_not_read_for_a_notification() {
         ("two".to_owned(), 1)
     );
 
-    // Asked for outright it is read, and what it says now holds from then on.
+    // The refresh reads it again, and its current content counts from then on.
     sandbox.run("resource refresh");
     asked(&sandbox, &["three"]).succeeded();
     assert_contains(last_message(&server), "Another.");

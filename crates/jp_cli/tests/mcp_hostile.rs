@@ -20,7 +20,7 @@ use testing::{
     last_request, results,
 };
 
-/// What a person with a server in this mode gets where the model calls `echo`.
+/// The run of a query with a server in this mode, whose model calls `echo`.
 struct Came {
     server: Server,
     sandbox: Sandbox,
@@ -28,7 +28,7 @@ struct Came {
     config: String,
 }
 
-/// Longer than any machine takes for what does not hang.
+/// Longer than any machine takes for a command that does not hang.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 impl Came {
@@ -60,7 +60,7 @@ impl Came {
         Self::of(&Listening::start(mode).config("peer"))
     }
 
-    /// Checks that the query went on without the server's tools, and said why.
+    /// Checks that the query continued without the server's tools, with the reason in a warning.
     #[track_caller]
     fn lost_its_tools(self, why: &str) -> Self {
         self.went_on();
@@ -75,7 +75,7 @@ impl Came {
         self
     }
 
-    /// Checks that the call failed, that the query went on, and that the person and the model were told why.
+    /// Checks that the call failed, that the query continued, and that the user and the model received the reason.
     #[track_caller]
     fn failed_its_call(self, why: &str) -> Self {
         self.went_on();
@@ -138,7 +138,7 @@ fn offered(server: &Server) -> Vec<String> {
 /// How a server in some mode is configured.
 enum Configured {
     Program,
-    /// As a program that is given up soon where it does not get ready.
+    /// Runs the server as a program with a short startup timeout.
     ProgramShortStart,
     /// As a program whose calls are given up soon.
     ProgramShortCalls,
@@ -146,7 +146,7 @@ enum Configured {
     HttpShortStart,
 }
 
-/// What becomes of the query.
+/// The outcome of the query.
 enum Outcome {
     LosesTools(&'static str),
     FailsCall(&'static str),
@@ -516,7 +516,7 @@ fn server_that_asks_for_ever_is_given_up() {
             Came::over_stdio(mode).failed_its_call("it asked back 20 times without an answer");
         assert_count(&came.run.stderr, "there is no terminal to ask you on", 1);
     }
-    // A person who is asked can put an end to it.
+    // The user can end it at the prompt.
     let (_server, sandbox) = calling_once(
         &format!("{UNATTENDED}{}", stdio("peer", "asks-forever")),
         &[("peer_echo", json!({"text": "hi"}))],

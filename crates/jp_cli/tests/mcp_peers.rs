@@ -1,6 +1,6 @@
 //! The real binary against MCP servers that others wrote, from npm and PyPI (`scripts/get_mcp_peers`), and one on rmcp.
 //!
-//! Each is driven through a whole query, whose model is played: its tools are listed and called, what it elicits is answered.
+//! Each takes part in a whole query with a scripted model: jp lists and calls its tools, and answers its elicitations.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 

@@ -1,4 +1,4 @@
-//! MCP servers that answer as a script says: how they start, in which order they are called, what becomes of what they say.
+//! Scripted MCP servers: their start, the order of calls, and the handling of their messages.
 
 #![cfg(unix)]
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
@@ -14,7 +14,7 @@ use testing::{
 const USER: &str = "~/.config/jp/config.toml";
 const PROGRAM: &str = testing::programs::SCRIPTED;
 
-/// What a server of 2025-11-25 says of itself.
+/// The description of a server of 2025-11-25.
 fn initialized(capabilities: &Value) -> Value {
     json!({
         "protocolVersion": "2025-11-25", "capabilities": capabilities,
@@ -22,7 +22,7 @@ fn initialized(capabilities: &Value) -> Value {
     })
 }
 
-/// What a server of 2026-07-28 says of itself.
+/// The description of a server of 2026-07-28.
 fn discovered(capabilities: &Value) -> Value {
     json!({
         "resultType": "complete", "ttlMs": 0, "cacheScope": "private",
@@ -319,7 +319,7 @@ fn server_without_templates_or_without_resources_has_none() {
 
 // -- schemas -------------------------------------------------------------------------------------------------------
 
-/// A server with one tool, whose arguments have this schema; it logs what it is called with.
+/// A server with one tool, whose arguments have this schema; it logs the arguments of calls.
 fn schema(input_schema: &Value) -> Value {
     let mut tools = tools(&["find"]);
     tools["tools"][0]["inputSchema"] = input_schema.clone();

@@ -123,7 +123,7 @@ impl Client {
         self.exchange("POST", &headers, &message.to_string());
     }
 
-    /// Sends a request over HTTP; what comes back is received on a thread.
+    /// Sends a request over HTTP; a thread receives the response.
     fn exchange(&mut self, method: &str, headers: &str, body: &str) {
         let Link::Http {
             address,
@@ -917,7 +917,7 @@ fn attach_in_workspace(sandbox: &Sandbox, files: &[&str]) {
     );
 }
 
-/// Forgets what the person attached in this checkout, as in a clone of it.
+/// Deletes the approvals of this checkout, as in a clone of it.
 fn forget(sandbox: &Sandbox) {
     let data = sandbox.files("~/.local/share/jp");
     let trusted = data
@@ -1496,7 +1496,7 @@ fn local_conversation_is_offered_only_where_it_is_named() {
     );
 }
 
-/// Every file and directory of jp's in the workspace and of the person's, with its time and its size.
+/// All files and directories of jp in the workspace and in the user's directories, with their times and sizes.
 fn tree(sandbox: &Sandbox) -> BTreeMap<PathBuf, (SystemTime, u64)> {
     let mut tree = BTreeMap::new();
     let mut pending = vec![sandbox.path(".jp")];

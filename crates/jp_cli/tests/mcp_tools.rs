@@ -53,7 +53,7 @@ fn names(server: &Server) -> Vec<String> {
         .collect()
 }
 
-/// Returns the results of calls, as the conversation keeps them.
+/// Returns the stored results of calls.
 fn responses(sandbox: &Sandbox) -> Vec<Value> {
     sandbox
         .events()
@@ -342,12 +342,12 @@ fn every_kind_of_block_is_shown_once() {
     assert_count(&results[0], "count", 1);
 }
 
-/// Configures a server whose calls come to what a line of shell prints: it can be anything.
+/// Configures a server whose results are the output of a line of shell.
 fn scripted(sandbox: &Sandbox, name: &str, called: &str) -> String {
     listing(sandbox, name, &listed(&["get"]), called)
 }
 
-/// Returns what answers `tools/list` with tools of these names.
+/// Returns the answer to `tools/list` with tools of these names.
 fn listed(tools: &[&str]) -> String {
     let tool = |name: &&str| json!({"name": name, "inputSchema": {"type": "object"}});
     let tools = json!({"tools": tools.iter().map(tool).collect::<Vec<_>>()});
@@ -428,7 +428,7 @@ fn no_server_takes_the_permission_of_anothers_tool() {
 fn servers_list_their_tools_at_once_while_the_person_sees_that_it_takes_a_while() {
     let (sandbox, server) = Sandbox::with_answer("Yes.");
     let log = r#"printf '{"jsonrpc":"2.0","method":"notifications/message","params":{"level":"info","data":"tools are looked for"}}\n'"#;
-    // Each waits until the other one is asked too, and both for the test.
+    // Each waits until the other one is asked, too, and both wait for the test.
     let waits = |own: &str, other: &str| {
         let until = format!("touch {own}; until [ -e {other} ] && [ -e go ]; do sleep 0.01; done");
         listing(
@@ -604,7 +604,7 @@ fn error_of_a_server_is_the_models_to_mend() {
 
 // -- questions -----------------------------------------------------------------------------------------------------
 
-/// Returns what the server was answered.
+/// Returns the answers that the server received.
 fn answered(server: &Server) -> Vec<String> {
     let strip = |result: String| result.trim_start_matches("The answer was: ").to_owned();
     results(server).into_iter().map(strip).collect()
@@ -736,7 +736,7 @@ fn model_answers_a_form_where_the_person_says_so() {
     let sandbox = Sandbox::new().with_server(&server);
     sandbox.write(USER, config);
     sandbox.run("q --new x");
-    // A visit is the person's own affair.
+    // Only the user can visit a page.
     assert_eq!(
         answered(&server),
         [
@@ -875,7 +875,7 @@ fn ctrl_c_cancels_the_call_at_the_server() {
     for mode in ["good", "modern"] {
         let calls: testing::hostile::Calls<'_> = &[("peer_slow", json!({"pause": 700}))];
         let (_server, sandbox) = calling_rounds(UNATTENDED, &[calls]);
-        // What jp sends is written down on its way.
+        // A proxy records the messages of jp.
         let command = format!(
             "tee sent | '{}' {mode}",
             testing::hostile::program().display()
@@ -906,7 +906,7 @@ fn ctrl_c_cancels_the_call_over_http() {
             &rounds,
         );
         interrupt_a_slow_call(&sandbox);
-        // The server is still there to be asked what it was told; in 2026-07-28 the end of the stream says it.
+        // The server still runs and can report its cancellations; in 2026-07-28 the end of the stream is the report.
         sandbox.run("q");
         let heard = results(&server).pop().unwrap();
         assert!(

@@ -84,7 +84,7 @@ const PROVIDERS: [Provider; 6] = [ANTHROPIC, OPENAI, GOOGLE, OPENROUTER, LLAMACP
 struct Person<'a> {
     provider: &'a Provider,
     sandbox: Sandbox,
-    /// What goes with each query.
+    /// The options of each query.
     flags: &'static [&'static str],
 }
 
@@ -124,7 +124,7 @@ impl<'a> Person<'a> {
     }
 }
 
-/// Runs a check of each person, all at the same time.
+/// Runs the checks of all users at the same time.
 fn each(people: &[Person<'_>], check: impl Fn(&Person<'_>) + Sync) {
     thread::scope(|scope| {
         people
@@ -157,7 +157,7 @@ impl Trouble {
                 "/_llmock/scenario",
                 &json!({ "behaviors": faults.to_vec() }),
             );
-            // llmock calls tools where it can.
+            // llmock calls tools if the format allows it.
             people.push(Person {
                 flags: &["-T"],
                 ..Person::new(provider, &format!("{}{root}", mock.url))
@@ -170,7 +170,7 @@ impl Trouble {
         each(&self.people, check);
     }
 
-    /// Returns what llmock says of so many requests; warnings too.
+    /// Returns llmock's log of this many requests, with warnings.
     #[track_caller]
     fn verdict(&self, attempts: usize) -> Vec<String> {
         let verdict = self.ended(attempts);
@@ -432,7 +432,7 @@ impl Script {
         })
     }
 
-    /// Lets each person send messages, and returns the last request of each by its provider.
+    /// Sends messages for each user, and returns the last request of each by its provider.
     fn requests(&self, check: impl Fn(&Person<'_>) + Sync) -> Value {
         each(&self.people, check);
         let names = PROVIDERS.iter().map(|provider| provider.name.to_owned());
@@ -530,7 +530,7 @@ fn tool_calls_go_back_in_every_format() {
     ollama {"role":"assistant","content":"A long enough answer, in more than one piece."}
     ollama {"role":"user","content":"And now?"}
     "#);
-    // What aimock understood of the second and the third request of each.
+    // The second and the third request of each, as aimock parsed them.
     let journal = script.mock.get("/v1/_requests");
     let understood = journal
         .as_array()

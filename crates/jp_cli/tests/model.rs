@@ -90,7 +90,7 @@ fn cache_of_a_real_model_stays_warm() {
 }
 
 /// The server's grammar lets 22 characters of white space stand at each of five places, and which of them the model
-/// takes differs by processor: the limit is above what that can be.
+/// takes differs by processor: the limit is above any of them.
 #[test]
 fn schema_holds_for_a_real_model() {
     let Some(model) = model("160") else { return };
@@ -100,7 +100,7 @@ fn schema_holds_for_a_real_model() {
     assert!(answer["structured"]["prints"].is_boolean(), "{answer}");
 }
 
-/// What llama.cpp had to read of a prompt, and what it had in its cache.
+/// The tokens of a prompt that llama.cpp read, and those in its cache.
 #[derive(Debug, Clone, Copy)]
 struct Read {
     input: u64,

@@ -1,4 +1,4 @@
-//! What models there are, what each takes, and who says so.
+//! Available models, their capabilities, and the sources of these.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 

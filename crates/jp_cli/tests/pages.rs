@@ -19,7 +19,7 @@ struct Files {
 }
 
 impl Files {
-    /// Starts the server; `None`, with the reason printed, where there is no Python.
+    /// Starts the server; prints the reason and returns `None` without Python.
     fn serve(directory: &Path) -> Option<Self> {
         let script = "import functools, http.server, sys\n\
             handler = functools.partial(http.server.SimpleHTTPRequestHandler, directory=sys.argv[1])\n\
@@ -154,7 +154,7 @@ fn private_address_is_reached_only_by_who_typed_it() {
         let run = sandbox.fail(&["q", "-a", input, "x"], 1, &["failed to attach"]);
         assert_lacks(&run.stderr, "hunter2");
     }
-    // Once it was typed in this checkout, it is the person's own.
+    // Once the user has typed it in this checkout, it is their own.
     sandbox.run("q --new again");
     assert_contains(last_message(&server), "internal");
     let rows: Value = sandbox.json("attachment ls");

@@ -10,7 +10,7 @@ use std::{
 use serde_json::json;
 use testing::{Sandbox, answer, assert_lacks, calling, playing};
 
-/// Reads a file, decompressed where it is a blob.
+/// Reads a file; decompresses a blob.
 fn content(path: &std::path::Path) -> Vec<u8> {
     let bytes = fs::read(path).unwrap();
     if path.extension().is_none_or(|extension| extension != "gz") {

@@ -1,4 +1,4 @@
-//! What a person sees and answers at the terminal while tools run: the real binary in a pty.
+//! Prompts at the terminal while tools run: the real binary in a pty.
 
 #![cfg(unix)]
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
@@ -22,7 +22,7 @@ struct Desk {
 }
 
 impl Desk {
-    /// The model calls what `calls` says, an answer each, then says `Done.`
+    /// The model makes each of `calls` in a separate answer, then says `Done.`
     fn new(calls: &[Value]) -> Self {
         let mut replies: Vec<_> = calls.iter().map(calling).collect();
         replies.push(answer("Done."));
@@ -97,7 +97,7 @@ impl Desk {
         Terminal::run(command)
     }
 
-    /// Returns what the model was given of each call, in order.
+    /// Returns the results that the model received, in order.
     fn results(&self) -> Vec<String> {
         let request = last_request(&self.server);
         let messages = request["messages"].as_array().unwrap().iter();
@@ -402,7 +402,7 @@ fn question(schema: &Value, default: Option<Value>) -> Value {
     json!({"type": "question", "question": question})
 }
 
-/// Answers a question of a schema by typing, after each of the texts, what follows it.
+/// Answers a question with this schema: waits for each text, then types the one that follows it.
 #[track_caller]
 fn answered(schema: &Value, default: Option<Value>, dialogue: &[(&str, &str)]) -> Value {
     let desk = Desk::asking(1, &[question(schema, default)]);
@@ -459,7 +459,7 @@ fn one_of_several_is_chosen_by_its_number_or_its_words() {
         answered(&schema, None, &[shown, ("Which one?", "main\n")]),
         "main"
     );
-    // What could be both is the words.
+    // An answer that could be a value or a number is the value.
     assert_eq!(answered(&schema, None, &[("Which one?", "1\n")]), "1");
     assert_eq!(
         answered(
@@ -552,7 +552,7 @@ fn number_is_typed_as_one() {
 fn anything_else_is_written_in_the_editor_until_it_fits() {
     let schema = json!({"type": "object", "required": ["name"], "properties": {"name": {"type": "string", "minLength": 1}}});
     let desk = Desk::asking(1, &[question(&schema, Some(json!({"name": "default"})))]);
-    // No JSON, then what does not fit; each time the editor finds what it left.
+    // Invalid JSON, then JSON that does not match; each time the editor opens the saved text.
     let mut terminal = desk.ask_with_editor(
         "case $(cat \"$2\") in *default*) echo '{';; '{') echo '{\"name\":\"\"}';; *) echo '{\"name\":\"ada\"}';; esac > \"$2.new\"; mv \"$2.new\" \"$2\"",
     );
@@ -718,7 +718,7 @@ fn ctrl_c_in_the_editor_is_the_editors() {
     assert_eq!(desk.runs(), 1);
 }
 
-/// What could steer the terminal, turn letters round or hide.
+/// Characters that could steer the terminal, reorder letters or hide.
 const HOSTILE: &str = "\u{1b}[2J\u{1b}]0;owned\u{7}\u{9b}31m\r\u{202e}txt\u{2066}\u{200b}\u{8}";
 
 #[test]

@@ -1,4 +1,4 @@
-//! Each provider in its own format: where requests go, with which key, and what comes back.
+//! Each provider in its own format: the URL of requests, the key, and the answer.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -11,7 +11,7 @@ struct Provider {
     variable: &'static str,
     /// The header that carries the key, as a server gets it.
     header: &'static str,
-    /// Where the person's words are in the request.
+    /// The place of the message in the request.
     words: &'static str,
     stream: &'static str,
     content_type: &'static str,

@@ -401,7 +401,7 @@ fn wake_up_that_fails_is_an_error() {
     }
     let (sandbox, _) = Sandbox::with_answer("Yes.");
     let (mut failed_wake_ups, log) = (0, sandbox.home.join("trace"));
-    // Which write of a thread is the wake-up depends on what else it writes.
+    // The number of the write that wakes the thread depends on its other writes.
     for write in 1..=8 {
         let plain = sandbox.command("query --new what?");
         let mut command = Command::new("strace");
@@ -631,7 +631,7 @@ struct SmallDisk(String);
 
 #[cfg(target_os = "linux")]
 impl SmallDisk {
-    /// Mounts it where that is allowed.
+    /// Mounts it if that is permitted.
     fn mount(directory: &std::path::Path) -> Option<Self> {
         let directory = testing::shown(directory);
         let arguments = ["-t", "tmpfs", "-o", "size=256k", "tmpfs", &directory];

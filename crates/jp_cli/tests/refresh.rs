@@ -18,7 +18,7 @@ use testing::{
     last_request, playing, results,
 };
 
-/// The person's own configuration.
+/// The user's own configuration.
 const USER: &str = "~/.config/jp/config.toml";
 
 /// A model that answers, then refreshes each of these in a separate turn.
@@ -37,12 +37,12 @@ fn file_uri(sandbox: &Sandbox, path: &str) -> String {
     format!("file://{}", sandbox.path(path).display())
 }
 
-/// A person with a file that is attached, and a model that refreshes it once.
+/// A workspace with an attached file, and a model that refreshes it once.
 fn with_file(path: &str, content: &str) -> (Server, Sandbox) {
     with_attached(path, path, content)
 }
 
-/// Attaches something that gives a file, which the model refreshes once.
+/// Attaches a source with one file, which the model refreshes once.
 fn with_attached(input: &str, path: &str, content: &str) -> (Server, Sandbox) {
     let sandbox = Sandbox::new();
     let server = refreshing(&[&file_uri(&sandbox, path)]);
@@ -84,7 +84,7 @@ fn offers(server: &Server) -> bool {
         .any(|tool| tool["function"]["name"] == "refresh_resource")
 }
 
-/// Returns what the first request attached.
+/// Returns the attachments of the first request.
 fn attached(sandbox: &Sandbox) -> Value {
     let events = sandbox.events();
     let request = events
@@ -172,7 +172,7 @@ fn file_of_a_directory_or_pattern_comes_alone() {
         );
         sandbox.write("src/a.rs", "new");
         sandbox.write("src/large.rs", "x".repeat(5000));
-        // The directory as a whole can't be read any more; the file can.
+        // The directory can no longer be read as a whole; the file can.
         sandbox.run("q -c conversation.attachment.max_bytes=1000 again");
         assert_eq!(refreshed(&sandbox)["name"], "src/a.rs", "{input}");
         fs::remove_file(sandbox.path("src/a.rs")).unwrap();
@@ -189,7 +189,7 @@ fn link_that_leads_out_by_now_is_not_followed() {
     insta::assert_snapshot!(error(&sandbox), @"src/a.rs could not be refreshed: it is outside the workspace; ask the user to attach it. The conversation still has the earlier snapshot.");
 }
 
-/// A server with a page that changes each time it is asked for; from the third time on there is none.
+/// A server with a page that changes with each request; from the third request on it is missing.
 fn page() -> Server {
     let count = Arc::new(AtomicUsize::new(0));
     Server::scripted(move |_, _| match count.fetch_add(1, Relaxed) {
@@ -219,7 +219,7 @@ fn page_that_is_gone_is_reported() {
     insta::assert_snapshot!(error(&sandbox).replace(page.url(), "http://PAGE"), @"http://PAGE/notes could not be refreshed: get http://PAGE/notes: the server answered 404 (Not Found). The conversation still has the earlier snapshot.");
 }
 
-/// Forgets what the person made and agreed to in this checkout, as in a clone of it.
+/// Deletes the user's data and approvals of this checkout, as in a clone of it.
 fn forget(sandbox: &Sandbox) {
     for path in sandbox.files("../../.local/share/jp") {
         if path.components().any(|name| name.as_os_str() == "trusted") {

@@ -1,11 +1,11 @@
-//! What a person sees on the screen: colours, columns and suggestions.
+//! Output on the screen: colours, columns and suggestions.
 
 #![cfg(unix)]
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use testing::{Sandbox, Terminal, assert_contains, assert_lacks};
 
-/// Returns what a command shows at a terminal of this type.
+/// Returns the output of a command at a terminal of this type.
 fn shown_at(sandbox: &Sandbox, terminal: &str, arguments: &[&str]) -> String {
     let mut command = sandbox.command(arguments);
     command.env("TERM", terminal);

@@ -28,7 +28,7 @@ fn write_script(sandbox: &Sandbox, word: &str) {
     }
 }
 
-/// Returns what ran since it was asked last.
+/// Returns the commands that ran since the last call.
 fn ran(sandbox: &Sandbox) -> String {
     let ran = fs::read_to_string(sandbox.path("ran")).unwrap_or_default();
     fs::remove_file(sandbox.path("ran")).ok();

@@ -1,11 +1,11 @@
-//! What looks like a secret, and what happens to it.
+//! Text that looks like a secret.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use serde_json::json;
 use testing::{Sandbox, assert_contains, assert_lacks, last_message};
 
-/// Puts together what looks like a token, so that nothing finds one in this file.
+/// Assembles a text that looks like a token, so that scanners don't find one in this file.
 fn token() -> String {
     ["ghp", "_", "16C7e42F292c6912E7710c838347Ae178B4a"].concat()
 }

@@ -16,7 +16,7 @@ use tempfile::TempDir;
 struct Session {
     jp: Child,
     answers: BufReader<ChildStdout>,
-    /// Where it was started.
+    /// The directory that it was started in.
     _directory: TempDir,
 }
 

@@ -137,7 +137,7 @@ fn refresh_takes_a_snapshot_now_that_goes_with_the_next_message() {
     );
     assert_eq!(column(&rows, "turn"), [Value::Null, json!(1), json!(1)]);
 
-    // A snapshot does not change any more, even if it was not sent yet.
+    // A snapshot no longer changes, even if no message has sent it yet.
     sandbox.write("src/a.txt", "a3");
     sandbox.run("q two");
     let message = last_message(&server);
@@ -201,7 +201,7 @@ fn refreshed_directory_brings_new_files() {
         ["a2", "b2", "c1"].iter().all(|text| message.contains(text)),
         "{message}"
     );
-    // What was removed and added again is all to be sent again.
+    // Declarations that were removed and added again are sent again as a whole.
     sandbox.run("attachment rm src");
     sandbox.run("attachment add src");
     sandbox.run("resource refresh src/a.txt");

@@ -11,7 +11,7 @@ use testing::{
 
 const SCHEMA: &str = r#"{"type":"object","properties":{"title":{"type":"string"},"n":{"type":"integer"}},"required":["title"]}"#;
 
-/// Gives each query the next reply; says nothing of the model.
+/// Returns the next reply to each query; reports no model.
 fn answering_each(replies: Vec<Reply>) -> Server {
     let replies = Mutex::new(replies.into_iter());
     Server::scripted(move |_, path| match path {

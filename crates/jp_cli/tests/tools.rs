@@ -11,10 +11,10 @@ use testing::{
     results,
 };
 
-/// The person's own configuration.
+/// The user's own configuration.
 const USER: &str = "~/.config/jp/config.toml";
 
-/// A person who has these tools, and a model that calls one and then answers `Done.`
+/// A user with these tools, and a model that calls one and then answers `Done.`
 fn calling_once(tools: &str, name: &str, arguments: Value) -> (Server, Sandbox) {
     let server = playing(vec![calling(&[(name, arguments)]), answer("Done.")]);
     let sandbox = Sandbox::new().with_server(&server);
@@ -482,7 +482,7 @@ fn explain_lists_the_costs_of_tools() {
     assert_lacks(&without, "tools:");
 }
 
-/// A person in a workspace that declares tools itself.
+/// A user in a workspace that declares tools.
 fn in_workspace(tools: &str, name: &str) -> (Server, Sandbox) {
     let server = playing(vec![calling(&[(name, json!({}))]), answer("Done.")]);
     let sandbox = Sandbox::new().with_server(&server);
@@ -491,7 +491,7 @@ fn in_workspace(tools: &str, name: &str) -> (Server, Sandbox) {
     (server, sandbox)
 }
 
-/// Lets the person have agreed to this.
+/// Stores the user's approval of this.
 fn agree(sandbox: &Sandbox, text: &str) {
     let [data, cache] = [".local/share/jp", ".cache/jp"].map(|path| sandbox.home.join(path));
     jp_storage::Workspace::open(&sandbox.root, &data, &cache)

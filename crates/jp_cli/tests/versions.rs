@@ -112,7 +112,7 @@ fn of_two_declarations(server: &Server) -> Sandbox {
     sandbox
 }
 
-/// Returns the names of what the last message took, and which of them each declaration gave.
+/// Returns the names of the last message's resources, and the declaration of each.
 fn taken(sandbox: &Sandbox) -> (Vec<String>, Value) {
     let events = sandbox.events();
     let request = events
@@ -221,7 +221,7 @@ fn versions_that_the_model_refreshed_can_be_shown() {
         1,
         "{listed}"
     );
-    // The number stands where a terminal of 80 columns shows it.
+    // The number is within the first 80 columns.
     let shown = listed
         .lines()
         .map(|line| line.split("  ").next().unwrap())
