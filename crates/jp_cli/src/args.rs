@@ -29,6 +29,7 @@ impl Args {
         Self::try_parse().unwrap_or_else(|error| match error.kind() {
             // clap's own message doesn't name the argument.
             ErrorKind::InvalidUtf8 => {
+                // From the end, because the path of the program comes first, and clap does not read it.
                 let argument = std::env::args_os().rfind(|argument| argument.to_str().is_none());
                 let shown = argument.unwrap_or_default();
                 let why = format!(

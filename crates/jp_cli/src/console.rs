@@ -94,6 +94,7 @@ impl Console {
             // The JSON document contains the text.
             Shown::Text(_) if output.is_json() => {}
             Shown::Text(text) => {
+                // An empty line separates the reasoning from the answer.
                 screen.end_reasoning(output);
                 screen.has_open_line = !text.ends_with('\n');
                 output.text(text)?;

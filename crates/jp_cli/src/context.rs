@@ -41,6 +41,7 @@ impl<'a> Context<'a> {
             wants_logs: global.verbose > 0,
             shows_progress: console.output.shows_progress(),
         };
+        // The session asks for the interrupt when something slow begins; only then jp handles signals.
         let listener = Arc::clone(console);
         let session = Session::open(
             options,

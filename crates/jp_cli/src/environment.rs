@@ -47,6 +47,7 @@ impl Environment {
         // With both XDG variables set, nothing is below the home directory.
         let is_needed = home.is_none() && (data.is_none() || cache.is_none());
         let surroundings = Surroundings {
+            // The current directory may have been removed; the error then comes from what needs it.
             current_dir: env::current_dir().unwrap_or_else(|_| PathBuf::from(".")),
             config: read_directory("XDG_CONFIG_HOME")
                 .or_else(|| home.as_ref().map(|home| home.join(".config"))),

@@ -103,6 +103,7 @@ impl Output {
             return Ok(());
         }
         let mut stdout = io::stdout().lock();
+        // Flushed at once: the answer appears as it arrives.
         match stdout.write_all(bytes).and_then(|()| stdout.flush()) {
             Ok(()) => Ok(()),
             // `jp … | head` is no error. jp continues, because the answer must still be stored.

@@ -44,9 +44,11 @@ impl SignalListener {
         let (returned, returns) = mpsc::unbounded_channel();
         let listen = async move {
             let mut signals = Signals::new();
+            // `start` returns once the handlers are installed, so no signal is lost between the two.
             _ = ready.send(());
             wait_for_signal(&mut signals, &lent, returns).await;
             trigger.fire();
+            // A second Ctrl-C right after the first is impatience. It must not cut off the orderly end.
             tokio::time::sleep(GRACE).await;
             signals.receive().await;
             std::process::exit(Code::Interrupted as i32);

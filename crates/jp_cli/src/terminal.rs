@@ -163,12 +163,14 @@ mod input {
                     return Typed::Interrupted;
                 }
                 match self.read_piece(&mut line) {
+                    // Ctrl-D on an empty line. After text it only ends the line.
                     Ok(Some(0)) if line.is_empty() => return Typed::Nothing,
                     Ok(Some(0)) => break,
                     Ok(_) => {}
                     Err(_) => return Typed::Nothing,
                 }
             }
+            // A terminal in another encoding must not end the command.
             let line = String::from_utf8_lossy(&line);
             Typed::Line(line.trim_end_matches(['\r', '\n']).to_owned())
         }

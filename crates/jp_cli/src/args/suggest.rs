@@ -32,6 +32,7 @@ pub(super) fn suggest_commands(mut error: Error, mut root: Command) -> Error {
     // Without this, deferred commands have no subcommands yet.
     root.build();
     let suggested = choose(typed, similar, &visible_names(find_command(&root, &usage)));
+    // clap prints a tip if the context exists.
     error.remove(ContextKind::SuggestedSubcommand);
     if !suggested.is_empty() {
         error.insert(

@@ -236,6 +236,7 @@ impl ModelRow {
         } else {
             "documentation"
         };
+        // A source that says nothing about the model is not listed.
         let sources = [("configuration", model.configured), ("provider", listed)];
         let sources = sources
             .into_iter()

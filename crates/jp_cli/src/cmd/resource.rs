@@ -77,6 +77,7 @@ fn show(
             jp_resource::ResourceContent::from_bytes(bytes),
         );
         let content = serde_json::to_value(&resource)?;
+        // Only one of the two is present: text as it is, binary content as base64.
         for key in ["text", "blob"] {
             if let Some(value) = content.get(key) {
                 document[key] = value.clone();
@@ -116,6 +117,7 @@ fn choose_version<'v, 'a>(
         ))
         .with_hint("pass the URI of one of them."));
     }
+    // The newest version comes last.
     let Some(version) = version else {
         return Ok(newest);
     };

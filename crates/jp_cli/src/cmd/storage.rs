@@ -25,6 +25,7 @@ fn print_status(context: &Context<'_>) -> Result<Code, SessionError> {
     let mut documents = Vec::new();
     for (name, is_local) in [("workspace", false), ("local", true)] {
         let store = context.session.store(is_local);
+        // Archived conversations take space, too.
         let conversations = [store.list()?, store.list_archived()?].concat();
         let lengths = conversations
             .iter()

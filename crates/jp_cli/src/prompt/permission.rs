@@ -58,6 +58,7 @@ pub(crate) fn permit(
             Typed::Interrupted => return Answer::Decision(Decision::Interrupted),
         };
         match line.trim().to_lowercase().as_str() {
+            // What runs without the user's knowledge must not be in the part that was cut.
             "y" | "yes" | "a" | "always" | "t" | "trust" if !is_whole => {
                 terminal.tell(Tone::Fault, UNSEEN)
             }
@@ -70,6 +71,7 @@ pub(crate) fn permit(
             "y" | "yes" => return Answer::Decision(Decision::Allow),
             "a" | "always" => return Answer::Decision(Decision::AllowForTurn),
             "t" | "trust" if approvable.is_some() => return Answer::Trust,
+            // Enter alone refuses: it may have been pressed by accident.
             "" | "n" | "no" => return Answer::Decision(Decision::Refuse { reason: None }),
             "w" | "why" => return Answer::Decision(ask_for_reason(terminal)),
             "e" | "edit" => match draft.edit(terminal) {
@@ -149,6 +151,7 @@ impl Draft {
     fn edit(&mut self, terminal: &Terminal<'_>) -> Result<Map<String, Value>, String> {
         let text = editor::edit(&self.text, terminal)?;
         let is_unchanged = text.trim() == self.original.trim();
+        // An empty file is how editors' users abort, as with `git commit`.
         if text.trim().is_empty() || is_unchanged {
             self.text.clone_from(&self.original);
             return Err("The arguments are unchanged.".to_owned());

@@ -153,6 +153,7 @@ fn show(question: &Question, terminal: &Terminal<'_>) {
         ),
         None => format!("The tool `{}` asks:", question.tool),
     };
+    // Unquoted, as jp's own words: the user must see who asks.
     terminal.tell(Tone::Strong, &asks);
     for block in &question.context {
         quote(terminal, &describe_block(block), Extent::Part, |_| {
@@ -307,6 +308,7 @@ impl QuestionPrompt<'_> {
         let default = self.default();
         let prompt = format!("{}{}", self.label(), in_brackets(default));
         self.ask(&prompt, |line| {
+            // Blanks alone are an answer here; only Enter alone takes the default.
             let default = default.filter(|_| line.is_empty()).cloned();
             self.check(default.unwrap_or_else(|| line.into()))
                 .map(Reply::Once)
@@ -332,6 +334,7 @@ impl QuestionPrompt<'_> {
             &self
                 .default()
                 .cloned()
+                // A template has the required fields, so that the user only fills them in.
                 .unwrap_or_else(|| jp_tool::template(&self.question.input.schema)),
         );
         let prompt = "The answer is JSON. Press Enter to open it in your editor, or type n to give no answer:";

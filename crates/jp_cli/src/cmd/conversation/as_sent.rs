@@ -96,6 +96,7 @@ pub(super) fn run(
     let wanted = turns.map_or(Ok(0..=all), |text| parse_range(text, all))?;
     let config = context.session.config(Some(&conversation), &[])?;
     let mut thread = delivery::stored(&conversation.stream, &config.config, found.store.blobs());
+    // Without a usable model in the configuration, the model of the last answer decides.
     let model = model::configured(&config)
         .ok()
         .flatten()
@@ -188,6 +189,7 @@ impl<'s> MessageEncoder<'s> {
             Message::Assistant { parts, .. } => {
                 parts.iter().map(encode_part).collect::<Result<_, _>>()?
             }
+            // Providers want answers between requests, so jp sends a text in place of a missing one.
             Message::NoAnswer { .. } => vec![SentBlock::from_text(
                 "message",
                 view::text_of_missing_answer(),
@@ -263,6 +265,7 @@ impl<'s> MessageEncoder<'s> {
                     id: response.id.clone(),
                     content: vec![block.clone()],
                     is_error: response.is_error,
+                    // It belongs to the whole result, not to one block.
                     structured_content: None,
                     meta: serde_json::Map::new(),
                 })),
@@ -386,6 +389,7 @@ fn format_message(message: &SentMessage) -> String {
             text += &format!("\n### {subject} of {tool}\n");
         }
         let mut content = block.content.text.clone().unwrap_or_default();
+        // The line stands once, before the first block, as in the request.
         if *is_error && index == 0 {
             content.insert_str(0, ERROR_LINE);
         }

@@ -169,6 +169,7 @@ impl CompactTarget<'_> {
     fn count_tokens(&self, stream: &Stream) -> u64 {
         let blobs = self.found.store.blobs();
         let thread = delivery::stored(stream, &self.config.config, blobs);
+        // Without a usable model jp estimates for the most common case.
         let model = model::configured(&self.config).ok().flatten();
         budget::tokens(&budget::rows(&thread, model.as_ref()))
     }

@@ -43,7 +43,7 @@ pub(super) fn render(
     let mut previous = None;
     for block in parse(markdown) {
         let is_item = matches!(block, Block::Item { .. });
-        // The items of a list have no empty line between them.
+        // An empty line separates blocks, but not the items of a list.
         if previous.is_some_and(|was_item| !(was_item && is_item)) {
             rendered.push('\n');
         }
@@ -58,7 +58,7 @@ pub(super) fn render(
 
 fn parse(markdown: &str) -> Vec<Block> {
     let mut blocks = Vec::new();
-    // Whether the next line of text continues the last block.
+    // Set if the next line of text continues the last block.
     let mut is_open = false;
     let mut is_code = false;
     for line in markdown.lines() {
@@ -179,6 +179,7 @@ fn render_inline(text: &str, topic_of_file: &impl Fn(&str) -> Option<&'static st
             rendered.push_str(&format!("`{code}`"));
             length
         } else if rest.starts_with("**") {
+            // Dropped: plain text has no bold.
             2
         } else if let Some((label, target, length)) = parse_link(rest) {
             rendered.push_str(&render_inline(label, topic_of_file));

@@ -30,6 +30,7 @@ impl Caller for LoginCaller<'_> {
     }
 
     fn asked(&self, elicitation: &Elicitation) -> Elicited {
+        // A login asks only for visits; a form would be something else.
         let Elicitation::Url { url, .. } = elicitation else {
             return Elicited::Decline;
         };

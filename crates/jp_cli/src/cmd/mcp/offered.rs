@@ -130,6 +130,7 @@ impl ListLength {
 fn cells(servers: &Servers, (server, answer): &Answer<ServerOffer>) -> Vec<String> {
     match answer {
         Ok(offer) => {
+            // The description is a sentence about the server: `it runs …`. The table needs only its verb.
             let reached = servers.description(server);
             let reached = shorten(&without_credentials(
                 reached.strip_prefix("it ").unwrap_or(reached),
@@ -222,6 +223,7 @@ fn to_json(servers: &Servers, (server, answer): &Answer<ServerOffer>) -> Value {
             document["warnings"] = warnings.map(|error| error.to_string()).collect();
         }
         Err(refusal) => {
+            // The hints are for people; a script reads the fault.
             document["error"] = refusal.to_string().into();
             let stderr = if let Refusal::Server(error) = refusal {
                 error.stderr.as_slice()

@@ -134,6 +134,7 @@ fn write_several(context: &Context<'_>, contents: &[Resource]) -> Result<(), Ses
             one_line(&resource.uri, SHOWN_URI)
         ));
         match context.output.content(bytes) {
+            // The next heading starts a new line on a terminal; a file keeps the exact content.
             Ok(()) if !bytes.ends_with(b"\n") => _ = context.output.end_line_on_screen()?,
             Ok(()) => {}
             Err(failure) => written = Err(failure),

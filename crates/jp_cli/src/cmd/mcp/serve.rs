@@ -81,6 +81,7 @@ fn read_settings(
         Some(id) => Chosen::Named(context.session.selected(Some(id))?.located.id),
         None => Chosen::Current(context.session.sessions()),
     };
+    // A local conversation is private to the user, so clients get it only if the user names it.
     if wanted.id.is_none()
         && let Some(current) = context.session.current()?.filter(|found| found.is_local)
     {
@@ -101,6 +102,7 @@ fn read_settings(
         .refused
         .iter()
         .for_each(|declaration| warn_of_outside_file(&context.session, declaration));
+    // Clients may read files that the user attached by name, but not those that only the workspace names.
     let own = configured
         .sources
         .into_iter()

@@ -45,6 +45,7 @@ pub(super) fn show(explained: Explained, context: &Context<'_>) -> Result<Code, 
         }
         output.status("Nothing was sent or stored.");
     }
+    // The explanation comes first: it shows what to leave out.
     over_budget.map_or(Ok(Code::Done), Err)
 }
 
