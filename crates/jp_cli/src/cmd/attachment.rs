@@ -127,7 +127,7 @@ fn check_addable(target: &OpenConversation<'_>, declared: &[Declared]) -> Result
     }
 }
 
-/// Returns whether nothing but a snapshot is stored of a source, so that only this command can read it.
+/// Returns whether a conversation stores only the snapshot of a source, so that only this command can read the source.
 fn is_resolved_at_once(declared: &Declared) -> bool {
     let declaration = declared.declaration.as_deref();
     declaration.is_none_or(|text| Declaration::new(text).names_snapshot())

@@ -79,12 +79,12 @@ fn list_provider(
     used: Option<&Model>,
     provider: &str,
 ) -> Result<Vec<ModelRow>, SessionError> {
-    let asked = ListRequest::new(config, provider, LIST_TIMEOUT)?;
-    let listed = runtime()?.block_on(models::list(&asked.model.endpoint, asked.limit))?;
+    let request = ListRequest::new(config, provider, true)?;
+    let listed = runtime()?.block_on(models::list(&request.model.endpoint, request.limit()))?;
     if listed.is_empty() {
         return Err(SessionError::new(format!(
             "{provider} at {} lists no models",
-            asked.model.endpoint.base_url
+            request.model.endpoint.base_url
         )));
     }
     to_rows(config, provider, listed, used)
@@ -96,48 +96,20 @@ fn list_all(
     config: &Resolved,
     used: Option<&Model>,
 ) -> Result<Vec<ModelRow>, SessionError> {
-    let mut asked = Vec::new();
-    for provider in find_providers(config, used) {
-        // A provider that jp only looks for on this machine is either there at once or not at all.
-        let is_set_up = is_set_up(config, used, &provider);
-        let limit = if is_set_up {
-            LIST_TIMEOUT
-        } else {
-            PROBE_TIMEOUT
-        };
-        match ListRequest::new(config, &provider, limit) {
-            // A workspace is not trusted: jp contacts its provider only if the user names it.
-            Ok(ListRequest {
-                model:
-                    Model {
-                        warning: Some(_),
-                        endpoint,
-                        ..
-                    },
-                ..
-            }) => {
-                let reason = format!(
-                    "the workspace sets its URL to {}; `jp model ls {provider}` lists them",
-                    endpoint.base_url
-                );
-                warn(context, &provider, &reason);
-            }
-            Ok(one) => asked.push((provider, is_set_up, one)),
-            Err(failure) => warn(context, &provider, &failure.message),
-        }
-    }
-    let endpoints: Vec<_> = asked
+    let requests = prepare_requests(context, config, used);
+    let endpoints: Vec<_> = requests
         .iter()
-        .map(|(.., one)| (&one.model.endpoint, one.limit))
+        .map(|request| (&request.model.endpoint, request.limit()))
         .collect();
     // All providers are asked at the same time, so the slowest decides how long it takes.
     let lists = runtime()?.block_on(models::list_each(&endpoints));
     let mut all = Vec::new();
-    for ((provider, is_set_up, _), listed) in asked.iter().zip(lists) {
+    for (request, listed) in requests.iter().zip(lists) {
+        let provider = &request.provider;
         match listed {
             Ok(listed) => all.extend(to_rows(config, provider, listed, used)?),
-            Err(error) if *is_set_up => {
-                warn(context, provider, &format!("failed to {}", chain(&error)))
+            Err(error) if request.is_set_up => {
+                warn(context, provider, &format!("failed to {}", chain(&error)));
             }
             // jp only looked for a server on its usual port, and there is none.
             Err(_) => {}
@@ -150,11 +122,34 @@ fn list_all(
         ));
         all.insert(0, ModelRow::new(config, used, Facts::default(), true));
     }
-    if all.is_empty() {
-        Err(no_model())
-    } else {
-        Ok(all)
+    match all.is_empty() {
+        true => Err(no_model()),
+        false => Ok(all),
     }
+}
+
+/// Prepares a request for each provider. Warns of those that jp does not ask.
+fn prepare_requests(
+    context: &Context<'_>,
+    config: &Resolved,
+    used: Option<&Model>,
+) -> Vec<ListRequest> {
+    let mut requests = Vec::new();
+    for provider in find_providers(config, used) {
+        match ListRequest::new(config, &provider, is_set_up(config, used, &provider)) {
+            // A workspace is not trusted: jp contacts its provider only if the user names it.
+            Ok(request) if request.model.warning.is_some() => {
+                let reason = format!(
+                    "the workspace sets its URL to {}; `jp model ls {provider}` lists them",
+                    request.model.endpoint.base_url
+                );
+                warn(context, &provider, &reason);
+            }
+            Ok(request) => requests.push(request),
+            Err(failure) => warn(context, &provider, &failure.message),
+        }
+    }
+    requests
 }
 
 fn warn(context: &Context<'_>, provider: &str, reason: &str) {
@@ -166,15 +161,29 @@ fn warn(context: &Context<'_>, provider: &str, reason: &str) {
 
 /// A request for the list of a provider's models.
 struct ListRequest {
+    provider: String,
     model: Model,
-    limit: Duration,
+    /// Set if the user set the provider up. jp looks for the others on this machine.
+    is_set_up: bool,
 }
 
 impl ListRequest {
-    fn new(config: &Resolved, provider: &str, limit: Duration) -> Result<Self, SessionError> {
+    fn new(config: &Resolved, provider: &str, is_set_up: bool) -> Result<Self, SessionError> {
         let mut model = of_provider(config, provider, "")?;
         model.add_key(config)?;
-        Ok(Self { model, limit })
+        Ok(Self {
+            provider: provider.to_owned(),
+            model,
+            is_set_up,
+        })
+    }
+
+    /// Returns the time that the provider has. One that jp looks for is either there at once or not at all.
+    fn limit(&self) -> Duration {
+        match self.is_set_up {
+            true => LIST_TIMEOUT,
+            false => PROBE_TIMEOUT,
+        }
     }
 }
 

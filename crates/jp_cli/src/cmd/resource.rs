@@ -77,7 +77,7 @@ fn show(
             jp_resource::ResourceContent::from_bytes(bytes),
         );
         let content = serde_json::to_value(&resource)?;
-        // Only one of the two is present: text as it is, binary content as base64.
+        // Only one of the two is present: text unchanged, binary content as base64.
         for key in ["text", "blob"] {
             if let Some(value) = content.get(key) {
                 document[key] = value.clone();

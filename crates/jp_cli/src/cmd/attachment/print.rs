@@ -21,7 +21,7 @@ use jp_session::{
     },
     query::Scratch,
 };
-use jp_storage::{BlobError, Blobs};
+use jp_storage::{BlobError, Blobs, ConversationId};
 use serde_json::{Value, json};
 
 /// Prints attachments. Reads those that no message has sent yet, and stores nothing of them.
@@ -42,16 +42,8 @@ pub(super) fn print(
         .iter()
         .map(|text| WantedAttachment::new(text, &place))
         .collect();
-    if let Some(unknown) = wanted
-        .iter()
-        .find(|wanted| !rows.iter().any(|row| wanted.matches(row)))
-    {
-        let text = jp_attachment::redacted(unknown.text);
-        return Err(SessionError::new(format!(
-            "{text} is not attached to conversation {}",
-            target.found.located.id
-        ))
-        .with_hint("`jp attachment ls` lists the attachments."));
+    for wanted in &wanted {
+        wanted.check(&rows, target.found.located.id)?;
     }
     let mut snapshots = Vec::new();
     let mut pending = Vec::new();
@@ -106,6 +98,22 @@ impl<'a> WantedAttachment<'a> {
             text,
             declarations: jp_attachment::possible_declarations(text, place),
         }
+    }
+
+    /// Fails if the text means none of the attachments.
+    fn check(
+        &self,
+        rows: &[AttachmentRow<'_>],
+        conversation: ConversationId,
+    ) -> Result<(), SessionError> {
+        if rows.iter().any(|row| self.matches(row)) {
+            return Ok(());
+        }
+        let text = jp_attachment::redacted(self.text);
+        Err(SessionError::new(format!(
+            "{text} is not attached to conversation {conversation}"
+        ))
+        .with_hint("`jp attachment ls` lists the attachments."))
     }
 
     fn matches(&self, row: &AttachmentRow<'_>) -> bool {

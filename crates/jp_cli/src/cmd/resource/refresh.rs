@@ -1,6 +1,6 @@
 //! `jp resource refresh`: takes new snapshots of attachments.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap};
 
 use crate::{
     cmd::attachment::without_skip_hint,
@@ -11,7 +11,7 @@ use crate::{
 use jp_attachment::Place;
 use jp_conversation::{
     Declaration, Stream,
-    attachments::newest_by_declaration,
+    attachments::{Taken, newest_by_declaration},
     refresh::{self, RefreshTargets},
     resolution::{self, Plan},
 };
@@ -118,27 +118,7 @@ fn choose_named(
     let newest = newest_by_declaration(stream);
     let mut targets = RefreshTargets::new();
     for text in wanted {
-        let mut is_found = false;
-        let possible = jp_attachment::possible_declarations(text, place);
-        for declaration in declared {
-            if possible.iter().any(|text| text == declaration.as_str()) {
-                is_found = true;
-                // All resources of the declaration, even if an earlier text chose only some.
-                targets.insert(declaration.clone(), None);
-                continue;
-            }
-            for (_, snapshot) in newest.get(declaration).into_iter().flatten() {
-                if snapshot.uri == *text || snapshot.name.as_ref() == Some(text) {
-                    is_found = true;
-                    // `None` stands for all resources of the declaration, and stays if an earlier text chose it.
-                    let uris = targets
-                        .entry(declaration.clone())
-                        .or_insert_with(|| Some(BTreeSet::new()));
-                    uris.as_mut().map(|uris| uris.insert(snapshot.uri.clone()));
-                }
-            }
-        }
-        if !is_found {
+        if !add_targets(text, declared, &newest, place, &mut targets) {
             let text = jp_attachment::redacted(text);
             return Err(
                 SessionError::new(format!("{text} is not attached to the conversation"))
@@ -156,6 +136,38 @@ fn choose_named(
         .with_hint("attach the file or the content again.")),
         None => Ok(targets),
     }
+}
+
+/// Adds the resources that a text names; returns whether there are any.
+fn add_targets(
+    text: &str,
+    declared: &[Declaration],
+    newest: &HashMap<&Declaration, Vec<Taken<'_>>>,
+    place: &Place,
+    targets: &mut RefreshTargets,
+) -> bool {
+    let possible = jp_attachment::possible_declarations(text, place);
+    let mut is_found = false;
+    for declaration in declared {
+        if possible.iter().any(|text| text == declaration.as_str()) {
+            // All resources of the declaration, even if an earlier text chose only some.
+            targets.insert(declaration.clone(), None);
+            is_found = true;
+            continue;
+        }
+        let snapshots = newest.get(declaration).into_iter().flatten();
+        let named = snapshots
+            .filter(|(_, snapshot)| snapshot.uri == text || snapshot.name.as_deref() == Some(text));
+        for (_, snapshot) in named {
+            // `None` stands for all resources of the declaration, and stays if an earlier text chose it.
+            let uris = targets
+                .entry(declaration.clone())
+                .or_insert_with(|| Some(BTreeSet::new()));
+            uris.as_mut().map(|uris| uris.insert(snapshot.uri.clone()));
+            is_found = true;
+        }
+    }
+    is_found
 }
 
 fn report(changed: &[String], unchanged: &[String], output: &Output) -> Result<(), SessionError> {
