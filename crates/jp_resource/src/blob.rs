@@ -3,6 +3,8 @@ use std::{fmt, str::FromStr};
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 use sha2::{Digest, Sha256};
 
+use crate::uri::decode_hex_pair;
+
 /// The SHA-256 of a resource's raw bytes.
 ///
 /// Written as 64 lower-case hexadecimal digits.
@@ -19,27 +21,27 @@ pub enum Encoding {
     Binary,
 }
 
-/// Names content in a blob store: enough to find it, verify it and know its size unread.
+/// A reference to content in a blob store. It suffices to find and verify the content, and has its size.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct BlobRef {
     /// The SHA-256 of the raw bytes.
     pub checksum: Checksum,
-    /// Length of the raw bytes.
+    /// The length of the raw bytes.
     pub size: u64,
-    /// The encoding: text or not.
+    /// The encoding: text or binary.
     pub encoding: Encoding,
 }
 
-/// A value that is either here or kept in a blob store.
+/// A value that is either inline or in a blob store.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Payload<T> {
     /// The value itself.
     Inline(T),
-    /// The value's bytes are in the blob store.
+    /// A reference to the bytes of the value.
     Stored(BlobRef),
 }
 
-/// The text is not 64 hexadecimal digits.
+/// The error of a checksum that does not have 64 hexadecimal digits.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("a checksum has 64 hexadecimal digits, not {0:?}")]
 pub struct ParseChecksumError(String);
@@ -51,7 +53,7 @@ impl Checksum {
         Self(Sha256::digest(bytes).into())
     }
 
-    /// Wraps a digest that was computed elsewhere.
+    /// Creates a checksum from a computed digest.
     #[must_use]
     pub fn from_bytes(digest: [u8; 32]) -> Self {
         Self(digest)
@@ -63,7 +65,7 @@ impl Checksum {
         &self.0
     }
 
-    /// Returns the first 12 digits: enough to tell versions apart on a screen.
+    /// Returns the first 12 digits, which suffice for users to distinguish versions.
     #[must_use]
     pub fn short(&self) -> String {
         let mut hex = self.to_string();
@@ -94,30 +96,21 @@ impl FromStr for Checksum {
     type Err = ParseChecksumError;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
-        let error = || ParseChecksumError(text.to_owned());
-        let digits = text.as_bytes();
-        if digits.len() != 64 {
-            return Err(error());
-        }
-        let mut digest = [0; 32];
-        for (byte, pair) in digest.iter_mut().zip(digits.chunks_exact(2)) {
-            let (high, low) = (hex_value(pair[0]), hex_value(pair[1]));
-            *byte = high
-                .zip(low)
-                .map(|(high, low)| high << 4 | low)
-                .ok_or_else(error)?;
-        }
-        Ok(Self(digest))
+        parse_digest(text.as_bytes())
+            .map(Self)
+            .ok_or_else(|| ParseChecksumError(text.to_owned()))
     }
 }
 
-fn hex_value(digit: u8) -> Option<u8> {
-    match digit {
-        b'0'..=b'9' => Some(digit - b'0'),
-        b'a'..=b'f' => Some(digit - b'a' + 10),
-        b'A'..=b'F' => Some(digit - b'A' + 10),
-        _ => None,
+fn parse_digest(digits: &[u8]) -> Option<[u8; 32]> {
+    if digits.len() != 64 {
+        return None;
     }
+    let mut digest = [0; 32];
+    for (byte, pair) in digest.iter_mut().zip(digits.chunks_exact(2)) {
+        *byte = decode_hex_pair(pair)?;
+    }
+    Some(digest)
 }
 
 impl Serialize for Checksum {
@@ -134,7 +127,7 @@ impl<'de> Deserialize<'de> for Checksum {
 }
 
 impl BlobRef {
-    /// Names `bytes`.
+    /// Returns the reference to `bytes`.
     #[must_use]
     pub fn for_content(bytes: &[u8], encoding: Encoding) -> Self {
         Self {

@@ -9,15 +9,15 @@ pub enum ResourceContent {
     Blob(Vec<u8>),
 }
 
-/// Stored bytes do not hold what their reference says.
+/// An error of stored bytes that don't match their reference.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("blob {0} is recorded as text but is not UTF-8")]
 pub struct ContentError(pub Checksum);
 
 impl ResourceContent {
-    /// Sorts `bytes` into text or binary.
+    /// Decides whether `bytes` are text or binary.
     ///
-    /// Text is valid UTF-8 without NUL, the rule that git and ripgrep go by.
+    /// Text is valid UTF-8 without NUL. git and ripgrep use a similar rule.
     #[must_use]
     pub fn from_bytes(bytes: Vec<u8>) -> Self {
         if bytes.contains(&0) {
@@ -39,7 +39,7 @@ impl ResourceContent {
         }
     }
 
-    /// Returns the raw bytes: what the checksum is of.
+    /// Returns the raw bytes, which the checksum covers.
     #[must_use]
     pub fn as_bytes(&self) -> &[u8] {
         match self {
@@ -57,7 +57,7 @@ impl ResourceContent {
         }
     }
 
-    /// Returns the text, where it is text.
+    /// Returns the text, if the content is text.
     #[must_use]
     pub fn as_text(&self) -> Option<&str> {
         match self {
@@ -66,7 +66,7 @@ impl ResourceContent {
         }
     }
 
-    /// Returns whether the content is text.
+    /// Returns the encoding: text or binary.
     #[must_use]
     pub fn encoding(&self) -> Encoding {
         match self {
@@ -75,7 +75,7 @@ impl ResourceContent {
         }
     }
 
-    /// Names the content: checksum, size, encoding. Costs a pass over the bytes.
+    /// Returns the reference to the content: checksum, size, encoding. Costs a pass over the bytes.
     #[must_use]
     pub fn blob_ref(&self) -> BlobRef {
         BlobRef::for_content(self.as_bytes(), self.encoding())

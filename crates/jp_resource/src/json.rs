@@ -1,9 +1,10 @@
 //! The two JSON forms of a resource.
 //!
-//! *Flat* is MCP's ("Resources", `ResourceContents`): `text` or base64 `blob` beside `uri`; tools, servers
-//! and `--format json` speak it, as [`Resource`]. *Stored* is the form of events, as [`Snapshot`]: one
-//! `content` field holding `{"$blob", "size", "encoding"}`, or `{"text"}` / `{"blob"}` where somebody wrote
-//! the content by hand. The stored form reads the flat one too.
+//! The *flat* form is MCP's ("Resources", `ResourceContents`): `text` or base64 `blob` next to `uri`. Tools,
+//! servers and `--format json` use it; its type is [`Resource`]. The *stored* form is that of events; its
+//! type is [`Snapshot`]. It has one field `content` with `{"$blob", "size", "encoding"}`, or with `{"text"}`
+//! or `{"blob"}` if someone wrote the event by hand. The reader of the stored form also accepts the flat
+//! form.
 
 use std::{borrow::Cow, fmt};
 
@@ -20,7 +21,7 @@ use crate::{
 
 /// Decodes base64 of either alphabet, padded or not (RFC 4648 §4 and §5).
 ///
-/// Returns what is wrong as a fragment.
+/// The error is a reason, as a fragment.
 pub fn decode_base64(text: &str) -> Result<Vec<u8>, String> {
     const ANY_PADDING: GeneralPurposeConfig =
         GeneralPurposeConfig::new().with_decode_padding_mode(DecodePaddingMode::Indifferent);
@@ -36,7 +37,7 @@ pub fn decode_base64(text: &str) -> Result<Vec<u8>, String> {
         .map_err(|error| format!("invalid base64: {error}"))
 }
 
-#[derive(Serialize, Deserialize)]
+#[derive(Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Wire<'a> {
     uri: Cow<'a, str>,
@@ -62,7 +63,7 @@ struct Wire<'a> {
     meta: Option<Cow<'a, Map<String, Value>>>,
 }
 
-#[derive(Serialize, Deserialize)]
+#[derive(Default, Serialize, Deserialize)]
 struct WireContent<'a> {
     #[serde(default, skip_serializing_if = "Option::is_none", rename = "$blob")]
     stored: Option<Checksum>,
@@ -77,24 +78,21 @@ struct WireContent<'a> {
 }
 
 impl<'a> WireContent<'a> {
-    fn of_blob(blob: &BlobRef) -> Self {
+    fn from_blob(blob: &BlobRef) -> Self {
         Self {
             stored: Some(blob.checksum),
             size: Some(blob.size),
             encoding: Some(blob.encoding),
-            text: None,
-            blob: None,
+            ..Self::default()
         }
     }
 
-    fn of_inline(content: &'a ResourceContent) -> Self {
+    fn from_inline(content: &'a ResourceContent) -> Self {
         let (text, blob) = flat_content(content);
         Self {
-            stored: None,
-            size: None,
-            encoding: None,
             text,
             blob,
+            ..Self::default()
         }
     }
 
@@ -104,6 +102,7 @@ impl<'a> WireContent<'a> {
                 Ok(Payload::Stored(BlobRef {
                     checksum,
                     size,
+                    // Events written by hand may lack it.
                     encoding: self.encoding.unwrap_or(Encoding::Utf8),
                 }))
             }
@@ -133,20 +132,17 @@ fn inline_content(
     }
 }
 
-/// Borrows everything but content and formatted text.
+/// Borrows the fields of a resource other than its content and formatted text.
 fn wire_metadata<C, T>(resource: &Resource<C, T>) -> Wire<'_> {
     Wire {
         uri: Cow::Borrowed(&resource.uri),
         mime_type: resource.mime_type.as_deref().map(Cow::Borrowed),
-        content: None,
-        text: None,
-        blob: None,
         annotations: resource.annotations.as_ref().map(Cow::Borrowed),
         name: resource.name.as_deref().map(Cow::Borrowed),
         title: resource.title.as_deref().map(Cow::Borrowed),
         description: resource.description.as_deref().map(Cow::Borrowed),
-        formatted: None,
         meta: resource.meta.as_ref().map(Cow::Borrowed),
+        ..Wire::default()
     }
 }
 
@@ -198,8 +194,8 @@ impl Serialize for Snapshot {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let mut wire = wire_metadata(self);
         wire.content = Some(match &self.content {
-            Payload::Inline(content) => WireContent::of_inline(content),
-            Payload::Stored(blob) => WireContent::of_blob(blob),
+            Payload::Inline(content) => WireContent::from_inline(content),
+            Payload::Stored(blob) => WireContent::from_blob(blob),
         });
         wire.formatted = self.formatted.as_ref().map(Cow::Borrowed);
         wire.serialize(serializer)

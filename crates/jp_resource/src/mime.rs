@@ -1,7 +1,7 @@
-//! MIME types of text: which code fence they get, and which one a file's name implies.
+//! MIME types of text: their code fences, and the types of file names.
 //!
-//! One table knows the languages and formats that developers attach. It holds text alone: what is
-//! binary, and what a file's bytes say, is for the caller to find out.
+//! One table has the languages and formats that developers attach. It only has types of text. The caller
+//! decides whether content is binary.
 //!
 //! ```
 //! use jp_resource::mime::{fence_for, fence_language, from_path};
@@ -16,12 +16,11 @@ mod table;
 
 use table::{TYPES, TextType};
 
-/// Returns the tag that a code fence around content of type `mime` gets.
+/// Returns the tag of a code fence around content of type `mime`.
 ///
-/// Parameters (`; charset=utf-8`) and case don't matter, nor does, under `text/`, the `x-` of an
-/// unregistered type: `text/rust` and `text/x-rust` are `rs`. A type the table does not know has the
-/// tag of its structured syntax suffix (`+json`, `+xml`, `+yaml`; RFC 6839, RFC 9512), else none;
-/// `text/plain` has none.
+/// Parameters (`; charset=utf-8`) and case don't matter. Nor does the `x-` of an unregistered type of
+/// `text/`: `text/rust` and `text/x-rust` are `rs`. A type that is not in the table has the tag of its
+/// structured syntax suffix (`+json`, `+xml`, `+yaml`; RFC 6839, RFC 9512), if any. `text/plain` has none.
 #[must_use]
 pub fn fence_language(mime: &str) -> Option<&'static str> {
     let essence = essence(mime);
@@ -31,12 +30,12 @@ pub fn fence_language(mime: &str) -> Option<&'static str> {
     }
 }
 
-/// Returns the type of text that a file of this name holds, where the name tells.
+/// Returns the type of text that a file of this name contains, if the name is known.
 ///
-/// Takes a file name or a path. The whole name counts first (`Makefile`, `Cargo.lock`), then the
-/// extension, then the start of a name (`Dockerfile.dev`); case does not matter. The types are
-/// IANA's, except for vendor types outside `text/`, and if there is none `text/x-NAME`. Never a
-/// binary type: `.ts` is TypeScript, not a video.
+/// Takes a file name or a path. The whole name counts first (`Makefile`, `Cargo.lock`), then the extension,
+/// then the start of the name (`Dockerfile.dev`). Case does not matter. The types are IANA's, but no vendor
+/// types outside `text/`; if there is none, the type is `text/x-NAME`. Never returns a binary type: `.ts` is
+/// TypeScript, not a video.
 #[must_use]
 pub fn from_path(file_name: &str) -> Option<&'static str> {
     let name = file_name.rsplit(['/', '\\']).next().unwrap_or(file_name);
@@ -52,7 +51,7 @@ fn find_by_name(name: &str) -> Option<&'static TextType> {
 }
 
 fn find_by_extension(name: &str) -> Option<&'static TextType> {
-    // A name that is nothing but an extension, `.gitignore`, has none.
+    // `.gitignore` is a name without an extension.
     let (_, extension) = name.rsplit_once('.').filter(|(stem, _)| !stem.is_empty())?;
     TYPES
         .iter()
@@ -65,7 +64,7 @@ fn find_by_start(name: &str) -> Option<&'static TextType> {
         .find(|known| known.file_names.iter().any(|glob| is_start(glob, name)))
 }
 
-/// Returns whether `mime` says text: `text/*`, a type of the table, or one that is JSON, XML or YAML.
+/// Returns whether `mime` is a type of text: `text/*`, a type of the table, or JSON, XML or YAML.
 #[must_use]
 pub fn is_text(mime: &str) -> bool {
     let essence = essence(mime);
@@ -74,8 +73,8 @@ pub fn is_text(mime: &str) -> bool {
         || structured_suffix(&essence).is_some()
 }
 
-/// Returns the fence for a code block around `content`: more backticks than it has in a row, three
-/// or more (CommonMark §4.5).
+/// Returns the fence for a code block around `content`: more backticks than the content has in a row, and at
+/// least three (CommonMark §4.5).
 #[must_use]
 pub fn fence_for(content: &str) -> String {
     let longest = content
@@ -245,7 +244,7 @@ mod tests {
     }
 
     #[test]
-    fn text_is_what_is_called_so_or_has_a_textual_syntax() {
+    fn text_types_are_recognised() {
         let table = [
             ("text/anything", true),
             ("TEXT/Plain; charset=latin1", true),
@@ -289,7 +288,7 @@ mod tests {
         }
 
         #[test]
-        fn whatever_has_a_fence_or_a_known_name_is_text(text in ".*|[a-z/+;. é-]*|(Dockerfile|.env).*") {
+        fn type_with_a_fence_is_text(text in ".*|[a-z/+;. é-]*|(Dockerfile|.env).*") {
             prop_assert!(fence_language(&text).is_none() || is_text(&text));
             prop_assert!(from_path(&text).is_none_or(is_text));
         }

@@ -4,36 +4,36 @@ use crate::{Annotations, BlobRef, Checksum, Payload, ResourceContent};
 
 /// A resolved resource: content with its identity and description.
 ///
-/// `uri`, `content`, `mime_type`, `annotations` and `meta` are MCP's and suffice to build one from
-/// anything a server sends; the rest are jp's own and default to `None`. The type parameters say
-/// where content and formatted text are: in memory, unless a conversation holds them ([`Snapshot`]).
+/// `uri`, `content`, `mime_type`, `annotations` and `meta` are MCP's. The other fields are jp's own, and are
+/// `None` by default. The type parameters determine whether content and formatted text are in memory or in a
+/// conversation ([`Snapshot`]).
 #[derive(Debug, Clone, PartialEq)]
 pub struct Resource<C = ResourceContent, T = String> {
-    /// Canonical URI: with the checksum of the content, the resource's identity.
+    /// The canonical URI. With the checksum of the content it is the resource's identity.
     pub uri: String,
     /// The raw content.
     pub content: C,
-    /// MIME type of the content, such as `text/x-rust`.
+    /// The MIME type of the content, such as `text/x-rust`.
     pub mime_type: Option<String>,
     /// MCP's hints.
     pub annotations: Option<Annotations>,
-    /// MCP's `_meta`, kept as it came.
+    /// MCP's `_meta`, unchanged.
     pub meta: Option<Map<String, Value>>,
-    /// Short name: a path from the workspace root, a URL, a note's title, a command line.
+    /// The short name: a path from the workspace root, a URL, a note's title, a command line.
     pub name: Option<String>,
-    /// Title for people; absent, `name` and then `uri` stand in.
+    /// The title for users. If it is absent, `name` and then `uri` are shown.
     pub title: Option<String>,
     /// A description of the resource, in a sentence.
     pub description: Option<String>,
-    /// Text that a model sees instead of `content`; never part of the identity.
+    /// The text that a model sees in the place of `content`. It is not part of the identity.
     pub formatted: Option<T>,
 }
 
-/// A resource frozen in an event, its content usually in a blob store.
+/// A resource in an event. Its content is usually in a blob store.
 pub type Snapshot = Resource<Payload<ResourceContent>, Payload<String>>;
 
 impl<C, T> Resource<C, T> {
-    /// Makes a resource of nothing but a URI and content.
+    /// Creates a resource with only a URI and content.
     pub fn new(uri: impl Into<String>, content: C) -> Self {
         Self {
             uri: uri.into(),
@@ -62,7 +62,7 @@ impl<C, T> Resource<C, T> {
         self
     }
 
-    /// Returns what to call the resource on a screen: title, name or URI.
+    /// Returns the text that represents the resource for users: its title, name or URI.
     #[must_use]
     pub fn label(&self) -> &str {
         self.title
@@ -71,7 +71,7 @@ impl<C, T> Resource<C, T> {
             .unwrap_or(&self.uri)
     }
 
-    /// Replaces content and formatted text, keeping everything else.
+    /// Converts the content and the formatted text, and keeps all other fields.
     pub fn map<D, U>(
         self,
         content: impl FnOnce(C) -> D,
@@ -92,7 +92,7 @@ impl<C, T> Resource<C, T> {
 }
 
 impl Resource {
-    /// Returns the SHA-256 of the raw content; no other field has a part in it.
+    /// Returns the SHA-256 of the raw content. It covers no other field.
     #[must_use]
     pub fn checksum(&self) -> Checksum {
         Checksum::compute(self.content.as_bytes())
@@ -100,7 +100,7 @@ impl Resource {
 }
 
 impl Snapshot {
-    /// Names the content; costs a pass over it where it is inline.
+    /// Returns the reference to the content. Costs a pass over the content if it is inline.
     #[must_use]
     pub fn blob_ref(&self) -> BlobRef {
         match &self.content {
@@ -127,7 +127,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn checksum_is_of_the_raw_content_alone() {
+    fn checksum_covers_only_the_raw_content() {
         let plain =
             Resource::<ResourceContent>::new("file:///a", ResourceContent::Text("x".into()));
         let mut described = plain.clone().with_name("a").with_mime_type("text/plain");

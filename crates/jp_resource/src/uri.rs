@@ -1,12 +1,11 @@
-//! Canonical `file:` and `external:` URIs: what names a file's content.
+//! Canonical `file:` and `external:` URIs.
 //!
-//! Everything here is a pure function over strings. A caller that has a path resolves what only the
-//! file system knows (links, the current directory, the [`true_case`] of a name) and then asks for
-//! the path's [`file_uri`]; a URI that somebody else wrote goes through [`canonical_file_uri`].
-//! Equal files then give equal URIs, byte for byte. [`external_uri`] names a file outside the
-//! workspace without saying where it is.
+//! All functions are pure. The caller resolves links, the current directory and the [`true_case`] of a
+//! path, and then asks for its [`file_uri`]. [`canonical_file_uri`] canonicalises a URI from another source.
+//! Equal files have equal URIs, byte for byte. [`external_uri`] returns the URI of a file outside the
+//! workspace, which does not contain its directory.
 //!
-//! Both Unix's and Windows' rules work on every platform: [`PathStyle`] says which are meant.
+//! The rules of Unix and of Windows work on every platform; [`PathStyle`] chooses between them.
 //!
 //! ```
 //! use jp_resource::uri::{PathStyle, canonical_file_uri, file_path, file_uri};
@@ -27,11 +26,11 @@ pub use case::true_case;
 pub use external::{external_name, external_uri, is_external};
 pub use file::{canonical_file_uri, file_path, file_uri};
 pub use percent::{
-    encode_argument, encode_path, encode_program, ends_with_name, percent_decode,
+    decode_hex_pair, encode_argument, encode_path, encode_program, ends_with_name, percent_decode,
     percent_encode_segment,
 };
 
-/// Whose rules a path follows.
+/// The platform whose rules a path follows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum PathStyle {
     /// `/` separates; every other character is part of a name.
@@ -40,7 +39,7 @@ pub enum PathStyle {
     Windows,
 }
 
-/// Why a path has no URI, or a URI no path.
+/// An error of converting a path to a URI or back.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum UriError {
     /// The scheme is not `file`.
@@ -49,7 +48,7 @@ pub enum UriError {
     /// The path does not start at a root: `/`, a drive, a server.
     #[error("{0:?} does not name an absolute path")]
     Relative(String),
-    /// The file is on another machine and the path style has no way to say so.
+    /// The file is on another machine, which Unix paths can't express.
     #[error("{uri:?} names a file on another machine, {host:?}")]
     RemoteHost {
         /// The URI.
@@ -60,10 +59,10 @@ pub enum UriError {
     /// The path names a device (`\\.\COM1`), not a file.
     #[error("{0:?} names a Windows device, not a file")]
     Device(String),
-    /// A name holds an encoded separator (`%2F`), which no file's name can.
+    /// A name contains an encoded separator (`%2F`), which no file's name can.
     #[error("{0:?} has an encoded path separator inside a file name")]
     EncodedSeparator(String),
-    /// A path or a decoded URI holds a NUL, which no file's name can.
+    /// A path or a decoded URI contains a NUL, which no file's name can.
     #[error("{0:?} has a NUL in it")]
     Nul(String),
     /// The percent-encoded bytes are not UTF-8.
@@ -72,7 +71,7 @@ pub enum UriError {
 }
 
 impl PathStyle {
-    /// Returns the style of the platform this was compiled for.
+    /// Returns the style of the platform that jp was compiled for.
     #[must_use]
     pub const fn native() -> Self {
         if cfg!(windows) {
@@ -90,7 +89,7 @@ impl PathStyle {
     }
 }
 
-/// Splits a URI at its first `#` (RFC 3986 §3.5) into what names the resource and the fragment.
+/// Splits a URI at its first `#` (RFC 3986 §3.5) into the URI of the resource and the fragment.
 #[must_use]
 pub fn split_fragment(uri: &str) -> (&str, Option<&str>) {
     match uri.split_once('#') {
@@ -99,9 +98,10 @@ pub fn split_fragment(uri: &str) -> (&str, Option<&str>) {
     }
 }
 
-/// Splits `mcp+SERVER+URI`, which names a resource of an MCP server, into the server and its URI.
+/// Splits `mcp+SERVER+URI`, the URI of a resource of an MCP server, into the server and its URI.
 ///
-/// `mcp` has no case, the server's name no `+`. The URI is empty if it is missing; it is not checked.
+/// The case of `mcp` does not matter, and the server's name has no `+`. The server's URI is not checked; it
+/// is empty if it is missing.
 #[must_use]
 pub fn split_mcp(text: &str) -> Option<(&str, &str)> {
     const PREFIX: &str = "mcp+";
@@ -111,14 +111,14 @@ pub fn split_mcp(text: &str) -> Option<(&str, &str)> {
         .then(|| rest.split_once('+').unwrap_or((rest, "")))
 }
 
-/// Removes `scheme` and its colon from `uri`; schemes have no case (RFC 3986 §3.1).
+/// Removes `scheme` and its colon from `uri`. Case does not matter (RFC 3986 §3.1).
 fn strip_scheme<'a>(uri: &'a str, scheme: &str) -> Option<&'a str> {
     let (found, rest) = uri.split_once(':')?;
     found.eq_ignore_ascii_case(scheme).then_some(rest)
 }
 
-/// Removes the prefix that takes a Windows path past the Win32 parser: `\\?\C:\x` is `C:\x`,
-/// `\\?\UNC\server\share` is `\\server\share`.
+/// Removes the prefix with which a Windows path bypasses the Win32 parser: `\\?\C:\x` becomes `C:\x`,
+/// `\\?\UNC\server\share` becomes `\\server\share`.
 fn strip_verbatim(path: &str) -> std::borrow::Cow<'_, str> {
     let Some(rest) = path.strip_prefix(r"\\?\") else {
         return path.into();

@@ -1,15 +1,15 @@
 /// A format of text.
 #[derive(Debug)]
 pub(super) struct TextType {
-    /// The type jp emits, lower-case.
+    /// The type that jp writes, in lower case.
     pub(super) mime: &'static str,
-    /// Other types that mean the same, lower-case. Under `text/` what differs by `x-` is implied.
+    /// Other types with the same meaning, in lower case. Types of `text/` that only differ in `x-` are implied.
     pub(super) aliases: &'static [&'static str],
     /// The tag of a code fence.
     pub(super) fence: Option<&'static str>,
-    /// Extensions of file names, lower-case.
+    /// Extensions of file names, in lower case.
     pub(super) extensions: &'static [&'static str],
-    /// Whole file names. One that ends in `*` stands for all that start so, where no extension decides.
+    /// Whole file names. One that ends in `*` is the start of names without a known extension.
     pub(super) file_names: &'static [&'static str],
 }
 

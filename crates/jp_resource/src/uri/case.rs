@@ -1,9 +1,9 @@
-/// Picks the directory entry that names the same file as `name` where case may be folded.
+/// Finds the directory entry for `name` on a file system that may ignore case.
 ///
-/// `entries` are the names in the directory, `is_same` asks the file system whether an entry is the
-/// file that `name` opens. An exact match wins; otherwise it is the entry that differs in nothing but
-/// case and that `is_same` confirms: on a file system that tells `A` from `a` there is none. Calls
-/// `is_same` only for such entries. Case is Unicode's lower-case mapping, character by character.
+/// `entries` are the names in the directory. `is_same` asks the file system whether an entry is the file that
+/// `name` opens. An exact match wins. Otherwise it is an entry that differs only in case and that `is_same`
+/// confirms. A file system that distinguishes `A` from `a` has none. Calls `is_same` only for such entries.
+/// Case is Unicode's lower-case mapping, character by character.
 pub fn true_case<'a>(
     name: &str,
     entries: impl IntoIterator<Item = &'a str>,
@@ -11,7 +11,7 @@ pub fn true_case<'a>(
 ) -> Option<&'a str> {
     let mut folded = Vec::new();
     for entry in entries {
-        // On a file system that tells cases apart, both `A` and `a` may be there.
+        // If the file system distinguishes case, both `A` and `a` may exist.
         if entry == name {
             return Some(entry);
         }
@@ -22,7 +22,7 @@ pub fn true_case<'a>(
     folded.into_iter().find(|entry| is_same(entry))
 }
 
-/// Compares character by character: `str::to_lowercase` would tell a final sigma from others.
+/// Compares character by character, because `str::to_lowercase` treats a final sigma differently.
 fn eq_ignoring_case(left: &str, right: &str) -> bool {
     let (left, right) = (left.chars(), right.chars());
     left.flat_map(char::to_lowercase)
@@ -36,7 +36,7 @@ mod tests {
     const ENTRIES: [&str; 5] = ["readme.md", "README.md", "Src", "ÉCOLE", "ΟΔΟΣ"];
 
     #[test]
-    fn exact_match_wins_unasked() {
+    fn exact_match_wins_without_a_check() {
         assert_eq!(
             true_case("README.md", ENTRIES, |_| panic!("asked")),
             Some("README.md")
@@ -44,7 +44,7 @@ mod tests {
     }
 
     #[test]
-    fn other_case_needs_the_file_systems_word() {
+    fn other_case_needs_the_file_systems_confirmation() {
         let table = [
             ("src", Some("Src")),
             ("école", Some("ÉCOLE")),

@@ -5,12 +5,13 @@ use crate::Checksum;
 
 const SCHEME: &str = "external";
 
-/// Names a file outside the workspace: `external:HASH/NAME`, the name percent-encoded as in a file URI.
+/// Returns the URI of a file outside the workspace: `external:HASH/NAME`. The name is percent-encoded as in
+/// a file URI.
 ///
-/// `HASH` is 64 lower-case hexadecimal digits: the SHA-256 of the UTF-8 of `canonical_parent`, the
-/// absolute directory with links resolved (of Windows' form without its `\\?\`). Anybody can hash
-/// a directory they guess, so a plain hash only hides paths that are hard to guess; with a secret `key`
-/// it is HMAC-SHA-256 (RFC 2104), which tells nothing to who does not have the key.
+/// `HASH` is 64 lower-case hexadecimal digits: the SHA-256 of `canonical_parent`, the absolute directory
+/// with links resolved, in UTF-8 (on Windows without `\\?\`). Anyone can guess a directory and compare the
+/// hash, so a plain hash only hides paths that are hard to guess. With a secret `key` it is HMAC-SHA-256
+/// (RFC 2104), which reveals nothing without the key.
 #[must_use]
 pub fn external_uri(
     canonical_parent: &str,
@@ -31,20 +32,20 @@ pub fn external_uri(
 
 /// Returns the decoded file name of an `external:` URI, without fragment and query.
 ///
-/// There is none where the URI does not have the form that [`external_uri`] writes, or where the name
-/// could not be a single file's: it holds `/` or NUL, or it is `.` or `..`.
+/// Returns `None` if the URI does not have the form of [`external_uri`], or if the name can't be that of a
+/// file: it contains `/` or NUL, or is `.` or `..`.
 #[must_use]
 pub fn external_name(uri: &str) -> Option<String> {
     let rest = strip_scheme(uri, SCHEME)?;
     let (hash, name) = rest.split(['?', '#']).next()?.split_once('/')?;
-    // The hash can't be turned back into a directory; it only has to look like one.
+    // The hash can't be checked; it only has to have the right form.
     hash.parse::<Checksum>().ok()?;
     let name = percent_decode(name).ok()?;
     let is_file_name = !name.contains(['/', '\0']) && !["", ".", ".."].contains(&name.as_str());
     is_file_name.then_some(name)
 }
 
-/// Returns whether `uri` has the `external:` scheme: whether its content exists only as a snapshot.
+/// Returns whether `uri` has the `external:` scheme, so that its content exists only as a snapshot.
 #[must_use]
 pub fn is_external(uri: &str) -> bool {
     strip_scheme(uri, SCHEME).is_some()
@@ -52,18 +53,22 @@ pub fn is_external(uri: &str) -> bool {
 
 /// Computes HMAC-SHA-256 (RFC 2104 §2).
 fn hmac_sha256(key: &[u8], message: &[u8]) -> [u8; 32] {
-    // 64 bytes are SHA-256's block; a longer key is hashed first.
+    // The block of SHA-256 has 64 bytes. A longer key is hashed first.
     let mut block = [0; 64];
     if key.len() <= block.len() {
         block[..key.len()].copy_from_slice(key);
     } else {
         block[..32].copy_from_slice(&Sha256::digest(key));
     }
-    let inner = padded(block, 0x36).chain_update(message).finalize();
-    padded(block, 0x5c).chain_update(inner).finalize().into()
+    let inner = start_hash(block, 0x36).chain_update(message).finalize();
+    start_hash(block, 0x5c)
+        .chain_update(inner)
+        .finalize()
+        .into()
 }
 
-fn padded(key: [u8; 64], pad: u8) -> Sha256 {
+/// Starts a hash with the key, padded as RFC 2104 §2 defines.
+fn start_hash(key: [u8; 64], pad: u8) -> Sha256 {
     Sha256::new().chain_update(key.map(|byte| byte ^ pad))
 }
 

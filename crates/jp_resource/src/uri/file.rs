@@ -3,65 +3,73 @@ use super::{
     PathStyle, UriError, percent_decode, percent_encode_segment, strip_scheme, strip_verbatim,
 };
 
-/// The place of a file, as its canonical URI spells it.
+/// The parts of a canonical file URI.
 struct Location {
     style: PathStyle,
-    /// The machine, encoded; empty for this one.
+    /// The encoded name of the machine; empty for this one.
     host: String,
-    /// Encoded names from the root on, none of them empty, `.` or `..`. With
-    /// [`PathStyle::Windows`] the first is a drive (`C:`) or, where there is a host, a share.
+    /// The encoded names from the root on. None is empty, `.` or `..`. With [`PathStyle::Windows`] the first
+    /// is a drive (`C:`) or, if there is a host, a share.
     segments: Vec<String>,
 }
 
 /// Returns the canonical URI of an absolute path (RFC 8089 §2).
 ///
-/// `.`, `..`, duplicate and trailing slashes go away; names are encoded as
-/// [`percent_encode_segment`](super::percent_encode_segment) does. The caller has resolved links.
-/// With [`PathStyle::Windows`] the drive letter becomes upper-case, a server's name lower-case, and
-/// `\\?\` goes away: `\\server\share\x` is `file://server/share/x` (RFC 8089 §E.3.1).
+/// `.`, `..`, duplicate and trailing slashes are removed, and names are encoded with
+/// [`percent_encode_segment`](super::percent_encode_segment). The caller has resolved links. With
+/// [`PathStyle::Windows`] the drive letter becomes upper-case, a server's name becomes lower-case, and
+/// `\\?\` is removed: `\\server\share\x` is `file://server/share/x` (RFC 8089 §E.3.1).
 ///
-/// Refuses a relative path, NUL, and Windows' devices.
+/// # Errors
+///
+/// A relative path, NUL, and devices of Windows.
 pub fn file_uri(path: &str, style: PathStyle) -> Result<String, UriError> {
     if path.contains('\0') {
         return Err(UriError::Nul(path.to_owned()));
     }
     let location = match style {
-        PathStyle::Unix => Location::of_unix_path(path),
-        PathStyle::Windows => Location::of_windows_path(path),
+        PathStyle::Unix => Location::from_unix_path(path),
+        PathStyle::Windows => Location::from_windows_path(path),
     };
     location.map(|location| location.to_uri())
 }
 
-/// Returns the path that a file URI names, fragment and query left out: the inverse of [`file_uri`].
+/// Returns the path of a file URI, without query and fragment. The inverse of [`file_uri`].
 ///
-/// The URI need not be canonical; the path is normalised all the same. Refuses what can't be a path:
-/// an encoded separator or NUL in a name, bytes that are not UTF-8, another machine (which only
-/// [`PathStyle::Windows`] can name), a URI without a drive or server on Windows.
+/// The path is normalised even if the URI is not canonical.
+///
+/// # Errors
+///
+/// An encoded separator or NUL in a name, bytes that are not UTF-8, another machine (which only
+/// [`PathStyle::Windows`] can express), and on Windows a URI without a drive or server.
 pub fn file_path(uri: &str, style: PathStyle) -> Result<String, UriError> {
-    let (location, _) = Location::of_uri(uri, style)?;
+    let (location, _) = Location::from_uri(uri, style)?;
     match style {
         PathStyle::Unix => location.to_unix_path(uri),
         PathStyle::Windows => location.to_windows_path(uri),
     }
 }
 
-/// Canonicalises a file URI that somebody else wrote (RFC 3986 §6.2.2, RFC 8089 §2 and Appendix E).
+/// Canonicalises a file URI from another source (RFC 3986 §6.2.2, RFC 8089 §2 and Appendix E).
 ///
-/// `file:/p`, `file:///p` and `FILE://localhost/p` are one. What needn't be percent-encoded is
-/// decoded, what must be is encoded, a `%` that encodes nothing becomes `%25`. `.` and `..`, encoded
-/// ones too, duplicate and trailing slashes go away. An encoded slash stays one: it doesn't separate.
-/// Query and fragment follow byte for byte. The result is canonical already when it comes in again,
-/// and equals [`file_uri`] of the path it names.
+/// `file:/p`, `file:///p` and `FILE://localhost/p` are equal. Unnecessary percent-encodings are decoded,
+/// missing ones are added, and a `%` that encodes nothing becomes `%25`. `.` and `..`, also encoded ones,
+/// duplicate and trailing slashes are removed. An encoded slash stays encoded, because it is no separator.
+/// Query and fragment are kept byte for byte. The function is idempotent, and its result equals the
+/// [`file_uri`] of the path.
 ///
-/// It says nothing of whether there is such a path: `file://elsewhere/x` has a canonical form on Unix
-/// too. Only another scheme and a relative path are refused.
+/// The path need not be valid: `file://elsewhere/x` has a canonical form on Unix, too.
+///
+/// # Errors
+///
+/// Another scheme, and a relative path.
 pub fn canonical_file_uri(uri: &str, style: PathStyle) -> Result<String, UriError> {
-    let (location, suffix) = Location::of_uri(uri, style)?;
+    let (location, suffix) = Location::from_uri(uri, style)?;
     Ok(location.to_uri() + suffix)
 }
 
 impl Location {
-    fn of_unix_path(path: &str) -> Result<Self, UriError> {
+    fn from_unix_path(path: &str) -> Result<Self, UriError> {
         if !path.starts_with('/') {
             return Err(UriError::Relative(path.to_owned()));
         }
@@ -72,7 +80,7 @@ impl Location {
         ))
     }
 
-    fn of_windows_path(path: &str) -> Result<Self, UriError> {
+    fn from_windows_path(path: &str) -> Result<Self, UriError> {
         let style = PathStyle::Windows;
         let relative = || UriError::Relative(path.to_owned());
         let stripped = strip_verbatim(path);
@@ -105,10 +113,10 @@ impl Location {
         ))
     }
 
-    /// Also returns query and fragment, as they are in `uri`.
-    fn of_uri(uri: &str, style: PathStyle) -> Result<(Self, &str), UriError> {
+    /// Splits a URI into its location, and its query and fragment without changes.
+    fn from_uri(uri: &str, style: PathStyle) -> Result<(Self, &str), UriError> {
         let rest = strip_scheme(uri, "file").ok_or_else(|| UriError::NotFile(uri.to_owned()))?;
-        // Query and fragment are no part of the path, and may hold slashes and dots of their own.
+        // Before the path is split, because query and fragment may contain slashes and dots.
         let (rest, suffix) = rest.split_at(rest.find(['?', '#']).unwrap_or(rest.len()));
         let (host, path) = split_host(rest, style);
         if !path.starts_with(style.separators()) && !starts_with_drive(&host, path, style) {
@@ -118,7 +126,7 @@ impl Location {
         Ok((Self::new(host, segments, style), suffix))
     }
 
-    /// Puts a location together from encoded parts, removing dot segments (RFC 3986 §5.2.4).
+    /// Creates a location from encoded parts, and removes dot segments (RFC 3986 §5.2.4).
     fn new(host: String, segments: impl Iterator<Item = String>, style: PathStyle) -> Self {
         let mut location = Self {
             style,
@@ -159,12 +167,12 @@ impl Location {
         }
     }
 
-    /// Makes `localhost` this machine, unless it is what serves a Windows share.
+    /// Removes the host `localhost`, unless it serves a Windows share.
     fn forget_localhost(&mut self) {
         if self.host != "localhost" {
             return;
         }
-        // The drive is looked for only on this machine, so the host has to go first.
+        // `drive` needs an empty host, so remove it first.
         let host = std::mem::take(&mut self.host);
         if self.style == PathStyle::Windows && self.drive().is_none() {
             self.host = host;
@@ -228,7 +236,7 @@ impl Location {
     }
 }
 
-/// Splits what follows `file:` into a canonical host and a path (RFC 8089 §2).
+/// Splits the text after `file:` into a canonical host and a path (RFC 8089 §2).
 fn split_host(rest: &str, style: PathStyle) -> (String, &str) {
     let Some(authority) = strip_two_separators(rest, style) else {
         return (String::new(), rest);
@@ -258,7 +266,7 @@ fn strip_two_separators(text: &str, style: PathStyle) -> Option<&str> {
         .strip_prefix(style.separators())
 }
 
-/// Returns whether a drive stands where the slash should: `file:c:/x` (RFC 8089 §E.2), `file://c:`.
+/// Returns whether a drive is in the place of the slash: `file:c:/x` (RFC 8089 §E.2), `file://c:`.
 fn starts_with_drive(host: &str, path: &str, style: PathStyle) -> bool {
     let first = if host.is_empty() {
         &canonical_segment(split_name(path, style).0)
@@ -268,21 +276,22 @@ fn starts_with_drive(host: &str, path: &str, style: PathStyle) -> bool {
     style == PathStyle::Windows && drive_letter(first).is_some()
 }
 
-/// Reads an encoded `c:`, or `c|` as older software wrote it (RFC 8089 §E.2.2).
+/// Returns the upper-case letter of an encoded `c:`, or of `c|`, which older software wrote (RFC 8089
+/// §E.2.2).
 fn drive_letter(encoded: &str) -> Option<char> {
     let mut characters = encoded.chars();
     let letter = characters.next().filter(char::is_ascii_alphabetic)?;
     matches!(characters.as_str(), ":" | "%3A" | "%7C").then(|| letter.to_ascii_uppercase())
 }
 
-/// Returns whether a decoded server name opens Windows' device namespaces: `\\.\`, `\\?\`.
+/// Returns whether a decoded server name is that of a device namespace of Windows: `\\.\`, `\\?\`.
 fn is_device(host: &str) -> bool {
     matches!(host, "." | ".." | "?")
 }
 
 fn decode_name(segment: &str, uri: &str, style: PathStyle) -> Result<String, UriError> {
     let name = percent_decode(segment).map_err(|_| UriError::NotUtf8(uri.to_owned()))?;
-    // A decoded separator would split the name in two, and lead to another file.
+    // A decoded separator would split the name and lead to another file.
     if name.contains(style.separators()) {
         return Err(UriError::EncodedSeparator(uri.to_owned()));
     }
@@ -584,7 +593,7 @@ mod tests {
         assert_eq!(file_path(&uri, Unix), Ok(path));
     }
 
-    /// Text that is dense in what has a meaning in paths and URIs.
+    /// Text with many characters that have a meaning in paths and URIs.
     fn dense() -> impl Strategy<Value = String> {
         prop_oneof![
             "[/\\\\.%:|?#cC2eEfF5é ]{0,24}",
@@ -609,7 +618,7 @@ mod tests {
             .prop_map(|(start, rest)| start + &rest)
     }
 
-    fn normalised(path: &str) -> String {
+    fn normalise(path: &str) -> String {
         let mut names = Vec::new();
         for name in path.split('/').filter(|name| !["", "."].contains(name)) {
             if name == ".." {
@@ -628,7 +637,7 @@ mod tests {
         fn unix_path_comes_back_normalised(rest in dense()) {
             let path = format!("/{}", rest.replace('\0', ""));
             let uri = file_uri(&path, Unix).unwrap();
-            prop_assert_eq!(file_path(&uri, Unix), Ok(normalised(&path)));
+            prop_assert_eq!(file_path(&uri, Unix), Ok(normalise(&path)));
         }
 
         #[test]

@@ -1,30 +1,31 @@
 use super::UriError;
 
-/// Percent-encodes one path segment, the one way jp encodes (RFC 3986 §2.1, §3.3).
+/// Percent-encodes one path segment (RFC 3986 §2.1, §3.3).
 ///
-/// A `pchar` (unreserved, sub-delims, `:`, `@`) stays itself; every other byte of the UTF-8, `%` and
-/// `/` included, becomes `%XX` with upper-case digits. Text is not normalised: a composed and a
-/// decomposed `é` encode differently, as they are different names.
+/// A `pchar` (unreserved, sub-delims, `:`, `@`) is not encoded. Every other byte of the UTF-8, including `%`
+/// and `/`, becomes `%XX` with upper-case digits. Text is not normalised: a composed and a decomposed `é`
+/// are different names.
 #[must_use]
 pub fn percent_encode_segment(segment: &str) -> String {
     encode(segment.bytes(), is_pchar)
 }
 
-/// Percent-encodes a relative path: each segment as [`percent_encode_segment`], `/` kept.
+/// Percent-encodes a relative path: each segment as [`percent_encode_segment`] does, but not `/`.
 ///
-/// A Windows path needs its separators turned into `/` first.
+/// In a Windows path, replace the separators with `/` first.
 #[must_use]
 pub fn encode_path(path: &str) -> String {
     encode(path.bytes(), |byte| byte == b'/' || is_pchar(byte))
 }
 
-/// Percent-encodes the program of a `cmd://` URL: nothing but unreserved characters and `/` stays itself.
+/// Percent-encodes the program of a `cmd://` URL: everything except unreserved characters and `/`.
 #[must_use]
 pub fn encode_program(program: &str) -> String {
     encode(program.bytes(), |byte| byte == b'/' || is_unreserved(byte))
 }
 
-/// Percent-encodes an argument of a `cmd://` URL, or any value in a query: as [`percent_encode_segment`], and `&`, `=` and `+` too.
+/// Percent-encodes an argument of a `cmd://` URL, or any value in a query: as [`percent_encode_segment`]
+/// does, and also `&`, `=` and `+`.
 #[must_use]
 pub fn encode_argument(argument: &str) -> String {
     encode(argument.bytes(), |byte| {
@@ -32,9 +33,11 @@ pub fn encode_argument(argument: &str) -> String {
     })
 }
 
-/// Decodes every `%XX` (RFC 3986 §2.1); a `%` that starts none is itself.
+/// Decodes every `%XX` (RFC 3986 §2.1). Any other `%` is kept.
 ///
-/// Refuses what does not decode to UTF-8.
+/// # Errors
+///
+/// Bytes that are not UTF-8.
 pub fn percent_decode(text: &str) -> Result<String, UriError> {
     String::from_utf8(decode(text).collect()).map_err(|_| UriError::NotUtf8(text.to_owned()))
 }
@@ -45,12 +48,12 @@ pub fn ends_with_name(uri: &str, name: &str) -> bool {
     uri.ends_with(name) || percent_decode(uri).is_ok_and(|uri| uri.ends_with(name))
 }
 
-/// Rewrites an encoded segment the way [`percent_encode_segment`] writes it (RFC 3986 §6.2.2).
+/// Rewrites an encoded segment as [`percent_encode_segment`] would write it (RFC 3986 §6.2.2).
 pub(super) fn canonical_segment(segment: &str) -> String {
     encode(decode(segment), is_pchar)
 }
 
-/// Rewrites an encoded host: lower case (RFC 3986 §6.2.2.1) and encoded one way.
+/// Rewrites an encoded host in lower case (RFC 3986 §6.2.2.1) and with canonical encodings.
 pub(super) fn canonical_host(host: &str) -> String {
     encode_host(decode(host))
 }
@@ -81,7 +84,7 @@ fn decode(text: &str) -> impl Iterator<Item = u8> {
     let mut rest = text.as_bytes();
     std::iter::from_fn(move || {
         let (&first, after) = rest.split_first()?;
-        match (first == b'%').then(|| hex_pair(after)).flatten() {
+        match (first == b'%').then(|| decode_hex_pair(after)).flatten() {
             Some(byte) => {
                 // The two digits are ASCII, so the rest starts at a character.
                 rest = &after[2..];
@@ -95,17 +98,15 @@ fn decode(text: &str) -> impl Iterator<Item = u8> {
     })
 }
 
-/// Reads the byte that the first two hexadecimal digits of `text` spell.
-fn hex_pair(text: &[u8]) -> Option<u8> {
+/// Decodes the two hexadecimal digits at the start of `text`.
+#[must_use]
+pub fn decode_hex_pair(text: &[u8]) -> Option<u8> {
     let [high, low] = *text.first_chunk()?;
-    let (high, low) = (
-        char::from(high).to_digit(16)?,
-        char::from(low).to_digit(16)?,
-    );
-    u8::try_from(high << 4 | low).ok()
+    let [high, low] = [high, low].map(|digit| char::from(digit).to_digit(16));
+    u8::try_from(high? << 4 | low?).ok()
 }
 
-/// Returns whether `byte` is a `pchar` that needs no encoding: none that is not ASCII does.
+/// Returns whether `byte` is a `pchar` (RFC 3986 §3.3) that needs no encoding.
 fn is_pchar(byte: u8) -> bool {
     is_unreserved(byte) || b"!$&'()*+,;=:@".contains(&byte)
 }
