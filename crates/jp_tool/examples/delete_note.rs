@@ -1,4 +1,4 @@
-//! A tool that deletes a note, once the person agrees.
+//! A tool that deletes a note after the user confirms.
 //!
 //! ```toml
 //! [conversation.tools.delete_note]
@@ -23,11 +23,11 @@ struct Arguments {
 
 fn main() -> io::Result<()> {
     let invocation = Invocation::read(io::stdin())?;
-    let response = answer(&invocation).unwrap_or_else(|error| failed(&error));
+    let response = answer(&invocation).unwrap_or_else(|error| error_response(&error));
     Ok(serde_json::to_writer(io::stdout(), &response)?)
 }
 
-/// Shows the note and asks; deletes it where the answer is there.
+/// Shows the note and asks. Deletes the note when the answer is yes.
 fn answer(invocation: &Invocation) -> io::Result<ToolResponse> {
     let Arguments { name } = invocation.arguments()?;
     let path = format!("notes/{name}.md");
@@ -47,13 +47,11 @@ fn answer(invocation: &Invocation) -> io::Result<ToolResponse> {
             fs::remove_file(&file)?;
             ToolResponse::new([ContentBlock::text(format!("{path} is deleted."))])
         }
-        Some(false) => {
-            ToolResponse::new([ContentBlock::text(format!("{path} was left as it is."))])
-        }
+        Some(false) => ToolResponse::new([ContentBlock::text(format!("{path} was not deleted."))]),
     })
 }
 
-fn failed(error: &io::Error) -> ToolResponse {
+fn error_response(error: &io::Error) -> ToolResponse {
     let details = ToolError {
         transient: false,
         trace: vec![error.to_string()],

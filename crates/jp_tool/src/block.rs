@@ -1,9 +1,9 @@
 //! Content blocks and their JSON.
 //!
-//! Two forms, like the resources inside: *flat* for tools and MCP ([`ContentBlock`]) and *stored*
-//! for events ([`StoredBlock`]), where payloads may be in a blob store. Both write `formatted`
-//! beside the resource; annotations stand outside in the flat form, as MCP has them, and inside in
-//! the stored one. Both places are read for either; the outer one wins.
+//! As for resources, there are two forms: the *flat* one of tools and MCP ([`ContentBlock`]), and the *stored*
+//! one of events ([`StoredBlock`]), whose payloads may be in a blob store. Both write `formatted` next to the
+//! resource. Annotations are outside of the resource in the flat form, as in MCP, and inside in the stored
+//! form. The reader accepts both places; the outer one wins.
 
 use std::convert::Infallible;
 
@@ -16,11 +16,11 @@ use crate::InputRequest;
 
 /// A typed part of a tool's response.
 ///
-/// The type parameters say where resources, text and bytes are: in memory, unless an event holds
-/// them ([`StoredBlock`]). Only an event has blocks of a type that this version does not know.
+/// The type parameters determine whether resources, text and bytes are in memory or in an event
+/// ([`StoredBlock`]). Only events have blocks of a type that this version does not know.
 #[derive(Debug, Clone, PartialEq)]
 pub enum ContentBlock<R = Resource, T = String, B = Vec<u8>, U = Infallible> {
-    /// Informative text, passed to the model as it is.
+    /// Text for the model.
     Text {
         /// The text.
         text: T,
@@ -29,14 +29,14 @@ pub enum ContentBlock<R = Resource, T = String, B = Vec<u8>, U = Infallible> {
         /// MCP's `_meta` of the block.
         meta: Option<Map<String, Value>>,
     },
-    /// Identified content.
+    /// Content with an identity.
     Resource {
-        /// The content with its identity; annotations of the block are the resource's.
+        /// The content with its identity. The annotations of the block are on the resource.
         resource: R,
-        /// MCP's `_meta` of the block (that of the contents is on the resource).
+        /// MCP's `_meta` of the block. That of the contents is on the resource.
         meta: Option<Map<String, Value>>,
     },
-    /// A picture.
+    /// An image.
     Image(Media<B>),
     /// A sound.
     Audio(Media<B>),
@@ -65,9 +65,9 @@ pub struct Media<B = Vec<u8>> {
 /// A content block in an event.
 pub type StoredBlock = ContentBlock<Snapshot, Payload<String>, Payload<Vec<u8>>, UnknownBlock>;
 
-/// A block in an event of a type that this version does not know, as a newer one may have written it.
+/// A block in an event whose type this version does not know, because a newer one wrote it.
 ///
-/// It is kept and written back as the JSON it is; models and people get a note that it is there.
+/// jp keeps its JSON unchanged. Models and users see a note in its place.
 #[derive(Debug, Clone, PartialEq)]
 pub struct UnknownBlock(Map<String, Value>);
 
@@ -92,7 +92,7 @@ impl UnknownBlock {
     }
 }
 
-/// A block that can't be used: it is skipped, with this as the warning.
+/// An error of reading a block. jp skips the block and shows the error as a warning.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{reason}")]
 pub struct BlockError {
@@ -100,7 +100,7 @@ pub struct BlockError {
 }
 
 impl ContentBlock {
-    /// Makes a text block.
+    /// Creates a text block.
     pub fn text(text: impl Into<String>) -> Self {
         Self::Text {
             text: text.into(),
@@ -109,7 +109,7 @@ impl ContentBlock {
         }
     }
 
-    /// Makes a resource block.
+    /// Creates a resource block.
     #[must_use]
     pub fn resource(resource: Resource) -> Self {
         Self::Resource {
@@ -118,7 +118,7 @@ impl ContentBlock {
         }
     }
 
-    /// Makes a question block.
+    /// Creates a question block.
     #[must_use]
     pub fn question(question: InputRequest) -> Self {
         Self::Question { question }
@@ -142,7 +142,7 @@ impl<C, F, T, B, U> ContentBlock<Resource<C, F>, T, B, U> {
         }
     }
 
-    /// Returns whether the block is meant for the user and not for the model.
+    /// Returns whether the block is only for the user and not for the model.
     #[must_use]
     pub fn is_for_user(&self) -> bool {
         self.annotations().is_some_and(Annotations::is_for_user)
@@ -213,7 +213,7 @@ impl<'de> Deserialize<'de> for StoredBlock {
     }
 }
 
-/// Bytes that know their JSON form.
+/// Bytes with a JSON form, which depends on the form of the block.
 trait Bytes: Sized {
     fn to_json(&self) -> Result<Value, serde_json::Error>;
     fn from_json(value: Value) -> Result<Self, BlockError>;
@@ -242,7 +242,7 @@ impl Bytes for Payload<Vec<u8>> {
     }
 }
 
-/// A reader of blocks of unknown types.
+/// The handling of blocks of unknown types: tools' results have none, events keep them.
 trait Unknown: Sized {
     fn to_json(&self) -> Map<String, Value>;
     fn from_json(kind: &str, object: Map<String, Value>) -> Result<Self, BlockError>;
@@ -270,6 +270,7 @@ impl Unknown for UnknownBlock {
     }
 }
 
+/// Writes a block in the stored form.
 fn write_block<R: Serialize, T: Serialize, B: Bytes, U: Unknown, E: ser::Error>(
     block: &ContentBlock<R, T, B, U>,
 ) -> Result<Map<String, Value>, E> {
@@ -315,6 +316,7 @@ fn write_media<B: Bytes>(
     object.put_some("_meta", media.meta.as_ref())
 }
 
+/// Reads a block in either form.
 fn read_block<R, T, B, U>(value: Value) -> Result<ContentBlock<R, T, B, U>, BlockError>
 where
     R: DeserializeOwned,
@@ -328,6 +330,7 @@ where
         });
     };
     let mut object = Object(object);
+    // Not `take`: an unknown block keeps all its fields in their order.
     let kind: String = object.read("type")?;
     Ok(match kind.as_str() {
         "text" => ContentBlock::Text {
@@ -384,7 +387,7 @@ impl Object {
         value.map_or(Ok(()), |value| self.put(key, value))
     }
 
-    /// Moves a field of the object `inner` out, beside it.
+    /// Moves a field out of the object `inner`, next to it.
     fn move_out(&mut self, inner: &str, key: &str) {
         if let Some(Value::Object(object)) = self.0.get_mut(inner)
             && let Some(value) = object.shift_remove(key)
@@ -393,7 +396,7 @@ impl Object {
         }
     }
 
-    /// Moves a field into the object `inner`, where it wins.
+    /// Moves a field into the object `inner`, where it replaces one of the same name.
     fn move_in(&mut self, key: &str, inner: &str) {
         if let Some(value) = self.0.shift_remove(key)
             && let Some(Value::Object(object)) = self.0.get_mut(inner)

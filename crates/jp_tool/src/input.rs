@@ -3,30 +3,30 @@ use std::collections::HashMap;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
-/// A request for input, to a person or to the assistant.
+/// A request for input from the user or the assistant.
 ///
-/// Local tools' questions and MCP elicitation both become this (seed RFD 058, "Question schema").
+/// It represents both questions of local tools and MCP elicitation (seed RFD 058, "Question schema").
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct InputRequest {
-    /// Names the answer when the tool runs again.
+    /// The name of the answer when the tool runs again.
     pub id: String,
-    /// A one-line label; supporting material belongs in the blocks before the question.
+    /// A one-line label. Supporting material belongs in the blocks before the question.
     pub text: String,
-    /// JSON Schema of the answer.
+    /// The JSON Schema of the answer.
     pub schema: Map<String, Value>,
-    /// The answer to assume or to offer, if any.
+    /// The default answer, if there is one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub default: Option<Value>,
 }
 
-/// The common kinds of answer, each standing for a JSON Schema.
+/// The common types of answers, each with a JSON Schema.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum AnswerType {
     /// Yes or no.
     Boolean,
     /// One of the given options.
     Select {
-        /// The options, in the order offered.
+        /// The options, in their order.
         options: Vec<String>,
     },
     /// Any text.
@@ -34,7 +34,7 @@ pub enum AnswerType {
 }
 
 impl InputRequest {
-    /// Makes a question without a default.
+    /// Creates a question without a default.
     pub fn new(
         id: impl Into<String>,
         text: impl Into<String>,
@@ -57,14 +57,14 @@ impl InputRequest {
 }
 
 impl AnswerType {
-    /// Returns the kind of answer that a schema asks for; `None` if it takes more than one prompt.
+    /// Returns the type of answer of a schema; `None` if it needs more than one prompt.
     ///
-    /// A string is [`Select`](Self::Select) where its values are given: by `enum`, or by `oneOf` or `anyOf` with a
-    /// `const` each, as MCP's elicitation writes them (2025-11-25, "Enum Schema"). What else a schema says of a string
-    /// or a boolean changes nothing in how it is asked for: the answer is checked against the schema in any case.
+    /// A string is [`Select`](Self::Select) if the schema lists its values: with `enum`, or with `oneOf` or
+    /// `anyOf` and a `const` each, as in MCP's elicitation (2025-11-25, "Enum Schema"). Other keywords of strings
+    /// and booleans don't change the prompt, because the answer is checked against the schema in any case.
     #[must_use]
     pub fn from_schema(schema: &Map<String, Value>) -> Option<Self> {
-        // A schema without a type may still list strings; one with several types has none here.
+        // A schema without a type may still list strings. Several types count as an unknown type.
         let kind = schema
             .get("type")
             .map(|kind| kind.as_str().unwrap_or_default());
@@ -81,7 +81,7 @@ impl AnswerType {
         }
     }
 
-    /// Returns the titles of a schema's options, by value, for the options that have one.
+    /// Returns the titles of a schema's options by their values. Not all options have one.
     #[must_use]
     pub fn titles(schema: &Map<String, Value>) -> HashMap<String, String> {
         let options = options(schema).unwrap_or_default().into_iter();
@@ -91,7 +91,7 @@ impl AnswerType {
     }
 }
 
-/// Returns whether a schema lists the values that it takes.
+/// Returns whether a schema lists its values.
 fn is_closed(schema: &Map<String, Value>) -> bool {
     schema.contains_key("enum")
         || schema.contains_key("const")
@@ -124,13 +124,14 @@ fn options(schema: &Map<String, Value>) -> Option<Vec<ChoiceOption>> {
     options.filter(|options| !options.is_empty())
 }
 
-/// Returns the options of `enum`; `enumNames` has their titles, by their places.
+/// Returns the options of `enum`. `enumNames` has their titles in the same order.
 fn enum_options(values: &[Value], names: Option<&Vec<Value>>) -> Option<Vec<ChoiceOption>> {
-    let option = |(index, value): (usize, &Value)| {
-        let title = names.and_then(|names| names.get(index)).and_then(text);
-        Some((text(value)?, title))
-    };
-    values.iter().enumerate().map(option).collect()
+    let titles = names.into_iter().flatten().map(text);
+    values
+        .iter()
+        .zip(titles.chain(std::iter::repeat(None)))
+        .map(|(value, title)| Some((text(value)?, title)))
+        .collect()
 }
 
 /// Returns the option of an alternative with a `const` (MCP 2025-11-25, "Enum Schema").
@@ -176,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn schema_that_a_kind_writes_is_of_that_kind() {
+    fn schema_of_a_type_is_read_back() {
         let select = AnswerType::Select {
             options: vec!["main".to_owned(), "develop".to_owned()],
         };
@@ -216,7 +217,7 @@ mod tests {
     }
 
     #[test]
-    fn all_else_is_of_no_kind() {
+    fn other_schemas_have_no_type() {
         for other in [
             json!({}),
             json!({"type": "object", "properties": {}}),

@@ -21,20 +21,20 @@ use serde_json::{Map, Value};
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Invocation {
     /// The call.
-    pub tool: Called,
+    pub tool: ToolCall,
     /// The place of the call.
-    pub context: Surroundings,
+    pub context: CallContext,
 }
 
 /// A call of a tool.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
-pub struct Called {
-    /// The tool's name in the configuration: one program may be several tools.
+pub struct ToolCall {
+    /// The tool's name in the configuration. One program may be several tools.
     pub name: String,
-    /// The model's arguments; they fit the configured parameters.
+    /// The model's arguments, which match the configured parameters.
     #[serde(default)]
     pub arguments: Map<String, Value>,
-    /// The answers to the questions that it asked so far, by their ids.
+    /// The answers to the tool's questions, by their ids.
     #[serde(default)]
     pub answers: Map<String, Value>,
     /// The options from the configuration.
@@ -44,10 +44,10 @@ pub struct Called {
 
 /// The place of a call.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
-pub struct Surroundings {
-    /// The workspace root, which is the tool's current directory too.
+pub struct CallContext {
+    /// The workspace root, which is also the tool's current directory.
     pub root: PathBuf,
-    /// The conversation, where it has an id.
+    /// The conversation's id, if it has one.
     #[serde(default)]
     pub conversation_id: Option<String>,
 }
@@ -58,12 +58,12 @@ impl Invocation {
         Ok(serde_json::from_reader(from)?)
     }
 
-    /// Reads the arguments as a type of the tool's.
+    /// Reads the arguments as a type of the tool.
     pub fn arguments<T: DeserializeOwned>(&self) -> serde_json::Result<T> {
         serde_json::from_value(Value::Object(self.tool.arguments.clone()))
     }
 
-    /// Returns the answer to a question; `None` if it was not asked yet, or where the answer is no `T`.
+    /// Returns the answer to a question; `None` if it was not asked yet, or if the answer is not a `T`.
     #[must_use]
     pub fn answer<T: DeserializeOwned>(&self, id: &str) -> Option<T> {
         serde_json::from_value(self.tool.answers.get(id)?.clone()).ok()

@@ -3,7 +3,9 @@ use serde_json::{Map, Value, json};
 
 use crate::ContentBlock;
 
+/// The key of [`ToolResponse::error`] in `_meta`.
 const ERROR: &str = "computer.jp/error";
+/// The key of [`ToolResponse::status`] in `_meta`.
 const STATUS: &str = "computer.jp/status";
 
 /// A tool's answer: MCP's `CallToolResult` with jp's `_meta` fields.
@@ -11,22 +13,22 @@ const STATUS: &str = "computer.jp/status";
 pub struct ToolResponse {
     /// The blocks, in the tool's order.
     pub content: Vec<ContentBlock>,
-    /// True if the tool failed.
+    /// Whether the tool failed.
     pub is_error: bool,
     /// MCP's `structuredContent`.
     pub structured_content: Option<Value>,
-    /// More about the failure (`computer.jp/error`).
+    /// Details of the failure (`computer.jp/error`).
     pub error: Option<ToolError>,
-    /// The state of a stateful tool (`computer.jp/status`); absent means stopped.
+    /// The state of a stateful tool (`computer.jp/status`). If it is absent, the tool has stopped.
     pub status: Option<Status>,
-    /// The rest of `_meta`, as it came.
+    /// The other keys of `_meta`, unchanged.
     pub meta: Map<String, Value>,
 }
 
 /// Details of a failed tool call.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct ToolError {
-    /// True if trying again may help.
+    /// Whether another attempt may succeed.
     #[serde(default)]
     pub transient: bool,
     /// The chain of causes, outermost first.
@@ -46,7 +48,7 @@ pub enum Status {
     Stopped,
 }
 
-/// A JSON value that is no tool response.
+/// The error of a JSON value that is not a tool response.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ResponseError {
     /// There is no `content` array: the output is plain text.
@@ -55,7 +57,7 @@ pub enum ResponseError {
 }
 
 impl ToolResponse {
-    /// Makes a successful response.
+    /// Creates a successful response.
     pub fn new(content: impl IntoIterator<Item = ContentBlock>) -> Self {
         Self {
             content: content.into_iter().collect(),
@@ -63,7 +65,7 @@ impl ToolResponse {
         }
     }
 
-    /// Makes a failed response.
+    /// Creates a failed response.
     pub fn error(content: impl IntoIterator<Item = ContentBlock>) -> Self {
         Self {
             is_error: true,
@@ -71,12 +73,12 @@ impl ToolResponse {
         }
     }
 
-    /// Makes a failed response from an error message.
+    /// Creates a failed response from an error message.
     pub fn from_error(text: impl Into<String>) -> Self {
         Self::error([ContentBlock::text(text)])
     }
 
-    /// Reads a response; a malformed part costs that part and a warning, never the whole.
+    /// Reads a response. Skips malformed parts and returns a warning for each.
     pub fn from_json(value: Value) -> Result<(Self, Vec<String>), ResponseError> {
         let Value::Object(mut object) = value else {
             return Err(ResponseError::NoContent);
@@ -84,7 +86,7 @@ impl ToolResponse {
         let Some(Value::Array(blocks)) = object.remove("content") else {
             return Err(ResponseError::NoContent);
         };
-        // From here on nothing fails: a tool's output is worth more than its form.
+        // Nothing fails after this point, because the rest of the output is still useful.
         let mut warnings = Vec::new();
         let content = read_blocks(blocks, &mut warnings);
         let mut meta: Map<String, Value> =
@@ -100,7 +102,7 @@ impl ToolResponse {
         Ok((response, warnings))
     }
 
-    /// Returns `_meta` as it is written: the rest of it with [`Self::error`] and [`Self::status`].
+    /// Returns the complete `_meta`, with [`Self::error`] and [`Self::status`].
     #[must_use]
     pub fn full_meta(&self) -> Map<String, Value> {
         let mut meta = self.meta.clone();
@@ -118,7 +120,7 @@ impl ToolResponse {
 }
 
 impl Status {
-    /// Returns the word for it.
+    /// Returns the name of the status in JSON.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -215,7 +217,7 @@ mod tests {
     }
 
     #[test]
-    fn output_without_a_content_array_is_no_response() {
+    fn output_without_a_content_array_is_not_a_response() {
         for value in [json!("text"), json!({}), json!({"content": "text"})] {
             assert_eq!(
                 ToolResponse::from_json(value),

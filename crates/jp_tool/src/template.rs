@@ -1,10 +1,11 @@
 use serde_json::{Map, Value, json};
 
-/// Makes a document that a person fills in: one that a JSON Schema describes, with its defaults, else empty values.
+/// Creates a document for a JSON Schema that a user can fill in, with default or empty values.
 ///
-/// An object has its properties, the required ones first; of alternatives the first is taken; a list is empty. What
-/// can't be told is `null`. References lead within the schema; where they lead back, and where it gets deep or large,
-/// what is not required is left out. So the document fits the schema in the common cases, and no more than those.
+/// An object has its properties, the required ones first. Of several alternatives the first is chosen. A list
+/// is empty. An unknown value is `null`. Only references within the schema are followed. If a reference leads
+/// back to itself, or the document becomes deep or large, optional properties are left out. The document
+/// matches the schema in common cases, but not always.
 ///
 /// ```
 /// let schema = serde_json::json!({
@@ -26,23 +27,23 @@ pub fn template(schema: &Map<String, Value>) -> Value {
     maker.value(&root, 0).unwrap_or(Value::Null)
 }
 
-/// Most levels of a template.
+/// The most levels of a template. Real schemas have fewer.
 const MAX_DEPTH: usize = 12;
-/// Most values of a template: schemas that refer to themselves could grow without end.
+/// The most values of a template. A schema that refers to itself twice could grow exponentially.
 const MAX_VALUES: usize = 2_000;
 
 struct Maker<'s> {
     root: &'s Value,
-    /// The references that led to where the maker is.
+    /// The references that led to the current schema.
     followed: Vec<&'s str>,
-    /// Number of values that may still be made.
+    /// The number of values that may still be created.
     left: usize,
 }
 
 impl<'s> Maker<'s> {
-    /// Makes a value; `None` if it would have no end.
+    /// Creates a value; `None` if it would be infinite or too large.
     fn value(&mut self, schema: &'s Value, depth: usize) -> Option<Value> {
-        // Depth alone is no bound: two references per level make 2^12 values.
+        // The depth alone is not enough: two references per level give 2^12 values.
         self.left = self.left.checked_sub(1)?;
         if depth > MAX_DEPTH {
             return None;
@@ -70,8 +71,8 @@ impl<'s> Maker<'s> {
     }
 
     fn follow_reference(&mut self, reference: &'s str, depth: usize) -> Option<Value> {
-        // A reference that leads back to itself has no finite value. An optional property is left
-        // out then.
+        // A reference that leads back to itself has no finite value. `object` leaves out an optional
+        // property then.
         if self.followed.contains(&reference) {
             return None;
         }
@@ -79,7 +80,7 @@ impl<'s> Maker<'s> {
             .strip_prefix('#')
             .and_then(|place| self.root.pointer(place))
         else {
-            // A schema of another document is not loaded.
+            // A reference to another document.
             return Some(Value::Null);
         };
         self.followed.push(reference);
@@ -112,7 +113,7 @@ impl<'s> Maker<'s> {
         Some(Value::Object(object))
     }
 
-    /// Joins what is made of each where those are objects; else the first counts.
+    /// Joins the values of all parts if they are objects. Otherwise the first value counts.
     fn all_of(&mut self, all: &'s [Value], depth: usize) -> Option<Value> {
         let mut joined: Option<Value> = None;
         for part in all {
@@ -126,7 +127,7 @@ impl<'s> Maker<'s> {
     }
 }
 
-/// Returns the empty value of a type, the first where there are several.
+/// Returns the empty value of a schema's type, or of the first type if there are several.
 fn empty(schema: &Value) -> Value {
     let types = schema.get("type");
     let first = types
@@ -188,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn parts_that_all_hold_are_joined() {
+    fn parts_of_all_of_are_joined() {
         let part = |name: &str| json!({"type": "object", "properties": {name: {"type": "string"}}});
         assert_eq!(
             made(json!({"allOf": [part("a"), part("b")]})),
@@ -197,7 +198,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_object_is_its_empty_value() {
+    fn other_types_have_an_empty_value() {
         for (schema, expected) in [
             (json!({}), "null"),
             (json!({"type": "integer"}), "0"),
@@ -210,7 +211,7 @@ mod tests {
     }
 
     #[test]
-    fn schema_that_doubles_at_each_step_gives_a_document_of_some_size() {
+    fn exponential_schema_gives_a_bounded_document() {
         let doubled = |step: usize| {
             let next = json!({"$ref": format!("#/$defs/{}", step + 1)});
             json!({"properties": {"a": next, "b": next}})

@@ -1,4 +1,4 @@
-//! The example, run as jp runs a tool.
+//! Runs the example as jp runs a tool.
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use std::{
@@ -7,20 +7,20 @@ use std::{
     process::{Command, Stdio},
 };
 
-use jp_tool::{Called, ContentBlock, Invocation, Surroundings, ToolResponse};
+use jp_tool::{CallContext, ContentBlock, Invocation, ToolCall, ToolResponse};
 use serde_json::{Map, Value, json};
 
 fn run(root: &Path, name: &str, answers: Map<String, Value>) -> ToolResponse {
     let Value::Object(arguments) = json!({"name": name}) else {
         unreachable!()
     };
-    let tool = Called {
+    let tool = ToolCall {
         name: "delete_note".to_owned(),
         arguments,
         answers,
-        ..Called::default()
+        ..ToolCall::default()
     };
-    let context = Surroundings {
+    let context = CallContext {
         root: root.to_owned(),
         conversation_id: None,
     };
@@ -60,14 +60,14 @@ fn example_asks_before_it_deletes() {
         ("file:notes/milk.md", Some("Buy milk."))
     );
 
-    let answered = |answer: bool| Map::from_iter([(question.id.clone(), answer.into())]);
-    let kept = run(root.path(), "milk", answered(false));
+    let answers = |answer: bool| Map::from_iter([(question.id.clone(), answer.into())]);
+    let kept = run(root.path(), "milk", answers(false));
     assert_eq!(
         kept.content,
-        [ContentBlock::text("notes/milk.md was left as it is.")]
+        [ContentBlock::text("notes/milk.md was not deleted.")]
     );
     assert!(note.exists());
-    let deleted = run(root.path(), "milk", answered(true));
+    let deleted = run(root.path(), "milk", answers(true));
     assert_eq!(
         deleted.content,
         [ContentBlock::text("notes/milk.md is deleted.")]

@@ -15,7 +15,7 @@ use std::{
 };
 
 use jp_process::{Bounds, End, ProcessError, brief_program};
-use jp_tool::{Called, Invocation, Surroundings, ToolResponse};
+use jp_tool::{CallContext, Invocation, ToolCall, ToolResponse};
 use serde_json::{Map, Value};
 
 use self::resources::with_canonical_uris;
@@ -235,7 +235,7 @@ pub(crate) fn document(
     answers: &Map<String, Value>,
     surroundings: &crate::Surroundings,
 ) -> Value {
-    let tool = Called {
+    let tool = ToolCall {
         name: tool.name.clone(),
         arguments: arguments.clone(),
         answers: answers.clone(),
@@ -243,7 +243,7 @@ pub(crate) fn document(
     };
     // JSON has no other paths.
     let root = PathBuf::from(surroundings.root.to_string_lossy().into_owned());
-    let context = Surroundings {
+    let context = CallContext {
         root,
         conversation_id: surroundings.conversation.clone(),
     };
