@@ -1,5 +1,3 @@
-use std::path::PathBuf;
-
 use jp_attachment::{AttachError, Declared, Place, Source, parse_input, parse_stored};
 
 /// Takes `text` as something a person attaches, and as something that is stored.
@@ -7,13 +5,7 @@ use jp_attachment::{AttachError, Declared, Place, Source, parse_input, parse_sto
 /// No input panics; what is stored of anything but a file reads back as the same thing, and holds no
 /// credentials of a URL.
 pub fn declarations(text: &str) {
-    let root = PathBuf::from("/nonexistent");
-    let place = Place {
-        current_dir: root.clone(),
-        root,
-        home: None,
-        external_key: None,
-    };
+    let place = Place::new("/nonexistent");
     _ = parse_stored(text, &place);
     let Ok(Declared {
         declaration: Some(stored),

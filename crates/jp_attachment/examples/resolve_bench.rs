@@ -15,17 +15,18 @@ use std::{
 };
 
 use jp_attachment::{
-    ContentStore, Context, FileStamp, Known, Limits, Place, canonical_path, parse_input, resolve,
+    ContentStore, Context, FileStamp, Limits, Place, StoredFile, canonical_path, parse_input,
+    resolve,
 };
 use jp_resource::{BlobRef, ResourceContent};
 
 #[derive(Default)]
 struct Hashing {
-    known: Mutex<HashMap<FileStamp, Known>>,
+    known: Mutex<HashMap<FileStamp, StoredFile>>,
 }
 
 impl ContentStore for Hashing {
-    fn known(&self, file: &FileStamp) -> Option<Known> {
+    fn lookup(&self, file: &FileStamp) -> Option<StoredFile> {
         self.known.lock().ok()?.get(file).cloned()
     }
 
@@ -39,7 +40,7 @@ impl ContentStore for Hashing {
         if let (Some(file), Ok(mut known)) = (file, self.known.lock()) {
             known.insert(
                 file.clone(),
-                Known {
+                StoredFile {
                     blob,
                     mime_type: mime_type.to_owned(),
                 },
@@ -55,12 +56,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         .next()
         .ok_or("usage: resolve_bench DIRECTORY [WORKERS]")?;
     let root = canonical_path(Path::new(&directory))?;
-    let place = Place {
-        current_dir: root.clone(),
-        root,
-        home: None,
-        external_key: None,
-    };
+    let place = Place::new(root);
     let store = Hashing::default();
     let mut context = Context::new(&place, &store, SystemTime::now() + Duration::from_secs(3));
     context.limits = Limits {

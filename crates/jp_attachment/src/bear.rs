@@ -6,37 +6,29 @@ mod notes;
 mod uri;
 
 pub use self::{error::BearError, uri::BearUri};
-use crate::{AttachError, Context, Declared, Resolved, Source, handler::Handler, keep};
+use crate::{
+    AttachError, Context, Declared, Resolved, Source,
+    keep::{KeptResource, assemble},
+};
 
 /// Resolves `bear:` to notes, each with its title as name and the URI `bear://get/ID`.
 ///
-/// Reads the database and never writes to it. A search gives no note that is archived, locked or in the
-/// trash; one that is archived can be named.
-#[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct BearHandler;
-
-impl Handler for BearHandler {
-    fn schemes(&self) -> &'static [&'static str] {
-        &["bear"]
-    }
-
-    /// One after the other: it is one database, and a search reads all of it.
-    fn resolve(
-        &self,
-        declared: &[Declared],
-        context: &Context<'_>,
-    ) -> Result<Resolved, AttachError> {
-        let read = |declared| context.unavailable.tolerate(read(declared, context));
-        let given = declared
-            .iter()
-            .map(read)
-            .collect::<Result<_, AttachError>>()?;
-        keep::assemble(declared, given, context)
-    }
+/// Reads the database and never writes to it. A search skips notes that are archived, locked or in the
+/// trash. An archived note can be attached by its identifier.
+pub(crate) fn resolve(
+    declared: &[Declared],
+    context: &Context<'_>,
+) -> Result<Resolved, AttachError> {
+    // One after the other, because all read the same database.
+    let kept = declared
+        .iter()
+        .map(|declared| context.unavailable.tolerate(read(declared, context)))
+        .collect::<Result<_, AttachError>>()?;
+    assemble(declared, kept, context)
 }
 
 #[cfg(any(feature = "bear", target_os = "macos"))]
-fn read(declared: &Declared, context: &Context<'_>) -> Result<Vec<keep::Kept>, AttachError> {
+fn read(declared: &Declared, context: &Context<'_>) -> Result<Vec<KeptResource>, AttachError> {
     let Source::Bear(uri) = &declared.source else {
         return Ok(Vec::new());
     };
@@ -48,7 +40,7 @@ fn read(declared: &Declared, context: &Context<'_>) -> Result<Vec<keep::Kept>, A
 }
 
 #[cfg(not(any(feature = "bear", target_os = "macos")))]
-fn read(declared: &Declared, _: &Context<'_>) -> Result<Vec<keep::Kept>, AttachError> {
+fn read(declared: &Declared, _: &Context<'_>) -> Result<Vec<KeptResource>, AttachError> {
     match &declared.source {
         Source::Bear(_) => Err(AttachError::Bear {
             input: declared.input.clone(),
@@ -66,12 +58,7 @@ mod tests {
     use crate::{Place, parse_configured, parse_input, parse_stored};
 
     fn place() -> Place {
-        Place {
-            root: "/w".into(),
-            current_dir: "/w/none".into(),
-            home: None,
-            external_key: None,
-        }
+        Place::new("/w")
     }
 
     fn note(id: &str) -> BearUri {
@@ -86,7 +73,7 @@ mod tests {
     }
 
     #[test]
-    fn forms_are_read_and_stored_as_written() {
+    fn forms_are_stored_as_written() {
         for (input, uri) in [
             ("bear://get/A-1", note("A-1")),
             ("bear:A-1", note("A-1")),
@@ -120,7 +107,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_with_a_declaration_is_named() {
+    fn malformed_declaration_is_explained() {
         for (input, reason) in [
             ("bear:", FORMS),
             ("bear://", FORMS),
@@ -138,7 +125,7 @@ mod tests {
             ),
             (
                 "bear://search/x?tags=a",
-                r#""tags=a" is not a parameter of it; `tag=TAG` is"#,
+                r#""tags=a" is not a parameter of a search; use `tag=TAG`"#,
             ),
             ("bear:%FF", r#""%FF" does not decode to UTF-8"#),
         ] {
@@ -161,11 +148,11 @@ mod tests {
             std::time::SystemTime::UNIX_EPOCH,
         );
         let declared = [parse_input("bear:A-1", &place).unwrap()];
-        let error = BearHandler.resolve(&declared, &context).unwrap_err();
+        let error = resolve(&declared, &context).unwrap_err();
         assert!(error.is_unavailable());
         assert_eq!(
             error.source().unwrap().to_string(),
-            "Bear notes can be attached on macOS"
+            "Bear notes can be attached only on macOS"
         );
     }
 

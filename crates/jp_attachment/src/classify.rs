@@ -1,12 +1,12 @@
 use infer::MatcherType;
 use jp_resource::{ResourceContent, mime};
 
-/// Sorts the bytes of the file `name` into text or binary, and tells the MIME type.
+/// Decides whether the bytes of the file `name` are text, and returns their MIME type.
 ///
-/// What text is of is told by its name; binary content by how it starts, then by its name.
+/// The name decides the type of text. For binary content the first bytes do, then the name.
 #[must_use]
 pub fn classify(bytes: Vec<u8>, name: &str) -> (ResourceContent, &'static str) {
-    // A PDF may well be ASCII, and is still nothing to read as text.
+    // A PDF can be ASCII, but its text is not readable.
     if bytes.starts_with(b"%PDF-") {
         return (ResourceContent::Blob(bytes), "application/pdf");
     }
@@ -18,7 +18,7 @@ pub fn classify(bytes: Vec<u8>, name: &str) -> (ResourceContent, &'static str) {
     (content, mime_type)
 }
 
-/// Returns the type of binary content by how it starts, then by its name.
+/// Returns the type of binary content by its first bytes, then by its name.
 #[must_use]
 pub fn binary_type(bytes: &[u8], name: &str) -> &'static str {
     let by_name = binary_type_of_name(name);
@@ -29,15 +29,15 @@ pub fn binary_type(bytes: &[u8], name: &str) -> &'static str {
     }
 }
 
-/// Returns the type by the bytes that the content starts with.
+/// Returns the type of content by its first bytes.
 pub(crate) fn magic_type(bytes: &[u8]) -> Option<&'static str> {
-    // As much as tells office files from other archives.
+    // Enough to distinguish office files from other archives, by the names of their first entries.
     const HEAD: usize = 64 * 1024;
     let kind = infer::get(&bytes[..bytes.len().min(HEAD)])?;
     (kind.matcher_type() != MatcherType::Text).then(|| kind.mime_type())
 }
 
-/// Returns whether other formats are built on this one, that the name may tell.
+/// Returns whether other formats use this one as a container, so that the name can be more specific.
 fn is_container(mime_type: &str) -> bool {
     [
         "application/zip",
@@ -49,7 +49,7 @@ fn is_container(mime_type: &str) -> bool {
     .contains(&mime_type)
 }
 
-/// Returns the type that a name has, unless it is that of text.
+/// Returns the type of a name, unless it is one of text.
 fn binary_type_of_name(name: &str) -> Option<&'static str> {
     if mime::from_path(name).is_some() {
         return None;
@@ -64,7 +64,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn type_is_told_by_content_before_the_name() {
+    fn content_decides_before_the_name() {
         const PNG: &[u8] = b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR";
         const ZIP: &[u8] = b"PK\x03\x04\x14\0\0\0\0\0 other";
         const OLE: &[u8] = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1\0";

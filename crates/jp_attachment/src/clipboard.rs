@@ -5,45 +5,21 @@ use std::{env, process::Command};
 
 use crate::{
     AttachError, CommandError, Context, Declared, Resolved,
-    classify::classify,
     command::{Output, run_within},
-    handler::Handler,
-    keep::assemble,
-    stdin::snapshot,
+    snapshot::resolve_once,
 };
 
 pub use self::{displays::Displays, error::ClipboardError};
 
-/// Resolves `clip:` to what the clipboard holds, read by the platform's own tool.
-///
-/// The URI is `clip:` with the checksum of the content. It names a snapshot: nothing reads it again.
-#[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct ClipboardHandler;
-
-impl Handler for ClipboardHandler {
-    fn schemes(&self) -> &'static [&'static str] {
-        &["clip"]
-    }
-
-    fn resolve(
-        &self,
-        declared: &[Declared],
-        context: &Context<'_>,
-    ) -> Result<Resolved, AttachError> {
-        let Some(first) = declared.first() else {
-            return Ok(Resolved::default());
-        };
-        // The clipboard is read once, however often it is declared.
-        let given = read(context).and_then(|bytes| {
-            let bytes = bytes.map_err(|source| AttachError::Clipboard { source })?;
-            let (content, mime_type) = classify(bytes, "");
-            let resource = snapshot("clip", content)
-                .with_mime_type(mime_type)
-                .with_name("clipboard");
-            context.keep(first, resource).map(|kept| vec![kept])
-        });
-        assemble(&declared[..1], vec![given], context)
-    }
+/// Resolves `clip:` to the content of the clipboard, which becomes a snapshot. The platform's own tool
+/// reads it.
+pub(crate) fn resolve(
+    declared: &[Declared],
+    context: &Context<'_>,
+) -> Result<Resolved, AttachError> {
+    resolve_once("clip", "clipboard", declared, context, |_| {
+        read(context)?.map_err(|source| AttachError::Clipboard { source })
+    })
 }
 
 /// A program that prints the clipboard.
@@ -51,7 +27,7 @@ impl Handler for ClipboardHandler {
 struct Tool {
     program: &'static str,
     arguments: &'static [&'static str],
-    /// What its complaint about an empty clipboard has in it.
+    /// A part of its error message for an empty clipboard.
     empty: Option<&'static str>,
 }
 
@@ -81,9 +57,9 @@ const POWERSHELL: Tool = Tool {
     empty: None,
 };
 
-/// Lists what may read the clipboard, the best first. `os` is as [`env::consts::OS`].
+/// Lists the programs that may read the clipboard, the best first. `os` is [`env::consts::OS`].
 ///
-/// A Mac has one clipboard even where an X server runs.
+/// A Mac has one clipboard even if an X server runs.
 fn tools(has_wayland: bool, has_x11: bool, os: &str) -> Vec<Tool> {
     match os {
         "macos" => vec![PBPASTE],
@@ -99,7 +75,7 @@ fn tools(has_wayland: bool, has_x11: bool, os: &str) -> Vec<Tool> {
     }
 }
 
-/// Runs the first tool that is there; interruption is the outer error.
+/// Runs the first tool that is installed. Interruption is the outer error.
 fn read(context: &Context<'_>) -> Result<Result<Vec<u8>, ClipboardError>, AttachError> {
     let displays = context.displays.cloned().unwrap_or_default();
     let tools = tools(
@@ -110,6 +86,7 @@ fn read(context: &Context<'_>) -> Result<Result<Vec<u8>, ClipboardError>, Attach
     if tools.is_empty() {
         return Ok(Err(ClipboardError::NoDisplay));
     }
+    // A tool that is not installed is skipped. The error of one that is installed is final.
     for tool in &tools {
         let mut command = Command::new(tool.program);
         command
@@ -134,8 +111,10 @@ fn read(context: &Context<'_>) -> Result<Result<Vec<u8>, ClipboardError>, Attach
 }
 
 impl Tool {
+    /// Returns the content of the clipboard. wl-paste and xclip fail if there is none; the other tools
+    /// print nothing.
     fn content(&self, output: Output) -> Result<Vec<u8>, ClipboardError> {
-        let said = String::from_utf8_lossy(&output.stderr);
+        let message = String::from_utf8_lossy(&output.stderr);
         if output.status == 0 {
             return if output.stdout.is_empty() {
                 Err(ClipboardError::Empty)
@@ -143,16 +122,16 @@ impl Tool {
                 Ok(output.stdout)
             };
         }
-        if self.empty.is_some_and(|empty| said.contains(empty)) {
+        if self.empty.is_some_and(|empty| message.contains(empty)) {
             return Err(ClipboardError::Empty);
         }
-        let said = match said.trim() {
+        let message = match message.trim() {
             "" => format!("exit status: {}", output.status),
-            said => said.to_owned(),
+            message => message.to_owned(),
         };
         Err(ClipboardError::Refused {
             tool: self.program,
-            said,
+            message,
         })
     }
 }

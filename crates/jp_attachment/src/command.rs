@@ -15,70 +15,58 @@ use jp_process::{Bounds, run};
 
 use crate::{
     AttachError, Context, Declared, Notice, Resolved, Source,
-    handler::Handler,
-    keep::{Kept, assemble},
+    keep::{KeptResource, assemble},
     parallel,
 };
 
-/// Resolves `cmd:` to what a program prints.
+/// The number of commands that run at once. Most of them wait for a disk or a network, so this doesn't
+/// depend on the number of processors.
+const MAX_RUNNING: NonZeroUsize = NonZeroUsize::MIN.saturating_add(3);
+
+/// Resolves `cmd:` to the output of a program.
 ///
-/// The program runs in the workspace root with the environment of this one, stdin empty. It may print as
-/// much as a resource may have and take as long as [`Context::timeout`]; beyond that it is ended, with
-/// what it started. An exit status other than 0 is part of the content; not to start, to be ended by a
-/// signal or by a bound is a [`CommandError`].
-#[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct CommandHandler;
-
-/// How many commands run at once.
-const AT_ONCE: NonZeroUsize = NonZeroUsize::MIN.saturating_add(3);
-
-impl Handler for CommandHandler {
-    fn schemes(&self) -> &'static [&'static str] {
-        &["cmd"]
-    }
-
-    fn resolve(
-        &self,
-        declared: &[Declared],
-        context: &Context<'_>,
-    ) -> Result<Resolved, AttachError> {
-        let failed = AtomicUsize::new(usize::MAX);
-        let indexes: Vec<usize> = (0..declared.len()).collect();
-        let work = |(): &mut (), index: &usize| {
-            // Once an earlier one failed, nobody waits for this one.
-            let is_moot = || failed.load(Relaxed) < *index;
-            let given = context
+/// The program runs in the workspace root with the environment of jp and empty stdin. If it prints more
+/// than a resource may have, or takes longer than [`Context::timeout`], it is ended together with all
+/// processes that it started. An exit status other than 0 is part of the content. A program that can't
+/// start, is ended by a signal or exceeds a limit is a [`CommandError`].
+pub(crate) fn resolve(
+    declared: &[Declared],
+    context: &Context<'_>,
+) -> Result<Resolved, AttachError> {
+    let first_failed = AtomicUsize::new(usize::MAX);
+    let indexes: Vec<usize> = (0..declared.len()).collect();
+    let kept = parallel::map(
+        &indexes,
+        MAX_RUNNING,
+        || (),
+        |(), index| {
+            // If an earlier command failed, its error is the result and this command is not needed.
+            let is_moot = || first_failed.load(Relaxed) < *index;
+            let kept = context
                 .unavailable
                 .tolerate(attach(&declared[*index], &is_moot, context));
-            if given.is_err() {
-                failed.fetch_min(*index, Relaxed);
+            if kept.is_err() {
+                first_failed.fetch_min(*index, Relaxed);
             }
-            given
-        };
-        assemble(
-            declared,
-            parallel::map(&indexes, AT_ONCE, || (), work)?,
-            context,
-        )
-    }
+            kept
+        },
+    )?;
+    assemble(declared, kept, context)
 }
 
 fn attach(
     declared: &Declared,
     is_moot: &dyn Fn() -> bool,
     context: &Context<'_>,
-) -> Result<Vec<Kept>, AttachError> {
+) -> Result<Vec<KeptResource>, AttachError> {
     let Source::Command(line) = &declared.source else {
         return Ok(Vec::new());
     };
     let root = &context.place.root;
     let mut command = Command::new(line.executable(root));
     command.args(line.arguments()).current_dir(root);
-    let failed = |source| AttachError::Command {
-        input: declared.input.clone(),
-        source,
-    };
-    let output = run_within(command, is_moot, context)?.map_err(failed)?;
+    let output =
+        run_within(command, is_moot, context)?.map_err(|source| command_error(declared, source))?;
     let mut notices = notices(line, &output);
     let resource = content::resource(line, output);
     if resource.formatted.is_some() {
@@ -87,16 +75,24 @@ fn attach(
             charset: "UTF-8".to_owned(),
         });
     }
+    // stdout and stderr were bounded while they were read. Together they can still be too long.
     let limit = context.limits.max_bytes;
     if resource.content.as_bytes().len() as u64 > limit {
-        return Err(failed(CommandError::TooLong { limit }));
+        return Err(command_error(declared, CommandError::TooLong { limit }));
     }
     let mut kept = context.keep(declared, resource)?;
     kept.notices.extend(notices);
     Ok(vec![kept])
 }
 
-/// Runs a command within the bounds of a context; interruption is the outer error.
+fn command_error(declared: &Declared, source: CommandError) -> AttachError {
+    AttachError::Command {
+        input: declared.input.clone(),
+        source,
+    }
+}
+
+/// Runs a command within the limits of a context. Interruption is the outer error.
 pub(crate) fn run_within(
     command: Command,
     is_moot: &dyn Fn() -> bool,
@@ -108,6 +104,7 @@ pub(crate) fn run_within(
         max_bytes: context.limits.max_bytes,
         is_moot: &is_moot,
     };
+    // Don't start a program whose result is not needed.
     if is_moot() {
         return Err(AttachError::Interrupted);
     }
@@ -117,13 +114,16 @@ pub(crate) fn run_within(
 }
 
 fn notices(line: &CommandLine, output: &Output) -> Vec<Notice> {
-    let name = || line.name();
-    let is_empty = output.status == 0 && output.stdout.is_empty() && output.stderr.is_empty();
-    let empty = is_empty.then(|| Notice::EmptyOutput { name: name() });
-    let failed = (output.status != 0).then(|| Notice::ExitStatus {
-        name: name(),
-        status: output.status,
-    });
-    let held = output.was_held.then(|| Notice::HeldOutput { name: name() });
-    [empty, failed, held].into_iter().flatten().collect()
+    let (name, status) = (line.name(), output.status);
+    let mut notices = Vec::new();
+    if status != 0 {
+        let name = name.clone();
+        notices.push(Notice::ExitStatus { name, status });
+    } else if output.stdout.is_empty() && output.stderr.is_empty() {
+        notices.push(Notice::EmptyOutput { name: name.clone() });
+    }
+    if output.was_held {
+        notices.push(Notice::HeldOutput { name });
+    }
+    notices
 }

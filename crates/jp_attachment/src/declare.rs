@@ -1,60 +1,58 @@
-//! What a person types, and what is stored of it.
+//! Declarations: parsing what the user types, and the form that is stored.
 
-mod reading;
+mod parser;
 
 use std::{
     fs,
     path::{Path, PathBuf},
 };
 
-use self::reading::{
-    Query, Reading, exists, from_native, resolved_as_far_as_possible, split_query,
-};
+use self::parser::{InputParser, canonicalize_existing, exists, from_native, strip_exclude};
 use crate::{
     AttachError, BearUri, CommandLine, Credentials, Exclude, Glob, HttpUrl, McpUri, Place, Scheme,
     data::url as data_url, glob::has_wildcard,
 };
 
-/// Something to attach, or to exclude from what is attached.
+/// A declaration of something to attach, or to exclude from attachments.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Declared {
-    /// What it is called in messages: what the person typed, else the stored declaration.
+    /// The name in messages: what the user typed, or the stored declaration.
     pub input: String,
-    /// What to store, good on every machine. There is none for a directory, glob or pattern outside the
-    /// workspace: what it gives is declared file by file ([`Delivered`](crate::Delivered)).
+    /// The form to store, which is valid on every machine. A directory, glob or pattern outside the workspace
+    /// has none: each of its files is declared ([`Delivered`](crate::Delivered)).
     pub declaration: Option<String>,
-    /// What to resolve.
+    /// The source to resolve.
     pub source: Source,
-    /// Whether the person asked for it themself, on the command line or in their own configuration; what
-    /// comes with a workspace or a history can be a stranger's.
+    /// Whether the user asked for it, on the command line or in their own configuration. A declaration of a
+    /// workspace or a history can be a stranger's.
     pub is_trusted: bool,
-    /// The name, from the workspace root, of a link that led to it and out of the workspace.
+    /// The path, from the workspace root, of a link that led out of the workspace to it.
     pub link_out: Option<String>,
 }
 
-/// What a declaration stands for on this machine.
+/// The source of a declaration on this machine.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Source {
-    /// A file or directory that is named outright; the path is canonical.
+    /// An explicitly named file or directory, as a canonical path.
     Path(PathBuf),
     /// The files that match a pattern.
     Glob(Glob),
-    /// What is to be left out.
+    /// Files to leave out.
     Exclude(Exclude),
     /// A page.
     Http {
         /// Its canonical URL.
         url: HttpUrl,
-        /// What was in the URL to show to its server; never stored.
+        /// The credentials of the URL, which are never stored.
         credentials: Option<Credentials>,
     },
     /// A `data:` URL.
     Data(String),
-    /// What a program prints.
+    /// The output of a program.
     Command(CommandLine),
-    /// What is piped into the command.
+    /// Standard input.
     Stdin,
-    /// What the clipboard holds.
+    /// The content of the clipboard.
     Clipboard,
     /// A resource of an MCP server.
     Mcp(McpUri),
@@ -62,35 +60,35 @@ pub enum Source {
     Bear(BearUri),
 }
 
-/// What resolving something reaches for.
+/// The things that resolving a source touches.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Reach {
     /// Files of the workspace, or nothing.
     Workspace,
-    /// Servers of the internet. Those of this machine and of private networks are reached only by what the
-    /// person declared themself ([`Declared::is_trusted`]).
+    /// Servers of the internet. Only a trusted declaration ([`Declared::is_trusted`]) reaches those of this
+    /// machine and of private networks.
     Network,
-    /// Other files of this machine, and what else on it is the person's own.
+    /// Other files of this machine, and other personal data on it.
     Machine,
     /// A program, which may do anything.
     Program,
-    /// Asks an MCP server.
+    /// An MCP server.
     Server,
 }
 
-/// What the user's approval of a declaration allows that a workspace or its history can't allow itself.
+/// What the user's approval of a declaration allows. A workspace or its history can't allow this itself.
 ///
 /// The user approves a declaration when they attach it, declare it in their own configuration, or say yes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ApprovalScope {
-    /// Nothing. A walk of the workspace may give what it names, and no more.
+    /// Nothing. Only files that a walk of the workspace finds are allowed.
     Nothing,
-    /// `jp mcp serve` gives this file of the workspace even if a walk would leave it out. Of a directory
+    /// `jp mcp serve` serves this file of the workspace even if a walk would leave it out. For a directory
     /// it allows nothing.
     Serving,
     /// jp resolves it without asking, also in later commands.
     Resolving,
-    /// jp attaches it at all. This can't be approved afterwards: the user attaches it themself.
+    /// jp attaches it at all. This can't be approved later: the user has to attach it.
     Attaching,
 }
 
@@ -120,7 +118,7 @@ impl Source {
         }
     }
 
-    /// Returns what resolving it reaches for.
+    /// Returns what resolving the source touches. Pure: it looks at no file.
     #[must_use]
     pub fn reach(&self, place: &Place) -> Reach {
         match self {
@@ -135,69 +133,75 @@ impl Source {
     }
 }
 
-/// Reads what a person typed.
+/// Parses what the user typed.
 ///
-/// That is a path (absolute, relative to the current directory, `~/…`), of a file or directory or with wildcards, a
-/// URL, `cmd:` with a command line, `-` for stdin, `clip:` for the clipboard, or `!PATTERN` or `PATTERN?exclude`. An
-/// existing path wins over any other reading. Resolves links: a link's target is what is attached, and what decides
-/// whether it is inside the workspace. Refuses what does not exist, and what is neither file nor directory.
+/// That is a path (absolute, relative to the current directory, or `~/…`) of a file or directory, possibly
+/// with wildcards; a URL; `cmd:` with a command line; `-` for stdin; `clip:` for the clipboard; or
+/// `!PATTERN` or `PATTERN?exclude`. An existing path wins over any other meaning.
+///
+/// Resolves links: the target is attached, and decides whether it is inside the workspace.
+///
+/// # Errors
+///
+/// Paths that do not exist, or are neither a file nor a directory, and malformed input.
 pub fn parse_input(input: &str, place: &Place) -> Result<Declared, AttachError> {
     if input.is_empty() {
         return Err(AttachError::Empty);
     }
-    let reading = Reading {
+    let parser = InputParser {
         input,
         place,
         directory: &place.current_dir,
     };
-    let path = reading.absolute(input)?;
+    let path = parser.absolute(input)?;
+    // An existing path wins, so that a file named `cmd:x` can be attached.
+    // A file named `-` is `./-`.
     if input != "-" && exists(&path) {
-        return reading.path(&path);
+        return parser.path(&path);
     }
     if let Some(pattern) = input.strip_prefix('!') {
-        return reading.exclude(&from_native(pattern));
+        return parser.exclude(&from_native(pattern));
     }
     match Scheme::split(input) {
         Some((Scheme::File, "" | "//")) => return Err(AttachError::Empty),
-        Some((Scheme::File, rest)) => return reading.file_url(rest),
-        Some((Scheme::Http, _)) => return reading.http(),
-        Some((Scheme::Data, _)) => return reading.data(),
-        Some((Scheme::Command, _)) => return reading.command(),
-        Some((Scheme::Clipboard, "")) => return Ok(reading.declared(None, Source::Clipboard)),
-        Some((Scheme::Mcp, _)) => return reading.mcp(),
-        Some((Scheme::Bear, rest)) => return reading.bear(rest),
-        Some((Scheme::Stdin, "")) => return Ok(reading.declared(None, Source::Stdin)),
-        Some((scheme, _)) => return Err(reading.refusal(&scheme)),
+        Some((Scheme::File, rest)) => return parser.file_url(rest),
+        Some((Scheme::Http, _)) => return parser.http(),
+        Some((Scheme::Data, _)) => return parser.data(),
+        Some((Scheme::Command, _)) => return parser.command(),
+        Some((Scheme::Clipboard, "")) => return Ok(parser.declare(None, Source::Clipboard)),
+        Some((Scheme::Mcp, _)) => return parser.mcp(),
+        Some((Scheme::Bear, rest)) => return parser.bear(rest),
+        Some((Scheme::Stdin, "")) => return Ok(parser.declare(None, Source::Stdin)),
+        Some((scheme, _)) => return Err(parser.refusal(&scheme)),
         None => {}
     }
-    if let (pattern, Query::Exclude) = split_query(input) {
-        return reading.exclude(&from_native(pattern));
+    if let Some(pattern) = strip_exclude(input) {
+        return parser.exclude(&from_native(pattern));
     }
     let pattern = from_native(input);
     if has_wildcard(&pattern) {
-        reading.glob(&pattern)
+        parser.glob(&pattern)
     } else {
-        reading.path(&path)
+        parser.path(&path)
     }
 }
 
-/// Reads a declaration that was stored, or that a configuration makes: its paths are relative to the
-/// workspace root.
+/// Parses a stored declaration. Its paths are relative to the workspace root.
 ///
-/// Older ones name the root `/` or a host: `file:///crates/x` and `file://docs/x` are relative to the
-/// root where there is no such absolute path.
+/// In older declarations the root is `/` or a host: `file:///crates/x` and `file://docs/x` are relative to
+/// the root if there is no such absolute path.
 pub fn parse_stored(declaration: &str, place: &Place) -> Result<Declared, AttachError> {
     let place = Place {
         current_dir: place.root.clone(),
         ..place.clone()
     };
-    let reading = Reading {
+    let parser = InputParser {
         input: declaration,
         place: &place,
         directory: &place.root,
     };
     let declared = match Scheme::split(declaration) {
-        Some((Scheme::File, rest)) => reading.file_url(rest),
+        Some((Scheme::File, rest)) => parser.file_url(rest),
         _ => parse_input(declaration, &place),
     }?;
     Ok(Declared {
@@ -207,10 +211,10 @@ pub fn parse_stored(declaration: &str, place: &Place) -> Result<Declared, Attach
     })
 }
 
-/// Reads a declaration of a configuration file; its paths are relative to the workspace root.
+/// Parses a declaration of a configuration file. Its paths are relative to the workspace root.
 ///
-/// Unlike what is typed, it is read again for every conversation, so it always has a stored form: for
-/// a directory or glob outside the workspace that is `external:…/NAME/` or `external:…/NAME/PATTERN`.
+/// It is parsed again for every conversation, so it always has a stored form. For a directory or glob
+/// outside the workspace that is `external:…/NAME/` or `external:…/NAME/PATTERN`.
 pub fn parse_configured(input: &str, place: &Place) -> Result<Declared, AttachError> {
     let place = Place {
         current_dir: place.root.clone(),
@@ -228,13 +232,12 @@ pub fn parse_configured(input: &str, place: &Place) -> Result<Declared, AttachEr
         Source::Glob(glob) => (&glob.base, glob.pattern.as_str()),
         Source::Exclude(_) => return Ok(declared),
         Source::Stdin => {
-            let reason = "stdin is attached with `--attach -` alone".to_owned();
-            return Err(AttachError::Malformed {
-                input: input.to_owned(),
-                reason,
-            });
+            return Err(AttachError::invalid(
+                input,
+                "only `--attach -` attaches stdin",
+            ));
         }
-        // What it gives names a snapshot; what was configured is delivered with it all the same.
+        // Its resource names a snapshot, but the configured declaration has to be recognised again.
         _ => {
             return Ok(Declared {
                 declaration: Some(input.to_owned()),
@@ -242,71 +245,64 @@ pub fn parse_configured(input: &str, place: &Place) -> Result<Declared, AttachEr
             });
         }
     };
-    let not_utf8 = |_| AttachError::NotUtf8 {
-        input: input.to_owned(),
-        path: directory.clone(),
-    };
-    declared.declaration = Some(format!(
-        "{}/{pattern}",
-        place.external(directory).map_err(not_utf8)?
-    ));
+    let uri = place
+        .external(directory)
+        .map_err(|_| AttachError::NotUtf8 {
+            input: input.to_owned(),
+            path: directory.clone(),
+        })?;
+    declared.declaration = Some(format!("{uri}/{pattern}"));
     Ok(declared)
 }
 
-/// Returns the stored declarations that `input` may mean, to find the one to remove: what it names need
-/// not exist any more.
+/// Returns the stored declarations that `input` may mean, to find the one to remove. The files need not
+/// exist any more.
 #[must_use]
 pub fn possible_declarations(input: &str, place: &Place) -> Vec<String> {
     let mut declarations = vec![input.to_owned()];
-    declarations.extend(
-        parse_input(input, place)
-            .ok()
-            .and_then(|declared| declared.declaration),
-    );
-    match parse_input(input, place).map(|declared| declared.source) {
-        Ok(Source::Data(url)) => declarations.extend(data_url::uri(&url)),
-        Ok(Source::Glob(glob)) if place.relative(&glob.base).is_none() => {
-            let files = files_below(&glob.base).into_iter();
-            let is_match = |file: &PathBuf| {
-                file.strip_prefix(&glob.base)
-                    .is_ok_and(|below| glob.matches(below))
-            };
-            declarations.extend(
-                files
-                    .filter(is_match)
-                    .filter_map(|file| place.declaration(&file).ok()),
-            );
+    // A directory or glob outside the workspace was stored file by file.
+    let mut files = Vec::new();
+    if let Ok(declared) = parse_input(input, place) {
+        declarations.extend(declared.declaration);
+        match declared.source {
+            Source::Data(url) => declarations.extend(data_url::uri(&url)),
+            Source::Glob(glob) if place.relative(&glob.base).is_none() => {
+                files = files_below(&glob.base);
+                files.retain(|file| {
+                    file.strip_prefix(&glob.base)
+                        .is_ok_and(|below| glob.matches(below))
+                });
+            }
+            _ => {}
         }
-        _ => {}
     }
-    let reading = Reading {
+    let parser = InputParser {
         input,
         place,
         directory: &place.current_dir,
     };
-    if let Ok(path) = reading.absolute(input) {
-        let path = resolved_as_far_as_possible(&path);
+    if let Ok(path) = parser.absolute(input) {
+        let path = canonicalize_existing(&path);
         if place.relative(&path).is_none() && path.is_dir() {
-            declarations.extend(
-                files_below(&path)
-                    .iter()
-                    .filter_map(|file| place.declaration(file).ok()),
-            );
+            files.extend(files_below(&path));
         }
         if let Ok(file) = place.declaration(&path) {
             declarations.push(format!("{file}/"));
             declarations.push(file);
         }
     }
+    let files = files.iter().filter_map(|file| place.declaration(file).ok());
+    declarations.extend(files);
     declarations.sort_unstable();
     declarations.dedup();
     declarations
 }
 
-/// How many entries of a directory are looked at to find what it gave.
+/// The most entries of a directory that are listed to find its declarations. A whole home directory would
+/// take too long.
 const MAX_ENTRIES: usize = 100_000;
 
-/// Lists what a directory outside the workspace may have given, without regard to any rule.
+/// Lists all files below a directory, including those that a walk would leave out.
 fn files_below(directory: &Path) -> Vec<PathBuf> {
     let mut files = Vec::new();
     let mut left = MAX_ENTRIES;

@@ -3,100 +3,97 @@ use std::{error::Error, fmt, io, path::PathBuf};
 use jp_process::ProcessError;
 use jp_resource::uri::UriError;
 
-use crate::{BearError, ClipboardError, HttpError, McpError, Scheme};
+use crate::{BearError, ClipboardError, HttpError, McpError, scheme};
 
-/// Why something could not be attached. Each message finishes "failed to …".
+/// An error of parsing or resolving a declaration. Each message finishes "failed to …".
 ///
-/// Messages may hold absolute paths: they are for the terminal of the person who attached, and never
-/// for anything that is stored.
+/// Messages may hold absolute paths, so they are only for the user's terminal and must not be stored.
 #[derive(Debug, thiserror::Error)]
 pub enum AttachError {
     /// The input is an empty text.
     #[error("attach an empty name")]
     Empty,
-    /// Nothing is there.
+    /// The file or directory does not exist.
     #[error("attach {input:?}: {path:?} does not exist")]
     Missing {
-        /// What was asked for.
+        /// The input.
         input: String,
-        /// Where it was looked for.
+        /// The path.
         path: PathBuf,
     },
-    /// The file system refused.
+    /// An operation of the file system failed.
     #[error("attach {input:?}: {action} {path:?}")]
     Io {
-        /// What was asked for.
+        /// The input.
         input: String,
-        /// What was tried, as a verb.
+        /// The operation, as a verb.
         action: &'static str,
-        /// On which file or directory.
+        /// The file or directory.
         path: PathBuf,
-        /// Why it failed.
+        /// The cause.
         source: io::Error,
     },
     /// The path is neither a file nor a directory.
     #[error("attach {input:?}: {path:?} is a {kind}, not a file or directory")]
     Special {
-        /// What was asked for.
+        /// The input.
         input: String,
         /// The path.
         path: PathBuf,
-        /// What it is.
+        /// Its kind.
         kind: SpecialFile,
     },
-    /// A name can't be part of a URI.
+    /// A name is not UTF-8 and so can't be part of a URI.
     #[error("attach {input:?}: the name of {path:?} is not UTF-8; rename it or exclude it")]
     NotUtf8 {
-        /// What was asked for.
+        /// The input.
         input: String,
         /// The path.
         path: PathBuf,
     },
     /// `~` was used and no home directory is known.
-    #[error("attach {input:?}: there is no home directory that `~` could stand for")]
+    #[error("attach {input:?}: the home directory that `~` stands for is unknown")]
     NoHome {
-        /// What was asked for.
+        /// The input.
         input: String,
     },
-    /// A stored URI names a snapshot.
-    #[error(
-        "attach {input:?}: it names a snapshot, which can't be read again; attach what it is of once more"
-    )]
+    /// The URI names a snapshot, whose source is unknown.
+    #[error("attach {input:?}: a snapshot can't be read again; attach its source again")]
     Snapshot {
-        /// What was asked for.
+        /// The input.
         input: String,
     },
     /// There is no handler for the scheme.
     #[error(
-        "attach {input:?}: `{scheme}` is not supported; what can be attached is {}",
-        Scheme::supported()
+        "attach {input:?}: `{scheme}` is not supported; jp attaches {}",
+        scheme::ATTACHABLE
     )]
     Unsupported {
-        /// What was asked for.
+        /// The input.
         input: String,
-        /// The scheme, or what stands for it.
+        /// The scheme as the user writes it.
         scheme: String,
     },
-    /// A URL does not decode.
+    /// A URL can't be decoded.
     #[error("attach {input:?}")]
     Url {
-        /// What was asked for.
+        /// The input.
         input: String,
-        /// In what way it is malformed.
+        /// The reason.
         source: UriError,
     },
     /// A glob is malformed.
     #[error("attach {input:?}: {reason}")]
     InvalidGlob {
-        /// What was asked for.
+        /// The input.
         input: String,
-        /// In what way it is malformed.
+        /// The reason.
         reason: String,
     },
     /// A glob matches no file.
     #[error("attach {input:?}: no file in {directory:?} matches")]
     NoMatch {
-        /// What was asked for.
+        /// The input.
         input: String,
         /// The directory that was searched.
         directory: PathBuf,
@@ -104,41 +101,41 @@ pub enum AttachError {
     /// A directory holds no file at any depth.
     #[error("attach {input:?}: {directory:?} holds no file")]
     EmptyDirectory {
-        /// What was asked for.
+        /// The input.
         input: String,
         /// The directory.
         directory: PathBuf,
     },
-    /// Ignore rules leave nothing.
+    /// Ignore rules leave out all files.
     #[error(
-        "attach {input:?}: everything is ignored, {example:?} by {rule}; name a file outright to attach it"
+        "attach {input:?}: all files are ignored, for example {example:?} by {rule}; name a file explicitly to attach it"
     )]
     AllIgnored {
-        /// What was asked for.
+        /// The input.
         input: String,
-        /// Something that would have been attached.
+        /// A file that would have been attached.
         example: PathBuf,
         /// The rule that ignores it.
         rule: IgnoreRule,
     },
-    /// All that a directory or glob gives looks like it holds secrets.
+    /// All files of a directory or glob look like they hold secrets.
     #[error(
-        "attach {input:?}: nothing is left but what looks like it holds secrets, {example:?} for one; name a file outright to attach it"
+        "attach {input:?}: every file looks like it holds secrets, for example {example:?}; name a file explicitly to attach it"
     )]
     AllSecret {
-        /// What was asked for.
+        /// The input.
         input: String,
-        /// A file that was left out, as a notice names it.
+        /// The name of such a file.
         example: String,
     },
-    /// All that a directory or glob gives are links to what is never entered: a version control system's, or jp's own.
+    /// All matches are links into directories that no walk enters, such as `.git` and `.jp`.
     #[error(
-        "attach {input:?}: nothing is left but links into directories that are entered only by name, {example:?} for one; name a file outright to attach it"
+        "attach {input:?}: every match is a link into a directory that jp doesn't enter, for example {example:?}; name a file explicitly to attach it"
     )]
     AllClosed {
-        /// What was asked for.
+        /// The input.
         input: String,
-        /// Such a link, as a notice names it.
+        /// The name of such a link.
         example: String,
     },
     /// A text looks like it holds a secret, and [`Secrets::Refuse`](crate::Secrets::Refuse) refuses it.
@@ -146,48 +143,48 @@ pub enum AttachError {
         "attach {input:?}: {name:?} line {line} holds what looks like {kind}, and conversation.attachment.secrets refuses it"
     )]
     Secret {
-        /// What was asked for.
+        /// The input.
         input: String,
         /// The name of the file or resource.
         name: String,
-        /// What it looks like, with an article.
+        /// The kind of secret, with an article.
         kind: &'static str,
-        /// Where, counted from 1.
+        /// The line, counted from 1.
         line: usize,
     },
-    /// Exclude patterns leave nothing.
+    /// Exclude patterns leave out all files.
     #[error("attach {input:?}: everything in {directory:?} is excluded")]
     AllExcluded {
-        /// What was asked for.
+        /// The input.
         input: String,
         /// The directory.
         directory: PathBuf,
     },
-    /// There is something to exclude and nothing to exclude it from.
-    #[error("attach nothing but excludes: {0:?} has nothing to be excluded from")]
+    /// There are excludes, but no files to exclude from.
+    #[error("exclude {0:?}: there is no attachment to exclude files from")]
     OnlyExcludes(String),
     /// A file is larger than allowed.
     #[error(
         "attach {input:?}: {path:?} has {size} bytes, more than the {limit} that conversation.attachment.max_bytes allows"
     )]
     TooLarge {
-        /// What was asked for.
+        /// The input.
         input: String,
         /// The file.
         path: PathBuf,
         /// Its length in bytes.
         size: u64,
-        /// The most a file may have.
+        /// The limit in bytes.
         limit: u64,
     },
     /// There are more files than allowed.
     #[error(
-        "attach {input:?}: with it there are more than the {limit} files that conversation.attachment.max_files allows"
+        "attach {input:?}: there are more than the {limit} files that conversation.attachment.max_files allows"
     )]
     TooManyFiles {
-        /// What was asked for when the limit was passed.
+        /// The input that exceeds the limit.
         input: String,
-        /// The most files that may be attached at once.
+        /// The most files that can be attached at once.
         limit: usize,
     },
     /// The files are together larger than allowed.
@@ -195,112 +192,113 @@ pub enum AttachError {
         "attach {files} files of {size} bytes in all, more than the {limit} that conversation.attachment.max_total_bytes allows"
     )]
     TooManyBytes {
-        /// How many files there are.
+        /// The number of files.
         files: usize,
         /// Their length in bytes.
         size: u64,
-        /// The most they may have.
+        /// The limit in bytes.
         limit: u64,
     },
-    /// A file was written to each time it was read.
+    /// A file changed during each attempt to read it.
     #[error("attach {input:?}: {path:?} keeps changing while it is read")]
     Changing {
-        /// What was asked for.
+        /// The input.
         input: String,
         /// The file.
         path: PathBuf,
     },
-    /// A file gives more or less than the size it has, and nobody writes to it: the system makes it up as it is read.
-    #[error("attach {input:?}: what {path:?} holds is made up as it is read")]
+    /// A file has another length than its metadata says although it does not change, such as one in
+    /// `/proc`: the system generates the content while it is read.
+    #[error("attach {input:?}: the system generates the content of {path:?} while it is read")]
     MadeUp {
-        /// What was asked for.
+        /// The input.
         input: String,
         /// The file.
         path: PathBuf,
     },
-    /// A URL does not say what it has to.
+    /// A URL or command line has a wrong form.
     #[error("attach {input:?}: {reason}")]
     Malformed {
-        /// What was asked for.
+        /// The input.
         input: String,
-        /// In what way it is malformed.
+        /// The reason.
         reason: String,
     },
-    /// Content that is not a file's is longer than allowed.
+    /// Content from another source than a file is longer than allowed.
     #[error(
         "attach {input:?}: it is longer than the {limit} bytes that conversation.attachment.max_bytes allows"
     )]
     TooLong {
-        /// What was asked for.
+        /// The input.
         input: String,
-        /// The most it may have.
+        /// The limit in bytes.
         limit: u64,
     },
-    /// A page could not be had.
+    /// A page could not be fetched.
     #[error("attach {input:?}")]
     Http {
-        /// What was asked for, without credentials.
+        /// The input, without credentials.
         input: String,
-        /// Why it failed.
+        /// The cause.
         source: Box<HttpError>,
     },
     /// Standard input can't be read.
     #[error("attach stdin")]
     Stdin {
-        /// Why it failed.
+        /// The cause.
         source: io::Error,
     },
-    /// Nothing is piped in.
-    #[error("attach stdin: there is nothing in it")]
+    /// Standard input is empty.
+    #[error("attach stdin: it is empty")]
     EmptyStdin,
-    /// There is no output of a command.
+    /// A command could not be run to its end.
     #[error("attach {input:?}{}", spaced_hint(source))]
     Command {
-        /// What was asked for.
+        /// The input.
         input: String,
-        /// Why there is none.
+        /// The cause.
         source: ProcessError,
     },
     /// The clipboard can't be read.
     #[error("attach the clipboard")]
     Clipboard {
-        /// Why it can't.
+        /// The cause.
         source: ClipboardError,
     },
-    /// A resource of an MCP server can't be had.
-    #[error("attach {input:?} of the MCP server {server:?}")]
+    /// A resource of an MCP server is unavailable.
+    #[error("attach {input:?} from the MCP server {server:?}")]
     Mcp {
-        /// What was asked for.
+        /// The input.
         input: String,
         /// The name of the server.
         server: String,
-        /// Why it can't.
+        /// The cause.
         source: McpError,
     },
-    /// Notes of the Bear app can't be had.
+    /// Notes of the Bear app are unavailable.
     #[error("attach {input:?}")]
     Bear {
-        /// What was asked for.
+        /// The input.
         input: String,
-        /// Why they can't.
+        /// The cause.
         source: BearError,
     },
-    /// The person interrupted.
-    #[error("attach anything: interrupted")]
+    /// The user interrupted the command.
+    #[error("attach: interrupted")]
     Interrupted,
-    /// The content could not be kept.
-    #[error("attach {input:?}: keep the content of {of:?}")]
+    /// The content could not be stored.
+    #[error("attach {input:?}: store the content of {of:?}")]
     Store {
-        /// What was asked for.
+        /// The input.
         input: String,
         /// The file or URI.
         of: String,
-        /// Why it failed.
+        /// The cause.
         source: Box<dyn Error + Send + Sync>,
     },
 }
 
-/// What a path may be that is neither a file nor a directory.
+/// A kind of file that can't be attached.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SpecialFile {
     /// A FIFO.
@@ -316,15 +314,18 @@ pub enum SpecialFile {
 /// A line of an ignore file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct IgnoreRule {
-    /// The ignore file, from the workspace root where it is inside.
+    /// The ignore file, relative to the workspace root if it is inside.
     pub file: PathBuf,
-    /// The line.
+    /// The text of the line.
     pub pattern: String,
 }
 
 impl AttachError {
-    /// Returns whether the error is about one thing that can't be had, so that a person may choose to
-    /// go on without it: it is missing, unreadable, too large, a command that fails, or looks like a secret.
+    /// Returns whether the error affects only one declaration, so that the user can continue without
+    /// it. It may be missing, unreadable or too large, a failing command, or look like a secret.
+    ///
+    /// Wrong input is not unavailable: the user has to correct it. Neither are limits of the whole
+    /// command.
     #[must_use]
     pub fn is_unavailable(&self) -> bool {
         match self {
@@ -365,7 +366,15 @@ impl AttachError {
         }
     }
 
-    /// Names what `action` on `path` failed with; what is not there is [`Self::Missing`].
+    /// Returns the error of an `input` with a wrong form.
+    pub(crate) fn invalid(input: &str, reason: impl Into<String>) -> Self {
+        Self::Malformed {
+            input: input.to_owned(),
+            reason: reason.into(),
+        }
+    }
+
+    /// Returns the error of a failed `action` on `path`: [`Self::Missing`] if nothing is there.
     pub(crate) fn io(
         input: &str,
         action: &'static str,
@@ -385,11 +394,11 @@ impl AttachError {
     }
 }
 
-/// Explains a program with a space in its name.
+/// Returns the hint for a program that is not found and whose name has a space in it.
 fn spaced_hint(error: &ProcessError) -> &'static str {
     match error {
         ProcessError::NotFound { program } if program.contains(' ') => {
-            " (a cmd:// URL has its arguments as `?arg=…&arg=…`)"
+            " (write the arguments of a cmd:// URL as `?arg=…&arg=…`)"
         }
         _ => "",
     }

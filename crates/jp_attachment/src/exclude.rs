@@ -5,12 +5,12 @@ use std::{
 
 use globset::GlobMatcher;
 
-use crate::glob::{compile, stored};
+use crate::glob::{canonicalize, compile};
 
-/// A pattern that nothing attached may match: it reads as a line of a `.gitignore` in `base` does.
+/// A pattern of files to leave out. It has the meaning of a line in a `.gitignore` of `base`.
 ///
-/// Without a `/` it matches at any depth, with one from `base` on; a trailing `/` means directories
-/// only. What is below a directory that matches is excluded with it.
+/// Without a `/` it matches at any depth, otherwise from `base` on. A trailing `/` restricts it to
+/// directories. All files below a matching directory are excluded.
 #[derive(Clone)]
 pub struct Exclude {
     /// The directory that the pattern is relative to.
@@ -21,9 +21,9 @@ pub struct Exclude {
 }
 
 impl Exclude {
-    /// Compiles `pattern`. Fails with the reason it is malformed for.
+    /// Compiles `pattern`. The error is the reason why it is malformed.
     pub(crate) fn new(base: PathBuf, pattern: &str) -> Result<Self, String> {
-        let pattern = stored(pattern);
+        let pattern = canonicalize(pattern);
         let name = pattern.strip_suffix('/').unwrap_or(&pattern);
         let matcher = match name.contains('/') {
             true => compile(name.trim_start_matches("./").trim_start_matches('/')),
@@ -36,22 +36,24 @@ impl Exclude {
         })
     }
 
-    /// Returns whether the pattern matches `path` itself, which is absolute.
+    /// Returns whether the pattern matches the absolute `path` itself.
     pub(crate) fn matches(&self, path: &Path, is_directory: bool) -> bool {
-        let is_kind = is_directory || !self.pattern.ends_with('/');
-        // A pattern that matches at any depth does so outside its base too: there the name alone counts.
-        let is_name = !self.pattern.trim_end_matches('/').contains('/');
-        let name = || path.file_name().filter(|_| is_name).map(Path::new);
-        let relative = path
-            .strip_prefix(&self.base)
-            .ok()
-            .or_else(name)
-            .filter(|_| is_kind);
+        if !is_directory && self.pattern.ends_with('/') {
+            return false;
+        }
+        let relative = match path.strip_prefix(&self.base) {
+            Ok(relative) => Some(relative),
+            // Outside its base, a pattern that matches at any depth is compared with the name.
+            Err(_) if !self.pattern.trim_end_matches('/').contains('/') => {
+                path.file_name().map(Path::new)
+            }
+            Err(_) => None,
+        };
         relative
             .is_some_and(|relative| relative != Path::new("") && self.matcher.is_match(relative))
     }
 
-    /// Returns whether `path` or a directory that it is in matches.
+    /// Returns whether the pattern matches `path` or a directory that it is in.
     pub(crate) fn covers(&self, path: &Path, is_directory: bool) -> bool {
         self.matches(path, is_directory)
             || path

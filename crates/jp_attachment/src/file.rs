@@ -1,6 +1,6 @@
-mod ignored;
+mod ignore_rules;
 mod inspect;
-mod linked;
+mod link_targets;
 mod plan;
 mod read;
 mod survey;
@@ -11,51 +11,41 @@ use std::collections::HashSet;
 use jp_resource::{Annotations, Resource};
 
 pub use self::{
-    ignored::IgnoreRules,
+    ignore_rules::{IgnoreRules, is_never_entered},
     survey::{LeftOut, Offered, Survey, Surveyed, Walked},
-    walk::is_never_entered,
 };
 use self::{
-    plan::{Given, Plan},
-    read::{Content, Kept},
+    plan::{Plan, PlannedSource},
+    read::{FileContent, KeptFile},
 };
 use crate::{
-    AttachError, Context, Declared, Delivered, Notice, Resolved, Source, Unavailable,
-    handler::Handler, place::Identity,
+    AttachError, Context, Declared, Delivered, Notice, Resolved, Source, context::Tolerated,
+    place::Identity,
 };
 
 /// Resolves files, directories and globs, inside the workspace and outside.
 ///
 /// Directories and globs respect `.gitignore`, `.ignore`, `.jpignore` and `.git/info/exclude`, from the
-/// root of the repository or workspace on, and never enter `.git`, `.hg`, `.jj`, `.jp` and `.svn`; what
-/// is named outright is attached even if ignored. Links to files are followed where all of this lets the file
-/// be that they lead to, links to directories in a directory are not.
+/// root of the repository or workspace on. They never enter `.git`, `.hg`, `.jj`, `.jp` and `.svn`. A
+/// link to a file is followed if the same rules allow the target. Links to directories are not followed.
 ///
-/// A directory or glob gives no file that looks like it holds secrets, by its name (`.env`, `id_rsa`) or
-/// as it is a private key, and each that is left out is a [`Notice::SecretFile`]. What is named outright is
-/// attached.
-#[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct FileHandler;
-
-impl Handler for FileHandler {
-    fn schemes(&self) -> &'static [&'static str] {
-        &["file"]
-    }
-
-    /// Reads no file that [`ContentStore::known`](crate::ContentStore::known) knows; for any other
-    /// there are five system calls: stat, open, read, fstat, close. A thread holds one file's content.
-    fn resolve(
-        &self,
-        declared: &[Declared],
-        context: &Context<'_>,
-    ) -> Result<Resolved, AttachError> {
-        refuse_only_excludes(declared)?;
-        let plan = plan::plan(declared, context)?;
-        let inspected = inspect::inspect(&plan.files, declared, context)?;
-        inspect::check_total(&inspected, context)?;
-        let kept = read::read(&plan.files, inspected, declared, context)?;
-        assemble(plan, kept, declared, context)
-    }
+/// A directory or glob leaves out files that look like they hold secrets, by their name (`.env`,
+/// `id_rsa`) or because they are private keys, each with a [`Notice::SecretFile`].
+///
+/// None of these rules applies to an explicitly named file or directory.
+///
+/// Does not read files that the [`ContentStore`](crate::ContentStore) knows. Any other file costs five
+/// system calls: stat, open, read, fstat, close. Each thread holds the content of one file.
+pub(crate) fn resolve(
+    declared: &[Declared],
+    context: &Context<'_>,
+) -> Result<Resolved, AttachError> {
+    refuse_only_excludes(declared)?;
+    let plan = plan::plan(declared, context)?;
+    let inspected = inspect::inspect(&plan.files, declared, context)?;
+    inspect::check_total(&inspected, context)?;
+    let contents = read::read(&plan.files, inspected, declared, context)?;
+    assemble(plan, contents, declared, context)
 }
 
 fn refuse_only_excludes(declared: &[Declared]) -> Result<(), AttachError> {
@@ -71,61 +61,40 @@ fn refuse_only_excludes(declared: &[Declared]) -> Result<(), AttachError> {
     }
 }
 
-/// An error that [`Unavailable`] tolerates, in the place of a value.
-type Tolerated<T> = Result<T, AttachError>;
-
-impl Unavailable {
-    /// Lets an error stand for a value where it may, and fails with it otherwise.
-    pub(crate) fn tolerate<T>(
-        self,
-        result: Result<T, AttachError>,
-    ) -> Result<Tolerated<T>, AttachError> {
-        match (self, result) {
-            (Self::Skip, Err(error)) if error.is_unavailable() => Ok(Err(error)),
-            (_, Err(error)) => Err(error),
-            (_, Ok(value)) => Ok(Ok(value)),
-        }
-    }
-}
-
-/// Puts together what the steps found out.
+/// Assembles the result from the plan and the contents of its files.
 fn assemble(
     plan: Plan,
-    contents: Vec<Tolerated<Content>>,
+    contents: Vec<Tolerated<FileContent>>,
     declared: &[Declared],
     context: &Context<'_>,
 ) -> Result<Resolved, AttachError> {
-    let resources = Vec::with_capacity(contents.len());
     let mut resolved = Resolved {
         notices: plan.notices,
-        resources,
+        resources: Vec::with_capacity(contents.len()),
         ..Resolved::default()
     };
     let mut outcomes = Vec::with_capacity(contents.len());
-    let (paths, identities): (Vec<_>, Vec<_>) = plan
-        .files
-        .into_iter()
-        .map(|file| (file.path, file.identity))
-        .unzip();
-    for (identity, content) in identities.into_iter().zip(contents) {
-        outcomes.push(resolved.outcome(identity, content));
+    let mut paths = Vec::with_capacity(contents.len());
+    for (file, content) in plan.files.into_iter().zip(contents) {
+        outcomes.push(resolved.add_file(file.identity, content));
+        paths.push(file.path);
     }
-    for (index, (declared, given)) in declared.iter().zip(plan.given).enumerate() {
-        let Some(given) = given else { continue };
-        let given = match context
+    for (index, (declared, source)) in declared.iter().zip(plan.sources).enumerate() {
+        let Some(source) = source else { continue };
+        let files = match context
             .unavailable
-            .tolerate(without_keys(given, &outcomes, declared))?
+            .tolerate(without_keys(source, &outcomes, declared))?
         {
-            Ok(given) => given,
+            Ok(files) => files,
             Err(error) => {
                 resolved.notices.push(Notice::Skipped(error));
                 continue;
             }
         };
         match &declared.declaration {
-            Some(declaration) => resolved.deliver(index, declaration, &given, &outcomes),
+            Some(declaration) => resolved.deliver(index, declaration, &files, &outcomes),
             None => {
-                for file in given {
+                for file in files {
                     let declaration = context.place.declaration(&paths[file]);
                     let declaration = declaration.expect("a planned path is UTF-8: it has a URI");
                     resolved.deliver(index, &declaration, &[file], &outcomes);
@@ -133,6 +102,7 @@ fn assemble(
             }
         }
     }
+    // Two directories outside the workspace may declare the same file.
     let mut seen = HashSet::new();
     resolved
         .delivered
@@ -140,38 +110,39 @@ fn assemble(
     Ok(resolved)
 }
 
-/// What became of a planned file.
-enum Outcome {
-    /// The resource with this index.
+/// The outcome of reading a planned file.
+enum FileOutcome {
+    /// It is the resource with this index.
     Resource { index: usize, is_private_key: bool },
-    /// A private key, with its name, that is left out.
+    /// It is a private key of this name and was left out.
     LeftOut(String),
-    /// An error that is tolerated.
+    /// It failed, which is tolerated.
     Skipped,
 }
 
-/// Takes private keys out of what a directory or glob gives. Fails where that leaves nothing, unless
-/// another declaration names one of them.
+/// Removes private keys from the files of a directory or glob. Fails if no file is left, unless another
+/// declaration names one of the keys.
 fn without_keys(
-    given: Given,
-    outcomes: &[Outcome],
+    source: PlannedSource,
+    outcomes: &[FileOutcome],
     declared: &Declared,
 ) -> Result<Vec<usize>, AttachError> {
-    let Given { mut files, is_walk } = given;
+    let PlannedSource { mut files, is_walk } = source;
     let (mut left_out, mut named) = (None, false);
     files.retain(|file| match &outcomes[*file] {
-        Outcome::LeftOut(name) => {
+        FileOutcome::LeftOut(name) => {
             left_out = left_out.or(Some(name));
             false
         }
-        Outcome::Resource {
+        // Another declaration names the key, so it is a resource, but not one of this directory.
+        FileOutcome::Resource {
             is_private_key: true,
             ..
         } if is_walk => {
             named = true;
             false
         }
-        Outcome::Resource { .. } | Outcome::Skipped => true,
+        FileOutcome::Resource { .. } | FileOutcome::Skipped => true,
     });
     match left_out {
         Some(example) if files.is_empty() && !named => Err(AttachError::AllSecret {
@@ -183,30 +154,30 @@ fn without_keys(
 }
 
 impl Resolved {
-    /// Takes in what became of a file.
-    fn outcome(&mut self, identity: Identity, content: Tolerated<Content>) -> Outcome {
+    /// Adds the content of a file, or the notice that it is left out.
+    fn add_file(&mut self, identity: Identity, content: Tolerated<FileContent>) -> FileOutcome {
         match content {
-            Ok(Content::Kept(kept)) => {
+            Ok(FileContent::Kept(kept)) => {
                 let (index, is_private_key) = (self.resources.len(), kept.is_private_key);
-                self.add(identity, kept);
-                Outcome::Resource {
+                self.add_resource(identity, kept);
+                FileOutcome::Resource {
                     index,
                     is_private_key,
                 }
             }
-            Ok(Content::LeftOut) => {
+            Ok(FileContent::LeftOut) => {
                 let name = identity.name;
                 self.notices.push(Notice::SecretFile { name: name.clone() });
-                Outcome::LeftOut(name)
+                FileOutcome::LeftOut(name)
             }
             Err(error) => {
                 self.notices.push(Notice::Skipped(error));
-                Outcome::Skipped
+                FileOutcome::Skipped
             }
         }
     }
 
-    fn add(&mut self, identity: Identity, kept: Kept) {
+    fn add_resource(&mut self, identity: Identity, kept: KeptFile) {
         let mut resource = Resource::new(identity.uri, kept.blob).with_name(identity.name);
         resource.mime_type = Some(kept.mime_type);
         resource.annotations = kept.last_modified.map(|time| Annotations {
@@ -220,20 +191,22 @@ impl Resolved {
         self.resources.push(resource);
     }
 
-    /// Records what a declaration gave, unless all of it was skipped.
+    /// Records the resources of a declaration, unless all its files were skipped.
     fn deliver(
         &mut self,
         declared: usize,
         declaration: &str,
-        given: &[usize],
-        outcomes: &[Outcome],
+        files: &[usize],
+        outcomes: &[FileOutcome],
     ) {
-        let resource = |file: &usize| match outcomes[*file] {
-            Outcome::Resource { index, .. } => Some(index),
-            Outcome::LeftOut(_) | Outcome::Skipped => None,
-        };
-        let resources: Vec<usize> = given.iter().filter_map(resource).collect();
-        if resources.is_empty() && !given.is_empty() {
+        let resources: Vec<usize> = files
+            .iter()
+            .filter_map(|file| match outcomes[*file] {
+                FileOutcome::Resource { index, .. } => Some(index),
+                FileOutcome::LeftOut(_) | FileOutcome::Skipped => None,
+            })
+            .collect();
+        if resources.is_empty() && !files.is_empty() {
             return;
         }
         self.delivered.push(Delivered {

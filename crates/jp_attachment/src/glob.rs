@@ -4,12 +4,12 @@ use std::{
 };
 
 use globset::{GlobBuilder, GlobMatcher};
-use jp_resource::uri::{UriError, percent_encode_segment};
+use jp_resource::uri::{UriError, decode_hex_pair, percent_encode_segment};
 
-/// A pattern that the files below a directory may match.
+/// A pattern of files below a directory.
 ///
-/// `*` and `?` stop at `/`, `**` does not, `[a-z]` and `[!a-z]` are classes, `{a,b}` alternatives, `\`
-/// makes the next character literal. `?` and classes match one byte of UTF-8, as in `.gitignore`.
+/// `*` and `?` stop at `/`, `**` does not. `[a-z]` and `[!a-z]` are classes, and `{a,b}` are alternatives.
+/// `\` makes the next character literal. `?` and classes match one byte of UTF-8, as in `.gitignore`.
 #[derive(Clone)]
 pub struct Glob {
     /// The canonical directory.
@@ -20,9 +20,10 @@ pub struct Glob {
 }
 
 impl Glob {
-    /// Compiles `pattern`. Fails with the reason it is malformed for.
+    /// Compiles `pattern`. The error is the reason why it is malformed.
     pub(crate) fn new(base: PathBuf, pattern: &str) -> Result<Self, String> {
-        let mut pattern = stored(pattern);
+        let mut pattern = canonicalize(pattern);
+        // `dir/` means all files below the directory.
         if pattern.ends_with('/') {
             pattern.push_str("**");
         }
@@ -39,7 +40,7 @@ impl Glob {
         self.matcher.is_match(relative)
     }
 
-    /// Returns how many directories below the base a match may be in.
+    /// Returns the number of directory levels below the base that may have matches.
     pub(crate) fn depth(&self) -> usize {
         if self.pattern.contains("**") {
             usize::MAX
@@ -76,8 +77,8 @@ pub(crate) fn compile(pattern: &str) -> Result<GlobMatcher, String> {
     Ok(glob.compile_matcher())
 }
 
-/// Returns `pattern` as it comes back when it is stored, so that a pattern has one form: `?` is `[!/]`.
-pub(crate) fn stored(pattern: &str) -> String {
+/// Returns `pattern` in the form that storing and reading it gives: `?` is `[!/]`.
+pub(crate) fn canonicalize(pattern: &str) -> String {
     decode(&encode(pattern)).unwrap_or_else(|_| pattern.to_owned())
 }
 
@@ -87,12 +88,12 @@ pub(crate) fn has_wildcard(pattern: &str) -> bool {
         .any(|piece| matches!(piece, Piece::Wildcard(character) if "*?[{".contains(character)))
 }
 
-/// Returns the text that a pattern without wildcards matches.
+/// Returns the text that matches a pattern without wildcards.
 pub(crate) fn unescape(pattern: &str) -> String {
     pieces(pattern).map(Piece::character).collect()
 }
 
-/// Returns the pattern that matches `text` alone.
+/// Returns the pattern that matches only `text`.
 pub(crate) fn escape(text: &str) -> String {
     let mut pattern = String::with_capacity(text.len());
     for character in text.chars() {
@@ -104,9 +105,9 @@ pub(crate) fn escape(text: &str) -> String {
     pattern
 }
 
-/// Splits `pattern` into the literal path it starts with and the rest, which has a wildcard.
+/// Splits `pattern` into the literal path at its start and the rest, from the first wildcard on.
 ///
-/// A name that looks like a wildcard (`app/[slug]/*.tsx`) is literal where `exists` knows it.
+/// A name that looks like a wildcard (`app/[slug]/*.tsx`) is literal if the path `exists`.
 pub(crate) fn split(pattern: &str, exists: impl Fn(&Path) -> bool) -> (PathBuf, &str) {
     let mut base = PathBuf::from(if pattern.starts_with('/') { "/" } else { "" });
     let mut rest = pattern.trim_start_matches('/');
@@ -124,9 +125,9 @@ pub(crate) fn split(pattern: &str, exists: impl Fn(&Path) -> bool) -> (PathBuf, 
     (base, rest)
 }
 
-/// Writes a pattern as part of a declaration: what is literal percent-encoded, wildcards as they are.
+/// Writes a pattern as part of a declaration: literal characters are percent-encoded, wildcards are not.
 ///
-/// `?` becomes `[!/]`, as it would start the query. The inverse of [`decode`].
+/// `?` becomes `[!/]`, because it would start the query. The inverse of [`decode`].
 pub(crate) fn encode(pattern: &str) -> String {
     let mut encoded = String::with_capacity(pattern.len());
     for piece in pieces(pattern) {
@@ -143,22 +144,23 @@ pub(crate) fn encode(pattern: &str) -> String {
     encoded
 }
 
-/// Reads the pattern out of a declaration: what is percent-encoded is literal.
+/// Reads the pattern of a declaration: percent-encoded characters are literal.
 pub(crate) fn decode(encoded: &str) -> Result<String, UriError> {
     let (mut pattern, mut class) = (Vec::with_capacity(encoded.len()), Class::default());
     let mut rest = encoded.as_bytes();
     while let [first, after @ ..] = rest {
-        let decoded = (*first == b'%').then(|| hexadecimal(after)).flatten();
+        let decoded = (*first == b'%').then(|| decode_hex_pair(after)).flatten();
         let byte = decoded.unwrap_or(*first);
         rest = if decoded.is_some() {
             &after[2..]
         } else {
             after
         };
+        // In a class, an encoded character is an ordinary member.
         if class.is_open {
             class.step(char::from(byte));
         } else if decoded.is_none() && byte == b'[' {
-            class = Class::opened();
+            class = Class::open();
         } else if decoded.is_some() && is_special(char::from(byte)) {
             pattern.push(b'\\');
         }
@@ -167,6 +169,7 @@ pub(crate) fn decode(encoded: &str) -> Result<String, UriError> {
     String::from_utf8(pattern).map_err(|_| UriError::NotUtf8(encoded.to_owned()))
 }
 
+/// A character of a pattern with its meaning.
 #[derive(Debug, Clone, Copy)]
 enum Piece {
     Literal(char),
@@ -184,7 +187,7 @@ impl Piece {
     }
 }
 
-/// Where in a `[…]` one is: `!` counts only as its first character, `]` not as that.
+/// The state within a class `[…]`. `!` negates only as its first character; `]` as the first one is literal.
 #[derive(Debug, Default)]
 struct Class {
     is_open: bool,
@@ -193,7 +196,8 @@ struct Class {
 }
 
 impl Class {
-    fn opened() -> Self {
+    /// Returns the state after `[`.
+    fn open() -> Self {
         Self {
             is_open: true,
             is_empty: true,
@@ -201,7 +205,7 @@ impl Class {
         }
     }
 
-    /// Takes the next character; returns whether it closes the class.
+    /// Reads the next character. Returns whether it closes the class.
     fn step(&mut self, character: char) -> bool {
         let negates = self.is_negatable && matches!(character, '!' | '^');
         let closes = character == ']' && !self.is_empty;
@@ -212,7 +216,7 @@ impl Class {
     }
 }
 
-/// Takes a pattern apart the way that globset reads it.
+/// Splits a pattern into characters as globset reads it.
 fn pieces(pattern: &str) -> impl Iterator<Item = Piece> {
     let (mut characters, mut class) = (pattern.chars(), Class::default());
     std::iter::from_fn(move || {
@@ -222,7 +226,7 @@ fn pieces(pattern: &str) -> impl Iterator<Item = Piece> {
             _ if class.is_open => Piece::InClass(character),
             '\\' => Piece::Literal(characters.next().unwrap_or('\\')),
             '[' => {
-                class = Class::opened();
+                class = Class::open();
                 Piece::Wildcard('[')
             }
             '*' | '?' | '{' | '}' | ',' => Piece::Wildcard(character),
@@ -235,16 +239,12 @@ fn is_special(character: char) -> bool {
     "*?[]{},\\".contains(character)
 }
 
+/// Percent-encodes a character, except the ones that mean something in a pattern or path.
 fn encode_character(character: char) -> String {
     match character {
         '[' | ']' | '/' => character.to_string(),
         _ => percent_encode_segment(character.encode_utf8(&mut [0; 4])),
     }
-}
-
-fn hexadecimal(digits: &[u8]) -> Option<u8> {
-    let digit = |index: usize| char::from(*digits.get(index)?).to_digit(16);
-    u8::try_from(digit(0)? << 4 | digit(1)?).ok()
 }
 
 #[cfg(test)]

@@ -12,62 +12,51 @@ use std::{sync::Arc, time::Duration};
 
 use futures_util::StreamExt as _;
 
-pub use self::url::redacted;
 use self::{
     client::{Clients, Network, SystemNames},
     fetch::{Fetcher, Request},
 };
 pub use self::{
     error::HttpError,
-    url::{Credentials, HttpUrl},
+    url::{Credentials, HttpUrl, redact},
 };
 use crate::{
     AttachError, Context, Declared, Resolved, Source, Unavailable,
-    handler::Handler,
-    keep::{Kept, assemble},
+    keep::{KeptResource, assemble},
 };
 
-/// Gets pages by `http:` and `https:` URLs.
-///
-/// A page's URI is its canonical URL ([`HttpUrl`]), whatever it redirects to. What its server says decides
-/// its type; HTML is Markdown for the model, and stays what it is as content.
-///
-/// Pages are got up to 8 at once, each within [`Context::timeout`]; at most 10 redirects are followed, none
-/// from `https:` to `http:`. Credentials of a URL go to its own origin alone. This machine and private
-/// networks are reached by a URL that the person typed, never by one that came with a workspace or by a
-/// redirect to another host. Addresses are checked when the connection is made, so that a name can't stand
-/// for another address by then. A proxy that the person configured resolves names itself: which addresses
-/// it reaches is its own affair, but for addresses and `localhost` in a URL. This machine is never reached
-/// by a proxy.
-///
-/// Must not be called from asynchronous code: it waits.
-#[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct HttpHandler;
-
-/// How many pages are got at once.
-const PARALLEL: usize = 8;
-/// How often it is looked whether the person interrupted.
+/// The number of pages that are fetched at once. Each needs a connection, but hardly any processor time.
+const MAX_REQUESTS: usize = 8;
+/// The interval at which jp checks whether the user interrupted. A person notices no shorter time.
 const CANCEL_INTERVAL: Duration = Duration::from_millis(50);
 
-impl Handler for HttpHandler {
-    fn schemes(&self) -> &'static [&'static str] {
-        &["http", "https"]
-    }
-
-    fn resolve(
-        &self,
-        declared: &[Declared],
-        context: &Context<'_>,
-    ) -> Result<Resolved, AttachError> {
-        let network = Network {
-            names: Arc::new(SystemNames),
-            has_proxies: true,
-        };
-        resolve_with(declared, context, network)
-    }
+/// Fetches pages by `http:` and `https:` URLs.
+///
+/// The URI of a page is its canonical URL ([`HttpUrl`]), even if it redirects. The server decides its
+/// type. The model sees HTML as Markdown; the content stays HTML.
+///
+/// Each page has to arrive within [`Context::timeout`]. jp follows at most 10 redirects, and none from
+/// `https:` to `http:`. Credentials of a URL go only to its own origin.
+///
+/// Only a URL that the user typed reaches this machine and private networks: neither one that came with
+/// a workspace does, nor a redirect to another host. Addresses are checked when the connection is made,
+/// so that a name can't change its address after the check. A proxy that the user configured resolves
+/// names itself; there jp checks only addresses and `localhost` in the URL. A proxy never reaches this
+/// machine.
+///
+/// Must not be called from asynchronous code, because it blocks.
+pub(crate) fn resolve(
+    declared: &[Declared],
+    context: &Context<'_>,
+) -> Result<Resolved, AttachError> {
+    let network = Network {
+        names: Arc::new(SystemNames),
+        has_proxies: true,
+    };
+    resolve_with(declared, context, network)
 }
 
-/// Resolves by way of a network.
+/// Resolves with the given network, which tests replace.
 fn resolve_with(
     declared: &[Declared],
     context: &Context<'_>,
@@ -76,6 +65,7 @@ fn resolve_with(
     let Some(first) = declared.first() else {
         return Ok(Resolved::default());
     };
+    // One thread is enough, because requests mostly wait.
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
@@ -83,7 +73,7 @@ fn resolve_with(
             input: first.input.clone(),
             source: Box::new(HttpError::Runtime(source)),
         })?;
-    let resolving = Resolving {
+    let page_resolver = PageResolver {
         fetcher: Fetcher {
             clients: Clients::new(network),
             timeout: context.timeout,
@@ -94,16 +84,17 @@ fn resolve_with(
     };
     let kept = runtime.block_on(async {
         tokio::select! {
-            kept = resolving.all(declared) => Ok(kept),
-            error = cancelled(context) => Err(error),
+            kept = page_resolver.resolve_all(declared) => Ok(kept),
+            error = wait_for_cancel(context) => Err(error),
         }
     });
-    // Without waiting for a name that is still looked up.
+    // Doesn't wait for name lookups that are still running.
     runtime.shutdown_background();
     assemble(declared, kept?, context)
 }
 
-async fn cancelled(context: &Context<'_>) -> AttachError {
+/// Waits until the work is cancelled.
+async fn wait_for_cancel(context: &Context<'_>) -> AttachError {
     loop {
         if let Err(error) = context.check_cancelled() {
             return error;
@@ -112,23 +103,25 @@ async fn cancelled(context: &Context<'_>) -> AttachError {
     }
 }
 
-struct Resolving<'a> {
+struct PageResolver<'a> {
     fetcher: Fetcher<'a>,
     context: &'a Context<'a>,
 }
 
-impl Resolving<'_> {
-    /// Gets what is declared, up to the first error that is not tolerated.
-    async fn all(&self, declared: &[Declared]) -> Vec<Result<Vec<Kept>, AttachError>> {
+impl PageResolver<'_> {
+    /// Resolves all pages, up to the first error that is not tolerated.
+    async fn resolve_all(
+        &self,
+        declared: &[Declared],
+    ) -> Vec<Result<Vec<KeptResource>, AttachError>> {
         let mut pages = futures_util::stream::iter(declared)
-            .map(|one| self.one(one))
-            .buffered(PARALLEL);
+            .map(|one| self.resolve_page(one))
+            .buffered(MAX_REQUESTS);
         let mut all = Vec::with_capacity(declared.len());
         while let Some(kept) = pages.next().await {
-            let ends = |error: &AttachError| {
+            let is_end = kept.as_ref().is_err_and(|error| {
                 self.context.unavailable == Unavailable::Fail || !error.is_unavailable()
-            };
-            let is_end = kept.as_ref().is_err_and(ends);
+            });
             all.push(kept);
             if is_end {
                 break;
@@ -137,7 +130,7 @@ impl Resolving<'_> {
         all
     }
 
-    async fn one(&self, declared: &Declared) -> Result<Vec<Kept>, AttachError> {
+    async fn resolve_page(&self, declared: &Declared) -> Result<Vec<KeptResource>, AttachError> {
         let Source::Http { url, credentials } = &declared.source else {
             return Ok(Vec::new());
         };
@@ -153,7 +146,7 @@ impl Resolving<'_> {
             .await
             .map_err(|source| attach_error(declared, source))?;
         let url = url.clone();
-        // Not where other pages wait.
+        // Converting HTML would block the other requests, which share this thread.
         let reading = tokio::task::spawn_blocking(move || content::read(&url, page));
         let (resource, notices) = match reading.await {
             Ok(read) => read,

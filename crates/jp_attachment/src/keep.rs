@@ -2,17 +2,20 @@ use std::collections::HashMap;
 
 use jp_resource::{BlobRef, Checksum, Resource, ResourceContent};
 
-use crate::{AttachError, Context, Declared, Delivered, Notice, Resolved, Secrets, Source, secret};
+use crate::{
+    AttachError, Context, Declared, Delivered, Notice, Resolved, Secrets, Source,
+    context::Tolerated, secret,
+};
 
-/// A resource that the store has, and what was noticed about it.
+/// A resource whose content is in the store, with the warnings about it.
 #[derive(Debug)]
-pub(crate) struct Kept {
+pub(crate) struct KeptResource {
     pub(crate) resource: Resource<BlobRef>,
     pub(crate) notices: Vec<Notice>,
 }
 
 impl Context<'_> {
-    /// Looks for secrets in a text that is about to be kept, as [`Secrets`] says.
+    /// Scans a text for secrets before it is stored, as [`Secrets`] demands.
     pub(crate) fn check_secrets(
         &self,
         input: &str,
@@ -24,34 +27,33 @@ impl Context<'_> {
         };
         let findings = secret::scan(text);
         if let (Secrets::Refuse, Some(first)) = (self.secrets, findings.first()) {
-            let (input, name) = (without_secret(input), without_secret(name));
             return Err(AttachError::Secret {
-                input,
-                name,
+                input: without_secret(input),
+                name: without_secret(name),
                 kind: first.kind,
                 line: first.line,
             });
         }
-        let notice = |found: secret::Finding| Notice::Secret {
+        let notices = findings.into_iter().map(|finding| Notice::Secret {
             name: without_secret(name),
-            kind: found.kind,
-            line: found.line,
-        };
-        Ok(findings.into_iter().map(notice).collect())
+            kind: finding.kind,
+            line: finding.line,
+        });
+        Ok(notices.collect())
     }
 
-    /// Keeps a resource that a handler has in memory, once it is looked at for secrets.
+    /// Stores the content of a resource after scanning it for secrets.
     pub(crate) fn keep(
         &self,
         declared: &Declared,
         resource: Resource,
-    ) -> Result<Kept, AttachError> {
+    ) -> Result<KeptResource, AttachError> {
         let text = resource.content.as_text().or(resource.formatted.as_deref());
         let mut notices = self.check_secrets(&declared.input, resource.label(), text)?;
         if notices.is_empty() {
-            // What is stored beside the content may hold one as well: a URL's query, an argument, stderr.
-            let beside = text_beside(&resource);
-            notices = self.check_secrets(&declared.input, resource.label(), Some(&beside))?;
+            // A URL's query, an argument or stderr may hold a secret, too, and is stored with the content.
+            let metadata = metadata_text(&resource);
+            notices = self.check_secrets(&declared.input, resource.label(), Some(&metadata))?;
         }
         let mime_type = resource
             .mime_type
@@ -63,20 +65,21 @@ impl Context<'_> {
         let blob = self
             .store
             .keep(&resource.content, mime_type, None)
-            .map_err(|source| {
-                let (input, of) = (declared.input.clone(), resource.uri.clone());
-                AttachError::Store { input, of, source }
+            .map_err(|source| AttachError::Store {
+                input: declared.input.clone(),
+                of: resource.uri.clone(),
+                source,
             })?;
         if let Some(progress) = self.progress {
             progress.finish();
         }
         let resource = resource.map(|_: ResourceContent| blob, |formatted| formatted);
-        Ok(Kept { resource, notices })
+        Ok(KeptResource { resource, notices })
     }
 }
 
-/// Returns what is stored of a resource beside its content.
-fn text_beside(resource: &Resource) -> String {
+/// Returns the texts of a resource other than its content.
+fn metadata_text(resource: &Resource) -> String {
     let Resource {
         uri,
         name,
@@ -85,39 +88,38 @@ fn text_beside(resource: &Resource) -> String {
         meta,
         ..
     } = resource;
-    let others = [name, title, description]
-        .into_iter()
-        .filter_map(Option::as_deref);
-    let mut text = std::iter::once(uri.as_str())
-        .chain(others)
-        .collect::<Vec<_>>()
-        .join("\n");
+    let mut text = uri.clone();
+    for value in [name, title, description].into_iter().flatten() {
+        text += &format!("\n{value}");
+    }
     for (key, value) in meta.iter().flatten() {
         text += &format!("\n{key}: {value}");
     }
     text
 }
 
-/// Puts together what each declaration gave; fails with the first error that is not tolerated.
+/// Assembles the result from the resources of each declaration. Fails with the first error that is
+/// not tolerated.
 ///
-/// A declaration without a stored form is stored as the URI of what it gave.
+/// A declaration without a stored form is stored as the URIs of its resources.
 pub(crate) fn assemble(
     declared: &[Declared],
-    given: Vec<Result<Vec<Kept>, AttachError>>,
+    kept: Vec<Tolerated<Vec<KeptResource>>>,
     context: &Context<'_>,
 ) -> Result<Resolved, AttachError> {
     let mut resolved = Resolved::default();
     let mut indexes = HashMap::new();
-    for (index, (declared, given)) in declared.iter().zip(given).enumerate() {
-        let resources = match context.unavailable.tolerate(given)? {
-            Ok(resources) => resources,
+    for (index, (declared, kept)) in declared.iter().zip(kept).enumerate() {
+        let kept = match context.unavailable.tolerate(kept)? {
+            Ok(kept) => kept,
             Err(error) => {
                 resolved.notices.push(Notice::Skipped(error));
                 continue;
             }
         };
-        let mut delivered = Vec::with_capacity(resources.len());
-        for Kept { resource, notices } in resources {
+        let mut delivered = Vec::with_capacity(kept.len());
+        for KeptResource { resource, notices } in kept {
+            // Two declarations may have the same resource. Its notices are reported once.
             let identity = (origin(&declared.source, &resource), resource.uri.clone());
             let place = *indexes.entry(identity).or_insert(resolved.resources.len());
             delivered.push((place, resource.uri.clone()));
@@ -146,13 +148,14 @@ pub(crate) fn assemble(
     Ok(resolved)
 }
 
-/// Returns what to call content that holds a secret where its name, such as a URL or a command line, may
-/// hold it as well.
+/// Shortens the name of content that holds a secret if the name, such as a URL or a command line, may
+/// hold the secret as well.
 fn without_secret(name: &str) -> String {
     let is_data = name
         .get(..5)
         .is_some_and(|scheme| scheme.eq_ignore_ascii_case("data:"));
     match name.split_once(if is_data { ',' } else { ':' }) {
+        // The data of the URL is the content that holds the secret.
         Some((kind, _)) if is_data => format!("{kind},…"),
         _ if secret::scan(name).is_empty() => name.to_owned(),
         Some((scheme, _)) if scheme.bytes().all(|byte| byte.is_ascii_lowercase()) => {
@@ -162,8 +165,8 @@ fn without_secret(name: &str) -> String {
     }
 }
 
-/// Returns what a URI belongs to besides its scheme: two MCP servers may use the same one, and so may the contents of one
-/// resource.
+/// Returns what distinguishes resources with equal URIs: two MCP servers may use the same URI, and so
+/// may the contents of one MCP resource.
 fn origin<'s>(source: &'s Source, resource: &Resource<BlobRef>) -> Option<(&'s str, Checksum)> {
     match source {
         Source::Mcp(mcp) => Some((&mcp.server, resource.content.checksum)),

@@ -1,22 +1,20 @@
-//! Resolves what a person asked to attach to resources.
+//! Resolves declarations of attachments to resources.
 //!
-//! In two steps. [`parse_input`] reads what was typed and [`parse_stored`] what an earlier command or
-//! a configuration declared: both give a [`Declared`], which knows the form that is stored and good on
-//! every machine, and what it stands for on this one. [`resolve`] turns declarations into [`Resolved`]
-//! resources, one handler a scheme.
+//! There are two steps. [`parse_input`] parses what the user typed, and [`parse_stored`] parses a declaration
+//! of an earlier command or a configuration. Both return a [`Declared`]: the form to store, which is valid on
+//! every machine, and its [`Source`] on this one. [`resolve`] turns declarations into [`Resolved`] resources,
+//! with one handler for each scheme.
 //!
-//! Files are read, commands run, and `data:` URLs, stdin and the clipboard taken as they are.
+//! Content goes into a [`ContentStore`], file by file, so that memory use stays small. A store may know an
+//! unchanged file, which is then not read ([`Nowhere`] stores nothing). A source that can't be attached is
+//! an [`AttachError`]; a [`Notice`] reports anything else that the user may not expect.
 //!
-//! Content never leaves through a return value: a [`ContentStore`] takes it, file by file, and may know
-//! an unchanged file without its being read ([`Nowhere`] keeps and knows nothing). What can't be attached is an [`AttachError`] that names it;
-//! what is attached otherwise than one might expect is a [`Notice`].
+//! A directory or glob leaves out private keys, and files that hold secrets according to their names.
+//! [`Secrets`] decides whether all text is scanned for tokens and passwords before it is stored.
 //!
-//! What a directory or glob gives is without files that hold secrets by their name, and without private
-//! keys; [`Secrets`] has every text looked at for tokens and passwords before it is stored.
-//!
-//! A file inside the workspace is named by its `file:///…` URI; one outside by an `external:` URI, which
-//! tells the name of the file and not where it is. Nothing that is stored of either has the home
-//! directory in it. A page is named by its canonical URL ([`HttpUrl`]), which never holds credentials.
+//! A file inside the workspace has a `file:///…` URI. One outside has an `external:` URI, which contains its
+//! name but not its directory. Neither is ever stored with the path of the home directory. A page has its
+//! canonical URL ([`HttpUrl`]), which never contains credentials.
 //!
 //! ```
 //! use std::{error::Error, fs, time::SystemTime};
@@ -29,7 +27,7 @@
 //! fs::write(directory.path().join("src/main.rs"), "fn main() {}")?;
 //!
 //! let root = canonical_path(directory.path())?;
-//! let place = Place { current_dir: root.join("src"), root, home: None, external_key: None };
+//! let place = Place { current_dir: root.join("src"), ..Place::new(root) };
 //! let declared = parse_input("*.rs", &place)?;
 //! assert_eq!(declared.declaration.as_deref(), Some("file:src/*.rs"));
 //!
@@ -44,13 +42,13 @@ mod bear;
 mod classify;
 mod clipboard;
 mod command;
+mod context;
 mod data;
 mod declare;
 mod error;
 mod exclude;
 mod file;
 mod glob;
-mod handler;
 mod http;
 mod keep;
 mod mcp;
@@ -61,7 +59,8 @@ mod resolve;
 mod resolved;
 mod scheme;
 mod secret;
-mod special;
+mod snapshot;
+mod special_file;
 mod stdin;
 mod store;
 
@@ -69,6 +68,7 @@ pub use bear::{BearError, BearUri};
 pub use classify::{binary_type, classify};
 pub use clipboard::{ClipboardError, Displays};
 pub use command::{CommandError, CommandLine};
+pub use context::{Context, Limits, Secrets, Unavailable};
 pub use declare::{
     ApprovalScope, Declared, Reach, Source, parse_configured, parse_input, parse_stored,
     possible_declarations,
@@ -77,8 +77,7 @@ pub use error::{AttachError, IgnoreRule, SpecialFile};
 pub use exclude::Exclude;
 pub use file::{IgnoreRules, LeftOut, Offered, Survey, Surveyed, Walked, is_never_entered};
 pub use glob::Glob;
-pub use handler::{Context, Limits, Secrets, Unavailable};
-pub use http::{Credentials, HttpError, HttpUrl, redacted};
+pub use http::{Credentials, HttpError, HttpUrl, redact};
 pub use mcp::{McpContents, McpError, McpUri, ReadMcp, mcp_ttl};
 pub use place::{ExternalKey, Place, canonical_path};
 pub use progress::{Counts, Progress};
@@ -86,4 +85,4 @@ pub use resolve::resolve;
 pub use resolved::{Delivered, Notice, Resolved, Totals};
 pub use scheme::Scheme;
 pub use secret::{Finding, find_secret, has_secret_name, is_private_key};
-pub use store::{ContentStore, FileStamp, Known, MemoryStore, Nowhere};
+pub use store::{ContentStore, FileStamp, MemoryStore, Nowhere, StoredFile};

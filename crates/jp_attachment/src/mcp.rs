@@ -7,7 +7,9 @@ use std::time::Duration;
 use jp_resource::Resource;
 
 use crate::{
-    AttachError, Context, Declared, Notice, Resolved, Source, handler::Handler, keep, parallel,
+    AttachError, Context, Declared, Notice, Resolved, Source,
+    keep::{KeptResource, assemble},
+    parallel,
 };
 
 pub use self::{
@@ -16,14 +18,15 @@ pub use self::{
     uri::McpUri,
 };
 
-/// The prefix of what jp notes in a resource's `_meta`, which no server does.
+/// The prefix of jp's own keys in a resource's `_meta`. A server must not use it.
 const OWN: &str = "computer.jp/";
-/// How many milliseconds the server takes a resource for current.
+/// The key for how long the resource is current, in milliseconds.
 const TTL: &str = "computer.jp/ttlMs";
-/// Fields of the contents that jp has no place for.
+/// The key for fields of the contents that jp does not know.
 const UNKNOWN: &str = "computer.jp/unknown";
 
-/// Returns how long the MCP server that gave a resource took it for current, counted from when it was read.
+/// Returns how long a resource of an MCP server is current according to the server, counted from when
+/// it was read.
 #[must_use]
 pub fn mcp_ttl<C, T>(resource: &Resource<C, T>) -> Option<Duration> {
     resource
@@ -34,31 +37,23 @@ pub fn mcp_ttl<C, T>(resource: &Resource<C, T>) -> Option<Duration> {
         .map(Duration::from_millis)
 }
 
-/// Resolves `mcp+SERVER+URI` with what [`Context::mcp`] reads.
+/// Resolves `mcp+SERVER+URI` with [`Context::mcp`].
 ///
-/// Each content keeps the URI that the server gave it, and is called by its name, else by that URI.
-#[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct McpHandler;
-
-impl Handler for McpHandler {
-    fn schemes(&self) -> &'static [&'static str] {
-        &["mcp"]
-    }
-
-    fn resolve(
-        &self,
-        declared: &[Declared],
-        context: &Context<'_>,
-    ) -> Result<Resolved, AttachError> {
-        let work = |(): &mut (), declared: &Declared| {
-            context.unavailable.tolerate(read(declared, context))
-        };
-        let given = parallel::map(declared, context.workers, || (), work)?;
-        keep::assemble(declared, given, context)
-    }
+/// Each content keeps the URI that the server gave it. Its name is that of the resource, or the URI.
+pub(crate) fn resolve(
+    declared: &[Declared],
+    context: &Context<'_>,
+) -> Result<Resolved, AttachError> {
+    let kept = parallel::map(
+        declared,
+        context.workers,
+        || (),
+        |(), declared| context.unavailable.tolerate(read(declared, context)),
+    )?;
+    assemble(declared, kept, context)
 }
 
-fn read(declared: &Declared, context: &Context<'_>) -> Result<Vec<keep::Kept>, AttachError> {
+fn read(declared: &Declared, context: &Context<'_>) -> Result<Vec<KeptResource>, AttachError> {
     let Source::Mcp(McpUri { server, uri }) = &declared.source else {
         return Ok(Vec::new());
     };
@@ -70,7 +65,7 @@ fn read(declared: &Declared, context: &Context<'_>) -> Result<Vec<keep::Kept>, A
     context.check_cancelled()?;
     let client = context.mcp.ok_or_else(|| failure(McpError::NoClient))?;
     let read = client.read(server, uri, &|| context.is_cancelled());
-    // What an interrupted request fails with says less.
+    // If the user interrupted, the request's own error says less.
     context.check_cancelled()?;
     let McpContents {
         contents,
@@ -81,23 +76,22 @@ fn read(declared: &Declared, context: &Context<'_>) -> Result<Vec<keep::Kept>, A
         return Err(failure(McpError::Empty));
     }
     let mut kept = Vec::with_capacity(contents.len());
-    for resource in contents {
-        kept.push(keep(declared, noted(resource, ttl), context)?);
+    for mut resource in contents {
+        replace_own_meta(&mut resource, ttl);
+        kept.push(keep(declared, resource, context)?);
     }
     if let Some(first) = kept.first_mut() {
-        let passed_over = |reason| Notice::PassedOver {
-            name: declared.input.clone(),
-            reason,
-        };
-        first.notices.extend(warnings.into_iter().map(passed_over));
+        for reason in warnings {
+            let name = declared.input.clone();
+            first.notices.push(Notice::PassedOver { name, reason });
+        }
     }
     Ok(kept)
 }
 
-/// Notes how long a resource is current, in place of what the server says in jp's name.
-///
-/// Fields that jp doesn't know are there, too: the reader put them under [`UNKNOWN`].
-fn noted(mut resource: Resource, ttl: Option<Duration>) -> Resource {
+/// Replaces jp's own keys in `_meta`, which the server could have forged, with how long the resource is
+/// current. [`UNKNOWN`] stays: the implementation of [`ReadMcp`] wrote it.
+fn replace_own_meta(resource: &mut Resource, ttl: Option<Duration>) {
     let mut meta = resource.meta.take().unwrap_or_default();
     meta.retain(|key, _| key == UNKNOWN || !key.starts_with(OWN));
     if let Some(ttl) = ttl {
@@ -107,21 +101,14 @@ fn noted(mut resource: Resource, ttl: Option<Duration>) -> Resource {
         );
     }
     resource.meta = (!meta.is_empty()).then_some(meta);
-    resource
 }
 
 fn keep(
     declared: &Declared,
     mut resource: Resource,
     context: &Context<'_>,
-) -> Result<keep::Kept, AttachError> {
-    let limit = context.limits.max_bytes;
-    if resource.content.as_bytes().len() as u64 > limit {
-        return Err(AttachError::TooLong {
-            input: declared.input.clone(),
-            limit,
-        });
-    }
+) -> Result<KeptResource, AttachError> {
+    context.check_length(&declared.input, resource.content.as_bytes().len())?;
     if resource.name.is_none() {
         resource.name = Some(resource.uri.clone());
     }
@@ -138,7 +125,7 @@ mod tests {
     use super::*;
     use crate::{Notice, Place, Unavailable, parse_input, parse_stored, resolve, store::Nowhere};
 
-    /// Two servers that know the same URI, and one that refuses.
+    /// Two servers that know the same URI; all others refuse.
     struct Servers;
 
     impl ReadMcp for Servers {
@@ -172,7 +159,7 @@ mod tests {
         }
     }
 
-    /// Is current for 5 s, whatever the server claims in jp's name.
+    /// Returns contents that are current for 5 s, although the server forges another time.
     fn current(uri: &str) -> McpContents {
         let mut resource = Resource::new(uri, ResourceContent::Text("now".to_owned()));
         let meta = [(TTL, 9), ("computer.jp/x", 1), (UNKNOWN, 3), ("a.b/c", 2)]
@@ -187,12 +174,7 @@ mod tests {
     }
 
     fn place() -> Place {
-        Place {
-            root: "/w".into(),
-            current_dir: "/w/none".into(),
-            home: None,
-            external_key: None,
-        }
+        Place::new("/w")
     }
 
     fn attach(
@@ -267,7 +249,7 @@ mod tests {
     }
 
     #[test]
-    fn ttl_of_the_answer_and_unknown_fields_are_kept() {
+    fn meta_keeps_the_ttl_of_the_answer() {
         let resolved = attach(&["mcp+a+note:current", "mcp+b+note:x"], |_| {}).unwrap();
         assert_eq!(
             mcp_ttl(&resolved.resources[0]),
@@ -286,19 +268,19 @@ mod tests {
         let said: Vec<_> = resolved.notices.iter().map(ToString::to_string).collect();
         assert_eq!(
             said,
-            [r#""mcp+a+note:current" is attached without a part of it: one content was"#]
+            [r#""mcp+a+note:current" is attached in part: one content was"#]
         );
     }
 
     #[test]
-    fn what_a_server_does_not_give_is_an_error_that_names_it() {
+    fn missing_content_is_an_error() {
         let error = attach(&["mcp+c+note:x"], |_| {}).unwrap_err();
         let refused =
-            r#"attach "mcp+c+note:x" of the MCP server "c": there is no such resource: no note"#;
+            r#"attach "mcp+c+note:x" from the MCP server "c": there is no such resource: no note"#;
         assert_eq!(message(&error), refused);
         let error = attach(&["mcp+a+note:none"], |_| {}).unwrap_err();
         assert!(
-            message(&error).ends_with("the server gave nothing for it"),
+            message(&error).ends_with("the server returned no content"),
             "{}",
             message(&error)
         );
@@ -323,35 +305,29 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_with_a_declaration_is_named() {
+    fn malformed_declaration_is_explained() {
         for (input, reason) in [
-            (
-                "mcp+",
-                "it is `mcp+SERVER+URI`, and the name of the server is missing",
-            ),
-            (
-                "mcp++x:y",
-                "it is `mcp+SERVER+URI`, and the name of the server is missing",
-            ),
+            ("mcp+", "`mcp+SERVER+URI` needs the name of a server"),
+            ("mcp++x:y", "`mcp+SERVER+URI` needs the name of a server"),
             (
                 "mcp+docs",
-                r#"it is `mcp+SERVER+URI`, and what to read from the server "docs" is missing"#,
+                r#"`mcp+SERVER+URI` needs a URI to read from the server "docs""#,
             ),
             (
                 "mcp+docs+",
-                r#"it is `mcp+SERVER+URI`, and what to read from the server "docs" is missing"#,
+                r#"`mcp+SERVER+URI` needs a URI to read from the server "docs""#,
             ),
             (
                 "mcp+docs+readme",
-                r#""readme" is no URI: it has no scheme, such as `file:`"#,
+                r#""readme" is not a URI: it has no scheme, such as `file:`"#,
             ),
             (
                 "mcp+docs+1x:y",
-                r#""1x:y" is no URI: it has no scheme, such as `file:`"#,
+                r#""1x:y" is not a URI: it has no scheme, such as `file:`"#,
             ),
             (
                 "mcp+docs+x:",
-                r#""x:" is no URI: it has no scheme, such as `file:`"#,
+                r#""x:" is not a URI: it has no scheme, such as `file:`"#,
             ),
         ] {
             let expected = format!("attach {input:?}: {reason}");
@@ -363,7 +339,7 @@ mod tests {
     }
 
     #[test]
-    fn uri_is_taken_apart_byte_for_byte() {
+    fn uri_is_split_byte_for_byte() {
         for (input, server, uri) in [
             (
                 "mcp+docs+file:///a b/%zz?x#y",
@@ -403,7 +379,7 @@ mod tests {
         }
 
         #[test]
-        fn taking_apart_never_panics(rest: String) {
+        fn splitting_never_panics(rest: String) {
             let text = format!("mcp+{rest}");
             if let Ok(uri) = McpUri::parse(&text) {
                 prop_assert_eq!(uri.to_string(), text);

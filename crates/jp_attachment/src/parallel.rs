@@ -4,10 +4,10 @@ use std::{
     thread,
 };
 
-/// Applies `work` to each item on `workers` threads, each of which starts with `state()`.
+/// Applies `work` to each item on `workers` threads, each with a `state()` of its own.
 ///
-/// The results are in the items' order, and so is the error: it is the one of the first item that fails.
-/// Items after one that failed may be left out.
+/// The results are in the order of the items. The error is that of the first item that fails, as if they
+/// ran one after the other; items after it may be skipped.
 pub(crate) fn map<T: Sync, S, R: Send, E: Send>(
     items: &[T],
     workers: NonZeroUsize,
@@ -19,6 +19,7 @@ pub(crate) fn map<T: Sync, S, R: Send, E: Send>(
         let (mut state, mut done) = (state(), Vec::new());
         loop {
             let index = next.fetch_add(1, Ordering::Relaxed);
+            // An item before the failed one may fail as well, and its error comes first.
             if index >= items.len() || index > failed.load(Ordering::Relaxed) {
                 return done;
             }
@@ -29,6 +30,7 @@ pub(crate) fn map<T: Sync, S, R: Send, E: Send>(
             done.push((index, result));
         }
     };
+    // One item needs no threads.
     let mut done = if workers.get().min(items.len()) < 2 {
         run()
     } else {
@@ -38,9 +40,10 @@ pub(crate) fn map<T: Sync, S, R: Send, E: Send>(
     done.into_iter().map(|(_, result)| result).collect()
 }
 
+/// Runs `run` on several threads and joins their results.
 fn on_threads<R: Send>(workers: NonZeroUsize, run: impl Fn() -> Vec<R> + Sync) -> Vec<R> {
     thread::scope(|scope| {
-        // As many as the system has threads for; one is here.
+        // This thread is one of the workers. If the system has no more threads, fewer have to do.
         let others =
             (1..workers.get()).map_while(|_| thread::Builder::new().spawn_scoped(scope, &run).ok());
         let others: Vec<_> = others.collect();

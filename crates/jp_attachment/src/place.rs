@@ -5,60 +5,75 @@ use std::{
 
 use jp_resource::uri::{PathStyle, encode_path, external_uri, file_uri};
 
-/// Where a person is, as far as paths depend on it.
+/// The places that paths depend on.
 #[derive(Debug, Clone)]
 pub struct Place {
-    /// The workspace root, as [`canonical_path`] gives it.
+    /// The workspace root, as [`canonical_path`] returns it.
     pub root: PathBuf,
-    /// What relative paths are relative to.
+    /// The directory that relative paths start from.
     pub current_dir: PathBuf,
-    /// What `~` stands for.
+    /// The home directory, for `~`.
     pub home: Option<PathBuf>,
-    /// Makes `external:` URIs unguessable.
+    /// The key that makes `external:` URIs unguessable.
     pub external_key: Option<ExternalKey>,
 }
 
-/// A secret that goes into the hash of an `external:` URI; never shown.
+/// A secret that is part of the hash of an `external:` URI. `Debug` does not show it.
 #[derive(Clone, PartialEq, Eq)]
 pub struct ExternalKey(Vec<u8>);
 
-/// What names a file: the canonical URI, and what it is called.
+/// The canonical URI and the name of a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Identity {
     pub(crate) uri: String,
     pub(crate) name: String,
 }
 
-/// A path holds a name that is not UTF-8.
+/// The error of a path that is not UTF-8.
 #[derive(Debug)]
 pub(crate) struct NotUtf8;
 
 impl Place {
-    /// Returns `path` from the workspace root, if it is inside. `path` is canonical.
+    /// Creates the place of a workspace, with its root as the current directory, and without a home directory
+    /// and a key.
+    pub fn new(root: impl Into<PathBuf>) -> Self {
+        let root = root.into();
+        Self {
+            current_dir: root.clone(),
+            root,
+            home: None,
+            external_key: None,
+        }
+    }
+
+    /// Returns the canonical `path` relative to the workspace root, if it is inside.
     pub(crate) fn relative<'p>(&self, path: &'p Path) -> Option<&'p Path> {
         path.strip_prefix(&self.root).ok()
     }
 
-    /// Returns what a message on the terminal calls `path`.
-    pub(crate) fn shown(&self, path: &Path) -> PathBuf {
+    /// Returns `path` as messages on the terminal show it: relative to the workspace root, if it is inside.
+    pub(crate) fn display_path(&self, path: &Path) -> PathBuf {
         match self.relative(path) {
             Some(relative) if relative != Path::new("") => relative.to_owned(),
             _ => path.to_owned(),
         }
     }
 
-    /// Returns the canonical URI of the file at a canonical path, and what it is called: its path from the workspace
-    /// root, or outside of that its name. `None` where there is no such name, or none in UTF-8.
+    /// Returns the canonical URI and the name of the file at a canonical path.
+    ///
+    /// The name is the path from the workspace root or, outside of the workspace, the file's name. Returns
+    /// `None` if that is empty or not UTF-8.
     #[must_use]
-    pub fn named(&self, path: &Path) -> Option<(String, String)> {
+    pub fn uri_and_name(&self, path: &Path) -> Option<(String, String)> {
         let identity = self.identify(path, None).ok()?;
         (!identity.name.is_empty()).then_some((identity.uri, identity.name))
     }
 
-    /// Names the file at a canonical path; `attached` is the directory that was attached, if one was.
+    /// Returns the URI and the name of the file at a canonical path. `attached` is the attached directory
+    /// that it is in, if there is one.
     ///
-    /// Inside the workspace that is `file:///…` and the path from the root; outside `external:…` and
-    /// the path below `attached`, else the file's name.
+    /// Inside the workspace, these are `file:///…` and the path from the root. Outside, they are
+    /// `external:…` and the path below `attached`, or the file's name.
     pub(crate) fn identify(
         &self,
         path: &Path,
@@ -69,7 +84,7 @@ impl Place {
             let uri = file_uri(text, PathStyle::native()).map_err(|_| NotUtf8)?;
             return Ok(Identity {
                 uri,
-                name: slashed(relative)?,
+                name: with_slashes(relative)?,
             });
         }
         let uri = self.external(path)?;
@@ -77,15 +92,15 @@ impl Place {
         let name = below.or(path.file_name().map(Path::new)).ok_or(NotUtf8)?;
         Ok(Identity {
             uri,
-            name: slashed(name)?,
+            name: with_slashes(name)?,
         })
     }
 
-    /// Returns the stored declaration of the file at a canonical path: `file:RELATIVE`, or outside
-    /// the workspace its `external:` URI.
+    /// Returns the stored declaration of the file at a canonical path: `file:RELATIVE`, or its `external:`
+    /// URI if it is outside the workspace.
     pub(crate) fn declaration(&self, path: &Path) -> Result<String, NotUtf8> {
         match self.relative(path) {
-            Some(relative) => Ok(format!("file:{}", encode_literal(&slashed(relative)?))),
+            Some(relative) => Ok(format!("file:{}", encode_literal(&with_slashes(relative)?))),
             None => self.external(path),
         }
     }
@@ -93,7 +108,7 @@ impl Place {
     /// Returns the stored declaration of a directory inside the workspace, `file:RELATIVE/`.
     pub(crate) fn directory_declaration(&self, path: &Path) -> Result<String, NotUtf8> {
         let relative = self.relative(path).ok_or(NotUtf8)?;
-        let relative = slashed(if relative == Path::new("") {
+        let relative = with_slashes(if relative == Path::new("") {
             Path::new(".")
         } else {
             relative
@@ -101,6 +116,7 @@ impl Place {
         Ok(format!("file:{}/", encode_literal(&relative)))
     }
 
+    /// Returns the `external:` URI of a path, which contains only the file's name.
     pub(crate) fn external(&self, path: &Path) -> Result<String, NotUtf8> {
         let parent = path.parent().and_then(Path::to_str).ok_or(NotUtf8)?;
         let name = path
@@ -125,32 +141,32 @@ impl fmt::Debug for ExternalKey {
     }
 }
 
-/// Resolves links, `.` and `..`, and gives names the case that the file system keeps them in.
+/// Resolves links, `.` and `..`, and restores the case that the file system stores names in.
 ///
-/// The one way to canonicalise here: a workspace root that was found otherwise might not be the prefix
-/// of its own files. Costs a few system calls for each name in the path.
+/// Every path is canonicalised with this function: a workspace root that was found in another way might
+/// not be a prefix of its own files. Costs a few system calls for each name in the path.
 pub fn canonical_path(path: &Path) -> io::Result<PathBuf> {
     path.canonicalize()
-        .map(|canonical| true_case::of(&canonical))
+        .map(|canonical| true_case::restore(&canonical))
 }
 
-/// Removes `.` and `..` without asking the file system.
-pub(crate) fn normalized(path: &Path) -> PathBuf {
-    let mut normalized = PathBuf::new();
+/// Removes `.` and `..` without a look at the file system.
+pub(crate) fn normalize(path: &Path) -> PathBuf {
+    let mut normal = PathBuf::new();
     for component in path.components() {
         match component {
             Component::CurDir => {}
             Component::ParentDir => {
-                normalized.pop();
+                normal.pop();
             }
-            component => normalized.push(component),
+            component => normal.push(component),
         }
     }
-    normalized
+    normal
 }
 
 /// Returns a relative path with `/` between its names.
-pub(crate) fn slashed(relative: &Path) -> Result<String, NotUtf8> {
+pub(crate) fn with_slashes(relative: &Path) -> Result<String, NotUtf8> {
     let text = relative.to_str().ok_or(NotUtf8)?;
     Ok(if cfg!(windows) {
         text.replace('\\', "/")
@@ -172,8 +188,8 @@ pub(crate) fn encode_literal(path: &str) -> String {
 mod true_case {
     use std::path::{Path, PathBuf};
 
-    /// Windows' canonical paths have the true case.
-    pub(super) fn of(canonical: &Path) -> PathBuf {
+    /// Returns the path, because canonical paths of Windows have the true case.
+    pub(super) fn restore(canonical: &Path) -> PathBuf {
         canonical.to_owned()
     }
 }
@@ -188,13 +204,14 @@ mod true_case {
 
     use jp_resource::uri;
 
-    pub(super) fn of(canonical: &Path) -> PathBuf {
+    /// Restores the case of each name in a canonical path.
+    pub(super) fn restore(canonical: &Path) -> PathBuf {
         let mut path = PathBuf::new();
         for component in canonical.components() {
             let name = component
                 .as_os_str()
                 .to_str()
-                .and_then(|name| kept_name(&path, name));
+                .and_then(|name| stored_name(&path, name));
             match name {
                 Some(name) => path.push(name),
                 None => path.push(component),
@@ -203,41 +220,45 @@ mod true_case {
         path
     }
 
-    /// Returns the name that `directory` keeps the file `name` under, where that may be another.
+    /// Returns the name that `directory` stores the file `name` under, if its case may differ.
     ///
-    /// It may where the file answers to the name with its case flipped too; only then is the directory
+    /// It may differ if the name with flipped case leads to the same file. Only then is the directory
     /// read.
-    fn kept_name(directory: &Path, name: &str) -> Option<String> {
+    fn stored_name(directory: &Path, name: &str) -> Option<String> {
         let flipped = flip_case(name);
-        let identity = |name: &str| {
-            fs::symlink_metadata(directory.join(name))
-                .ok()
-                .map(|found| (found.dev(), found.ino()))
-        };
         if flipped == name {
             return None;
         }
-        let other = identity(&flipped)?;
-        if identity(name)? != other {
+        let file = file_number(&directory.join(flipped))?;
+        if file_number(&directory.join(name))? != file {
             return None;
         }
         let entries: Vec<String> = fs::read_dir(directory)
             .ok()?
             .filter_map(|entry| entry.ok()?.file_name().into_string().ok())
             .collect();
-        let is_same = |entry: &str| identity(entry) == Some(other);
-        uri::true_case(name, entries.iter().map(String::as_str), is_same).map(str::to_owned)
+        uri::true_case(name, entries.iter().map(String::as_str), |entry| {
+            file_number(&directory.join(entry)) == Some(file)
+        })
+        .map(str::to_owned)
+    }
+
+    /// Returns the numbers that identify a file.
+    fn file_number(path: &Path) -> Option<(u64, u64)> {
+        let metadata = fs::symlink_metadata(path).ok()?;
+        Some((metadata.dev(), metadata.ino()))
     }
 
     fn flip_case(name: &str) -> String {
-        let flip = |letter: char| {
-            if letter.is_ascii_lowercase() {
-                letter.to_ascii_uppercase()
-            } else {
-                letter.to_ascii_lowercase()
-            }
-        };
-        name.chars().map(flip).collect()
+        name.chars()
+            .map(|letter| {
+                if letter.is_ascii_lowercase() {
+                    letter.to_ascii_uppercase()
+                } else {
+                    letter.to_ascii_lowercase()
+                }
+            })
+            .collect()
     }
 }
 

@@ -1,6 +1,6 @@
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
 
-/// How far resolving is: handlers count, whoever shows it reads.
+/// Counters of the progress. Handlers write them, and the terminal shows them.
 #[derive(Debug, Default)]
 pub struct Progress {
     items: AtomicUsize,
@@ -9,21 +9,22 @@ pub struct Progress {
     bytes_done: AtomicU64,
 }
 
-/// What a [`Progress`] counted so far.
+/// The current counts of a [`Progress`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Counts {
-    /// Files and other resources that are done.
+    /// The number of finished files and other resources.
     pub items_done: usize,
-    /// Those that are known of.
+    /// The number of all known resources.
     pub items: usize,
-    /// Bytes that were read.
+    /// The number of bytes that were read.
     pub bytes_done: u64,
-    /// Bytes that are known of; less than were read where a length is not known beforehand.
+    /// The number of expected bytes. It can be less than `bytes_done`, because some lengths are not known
+    /// beforehand.
     pub bytes: u64,
 }
 
 impl Progress {
-    /// Returns what was counted.
+    /// Returns the current counts.
     #[must_use]
     pub fn counts(&self) -> Counts {
         Counts {
@@ -34,7 +35,7 @@ impl Progress {
         }
     }
 
-    /// Adds what is about to be read.
+    /// Adds resources and bytes that will be read.
     pub(crate) fn expect(&self, items: usize, bytes: u64) {
         self.items.fetch_add(items, Relaxed);
         self.bytes.fetch_add(bytes, Relaxed);
@@ -45,13 +46,13 @@ impl Progress {
         self.bytes_done.fetch_add(bytes, Relaxed);
     }
 
-    /// Counts a resource of this length that is done.
+    /// Counts a finished resource and its bytes.
     pub(crate) fn finish_read(&self, bytes: u64) {
         self.read(bytes);
         self.finish();
     }
 
-    /// Counts a resource that is done.
+    /// Counts a finished resource.
     pub(crate) fn finish(&self) {
         self.items_done.fetch_add(1, Relaxed);
     }

@@ -1,93 +1,90 @@
 use std::{
     collections::HashSet,
+    convert::Infallible,
+    num::NonZeroUsize,
     sync::atomic::{AtomicBool, Ordering},
-    thread,
 };
 
 use crate::{
-    AttachError, Context, Declared, Delivered, Resolved, bear::BearHandler,
-    clipboard::ClipboardHandler, command::CommandHandler, data::DataHandler, file::FileHandler,
-    handler::Handler, http::HttpHandler, mcp::McpHandler, stdin::StdinHandler,
+    AttachError, Context, Declared, Delivered, Resolved, bear, clipboard, command, data, file,
+    http, mcp, parallel, stdin,
 };
 
-/// One handler for each kind of thing that can be attached.
-const HANDLERS: [&(dyn Handler + Sync); 8] = [
-    &FileHandler,
-    &HttpHandler,
-    &CommandHandler,
-    &DataHandler,
-    &StdinHandler,
-    &ClipboardHandler,
-    &McpHandler,
-    &BearHandler,
+/// Resolves declarations of one scheme, includes and excludes together; a single one for a refresh.
+///
+/// Returns the first error in declared order, without any result, unless
+/// [`Unavailable::Skip`](crate::Unavailable::Skip) tolerates it.
+type Handler = fn(&[Declared], &Context<'_>) -> Result<Resolved, AttachError>;
+
+/// The handler of each scheme ([`Source::scheme`](crate::Source::scheme)). Their notices are in this
+/// order.
+const HANDLERS: [(&str, Handler); 8] = [
+    ("file", file::resolve),
+    ("http", http::resolve),
+    ("cmd", command::resolve),
+    ("data", data::resolve),
+    ("stdin", stdin::resolve),
+    ("clip", clipboard::resolve),
+    ("mcp", mcp::resolve),
+    ("bear", bear::resolve),
 ];
 
-/// Resolves declarations and excludes, each with the handler of its scheme, all handlers at once.
+/// Resolves declarations and excludes, each with the handler of its scheme. All handlers run at once.
 ///
 /// All or nothing, unless [`Unavailable::Skip`](crate::Unavailable::Skip). The result is in declared
-/// order. Refuses excludes without anything to exclude from, and more bytes in all than are allowed.
+/// order.
+///
+/// # Errors
+///
+/// Excludes without anything to exclude from, and more bytes than the limits allow.
 pub fn resolve(declared: &[Declared], context: &Context<'_>) -> Result<Resolved, AttachError> {
     let parts: Vec<Part> = HANDLERS
-        .iter()
-        .filter_map(|handler| Part::of(*handler, declared))
+        .into_iter()
+        .filter_map(|(scheme, handler)| Part::select(scheme, handler, declared))
         .collect();
     if let Some(progress) = context.progress {
-        // What a directory gives is not known before it is walked.
-        let counted = parts
-            .iter()
-            .filter(|part| !part.handler.schemes().contains(&"file"));
-        progress.expect(counted.map(|part| part.declared.len()).sum(), 0);
+        // Files count themselves, because a directory has to be walked first.
+        let others = parts.iter().filter(|part| part.scheme != "file");
+        progress.expect(others.map(|part| part.declared.len()).sum(), 0);
     }
-    let results = match &parts[..] {
-        [only] => vec![only.handler.resolve(&only.declared, context)],
-        parts => all_at_once(parts, context),
-    };
+    let results = resolve_parts(&parts, context);
     if results.iter().any(Result::is_err) {
         return Err(first_error(results));
     }
-    let mut merged = Merge::default();
+    let mut merge = Merge::default();
     for (part, resolved) in parts.iter().zip(results.into_iter().flatten()) {
-        merged.add(part, resolved);
+        merge.add(part, resolved);
     }
-    merged.finish(context)
+    merge.finish(context)
 }
 
-/// Resolves every part; once one has failed, the others end early.
-fn all_at_once(parts: &[Part], context: &Context<'_>) -> Vec<Result<Resolved, AttachError>> {
+/// Resolves every part with a thread of its own. Once one has failed, the others stop early.
+fn resolve_parts(parts: &[Part], context: &Context<'_>) -> Vec<Result<Resolved, AttachError>> {
     let failed = AtomicBool::new(false);
-    let context = &Context {
+    let context = Context {
         failed: Some(&failed),
         ..*context
     };
-    let run = |part: &Part| {
-        let resolved = part.handler.resolve(&part.declared, context);
-        failed.fetch_or(resolved.is_err(), Ordering::Relaxed);
-        resolved
-    };
-    let run = &run;
-    thread::scope(|scope| {
-        let start = |part| {
-            thread::Builder::new()
-                .spawn_scoped(scope, move || run(part))
-                .map_err(|_| part)
-        };
-        let running: Vec<_> = parts.iter().map(start).collect();
-        let finish = |running: Result<thread::ScopedJoinHandle<'_, _>, _>| match running {
-            Ok(running) => running
-                .join()
-                .unwrap_or_else(|panic| std::panic::resume_unwind(panic)),
-            // The system had no thread for it.
-            Err(part) => run(part),
-        };
-        running.into_iter().map(finish).collect()
-    })
+    let workers = NonZeroUsize::new(parts.len()).unwrap_or(NonZeroUsize::MIN);
+    let Ok(results) = parallel::map(
+        parts,
+        workers,
+        || (),
+        |(), part| {
+            let resolved = (part.handler)(&part.declared, &context);
+            failed.fetch_or(resolved.is_err(), Ordering::Relaxed);
+            Ok::<_, Infallible>(resolved)
+        },
+    );
+    results
 }
 
-/// Returns the first error that is not another one's consequence.
+/// Returns the first error that is not the consequence of another one.
 fn first_error(results: Vec<Result<Resolved, AttachError>>) -> AttachError {
     let mut errors = results.into_iter().filter_map(Result::err);
     let first = errors.next().expect("one part failed");
     match first {
+        // A part that stopped because another one failed.
         AttachError::Interrupted => errors
             .find(|error| !matches!(error, AttachError::Interrupted))
             .unwrap_or(first),
@@ -95,52 +92,56 @@ fn first_error(results: Vec<Result<Resolved, AttachError>>) -> AttachError {
     }
 }
 
-/// What one handler resolves.
+/// The declarations of one handler.
 struct Part {
-    handler: &'static (dyn Handler + Sync),
+    scheme: &'static str,
+    handler: Handler,
     declared: Vec<Declared>,
-    /// Where each is among all.
+    /// The index of each among all declarations.
     indexes: Vec<usize>,
 }
 
 impl Part {
-    /// Takes what a handler resolves; what is declared twice, once.
-    fn of(handler: &'static (dyn Handler + Sync), all: &[Declared]) -> Option<Self> {
-        let mut part = Self {
-            handler,
-            declared: Vec::new(),
-            indexes: Vec::new(),
-        };
+    /// Selects the declarations of `scheme`. A repeated declaration is resolved once.
+    fn select(scheme: &'static str, handler: Handler, all: &[Declared]) -> Option<Self> {
         let mut seen = HashSet::new();
-        let its = |(_, one): &(usize, &Declared)| handler.schemes().contains(&one.source.scheme());
-        for (index, one) in all.iter().enumerate().filter(its) {
-            if seen.insert(one.declaration.as_ref().unwrap_or(&one.input)) {
-                part.declared.push(one.clone());
-                part.indexes.push(index);
-            }
-        }
-        (!part.declared.is_empty()).then_some(part)
+        let (indexes, declared): (Vec<_>, Vec<_>) = all
+            .iter()
+            .enumerate()
+            .filter(|(_, one)| one.source.scheme() == scheme)
+            .filter(|(_, one)| seen.insert(one.declaration.as_ref().unwrap_or(&one.input)))
+            .map(|(index, one)| (index, one.clone()))
+            .unzip();
+        (!declared.is_empty()).then_some(Self {
+            scheme,
+            handler,
+            declared,
+            indexes,
+        })
     }
 }
 
-/// Brings what handlers gave into declared order.
+/// Brings the results of the handlers into declared order.
 #[derive(Default)]
 struct Merge {
     parts: Vec<Resolved>,
-    /// Deliveries with the part they are of, their `declared` an index among all.
+    /// The deliveries with the index of their part. `declared` is an index among all declarations.
     delivered: Vec<(usize, Delivered)>,
 }
 
 impl Merge {
     fn add(&mut self, part: &Part, mut resolved: Resolved) {
         let place = self.parts.len();
-        let delivered = std::mem::take(&mut resolved.delivered).into_iter();
-        let among_all = |delivered: Delivered| Delivered {
-            declared: part.indexes[delivered.declared],
-            ..delivered
-        };
-        self.delivered
-            .extend(delivered.map(|delivered| (place, among_all(delivered))));
+        for delivered in resolved.delivered.drain(..) {
+            let declared = part.indexes[delivered.declared];
+            self.delivered.push((
+                place,
+                Delivered {
+                    declared,
+                    ..delivered
+                },
+            ));
+        }
         self.parts.push(resolved);
     }
 
@@ -152,17 +153,20 @@ impl Merge {
             merged.totals.bytes += part.totals.bytes;
             merged.totals.known += part.totals.known;
         }
-        let (files, size, limit) = (
-            merged.totals.files,
-            merged.totals.bytes,
-            context.limits.max_total_bytes,
-        );
-        if size > limit {
-            return Err(AttachError::TooManyBytes { files, size, limit });
+        let limit = context.limits.max_total_bytes;
+        if merged.totals.bytes > limit {
+            return Err(AttachError::TooManyBytes {
+                files: merged.totals.files,
+                size: merged.totals.bytes,
+                limit,
+            });
         }
-        let resources = self.parts.into_iter().map(|part| part.resources);
-        let mut resources: Vec<Vec<Option<_>>> = resources
-            .map(|resources| resources.into_iter().map(Some).collect())
+        // Each resource is taken out of its part by the first delivery that names it; `places` tells
+        // the later ones where it is now.
+        let mut resources: Vec<Vec<Option<_>>> = self
+            .parts
+            .into_iter()
+            .map(|part| part.resources.into_iter().map(Some).collect())
             .collect();
         let mut places: Vec<Vec<Option<usize>>> = resources
             .iter()

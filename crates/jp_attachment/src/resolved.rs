@@ -1,264 +1,206 @@
-use std::fmt;
-
 use jp_resource::{BlobRef, Resource};
 
 use crate::{AttachError, SpecialFile};
 
-/// What declarations gave.
+/// The result of resolving declarations.
 ///
-/// Resources, declarations and notices but [`Notice::Skipped`] hold no path of the machine, save that
-/// of the workspace root in `file:` URIs.
+/// Resources, declarations and notices other than [`Notice::Skipped`] hold no path of the machine,
+/// except the workspace root in `file:` URIs.
 #[derive(Debug, Default)]
 pub struct Resolved {
-    /// Resources in declared order, those of one declaration sorted by the bytes of their path; each
-    /// canonical URI once.
+    /// Resources in declared order, those of one declaration sorted by the bytes of their path. Each
+    /// canonical URI occurs once.
     pub resources: Vec<Resource<BlobRef>>,
-    /// What each declaration gave, in declared order; without those that were skipped, and excludes.
+    /// The resources of each declaration, in declared order. Excludes and skipped declarations have
+    /// no entry.
     pub delivered: Vec<Delivered>,
-    /// What the person should know.
+    /// Warnings for the user.
     pub notices: Vec<Notice>,
-    /// How much it was.
+    /// The number and size of the resources.
     pub totals: Totals,
 }
 
-/// Which resources a declaration gave.
+/// The resources of one declaration.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Delivered {
-    /// Which of the declarations it is, counted from 0.
+    /// The index of the declaration.
     pub declared: usize,
     /// The stored form. A directory or glob outside the workspace becomes one for each file.
     pub declaration: String,
-    /// Indexes of the resources. A file that two declarations give is in both.
+    /// Indexes of the resources. A file of two declarations is in both.
     pub resources: Vec<usize>,
 }
 
-/// How much was resolved.
+/// The number and size of resolved resources.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Totals {
-    /// Number of resources.
+    /// The number of resources.
     pub files: usize,
     /// Their length in bytes.
     pub bytes: u64,
-    /// How many of them were known and so not read.
+    /// The number of files that the store knew, so that they were not read.
     pub known: usize,
 }
 
-/// Something that was not done as a person might expect. `name`s are as those of resources.
-#[derive(Debug)]
+/// A warning about something that the user may not expect. A `name` is the name of a resource.
+#[derive(Debug, thiserror::Error)]
 pub enum Notice {
     /// A link inside the workspace, or inside the attached directory, leads out of it.
+    #[error(
+        "{name:?} leads out of the workspace and is attached as {}",
+        uri.as_deref().unwrap_or("external files")
+    )]
     LeavesWorkspace {
         /// The link.
         name: String,
-        /// What its target is attached as; none for a directory.
+        /// The URI of the target; `None` for a directory.
         uri: Option<String>,
     },
-    /// A link leads out of the workspace and was left out, as who declared it is not trusted.
+    /// A link leads out of the workspace and was left out, because its declaration is not trusted.
+    #[error(
+        "{name:?} leads out of the workspace and was left out, because you did not attach it yourself"
+    )]
     LeftOut {
         /// The link.
         name: String,
     },
     /// A link to a directory was not followed.
+    #[error("{name:?} is a link to a directory and was not followed")]
     DirectoryLink {
         /// The link.
         name: String,
     },
-    /// A link leads to a file that is ignored, and was left out as that is.
+    /// A link to an ignored file was left out.
+    #[error(
+        "{name:?} is a link to an ignored file and was left out; name it explicitly to attach it"
+    )]
     IgnoredLink {
         /// The link.
         name: String,
     },
-    /// A link leads into a directory that no walk enters, and was left out.
+    /// A link into a directory that no walk enters was left out.
+    #[error(
+        "{name:?} is a link into {directory:?} and was left out; name it explicitly to attach it"
+    )]
     ClosedLink {
         /// The link.
         name: String,
-        /// The directory's name.
+        /// The name of the directory.
         directory: String,
     },
-    /// A link leads nowhere.
+    /// The target of a link does not exist.
+    #[error("{name:?} is a broken link and was left out")]
     BrokenLink {
         /// The link.
         name: String,
     },
-    /// What is neither file nor directory was left out.
+    /// A special file was left out.
+    #[error("{name:?} is a {kind} and was left out")]
     Special {
         /// Its name.
         name: String,
-        /// What it is.
+        /// Its kind.
         kind: SpecialFile,
     },
-    /// A file that was named outright matches an exclude pattern and was left out.
+    /// An explicitly named file matches an exclude pattern and was left out.
+    #[error("{name:?} is excluded and was left out")]
     Excluded {
         /// The file.
         name: String,
     },
-    /// A command ended well and printed nothing; it is attached as an empty text.
+    /// A command succeeded and printed nothing. It is attached as an empty text.
+    #[error("{name:?} printed nothing")]
     EmptyOutput {
         /// The command.
         name: String,
     },
-    /// A command says that it failed; what it printed is attached with that.
+    /// A command failed. Its output is attached with the exit status.
+    #[error("{name:?} ended with exit status {status}; its output is attached with the status")]
     ExitStatus {
         /// The command.
         name: String,
         /// Its exit status.
         status: i32,
     },
-    /// Something that a command started held its output open after its end; what came later is not
-    /// attached.
+    /// A process that a command started held its output open after the command's end. Later output
+    /// is not attached.
+    #[error(
+        "{name:?} left a process that held its output open; output after half a second was left out"
+    )]
     HeldOutput {
         /// The command.
         name: String,
     },
-    /// A file that a directory or glob gave looks like it holds secrets, by its name or as it is a private
-    /// key, and was left out.
+    /// A file of a directory or glob looks like it holds secrets, by its name or because it is a
+    /// private key, and was left out.
+    #[error(
+        "{name:?} looks like it holds secrets and was left out; name it explicitly to attach it"
+    )]
     SecretFile {
         /// The file.
         name: String,
     },
     /// A text looks like it holds a secret and is attached.
+    #[error("{name:?} line {line} holds what looks like {kind}")]
     Secret {
         /// The file or resource.
         name: String,
-        /// What it looks like, with an article.
+        /// The kind of secret, with an article.
         kind: &'static str,
-        /// Where, counted from 1.
+        /// The line, counted from 1.
         line: usize,
     },
-    /// A page does not say its charset and is not UTF-8.
+    /// A page declares no charset and is not UTF-8.
+    #[error("{name:?} declares no charset and is not UTF-8; it is read as {charset}")]
     GuessedCharset {
         /// The page.
         name: String,
-        /// What it was read as.
+        /// The charset that it was read as.
         charset: String,
     },
-    /// Text has bytes that mean nothing in its charset.
+    /// A text has bytes that are invalid in its charset.
+    #[error("{name:?} has bytes that are invalid in {charset}; the model sees � in their place")]
     Garbled {
-        /// What holds it.
+        /// The resource.
         name: String,
         /// The charset.
         charset: String,
     },
-    /// What is said to be text is not, or is in a charset that nobody knows.
+    /// A page is declared as text but is not, or its charset is unknown.
+    #[error(
+        "{name:?} is declared as {mime_type} but is not readable text; it is attached as binary"
+    )]
     NotText {
         /// The page.
         name: String,
-        /// What it is said to be.
+        /// The declared type.
         mime_type: String,
     },
-    /// A page of HTML shows nothing unless its scripts run.
+    /// An HTML page shows no text unless its scripts run.
+    #[error("{name:?} shows no text without its scripts; its HTML is attached unchanged")]
     EmptyPage {
         /// The page.
         name: String,
     },
-    /// A page of HTML is not made Markdown: that takes too long, gives too much or would lose some of it.
+    /// An HTML page was not converted to Markdown: that takes too long, gives too much or would
+    /// lose some of it.
+    #[error(
+        "{name:?} is too large or too malformed to convert to Markdown; its HTML is attached unchanged"
+    )]
     NotConverted {
         /// The page.
         name: String,
     },
-    /// A part of what an MCP server gave can't be read and was left out.
+    /// A part of an MCP server's answer can't be read and was left out.
+    #[error("{name:?} is attached in part: {reason}")]
     PassedOver {
-        /// What was asked for.
+        /// The input.
         name: String,
-        /// What was left out, and why.
+        /// The part, and why it was left out.
         reason: String,
     },
-    /// Something can't be had and was left out, as [`Unavailable::Skip`](crate::Unavailable::Skip) says.
+    /// An unavailable declaration was left out because of
+    /// [`Unavailable::Skip`](crate::Unavailable::Skip).
+    #[error("skipped: failed to {0}")]
     Skipped(AttachError),
-}
-
-impl fmt::Display for Notice {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::LeavesWorkspace {
-                name,
-                uri: Some(uri),
-            } => {
-                write!(
-                    f,
-                    "{name:?} leads out of the workspace and is attached as {uri}"
-                )
-            }
-            Self::LeavesWorkspace { name, uri: None } => {
-                write!(
-                    f,
-                    "{name:?} leads out of the workspace; its files are attached as external ones"
-                )
-            }
-            Self::LeftOut { name } => write!(
-                f,
-                "{name:?} leads out of the workspace and was left out: what attaches it came with the workspace"
-            ),
-            Self::DirectoryLink { name } => {
-                write!(f, "{name:?} is a link to a directory and was not followed")
-            }
-            Self::IgnoredLink { name } => write!(
-                f,
-                "{name:?} is a link to a file that is ignored and was left out; name it outright to attach it"
-            ),
-            Self::ClosedLink { name, directory } => write!(
-                f,
-                "{name:?} is a link to what belongs to {directory:?} and was left out; name it outright to attach it"
-            ),
-            Self::BrokenLink { name } => {
-                write!(f, "{name:?} is a link that leads nowhere and was left out")
-            }
-            Self::Special { name, kind } => write!(f, "{name:?} is a {kind} and was left out"),
-            Self::Excluded { name } => write!(f, "{name:?} is excluded and was left out"),
-            Self::EmptyOutput { name } => write!(f, "{name:?} printed nothing"),
-            Self::ExitStatus { name, status } => {
-                write!(
-                    f,
-                    "{name:?} ended with exit status {status}; what it printed is attached with that"
-                )
-            }
-            Self::HeldOutput { name } => {
-                write!(
-                    f,
-                    "{name:?} left something that held its output open; what that printed after half a second is left out"
-                )
-            }
-            Self::SecretFile { name } => write!(
-                f,
-                "{name:?} looks like it holds secrets and was left out; name it outright to attach it"
-            ),
-            Self::Secret { name, kind, line } => {
-                write!(f, "{name:?} line {line} holds what looks like {kind}")
-            }
-            Self::GuessedCharset { name, charset } => {
-                write!(
-                    f,
-                    "{name:?} does not say its charset and is not UTF-8; it is read as {charset}"
-                )
-            }
-            Self::Garbled { name, charset } => {
-                write!(
-                    f,
-                    "{name:?} has bytes that are not {charset}; they are shown to the model as �"
-                )
-            }
-            Self::NotText { name, mime_type } => {
-                write!(
-                    f,
-                    "{name:?} is said to be {mime_type} and is not text that can be read; it is attached as binary"
-                )
-            }
-            Self::EmptyPage { name } => {
-                write!(
-                    f,
-                    "{name:?} shows no text by itself; its HTML is attached as it is"
-                )
-            }
-            Self::NotConverted { name } => {
-                write!(
-                    f,
-                    "{name:?} is too large or too malformed to be made Markdown; its HTML is attached as it is"
-                )
-            }
-            Self::PassedOver { name, reason } => {
-                write!(f, "{name:?} is attached without a part of it: {reason}")
-            }
-            Self::Skipped(error) => write!(f, "skipped: failed to {error}"),
-        }
-    }
 }

@@ -1,4 +1,4 @@
-/// What kind of thing an input names, by its URI scheme.
+/// The kind of source that an input names, by its URI scheme.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Scheme {
     /// `file:`: a file, directory or glob.
@@ -23,18 +23,21 @@ pub enum Scheme {
     Unknown(String),
 }
 
-/// What a resource of an MCP server is written with.
+/// The sources that can be attached, for messages.
+pub(crate) const ATTACHABLE: &str = "a path, a directory, a glob, a file:, http(s): or data: URL, cmd: with a command, mcp+SERVER+URI, bear:, clip: for the clipboard, or - for stdin";
+
+/// The prefix of a resource of an MCP server.
 const MCP: &str = "mcp+";
 
 impl Scheme {
-    /// Reads the scheme of `input` (RFC 3986 §3.1; case does not matter), and what follows it.
+    /// Splits `input` into its scheme (RFC 3986 §3.1; case does not matter) and the rest.
     ///
-    /// A single letter is a Windows drive, not a scheme. What follows `mcp+` is the server and the URI that
-    /// it knows, with its own scheme.
+    /// A single letter is a Windows drive, not a scheme. After `mcp+` follow the name of the server and
+    /// the server's own URI, with another scheme.
     #[must_use]
     pub fn split(input: &str) -> Option<(Self, &str)> {
         if input == "-" {
-            // As good as `stdin:`.
+            // Short for `stdin:`.
             return Some((Self::Stdin, ""));
         }
         if let Some((start, rest)) = input.split_at_checked(MCP.len())
@@ -48,10 +51,10 @@ impl Scheme {
             && name
                 .bytes()
                 .all(|byte| byte.is_ascii_alphanumeric() || b"+-.".contains(&byte));
-        is_scheme.then(|| (Self::named(&name.to_ascii_lowercase()), rest))
+        is_scheme.then(|| (Self::from_name(&name.to_ascii_lowercase()), rest))
     }
 
-    fn named(name: &str) -> Self {
+    fn from_name(name: &str) -> Self {
         match name {
             "file" => Self::File,
             "external" => Self::External,
@@ -65,8 +68,8 @@ impl Scheme {
         }
     }
 
-    /// Returns the scheme as a person writes it.
-    pub(crate) fn shown(&self) -> String {
+    /// Returns the scheme as the user writes it.
+    pub(crate) fn display_name(&self) -> String {
         match self {
             Self::File => "file:".into(),
             Self::External => "external:".into(),
@@ -80,11 +83,6 @@ impl Scheme {
             Self::Unknown(name) => format!("{name}:"),
         }
     }
-
-    /// Lists what can be attached.
-    pub(crate) fn supported() -> &'static str {
-        "a path, a directory, a glob, a file:, http(s): or data: URL, cmd: with a command, mcp+SERVER+URI, bear:, clip: for the clipboard, or - for stdin"
-    }
 }
 
 #[cfg(test)]
@@ -92,7 +90,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn scheme_is_told_from_a_path() {
+    fn scheme_is_not_a_path() {
         let table = [
             ("file:a", Some((Scheme::File, "a"))),
             ("FILE:///a", Some((Scheme::File, "///a"))),

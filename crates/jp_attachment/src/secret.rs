@@ -1,7 +1,7 @@
-//! What looks like a secret: a file by its name, a file by the private key in it, a text by what it holds.
+//! Recognition of secrets: files by their names, private keys, and patterns in text.
 //!
-//! The first two decide what a directory or glob gives, which a person may not have looked through. What
-//! is named outright is attached, and the scan for patterns is asked for.
+//! The first two decide which files a directory or glob leaves out, because the user may not have looked
+//! through them. They do not apply to explicitly named files. The scan for patterns is optional.
 
 mod names;
 mod patterns;
@@ -11,7 +11,7 @@ mod scan;
 pub(crate) use self::scan::scan;
 pub use self::{names::has_secret_name, private_key::is_private_key, scan::Finding};
 
-/// Finds what looks like a secret in a text: the first of all, with where it begins.
+/// Finds the first text that looks like a secret.
 #[must_use]
 pub fn find_secret(text: &str) -> Option<Finding> {
     scan(text).into_iter().next()

@@ -1,52 +1,27 @@
 use std::io::Read as _;
 
-use jp_resource::{Resource, ResourceContent};
+use crate::{AttachError, Context, Declared, Resolved, snapshot::resolve_once};
 
-use crate::{
-    AttachError, Context, Declared, Resolved, classify::classify, handler::Handler, keep::assemble,
-};
-
-/// Resolves `-` to what is piped into the command.
-///
-/// The URI is `stdin:` with the checksum of the content. It names a snapshot: nothing reads it again.
-#[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct StdinHandler;
-
-impl Handler for StdinHandler {
-    fn schemes(&self) -> &'static [&'static str] {
-        &["stdin"]
-    }
-
-    fn resolve(
-        &self,
-        declared: &[Declared],
-        context: &Context<'_>,
-    ) -> Result<Resolved, AttachError> {
-        let Some(first) = declared.first() else {
-            return Ok(Resolved::default());
-        };
-        let given = read(context).and_then(|bytes| {
-            let size = bytes.len() as u64;
-            let limit = context.limits.max_bytes;
-            if size > limit {
-                return Err(AttachError::TooLong {
-                    input: first.input.clone(),
-                    limit,
-                });
-            }
-            if bytes.is_empty() {
-                return Err(AttachError::EmptyStdin);
-            }
-            context.keep(first, resource(bytes)).map(|kept| vec![kept])
-        });
-        assemble(&declared[..1], vec![given], context)
-    }
+/// Resolves `-` to the content of standard input, which becomes a snapshot.
+pub(crate) fn resolve(
+    declared: &[Declared],
+    context: &Context<'_>,
+) -> Result<Resolved, AttachError> {
+    resolve_once("stdin", "stdin", declared, context, |first| {
+        let bytes = read(context)?;
+        context.check_length(&first.input, bytes.len())?;
+        if bytes.is_empty() {
+            return Err(AttachError::EmptyStdin);
+        }
+        Ok(bytes)
+    })
 }
 
-/// Reads to the end, and one byte more than is allowed at most.
+/// Reads to the end, or one byte more than the limit, which shows that there is too much.
 fn read(context: &Context<'_>) -> Result<Vec<u8>, AttachError> {
     let limit = context.limits.max_bytes.saturating_add(1);
     let mut bytes = Vec::new();
+    // The capacity of a pipe on Linux, so that one call can empty it.
     let mut chunk = vec![0; 64 << 10];
     while (bytes.len() as u64) < limit {
         wait(context)?;
@@ -65,10 +40,11 @@ fn read(context: &Context<'_>) -> Result<Vec<u8>, AttachError> {
     Ok(bytes)
 }
 
-/// Waits until there is something to read, or the person interrupts.
+/// Waits until there is something to read. Fails if the user interrupts.
 #[cfg(unix)]
 fn wait(context: &Context<'_>) -> Result<(), AttachError> {
     use rustix::event::{PollFd, PollFlags, Timespec, poll};
+    // How soon Ctrl-C takes effect; a person notices no shorter time.
     let patience = Timespec {
         tv_sec: 0,
         tv_nsec: 100_000_000,
@@ -80,7 +56,7 @@ fn wait(context: &Context<'_>) -> Result<(), AttachError> {
             Some(&patience),
         ) {
             Ok(0) | Err(rustix::io::Errno::INTR) => {}
-            // What is amiss with it, reading will say.
+            // Reading returns the error, if there is one.
             Ok(_) | Err(_) => return Ok(()),
         }
     }
@@ -89,17 +65,4 @@ fn wait(context: &Context<'_>) -> Result<(), AttachError> {
 #[cfg(not(unix))]
 fn wait(context: &Context<'_>) -> Result<(), AttachError> {
     context.check_cancelled()
-}
-
-fn resource(bytes: Vec<u8>) -> Resource {
-    let (content, mime_type) = classify(bytes, "stdin");
-    snapshot("stdin", content)
-        .with_mime_type(mime_type)
-        .with_name("stdin")
-}
-
-/// Makes a resource whose URI is a scheme and the checksum of its content.
-pub(crate) fn snapshot(scheme: &str, content: ResourceContent) -> Resource {
-    let checksum = content.blob_ref().checksum;
-    Resource::new(format!("{scheme}:{checksum}"), content)
 }

@@ -7,15 +7,15 @@ use std::{
 
 use jp_resource::{BlobRef, ResourceContent};
 
-/// Keeps content, so that 100 MB of files can be attached without being in memory at once.
+/// A store for content, so that attached files need not be in memory at once.
 ///
-/// Called from several threads. What a failed resolution kept is for the caller to drop.
+/// Called from several threads. If a resolution fails, the caller drops the content that it stored.
 pub trait ContentStore: Sync {
-    /// Returns what is known of a file in exactly this state, if its content is still kept.
-    fn known(&self, file: &FileStamp) -> Option<Known>;
+    /// Returns the content of a file that was stored in exactly this state, if the store still has it.
+    fn lookup(&self, file: &FileStamp) -> Option<StoredFile>;
 
-    /// Keeps content. `file` is the state that it was read from, where that may be [`known`](Self::known)
-    /// another time.
+    /// Stores content. `file` is the state of the file that it was read from, if a later
+    /// [`lookup`](Self::lookup) may find it.
     fn keep(
         &self,
         content: &ResourceContent,
@@ -24,40 +24,40 @@ pub trait ContentStore: Sync {
     ) -> Result<BlobRef, Box<dyn Error + Send + Sync>>;
 }
 
-/// A state of a file: if none of it differs, the content does not.
+/// The state of a file. If it is equal, the content is equal.
 ///
-/// Holds the absolute path: it must not be stored under `.jp/`.
+/// It has the absolute path, so it must not be stored below `.jp/`.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct FileStamp {
     /// The canonical path.
     pub path: PathBuf,
-    /// The file system's number; 0 where there is none to be had.
+    /// The number of the file system; 0 on Windows.
     pub device: u64,
-    /// The file's number in its file system; 0 where there is none to be had.
+    /// The number of the file in its file system; 0 on Windows.
     pub inode: u64,
     /// Length in bytes.
     pub size: u64,
-    /// When the content last changed, in nanoseconds since 1970.
+    /// The time of the last change of the content, in nanoseconds since 1970.
     pub mtime_ns: i128,
-    /// When content or metadata last changed, in nanoseconds since 1970.
+    /// The time of the last change of content or metadata, in nanoseconds since 1970.
     pub ctime_ns: i128,
 }
 
-/// What reading a file would give.
+/// Content that is already stored.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Known {
-    /// Names the content.
+pub struct StoredFile {
+    /// The reference to the content.
     pub blob: BlobRef,
     /// The content's MIME type.
     pub mime_type: String,
 }
 
-/// Keeps nothing and knows nothing: for who wants to know what there is, and not what it holds.
+/// A store that drops all content, for callers that only need names and checksums.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Nowhere;
 
 impl ContentStore for Nowhere {
-    fn known(&self, _: &FileStamp) -> Option<Known> {
+    fn lookup(&self, _: &FileStamp) -> Option<StoredFile> {
         None
     }
 
@@ -71,11 +71,11 @@ impl ContentStore for Nowhere {
     }
 }
 
-/// Keeps content in memory, and remembers the files that it was read from.
+/// A store in memory, which remembers the files that content was read from.
 #[derive(Debug, Default)]
 pub struct MemoryStore {
     contents: Mutex<HashMap<BlobRef, ResourceContent>>,
-    known: Mutex<HashMap<FileStamp, Known>>,
+    known: Mutex<HashMap<FileStamp, StoredFile>>,
 }
 
 impl MemoryStore {
@@ -85,33 +85,33 @@ impl MemoryStore {
         lock(&self.contents).get(blob).cloned()
     }
 
-    /// Returns how many contents are kept.
+    /// The number of stored contents.
     #[must_use]
     pub fn len(&self) -> usize {
         lock(&self.contents).len()
     }
 
-    /// Returns whether no content is kept.
+    /// Returns whether nothing is stored.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Returns the paths of the files that are remembered, in no order.
+    /// Returns the paths of the remembered files, in no order.
     #[must_use]
     pub fn files(&self) -> Vec<PathBuf> {
         let known = lock(&self.known);
         known.keys().map(|file| file.path.clone()).collect()
     }
 
-    /// Drops the contents; what is remembered of files stays.
+    /// Drops all contents, but not the memory of files.
     pub fn drop_contents(&self) {
         lock(&self.contents).clear();
     }
 }
 
 impl ContentStore for MemoryStore {
-    fn known(&self, file: &FileStamp) -> Option<Known> {
+    fn lookup(&self, file: &FileStamp) -> Option<StoredFile> {
         lock(&self.known).get(file).cloned()
     }
 
@@ -125,13 +125,13 @@ impl ContentStore for MemoryStore {
         lock(&self.contents).insert(blob, content.clone());
         if let Some(file) = file {
             let mime_type = mime_type.to_owned();
-            lock(&self.known).insert(file.clone(), Known { blob, mime_type });
+            lock(&self.known).insert(file.clone(), StoredFile { blob, mime_type });
         }
         Ok(blob)
     }
 }
 
-/// Locks a map, which a panic elsewhere leaves whole: each change of it is one call.
+/// Locks a map. A panic elsewhere can't leave it inconsistent, because each change is one call.
 fn lock<K, V>(map: &Mutex<HashMap<K, V>>) -> MutexGuard<'_, HashMap<K, V>> {
     map.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -20,7 +20,7 @@ use jp_attachment::{
 use jp_resource::BlobRef;
 use tempfile::TempDir;
 
-/// Long enough for a loaded machine, and no test waits for it unless it fails.
+/// Long enough for a loaded machine. Only a test that fails waits so long.
 const LONG: Duration = Duration::from_secs(30);
 
 struct World {
@@ -36,10 +36,8 @@ impl World {
         let root = canonical_path(directory.path()).unwrap();
         fs::create_dir(root.join("sub")).unwrap();
         let place = Place {
-            root: root.clone(),
             current_dir: root.join("sub"),
-            home: None,
-            external_key: None,
+            ..Place::new(&root)
         };
         Self {
             _directory: directory,
@@ -65,7 +63,7 @@ impl World {
         self.attach_with(inputs, &self.context())
     }
 
-    /// Attaches, and returns the texts.
+    /// Attaches the inputs and returns their texts.
     fn texts(&self, inputs: &[&str]) -> Vec<String> {
         let resolved = self
             .attach(inputs)
@@ -81,15 +79,16 @@ impl World {
         self.store.get(blob).unwrap().as_text().unwrap().to_owned()
     }
 
-    /// Attaches in vain; returns the messages without the temporary directory's name.
+    /// Attaches an input, which fails, and returns the messages without the path of the temporary directory.
     fn error(&self, input: &str) -> String {
         let error = self.attach(&[input]).unwrap_err();
         assert!(error.is_unavailable(), "{error:?}");
         shown(&error).replace(self.root.to_str().unwrap(), "ROOT")
     }
 
-    /// Attaches in vain what writes its id to `pid`; returns the error once all of its group is gone.
-    fn ended(&self, input: &str, context: &Context<'_>) -> AttachError {
+    /// Attaches a command that writes its id to `pid`, which fails, and returns the error once all processes of
+    /// its group have ended.
+    fn wait_for_end(&self, input: &str, context: &Context<'_>) -> AttachError {
         let started = Instant::now();
         let error = self.attach_with(&[input], context).unwrap_err();
         assert!(started.elapsed() < LONG, "{error:?}");
@@ -138,7 +137,7 @@ fn living_in_group(group: u32) -> usize {
 }
 
 #[test]
-fn output_alone_is_the_content() {
+fn content_is_the_output() {
     let world = World::new();
     let resolved = world
         .attach(&["cmd:echo 'two  words' it\\'s \"🦀\" 'a\nb' '' '*'"])
@@ -212,7 +211,7 @@ fn program_runs_in_the_workspace_root() {
 }
 
 #[test]
-fn shell_runs_only_where_it_is_named() {
+fn shell_runs_only_if_it_is_the_program() {
     let world = World::new();
     let home = format!("{}\n", std::env::var("HOME").unwrap_or_default());
     let inputs = ["cmd:sh -c 'echo $HOME'", "cmd:echo $HOME | cat > x #y"];
@@ -221,7 +220,7 @@ fn shell_runs_only_where_it_is_named() {
 }
 
 #[test]
-fn git_prints_what_it_prints() {
+fn output_of_git_is_unchanged() {
     let world = World::new();
     let git = |arguments: &[&str]| {
         let mut command = Command::new("git");
@@ -289,9 +288,9 @@ fn failed_command_is_attached_with_its_status() {
 }
 
 #[test]
-fn empty_output_is_said() {
+fn empty_output_gives_a_notice() {
     let world = World::new();
-    // Stdin is at its end: `cat` does not wait.
+    // Stdin is empty, so `cat` does not wait.
     let resolved = world.attach(&["cmd:true", "cmd:cat"]).unwrap();
     assert_eq!(resolved.totals.bytes, 0);
     let notices: Vec<String> = resolved.notices.iter().map(ToString::to_string).collect();
@@ -328,7 +327,7 @@ fn binary_output_keeps_its_type() {
 }
 
 #[test]
-fn what_does_not_start_is_named() {
+fn missing_program_is_an_error() {
     let world = World::new();
     fs::write(world.root.join("plain"), "echo").unwrap();
     fs::write(world.root.join("orphan"), "").unwrap();
@@ -357,7 +356,7 @@ fn what_does_not_start_is_named() {
     }
     assert_eq!(
         world.error("cmd://git status"),
-        r#"attach "cmd://git status" (a cmd:// URL has its arguments as `?arg=…&arg=…`): there is no program "git status" in PATH"#
+        r#"attach "cmd://git status" (write the arguments of a cmd:// URL as `?arg=…&arg=…`): there is no program "git status" in PATH"#
     );
 }
 
@@ -379,7 +378,7 @@ fn endless_output_is_ended() {
         "exec head -c 1000000000 /dev/zero",
     ] {
         let input = format!("cmd:sh -c 'echo $$ >pid; {script}'");
-        let error = shown(&world.ended(&input, &context));
+        let error = shown(&world.wait_for_end(&input, &context));
         let message = "it printed more than the 1000000 bytes that it may";
         assert_eq!(error, format!("attach {input:?}: {message}"));
     }
@@ -392,7 +391,7 @@ fn endless_output_is_ended() {
     };
     assert!(world.attach_with(&["cmd:echo 12345"], &exact).is_ok());
     assert!(world.attach_with(&["cmd:echo 123456"], &exact).is_err());
-    // With what is said of it, it is too long.
+    // Output and exit status together exceed the limit.
     assert!(
         world
             .attach_with(&["cmd:sh -c 'echo 12345; exit 1'"], &exact)
@@ -419,7 +418,7 @@ fn much_output_takes_little_memory() {
 }
 
 #[test]
-fn slow_command_is_ended_with_all_it_started() {
+fn slow_command_is_ended_with_its_processes() {
     let world = World::new();
     let context = Context {
         timeout: Duration::from_millis(300),
@@ -428,10 +427,10 @@ fn slow_command_is_ended_with_all_it_started() {
     for script in [
         "sleep 100 & sleep 100",
         "trap : TERM; while :; do sleep 100; done",
-        // Has closed its output.
+        // It has closed its output.
         "exec >&- 2>&-; sleep 100",
     ] {
-        let error = world.ended(&format!("cmd:sh -c 'echo $$ >pid; {script}'"), &context);
+        let error = world.wait_for_end(&format!("cmd:sh -c 'echo $$ >pid; {script}'"), &context);
         assert!(
             shown(&error).ends_with(": it ran for more than 0.3 seconds and was ended"),
             "{error:?}"
@@ -441,7 +440,7 @@ fn slow_command_is_ended_with_all_it_started() {
 }
 
 #[test]
-fn interruption_ends_what_runs() {
+fn interruption_ends_running_commands() {
     let world = World::new();
     let cancelled = AtomicBool::new(false);
     let context = Context {
@@ -455,7 +454,7 @@ fn interruption_ends_what_runs() {
             });
             cancelled.store(true, Ordering::Relaxed);
         });
-        world.ended("cmd:sh -c 'echo $$ >pid; sleep 100'", &context)
+        world.wait_for_end("cmd:sh -c 'echo $$ >pid; sleep 100'", &context)
     });
     assert!(matches!(error, AttachError::Interrupted), "{error:?}");
     let error = world
@@ -562,7 +561,7 @@ fn one_failure_ends_the_others() {
 }
 
 #[test]
-fn command_that_is_declared_twice_runs_once() {
+fn repeated_command_runs_once() {
     let world = World::new();
     let script = "cmd:sh -c 'echo x >>runs; wc -l <runs'";
     let resolved = world
@@ -578,7 +577,7 @@ fn command_that_is_declared_twice_runs_once() {
 }
 
 #[test]
-fn file_with_such_a_name_wins() {
+fn file_with_the_name_of_a_command_wins() {
     let world = World::new();
     fs::write(world.root.join("sub/cmd:echo x"), "file").unwrap();
     assert_eq!(world.texts(&["cmd:echo x"]), ["file"]);

@@ -1,4 +1,4 @@
-//! The http handler against servers that people run, on loopback.
+//! The HTTP handler with common servers on loopback.
 #![cfg(unix)]
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -19,7 +19,7 @@ use jp_attachment::{
 use jp_resource::{BlobRef, Resource, ResourceContent};
 use tempfile::TempDir;
 
-/// A file of a server, and what becomes of it: type, whether it is text, what the model is shown.
+/// A file of a server: its name, content and type, whether it is text, and what the model sees.
 type Served = (
     &'static str,
     &'static [u8],
@@ -81,12 +81,7 @@ impl Drop for Server {
 }
 
 fn get(url: &str) -> Result<(Resource<BlobRef>, ResourceContent), AttachError> {
-    let place = Place {
-        root: "/nowhere".into(),
-        current_dir: "/nowhere".into(),
-        home: None,
-        external_key: None,
-    };
+    let place = Place::new("/nowhere");
     let store = MemoryStore::default();
     let declared = parse_input(url, &place).unwrap();
     let mut resolved = resolve(
@@ -98,8 +93,8 @@ fn get(url: &str) -> Result<(Resource<BlobRef>, ResourceContent), AttachError> {
     Ok((resource, content))
 }
 
-/// Says why a test does nothing.
-#[expect(clippy::print_stdout, reason = "a skipped test is no passed one")]
+/// Prints why a test does nothing.
+#[expect(clippy::print_stdout, reason = "a skipped test has not passed")]
 fn skip(server: &str) {
     println!("skipped: there is no {server} on this machine");
 }
@@ -255,7 +250,7 @@ fn nginx_configuration(root: &Path, port: u16) -> String {
 }
 
 #[test]
-fn certificate_that_nobody_signed_is_refused() {
+fn unsigned_certificate_is_refused() {
     if !has("openssl", "version") {
         return skip("openssl");
     }

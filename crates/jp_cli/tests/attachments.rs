@@ -139,15 +139,12 @@ fn what_cannot_be_attached_stops_the_query_before_anything_is_stored() {
         ),
         (
             "/proc/version",
-            vec![
-                "is made up as it is read",
-                "hint: `-a 'cmd:cat /proc/version'`",
-            ],
+            vec!["while it is read", "hint: `-a 'cmd:cat /proc/version'`"],
         ),
         ("file:", vec!["attach an empty name"]),
         ("loop", vec!["loop"]),
         ("gopher://example.com/", vec!["gopher:", "not supported"]),
-        ("external:00/x", vec!["attach what it is of once more"]),
+        ("external:00/x", vec!["attach its source again"]),
         ("!ok.txt", vec!["exclude"]),
     ] {
         let mut command = sandbox.command(&["q", "--new", "-a", "ok.txt", "-a", input, "what?"]);
@@ -567,12 +564,9 @@ fn walk_says_which_links_it_left_out() {
     let stderr = sandbox.run("q --new -a . what?").stderr;
     assert_contains(
         &stderr,
-        r#""l.txt" is a link to a file that is ignored and was left out"#,
+        r#""l.txt" is a link to an ignored file and was left out"#,
     );
-    assert_contains(
-        &stderr,
-        r#""j.txt" is a link to what belongs to ".jp" and was left out"#,
-    );
+    assert_contains(&stderr, r#""j.txt" is a link into ".jp" and was left out"#);
     assert_eq!(names(&sandbox.json("resource ls")), [".gitignore", "a.txt"]);
 }
 

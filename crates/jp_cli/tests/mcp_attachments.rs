@@ -263,7 +263,7 @@ fn what_a_server_has_not_is_said_with_the_way_to_see_what_it_has() {
         asked(&sandbox, &["--new", "-a", "mcp+docs+note:none", "what?"]).failed(
             1,
             &[
-                r#"failed to attach "mcp+docs+note:none" of the MCP server "docs": there is no such resource: no such note"#,
+                r#"failed to attach "mcp+docs+note:none" from the MCP server "docs": there is no such resource: no such note"#,
                 "`jp mcp resources docs`",
                 "--skip-unavailable",
             ],
@@ -281,7 +281,7 @@ fn what_a_server_has_not_is_said_with_the_way_to_see_what_it_has() {
     asked(&sandbox, &["--new", "-a", "mcp+dosc+note:one", "what?"]).failed(
         1,
         &[
-            r#"of the MCP server "dosc": it is not configured"#,
+            r#"from the MCP server "dosc": it is not configured"#,
             "the configured servers are: docs.",
         ],
     );
@@ -289,7 +289,7 @@ fn what_a_server_has_not_is_said_with_the_way_to_see_what_it_has() {
         asked(&sandbox, &["--new", "-a", input, "what?"]).failed(
             1,
             &[
-                "what to read from the server \"docs\" is missing",
+                "needs a URI to read from the server \"docs\"",
                 "`jp mcp resources docs` lists",
             ],
         );
@@ -318,7 +318,7 @@ fn server_that_ends_can_be_skipped() {
     asked(&sandbox, &both).failed(
         1,
         &[
-            r#"failed to attach "mcp+dead+note:one" of the MCP server "dead""#,
+            r#"failed to attach "mcp+dead+note:one" from the MCP server "dead""#,
             "  │ the database is locked",
         ],
     );

@@ -66,7 +66,7 @@ fn piped_stdin_is_a_resource_only_if_it_is_attached() {
     assert_eq!(sandbox.json("resource ls").as_array().unwrap().len(), 1);
 
     piped(&sandbox, &["q", "-a", "-", "x"], b"")
-        .failed(1, &["stdin", "nothing in it", "--skip-unavailable"]);
+        .failed(1, &["stdin", "it is empty", "--skip-unavailable"]);
     piped(&sandbox, &["attachment", "add", "-"], b"kept for later").succeeded();
     sandbox.run("q now?");
     assert_contains(last_message(&server), "kept for later");

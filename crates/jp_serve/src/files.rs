@@ -266,7 +266,7 @@ impl Files {
 
     /// Returns whether a walk would find a file if it existed.
     fn would_be_given(&self, path: &Path) -> bool {
-        !has_secret_name(path) && IgnoreRules::of_file(path, &self.place).is_none()
+        !has_secret_name(path) && IgnoreRules::rule_for_file(path, &self.place).is_none()
     }
 
     /// Completes a path by one name. Directories end in a slash, and a file that can't be read by its path

@@ -214,7 +214,7 @@ impl Lister {
             Source::Path(path)
                 if declared.source.approval_scope(place) == ApprovalScope::Serving =>
             {
-                let (uri, _) = place.named(path)?;
+                let (uri, _) = place.uri_and_name(path)?;
                 self.by_user.contains(declaration, place).then_some(uri)
             }
             _ => None,
@@ -305,7 +305,7 @@ impl Surveying<'_> {
     fn walk(&mut self, declared: &Declared, excludes: &[Declared]) -> Survey {
         let Lister { files, limits, .. } = self.lister;
         let mut survey =
-            Survey::of(declared, excludes, files.place(), *limits).unwrap_or_else(|error| {
+            Survey::take(declared, excludes, files.place(), *limits).unwrap_or_else(|error| {
                 self.is_whole = false;
                 Survey {
                     notices: vec![Notice::Skipped(error)],

@@ -1,13 +1,13 @@
 use std::{error::Error, path::PathBuf};
 
-/// Why notes could not be attached.
+/// An error of reading notes of the Bear app.
 #[derive(Debug, thiserror::Error)]
 pub enum BearError {
     /// This build can't read the database.
-    #[error("Bear notes can be attached on macOS")]
+    #[error("Bear notes can be attached only on macOS")]
     NotSupported,
-    /// The home directory is not known, nor where else the database is.
-    #[error("there is no home directory that Bear's database could be in")]
+    /// Neither the home directory nor another place of the database is known.
+    #[error("the home directory, which holds Bear's database, is unknown")]
     NoHome,
     /// There is no database.
     #[error("there is no Bear database at {0:?}")]
@@ -17,11 +17,11 @@ pub enum BearError {
     Database {
         /// The database.
         path: PathBuf,
-        /// Why it can't.
+        /// The cause.
         source: Box<dyn Error + Send + Sync>,
     },
-    /// The database is not as Bear makes it.
-    #[error("{path:?} is no Bear database that can be read: it has no {missing}")]
+    /// The database lacks a table or column.
+    #[error("{path:?} is not a Bear database that jp can read: it has no {missing}")]
     Schema {
         /// The database.
         path: PathBuf,
@@ -38,6 +38,6 @@ pub enum BearError {
     #[error("the note is locked; unlock it in Bear to attach it")]
     Locked,
     /// A search finds nothing.
-    #[error("no note matches; notes that are archived, locked or in the trash are not looked at")]
+    #[error("no note matches; a search skips notes that are archived, locked or in the trash")]
     NoMatch,
 }

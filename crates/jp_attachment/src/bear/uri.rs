@@ -1,18 +1,18 @@
 use jp_resource::uri::percent_decode;
 
-/// Notes that are asked for.
+/// A note, or a search for notes.
 ///
-/// Written `bear://get/ID`, `bear:ID`, as the app's own link to a note,
-/// `bear://x-callback-url/open-note?id=ID`, or `bear://search/WORDS?tag=A&tag=B`; percent-encoding is
-/// decoded, a `+` is itself.
+/// A note is written `bear://get/ID`, `bear:ID` or, as the app itself links to it,
+/// `bear://x-callback-url/open-note?id=ID`. A search is `bear://search/WORDS?tag=A&tag=B`.
+/// Percent-encoding is decoded; a `+` is not a space.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum BearUri {
     /// The note with this identifier.
     Note(String),
-    /// Each note whose title or text holds `words`, in any case, and that has one of `tags`, if there are
-    /// any. Neither is a pattern.
+    /// All notes whose title or text contains `words` in any case. If there are `tags`, the note has one
+    /// of them. Neither is a pattern.
     Search {
-        /// What a note holds; may be empty where there are tags.
+        /// The words; may be empty if there are tags.
         words: String,
         /// Tags without `#`.
         tags: Vec<String>,
@@ -20,14 +20,14 @@ pub enum BearUri {
 }
 
 impl BearUri {
-    /// Reads what follows `bear:`. Says what is wrong where it can't.
+    /// Parses the text after `bear:`. The error is the reason.
     pub(crate) fn parse(rest: &str) -> Result<Self, String> {
         let Some(rest) = rest.strip_prefix("//") else {
-            return Self::note(decoded(rest)?);
+            return Self::note(decode(rest)?);
         };
         let (path, query) = rest.split_once('?').unwrap_or((rest, ""));
-        // A configuration's table encodes the `/` as well.
-        let path = decoded(path)?;
+        // An attachment that a configuration writes as a table has the `/` encoded as well.
+        let path = decode(path)?;
         let (action, argument) = path.split_once('/').unwrap_or((&path, ""));
         match action {
             "get" => Self::note(argument.to_owned()),
@@ -58,19 +58,23 @@ impl BearUri {
     }
 }
 
+/// The error for any other form.
 pub(super) const FORMS: &str =
-    "a note is `bear://get/ID`, several are `bear://search/WORDS?tag=TAG`";
+    "write a note as `bear://get/ID` and a search as `bear://search/WORDS?tag=TAG`";
 
-/// Returns the values that a query gives a parameter. Refuses any other: it would change nothing.
+/// Returns the values of the parameter `name` in a query.
+///
+/// Refuses other parameters of a search, because jp would ignore them. The app's own links may have
+/// any.
 fn parameters(query: &str, name: &str) -> Result<Vec<String>, String> {
     let mut values = Vec::new();
     for parameter in query.split('&').filter(|parameter| !parameter.is_empty()) {
         match parameter.split_once('=') {
-            Some((key, value)) if key == name => values.push(decoded(value)?),
+            Some((key, value)) if key == name => values.push(decode(value)?),
             _ if name == "id" => {}
             _ => {
                 return Err(format!(
-                    "{parameter:?} is not a parameter of it; `tag=TAG` is"
+                    "{parameter:?} is not a parameter of a search; use `tag=TAG`"
                 ));
             }
         }
@@ -79,6 +83,6 @@ fn parameters(query: &str, name: &str) -> Result<Vec<String>, String> {
     Ok(values)
 }
 
-fn decoded(text: &str) -> Result<String, String> {
+fn decode(text: &str) -> Result<String, String> {
     percent_decode(text).map_err(|_| format!("{text:?} does not decode to UTF-8"))
 }

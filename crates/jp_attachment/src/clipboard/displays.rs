@@ -1,16 +1,17 @@
 use std::{ffi::OsString, process::Command};
 
-/// Where there may be clipboards, on a desktop that is neither a Mac's nor Windows'.
+/// The displays of a desktop other than macOS and Windows; each has a clipboard.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Displays {
-    /// What `WAYLAND_DISPLAY` names.
+    /// The value of `WAYLAND_DISPLAY`.
     pub wayland: Option<OsString>,
-    /// What `DISPLAY` names.
+    /// The value of `DISPLAY`.
     pub x11: Option<OsString>,
 }
 
 impl Displays {
-    /// Sets for the tool alone what this process may not have.
+    /// Sets the variables for the tool, because this process may have removed them from its
+    /// environment.
     pub(super) fn pass(&self, command: &mut Command) {
         command.envs(
             self.wayland

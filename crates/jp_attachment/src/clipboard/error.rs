@@ -1,34 +1,36 @@
 use jp_process::ProcessError;
 
-/// Why the clipboard can't be attached.
+/// An error of reading the clipboard.
 #[derive(Debug, thiserror::Error)]
 pub enum ClipboardError {
-    /// No desktop is known of.
-    #[error("there is none here: neither WAYLAND_DISPLAY nor DISPLAY is set")]
+    /// There is neither a Wayland nor an X11 display.
+    #[error("there is no display: neither WAYLAND_DISPLAY nor DISPLAY is set")]
     NoDisplay,
-    /// None of the tools that could read it is installed.
-    #[error("there is nothing to read it with ({tried}): install wl-clipboard, xclip or xsel")]
+    /// No tool that can read it is installed.
+    #[error(
+        "no program to read it is installed (tried {tried}); install wl-clipboard, xclip or xsel"
+    )]
     NoTool {
-        /// What was looked for.
+        /// The tools.
         tried: String,
     },
-    /// It holds nothing.
+    /// The clipboard is empty.
     #[error("it is empty")]
     Empty,
     /// The tool could not read it.
-    #[error("`{tool}` says {said:?}")]
+    #[error("`{tool}` reports {message:?}")]
     Refused {
         /// The tool.
         tool: &'static str,
-        /// What it printed, or its exit status.
-        said: String,
+        /// Its error message, or its exit status.
+        message: String,
     },
     /// The tool could not be run.
     #[error("`{tool}` can't be run")]
     Tool {
         /// The tool.
         tool: &'static str,
-        /// Why it failed.
+        /// The cause.
         source: ProcessError,
     },
 }

@@ -19,7 +19,7 @@ fn tool_is_chosen_by_the_platform() {
 }
 
 #[test]
-fn what_a_tool_says_is_told_from_content() {
+fn errors_of_tools_are_not_content() {
     let content = |tool: Tool, stdout: &str, stderr: &str, status| {
         let output = Output {
             stdout: stdout.into(),
@@ -35,14 +35,14 @@ fn what_a_tool_says_is_told_from_content() {
         content(WL_PASTE, "", "Nothing is copied\n", 1),
         Err("it is empty".into())
     );
-    let refused = Err(r#"`xclip` says "Error: Can't open display: :9""#.into());
+    let refused = Err(r#"`xclip` reports "Error: Can't open display: :9""#.into());
     assert_eq!(
         content(XCLIP, "", "Error: Can't open display: :9\n", 1),
         refused
     );
     assert_eq!(
         content(PBPASTE, "", "", 2),
-        Err(r#"`pbpaste` says "exit status: 2""#.into())
+        Err(r#"`pbpaste` reports "exit status: 2""#.into())
     );
 }
 
@@ -124,13 +124,7 @@ mod real {
     }
 
     fn place(directory: &tempfile::TempDir) -> Place {
-        let root = canonical_path(directory.path()).unwrap();
-        Place {
-            current_dir: root.clone(),
-            root,
-            home: None,
-            external_key: None,
-        }
+        Place::new(canonical_path(directory.path()).unwrap())
     }
 
     fn attach(displays: &Displays, inputs: &[&str]) -> Result<Resolved, String> {
@@ -145,8 +139,7 @@ mod real {
             displays,
             ..Context::new(&place, &Nowhere, SystemTime::now())
         };
-        ClipboardHandler
-            .resolve(&declared, &context)
+        resolve(&declared, &context)
             .map_err(|error| format!("{error}: {}", error.source().unwrap()))
     }
 
@@ -177,18 +170,18 @@ mod real {
     }
 
     #[test]
-    fn missing_clipboard_says_what_is_missing() {
+    fn missing_clipboard_is_an_error() {
         let none = attach(&Displays::default(), &["clip:"]).unwrap_err();
         assert_eq!(
             none,
-            "attach the clipboard: there is none here: neither WAYLAND_DISPLAY nor DISPLAY is set"
+            "attach the clipboard: there is no display: neither WAYLAND_DISPLAY nor DISPLAY is set"
         );
         let error = ClipboardError::NoTool {
             tried: "wl-paste".into(),
         };
         assert_eq!(
             error.to_string(),
-            "there is nothing to read it with (wl-paste): install wl-clipboard, xclip or xsel"
+            "no program to read it is installed (tried wl-paste); install wl-clipboard, xclip or xsel"
         );
     }
 

@@ -4,14 +4,15 @@ use jp_resource::{Resource, ResourceContent};
 use super::CommandLine;
 use crate::classify::classify;
 
-/// How much of stderr goes into the description of binary output.
-const DESCRIBED_BYTES: usize = 2048;
+/// The most bytes of stderr in the description of binary output. Descriptions are sent with each
+/// reference, so they are short.
+const MAX_DESCRIBED_STDERR: usize = 2048;
 
-/// Makes the resource of what a command printed.
+/// Creates the resource of a command's output.
 ///
-/// Text in another charset than UTF-8 is shown with what could not be read replaced. Its content is what came through
-/// stdout, and nothing else if that is all there was. Else text goes on with stderr and the exit status, so that
-/// another status is another checksum; beside binary content they are in the description.
+/// If stderr and the exit status say something, text ends with them, so that another status gives another
+/// checksum. For binary content they are in the description. Text in another charset than UTF-8 keeps its
+/// bytes as content; the model sees it with unreadable bytes replaced.
 pub(super) fn resource(line: &CommandLine, output: Output) -> Resource {
     let Output {
         stdout,
@@ -22,7 +23,7 @@ pub(super) fn resource(line: &CommandLine, output: Output) -> Resource {
     let (content, mime_type) = classify(stdout, "");
     let is_plain = status == 0 && stderr.is_empty();
     if let ResourceContent::Blob(bytes) = &content
-        && let Some(text) = as_text(bytes)
+        && let Some(text) = text_with_garbage(bytes)
     {
         let mut resource = Resource::new(line.uri(), content).with_mime_type("text/plain");
         resource.formatted = Some(with_ending(text, &stderr, status));
@@ -36,16 +37,16 @@ pub(super) fn resource(line: &CommandLine, output: Output) -> Resource {
         ),
         ResourceContent::Blob(bytes) if !is_plain => (
             ResourceContent::Blob(bytes),
-            Some(described(&stderr, status)),
+            Some(describe(&stderr, status)),
         ),
         content => (content, None),
     };
-    let descriptions = line
+    let descriptions: Vec<&str> = line
         .description()
-        .map(str::to_owned)
         .into_iter()
-        .chain(description);
-    let description = descriptions.collect::<Vec<_>>().join("\n");
+        .chain(description.as_deref())
+        .collect();
+    let description = descriptions.join("\n");
     let mut resource = Resource::new(line.uri(), content)
         .with_mime_type(mime_type)
         .with_name(line.name());
@@ -53,17 +54,20 @@ pub(super) fn resource(line: &CommandLine, output: Output) -> Resource {
     resource
 }
 
-/// Reads what is text but for some bytes, such as a diff of a file in another charset.
-fn as_text(bytes: &[u8]) -> Option<String> {
-    const GARBLED_AT_MOST: usize = 10;
+/// Decodes bytes that are text except for some of them, such as a diff of a file in another charset.
+fn text_with_garbage(bytes: &[u8]) -> Option<String> {
+    /// At most one in so many characters may be unreadable. Western European texts have about one in 20
+    /// that is not ASCII; binary formats have far more.
+    const READABLE_PER_GARBLED: usize = 10;
     if bytes.contains(&0) || infer::get(bytes).is_some() {
         return None;
     }
     let text = String::from_utf8_lossy(bytes).into_owned();
     let (garbled, all) = (text.matches('\u{fffd}').count(), text.chars().count());
-    (garbled * GARBLED_AT_MOST <= all).then_some(text)
+    (garbled * READABLE_PER_GARBLED <= all).then_some(text)
 }
 
+/// Appends stderr and a failing exit status to the text of stdout.
 fn with_ending(mut text: String, stderr: &[u8], status: i32) -> String {
     if !stderr.is_empty() {
         start_line(&mut text);
@@ -83,24 +87,26 @@ fn start_line(text: &mut String) {
     }
 }
 
-fn described(stderr: &[u8], status: i32) -> String {
-    let status = (status != 0).then(|| format!("exit status: {status}"));
-    let stderr = (!stderr.is_empty()).then(|| format!("stderr: {}", beginning(stderr).trim_end()));
-    status
-        .into_iter()
-        .chain(stderr)
-        .collect::<Vec<_>>()
-        .join("\n")
+/// Describes a failing exit status and stderr.
+fn describe(stderr: &[u8], status: i32) -> String {
+    let mut lines = Vec::new();
+    if status != 0 {
+        lines.push(format!("exit status: {status}"));
+    }
+    if !stderr.is_empty() {
+        lines.push(format!("stderr: {}", beginning(stderr).trim_end()));
+    }
+    lines.join("\n")
 }
 
 fn beginning(stderr: &[u8]) -> String {
-    match stderr.get(..DESCRIBED_BYTES) {
-        Some(beginning) if stderr.len() > DESCRIBED_BYTES => readable(beginning) + "…",
+    match stderr.get(..MAX_DESCRIBED_STDERR) {
+        Some(beginning) if stderr.len() > MAX_DESCRIBED_STDERR => readable(beginning) + "…",
         _ => readable(stderr),
     }
 }
 
-/// Replaces what is not text.
+/// Decodes bytes and replaces those that are not text.
 fn readable(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).replace('\0', "\u{fffd}")
 }
@@ -111,7 +117,7 @@ mod tests {
 
     const PNG: &[u8] = b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR";
 
-    fn made(stdout: &[u8], stderr: &[u8], status: i32) -> Resource {
+    fn make(stdout: &[u8], stderr: &[u8], status: i32) -> Resource {
         let line = CommandLine::parse("cmd://x?description=Pixels").unwrap();
         resource(
             &line,
@@ -125,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn text_goes_on_with_stderr_and_status() {
+    fn text_ends_with_stderr_and_the_status() {
         let table: [(&str, &[u8], i32, &str); 8] = [
             ("out", b"", 0, "out"),
             ("", b"", 0, ""),
@@ -142,7 +148,7 @@ mod tests {
             ("", b"a\xff\0", 0, "[stderr]\na\u{fffd}\u{fffd}"),
         ];
         for (stdout, stderr, status, text) in table {
-            let resource = made(stdout.as_bytes(), stderr, status);
+            let resource = make(stdout.as_bytes(), stderr, status);
             assert_eq!(resource.content.as_text(), Some(text));
             assert_eq!(resource.mime_type.as_deref(), Some("text/plain"));
             assert_eq!(resource.description.as_deref(), Some("Pixels"));
@@ -158,25 +164,25 @@ mod tests {
             (b"odd", 3, "Pixels\nexit status: 3\nstderr: odd"),
         ];
         for (stderr, status, description) in table {
-            let resource = made(PNG, stderr, status);
+            let resource = make(PNG, stderr, status);
             assert_eq!(resource.content.as_bytes(), PNG);
             assert_eq!(resource.mime_type.as_deref(), Some("image/png"));
             assert_eq!(resource.description.as_deref(), Some(description));
         }
-        let long = made(PNG, &[b'x'; 9000], 0).description.unwrap();
+        let long = make(PNG, &[b'x'; 9000], 0).description.unwrap();
         assert_eq!(long, format!("Pixels\nstderr: {}…", "x".repeat(2048)));
     }
 
     #[test]
-    fn text_in_another_charset_is_shown_as_far_as_it_can_be_read() {
-        let resource = made(b"+ the caf\xe9 is open\n", b"", 1);
+    fn unreadable_bytes_of_text_are_replaced() {
+        let resource = make(b"+ the caf\xe9 is open\n", b"", 1);
         assert_eq!(resource.mime_type.as_deref(), Some("text/plain"));
         assert_eq!(resource.content.as_bytes(), b"+ the caf\xe9 is open\n");
         assert_eq!(
             resource.formatted.as_deref(),
             Some("+ the caf\u{fffd} is open\n[exit status: 1]\n")
         );
-        let noise = made(b"\xe9\xff\xfe\xfd", b"", 0);
+        let noise = make(b"\xe9\xff\xfe\xfd", b"", 0);
         assert_eq!(
             (noise.mime_type.as_deref(), noise.formatted),
             (Some("application/octet-stream"), None)

@@ -5,12 +5,12 @@ use jp_resource::uri::{encode_argument, encode_program, percent_decode};
 use super::words::{self, Unclosed};
 use crate::{AttachError, Scheme};
 
-/// A program with its arguments; no shell comes between.
+/// A program with its arguments, which runs without a shell.
 ///
-/// It is written in one of two forms. `cmd:PROGRAM ARGUMENT…` is split into words as a POSIX shell does,
-/// and nothing is expanded. `cmd://PROGRAM?arg=ARGUMENT&arg=…` is a URL: percent-encoded, a `+` in its
-/// query a space, `args` as good as `arg`; it may have a `description` for its resource. A program with
-/// a `/` in it is relative to the workspace root, any other is looked up in `PATH`.
+/// There are two forms. `cmd:PROGRAM ARGUMENT…` is split into words as a POSIX shell does, but nothing is
+/// expanded. `cmd://PROGRAM?arg=ARGUMENT&arg=…` is a URL with percent-encoding; in its query, a `+` is a
+/// space and `args` means `arg`. It may have a `description` for its resource. A program with a `/` in it
+/// is relative to the workspace root; any other is looked up in `PATH`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CommandLine {
     uri: String,
@@ -20,23 +20,20 @@ pub struct CommandLine {
 }
 
 impl CommandLine {
-    /// Reads either form.
+    /// Parses either form.
     pub fn parse(input: &str) -> Result<Self, AttachError> {
-        let malformed = |reason: String| AttachError::Malformed {
-            input: input.to_owned(),
-            reason,
-        };
         let Some((Scheme::Command, rest)) = Scheme::split(input) else {
-            return Err(malformed("a command starts with `cmd:`".into()));
+            return Err(AttachError::invalid(input, "a command starts with `cmd:`"));
         };
-        let command = match rest.strip_prefix("//") {
+        match rest.strip_prefix("//") {
             Some(url) => Self::from_url(input, url),
             None => Self::from_words(input, rest),
-        };
-        command.and_then(Self::checked).map_err(malformed)
+        }
+        .and_then(Self::check)
+        .map_err(|reason| AttachError::invalid(input, reason))
     }
 
-    /// Returns the canonical URI: a URL byte for byte as it was written, the other form as a URL.
+    /// Returns the canonical URI. A URL is kept byte for byte; the other form is converted to a URL.
     #[must_use]
     pub fn uri(&self) -> &str {
         &self.uri
@@ -54,13 +51,13 @@ impl CommandLine {
         &self.arguments
     }
 
-    /// Returns what the output is, where that was said.
+    /// Returns the description of the output, if there is one.
     #[must_use]
     pub fn description(&self) -> Option<&str> {
         self.description.as_deref()
     }
 
-    /// Returns the command line as a person would type it.
+    /// Returns the command line as a user would type it.
     #[must_use]
     pub fn name(&self) -> String {
         words::join(
@@ -71,7 +68,7 @@ impl CommandLine {
         )
     }
 
-    /// Returns what to start: a name to look up, or a path below `root`.
+    /// Returns the program to start: a name to look up, or a path below `root`.
     pub(super) fn executable(&self, root: &Path) -> PathBuf {
         let has_separator =
             self.program.contains('/') || (cfg!(windows) && self.program.contains('\\'));
@@ -83,6 +80,7 @@ impl CommandLine {
     }
 
     fn from_words(input: &str, line: &str) -> Result<Self, String> {
+        // Errors point to a character of the whole input.
         let at = input.len() - line.len();
         let mut words = words::split(line)
             .map_err(|unclosed| unclosed_reason(input, at, unclosed))?
@@ -100,7 +98,7 @@ impl CommandLine {
 
     fn from_url(uri: &str, rest: &str) -> Result<Self, String> {
         if rest.contains('#') {
-            return Err("a `#` in a cmd:// URL is written `%23`".into());
+            return Err("write `#` in a cmd:// URL as `%23`".into());
         }
         let (program, query) = rest.split_once('?').unwrap_or((rest, ""));
         let program = decode(program)?;
@@ -116,25 +114,26 @@ impl CommandLine {
         Ok(command)
     }
 
+    /// Adds a parameter of the URL's query.
     fn add(&mut self, parameter: &str) -> Result<(), String> {
         let (name, value) = parameter.split_once('=').unwrap_or((parameter, ""));
         let value = decode(&value.replace('+', "%20"))?;
         match decode(name)?.as_str() {
             "arg" | "args" => self.arguments.push(value),
             "description" if self.description.is_some() => {
-                return Err("it has two descriptions".into());
+                return Err("it has two `description` parameters".into());
             }
             "description" => self.description = Some(value),
             name => {
                 return Err(format!(
-                    "{name:?} is no parameter of a cmd:// URL, which has `arg` for each argument and `description`; a `&` in an argument is written `%26`"
+                    "{name:?} is not a parameter of a cmd:// URL; use `arg` for each argument and `description`, and write `&` in an argument as `%26`"
                 ));
             }
         }
         Ok(())
     }
 
-    fn checked(self) -> Result<Self, String> {
+    fn check(self) -> Result<Self, String> {
         if self.program.is_empty() {
             return Err("it names no program; write `cmd:PROGRAM ARGUMENT…`".into());
         }
@@ -144,7 +143,7 @@ impl CommandLine {
                 .iter()
                 .any(|argument| argument.contains('\0'))
         {
-            return Err("a program can't be given a NUL".into());
+            return Err("a command can't contain NUL".into());
         }
         Ok(self)
     }
@@ -163,21 +162,23 @@ fn decode(text: &str) -> Result<String, String> {
     percent_decode(text).map_err(|error| error.to_string())
 }
 
-/// Says what is not closed, with its place in all of the input.
+/// Describes an unclosed quote with its place in the whole input. `line` is the offset of the command line
+/// in it.
 fn unclosed_reason(input: &str, line: usize, unclosed: Unclosed) -> String {
-    const SHOWN: usize = 20;
+    // As much as helps to recognise the place.
+    const SHOWN_CHARS: usize = 20;
     let (before, after) = input.split_at(line + unclosed.at);
     let (column, shown) = (
         before.chars().count() + 1,
-        after.chars().take(SHOWN).collect::<String>(),
+        after.chars().take(SHOWN_CHARS).collect::<String>(),
     );
-    let what = if unclosed.mark == '\\' {
+    let problem = if unclosed.mark == '\\' {
         "escapes nothing"
     } else {
         "is not closed"
     };
     format!(
-        "the `{}` at character {column} {what}: {shown}",
+        "the `{}` at character {column} {problem}: {shown}",
         unclosed.mark
     )
 }
@@ -251,7 +252,7 @@ mod tests {
     }
 
     #[test]
-    fn mistakes_are_named() {
+    fn mistakes_are_explained() {
         let table = [
             ("cmd:", "it names no program; write `cmd:PROGRAM ARGUMENT…`"),
             (
@@ -272,15 +273,15 @@ mod tests {
             ),
             (
                 "cmd://git?arg=a&b",
-                r#""b" is no parameter of a cmd:// URL, which has `arg` for each argument and `description`; a `&` in an argument is written `%26`"#,
+                r#""b" is not a parameter of a cmd:// URL; use `arg` for each argument and `description`, and write `&` in an argument as `%26`"#,
             ),
             (
                 "cmd://git?description=a&description=b",
-                "it has two descriptions",
+                "it has two `description` parameters",
             ),
-            ("cmd://git?arg=#x", "a `#` in a cmd:// URL is written `%23`"),
+            ("cmd://git?arg=#x", "write `#` in a cmd:// URL as `%23`"),
             ("cmd://git?arg=%ff", r#""%ff" does not decode to UTF-8"#),
-            ("cmd://git?arg=%00", "a program can't be given a NUL"),
+            ("cmd://git?arg=%00", "a command can't contain NUL"),
             ("git diff", "a command starts with `cmd:`"),
         ];
         for (input, reason) in table {

@@ -1,18 +1,18 @@
 use std::{borrow::Cow, str::CharIndices};
 
-/// A quote or backslash with nothing that closes or follows it.
+/// The error of a quote that is not closed, or of a backslash at the end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Unclosed {
-    /// Which it is.
+    /// The quote or backslash.
     pub(super) mark: char,
-    /// Where it is, in bytes.
+    /// Its offset in bytes.
     pub(super) at: usize,
 }
 
 /// Splits a text into words as a POSIX shell does (POSIX.1-2024, Shell Command Language §2.2).
 ///
-/// Expands nothing and knows no operators: `$`, `*`, `~`, `|`, `>` are characters like any other, and so
-/// is `#`, which would silently cut a line off.
+/// Expands nothing and knows no operators: `$`, `*`, `~`, `|` and `>` are ordinary characters. So is `#`,
+/// because a comment would silently cut the line off.
 pub(super) fn split(text: &str) -> Result<Vec<String>, Unclosed> {
     let (mut words, mut word) = (Vec::new(), None::<String>);
     let mut rest = text.char_indices();
@@ -22,10 +22,10 @@ pub(super) fn split(text: &str) -> Result<Vec<String>, Unclosed> {
                 words.extend(word.take());
                 Some(())
             }
-            '\'' => single_quoted(&mut rest, word.get_or_insert_default()),
-            '"' => double_quoted(&mut rest, word.get_or_insert_default()),
+            '\'' => read_single_quoted(&mut rest, word.get_or_insert_default()),
+            '"' => read_double_quoted(&mut rest, word.get_or_insert_default()),
             '\\' => match rest.next() {
-                // The line goes on.
+                // A line continuation.
                 Some((_, '\n')) => Some(()),
                 escaped => escaped.map(|(_, escaped)| word.get_or_insert_default().push(escaped)),
             },
@@ -40,7 +40,8 @@ pub(super) fn split(text: &str) -> Result<Vec<String>, Unclosed> {
     Ok(words)
 }
 
-fn single_quoted(rest: &mut CharIndices<'_>, word: &mut String) -> Option<()> {
+/// Reads up to the closing quote. Returns `None` if there is none.
+fn read_single_quoted(rest: &mut CharIndices<'_>, word: &mut String) -> Option<()> {
     loop {
         match rest.next()?.1 {
             '\'' => return Some(()),
@@ -49,7 +50,8 @@ fn single_quoted(rest: &mut CharIndices<'_>, word: &mut String) -> Option<()> {
     }
 }
 
-fn double_quoted(rest: &mut CharIndices<'_>, word: &mut String) -> Option<()> {
+/// Reads up to the closing quote, with escapes (§2.2.3). Returns `None` if there is none.
+fn read_double_quoted(rest: &mut CharIndices<'_>, word: &mut String) -> Option<()> {
     loop {
         match rest.next()?.1 {
             '"' => return Some(()),
@@ -63,15 +65,16 @@ fn double_quoted(rest: &mut CharIndices<'_>, word: &mut String) -> Option<()> {
     }
 }
 
-/// Joins words to what a person would type into a shell; [`split`] takes it apart again.
+/// Joins words into a line as a user would type it into a shell. The inverse of [`split`].
 pub(super) fn join<'a>(words: impl Iterator<Item = &'a str>) -> String {
     words.map(quote).collect::<Vec<_>>().join(" ")
 }
 
 fn quote(word: &str) -> Cow<'_, str> {
-    let is_plain =
-        |character: char| character.is_alphanumeric() || "-_./:,=@%+".contains(character);
-    if !word.is_empty() && word.chars().all(is_plain) {
+    let needs_quotes = word
+        .chars()
+        .any(|character| !character.is_alphanumeric() && !"-_./:,=@%+".contains(character));
+    if !word.is_empty() && !needs_quotes {
         return word.into();
     }
     format!("'{}'", word.replace('\'', r"'\''")).into()
@@ -86,7 +89,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn words_are_a_shells_without_expansion() {
+    fn text_is_split_as_in_a_shell() {
         let table: [(&str, &[&str]); 14] = [
             ("git diff --cached", &["git", "diff", "--cached"]),
             ("  git\tdiff \n", &["git", "diff"]),
@@ -112,7 +115,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_closed_is_pointed_at() {
+    fn unclosed_quote_is_located() {
         for (text, mark, at) in [
             ("a 'b", '\'', 2),
             ("é \"b\\\"", '"', 3),
@@ -125,7 +128,7 @@ mod tests {
     }
 
     #[test]
-    fn joined_words_need_as_few_quotes_as_a_person_types() {
+    fn only_words_that_need_quotes_have_them() {
         let join = |words: &[&str]| join(words.iter().copied());
         assert_eq!(
             join(&["git", "log", "--format=%h", "src/é.rs"]),
@@ -152,7 +155,7 @@ mod tests {
         #![proptest_config(ProptestConfig::with_cases(40))]
 
         #[test]
-        fn shell_takes_joined_words_apart(words in proptest::collection::vec("[^\0]{0,12}", 0..5)) {
+        fn shell_splits_joined_words(words in proptest::collection::vec("[^\0]{0,12}", 0..5)) {
             let script = format!("printf '%s\\0' x {}", join(words.iter().map(String::as_str)));
             let printed = Command::new("sh").args(["-c", &script]).output().unwrap().stdout;
             let printed = String::from_utf8(printed).unwrap();

@@ -1,18 +1,19 @@
-//! What a `data:` URL says.
+//! Parsing of `data:` URLs.
 
 use data_url::{DataUrl, mime::Mime};
 use jp_resource::{Checksum, Resource, ResourceContent};
 
 use crate::{AttachError, classify::classify};
 
-/// Length in bytes up to which a URL names itself.
+/// The longest URL that is its resource's URI, in bytes. A longer one would bloat every reference to
+/// the resource.
 const MAX_URI: usize = 256;
-/// How much of a URL is its name.
+/// The number of characters of a URL in its name, which fits into a line of a terminal.
 const NAME_CHARS: usize = 60;
 
-/// Returns the stored form of a URL; `None` for one that its checksum stands for.
+/// Returns the stored form of a URL; `None` if its URI has a checksum in the place of the content.
 pub(crate) fn declaration(url: &str) -> Result<Option<String>, AttachError> {
-    decode(url).map_err(|reason| malformed(&shown(url), reason))?;
+    decode(url).map_err(|reason| AttachError::invalid(&shorten(url), reason))?;
     Ok((url.len() <= MAX_URI).then(|| url.to_owned()))
 }
 
@@ -21,23 +22,15 @@ pub(crate) fn uri(url: &str) -> Option<String> {
     decode(url).ok().map(|resource| resource.uri)
 }
 
-/// Returns as much of a URL as a message or a screen needs.
-pub(crate) fn shown(url: &str) -> String {
+/// Shortens a URL for messages.
+pub(crate) fn shorten(url: &str) -> String {
     match url.char_indices().nth(NAME_CHARS) {
         Some((end, _)) => format!("{}…", &url[..end]),
         None => url.to_owned(),
     }
 }
 
-/// Makes the error of a malformed URL.
-pub(super) fn malformed(input: &str, reason: String) -> AttachError {
-    AttachError::Malformed {
-        input: input.to_owned(),
-        reason,
-    }
-}
-
-/// Decodes a URL. Refuses text in a charset other than UTF-8 and US-ASCII rather than garble it.
+/// Decodes a URL. Refuses text that is not UTF-8, because it would be garbled.
 pub(super) fn decode(url: &str) -> Result<Resource, String> {
     let parsed =
         DataUrl::process(url).map_err(|_| "a data: URL is `data:TYPE[;base64],DATA`".to_owned())?;
@@ -53,6 +46,7 @@ pub(super) fn decode(url: &str) -> Result<Resource, String> {
     } else {
         classify(bytes, "").0
     };
+    // The checksum keeps URIs of different contents apart.
     let uri = if url.len() <= MAX_URI {
         url.to_owned()
     } else {
@@ -63,10 +57,10 @@ pub(super) fn decode(url: &str) -> Result<Resource, String> {
     };
     Ok(Resource::new(uri, content)
         .with_mime_type(mime_type)
-        .with_name(shown(url)))
+        .with_name(shorten(url)))
 }
 
-/// Returns whether the type says that the content is text.
+/// Returns whether the declared type is one of text.
 fn is_text(mime: &Mime) -> bool {
     let charset = mime.get_parameter("charset");
     mime.type_ == "text" || charset.is_some_and(|charset| charset.eq_ignore_ascii_case("utf-8"))
@@ -77,7 +71,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn url_holds_type_and_content() {
+    fn url_has_its_content() {
         for (url, mime_type, text) in [
             ("data:,A%20note", "text/plain", Some("A note")),
             (

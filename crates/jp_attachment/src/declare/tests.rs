@@ -12,7 +12,7 @@ struct World {
     place: Place,
 }
 
-/// A workspace with some files, a directory beside it and a home.
+/// Creates a workspace with some files, a directory next to it and a home directory.
 fn world() -> World {
     let directory = tempfile::tempdir().unwrap();
     let outer = canonical_path(directory.path()).unwrap();
@@ -28,12 +28,9 @@ fn world() -> World {
         fs::create_dir_all(outer.join(file).parent().unwrap()).unwrap();
         fs::write(outer.join(file), "x").unwrap();
     }
-    let root = outer.join("w");
     let place = Place {
-        current_dir: root.clone(),
-        root,
         home: Some(outer.join("home")),
-        external_key: None,
+        ..Place::new(outer.join("w"))
     };
     World {
         _directory: directory,
@@ -207,7 +204,7 @@ fn older_absolute_declarations_are_relative_to_the_workspace() {
 }
 
 #[test]
-fn mistakes_are_named() {
+fn mistakes_are_explained() {
     let world = world();
     let table = [
         ("", "attach an empty name"),
@@ -246,19 +243,19 @@ fn mistakes_are_named() {
         ("!/", "attach an empty name"),
         (
             "external:abc/x",
-            r#"attach "external:abc/x": it names a snapshot, which can't be read again; attach what it is of once more"#,
+            r#"attach "external:abc/x": a snapshot can't be read again; attach its source again"#,
         ),
         (
             "gopher://example.com",
-            r#"attach "gopher://example.com": `gopher:` is not supported; what can be attached is a path, a directory, a glob, a file:, http(s): or data: URL, cmd: with a command, mcp+SERVER+URI, bear:, clip: for the clipboard, or - for stdin"#,
+            r#"attach "gopher://example.com": `gopher:` is not supported; jp attaches a path, a directory, a glob, a file:, http(s): or data: URL, cmd: with a command, mcp+SERVER+URI, bear:, clip: for the clipboard, or - for stdin"#,
         ),
         (
             "stdin:abc",
-            r#"attach "stdin:abc": it names a snapshot, which can't be read again; attach what it is of once more"#,
+            r#"attach "stdin:abc": a snapshot can't be read again; attach its source again"#,
         ),
         (
             "clip:abc",
-            r#"attach "clip:abc": it names a snapshot, which can't be read again; attach what it is of once more"#,
+            r#"attach "clip:abc": a snapshot can't be read again; attach its source again"#,
         ),
         (
             "cmd:echo 'a",
@@ -279,7 +276,7 @@ fn mistakes_are_named() {
     let error = parse_input("~/x", &place).unwrap_err().to_string();
     assert_eq!(
         error,
-        r#"attach "~/x": there is no home directory that `~` could stand for"#
+        r#"attach "~/x": the home directory that `~` stands for is unknown"#
     );
 }
 
@@ -381,7 +378,7 @@ fn url_is_stored_without_credentials() {
 }
 
 #[test]
-fn removal_finds_what_is_gone() {
+fn removal_finds_deleted_files() {
     let world = world();
     let place = world.at("src");
     let declared = parse_input("main.rs", &place).unwrap().declaration.unwrap();
@@ -430,7 +427,7 @@ proptest! {
 
     #[test]
     fn stored_url_means_the_same(url in "https?://([a-z]{1,4}:[a-z]{1,4}@)?[a-zA-Z0-9.]{1,8}(:[0-9]{1,4})?[ -~é]{0,24}") {
-        let place = Place { root: "/w".into(), current_dir: "/w".into(), home: None, external_key: None };
+        let place = Place::new("/w");
         let Ok(declared) = parse_input(&url, &place) else { return Ok(()) };
         let Source::Http { url, .. } = declared.source else { panic!() };
         let stored = declared.declaration.unwrap();
@@ -440,14 +437,14 @@ proptest! {
 
     #[test]
     fn reading_never_panics(input: String, url in "file:[/.~%a-c2EF*?!{},\\[\\]\\\\]{0,12}") {
-        let place = Place { root: "/w".into(), current_dir: "/w/nowhere".into(), home: None, external_key: None };
+        let place = Place::new("/w");
         let _ = (parse_input(&input, &place), parse_stored(&input, &place), possible_declarations(&input, &place));
         let _ = (parse_input(&url, &place), parse_stored(&url, &place), possible_declarations(&url, &place));
     }
 }
 
 #[test]
-fn approval_allows_what_a_workspace_cannot() {
+fn approval_scope_follows_the_reach() {
     let World { place, outer, .. } = &world();
     let outside = outer.join("beside/x.rs");
     let cases = [

@@ -4,42 +4,50 @@ use std::{
     time::{Duration, SystemTime, UNIX_EPOCH},
 };
 
-use super::{Tolerated, plan::Planned};
+use super::plan::PlannedFile;
 use crate::{
-    AttachError, Context, Declared, FileStamp, Known, Secrets, parallel, special::special_file,
+    AttachError, Context, Declared, FileStamp, Secrets, StoredFile, context::Tolerated, parallel,
+    special_file::special_file,
 };
 
-/// What there is to know of a file without reading it.
+/// Nanoseconds in a second.
+const NANOS_PER_SECOND: i128 = 1_000_000_000;
+
+/// The state of a file that was not read.
 pub(super) struct Inspected {
     pub(super) stamp: FileStamp,
-    /// What the store knows of it.
-    pub(super) known: Option<Known>,
+    /// The content, if the store knows it.
+    pub(super) known: Option<StoredFile>,
 }
 
-/// Looks at each file, with one system call, and at what the store knows of it, where that is enough: where files
-/// are looked at for secrets, it is not.
+/// Inspects each file with one system call, and looks its content up in the store.
+///
+/// If texts are scanned for secrets, the store doesn't help: the files have to be read.
 pub(super) fn inspect(
-    files: &[Planned],
+    files: &[PlannedFile],
     declared: &[Declared],
     context: &Context<'_>,
 ) -> Result<Vec<Tolerated<Inspected>>, AttachError> {
-    let is_trusted = context.secrets == Secrets::Off;
-    let look = |(): &mut (), file: &Planned| {
-        context.check_cancelled()?;
-        let stamp = stamp(
-            &file.path,
-            &declared[file.declared].input,
-            context.limits.max_bytes,
-        );
-        context.unavailable.tolerate(stamp.map(|stamp| {
-            let known = is_trusted.then(|| context.store.known(&stamp)).flatten();
-            Inspected { stamp, known }
-        }))
-    };
-    parallel::map(files, context.workers, || (), look)
+    parallel::map(
+        files,
+        context.workers,
+        || (),
+        |(), file| {
+            context.check_cancelled()?;
+            let input = &declared[file.declared].input;
+            let stamp = stamp(&file.path, input, context.limits.max_bytes);
+            context.unavailable.tolerate(stamp.map(|stamp| {
+                let known = match context.secrets {
+                    Secrets::Off => context.store.lookup(&stamp),
+                    Secrets::Warn | Secrets::Refuse => None,
+                };
+                Inspected { stamp, known }
+            }))
+        },
+    )
 }
 
-/// Refuses more bytes in all than are allowed.
+/// Fails if the files together are longer than allowed. Before they are read, to save the time.
 pub(super) fn check_total(
     inspected: &[Tolerated<Inspected>],
     context: &Context<'_>,
@@ -57,7 +65,7 @@ pub(super) fn check_total(
     }
 }
 
-/// Returns the state of the file at `path`. Refuses what is not a file and what is too large.
+/// Returns the state of the file at `path`. Fails if it is not a file, or longer than `limit` bytes.
 pub(super) fn stamp(path: &Path, input: &str, limit: u64) -> Result<FileStamp, AttachError> {
     let metadata =
         std::fs::metadata(path).map_err(|error| AttachError::io(input, "look at", path, error))?;
@@ -65,6 +73,7 @@ pub(super) fn stamp(path: &Path, input: &str, limit: u64) -> Result<FileStamp, A
     if let Some(kind) = special_file(metadata.file_type()) {
         return Err(AttachError::Special { input, path, kind });
     }
+    // It was a file when the walk found it.
     if metadata.is_dir() {
         return Err(AttachError::Changing { input, path });
     }
@@ -75,11 +84,11 @@ pub(super) fn stamp(path: &Path, input: &str, limit: u64) -> Result<FileStamp, A
             size,
             limit,
         }),
-        _ => Ok(of_metadata(path, &metadata)),
+        _ => Ok(stamp_from(path, &metadata)),
     }
 }
 
-/// Returns whether `metadata` is that of the same file in the same state.
+/// Returns whether `metadata` is of the same file in the same state.
 pub(super) fn is_same(stamp: &FileStamp, metadata: &Metadata) -> bool {
     let FileStamp {
         device,
@@ -88,20 +97,20 @@ pub(super) fn is_same(stamp: &FileStamp, metadata: &Metadata) -> bool {
         mtime_ns,
         ctime_ns,
         ..
-    } = of_metadata(PathBuf::new(), metadata);
+    } = stamp_from(PathBuf::new(), metadata);
     (device, inode, size) == (stamp.device, stamp.inode, stamp.size)
         && (mtime_ns, ctime_ns) == (stamp.mtime_ns, stamp.ctime_ns)
 }
 
-/// Returns whether a file in this state is still in it when its times are what they are now.
+/// Returns whether any later change of a file will change its times.
 ///
-/// A file that is written twice within one tick of its file system's clock has the same times after
-/// both. So the last change has to be well before `now`: a tenth of a second, or two seconds where times
-/// are whole seconds (FAT, ext3, some network file systems).
+/// A file that is written twice within one tick of the file system's clock has the same times after both.
+/// So the last change has to be well before `now`: a tenth of a second, or two seconds if times are whole
+/// seconds (FAT, ext3, some network file systems).
 pub(super) fn is_settled(stamp: &FileStamp, now: SystemTime) -> bool {
     let now = nanoseconds(now);
     [stamp.mtime_ns, stamp.ctime_ns].into_iter().all(|time| {
-        let is_coarse = time.rem_euclid(1_000_000_000) == 0;
+        let is_coarse = time.rem_euclid(NANOS_PER_SECOND) == 0;
         let tick = if is_coarse {
             Duration::from_secs(2)
         } else {
@@ -111,30 +120,32 @@ pub(super) fn is_settled(stamp: &FileStamp, now: SystemTime) -> bool {
     })
 }
 
+/// Returns the nanoseconds from 1970 to a time, which are negative before.
 fn nanoseconds(time: SystemTime) -> i128 {
-    let nanoseconds = |duration: Duration| i128::try_from(duration.as_nanos()).unwrap_or(i128::MAX);
-    match time.duration_since(UNIX_EPOCH) {
-        Ok(since) => nanoseconds(since),
-        Err(error) => -nanoseconds(error.duration()),
-    }
+    let (sign, duration) = match time.duration_since(UNIX_EPOCH) {
+        Ok(after) => (1, after),
+        Err(before) => (-1, before.duration()),
+    };
+    sign * i128::try_from(duration.as_nanos()).unwrap_or(i128::MAX)
 }
 
 #[cfg(unix)]
-fn of_metadata(path: PathBuf, metadata: &Metadata) -> FileStamp {
+fn stamp_from(path: PathBuf, metadata: &Metadata) -> FileStamp {
     use std::os::unix::fs::MetadataExt;
-    let time = |seconds: i64, rest: i64| i128::from(seconds) * 1_000_000_000 + i128::from(rest);
     FileStamp {
         path,
         device: metadata.dev(),
         inode: metadata.ino(),
         size: metadata.len(),
-        mtime_ns: time(metadata.mtime(), metadata.mtime_nsec()),
-        ctime_ns: time(metadata.ctime(), metadata.ctime_nsec()),
+        mtime_ns: i128::from(metadata.mtime()) * NANOS_PER_SECOND
+            + i128::from(metadata.mtime_nsec()),
+        ctime_ns: i128::from(metadata.ctime()) * NANOS_PER_SECOND
+            + i128::from(metadata.ctime_nsec()),
     }
 }
 
 #[cfg(not(unix))]
-fn of_metadata(path: PathBuf, metadata: &Metadata) -> FileStamp {
+fn stamp_from(path: PathBuf, metadata: &Metadata) -> FileStamp {
     let mtime_ns = metadata.modified().map_or(0, nanoseconds);
     FileStamp {
         path,

@@ -4,51 +4,54 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use super::walk::{Found, FoundFile, Scope, Walk};
+use super::walk::{FoundFile, Scope, Walk, WalkResult};
 use crate::{AttachError, Context, Declared, Exclude, Glob, Notice, Source, place::Identity};
 
-/// Which files to read, and what asked for them.
+/// The files to read, and the declarations that they belong to.
 pub(super) struct Plan {
     /// Each file once, in declared order.
-    pub(super) files: Vec<Planned>,
-    /// For each declaration its files; none for an exclude and what was skipped.
-    pub(super) given: Vec<Option<Given>>,
+    pub(super) files: Vec<PlannedFile>,
+    /// The files of each declaration; `None` for an exclude and for a skipped one.
+    pub(super) sources: Vec<Option<PlannedSource>>,
     pub(super) notices: Vec<Notice>,
-    /// Directories that were gone through, also those where nothing was found.
+    /// The directories that were walked, including those without files.
     pub(super) directories: Vec<PathBuf>,
-    /// Links that were looked at, and the files that they lead to.
+    /// The links that were found, and the files that they lead to.
     pub(super) links: Vec<PathBuf>,
 }
 
-/// What a declaration gives.
-pub(super) struct Given {
+/// The files of a declaration.
+pub(super) struct PlannedSource {
     /// Indexes of the files.
     pub(super) files: Vec<usize>,
-    /// Whether a directory or glob gives them, rather than their own name.
+    /// Whether they come from a directory or glob, not from an explicit name.
     pub(super) is_walk: bool,
 }
 
 /// A file to read.
-pub(super) struct Planned {
+pub(super) struct PlannedFile {
     /// The canonical path.
     pub(super) path: PathBuf,
-    /// The path it was found at: that of a link, or the same.
+    /// The path it was found at: that of a link, or the canonical path.
     pub(super) found_at: PathBuf,
     pub(super) identity: Identity,
-    /// Index of the first declaration that gave it.
+    /// The index of the first declaration that it belongs to.
     pub(super) declared: usize,
-    /// Whether some declaration names it outright.
+    /// Whether a declaration names it explicitly.
     pub(super) is_named: bool,
 }
 
-/// Finds the files that declarations stand for. Reads directories, and no file.
+/// Finds the files of declarations. Reads directories, but no files.
 pub(super) fn plan(declared: &[Declared], context: &Context<'_>) -> Result<Plan, AttachError> {
     let excludes: Vec<&Exclude> = declared
         .iter()
         .filter_map(|one| one.source.as_exclude())
         .collect();
-    let own = declared.iter().filter(|one| one.is_trusted);
-    let own_excludes = own.filter_map(|one| one.source.as_exclude()).collect();
+    let own_excludes = declared
+        .iter()
+        .filter(|one| one.is_trusted)
+        .filter_map(|one| one.source.as_exclude())
+        .collect();
     let named = declared
         .iter()
         .filter_map(|one| one.source.as_path())
@@ -66,10 +69,12 @@ pub(super) fn plan(declared: &[Declared], context: &Context<'_>) -> Result<Plan,
         directories: Vec::new(),
         links: Vec::new(),
     };
-    let mut given = Vec::with_capacity(declared.len());
+    let mut sources = Vec::with_capacity(declared.len());
     for (index, one) in declared.iter().enumerate() {
-        let files = context.unavailable.tolerate(planner.declared(index, one))?;
-        given.push(files.unwrap_or_else(|error| {
+        let source = context
+            .unavailable
+            .tolerate(planner.add_declared(index, one))?;
+        sources.push(source.unwrap_or_else(|error| {
             planner.notices.push(Notice::Skipped(error));
             None
         }));
@@ -83,7 +88,7 @@ pub(super) fn plan(declared: &[Declared], context: &Context<'_>) -> Result<Plan,
     } = planner;
     Ok(Plan {
         files,
-        given,
+        sources,
         notices,
         directories,
         links,
@@ -93,14 +98,15 @@ pub(super) fn plan(declared: &[Declared], context: &Context<'_>) -> Result<Plan,
 struct Planner<'a> {
     context: &'a Context<'a>,
     excludes: Vec<&'a Exclude>,
-    /// Those of this command: one of an earlier message does not keep out what is named outright now.
+    /// The excludes of this command. One of an earlier message does not leave out a file that is named now.
     own_excludes: Vec<&'a Exclude>,
-    /// Paths that are named outright.
+    /// The explicitly named paths.
     named: HashSet<&'a OsStr>,
-    files: Vec<Planned>,
-    /// Where each path is among `files`. A canonical path is compared, and hashed, as the string that it is.
+    files: Vec<PlannedFile>,
+    /// The index of each path in `files`. Hashing a string is faster than hashing the components of a path,
+    /// and the paths are canonical.
     indexes: HashMap<OsString, usize>,
-    /// Files that are reported as left out.
+    /// The files that were already reported as left out.
     secrets: HashSet<String>,
     notices: Vec<Notice>,
     directories: Vec<PathBuf>,
@@ -108,35 +114,36 @@ struct Planner<'a> {
 }
 
 impl Planner<'_> {
-    fn declared(
+    /// Plans the files of a declaration.
+    fn add_declared(
         &mut self,
         index: usize,
         declared: &Declared,
-    ) -> Result<Option<Given>, AttachError> {
-        let given = match &declared.source {
+    ) -> Result<Option<PlannedSource>, AttachError> {
+        let source = match &declared.source {
             Source::Glob(glob) => self.walk(index, declared, &glob.base, Some(glob)),
             Source::Path(path) => match std::fs::metadata(path) {
                 Ok(found) if found.is_dir() => self.walk(index, declared, path, None),
-                Ok(_) => self.file(index, declared, path).map(Some),
+                Ok(_) => self.add_named(index, declared, path).map(Some),
                 Err(error) => Err(AttachError::io(&declared.input, "look at", path, error)),
             },
-            // The rest is for other handlers; an exclude gives nothing.
+            // An exclude. Other handlers resolve all other sources.
             _ => return Ok(None),
         }?;
         self.notices.extend(declared.link_out.as_ref().map(|name| {
             let (name, uri) = (name.clone(), declared.declaration.clone());
             Notice::LeavesWorkspace { name, uri }
         }));
-        Ok(given)
+        Ok(source)
     }
 
-    /// Plans a file that is named outright.
-    fn file(
+    /// Plans an explicitly named file.
+    fn add_named(
         &mut self,
         index: usize,
         declared: &Declared,
         path: &Path,
-    ) -> Result<Given, AttachError> {
+    ) -> Result<PlannedSource, AttachError> {
         if self
             .own_excludes
             .iter()
@@ -145,51 +152,45 @@ impl Planner<'_> {
             let identity = self.context.place.identify(path, None);
             let name = identity.map(|identity| identity.name).unwrap_or_default();
             self.notices.push(Notice::Excluded { name });
-            return Ok(Given {
+            return Ok(PlannedSource {
                 files: Vec::new(),
                 is_walk: false,
             });
         }
-        let file = self.add(
-            index,
-            declared,
-            FoundFile {
-                path: path.to_owned(),
-                link: None,
-            },
-            None,
-        )?;
-        Ok(Given {
+        let found = FoundFile {
+            path: path.to_owned(),
+            link: None,
+        };
+        let file = self.add(index, declared, found, None)?;
+        Ok(PlannedSource {
             files: vec![file],
             is_walk: false,
         })
     }
 
-    /// Plans what is below a directory; gives none where all of it was skipped.
+    /// Plans the files below a directory. Returns `None` if all of them were skipped.
     fn walk(
         &mut self,
         index: usize,
         declared: &Declared,
         base: &Path,
         glob: Option<&Glob>,
-    ) -> Result<Option<Given>, AttachError> {
-        let (input, excludes, named) = (declared.input.as_str(), &self.excludes, &self.named);
-        let (context, is_trusted) = (self.context, declared.is_trusted);
+    ) -> Result<Option<PlannedSource>, AttachError> {
         let walk = Walk {
-            input,
+            input: &declared.input,
             base,
-            is_trusted,
+            is_trusted: declared.is_trusted,
             glob,
-            excludes,
-            named,
-            context,
+            excludes: &self.excludes,
+            named: &self.named,
+            context: self.context,
             scope: Scope::Whole,
         };
         let mut found = walk.find()?;
-        // Where nothing is found now, something may be another time.
+        // Before `check`, because a directory without files may have some later.
         self.directories.append(&mut found.directories);
         self.links.append(&mut found.links);
-        let Found {
+        let WalkResult {
             files,
             notices,
             secrets,
@@ -197,30 +198,31 @@ impl Planner<'_> {
             ..
         } = walk.check(found)?;
         self.notices.extend(notices);
-        let secrets = secrets
-            .into_iter()
-            .filter(|name| self.secrets.insert(name.clone()));
-        self.notices
-            .extend(secrets.map(|name| Notice::SecretFile { name }));
-        let mut given = Vec::with_capacity(files.len());
+        for name in secrets {
+            if self.secrets.insert(name.clone()) {
+                self.notices.push(Notice::SecretFile { name });
+            }
+        }
+        let mut indexes = Vec::with_capacity(files.len());
         self.files.reserve(files.len());
         self.indexes.reserve(files.len());
         for file in files {
             let added = self.add(index, declared, file, Some(base));
             match self.context.unavailable.tolerate(added)? {
-                Ok(file) => given.push(file),
+                Ok(index) => indexes.push(index),
                 Err(error) => self.notices.push(Notice::Skipped(error)),
             }
         }
-        given.dedup();
-        let is_something = !given.is_empty() || left_to_others > 0;
-        Ok(is_something.then_some(Given {
-            files: given,
+        // A link next to its target leads to the same file.
+        indexes.dedup();
+        let has_files = !indexes.is_empty() || left_to_others > 0;
+        Ok(has_files.then_some(PlannedSource {
+            files: indexes,
             is_walk: true,
         }))
     }
 
-    /// Plans a file, unless it is planned already; returns its index.
+    /// Plans a file, unless it is already planned. Returns its index.
     fn add(
         &mut self,
         index: usize,
@@ -228,7 +230,7 @@ impl Planner<'_> {
         file: FoundFile,
         attached: Option<&Path>,
     ) -> Result<usize, AttachError> {
-        let found_at = file.place().to_owned();
+        let found_at = file.found_at().to_owned();
         let path = file.path;
         if let Some(file) = self.indexes.get(path.as_os_str()) {
             return Ok(*file);
@@ -240,19 +242,18 @@ impl Planner<'_> {
                 limit,
             });
         }
-        let not_utf8 = |_| AttachError::NotUtf8 {
-            input: declared.input.clone(),
-            path: path.clone(),
-        };
-        let identity = self
-            .context
-            .place
-            .identify(&path, attached)
-            .map_err(not_utf8)?;
+        let identity =
+            self.context
+                .place
+                .identify(&path, attached)
+                .map_err(|_| AttachError::NotUtf8 {
+                    input: declared.input.clone(),
+                    path: path.clone(),
+                })?;
         self.indexes
             .insert(path.clone().into_os_string(), self.files.len());
         let is_named = self.named.contains(path.as_os_str());
-        self.files.push(Planned {
+        self.files.push(PlannedFile {
             path,
             found_at,
             identity,
@@ -271,7 +272,7 @@ impl Source {
         }
     }
 
-    fn as_exclude(&self) -> Option<&Exclude> {
+    pub(super) fn as_exclude(&self) -> Option<&Exclude> {
         match self {
             Self::Exclude(exclude) => Some(exclude),
             _ => None,

@@ -8,27 +8,28 @@ use jiff::Timestamp;
 use jp_resource::BlobRef;
 
 use super::{
-    Tolerated,
     inspect::{self, Inspected},
-    plan::Planned,
+    plan::PlannedFile,
 };
 use crate::{
-    AttachError, Context, Declared, FileStamp, Known, Notice, classify::classify, parallel, secret,
+    AttachError, Context, Declared, FileStamp, Notice, StoredFile, classify::classify,
+    context::Tolerated, parallel, secret,
 };
 
-/// How often a file is read again that changed while it was read.
+/// The number of times that a file is read again if it changes while it is read. A file that changes four times in a row
+/// is one that something writes to all the time, such as a log.
 const RETRIES: usize = 3;
 
-/// What reading a file gives.
-pub(super) enum Content {
-    /// The store has it.
-    Kept(Kept),
-    /// It is a private key, and nothing named it outright: nothing has it.
+/// The result of reading a file.
+pub(super) enum FileContent {
+    /// The content is in the store.
+    Kept(KeptFile),
+    /// It is a private key that is not explicitly named, and was not stored.
     LeftOut,
 }
 
-/// What the store keeps of a file.
-pub(super) struct Kept {
+/// A file whose content is in the store.
+pub(super) struct KeptFile {
     pub(super) blob: BlobRef,
     pub(super) mime_type: String,
     pub(super) last_modified: Option<String>,
@@ -37,26 +38,27 @@ pub(super) struct Kept {
     pub(super) notices: Vec<Notice>,
 }
 
-impl Kept {
-    fn known(known: Known, stamp: &FileStamp) -> Self {
+impl KeptFile {
+    fn from_known(known: StoredFile, stamp: &FileStamp) -> Self {
         Self {
             blob: known.blob,
             mime_type: known.mime_type,
             last_modified: last_modified(stamp),
             was_known: true,
+            // Private keys are not remembered.
             is_private_key: false,
             notices: Vec::new(),
         }
     }
 }
 
-/// Reads and keeps each file that the store does not know.
+/// Reads and stores each file that the store does not know. The results are in the order of `files`.
 pub(super) fn read(
-    files: &[Planned],
+    files: &[PlannedFile],
     inspected: Vec<Tolerated<Inspected>>,
     declared: &[Declared],
     context: &Context<'_>,
-) -> Result<Vec<Tolerated<Content>>, AttachError> {
+) -> Result<Vec<Tolerated<FileContent>>, AttachError> {
     if let Some(progress) = context.progress {
         for Inspected { stamp, known } in inspected.iter().flatten() {
             progress.expect(1, stamp.size);
@@ -65,78 +67,88 @@ pub(super) fn read(
             }
         }
     }
-    let unread = |(file, inspected)| match inspected {
-        &Ok(Inspected {
-            ref stamp,
-            known: None,
-        }) => Some((file, stamp)),
-        _ => None,
-    };
-    let unread: Vec<_> = files.iter().zip(&inspected).filter_map(unread).collect();
-    let work = |buffer: &mut Vec<u8>, (file, stamp): &(&Planned, &FileStamp)| {
-        let reader = Reader {
-            file,
-            input: &declared[file.declared].input,
-            context,
-        };
-        context.check_cancelled()?;
-        let kept = reader.read(FileStamp::clone(stamp), buffer);
-        if let Some(progress) = context.progress {
-            progress.finish_read(stamp.size);
+    let unknown: Vec<(&PlannedFile, &FileStamp)> = files
+        .iter()
+        .zip(&inspected)
+        .filter_map(|(file, inspected)| match inspected {
+            Ok(Inspected { stamp, known: None }) => Some((file, stamp)),
+            _ => None,
+        })
+        .collect();
+    // Each thread reuses one buffer for all its files.
+    let read = parallel::map(
+        &unknown,
+        context.workers,
+        Vec::new,
+        |buffer, (file, stamp)| {
+            context.check_cancelled()?;
+            let reader = Reader {
+                file,
+                input: &declared[file.declared].input,
+                context,
+            };
+            let content = reader.read(FileStamp::clone(stamp), buffer);
+            if let Some(progress) = context.progress {
+                progress.finish_read(stamp.size);
+            }
+            context.unavailable.tolerate(content)
+        },
+    )?;
+    let mut read = read.into_iter();
+    let contents = inspected.into_iter().map(|inspected| {
+        let Inspected { stamp, known } = inspected?;
+        match known {
+            Some(known) => Ok(FileContent::Kept(KeptFile::from_known(known, &stamp))),
+            None => read.next().expect("one for each unknown file"),
         }
-        context.unavailable.tolerate(kept)
-    };
-    let mut read = parallel::map(&unread, context.workers, Vec::new, work)?.into_iter();
-    let content = |inspected: Tolerated<Inspected>| match inspected? {
-        Inspected {
-            stamp,
-            known: Some(known),
-        } => Ok(Content::Kept(Kept::known(known, &stamp))),
-        Inspected { known: None, .. } => read.next().expect("one for each that is not known"),
-    };
-    Ok(inspected.into_iter().map(content).collect())
+    });
+    Ok(contents.collect())
 }
 
 struct Reader<'a> {
-    file: &'a Planned,
+    file: &'a PlannedFile,
     input: &'a str,
     context: &'a Context<'a>,
 }
 
 impl Reader<'_> {
-    fn read(&self, mut stamp: FileStamp, buffer: &mut Vec<u8>) -> Result<Content, AttachError> {
+    /// Reads the file until its state is the same before and after.
+    fn read(&self, mut stamp: FileStamp, buffer: &mut Vec<u8>) -> Result<FileContent, AttachError> {
         let path = &self.file.path;
-        let mut is_other = false;
+        let mut has_changed = false;
         for _ in 0..=RETRIES {
-            let unchanged = read_once(&stamp, buffer);
-            if unchanged.map_err(|error| AttachError::io(self.input, "read", path, error))? {
+            let is_unchanged = read_once(&stamp, buffer)
+                .map_err(|error| AttachError::io(self.input, "read", path, error))?;
+            if is_unchanged {
                 let is_private_key = secret::is_private_key(buffer);
-                return match is_private_key && !self.file.is_named {
-                    true => Ok(Content::LeftOut),
-                    false => self.keep(&stamp, buffer, is_private_key).map(Content::Kept),
-                };
+                if is_private_key && !self.file.is_named {
+                    return Ok(FileContent::LeftOut);
+                }
+                return self
+                    .keep(&stamp, buffer, is_private_key)
+                    .map(FileContent::Kept);
             }
             let before = stamp;
             stamp = inspect::stamp(path, self.input, self.context.limits.max_bytes)?;
-            is_other |= stamp != before;
+            has_changed |= stamp != before;
         }
         let (input, path) = (self.input.to_owned(), path.clone());
-        Err(if is_other {
+        Err(if has_changed {
             AttachError::Changing { input, path }
         } else {
             AttachError::MadeUp { input, path }
         })
     }
 
-    /// Hands the content over, and gives `buffer` its memory back.
+    /// Stores the content, and gives `buffer` its memory back.
     ///
-    /// A private key is never remembered: a walk would get it from the store and not see what it is.
+    /// A private key is never remembered: a later walk would find it in the store and not recognise it.
     fn keep(
         &self,
         stamp: &FileStamp,
         buffer: &mut Vec<u8>,
         is_private_key: bool,
-    ) -> Result<Kept, AttachError> {
+    ) -> Result<KeptFile, AttachError> {
         let (content, mime_type) = classify(std::mem::take(buffer), &self.file.identity.name);
         let notices =
             self.context
@@ -145,13 +157,13 @@ impl Reader<'_> {
         let remembered = is_remembered.then_some(stamp);
         let blob = self.context.store.keep(&content, mime_type, remembered);
         *buffer = content.into_bytes();
-        let failure = |source| AttachError::Store {
+        let blob = blob.map_err(|source| AttachError::Store {
             input: self.input.to_owned(),
             of: self.file.path.to_string_lossy().into_owned(),
             source,
-        };
-        Ok(Kept {
-            blob: blob.map_err(failure)?,
+        })?;
+        Ok(KeptFile {
+            blob,
             mime_type: mime_type.to_owned(),
             last_modified: last_modified(stamp),
             was_known: false,
@@ -161,11 +173,12 @@ impl Reader<'_> {
     }
 }
 
-/// Reads the file into `buffer`; returns whether it was, then and afterwards, in the state of `stamp`.
+/// Reads the file into `buffer`. Returns whether it was in the state of `stamp`, also afterwards.
 fn read_once(stamp: &FileStamp, buffer: &mut Vec<u8>) -> io::Result<bool> {
     let mut file = open(&stamp.path)?;
     let size = usize::try_from(stamp.size).map_err(|_| io::ErrorKind::OutOfMemory)?;
-    // One byte more, to see that the file ends there.
+    // One byte more, to see whether the file ends there.
+    // A failed allocation is an error of this file and must not abort the program.
     buffer.clear();
     buffer
         .try_reserve(size + 1)
@@ -176,7 +189,7 @@ fn read_once(stamp: &FileStamp, buffer: &mut Vec<u8>) -> io::Result<bool> {
     Ok(length == size && inspect::is_same(stamp, &file.metadata()?))
 }
 
-/// Reads until `size` bytes or the end; a file that gives exactly `size` costs one call.
+/// Reads `size` bytes, or up to the end. A file of exactly `size` bytes costs one call.
 fn read_up_to(file: &mut File, buffer: &mut [u8], size: usize) -> io::Result<usize> {
     let mut length = 0;
     loop {
@@ -184,7 +197,7 @@ fn read_up_to(file: &mut File, buffer: &mut [u8], size: usize) -> io::Result<usi
             Ok(0) => return Ok(length),
             Ok(more) => length += more,
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-            // Only what has become a pipe since it was looked at.
+            // Only if the file has become a pipe since it was inspected.
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(0),
             Err(error) => return Err(error),
         }
@@ -194,7 +207,7 @@ fn read_up_to(file: &mut File, buffer: &mut [u8], size: usize) -> io::Result<usi
     }
 }
 
-/// Opens without waiting, should the file have become a pipe since it was looked at.
+/// Opens a file without blocking, because it may have become a pipe since it was inspected.
 fn open(path: &Path) -> io::Result<File> {
     let mut options = OpenOptions::new();
     options.read(true);
@@ -207,7 +220,7 @@ fn open(path: &Path) -> io::Result<File> {
     options.open(path)
 }
 
-/// Writes the modification time as RFC 3339, in whole seconds of UTC.
+/// Returns the modification time as RFC 3339, in whole seconds of UTC.
 pub(super) fn last_modified(stamp: &FileStamp) -> Option<String> {
     let seconds = i64::try_from(stamp.mtime_ns.div_euclid(1_000_000_000)).ok()?;
     Timestamp::from_second(seconds)

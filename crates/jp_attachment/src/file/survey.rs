@@ -1,4 +1,4 @@
-//! What declarations of files stand for, with no file opened.
+//! Finds the files of declarations without opening them.
 
 use std::{
     collections::{BTreeSet, HashSet},
@@ -8,34 +8,35 @@ use std::{
 };
 
 use super::{
-    ignored::IgnoreRules,
+    ignore_rules::IgnoreRules,
     inspect::{self, Inspected},
     plan::{self, Plan},
     read::last_modified,
-    walk::{Found, Scope, Walk},
+    walk::{Scope, Walk, WalkResult},
 };
 use crate::{
     AttachError, Context, Declared, Exclude, Glob, IgnoreRule, Limits, Notice, Nowhere, Place,
     Source, Unavailable,
 };
 
-/// A directory or a glob, with what is excluded of it: what a walk goes through.
+/// A directory or a glob with its excludes.
 ///
-/// It answers for one path as the whole walk would, at the cost of listing the directories on the way.
+/// It can answer for one path as the whole walk would, and lists only the directories on the way.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Walked {
     declared: Declared,
     excludes: Arc<[Exclude]>,
 }
 
-/// What a declaration stands for at the moment.
+/// The current files of a declaration.
 #[derive(Debug, Default)]
 pub struct Survey {
     /// The files, in the order in which they would be attached.
     pub files: Vec<Surveyed>,
-    /// What can't be had, and what else a person should know.
+    /// Errors of unavailable files, and other warnings.
     pub notices: Vec<Notice>,
-    /// Files and directories, some of which may not be there: while none of them changes, the survey is what it was.
+    /// Paths of files and directories that may not exist. While none of them changes, the survey stays
+    /// valid.
     pub depends_on: BTreeSet<PathBuf>,
 }
 
@@ -44,35 +45,35 @@ pub struct Survey {
 pub struct Surveyed {
     /// The canonical path.
     pub path: PathBuf,
-    /// The path it was found at: that of a link, or the same.
+    /// The path it was found at: that of a link, or the canonical path.
     pub found_at: PathBuf,
     /// The canonical URI.
     pub uri: String,
-    /// Its length.
+    /// Its length in bytes.
     pub size: u64,
-    /// When it was changed last, as RFC 3339 has it.
+    /// The time of its last change (RFC 3339).
     pub last_modified: Option<String>,
 }
 
-/// An entry of a directory that a walk goes through.
+/// An entry of a directory that a walk finds.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Offered {
     /// Its name.
     pub name: String,
-    /// The canonical path: that of a link's target.
+    /// The canonical path; for a link, that of its target.
     pub path: PathBuf,
-    /// Whether it is a directory that is gone through too.
+    /// Whether it is a directory, which the walk enters.
     pub is_directory: bool,
 }
 
-/// Why a walk does not give what is at a path.
+/// A reason why a walk leaves out a path.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum LeftOut {
-    /// There is nothing of that name, as it is spelt.
+    /// Nothing has this name, with this case.
     Missing,
     /// It is a directory, a pipe or a device.
     NotAFile,
-    /// It is in a directory that is never entered.
+    /// It is in a directory that no walk enters.
     NeverEntered,
     /// It is behind a link to a directory.
     DirectoryLink,
@@ -82,18 +83,17 @@ pub enum LeftOut {
     Ignored(IgnoreRule),
     /// Its name is that of a file that holds secrets.
     Secret,
-    /// Something excludes it, or the glob does not match it.
+    /// An exclude matches it, or the glob does not.
     NotSelected,
 }
 
 impl Survey {
-    /// Finds the files that a declaration of a file, a directory or a glob stands for; what is unavailable is a
-    /// notice.
+    /// Finds the files of a declaration of a file, a directory or a glob. Unavailable files are notices.
     ///
     /// # Errors
     ///
     /// More files or bytes than the limits allow.
-    pub fn of(
+    pub fn take(
         declared: &Declared,
         excludes: &[Declared],
         place: &Place,
@@ -105,7 +105,7 @@ impl Survey {
         let inspected = inspect::inspect(&plan.files, &all, &context)?;
         inspect::check_total(&inspected, &context)?;
         let mut survey = Self::default();
-        survey.depend(declared, &plan, place);
+        survey.record_dependencies(declared, &plan, place);
         survey.notices = plan.notices;
         for (file, inspected) in plan.files.into_iter().zip(inspected) {
             match inspected {
@@ -122,22 +122,24 @@ impl Survey {
         Ok(survey)
     }
 
-    fn depend(&mut self, declared: &Declared, plan: &Plan, place: &Place) {
-        let Some((base, _)) = declared.source.walked() else {
+    /// Records the paths that the survey depends on.
+    fn record_dependencies(&mut self, declared: &Declared, plan: &Plan, place: &Place) {
+        let Some((base, _)) = declared.source.walk_root() else {
             return;
         };
         self.depends_on.insert(base.to_owned());
         self.depends_on.extend(IgnoreRules::files(base, place));
         for directory in &plan.directories {
             self.depends_on.insert(directory.clone());
-            self.depends_on.extend(rules_in(directory));
+            self.depends_on.extend(watched_rule_files(directory));
         }
         for path in &plan.links {
-            let elsewhere = path
-                .parent()
-                .filter(|parent| !self.depends_on.contains(*parent));
-            let rules = elsewhere.map(|parent| IgnoreRules::files(parent, place));
-            self.depends_on.extend(rules.into_iter().flatten());
+            // The target of a link may be in another tree with other ignore files.
+            if let Some(parent) = path.parent()
+                && !self.depends_on.contains(parent)
+            {
+                self.depends_on.extend(IgnoreRules::files(parent, place));
+            }
             self.depends_on.insert(path.clone());
         }
         self.depends_on
@@ -145,72 +147,72 @@ impl Survey {
     }
 }
 
-/// Returns the ignore files of a directory that was gone through. That one comes to be there is a change of the
-/// directory, but for what is in its `.git`.
-fn rules_in(directory: &Path) -> impl Iterator<Item = PathBuf> {
-    let is_watched = |file: &PathBuf| file.parent() != Some(directory) || file.exists();
-    IgnoreRules::names(directory).into_iter().filter(is_watched)
+/// Returns the ignore files of a walked directory that have to be watched. A new file changes the directory,
+/// which is watched already, unless it is in `.git`.
+fn watched_rule_files(directory: &Path) -> impl Iterator<Item = PathBuf> {
+    IgnoreRules::own_files(directory)
+        .into_iter()
+        .filter(move |file| file.parent() != Some(directory) || file.exists())
 }
 
 impl Walked {
-    /// Takes a declaration of a directory or a glob, and those of what is left out of it.
+    /// Creates a source from the declaration of a directory or a glob, and those of its excludes.
     #[must_use]
     pub fn new(declared: Declared, excludes: &[Declared]) -> Self {
-        let exclude = |declared: &Declared| match &declared.source {
-            Source::Exclude(exclude) => Some(exclude.clone()),
-            _ => None,
-        };
-        Self {
-            declared,
-            excludes: excludes.iter().filter_map(exclude).collect(),
-        }
+        let excludes = excludes
+            .iter()
+            .filter_map(|exclude| exclude.source.as_exclude())
+            .cloned()
+            .collect();
+        Self { declared, excludes }
     }
 
     /// Returns the canonical path of the file that a walk finds at `path`, which is absolute.
     ///
     /// # Errors
     ///
-    /// Why a walk does not give it. That a file is a private key is not seen: it is not opened.
+    /// The reason why a walk leaves it out. A private key is not recognised, because it is not opened.
     pub fn find(&self, path: &Path, place: &Place) -> Result<PathBuf, LeftOut> {
         let mut found = self.walk(Scope::To(path), place).ok_or(LeftOut::Missing)?;
-        match found.files.iter().position(|file| file.place() == path) {
+        match found.files.iter().position(|file| file.found_at() == path) {
             Some(index) => Ok(found.files.swap_remove(index).path),
-            None => Err(self.left_out(path, &found)),
+            None => Err(self.reason(path, &found)),
         }
     }
 
-    /// Returns what a directory holds of what a walk gives and goes through, by name; nothing where it does not go
-    /// through the directory.
+    /// Returns the entries of a directory that a walk finds or enters, sorted by name. There are none if the
+    /// walk does not enter the directory.
     #[must_use]
     pub fn names(&self, directory: &Path, place: &Place) -> Vec<Offered> {
         let found = self
             .walk(Scope::Within(directory), place)
             .unwrap_or_default();
-        let offered = |found_at: &Path, path: &Path, is_directory| {
-            let is_in = found_at.parent() == Some(directory);
-            let name = found_at.file_name().filter(|_| is_in)?.to_str()?.to_owned();
-            Some(Offered {
-                name,
-                path: path.to_owned(),
-                is_directory,
-            })
-        };
         let files = found
             .files
             .iter()
-            .filter_map(|file| offered(file.place(), &file.path, false));
+            .map(|file| (file.found_at(), &file.path, false));
         let directories = found
             .directories
             .iter()
-            .filter_map(|path| offered(path, path, true));
-        let mut names: Vec<_> = files.chain(directories).collect();
-        names.sort();
-        names
+            .map(|path| (path.as_path(), path, true));
+        let mut entries: Vec<_> = files
+            .chain(directories)
+            .filter(|(found_at, ..)| found_at.parent() == Some(directory))
+            .filter_map(|(found_at, path, is_directory)| {
+                Some(Offered {
+                    name: found_at.file_name()?.to_str()?.to_owned(),
+                    path: path.clone(),
+                    is_directory,
+                })
+            })
+            .collect();
+        entries.sort();
+        entries
     }
 
-    /// Walks as far as the scope says; finds nothing where that fails.
-    fn walk(&self, scope: Scope<'_>, place: &Place) -> Option<Found> {
-        let (base, glob) = self.declared.source.walked()?;
+    /// Walks within the scope. Returns `None` if that fails.
+    fn walk(&self, scope: Scope<'_>, place: &Place) -> Option<WalkResult> {
+        let (base, glob) = self.declared.source.walk_root()?;
         let context = context(
             place,
             Limits {
@@ -232,7 +234,8 @@ impl Walked {
         walk.find().ok()
     }
 
-    fn left_out(&self, path: &Path, found: &Found) -> LeftOut {
+    /// Returns the reason why a walk that was limited to `path` has not found it.
+    fn reason(&self, path: &Path, found: &WalkResult) -> LeftOut {
         if let Some(ignored) = found.ignored.first() {
             return LeftOut::Ignored(ignored.rule.clone());
         }
@@ -249,38 +252,35 @@ impl Walked {
         let below = self
             .declared
             .source
-            .walked()
+            .walk_root()
             .and_then(|(base, _)| path.strip_prefix(base).ok());
-        let is_closed = || below.is_some_and(|below| below.iter().any(super::is_never_entered));
-        let is_directory = found.directories.iter().any(|directory| directory == path);
-        let is_there = || std::fs::symlink_metadata(path).is_ok_and(|found| found.is_file());
-        match noticed {
-            Some(left_out) => left_out,
-            None if is_directory => LeftOut::NotAFile,
-            None if is_closed() => LeftOut::NeverEntered,
-            None if found.excluded > 0 || (self.declared.is_glob() && is_there()) => {
-                LeftOut::NotSelected
-            }
-            None => LeftOut::Missing,
+        if let Some(reason) = noticed {
+            return reason;
         }
-    }
-}
-
-impl Declared {
-    fn is_glob(&self) -> bool {
-        matches!(self.source, Source::Glob(_))
+        if found.directories.iter().any(|directory| directory == path) {
+            return LeftOut::NotAFile;
+        }
+        if below.is_some_and(|below| below.iter().any(super::is_never_entered)) {
+            return LeftOut::NeverEntered;
+        }
+        let is_unmatched = matches!(self.declared.source, Source::Glob(_))
+            && std::fs::symlink_metadata(path).is_ok_and(|metadata| metadata.is_file());
+        if found.excluded > 0 || is_unmatched {
+            return LeftOut::NotSelected;
+        }
+        LeftOut::Missing
     }
 }
 
 impl Source {
-    /// Returns the file that is named outright, or what a walk starts at.
+    /// Returns the explicitly named file, or the directory that a walk starts at.
     #[must_use]
     pub fn base(&self) -> Option<&Path> {
-        self.walked().map(|(base, _)| base)
+        self.walk_root().map(|(base, _)| base)
     }
 
-    /// Returns what a walk starts at, and what a file must match.
-    fn walked(&self) -> Option<(&Path, Option<&Glob>)> {
+    /// Returns the path that a walk starts at, and the pattern that files must match.
+    fn walk_root(&self) -> Option<(&Path, Option<&Glob>)> {
         match self {
             Self::Path(path) => Some((path, None)),
             Self::Glob(glob) => Some((&glob.base, Some(glob))),

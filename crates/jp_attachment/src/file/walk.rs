@@ -5,62 +5,64 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use super::{ignored::IgnoreRules, linked::Linked};
+use super::{
+    ignore_rules::{IgnoreRules, is_never_entered},
+    link_targets::LinkTargets,
+};
 use crate::{
-    AttachError, Context, Exclude, Glob, IgnoreRule, Notice, canonical_path, place::slashed,
-    secret, special::special_file,
+    AttachError, Context, Exclude, Glob, IgnoreRule, Notice, canonical_path, place::with_slashes,
+    secret, special_file::special_file,
 };
 
-/// Directories that nothing is attached from, unless they are named outright.
-const NEVER_ENTERED: [&str; 5] = [".git", ".hg", ".jj", ".jp", ".svn"];
-
-/// How many entries are looked at for an example of what is ignored.
+/// The most entries that are read to find an example of an ignored file. An ignored directory, such as
+/// `node_modules`, can be huge.
 const EXAMPLE_BUDGET: usize = 10_000;
 
 /// Finds the files below a directory.
 pub(super) struct Walk<'a> {
-    /// What it is called in messages.
+    /// The input, for messages.
     pub(super) input: &'a str,
     /// The canonical directory.
     pub(super) base: &'a Path,
-    /// Whether links may lead out of the workspace: what comes with it may not.
+    /// Whether links may lead out of the workspace. They may not if the declaration came with it.
     pub(super) is_trusted: bool,
-    /// What a file must match.
+    /// The pattern that files must match.
     pub(super) glob: Option<&'a Glob>,
     pub(super) excludes: &'a [&'a Exclude],
-    /// Canonical paths that are attached because they are named outright.
+    /// Canonical paths that are attached by name, even if the walk leaves them out.
     pub(super) named: &'a HashSet<&'a OsStr>,
     pub(super) context: &'a Context<'a>,
-    /// How much of what is below the directory is looked at.
+    /// The part of the tree that is walked.
     pub(super) scope: Scope<'a>,
 }
 
-/// How much of a walk is done: what it says of a path does not depend on that.
+/// The part of a tree that is walked. The result for a path does not depend on it.
 #[derive(Clone, Copy)]
 pub(super) enum Scope<'a> {
     Whole,
-    /// The way to this path.
+    /// The directories on the way to this path.
     To(&'a Path),
-    /// What this directory holds, and the way to it.
+    /// The entries of this directory, and the directories on the way to it.
     Within(&'a Path),
 }
 
-/// What a walk found.
+/// The result of a walk.
 #[derive(Default)]
-pub(super) struct Found {
+pub(super) struct WalkResult {
     /// Files, sorted by the bytes of the path they were found at.
     pub(super) files: Vec<FoundFile>,
     pub(super) notices: Vec<Notice>,
-    /// Names of files that were left out as their names tell secrets.
+    /// The names of files that were left out because their names are those of secrets.
     pub(super) secrets: Vec<String>,
-    /// Number of files that a walk leaves out and that are named outright: what names them gives them.
+    /// The number of files that were left out but are explicitly named, so that another declaration has
+    /// them.
     pub(super) left_to_others: usize,
-    /// Directories that were gone through, or that would have been outside of the scope.
+    /// The directories that were walked, or would have been without the scope.
     pub(super) directories: Vec<PathBuf>,
-    /// Links that might give a file, and the files that they lead to.
+    /// The links that match, and the files that they lead to.
     pub(super) links: Vec<PathBuf>,
-    pub(super) ignored: Vec<Ignored>,
-    /// The first link to what no walk enters.
+    pub(super) ignored: Vec<IgnoredPath>,
+    /// The first link into a directory that no walk enters.
     closed: Option<String>,
     pub(super) excluded: usize,
 }
@@ -68,11 +70,11 @@ pub(super) struct Found {
 pub(super) struct FoundFile {
     /// The canonical path.
     pub(super) path: PathBuf,
-    /// The path it was found at, where that is a link.
+    /// The path of the link that leads to it, if there is one.
     pub(super) link: Option<PathBuf>,
 }
 
-pub(super) struct Ignored {
+pub(super) struct IgnoredPath {
     path: PathBuf,
     is_directory: bool,
     pub(super) rule: IgnoreRule,
@@ -84,63 +86,64 @@ struct Entry {
 }
 
 impl Walk<'_> {
-    /// Fails where a walk has found nothing.
-    pub(super) fn check(&self, found: Found) -> Result<Found, AttachError> {
-        let is_settled = !found.files.is_empty() || found.has_skipped() || found.left_to_others > 0;
-        if is_settled {
-            Ok(found)
-        } else {
-            Err(self.nothing(found))
+    /// Fails if a walk has found nothing.
+    pub(super) fn check(&self, found: WalkResult) -> Result<WalkResult, AttachError> {
+        if found.files.is_empty() && !found.has_skipped() && found.left_to_others == 0 {
+            return Err(self.nothing_found(found));
         }
+        Ok(found)
     }
 
-    /// Walks. Fails where there is more than may be attached; that nothing is found is no failure.
-    pub(super) fn find(&self) -> Result<Found, AttachError> {
-        let mut found = Found::default();
+    /// Walks. Fails if there are more files than the limits allow, but not if there are none.
+    pub(super) fn find(&self) -> Result<WalkResult, AttachError> {
+        let mut found = WalkResult::default();
         let (rules, ignoring) = IgnoreRules::above(self.base, self.context.place);
-        // A directory that is named outright is walked, even if ignored; what a glob starts with is not that.
+        // An explicitly named directory is walked even if it is ignored. The base of a glob is not named.
         match ignoring.filter(|_| self.glob.is_some()) {
-            _ if self
-                .excludes
-                .iter()
-                .any(|exclude| exclude.covers(self.base, true)) =>
-            {
-                found.excluded += 1
-            }
-            Some(rule) => found.ignored.push(Ignored {
+            _ if self.excludes_tree_of(self.base, true) => found.excluded += 1,
+            Some(rule) => found.ignored.push(IgnoredPath {
                 path: self.base.to_owned(),
                 is_directory: true,
                 rule,
             }),
             None => {
-                let linked = Linked::new(self.base, self.context.place);
-                Walking {
+                let targets = LinkTargets::new(self.base, self.context.place);
+                Walker {
                     walk: self,
                     rules,
-                    linked,
+                    targets,
                     found: &mut found,
                 }
-                .run(self.base)?;
+                .run()?;
             }
         }
         found
             .files
-            .sort_by(|left, right| left.found_at().cmp(right.found_at()));
+            .sort_by(|left, right| left.path_bytes().cmp(right.path_bytes()));
         Ok(found)
     }
 
+    /// Returns whether a file matches the glob, if there is one.
     fn selects(&self, path: &Path) -> bool {
         let relative = path.strip_prefix(self.base);
         self.glob
             .is_none_or(|glob| relative.is_ok_and(|relative| glob.matches(relative)))
     }
 
-    fn depth(&self) -> usize {
+    /// Returns whether an exclude matches `path` or a directory that it is in.
+    fn excludes_tree_of(&self, path: &Path, is_directory: bool) -> bool {
+        self.excludes
+            .iter()
+            .any(|exclude| exclude.covers(path, is_directory))
+    }
+
+    /// Returns the number of levels below the base that may have matches.
+    fn max_depth(&self) -> usize {
         self.glob.map_or(usize::MAX, Glob::depth)
     }
 
-    /// Says why nothing is found.
-    fn nothing(&self, found: Found) -> AttachError {
+    /// Returns the error of a walk without files: the most specific reason that is known.
+    fn nothing_found(&self, found: WalkResult) -> AttachError {
         let (input, directory) = (self.input.to_owned(), self.base.to_owned());
         if let Some(example) = found.secrets.into_iter().next() {
             return AttachError::AllSecret { input, example };
@@ -151,10 +154,13 @@ impl Walk<'_> {
         let mut budget = EXAMPLE_BUDGET;
         let example = found.ignored.iter().find_map(|ignored| {
             let example = match ignored.is_directory {
-                true => self.example(&ignored.path, &mut budget),
+                true => self.find_example(&ignored.path, &mut budget),
                 false => Some(ignored.path.clone()),
             }?;
-            Some((self.context.place.shown(&example), ignored.rule.clone()))
+            Some((
+                self.context.place.display_path(&example),
+                ignored.rule.clone(),
+            ))
         });
         match (example, self.glob) {
             (Some((example, rule)), _) => AttachError::AllIgnored {
@@ -168,14 +174,14 @@ impl Walk<'_> {
         }
     }
 
-    /// Returns a file in an ignored directory that would have been attached.
-    fn example(&self, directory: &Path, budget: &mut usize) -> Option<PathBuf> {
+    /// Finds a file in an ignored directory that would have been attached.
+    fn find_example(&self, directory: &Path, budget: &mut usize) -> Option<PathBuf> {
         for entry in entries(directory).ok()? {
             *budget = budget.checked_sub(1)?;
             let path = directory.join(&entry.name);
             let example = match entry.kind.is_dir() {
                 true if is_never_entered(&entry.name) => None,
-                true => self.example(&path, budget),
+                true => self.find_example(&path, budget),
                 false => Some(path).filter(|path| self.selects(path)),
             };
             if example.is_some() {
@@ -187,8 +193,8 @@ impl Walk<'_> {
 }
 
 impl Scope<'_> {
-    /// Returns whether the entry of this name in `directory` is looked at.
-    fn has(self, directory: &Path, name: &OsStr) -> bool {
+    /// Returns whether the entry `name` of `directory` is in the scope.
+    fn includes(self, directory: &Path, name: &OsStr) -> bool {
         match self {
             Self::Whole => true,
             Self::Within(path) if path == directory => true,
@@ -199,7 +205,7 @@ impl Scope<'_> {
         }
     }
 
-    /// Returns whether a directory is gone through.
+    /// Returns whether a directory is walked.
     fn enters(self, directory: &Path) -> bool {
         match self {
             Self::Whole => true,
@@ -209,12 +215,12 @@ impl Scope<'_> {
     }
 }
 
-/// A walk under way.
-struct Walking<'a> {
+/// A running walk.
+struct Walker<'a> {
     walk: &'a Walk<'a>,
     rules: IgnoreRules<'a>,
-    linked: Linked<'a>,
-    found: &'a mut Found,
+    targets: LinkTargets<'a>,
+    found: &'a mut WalkResult,
 }
 
 /// A directory that is being walked.
@@ -224,10 +230,10 @@ struct Level {
     has_rules: bool,
 }
 
-impl Walking<'_> {
-    /// Walks `base`, without recursion: a tree can be deeper than a stack.
-    fn run(&mut self, base: &Path) -> Result<(), AttachError> {
-        let mut levels: Vec<Level> = self.enter(base.to_owned())?.into_iter().collect();
+impl Walker<'_> {
+    /// Walks the base. Without recursion, because a tree can be deeper than the stack.
+    fn run(&mut self) -> Result<(), AttachError> {
+        let mut levels: Vec<Level> = self.enter(self.walk.base.to_owned())?.into_iter().collect();
         while let Some(level) = levels.last_mut() {
             let Some(entry) = level.entries.next() else {
                 if level.has_rules {
@@ -238,7 +244,7 @@ impl Walking<'_> {
             };
             let path = level.directory.join(&entry.name);
             let depth = levels.len() - 1;
-            let Some(directory) = self.entry(path, &entry, depth)? else {
+            let Some(directory) = self.add_entry(path, &entry, depth)? else {
                 continue;
             };
             if self.walk.scope.enters(&directory) {
@@ -250,7 +256,7 @@ impl Walking<'_> {
         Ok(())
     }
 
-    /// Reads a directory; none where it can't be and that is tolerated.
+    /// Reads a directory. Returns `None` if it is unreadable and that is tolerated.
     fn enter(&mut self, directory: PathBuf) -> Result<Option<Level>, AttachError> {
         self.walk.context.check_cancelled()?;
         let entries = entries(&directory).map_err(|error| {
@@ -268,7 +274,8 @@ impl Walking<'_> {
             &directory,
             entries.iter().map(|entry| entry.name.as_os_str()),
         );
-        entries.retain(|entry| self.walk.scope.has(&directory, &entry.name));
+        // After the rules are read, because ignore files are not in the scope of a path.
+        entries.retain(|entry| self.walk.scope.includes(&directory, &entry.name));
         Ok(Some(Level {
             directory,
             entries: entries.into_iter(),
@@ -276,8 +283,8 @@ impl Walking<'_> {
         }))
     }
 
-    /// Takes an entry in; returns it if it is a directory to walk.
-    fn entry(
+    /// Adds an entry of a directory. Returns its path if it is a directory to walk.
+    fn add_entry(
         &mut self,
         path: PathBuf,
         entry: &Entry,
@@ -285,8 +292,9 @@ impl Walking<'_> {
     ) -> Result<Option<PathBuf>, AttachError> {
         let is_directory = entry.kind.is_dir();
         let is_possible = if is_directory {
-            depth < self.walk.depth() && !is_never_entered(&entry.name)
+            depth < self.walk.max_depth() && !is_never_entered(&entry.name)
         } else {
+            // `.git` is a file in a linked worktree. Whether a link matches depends on its target.
             entry.name != ".git" && (entry.kind.is_symlink() || self.walk.selects(&path))
         };
         if !is_possible {
@@ -301,7 +309,7 @@ impl Walking<'_> {
             self.found.excluded += 1;
         } else if let Some(rule) = self.rules.ignoring(&path, is_directory) {
             if is_directory || self.walk.selects(&path) {
-                self.found.ignored.push(Ignored {
+                self.found.ignored.push(IgnoredPath {
                     path,
                     is_directory,
                     rule,
@@ -310,69 +318,68 @@ impl Walking<'_> {
         } else if is_directory {
             return Ok(Some(path));
         } else if entry.kind.is_symlink() {
-            self.link(path, depth)?;
+            self.add_link(path, depth)?;
         } else if let Some(kind) = special_file(entry.kind) {
             self.found.notices.push(Notice::Special {
                 name: self.name(&path),
                 kind,
             });
         } else if secret::has_secret_name(&path) {
-            self.secret(&path, &path);
+            self.leave_out_secret(&path, &path);
         } else {
-            self.file(FoundFile { path, link: None })?;
+            self.add_file(FoundFile { path, link: None })?;
         }
         Ok(None)
     }
 
-    /// Leaves out a file whose name tells secrets.
-    fn secret(&mut self, found_at: &Path, path: &Path) {
-        if !self.is_named(path) {
+    /// Leaves out a file whose name is that of a secret.
+    fn leave_out_secret(&mut self, found_at: &Path, path: &Path) {
+        if !self.leave_to_others(path) {
             self.found.secrets.push(self.name(found_at));
         }
     }
 
-    /// Returns whether a file that is left out is named outright, and counts it.
-    fn is_named(&mut self, path: &Path) -> bool {
+    /// Counts a left out file if another declaration names it. Returns whether one does, so that there is
+    /// nothing to report.
+    fn leave_to_others(&mut self, path: &Path) -> bool {
         let is_named = self.walk.named.contains(path.as_os_str());
         self.found.left_to_others += usize::from(is_named);
         is_named
     }
 
-    /// Follows a link to a file.
-    fn link(&mut self, path: PathBuf, depth: usize) -> Result<(), AttachError> {
+    /// Adds the target of a link if it is a file, or the notice that the link is not followed.
+    fn add_link(&mut self, path: PathBuf, depth: usize) -> Result<(), AttachError> {
         let is_selected = self.walk.selects(&path);
         self.found.links.extend(is_selected.then(|| path.clone()));
-        let name = || self.name(&path);
+        let name = self.name(&path);
         let notice = match fs::metadata(&path) {
-            Ok(target) if target.is_file() && is_selected => return self.target(path),
-            Ok(target) if target.is_dir() && depth < self.walk.depth() => {
-                Notice::DirectoryLink { name: name() }
+            Ok(target) if target.is_file() && is_selected => return self.add_target(path),
+            // The glob could have matched files below the link.
+            Ok(target) if target.is_dir() && depth < self.walk.max_depth() => {
+                Notice::DirectoryLink { name }
             }
             Ok(target) if is_selected => match special_file(target.file_type()) {
-                Some(kind) => Notice::Special { name: name(), kind },
+                Some(kind) => Notice::Special { name, kind },
                 None => return Ok(()),
             },
-            Err(_) if is_selected => Notice::BrokenLink { name: name() },
+            Err(_) if is_selected => Notice::BrokenLink { name },
             _ => return Ok(()),
         };
         self.found.notices.push(notice);
         Ok(())
     }
 
-    fn target(&mut self, link: PathBuf) -> Result<(), AttachError> {
-        let target = canonical_path(&link);
-        let target =
-            target.map_err(|error| AttachError::io(self.walk.input, "resolve", &link, error))?;
+    /// Adds the file that a link leads to, if all rules of the walk allow it.
+    fn add_target(&mut self, link: PathBuf) -> Result<(), AttachError> {
+        let target = canonical_path(&link)
+            .map_err(|error| AttachError::io(self.walk.input, "resolve", &link, error))?;
         self.found.links.push(target.clone());
-        if self
-            .walk
-            .excludes
-            .iter()
-            .any(|exclude| exclude.covers(&target, false))
-        {
+        if self.walk.excludes_tree_of(&target, false) {
             self.found.excluded += 1;
             return Ok(());
         }
+        // Before all rules that look at the target, so that a declaration of the workspace reveals nothing about
+        // files outside.
         let place = self.walk.context.place;
         let leads_out = place.relative(&target).is_none() && !target.starts_with(self.walk.base);
         if leads_out && !self.walk.is_trusted {
@@ -381,16 +388,16 @@ impl Walking<'_> {
             });
             return Ok(());
         }
-        if let Some(directory) = self.linked.never_entered(&target) {
-            self.closed(&link, &target, directory);
+        if let Some(directory) = self.targets.never_entered(&target) {
+            self.leave_out_closed(&link, &target, directory);
             return Ok(());
         }
         if secret::has_secret_name(&link) || secret::has_secret_name(&target) {
-            self.secret(&link, &target);
+            self.leave_out_secret(&link, &target);
             return Ok(());
         }
-        if let Some(rule) = self.linked.ignoring(&target) {
-            self.ignored(link, &target, rule);
+        if let Some(rule) = self.targets.ignoring(&target) {
+            self.leave_out_ignored(link, &target, rule);
             return Ok(());
         }
         if leads_out {
@@ -400,15 +407,15 @@ impl Walking<'_> {
                 uri,
             });
         }
-        self.file(FoundFile {
+        self.add_file(FoundFile {
             path: target,
             link: Some(link),
         })
     }
 
-    /// Leaves out a link to what no walk enters.
-    fn closed(&mut self, link: &Path, target: &Path, directory: &OsStr) {
-        if !self.is_named(target) {
+    /// Leaves out a link into a directory that no walk enters.
+    fn leave_out_closed(&mut self, link: &Path, target: &Path, directory: &OsStr) {
+        if !self.leave_to_others(target) {
             let (name, directory) = (self.name(link), directory.to_string_lossy().into_owned());
             self.found.closed.get_or_insert_with(|| name.clone());
             self.found
@@ -417,13 +424,13 @@ impl Walking<'_> {
         }
     }
 
-    /// Leaves out a link to a file that is ignored.
-    fn ignored(&mut self, link: PathBuf, target: &Path, rule: IgnoreRule) {
-        if !self.is_named(target) {
+    /// Leaves out a link to an ignored file.
+    fn leave_out_ignored(&mut self, link: PathBuf, target: &Path, rule: IgnoreRule) {
+        if !self.leave_to_others(target) {
             self.found.notices.push(Notice::IgnoredLink {
                 name: self.name(&link),
             });
-            self.found.ignored.push(Ignored {
+            self.found.ignored.push(IgnoredPath {
                 path: link,
                 is_directory: false,
                 rule,
@@ -431,7 +438,7 @@ impl Walking<'_> {
         }
     }
 
-    fn file(&mut self, file: FoundFile) -> Result<(), AttachError> {
+    fn add_file(&mut self, file: FoundFile) -> Result<(), AttachError> {
         let limit = self.walk.context.limits.max_files;
         if self.found.files.len() == limit {
             return Err(AttachError::TooManyFiles {
@@ -443,43 +450,39 @@ impl Walking<'_> {
         Ok(())
     }
 
-    /// Returns what a notice calls `path`.
+    /// Returns the name of `path` in notices.
     fn name(&self, path: &Path) -> String {
         let place = self.walk.context.place;
         let relative = place
             .relative(path)
             .or(path.strip_prefix(self.walk.base).ok())
             .unwrap_or(path);
-        slashed(relative).unwrap_or_else(|_| relative.to_string_lossy().into_owned())
+        with_slashes(relative).unwrap_or_else(|_| relative.to_string_lossy().into_owned())
     }
 }
 
-impl Found {
+impl WalkResult {
+    /// Returns whether something was left out that is reported already, so that it is no error if nothing
+    /// else was found.
     fn has_skipped(&self) -> bool {
-        let is_skip =
-            |notice: &Notice| matches!(notice, Notice::Skipped(_) | Notice::LeftOut { .. });
-        self.notices.iter().any(is_skip)
+        self.notices
+            .iter()
+            .any(|notice| matches!(notice, Notice::Skipped(_) | Notice::LeftOut { .. }))
     }
 }
 
 impl FoundFile {
     /// Returns the path it was found at.
-    pub(super) fn place(&self) -> &Path {
+    pub(super) fn found_at(&self) -> &Path {
         self.link.as_ref().unwrap_or(&self.path)
     }
 
-    fn found_at(&self) -> &[u8] {
-        self.place().as_os_str().as_encoded_bytes()
+    fn path_bytes(&self) -> &[u8] {
+        self.found_at().as_os_str().as_encoded_bytes()
     }
 }
 
-/// Returns whether no walk enters a directory of this name: it is a version control system's or jp's own.
-#[must_use]
-pub fn is_never_entered(name: &OsStr) -> bool {
-    NEVER_ENTERED.iter().any(|never| *never == name)
-}
-
-/// Lists a directory by name.
+/// Lists a directory, sorted by name.
 fn entries(directory: &Path) -> std::io::Result<Vec<Entry>> {
     let mut entries = Vec::new();
     for entry in fs::read_dir(directory)? {

@@ -2,7 +2,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use url::Host;
 
-/// Returns whether a host is this machine's own by name or address.
+/// Returns whether a host is this machine, by its name or address.
 pub(super) fn is_loopback(host: &Host<&str>) -> bool {
     match host {
         Host::Domain(name) => {
@@ -14,11 +14,11 @@ pub(super) fn is_loopback(host: &Host<&str>) -> bool {
     }
 }
 
-/// Returns whether an address is anyone's on the internet.
+/// Returns whether an address is a public one of the internet.
 ///
-/// Those that are not are listed by IANA's special-purpose registries: this machine, private and local
-/// networks, carrier-grade NAT, multicast, documentation, reserved. An IPv6 address that embeds an IPv4
-/// one (mapped, compatible, NAT64, 6to4) is as public as that is.
+/// IANA's special-purpose registries list the others: this machine, private and local networks,
+/// carrier-grade NAT, multicast, documentation, reserved. An IPv6 address that embeds an IPv4 address
+/// (mapped, compatible, NAT64, 6to4) is public if the embedded address is.
 pub(super) fn is_public(address: IpAddr) -> bool {
     match address {
         IpAddr::V4(address) => is_public_v4(address),
@@ -33,10 +33,15 @@ fn is_public_v4(address: Ipv4Addr) -> bool {
         || address.is_link_local()
         || address.is_multicast()
         || address.is_documentation()
+        // "This network" (RFC 791 §3.2), which Linux treats as this machine.
         || first == 0
+        // Reserved (RFC 1112 §4) and broadcast.
         || first >= 240
+        // Carrier-grade NAT (RFC 6598), 100.64.0.0/10.
         || (first == 100 && (64..128).contains(&second))
+        // Benchmarks (RFC 2544), 198.18.0.0/15.
         || (first == 198 && (18..20).contains(&second))
+        // Protocol assignments (RFC 6890), and relays of 6to4 (RFC 7526).
         || (first, second, third) == (192, 0, 0)
         || (first, second, third) == (192, 88, 99);
     !is_special
@@ -47,22 +52,24 @@ fn is_public_v6(address: Ipv6Addr) -> bool {
         return is_public_v4(embedded);
     }
     let [first, second, ..] = address.segments();
-    // Only 2000::/3 is given out; of it, 2001::/23 is for protocols, 2001:db8::/32 and 3fff::/20 for
-    // documentation.
+    // IANA assigns only 2000::/3. Of it, 2001::/23 is for protocols (RFC 2928), 2001:db8::/32 and
+    // 3fff::/20 are for documentation (RFC 3849, RFC 9637).
     first & 0xe000 == 0x2000
         && !(first == 0x2001 && (second < 0x200 || second == 0xdb8))
         && !(first == 0x3fff && second < 0x1000)
 }
 
 fn embedded_v4(address: Ipv6Addr) -> Option<Ipv4Addr> {
-    let of = |high: u16, low: u16| Ipv4Addr::from((u32::from(high) << 16) | u32::from(low));
-    match address.segments() {
-        [0, 0, 0, 0, 0, 0xffff | 0, high, low] | [0x64, 0xff9b, 0, 0, 0, 0, high, low] => {
-            Some(of(high, low))
-        }
-        [0x2002, high, low, ..] => Some(of(high, low)),
-        _ => None,
-    }
+    let (high, low) = match address.segments() {
+        // Mapped and compatible (RFC 4291 §2.5.5).
+        [0, 0, 0, 0, 0, 0xffff | 0, high, low] => (high, low),
+        // NAT64 (RFC 6052 §2.1).
+        [0x64, 0xff9b, 0, 0, 0, 0, high, low] => (high, low),
+        // 6to4 (RFC 3056 §2).
+        [0x2002, high, low, ..] => (high, low),
+        _ => return None,
+    };
+    Some((u32::from(high) << 16 | u32::from(low)).into())
 }
 
 #[cfg(test)]
@@ -128,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn loopback_is_known_by_name_and_address() {
+    fn loopback_is_recognised() {
         for (url, is) in [
             ("http://localhost/", true),
             ("http://LOCALHOST./", true),

@@ -2,29 +2,29 @@ use std::io::{self, ErrorKind, Write};
 
 use flate2::write::MultiGzDecoder;
 
-/// Content as it arrives, decompressed, and never longer than allowed.
+/// The content of a response: decompressed while it arrives, and never longer than allowed.
 pub(super) enum Body {
     Plain(Capped),
     Gzip(Box<MultiGzDecoder<Capped>>),
 }
 
-/// Takes so many bytes and no more.
+/// A buffer with a limited length.
 pub(super) struct Capped {
     bytes: Vec<u8>,
     limit: u64,
 }
 
-/// Why content can't be taken.
+/// An error of receiving content.
 #[derive(Debug)]
 pub(super) enum BodyError {
-    /// There is more than allowed.
+    /// It is longer than allowed.
     TooLong,
     /// It does not decompress.
     Malformed(io::Error),
 }
 
 impl Body {
-    /// Starts with nothing; `encoding` is the `Content-Encoding`. There is none for one that is not known.
+    /// Creates an empty body. `encoding` is the `Content-Encoding`; returns `None` if it is unknown.
     pub(super) fn new(encoding: Option<&str>, limit: u64) -> Option<Self> {
         let capped = Capped {
             bytes: Vec::new(),
@@ -42,23 +42,24 @@ impl Body {
             Self::Plain(capped) => capped.write_all(chunk),
             Self::Gzip(decoder) => decoder.write_all(chunk),
         };
-        written.map_err(BodyError::of)
+        written.map_err(BodyError::from_io)
     }
 
-    /// Returns what arrived; compressed content must have its end.
+    /// Returns the content. Fails if compressed content is cut off.
     pub(super) fn finish(self) -> Result<Vec<u8>, BodyError> {
         match self {
             Self::Plain(capped) => Ok(capped.bytes),
             Self::Gzip(decoder) => decoder
                 .finish()
                 .map(|capped| capped.bytes)
-                .map_err(BodyError::of),
+                .map_err(BodyError::from_io),
         }
     }
 }
 
 impl BodyError {
-    fn of(error: io::Error) -> Self {
+    /// Distinguishes the error of [`Capped`], which passes through the decoder, from the decoder's own.
+    fn from_io(error: io::Error) -> Self {
         if error.kind() == ErrorKind::FileTooLarge {
             Self::TooLong
         } else {
@@ -69,6 +70,7 @@ impl BodyError {
 
 impl Write for Capped {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        // The limit is checked before the bytes are kept, so a decompression bomb can't use more memory.
         if (self.bytes.len() + bytes.len()) as u64 > self.limit {
             return Err(ErrorKind::FileTooLarge.into());
         }

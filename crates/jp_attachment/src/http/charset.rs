@@ -1,18 +1,18 @@
-//! Text in whatever charset it comes in.
+//! Decoding of text in any charset.
 
 use encoding_rs::{Encoding, UTF_8, UTF_16BE, UTF_16LE, WINDOWS_1252};
 
-/// How much of a page is looked at for the charset that it names (HTML "prescan a byte stream").
+/// The number of bytes that are searched for the name of a charset (HTML "prescan a byte stream").
 const HEAD: usize = 1024;
 
-/// Bytes that were taken for text.
+/// The result of decoding bytes that may be text.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Decoded {
-    /// They are UTF-8.
+    /// UTF-8.
     Utf8(String),
-    /// They are text in another charset, or not quite.
+    /// Text in another charset, or with invalid bytes.
     Other(Foreign),
-    /// They are not text, or nobody knows in which charset.
+    /// Not text, or in an unknown charset.
     Binary(Vec<u8>),
 }
 
@@ -26,39 +26,39 @@ pub(super) struct Foreign {
     pub(super) doubt: Option<Doubt>,
 }
 
-/// Why the text may not be what was meant.
+/// A reason why the decoded text may be wrong.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Doubt {
     /// No charset is named, and it is not UTF-8.
     Guessed,
-    /// Some bytes mean nothing in the charset and were replaced.
+    /// Some bytes are invalid in the charset and were replaced.
     Replaced,
 }
 
-/// Which charset text is said to be in.
-enum Named {
+/// The declared charset of a text.
+enum DeclaredCharset {
     Known(&'static Encoding),
-    /// One that browsers don't know, or refuse.
+    /// A charset that browsers don't know, or refuse.
     Unknown,
-    Nothing,
+    None,
 }
 
 /// Decodes text.
 ///
-/// A byte order mark counts before the `charset` of the header, that before what the text itself says in a
-/// `<meta>` or XML declaration. Without any it is UTF-8, else windows-1252 as browsers have it. Text never
-/// holds NUL.
+/// A byte order mark wins over the `charset` of the header, which wins over a `<meta>` or XML declaration
+/// in the text. Without any of them the text is UTF-8 or, if it is not valid UTF-8, windows-1252, as in
+/// browsers. Bytes that decode to NUL are not text.
 pub(super) fn decode(bytes: Vec<u8>, charset: Option<&str>) -> Decoded {
-    match named(&bytes, charset) {
-        Named::Known(encoding) if encoding == UTF_8 => {
+    match declared_charset(&bytes, charset) {
+        DeclaredCharset::Known(encoding) if encoding == UTF_8 => {
             utf8(bytes).unwrap_or_else(|bytes| foreign(bytes, UTF_8, None))
         }
-        Named::Known(encoding) if encoding.is_ascii_compatible() && bytes.is_ascii() => {
+        DeclaredCharset::Known(encoding) if encoding.is_ascii_compatible() && bytes.is_ascii() => {
             utf8(bytes).unwrap_or_else(Decoded::Binary)
         }
-        Named::Known(encoding) => foreign(bytes, encoding, None),
-        Named::Unknown => utf8(bytes).unwrap_or_else(Decoded::Binary),
-        Named::Nothing => {
+        DeclaredCharset::Known(encoding) => foreign(bytes, encoding, None),
+        DeclaredCharset::Unknown => utf8(bytes).unwrap_or_else(Decoded::Binary),
+        DeclaredCharset::None => {
             utf8(bytes).unwrap_or_else(|bytes| foreign(bytes, WINDOWS_1252, Some(Doubt::Guessed)))
         }
     }
@@ -88,9 +88,9 @@ fn foreign(bytes: Vec<u8>, encoding: &'static Encoding, doubt: Option<Doubt>) ->
     })
 }
 
-fn named(bytes: &[u8], charset: Option<&str>) -> Named {
+fn declared_charset(bytes: &[u8], charset: Option<&str>) -> DeclaredCharset {
     if let Some((encoding, _)) = Encoding::for_bom(bytes) {
-        return Named::Known(encoding);
+        return DeclaredCharset::Known(encoding);
     }
     if let Some(label) = charset {
         return by_label(label);
@@ -100,17 +100,19 @@ fn named(bytes: &[u8], charset: Option<&str>) -> Named {
         .or_else(|| meta_charset(&head))
         .map(by_label)
     {
-        // A page that can be read so far is not in UTF-16, whatever it says (HTML §13.2.3.2).
-        Some(Named::Known(encoding)) if encoding == UTF_16BE || encoding == UTF_16LE => {
-            Named::Known(UTF_8)
+        // The declaration was readable as ASCII, so the page is not in UTF-16 (HTML §13.2.3.2).
+        Some(DeclaredCharset::Known(encoding)) if encoding == UTF_16BE || encoding == UTF_16LE => {
+            DeclaredCharset::Known(UTF_8)
         }
-        Some(named) => named,
-        None => Named::Nothing,
+        Some(charset) => charset,
+        None => DeclaredCharset::None,
     }
 }
 
-fn by_label(label: &str) -> Named {
-    Encoding::for_label_no_replacement(label.as_bytes()).map_or(Named::Unknown, Named::Known)
+/// Returns the charset of a label (Encoding Standard §4.2). The "replacement" encoding counts as unknown.
+fn by_label(label: &str) -> DeclaredCharset {
+    Encoding::for_label_no_replacement(label.as_bytes())
+        .map_or(DeclaredCharset::Unknown, DeclaredCharset::Known)
 }
 
 /// Finds the encoding of an XML declaration.
@@ -123,7 +125,7 @@ fn xml_encoding(head: &str) -> Option<&str> {
     value_after(declaration, "encoding")
 }
 
-/// Finds the charset of a `<meta charset>` or `<meta http-equiv>`.
+/// Finds the charset of a `<meta charset>` or `<meta http-equiv>`. `head` is in lower case.
 fn meta_charset(mut head: &str) -> Option<&str> {
     loop {
         let (before, meta) = head.split_once("<meta")?;
@@ -131,6 +133,7 @@ fn meta_charset(mut head: &str) -> Option<&str> {
             .rsplit_once("<!--")
             .filter(|(_, comment)| !comment.contains("-->"))
         {
+            // The tag is in a comment, so the search continues after it.
             let start = head.len() - meta.len() - "<meta".len() - comment.len();
             head = head[start..].split_once("-->")?.1;
             continue;
@@ -143,7 +146,7 @@ fn meta_charset(mut head: &str) -> Option<&str> {
     }
 }
 
-/// Returns what is assigned to `name`, with or without quotes.
+/// Returns the value that is assigned to `name`, with or without quotes.
 fn value_after<'a>(text: &'a str, name: &str) -> Option<&'a str> {
     let (_, rest) = text.split_once(name)?;
     let value = rest
@@ -151,10 +154,12 @@ fn value_after<'a>(text: &'a str, name: &str) -> Option<&'a str> {
         .strip_prefix('=')?
         .trim_start()
         .trim_start_matches(['"', '\'']);
-    let ends = |character: char| {
-        character.is_ascii_whitespace() || matches!(character, '"' | '\'' | ';' | '/')
-    };
-    value.split(ends).next().filter(|value| !value.is_empty())
+    value
+        .split(|character: char| {
+            character.is_ascii_whitespace() || matches!(character, '"' | '\'' | ';' | '/')
+        })
+        .next()
+        .filter(|value| !value.is_empty())
 }
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! Clients, each with a guard over the addresses that it may connect to.
+//! HTTP clients that check the addresses they connect to.
 
 use std::{
     cell::RefCell,
@@ -21,17 +21,17 @@ use super::{
     address::{is_loopback, is_public},
 };
 
-/// How long making a connection may take.
+/// The most time to make a connection: long enough for a lost SYN packet to be sent again three times.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(15);
-/// What servers are told that this is.
+/// The value of the header `User-Agent`.
 const USER_AGENT: &str = concat!("jp/", env!("CARGO_PKG_VERSION"));
 
 /// Which addresses a request may go to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Access {
-    /// Any.
+    /// Any address.
     Any,
-    /// Those of the internet.
+    /// Public addresses of the internet.
     Public,
 }
 
@@ -42,24 +42,24 @@ pub(super) trait Names: Send + Sync {
 
 pub(super) type Lookup = Pin<Box<dyn Future<Output = io::Result<Vec<IpAddr>>> + Send>>;
 
-/// The names that the machine knows.
+/// Resolves names as the operating system does.
 pub(super) struct SystemNames;
 
-/// A name has none but addresses that the request may not go to.
+/// The error of a name that has only addresses that the request may not go to.
 #[derive(Debug)]
 pub(super) struct NoPublicAddress;
 
-/// How servers are reached.
+/// The way to reach servers.
 pub(super) struct Network {
     pub(super) names: Arc<dyn Names>,
-    /// Whether the proxies count that the system names.
+    /// Whether to use the proxies of the environment.
     pub(super) has_proxies: bool,
 }
 
-/// Clients that are made when they are needed.
+/// Clients, created on demand.
 pub(super) struct Clients {
     network: Network,
-    made: RefCell<HashMap<Kind, reqwest::Client>>,
+    cache: RefCell<HashMap<Kind, reqwest::Client>>,
 }
 
 #[derive(Clone, PartialEq, Eq, Hash)]
@@ -74,33 +74,35 @@ impl Clients {
     pub(super) fn new(network: Network) -> Self {
         Self {
             network,
-            made: RefCell::default(),
+            cache: RefCell::default(),
         }
     }
 
-    /// Returns a client that may be used for `url` alone, or others of the same host.
+    /// Returns a client for `url` and other URLs of the same host.
     pub(super) fn client(&self, url: &HttpUrl, access: Access) -> reqwest::Result<reqwest::Client> {
         let guarded = match (access, url.host()) {
             (Access::Public, Some(host)) => Some(host.to_string()),
             _ => None,
         };
         let is_direct = url.host().is_some_and(|host| is_loopback(&host));
+        // A guard compares with one host, so clients of guarded hosts are not shared.
         let kind = Kind {
             guarded,
             is_encrypted: url.is_encrypted(),
             is_direct,
         };
-        if let Some(client) = self.made.borrow().get(&kind) {
+        if let Some(client) = self.cache.borrow().get(&kind) {
             return Ok(client.clone());
         }
         let client = self.make(&kind)?;
-        self.made.borrow_mut().insert(kind, client.clone());
+        self.cache.borrow_mut().insert(kind, client.clone());
         Ok(client)
     }
 
-    /// Without encryption no root certificates are read: that would be most of the cost.
+    /// Creates a client. Without encryption it reads no root certificates, which would be most of the
+    /// cost.
     fn make(&self, kind: &Kind) -> reqwest::Result<reqwest::Client> {
-        // Fails only where a provider is installed already, which serves as well.
+        // Fails only if another provider is already installed, which works as well.
         _ = rustls::crypto::ring::default_provider().install_default();
         let guard = Guard {
             names: Arc::clone(&self.network.names),
@@ -110,7 +112,7 @@ impl Clients {
             .user_agent(USER_AGENT)
             .redirect(redirect::Policy::none())
             .connect_timeout(CONNECT_TIMEOUT)
-            // One that a server closes meanwhile would be an error that means nothing.
+            // If a server closed an idle connection, the next request would fail for no reason.
             .pool_max_idle_per_host(0)
             .dns_resolver(Arc::new(guard));
         if kind.is_direct || !self.network.has_proxies {
@@ -123,22 +125,23 @@ impl Clients {
     }
 }
 
-/// Returns whether the URL itself says that `access` does not allow it.
+/// Returns whether `access` forbids the host of a URL.
 ///
-/// What a name stands for is known only when the connection is made.
+/// The addresses of a name are known only when the connection is made; [`Guard`] checks them.
 pub(super) fn is_refused(url: &HttpUrl, access: Access) -> bool {
-    let is_public_host = |host: &Host<&str>| match host {
-        Host::Domain(_) => !is_loopback(host),
-        Host::Ipv4(address) => is_public((*address).into()),
-        Host::Ipv6(address) => is_public((*address).into()),
+    let is_public_host = match url.host() {
+        Some(host @ Host::Domain(_)) => !is_loopback(&host),
+        Some(Host::Ipv4(address)) => is_public(address.into()),
+        Some(Host::Ipv6(address)) => is_public(address.into()),
+        None => false,
     };
-    access == Access::Public && !url.host().as_ref().is_some_and(is_public_host)
+    access == Access::Public && !is_public_host
 }
 
-/// Resolves names to allowed addresses alone, so that the address that is checked is the one that is
-/// connected to.
+/// Resolves names only to allowed addresses, so that the checked address is the one that the client
+/// connects to.
 ///
-/// Any name but the URL's host is a proxy's, that the person configured.
+/// Any name other than the URL's host is that of a proxy, which the user configured.
 struct Guard {
     names: Arc<dyn Names>,
     guarded: Option<String>,
@@ -178,7 +181,7 @@ impl Names for SystemNames {
 
 impl fmt::Display for NoPublicAddress {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("the name stands for no public address")
+        f.write_str("the name has no public address")
     }
 }
 

@@ -1,4 +1,4 @@
-//! What a page is, by what its server says and by what it holds.
+//! The type of a page, by its header and its content.
 
 use std::time::Duration;
 
@@ -9,32 +9,33 @@ use super::{
     HttpUrl,
     charset::{Decoded, Doubt, Foreign, decode},
     fetch::Page,
-    markdown::{self, Outcome},
+    markdown::{self, Conversion},
 };
 use crate::{
     Notice,
     classify::{classify, magic_type},
 };
 
-/// How long making Markdown of a page may take; a page that is not made to be slow takes a few ms.
+/// The most time to convert a page to Markdown. An ordinary page takes a few milliseconds; this stops a
+/// malicious one.
 const BUDGET: Duration = Duration::from_secs(5);
 
-/// Makes a page the resource of `url`.
+/// Creates the resource of `url` from a page.
 ///
-/// Text in a charset other than UTF-8 keeps its bytes as content and is decoded in `formatted`, which for
-/// HTML is Markdown. Tells of all that a person would not expect.
+/// The content of text in another charset than UTF-8 is its bytes, and `formatted` is the decoded text.
+/// For HTML, `formatted` is Markdown.
 pub(super) fn read(url: &HttpUrl, page: Page) -> (Resource, Vec<Notice>) {
     let declared = page.content_type.as_deref().and_then(MimeType::parse);
-    let mut reading = Reading {
+    let mut reader = TextReader {
         name: url.to_string(),
         notices: Vec::new(),
     };
-    let mut resource = match declared.filter(|declared| !declared.says_nothing(&page.bytes)) {
+    let mut resource = match declared.filter(|declared| !declared.is_unspecific(&page.bytes)) {
         None => {
             let (content, mime_type) = classify(page.bytes, url.file_name());
             Resource::new(url.to_string(), content).with_mime_type(mime_type)
         }
-        Some(declared) if mime::is_text(&declared.essence) => reading.text(page.bytes, &declared),
+        Some(declared) if mime::is_text(&declared.essence) => reader.read(page.bytes, &declared),
         Some(declared) => Resource::new(url.to_string(), ResourceContent::Blob(page.bytes))
             .with_mime_type(declared.essence),
     };
@@ -43,17 +44,17 @@ pub(super) fn read(url: &HttpUrl, page: Page) -> (Resource, Vec<Notice>) {
         last_modified: Some(date),
         ..Annotations::default()
     });
-    (resource.with_name(url.as_str()), reading.notices)
+    (resource.with_name(url.as_str()), reader.notices)
 }
 
-/// A page of text that is being read.
-struct Reading {
+/// Decodes a page of text.
+struct TextReader {
     name: String,
     notices: Vec<Notice>,
 }
 
-impl Reading {
-    fn text(&mut self, bytes: Vec<u8>, declared: &MimeType) -> Resource {
+impl TextReader {
+    fn read(&mut self, bytes: Vec<u8>, declared: &MimeType) -> Resource {
         let uri = self.name.clone();
         match decode(bytes, declared.charset.as_deref()) {
             Decoded::Utf8(text) => {
@@ -70,7 +71,7 @@ impl Reading {
                 doubt,
             }) => {
                 self.notices
-                    .extend(doubt.map(|doubt| self.doubt(doubt, &charset)));
+                    .extend(doubt.map(|doubt| self.doubt_notice(doubt, &charset)));
                 let page = declared.is_html().then(|| self.markdown(&text));
                 let mime_type = format!("{}; charset={charset}", declared.essence);
                 let mut resource =
@@ -88,23 +89,23 @@ impl Reading {
         }
     }
 
-    /// Returns title and Markdown of HTML.
+    /// Returns the title and the Markdown of HTML.
     fn markdown(&mut self, html: &str) -> (Option<String>, Option<String>) {
         let name = self.name.clone();
         match markdown::convert(html, BUDGET) {
-            Outcome::Done { title, markdown } if markdown.is_empty() => {
+            Conversion::Done { title, markdown } if markdown.is_empty() => {
                 self.notices.push(Notice::EmptyPage { name });
                 (title, None)
             }
-            Outcome::Done { title, markdown } => (title, Some(markdown)),
-            Outcome::GivenUp => {
+            Conversion::Done { title, markdown } => (title, Some(markdown)),
+            Conversion::GivenUp => {
                 self.notices.push(Notice::NotConverted { name });
                 (None, None)
             }
         }
     }
 
-    fn doubt(&self, doubt: Doubt, charset: &str) -> Notice {
+    fn doubt_notice(&self, doubt: Doubt, charset: &str) -> Notice {
         let (name, charset) = (self.name.clone(), charset.to_owned());
         match doubt {
             Doubt::Guessed => Notice::GuessedCharset { name, charset },
@@ -122,16 +123,12 @@ struct MimeType {
 }
 
 impl MimeType {
+    /// Parses a header. Returns `None` if type or subtype is no token (RFC 9110 §5.6.2), or for `*/*`, which
+    /// some servers send.
     fn parse(header: &str) -> Option<Self> {
         let mut parts = header.split(';').map(str::trim);
         let essence = parts.next()?.to_ascii_lowercase();
         let (kind, subtype) = essence.split_once('/')?;
-        let is_token = |text: &str| {
-            !text.is_empty()
-                && text
-                    .bytes()
-                    .all(|byte| byte.is_ascii_graphic() && !b"\"(),/:;<=>?@[\\]{}".contains(&byte))
-        };
         if !is_token(kind) || !is_token(subtype) || subtype == "*" {
             return None;
         }
@@ -147,14 +144,16 @@ impl MimeType {
         })
     }
 
-    /// Returns whether a server says this of what it does not know, so that the content tells more.
-    fn says_nothing(&self, bytes: &[u8]) -> bool {
+    /// Returns whether servers use this type for content that they don't know, so that the content itself
+    /// has to decide.
+    fn is_unspecific(&self, bytes: &[u8]) -> bool {
         match &*self.essence {
             "application/octet-stream"
             | "binary/octet-stream"
             | "application/x-download"
             | "application/force-download"
             | "application/x-unknown-content-type" => true,
+            // Some servers send `text/plain` for all files whose extension they don't know.
             "text/plain" => {
                 bytes.starts_with(b"%PDF-") || (self.charset.is_none() && is_known_binary(bytes))
             }
@@ -167,11 +166,19 @@ impl MimeType {
     }
 }
 
+/// Returns whether a text is a token (RFC 9110 §5.6.2).
+fn is_token(text: &str) -> bool {
+    !text.is_empty()
+        && text
+            .bytes()
+            .all(|byte| byte.is_ascii_graphic() && !b"\"(),/:;<=>?@[\\]{}".contains(&byte))
+}
+
 fn is_known_binary(bytes: &[u8]) -> bool {
     std::str::from_utf8(bytes).is_err() && magic_type(bytes).is_some()
 }
 
-/// Returns an HTTP date as RFC 3339 has it.
+/// Converts an HTTP date to RFC 3339.
 fn rfc3339(date: &str) -> Option<String> {
     let date = httpdate::parse_http_date(date).ok()?;
     Timestamp::try_from(date).ok().map(|date| date.to_string())
@@ -183,7 +190,7 @@ mod tests {
 
     const PNG: &[u8] = b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR";
 
-    /// Path, header and content, and the type and whether it is text.
+    /// The path, header and content of a page; its type, and whether it is text.
     type Case = (
         &'static str,
         Option<&'static str>,
@@ -192,7 +199,7 @@ mod tests {
         bool,
     );
 
-    fn given(path: &str, content_type: Option<&str>, bytes: &[u8]) -> (Resource, Vec<String>) {
+    fn read_page(path: &str, content_type: Option<&str>, bytes: &[u8]) -> (Resource, Vec<String>) {
         let (url, _) = HttpUrl::parse(&format!("http://h/{path}")).unwrap();
         let content_type = content_type.map(str::to_owned);
         let (resource, notices) = read(
@@ -212,7 +219,7 @@ mod tests {
     }
 
     #[test]
-    fn server_decides_unless_it_says_nothing() {
+    fn server_decides_unless_it_is_unspecific() {
         let table: [Case; 22] = [
             ("a", Some("text/plain"), b"x", "text/plain", true),
             (
@@ -304,7 +311,7 @@ mod tests {
             ("a", Some(""), b"", "text/plain", true),
         ];
         for (path, content_type, bytes, mime_type, is_text) in table {
-            let (resource, notices) = given(path, content_type, bytes);
+            let (resource, notices) = read_page(path, content_type, bytes);
             let found = (
                 resource.mime_type.as_deref(),
                 resource.content.as_text().is_some(),
@@ -326,7 +333,7 @@ mod tests {
     #[test]
     fn page_is_shown_as_markdown() {
         let html = "<title> A \n page</title><nav>Menu</nav><h1>Head</h1><p>One <b>two</b>.";
-        let (resource, notices) = given("", Some("text/html; charset=UTF-8"), html.as_bytes());
+        let (resource, notices) = read_page("", Some("text/html; charset=UTF-8"), html.as_bytes());
         assert_eq!(
             resource.formatted.as_deref(),
             Some("# Head\n\nOne **two**.")
@@ -338,7 +345,8 @@ mod tests {
 
     #[test]
     fn page_in_another_charset_keeps_its_bytes() {
-        let (resource, notices) = given("", Some("text/html;charset=iso-8859-1"), b"<p>caf\xe9");
+        let (resource, notices) =
+            read_page("", Some("text/html;charset=iso-8859-1"), b"<p>caf\xe9");
         assert_eq!(
             resource.content,
             ResourceContent::Blob(b"<p>caf\xe9".to_vec())
@@ -357,26 +365,26 @@ mod tests {
             (
                 "text/plain; charset=utf-8",
                 b"a\xe9b",
-                r#""http://h/" has bytes that are not utf-8; they are shown to the model as �"#,
+                r#""http://h/" has bytes that are invalid in utf-8; the model sees � in their place"#,
             ),
             (
                 "text/plain",
                 b"a\xe9b",
-                r#""http://h/" does not say its charset and is not UTF-8; it is read as windows-1252"#,
+                r#""http://h/" declares no charset and is not UTF-8; it is read as windows-1252"#,
             ),
             (
                 "text/css",
                 b"a\0b",
-                r#""http://h/" is said to be text/css and is not text that can be read; it is attached as binary"#,
+                r#""http://h/" is declared as text/css but is not readable text; it is attached as binary"#,
             ),
             (
                 "text/html",
                 b"<script>x</script>",
-                r#""http://h/" shows no text by itself; its HTML is attached as it is"#,
+                r#""http://h/" shows no text without its scripts; its HTML is attached unchanged"#,
             ),
         ];
         for (content_type, bytes, notice) in table {
-            let (_, notices) = given("", Some(content_type), bytes);
+            let (_, notices) = read_page("", Some(content_type), bytes);
             assert_eq!(notices, [notice]);
         }
     }

@@ -1,73 +1,74 @@
 use std::{io, time::Duration};
 
-/// Why a page could not be had. Each message finishes "failed to …"; `at` is where the redirects led.
+/// An error of fetching a page. Each message finishes "failed to …". `at` is the URL that the redirects
+/// led to.
 ///
-/// No message holds credentials.
+/// No message contains credentials.
 #[derive(Debug, thiserror::Error)]
 pub enum HttpError {
-    /// There is nothing to run requests on.
+    /// The asynchronous runtime can't start.
     #[error("start an HTTP client")]
     Runtime(#[source] io::Error),
-    /// A client can't be made, as where no root certificate can be read.
-    #[error("make an HTTP client")]
+    /// A client can't be created, for example because no root certificate can be read.
+    #[error("create an HTTP client")]
     Client(#[source] reqwest::Error),
-    /// There is no connection, or what it gives is not HTTP.
+    /// The connection failed, or the answer is not HTTP.
     #[error("get {at}")]
     Request {
         /// The URL.
         at: String,
-        /// Why it failed.
+        /// The cause.
         source: reqwest::Error,
     },
-    /// The server can't show that it is the one, or does not speak TLS.
+    /// The server's certificate is not valid, or it does not speak TLS.
     #[error("make a secure connection (TLS) to {at}")]
     Tls {
         /// The URL.
         at: String,
-        /// Why it failed.
+        /// The cause.
         source: rustls::Error,
     },
-    /// An address that only a person may reach for.
+    /// Only the user may reach this address.
     #[error(
-        "get {at}: its host is this machine or in a private network, which only a URL that is typed itself may name"
+        "get {at}: its host is this machine or in a private network, which only a URL that the user typed may reach"
     )]
     PrivateAddress {
         /// The URL.
         at: String,
     },
-    /// The server says that it does not give the page.
+    /// The server answered with an error status.
     #[error("get {at}: the server answered {status}")]
     Status {
         /// The URL.
         at: String,
-        /// Status and reason.
+        /// The status code and its reason phrase.
         status: String,
     },
-    /// A redirect leads where another came from.
-    #[error("get {at}: its redirects lead in a circle")]
+    /// A redirect leads to a URL that redirected before.
+    #[error("get {at}: its redirects form a loop")]
     RedirectLoop {
-        /// The URL that is met twice.
+        /// The URL that was reached twice.
         at: String,
     },
     /// There are too many redirects.
-    #[error("get {at}: it is still a redirect after {limit}")]
+    #[error("get {at}: it redirects more than {limit} times")]
     TooManyRedirects {
-        /// The URL of the last.
+        /// The URL of the last one.
         at: String,
-        /// The most that are followed.
+        /// The limit.
         limit: usize,
     },
-    /// A redirect leads nowhere.
-    #[error("get {at}: it redirects to what is no URL of a page: {reason}")]
+    /// The target of a redirect is not a valid URL.
+    #[error("get {at}: it redirects to an invalid URL: {reason}")]
     RedirectTarget {
         /// The URL that redirects.
         at: String,
-        /// What is wrong with the target.
+        /// The reason.
         reason: String,
     },
-    /// A redirect leads from an encrypted page to one that is not.
+    /// A redirect leads from `https:` to `http:`.
     #[error(
-        "get {to}: {at} redirects to it without encryption; attach that URL to get it nonetheless"
+        "get {to}: {at} redirects to it without encryption; attach that URL itself to allow this"
     )]
     Downgrade {
         /// The URL that redirects.
@@ -75,12 +76,12 @@ pub enum HttpError {
         /// Its target.
         to: String,
     },
-    /// The server takes too long.
-    #[error("get {at}: it is not there after {} s", after.as_secs_f32())]
+    /// The page did not arrive in time.
+    #[error("get {at}: it did not arrive within {} s", after.as_secs_f32())]
     Timeout {
         /// The URL.
         at: String,
-        /// How long it may take.
+        /// The time limit.
         after: Duration,
     },
     /// The content ends too early.
@@ -88,18 +89,18 @@ pub enum HttpError {
     Body {
         /// The URL.
         at: String,
-        /// Why it failed.
+        /// The cause.
         source: reqwest::Error,
     },
-    /// The content is not compressed as the server says.
+    /// The content can't be decompressed.
     #[error("decompress the content of {at}")]
     Decompress {
         /// The URL.
         at: String,
-        /// Why it failed.
+        /// The cause.
         source: io::Error,
     },
-    /// The content is compressed in a way that was not asked for.
+    /// The server chose an encoding that jp did not offer.
     #[error("read the content of {at}: it is encoded as {encoding:?}, which was not asked for")]
     Encoding {
         /// The URL.
@@ -107,12 +108,12 @@ pub enum HttpError {
         /// The encoding.
         encoding: String,
     },
-    /// There is more than allowed.
+    /// The content is longer than allowed.
     #[error("read the content of {at}: it is longer than {limit} bytes")]
     TooLong {
         /// The URL.
         at: String,
-        /// The most it may have.
+        /// The limit in bytes.
         limit: u64,
     },
 }

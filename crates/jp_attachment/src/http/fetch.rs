@@ -16,29 +16,29 @@ use super::{
 };
 use crate::Progress;
 
-/// How many redirects are followed.
+/// The number of redirects that jp follows. Browsers follow 20, but real pages need at most a few.
 pub(super) const MAX_REDIRECTS: usize = 10;
 
-/// Gets pages.
+/// Fetches pages.
 pub(super) struct Fetcher<'a> {
     pub(super) clients: Clients,
-    /// How long one page may take in all.
+    /// The most time for one page, with its redirects.
     pub(super) timeout: Duration,
-    /// How long its content may be, decompressed.
+    /// The longest content, decompressed.
     pub(super) max_bytes: u64,
-    /// Counts what arrives.
+    /// Counts the bytes that arrive.
     pub(super) progress: Option<&'a Progress>,
 }
 
-/// What to get.
+/// A page to fetch.
 pub(super) struct Request<'a> {
     pub(super) url: &'a HttpUrl,
     pub(super) credentials: Option<&'a Credentials>,
-    /// Whether the person typed it.
+    /// Whether the user typed the URL.
     pub(super) is_trusted: bool,
 }
 
-/// What a server gave.
+/// The answer of a server.
 #[derive(Debug, Default)]
 pub(super) struct Page {
     pub(super) content_type: Option<String>,
@@ -47,7 +47,7 @@ pub(super) struct Page {
 }
 
 impl Fetcher<'_> {
-    /// Gets a page, wherever its redirects lead.
+    /// Fetches a page and follows its redirects.
     pub(super) async fn get(&self, request: &Request<'_>) -> Result<Page, HttpError> {
         let mut chain = Chain::new(request);
         let after = self.timeout;
@@ -63,7 +63,7 @@ impl Fetcher<'_> {
     async fn follow(&self, chain: &mut Chain<'_>) -> Result<Page, HttpError> {
         loop {
             let response = self.send(chain).await?;
-            chain.answered(response.remote_addr());
+            chain.note_answer(response.remote_addr());
             if !chain.advance(response.status(), header(&response, &LOCATION).as_deref())? {
                 return self.read(&chain.at, response).await;
             }
@@ -81,6 +81,7 @@ impl Fetcher<'_> {
             .clients
             .client(url, access)
             .map_err(HttpError::Client)?;
+        // jp decompresses the body itself, because it has to limit the decompressed length.
         let mut request = client
             .get(url.as_url().clone())
             .header(ACCEPT_ENCODING, "gzip");
@@ -93,13 +94,13 @@ impl Fetcher<'_> {
             .map_err(|error| request_error(url, error))
     }
 
-    /// Reads the content of a response that is no redirect.
+    /// Reads the content of a response that is not a redirect.
     async fn read(&self, at: &HttpUrl, mut response: Response) -> Result<Page, HttpError> {
         let at = at.to_string();
         if !response.status().is_success() {
             return Err(HttpError::Status {
                 at,
-                status: shown_status(response.status()),
+                status: display_status(response.status()),
             });
         }
         let limit = self.max_bytes;
@@ -110,6 +111,8 @@ impl Fetcher<'_> {
                 encoding: encoding.unwrap_or_default(),
             });
         };
+        // The header saves the transfer of content that is too long. A compressed body may be longer than it
+        // says, so `Body` checks the length again.
         let is_plain = matches!(body, Body::Plain(_));
         if is_plain
             && response
@@ -154,14 +157,14 @@ impl Fetcher<'_> {
     }
 }
 
-/// A chain of redirects, as far as it was followed.
+/// A chain of redirects.
 struct Chain<'a> {
     request: &'a Request<'a>,
-    /// The end of it.
+    /// The current end of the chain.
     at: HttpUrl,
-    /// What redirected.
+    /// The URLs before it.
     visited: Vec<HttpUrl>,
-    /// Whether the first server's address is not one of the internet.
+    /// Whether the first server has a private address.
     is_private: bool,
 }
 
@@ -175,11 +178,11 @@ impl<'a> Chain<'a> {
         }
     }
 
-    /// Decides where the next request may go.
+    /// Decides which addresses the next request may go to.
     ///
-    /// What is typed may be anywhere, and its server go on where it was (another port is another server); a
-    /// server of the internet that later claims an address of this network gets nothing, were it by its own
-    /// name.
+    /// A URL that the user typed may be anywhere, and a private server may redirect to itself (another
+    /// port is another server). A public server can't lead jp into the private network, not even by its
+    /// own name, whose address may have changed.
     fn access(&self) -> Access {
         let is_first = self.visited.is_empty();
         let is_same_server = self.at.is_same_server(self.request.url);
@@ -190,21 +193,21 @@ impl<'a> Chain<'a> {
         }
     }
 
-    /// Returns the credentials, if the next request is to whom they are meant for.
+    /// Returns the credentials if the next request goes to the origin that they are for.
     fn credentials(&self) -> Option<&'a Credentials> {
         self.request
             .credentials
             .filter(|_| self.at.is_same_origin(self.request.url))
     }
 
-    /// Notes where the first answer came from.
-    fn answered(&mut self, address: Option<SocketAddr>) {
+    /// Notes whether the first answer came from a private address.
+    fn note_answer(&mut self, address: Option<SocketAddr>) {
         if self.visited.is_empty() {
             self.is_private = address.is_some_and(|address| !is_public(address.ip()));
         }
     }
 
-    /// Goes to where an answer redirects, if it does.
+    /// Follows a redirect. Returns whether the answer is one.
     fn advance(&mut self, status: StatusCode, location: Option<&str>) -> Result<bool, HttpError> {
         let Some(location) = location.filter(|_| is_redirect(status)) else {
             return Ok(false);
@@ -221,6 +224,7 @@ impl<'a> Chain<'a> {
                 to: next.to_string(),
             });
         }
+        // From here on the next URL is the end of the chain.
         self.visited.push(std::mem::replace(&mut self.at, next));
         let at = self.at.to_string();
         if self.visited.contains(&self.at) {
@@ -236,18 +240,19 @@ impl<'a> Chain<'a> {
     }
 }
 
+/// Returns whether a status is a redirect to `Location` (RFC 9110 §15.4); 300 and 304 are not.
 fn is_redirect(status: StatusCode) -> bool {
     matches!(status.as_u16(), 301 | 302 | 303 | 307 | 308)
 }
 
-fn shown_status(status: StatusCode) -> String {
+fn display_status(status: StatusCode) -> String {
     match status.canonical_reason() {
         Some(reason) => format!("{} ({reason})", status.as_u16()),
         None => status.as_u16().to_string(),
     }
 }
 
-/// Returns a header that is UTF-8.
+/// Returns the value of a header if it is UTF-8.
 fn header(response: &Response, name: &HeaderName) -> Option<String> {
     let value = response.headers().get(name)?;
     std::str::from_utf8(value.as_bytes())
@@ -255,10 +260,11 @@ fn header(response: &Response, name: &HeaderName) -> Option<String> {
         .map(|value| value.trim().to_owned())
 }
 
-/// Tells what is wrong with a connection by its causes.
+/// Classifies a failed connection by the causes of the error.
 fn request_error(at: &HttpUrl, error: reqwest::Error) -> HttpError {
     let at = at.to_string();
-    let mut causes = std::iter::successors(error.source(), |cause| inner(*cause));
+    // reqwest wraps the errors of TLS and of the guard several times.
+    let mut causes = std::iter::successors(error.source(), |cause| next_cause(*cause));
     if let Some(tls) = causes
         .clone()
         .find_map(|cause| cause.downcast_ref::<rustls::Error>())
@@ -277,8 +283,8 @@ fn request_error(at: &HttpUrl, error: reqwest::Error) -> HttpError {
     }
 }
 
-/// Returns the cause of an error; what an I/O error wraps is not its source.
-fn inner<'a>(error: &'a (dyn StdError + 'static)) -> Option<&'a (dyn StdError + 'static)> {
+/// Returns the cause of an error. `io::Error::source` skips the error that it wraps.
+fn next_cause<'a>(error: &'a (dyn StdError + 'static)) -> Option<&'a (dyn StdError + 'static)> {
     let wrapped = error
         .downcast_ref::<io::Error>()
         .and_then(io::Error::get_ref);
@@ -295,7 +301,7 @@ mod tests {
         HttpUrl::parse(text).unwrap().0
     }
 
-    /// Returns where `target` may be, and whether the credentials go there.
+    /// Returns the access of a redirect to `target`, and whether it receives the credentials.
     fn after_redirect(
         typed: &str,
         answered_by: &str,
@@ -312,7 +318,7 @@ mod tests {
             is_trusted,
         };
         let mut chain = Chain::new(&request);
-        chain.answered(Some(answered_by.parse().unwrap()));
+        chain.note_answer(Some(answered_by.parse().unwrap()));
         assert!(chain.advance(StatusCode::FOUND, Some(target)).unwrap());
         (chain.access(), chain.credentials().is_some())
     }
@@ -367,7 +373,7 @@ mod tests {
                 false,
             ),
             ("http://a/", private, "/b", false, Access::Public, true),
-            // Its name stands for another address by now.
+            // Its name may have another address by now.
             ("http://a/", public, "/b", true, Access::Public, true),
             (
                 "http://a/",
@@ -393,19 +399,19 @@ mod tests {
         let table = [
             (
                 "http://b/x",
-                "get http://b/x: https://a/ redirects to it without encryption; attach that URL to get it nonetheless",
+                "get http://b/x: https://a/ redirects to it without encryption; attach that URL itself to allow this",
             ),
             (
                 "file:///etc/passwd",
-                "get https://a/: it redirects to what is no URL of a page: `file:` is not `http:` or `https:`",
+                "get https://a/: it redirects to an invalid URL: `file:` is not `http:` or `https:`",
             ),
             (
                 "https://[",
-                "get https://a/: it redirects to what is no URL of a page: invalid IPv6 address",
+                "get https://a/: it redirects to an invalid URL: invalid IPv6 address",
             ),
             (
                 "https://u:p@a/",
-                "get https://a/: its redirects lead in a circle",
+                "get https://a/: its redirects form a loop",
             ),
         ];
         for (location, message) in table {

@@ -1,8 +1,8 @@
-//! HTML as Markdown.
+//! Conversion of HTML to Markdown.
 //!
-//! Written while the page is read, tag by tag, without building a tree: the work and the memory are in
-//! proportion to the page, however deep it is nested. What a tree builder would repair is taken as it
-//! comes. Left out are scripts, styles, drawings, forms' controls and navigation.
+//! The converter writes while it reads, tag by tag, and builds no tree. So time and memory are
+//! proportional to the page, however deep it is nested. It does not repair malformed HTML as a tree
+//! builder does. It leaves out scripts, styles, drawings, form controls and navigation.
 
 mod escape;
 mod writer;
@@ -17,29 +17,30 @@ use html5gum::{HtmlString, StartTag, State, Token, Tokenizer};
 
 use self::writer::{Inline, Writer};
 
-/// What became of a page.
+/// The result of converting a page.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Outcome {
-    /// It is Markdown, which is empty where the page shows no text.
+pub(super) enum Conversion {
+    /// Markdown, which is empty if the page shows no text.
     Done {
-        /// What it calls itself.
+        /// The title of the page.
         title: Option<String>,
-        /// What it shows.
+        /// The text of the page.
         markdown: String,
     },
-    /// It takes longer than it may, becomes longer than the page by far, or an element that is left out has
-    /// no end, so that what follows would be lost.
+    /// The conversion takes too long, its result is much longer than the page, or a skipped element has no
+    /// end tag, so that the rest of the page would be lost.
     GivenUp,
 }
 
-/// How many tokens are converted between two checks of the time and the length: about 16 KB of a
-/// real page, whose tokens have a few dozen bytes.
+/// The number of tokens between two checks of the time and the length: about 16 KB of a real page, whose
+/// tokens have a few dozen bytes.
 const TOKENS_PER_CHECK: usize = 512;
-/// How many bytes the Markdown of a tiny page may have. A table or a list adds a few to each line.
+/// The number of bytes that the Markdown of a tiny page may have. A table or a list adds a few to each
+/// line.
 const MIN_ROOM: usize = 16 * 1024;
-/// How many characters of a title are kept.
+/// The longest title, in characters. It is one line in lists and in requests.
 const MAX_TITLE: usize = 200;
-/// Elements whose content is left out.
+/// Elements that are skipped with their content.
 const SKIPPED: &[&str] = &[
     "script", "style", "template", "noscript", "nav", "svg", "iframe", "noembed", "noframes",
     "object", "canvas", "audio", "video", "select", "button", "textarea", "datalist",
@@ -74,7 +75,7 @@ const BLOCKS: &[&str] = &[
 ///
 /// It also limits the length, because each line in a list repeats its indentation. The tokenizer
 /// takes time in proportion to the page, so a check between tokens is enough.
-pub(super) fn convert(html: &str, budget: Duration) -> Outcome {
+pub(super) fn convert(html: &str, budget: Duration) -> Conversion {
     let started = Instant::now();
     let mut converter = Converter::default();
     let mut tokenizer = Tokenizer::new(html);
@@ -84,7 +85,7 @@ pub(super) fn convert(html: &str, budget: Duration) -> Outcome {
         if count % TOKENS_PER_CHECK == 0 {
             let is_too_long = converter.writer.len() > 2 * html.len() + MIN_ROOM;
             if is_too_long || started.elapsed() > budget {
-                return Outcome::GivenUp;
+                return Conversion::GivenUp;
             }
         }
         let token = token.unwrap_or_else(|never: Infallible| match never {});
@@ -119,27 +120,27 @@ fn as_text(string: &[u8]) -> Cow<'_, str> {
     String::from_utf8_lossy(string)
 }
 
-/// Turns tags and text into what is written.
+/// Converts tags and text into calls of the writer.
 #[derive(Default)]
 struct Converter {
     writer: Writer,
-    /// Text since the last tag, which comes in parts.
+    /// The text since the last tag, which arrives in parts.
     text: String,
     title: Option<String>,
-    /// The element that is left out, and how many of its name are open.
+    /// The skipped element, and how many elements of its name are open.
     skipped: Option<(String, usize)>,
-    captured: Option<Captured>,
+    capture: Option<Capture>,
 }
 
-/// An element whose text is needed as a whole.
-struct Captured {
-    kind: Capture,
+/// An element whose text is written as a whole at its end.
+struct Capture {
+    kind: CaptureKind,
     text: String,
     language: Option<String>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Capture {
+enum CaptureKind {
     Title,
     Code,
     Preformatted,
@@ -147,7 +148,7 @@ enum Capture {
 
 impl Converter {
     fn text(&mut self, text: &str) {
-        match (&self.skipped, &mut self.captured) {
+        match (&self.skipped, &mut self.capture) {
             (Some(_), _) => {}
             (None, Some(captured)) => captured.text.push_str(text),
             (None, None) => self.text.push_str(text),
@@ -173,18 +174,18 @@ impl Converter {
         }
     }
 
-    /// Takes a tag inside a captured element; returns whether there is one.
+    /// Handles a tag inside a captured element. Returns whether there is such an element.
     fn start_captured(&mut self, tag: &StartTag<()>) -> bool {
-        let Some(captured) = &mut self.captured else {
+        let Some(captured) = &mut self.capture else {
             return false;
         };
         match (captured.kind, &*as_text(&tag.name)) {
-            (Capture::Preformatted, "code") if captured.language.is_none() => {
+            (CaptureKind::Preformatted, "code") if captured.language.is_none() => {
                 captured.language = language(tag);
             }
-            (Capture::Preformatted, "br") => captured.text.push('\n'),
-            // Inline code that was not closed.
-            (Capture::Code, name) if is_block(name) => {
+            (CaptureKind::Preformatted, "br") => captured.text.push('\n'),
+            // Inline code without an end tag ends at the next block.
+            (CaptureKind::Code, name) if is_block(name) => {
                 self.release();
                 return false;
             }
@@ -195,9 +196,11 @@ impl Converter {
 
     fn start_shown(&mut self, tag: &StartTag<()>) {
         match &*as_text(&tag.name) {
-            "title" => self.capture(Capture::Title, None),
-            "pre" | "xmp" | "listing" => self.capture(Capture::Preformatted, language(tag)),
-            "code" | "kbd" | "samp" | "tt" => self.capture(Capture::Code, None),
+            "title" => self.start_capture(CaptureKind::Title, None),
+            "pre" | "xmp" | "listing" => {
+                self.start_capture(CaptureKind::Preformatted, language(tag))
+            }
+            "code" | "kbd" | "samp" | "tt" => self.start_capture(CaptureKind::Code, None),
             "b" | "strong" => self.writer.open(Inline::Strong),
             "i" | "em" | "cite" | "dfn" => self.writer.open(Inline::Emphasis),
             "s" | "del" | "strike" => self.writer.open(Inline::Strike),
@@ -241,12 +244,12 @@ impl Converter {
             }
             return;
         }
-        if let Some(captured) = &self.captured {
-            let is_its = captured.kind.is_ended_by(name);
-            if is_its || captured.kind == Capture::Code && is_block(name) {
+        if let Some(captured) = &self.capture {
+            let is_end = captured.kind.is_ended_by(name);
+            if is_end || captured.kind == CaptureKind::Code && is_block(name) {
                 self.release();
             }
-            if is_its || self.captured.is_some() {
+            if is_end || self.capture.is_some() {
                 return;
             }
         }
@@ -270,55 +273,56 @@ impl Converter {
         }
     }
 
-    fn capture(&mut self, kind: Capture, language: Option<String>) {
-        if kind == Capture::Preformatted {
+    fn start_capture(&mut self, kind: CaptureKind, language: Option<String>) {
+        if kind == CaptureKind::Preformatted {
             self.writer.block();
         }
-        self.captured = Some(Captured {
+        self.capture = Some(Capture {
             kind,
             text: String::new(),
             language,
         });
     }
 
-    /// Writes what was captured.
+    /// Writes the captured element.
     fn release(&mut self) {
-        let Some(Captured {
+        let Some(Capture {
             kind,
             text,
             language,
-        }) = self.captured.take()
+        }) = self.capture.take()
         else {
             return;
         };
         match kind {
-            Capture::Title if self.title.is_none() => {
-                self.title = Some(shown_title(&text)).filter(|title| !title.is_empty());
+            CaptureKind::Title if self.title.is_none() => {
+                self.title = Some(clean_title(&text)).filter(|title| !title.is_empty());
             }
-            Capture::Title => {}
-            Capture::Code => self.writer.code(&text),
-            Capture::Preformatted => self.writer.code_block(&text, language.as_deref()),
+            CaptureKind::Title => {}
+            CaptureKind::Code => self.writer.code(&text),
+            CaptureKind::Preformatted => self.writer.code_block(&text, language.as_deref()),
         }
     }
 
-    fn finish(mut self) -> Outcome {
+    fn finish(mut self) -> Conversion {
+        // Such an element would have swallowed the rest of the page.
         let title_has_no_end = self
-            .captured
+            .capture
             .as_ref()
-            .is_some_and(|captured| captured.kind == Capture::Title);
+            .is_some_and(|captured| captured.kind == CaptureKind::Title);
         if self.skipped.is_some() || title_has_no_end {
-            return Outcome::GivenUp;
+            return Conversion::GivenUp;
         }
         self.write_text();
         self.release();
-        Outcome::Done {
+        Conversion::Done {
             title: self.title,
             markdown: self.writer.finish(),
         }
     }
 }
 
-impl Capture {
+impl CaptureKind {
     fn is_ended_by(self, name: &str) -> bool {
         match self {
             Self::Title => name == "title",
@@ -328,8 +332,8 @@ impl Capture {
     }
 }
 
-/// Returns a title as a line of a screen takes it.
-fn shown_title(text: &str) -> String {
+/// Returns a title as one line without control characters.
+fn clean_title(text: &str) -> String {
     let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
     let mut shown = text.chars().filter(|character| !character.is_control());
     let mut title: String = shown.by_ref().take(MAX_TITLE).collect();
@@ -372,21 +376,28 @@ fn attribute<'a>(tag: &'a StartTag<()>, name: &str) -> Option<Cow<'a, str>> {
         .map(|value| as_text(value))
 }
 
-/// Returns the language that a class of highlighters names: `language-rust`, `lang-rust`.
+/// Returns the language of a code block that a class names: `language-rust`, `lang-rust`.
 fn language(tag: &StartTag<()>) -> Option<String> {
     let classes = attribute(tag, "class")?;
-    let named = |class: &str| {
-        let language = class
-            .strip_prefix("language-")
-            .or_else(|| class.strip_prefix("lang-"))?;
-        let is_name =
-            |character: char| character.is_ascii_alphanumeric() || "+-#._".contains(character);
-        (language.len() < 30 && language.chars().all(is_name)).then(|| language.to_owned())
-    };
     classes
         .split_ascii_whitespace()
-        .find_map(named)
+        .filter_map(|class| {
+            class
+                .strip_prefix("language-")
+                .or_else(|| class.strip_prefix("lang-"))
+        })
+        .find(|language| is_language(language))
         .filter(|language| !language.is_empty())
+        .map(str::to_owned)
+}
+
+/// Returns whether a text may follow the fence of a code block. The longest names of languages have
+/// about 20 characters.
+fn is_language(text: &str) -> bool {
+    text.len() < 30
+        && text
+            .bytes()
+            .all(|byte| byte.is_ascii_alphanumeric() || b"+-#._".contains(&byte))
 }
 
 #[cfg(test)]

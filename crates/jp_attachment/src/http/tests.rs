@@ -47,14 +47,8 @@ struct World {
 
 impl World {
     fn new() -> Self {
-        let root = std::path::PathBuf::from("/nowhere");
         Self {
-            place: Place {
-                current_dir: root.clone(),
-                root,
-                home: None,
-                external_key: None,
-            },
+            place: Place::new("/nowhere"),
             store: MemoryStore::default(),
             limits: Limits {
                 max_bytes: 100_000,
@@ -150,7 +144,7 @@ fn page_is_described_by_its_server() {
 }
 
 #[test]
-fn missing_content_type_is_told_by_content_and_name() {
+fn type_without_a_header_follows_the_content() {
     let server = Server::start(|exchange| match &*exchange.path {
         "/main.rs" => exchange.write(&ok("", "fn main() {}")),
         _ => exchange.write(&ok("", b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR")),
@@ -167,7 +161,7 @@ fn missing_content_type_is_told_by_content_and_name() {
 }
 
 #[test]
-fn wrong_charset_is_said() {
+fn wrong_charset_gives_a_notice() {
     let server = Server::always(ok(
         "content-type: text/plain; charset=utf-8\r\n",
         b"caf\xe9",
@@ -205,7 +199,7 @@ fn compressed_page_is_decompressed() {
 }
 
 #[test]
-fn status_is_an_error_that_names_it() {
+fn error_status_is_an_error() {
     let world = World::new();
     for (status, shown) in [
         ("404 Not Found", "404 (Not Found)"),
@@ -224,7 +218,7 @@ fn status_is_an_error_that_names_it() {
 }
 
 #[test]
-fn redirect_is_followed_and_the_page_keeps_its_name() {
+fn redirected_page_keeps_its_name() {
     let server = Server::start(|exchange| match &*exchange.path {
         "/a" => exchange.redirect("b/c?d"),
         "/b/c?d" => exchange.redirect("//localhost.:1/../e"),
@@ -258,13 +252,13 @@ fn redirects_have_an_end() {
     let message = anonymous(&world.typed_error(&circle.url("/a")), &circle);
     assert_eq!(
         message,
-        r#"attach "http://SERVER/a": get http://SERVER/a: its redirects lead in a circle"#
+        r#"attach "http://SERVER/a": get http://SERVER/a: its redirects form a loop"#
     );
     let endless =
         Server::start(|exchange| exchange.redirect(&format!("{}x", exchange.path.clone())));
     let message = anonymous(&world.typed_error(&endless.url("/")), &endless);
     assert!(
-        message.ends_with("get http://SERVER/xxxxxxxxxxx: it is still a redirect after 10"),
+        message.ends_with("get http://SERVER/xxxxxxxxxxx: it redirects more than 10 times"),
         "{message}"
     );
     assert_eq!(endless.requests().len(), 11);
@@ -311,7 +305,7 @@ fn private_address_must_be_typed() {
         let stored = world.typed(&url).declaration.unwrap();
         let message = world.error(parse_stored(&stored, &world.place).unwrap());
         assert!(
-            message.ends_with("which only a URL that is typed itself may name"),
+            message.ends_with("which only a URL that the user typed may reach"),
             "{message}"
         );
     }
@@ -319,7 +313,7 @@ fn private_address_must_be_typed() {
 }
 
 #[test]
-fn credentials_go_to_their_origin_alone() {
+fn credentials_go_only_to_their_origin() {
     let other = Server::always(ok("content-type: text/plain\r\n", "page"));
     let elsewhere = other.url("/c").replace("127.0.0.1", "other.test");
     let server = Server::start(move |exchange| match &*exchange.path {
@@ -397,7 +391,7 @@ fn endless_content_is_cut_off() {
 }
 
 #[test]
-fn server_that_stalls_is_given_up() {
+fn stalled_server_times_out() {
     let world = World {
         timeout: Duration::from_millis(200),
         ..World::new()
@@ -410,7 +404,7 @@ fn server_that_stalls_is_given_up() {
     for server in [silent, interrupted] {
         let message = anonymous(&world.typed_error(&server.url("/")), &server);
         assert!(
-            message.ends_with("get http://SERVER/: it is not there after 0.2 s"),
+            message.ends_with("get http://SERVER/: it did not arrive within 0.2 s"),
             "{message}"
         );
     }
@@ -452,7 +446,7 @@ fn broken_answer_is_an_error() {
             String::from_utf8_lossy(&answer)
         );
     }
-    // The system gives this port to nobody who asks for any.
+    // The system does not assign this port to programs that ask for any port.
     let message = world.typed_error("http://127.0.0.1:1/");
     assert!(
         message.to_ascii_lowercase().contains("refused"),
@@ -463,7 +457,7 @@ fn broken_answer_is_an_error() {
 }
 
 #[test]
-fn server_without_tls_is_named() {
+fn server_without_tls_is_an_error() {
     let server = Server::always(ok("", "page"));
     let world = World::new();
     let message = world.typed_error(&format!("https://{}/", server.address));
@@ -475,7 +469,7 @@ fn server_without_tls_is_named() {
 }
 
 #[test]
-fn interrupt_ends_it_at_once() {
+fn interrupt_ends_requests_at_once() {
     let world = World::new();
     let cancelled = Arc::clone(&world.cancelled);
     let server = Server::start(move |exchange| {
@@ -488,15 +482,15 @@ fn interrupt_ends_it_at_once() {
 }
 
 #[test]
-fn pages_are_got_at_once_and_stay_in_order() {
-    // None is answered before eight are asked for.
-    let barrier = Barrier::new(PARALLEL);
+fn pages_are_fetched_at_once() {
+    // The server answers only after eight requests have arrived.
+    let barrier = Barrier::new(MAX_REQUESTS);
     let server = Server::start(move |exchange| {
         barrier.wait();
         exchange.write(&ok("content-type: text/plain\r\n", exchange.path.clone()));
     });
     let world = World::new();
-    let declared: Vec<_> = (0..2 * PARALLEL)
+    let declared: Vec<_> = (0..2 * MAX_REQUESTS)
         .map(|number| world.typed(&server.url(&format!("/{number}"))))
         .collect();
     let resolved = world.resolve(&declared).unwrap();
@@ -507,14 +501,14 @@ fn pages_are_got_at_once_and_stay_in_order() {
         .collect();
     assert_eq!(
         texts,
-        (0..2 * PARALLEL)
+        (0..2 * MAX_REQUESTS)
             .map(|number| format!("/{number}"))
             .collect::<Vec<_>>()
     );
 }
 
 #[test]
-fn what_is_missing_can_be_skipped() {
+fn missing_page_can_be_skipped() {
     let server = Server::start(|exchange| match &*exchange.path {
         "/gone" => exchange.write(b"HTTP/1.1 404 Not Found\r\ncontent-length: 0\r\n\r\n"),
         _ => exchange.write(&ok("content-type: text/plain\r\n", "page")),

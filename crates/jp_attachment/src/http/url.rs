@@ -1,15 +1,15 @@
 use std::fmt;
 
-use jp_resource::uri::{percent_decode, split_fragment};
+use jp_resource::uri::{decode_hex_pair, percent_decode, split_fragment};
 use url::{Host, Url};
 
 /// A canonical `http:` or `https:` URL, without credentials and fragment.
 ///
-/// Scheme and host are in lower case (IDNA for names, one spelling for an address), a default port and
-/// dot segments are gone, an empty path is `/` (RFC 3986 §6.2.2, §6.2.3). Percent-encodings have
-/// upper-case digits and in the path stand for no unreserved character; the query is kept but for the
-/// case of its digits. What can't be in a URI is percent-encoded, as browsers do. A fragment never
-/// reaches a server.
+/// Scheme and host are in lower case (IDNA for names, one spelling for an address). A default port and
+/// dot segments are removed, and an empty path is `/` (RFC 3986 §6.2.2, §6.2.3). Percent-encodings have
+/// upper-case digits; the path encodes no unreserved character. In the query only the case of digits
+/// changes. Characters that a URI can't have are percent-encoded, as browsers do. There is no fragment,
+/// because servers never receive it.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct HttpUrl(Url);
 
@@ -21,13 +21,13 @@ pub struct Credentials {
 }
 
 impl HttpUrl {
-    /// Reads a URL and takes the credentials off; the error is a fragment that shows nothing of it.
+    /// Parses a URL and separates the credentials. The error is a reason that shows nothing of the URL.
     pub(crate) fn parse(text: &str) -> Result<(Self, Option<Credentials>), String> {
         let url = Url::parse(text).map_err(|error| error.to_string())?;
         Self::from_url(url)
     }
 
-    /// Reads what a server refers to from this URL.
+    /// Resolves a reference that the server of this URL gave (RFC 3986 §5).
     pub(super) fn join(&self, reference: &str) -> Result<Self, String> {
         let url = self.0.join(reference).map_err(|error| error.to_string())?;
         Self::from_url(url).map(|(url, _)| url)
@@ -37,17 +37,17 @@ impl HttpUrl {
         if !matches!(url.scheme(), "http" | "https") {
             return Err(format!("`{}:` is not `http:` or `https:`", url.scheme()));
         }
-        let credentials = Credentials::of(&url);
-        let cannot_be_base = |()| "it has no host".to_owned();
-        url.set_username("").map_err(cannot_be_base)?;
-        url.set_password(None).map_err(cannot_be_base)?;
+        let credentials = Credentials::from_url(&url);
+        url.set_username("")
+            .and_then(|()| url.set_password(None))
+            .map_err(|()| "it has no host".to_owned())?;
         url.set_fragment(None);
-        let path = normalized(url.path(), |byte| {
+        let path = normalize_percents(url.path(), |byte| {
             byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'.' | b'_' | b'~')
         });
         let query = url
             .query()
-            .map(|query| format!("?{}", normalized(query, |_| false)))
+            .map(|query| format!("?{}", normalize_percents(query, |_| false)))
             .unwrap_or_default();
         let canonical = format!("{}{path}{query}", url.origin().ascii_serialization());
         Url::parse(&canonical)
@@ -55,8 +55,10 @@ impl HttpUrl {
             .map_err(|error| error.to_string())
     }
 
-    /// Canonicalises a URL that somebody else wrote, without the credentials in it; the fragment follows byte for byte.
-    /// `None` where it is no URL of this scheme.
+    /// Canonicalises a URL and removes its credentials. The fragment is kept byte for byte. Returns `None`
+    /// if it is not an HTTP URL.
+    ///
+    /// Servers' resource lists may contain such URLs.
     #[must_use]
     pub fn canonical(text: &str) -> Option<String> {
         let (resource, fragment) = split_fragment(text);
@@ -90,15 +92,16 @@ impl HttpUrl {
         self.0.origin() == other.0.origin()
     }
 
-    /// Returns whether a server is the same, be it with encryption on the usual port.
+    /// Returns whether the server is the same. `http:` and `https:` on their default ports count as one
+    /// server.
     pub(super) fn is_same_server(&self, other: &Self) -> bool {
-        let has_usual_port = |url: &Self| url.0.port().is_none();
-        let is_same_port = self.0.port_or_known_default() == other.0.port_or_known_default();
-        self.0.host() == other.0.host()
-            && (is_same_port || has_usual_port(self) && has_usual_port(other))
+        let (url, other) = (&self.0, &other.0);
+        let has_default_ports = url.port().is_none() && other.port().is_none();
+        let is_same_port = url.port_or_known_default() == other.port_or_known_default();
+        url.host() == other.host() && (has_default_ports || is_same_port)
     }
 
-    /// Returns the last name of the path, as it is encoded.
+    /// Returns the last segment of the path, still encoded.
     pub(super) fn file_name(&self) -> &str {
         self.0.path().rsplit('/').next().unwrap_or_default()
     }
@@ -111,14 +114,17 @@ impl fmt::Display for HttpUrl {
 }
 
 impl Credentials {
-    fn of(url: &Url) -> Option<Self> {
-        let decode = |text: &str| percent_decode(text).unwrap_or_else(|_| text.to_owned());
-        let password = url.password().map(decode);
-        (!url.username().is_empty() || password.is_some()).then(|| Self {
-            user: decode(url.username()),
-            password,
+    fn from_url(url: &Url) -> Option<Self> {
+        let has_any = !url.username().is_empty() || url.password().is_some();
+        has_any.then(|| Self {
+            user: decode_or_keep(url.username()),
+            password: url.password().map(decode_or_keep),
         })
     }
+}
+
+fn decode_or_keep(text: &str) -> String {
+    percent_decode(text).unwrap_or_else(|_| text.to_owned())
 }
 
 impl fmt::Debug for Credentials {
@@ -127,9 +133,9 @@ impl fmt::Debug for Credentials {
     }
 }
 
-/// Returns the text of a URL, well formed or not, without what may be credentials.
+/// Removes what may be credentials from the text of a URL, well formed or not.
 #[must_use]
-pub fn redacted(text: &str) -> String {
+pub fn redact(text: &str) -> String {
     let is_url = text.contains("://")
         || text
             .get(..4)
@@ -143,24 +149,26 @@ pub fn redacted(text: &str) -> String {
     }
 }
 
-/// Brings percent-encodings to one form: upper-case digits, and `decoded` characters as themselves.
+/// Normalizes percent-encodings: digits are in upper case, and bytes that `is_decoded` accepts are not
+/// encoded.
 ///
-/// After a `%` that encodes nothing, nothing is decoded that the two could be read as one encoding with.
-fn normalized(text: &str, decoded: impl Fn(u8) -> bool) -> String {
+/// A `%` that encodes nothing stays. The two characters after it are not decoded: `%%341` would become
+/// `%41`, which means something else.
+fn normalize_percents(text: &str, is_decoded: impl Fn(u8) -> bool) -> String {
     let mut normal = String::with_capacity(text.len());
     let mut bare = None;
     let mut rest = text;
     while let Some(at) = rest.find('%') {
         normal.push_str(&rest[..at]);
         rest = &rest[at..];
-        let Some(byte) = encoded_byte(rest) else {
+        let Some(byte) = decode_hex_pair(&rest.as_bytes()[1..]) else {
             bare = Some(normal.len());
             normal.push('%');
             rest = &rest[1..];
             continue;
         };
         let is_after_bare = bare.is_some_and(|bare| normal.len() - bare <= 2);
-        if decoded(byte) && !is_after_bare {
+        if is_decoded(byte) && !is_after_bare {
             normal.push(char::from(byte));
         } else {
             normal.push_str(&rest[..3].to_ascii_uppercase());
@@ -168,14 +176,6 @@ fn normalized(text: &str, decoded: impl Fn(u8) -> bool) -> String {
         rest = &rest[3..];
     }
     normal + rest
-}
-
-fn encoded_byte(text: &str) -> Option<u8> {
-    let digits = text.get(1..3)?;
-    let is_hexadecimal = digits.bytes().all(|digit| digit.is_ascii_hexdigit());
-    is_hexadecimal
-        .then(|| u8::from_str_radix(digits, 16).ok())
-        .flatten()
 }
 
 #[cfg(test)]
@@ -245,13 +245,13 @@ mod tests {
         ] {
             let reason = HttpUrl::parse(text).unwrap_err();
             assert!(!reason.contains("secret"), "{reason}");
-            assert!(!redacted(text).contains("secret"));
+            assert!(!redact(text).contains("secret"));
         }
-        assert_eq!(redacted("http://u:p@ss/w@h/x"), "http://…@h/x");
+        assert_eq!(redact("http://u:p@ss/w@h/x"), "http://…@h/x");
     }
 
     #[test]
-    fn credentials_are_decoded_and_hidden() {
+    fn credentials_are_decoded() {
         let (_, credentials) = HttpUrl::parse("http://j%40e:p%3Aw%25@h/").unwrap();
         let credentials = credentials.unwrap();
         assert_eq!(
@@ -279,15 +279,15 @@ mod tests {
 
         #[test]
         fn percent_normalisation_is_idempotent(text in "[%0-9a-f~A]{0,16}") {
-            let once = normalized(&text, |byte| byte.is_ascii_alphanumeric() || byte == b'~');
-            prop_assert_eq!(&normalized(&once, |byte| byte.is_ascii_alphanumeric() || byte == b'~'), &once);
+            let once = normalize_percents(&text, |byte| byte.is_ascii_alphanumeric() || byte == b'~');
+            prop_assert_eq!(&normalize_percents(&once, |byte| byte.is_ascii_alphanumeric() || byte == b'~'), &once);
         }
 
         #[test]
         fn credentials_are_nowhere(password in "[a-zA-Z0-9!$%:@/\\\\é]{1,12}") {
             let marked = format!("SECRET{password}SECRET");
             let text = format!("http://USERNAME:{marked}@example.com/path");
-            prop_assert!(!redacted(&text).contains("SECRET"));
+            prop_assert!(!redact(&text).contains("SECRET"));
             if let Ok((url, credentials)) = HttpUrl::parse(&text) {
                 let shown = format!("{url} {url:?} {credentials:?}");
                 // A slash ends the authority, so that what follows it is a path.

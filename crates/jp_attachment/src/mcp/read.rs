@@ -4,12 +4,14 @@ use jp_resource::Resource;
 
 use super::McpError;
 
-/// Reads resources of MCP servers; whoever has the connections implements it.
+/// Reads resources of MCP servers. The owner of the connections implements it.
 ///
-/// Called from several threads. How long a request may take is the implementation's to limit.
+/// Called from several threads. The implementation limits the time of a request.
 pub trait ReadMcp: Sync {
-    /// Returns what the resource `uri` of the server holds (MCP 2026-07-28, `resources/read`), with name, title and
-    /// MIME type as far as the server tells them, and URIs byte for byte. Waits no longer once `is_cancelled`.
+    /// Returns the contents of the resource `uri` of the server (MCP 2026-07-28, `resources/read`).
+    ///
+    /// Name, title and MIME type are those of the server, if it has any; URIs are kept byte for byte.
+    /// Stops waiting once `is_cancelled` returns true.
     fn read(
         &self,
         server: &str,
@@ -18,13 +20,13 @@ pub trait ReadMcp: Sync {
     ) -> Result<McpContents, McpError>;
 }
 
-/// What a resource of an MCP server holds.
+/// The contents of a resource of an MCP server.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct McpContents {
-    /// Its contents, in the server's order.
+    /// The contents, in the server's order.
     pub contents: Vec<Resource>,
-    /// How long the server takes them for current, where it says so (`ttlMs`).
+    /// The time for which they are current, if the server says so (`ttlMs`).
     pub ttl: Option<Duration>,
-    /// What of it was passed over, and why.
+    /// The parts that were left out, with the reasons.
     pub warnings: Vec<String>,
 }

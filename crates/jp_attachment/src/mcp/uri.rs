@@ -15,21 +15,20 @@ pub struct McpUri {
 }
 
 impl McpUri {
-    /// Parses `mcp+SERVER+URI`. The error says what is wrong.
+    /// Parses `mcp+SERVER+URI`. The error is the reason.
     pub(crate) fn parse(text: &str) -> Result<Self, String> {
         let (server, uri) = split_mcp(text).unwrap_or_default();
         if server.is_empty() {
-            return Err("it is `mcp+SERVER+URI`, and the name of the server is missing".to_owned());
+            return Err("`mcp+SERVER+URI` needs the name of a server".to_owned());
         }
         if uri.is_empty() {
-            let message = format!(
-                "it is `mcp+SERVER+URI`, and what to read from the server {server:?} is missing"
-            );
-            return Err(message);
+            return Err(format!(
+                "`mcp+SERVER+URI` needs a URI to read from the server {server:?}"
+            ));
         }
         if !has_scheme(uri) {
             return Err(format!(
-                "{uri:?} is no URI: it has no scheme, such as `file:`"
+                "{uri:?} is not a URI: it has no scheme, such as `file:`"
             ));
         }
         Ok(Self {

@@ -1,13 +1,13 @@
 use std::{ffi::OsStr, path::Path};
 
-/// Names of files whose purpose is to hold credentials.
+/// Names of files that hold credentials.
 ///
-/// Doubtful ones are in it too, as what is left out is reported and one more argument attaches it:
-/// `.npmrc`, `.pypirc` and `.my.cnf` may hold nothing but settings, and are where the tools' own
-/// documentation has a token written.
+/// Doubtful ones are included, because jp reports each file and one more argument attaches it. `.npmrc`,
+/// `.pypirc` and `.my.cnf` may hold only settings, but the documentation of the tools has users write
+/// tokens into them.
 ///
-/// Not in it are `*.key`, which is as often a presentation, and `*.pem` and `*.asc`, which are mostly certificates and
-/// signatures: a private key in any of them is found by how it begins.
+/// `*.key` is not included, because it is as often a presentation. `*.pem` and `*.asc` are mostly
+/// certificates and signatures. A private key in any of them is recognised by its content.
 const NAMES: [&str; 38] = [
     ".netrc",
     "_netrc",
@@ -49,9 +49,9 @@ const NAMES: [&str; 38] = [
     ".msmtprc",
 ];
 
-/// Ends of such names.
+/// Suffixes of such names.
 ///
-/// A Terraform state holds every secret that it manages in the clear.
+/// A Terraform state holds all secrets that it manages in plain text.
 const SUFFIXES: [&str; 9] = [
     ".p12",
     ".pfx",
@@ -64,7 +64,7 @@ const SUFFIXES: [&str; 9] = [
     ".tfvars",
 ];
 
-/// Such files that only their directory tells.
+/// Directories and names of such files whose name alone is not enough.
 const PATHS: [(&str, &str); 12] = [
     (".aws", "credentials"),
     (".docker", "config.json"),
@@ -73,7 +73,7 @@ const PATHS: [(&str, &str); 12] = [
     (".cargo", "credentials.toml"),
     (".gem", "credentials"),
     (".m2", "settings.xml"),
-    // The addresses of remotes may have passwords in them.
+    // The URLs of remotes may contain passwords.
     (".git", "config"),
     ("git", "credentials"),
     ("gh", "hosts.yml"),
@@ -81,13 +81,13 @@ const PATHS: [(&str, &str); 12] = [
     ("gcloud", "access_tokens.db"),
 ];
 
-/// Parts of the name of an environment file that is meant to be shared: it shows which variables there
-/// are. A `vault` is encrypted.
+/// Parts of the name of an environment file that is meant to be shared. It shows which variables exist. A
+/// `vault` is encrypted.
 const SHARED: [&str; 7] = [
     "example", "sample", "template", "dist", "default", "defaults", "vault",
 ];
 
-/// Returns whether the name of the file at `path` says that it holds secrets. Case does not matter.
+/// Returns whether the file at `path` has the name of one that holds secrets. Case does not matter.
 #[must_use]
 pub fn has_secret_name(path: &Path) -> bool {
     let Some(name) = path.file_name().and_then(OsStr::to_str) else {
@@ -98,6 +98,7 @@ pub fn has_secret_name(path: &Path) -> bool {
         .and_then(Path::file_name)
         .and_then(OsStr::to_str)
         .unwrap_or_default();
+    // ASCII case is enough: none of the names has other letters.
     NAMES.iter().any(|secret| name.eq_ignore_ascii_case(secret))
         || SUFFIXES.iter().any(|suffix| ends_with(name, suffix))
         || PATHS.iter().any(|(parent, secret)| {
@@ -133,7 +134,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn name_tells_a_secret() {
+    fn secret_names_are_recognised() {
         for path in [
             ".env",
             "config/.env",

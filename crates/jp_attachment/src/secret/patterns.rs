@@ -1,27 +1,27 @@
-/// A kind of secret, and how it is written.
+/// A kind of secret with its pattern.
 pub(super) struct Pattern {
-    /// What it is called, with its article.
+    /// The name, with its article.
     pub(super) kind: &'static str,
-    /// What each begins with, without regard to ASCII case.
+    /// The possible starts, in any ASCII case.
     pub(super) starts: &'static [&'static str],
-    /// The whole of it from that beginning on. What the group `secret` matches, else all of it, is what
-    /// must not be a placeholder. Repetitions are bounded, so that matching is linear, and classes are
-    /// ASCII's, so that no Unicode tables are needed.
+    /// The whole pattern from its start on. The group `secret`, or else the whole match, must not be a
+    /// placeholder. Repetitions are bounded, so that a scan takes linear time. Classes are those of ASCII,
+    /// so that no Unicode tables are needed.
     pub(super) regex: &'static str,
-    /// What else has to hold.
+    /// The additional condition.
     pub(super) check: Check,
 }
 
-/// What a match has to be besides.
+/// An additional condition for a match.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Check {
-    /// A token that stands by itself: no letter, digit or `_` before or after.
+    /// It is a separate token, without a letter, digit or `_` before or after it.
     Token,
-    /// Nothing.
+    /// None.
     Nothing,
-    /// A URL's password: not the name itself, not a word that stands for one.
+    /// It is the password of a URL, and neither the user name nor a placeholder.
     UrlPassword,
-    /// A value that a person would hardly give to anything but a secret.
+    /// It is a value that people hardly use for anything other than a secret.
     Value,
 }
 
@@ -38,7 +38,7 @@ const fn token(
     }
 }
 
-/// What is looked for, as the issuers document it; several kinds can be at one place, the first counts.
+/// The patterns, as the issuers document them. If several match at one place, the first counts.
 pub(super) const PATTERNS: &[Pattern] = &[
     token(
         "an AWS access key",
@@ -188,7 +188,7 @@ pub(super) const PATTERNS: &[Pattern] = &[
     Pattern {
         kind: "a private key",
         starts: &["-----BEGIN "],
-        // Between the line and the key there may be headers, and what a string's line breaks are made of.
+        // Between the line and the key there may be headers, or the escaped line breaks of a string.
         regex: "-----BEGIN [A-Z0-9 ]{0,30}PRIVATE KEY(?: BLOCK)?-----\
                 (?:[\\r\\n]{1,2}[A-Za-z-]{3,20}: [^\\r\\n]{1,100}){0,4}\
                 (?:\\\\[nr]|[ \\t\\r\\n\"'`+,\\\\]){1,60}\

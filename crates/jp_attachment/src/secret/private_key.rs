@@ -2,63 +2,65 @@ use std::borrow::Cow;
 
 use memchr::{memchr2, memmem, memrchr2};
 
-/// How far into a file its first line that says something is looked for, in bytes.
+/// The number of bytes that are searched for the first line that is neither blank nor a comment.
 const HEAD: usize = 4096;
 
-/// What every first line of a private key's block has in it.
+/// The label in the first line of each block of a private key.
 const LABEL: &[u8] = b"PRIVATE KEY";
 
-/// How far before and after its label such a line may go, in bytes.
+/// The most bytes of such a line before and after the label. Real lines are below 80; this allows for
+/// indentation.
 const MAX_LINE: usize = 256;
 
-/// How much of a block is looked at for the key itself, in bytes.
+/// The number of bytes of a block that are searched for the key itself, after its headers.
 const MAX_HEADERS: usize = 1024;
 
-/// How long the first line of a key is at least, in Base64.
+/// The least length of the first line of a key, in Base64. That of the shortest keys, Ed25519, has 64; a
+/// placeholder such as `...` is shorter.
 const MIN_KEY: usize = 24;
 
-/// Returns whether a file is a private key, or has one among its lines.
+/// Returns whether a file is a private key, or contains one on separate lines.
 ///
-/// A file is one that begins as the formats of OpenSSH, PGP, PuTTY, SSH.com and age do, or as the JSON of a service
-/// account, or with PEM blocks (RFC 7468) of which one has a private key; what `openssl pkcs12` writes before a block may
-/// come first. A file has one where further down a PEM block stands on lines of its own, indented or not, and with a key
-/// in it. UTF-16 is read if it begins with a byte order mark.
+/// It is one if it starts in a format of OpenSSH, PGP, PuTTY, SSH.com or age, as the JSON of a service
+/// account, or with PEM blocks (RFC 7468) of which one is a private key. The lines that `openssl pkcs12`
+/// writes before a block may come first. It contains one if a PEM block with a key is on separate lines,
+/// indented or not. UTF-16 is read if it starts with a byte order mark.
 ///
-/// A key whose block does not begin on a line of its own is not found: it may well be quoted in a source file, as one
-/// string. A block without a key in it shows how one looks.
+/// A key within a line is not found, because it may be quoted in a source file as one string. A block
+/// without a key in it is an example.
 ///
-/// Every byte is looked at once, for the label of a block; a file in UTF-16 is copied for it.
+/// One pass searches all bytes for the label of a block. A file in UTF-16 is copied first.
 #[must_use]
 pub fn is_private_key(bytes: &[u8]) -> bool {
-    let text = in_bytes(bytes);
-    begins_as_private_key(&text) || has_block_of_its_own(&text)
+    let text = narrow(bytes);
+    begins_as_private_key(&text) || has_separate_block(&text)
 }
 
-/// Returns a text as what is ASCII of it in one byte each, without a byte order mark.
-fn in_bytes(bytes: &[u8]) -> Cow<'_, [u8]> {
-    let narrowed = |units: &[u8], unit: fn([u8; 2]) -> u16| {
-        let (units, _) = units.as_chunks::<2>();
-        units
-            .iter()
-            .map(|bytes| u8::try_from(unit(*bytes)).unwrap_or(u8::MAX))
-            .collect()
-    };
+/// Returns a text without its byte order mark and with one byte for each ASCII character.
+fn narrow(bytes: &[u8]) -> Cow<'_, [u8]> {
     match bytes {
-        [0xff, 0xfe, units @ ..] => Cow::Owned(narrowed(units, u16::from_le_bytes)),
-        [0xfe, 0xff, units @ ..] => Cow::Owned(narrowed(units, u16::from_be_bytes)),
+        [0xff, 0xfe, units @ ..] => Cow::Owned(narrow_utf16(units, u16::from_le_bytes)),
+        [0xfe, 0xff, units @ ..] => Cow::Owned(narrow_utf16(units, u16::from_be_bytes)),
         [0xef, 0xbb, 0xbf, text @ ..] => Cow::Borrowed(text),
         _ => Cow::Borrowed(bytes),
     }
 }
 
-/// Returns whether a file's first line that says something, neither blank nor a comment, is that of a key's file.
+fn narrow_utf16(bytes: &[u8], unit: fn([u8; 2]) -> u16) -> Vec<u8> {
+    let (units, _) = bytes.as_chunks::<2>();
+    units
+        .iter()
+        .map(|bytes| u8::try_from(unit(*bytes)).unwrap_or(u8::MAX))
+        .collect()
+}
+
+/// Returns whether the first line of a file that is neither blank nor a comment is that of a key's file.
 fn begins_as_private_key(text: &[u8]) -> bool {
     let head = &text[..text.len().min(HEAD)];
     if is_service_account(text) {
         return true;
     }
-    let says_something = |line: &&[u8]| !line.is_empty() && !line.starts_with(b"#");
-    let Some(first) = lines(head).find(says_something) else {
+    let Some(first) = lines(head).find(|line| !line.is_empty() && !line.starts_with(b"#")) else {
         return false;
     };
     if first.starts_with(b"PuTTY-User-Key-File-") || first.starts_with(b"AGE-SECRET-KEY-1") {
@@ -71,8 +73,8 @@ fn begins_as_private_key(text: &[u8]) -> bool {
     is_of_blocks && lines(text).any(begins_private_key)
 }
 
-/// Returns whether a line is the first of a private key's block, and a key comes after it.
-fn has_block_of_its_own(text: &[u8]) -> bool {
+/// Returns whether a line starts the block of a private key, and a key follows.
+fn has_separate_block(text: &[u8]) -> bool {
     memmem::find_iter(text, LABEL).any(|label| {
         let Some((line, rest)) = line_around(text, label) else {
             return false;
@@ -81,7 +83,7 @@ fn has_block_of_its_own(text: &[u8]) -> bool {
     })
 }
 
-/// Returns the line that a place is in, if it is no longer than such a line may be, and what comes after it.
+/// Returns the line at `place` and the text after it. Returns `None` if the line is too long.
 fn line_around(text: &[u8], place: usize) -> Option<(&[u8], &[u8])> {
     let earliest = place.saturating_sub(MAX_LINE);
     let start = match memrchr2(b'\n', b'\r', &text[earliest..place]) {
@@ -94,7 +96,8 @@ fn line_around(text: &[u8], place: usize) -> Option<(&[u8], &[u8])> {
     Some((&text[start..end], &text[end..]))
 }
 
-/// Returns whether the first line that is neither blank nor a header (`Proc-Type: 4,ENCRYPTED`) is of a key.
+/// Returns whether the first line that is neither blank nor a header (`Proc-Type: 4,ENCRYPTED`) is a key in
+/// Base64.
 fn begins_with_key(block: &[u8]) -> bool {
     let block = &block[..block.len().min(MAX_HEADERS)];
     let first = lines(block).find(|line| !line.is_empty() && !line.contains(&b':'));
@@ -105,15 +108,14 @@ fn is_base64(byte: &u8) -> bool {
     byte.is_ascii_alphanumeric() || b"+/=".contains(byte)
 }
 
-/// Returns whether a file begins as JSON and has what a service account has of its private key.
+/// Returns whether a file is the JSON of a service account with its private key.
 fn is_service_account(text: &[u8]) -> bool {
-    let holds = |needle: &[u8]| memmem::find(text, needle).is_some();
     text.trim_ascii_start().starts_with(b"{")
-        && holds(b"\"private_key\"")
-        && holds(b"PRIVATE KEY-----")
+        && memmem::find(text, b"\"private_key\"").is_some()
+        && memmem::find(text, b"PRIVATE KEY-----").is_some()
 }
 
-/// Returns whether a line is `-----BEGIN … PRIVATE KEY-----`, or PGP's or SSH.com's like of it.
+/// Returns whether a line is `-----BEGIN … PRIVATE KEY-----`, or the same of PGP or SSH.com.
 fn begins_private_key(line: &[u8]) -> bool {
     let label = line
         .strip_prefix(b"-----BEGIN ")
@@ -136,7 +138,7 @@ fn lines(bytes: &[u8]) -> impl Iterator<Item = &[u8]> {
 mod tests {
     use super::*;
 
-    /// Returns a PEM block; put together here, so that no scanner takes this file for one.
+    /// Returns a PEM block. It is assembled, so that no scanner takes this file for a key.
     fn block(label: &str) -> String {
         format!(
             "-----{} {label}-----\nMIIBOgIBAAJBAKj34GkxFhD90vcNLYLInFEX\n-----END {label}-----\n",
@@ -145,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn private_key_is_told_by_how_a_file_begins() {
+    fn private_key_is_recognised_by_its_start() {
         let ssh2 = format!("---- {} SSH2 ENCRYPTED PRIVATE KEY ----\nx\n", "BEGIN");
         for file in [
             block("PRIVATE KEY"),
@@ -218,7 +220,7 @@ mod tests {
     }
 
     #[test]
-    fn what_quotes_a_key_is_not_one() {
+    fn quoted_key_is_not_found() {
         let key = block("PRIVATE KEY");
         for file in [
             String::new(),

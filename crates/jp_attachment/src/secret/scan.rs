@@ -5,32 +5,32 @@ use regex::Regex;
 
 use super::patterns::{Check, PATTERNS};
 
-/// What looks like a secret in a text. The secret itself is not told.
+/// A text that looks like a secret. It does not contain the secret itself.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Finding {
-    /// What it is, with its article.
+    /// The kind of secret, with its article.
     pub kind: &'static str,
-    /// The line it begins in, counted from 1.
+    /// The line that it starts in, counted from 1.
     pub line: usize,
 }
 
-/// Compiled once for all threads, and only where a scan is asked for.
+/// The scanner, which the first scan compiles for all threads.
 static SCANNER: LazyLock<Scanner> = LazyLock::new(Scanner::new);
 
 /// Finds the first secret of each kind, in the order of the text.
 ///
-/// Takes time linear in the length of the text: one pass finds where something begins as a secret does,
-/// and a match from there is bounded.
+/// Takes time proportional to the length of the text: one pass finds all possible starts of secrets, and the
+/// length of a match is bounded.
 pub(crate) fn scan(text: &str) -> Vec<Finding> {
     SCANNER.scan(text)
 }
 
 struct Scanner {
-    /// Finds what secrets begin with.
+    /// Finds the possible starts of secrets.
     starts: AhoCorasick,
-    /// For each such beginning, the index of its pattern.
+    /// The index of the pattern of each start.
     owners: Vec<usize>,
-    /// For each pattern, once something begins as it does.
+    /// The expression of each pattern, which is compiled when its start is found.
     regexes: Vec<OnceLock<Regex>>,
 }
 
@@ -51,11 +51,12 @@ impl Scanner {
         }
     }
 
-    /// Returns what matches the pattern with this index at the start of a text.
+    /// Returns the expression of a pattern, which matches only at the start of a text.
     fn regex(&self, index: usize) -> &Regex {
-        let pattern = || format!("^(?:{})", PATTERNS[index].regex);
-        self.regexes[index]
-            .get_or_init(|| Regex::new(&pattern()).expect("a test compiles every pattern"))
+        self.regexes[index].get_or_init(|| {
+            let anchored = format!("^(?:{})", PATTERNS[index].regex);
+            Regex::new(&anchored).expect("a test compiles every pattern")
+        })
     }
 
     fn scan(&self, text: &str) -> Vec<Finding> {
@@ -69,23 +70,16 @@ impl Scanner {
             }
         }
         found.sort_unstable();
-        let line = |offset: usize| {
-            text.as_bytes()[..offset]
-                .iter()
-                .filter(|byte| **byte == b'\n')
-                .count()
-                + 1
-        };
         found
             .into_iter()
             .map(|(offset, kind)| Finding {
                 kind,
-                line: line(offset),
+                line: text[..offset].matches('\n').count() + 1,
             })
             .collect()
     }
 
-    /// Returns whether there is what the pattern says at `offset`, and no placeholder for it.
+    /// Returns whether the pattern matches at `offset`, and the match is not a placeholder.
     fn is_secret(&self, index: usize, text: &str, offset: usize) -> bool {
         let Some(rest) = text.get(offset..) else {
             return false;
@@ -105,8 +99,9 @@ impl Scanner {
             .get(found.end())
             .copied()
             .is_some_and(is_word);
-        // By chance a long one spells any word somewhere.
+        // A long random token may contain any word by chance.
         let token = &found.as_str()[..found.len().min(LONGEST_WORD_SEARCH)];
+        // 2.5 bits: a repeated character has 0, words have about 3, random Base64 has over 4.
         is_end && !is_placeholder(token) && entropy(token) >= 2.5
     }
 
@@ -130,8 +125,8 @@ impl Scanner {
     }
 }
 
-/// Returns whether a token may begin after `before`: after no letter, digit or `_`, but for the `n` of an
-/// escaped line break.
+/// Returns whether a token may start after `before`: not after a letter, digit or `_`, except the letter of an
+/// escaped line break or tab.
 fn is_boundary(before: &[u8]) -> bool {
     match before {
         [.., b'\\', b'n' | b'r' | b't'] => true,
@@ -144,10 +139,11 @@ fn is_word(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || byte == b'_'
 }
 
-/// How much of a token is searched for words, in bytes.
+/// The number of bytes of a token that are searched for placeholders. By chance a longer one may spell any
+/// short word.
 const LONGEST_WORD_SEARCH: usize = 64;
 
-/// Words and signs that stand for a secret, in lower case.
+/// Words and signs of placeholders, in lower case.
 const PLACEHOLDERS: [&str; 20] = [
     "example",
     "placeholder",
@@ -171,7 +167,7 @@ const PLACEHOLDERS: [&str; 20] = [
     "____",
 ];
 
-/// Words in a value that a person chose to be no secret, in lower case.
+/// Words in values that are not secrets, in lower case.
 const WORDS: [&str; 9] = [
     "password",
     "passwd",
@@ -184,16 +180,18 @@ const WORDS: [&str; 9] = [
     "undefined",
 ];
 
-/// Returns whether a text stands for a secret rather than being one.
+/// Returns whether a text is a placeholder for a secret.
 fn is_placeholder(text: &str) -> bool {
     let text = text.to_ascii_lowercase();
     PLACEHOLDERS.iter().any(|word| text.contains(word)) || has_sequence(text.as_bytes())
 }
 
-/// Returns whether six signs follow each other as in `123456` or `abcdef`.
+/// Returns whether a text contains a sequence of six characters, such as `123456` or `abcdef`.
 fn has_sequence(text: &[u8]) -> bool {
-    let follows = |pair: &[u8]| pair[0].checked_add(1) == Some(pair[1]);
-    text.windows(6).any(|six| six.windows(2).all(follows))
+    text.windows(6).any(|six| {
+        six.windows(2)
+            .all(|pair| pair[0].checked_add(1) == Some(pair[1]))
+    })
 }
 
 fn has_word(text: &str) -> bool {
@@ -201,7 +199,7 @@ fn has_word(text: &str) -> bool {
     WORDS.iter().any(|word| text.contains(word))
 }
 
-/// Returns whether a URL's password may be one: `postgres:postgres@` and `user:pass…@` are examples.
+/// Returns whether the password of a URL may be real. `postgres:postgres@` and `user:pass…@` are examples.
 fn is_password(secret: &str, user: Option<&str>) -> bool {
     let is_variable =
         secret.starts_with(['$', '%']) && !secret[1..].contains(|sign| !is_name(sign));
@@ -214,47 +212,52 @@ fn is_name(sign: char) -> bool {
     sign.is_ascii_alphanumeric() || sign == '_'
 }
 
-/// Returns whether a quoted value is hardly anything but a secret: signs of three kinds, or of two and
-/// several digits, and not the parts of a name, path or template.
+/// Returns whether a quoted value is most likely a secret: it has characters of three kinds, or of two kinds
+/// with several digits, and is not part of a name, path or template.
+///
+/// The numbers here and below are estimates. The tests have keys and harmless constants near them.
 fn is_quoted_secret(value: &str) -> bool {
     if is_placeholder(value) || has_word(value) || is_reference(value) || entropy(value) < 2.75 {
         return false;
     }
     let digits = value.bytes().filter(u8::is_ascii_digit).count();
-    match Signs::of(value) {
-        Signs {
+    match CharacterKinds::in_text(value) {
+        CharacterKinds {
             lower: true,
             upper: true,
             other: true,
             ..
         } => digits > 0 || has_rare(value),
-        Signs {
+        CharacterKinds {
             digit: true,
             other: true,
             upper,
             lower,
         } => digits >= 3 && (upper || lower) || has_rare(value),
-        Signs {
+        CharacterKinds {
             digit: true,
             lower: true,
             upper: true,
             ..
         } => value.len() >= 10,
-        Signs { digit: true, .. } => digits >= 3 && value.len() >= 12 && entropy(value) >= 3.0,
+        CharacterKinds { digit: true, .. } => {
+            digits >= 3 && value.len() >= 12 && entropy(value) >= 3.0
+        }
         _ => false,
     }
 }
 
-/// Returns whether a value without quotes is hardly anything but a secret: what is written in a program
-/// is a name or a call far more often, so it has to be random.
+/// Returns whether an unquoted value is most likely a secret. In a program it is far more often a name or a
+/// call, so it has to look random.
 fn is_bare_secret(value: &str) -> bool {
+    // 32 hexadecimal digits have 128 bits, as many keys do.
     let is_hex = value.len() >= 32 && value.bytes().all(|byte| byte.is_ascii_hexdigit());
-    let Signs {
+    let CharacterKinds {
         lower,
         upper,
         digit,
         ..
-    } = Signs::of(value);
+    } = CharacterKinds::in_text(value);
     let is_mixed = lower
         && upper
         && digit
@@ -264,68 +267,68 @@ fn is_bare_secret(value: &str) -> bool {
     (is_hex || is_mixed) && !is_placeholder(value) && !has_word(value) && !is_reference(value)
 }
 
-/// Returns whether lower-case letters, upper-case letters and digits alternate as by chance, where three of
-/// five neighbours differ, rather than as words in a name: two of five do.
+/// Returns whether lower-case letters, upper-case letters and digits alternate as in random text. There,
+/// three of five neighbours differ in kind; in names that consist of words, fewer than two of five do.
 fn is_shuffled(value: &str) -> bool {
-    let kind = |byte: u8| {
-        (
-            byte.is_ascii_lowercase(),
-            byte.is_ascii_uppercase(),
-            byte.is_ascii_digit(),
-        )
-    };
     let changes = value
         .as_bytes()
         .windows(2)
-        .filter(|two| kind(two[0]) != kind(two[1]))
+        .filter(|pair| character_kind(pair[0]) != character_kind(pair[1]))
         .count();
     changes * 5 >= value.len() * 2
 }
 
-/// Returns whether a value names what it is rather than being it: a path, a URL, a variable.
+fn character_kind(byte: u8) -> (bool, bool, bool) {
+    (
+        byte.is_ascii_lowercase(),
+        byte.is_ascii_uppercase(),
+        byte.is_ascii_digit(),
+    )
+}
+
+/// Returns whether a value refers to a secret: a path, a URL, a variable.
 fn is_reference(value: &str) -> bool {
     value.contains("://")
         || value.starts_with(['/', '.', '$', '%', '@', '#'])
         || value.contains(['(', '\\'])
 }
 
-/// Returns whether a value has a sign that names and versions do not.
+/// Returns whether a value has a character that names and versions don't have.
 fn has_rare(value: &str) -> bool {
     value.contains(['!', '?', '^', '&', '*', '~', '+', '='])
 }
 
-/// Which kinds of signs a value has.
-struct Signs {
+/// The kinds of characters in a value.
+struct CharacterKinds {
     lower: bool,
     upper: bool,
     digit: bool,
     other: bool,
 }
 
-impl Signs {
-    fn of(value: &str) -> Self {
-        let has = |is: fn(&u8) -> bool| value.as_bytes().iter().any(is);
+impl CharacterKinds {
+    fn in_text(value: &str) -> Self {
+        let mut bytes = value.bytes();
         Self {
-            lower: has(u8::is_ascii_lowercase),
-            upper: has(u8::is_ascii_uppercase),
-            digit: has(u8::is_ascii_digit),
-            other: has(|byte| !byte.is_ascii_alphanumeric()),
+            lower: bytes.clone().any(|byte| byte.is_ascii_lowercase()),
+            upper: bytes.clone().any(|byte| byte.is_ascii_uppercase()),
+            digit: bytes.clone().any(|byte| byte.is_ascii_digit()),
+            other: bytes.any(|byte| !byte.is_ascii_alphanumeric()),
         }
     }
 }
 
-/// Returns the Shannon entropy of a text, in bits a byte.
+/// Returns the Shannon entropy of a text, in bits per byte.
 fn entropy(text: &str) -> f64 {
     let mut counts = [0_u32; 256];
     for byte in text.bytes() {
         counts[usize::from(byte)] += 1;
     }
     let length = text.len() as f64;
-    let share = |count: &u32| f64::from(*count) / length;
     counts
-        .iter()
-        .filter(|count| **count > 0)
-        .map(share)
+        .into_iter()
+        .filter(|count| *count > 0)
+        .map(|count| f64::from(count) / length)
         .map(|share| -share * share.log2())
         .sum()
 }

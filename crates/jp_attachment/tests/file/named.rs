@@ -1,4 +1,4 @@
-//! What a file that is named outright gives.
+//! Files that are named explicitly.
 
 use std::{
     fs,
@@ -10,8 +10,7 @@ use std::{
 
 use super::support::{World, link, names, pipe};
 use jp_attachment::{
-    AttachError, Context, Counts, Delivered, Limits, Place, Progress, Unavailable, parse_stored,
-    resolve,
+    AttachError, Context, Counts, Delivered, Limits, Place, Progress, parse_stored, resolve,
 };
 
 const STRANGE: [&str; 9] = [
@@ -27,7 +26,7 @@ const STRANGE: [&str; 9] = [
 ];
 
 #[test]
-fn file_has_its_uri_name_type_and_date() {
+fn file_is_described() {
     let world = World::new(&["src/main.rs"]);
     let resolved = world.attach(&["src/main.rs"]).unwrap();
     let [resource] = resolved.resources.as_slice() else {
@@ -85,7 +84,7 @@ fn strange_names_are_kept() {
 }
 
 #[test]
-fn each_file_is_attached_once_and_belongs_to_every_declaration() {
+fn each_file_is_attached_once() {
     let world = World::new(&["a", "d/b", "d/c"]);
     link("d/b", world.root.join("link"));
     let resolved = world
@@ -109,7 +108,7 @@ fn each_file_is_attached_once_and_belongs_to_every_declaration() {
 }
 
 #[test]
-fn nothing_of_a_file_outside_tells_where_it_is() {
+fn resource_of_a_file_outside_does_not_contain_its_path() {
     let world = World::new(&[
         "in",
         "../confidential/dir/a.md",
@@ -233,11 +232,7 @@ fn huge_files_fail_at_once() {
         assert!(start.elapsed() < Duration::from_secs(20));
     }
     assert!(world.store.is_empty());
-    let skipping = Context {
-        unavailable: Unavailable::Skip,
-        ..world.context()
-    };
-    let resolved = resolve(&world.declare(&["."]).unwrap(), &skipping).unwrap();
+    let resolved = resolve(&world.declare(&["."]).unwrap(), &world.skipping()).unwrap();
     assert_eq!(
         (names(&resolved), resolved.notices.len()),
         (vec!["small".to_owned()], 2)
@@ -287,7 +282,7 @@ fn special_files_are_refused() {
     }
 }
 
-/// `/proc/self/mem` is a regular file whose first bytes can't be read, by root neither.
+/// `/proc/self/mem` is a regular file whose first bytes not even root can read.
 #[cfg(target_os = "linux")]
 #[test]
 fn unreadable_file_is_named() {
@@ -303,14 +298,13 @@ fn unreadable_file_is_named() {
         }) => {
             assert_eq!(failed.to_str(), Some(path.as_str()))
         }
-        // The kernel gives its size as 0, and so it may pass for an empty file.
+        // Its size is 0, so it could be taken for an empty file.
         other => panic!("{other:?}"),
     }
-    let skipping = Context {
-        unavailable: Unavailable::Skip,
-        ..world.context()
-    };
-    assert_eq!(names(&resolve(&declared, &skipping).unwrap()), ["a", "b"]);
+    assert_eq!(
+        names(&resolve(&declared, &world.skipping()).unwrap()),
+        ["a", "b"]
+    );
 }
 
 #[test]
@@ -325,11 +319,7 @@ fn file_that_vanished_since_it_was_declared_is_missing() {
         world.shorten(&error),
         r#"attach "a": "OUTER/workspace/a" does not exist"#
     );
-    let skipping = Context {
-        unavailable: Unavailable::Skip,
-        ..world.context()
-    };
-    let resolved = resolve(&declared, &skipping).unwrap();
+    let resolved = resolve(&declared, &world.skipping()).unwrap();
     assert_eq!(
         resolved.delivered,
         [Delivered {
@@ -344,7 +334,7 @@ fn file_that_vanished_since_it_was_declared_is_missing() {
     );
 }
 
-/// Whatever is read of a file that is being rewritten is one of the states it was in.
+/// A file that is rewritten while it is read is attached in one of its states, or not at all.
 #[test]
 fn changing_file_is_read_whole_or_refused() {
     let world = World::new(&["changing"]);
@@ -434,18 +424,14 @@ fn one_failure_fails_all_unless_it_is_tolerated() {
         resolve(&declared, &world.context()),
         Err(AttachError::Missing { .. })
     ));
-    let skipping = Context {
-        unavailable: Unavailable::Skip,
-        ..world.context()
-    };
     assert_eq!(
-        names(&resolve(&declared, &skipping).unwrap()),
+        names(&resolve(&declared, &world.skipping()).unwrap()),
         ["data:,1", "a"]
     );
 }
 
 #[test]
-fn limits_hold_for_what_all_handlers_give_together() {
+fn limits_hold_for_all_handlers_together() {
     let world = World::new(&["four"]);
     let limits = Limits {
         max_total_bytes: 7,

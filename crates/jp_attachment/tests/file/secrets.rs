@@ -1,4 +1,4 @@
-//! What is left out, reported and refused as it looks like a secret.
+//! Files and texts that look like secrets.
 
 use std::time::SystemTime;
 
@@ -28,7 +28,7 @@ fn attach(world: &World, inputs: &[&str], secrets: Secrets) -> Result<Resolved, 
 }
 
 #[test]
-fn file_with_a_secret_name_is_left_out_of_a_walk_and_reported() {
+fn file_with_a_secret_name_is_left_out_with_a_notice() {
     let world = World::new(&[
         "a",
         "config/.env",
@@ -44,7 +44,7 @@ fn file_with_a_secret_name_is_left_out_of_a_walk_and_reported() {
     );
     let notice = |name| {
         format!(
-            "{name:?} looks like it holds secrets and was left out; name it outright to attach it"
+            "{name:?} looks like it holds secrets and was left out; name it explicitly to attach it"
         )
     };
     assert_eq!(
@@ -60,7 +60,7 @@ fn file_with_a_secret_name_is_left_out_of_a_walk_and_reported() {
 }
 
 #[test]
-fn file_that_is_named_outright_is_attached() {
+fn explicitly_named_file_is_attached() {
     let world = World::new(&["config/.env", "config/x"]);
     world.write("config/key.pem", key());
     assert_eq!(
@@ -76,7 +76,7 @@ fn file_that_is_named_outright_is_attached() {
         found.sort();
         assert_eq!(found, ["config/.env", "config/key.pem", "config/x"]);
         assert!(resolved.notices.is_empty(), "{:?}", resolved.notices);
-        // The walk gives what it gives by itself, and the files' own declarations give them.
+        // The explicit names do not change the files of the walk.
         for delivered in &resolved.delivered {
             assert_eq!(delivered.resources.len(), 1, "{delivered:?}");
         }
@@ -101,32 +101,25 @@ fn file_that_is_named_outright_is_attached() {
 }
 
 #[test]
-fn walk_that_finds_nothing_but_secrets_is_an_error_that_says_so() {
+fn walk_of_only_secrets_fails_with_the_reason() {
     let world = World::new(&["a.env", "sub/b.env", "x"]);
     world.write("keys/server.pem", key());
-    let named = "for one; name a file outright to attach it";
-    let only = "nothing is left but what looks like it holds secrets,";
+    let named = "name a file explicitly to attach it";
+    let only = "every file looks like it holds secrets, for example";
     assert_eq!(
         world.error(&["*.env"]),
-        format!("attach \"*.env\": {only} \"a.env\" {named}")
+        format!("attach \"*.env\": {only} \"a.env\"; {named}")
     );
     assert_eq!(
         world.error(&["x", "sub"]),
-        format!("attach \"sub\": {only} \"sub/b.env\" {named}")
+        format!("attach \"sub\": {only} \"sub/b.env\"; {named}")
     );
     assert_eq!(
         world.error(&["keys"]),
-        format!("attach \"keys\": {only} \"keys/server.pem\" {named}")
+        format!("attach \"keys\": {only} \"keys/server.pem\"; {named}")
     );
     let declared = world.declare(&["x", "sub", "keys"]).unwrap();
-    let resolved = resolve(
-        &declared,
-        &Context {
-            unavailable: Unavailable::Skip,
-            ..world.context()
-        },
-    )
-    .unwrap();
+    let resolved = resolve(&declared, &world.skipping()).unwrap();
     assert_eq!(names(&resolved), ["x"]);
     assert_eq!(resolved.delivered.len(), 1);
 }
@@ -156,7 +149,7 @@ fn private_key_is_never_remembered() {
     );
     assert_eq!(resolved.notices.len(), 1);
     assert_eq!(world.names(&["server.txt"]), ["server.txt"]);
-    // Of one that a walk left out nothing was kept.
+    // Nothing of a left out file was stored.
     let other = World::new(&["a"]);
     other.write("server.txt", key());
     other.attach(&["."]).unwrap();
@@ -194,7 +187,7 @@ fn source_that_quotes_a_key_is_attached() {
 }
 
 #[test]
-fn scan_warns_of_each_kind_and_never_shows_the_secret() {
+fn scan_warns_of_each_kind_without_showing_the_secret() {
     let world = World::new(&["plain"]);
     world.write("a.txt", format!("one\n\n{0}\n{0}\n", github_token()));
     world.write("server.pem", key());
@@ -223,7 +216,7 @@ fn scan_warns_of_each_kind_and_never_shows_the_secret() {
 }
 
 #[test]
-fn scan_refuses_before_anything_of_it_is_stored() {
+fn scan_refuses_before_content_is_stored() {
     let world = World::new(&[]);
     world.write("a.txt", github_token());
     let error = attach(&world, &["a.txt"], Secrets::Refuse).unwrap_err();
@@ -256,7 +249,7 @@ fn scan_refuses_before_anything_of_it_is_stored() {
 }
 
 #[test]
-fn known_file_is_scanned_all_the_same() {
+fn known_file_is_scanned() {
     let world = World::new(&[]);
     world.write("a.txt", github_token());
     attach(&world, &["a.txt"], Secrets::Off).unwrap();
@@ -273,7 +266,7 @@ fn known_file_is_scanned_all_the_same() {
 }
 
 #[test]
-fn walk_gives_the_same_by_itself_as_beside_a_named_secret() {
+fn named_secret_does_not_change_the_walk() {
     let world = World::new(&["d/.env", "d/x"]);
     let resolved = world.attach(&["d", "d/.env"]).unwrap();
     let stored = parse_stored(&resolved.delivered[0].declaration, &world.place).unwrap();

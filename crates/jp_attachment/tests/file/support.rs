@@ -1,4 +1,4 @@
-//! A workspace in a temporary directory, and a store that remembers.
+//! A workspace in a temporary directory, with a store that remembers files.
 
 use std::{
     fs,
@@ -7,8 +7,8 @@ use std::{
 };
 
 use jp_attachment::{
-    AttachError, Context, Declared, MemoryStore, Place, Resolved, canonical_path, parse_input,
-    resolve,
+    AttachError, Context, Declared, MemoryStore, Place, Resolved, Unavailable, canonical_path,
+    parse_input, resolve,
 };
 use jp_resource::BlobRef;
 use tempfile::TempDir;
@@ -22,17 +22,15 @@ pub(crate) struct World {
 }
 
 impl World {
-    /// Makes a workspace of files, each of which holds its name; names may start with `../`.
+    /// Creates a workspace of files that contain their names. A name may start with `../`.
     pub(crate) fn new(files: &[&str]) -> Self {
         let directory = tempfile::tempdir().unwrap();
         let outer = canonical_path(directory.path()).unwrap();
         let root = outer.join("workspace");
         fs::create_dir(&root).unwrap();
         let place = Place {
-            root: root.clone(),
-            current_dir: root.clone(),
             home: Some(outer.join("home")),
-            external_key: None,
+            ..Place::new(&root)
         };
         let world = Self {
             _directory: directory,
@@ -61,6 +59,14 @@ impl World {
         )
     }
 
+    /// Returns a context that tolerates unavailable files.
+    pub(crate) fn skipping(&self) -> Context<'_> {
+        Context {
+            unavailable: Unavailable::Skip,
+            ..self.context()
+        }
+    }
+
     pub(crate) fn declare(&self, inputs: &[&str]) -> Result<Vec<Declared>, AttachError> {
         inputs
             .iter()
@@ -72,7 +78,7 @@ impl World {
         resolve(&self.declare(inputs)?, &self.context())
     }
 
-    /// Attaches, and returns the names of the resources.
+    /// Attaches the inputs and returns the names of the resources.
     pub(crate) fn names(&self, inputs: &[&str]) -> Vec<String> {
         let resolved = self
             .attach(inputs)
@@ -80,7 +86,8 @@ impl World {
         names(&resolved)
     }
 
-    /// Attaches in vain, and returns the message without the temporary directory's name.
+    /// Attaches the inputs, which fails, and returns the message without the path of the temporary
+    /// directory.
     pub(crate) fn error(&self, inputs: &[&str]) -> String {
         self.shorten(&self.attach(inputs).unwrap_err().to_string())
     }

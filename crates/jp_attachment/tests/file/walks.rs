@@ -1,9 +1,9 @@
-//! What directories, globs, excludes and ignore rules give.
+//! Directories, globs, excludes and ignore rules.
 
 use std::{fs, os::unix::fs::PermissionsExt};
 
 use super::support::{World, link, names, pipe};
-use jp_attachment::{AttachError, Context, Limits, Notice, Unavailable, parse_stored, resolve};
+use jp_attachment::{AttachError, Context, Limits, Notice, parse_stored, resolve};
 
 #[test]
 fn directory_gives_its_files_sorted_by_path_bytes() {
@@ -105,7 +105,7 @@ fn excluded_files_are_left_out() {
 }
 
 #[test]
-fn nothing_to_attach_is_an_error_that_says_why() {
+fn walk_without_files_fails_with_the_reason() {
     let world = World::new(&["src/a.rs", "out/x.o", "out/deep/y.o", ".gitignore"]);
     world.write(".gitignore", "*.log\n/out/\n");
     world.write("src/b.log", "x");
@@ -125,15 +125,15 @@ fn nothing_to_attach_is_an_error_that_says_why() {
         ),
         (
             &["src/*.log"],
-            r#"attach "src/*.log": everything is ignored, "src/b.log" by `*.log` of ".gitignore"; name a file outright to attach it"#,
+            r#"attach "src/*.log": all files are ignored, for example "src/b.log" by `*.log` of ".gitignore"; name a file explicitly to attach it"#,
         ),
         (
             &["**/*.o"],
-            r#"attach "**/*.o": everything is ignored, "out/deep/y.o" by `/out/` of ".gitignore"; name a file outright to attach it"#,
+            r#"attach "**/*.o": all files are ignored, for example "out/deep/y.o" by `/out/` of ".gitignore"; name a file explicitly to attach it"#,
         ),
         (
             &["out/*.o"],
-            r#"attach "out/*.o": everything is ignored, "out/x.o" by `/out/` of ".gitignore"; name a file outright to attach it"#,
+            r#"attach "out/*.o": all files are ignored, for example "out/x.o" by `/out/` of ".gitignore"; name a file explicitly to attach it"#,
         ),
         (
             &["src", "!*.rs", "!*.log"],
@@ -145,7 +145,7 @@ fn nothing_to_attach_is_an_error_that_says_why() {
         ),
         (
             &["!src", "!*.rs"],
-            r#"attach nothing but excludes: "!src" has nothing to be excluded from"#,
+            r#"exclude "!src": there is no attachment to exclude files from"#,
         ),
     ];
     for (inputs, message) in table {
@@ -154,7 +154,7 @@ fn nothing_to_attach_is_an_error_that_says_why() {
 }
 
 #[test]
-fn ignore_rules_hold_for_walks_and_not_for_what_is_named() {
+fn ignore_rules_hold_only_for_walks() {
     let world = World::new(&[
         "keep.rs",
         "a.log",
@@ -210,7 +210,7 @@ fn rules_above_a_walked_directory_hold() {
 }
 
 #[test]
-fn rules_of_the_repository_around_the_workspace_hold_but_not_of_a_home_repository() {
+fn rules_of_the_repository_around_the_workspace_hold() {
     let world = World::new(&["a.log", "a.rs"]);
     world.write("../.gitignore", "*.log\n");
     fs::create_dir(world.outer.join(".git")).unwrap();
@@ -246,7 +246,7 @@ fn strange_ignore_files_do_no_harm() {
 }
 
 #[test]
-fn version_control_and_jp_directories_are_never_entered() {
+fn internal_directories_are_never_entered() {
     let world = World::new(&[
         "a",
         ".git/x",
@@ -263,7 +263,7 @@ fn version_control_and_jp_directories_are_never_entered() {
 }
 
 #[test]
-fn links_to_files_are_followed_and_links_to_directories_are_not() {
+fn only_links_to_files_are_followed() {
     let world = World::new(&["real/a", "../elsewhere/secret.txt", "walked/b"]);
     link("../real/a", world.root.join("walked/inner"));
     link(
@@ -282,17 +282,17 @@ fn links_to_files_are_followed_and_links_to_directories_are_not() {
     assert_eq!(
         world.notices(&resolved),
         [
-            r#""walked/broken" is a link that leads nowhere and was left out"#,
+            r#""walked/broken" is a broken link and was left out"#,
             r#""walked/dir" is a link to a directory and was not followed"#,
             r#""walked/loop" is a link to a directory and was not followed"#,
             &format!(r#""walked/outer" leads out of the workspace and is attached as {external}"#),
             r#""walked/pipe" is a pipe and was left out"#,
-            r#""walked/self" is a link that leads nowhere and was left out"#,
+            r#""walked/self" is a broken link and was left out"#,
         ]
     );
 }
 
-/// A workspace where links of plain names lead to what walks leave out, and one to what they take.
+/// Creates a workspace with links to files that walks leave out, and one link to a file that they find.
 fn with_links() -> World {
     let world = World::new(&[
         "a",
@@ -322,18 +322,18 @@ fn with_links() -> World {
 }
 
 #[test]
-fn link_to_what_walks_leave_out_is_left_out() {
+fn link_to_a_file_that_walks_leave_out_is_left_out() {
     let world = with_links();
     let resolved = world.attach(&["links"]).unwrap();
     assert_eq!(names(&resolved), ["a"]);
     let closed = |name: &str, directory: &str| {
         format!(
-            "\"links/{name}\" is a link to what belongs to \"{directory}\" and was left out; name it outright to attach it"
+            "\"links/{name}\" is a link into \"{directory}\" and was left out; name it explicitly to attach it"
         )
     };
     let ignored = |name: &str| {
         format!(
-            "\"links/{name}\" is a link to a file that is ignored and was left out; name it outright to attach it"
+            "\"links/{name}\" is a link to an ignored file and was left out; name it explicitly to attach it"
         )
     };
     assert_eq!(
@@ -353,7 +353,7 @@ fn link_to_what_walks_leave_out_is_left_out() {
 }
 
 #[test]
-fn link_that_is_named_outright_is_attached_whatever_it_leads_to() {
+fn explicitly_named_link_is_always_attached() {
     let world = with_links();
     let links = ["links/l.txt", "links/j.txt", "links/head"];
     assert_eq!(
@@ -368,7 +368,7 @@ fn link_that_is_named_outright_is_attached_whatever_it_leads_to() {
 }
 
 #[test]
-fn directory_that_is_named_outright_is_closed_to_no_link_in_it() {
+fn explicitly_named_directory_allows_its_links() {
     let world = World::new(&["ignd/real", "ignd/deep/x", ".git/refs/main"]);
     world.write(".gitignore", "/ignd/\n");
     link("real", world.root.join("ignd/link"));
@@ -380,15 +380,15 @@ fn directory_that_is_named_outright_is_closed_to_no_link_in_it() {
 }
 
 #[test]
-fn nothing_but_links_to_what_is_left_out_is_an_error_that_says_why() {
+fn walk_of_links_that_are_left_out_fails_with_the_reason() {
     let world = with_links();
     assert_eq!(
         world.error(&["links/l*.txt"]),
-        r#"attach "links/l*.txt": everything is ignored, "links/l.txt" by `/ignd/` of ".gitignore"; name a file outright to attach it"#
+        r#"attach "links/l*.txt": all files are ignored, for example "links/l.txt" by `/ignd/` of ".gitignore"; name a file explicitly to attach it"#
     );
     assert_eq!(
         world.error(&["links/h*"]),
-        r#"attach "links/h*": nothing is left but links into directories that are entered only by name, "links/head" for one; name a file outright to attach it"#
+        r#"attach "links/h*": every match is a link into a directory that jp doesn't enter, for example "links/head"; name a file explicitly to attach it"#
     );
 }
 
@@ -409,7 +409,7 @@ fn link_out_of_the_workspace_is_followed_unless_the_file_is_left_out_there() {
     let resolved = world.attach(&["."]).unwrap();
     assert_eq!(names(&resolved), ["a", "x.rs", "x.log"]);
     assert_eq!(resolved.notices.len(), 4, "{:?}", resolved.notices);
-    // What comes with a workspace may not lead out.
+    // A declaration of the workspace must not lead out of it.
     let stored = parse_stored("file:./", &world.place).unwrap();
     let resolved = resolve(&[stored], &world.context()).unwrap();
     assert_eq!(names(&resolved), ["a"]);
@@ -432,11 +432,7 @@ fn name_that_is_not_utf8_is_refused_unless_excluded() {
         r#"attach ".": the name of "OUTER/workspace/bad\xFF" is not UTF-8; rename it or exclude it"#
     );
     assert_eq!(world.names(&[".", "!bad*"]), ["a"]);
-    let skipping = Context {
-        unavailable: Unavailable::Skip,
-        ..world.context()
-    };
-    let resolved = resolve(&world.declare(&["."]).unwrap(), &skipping).unwrap();
+    let resolved = resolve(&world.declare(&["."]).unwrap(), &world.skipping()).unwrap();
     assert_eq!(
         (names(&resolved), resolved.notices.len()),
         (vec!["a".to_owned()], 1)
@@ -457,12 +453,8 @@ fn unreadable_directory_is_an_error_or_skipped() {
         world.error(&["."]),
         r#"attach ".": read the directory "OUTER/workspace/locked""#
     );
-    let skipping = Context {
-        unavailable: Unavailable::Skip,
-        ..world.context()
-    };
     assert_eq!(
-        names(&resolve(&world.declare(&["."]).unwrap(), &skipping).unwrap()),
+        names(&resolve(&world.declare(&["."]).unwrap(), &world.skipping()).unwrap()),
         ["a"]
     );
     fs::set_permissions(&locked, fs::Permissions::from_mode(0o700)).unwrap();
@@ -484,7 +476,7 @@ fn more_files_than_allowed_stop_the_walk() {
     assert!(matches!(error, AttachError::TooManyFiles { limit: 3, .. }));
     assert_eq!(
         error.to_string(),
-        r#"attach ".": with it there are more than the 3 files that conversation.attachment.max_files allows"#
+        r#"attach ".": there are more than the 3 files that conversation.attachment.max_files allows"#
     );
 }
 

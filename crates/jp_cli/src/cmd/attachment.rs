@@ -222,7 +222,7 @@ fn not_attached_error(
         .find(|row| row.is_named(text))
         .map(|row| row.declaration);
     // The text may be a URL with credentials.
-    let text = jp_attachment::redacted(text);
+    let text = jp_attachment::redact(text);
     match whole {
         Some(declaration) => {
             SessionError::new(format!("{text} is a part of the attachment {declaration}"))

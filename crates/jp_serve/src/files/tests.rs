@@ -32,13 +32,7 @@ impl Tree {
     }
 
     fn place(&self) -> Place {
-        let root = self.root.clone();
-        Place {
-            current_dir: root.clone(),
-            root,
-            home: None,
-            external_key: None,
-        }
+        Place::new(&self.root)
     }
 
     fn files(&self) -> Files {
@@ -367,7 +361,7 @@ fn file_that_is_not_there_yet_has_a_source_if_it_could_be_given() {
 
 fn survey(tree: &Tree, input: &str) -> Survey {
     let place = tree.place();
-    Survey::of(
+    Survey::take(
         &parse_input(input, &place).unwrap(),
         &[],
         &place,
@@ -421,7 +415,8 @@ fn survey_depends_on_what_may_come_to_give_something() {
         max_bytes: 10,
         ..Limits::default()
     };
-    let skipped = Survey::of(&parse_input("large", &place).unwrap(), &[], &place, limits).unwrap();
+    let skipped =
+        Survey::take(&parse_input("large", &place).unwrap(), &[], &place, limits).unwrap();
     assert!(skipped.files.is_empty() && skipped.depends_on.contains(&tree.root.join("large/y")));
 }
 
@@ -456,7 +451,7 @@ fn name_that_no_client_can_ask_for_is_not_offered() {
     let files = tree.files();
     assert_eq!(files.complete_path("docs/"), ["docs/plain.md"]);
     let path_of = |name: &str| {
-        let (uri, _) = tree.place().named(&tree.root.join(name)).unwrap();
+        let (uri, _) = tree.place().uri_and_name(&tree.root.join(name)).unwrap();
         files.path_of(&uri)
     };
     assert_eq!(path_of("docs/plain.md"), Ok(Some(path("docs/plain.md"))));

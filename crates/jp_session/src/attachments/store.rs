@@ -8,7 +8,7 @@ use std::{
     sync::{Mutex, MutexGuard, PoisonError},
 };
 
-use jp_attachment::{ContentStore, FileStamp, Known};
+use jp_attachment::{ContentStore, FileStamp, StoredFile};
 use jp_llm::Measure;
 use jp_resource::{BlobRef, Checksum, ResourceContent};
 use jp_storage::{Batch, FileState, KnownContent, Stamps};
@@ -59,7 +59,7 @@ impl<'a> BatchStore<'a> {
 }
 
 impl ContentStore for BatchStore<'_> {
-    fn known(&self, file: &FileStamp) -> Option<Known> {
+    fn lookup(&self, file: &FileStamp) -> Option<StoredFile> {
         let known = self.stamps.find(&file_state(file)?)?;
         // A stamp outlives its blob, for example in another checkout or after `jp storage gc`.
         let has_blob = self.batch.reuse(&known.blob, known.file_length);
@@ -77,7 +77,7 @@ impl ContentStore for BatchStore<'_> {
         }
         let measure = known.measure.as_deref().and_then(Measure::parse);
         self.record(&known.blob, file, measure);
-        Some(Known {
+        Some(StoredFile {
             blob: known.blob,
             mime_type: known.mime_type?,
         })
@@ -105,9 +105,9 @@ pub(crate) struct ChecksumStore<'a> {
 }
 
 impl ContentStore for ChecksumStore<'_> {
-    fn known(&self, file: &FileStamp) -> Option<Known> {
+    fn lookup(&self, file: &FileStamp) -> Option<StoredFile> {
         let known = self.stamps.find(&file_state(file)?)?;
-        Some(Known {
+        Some(StoredFile {
             blob: known.blob,
             mime_type: known.mime_type?,
         })

@@ -91,12 +91,7 @@ impl Files {
             source,
         };
         let canonical = canonical_path(root).map_err(failed)?;
-        let place = Place {
-            root: canonical.clone(),
-            current_dir: canonical.clone(),
-            home: None,
-            external_key: None,
-        };
+        let place = Place::new(&canonical);
         Ok(Self {
             place,
             root: Dir::open_ambient_dir(&canonical, ambient_authority()).map_err(failed)?,

@@ -42,12 +42,7 @@ pub(crate) fn with_canonical_uris(
 fn place(surroundings: &Surroundings) -> Place {
     surroundings.place.clone().unwrap_or_else(|| {
         let root = canonical_path(&surroundings.root).unwrap_or_else(|_| surroundings.root.clone());
-        Place {
-            current_dir: root.clone(),
-            root,
-            home: None,
-            external_key: None,
-        }
+        Place::new(root)
     })
 }
 
@@ -62,7 +57,7 @@ fn identify(resource: &mut Resource, place: &Place) -> Result<(), String> {
     let no_file = |cause: &str| format!("its URI {:?} names no file{cause}", resource.uri);
     let path = absolute(path, &place.root).map_err(|error| no_file(cause(&error)))?;
     let path = canonical_as_far_as_there(&path);
-    let (uri, name) = place.named(&path).ok_or_else(|| no_file(""))?;
+    let (uri, name) = place.uri_and_name(&path).ok_or_else(|| no_file(""))?;
     if resource.mime_type.is_none() {
         let found = match &resource.content {
             ResourceContent::Text(_) => mime::from_path(&name),

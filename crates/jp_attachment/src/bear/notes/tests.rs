@@ -49,10 +49,8 @@ impl World {
             ))
             .unwrap();
         let place = Place {
-            root: "/w".into(),
-            current_dir: "/w".into(),
             home: Some(home),
-            external_key: None,
+            ..Place::new("/w")
         };
         Self {
             _directory: directory,
@@ -182,7 +180,7 @@ fn some_notes(join: (u8, u8)) -> World {
 }
 
 #[test]
-fn note_is_a_resource_with_title_type_and_date() {
+fn note_is_a_described_resource() {
     let world = some_notes((5, 13));
     let resolved = world.attach("bear:A-1").unwrap();
     let [note] = resolved.resources.as_slice() else {
@@ -201,7 +199,7 @@ fn note_is_a_resource_with_title_type_and_date() {
 }
 
 #[test]
-fn search_finds_words_and_tags_in_any_case_and_literally() {
+fn search_ignores_case() {
     for join in [(5, 13), (7, 14)] {
         let world = some_notes(join);
         for (input, names) in [
@@ -255,7 +253,7 @@ fn search_finds_words_and_tags_in_any_case_and_literally() {
 }
 
 #[test]
-fn note_that_can_not_be_had_is_an_error_that_says_why() {
+fn unavailable_note_is_an_error() {
     let world = some_notes((5, 13));
     for (input, message) in [
         ("bear:X", r#"attach "bear:X": there is no such note"#),
@@ -286,7 +284,7 @@ fn note_that_can_not_be_had_is_an_error_that_says_why() {
 }
 
 #[test]
-fn database_that_is_missing_or_of_something_else_is_named() {
+fn unusable_database_is_an_error() {
     let world = World::new((5, 13));
     let other = world.database.with_file_name("other.sqlite");
     let error = |world: &World| {
@@ -324,7 +322,7 @@ fn database_that_is_missing_or_of_something_else_is_named() {
     assert!(error(&world).starts_with(&malformed), "{}", error(&world));
     std::fs::remove_file(&other).unwrap();
     let connection = Connection::open(&other).unwrap();
-    let missing = "is no Bear database that can be read: it has no";
+    let missing = "is not a Bear database that jp can read: it has no";
     for (statement, what) in [
         ("CREATE TABLE x (y)", "table ZSFNOTE"),
         (
@@ -380,7 +378,7 @@ fn limits_hold() {
 }
 
 #[test]
-fn app_that_writes_is_waited_for_until_the_timeout_or_an_interrupt() {
+fn reader_waits_while_the_app_writes() {
     let world = some_notes((5, 13));
     world
         .connection

@@ -1,10 +1,10 @@
-//! Text and links that mean in Markdown what they meant in HTML.
+//! Escaping of text and links for Markdown.
 
-/// Length of a link that is shown.
+/// The longest link target, in bytes. Longer ones are of no use to a model.
 const MAX_LINK: usize = 4096;
 
-/// Returns a link's target as it is written, if it leads anywhere.
-pub(super) fn shown_target(target: &str) -> Option<String> {
+/// Encodes the target of a link for Markdown. Returns `None` if it leads nowhere outside the page.
+pub(super) fn encode_target(target: &str) -> Option<String> {
     let target = target.trim();
     let scheme = target
         .split_once(':')
@@ -33,7 +33,7 @@ pub(super) fn shown_target(target: &str) -> Option<String> {
     Some(shown)
 }
 
-/// Escapes what would be formatting (CommonMark §2.4), in a table also what would end a cell.
+/// Escapes characters that would be formatting (CommonMark §2.4) or, in a table, would end a cell.
 pub(super) fn escape(text: &str, is_in_cell: bool) -> String {
     let mut escaped = String::with_capacity(text.len());
     let mut characters = text.chars().peekable();
@@ -42,7 +42,7 @@ pub(super) fn escape(text: &str, is_in_cell: bool) -> String {
         let next = characters.peek();
         let is_escaped = match character {
             '\\' | '*' | '`' => true,
-            // Between letters it is one of a name.
+            // Within a word, as in `snake_case`, it is no formatting (CommonMark §6.2).
             '_' => is_start || next.is_none(),
             '<' => next
                 .is_some_and(|next| next.is_ascii_alphabetic() || matches!(next, '/' | '!' | '?')),
@@ -60,9 +60,11 @@ pub(super) fn escape(text: &str, is_in_cell: bool) -> String {
 
 /// Escapes a word that would make its line a heading, an item, a quote or a rule.
 pub(super) fn escape_start(word: &str) -> String {
-    let is_all = |of: char| word.chars().all(|character| character == of);
+    let is_marker = ['#', '-', '+', '=']
+        .into_iter()
+        .any(|marker| word.chars().all(|character| character == marker));
     let number = word.trim_end_matches(['.', ')']);
-    if word.starts_with('>') || ['#', '-', '+', '='].into_iter().any(is_all) {
+    if word.starts_with('>') || is_marker {
         format!("\\{word}")
     } else if number.len() + 1 == word.len()
         && number.bytes().all(|digit| digit.is_ascii_digit())

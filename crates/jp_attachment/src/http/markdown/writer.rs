@@ -1,10 +1,12 @@
 use jp_resource::mime::fence_for;
 
-use super::escape::{escape, escape_start, shown_target};
+use super::escape::{encode_target, escape, escape_start};
 
-/// How deep lists, items and quotes are shown; what is deeper is written as if it were not.
+/// The deepest nesting of lists, items and quotes. Each level makes every line longer, so deeper levels are
+/// written without their markers.
 const MAX_DEPTH: usize = 16;
-/// How many inline elements are remembered at once.
+/// The most inline elements that are open at once. Text of a malicious page would otherwise cost time in
+/// proportion to them.
 const MAX_INLINES: usize = 32;
 
 /// Formatting within a paragraph.
@@ -18,22 +20,22 @@ pub(super) enum Inline {
 
 /// Writes Markdown line by line.
 ///
-/// White space, breaks and what opens formatting are held back until there is text that they are for.
+/// White space, line breaks and the start of formatting are held back until text follows.
 #[derive(Default)]
 pub(super) struct Writer {
     out: String,
     containers: Vec<Container>,
-    /// How many containers are open that were not put into `containers`.
+    /// The number of open containers that are too deep for `containers`.
     too_deep: usize,
     inlines: Vec<Open>,
-    /// Newlines to come before the next text, 2 at most.
+    /// The number of newlines before the next text, at most 2.
     breaks: usize,
     has_space: bool,
     heading: Option<usize>,
     table: Table,
 }
 
-/// What gives each of its lines a prefix, and the lists that number items.
+/// A block that contains others: it gives each line a prefix, or numbers its items.
 enum Container {
     List { next: Option<u64> },
     Item { marker: String, is_written: bool },
@@ -42,34 +44,33 @@ enum Container {
 
 struct Open {
     kind: Inline,
-    /// Empty for anything but a link.
+    /// The target of a link; empty for other elements.
     target: String,
     is_written: bool,
-    /// Whether it is within another of its kind, or a link to nowhere.
+    /// Whether it is not written, because it is within another of its kind or is a link without a target.
     is_silent: bool,
 }
 
 /// The outermost table.
 #[derive(Default)]
 struct Table {
-    /// How many tables are open, one in another.
+    /// The number of nested open tables.
     depth: usize,
     has_header: bool,
-    /// Cells of the row so far.
+    /// The number of finished cells in the row.
     columns: usize,
     is_in_cell: bool,
     is_cell_empty: bool,
 }
 
 impl Writer {
-    /// Returns how long it is so far.
+    /// Returns the length so far, in bytes.
     pub(super) fn len(&self) -> usize {
         self.out.len()
     }
 
-    /// Writes text, with its white space collapsed.
+    /// Writes text and collapses its white space.
     pub(super) fn text(&mut self, text: &str) {
-        let is_space = |character: char| character.is_ascii_whitespace();
         for (index, word) in text.split(is_space).enumerate() {
             self.has_space |= index > 0;
             if word.is_empty() {
@@ -130,10 +131,10 @@ impl Writer {
         });
     }
 
-    /// Opens a link; one to a place in the page, or to run a script, is written as its text.
+    /// Opens a link. A link within the page, or to a script, is written as its text.
     pub(super) fn open_link(&mut self, target: &str) {
         self.close(Inline::Link);
-        let target = shown_target(target);
+        let target = encode_target(target);
         let is_silent = target.is_none();
         let target = target.unwrap_or_default();
         self.push_inline(Open {
@@ -150,7 +151,7 @@ impl Writer {
         }
     }
 
-    /// Closes the last of a kind, and what was opened in it and not closed.
+    /// Closes the last element of a kind, and all elements that were opened in it.
     pub(super) fn close(&mut self, kind: Inline) {
         let Some(index) = self.inlines.iter().rposition(|open| open.kind == kind) else {
             return;
@@ -169,7 +170,7 @@ impl Writer {
         let text = escape(&text, self.table.is_in_cell)
             .replace('[', "\\[")
             .replace(']', "\\]");
-        match shown_target(source) {
+        match encode_target(source) {
             Some(source) => self.out.push_str(&format!("![{text}]({source})")),
             None => self.out.push_str(&text),
         }
@@ -177,7 +178,6 @@ impl Writer {
 
     /// Writes inline code.
     pub(super) fn code(&mut self, text: &str) {
-        let is_space = |character: char| character.is_ascii_whitespace();
         self.has_space |= text.starts_with(is_space);
         let mut code = text
             .split(is_space)
@@ -194,6 +194,7 @@ impl Writer {
                 .map(str::len)
                 .max()
                 .unwrap_or(0);
+            // CommonMark §6.1: the delimiter is longer than any run of backticks in the code.
             let fence = "`".repeat(longest + 1);
             let pad = if code.starts_with('`') || code.ends_with('`') {
                 " "
@@ -206,7 +207,7 @@ impl Writer {
         self.has_space |= text.ends_with(is_space);
     }
 
-    /// Writes a code block, within a table as inline code.
+    /// Writes a code block; in a table it is inline code, because a cell has only one line.
     pub(super) fn code_block(&mut self, text: &str, language: Option<&str>) {
         if self.table.is_in_cell {
             self.has_space = true;
@@ -251,6 +252,7 @@ impl Writer {
         if self.table.is_in_cell || self.too_deep > 0 {
             return;
         }
+        // An item ends the one before it in the same list, because `</li>` is optional (HTML §13.1.2.4).
         let list = self
             .containers
             .iter()
@@ -270,7 +272,7 @@ impl Writer {
             }
             _ => "- ".to_owned(),
         };
-        // The list it is in has been counted.
+        // Not with `push`: the list counts for the depth, its items don't.
         self.containers.push(Container::Item {
             marker,
             is_written: false,
@@ -279,6 +281,7 @@ impl Writer {
 
     pub(super) fn end_item(&mut self) {
         self.end_line(1);
+        // `</li>` closes only an item of the innermost list.
         let inner = self
             .containers
             .iter()
@@ -315,7 +318,7 @@ impl Writer {
         self.block();
     }
 
-    /// Starts a cell, and the row with its first; one of a table in a cell is part of that.
+    /// Starts a cell, and with the first one a row. Cells of a nested table become text of the outer cell.
     pub(super) fn start_cell(&mut self) {
         if self.table.depth != 1 {
             return self.block();
@@ -361,13 +364,14 @@ impl Writer {
     }
 
     pub(super) fn finish(mut self) -> String {
+        // Tables without an end tag end here.
         self.table.depth = self.table.depth.min(1);
         self.end_table();
         self.out.truncate(self.out.trim_end().len());
         self.out
     }
 
-    /// Writes what was held back; returns whether the line has nothing else yet.
+    /// Writes the held back breaks, space and formatting. Returns whether this starts a line.
     fn flush(&mut self) -> bool {
         let mut starts_line = false;
         if self.table.is_in_cell {
@@ -408,12 +412,12 @@ impl Writer {
         }
     }
 
-    /// Returns what a line starts with that goes on.
+    /// Returns the prefix of a line that is not the first of its containers.
     fn prefix(&self) -> String {
         self.containers.iter().map(Container::prefix).collect()
     }
 
-    /// Ends the line, its formatting and a heading; in a cell it is a space.
+    /// Ends the line, its formatting and a heading. In a cell this is a space.
     fn end_line(&mut self, breaks: usize) {
         if self.table.is_in_cell {
             self.has_space = true;
@@ -431,8 +435,9 @@ impl Writer {
         self.has_space = false;
     }
 
-    /// Ends formatting that the next paragraph starts anew; a link is not repeated.
+    /// Ends the formatting, which the next paragraph starts again. A link is not repeated.
     fn suspend_inlines(&mut self) {
+        // Ends are written from the inside out.
         for open in std::mem::take(&mut self.inlines).into_iter().rev() {
             self.write_end(&open);
             if open.kind != Inline::Link || !open.is_written {
@@ -465,18 +470,18 @@ impl Writer {
         }
     }
 
-    fn pop(&mut self, is_it: impl Fn(&Container) -> bool) {
+    fn pop(&mut self, is_kind: impl Fn(&Container) -> bool) {
         if self.table.is_in_cell {
             return;
         }
         if self.too_deep > 0 {
             self.too_deep -= 1;
-        } else if let Some(index) = self.containers.iter().rposition(is_it) {
+        } else if let Some(index) = self.containers.iter().rposition(is_kind) {
             self.containers.truncate(index);
         }
     }
 
-    /// Returns what is between a list and what surrounds it.
+    /// Returns the number of newlines around a list: an inner list needs no blank line.
     fn list_break(&self) -> usize {
         let is_nested = self
             .containers
@@ -487,7 +492,7 @@ impl Writer {
 }
 
 impl Container {
-    /// Returns what its first line starts with, or a later one.
+    /// Returns the prefix of the next line and marks the container as written.
     fn start(&mut self) -> String {
         match self {
             Self::Item {
@@ -527,4 +532,8 @@ impl Open {
             Inline::Link => "[",
         }
     }
+}
+
+fn is_space(character: char) -> bool {
+    character.is_ascii_whitespace()
 }

@@ -65,7 +65,7 @@ impl Server {
         }
     }
 
-    /// Starts a server that answers everything with the same.
+    /// Starts a server that answers each request with the same bytes.
     pub(super) fn always(answer: impl Into<Vec<u8>>) -> Self {
         let answer = answer.into();
         Self::start(move |exchange| exchange.write(&answer))
@@ -84,7 +84,7 @@ impl Server {
 impl Drop for Server {
     fn drop(&mut self) {
         self.is_stopped.store(true, Ordering::Relaxed);
-        // Wakes it.
+        // Wakes the server's thread.
         _ = TcpStream::connect(self.address);
         _ = self.accepting.take().unwrap().join();
     }
@@ -107,7 +107,7 @@ impl Exchange {
         Some(Self { path, stream })
     }
 
-    /// Sends bytes; the other side may be gone.
+    /// Sends bytes. The client may have closed the connection.
     pub(super) fn write(&mut self, bytes: &[u8]) {
         _ = self.stream.write_all(bytes);
     }
@@ -119,7 +119,7 @@ impl Exchange {
         self.write(head.as_bytes());
     }
 
-    /// Sends the same again and again, until the other side has enough.
+    /// Sends the same bytes until the client closes the connection.
     pub(super) fn write_endlessly(&mut self, bytes: &[u8]) {
         for _ in 0..100_000 {
             if self.stream.write_all(bytes).is_err() {
@@ -128,7 +128,7 @@ impl Exchange {
         }
     }
 
-    /// Says nothing more, until the other side goes.
+    /// Waits without an answer until the client closes the connection.
     pub(super) fn stall(&mut self) {
         _ = self.stream.read(&mut [0]);
     }

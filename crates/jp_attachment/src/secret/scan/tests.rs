@@ -155,7 +155,7 @@ fn well_known_secrets_are_found() {
 }
 
 #[test]
-fn what_only_resembles_a_secret_is_not_found() {
+fn harmless_values_are_not_found() {
     let table = [
         String::new(),
         token("AKIA", "IOSFODNN7EXAMPLE"),
@@ -206,7 +206,7 @@ fn what_only_resembles_a_secret_is_not_found() {
 }
 
 #[test]
-fn each_kind_is_told_once_in_the_order_of_the_text() {
+fn each_kind_is_found_once_in_the_order_of_the_text() {
     let (github, google) = (token("ghp_", random(36)), token("AIza", random(35)));
     let text = format!(
         "{github}\n\n{google} {github}\n{}\n{google}\n",
@@ -226,13 +226,13 @@ fn each_kind_is_told_once_in_the_order_of_the_text() {
 }
 
 #[test]
-fn finding_does_not_tell_the_secret() {
+fn finding_does_not_contain_the_secret() {
     let secret = token("ghp_", random(36));
     assert!(!format!("{:?}", scan(&secret)).contains(random(6)));
 }
 
 #[test]
-fn every_pattern_compiles_and_has_an_article() {
+fn every_pattern_is_valid() {
     for (index, pattern) in PATTERNS.iter().enumerate() {
         SCANNER.regex(index);
         assert!(
@@ -256,7 +256,7 @@ fn time_is_linear_in_the_worst_cases() {
         "AIza",
         "secret\n",
     ] {
-        // A megabyte of beginnings; quadratic time would take hours.
+        // A megabyte of starts. Quadratic time would take hours.
         let text = part.repeat(1_000_000 / part.len());
         assert_eq!(kinds(&text), Vec::<&str>::new(), "{part:?}");
     }

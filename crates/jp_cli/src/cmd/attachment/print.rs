@@ -109,7 +109,7 @@ impl<'a> WantedAttachment<'a> {
         if rows.iter().any(|row| self.matches(row)) {
             return Ok(());
         }
-        let text = jp_attachment::redacted(self.text);
+        let text = jp_attachment::redact(self.text);
         Err(SessionError::new(format!(
             "{text} is not attached to conversation {conversation}"
         ))

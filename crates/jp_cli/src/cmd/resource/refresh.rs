@@ -119,7 +119,7 @@ fn choose_named(
     let mut targets = RefreshTargets::new();
     for text in wanted {
         if !add_targets(text, declared, &newest, place, &mut targets) {
-            let text = jp_attachment::redacted(text);
+            let text = jp_attachment::redact(text);
             return Err(
                 SessionError::new(format!("{text} is not attached to the conversation"))
                     .with_hint("`jp attachment ls` lists the attachments."),

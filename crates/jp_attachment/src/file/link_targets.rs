@@ -3,28 +3,28 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use super::{ignored::IgnoreRules, walk::is_never_entered};
+use super::ignore_rules::{IgnoreRules, is_never_entered};
 use crate::{IgnoreRule, Place};
 
-/// What a walk's rules say of files that links lead to, wherever they are.
+/// Applies the rules of a walk to the files that links lead to, wherever they are.
 ///
-/// The directories that the walk itself starts in are named, so nothing is asked about them.
-pub(super) struct Linked<'a> {
+/// The rules do not apply to the directories that the walk starts in, because the user named them.
+pub(super) struct LinkTargets<'a> {
     place: &'a Place,
     /// The canonical directory that the walk starts from.
     base: &'a Path,
-    /// The directory of the last such file: links that are side by side tend to lead to one.
-    last: Option<Directory<'a>>,
+    /// The directory of the last target. Links of one directory often lead to one directory.
+    last: Option<TargetDirectory<'a>>,
 }
 
-struct Directory<'a> {
+struct TargetDirectory<'a> {
     path: PathBuf,
     rules: IgnoreRules<'a>,
-    /// The rule that ignores all of it.
+    /// The rule that ignores the directory, if one does.
     ignoring: Option<IgnoreRule>,
 }
 
-impl<'a> Linked<'a> {
+impl<'a> LinkTargets<'a> {
     pub(super) fn new(base: &'a Path, place: &'a Place) -> Self {
         Self {
             place,
@@ -33,7 +33,7 @@ impl<'a> Linked<'a> {
         }
     }
 
-    /// Returns the name on the way to the file that no walk passes, if there is one.
+    /// Returns the directory on the way to the file that no walk enters, if there is one.
     pub(super) fn never_entered<'t>(&self, target: &'t Path) -> Option<&'t OsStr> {
         let path = self.beyond_base(target);
         let is_git = path.file_name().filter(|name| *name == ".git");
@@ -43,12 +43,12 @@ impl<'a> Linked<'a> {
             .or(is_git)
     }
 
-    /// Returns the rule that ignores the file, or a directory that it is in.
+    /// Returns the rule that ignores the file or a directory that it is in.
     pub(super) fn ignoring(&mut self, target: &Path) -> Option<IgnoreRule> {
         let path = target.parent()?;
         let last = match self.last.take().filter(|last| last.path == path) {
             Some(last) => last,
-            None => self.read(path),
+            None => self.read_rules(path),
         };
         let last = self.last.insert(last);
         last.ignoring
@@ -56,16 +56,16 @@ impl<'a> Linked<'a> {
             .or_else(|| last.rules.ignoring(target, false))
     }
 
-    fn read(&self, path: &Path) -> Directory<'a> {
-        let (rules, ignoring) = IgnoreRules::of_linked(path, self.base, self.place);
-        Directory {
+    fn read_rules(&self, path: &Path) -> TargetDirectory<'a> {
+        let (rules, ignoring) = IgnoreRules::for_link_target(path, self.base, self.place);
+        TargetDirectory {
             path: path.to_owned(),
             rules,
             ignoring,
         }
     }
 
-    /// Returns the rest of the way to the file, from where it parts from the way to the base.
+    /// Returns the path of the file below the innermost directory that it shares with the base.
     fn beyond_base<'t>(&self, target: &'t Path) -> &'t Path {
         let shared = target
             .ancestors()

@@ -2,14 +2,14 @@ use std::fs::FileType;
 
 use crate::SpecialFile;
 
-/// Returns what kind of special file it is, if it is neither file, directory nor link.
+/// Returns the kind of special file, if it is neither a file, a directory nor a link.
 pub(crate) fn special_file(kind: FileType) -> Option<SpecialFile> {
     let is_ordinary = kind.is_file() || kind.is_dir() || kind.is_symlink();
-    (!is_ordinary).then(|| name(kind))
+    (!is_ordinary).then(|| classify(kind))
 }
 
 #[cfg(unix)]
-fn name(kind: FileType) -> SpecialFile {
+fn classify(kind: FileType) -> SpecialFile {
     use std::os::unix::fs::FileTypeExt;
     match kind {
         _ if kind.is_fifo() => SpecialFile::Pipe,
@@ -20,6 +20,6 @@ fn name(kind: FileType) -> SpecialFile {
 }
 
 #[cfg(not(unix))]
-fn name(_: FileType) -> SpecialFile {
+fn classify(_: FileType) -> SpecialFile {
     SpecialFile::Other
 }

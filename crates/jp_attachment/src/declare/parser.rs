@@ -11,37 +11,29 @@ use crate::{
     canonical_path,
     data::url as data_url,
     glob::{self, escape, has_wildcard},
-    http::redacted,
-    place::{encode_literal, normalized, slashed},
-    special::special_file,
+    http::redact,
+    place::{encode_literal, normalize, with_slashes},
+    special_file::special_file,
 };
 
-/// An input that is being read, and what relative paths in it are relative to.
+/// Parses an input whose relative paths start from `directory`.
 #[derive(Clone, Copy)]
-pub(super) struct Reading<'a> {
+pub(super) struct InputParser<'a> {
     pub(super) input: &'a str,
     pub(super) place: &'a Place,
     pub(super) directory: &'a Path,
 }
 
-/// What follows the `?` of a declaration.
-#[derive(Debug, PartialEq, Eq)]
-pub(super) enum Query {
-    None,
-    Exclude,
+/// Returns the pattern before `?exclude`, if the text ends so. Any other `?` is a wildcard.
+pub(super) fn strip_exclude(text: &str) -> Option<&str> {
+    let (pattern, query) = text.rsplit_once('?')?;
+    query
+        .split('&')
+        .any(|parameter| parameter == "exclude")
+        .then_some(pattern)
 }
 
-/// Takes `?exclude` off. Any other `?` is a wildcard.
-pub(super) fn split_query(text: &str) -> (&str, Query) {
-    match text.rsplit_once('?') {
-        Some((path, query)) if query.split('&').any(|parameter| parameter == "exclude") => {
-            (path, Query::Exclude)
-        }
-        _ => (text, Query::None),
-    }
-}
-
-/// Returns a typed pattern with `/` between its names.
+/// Returns a typed pattern with `/` as the separator.
 pub(super) fn from_native(pattern: &str) -> String {
     if cfg!(windows) {
         pattern.replace('\\', "/")
@@ -50,7 +42,7 @@ pub(super) fn from_native(pattern: &str) -> String {
     }
 }
 
-/// Returns whether there is something at `path`, be it a dangling link or out of reach.
+/// Returns whether something is at `path`, even if it is a broken link or not accessible.
 pub(super) fn exists(path: &Path) -> bool {
     use io::ErrorKind::{InvalidFilename, InvalidInput, NotADirectory, NotFound};
     match fs::symlink_metadata(path) {
@@ -62,36 +54,39 @@ pub(super) fn exists(path: &Path) -> bool {
     }
 }
 
-/// Canonicalises as much of a path as exists.
-pub(super) fn resolved_as_far_as_possible(path: &Path) -> PathBuf {
-    let resolved = path.ancestors().find_map(|ancestor| {
+/// Canonicalises the part of a path that exists, and normalizes the rest.
+pub(super) fn canonicalize_existing(path: &Path) -> PathBuf {
+    let canonical = path.ancestors().find_map(|ancestor| {
         let rest = path.strip_prefix(ancestor).ok()?;
         canonical_path(ancestor)
             .ok()
-            .map(|canonical| normalized(&canonical.join(rest)))
+            .map(|canonical| normalize(&canonical.join(rest)))
     });
-    resolved.unwrap_or_else(|| normalized(path))
+    canonical.unwrap_or_else(|| normalize(path))
 }
 
-impl Reading<'_> {
-    /// Returns the same with paths relative to another directory.
-    fn at<'b>(&'b self, directory: &'b Path) -> Reading<'b> {
-        Reading {
+impl InputParser<'_> {
+    /// Returns a parser whose relative paths start from another directory.
+    fn at<'b>(&'b self, directory: &'b Path) -> InputParser<'b> {
+        InputParser {
             input: self.input,
             place: self.place,
             directory,
         }
     }
 
-    /// Returns the path that a typed `path` means.
+    /// Returns the absolute path of a typed `path`, with `~` expanded.
     pub(super) fn absolute(&self, path: &str) -> Result<PathBuf, AttachError> {
         let separators: &[char] = if cfg!(windows) { &['/', '\\'] } else { &['/'] };
         match path.strip_prefix('~') {
             Some(rest) if rest.is_empty() || rest.starts_with(separators) => {
-                let home = self.place.home.as_ref();
-                let home = home.ok_or_else(|| AttachError::NoHome {
-                    input: self.input.to_owned(),
-                })?;
+                let home = self
+                    .place
+                    .home
+                    .as_ref()
+                    .ok_or_else(|| AttachError::NoHome {
+                        input: self.input.to_owned(),
+                    })?;
                 Ok(home.join(rest.trim_start_matches(separators)))
             }
             _ => Ok(self.directory.join(path)),
@@ -100,7 +95,7 @@ impl Reading<'_> {
 
     /// Declares the file or directory at `path`.
     pub(super) fn path(&self, path: &Path) -> Result<Declared, AttachError> {
-        let canonical = canonical_path(path).map_err(|error| self.unresolved(path, error))?;
+        let canonical = canonical_path(path).map_err(|error| self.resolve_error(path, error))?;
         let metadata =
             fs::metadata(&canonical).map_err(|error| self.io("look at", &canonical, error))?;
         if let Some(kind) = special_file(metadata.file_type()) {
@@ -111,25 +106,24 @@ impl Reading<'_> {
             });
         }
         let is_inside = self.place.relative(&canonical).is_some();
-        let not_utf8 = |_| self.not_utf8(&canonical);
         let declaration = match (is_inside, metadata.is_dir()) {
-            (_, false) => Some(self.place.declaration(&canonical).map_err(not_utf8)?),
-            (true, true) => Some(
-                self.place
-                    .directory_declaration(&canonical)
-                    .map_err(not_utf8)?,
-            ),
+            (_, false) => Some(self.place.declaration(&canonical)),
+            (true, true) => Some(self.place.directory_declaration(&canonical)),
             (false, true) => None,
         };
+        let declaration = declaration
+            .transpose()
+            .map_err(|_| self.not_utf8(&canonical))?;
         let link_out = if is_inside { None } else { self.link_out(path) };
         Ok(Declared {
             link_out,
-            ..self.declared(declaration, Source::Path(canonical))
+            ..self.declare(declaration, Source::Path(canonical))
         })
     }
 
-    /// Says what a path is that has no other name: a pipe that was opened, as the shell's `<(…)`.
-    fn unresolved(&self, path: &Path, error: io::Error) -> AttachError {
+    /// Returns the error of a path that can't be canonicalised. It may be an open pipe without another name,
+    /// such as the shell's `<(…)`.
+    fn resolve_error(&self, path: &Path, error: io::Error) -> AttachError {
         match fs::metadata(path)
             .ok()
             .and_then(|metadata| special_file(metadata.file_type()))
@@ -151,18 +145,20 @@ impl Reading<'_> {
         let glob = Glob::new(base, rest).map_err(|reason| self.invalid_glob(reason))?;
         let declaration =
             prefix.map(|prefix| format!("file:{}{}", encode_literal(&prefix), glob::encode(rest)));
-        Ok(self.declared(declaration, Source::Glob(glob)))
+        Ok(self.declare(declaration, Source::Glob(glob)))
     }
 
-    /// Declares that what matches a `/`-separated pattern is left out. What it names need not exist.
+    /// Declares an exclude for a `/`-separated pattern. Its files need not exist.
     pub(super) fn exclude(&self, pattern: &str) -> Result<Declared, AttachError> {
         let name = pattern.strip_suffix('/').unwrap_or(pattern);
         let (base, rest) = self.split_pattern(name)?;
         if rest.is_empty() {
             return Err(AttachError::Empty);
         }
-        let base = resolved_as_far_as_possible(&base);
+        let base = canonicalize_existing(&base);
         let prefix = self.prefix(&base)?;
+        // The pattern relative to the workspace root. Without a `/` it matches at any depth below the current
+        // directory, as in a `.gitignore` there.
         let from_prefix = match (name.contains('/'), prefix.as_deref()) {
             (false, None | Some("")) => rest.to_owned(),
             (true, None | Some("")) if !rest.contains('/') => format!("./{rest}"),
@@ -179,54 +175,51 @@ impl Reading<'_> {
             base
         };
         let exclude = Exclude::new(base, &pattern).map_err(|reason| self.invalid_glob(reason))?;
-        Ok(self.declared(declaration, Source::Exclude(exclude)))
+        Ok(self.declare(declaration, Source::Exclude(exclude)))
     }
 
-    /// Declares what follows `file:`, an existing path before a pattern.
+    /// Declares the text after `file:`. An existing path wins over a pattern.
     pub(super) fn file_url(&self, rest: &str) -> Result<Declared, AttachError> {
-        let (path, query) = split_query(rest);
-        let candidates = self.candidates(path);
-        if query == Query::Exclude {
-            return self.exclude_of(&candidates);
+        if let Some(pattern) = strip_exclude(rest) {
+            return self.exclude_first(&self.candidates(pattern));
         }
+        let candidates = self.candidates(rest);
         for (directory, text) in &candidates {
-            if let Some(path) = self.at(directory).existing(text)? {
+            if let Some(path) = self.at(directory).find_existing(text)? {
                 return self.path(&path);
             }
         }
+        // No candidate exists literally. The error of the first one is reported, because it is the path that the
+        // user meant.
         let mut failure = None;
         for (directory, text) in &candidates {
-            match self.at(directory).unmatched(text) {
+            match self.at(directory).pattern_or_path(text) {
                 Err(error @ AttachError::Missing { .. }) => failure = failure.or(Some(error)),
-                settled => return settled,
+                other => return other,
             }
         }
         Err(failure.unwrap_or(AttachError::Empty))
     }
 
-    /// Declares the page of a URL, which is called by its canonical form where it has credentials.
+    /// Declares the page of a URL. If it has credentials, messages show the canonical URL without them.
     pub(super) fn http(&self) -> Result<Declared, AttachError> {
-        let malformed = |reason| AttachError::Malformed {
-            input: redacted(self.input),
-            reason,
-        };
-        let (url, credentials) = HttpUrl::parse(self.input).map_err(malformed)?;
+        let (url, credentials) = HttpUrl::parse(self.input)
+            .map_err(|reason| AttachError::invalid(&redact(self.input), reason))?;
         let declaration = url.to_string();
-        let input = if credentials.is_some() {
-            declaration.clone()
-        } else {
-            self.input.to_owned()
+        let input = match credentials {
+            Some(_) => declaration.clone(),
+            None => self.input.to_owned(),
         };
-        let declared = self.declared(Some(declaration), Source::Http { url, credentials });
+        let declared = self.declare(Some(declaration), Source::Http { url, credentials });
         Ok(Declared { input, ..declared })
     }
 
     /// Declares the content of a `data:` URL.
     pub(super) fn data(&self) -> Result<Declared, AttachError> {
         let declaration = data_url::declaration(self.input)?;
-        let declared = self.declared(declaration, Source::Data(self.input.to_owned()));
+        let declared = self.declare(declaration, Source::Data(self.input.to_owned()));
         Ok(Declared {
-            input: data_url::shown(self.input),
+            input: data_url::shorten(self.input),
             ..declared
         })
     }
@@ -234,37 +227,39 @@ impl Reading<'_> {
     /// Declares the output of a command.
     pub(super) fn command(&self) -> Result<Declared, AttachError> {
         let line = CommandLine::parse(self.input)?;
-        Ok(self.declared(Some(line.uri().to_owned()), Source::Command(line)))
+        Ok(self.declare(Some(line.uri().to_owned()), Source::Command(line)))
     }
 
     /// Declares a resource of an MCP server.
     pub(super) fn mcp(&self) -> Result<Declared, AttachError> {
-        let uri = McpUri::parse(self.input).map_err(|reason| self.malformed(reason))?;
-        Ok(self.declared(Some(self.input.to_owned()), Source::Mcp(uri)))
+        let uri =
+            McpUri::parse(self.input).map_err(|reason| AttachError::invalid(self.input, reason))?;
+        Ok(self.declare(Some(self.input.to_owned()), Source::Mcp(uri)))
     }
 
-    /// Declares what follows `bear:`.
+    /// Declares the notes of the text after `bear:`.
     pub(super) fn bear(&self, rest: &str) -> Result<Declared, AttachError> {
-        let uri = BearUri::parse(rest).map_err(|reason| self.malformed(reason))?;
-        Ok(self.declared(Some(self.input.to_owned()), Source::Bear(uri)))
+        let uri =
+            BearUri::parse(rest).map_err(|reason| AttachError::invalid(self.input, reason))?;
+        Ok(self.declare(Some(self.input.to_owned()), Source::Bear(uri)))
     }
 
-    /// Says why there is no handler for `scheme`.
+    /// Returns the error of a `scheme` without a handler.
     pub(super) fn refusal(&self, scheme: &Scheme) -> AttachError {
         let input = self.input.to_owned();
+        // These schemes exist only as URIs of stored snapshots.
         match scheme {
             Scheme::External | Scheme::Stdin | Scheme::Clipboard => AttachError::Snapshot { input },
             scheme => AttachError::Unsupported {
-                input: redacted(&input),
-                scheme: scheme.shown(),
+                input: redact(&input),
+                scheme: scheme.display_name(),
             },
         }
     }
 
-    /// Lists what the path of a `file:` URL may be relative to.
+    /// Lists the directories that the path of a `file:` URL may be relative to, each with the path.
     ///
-    /// A host that is not this machine, and an absolute path that does not exist, are older
-    /// declarations' ways to say the workspace root.
+    /// In older declarations a host, or the `/` of an absolute path, stands for the workspace root.
     fn candidates<'t>(&self, path: &'t str) -> Vec<(PathBuf, &'t str)> {
         let root = self.place.root.clone();
         let (host, path) = match path.strip_prefix("//") {
@@ -280,8 +275,8 @@ impl Reading<'_> {
         }
     }
 
-    /// Returns the path that `text` names, if there is one: decoded, else as it is.
-    fn existing(&self, text: &str) -> Result<Option<PathBuf>, AttachError> {
+    /// Returns the existing path that `text` names, decoded or literally.
+    fn find_existing(&self, text: &str) -> Result<Option<PathBuf>, AttachError> {
         let decoded = percent_decode(text)
             .ok()
             .map(|name| self.directory.join(name));
@@ -294,8 +289,8 @@ impl Reading<'_> {
         Ok(Some(self.absolute(text)?).filter(|path| exists(path)))
     }
 
-    /// Declares a URL's path that does not exist as it is: a glob, or nothing.
-    fn unmatched(&self, text: &str) -> Result<Declared, AttachError> {
+    /// Declares the path of a URL that does not exist literally: a glob, or a path with escapes.
+    fn pattern_or_path(&self, text: &str) -> Result<Declared, AttachError> {
         let pattern = self.decode(text)?;
         if has_wildcard(&pattern) {
             self.glob(&pattern)
@@ -304,36 +299,32 @@ impl Reading<'_> {
         }
     }
 
-    fn exclude_of(&self, candidates: &[(PathBuf, &str)]) -> Result<Declared, AttachError> {
-        let names_existing = |directory: &Path, text: &str| {
+    /// Declares an exclude for the first candidate whose base directory exists, or for the last one.
+    fn exclude_first(&self, candidates: &[(PathBuf, &str)]) -> Result<Declared, AttachError> {
+        let existing = candidates.iter().find(|(directory, text)| {
             let (base, _) = glob::split(text, |_| false);
             base != Path::new("") && exists(&directory.join(base))
-        };
-        let chosen = candidates
-            .iter()
-            .find(|(directory, text)| names_existing(directory, text));
-        let Some((directory, text)) = chosen.or(candidates.last()) else {
+        });
+        let Some((directory, text)) = existing.or(candidates.last()) else {
             return Err(AttachError::Empty);
         };
         self.at(directory).exclude(&self.decode(text)?)
     }
 
+    /// Decodes the pattern of a `file:` URL.
     fn decode(&self, text: &str) -> Result<String, AttachError> {
-        let pattern = glob::decode(text);
-        let pattern = pattern.map_err(|source| AttachError::Url {
+        let pattern = glob::decode(text).map_err(|source| AttachError::Url {
             input: self.input.to_owned(),
             source,
         })?;
-        // An encoded `~` is a directory of that name.
-        let is_literal = pattern.starts_with('~') && !text.starts_with('~');
-        Ok(if is_literal {
-            format!("./{pattern}")
-        } else {
-            pattern
-        })
+        // An encoded `~` is a directory of that name, not the home directory.
+        if pattern.starts_with('~') && !text.starts_with('~') {
+            return Ok(format!("./{pattern}"));
+        }
+        Ok(pattern)
     }
 
-    /// Splits a pattern into the directory that it starts from and the rest.
+    /// Splits a pattern into the absolute directory at its start and the rest.
     fn split_pattern<'p>(&self, pattern: &'p str) -> Result<(PathBuf, &'p str), AttachError> {
         let (base, rest) = glob::split(pattern, |path| exists(&self.directory.join(path)));
         if rest.split('/').any(|name| name == "..") {
@@ -342,23 +333,22 @@ impl Reading<'_> {
         Ok((self.absolute(&base.to_string_lossy())?, rest))
     }
 
-    /// Returns what comes before the name of a file in `directory`, from the workspace root: `a/b/`,
-    /// nothing for the root itself. Outside the workspace there is none.
+    /// Returns the prefix of the files in `directory`, relative to the workspace root: `a/b/`, or nothing for
+    /// the root itself. Returns `None` outside the workspace.
     fn prefix(&self, directory: &Path) -> Result<Option<String>, AttachError> {
         let Some(relative) = self.place.relative(directory) else {
             return Ok(None);
         };
-        let relative = slashed(relative).map_err(|_| self.not_utf8(directory))?;
-        Ok(Some(if relative.is_empty() {
-            relative
-        } else {
-            relative + "/"
-        }))
+        let mut prefix = with_slashes(relative).map_err(|_| self.not_utf8(directory))?;
+        if !prefix.is_empty() {
+            prefix.push('/');
+        }
+        Ok(Some(prefix))
     }
 
-    /// Returns where inside the workspace `path` is, whose target is outside.
+    /// Returns the path, from the workspace root, of a link inside the workspace whose target is outside.
     fn link_out(&self, path: &Path) -> Option<String> {
-        let path = normalized(path);
+        let path = normalize(path);
         path.ancestors().skip(1).find_map(|ancestor| {
             let canonical = canonical_path(ancestor).ok()?;
             let inside = self
@@ -369,20 +359,14 @@ impl Reading<'_> {
         })
     }
 
-    pub(super) fn declared(&self, declaration: Option<String>, source: Source) -> Declared {
+    /// Creates the declaration of a source.
+    pub(super) fn declare(&self, declaration: Option<String>, source: Source) -> Declared {
         Declared {
             input: self.input.to_owned(),
             declaration,
             source,
             is_trusted: true,
             link_out: None,
-        }
-    }
-
-    fn malformed(&self, reason: String) -> AttachError {
-        AttachError::Malformed {
-            input: self.input.to_owned(),
-            reason,
         }
     }
 
