@@ -139,7 +139,10 @@ fn what_cannot_be_attached_stops_the_query_before_anything_is_stored() {
         ),
         (
             "/proc/version",
-            vec!["while it is read", "hint: `-a 'cmd:cat /proc/version'`"],
+            vec![
+                "the system generates the content of",
+                "hint: `-a 'cmd:cat /proc/version'`",
+            ],
         ),
         ("file:", vec!["attach an empty name"]),
         ("loop", vec!["loop"]),
