@@ -1,4 +1,5 @@
-//! Times attaching a directory, first with a store that hashes, then with one that knows every file.
+//! Times attaching a directory, first with a store that hashes, then with one that knows every
+//! file.
 //!
 //! `cargo run --release -p jp_attachment --example resolve_bench -- DIRECTORY [WORKERS]`
 #![expect(clippy::print_stdout, reason = "this is a program")]

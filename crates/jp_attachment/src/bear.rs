@@ -13,8 +13,8 @@ use crate::{
 
 /// Resolves `bear:` to notes, each with its title as name and the URI `bear://get/ID`.
 ///
-/// Reads the database and never writes to it. A search skips notes that are archived, locked or in the
-/// trash. An archived note can be attached by its identifier.
+/// Reads the database and never writes to it. A search skips notes that are archived, locked or in
+/// the trash. An archived note can be attached by its identifier.
 pub(crate) fn resolve(
     declared: &[Declared],
     context: &Context<'_>,

@@ -37,7 +37,8 @@ pub(crate) fn magic_type(bytes: &[u8]) -> Option<&'static str> {
     (kind.matcher_type() != MatcherType::Text).then(|| kind.mime_type())
 }
 
-/// Returns whether other formats use this one as a container, so that the name can be more specific.
+/// Returns whether other formats use this one as a container, so that the name can be more
+/// specific.
 fn is_container(mime_type: &str) -> bool {
     [
         "application/zip",

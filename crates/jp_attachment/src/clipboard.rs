@@ -11,8 +11,8 @@ use crate::{
 
 pub use self::{displays::Displays, error::ClipboardError};
 
-/// Resolves `clip:` to the content of the clipboard, which becomes a snapshot. The platform's own tool
-/// reads it.
+/// Resolves `clip:` to the content of the clipboard, which becomes a snapshot. The platform's own
+/// tool reads it.
 pub(crate) fn resolve(
     declared: &[Declared],
     context: &Context<'_>,
@@ -111,8 +111,8 @@ fn read(context: &Context<'_>) -> Result<Result<Vec<u8>, ClipboardError>, Attach
 }
 
 impl Tool {
-    /// Returns the content of the clipboard. wl-paste and xclip fail if there is none; the other tools
-    /// print nothing.
+    /// Returns the content of the clipboard. wl-paste and xclip fail if there is none; the other
+    /// tools print nothing.
     fn content(&self, output: Output) -> Result<Vec<u8>, ClipboardError> {
         let message = String::from_utf8_lossy(&output.stderr);
         if output.status == 0 {

@@ -19,16 +19,16 @@ use crate::{
     parallel,
 };
 
-/// The number of commands that run at once. Most of them wait for a disk or a network, so this doesn't
-/// depend on the number of processors.
+/// The number of commands that run at once. Most of them wait for a disk or a network, so this
+/// doesn't depend on the number of processors.
 const MAX_RUNNING: NonZeroUsize = NonZeroUsize::MIN.saturating_add(3);
 
 /// Resolves `cmd:` to the output of a program.
 ///
-/// The program runs in the workspace root with the environment of jp and empty stdin. If it prints more
-/// than a resource may have, or takes longer than [`Context::timeout`], it is ended together with all
-/// processes that it started. An exit status other than 0 is part of the content. A program that can't
-/// start, is ended by a signal or exceeds a limit is a [`CommandError`].
+/// The program runs in the workspace root with the environment of jp and empty stdin. If it prints
+/// more than a resource may have, or takes longer than [`Context::timeout`], it is ended together
+/// with all processes that it started. An exit status other than 0 is part of the content. A
+/// program that can't start, is ended by a signal or exceeds a limit is a [`CommandError`].
 pub(crate) fn resolve(
     declared: &[Declared],
     context: &Context<'_>,

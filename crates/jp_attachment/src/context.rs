@@ -15,7 +15,8 @@ pub struct Context<'a> {
     pub place: &'a Place,
     /// The store that keeps the content.
     pub store: &'a dyn ContentStore,
-    /// The time, taken before resolving. The store doesn't remember a file that changed shortly before.
+    /// The time, taken before resolving. The store doesn't remember a file that changed shortly
+    /// before.
     pub now: SystemTime,
     /// The limits of one command.
     pub limits: Limits,

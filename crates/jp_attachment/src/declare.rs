@@ -18,13 +18,13 @@ use crate::{
 pub struct Declared {
     /// The name in messages: what the user typed, or the stored declaration.
     pub input: String,
-    /// The form to store, which is valid on every machine. A directory, glob or pattern outside the workspace
-    /// has none: each of its files is declared ([`Delivered`](crate::Delivered)).
+    /// The form to store, which is valid on every machine. A directory, glob or pattern outside the
+    /// workspace has none: each of its files is declared ([`Delivered`](crate::Delivered)).
     pub declaration: Option<String>,
     /// The source to resolve.
     pub source: Source,
-    /// Whether the user asked for it, on the command line or in their own configuration. A declaration of a
-    /// workspace or a history can be a stranger's.
+    /// Whether the user asked for it, on the command line or in their own configuration. A
+    /// declaration of a workspace or a history can be a stranger's.
     pub is_trusted: bool,
     /// The path, from the workspace root, of a link that led out of the workspace to it.
     pub link_out: Option<String>,
@@ -65,8 +65,8 @@ pub enum Source {
 pub enum Reach {
     /// Files of the workspace, or nothing.
     Workspace,
-    /// Servers of the internet. Only a trusted declaration ([`Declared::is_trusted`]) reaches those of this
-    /// machine and of private networks.
+    /// Servers of the internet. Only a trusted declaration ([`Declared::is_trusted`]) reaches those
+    /// of this machine and of private networks.
     Network,
     /// Other files of this machine, and other personal data on it.
     Machine,
@@ -76,15 +76,17 @@ pub enum Reach {
     Server,
 }
 
-/// What the user's approval of a declaration allows. A workspace or its history can't allow this itself.
+/// What the user's approval of a declaration allows. A workspace or its history can't allow this
+/// itself.
 ///
-/// The user approves a declaration when they attach it, declare it in their own configuration, or say yes.
+/// The user approves a declaration when they attach it, declare it in their own configuration, or
+/// say yes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ApprovalScope {
     /// Nothing. Only files that a walk of the workspace finds are allowed.
     Nothing,
-    /// `jp mcp serve` serves this file of the workspace even if a walk would leave it out. For a directory
-    /// it allows nothing.
+    /// `jp mcp serve` serves this file of the workspace even if a walk would leave it out. For a
+    /// directory it allows nothing.
     Serving,
     /// jp resolves it without asking, also in later commands.
     Resolving,
@@ -135,9 +137,9 @@ impl Source {
 
 /// Parses what the user typed.
 ///
-/// That is a path (absolute, relative to the current directory, or `~/…`) of a file or directory, possibly
-/// with wildcards; a URL; `cmd:` with a command line; `-` for stdin; `clip:` for the clipboard; or
-/// `!PATTERN` or `PATTERN?exclude`. An existing path wins over any other meaning.
+/// That is a path (absolute, relative to the current directory, or `~/…`) of a file or directory,
+/// possibly with wildcards; a URL; `cmd:` with a command line; `-` for stdin; `clip:` for the
+/// clipboard; or `!PATTERN` or `PATTERN?exclude`. An existing path wins over any other meaning.
 ///
 /// Resolves links: the target is attached, and decides whether it is inside the workspace.
 ///
@@ -188,8 +190,8 @@ pub fn parse_input(input: &str, place: &Place) -> Result<Declared, AttachError> 
 
 /// Parses a stored declaration. Its paths are relative to the workspace root.
 ///
-/// In older declarations the root is `/` or a host: `file:///crates/x` and `file://docs/x` are relative to
-/// the root if there is no such absolute path.
+/// In older declarations the root is `/` or a host: `file:///crates/x` and `file://docs/x` are
+/// relative to the root if there is no such absolute path.
 pub fn parse_stored(declaration: &str, place: &Place) -> Result<Declared, AttachError> {
     let place = Place {
         current_dir: place.root.clone(),
@@ -213,8 +215,8 @@ pub fn parse_stored(declaration: &str, place: &Place) -> Result<Declared, Attach
 
 /// Parses a declaration of a configuration file. Its paths are relative to the workspace root.
 ///
-/// It is parsed again for every conversation, so it always has a stored form. For a directory or glob
-/// outside the workspace that is `external:…/NAME/` or `external:…/NAME/PATTERN`.
+/// It is parsed again for every conversation, so it always has a stored form. For a directory or
+/// glob outside the workspace that is `external:…/NAME/` or `external:…/NAME/PATTERN`.
 pub fn parse_configured(input: &str, place: &Place) -> Result<Declared, AttachError> {
     let place = Place {
         current_dir: place.root.clone(),
@@ -255,8 +257,8 @@ pub fn parse_configured(input: &str, place: &Place) -> Result<Declared, AttachEr
     Ok(declared)
 }
 
-/// Returns the stored declarations that `input` may mean, to find the one to remove. The files need not
-/// exist any more.
+/// Returns the stored declarations that `input` may mean, to find the one to remove. The files need
+/// not exist any more.
 #[must_use]
 pub fn possible_declarations(input: &str, place: &Place) -> Vec<String> {
     let mut declarations = vec![input.to_owned()];
@@ -298,8 +300,8 @@ pub fn possible_declarations(input: &str, place: &Place) -> Vec<String> {
     declarations
 }
 
-/// The most entries of a directory that are listed to find its declarations. A whole home directory would
-/// take too long.
+/// The most entries of a directory that are listed to find its declarations. A whole home directory
+/// would take too long.
 const MAX_ENTRIES: usize = 100_000;
 
 /// Lists all files below a directory, including those that a walk would leave out.

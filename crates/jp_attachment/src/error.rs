@@ -7,7 +7,8 @@ use crate::{BearError, ClipboardError, HttpError, McpError, scheme};
 
 /// An error of parsing or resolving a declaration. Each message finishes "failed to …".
 ///
-/// Messages may hold absolute paths, so they are only for the user's terminal and must not be stored.
+/// Messages may hold absolute paths, so they are only for the user's terminal and must not be
+/// stored.
 #[derive(Debug, thiserror::Error)]
 pub enum AttachError {
     /// The input is an empty text.
@@ -138,7 +139,8 @@ pub enum AttachError {
         /// The name of such a link.
         example: String,
     },
-    /// A text looks like it holds a secret, and [`Secrets::Refuse`](crate::Secrets::Refuse) refuses it.
+    /// A text looks like it holds a secret, and [`Secrets::Refuse`](crate::Secrets::Refuse) refuses
+    /// it.
     #[error(
         "attach {input:?}: {name:?} line {line} holds what looks like {kind}, and conversation.attachment.secrets refuses it"
     )]
@@ -321,8 +323,9 @@ pub struct IgnoreRule {
 }
 
 impl AttachError {
-    /// Returns whether the error affects only one declaration, so that the user can continue without
-    /// it. It may be missing, unreadable or too large, a failing command, or look like a secret.
+    /// Returns whether the error affects only one declaration, so that the user can continue
+    /// without it. It may be missing, unreadable or too large, a failing command, or look like a
+    /// secret.
     ///
     /// Wrong input is not unavailable: the user has to correct it. Neither are limits of the whole
     /// command.

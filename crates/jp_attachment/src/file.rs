@@ -25,17 +25,18 @@ use crate::{
 
 /// Resolves files, directories and globs, inside the workspace and outside.
 ///
-/// Directories and globs respect `.gitignore`, `.ignore`, `.jpignore` and `.git/info/exclude`, from the
-/// root of the repository or workspace on. They never enter `.git`, `.hg`, `.jj`, `.jp` and `.svn`. A
-/// link to a file is followed if the same rules allow the target. Links to directories are not followed.
+/// Directories and globs respect `.gitignore`, `.ignore`, `.jpignore` and `.git/info/exclude`, from
+/// the root of the repository or workspace on. They never enter `.git`, `.hg`, `.jj`, `.jp` and
+/// `.svn`. A link to a file is followed if the same rules allow the target. Links to directories
+/// are not followed.
 ///
 /// A directory or glob leaves out files that look like they hold secrets, by their name (`.env`,
 /// `id_rsa`) or because they are private keys, each with a [`Notice::SecretFile`].
 ///
 /// None of these rules applies to an explicitly named file or directory.
 ///
-/// Does not read files that the [`ContentStore`](crate::ContentStore) knows. Any other file costs five
-/// system calls: stat, open, read, fstat, close. Each thread holds the content of one file.
+/// Does not read files that the [`ContentStore`](crate::ContentStore) knows. Any other file costs
+/// five system calls: stat, open, read, fstat, close. Each thread holds the content of one file.
 pub(crate) fn resolve(
     declared: &[Declared],
     context: &Context<'_>,
@@ -120,8 +121,8 @@ enum FileOutcome {
     Skipped,
 }
 
-/// Removes private keys from the files of a directory or glob. Fails if no file is left, unless another
-/// declaration names one of the keys.
+/// Removes private keys from the files of a directory or glob. Fails if no file is left, unless
+/// another declaration names one of the keys.
 fn without_keys(
     source: PlannedSource,
     outcomes: &[FileOutcome],

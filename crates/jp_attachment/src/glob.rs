@@ -8,8 +8,9 @@ use jp_resource::uri::{UriError, decode_hex_pair, percent_encode_segment};
 
 /// A pattern of files below a directory.
 ///
-/// `*` and `?` stop at `/`, `**` does not. `[a-z]` and `[!a-z]` are classes, and `{a,b}` are alternatives.
-/// `\` makes the next character literal. `?` and classes match one byte of UTF-8, as in `.gitignore`.
+/// `*` and `?` stop at `/`, `**` does not. `[a-z]` and `[!a-z]` are classes, and `{a,b}` are
+/// alternatives. `\` makes the next character literal. `?` and classes match one byte of UTF-8, as
+/// in `.gitignore`.
 #[derive(Clone)]
 pub struct Glob {
     /// The canonical directory.
@@ -125,7 +126,8 @@ pub(crate) fn split(pattern: &str, exists: impl Fn(&Path) -> bool) -> (PathBuf, 
     (base, rest)
 }
 
-/// Writes a pattern as part of a declaration: literal characters are percent-encoded, wildcards are not.
+/// Writes a pattern as part of a declaration: literal characters are percent-encoded, wildcards are
+/// not.
 ///
 /// `?` becomes `[!/]`, because it would start the query. The inverse of [`decode`].
 pub(crate) fn encode(pattern: &str) -> String {
@@ -187,7 +189,8 @@ impl Piece {
     }
 }
 
-/// The state within a class `[…]`. `!` negates only as its first character; `]` as the first one is literal.
+/// The state within a class `[…]`. `!` negates only as its first character; `]` as the first one is
+/// literal.
 #[derive(Debug, Default)]
 struct Class {
     is_open: bool,

@@ -25,24 +25,25 @@ use crate::{
     keep::{KeptResource, assemble},
 };
 
-/// The number of pages that are fetched at once. Each needs a connection, but hardly any processor time.
+/// The number of pages that are fetched at once. Each needs a connection, but hardly any processor
+/// time.
 const MAX_REQUESTS: usize = 8;
 /// The interval at which jp checks whether the user interrupted. A person notices no shorter time.
 const CANCEL_INTERVAL: Duration = Duration::from_millis(50);
 
 /// Fetches pages by `http:` and `https:` URLs.
 ///
-/// The URI of a page is its canonical URL ([`HttpUrl`]), even if it redirects. The server decides its
-/// type. The model sees HTML as Markdown; the content stays HTML.
+/// The URI of a page is its canonical URL ([`HttpUrl`]), even if it redirects. The server decides
+/// its type. The model sees HTML as Markdown; the content stays HTML.
 ///
-/// Each page has to arrive within [`Context::timeout`]. jp follows at most 10 redirects, and none from
-/// `https:` to `http:`. Credentials of a URL go only to its own origin.
+/// Each page has to arrive within [`Context::timeout`]. jp follows at most 10 redirects, and none
+/// from `https:` to `http:`. Credentials of a URL go only to its own origin.
 ///
-/// Only a URL that the user typed reaches this machine and private networks: neither one that came with
-/// a workspace does, nor a redirect to another host. Addresses are checked when the connection is made,
-/// so that a name can't change its address after the check. A proxy that the user configured resolves
-/// names itself; there jp checks only addresses and `localhost` in the URL. A proxy never reaches this
-/// machine.
+/// Only a URL that the user typed reaches this machine and private networks: neither one that came
+/// with a workspace does, nor a redirect to another host. Addresses are checked when the connection
+/// is made, so that a name can't change its address after the check. A proxy that the user
+/// configured resolves names itself; there jp checks only addresses and `localhost` in the URL. A
+/// proxy never reaches this machine.
 ///
 /// Must not be called from asynchronous code, because it blocks.
 pub(crate) fn resolve(

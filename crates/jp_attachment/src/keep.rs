@@ -51,7 +51,8 @@ impl Context<'_> {
         let text = resource.content.as_text().or(resource.formatted.as_deref());
         let mut notices = self.check_secrets(&declared.input, resource.label(), text)?;
         if notices.is_empty() {
-            // A URL's query, an argument or stderr may hold a secret, too, and is stored with the content.
+            // A URL's query, an argument or stderr may hold a secret, too, and is stored with the
+            // content.
             let metadata = metadata_text(&resource);
             notices = self.check_secrets(&declared.input, resource.label(), Some(&metadata))?;
         }
@@ -148,8 +149,8 @@ pub(crate) fn assemble(
     Ok(resolved)
 }
 
-/// Shortens the name of content that holds a secret if the name, such as a URL or a command line, may
-/// hold the secret as well.
+/// Shortens the name of content that holds a secret if the name, such as a URL or a command line,
+/// may hold the secret as well.
 fn without_secret(name: &str) -> String {
     let is_data = name
         .get(..5)
@@ -165,8 +166,8 @@ fn without_secret(name: &str) -> String {
     }
 }
 
-/// Returns what distinguishes resources with equal URIs: two MCP servers may use the same URI, and so
-/// may the contents of one MCP resource.
+/// Returns what distinguishes resources with equal URIs: two MCP servers may use the same URI, and
+/// so may the contents of one MCP resource.
 fn origin<'s>(source: &'s Source, resource: &Resource<BlobRef>) -> Option<(&'s str, Checksum)> {
     match source {
         Source::Mcp(mcp) => Some((&mcp.server, resource.content.checksum)),

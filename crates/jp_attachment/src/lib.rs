@@ -1,20 +1,22 @@
 //! Resolves declarations of attachments to resources.
 //!
-//! There are two steps. [`parse_input`] parses what the user typed, and [`parse_stored`] parses a declaration
-//! of an earlier command or a configuration. Both return a [`Declared`]: the form to store, which is valid on
-//! every machine, and its [`Source`] on this one. [`resolve`] turns declarations into [`Resolved`] resources,
-//! with one handler for each scheme.
+//! There are two steps. [`parse_input`] parses what the user typed, and [`parse_stored`] parses a
+//! declaration of an earlier command or a configuration. Both return a [`Declared`]: the form to
+//! store, which is valid on every machine, and its [`Source`] on this one. [`resolve`] turns
+//! declarations into [`Resolved`] resources, with one handler for each scheme.
 //!
-//! Content goes into a [`ContentStore`], file by file, so that memory use stays small. A store may know an
-//! unchanged file, which is then not read ([`Nowhere`] stores nothing). A source that can't be attached is
-//! an [`AttachError`]; a [`Notice`] reports anything else that the user may not expect.
+//! Content goes into a [`ContentStore`], file by file, so that memory use stays small. A store may
+//! know an unchanged file, which is then not read ([`Nowhere`] stores nothing). A source that can't
+//! be attached is an [`AttachError`]; a [`Notice`] reports anything else that the user may not
+//! expect.
 //!
-//! A directory or glob leaves out private keys, and files that hold secrets according to their names.
-//! [`Secrets`] decides whether all text is scanned for tokens and passwords before it is stored.
+//! A directory or glob leaves out private keys, and files that hold secrets according to their
+//! names. [`Secrets`] decides whether all text is scanned for tokens and passwords before it is
+//! stored.
 //!
-//! A file inside the workspace has a `file:///…` URI. One outside has an `external:` URI, which contains its
-//! name but not its directory. Neither is ever stored with the path of the home directory. A page has its
-//! canonical URL ([`HttpUrl`]), which never contains credentials.
+//! A file inside the workspace has a `file:///…` URI. One outside has an `external:` URI, which
+//! contains its name but not its directory. Neither is ever stored with the path of the home
+//! directory. A page has its canonical URL ([`HttpUrl`]), which never contains credentials.
 //!
 //! ```
 //! use std::{error::Error, fs, time::SystemTime};

@@ -25,8 +25,8 @@ const TTL: &str = "computer.jp/ttlMs";
 /// The key for fields of the contents that jp does not know.
 const UNKNOWN: &str = "computer.jp/unknown";
 
-/// Returns how long a resource of an MCP server is current according to the server, counted from when
-/// it was read.
+/// Returns how long a resource of an MCP server is current according to the server, counted from
+/// when it was read.
 #[must_use]
 pub fn mcp_ttl<C, T>(resource: &Resource<C, T>) -> Option<Duration> {
     resource
@@ -39,7 +39,8 @@ pub fn mcp_ttl<C, T>(resource: &Resource<C, T>) -> Option<Duration> {
 
 /// Resolves `mcp+SERVER+URI` with [`Context::mcp`].
 ///
-/// Each content keeps the URI that the server gave it. Its name is that of the resource, or the URI.
+/// Each content keeps the URI that the server gave it. Its name is that of the resource, or the
+/// URI.
 pub(crate) fn resolve(
     declared: &[Declared],
     context: &Context<'_>,
@@ -89,8 +90,8 @@ fn read(declared: &Declared, context: &Context<'_>) -> Result<Vec<KeptResource>,
     Ok(kept)
 }
 
-/// Replaces jp's own keys in `_meta`, which the server could have forged, with how long the resource is
-/// current. [`UNKNOWN`] stays: the implementation of [`ReadMcp`] wrote it.
+/// Replaces jp's own keys in `_meta`, which the server could have forged, with how long the
+/// resource is current. [`UNKNOWN`] stays: the implementation of [`ReadMcp`] wrote it.
 fn replace_own_meta(resource: &mut Resource, ttl: Option<Duration>) {
     let mut meta = resource.meta.take().unwrap_or_default();
     meta.retain(|key, _| key == UNKNOWN || !key.starts_with(OWN));

@@ -6,8 +6,8 @@ use std::{
 
 /// Applies `work` to each item on `workers` threads, each with a `state()` of its own.
 ///
-/// The results are in the order of the items. The error is that of the first item that fails, as if they
-/// ran one after the other; items after it may be skipped.
+/// The results are in the order of the items. The error is that of the first item that fails, as if
+/// they ran one after the other; items after it may be skipped.
 pub(crate) fn map<T: Sync, S, R: Send, E: Send>(
     items: &[T],
     workers: NonZeroUsize,

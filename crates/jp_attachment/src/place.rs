@@ -34,8 +34,8 @@ pub(crate) struct Identity {
 pub(crate) struct NotUtf8;
 
 impl Place {
-    /// Creates the place of a workspace, with its root as the current directory, and without a home directory
-    /// and a key.
+    /// Creates the place of a workspace, with its root as the current directory, and without a home
+    /// directory and a key.
     pub fn new(root: impl Into<PathBuf>) -> Self {
         let root = root.into();
         Self {
@@ -51,7 +51,8 @@ impl Place {
         path.strip_prefix(&self.root).ok()
     }
 
-    /// Returns `path` as messages on the terminal show it: relative to the workspace root, if it is inside.
+    /// Returns `path` as messages on the terminal show it: relative to the workspace root, if it is
+    /// inside.
     pub(crate) fn display_path(&self, path: &Path) -> PathBuf {
         match self.relative(path) {
             Some(relative) if relative != Path::new("") => relative.to_owned(),
@@ -61,16 +62,16 @@ impl Place {
 
     /// Returns the canonical URI and the name of the file at a canonical path.
     ///
-    /// The name is the path from the workspace root or, outside of the workspace, the file's name. Returns
-    /// `None` if that is empty or not UTF-8.
+    /// The name is the path from the workspace root or, outside of the workspace, the file's name.
+    /// Returns `None` if that is empty or not UTF-8.
     #[must_use]
     pub fn uri_and_name(&self, path: &Path) -> Option<(String, String)> {
         let identity = self.identify(path, None).ok()?;
         (!identity.name.is_empty()).then_some((identity.uri, identity.name))
     }
 
-    /// Returns the URI and the name of the file at a canonical path. `attached` is the attached directory
-    /// that it is in, if there is one.
+    /// Returns the URI and the name of the file at a canonical path. `attached` is the attached
+    /// directory that it is in, if there is one.
     ///
     /// Inside the workspace, these are `file:///…` and the path from the root. Outside, they are
     /// `external:…` and the path below `attached`, or the file's name.
@@ -96,8 +97,8 @@ impl Place {
         })
     }
 
-    /// Returns the stored declaration of the file at a canonical path: `file:RELATIVE`, or its `external:`
-    /// URI if it is outside the workspace.
+    /// Returns the stored declaration of the file at a canonical path: `file:RELATIVE`, or its
+    /// `external:` URI if it is outside the workspace.
     pub(crate) fn declaration(&self, path: &Path) -> Result<String, NotUtf8> {
         match self.relative(path) {
             Some(relative) => Ok(format!("file:{}", encode_literal(&with_slashes(relative)?))),
@@ -143,8 +144,8 @@ impl fmt::Debug for ExternalKey {
 
 /// Resolves links, `.` and `..`, and restores the case that the file system stores names in.
 ///
-/// Every path is canonicalised with this function: a workspace root that was found in another way might
-/// not be a prefix of its own files. Costs a few system calls for each name in the path.
+/// Every path is canonicalised with this function: a workspace root that was found in another way
+/// might not be a prefix of its own files. Costs a few system calls for each name in the path.
 pub fn canonical_path(path: &Path) -> io::Result<PathBuf> {
     path.canonicalize()
         .map(|canonical| true_case::restore(&canonical))
@@ -222,8 +223,8 @@ mod true_case {
 
     /// Returns the name that `directory` stores the file `name` under, if its case may differ.
     ///
-    /// It may differ if the name with flipped case leads to the same file. Only then is the directory
-    /// read.
+    /// It may differ if the name with flipped case leads to the same file. Only then is the
+    /// directory read.
     fn stored_name(directory: &Path, name: &str) -> Option<String> {
         let flipped = flip_case(name);
         if flipped == name {

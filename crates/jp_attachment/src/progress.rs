@@ -18,8 +18,8 @@ pub struct Counts {
     pub items: usize,
     /// The number of bytes that were read.
     pub bytes_done: u64,
-    /// The number of expected bytes. It can be less than `bytes_done`, because some lengths are not known
-    /// beforehand.
+    /// The number of expected bytes. It can be less than `bytes_done`, because some lengths are not
+    /// known beforehand.
     pub bytes: u64,
 }
 

@@ -16,8 +16,8 @@ use crate::{
 /// [`Unavailable::Skip`](crate::Unavailable::Skip) tolerates it.
 type Handler = fn(&[Declared], &Context<'_>) -> Result<Resolved, AttachError>;
 
-/// The handler of each scheme ([`Source::scheme`](crate::Source::scheme)). Their notices are in this
-/// order.
+/// The handler of each scheme ([`Source::scheme`](crate::Source::scheme)). Their notices are in
+/// this order.
 const HANDLERS: [(&str, Handler); 8] = [
     ("file", file::resolve),
     ("http", http::resolve),
@@ -29,10 +29,11 @@ const HANDLERS: [(&str, Handler); 8] = [
     ("bear", bear::resolve),
 ];
 
-/// Resolves declarations and excludes, each with the handler of its scheme. All handlers run at once.
+/// Resolves declarations and excludes, each with the handler of its scheme. All handlers run at
+/// once.
 ///
-/// All or nothing, unless [`Unavailable::Skip`](crate::Unavailable::Skip). The result is in declared
-/// order.
+/// All or nothing, unless [`Unavailable::Skip`](crate::Unavailable::Skip). The result is in
+/// declared order.
 ///
 /// # Errors
 ///
@@ -161,8 +162,8 @@ impl Merge {
                 limit,
             });
         }
-        // Each resource is taken out of its part by the first delivery that names it; `places` tells
-        // the later ones where it is now.
+        // Each resource is taken out of its part by the first delivery that names it; `places`
+        // tells the later ones where it is now.
         let mut resources: Vec<Vec<Option<_>>> = self
             .parts
             .into_iter()

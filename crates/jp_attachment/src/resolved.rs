@@ -8,8 +8,8 @@ use crate::{AttachError, SpecialFile};
 /// except the workspace root in `file:` URIs.
 #[derive(Debug, Default)]
 pub struct Resolved {
-    /// Resources in declared order, those of one declaration sorted by the bytes of their path. Each
-    /// canonical URI occurs once.
+    /// Resources in declared order, those of one declaration sorted by the bytes of their path.
+    /// Each canonical URI occurs once.
     pub resources: Vec<Resource<BlobRef>>,
     /// The resources of each declaration, in declared order. Excludes and skipped declarations have
     /// no entry.

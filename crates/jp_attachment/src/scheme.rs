@@ -32,8 +32,8 @@ const MCP: &str = "mcp+";
 impl Scheme {
     /// Splits `input` into its scheme (RFC 3986 §3.1; case does not matter) and the rest.
     ///
-    /// A single letter is a Windows drive, not a scheme. After `mcp+` follow the name of the server and
-    /// the server's own URI, with another scheme.
+    /// A single letter is a Windows drive, not a scheme. After `mcp+` follow the name of the server
+    /// and the server's own URI, with another scheme.
     #[must_use]
     pub fn split(input: &str) -> Option<(Self, &str)> {
         if input == "-" {

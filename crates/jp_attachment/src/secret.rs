@@ -1,7 +1,8 @@
 //! Recognition of secrets: files by their names, private keys, and patterns in text.
 //!
-//! The first two decide which files a directory or glob leaves out, because the user may not have looked
-//! through them. They do not apply to explicitly named files. The scan for patterns is optional.
+//! The first two decide which files a directory or glob leaves out, because the user may not have
+//! looked through them. They do not apply to explicitly named files. The scan for patterns is
+//! optional.
 
 mod names;
 mod patterns;

@@ -2,7 +2,8 @@ use jp_resource::Resource;
 
 use crate::{AttachError, Context, Declared, Resolved, classify::classify, keep::assemble};
 
-/// Resolves a source whose content can't be read again: it is read once, however often it is declared.
+/// Resolves a source whose content can't be read again: it is read once, however often it is
+/// declared.
 ///
 /// The URI is `scheme` with the checksum of the content, and names a snapshot.
 pub(crate) fn resolve_once(

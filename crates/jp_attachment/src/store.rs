@@ -11,7 +11,8 @@ use jp_resource::{BlobRef, ResourceContent};
 ///
 /// Called from several threads. If a resolution fails, the caller drops the content that it stored.
 pub trait ContentStore: Sync {
-    /// Returns the content of a file that was stored in exactly this state, if the store still has it.
+    /// Returns the content of a file that was stored in exactly this state, if the store still has
+    /// it.
     fn lookup(&self, file: &FileStamp) -> Option<StoredFile>;
 
     /// Stores content. `file` is the state of the file that it was read from, if a later

@@ -79,15 +79,16 @@ impl World {
         self.store.get(blob).unwrap().as_text().unwrap().to_owned()
     }
 
-    /// Attaches an input, which fails, and returns the messages without the path of the temporary directory.
+    /// Attaches an input, which fails, and returns the messages without the path of the temporary
+    /// directory.
     fn error(&self, input: &str) -> String {
         let error = self.attach(&[input]).unwrap_err();
         assert!(error.is_unavailable(), "{error:?}");
         shown(&error).replace(self.root.to_str().unwrap(), "ROOT")
     }
 
-    /// Attaches a command that writes its id to `pid`, which fails, and returns the error once all processes of
-    /// its group have ended.
+    /// Attaches a command that writes its id to `pid`, which fails, and returns the error once all
+    /// processes of its group have ended.
     fn wait_for_end(&self, input: &str, context: &Context<'_>) -> AttachError {
         let started = Instant::now();
         let error = self.attach_with(&[input], context).unwrap_err();

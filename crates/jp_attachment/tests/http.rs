@@ -324,9 +324,10 @@ fn announced_port(process: &mut Child, before: &str) -> u16 {
         .unwrap()
 }
 
-/// Finds a port that is free now, below those that the system gives to whoever asks for any. Another that looks for one
-/// may still take it first; each process begins its search elsewhere, so that is unlikely. `jp_cli/tests/mcp_peers.rs` has
-/// the same: no crate of ours is for the tests of both.
+/// Finds a port that is free now, below those that the system gives to whoever asks for any.
+/// Another that looks for one may still take it first; each process begins its search elsewhere, so
+/// that is unlikely. `jp_cli/tests/mcp_peers.rs` has the same: no crate of ours is for the tests of
+/// both.
 fn free_port() -> u16 {
     let ports = (0..).map(|attempt| 20_000 + (std::process::id() + attempt) % 10_000);
     let mut ports = ports.map(|port| u16::try_from(port).unwrap());

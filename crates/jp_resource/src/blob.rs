@@ -21,7 +21,8 @@ pub enum Encoding {
     Binary,
 }
 
-/// A reference to content in a blob store. It suffices to find and verify the content, and has its size.
+/// A reference to content in a blob store. It suffices to find and verify the content, and has its
+/// size.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct BlobRef {
     /// The SHA-256 of the raw bytes.

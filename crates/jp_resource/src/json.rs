@@ -1,10 +1,10 @@
 //! The two JSON forms of a resource.
 //!
-//! The *flat* form is MCP's ("Resources", `ResourceContents`): `text` or base64 `blob` next to `uri`. Tools,
-//! servers and `--format json` use it; its type is [`Resource`]. The *stored* form is that of events; its
-//! type is [`Snapshot`]. It has one field `content` with `{"$blob", "size", "encoding"}`, or with `{"text"}`
-//! or `{"blob"}` if someone wrote the event by hand. The reader of the stored form also accepts the flat
-//! form.
+//! The *flat* form is MCP's ("Resources", `ResourceContents`): `text` or base64 `blob` next to
+//! `uri`. Tools, servers and `--format json` use it; its type is [`Resource`]. The *stored* form is
+//! that of events; its type is [`Snapshot`]. It has one field `content` with `{"$blob", "size",
+//! "encoding"}`, or with `{"text"}` or `{"blob"}` if someone wrote the event by hand. The reader of
+//! the stored form also accepts the flat form.
 
 use std::{borrow::Cow, fmt};
 

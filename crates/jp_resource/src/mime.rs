@@ -1,7 +1,7 @@
 //! MIME types of text: their code fences, and the types of file names.
 //!
-//! One table has the languages and formats that developers attach. It only has types of text. The caller
-//! decides whether content is binary.
+//! One table has the languages and formats that developers attach. It only has types of text. The
+//! caller decides whether content is binary.
 //!
 //! ```
 //! use jp_resource::mime::{fence_for, fence_language, from_path};
@@ -18,9 +18,10 @@ use table::{TYPES, TextType};
 
 /// Returns the tag of a code fence around content of type `mime`.
 ///
-/// Parameters (`; charset=utf-8`) and case don't matter. Nor does the `x-` of an unregistered type of
-/// `text/`: `text/rust` and `text/x-rust` are `rs`. A type that is not in the table has the tag of its
-/// structured syntax suffix (`+json`, `+xml`, `+yaml`; RFC 6839, RFC 9512), if any. `text/plain` has none.
+/// Parameters (`; charset=utf-8`) and case don't matter. Nor does the `x-` of an unregistered type
+/// of `text/`: `text/rust` and `text/x-rust` are `rs`. A type that is not in the table has the tag
+/// of its structured syntax suffix (`+json`, `+xml`, `+yaml`; RFC 6839, RFC 9512), if any.
+/// `text/plain` has none.
 #[must_use]
 pub fn fence_language(mime: &str) -> Option<&'static str> {
     let essence = essence(mime);
@@ -32,10 +33,10 @@ pub fn fence_language(mime: &str) -> Option<&'static str> {
 
 /// Returns the type of text that a file of this name contains, if the name is known.
 ///
-/// Takes a file name or a path. The whole name counts first (`Makefile`, `Cargo.lock`), then the extension,
-/// then the start of the name (`Dockerfile.dev`). Case does not matter. The types are IANA's, but no vendor
-/// types outside `text/`; if there is none, the type is `text/x-NAME`. Never returns a binary type: `.ts` is
-/// TypeScript, not a video.
+/// Takes a file name or a path. The whole name counts first (`Makefile`, `Cargo.lock`), then the
+/// extension, then the start of the name (`Dockerfile.dev`). Case does not matter. The types are
+/// IANA's, but no vendor types outside `text/`; if there is none, the type is `text/x-NAME`. Never
+/// returns a binary type: `.ts` is TypeScript, not a video.
 #[must_use]
 pub fn from_path(file_name: &str) -> Option<&'static str> {
     let name = file_name.rsplit(['/', '\\']).next().unwrap_or(file_name);
@@ -73,8 +74,8 @@ pub fn is_text(mime: &str) -> bool {
         || structured_suffix(&essence).is_some()
 }
 
-/// Returns the fence for a code block around `content`: more backticks than the content has in a row, and at
-/// least three (CommonMark §4.5).
+/// Returns the fence for a code block around `content`: more backticks than the content has in a
+/// row, and at least three (CommonMark §4.5).
 #[must_use]
 pub fn fence_for(content: &str) -> String {
     let longest = content

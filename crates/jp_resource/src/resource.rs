@@ -4,9 +4,9 @@ use crate::{Annotations, BlobRef, Checksum, Payload, ResourceContent};
 
 /// A resolved resource: content with its identity and description.
 ///
-/// `uri`, `content`, `mime_type`, `annotations` and `meta` are MCP's. The other fields are jp's own, and are
-/// `None` by default. The type parameters determine whether content and formatted text are in memory or in a
-/// conversation ([`Snapshot`]).
+/// `uri`, `content`, `mime_type`, `annotations` and `meta` are MCP's. The other fields are jp's
+/// own, and are `None` by default. The type parameters determine whether content and formatted text
+/// are in memory or in a conversation ([`Snapshot`]).
 #[derive(Debug, Clone, PartialEq)]
 pub struct Resource<C = ResourceContent, T = String> {
     /// The canonical URI. With the checksum of the content it is the resource's identity.

@@ -1,9 +1,9 @@
 //! Canonical `file:` and `external:` URIs.
 //!
-//! All functions are pure. The caller resolves links, the current directory and the [`true_case`] of a
-//! path, and then asks for its [`file_uri`]. [`canonical_file_uri`] canonicalises a URI from another source.
-//! Equal files have equal URIs, byte for byte. [`external_uri`] returns the URI of a file outside the
-//! workspace, which does not contain its directory.
+//! All functions are pure. The caller resolves links, the current directory and the [`true_case`]
+//! of a path, and then asks for its [`file_uri`]. [`canonical_file_uri`] canonicalises a URI from
+//! another source. Equal files have equal URIs, byte for byte. [`external_uri`] returns the URI of
+//! a file outside the workspace, which does not contain its directory.
 //!
 //! The rules of Unix and of Windows work on every platform; [`PathStyle`] chooses between them.
 //!
@@ -100,8 +100,8 @@ pub fn split_fragment(uri: &str) -> (&str, Option<&str>) {
 
 /// Splits `mcp+SERVER+URI`, the URI of a resource of an MCP server, into the server and its URI.
 ///
-/// The case of `mcp` does not matter, and the server's name has no `+`. The server's URI is not checked; it
-/// is empty if it is missing.
+/// The case of `mcp` does not matter, and the server's name has no `+`. The server's URI is not
+/// checked; it is empty if it is missing.
 #[must_use]
 pub fn split_mcp(text: &str) -> Option<(&str, &str)> {
     const PREFIX: &str = "mcp+";
@@ -117,8 +117,8 @@ fn strip_scheme<'a>(uri: &'a str, scheme: &str) -> Option<&'a str> {
     found.eq_ignore_ascii_case(scheme).then_some(rest)
 }
 
-/// Removes the prefix with which a Windows path bypasses the Win32 parser: `\\?\C:\x` becomes `C:\x`,
-/// `\\?\UNC\server\share` becomes `\\server\share`.
+/// Removes the prefix with which a Windows path bypasses the Win32 parser: `\\?\C:\x` becomes
+/// `C:\x`, `\\?\UNC\server\share` becomes `\\server\share`.
 fn strip_verbatim(path: &str) -> std::borrow::Cow<'_, str> {
     let Some(rest) = path.strip_prefix(r"\\?\") else {
         return path.into();

@@ -1,9 +1,9 @@
 //! Content blocks and their JSON.
 //!
-//! As for resources, there are two forms: the *flat* one of tools and MCP ([`ContentBlock`]), and the *stored*
-//! one of events ([`StoredBlock`]), whose payloads may be in a blob store. Both write `formatted` next to the
-//! resource. Annotations are outside of the resource in the flat form, as in MCP, and inside in the stored
-//! form. The reader accepts both places; the outer one wins.
+//! As for resources, there are two forms: the *flat* one of tools and MCP ([`ContentBlock`]), and
+//! the *stored* one of events ([`StoredBlock`]), whose payloads may be in a blob store. Both write
+//! `formatted` next to the resource. Annotations are outside of the resource in the flat form, as
+//! in MCP, and inside in the stored form. The reader accepts both places; the outer one wins.
 
 use std::convert::Infallible;
 

@@ -5,7 +5,8 @@ use serde_json::{Map, Value, json};
 
 /// A request for input from the user or the assistant.
 ///
-/// It represents both questions of local tools and MCP elicitation (seed RFD 058, "Question schema").
+/// It represents both questions of local tools and MCP elicitation (seed RFD 058, "Question
+/// schema").
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct InputRequest {
     /// The name of the answer when the tool runs again.
@@ -59,9 +60,10 @@ impl InputRequest {
 impl AnswerType {
     /// Returns the type of answer of a schema; `None` if it needs more than one prompt.
     ///
-    /// A string is [`Select`](Self::Select) if the schema lists its values: with `enum`, or with `oneOf` or
-    /// `anyOf` and a `const` each, as in MCP's elicitation (2025-11-25, "Enum Schema"). Other keywords of strings
-    /// and booleans don't change the prompt, because the answer is checked against the schema in any case.
+    /// A string is [`Select`](Self::Select) if the schema lists its values: with `enum`, or with
+    /// `oneOf` or `anyOf` and a `const` each, as in MCP's elicitation (2025-11-25, "Enum Schema").
+    /// Other keywords of strings and booleans don't change the prompt, because the answer is
+    /// checked against the schema in any case.
     #[must_use]
     pub fn from_schema(schema: &Map<String, Value>) -> Option<Self> {
         // A schema without a type may still list strings. Several types count as an unknown type.

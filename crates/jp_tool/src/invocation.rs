@@ -63,7 +63,8 @@ impl Invocation {
         serde_json::from_value(Value::Object(self.tool.arguments.clone()))
     }
 
-    /// Returns the answer to a question; `None` if it was not asked yet, or if the answer is not a `T`.
+    /// Returns the answer to a question; `None` if it was not asked yet, or if the answer is not a
+    /// `T`.
     #[must_use]
     pub fn answer<T: DeserializeOwned>(&self, id: &str) -> Option<T> {
         serde_json::from_value(self.tool.answers.get(id)?.clone()).ok()

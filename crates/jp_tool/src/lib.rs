@@ -1,9 +1,9 @@
 //! The contract between tools and jp: content blocks, questions and tool responses.
 //!
-//! A tool prints one [`ToolResponse`] as JSON. It has typed [`ContentBlock`]s in order (text, resources,
-//! questions, images, audio), a flag for failure and, for stateful tools, a [`Status`]. The shapes follow
-//! MCP's `CallToolResult`; jp's additions are optional. A question is an [`InputRequest`].
-//! [`AnswerType`] writes its schema in the common cases.
+//! A tool prints one [`ToolResponse`] as JSON. It has typed [`ContentBlock`]s in order (text,
+//! resources, questions, images, audio), a flag for failure and, for stateful tools, a [`Status`].
+//! The shapes follow MCP's `CallToolResult`; jp's additions are optional. A question is an
+//! [`InputRequest`]. [`AnswerType`] writes its schema in the common cases.
 //!
 //! ```
 //! use jp_tool::{AnswerType, ContentBlock, InputRequest, ToolResponse};
@@ -15,8 +15,8 @@
 //! println!("{}", serde_json::to_string(&response).unwrap());
 //! ```
 //!
-//! A tool reads its arguments from stdin, as an [`Invocation`]. When its questions are answered, it runs again
-//! with the answers. `examples/delete_note.rs` is a complete tool.
+//! A tool reads its arguments from stdin, as an [`Invocation`]. When its questions are answered, it
+//! runs again with the answers. `examples/delete_note.rs` is a complete tool.
 
 mod block;
 mod input;

@@ -2,10 +2,10 @@ use serde_json::{Map, Value, json};
 
 /// Creates a document for a JSON Schema that a user can fill in, with default or empty values.
 ///
-/// An object has its properties, the required ones first. Of several alternatives the first is chosen. A list
-/// is empty. An unknown value is `null`. Only references within the schema are followed. If a reference leads
-/// back to itself, or the document becomes deep or large, optional properties are left out. The document
-/// matches the schema in common cases, but not always.
+/// An object has its properties, the required ones first. Of several alternatives the first is
+/// chosen. A list is empty. An unknown value is `null`. Only references within the schema are
+/// followed. If a reference leads back to itself, or the document becomes deep or large, optional
+/// properties are left out. The document matches the schema in common cases, but not always.
 ///
 /// ```
 /// let schema = serde_json::json!({
@@ -71,8 +71,8 @@ impl<'s> Maker<'s> {
     }
 
     fn follow_reference(&mut self, reference: &'s str, depth: usize) -> Option<Value> {
-        // A reference that leads back to itself has no finite value. `object` leaves out an optional
-        // property then.
+        // A reference that leads back to itself has no finite value. `object` leaves out an
+        // optional property then.
         if self.followed.contains(&reference) {
             return None;
         }

@@ -18,7 +18,8 @@ const DATABASE: &str =
 /// The start of Core Data's time, 2001-01-01, in seconds since 1970.
 const CORE_DATA_EPOCH: f64 = 978_307_200.0;
 
-/// The time that SQLite waits while the app writes. Between the waits jp checks whether the user interrupted.
+/// The time that SQLite waits while the app writes. Between the waits jp checks whether the user
+/// interrupted.
 const PATIENCE: Duration = Duration::from_millis(50);
 
 /// Reads the notes of `uri`, sorted by title. Waits while the app writes.
@@ -120,7 +121,8 @@ impl NoteReader<'_> {
         }
     }
 
-    /// Reads the note with the identifier `id`. An archived one is allowed, because the user named it.
+    /// Reads the note with the identifier `id`. An archived one is allowed, because the user named
+    /// it.
     fn note(
         &self,
         connection: &Connection,
@@ -245,8 +247,8 @@ impl Note {
     }
 }
 
-/// The tables and columns of the database. Some columns, and the numbers in names, depend on the version of
-/// the app.
+/// The tables and columns of the database. Some columns, and the numbers in names, depend on the
+/// version of the app.
 struct Schema {
     /// The columns of `ZSFNOTE`.
     note: Vec<String>,

@@ -9,8 +9,8 @@ use jp_resource::uri::percent_decode;
 pub enum BearUri {
     /// The note with this identifier.
     Note(String),
-    /// All notes whose title or text contains `words` in any case. If there are `tags`, the note has one
-    /// of them. Neither is a pattern.
+    /// All notes whose title or text contains `words` in any case. If there are `tags`, the note
+    /// has one of them. Neither is a pattern.
     Search {
         /// The words; may be empty if there are tags.
         words: String,

@@ -10,9 +10,9 @@ const MAX_DESCRIBED_STDERR: usize = 2048;
 
 /// Creates the resource of a command's output.
 ///
-/// If stderr and the exit status say something, text ends with them, so that another status gives another
-/// checksum. For binary content they are in the description. Text in another charset than UTF-8 keeps its
-/// bytes as content; the model sees it with unreadable bytes replaced.
+/// If stderr and the exit status say something, text ends with them, so that another status gives
+/// another checksum. For binary content they are in the description. Text in another charset than
+/// UTF-8 keeps its bytes as content; the model sees it with unreadable bytes replaced.
 pub(super) fn resource(line: &CommandLine, output: Output) -> Resource {
     let Output {
         stdout,
@@ -54,10 +54,11 @@ pub(super) fn resource(line: &CommandLine, output: Output) -> Resource {
     resource
 }
 
-/// Decodes bytes that are text except for some of them, such as a diff of a file in another charset.
+/// Decodes bytes that are text except for some of them, such as a diff of a file in another
+/// charset.
 fn text_with_garbage(bytes: &[u8]) -> Option<String> {
-    /// At most one in so many characters may be unreadable. Western European texts have about one in 20
-    /// that is not ASCII; binary formats have far more.
+    /// At most one in so many characters may be unreadable. Western European texts have about one
+    /// in 20 that is not ASCII; binary formats have far more.
     const READABLE_PER_GARBLED: usize = 10;
     if bytes.contains(&0) || infer::get(bytes).is_some() {
         return None;

@@ -7,10 +7,10 @@ use crate::{AttachError, Scheme};
 
 /// A program with its arguments, which runs without a shell.
 ///
-/// There are two forms. `cmd:PROGRAM ARGUMENT…` is split into words as a POSIX shell does, but nothing is
-/// expanded. `cmd://PROGRAM?arg=ARGUMENT&arg=…` is a URL with percent-encoding; in its query, a `+` is a
-/// space and `args` means `arg`. It may have a `description` for its resource. A program with a `/` in it
-/// is relative to the workspace root; any other is looked up in `PATH`.
+/// There are two forms. `cmd:PROGRAM ARGUMENT…` is split into words as a POSIX shell does, but
+/// nothing is expanded. `cmd://PROGRAM?arg=ARGUMENT&arg=…` is a URL with percent-encoding; in its
+/// query, a `+` is a space and `args` means `arg`. It may have a `description` for its resource. A
+/// program with a `/` in it is relative to the workspace root; any other is looked up in `PATH`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CommandLine {
     uri: String,
@@ -33,7 +33,8 @@ impl CommandLine {
         .map_err(|reason| AttachError::invalid(input, reason))
     }
 
-    /// Returns the canonical URI. A URL is kept byte for byte; the other form is converted to a URL.
+    /// Returns the canonical URI. A URL is kept byte for byte; the other form is converted to a
+    /// URL.
     #[must_use]
     pub fn uri(&self) -> &str {
         &self.uri
@@ -162,8 +163,8 @@ fn decode(text: &str) -> Result<String, String> {
     percent_decode(text).map_err(|error| error.to_string())
 }
 
-/// Describes an unclosed quote with its place in the whole input. `line` is the offset of the command line
-/// in it.
+/// Describes an unclosed quote with its place in the whole input. `line` is the offset of the
+/// command line in it.
 fn unclosed_reason(input: &str, line: usize, unclosed: Unclosed) -> String {
     // As much as helps to recognise the place.
     const SHOWN_CHARS: usize = 20;

@@ -11,8 +11,8 @@ pub(super) struct Unclosed {
 
 /// Splits a text into words as a POSIX shell does (POSIX.1-2024, Shell Command Language §2.2).
 ///
-/// Expands nothing and knows no operators: `$`, `*`, `~`, `|` and `>` are ordinary characters. So is `#`,
-/// because a comment would silently cut the line off.
+/// Expands nothing and knows no operators: `$`, `*`, `~`, `|` and `>` are ordinary characters. So
+/// is `#`, because a comment would silently cut the line off.
 pub(super) fn split(text: &str) -> Result<Vec<String>, Unclosed> {
     let (mut words, mut word) = (Vec::new(), None::<String>);
     let mut rest = text.char_indices();

@@ -5,8 +5,8 @@ use jp_resource::{Checksum, Resource, ResourceContent};
 
 use crate::{AttachError, classify::classify};
 
-/// The longest URL that is its resource's URI, in bytes. A longer one would bloat every reference to
-/// the resource.
+/// The longest URL that is its resource's URI, in bytes. A longer one would bloat every reference
+/// to the resource.
 const MAX_URI: usize = 256;
 /// The number of characters of a URL in its name, which fits into a line of a terminal.
 const NAME_CHARS: usize = 60;

@@ -121,8 +121,8 @@ impl InputParser<'_> {
         })
     }
 
-    /// Returns the error of a path that can't be canonicalised. It may be an open pipe without another name,
-    /// such as the shell's `<(…)`.
+    /// Returns the error of a path that can't be canonicalised. It may be an open pipe without
+    /// another name, such as the shell's `<(…)`.
     fn resolve_error(&self, path: &Path, error: io::Error) -> AttachError {
         match fs::metadata(path)
             .ok()
@@ -157,8 +157,8 @@ impl InputParser<'_> {
         }
         let base = canonicalize_existing(&base);
         let prefix = self.prefix(&base)?;
-        // The pattern relative to the workspace root. Without a `/` it matches at any depth below the current
-        // directory, as in a `.gitignore` there.
+        // The pattern relative to the workspace root. Without a `/` it matches at any depth below
+        // the current directory, as in a `.gitignore` there.
         let from_prefix = match (name.contains('/'), prefix.as_deref()) {
             (false, None | Some("")) => rest.to_owned(),
             (true, None | Some("")) if !rest.contains('/') => format!("./{rest}"),
@@ -189,8 +189,8 @@ impl InputParser<'_> {
                 return self.path(&path);
             }
         }
-        // No candidate exists literally. The error of the first one is reported, because it is the path that the
-        // user meant.
+        // No candidate exists literally. The error of the first one is reported, because it is the
+        // path that the user meant.
         let mut failure = None;
         for (directory, text) in &candidates {
             match self.at(directory).pattern_or_path(text) {
@@ -201,7 +201,8 @@ impl InputParser<'_> {
         Err(failure.unwrap_or(AttachError::Empty))
     }
 
-    /// Declares the page of a URL. If it has credentials, messages show the canonical URL without them.
+    /// Declares the page of a URL. If it has credentials, messages show the canonical URL without
+    /// them.
     pub(super) fn http(&self) -> Result<Declared, AttachError> {
         let (url, credentials) = HttpUrl::parse(self.input)
             .map_err(|reason| AttachError::invalid(&redact(self.input), reason))?;
@@ -299,7 +300,8 @@ impl InputParser<'_> {
         }
     }
 
-    /// Declares an exclude for the first candidate whose base directory exists, or for the last one.
+    /// Declares an exclude for the first candidate whose base directory exists, or for the last
+    /// one.
     fn exclude_first(&self, candidates: &[(PathBuf, &str)]) -> Result<Declared, AttachError> {
         let existing = candidates.iter().find(|(directory, text)| {
             let (base, _) = glob::split(text, |_| false);
@@ -333,8 +335,8 @@ impl InputParser<'_> {
         Ok((self.absolute(&base.to_string_lossy())?, rest))
     }
 
-    /// Returns the prefix of the files in `directory`, relative to the workspace root: `a/b/`, or nothing for
-    /// the root itself. Returns `None` outside the workspace.
+    /// Returns the prefix of the files in `directory`, relative to the workspace root: `a/b/`, or
+    /// nothing for the root itself. Returns `None` outside the workspace.
     fn prefix(&self, directory: &Path) -> Result<Option<String>, AttachError> {
         let Some(relative) = self.place.relative(directory) else {
             return Ok(None);
@@ -346,7 +348,8 @@ impl InputParser<'_> {
         Ok(Some(prefix))
     }
 
-    /// Returns the path, from the workspace root, of a link inside the workspace whose target is outside.
+    /// Returns the path, from the workspace root, of a link inside the workspace whose target is
+    /// outside.
     fn link_out(&self, path: &Path) -> Option<String> {
         let path = normalize(path);
         path.ancestors().skip(1).find_map(|ancestor| {

@@ -11,11 +11,12 @@ use ignore::{
 
 use crate::{IgnoreRule, Place};
 
-/// Directories that no walk enters, because they belong to version control systems or jp. They can be
-/// attached by name.
+/// Directories that no walk enters, because they belong to version control systems or jp. They can
+/// be attached by name.
 const NEVER_ENTERED: [&str; 5] = [".git", ".hg", ".jj", ".jp", ".svn"];
 
-/// The longest ignore file that is read, in bytes. A real one is far shorter; this protects the memory.
+/// The longest ignore file that is read, in bytes. A real one is far shorter; this protects the
+/// memory.
 const MAX_BYTES: u64 = 10_000_000;
 
 /// The kinds of ignore files. The first kind with a matching rule decides.
@@ -31,14 +32,15 @@ pub struct IgnoreRules<'a> {
 type RuleSet = [Gitignore; FILES.len() + 1];
 
 impl<'a> IgnoreRules<'a> {
-    /// Reads the rules of the directories that `directory` is in, from the root of the repository or
-    /// workspace on. Also returns the rule that ignores `directory` itself, if one does.
+    /// Reads the rules of the directories that `directory` is in, from the root of the repository
+    /// or workspace on. Also returns the rule that ignores `directory` itself, if one does.
     pub fn above(directory: &Path, place: &'a Place) -> (Self, Option<IgnoreRule>) {
         Self::read_above(Path::new(""), directory, place)
     }
 
-    /// Reads the rules for the files of `directory`, which a link leads to from a walk of `walked`. Also
-    /// returns the rule that ignores `directory`, or a directory that it is in but `walked` is not.
+    /// Reads the rules for the files of `directory`, which a link leads to from a walk of `walked`.
+    /// Also returns the rule that ignores `directory`, or a directory that it is in but `walked` is
+    /// not.
     pub(super) fn for_link_target(
         directory: &Path,
         walked: &Path,
@@ -49,8 +51,8 @@ impl<'a> IgnoreRules<'a> {
         (rules, ignoring)
     }
 
-    /// Returns the rule that ignores the file at `path`, or a directory of the workspace that it is in. The
-    /// file need not exist.
+    /// Returns the rule that ignores the file at `path`, or a directory of the workspace that it is
+    /// in. The file need not exist.
     pub fn rule_for_file(path: &Path, place: &Place) -> Option<IgnoreRule> {
         let (rules, ignoring) = IgnoreRules::for_link_target(path.parent()?, &place.root, place);
         ignoring.or_else(|| rules.ignoring(path, false))
@@ -97,8 +99,8 @@ impl<'a> IgnoreRules<'a> {
             .collect()
     }
 
-    /// Reads the rules of `directory`, whose entries have the given names. Returns whether it has any rules,
-    /// so that [`leave`](Self::leave) must follow.
+    /// Reads the rules of `directory`, whose entries have the given names. Returns whether it has
+    /// any rules, so that [`leave`](Self::leave) must follow.
     pub fn enter<'n>(&mut self, directory: &Path, names: impl Iterator<Item = &'n OsStr>) -> bool {
         let names: Vec<&OsStr> = names
             .filter(|name| FILES.iter().chain(&[".git"]).any(|file| file == name))
@@ -118,8 +120,8 @@ impl<'a> IgnoreRules<'a> {
         self.levels.pop();
     }
 
-    /// Returns the rule that ignores `path`. Of the first kind of ignore file with a matching rule, the
-    /// innermost directory decides.
+    /// Returns the rule that ignores `path`. Of the first kind of ignore file with a matching rule,
+    /// the innermost directory decides.
     pub fn ignoring(&self, path: &Path, is_directory: bool) -> Option<IgnoreRule> {
         for kind in 0..=FILES.len() {
             for level in self.levels.iter().rev() {
@@ -141,8 +143,8 @@ impl<'a> IgnoreRules<'a> {
     }
 }
 
-/// Returns whether no walk enters a directory of this name, because it belongs to a version control system
-/// or jp.
+/// Returns whether no walk enters a directory of this name, because it belongs to a version control
+/// system or jp.
 #[must_use]
 pub fn is_never_entered(name: &OsStr) -> bool {
     NEVER_ENTERED.iter().any(|never| *never == name)
@@ -150,9 +152,9 @@ pub fn is_never_entered(name: &OsStr) -> bool {
 
 /// Returns the outermost directory whose rules apply in `directory`.
 ///
-/// Inside the workspace that is the root of the workspace or of the repository that it is in. Outside it
-/// is the root of `directory`'s repository. The home directory does not count as a repository: people
-/// keep configuration files in one, which ignores everything else.
+/// Inside the workspace that is the root of the workspace or of the repository that it is in.
+/// Outside it is the root of `directory`'s repository. The home directory does not count as a
+/// repository: people keep configuration files in one, which ignores everything else.
 fn outermost(directory: &Path, place: &Place) -> PathBuf {
     let start = if directory.starts_with(&place.root) {
         &place.root
@@ -200,7 +202,8 @@ fn exclude_file(directory: &Path) -> Option<PathBuf> {
     if !metadata.is_file() || metadata.len() > MAX_BYTES {
         return None;
     }
-    // A linked worktree: `.git` has the path of its directory, whose `commondir` leads to the repository.
+    // A linked worktree: `.git` has the path of its directory, whose `commondir` leads to the
+    // repository.
     let link = fs::read_to_string(git).ok()?;
     let worktree = directory.join(link.strip_prefix("gitdir:")?.trim());
     let common = fs::read_to_string(worktree.join("commondir"));

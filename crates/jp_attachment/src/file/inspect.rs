@@ -65,7 +65,8 @@ pub(super) fn check_total(
     }
 }
 
-/// Returns the state of the file at `path`. Fails if it is not a file, or longer than `limit` bytes.
+/// Returns the state of the file at `path`. Fails if it is not a file, or longer than `limit`
+/// bytes.
 pub(super) fn stamp(path: &Path, input: &str, limit: u64) -> Result<FileStamp, AttachError> {
     let metadata =
         std::fs::metadata(path).map_err(|error| AttachError::io(input, "look at", path, error))?;
@@ -104,9 +105,9 @@ pub(super) fn is_same(stamp: &FileStamp, metadata: &Metadata) -> bool {
 
 /// Returns whether any later change of a file will change its times.
 ///
-/// A file that is written twice within one tick of the file system's clock has the same times after both.
-/// So the last change has to be well before `now`: a tenth of a second, or two seconds if times are whole
-/// seconds (FAT, ext3, some network file systems).
+/// A file that is written twice within one tick of the file system's clock has the same times after
+/// both. So the last change has to be well before `now`: a tenth of a second, or two seconds if
+/// times are whole seconds (FAT, ext3, some network file systems).
 pub(super) fn is_settled(stamp: &FileStamp, now: SystemTime) -> bool {
     let now = nanoseconds(now);
     [stamp.mtime_ns, stamp.ctime_ns].into_iter().all(|time| {

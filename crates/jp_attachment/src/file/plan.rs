@@ -98,13 +98,14 @@ pub(super) fn plan(declared: &[Declared], context: &Context<'_>) -> Result<Plan,
 struct Planner<'a> {
     context: &'a Context<'a>,
     excludes: Vec<&'a Exclude>,
-    /// The excludes of this command. One of an earlier message does not leave out a file that is named now.
+    /// The excludes of this command. One of an earlier message does not leave out a file that is
+    /// named now.
     own_excludes: Vec<&'a Exclude>,
     /// The explicitly named paths.
     named: HashSet<&'a OsStr>,
     files: Vec<PlannedFile>,
-    /// The index of each path in `files`. Hashing a string is faster than hashing the components of a path,
-    /// and the paths are canonical.
+    /// The index of each path in `files`. Hashing a string is faster than hashing the components of
+    /// a path, and the paths are canonical.
     indexes: HashMap<OsString, usize>,
     /// The files that were already reported as left out.
     secrets: HashSet<String>,

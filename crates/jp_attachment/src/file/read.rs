@@ -16,8 +16,8 @@ use crate::{
     context::Tolerated, parallel, secret,
 };
 
-/// The number of times that a file is read again if it changes while it is read. A file that changes four times in a row
-/// is one that something writes to all the time, such as a log.
+/// The number of times that a file is read again if it changes while it is read. A file that
+/// changes four times in a row is one that something writes to all the time, such as a log.
 const RETRIES: usize = 3;
 
 /// The result of reading a file.
@@ -52,7 +52,8 @@ impl KeptFile {
     }
 }
 
-/// Reads and stores each file that the store does not know. The results are in the order of `files`.
+/// Reads and stores each file that the store does not know. The results are in the order of
+/// `files`.
 pub(super) fn read(
     files: &[PlannedFile],
     inspected: Vec<Tolerated<Inspected>>,
@@ -142,7 +143,8 @@ impl Reader<'_> {
 
     /// Stores the content, and gives `buffer` its memory back.
     ///
-    /// A private key is never remembered: a later walk would find it in the store and not recognise it.
+    /// A private key is never remembered: a later walk would find it in the store and not recognise
+    /// it.
     fn keep(
         &self,
         stamp: &FileStamp,

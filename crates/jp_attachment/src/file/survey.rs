@@ -35,8 +35,8 @@ pub struct Survey {
     pub files: Vec<Surveyed>,
     /// Errors of unavailable files, and other warnings.
     pub notices: Vec<Notice>,
-    /// Paths of files and directories that may not exist. While none of them changes, the survey stays
-    /// valid.
+    /// Paths of files and directories that may not exist. While none of them changes, the survey
+    /// stays valid.
     pub depends_on: BTreeSet<PathBuf>,
 }
 
@@ -88,7 +88,8 @@ pub enum LeftOut {
 }
 
 impl Survey {
-    /// Finds the files of a declaration of a file, a directory or a glob. Unavailable files are notices.
+    /// Finds the files of a declaration of a file, a directory or a glob. Unavailable files are
+    /// notices.
     ///
     /// # Errors
     ///
@@ -147,8 +148,8 @@ impl Survey {
     }
 }
 
-/// Returns the ignore files of a walked directory that have to be watched. A new file changes the directory,
-/// which is watched already, unless it is in `.git`.
+/// Returns the ignore files of a walked directory that have to be watched. A new file changes the
+/// directory, which is watched already, unless it is in `.git`.
 fn watched_rule_files(directory: &Path) -> impl Iterator<Item = PathBuf> {
     IgnoreRules::own_files(directory)
         .into_iter()
@@ -171,7 +172,8 @@ impl Walked {
     ///
     /// # Errors
     ///
-    /// The reason why a walk leaves it out. A private key is not recognised, because it is not opened.
+    /// The reason why a walk leaves it out. A private key is not recognised, because it is not
+    /// opened.
     pub fn find(&self, path: &Path, place: &Place) -> Result<PathBuf, LeftOut> {
         let mut found = self.walk(Scope::To(path), place).ok_or(LeftOut::Missing)?;
         match found.files.iter().position(|file| file.found_at() == path) {
@@ -180,8 +182,8 @@ impl Walked {
         }
     }
 
-    /// Returns the entries of a directory that a walk finds or enters, sorted by name. There are none if the
-    /// walk does not enter the directory.
+    /// Returns the entries of a directory that a walk finds or enters, sorted by name. There are
+    /// none if the walk does not enter the directory.
     #[must_use]
     pub fn names(&self, directory: &Path, place: &Place) -> Vec<Offered> {
         let found = self

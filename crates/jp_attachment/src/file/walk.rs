@@ -14,8 +14,8 @@ use crate::{
     secret, special_file::special_file,
 };
 
-/// The most entries that are read to find an example of an ignored file. An ignored directory, such as
-/// `node_modules`, can be huge.
+/// The most entries that are read to find an example of an ignored file. An ignored directory, such
+/// as `node_modules`, can be huge.
 const EXAMPLE_BUDGET: usize = 10_000;
 
 /// Finds the files below a directory.
@@ -54,8 +54,8 @@ pub(super) struct WalkResult {
     pub(super) notices: Vec<Notice>,
     /// The names of files that were left out because their names are those of secrets.
     pub(super) secrets: Vec<String>,
-    /// The number of files that were left out but are explicitly named, so that another declaration has
-    /// them.
+    /// The number of files that were left out but are explicitly named, so that another declaration
+    /// has them.
     pub(super) left_to_others: usize,
     /// The directories that were walked, or would have been without the scope.
     pub(super) directories: Vec<PathBuf>,
@@ -98,7 +98,8 @@ impl Walk<'_> {
     pub(super) fn find(&self) -> Result<WalkResult, AttachError> {
         let mut found = WalkResult::default();
         let (rules, ignoring) = IgnoreRules::above(self.base, self.context.place);
-        // An explicitly named directory is walked even if it is ignored. The base of a glob is not named.
+        // An explicitly named directory is walked even if it is ignored. The base of a glob is not
+        // named.
         match ignoring.filter(|_| self.glob.is_some()) {
             _ if self.excludes_tree_of(self.base, true) => found.excluded += 1,
             Some(rule) => found.ignored.push(IgnoredPath {
@@ -339,8 +340,8 @@ impl Walker<'_> {
         }
     }
 
-    /// Counts a left out file if another declaration names it. Returns whether one does, so that there is
-    /// nothing to report.
+    /// Counts a left out file if another declaration names it. Returns whether one does, so that
+    /// there is nothing to report.
     fn leave_to_others(&mut self, path: &Path) -> bool {
         let is_named = self.walk.named.contains(path.as_os_str());
         self.found.left_to_others += usize::from(is_named);
@@ -378,8 +379,8 @@ impl Walker<'_> {
             self.found.excluded += 1;
             return Ok(());
         }
-        // Before all rules that look at the target, so that a declaration of the workspace reveals nothing about
-        // files outside.
+        // Before all rules that look at the target, so that a declaration of the workspace reveals
+        // nothing about files outside.
         let place = self.walk.context.place;
         let leads_out = place.relative(&target).is_none() && !target.starts_with(self.walk.base);
         if leads_out && !self.walk.is_trusted {
@@ -462,8 +463,8 @@ impl Walker<'_> {
 }
 
 impl WalkResult {
-    /// Returns whether something was left out that is reported already, so that it is no error if nothing
-    /// else was found.
+    /// Returns whether something was left out that is reported already, so that it is no error if
+    /// nothing else was found.
     fn has_skipped(&self) -> bool {
         self.notices
             .iter()

@@ -17,8 +17,8 @@ pub(super) fn is_loopback(host: &Host<&str>) -> bool {
 /// Returns whether an address is a public one of the internet.
 ///
 /// IANA's special-purpose registries list the others: this machine, private and local networks,
-/// carrier-grade NAT, multicast, documentation, reserved. An IPv6 address that embeds an IPv4 address
-/// (mapped, compatible, NAT64, 6to4) is public if the embedded address is.
+/// carrier-grade NAT, multicast, documentation, reserved. An IPv6 address that embeds an IPv4
+/// address (mapped, compatible, NAT64, 6to4) is public if the embedded address is.
 pub(super) fn is_public(address: IpAddr) -> bool {
     match address {
         IpAddr::V4(address) => is_public_v4(address),

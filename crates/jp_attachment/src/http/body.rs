@@ -24,7 +24,8 @@ pub(super) enum BodyError {
 }
 
 impl Body {
-    /// Creates an empty body. `encoding` is the `Content-Encoding`; returns `None` if it is unknown.
+    /// Creates an empty body. `encoding` is the `Content-Encoding`; returns `None` if it is
+    /// unknown.
     pub(super) fn new(encoding: Option<&str>, limit: u64) -> Option<Self> {
         let capped = Capped {
             bytes: Vec::new(),
@@ -58,7 +59,8 @@ impl Body {
 }
 
 impl BodyError {
-    /// Distinguishes the error of [`Capped`], which passes through the decoder, from the decoder's own.
+    /// Distinguishes the error of [`Capped`], which passes through the decoder, from the decoder's
+    /// own.
     fn from_io(error: io::Error) -> Self {
         if error.kind() == ErrorKind::FileTooLarge {
             Self::TooLong
@@ -70,7 +72,8 @@ impl BodyError {
 
 impl Write for Capped {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        // The limit is checked before the bytes are kept, so a decompression bomb can't use more memory.
+        // The limit is checked before the bytes are kept, so a decompression bomb can't use more
+        // memory.
         if (self.bytes.len() + bytes.len()) as u64 > self.limit {
             return Err(ErrorKind::FileTooLarge.into());
         }

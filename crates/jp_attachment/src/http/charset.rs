@@ -45,9 +45,9 @@ enum DeclaredCharset {
 
 /// Decodes text.
 ///
-/// A byte order mark wins over the `charset` of the header, which wins over a `<meta>` or XML declaration
-/// in the text. Without any of them the text is UTF-8 or, if it is not valid UTF-8, windows-1252, as in
-/// browsers. Bytes that decode to NUL are not text.
+/// A byte order mark wins over the `charset` of the header, which wins over a `<meta>` or XML
+/// declaration in the text. Without any of them the text is UTF-8 or, if it is not valid UTF-8,
+/// windows-1252, as in browsers. Bytes that decode to NUL are not text.
 pub(super) fn decode(bytes: Vec<u8>, charset: Option<&str>) -> Decoded {
     match declared_charset(&bytes, charset) {
         DeclaredCharset::Known(encoding) if encoding == UTF_8 => {
@@ -109,7 +109,8 @@ fn declared_charset(bytes: &[u8], charset: Option<&str>) -> DeclaredCharset {
     }
 }
 
-/// Returns the charset of a label (Encoding Standard §4.2). The "replacement" encoding counts as unknown.
+/// Returns the charset of a label (Encoding Standard §4.2). The "replacement" encoding counts as
+/// unknown.
 fn by_label(label: &str) -> DeclaredCharset {
     Encoding::for_label_no_replacement(label.as_bytes())
         .map_or(DeclaredCharset::Unknown, DeclaredCharset::Known)

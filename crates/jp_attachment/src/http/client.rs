@@ -21,7 +21,8 @@ use super::{
     address::{is_loopback, is_public},
 };
 
-/// The most time to make a connection: long enough for a lost SYN packet to be sent again three times.
+/// The most time to make a connection: long enough for a lost SYN packet to be sent again three
+/// times.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(15);
 /// The value of the header `User-Agent`.
 const USER_AGENT: &str = concat!("jp/", env!("CARGO_PKG_VERSION"));
@@ -99,8 +100,8 @@ impl Clients {
         Ok(client)
     }
 
-    /// Creates a client. Without encryption it reads no root certificates, which would be most of the
-    /// cost.
+    /// Creates a client. Without encryption it reads no root certificates, which would be most of
+    /// the cost.
     fn make(&self, kind: &Kind) -> reqwest::Result<reqwest::Client> {
         // Fails only if another provider is already installed, which works as well.
         _ = rustls::crypto::ring::default_provider().install_default();

@@ -16,14 +16,14 @@ use crate::{
     classify::{classify, magic_type},
 };
 
-/// The most time to convert a page to Markdown. An ordinary page takes a few milliseconds; this stops a
-/// malicious one.
+/// The most time to convert a page to Markdown. An ordinary page takes a few milliseconds; this
+/// stops a malicious one.
 const BUDGET: Duration = Duration::from_secs(5);
 
 /// Creates the resource of `url` from a page.
 ///
-/// The content of text in another charset than UTF-8 is its bytes, and `formatted` is the decoded text.
-/// For HTML, `formatted` is Markdown.
+/// The content of text in another charset than UTF-8 is its bytes, and `formatted` is the decoded
+/// text. For HTML, `formatted` is Markdown.
 pub(super) fn read(url: &HttpUrl, page: Page) -> (Resource, Vec<Notice>) {
     let declared = page.content_type.as_deref().and_then(MimeType::parse);
     let mut reader = TextReader {
@@ -123,8 +123,8 @@ struct MimeType {
 }
 
 impl MimeType {
-    /// Parses a header. Returns `None` if type or subtype is no token (RFC 9110 §5.6.2), or for `*/*`, which
-    /// some servers send.
+    /// Parses a header. Returns `None` if type or subtype is no token (RFC 9110 §5.6.2), or for
+    /// `*/*`, which some servers send.
     fn parse(header: &str) -> Option<Self> {
         let mut parts = header.split(';').map(str::trim);
         let essence = parts.next()?.to_ascii_lowercase();
@@ -144,8 +144,8 @@ impl MimeType {
         })
     }
 
-    /// Returns whether servers use this type for content that they don't know, so that the content itself
-    /// has to decide.
+    /// Returns whether servers use this type for content that they don't know, so that the content
+    /// itself has to decide.
     fn is_unspecific(&self, bytes: &[u8]) -> bool {
         match &*self.essence {
             "application/octet-stream"

@@ -1,7 +1,7 @@
 use std::{io, time::Duration};
 
-/// An error of fetching a page. Each message finishes "failed to …". `at` is the URL that the redirects
-/// led to.
+/// An error of fetching a page. Each message finishes "failed to …". `at` is the URL that the
+/// redirects led to.
 ///
 /// No message contains credentials.
 #[derive(Debug, thiserror::Error)]

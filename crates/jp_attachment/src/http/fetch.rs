@@ -111,8 +111,8 @@ impl Fetcher<'_> {
                 encoding: encoding.unwrap_or_default(),
             });
         };
-        // The header saves the transfer of content that is too long. A compressed body may be longer than it
-        // says, so `Body` checks the length again.
+        // The header saves the transfer of content that is too long. A compressed body may be
+        // longer than it says, so `Body` checks the length again.
         let is_plain = matches!(body, Body::Plain(_));
         if is_plain
             && response
@@ -180,9 +180,9 @@ impl<'a> Chain<'a> {
 
     /// Decides which addresses the next request may go to.
     ///
-    /// A URL that the user typed may be anywhere, and a private server may redirect to itself (another
-    /// port is another server). A public server can't lead jp into the private network, not even by its
-    /// own name, whose address may have changed.
+    /// A URL that the user typed may be anywhere, and a private server may redirect to itself
+    /// (another port is another server). A public server can't lead jp into the private network,
+    /// not even by its own name, whose address may have changed.
     fn access(&self) -> Access {
         let is_first = self.visited.is_empty();
         let is_same_server = self.at.is_same_server(self.request.url);

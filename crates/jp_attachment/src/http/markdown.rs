@@ -27,16 +27,16 @@ pub(super) enum Conversion {
         /// The text of the page.
         markdown: String,
     },
-    /// The conversion takes too long, its result is much longer than the page, or a skipped element has no
-    /// end tag, so that the rest of the page would be lost.
+    /// The conversion takes too long, its result is much longer than the page, or a skipped element
+    /// has no end tag, so that the rest of the page would be lost.
     GivenUp,
 }
 
-/// The number of tokens between two checks of the time and the length: about 16 KB of a real page, whose
-/// tokens have a few dozen bytes.
+/// The number of tokens between two checks of the time and the length: about 16 KB of a real page,
+/// whose tokens have a few dozen bytes.
 const TOKENS_PER_CHECK: usize = 512;
-/// The number of bytes that the Markdown of a tiny page may have. A table or a list adds a few to each
-/// line.
+/// The number of bytes that the Markdown of a tiny page may have. A table or a list adds a few to
+/// each line.
 const MIN_ROOM: usize = 16 * 1024;
 /// The longest title, in characters. It is one line in lists and in requests.
 const MAX_TITLE: usize = 200;

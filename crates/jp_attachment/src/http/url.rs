@@ -5,11 +5,11 @@ use url::{Host, Url};
 
 /// A canonical `http:` or `https:` URL, without credentials and fragment.
 ///
-/// Scheme and host are in lower case (IDNA for names, one spelling for an address). A default port and
-/// dot segments are removed, and an empty path is `/` (RFC 3986 §6.2.2, §6.2.3). Percent-encodings have
-/// upper-case digits; the path encodes no unreserved character. In the query only the case of digits
-/// changes. Characters that a URI can't have are percent-encoded, as browsers do. There is no fragment,
-/// because servers never receive it.
+/// Scheme and host are in lower case (IDNA for names, one spelling for an address). A default port
+/// and dot segments are removed, and an empty path is `/` (RFC 3986 §6.2.2, §6.2.3).
+/// Percent-encodings have upper-case digits; the path encodes no unreserved character. In the query
+/// only the case of digits changes. Characters that a URI can't have are percent-encoded, as
+/// browsers do. There is no fragment, because servers never receive it.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct HttpUrl(Url);
 
@@ -21,7 +21,8 @@ pub struct Credentials {
 }
 
 impl HttpUrl {
-    /// Parses a URL and separates the credentials. The error is a reason that shows nothing of the URL.
+    /// Parses a URL and separates the credentials. The error is a reason that shows nothing of the
+    /// URL.
     pub(crate) fn parse(text: &str) -> Result<(Self, Option<Credentials>), String> {
         let url = Url::parse(text).map_err(|error| error.to_string())?;
         Self::from_url(url)
@@ -55,8 +56,8 @@ impl HttpUrl {
             .map_err(|error| error.to_string())
     }
 
-    /// Canonicalises a URL and removes its credentials. The fragment is kept byte for byte. Returns `None`
-    /// if it is not an HTTP URL.
+    /// Canonicalises a URL and removes its credentials. The fragment is kept byte for byte. Returns
+    /// `None` if it is not an HTTP URL.
     ///
     /// Servers' resource lists may contain such URLs.
     #[must_use]
@@ -92,8 +93,8 @@ impl HttpUrl {
         self.0.origin() == other.0.origin()
     }
 
-    /// Returns whether the server is the same. `http:` and `https:` on their default ports count as one
-    /// server.
+    /// Returns whether the server is the same. `http:` and `https:` on their default ports count as
+    /// one server.
     pub(super) fn is_same_server(&self, other: &Self) -> bool {
         let (url, other) = (&self.0, &other.0);
         let has_default_ports = url.port().is_none() && other.port().is_none();
@@ -149,11 +150,11 @@ pub fn redact(text: &str) -> String {
     }
 }
 
-/// Normalizes percent-encodings: digits are in upper case, and bytes that `is_decoded` accepts are not
-/// encoded.
+/// Normalizes percent-encodings: digits are in upper case, and bytes that `is_decoded` accepts are
+/// not encoded.
 ///
-/// A `%` that encodes nothing stays. The two characters after it are not decoded: `%%341` would become
-/// `%41`, which means something else.
+/// A `%` that encodes nothing stays. The two characters after it are not decoded: `%%341` would
+/// become `%41`, which means something else.
 fn normalize_percents(text: &str, is_decoded: impl Fn(u8) -> bool) -> String {
     let mut normal = String::with_capacity(text.len());
     let mut bare = None;

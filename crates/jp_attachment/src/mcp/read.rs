@@ -10,8 +10,8 @@ use super::McpError;
 pub trait ReadMcp: Sync {
     /// Returns the contents of the resource `uri` of the server (MCP 2026-07-28, `resources/read`).
     ///
-    /// Name, title and MIME type are those of the server, if it has any; URIs are kept byte for byte.
-    /// Stops waiting once `is_cancelled` returns true.
+    /// Name, title and MIME type are those of the server, if it has any; URIs are kept byte for
+    /// byte. Stops waiting once `is_cancelled` returns true.
     fn read(
         &self,
         server: &str,

@@ -4,8 +4,8 @@ use jp_resource::uri::split_mcp;
 
 /// A resource of an MCP server, written `mcp+SERVER+URI`.
 ///
-/// The server's name has no `+`. The URI is the server's own, byte for byte: it may be of any scheme, hold
-/// further `+` and be a template.
+/// The server's name has no `+`. The URI is the server's own, byte for byte: it may be of any
+/// scheme, hold further `+` and be a template.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct McpUri {
     /// The name of the server, as the configuration has it.

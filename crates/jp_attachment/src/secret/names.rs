@@ -2,9 +2,9 @@ use std::{ffi::OsStr, path::Path};
 
 /// Names of files that hold credentials.
 ///
-/// Doubtful ones are included, because jp reports each file and one more argument attaches it. `.npmrc`,
-/// `.pypirc` and `.my.cnf` may hold only settings, but the documentation of the tools has users write
-/// tokens into them.
+/// Doubtful ones are included, because jp reports each file and one more argument attaches it.
+/// `.npmrc`, `.pypirc` and `.my.cnf` may hold only settings, but the documentation of the tools has
+/// users write tokens into them.
 ///
 /// `*.key` is not included, because it is as often a presentation. `*.pem` and `*.asc` are mostly
 /// certificates and signatures. A private key in any of them is recognised by its content.
@@ -81,8 +81,8 @@ const PATHS: [(&str, &str); 12] = [
     ("gcloud", "access_tokens.db"),
 ];
 
-/// Parts of the name of an environment file that is meant to be shared. It shows which variables exist. A
-/// `vault` is encrypted.
+/// Parts of the name of an environment file that is meant to be shared. It shows which variables
+/// exist. A `vault` is encrypted.
 const SHARED: [&str; 7] = [
     "example", "sample", "template", "dist", "default", "defaults", "vault",
 ];

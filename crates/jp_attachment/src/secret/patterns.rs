@@ -4,9 +4,9 @@ pub(super) struct Pattern {
     pub(super) kind: &'static str,
     /// The possible starts, in any ASCII case.
     pub(super) starts: &'static [&'static str],
-    /// The whole pattern from its start on. The group `secret`, or else the whole match, must not be a
-    /// placeholder. Repetitions are bounded, so that a scan takes linear time. Classes are those of ASCII,
-    /// so that no Unicode tables are needed.
+    /// The whole pattern from its start on. The group `secret`, or else the whole match, must not
+    /// be a placeholder. Repetitions are bounded, so that a scan takes linear time. Classes are
+    /// those of ASCII, so that no Unicode tables are needed.
     pub(super) regex: &'static str,
     /// The additional condition.
     pub(super) check: Check,
@@ -188,7 +188,8 @@ pub(super) const PATTERNS: &[Pattern] = &[
     Pattern {
         kind: "a private key",
         starts: &["-----BEGIN "],
-        // Between the line and the key there may be headers, or the escaped line breaks of a string.
+        // Between the line and the key there may be headers, or the escaped line breaks of a
+        // string.
         regex: "-----BEGIN [A-Z0-9 ]{0,30}PRIVATE KEY(?: BLOCK)?-----\
                 (?:[\\r\\n]{1,2}[A-Za-z-]{3,20}: [^\\r\\n]{1,100}){0,4}\
                 (?:\\\\[nr]|[ \\t\\r\\n\"'`+,\\\\]){1,60}\

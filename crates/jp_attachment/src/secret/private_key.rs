@@ -8,26 +8,26 @@ const HEAD: usize = 4096;
 /// The label in the first line of each block of a private key.
 const LABEL: &[u8] = b"PRIVATE KEY";
 
-/// The most bytes of such a line before and after the label. Real lines are below 80; this allows for
-/// indentation.
+/// The most bytes of such a line before and after the label. Real lines are below 80; this allows
+/// for indentation.
 const MAX_LINE: usize = 256;
 
 /// The number of bytes of a block that are searched for the key itself, after its headers.
 const MAX_HEADERS: usize = 1024;
 
-/// The least length of the first line of a key, in Base64. That of the shortest keys, Ed25519, has 64; a
-/// placeholder such as `...` is shorter.
+/// The least length of the first line of a key, in Base64. That of the shortest keys, Ed25519, has
+/// 64; a placeholder such as `...` is shorter.
 const MIN_KEY: usize = 24;
 
 /// Returns whether a file is a private key, or contains one on separate lines.
 ///
-/// It is one if it starts in a format of OpenSSH, PGP, PuTTY, SSH.com or age, as the JSON of a service
-/// account, or with PEM blocks (RFC 7468) of which one is a private key. The lines that `openssl pkcs12`
-/// writes before a block may come first. It contains one if a PEM block with a key is on separate lines,
-/// indented or not. UTF-16 is read if it starts with a byte order mark.
+/// It is one if it starts in a format of OpenSSH, PGP, PuTTY, SSH.com or age, as the JSON of a
+/// service account, or with PEM blocks (RFC 7468) of which one is a private key. The lines that
+/// `openssl pkcs12` writes before a block may come first. It contains one if a PEM block with a key
+/// is on separate lines, indented or not. UTF-16 is read if it starts with a byte order mark.
 ///
-/// A key within a line is not found, because it may be quoted in a source file as one string. A block
-/// without a key in it is an example.
+/// A key within a line is not found, because it may be quoted in a source file as one string. A
+/// block without a key in it is an example.
 ///
 /// One pass searches all bytes for the label of a block. A file in UTF-16 is copied first.
 #[must_use]
@@ -54,7 +54,8 @@ fn narrow_utf16(bytes: &[u8], unit: fn([u8; 2]) -> u16) -> Vec<u8> {
         .collect()
 }
 
-/// Returns whether the first line of a file that is neither blank nor a comment is that of a key's file.
+/// Returns whether the first line of a file that is neither blank nor a comment is that of a key's
+/// file.
 fn begins_as_private_key(text: &[u8]) -> bool {
     let head = &text[..text.len().min(HEAD)];
     if is_service_account(text) {
@@ -96,8 +97,8 @@ fn line_around(text: &[u8], place: usize) -> Option<(&[u8], &[u8])> {
     Some((&text[start..end], &text[end..]))
 }
 
-/// Returns whether the first line that is neither blank nor a header (`Proc-Type: 4,ENCRYPTED`) is a key in
-/// Base64.
+/// Returns whether the first line that is neither blank nor a header (`Proc-Type: 4,ENCRYPTED`) is
+/// a key in Base64.
 fn begins_with_key(block: &[u8]) -> bool {
     let block = &block[..block.len().min(MAX_HEADERS)];
     let first = lines(block).find(|line| !line.is_empty() && !line.contains(&b':'));

@@ -19,8 +19,8 @@ static SCANNER: LazyLock<Scanner> = LazyLock::new(Scanner::new);
 
 /// Finds the first secret of each kind, in the order of the text.
 ///
-/// Takes time proportional to the length of the text: one pass finds all possible starts of secrets, and the
-/// length of a match is bounded.
+/// Takes time proportional to the length of the text: one pass finds all possible starts of
+/// secrets, and the length of a match is bounded.
 pub(crate) fn scan(text: &str) -> Vec<Finding> {
     SCANNER.scan(text)
 }
@@ -125,8 +125,8 @@ impl Scanner {
     }
 }
 
-/// Returns whether a token may start after `before`: not after a letter, digit or `_`, except the letter of an
-/// escaped line break or tab.
+/// Returns whether a token may start after `before`: not after a letter, digit or `_`, except the
+/// letter of an escaped line break or tab.
 fn is_boundary(before: &[u8]) -> bool {
     match before {
         [.., b'\\', b'n' | b'r' | b't'] => true,
@@ -139,8 +139,8 @@ fn is_word(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || byte == b'_'
 }
 
-/// The number of bytes of a token that are searched for placeholders. By chance a longer one may spell any
-/// short word.
+/// The number of bytes of a token that are searched for placeholders. By chance a longer one may
+/// spell any short word.
 const LONGEST_WORD_SEARCH: usize = 64;
 
 /// Words and signs of placeholders, in lower case.
@@ -199,7 +199,8 @@ fn has_word(text: &str) -> bool {
     WORDS.iter().any(|word| text.contains(word))
 }
 
-/// Returns whether the password of a URL may be real. `postgres:postgres@` and `user:pass…@` are examples.
+/// Returns whether the password of a URL may be real. `postgres:postgres@` and `user:pass…@` are
+/// examples.
 fn is_password(secret: &str, user: Option<&str>) -> bool {
     let is_variable =
         secret.starts_with(['$', '%']) && !secret[1..].contains(|sign| !is_name(sign));
@@ -212,8 +213,8 @@ fn is_name(sign: char) -> bool {
     sign.is_ascii_alphanumeric() || sign == '_'
 }
 
-/// Returns whether a quoted value is most likely a secret: it has characters of three kinds, or of two kinds
-/// with several digits, and is not part of a name, path or template.
+/// Returns whether a quoted value is most likely a secret: it has characters of three kinds, or of
+/// two kinds with several digits, and is not part of a name, path or template.
 ///
 /// The numbers here and below are estimates. The tests have keys and harmless constants near them.
 fn is_quoted_secret(value: &str) -> bool {
@@ -247,8 +248,8 @@ fn is_quoted_secret(value: &str) -> bool {
     }
 }
 
-/// Returns whether an unquoted value is most likely a secret. In a program it is far more often a name or a
-/// call, so it has to look random.
+/// Returns whether an unquoted value is most likely a secret. In a program it is far more often a
+/// name or a call, so it has to look random.
 fn is_bare_secret(value: &str) -> bool {
     // 32 hexadecimal digits have 128 bits, as many keys do.
     let is_hex = value.len() >= 32 && value.bytes().all(|byte| byte.is_ascii_hexdigit());
@@ -267,8 +268,9 @@ fn is_bare_secret(value: &str) -> bool {
     (is_hex || is_mixed) && !is_placeholder(value) && !has_word(value) && !is_reference(value)
 }
 
-/// Returns whether lower-case letters, upper-case letters and digits alternate as in random text. There,
-/// three of five neighbours differ in kind; in names that consist of words, fewer than two of five do.
+/// Returns whether lower-case letters, upper-case letters and digits alternate as in random text.
+/// There, three of five neighbours differ in kind; in names that consist of words, fewer than two
+/// of five do.
 fn is_shuffled(value: &str) -> bool {
     let changes = value
         .as_bytes()

@@ -292,7 +292,8 @@ fn only_links_to_files_are_followed() {
     );
 }
 
-/// Creates a workspace with links to files that walks leave out, and one link to a file that they find.
+/// Creates a workspace with links to files that walks leave out, and one link to a file that they
+/// find.
 fn with_links() -> World {
     let world = World::new(&[
         "a",

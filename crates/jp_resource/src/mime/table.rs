@@ -3,7 +3,8 @@
 pub(super) struct TextType {
     /// The type that jp writes, in lower case.
     pub(super) mime: &'static str,
-    /// Other types with the same meaning, in lower case. Types of `text/` that only differ in `x-` are implied.
+    /// Other types with the same meaning, in lower case. Types of `text/` that only differ in `x-`
+    /// are implied.
     pub(super) aliases: &'static [&'static str],
     /// The tag of a code fence.
     pub(super) fence: Option<&'static str>,

@@ -1,9 +1,9 @@
 /// Finds the directory entry for `name` on a file system that may ignore case.
 ///
-/// `entries` are the names in the directory. `is_same` asks the file system whether an entry is the file that
-/// `name` opens. An exact match wins. Otherwise it is an entry that differs only in case and that `is_same`
-/// confirms. A file system that distinguishes `A` from `a` has none. Calls `is_same` only for such entries.
-/// Case is Unicode's lower-case mapping, character by character.
+/// `entries` are the names in the directory. `is_same` asks the file system whether an entry is the
+/// file that `name` opens. An exact match wins. Otherwise it is an entry that differs only in case
+/// and that `is_same` confirms. A file system that distinguishes `A` from `a` has none. Calls
+/// `is_same` only for such entries. Case is Unicode's lower-case mapping, character by character.
 pub fn true_case<'a>(
     name: &str,
     entries: impl IntoIterator<Item = &'a str>,

@@ -5,13 +5,13 @@ use crate::Checksum;
 
 const SCHEME: &str = "external";
 
-/// Returns the URI of a file outside the workspace: `external:HASH/NAME`. The name is percent-encoded as in
-/// a file URI.
+/// Returns the URI of a file outside the workspace: `external:HASH/NAME`. The name is
+/// percent-encoded as in a file URI.
 ///
-/// `HASH` is 64 lower-case hexadecimal digits: the SHA-256 of `canonical_parent`, the absolute directory
-/// with links resolved, in UTF-8 (on Windows without `\\?\`). Anyone can guess a directory and compare the
-/// hash, so a plain hash only hides paths that are hard to guess. With a secret `key` it is HMAC-SHA-256
-/// (RFC 2104), which reveals nothing without the key.
+/// `HASH` is 64 lower-case hexadecimal digits: the SHA-256 of `canonical_parent`, the absolute
+/// directory with links resolved, in UTF-8 (on Windows without `\\?\`). Anyone can guess a
+/// directory and compare the hash, so a plain hash only hides paths that are hard to guess. With a
+/// secret `key` it is HMAC-SHA-256 (RFC 2104), which reveals nothing without the key.
 #[must_use]
 pub fn external_uri(
     canonical_parent: &str,
@@ -32,8 +32,8 @@ pub fn external_uri(
 
 /// Returns the decoded file name of an `external:` URI, without fragment and query.
 ///
-/// Returns `None` if the URI does not have the form of [`external_uri`], or if the name can't be that of a
-/// file: it contains `/` or NUL, or is `.` or `..`.
+/// Returns `None` if the URI does not have the form of [`external_uri`], or if the name can't be
+/// that of a file: it contains `/` or NUL, or is `.` or `..`.
 #[must_use]
 pub fn external_name(uri: &str) -> Option<String> {
     let rest = strip_scheme(uri, SCHEME)?;

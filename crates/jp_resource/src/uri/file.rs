@@ -8,8 +8,8 @@ struct Location {
     style: PathStyle,
     /// The encoded name of the machine; empty for this one.
     host: String,
-    /// The encoded names from the root on. None is empty, `.` or `..`. With [`PathStyle::Windows`] the first
-    /// is a drive (`C:`) or, if there is a host, a share.
+    /// The encoded names from the root on. None is empty, `.` or `..`. With [`PathStyle::Windows`]
+    /// the first is a drive (`C:`) or, if there is a host, a share.
     segments: Vec<String>,
 }
 
@@ -17,8 +17,8 @@ struct Location {
 ///
 /// `.`, `..`, duplicate and trailing slashes are removed, and names are encoded with
 /// [`percent_encode_segment`](super::percent_encode_segment). The caller has resolved links. With
-/// [`PathStyle::Windows`] the drive letter becomes upper-case, a server's name becomes lower-case, and
-/// `\\?\` is removed: `\\server\share\x` is `file://server/share/x` (RFC 8089 §E.3.1).
+/// [`PathStyle::Windows`] the drive letter becomes upper-case, a server's name becomes lower-case,
+/// and `\\?\` is removed: `\\server\share\x` is `file://server/share/x` (RFC 8089 §E.3.1).
 ///
 /// # Errors
 ///
@@ -52,11 +52,11 @@ pub fn file_path(uri: &str, style: PathStyle) -> Result<String, UriError> {
 
 /// Canonicalises a file URI from another source (RFC 3986 §6.2.2, RFC 8089 §2 and Appendix E).
 ///
-/// `file:/p`, `file:///p` and `FILE://localhost/p` are equal. Unnecessary percent-encodings are decoded,
-/// missing ones are added, and a `%` that encodes nothing becomes `%25`. `.` and `..`, also encoded ones,
-/// duplicate and trailing slashes are removed. An encoded slash stays encoded, because it is no separator.
-/// Query and fragment are kept byte for byte. The function is idempotent, and its result equals the
-/// [`file_uri`] of the path.
+/// `file:/p`, `file:///p` and `FILE://localhost/p` are equal. Unnecessary percent-encodings are
+/// decoded, missing ones are added, and a `%` that encodes nothing becomes `%25`. `.` and `..`,
+/// also encoded ones, duplicate and trailing slashes are removed. An encoded slash stays encoded,
+/// because it is no separator. Query and fragment are kept byte for byte. The function is
+/// idempotent, and its result equals the [`file_uri`] of the path.
 ///
 /// The path need not be valid: `file://elsewhere/x` has a canonical form on Unix, too.
 ///
@@ -276,8 +276,8 @@ fn starts_with_drive(host: &str, path: &str, style: PathStyle) -> bool {
     style == PathStyle::Windows && drive_letter(first).is_some()
 }
 
-/// Returns the upper-case letter of an encoded `c:`, or of `c|`, which older software wrote (RFC 8089
-/// §E.2.2).
+/// Returns the upper-case letter of an encoded `c:`, or of `c|`, which older software wrote (RFC
+/// 8089 §E.2.2).
 fn drive_letter(encoded: &str) -> Option<char> {
     let mut characters = encoded.chars();
     let letter = characters.next().filter(char::is_ascii_alphabetic)?;

@@ -2,9 +2,9 @@ use super::UriError;
 
 /// Percent-encodes one path segment (RFC 3986 §2.1, §3.3).
 ///
-/// A `pchar` (unreserved, sub-delims, `:`, `@`) is not encoded. Every other byte of the UTF-8, including `%`
-/// and `/`, becomes `%XX` with upper-case digits. Text is not normalised: a composed and a decomposed `é`
-/// are different names.
+/// A `pchar` (unreserved, sub-delims, `:`, `@`) is not encoded. Every other byte of the UTF-8,
+/// including `%` and `/`, becomes `%XX` with upper-case digits. Text is not normalised: a composed
+/// and a decomposed `é` are different names.
 #[must_use]
 pub fn percent_encode_segment(segment: &str) -> String {
     encode(segment.bytes(), is_pchar)
@@ -24,8 +24,8 @@ pub fn encode_program(program: &str) -> String {
     encode(program.bytes(), |byte| byte == b'/' || is_unreserved(byte))
 }
 
-/// Percent-encodes an argument of a `cmd://` URL, or any value in a query: as [`percent_encode_segment`]
-/// does, and also `&`, `=` and `+`.
+/// Percent-encodes an argument of a `cmd://` URL, or any value in a query: as
+/// [`percent_encode_segment`] does, and also `&`, `=` and `+`.
 #[must_use]
 pub fn encode_argument(argument: &str) -> String {
     encode(argument.bytes(), |byte| {

@@ -2,11 +2,11 @@ use jp_resource::mime::fence_for;
 
 use super::escape::{encode_target, escape, escape_start};
 
-/// The deepest nesting of lists, items and quotes. Each level makes every line longer, so deeper levels are
-/// written without their markers.
+/// The deepest nesting of lists, items and quotes. Each level makes every line longer, so deeper
+/// levels are written without their markers.
 const MAX_DEPTH: usize = 16;
-/// The most inline elements that are open at once. Text of a malicious page would otherwise cost time in
-/// proportion to them.
+/// The most inline elements that are open at once. Text of a malicious page would otherwise cost
+/// time in proportion to them.
 const MAX_INLINES: usize = 32;
 
 /// Formatting within a paragraph.
@@ -47,7 +47,8 @@ struct Open {
     /// The target of a link; empty for other elements.
     target: String,
     is_written: bool,
-    /// Whether it is not written, because it is within another of its kind or is a link without a target.
+    /// Whether it is not written, because it is within another of its kind or is a link without a
+    /// target.
     is_silent: bool,
 }
 
@@ -252,7 +253,8 @@ impl Writer {
         if self.table.is_in_cell || self.too_deep > 0 {
             return;
         }
-        // An item ends the one before it in the same list, because `</li>` is optional (HTML §13.1.2.4).
+        // An item ends the one before it in the same list, because `</li>` is optional (HTML
+        // §13.1.2.4).
         let list = self
             .containers
             .iter()
@@ -318,7 +320,8 @@ impl Writer {
         self.block();
     }
 
-    /// Starts a cell, and with the first one a row. Cells of a nested table become text of the outer cell.
+    /// Starts a cell, and with the first one a row. Cells of a nested table become text of the
+    /// outer cell.
     pub(super) fn start_cell(&mut self) {
         if self.table.depth != 1 {
             return self.block();
