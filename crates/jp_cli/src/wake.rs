@@ -24,6 +24,7 @@ pub(crate) fn report_failures(output: &Output) {
         let message = panic.payload().downcast_ref::<String>();
         match message.and_then(|message| read_panic(message)) {
             Some(error) => process::exit(output.fail(&SessionError::from_library(&error)) as i32),
+            // Any other panic is a bug: the usual hook prints its place.
             None => usual(panic),
         }
     }));

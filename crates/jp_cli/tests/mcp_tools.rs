@@ -957,7 +957,7 @@ fn server_ends_with_jp_even_if_it_does_not_want_to() {
             .unwrap();
         assert!(
             test_kill_process(Pid::from_raw(pid).unwrap()).is_err(),
-            "{} goes on",
+            "{} still runs",
             script.display()
         );
     }

@@ -651,7 +651,7 @@ fn ctrl_c_at_a_prompt_ends_the_turn() {
         terminal.expect("interrupted");
         assert_eq!(terminal.wait(), 130);
         assert_eq!(terminal.modes(), modes);
-        assert!(!runs(pid), "the other tool goes on");
+        assert!(!runs(pid), "the other tool still runs");
         let events = desk.sandbox.events();
         let results = events
             .iter()

@@ -494,8 +494,8 @@ fn clone_at_another_path_compares_only_files() {
     assert_eq!(
         site.received().len(),
         1,
-        "nobody said that it may be fetched here"
+        "fetching it was not approved here"
     );
-    assert!(!runs.exists(), "nobody said that it may run here");
+    assert!(!runs.exists(), "running it was not approved here");
     assert_count(&run.stderr, "can't tell whether", 2);
 }

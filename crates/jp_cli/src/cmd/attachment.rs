@@ -306,6 +306,7 @@ impl AttachmentRow<'_> {
                 let size = size::bytes(snapshot.blob_ref().size);
                 (turn, size, snapshot.label(), snapshot.uri.as_str())
             }
+            // An exclude has no content, so no message ever sends it.
             None => {
                 let turn = match self.declaration.is_exclude() {
                     true => "-",

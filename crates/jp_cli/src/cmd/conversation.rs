@@ -266,6 +266,7 @@ fn attach_to_fork(
     let plan = resolution::plan(&fork, &configured, &[]);
     let declared = resolution::effective(&fork, &configured);
     let snapshots = resolution::newest_snapshots(source.stream());
+    // `lost` are declarations whose snapshot the fork lacks and that can't be resolved again.
     let resources: Vec<_> = plan
         .lost
         .iter()

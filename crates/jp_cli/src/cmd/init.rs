@@ -45,6 +45,7 @@ pub(crate) fn run(
     )?;
     let shown = environment.surroundings.display(&directory);
     if output.is_json() {
+        // A script may run in another directory, so it gets the absolute path.
         let root = std::fs::canonicalize(&directory)
             .map_err(|error| SessionError::from_system(&format!("read {shown}"), error))?;
         output.json(&json!({"root": root, "made": made}))?;

@@ -71,6 +71,7 @@ fn choose_servers<'a>(
     servers: &'a Servers,
     names: &'a [String],
 ) -> Result<ChosenServers<'a>, SessionError> {
+    // An unknown name fails before any server starts.
     names.iter().try_for_each(|name| servers.check(name))?;
     let mut named: Vec<&str> = Vec::new();
     for name in names {

@@ -30,6 +30,7 @@ fn read_request(query: Query, context: &Context<'_>) -> Result<QueryRequest, Ses
         true => Some(read_input()?),
         false => None,
     };
+    // clap refuses `--id` together with `--new`.
     let to = match (query.new, query.id) {
         (true, _) => Recipient::New {
             is_local: query.local,

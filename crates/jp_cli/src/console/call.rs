@@ -104,6 +104,7 @@ fn size_in_bytes(block: &StoredBlock) -> u64 {
             Payload::Inline(data) => data.len() as u64,
             Payload::Stored(blob) => blob.size,
         },
+        // Questions are not results, and the content of an unknown block is unknown.
         StoredBlock::Question { .. } | StoredBlock::Unknown(_) => 0,
     }
 }

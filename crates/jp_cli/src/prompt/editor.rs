@@ -14,6 +14,7 @@ pub(super) fn edit(text: &str, terminal: &Terminal<'_>) -> Result<String, String
         .prefix("jp-")
         .tempdir()
         .map_err(failed)?;
+    // Editors choose the syntax by the extension.
     let path = directory.path().join("edit.json");
     fs::write(&path, text).map_err(failed)?;
     match terminal.editor {

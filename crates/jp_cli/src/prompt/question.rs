@@ -283,6 +283,7 @@ impl QuestionPrompt<'_> {
                 .iter()
                 .map(|word| find_choice(word, choices))
                 .collect();
+            // Only an empty line takes the default: a typing error must not.
             let default = default.filter(|_| line.trim().is_empty()).cloned();
             let answer = default.or(picked.map(Value::Array));
             self.check(answer.ok_or(&help)?).map(Reply::Once)

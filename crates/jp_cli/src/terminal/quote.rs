@@ -40,6 +40,7 @@ pub(crate) fn quote(
         .max(20);
     let mut is_whole = true;
     for line in text.lines().take(lines) {
+        // Cut before escaping, so that escapes don't use up the shown part.
         let shown = cut(line);
         is_whole &= shown == line;
         for row in wrap(&visible(&shown), width) {

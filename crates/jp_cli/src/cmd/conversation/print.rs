@@ -26,6 +26,7 @@ pub(super) fn run(
     let all = conversation.stream.turns();
     let wanted = turns.map_or(Ok(1..=all.len()), |text| parse_range(text, all.len()))?;
     let read = |blob: &BlobRef| found.store.blobs().read(blob);
+    // JSON is one document, so its turns are collected. Text is written event by event.
     let mut documents = Vec::new();
     for turn in all.iter().filter(|turn| wanted.contains(&turn.number)) {
         let events = &conversation.stream.events()[turn.events.clone()];

@@ -149,6 +149,7 @@ impl Totals {
         let figures = figures
             .into_iter()
             .filter_map(|(name, tokens)| Some(format!("{} {name}", size::thousands(tokens?))));
+        // A missing figure is not zero: no provider reported it.
         let figures: Vec<_> = figures.collect();
         if figures.is_empty() {
             return "unknown".to_owned();

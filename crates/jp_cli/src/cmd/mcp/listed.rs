@@ -33,6 +33,7 @@ pub(super) fn list_resources(
         header: &["server", "name", "type", "size", "URI"],
         cells: |resource: &ResourceInfo| {
             vec![
+                // The title is for people, the name for programs (MCP 2025-11-25, "Resources").
                 shorten(resource.title.as_ref().unwrap_or(&resource.name)),
                 shorten(resource.mime_type.as_deref().unwrap_or("-")),
                 resource.size.map_or_else(|| "-".to_owned(), size::bytes),

@@ -249,6 +249,7 @@ pub(super) fn list_tools(
     if context.output.is_json() {
         let documents = listed.items.iter().map(|tool| {
             let mut document = tool_to_json(tool);
+            // A tool may have several names, or none if it is disabled.
             document["offeredAs"] = json!(enabled_names(name, tool, config));
             document
         });

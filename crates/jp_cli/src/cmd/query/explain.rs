@@ -67,6 +67,7 @@ fn show_text(
         size::bytes(bytes),
         size::thousands(explanation.cached_prefix_tokens),
     ))?;
+    // The system prompt and the tools are not in the table, so they come on top.
     if explanation.system_tokens > 0 {
         let tokens = size::thousands(explanation.system_tokens);
         output.line(&format!("system prompt: about {tokens} more tokens"))?;

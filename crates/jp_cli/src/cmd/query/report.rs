@@ -84,6 +84,7 @@ fn list_attached(snapshots: &[Snapshot]) -> Vec<String> {
     if snapshots.is_empty() {
         return Vec::new();
     }
+    // The sizes come from the history, which may be damaged, so the sum must not overflow.
     let bytes =
         jp_conversation::view::sum(snapshots.iter().map(|snapshot| snapshot.blob_ref().size));
     let count = size::count(snapshots.len(), "resource");

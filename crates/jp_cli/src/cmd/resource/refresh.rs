@@ -126,6 +126,7 @@ fn choose_named(
             );
         }
     }
+    // Checked last, so that a text without a match is reported first.
     match targets
         .keys()
         .find(|declaration| !has_source(declaration, configured))

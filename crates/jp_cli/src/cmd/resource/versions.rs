@@ -142,6 +142,7 @@ impl Origin<'_> {
         };
         let mut origin = json!({"kind": kind});
         for (name, value) in fields {
+            // An unknown field is left out.
             if let Some(value) = value {
                 origin[name] = value.into();
             }
