@@ -32,6 +32,7 @@ pub fn acquire(session: &Session, found: &Found) -> Result<Lock, SessionError> {
     });
     loop {
         session.interrupt().check()?;
+        // Ctrl-C is noticed between two attempts.
         std::thread::sleep(RETRY_INTERVAL);
         if let TryLock::Acquired(lock) = found.store.try_lock(found.located.id)? {
             return Ok(lock);

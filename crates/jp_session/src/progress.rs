@@ -31,8 +31,10 @@ pub(crate) fn with_progress<T>(
     thread::scope(|scope| {
         let (done, is_done) = mpsc::channel::<()>();
         let draw = move || show_until_done(person, line, &is_done);
+        // Progress is a convenience: without a thread, the work is done in silence.
         _ = thread::Builder::new().spawn_scoped(scope, draw);
         let result = work();
+        // Without this, the thread would wait for the end of the scope, and the scope for the thread.
         drop(done);
         result
     })
@@ -49,6 +51,7 @@ fn show_until_done(
         _ = person.show(Shown::Progress(&line()));
         wait = INTERVAL;
     }
+    // The line was drawn at least once.
     if wait == INTERVAL {
         _ = person.show(Shown::Progress(""));
     }

@@ -177,6 +177,7 @@ impl Servers {
             return Err(self.not_approved(name));
         }
         self.check_token(name)?;
+        // The warning comes only now, when the token is about to be sent.
         if let Some(known) = self.known.get(name) {
             self.warn_of_exposure(name, known);
         }
@@ -203,6 +204,7 @@ impl Servers {
                 .and_then(|connection| Ok(ask(&connection, caller)?));
             (name.to_owned(), answer)
         });
+        // After Ctrl-C the answers are errors of cancelled requests, which no one needs to see.
         session.interrupt().check()?;
         Ok(answers)
     }
@@ -373,6 +375,7 @@ impl ServerEntry<'_> {
             .url
             .as_deref()
             .ok_or_else(|| self.fault("", "has no url").with_hint(EXAMPLE))?;
+        // Other schemes have no transport of MCP.
         let read = url::Url::parse(url)
             .ok()
             .filter(|url| matches!(url.scheme(), "http" | "https") && url.has_host());

@@ -8,6 +8,7 @@ pub fn find_similar<'n>(name: &str, known: &[&'n str]) -> Option<&'n str> {
     let distances = known
         .iter()
         .map(|known| (strsim::levenshtein(name, known), *known));
+    // Ties go to the first name in the alphabet.
     distances
         .min()
         .filter(|(edits, _)| *edits <= MAX_EDITS)

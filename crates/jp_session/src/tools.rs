@@ -83,6 +83,7 @@ pub(crate) fn choose(
     // The tools of servers come last, so that they can't take the name of another tool.
     let served = server_tools::list_server_tools(request, setup, names)?;
     defined.extend(served.tools);
+    // A misspelled name fails before jp asks for any approval.
     check_names(request, &defined, |name| {
         server_tools::server_of(name, config).is_some_and(|server| served.lost.contains(server))
     })?;
@@ -211,6 +212,7 @@ impl Flags {
         if contains(&self.tool, name) {
             return Some(true);
         }
+        // `-T` without a name leaves tools alone that are off anyway, so that nothing is stored for them.
         let is_off = contains(&self.no_tool, name) || (is_on && contains(&self.no_tool, ALL));
         is_off.then_some(false)
     }
@@ -230,6 +232,7 @@ fn check_names(
     let off = request
         .no_tool
         .iter()
+        // A tool whose server failed can be switched off, but not on.
         .filter(|name| *name != ALL && !is_lost(name));
     for name in request.tool.iter().chain(off) {
         if !defined.iter().any(|defined| defined.tool.name == *name) {

@@ -27,7 +27,9 @@ pub fn failure(error: AttachError) -> SessionError {
         kind,
         ..SessionError::from_library(&error)
     };
+    // The server's own words come last, because they may have several lines.
     failure.message += &last_words(&error).unwrap_or_default();
+    // A URL in the message may have a password.
     failure.message = without_credentials(&failure.message);
     failure.hints.extend(hints(&error));
     if error.is_unavailable() {

@@ -71,6 +71,7 @@ pub fn read_configured(
             .and_then(|declared| declared.declaration.as_deref())
             .map(Declaration::new);
         let declaration = stored.unwrap_or_else(|| text.clone());
+        // `stdin:` and `clip:` have no source that jp could compare with later.
         let notifies = setting.refresh() == Refresh::Notify;
         if notifies && (text.names_snapshot() || declaration.names_snapshot()) {
             return Err(notify_error(&text, config, index));

@@ -208,6 +208,7 @@ fn resolve_declared(
     {
         return Ok(Err(error));
     }
+    // This thread has the terminal, but the handlers run on others, which can't ask for approvals.
     if let Some(servers) = servers {
         reading::start(setup.session, servers, declared)?;
     }

@@ -159,10 +159,12 @@ fn list_watched<'a>(
     declared: &'a [Declaration],
     attached: &'a Attachments,
 ) -> Vec<WatchedResource<'a>> {
+    // Few conversations watch anything, and the events need not be read for that.
     if declared.is_empty() {
         return Vec::new();
     }
     let newest = newest_by_declaration(stream);
+    // A server and a file may have the same URI for different things, so the server is part of the key.
     let mut seen: HashSet<Key<'_>> = HashSet::new();
     for delivered in &attached.delivered {
         let server = delivered.declaration.server();
@@ -218,6 +220,7 @@ impl SourceState {
         };
         match error {
             AttachError::Interrupted => Err(advice::failure(error)),
+            // An error of the network or of a disk may be over soon, so it doesn't count as a removal.
             _ if is_gone => Ok(Self::Gone),
             error => Ok(Self::Unknown(format!("failed to {}", chain(&error)))),
         }
@@ -285,6 +288,7 @@ impl SourceCheck<'_> {
         });
         let checksums: HashMap<&str, Checksum> = checksums.collect();
         for (key, declared) in readable {
+            // `declare_file` uses the URI as the declaration, so it is the key here.
             let state = match checksums.get(key.1) {
                 Some(checksum) => SourceState::Content(*checksum),
                 None => self.recheck_skipped(&declared)?,
@@ -308,6 +312,7 @@ impl SourceCheck<'_> {
         others: &[WatchedResource<'w>],
     ) -> Result<Vec<(Key<'w>, SourceState)>, SessionError> {
         let mut wanted: Vec<(Declared, Vec<Key<'w>>)> = Vec::new();
+        // The resources of a declaration follow one another (`list_watched`).
         for group in others.chunk_by(|one, next| one.declaration == next.declaration) {
             let keys = group.iter().map(WatchedResource::key).collect();
             let declared = self.find_resolvable(group[0].declaration);
@@ -466,6 +471,7 @@ fn find_changes(
 
 /// Tells the user which changes this message reports.
 fn tell_user(session: &Session, changes: &[Change]) {
+    // The model receives the same changes, so the user sees what it knows.
     let reported = &changes[..changes.len().min(MAX_CHANGES)];
     if reported.len() > MAX_LINES {
         let first = reported.iter().take(MAX_LINES).map(Change::label);

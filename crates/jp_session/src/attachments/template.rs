@@ -157,6 +157,7 @@ fn split_input(input: &str) -> Option<(&str, &str)> {
 
 /// Returns the positions of the question marks that values may follow: those after the last variable.
 fn question_marks(text: &str) -> impl Iterator<Item = usize> {
+    // A question mark inside an expression, `{?name}`, is an operator.
     let last = text.rfind('{').unwrap_or(0);
     let end = text[last..].find('}').map_or(text.len(), |end| last + end);
     text[end..].match_indices('?').map(move |(at, _)| end + at)

@@ -149,6 +149,7 @@ fn hint(error: &ServerError) -> Option<String> {
             "if its provider doesn't let programs register themselves, pass the id that it gave you with `--client-id`; a server that asks for no login needs none."
                 .to_owned()
         }
+        // The user refused to visit the page, and knows it.
         Fault::Declined => return None,
         Fault::UrlRequired(_) => "run the command at a terminal to see them.".to_owned(),
         Fault::Ended(_) | Fault::NotSent(_) | Fault::Refused { .. } | Fault::Interrupted => return None,

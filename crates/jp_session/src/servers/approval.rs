@@ -151,6 +151,7 @@ impl ServerEntry<'_> {
         session: &Session,
         server: &ServerConfig,
     ) -> Option<ServerApproval> {
+        // One setting of the workspace makes the whole entry its own: a harmless one can change what others do.
         let key = format!("providers.mcp.{}", self.name);
         let origin = Origin::least_trusted(self.config.contributors(&key));
         // If a script makes no difference, jp needn't look for any.
@@ -158,6 +159,7 @@ impl ServerEntry<'_> {
             return None;
         }
         let path = search_path(server);
+        // The workspace may set `PATH` itself, so no directory in it proves that a program is the user's.
         let search = match origin {
             Origin::Workspace => SearchPath::Any,
             _ => SearchPath::Users,

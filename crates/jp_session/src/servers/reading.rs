@@ -125,6 +125,7 @@ pub(crate) fn cause(error: &McpError) -> String {
         Some(Refusal::Server(ServerError {
             fault: Fault::Start { .. },
             ..
+        // The error names the program with its path.
         })) => "the program of its MCP server can't be started".to_owned(),
         _ => chain(error),
     }

@@ -202,6 +202,7 @@ impl Refresher {
         let refreshable: Vec<_> = self
             .attached
             .iter()
+            // Snapshots without a source can't be refreshed, so the list leaves them out.
             .filter(|(uri, attached)| !attached.is_snapshot(uri))
             .map(|(uri, _)| shorten_uri(uri, &self.place))
             .collect();
@@ -268,6 +269,7 @@ impl Refresher {
             };
             return Ok((Consent::EachTime, format!("{from}, {reason}")));
         }
+        // Reading changes nothing, but a program may, so it needs the same permission as a tool.
         if declared.source.reach(&self.place) != Reach::Program {
             return Ok((Consent::Unneeded, from));
         }
@@ -309,6 +311,7 @@ impl Refresher {
         let resource = resolved
             .resources
             .into_iter()
+            // A declaration may deliver several resources, such as the contents of an MCP resource.
             .find(|resource| resource.uri == requested.uri)
             .and_then(|resource| {
                 let content = store.get(&resource.content)?;
@@ -436,6 +439,7 @@ fn shorten_uri(uri: &str, place: &Place) -> String {
     let path = Path::new(&path);
     let path = match path.strip_prefix(&place.root) {
         Ok(path) => path,
+        // A file outside the workspace keeps only its name.
         Err(_) => path.file_name().map_or(path, Path::new),
     };
     let names: Vec<_> = path.iter().map(|name| name.to_string_lossy()).collect();

@@ -178,6 +178,7 @@ pub(crate) fn relist(
     let what = format!("Listing the tools of {}", names.join(", "));
     progress::with_each_server(session, &names, &what, |server, caller| RelistedTools {
         server: server.to_owned(),
+        // `names` has the keys of `connections`.
         listed: list(connections[server], caller),
     })
 }
@@ -226,6 +227,7 @@ fn is_needed(server: &str, request: &QueryRequest, config: &Resolved) -> bool {
         if server_of(name, config) == Some(server) {
             may_offer |= match Settings::new(name, config).enable() {
                 Some(is_on) => is_on,
+                // An entry without a source only adjusts a tool that the server offers anyway.
                 None => own.source.is_some() && !is_all_off,
             };
         }
@@ -409,6 +411,7 @@ fn name_conflict(name: &str, server: &str, tool: &str, config: &Resolved) -> Opt
     let reason = if entry.is_some_and(|own| own.source.is_some()) {
         format!("conversation.tools.{name}.source gives its name `{name}` to another tool")
     } else {
+        // With `git` and `git_hub`, the tool `hub_log` of `git` would get a name of the other server.
         let other = server_by_name(name, config).filter(|other| *other != server)?;
         format!("its name `{name}` is reserved for tools of the MCP server `{other}`")
     };
@@ -428,6 +431,7 @@ fn define(
     if let Some(own) = settings.own {
         check_fields(settings, own)?;
     }
+    // Two tools without a name could not be told apart.
     if info.name.is_empty() {
         return Ok(Err("it has no name".to_owned()));
     }
@@ -535,6 +539,7 @@ fn default_name(server: &str, tool: &str) -> String {
     }
     let checksum = Checksum::compute(tool.as_bytes()).to_string();
     let digits = &checksum[checksum.len() - 8..];
+    // The digits and the underscore before them take 9 characters.
     let kept: String = name.chars().take(MAX_NAME - 9).collect();
     format!("{kept}_{digits}")
 }

@@ -52,6 +52,7 @@ impl<'a> Settings<'a> {
     pub(crate) fn has_of_workspace(&self, fields: &[&str]) -> bool {
         fields.iter().any(|field| {
             let key = key(self.name, &[field]).to_string();
+            // A table may have parts of several layers, so all contributors count and not only the last.
             let layers = self.config.contributors(&key);
             layers
                 .iter()
@@ -63,6 +64,7 @@ impl<'a> Settings<'a> {
     ///
     /// If the user switches all tools off, the workspace can't switch one on.
     pub(crate) fn enable(&self) -> Option<bool> {
+        // An entry of the tool counts more than the entry of all tools, except against the user's own refusal.
         let own = self.own.and_then(|own| own.enable);
         let all = self.all.and_then(|all| all.enable);
         let is_off_for_user =

@@ -39,6 +39,7 @@ pub(crate) fn cause(error: &AttachError, place: &Place) -> String {
         AttachError::Changing { .. } => "it keeps changing while jp reads it".to_owned(),
         AttachError::Unsupported { scheme, .. } => format!("jp can't read `{scheme}`"),
         AttachError::Http { source, .. } => without_credentials(&chain(&**source)),
+        // The path of a program may contain the user's name, so only the part below the root stays.
         AttachError::Command { source, .. } => source.describe(&place.root),
         AttachError::Mcp {
             server,
@@ -54,6 +55,7 @@ pub(crate) fn cause(error: &AttachError, place: &Place) -> String {
         AttachError::TooManyFiles { .. } | AttachError::TooManyBytes { .. } => {
             "its declaration covers more than may be attached at once".to_owned()
         }
+        // Other errors are about the declaration as a whole, and their texts may contain paths.
         _ => "its declaration can't be read here".to_owned(),
     }
 }

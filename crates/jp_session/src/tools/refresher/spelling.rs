@@ -45,6 +45,7 @@ fn local_path(rest: &str) -> &str {
 
 /// Returns the URIs of a path that may be percent-encoded, lead through links or have a fragment.
 fn path_uris(path: &str, place: &Place) -> Vec<String> {
+    // `#` and `%` may also be part of a file's name, so each reading is tried.
     let whole = [path, uri::split_fragment(path).0];
     let decoded =
         whole.map(|path| uri::percent_decode(path).map_or(Cow::Borrowed(path), Cow::Owned));
