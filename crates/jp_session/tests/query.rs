@@ -1,4 +1,4 @@
-//! Queries without a terminal: a session, a person who is a value, and a model on loopback.
+//! Queries without a terminal: a session, a scripted user, and a model on loopback.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -14,10 +14,10 @@ use jp_turn::Decision;
 use serde_json::json;
 use testing::{Sandbox, answer, calling, playing, results};
 
-/// Answers every permission in one way, and remembers what the session did.
+/// A scripted user: gives every call the same permission, and logs the session's questions and output.
 #[derive(Debug, Default)]
 struct Script {
-    /// What the person says to a call; nobody is there without it.
+    /// The permission for each call; without one, no one can be asked.
     permission: Option<Decision>,
     log: Mutex<Vec<String>>,
 }
@@ -92,7 +92,7 @@ fn words(words: &str) -> QueryRequest {
 }
 
 #[test]
-fn answer_is_shown_as_it_arrives_and_recorded() {
+fn answer_is_shown_as_it_arrives() {
     let (sandbox, _server) = Sandbox::with_answer("It is a fox.");
     let person = Arc::new(Script::default());
     let session = session(&sandbox, &person);
@@ -100,8 +100,14 @@ fn answer_is_shown_as_it_arrives_and_recorded() {
     assert_eq!(report.answer(), "It is a fox.");
     assert_eq!((report.turn(), report.model()), (1, "llamacpp/m"));
     assert_eq!(person.log(), ["text It is a fox.", "end"]);
-    let id = report.conversation().unwrap().to_owned();
     assert_eq!(report.into_answered().unwrap(), None);
+}
+
+#[test]
+fn answer_is_recorded_at_the_time_of_the_sessions_clock() {
+    let (sandbox, _server) = Sandbox::with_answer("It is a fox.");
+    let session = session(&sandbox, &Arc::default());
+    query::run(&session, words("What is it?")).unwrap();
     let events = sandbox.events();
     let last = events.iter().find(|event| event["type"] == "chat_response");
     assert_eq!(last.unwrap()["message"], "It is a fox.");
@@ -111,29 +117,35 @@ fn answer_is_shown_as_it_arrives_and_recorded() {
             .all(|event| event["timestamp"].to_string().contains("2027-01-15")),
         "{events:?}"
     );
+}
+
+#[test]
+fn second_query_continues_the_conversation() {
+    let (sandbox, _server) = Sandbox::with_answer("It is a fox.");
+    let session = session(&sandbox, &Arc::default());
+    let report = query::run(&session, words("What is it?")).unwrap();
     let again = QueryRequest {
-        to: Recipient::Existing(id),
+        to: Recipient::Existing(report.conversation().unwrap().to_owned()),
         ..words("And now?")
     };
     assert_eq!(query::run(&session, again).unwrap().turn(), 2);
 }
 
 #[test]
-fn call_is_refused_if_nobody_can_be_asked() {
+fn call_is_refused_without_anyone_to_ask() {
     let (report_refused, files) = call_with(None);
     assert!(report_refused);
     assert_eq!(files, 0);
 }
 
 #[test]
-fn call_runs_once_the_person_allows_it() {
+fn call_runs_if_the_user_allows_it() {
     let (report_refused, files) = call_with(Some(Decision::Allow));
     assert!(!report_refused);
     assert_eq!(files, 1);
 }
 
-/// Has the model create a file; returns whether that was refused unasked, and how many files there
-/// are.
+/// Plays a model that creates a file. Returns whether jp refused the call without asking, and the number of files.
 fn call_with(permission: Option<Decision>) -> (bool, usize) {
     let call = ("create_file", json!({"path": "a.txt", "content": "fox"}));
     let server = playing(vec![calling(&[call]), answer("Done.")]);
@@ -158,7 +170,7 @@ fn call_with(permission: Option<Decision>) -> (bool, usize) {
 }
 
 #[test]
-fn interrupted_query_says_so_and_keeps_the_message() {
+fn interrupted_query_keeps_the_message() {
     let (sandbox, server) = Sandbox::with_answer("Never.");
     let (interrupt, trigger) = Interrupt::new();
     trigger.fire();
@@ -174,7 +186,7 @@ fn interrupted_query_says_so_and_keeps_the_message() {
 }
 
 #[test]
-fn explained_query_sends_and_stores_nothing() {
+fn explained_query_only_describes_the_request() {
     let (sandbox, server) = Sandbox::with_answer("Never.");
     sandbox.write("a.txt", "fox\n");
     let session = session(&sandbox, &Arc::default());
