@@ -67,7 +67,7 @@ impl<'a> Context<'a> {
         &self,
         id: Option<&str>,
     ) -> Result<OpenConversation<'_>, SessionError> {
-        let found = self.session.selected(id)?;
+        let found = self.session.select(id)?;
         let conversation = self.session.read(&found)?;
         let config = self.session.config(Some(&conversation), &[])?;
         Ok(OpenConversation {

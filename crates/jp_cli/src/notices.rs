@@ -4,7 +4,7 @@ use jp_session::{
     attachments::resolve::detach_command,
     notice::{Notice, ResourceChange, UncheckedTool},
     size,
-    text::{one_line, quoted, visible},
+    text::{one_line, quote_word, visible},
 };
 
 use crate::output::MARGIN;
@@ -82,12 +82,7 @@ pub(crate) fn find_words(notice: &Notice) -> Words {
         Notice::UnknownKey { key, layer } => {
             say(format!("unknown key `{key}` in {layer}: it has no effect"))
         }
-        Notice::SettingIgnored {
-            key,
-            path,
-            reason,
-            hint,
-        } => say(format!("{key} in {path} is ignored: {reason}")).with_hint(*hint),
+        Notice::SettingIgnored(ignored) => say(ignored.to_string()).with_hint(ignored.hint()),
 
         // The model and its provider.
         Notice::NoModel { reason } => say(reason),
@@ -285,7 +280,7 @@ pub(crate) fn find_words(notice: &Notice) -> Words {
         ))
         .with_hint(format!(
             "attach the file again with --attach, or detach it with `{}`.",
-            detach_command(&quoted(declaration), conversation.as_deref())
+            detach_command(&quote_word(declaration), conversation.as_deref())
         )),
         Notice::UnreadableDeclarations { declarations } => Words {
             lines: declarations

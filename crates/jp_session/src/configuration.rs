@@ -1,4 +1,4 @@
-//! The effective configuration of a command.
+//! Resolves the configuration of a command from its layers.
 
 use std::{
     fs, io,
@@ -7,7 +7,7 @@ use std::{
 
 use crate::{
     error::{ErrorKind, SessionError},
-    session::{Session, switched_on},
+    session::{Session, tool_approval},
     trust::history::{add_aliases, keep_allowed, with_alias},
 };
 use jp_config::{Assignment, Layer, Layers, Resolved};
@@ -18,12 +18,14 @@ use serde_json::{Map, Value};
 impl Session {
     /// Resolves the configuration, for a conversation or for a new one.
     ///
-    /// `flags` are flags that set a key: their name, the key and the value.
+    /// `flags` are flags that set a key: their name, the key and the value. They are the last layer and
+    /// override all others.
     pub fn config(
         &self,
         conversation: Option<&Conversation>,
         flags: &[(&str, &str, &str)],
     ) -> Result<Resolved, SessionError> {
+        // A later layer overrides an earlier one.
         let mut layers = Layers::new();
         self.add_files(&mut layers)?;
         conversation.map_or(Ok(()), |conversation| {
@@ -47,42 +49,40 @@ impl Session {
                 &assignment,
             )?;
         }
-        layers.resolve().map_err(config_failure)
+        layers.resolve().map_err(resolve_failure)
     }
 
+    /// Adds the files of the workspace and of the user, which overrides the workspace.
     fn add_files(&self, layers: &mut Layers) -> Result<(), SessionError> {
-        let shown = |path: &PathBuf| PathBuf::from(self.surroundings.display(path));
         let workspace = self.workspace.config();
         let bytes = self
             .workspace
             .read_config()
-            .map_err(|error| unread(&workspace, error))?;
+            .map_err(|error| read_failure(&workspace, error))?;
         if let Some(bytes) = bytes {
             let text = String::from_utf8(bytes)
-                .map_err(|error| unread(&workspace, io::Error::other(error)))?;
-            layers.add_toml(
-                Layer::Workspace {
-                    path: shown(&workspace),
-                },
-                &text,
-            )?;
+                .map_err(|error| read_failure(&workspace, io::Error::other(error)))?;
+            let path = self.surroundings.display(&workspace).into();
+            layers.add_toml(Layer::Workspace { path }, &text)?;
         }
         if let Some(user) = self.surroundings.user_config()
             && let Some(text) = read_optional(&user)?
         {
-            layers.add_toml(Layer::User { path: shown(&user) }, &text)?;
+            let path = self.surroundings.display(&user).into();
+            layers.add_toml(Layer::User { path }, &text)?;
         }
         Ok(())
     }
 
-    /// Adds what a conversation says: that a tool is on only where the person switched it on themself, here.
+    /// Adds the settings of a conversation's history that it may make. It may enable a tool only if the
+    /// user enabled it in this conversation.
     fn add_conversation(
         &self,
         layers: &mut Layers,
         conversation: &Conversation,
     ) -> Result<(), SessionError> {
         let trust = self.workspace.trust();
-        let was_switched_on = |tool: &str| trust.contains(&switched_on(tool, conversation.id));
+        let was_switched_on = |tool: &str| trust.contains(&tool_approval(tool, conversation.id));
         let mut aliases = Map::new();
         if let Some(Value::Object(base)) = &conversation.base_config {
             add_aliases(base, layers, &mut aliases);
@@ -94,7 +94,7 @@ impl Session {
                 add_aliases(&delta.delta, layers, &mut aliases);
                 let mut delta = with_alias(keep_allowed(&delta.delta, &was_switched_on), &aliases);
                 if let Some(Value::Object(conversation)) = delta.get_mut("conversation") {
-                    // The stream has its own account of what is attached.
+                    // `jp_conversation::resolution` follows the attachments in the events.
                     conversation.shift_remove("attachments");
                 }
                 layers.add_json(Layer::Conversation, &Value::Object(delta))?;
@@ -103,14 +103,11 @@ impl Session {
         Ok(())
     }
 
+    /// Adds an argument of `--cfg`: the file of that name, or else `KEY=VALUE`.
     fn add_argument(&self, layers: &mut Layers, argument: &str) -> Result<(), SessionError> {
         let path = self.surroundings.current_dir.join(argument);
-        let is_file = path.is_file();
-        let usage = |error: jp_config::Error| SessionError {
-            kind: ErrorKind::Usage,
-            ..SessionError::from(error)
-        };
-        if is_file {
+        // A file comes first, even if its name contains a `=`.
+        if path.is_file() {
             let text = fs::read_to_string(&path).map_err(|error| {
                 SessionError::new(format!("failed to read {argument}: {error}"))
             })?;
@@ -121,7 +118,7 @@ impl Session {
                 &text,
             )?);
         }
-        match Assignment::parse(argument).map_err(usage)? {
+        match Assignment::parse(argument).map_err(usage_error)? {
             Assignment::File(path) => Err(SessionError::usage(format!(
                 "failed to load {}: there is no such file",
                 path.display()
@@ -134,40 +131,42 @@ impl Session {
                     },
                     &assignment,
                 )
-                .map_err(usage),
+                .map_err(usage_error),
         }
     }
 }
 
-/// A mistake on the command line is one of usage.
-fn config_failure(error: jp_config::Error) -> SessionError {
+fn usage_error(error: jp_config::Error) -> SessionError {
+    SessionError {
+        kind: ErrorKind::Usage,
+        ..SessionError::from(error)
+    }
+}
+
+/// Words a failure to resolve the layers: a usage error if the user typed the faulty value.
+fn resolve_failure(error: jp_config::Error) -> SessionError {
     let layer = match &error {
         jp_config::Error::Invalid { layer, .. } | jp_config::Error::UnknownKey { layer, .. } => {
             Some(layer)
         }
         _ => None,
     };
-    let is_typed = matches!(layer, Some(Layer::Argument { .. } | Layer::Flag { .. }));
-    let kind = if is_typed {
-        ErrorKind::Usage
-    } else {
-        ErrorKind::Failed
-    };
-    SessionError {
-        kind,
-        ..SessionError::from(error)
+    match layer {
+        Some(Layer::Argument { .. } | Layer::Flag { .. }) => usage_error(error),
+        _ => error.into(),
     }
 }
 
+/// Reads a file, if it exists.
 fn read_optional(path: &Path) -> Result<Option<String>, SessionError> {
     match fs::read_to_string(path) {
         Ok(text) => Ok(Some(text)),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
-        Err(error) => Err(unread(path, error)),
+        Err(error) => Err(read_failure(path, error)),
     }
 }
 
 /// Makes the error for a configuration file that can't be read.
-fn unread(path: &Path, error: io::Error) -> SessionError {
+fn read_failure(path: &Path, error: io::Error) -> SessionError {
     SessionError::from_system(&format!("read {}", path.display()), error)
 }

@@ -1,16 +1,18 @@
-//! The one error of this crate: what failed, of what kind, and what the user can do.
+//! The error of this crate: a kind, a message and hints.
 
 use std::{error::Error, fmt, io, path::Path};
 
 use jp_config::{Layer, Resolved};
 use jp_storage::{BlobError, Damage, NotRegular, ReadError, RefusedLink, read_regular};
 
-/// How a failure ends the command.
+use crate::text::quote_word;
+
+/// The kind of a failure, which decides the exit code of the command.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ErrorKind {
-    /// It failed.
+    /// The command failed.
     Failed,
-    /// It was asked for something that makes no sense.
+    /// The user called the command wrongly.
     Usage,
     /// A budget or a policy refused it.
     Refused,
@@ -18,14 +20,14 @@ pub enum ErrorKind {
     Interrupted,
 }
 
-/// A failure with what can be done about it.
+/// A failure, with hints.
 #[derive(Debug)]
 pub struct SessionError {
-    /// What kind of failure it is.
+    /// The kind of the failure.
     pub kind: ErrorKind,
-    /// What failed, on what and why: a lowercase fragment.
+    /// The failed operation, its object and the cause: a lowercase fragment.
     pub message: String,
-    /// What the user can do: a sentence each.
+    /// Possible next steps of the user, a sentence each.
     pub hints: Vec<String>,
 }
 
@@ -39,7 +41,7 @@ impl SessionError {
         }
     }
 
-    /// Makes a failure for a request that makes no sense.
+    /// Makes a failure for a command that the user called wrongly.
     pub fn usage(message: impl Into<String>) -> Self {
         Self {
             kind: ErrorKind::Usage,
@@ -75,14 +77,15 @@ impl fmt::Display for SessionError {
 impl Error for SessionError {}
 
 impl SessionError {
-    /// Words a library's error as "failed to …" with its causes and what the user can do.
+    /// Words a library's error: "failed to …" with its causes, and hints.
     pub fn from_library(error: &(dyn Error + 'static)) -> Self {
         let mut failure = Self::new(format!("failed to {}", chain(error)));
         failure.hints = find_hints(error);
         failure
     }
 
-    /// Words an error of the operating system, which never says what was attempted.
+    /// Words an error of the operating system. Such an error doesn't name the operation, so `attempt`
+    /// does.
     pub fn from_system(attempt: &str, error: io::Error) -> Self {
         let message = format!("failed to {attempt}: {}", cause_after(attempt, &error));
         Self {
@@ -109,7 +112,7 @@ impl SessionError {
     }
 }
 
-/// Returns what the user can do about an error of the system or the store.
+/// Returns hints for an error of the system or of the store.
 fn find_hints(error: &(dyn Error + 'static)) -> Vec<String> {
     let hint = hint_for(error).map(str::to_owned);
     refusal_hint(error).into_iter().chain(hint).collect()
@@ -141,12 +144,13 @@ convert_library_errors!(
     serde_json::Error,
 );
 
-/// Joins an error with its causes; a cause that its error already says is left out.
+/// Joins an error with its causes, except for a cause that the text before already contains.
 pub fn chain(error: &dyn Error) -> String {
     let mut text = error.to_string();
     let mut source = error.source();
     while let Some(cause) = source {
         let cause_text = cause_after(&text, cause);
+        // Some errors already end with the text of their cause.
         if !text.ends_with(&cause_text) {
             text.push_str(": ");
             text.push_str(&cause_text);
@@ -156,11 +160,11 @@ pub fn chain(error: &dyn Error) -> String {
     text
 }
 
-/// Returns what a cause says after an error; a link that the error has just named is "it".
+/// Returns the text of a cause, to follow `text`. A refused link that `text` ends with becomes "it".
 pub fn cause_after(text: &str, cause: &(dyn Error + 'static)) -> String {
     let cause_text = cause.to_string();
     let link = cause
-        .downcast_ref::<std::io::Error>()
+        .downcast_ref::<io::Error>()
         .and_then(RefusedLink::behind);
     match link.map(|RefusedLink { path }| path.display().to_string()) {
         Some(path) if text.ends_with(&path) => cause_text.replacen(&path, "it", 1),
@@ -168,15 +172,16 @@ pub fn cause_after(text: &str, cause: &(dyn Error + 'static)) -> String {
     }
 }
 
-/// Returns whether the process, or the system, has as many open files as it may have.
-fn is_out_of_files(error: &std::io::Error) -> bool {
+/// Returns whether the process or the system has reached its limit of open files.
+fn is_out_of_files(error: &io::Error) -> bool {
+    // The standard library has no kinds for them. The numbers are the same on Linux and macOS.
     const ENFILE: i32 = 23;
     const EMFILE: i32 = 24;
     cfg!(unix) && matches!(error.raw_os_error(), Some(ENFILE | EMFILE))
 }
 
-/// Returns whether git could not merge a file, which could be read a moment ago.
-fn has_marks_of_a_merge(path: &Path) -> bool {
+/// Returns whether a file contains conflict markers of git.
+fn has_conflict_markers(path: &Path) -> bool {
     let text = read_regular(path).unwrap_or_default();
     text.split(|byte| *byte == b'\n')
         .any(|line| line.starts_with(b"<<<<<<< "))
@@ -184,93 +189,80 @@ fn has_marks_of_a_merge(path: &Path) -> bool {
 
 /// Returns a hint for a file that jp refused to open: a link or a special file.
 fn refusal_hint(error: &(dyn Error + 'static)) -> Option<String> {
-    let mut next = Some(error);
-    while let Some(error) = next {
-        if let Some(error) = error.downcast_ref::<std::io::Error>() {
-            return match RefusedLink::behind(error) {
-                Some(RefusedLink { path }) => Some(format!(
-                    "remove the link: `rm {}`. If you created it, put the files in its place.",
-                    quoted(path)
-                )),
-                None => NotRegular::behind(error)
-                    .map(|_| "remove it, or restore the file from git or a backup.".to_owned()),
-            };
-        }
-        next = error.source();
+    let error = errors(error).find_map(|error| error.downcast_ref::<io::Error>())?;
+    if let Some(RefusedLink { path }) = RefusedLink::behind(error) {
+        let path = quote_word(&path.display().to_string());
+        return Some(format!(
+            "remove the link: `rm {path}`. If you created it, put the files in its place."
+        ));
     }
-    None
+    NotRegular::behind(error)
+        .map(|_| "remove it, or restore the file from git or a backup.".to_owned())
 }
 
-/// Quotes a path for a shell if it needs that.
-fn quoted(path: &Path) -> String {
-    let path = path.display().to_string();
-    shlex::try_quote(&path).map_or_else(|_| path.clone(), |quoted| quoted.into_owned())
+/// Iterates over an error and its causes.
+fn errors<'e>(error: &'e (dyn Error + 'static)) -> impl Iterator<Item = &'e (dyn Error + 'static)> {
+    std::iter::successors(Some(error), |&error| error.source())
 }
 
-/// Finds advice for what the system or the store said.
+/// Returns the hint for the outermost error that has one.
 fn hint_for(error: &(dyn Error + 'static)) -> Option<&'static str> {
-    let mut next = Some(error);
-    while let Some(error) = next {
-        match error.downcast_ref::<BlobError>() {
-            Some(BlobError::Missing { .. }) => {
-                return Some(
-                    "attach its source again to restore it; `jp storage check` lists all missing content.",
-                );
-            }
-            Some(BlobError::Corrupt {
-                damage: Damage::Size { .. },
-                ..
-            }) => {
-                return Some(
-                    "if someone edited the size in events.json, restore it there. If not, delete that file and attach its source again.",
-                );
-            }
-            Some(BlobError::Corrupt { .. }) => {
-                return Some(
-                    "delete that file and attach its source again; `jp storage check` lists all damaged content.",
-                );
-            }
-            _ => {}
+    errors(error).find_map(|error| {
+        if let Some(error) = error.downcast_ref::<BlobError>() {
+            hint_for_blob(error)
+        } else if let Some(error) = error.downcast_ref::<ReadError>() {
+            hint_for_conversation(error)
+        } else {
+            hint_for_system(error.downcast_ref::<io::Error>()?)
         }
-        match error.downcast_ref::<ReadError>() {
-            Some(ReadError::BeingWritten { .. }) => {
-                return Some("try again when the other program is finished.");
-            }
-            Some(ReadError::Removed { .. }) => {
-                return Some("`jp conversation ls` lists the conversations.");
-            }
-            _ => {}
-        }
-        if let Some(ReadError::Events { path, .. } | ReadError::Json { path, .. }) =
-            error.downcast_ref()
-        {
-            return Some(match has_marks_of_a_merge(path) {
+    })
+}
+
+fn hint_for_blob(error: &BlobError) -> Option<&'static str> {
+    match error {
+        BlobError::Missing { .. } => Some(
+            "attach its source again to restore it; `jp storage check` lists all missing content.",
+        ),
+        // The blob may be intact: its event names the size, too.
+        BlobError::Corrupt {
+            damage: Damage::Size { .. },
+            ..
+        } => Some(
+            "if someone edited the size in events.json, restore it there. If not, delete that file and attach its source again.",
+        ),
+        BlobError::Corrupt { .. } => Some(
+            "delete that file and attach its source again; `jp storage check` lists all damaged content.",
+        ),
+        _ => None,
+    }
+}
+
+fn hint_for_conversation(error: &ReadError) -> Option<&'static str> {
+    match error {
+        ReadError::BeingWritten { .. } => Some("try again when the other program is finished."),
+        ReadError::Removed { .. } => Some("`jp conversation ls` lists the conversations."),
+        ReadError::Events { path, .. } | ReadError::Json { path, .. } => {
+            Some(match has_conflict_markers(path) {
                 true => {
                     "it contains git's conflict markers: keep one side, or in events.json the events of both sides in order."
                 }
                 false => {
                     "fix it by hand, or restore it from git if it was committed; `jp query --new` starts another conversation."
                 }
-            });
+            })
         }
-        if let Some(error) = error.downcast_ref::<std::io::Error>() {
-            return match error.kind() {
-                _ if is_out_of_files(error) => {
-                    Some("raise the limit of open files: `ulimit -n 1024`.")
-                }
-                std::io::ErrorKind::StorageFull => {
-                    Some("free some space on that disk and try again.")
-                }
-                std::io::ErrorKind::ReadOnlyFilesystem => {
-                    Some("`jp query --no-persist` asks without storing anything.")
-                }
-                std::io::ErrorKind::PermissionDenied => {
-                    Some("check the permissions of that file or directory.")
-                }
-                _ => None,
-            };
-        }
-        next = error.source();
+        _ => None,
     }
-    None
+}
+
+fn hint_for_system(error: &io::Error) -> Option<&'static str> {
+    match error.kind() {
+        _ if is_out_of_files(error) => Some("raise the limit of open files: `ulimit -n 1024`."),
+        io::ErrorKind::StorageFull => Some("free some space on that disk and try again."),
+        io::ErrorKind::ReadOnlyFilesystem => {
+            Some("`jp query --no-persist` asks without storing anything.")
+        }
+        io::ErrorKind::PermissionDenied => Some("check the permissions of that file or directory."),
+        _ => None,
+    }
 }

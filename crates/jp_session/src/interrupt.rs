@@ -1,4 +1,4 @@
-//! The user's wish that the command end.
+//! The interrupt of a command, such as Ctrl-C.
 
 use std::sync::{
     Arc,
@@ -16,7 +16,7 @@ pub struct Interrupt {
     received: watch::Receiver<bool>,
 }
 
-/// Interrupts; the front end has it.
+/// Interrupts the command. The front end holds it.
 #[derive(Debug)]
 pub struct Trigger {
     flag: Arc<AtomicBool>,
@@ -24,16 +24,16 @@ pub struct Trigger {
 }
 
 impl Trigger {
-    /// Interrupts the command. Those that wait see it before those that look at the flag.
+    /// Interrupts the command. Waiting tasks see it before the flag is set.
     pub fn fire(&self) {
-        // Fails if nothing waits any more. Whoever sees the flag finds this done.
+        // Fails if nothing waits any more. Code that sees the flag can rely on this.
         _ = self.sender.send(true);
         self.flag.store(true, Ordering::Release);
     }
 }
 
 impl Interrupt {
-    /// Returns an interrupt that never came yet, and what makes it come.
+    /// Returns an interrupt and its trigger.
     pub fn new() -> (Self, Trigger) {
         let flag = Arc::new(AtomicBool::new(false));
         let (sender, received) = watch::channel(false);

@@ -6,8 +6,8 @@
 //! resolve the attachments, prepare the events, record them, send, and finish with a
 //! [`Report`](query::Report). [`query::explain()`] stops before anything is stored or sent.
 //!
-//! A terminal, a page, a script or a test is a [`Person`]: the session asks, tells and shows, and
-//! the person decides how that looks. Errors are one type, [`SessionError`], with a kind, a message
+//! A front end implements [`Person`]: a terminal, a page, a script or a test. The session asks, tells
+//! and shows through it, and the front end decides how that looks. Errors are one type, [`SessionError`], with a kind, a message
 //! and hints.
 //!
 //! ```

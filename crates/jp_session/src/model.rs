@@ -1,4 +1,4 @@
-//! Which model is asked, and where it is.
+//! Chooses the model, and finds its endpoint and its API key.
 
 pub mod facts;
 pub mod provider;
@@ -8,10 +8,10 @@ use std::{process::Command, time::Duration};
 use crate::{
     error::SessionError,
     model::provider::{
-        ChosenModel, ConfiguredProvider, IgnoredSetting, OWN, ProviderSettings, default_base_url,
-        ignored_aliases, usual_key_variable,
+        ChosenModel, ConfiguredProvider, ProviderSettings, default_base_url, find_ignored_aliases,
+        usual_key_variable,
     },
-    notice::Notice,
+    notice::{IgnoredSetting, Notice},
     person::Person,
     trust::Effect,
 };
@@ -23,22 +23,22 @@ use jp_llm::{
     models::Facts,
 };
 
-/// A model and where requests to it go.
+/// A model with its endpoint.
 pub struct Model {
     /// `provider/name`.
     pub label: String,
-    /// Where requests go.
+    /// The server, with the key.
     pub endpoint: Endpoint,
-    /// What the configuration says of it.
+    /// The facts that the configuration states.
     pub configured: Facts,
-    /// What the person should know of it.
+    /// The warning that the workspace chose the server.
     pub warning: Option<Notice>,
-    /// Settings of the workspace that have no effect on it.
+    /// Settings that have no effect on it.
     pub(crate) ignored: Vec<IgnoredSetting>,
 }
 
 impl Model {
-    /// Prints the warnings that the user needs before jp sends anything.
+    /// Tells the warnings that the user needs before jp sends anything.
     pub(crate) fn warn(&self, person: &dyn Person) {
         self.warn_of_ignored(person);
         self.warning
@@ -46,30 +46,31 @@ impl Model {
             .for_each(|warning| person.tell(warning.clone()));
     }
 
-    /// Looks for the key of its provider.
+    /// Finds the API key of its provider.
+    ///
+    /// # Errors
+    ///
+    /// If the key is missing or invalid. The hints name the ignored settings, which may be the cause.
     pub fn add_key(&mut self, config: &Resolved) -> Result<(), SessionError> {
         let key = api_key(config, &self.endpoint.provider);
-        let explained = |failure| {
-            self.ignored
-                .iter()
-                .fold(failure, |failure, one| one.explain(failure))
-        };
-        self.endpoint.api_key = key.map_err(explained)?;
+        self.endpoint.api_key = key.map_err(|failure| explain_ignored(failure, &self.ignored))?;
         Ok(())
     }
 
-    /// Warns of settings of the workspace that have no effect on it.
+    /// Warns of settings that have no effect on it.
     pub fn warn_of_ignored(&self, person: &dyn Person) {
-        self.ignored.iter().for_each(|ignored| ignored.warn(person));
+        for ignored in &self.ignored {
+            person.tell(Notice::SettingIgnored(ignored.clone()));
+        }
     }
 
-    /// Returns whether a part of an answer is sent to it again.
+    /// Returns whether later requests to it include a part of an answer.
     pub fn takes_back(&self, part: &AnswerPart<'_>) -> bool {
         self.endpoint.format.sends_back(part, &self.label)
     }
 
-    /// Returns a thread without what is not sent to it again.
-    pub fn taken<'t>(&self, mut thread: Thread<'t>) -> Thread<'t> {
+    /// Returns a thread without the parts of answers that requests to it leave out.
+    pub fn filter_thread<'t>(&self, mut thread: Thread<'t>) -> Thread<'t> {
         for message in &mut thread.messages {
             if let Message::Assistant { parts, .. } = message {
                 parts.retain(|part| self.takes_back(part));
@@ -79,67 +80,94 @@ impl Model {
     }
 }
 
-/// Returns the model that the configuration names, or one that answers on this machine, with its key.
+/// Returns the configured model, or one of a local server, with its key.
 pub(crate) fn choose(config: &Resolved) -> Result<Model, SessionError> {
-    let mut model = match configured(config)? {
+    let mut model = match find_configured(config)? {
         Some(model) => model,
-        None => found_here(config)?.ok_or_else(no_model)?,
+        None => find_local(config)?.ok_or_else(no_model)?,
     };
     model.add_key(config)?;
     Ok(model)
 }
 
-/// Returns the model that the configuration names, if it names one; its key is not looked for.
-pub fn configured(config: &Resolved) -> Result<Option<Model>, SessionError> {
-    let Some(ChosenModel { id, .. }) = ChosenModel::of(config) else {
+/// Returns the configured model, if there is one, without its key.
+pub fn find_configured(config: &Resolved) -> Result<Option<Model>, SessionError> {
+    let Some(ChosenModel { id, .. }) = ChosenModel::find(config) else {
         return Ok(None);
     };
-    let is_named = |(provider, name): &(&str, &str)| !provider.is_empty() && !name.is_empty();
-    let (provider, name) = id.split_once('/').filter(is_named).ok_or_else(|| {
-        let layer = config.origin("assistant.model.id");
-        let failure: fn(String) -> SessionError = match layer {
-            Layer::Flag { .. } | Layer::Argument { .. } => SessionError::usage,
-            _ => SessionError::new,
-        };
-        failure(format!(
-            "the model `{id}`, set by {layer}, is neither PROVIDER/NAME nor an alias"
-        ))
-        .with_hint("choose one for this conversation: --model llamacpp/qwen3")
-    })?;
-    of_provider(config, provider, name).map(Some)
+    match id.split_once('/') {
+        Some((provider, name)) if !provider.is_empty() && !name.is_empty() => {
+            resolve(config, provider, name).map(Some)
+        }
+        _ => Err(invalid_id(id, config.origin("assistant.model.id"))),
+    }
 }
 
-/// Returns a provider's model, wherever the provider is.
-pub fn of_provider(config: &Resolved, provider: &str, name: &str) -> Result<Model, SessionError> {
-    const CASE: &str = "provider names are case-sensitive.";
+/// Makes the error for an id that names no model: a usage error if the user typed it.
+fn invalid_id(id: &str, layer: &Layer) -> SessionError {
+    let failure: fn(String) -> SessionError = match layer {
+        Layer::Flag { .. } | Layer::Argument { .. } => SessionError::usage,
+        _ => SessionError::new,
+    };
+    failure(format!(
+        "the model `{id}`, set by {layer}, is neither PROVIDER/NAME nor an alias"
+    ))
+    .with_hint("choose one for this conversation: --model llamacpp/qwen3")
+}
+
+/// Adds hints for settings that are ignored, because they may be the cause of a failure.
+fn explain_ignored(failure: SessionError, ignored: &[IgnoredSetting]) -> SessionError {
+    ignored.iter().fold(failure, |failure, one| {
+        failure.with_hint(format!("{one}; {}", one.hint()))
+    })
+}
+
+/// Returns a model of a provider, without its key. An empty `name` stands for the provider itself.
+pub fn resolve(config: &Resolved, provider: &str, name: &str) -> Result<Model, SessionError> {
     let configured = ConfiguredProvider::new(config, provider);
-    let ProviderSettings { settings, ignored } = configured.settings();
-    let base_url = settings.base_url;
-    let base_url = base_url.as_deref().or_else(|| default_base_url(provider)).ok_or_else(|| {
-        let of_which =
-            if name.is_empty() { String::new() } else { format!(" of the model `{provider}/{name}`") };
-        let unknown = SessionError::new(format!("unknown provider `{provider}`{of_which}"));
-        let unknown = ignored.iter().fold(unknown, |failure, one| one.explain(failure));
-        match configured.namesake() {
-            Some(known) if name.is_empty() => unknown.with_hint(format!("use `{known}`: {CASE}")),
-            Some(known) => unknown.with_hint(format!("use `--model {known}/{name}`: {CASE}")),
-            None => unknown
-                .with_hint(format!(
-                    "set providers.llm.{provider}.base_url to the root of a server that speaks Chat Completions."
-                ))
-                .with_hint("`--model llamacpp/NAME` and `--model ollama/NAME` need no configuration."),
-        }
-    })?;
+    let settings = configured.settings().settings;
+    let base_url = settings
+        .base_url
+        .as_deref()
+        .or_else(|| default_base_url(provider))
+        .ok_or_else(|| unknown_provider(configured, provider, name))?;
     let base_url = BaseUrl::parse(base_url).map_err(|error| {
         SessionError::from(error).with_hint(format!(
             "it is the value of providers.llm.{provider}.base_url."
         ))
     })?;
-    model(config, provider, base_url, name)
+    build_model(config, provider, base_url, name)
 }
 
-/// Puts a model together with what is configured of its provider.
-fn model(
+/// Makes the error for a provider without an address.
+fn unknown_provider(
+    configured: ConfiguredProvider<'_>,
+    provider: &str,
+    name: &str,
+) -> SessionError {
+    const CASE: &str = "provider names are case-sensitive.";
+    let of_model = match name {
+        "" => String::new(),
+        name => format!(" of the model `{provider}/{name}`"),
+    };
+    let unknown = explain_ignored(
+        SessionError::new(format!("unknown provider `{provider}`{of_model}")),
+        &configured.settings().ignored,
+    );
+    // The wrong case is the most likely mistake.
+    match configured.namesake() {
+        Some(known) if name.is_empty() => unknown.with_hint(format!("use `{known}`: {CASE}")),
+        Some(known) => unknown.with_hint(format!("use `--model {known}/{name}`: {CASE}")),
+        None => unknown
+            .with_hint(format!(
+                "set providers.llm.{provider}.base_url to the root of a server that speaks Chat Completions."
+            ))
+            .with_hint("`--model llamacpp/NAME` and `--model ollama/NAME` need no configuration."),
+    }
+}
+
+/// Puts a model together from the settings of its provider.
+fn build_model(
     config: &Resolved,
     provider: &str,
     base_url: BaseUrl,
@@ -151,7 +179,7 @@ fn model(
         mut ignored,
     } = configured.settings();
     let warning = check_workspace(configured, &base_url, &settings)?;
-    ignored.extend(ignored_aliases(config));
+    ignored.extend(find_ignored_aliases(config));
     let mut endpoint = Endpoint::new(provider, base_url, name);
     if let Some(seconds) = settings.idle_timeout_secs {
         endpoint.idle_timeout = Duration::from_secs(seconds);
@@ -159,7 +187,7 @@ fn model(
     if let Some(limit) = settings.max_response_bytes {
         endpoint.max_response_bytes = limit.bytes();
     }
-    let facts = facts(&settings, name);
+    let facts = read_facts(&settings, name);
     Ok(Model {
         label: format!("{provider}/{name}"),
         endpoint,
@@ -169,82 +197,92 @@ fn model(
     })
 }
 
-/// Returns what a provider's configuration says of a model.
-fn facts(settings: &LlmProvider, name: &str) -> Facts {
-    let said = settings.models.get(name).copied().unwrap_or_default();
+/// Returns the facts that a provider's settings state about a model.
+fn read_facts(settings: &LlmProvider, name: &str) -> Facts {
+    let stated = settings.models.get(name).copied().unwrap_or_default();
     Facts {
-        images: said.images,
-        pdf: said.pdf,
-        files: said.files,
-        audio: said.audio,
-        binary_results: said.binary_results,
-        schema: said.schema,
-        tools: said.tools,
-        context_tokens: said.context_tokens,
-        max_output_tokens: said.max_output_tokens,
+        images: stated.images,
+        pdf: stated.pdf,
+        files: stated.files,
+        audio: stated.audio,
+        binary_results: stated.binary_results,
+        schema: stated.schema,
+        tools: stated.tools,
+        context_tokens: stated.context_tokens,
+        max_output_tokens: stated.max_output_tokens,
     }
 }
 
-/// Checks what a workspace says of a provider: it can come from anywhere, so it runs no command and gets
-/// no key, and the person is told where it sends things.
+/// Checks the workspace's settings of a provider. A workspace is not trusted: it can't make jp run a
+/// command for a key, or send a key to a server that it chose. If it sends the conversation to
+/// another machine, the returned notice says so.
 fn check_workspace(
     configured: ConfiguredProvider<'_>,
     base_url: &BaseUrl,
     settings: &LlmProvider,
 ) -> Result<Option<Notice>, SessionError> {
-    let said = configured.said();
-    let refuse = |field: &str, path: &str, fault: &str| {
-        Err(
-            SessionError::new(format!("{} in {path} {fault}", configured.key(field)))
-                .with_hint(OWN),
-        )
-    };
-    if said.api_key_command.is_some()
-        && let Some(path) = configured.refused("api_key_command", Effect::RunKeyCommand)
+    // Errors, not warnings: without the key that it names, a provider of the workspace can't answer.
+    let all = configured.all_settings();
+    if all.api_key_command.is_some()
+        && let Some(path) =
+            configured.workspace_file_if_refused("api_key_command", Effect::RunKeyCommand)
     {
-        return refuse(
+        return Err(configured.refuse(
             "api_key_command",
             &path,
             "is not run: jp runs no key commands of a workspace",
-        );
+        ));
     }
     if let (Some(path), Some(variable)) =
-        (configured.by_workspace("api_key_env"), &said.api_key_env)
+        (configured.workspace_file("api_key_env"), &all.api_key_env)
         && let Some(reason) = configured.refuse_variable(variable)
     {
-        return refuse("api_key_env", &path, &format!("names {variable}: {reason}"));
+        return Err(configured.refuse(
+            "api_key_env",
+            &path,
+            &format!("names {variable}: {reason}"),
+        ));
     }
     let Some(path) = configured
-        .by_workspace("base_url")
+        .workspace_file("base_url")
         .filter(|_| settings.base_url.is_some())
     else {
         return Ok(None);
     };
-    if (said.api_key_env.is_some() || said.api_key_command.is_some())
-        && configured.refused("base_url", Effect::SendKey).is_some()
+    if (all.api_key_env.is_some() || all.api_key_command.is_some())
+        && configured
+            .workspace_file_if_refused("base_url", Effect::SendKey)
+            .is_some()
     {
-        return refuse(
+        return Err(configured.refuse(
             "base_url",
             &path,
             "gets no API key: jp sends no keys to a server that a workspace chose",
-        );
+        ));
     }
+    // Requests to this machine don't leave it.
     Ok((!base_url.is_loopback()).then(|| Notice::SentByWorkspace {
         path,
         base_url: base_url.to_string(),
     }))
 }
 
-/// Returns the key: from the variable or the command that the configuration names, else from the variable
-/// that the provider's own tools read. A workspace that names the server gets none of the latter.
+/// Returns the key of a provider: from the configured variable or command, or else from the variable
+/// that the provider's own tools read. If a workspace chose the server, that variable is not used.
 fn api_key(config: &Resolved, provider: &str) -> Result<Option<Secret>, SessionError> {
     let configured = ConfiguredProvider::new(config, provider);
     let ProviderSettings { settings, .. } = configured.settings();
     if let (None, Some(command)) = (&settings.api_key_env, &settings.api_key_command) {
-        return key_from(provider, command).map(Some);
+        return run_key_command(command).map(Some).map_err(|reason| {
+            SessionError::new(format!(
+                "providers.llm.{provider}.api_key_command gave no API key: {reason}"
+            ))
+        });
     }
-    let is_refused =
-        settings.base_url.is_some() && configured.refused("base_url", Effect::SendKey).is_some();
+    let is_refused = settings.base_url.is_some()
+        && configured
+            .workspace_file_if_refused("base_url", Effect::SendKey)
+            .is_some();
     let usual = usual_key_variable(provider).filter(|_| !is_refused);
     let Some(variable) = settings.api_key_env.as_deref().or(usual) else {
         return Ok(None);
@@ -253,13 +291,14 @@ fn api_key(config: &Resolved, provider: &str) -> Result<Option<Secret>, SessionE
         .ok()
         .filter(|key| !key.trim().is_empty());
     match key {
+        // An HTTP header can't contain other characters, and a server might log them.
         Some(key) if key.trim().contains(|c: char| !c.is_ascii_graphic()) => {
             Err(SessionError::new(format!(
                 "invalid API key of {provider} in {variable}: it contains a space, a line break or another character that API keys never contain"
             )))
         }
         Some(key) => Ok(Some(Secret::new(key.trim()))),
-        // A server of one's own may want none.
+        // The user's own server may need no key.
         None if settings.api_key_env.is_none() && settings.base_url.is_some() => Ok(None),
         None => Err(SessionError::new(format!(
             "the API key of {provider} is missing: {variable} is not set"
@@ -270,52 +309,46 @@ fn api_key(config: &Resolved, provider: &str) -> Result<Option<Secret>, SessionE
     }
 }
 
-/// Says where the key of a provider comes from, if from anywhere.
+/// Returns the source of a provider's key: its variable or its command.
 pub(crate) fn key_source(config: &Resolved, provider: &str) -> Option<String> {
     let ProviderSettings { settings, .. } = ConfiguredProvider::new(config, provider).settings();
-    let command = || format!("the command in providers.llm.{provider}.api_key_command");
     match settings.api_key_env {
-        None if settings.api_key_command.is_some() => Some(command()),
+        None if settings.api_key_command.is_some() => Some(format!(
+            "the command in providers.llm.{provider}.api_key_command"
+        )),
         variable => variable.or_else(|| usual_key_variable(provider).map(str::to_owned)),
     }
 }
 
-fn key_from(provider: &str, command: &CommandSetting) -> Result<Secret, SessionError> {
+/// Runs the command for a key and returns its output. The error is the reason why there is no key.
+///
+/// Its stderr goes to the terminal, because password managers prompt there.
+fn run_key_command(command: &CommandSetting) -> Result<Secret, String> {
     let words: Vec<&str> = match command {
         CommandSetting::Line(line) => line.split_whitespace().collect(),
         CommandSetting::Words(words) => words.iter().map(String::as_str).collect(),
     };
-    let failed = |reason: String| {
-        SessionError::new(format!(
-            "providers.llm.{provider}.api_key_command gave no API key: {reason}"
-        ))
-    };
-    let (program, arguments) = words
-        .split_first()
-        .ok_or_else(|| failed("it is empty".to_owned()))?;
+    let (program, arguments) = words.split_first().ok_or("it is empty")?;
     let run = Command::new(program)
         .args(arguments)
         .stderr(std::process::Stdio::inherit())
-        .output();
-    let run = run.map_err(|error| failed(format!("failed to start its program: {error}")))?;
+        .output()
+        .map_err(|error| format!("failed to start its program: {error}"))?;
     let key = String::from_utf8_lossy(&run.stdout).trim().to_owned();
     match (run.status.success(), key.is_empty()) {
         (true, false) => Ok(Secret::new(key)),
-        (true, true) => Err(failed("its program printed nothing".to_owned())),
-        (false, _) => Err(failed(format!("its program ended with {}", run.status))),
+        (true, true) => Err("its program printed nothing".to_owned()),
+        (false, _) => Err(format!("its program ended with {}", run.status)),
     }
 }
 
-/// Looks for a server where the usual ones listen, or where the configuration says they do.
-pub fn found_here(config: &Resolved) -> Result<Option<Model>, SessionError> {
-    let url = |usual: Candidate<'_>| {
-        ConfiguredProvider::new(config, usual.provider)
-            .settings()
-            .settings
-            .base_url
-            .unwrap_or_else(|| usual.base_url.to_owned())
-    };
-    let urls = discover::USUAL.map(url);
+/// Looks for a local server at the default addresses, or at the configured ones.
+pub fn find_local(config: &Resolved) -> Result<Option<Model>, SessionError> {
+    let urls = discover::USUAL.map(|usual| {
+        let provider = ConfiguredProvider::new(config, usual.provider).settings();
+        let base_url = provider.settings.base_url;
+        base_url.unwrap_or_else(|| usual.base_url.to_owned())
+    });
     let candidates = discover::USUAL.iter().zip(&urls);
     let candidates: Vec<_> = candidates
         .map(|(usual, base_url)| Candidate { base_url, ..*usual })
@@ -323,11 +356,11 @@ pub fn found_here(config: &Resolved) -> Result<Option<Model>, SessionError> {
     let runtime = crate::runtime::runtime()?;
     let found = runtime.block_on(discover::find_local(&candidates));
     found
-        .map(|found| model(config, &found.provider, found.base_url, &found.model))
+        .map(|found| build_model(config, &found.provider, found.base_url, &found.model))
         .transpose()
 }
 
-/// Says that no model is configured, and how to configure one.
+/// Makes the error for a missing model.
 pub fn no_model() -> SessionError {
     SessionError::new("no model is configured, and no llama.cpp or Ollama server answers on this machine")
         .with_hint("start a local server, such as `llama-server -m MODEL.gguf` or `ollama serve`; jp detects it.")

@@ -1,60 +1,60 @@
-//! What a session tells: values, which a front end words.
+//! The notices of a session: values, which the front end words.
 
 mod kind;
 
-use std::time::Duration;
+use std::{fmt, time::Duration};
 
 use jp_llm::{Note, RetryNotice};
 use serde::{Serialize, Serializer};
 
-/// How much the person should care about a notice.
+/// The importance of a notice.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Level {
-    /// The person should know it.
+    /// The user should know it.
     Warning,
-    /// It says how things stand.
+    /// It reports progress or a state.
     Status,
-    /// It is of interest with `--verbose` only.
+    /// It is shown with `--verbose` only.
     Detail,
 }
 
-/// What a session tells the person.
+/// A message of a session to the user.
 ///
-/// A field holds a value, which the front end words. Some fields are texts: what servers and the
-/// system say, what other crates word, and a `reason` or `hint` whose words a
-/// [`SessionError`](crate::SessionError) has as well. As JSON a notice is an object whose `kind` is
-/// [`Notice::kind`].
+/// The fields are values, which the front end words. Some fields are texts: messages of servers, of the
+/// system and of other crates, and a `reason` or `hint` that a
+/// [`SessionError`](crate::SessionError) contains as well. In JSON a notice is an object whose `kind`
+/// is [`Notice::kind`].
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum Notice {
     // The conversation and what jp stores.
-    /// Another process writes to the conversation.
+    /// Another process has the conversation locked.
     WaitingForLock {
         /// The conversation's id.
         conversation: String,
-        /// The other process, if it said which it is.
+        /// The id of the other process, if it is known.
         process: Option<u32>,
     },
-    /// Something is wrong with a conversation's files, which it can be read without.
+    /// A conversation's files are damaged in a way that does not prevent reading it.
     ConversationDamaged {
-        /// What the store says of it.
+        /// The damage, in the words of the store.
         warning: String,
     },
-    /// The current conversation was not remembered.
+    /// jp could not remember which conversation is the current one.
     CurrentNotSaved {
-        /// Why.
+        /// The reason.
         error: String,
     },
-    /// What the person approved was not remembered.
+    /// jp could not remember approvals.
     ApprovalsNotSaved {
-        /// The file that remembers it.
+        /// The file that stores approvals.
         path: String,
-        /// Why.
+        /// The reason.
         error: String,
     },
-    /// The cache of file states was not saved.
+    /// jp could not save the cache of file states.
     FileStatesNotSaved {
-        /// Why.
+        /// The reason.
         error: String,
     },
 
@@ -67,51 +67,42 @@ pub enum Notice {
         layer: String,
     },
     /// A setting has no effect on the model.
-    SettingIgnored {
-        /// The key.
-        key: String,
-        /// The file that sets it.
-        path: String,
-        /// Why it has none.
-        reason: String,
-        /// What the person can do.
-        hint: &'static str,
-    },
+    SettingIgnored(IgnoredSetting),
 
     // The model and its provider.
-    /// The configuration names no model that can be asked; explaining a query needs none.
+    /// No usable model is configured. An explained query continues without.
     NoModel {
-        /// Why.
+        /// The reason.
         reason: String,
     },
-    /// The workspace chooses where the conversation is sent.
+    /// The workspace chose the server that receives the conversation.
     SentByWorkspace {
         /// The workspace's configuration file.
         path: String,
-        /// Where it is sent.
+        /// The base URL of the server.
         base_url: String,
     },
-    /// A provider did not say what the model takes.
+    /// A provider did not report the facts about its model.
     FactsUnknown {
         /// The provider.
         provider: String,
-        /// Why, without credentials.
+        /// The error, without credentials.
         error: String,
-        /// Whether its earlier answer counts instead; else the defaults do.
+        /// True if jp uses its earlier answer. If not, it uses the built-in facts.
         is_remembered: bool,
     },
-    /// A model takes something that it did not take before, or the other way round.
+    /// A model accepts something that it did not accept before, or the other way round.
     ModelChanged {
         /// `provider/name`.
         model: String,
-        /// What it takes: `images`, `tools`.
+        /// The kind of content or the feature: `images`, `tools`.
         what: &'static str,
-        /// Whether it takes that now.
+        /// True if the model accepts it now.
         is_taken: bool,
     },
-    /// What a provider said of its model was not remembered.
+    /// jp could not cache the facts that a provider reported.
     FactsNotSaved {
-        /// Why.
+        /// The reason.
         error: String,
     },
     /// jp asks the model for a summary.
@@ -123,68 +114,68 @@ pub enum Notice {
     ModelSilent {
         /// `provider/name`.
         model: String,
-        /// Whether the message is stored.
+        /// True if the message is stored.
         is_kept: bool,
     },
     /// A request failed and is sent again.
     Retry {
-        /// What failed, after "failed to".
+        /// The failure, worded to follow "failed to".
         error: String,
-        /// Which retry it is, from 1.
+        /// The number of the retry, from 1.
         attempt: u32,
-        /// How long jp waits first.
+        /// The time that jp waits before it.
         #[serde(rename = "delay_secs", serialize_with = "write_seconds")]
         delay: Duration,
     },
 
     // The request.
-    /// The request has more tokens than the model takes.
+    /// The request has more tokens than the model accepts.
     RequestTooLong {
-        /// About how many tokens it has.
+        /// The estimated tokens of the request.
         tokens: u64,
-        /// How many the model takes.
+        /// The model's limit in tokens.
         limit: u64,
     },
     /// The model is not shown a part of the request.
     NotShown {
-        /// The part, and why.
+        /// The part and the reason.
         note: Note,
     },
-    /// There are more parts that the model is not shown.
+    /// The model is not shown further parts of the request.
     MoreNotShown {
-        /// How many.
+        /// The number of further parts.
         count: usize,
     },
     /// The provider's cache is lost, so superseded snapshots are left out from now on.
     SupersededLeftOut {
-        /// How many snapshots.
+        /// The number of snapshots.
         snapshots: usize,
     },
 
     // The turn.
-    /// What a turn warns of, as it words it.
+    /// A warning of the turn.
     Turn {
-        /// Its words, as they came.
+        /// The message, unchanged.
         text: String,
     },
-    /// What a turn says to people who want to know more, as it words it.
+    /// A detail of the turn.
     TurnDetail {
-        /// Its words, as they came.
+        /// The message, unchanged.
         text: String,
     },
 
     // Tools.
-    /// A conversation's history enables a tool, which is no reason to offer it here.
+    /// A conversation's history enables a tool that the user did not enable, so it stays off.
     ToolOffByHistory {
         /// The tool.
         tool: String,
     },
-    /// The workspace wants a tool to run unattended, and nobody can be asked to approve that.
+    /// The workspace lets a tool run without a prompt, and no one can be asked to approve that.
     ToolNeedsApproval {
         /// The tool.
         tool: String,
     },
-    /// A tool is of a server that is not configured.
+    /// A tool belongs to a server that is not configured.
     ToolWithoutServer {
         /// The key that names the server.
         key: String,
@@ -193,7 +184,7 @@ pub enum Notice {
         /// The server.
         server: String,
     },
-    /// Servers have other tools now.
+    /// The tools of servers have changed.
     ToolsChanged {
         /// The servers.
         servers: Vec<String>,
@@ -202,36 +193,36 @@ pub enum Notice {
     },
 
     // The tools of one MCP server.
-    /// A server's list has a fault.
+    /// A server's list of tools has a fault.
     ServerListFault {
         /// The server.
         server: String,
-        /// What is wrong.
+        /// The fault.
         fault: String,
     },
     /// The configuration names a tool that the server doesn't have.
     ServerToolMissing {
         /// The server.
         server: String,
-        /// The tool as the server would call it.
+        /// The tool's name at the server.
         tool: String,
-        /// The name that the configuration gives it.
+        /// The tool's name in the configuration.
         name: String,
     },
     /// A tool is not offered.
     ServerToolSkipped {
         /// The server.
         server: String,
-        /// The tool as the server calls it.
+        /// The tool's name at the server.
         tool: String,
-        /// Why.
+        /// The reason.
         reason: String,
     },
     /// A tool is not offered because another one has its name.
     ServerToolNameTaken {
         /// The server.
         server: String,
-        /// The tool as the server calls it.
+        /// The tool's name at the server.
         tool: String,
         /// The name.
         name: String,
@@ -243,7 +234,7 @@ pub enum Notice {
         /// The tools.
         tools: Vec<UncheckedTool>,
     },
-    /// The configuration is about a tool that the server doesn't offer.
+    /// The configuration has settings for a tool that the server doesn't offer.
     ServerToolNotOffered {
         /// The server.
         server: String,
@@ -254,77 +245,77 @@ pub enum Notice {
     ManyServerTools {
         /// The server.
         server: String,
-        /// How many.
+        /// The number of tools.
         count: usize,
     },
-    /// There is more to warn of that a server lists.
+    /// There are further warnings about the tools of a server.
     MoreServerTools {
         /// The server.
         server: String,
-        /// How many warnings.
+        /// The number of further warnings.
         count: usize,
     },
-    /// A server's tools can't be listed again and stay as they were.
+    /// jp can't list a server's tools again and keeps the earlier list.
     ServerToolsKept {
-        /// Why.
+        /// The reason.
         reason: String,
     },
 
     // MCP servers.
     /// A server failed and the command continues without it.
     ServerLeftOut {
-        /// What failed.
+        /// The failure.
         reason: String,
         /// The last lines that the server wrote to stderr.
         stderr: Vec<String>,
-        /// What the person can do.
+        /// Possible next steps.
         hints: Vec<String>,
     },
-    /// A server needs the person's approval, and nobody can be asked.
+    /// A server needs the user's approval, and no one can be asked.
     ServerNeedsApproval {
         /// The server.
         server: String,
-        /// What the workspace has to do with it.
+        /// The workspace's part in the server.
         reason: &'static str,
     },
-    /// Others can read a server's token on its way.
+    /// A server's token is sent without encryption.
     ServerTokenExposed {
         /// The server.
         server: String,
         /// The variable that holds the token.
         variable: String,
     },
-    /// A server asks something that jp can't ask the person now.
+    /// A server asks a question that jp can't pass on to the user now.
     ServerAsks {
         /// The server.
         server: String,
-        /// What it asks, as it came.
+        /// The question, unchanged.
         message: String,
     },
-    /// A server logs something.
+    /// A log message of a server.
     ServerLog {
         /// The server.
         server: String,
-        /// What it logs, as it came.
+        /// The message, unchanged.
         message: String,
     },
 
     // Attachments.
-    /// What the handlers of attachments tell, as they word it.
+    /// A notice of the handler of an attachment.
     Attachment {
         /// Their words.
         text: String,
     },
     /// An attachment is not available and is skipped.
     AttachmentSkipped {
-        /// Why.
+        /// The reason.
         reason: String,
-        /// What the person can do.
+        /// Possible next steps.
         hints: Vec<String>,
     },
-    /// The person did not approve an attachment.
+    /// The user did not approve an attachment.
     AttachmentNotApproved {
-        /// What it would have attached.
+        /// The attachment.
         what: String,
     },
     /// An attachment of the workspace or its history is outside the workspace.
@@ -334,19 +325,19 @@ pub enum Notice {
     },
     /// An exclude pattern is not stored because it is outside the workspace.
     ExcludeNotStored {
-        /// What the person typed, as it came.
+        /// The pattern as the user typed it.
         input: String,
     },
-    /// The conversation attaches something that it has no snapshot of.
+    /// The conversation has no snapshot of one of its attachments.
     SnapshotMissing {
         /// The declaration.
         declaration: String,
-        /// The conversation's id if the person named it.
+        /// The conversation's id, if the user named it.
         conversation: Option<String>,
     },
-    /// The conversation's history attaches or detaches something in a form that can't be read.
+    /// The conversation's history has declarations of attachments that can't be read.
     UnreadableDeclarations {
-        /// What is written there, and why it can't be read.
+        /// The declarations.
         declarations: Vec<UnreadableDeclaration>,
     },
     /// A template of a server was expanded.
@@ -356,34 +347,34 @@ pub enum Notice {
     },
 
     // Changes of attached resources.
-    /// jp can't find out whether a resource has changed.
+    /// jp can't check whether a resource has changed.
     ChangeUnknown {
         /// The resource or its declaration.
         name: String,
-        /// Why.
+        /// The reason.
         reason: String,
-        /// What the person can do.
+        /// Possible next steps.
         hint: Option<&'static str>,
     },
-    /// A resource has changed, and the model is told.
+    /// A resource has changed, and the next request says so.
     ResourceChanged {
         /// The resource.
         name: String,
-        /// How.
+        /// The change.
         change: ResourceChange,
     },
-    /// Many resources have changed, and the model is told.
+    /// Many resources have changed, and the next request says so.
     ResourcesChanged {
-        /// How many.
+        /// The number of resources.
         count: usize,
         /// The first ones.
         first: Vec<String>,
     },
-    /// More resources have changed than one message tells of.
+    /// More resources have changed than one request reports.
     MoreResourcesChanged {
-        /// How many more.
+        /// The number of further resources.
         count: usize,
-        /// How many one message tells of.
+        /// The number that one request reports at most.
         limit: usize,
     },
 }
@@ -398,36 +389,98 @@ impl From<RetryNotice<'_>> for Notice {
     }
 }
 
+/// A setting that has no effect.
+///
+/// Its [`Display`](fmt::Display) is the warning, because a
+/// [`SessionError`](crate::SessionError) may have it as a hint.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct IgnoredSetting {
+    /// The key.
+    pub key: String,
+    /// The file that sets it.
+    pub path: String,
+    /// The reason.
+    pub reason: IgnoreReason,
+}
+
+/// The reason why a setting has no effect.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(tag = "kind", rename_all = "snake_case")]
+pub enum IgnoreReason {
+    /// The workspace redirects a provider that it does not define.
+    RedirectsProvider,
+    /// The workspace chooses the key of a provider that it does not define.
+    ChoosesKey,
+    /// The workspace's provider is named like another one, except for the case of letters.
+    ResemblesProvider {
+        /// The other provider.
+        provider: String,
+    },
+    /// An alias contains a `/`, so it reads as `PROVIDER/NAME`.
+    AliasWithSlash,
+}
+
+impl fmt::Display for IgnoredSetting {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { key, path, reason } = self;
+        write!(f, "{key} in {path} is ignored: ")?;
+        match reason {
+            IgnoreReason::RedirectsProvider => {
+                f.write_str("a workspace can't redirect a provider that it does not define")
+            }
+            IgnoreReason::ChoosesKey => f.write_str(
+                "a workspace can't choose the key of a provider that it does not define",
+            ),
+            IgnoreReason::ResemblesProvider { provider } => write!(
+                f,
+                "its name differs from that of the provider `{provider}` only in case"
+            ),
+            IgnoreReason::AliasWithSlash => f.write_str("an alias can't contain a `/`"),
+        }
+    }
+}
+
+impl IgnoredSetting {
+    /// Returns a sentence with the next step.
+    #[must_use]
+    pub fn hint(&self) -> &'static str {
+        match self.reason {
+            IgnoreReason::AliasWithSlash => "rename it: PROVIDER/NAME always means that provider.",
+            _ => "to use it, set it in ~/.config/jp/config.toml.",
+        }
+    }
+}
+
 /// A tool whose arguments jp can't check fully.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct UncheckedTool {
-    /// The tool as its server calls it.
+    /// The tool's name at the server.
     pub tool: String,
-    /// What jp can't use of its schema.
+    /// The part of its schema that jp can't use.
     pub reason: String,
 }
 
 /// A declaration in a conversation's history that can't be read.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct UnreadableDeclaration {
-    /// What is written there.
+    /// The declaration, unchanged.
     pub written: String,
-    /// Why it can't be read.
+    /// The reason why jp can't read it.
     pub reason: String,
 }
 
-/// How a resource has changed since the conversation got it.
+/// The change of a resource since its snapshot.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(tag = "state", rename_all = "snake_case")]
 pub enum ResourceChange {
     /// It is gone.
     Gone,
-    /// It is again as it was in an earlier turn.
+    /// It has the content of an earlier turn again.
     Restored {
         /// The turn.
         turn: usize,
     },
-    /// It is another version than that of an earlier turn.
+    /// It differs from its content in an earlier turn.
     Modified {
         /// The turn.
         turn: usize,

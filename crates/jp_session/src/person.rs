@@ -1,4 +1,4 @@
-//! The person in front of the program, as a session meets them.
+//! The interface between a session and its front end: questions, notices and output.
 
 use std::fmt;
 
@@ -9,30 +9,30 @@ use serde_json::{Map, Value};
 
 use crate::{error::SessionError, notice::Notice};
 
-/// The person: a terminal, a page, a script or a test.
+/// The front end that stands for the user: a terminal, a page, a script or a test.
 ///
-/// A session asks, tells and shows; it never prints. Several threads may call at once.
+/// A session never prints. Several threads may call these methods at once.
 pub trait Person: fmt::Debug + Send + Sync {
-    /// Asks a question and waits for the answer; `None` if nobody can be asked.
+    /// Asks a question and waits for the answer. Returns `None` if no one can be asked.
     fn ask(&self, question: Question<'_>) -> Option<Answer>;
 
-    /// Tells how things stand.
+    /// Passes on a notice.
     fn tell(&self, notice: Notice);
 
-    /// Shows a part of the answer or of the way to it.
+    /// Shows a part of the answer or of the work.
     ///
     /// # Errors
     ///
-    /// If it can't be written to where the user reads it.
+    /// If the output can't be written.
     fn show(&self, shown: Shown<'_>) -> Result<(), SessionError>;
 }
 
-/// What a session asks.
+/// A question of a session.
 #[derive(Debug)]
 pub enum Question<'a> {
-    /// Whether anyone can be asked at all: [`Answer::Yes`].
+    /// Asks for [`Answer::Yes`] if the user can be asked at all.
     Presence,
-    /// Yes or no.
+    /// Asks for yes or no.
     Confirm {
         /// The sentence before the details.
         intro: Option<&'a str>,
@@ -41,25 +41,26 @@ pub enum Question<'a> {
         /// The question.
         question: &'a str,
     },
-    /// A line of text.
+    /// Asks for a line of text.
     Line {
         /// Lines to show before the prompt.
         intro: &'a [String],
-        /// What is asked for.
+        /// The prompt.
         prompt: &'a str,
     },
-    /// Whether a tool call may run.
+    /// Asks for permission to run a tool call.
     Permission {
         /// The call.
         request: &'a PermissionRequest,
-        /// What the workspace lets the tool do, if the user may approve that for good.
+        /// The text to approve, if the user may approve what the workspace lets the tool do for later
+        /// calls as well.
         approvable: Option<&'a str>,
     },
-    /// What a tool asks.
+    /// The question of a tool.
     Tool(&'a jp_turn::Question),
 }
 
-/// What the person answers.
+/// The user's answer.
 #[derive(Debug)]
 pub enum Answer {
     /// Yes.
@@ -70,26 +71,26 @@ pub enum Answer {
     Line(String),
     /// A decision about a call.
     Decision(Decision),
-    /// Yes to a call, and to what the workspace lets the tool do from now on.
+    /// Yes to a call, and an approval of what the workspace lets the tool do.
     Trust,
     /// An answer to a tool.
     Reply(Reply),
-    /// The person ended the input.
+    /// The user ended the input.
     Nothing,
-    /// The person interrupted.
+    /// The user interrupted.
     Interrupted,
 }
 
-/// What a session shows while it works.
+/// Output of a session.
 #[derive(Debug)]
 pub enum Shown<'a> {
     /// A piece of the answer.
     Text(&'a str),
     /// A piece of the model's reasoning.
     Reasoning(&'a str),
-    /// How far the work is, one line that replaces the one before; empty if it ended.
+    /// The progress of the work: one line, which replaces the line before. It is empty when the work ended.
     Progress(&'a str),
-    /// How far a call is, as the tool says.
+    /// The progress of a call, as the tool reports it.
     CallProgress(&'a str),
     /// A call that ended.
     Call {
@@ -100,18 +101,18 @@ pub enum Shown<'a> {
         /// Its result.
         response: &'a ToolCallResponse,
     },
-    /// What a tool returned after its last question.
+    /// The result of a tool after its last question.
     Blocks {
         /// The tool.
         tool: &'a str,
-        /// What it returned.
+        /// The content.
         blocks: &'a [ContentBlock],
     },
-    /// What a tool returned for the user alone.
+    /// The part of a result that is only for the user.
     UserOnly {
         /// The tool.
         tool: &'a str,
-        /// What it returned.
+        /// The content.
         blocks: &'a [ContentBlock],
     },
     /// The answer ended.

@@ -1,4 +1,4 @@
-//! `jp query`: from the arguments to the answer, in the order in which it happens.
+//! The steps of a query, from the request to the report, in the order in which they run.
 
 pub(crate) mod body;
 pub mod budget;
@@ -19,7 +19,7 @@ mod target;
 
 use std::sync::Arc;
 
-use jp_config::Resolved;
+use jp_config::{Layer, Resolved};
 use jp_conversation::{ChatRequest, Stream};
 
 pub use self::{
@@ -46,26 +46,26 @@ use crate::{
 ///
 /// # Errors
 ///
-/// If nothing could be sent. What happens after that is in the report.
+/// If jp could not send the first request. A later failure is in the report.
 pub fn run(session: &Session, request: QueryRequest) -> Result<Report<'_>, SessionError> {
-    let opened = Opened::new(session, request, Purpose::Send)?;
+    let opened = OpenQuery::new(session, request, Purpose::Send)?;
     let (asked, recording) = opened.prepare()?;
     send::run(asked, recording)
 }
 
-/// Says what [`run`] would send, and sends nothing.
+/// Builds the request that [`run`] would send, and neither sends nor stores it.
 ///
 /// # Errors
 ///
-/// If there is nothing to send, or it can't be prepared.
+/// If there is no message to send, or the request can't be prepared.
 pub fn explain(session: &Session, request: QueryRequest) -> Result<Explained, SessionError> {
-    let opened = Opened::new(session, request, Purpose::Explain)?;
+    let opened = OpenQuery::new(session, request, Purpose::Explain)?;
     let (asked, _) = opened.prepare()?;
     explain::explain(&asked)
 }
 
-/// A query whose conversation, model and tools are chosen.
-struct Opened<'s> {
+/// A query with its conversation, configuration, tools and model.
+struct OpenQuery<'s> {
     session: &'s Session,
     request: QueryRequest,
     purpose: Purpose,
@@ -76,7 +76,7 @@ struct Opened<'s> {
     model: Option<model::Model>,
 }
 
-impl<'s> Opened<'s> {
+impl<'s> OpenQuery<'s> {
     fn new(
         session: &'s Session,
         request: QueryRequest,
@@ -85,15 +85,12 @@ impl<'s> Opened<'s> {
         let message = compose::compose(&request, session)?;
         let target = Target::open(&request, purpose, session)?;
         let config = target.config(&request, session)?;
-        warn_of_unknown_keys(Setup::new(session, &config));
-        let tools = tools::choose(
-            &request,
-            Setup::new(session, &config),
-            target.conversation(),
-        )?;
-        // Without a model there is no use in resolving or storing anything.
-        let model = choose_model(purpose, Setup::new(session, &config))?;
+        let setup = Setup::new(session, &config);
+        warn_of_unknown_keys(setup);
+        let tools = tools::choose(&request, setup, target.conversation())?;
         Ok(Self {
+            // Before the attachments: without a model, resolving and storing them would be wasted.
+            model: choose_model(purpose, setup)?,
             session,
             request,
             purpose,
@@ -101,58 +98,48 @@ impl<'s> Opened<'s> {
             target,
             config,
             tools,
-            model,
         })
     }
 
-    /// Resolves the attachments, and records the message if the query is kept.
+    /// Resolves the attachments, and records the message if the conversation keeps the query.
     fn prepare(self) -> Result<(ReadyQuery<'s>, Option<Recording>), SessionError> {
-        let Self {
-            session,
-            request,
-            purpose,
-            message,
-            target,
-            config,
-            tools,
-            model,
-        } = self;
-        let scratch = match purpose.persists(session) {
+        let (session, target) = (self.session, self.target);
+        let scratch = match self.purpose.persists(session) {
             true => None,
             false => Some(Scratch::new()?),
         };
-        let store = target.store().clone();
         let mut prepared = prepare::prepare(
-            &request,
-            Setup::new(session, &config),
+            &self.request,
+            Setup::new(session, &self.config),
             &target,
-            message,
-            &tools,
+            self.message,
+            &self.tools,
             scratch.as_ref(),
         )?;
         let KeptContent { files, measures } = std::mem::take(&mut prepared.kept);
         let mut asked = ReadyQuery {
             session,
-            config,
-            store,
+            config: self.config,
+            store: target.store().clone(),
             scratch,
             files: Arc::new(files),
             measures: Arc::new(measures),
-            tools,
+            tools: self.tools,
             stream: Stream::default(),
-            model,
+            model: self.model,
             id: target.conversation().map(|conversation| conversation.id),
-            budget: request.budget,
+            budget: self.request.budget,
             compared: delivery::Compared::default(),
         };
         if let Some(model) = &asked.model {
             supersede::supersede(&mut prepared, &target.stream(), model, &asked);
         }
-        if asked.budget.is_some() && purpose == Purpose::Send {
-            asked.stream = prepared.beside(&target.stream());
+        // An explained query shows every part of a request that is beyond the budget.
+        if asked.budget.is_some() && self.purpose == Purpose::Send {
+            asked.stream = prepared.preview(&target.stream());
             budget::check(&asked, &prepared.batch)?;
         }
-        if !purpose.persists(session) {
+        if !asked.is_kept() {
             asked.stream = prepared.into_stream(target.into_stream())?;
             return Ok((asked, None));
         }
@@ -163,7 +150,9 @@ impl<'s> Opened<'s> {
     }
 }
 
-/// Chooses the model, and says what the user should know of it; to explain a query none is needed.
+/// Chooses the model, and warns of settings that don't apply to it.
+///
+/// Only a query that is sent needs a model. An explained one continues without.
 fn choose_model(purpose: Purpose, setup: Setup<'_>) -> Result<Option<model::Model>, SessionError> {
     let Setup { session, config } = setup;
     let model = match model::choose(config) {
@@ -171,7 +160,7 @@ fn choose_model(purpose: Purpose, setup: Setup<'_>) -> Result<Option<model::Mode
             session.person.tell(Notice::NoModel {
                 reason: failure.message,
             });
-            model::configured(config)?
+            model::find_configured(config)?
         }
         model => Some(model?),
     };
@@ -179,15 +168,14 @@ fn choose_model(purpose: Purpose, setup: Setup<'_>) -> Result<Option<model::Mode
     Ok(model)
 }
 
+/// Warns of keys that jp doesn't know. The history of a conversation may have keys of a newer
+/// version of jp, which the user can't change.
 fn warn_of_unknown_keys(setup: Setup<'_>) {
     let Setup { session, config } = setup;
-    let is_ours = |layer: &jp_config::Layer| {
-        !matches!(
-            layer,
-            jp_config::Layer::Conversation | jp_config::Layer::Default
-        )
-    };
-    for (key, layer) in config.unknown.iter().filter(|(_, layer)| is_ours(layer)) {
+    for (key, layer) in &config.unknown {
+        if matches!(layer, Layer::Conversation | Layer::Default) {
+            continue;
+        }
         session.person.tell(Notice::UnknownKey {
             key: key.to_string(),
             layer: layer.without_value(),

@@ -32,7 +32,7 @@ use crate::{
     notice::Notice,
     session::{Session, Setup},
     similar::hints_for_unknown,
-    text::{has_usual_characters, quoted},
+    text::{has_usual_characters, quote_word},
 };
 
 /// Default for `startup_timeout_secs`: `npx` and `uvx` may download the server at its first start.
@@ -396,7 +396,7 @@ impl ServerEntry<'_> {
         let description = match &server.transport {
             Transport::Stdio(program) => {
                 let words = std::iter::once(&program.program).chain(&program.arguments);
-                let words: Vec<_> = words.map(|word| quoted(word)).collect();
+                let words: Vec<_> = words.map(|word| quote_word(word)).collect();
                 format!("it runs `{}`", words.join(" "))
             }
             Transport::Http(endpoint) => format!("it is at {}", endpoint.url),

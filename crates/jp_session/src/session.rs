@@ -1,4 +1,4 @@
-//! The workspace a command works in, with its configuration and its conversations.
+//! A session: the workspace, its conversations, the user and the clock of one command.
 
 use std::{
     collections::BTreeMap,
@@ -25,10 +25,10 @@ use crate::{
     trust::history::may_switch_on,
 };
 
-/// What the user chose for a whole command.
+/// Options of the user for the whole command.
 #[derive(Debug, Clone, Default)]
 pub struct Options {
-    /// Where to look for the workspace, if not in the current directory.
+    /// The directory to look for the workspace in. The default is the current directory.
     pub workspace: Option<PathBuf>,
     /// Configuration of the command line: `KEY=VALUE` or a file.
     pub cfg: Vec<String>,
@@ -40,19 +40,19 @@ pub struct Options {
     pub no_wait: bool,
     /// Ask servers for their logs.
     pub wants_logs: bool,
-    /// The user can see progress.
+    /// Show progress.
     pub shows_progress: bool,
 }
 
-/// Everything a command works with, opened once.
+/// The environment of a command, opened once.
 ///
-/// Stores and MCP servers are lazy: what a command doesn't use costs it nothing.
+/// Stores and MCP servers are opened on first use, so a command that needs none stays fast.
 pub struct Session {
-    /// What the user chose.
+    /// The options of the command.
     pub options: Options,
     /// Directories and devices.
     pub surroundings: Surroundings,
-    /// The person in front of the program.
+    /// The front end that asks and informs the user.
     pub person: Arc<dyn Person>,
     /// The workspace.
     pub workspace: Workspace,
@@ -76,25 +76,25 @@ impl fmt::Debug for Session {
 pub struct Setup<'s> {
     /// The session.
     pub session: &'s Session,
-    /// The configuration, with where each value came from.
+    /// The configuration, with the origin of each value.
     pub config: &'s Resolved,
 }
 
 impl<'s> Setup<'s> {
-    /// Pairs them.
+    /// Pairs a session with a configuration.
     pub fn new(session: &'s Session, config: &'s Resolved) -> Self {
         Self { session, config }
     }
 }
 
-/// A conversation's place, and the store it is in.
+/// A conversation that was found, with its store.
 #[derive(Debug, Clone)]
 pub struct Found {
     /// The store.
     pub store: Store,
     /// The place.
     pub located: Located,
-    /// Whether it is kept out of the workspace.
+    /// True if it is kept out of the workspace.
     pub is_local: bool,
 }
 
@@ -114,8 +114,8 @@ impl Found {
     }
 }
 
-/// Takes a conversation out of all, unless there is another of its id: it is not known which one is meant.
-fn the_only(mut conversations: Vec<Found>, place: usize) -> Result<Found, SessionError> {
+/// Takes a conversation out of all. Fails if another one has the same id, because either may be meant.
+fn take_unique(mut conversations: Vec<Found>, place: usize) -> Result<Found, SessionError> {
     let found = conversations.swap_remove(place);
     let id = found.located.id;
     match conversations.iter().find(|other| other.located.id == id) {
@@ -134,8 +134,8 @@ fn the_only(mut conversations: Vec<Found>, place: usize) -> Result<Found, Sessio
 impl Session {
     /// Finds and opens the workspace.
     ///
-    /// `listen` starts to listen for interrupts; it is called once something begins that takes
-    /// time.
+    /// `listen` starts to listen for interrupts. The session calls it once, before the first work that
+    /// takes time.
     ///
     /// # Errors
     ///
@@ -170,23 +170,23 @@ impl Session {
         })
     }
 
-    /// Has the session take the time from `clock`.
+    /// Replaces the clock, for example in tests.
     #[must_use]
     pub fn with_clock(self, clock: fn() -> Timestamp) -> Self {
         Self { clock, ..self }
     }
 
-    /// Returns the time.
+    /// Returns the current time of the clock.
     pub fn now(&self) -> Timestamp {
         (self.clock)()
     }
 
-    /// Has an interrupt from now on end the work in order, and returns what knows of it.
+    /// Returns the interrupt of the command. The first call starts to listen for it.
     pub fn interrupt(&self) -> &Interrupt {
         self.interrupt.get_or_init(|| (self.listen)())
     }
 
-    /// Returns the root of the workspace without links in it.
+    /// Returns the root of the workspace, with symbolic links resolved.
     pub(crate) fn canonical_root(&self) -> Result<PathBuf, SessionError> {
         let root = self.workspace.root();
         jp_attachment::canonical_path(root)
@@ -198,7 +198,7 @@ impl Session {
         self.person.ask(Question::Presence).is_some()
     }
 
-    /// Asks a question of yes or no, after `details` with an `intro`; `None` if nobody can be
+    /// Asks a question of yes or no, after `intro` and `details`. Returns `None` if no one can be
     /// asked.
     pub(crate) fn confirm(
         &self,
@@ -219,9 +219,10 @@ impl Session {
         }
     }
 
-    /// Returns the MCP servers of a configuration; none of them is started by that.
+    /// Returns the configured MCP servers, and starts none of them.
     ///
-    /// A conversation's history says nothing of them, so they are the same for all that a command does.
+    /// The first configuration decides. Every later one has the same servers, because a
+    /// conversation's history must not set any.
     pub fn servers(&self, config: &Resolved) -> Result<&Arc<Servers>, SessionError> {
         if self.servers.get().is_none() {
             let servers = Arc::new(Servers::from_config(Setup::new(self, config))?);
@@ -254,23 +255,24 @@ impl Session {
             .start(title, now, &[self.store(!is_local)])?)
     }
 
-    /// Returns which conversation is the current one of which terminal.
+    /// Returns the current conversation of each terminal.
     pub fn sessions(&self) -> Sessions {
         self.workspace
             .sessions(self.surroundings.terminal_session.as_deref())
     }
 
-    /// Returns all conversations of both stores but those that are archived, newest first.
+    /// Returns the conversations of both stores that are not archived, newest first.
     pub fn conversations(&self) -> Result<Vec<Found>, SessionError> {
-        self.found_by(Store::list)
+        self.list_both(Store::list)
     }
 
     /// Returns the archived conversations of both stores, newest first.
     pub fn archived_conversations(&self) -> Result<Vec<Found>, SessionError> {
-        self.found_by(Store::list_archived)
+        self.list_both(Store::list_archived)
     }
 
-    fn found_by(
+    /// Lists both stores, newest first.
+    fn list_both(
         &self,
         list: impl Fn(&Store) -> Result<Vec<Located>, StoreError>,
     ) -> Result<Vec<Found>, SessionError> {
@@ -288,10 +290,10 @@ impl Session {
         Ok(found)
     }
 
-    /// Returns the conversation that was named, or the current one.
-    pub fn selected(&self, id: Option<&str>) -> Result<Found, SessionError> {
+    /// Returns the conversation with this id, or the current one.
+    pub fn select(&self, id: Option<&str>) -> Result<Found, SessionError> {
         match id {
-            Some(id) => self.named(id),
+            Some(id) => self.find_named(id),
             None => self.current()?.ok_or_else(|| {
                 SessionError::new("there is no current conversation").with_hint(
                     "`jp query --new` starts one; `jp conversation ls` lists the others.",
@@ -300,11 +302,12 @@ impl Session {
         }
     }
 
-    /// Returns the current conversation: the one last used here, or else the newest of the workspace.
+    /// Returns the current conversation: the one that this terminal used last, or else the newest one
+    /// of the workspace.
     pub fn current(&self) -> Result<Option<Found>, SessionError> {
         let conversations = self.conversations()?;
-        self.place_of_current(&conversations)
-            .map(|place| the_only(conversations, place))
+        self.current_position(&conversations)
+            .map(|place| take_unique(conversations, place))
             .transpose()
     }
 
@@ -312,37 +315,40 @@ impl Session {
     pub fn current_id(&self) -> Result<Option<ConversationId>, SessionError> {
         let conversations = self.conversations()?;
         Ok(self
-            .place_of_current(&conversations)
+            .current_position(&conversations)
             .map(|place| conversations[place].located.id))
     }
 
-    fn place_of_current(&self, conversations: &[Found]) -> Option<usize> {
+    /// Returns the index of the current conversation.
+    fn current_position(&self, conversations: &[Found]) -> Option<usize> {
         let current = self.sessions().current();
         let last_used = conversations
             .iter()
             .position(|found| Some(found.located.id) == current);
+        // Never a local one: jp continues those only where the user used them last.
         last_used.or_else(|| conversations.iter().position(|found| !found.is_local))
     }
 
-    fn named(&self, id: &str) -> Result<Found, SessionError> {
+    /// Returns the conversation with this id, archived or not.
+    fn find_named(&self, id: &str) -> Result<Found, SessionError> {
         let hint = "`jp conversation ls` lists the conversations.";
         let id = id
             .parse::<ConversationId>()
             .map_err(|error| SessionError::usage(format!("{error}")).with_hint(hint))?;
-        let is_named = |found: &Found| found.located.id == id;
-        let mut conversations = self.conversations()?;
-        if !conversations.iter().any(is_named) {
-            conversations = self.archived_conversations()?;
-        }
-        match conversations.iter().position(is_named) {
-            Some(place) => the_only(conversations, place),
-            None => {
-                Err(SessionError::new(format!("there is no conversation {id}")).with_hint(hint))
+        // Archived conversations come second: their list is read only if it is needed.
+        for list in [Self::conversations, Self::archived_conversations] {
+            let conversations = list(self)?;
+            let position = conversations
+                .iter()
+                .position(|found| found.located.id == id);
+            if let Some(position) = position {
+                return take_unique(conversations, position);
             }
         }
+        Err(SessionError::new(format!("there is no conversation {id}")).with_hint(hint))
     }
 
-    /// Reads a conversation and says what was amiss with it.
+    /// Reads a conversation, and warns of damaged files.
     pub fn read(&self, found: &Found) -> Result<Conversation, SessionError> {
         let conversation = found.store.read(&found.located)?;
         conversation
@@ -353,14 +359,14 @@ impl Session {
         Ok(conversation)
     }
 
-    /// Remembers which tools the person switched on in a conversation.
+    /// Remembers the tools that the user enabled in a conversation.
     pub fn remember_tools<'n>(&self, id: ConversationId, names: impl Iterator<Item = &'n str>) {
-        let texts: Vec<_> = names.map(|name| switched_on(name, id)).collect();
-        self.remember_agreed(texts.iter().map(String::as_str));
+        let texts: Vec<_> = names.map(|name| tool_approval(name, id)).collect();
+        self.remember_approvals(texts.iter().map(String::as_str));
     }
 
-    /// Remembers what the person made or agreed to; says so where that can't be kept, as nothing counts then.
-    pub fn remember_agreed<'t>(&self, texts: impl IntoIterator<Item = &'t str>) {
+    /// Remembers approvals of the user. Warns if they can't be stored: jp then asks again next time.
+    pub fn remember_approvals<'t>(&self, texts: impl IntoIterator<Item = &'t str>) {
         let trust = self.workspace.trust();
         if let Err(error) = trust.add(texts) {
             let path = self.surroundings.display(trust.path());
@@ -371,7 +377,7 @@ impl Session {
         }
     }
 
-    /// Returns the tools that a conversation's history switches on, and whether the person did.
+    /// Returns the tools that a conversation's history enables, each with whether the user enabled it.
     pub fn tools_of_history(&self, conversation: &Conversation) -> BTreeMap<String, bool> {
         let trust = self.workspace.trust();
         let mut tools = BTreeMap::new();
@@ -379,16 +385,17 @@ impl Session {
             let EventKind::ConfigDelta(delta) = &event.kind else {
                 continue;
             };
-            let said = delta
+            let changed = delta
                 .delta
                 .get("conversation")
-                .and_then(|said| said.get("tools")?.as_object());
-            for (name, tool) in said.into_iter().flatten() {
+                .and_then(|conversation| conversation.get("tools")?.as_object());
+            for (name, tool) in changed.into_iter().flatten() {
                 match tool.get("enable").and_then(Value::as_bool) {
                     Some(true) => {
-                        let was_switched_on = trust.contains(&switched_on(name, conversation.id));
+                        let was_switched_on = trust.contains(&tool_approval(name, conversation.id));
                         tools.insert(name.clone(), may_switch_on(was_switched_on));
                     }
+                    // A later event may disable a tool again.
                     Some(false) => _ = tools.remove(name),
                     None => {}
                 }
@@ -398,7 +405,7 @@ impl Session {
     }
 }
 
-/// Returns what is remembered where the person switches a tool on in a conversation.
-pub(crate) fn switched_on(tool: &str, id: ConversationId) -> String {
+/// Returns the text that jp remembers if the user enables a tool in a conversation. It is stored, so it must not change.
+pub(crate) fn tool_approval(tool: &str, id: ConversationId) -> String {
     format!("tool {tool} is on in conversation {id}")
 }

@@ -1,4 +1,7 @@
-//! Asks the model for a summary of a conversation: a request beside it, with the same beginning, that is not kept.
+//! Asks the model for a summary of a conversation.
+//!
+//! The request starts with the same bytes as the conversation, so that the provider's prompt cache
+//! serves them. Neither it nor the answer is recorded.
 
 use std::sync::Arc;
 
@@ -23,19 +26,19 @@ use jp_conversation::{ChatRequest, Event, EventKind, Stream, Usage};
 use jp_llm::{Body, Client, FinishReason, StreamEvent};
 use jp_storage::Conversation;
 
-/// What the model said.
+/// A summary by the model.
 #[derive(Default)]
 pub struct Summary {
     /// The summary.
     pub text: String,
-    /// What it cost.
+    /// The usage of the request.
     pub usage: Option<Usage>,
     has_called: bool,
-    /// Why it is not whole.
+    /// The reason why it is incomplete.
     cut_off: Option<&'static str>,
 }
 
-/// Asks the conversation's model for a summary of its first `turns` turns.
+/// Asks the conversation's model for a summary of the first `turns` turns.
 pub fn ask(
     session: &Session,
     found: &Found,
@@ -43,6 +46,8 @@ pub fn ask(
     config: &Resolved,
     turns: usize,
 ) -> Result<Summary, SessionError> {
+    // The tools of the conversation, although the model must not call any: other definitions at the start
+    // of the request would miss the prompt cache.
     let tools = tools::choose(
         &QueryRequest::default(),
         Setup::new(session, config),
@@ -83,11 +88,13 @@ pub fn ask(
             summary = receive(&body, &asked) => summary,
         }
     })?;
-    summary.checked(model)
+    summary.check(model)
 }
 
-/// Says what to write, and where what is to be summarised ends.
+/// Returns the instruction for the model: the content of the summary, and the end of the part to
+/// summarise.
 fn instruction(stream: &Stream, turns: usize) -> String {
+    /// Characters of the first message after that part: enough to recognise it.
     const SHOWN: usize = 80;
     let until = stream
         .requests()
@@ -104,21 +111,28 @@ fn instruction(stream: &Stream, turns: usize) -> String {
             )
         });
     format!(
-        "Write a summary of this conversation{until}. It will stand in the place of those messages, so that the work can \
-         go on without them. State the decisions and the reasons for them, the facts that were found, what is done and \
-         what is left to do, the open questions, the names of the files, functions and commands that matter, and what \
-         was tried without success. Write nothing but the summary, and call no tool now."
+        "Write a summary of this conversation{until}. It will replace those messages, so include everything \
+         that the work needs to continue without them: the decisions and the reasons for them, the facts that were \
+         found, the finished and the remaining work, the open questions, the names of the relevant files, functions \
+         and commands, and the attempts that failed. Write only the summary, and call no tools."
     )
 }
 
+/// Sends the request and receives the answer.
 async fn receive(body: &Body, asked: &ReadyQuery<'_>) -> Result<Summary, SessionError> {
     let model = asked.model();
     let client = Client::new(model.endpoint.clone())?;
-    let refused = |error| refusal::failure(&error, asked, model);
     let mut on_retry = |notice: jp_llm::RetryNotice<'_>| asked.session.person.tell(notice.into());
-    let mut response = client.send(body, &mut on_retry).await.map_err(refused)?;
+    let mut response = client
+        .send(body, &mut on_retry)
+        .await
+        .map_err(|error| refusal::describe(&error, asked))?;
     let mut summary = Summary::default();
-    while let Some(event) = response.next().await.map_err(refused)? {
+    while let Some(event) = response
+        .next()
+        .await
+        .map_err(|error| refusal::describe(&error, asked))?
+    {
         summary.take(event);
     }
     Ok(summary)
@@ -140,22 +154,18 @@ impl Summary {
         }
     }
 
-    /// Returns the summary with the model's name in what it cost; fails where it is none.
-    fn checked(mut self, model: &Model) -> Result<Self, SessionError> {
-        let failed = |reason: &str| {
-            Err(SessionError::new(format!("{} wrote no summary: {reason}", model.label)).with_hint(
-                "nothing was stored. `jp conversation compact` without --summarize works without a model.",
-            ))
-        };
-        if self.has_called {
-            return failed("it called a tool");
-        }
-        if let Some(reason) = self.cut_off {
-            return failed(&format!("its answer was cut off, {reason}"));
-        }
+    /// Returns the summary, with the name of the model in its usage. Fails if the answer is no summary.
+    fn check(mut self, model: &Model) -> Result<Self, SessionError> {
         self.text = self.text.trim().to_owned();
-        if self.text.is_empty() {
-            return failed("its answer is empty");
+        let fault = match self.cut_off {
+            _ if self.has_called => Some("it called a tool".to_owned()),
+            Some(reason) => Some(format!("its answer was cut off, {reason}")),
+            None if self.text.is_empty() => Some("its answer is empty".to_owned()),
+            None => None,
+        };
+        if let Some(fault) = fault {
+            return Err(SessionError::new(format!("{} wrote no summary: {fault}", model.label))
+                .with_hint("nothing was stored. `jp conversation compact` without --summarize works without a model."));
         }
         if let Some(usage) = &mut self.usage {
             usage.model.clone_from(&model.label);

@@ -1,10 +1,11 @@
-//! Text from elsewhere, made safe to show.
+//! Makes text from servers, files and models safe to show.
 
-/// Returns a text with the credentials of the URLs in it taken out.
+/// Returns a text with the credentials of its URLs replaced by `…`.
 pub fn without_credentials(text: &str) -> String {
     let mut pieces = text.split("://");
     let mut shown = pieces.next().unwrap_or_default().to_owned();
     for piece in pieces {
+        // The authority of a URL ends here (RFC 3986 §3.2), or the URL does.
         let end = piece
             .find(['/', '?', '#', '"', '\'', ' '])
             .unwrap_or(piece.len());
@@ -17,7 +18,8 @@ pub fn without_credentials(text: &str) -> String {
     shown
 }
 
-/// Removes what could steer a terminal or turn the order of letters round, but for newline and tab.
+/// Removes characters that could steer a terminal or reverse the order of letters, except for newline
+/// and tab.
 pub fn printable(text: &str) -> String {
     text.chars()
         .filter(|c| !is_steering(*c) || matches!(c, '\n' | '\t'))
@@ -29,9 +31,8 @@ pub fn is_steering(character: char) -> bool {
     character.is_control() || matches!(character, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }
 
-/// Writes every character that has no look of its own as its escape, so that what is shown is all there is.
-///
-/// That is what could steer a terminal, turn the order of letters round, or hide. A tab stays.
+/// Escapes every character that could steer a terminal, reverse the order of letters or be invisible,
+/// so that the user sees the whole text. A tab stays.
 pub fn visible(text: &str) -> String {
     /// Spaces of other scripts and of typography.
     const SPACES: [char; 3] = ['\u{a0}', '\u{202f}', '\u{3000}'];
@@ -47,7 +48,7 @@ pub fn visible(text: &str) -> String {
     shown
 }
 
-/// Returns the beginning of a text that came from elsewhere, on one line and [`visible`].
+/// Returns the first `most` characters of a text, on one line and [`visible`].
 pub fn one_line(text: &str, most: usize) -> String {
     let mut shown = String::new();
     let mut left = most;
@@ -66,7 +67,7 @@ pub fn one_line(text: &str, most: usize) -> String {
     shown
 }
 
-/// Returns whether a letter or a sign by its kind looks like nothing.
+/// Returns whether a character is invisible although Unicode counts it as a letter, a mark or a symbol.
 fn is_blank(character: char) -> bool {
     matches!(
         character,
@@ -75,7 +76,7 @@ fn is_blank(character: char) -> bool {
     )
 }
 
-/// Returns whether a character can be seen where it follows a letter, as accents do.
+/// Returns whether a character is visible after a letter, as accents are.
 fn is_seen(character: char) -> bool {
     let pair = String::from_iter(['x', character]);
     pair.escape_debug().eq(pair.chars())
@@ -87,12 +88,14 @@ pub(crate) fn has_usual_characters(name: &str) -> bool {
         .all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-'))
 }
 
-/// Quotes a word for a shell, where it needs that.
-pub fn quoted(word: &str) -> String {
-    let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_./:@%+=,".contains(c);
-    if !word.is_empty() && word.chars().all(is_plain) {
+/// Quotes a word for a shell, if it needs quotes.
+pub fn quote_word(word: &str) -> String {
+    let mut characters = word.chars();
+    if !word.is_empty() && characters.all(|c| c.is_ascii_alphanumeric() || "-_./:@%+=,".contains(c))
+    {
         return word.to_owned();
     }
+    // A quote can't stand between quotes: end them, add an escaped one, and begin again.
     format!("'{}'", word.replace('\'', r"'\''"))
 }
 
@@ -101,7 +104,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_can_not_be_seen_is_shown_as_its_escape() {
+    fn invisible_characters_are_shown_as_escapes() {
         assert_eq!(visible("a\tb \\ \"c\" 'd' ~"), "a\tb \\ \"c\" 'd' ~");
         assert_eq!(
             visible("\u{1b}[2J\r\n\0\u{7f}\u{9b}1m"),
@@ -118,14 +121,14 @@ mod tests {
     }
 
     #[test]
-    fn one_line_is_cut_where_it_is_too_long_as_it_is_shown() {
+    fn one_line_is_cut_at_its_shown_length() {
         assert_eq!(one_line("a\tb\nc", 10), r"a b\nc");
         assert_eq!(one_line("ab\u{1b}[1m", 6), "ab…");
         assert_eq!([one_line("abc", 3), one_line("abcd", 3)], ["abc", "abc…"]);
     }
 
     #[test]
-    fn what_people_write_is_shown_as_it_is() {
+    fn ordinary_text_is_unchanged() {
         for text in [
             "naïve “é” e\u{301} – 10 €",
             "日本語\u{3000}한국어",

@@ -78,7 +78,7 @@ fn add(context: &Context<'_>, id: Option<&str>, paths: &[String]) -> Result<Code
     let approvals = list_approvals(&inside, &place);
     context
         .session
-        .remember_agreed(approvals.iter().map(String::as_str));
+        .remember_approvals(approvals.iter().map(String::as_str));
     let resolved = attachments.delivered.into_iter();
     let mut added = stored_forms(&inside);
     added.extend(resolved.map(|delivered| delivered.declaration));
@@ -342,7 +342,7 @@ fn list(context: &Context<'_>, id: Option<&str>) -> Result<Code, SessionError> {
     // Unlike the other commands, this one works before the first conversation.
     let found = match id {
         None => context.session.current()?,
-        Some(id) => Some(context.session.selected(Some(id))?),
+        Some(id) => Some(context.session.select(Some(id))?),
     };
     let conversation = found
         .as_ref()

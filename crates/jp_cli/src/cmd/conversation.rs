@@ -166,7 +166,7 @@ fn describe(found: &Found, summary: &Summary, current: Option<ConversationId>) -
 }
 
 fn make_current(context: &Context<'_>, id: &str) -> Result<Code, SessionError> {
-    let found = context.session.selected(Some(id))?;
+    let found = context.session.select(Some(id))?;
     // An archived conversation can't be continued, so it can't be current either.
     found.refuse_archived()?;
     let conversation = context.session.read(&found)?;
@@ -311,7 +311,7 @@ fn remove(context: &Context<'_>, ids: &[String]) -> Result<Code, SessionError> {
     // All ids are looked up first, so that a wrong one removes nothing. The same conversation may be named twice.
     let mut found: Vec<Found> = Vec::new();
     for id in ids {
-        let selected = context.session.selected(Some(id))?;
+        let selected = context.session.select(Some(id))?;
         if !found.iter().any(|found| found.located == selected.located) {
             found.push(selected);
         }

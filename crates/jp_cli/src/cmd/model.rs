@@ -14,7 +14,7 @@ use jp_llm::{
     models::{self, Facts, Listed},
 };
 use jp_session::{
-    model::{Model, configured, found_here, no_model, of_provider, provider::usual_key_variable},
+    model::{Model, find_configured, find_local, no_model, provider::usual_key_variable, resolve},
     runtime::runtime,
     size,
     text::without_credentials,
@@ -35,8 +35,8 @@ pub(crate) fn run(command: &args::Model, context: &Context<'_>) -> Result<Code, 
         .transpose()?;
     let config = context.session.config(conversation.as_ref(), &[])?;
     // If the configured model is wrong, the list helps to fix that.
-    let used = match configured(&config) {
-        Ok(None) => found_here(&config)?,
+    let used = match find_configured(&config) {
+        Ok(None) => find_local(&config)?,
         Ok(model) => model,
         Err(failure) => {
             context.output.warn(&failure.message);
@@ -169,7 +169,7 @@ struct ListRequest {
 
 impl ListRequest {
     fn new(config: &Resolved, provider: &str, is_set_up: bool) -> Result<Self, SessionError> {
-        let mut model = of_provider(config, provider, "")?;
+        let mut model = resolve(config, provider, "")?;
         model.add_key(config)?;
         Ok(Self {
             provider: provider.to_owned(),
@@ -229,7 +229,7 @@ fn to_rows(
     used: Option<&Model>,
 ) -> Result<Vec<ModelRow>, SessionError> {
     let rows = listed.into_iter().map(|listed| {
-        let model = of_provider(config, provider, &listed.name)?;
+        let model = resolve(config, provider, &listed.name)?;
         let is_used = used.is_some_and(|used| used.label == model.label);
         Ok(ModelRow::new(config, &model, listed.facts, is_used))
     });

@@ -36,7 +36,7 @@ pub(crate) fn run(command: Resource, context: &Context<'_>) -> Result<Code, Sess
 }
 
 fn list(context: &Context<'_>, id: Option<&str>) -> Result<Code, SessionError> {
-    let found = context.session.selected(id)?;
+    let found = context.session.select(id)?;
     let conversation = context.session.read(&found)?;
     let versions = list_versions(&conversation.stream);
     if context.output.is_json() {
@@ -61,7 +61,7 @@ fn show(
     uri: &str,
     version: Option<&str>,
 ) -> Result<Code, SessionError> {
-    let found = context.session.selected(id)?;
+    let found = context.session.select(id)?;
     let conversation = context.session.read(&found)?;
     // A name may belong to several resources; `choose_version` reports that.
     let mut versions = list_versions(&conversation.stream);

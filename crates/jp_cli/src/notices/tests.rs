@@ -1,7 +1,7 @@
 use std::{collections::BTreeSet, time::Duration};
 
 use jp_llm::Note;
-use jp_session::notice::UnreadableDeclaration;
+use jp_session::notice::{IgnoreReason, IgnoredSetting, UnreadableDeclaration};
 
 use super::*;
 
@@ -36,12 +36,11 @@ fn each() -> Vec<Notice> {
             key: "a.b".to_owned(),
             layer: "config.toml".to_owned(),
         },
-        Notice::SettingIgnored {
+        Notice::SettingIgnored(IgnoredSetting {
             key: "a.b".to_owned(),
             path: "config.toml".to_owned(),
-            reason: "it failed".to_owned(),
-            hint: "set it elsewhere.",
-        },
+            reason: IgnoreReason::ChoosesKey,
+        }),
         Notice::NoModel {
             reason: "it failed".to_owned(),
         },
@@ -257,8 +256,8 @@ fn each_notice_has_words() {
     Warning unknown_key
       unknown key `a.b` in config.toml: it has no effect
     Warning setting_ignored
-      a.b in config.toml is ignored: it failed
-      hint: set it elsewhere.
+      a.b in config.toml is ignored: a workspace can't choose the key of a provider that it does not define
+      hint: to use it, set it in ~/.config/jp/config.toml.
     Warning no_model
       it failed
     Warning sent_by_workspace

@@ -4,7 +4,7 @@ use crate::{
     error::{ErrorKind, SessionError},
     servers::reading::last_words,
     similar::hints_for_unknown,
-    text::{quoted, without_credentials},
+    text::{quote_word, without_credentials},
 };
 use jp_attachment::{
     AttachError, BearError, CommandError, HttpError, McpError, Scheme, SpecialFile,
@@ -70,7 +70,10 @@ fn hints(error: &AttachError) -> Vec<String> {
             ..
         } => one("pipe the content in: `COMMAND | jp query -a - …`."),
         AttachError::MadeUp { path, .. } => {
-            let command = quoted(&format!("cmd:cat {}", quoted(&path.display().to_string())));
+            let command = quote_word(&format!(
+                "cmd:cat {}",
+                quote_word(&path.display().to_string())
+            ));
             vec![format!("`-a {command}` attaches its current content.")]
         }
         AttachError::Secret { .. } => {
@@ -138,7 +141,12 @@ fn server_hint(input: &str) -> Option<String> {
     };
     let server = rest.strip_suffix('+').unwrap_or(rest);
     let is_name = !server.is_empty() && !server.contains('+');
-    is_name.then(|| format!("`jp mcp resources {}` lists its resources.", quoted(server)))
+    is_name.then(|| {
+        format!(
+            "`jp mcp resources {}` lists its resources.",
+            quote_word(server)
+        )
+    })
 }
 
 #[cfg(test)]

@@ -107,7 +107,7 @@ pub fn obtain_approval(
             .tell(Notice::AttachmentNotApproved { what: prompt.what });
         return Ok(None);
     }
-    session.remember_agreed([approval.text.as_str()]);
+    session.remember_approvals([approval.text.as_str()]);
     Ok(Some(approved))
 }
 

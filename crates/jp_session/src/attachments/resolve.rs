@@ -14,7 +14,7 @@ use crate::{
     notice::Notice,
     servers::reading,
     session::{Session, Setup},
-    text::quoted,
+    text::quote_word,
 };
 use jp_attachment::{
     AttachError, Declared, Place, Resolved, Source, Unavailable, parse_input, parse_stored,
@@ -318,7 +318,7 @@ impl EarlierDeclarations<'_> {
         }
         let quoted = failed
             .iter()
-            .map(|declaration| quoted(declaration))
+            .map(|declaration| quote_word(declaration))
             .collect::<Vec<_>>()
             .join(" ");
         let advice = if self.is_new {

@@ -1,4 +1,5 @@
-//! What is known of the model: what the configuration says, then its provider, then the documentation.
+//! The facts about a model: those of the configuration first, then those of its provider, then the
+//! built-in ones.
 
 use std::{
     collections::BTreeMap,
@@ -19,17 +20,22 @@ use jp_llm::{
 };
 use serde::{Deserialize, Serialize};
 
-/// How long a server elsewhere may take to say what one model takes.
+/// The time that a remote server has to describe a model. Without an answer jp continues with what it knows, so
+/// the user should not wait longer.
 const ASK_TIMEOUT: Duration = Duration::from_secs(3);
-/// How long what a server elsewhere said is believed.
+/// The time for which a remote server's answer is cached: providers rarely change a model.
 const FRESH: SignedDuration = SignedDuration::from_hours(24);
 
-/// Finds out what a model takes. Its provider is asked only if the request has more than text in it, and a server
-/// elsewhere once a day. Tools are in nearly every request: for them alone a server here is asked once a day, too, and
-/// each time where it said that it takes none, as it may have another model now.
+/// Finds the facts about a model. jp asks the provider only if the request has more than text, and a
+/// remote server at most once a day.
 ///
-/// What it said is remembered: should it not answer, nothing changes in how the history is sent.
-pub(crate) async fn facts(
+/// Nearly every request has tools. If only they matter, jp asks a local server once a day, too. It asks
+/// again each time if the server said that the model accepts no tools, because it may have loaded
+/// another model since.
+///
+/// The answers are cached. If a provider doesn't answer later, jp sends the history in the same form as
+/// before.
+pub(crate) async fn find_facts(
     model: &Model,
     session: &Session,
     thread: &Thread<'_>,
@@ -46,60 +52,63 @@ pub(crate) async fn facts(
         (false, true) if models::says_who_calls_tools(endpoint) => Need::Tools,
         (false, _) => Need::Nothing,
     };
-    let said = match (models::says_what_it_takes(endpoint), need) {
-        (true, Need::Nothing) => Remembered::read(&path(session)).find(endpoint),
-        (true, need) => said(endpoint, need, session).await,
+    // Only some servers describe their models.
+    let reported = match (models::says_what_it_takes(endpoint), need) {
+        (true, Need::Nothing) => FactsCache::read(&path(session)).find(endpoint),
+        (true, need) => ask_provider(endpoint, need, session).await,
         (false, _) => Facts::default(),
     };
     configured
-        .or(said)
+        .or(reported)
         .or(models::built_in(endpoint.format, &endpoint.model))
 }
 
 /// Returns the known capabilities of a model, without a request to its provider.
-pub fn known(model: &Model, session: &Session) -> Facts {
+pub fn recall_facts(model: &Model, session: &Session) -> Facts {
     let Model {
         endpoint,
         configured,
         ..
     } = model;
-    let said = Remembered::read(&path(session)).find(endpoint);
+    let reported = FactsCache::read(&path(session)).find(endpoint);
     configured
-        .or(said)
+        .or(reported)
         .or(models::built_in(endpoint.format, &endpoint.model))
 }
 
-/// What a request needs to know of its model.
+/// The facts about its model that a request needs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Need {
-    /// Nothing: it is text.
+    /// None: it is text.
     Nothing,
-    /// Whether it takes tools.
+    /// The support for tools.
     Tools,
-    /// What content it takes, and schemas.
+    /// The accepted content, and the support for schemas.
     Content,
 }
 
 impl Need {
-    /// Returns whether what a server said will do.
-    fn is_met(self, said: &Said, is_here: bool, now: Timestamp) -> bool {
-        let is_fresh = now.duration_since(said.at) < FRESH;
+    /// Returns whether a cached answer is enough. `is_here` says whether the server is on this
+    /// machine, so that it may load another model at any time.
+    fn is_met(self, cached: &CachedFacts, is_here: bool, now: Timestamp) -> bool {
+        let is_fresh = now.duration_since(cached.at) < FRESH;
         match (is_here, self) {
-            (true, Self::Tools) => is_fresh && said.facts.tools != Some(false),
+            (true, Self::Tools) => is_fresh && cached.facts.tools != Some(false),
             (true, _) => false,
             (false, _) => is_fresh,
         }
     }
 }
 
-async fn said(endpoint: &Endpoint, need: Need, session: &Session) -> Facts {
+/// Returns the cached answer of the provider, or asks it and caches the answer.
+async fn ask_provider(endpoint: &Endpoint, need: Need, session: &Session) -> Facts {
     let path = path(session);
-    let mut remembered = Remembered::read(&path);
+    let mut cache = FactsCache::read(&path);
     let (key, now) = (key(endpoint), session.now());
     let is_here = endpoint.base_url.is_loopback();
-    let earlier = remembered.0.get(&key);
-    if let Some(said) = earlier.filter(|said| need.is_met(said, is_here, now)) {
-        return said.facts;
+    let earlier = cache.0.get(&key);
+    if let Some(cached) = earlier.filter(|cached| need.is_met(cached, is_here, now)) {
+        return cached.facts;
     }
     let limit = if is_here && endpoint.provider == "llamacpp" {
         PROBE_TIMEOUT
@@ -108,17 +117,18 @@ async fn said(endpoint: &Endpoint, need: Need, session: &Session) -> Facts {
     };
     match models::ask(endpoint, limit).await {
         Ok(facts) => {
-            // What it does not say this time still holds.
-            let facts = earlier.map_or(facts, |said| facts.or(said.facts));
-            if let Some(said) = earlier {
-                tell_of_change(endpoint, said.facts, facts, session);
+            // Facts that this answer leaves out stay as they were.
+            let facts = earlier.map_or(facts, |cached| facts.or(cached.facts));
+            if let Some(cached) = earlier {
+                tell_of_change(endpoint, cached.facts, facts, session);
             }
-            let is_old = earlier.is_none_or(|said| now.duration_since(said.at) >= FRESH);
-            if earlier.is_none_or(|said| !is_here || is_old || said.facts != facts)
+            // A local server is asked often: the file is written only if the answer or its day is new.
+            let is_old = earlier.is_none_or(|cached| now.duration_since(cached.at) >= FRESH);
+            if earlier.is_none_or(|cached| !is_here || is_old || cached.facts != facts)
                 && !session.options.no_persist
             {
-                remembered.0.insert(key, Said { at: now, facts });
-                remembered.write(&path, session);
+                cache.0.insert(key, CachedFacts { at: now, facts });
+                cache.write(&path, session);
             }
             facts
         }
@@ -128,18 +138,18 @@ async fn said(endpoint: &Endpoint, need: Need, session: &Session) -> Facts {
                 error: without_credentials(&chain(&error)),
                 is_remembered: earlier.is_some(),
             });
-            let facts = earlier.map(|said| said.facts).unwrap_or_default();
+            let facts = earlier.map(|cached| cached.facts).unwrap_or_default();
             if !is_here && !session.options.no_persist {
-                // What is assumed now is assumed for as long, so that the history stays as it was sent.
-                remembered.0.insert(key, Said { at: now, facts });
-                remembered.write(&path, session);
+                // Cached like an answer, so that jp sends the history in the same form all day.
+                cache.0.insert(key, CachedFacts { at: now, facts });
+                cache.write(&path, session);
             }
             facts
         }
     }
 }
 
-/// Says that attachments of earlier messages are sent in another form now.
+/// Tells the user that later requests send parts of the history in another form.
 fn tell_of_change(endpoint: &Endpoint, before: Facts, now: Facts, session: &Session) {
     let changes = [
         ("images", before.images, now.images),
@@ -160,13 +170,13 @@ fn tell_of_change(endpoint: &Endpoint, before: Facts, now: Facts, session: &Sess
     }
 }
 
-/// What providers said of their models, by server and model: a file in the user's cache directory that may be
-/// deleted at any time.
+/// The answers of providers about their models, by server and model. They are in a file of the user's
+/// cache directory, which the user may delete at any time.
 #[derive(Debug, Default, Serialize, Deserialize)]
-struct Remembered(BTreeMap<String, Said>);
+struct FactsCache(BTreeMap<String, CachedFacts>);
 
 #[derive(Debug, Clone, Copy, Serialize, Deserialize)]
-struct Said {
+struct CachedFacts {
     at: Timestamp,
     facts: Facts,
 }
@@ -182,8 +192,8 @@ fn key(endpoint: &Endpoint) -> String {
     )
 }
 
-impl Remembered {
-    /// Reads the file; one that is missing or damaged is empty.
+impl FactsCache {
+    /// Reads the file. A missing or damaged file counts as empty.
     fn read(path: &Path) -> Self {
         fs::read(path)
             .ok()
@@ -194,25 +204,27 @@ impl Remembered {
     fn find(&self, endpoint: &Endpoint) -> Facts {
         self.0
             .get(&key(endpoint))
-            .map(|said| said.facts)
+            .map(|cached| cached.facts)
             .unwrap_or_default()
     }
 
-    /// Writes the file; where that fails the server is asked again.
+    /// Writes the file. If that fails, jp asks the provider again next time.
     fn write(&self, path: &Path, session: &Session) {
-        let write = || -> std::io::Result<()> {
-            let directory = path.parent().ok_or(std::io::ErrorKind::NotFound)?;
-            fs::create_dir_all(directory)?;
-            let mut file = tempfile::NamedTempFile::new_in(directory)?;
-            serde_json::to_writer(&mut file, self)?;
-            file.persist(path)?;
-            Ok(())
-        };
-        if let Err(error) = write() {
+        if let Err(error) = self.replace_file(path) {
             session.person.tell(Notice::FactsNotSaved {
                 error: error.to_string(),
             });
         }
+    }
+
+    /// Replaces the file in one step, so that another jp never reads half of it.
+    fn replace_file(&self, path: &Path) -> std::io::Result<()> {
+        let directory = path.parent().ok_or(std::io::ErrorKind::NotFound)?;
+        fs::create_dir_all(directory)?;
+        let mut file = tempfile::NamedTempFile::new_in(directory)?;
+        serde_json::to_writer(&mut file, self)?;
+        file.persist(path)?;
+        Ok(())
     }
 }
 
@@ -221,16 +233,17 @@ mod tests {
     use super::*;
 
     #[test]
-    fn servers_are_asked_of_tools_once_a_day_but_a_no_here_is_asked_again() {
+    fn cached_support_for_tools_lasts_a_day_unless_a_local_server_denied_it() {
         let now: Timestamp = "2026-11-21T12:00:00Z".parse().unwrap();
-        let said = |hours: i64, tools: Option<bool>| Said {
+        let said = |hours: i64, tools: Option<bool>| CachedFacts {
             at: now - SignedDuration::from_hours(hours),
             facts: Facts {
                 tools,
                 ..Facts::default()
             },
         };
-        let is_met = |need: Need, said: Said, is_here: bool| need.is_met(&said, is_here, now);
+        let is_met =
+            |need: Need, said: CachedFacts, is_here: bool| need.is_met(&said, is_here, now);
         for is_here in [true, false] {
             assert!(is_met(Need::Tools, said(23, Some(true)), is_here));
             assert!(is_met(Need::Tools, said(23, None), is_here));

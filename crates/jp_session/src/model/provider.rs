@@ -1,19 +1,18 @@
 //! Decides which provider settings apply, depending on the layer that sets them.
 //!
-//! A workspace can come from anywhere. It may define providers of its own, but it neither redirects a provider that
-//! the user or jp defines, nor chooses which of the user's keys goes to it.
+//! A workspace is not trusted. It may define its own providers. It must not redirect a provider that
+//! the user or jp defines, and it must not choose which of the user's keys that provider receives.
 
 use crate::{
     error::SessionError,
-    notice::Notice,
-    person::Person,
+    notice::{IgnoreReason, IgnoredSetting},
     trust::{Decision, Effect, ModelChoice, Origin, Redirect, decide_unapproved},
 };
 use jp_config::{Key, Layer, LlmProvider, Resolved};
 use jp_llm::BaseUrl;
 
-/// The hint for every setting of a workspace that jp refuses.
-pub(crate) const OWN: &str = "set it in your own configuration, ~/.config/jp/config.toml.";
+/// The hint for each setting of a workspace that jp refuses.
+const OWN: &str = "set it in your own configuration, ~/.config/jp/config.toml.";
 
 /// The variables that the providers' own tools read their keys from.
 pub(crate) const USUAL_KEY_VARIABLES: [(&str, &str); 5] = [
@@ -45,46 +44,11 @@ pub(crate) fn default_base_url(provider: &str) -> Option<&'static str> {
     }
 }
 
-/// The settings of a provider that apply.
+/// The settings of a provider that apply, and the workspace's settings that don't.
 #[derive(Debug, Default)]
 pub(crate) struct ProviderSettings {
     pub(crate) settings: LlmProvider,
     pub(crate) ignored: Vec<IgnoredSetting>,
-}
-
-/// A setting that has no effect.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct IgnoredSetting {
-    key: String,
-    path: String,
-    reason: String,
-    hint: &'static str,
-}
-
-impl IgnoredSetting {
-    pub(crate) fn warn(&self, person: &dyn Person) {
-        let Self {
-            key,
-            path,
-            reason,
-            hint,
-        } = self.clone();
-        person.tell(Notice::SettingIgnored {
-            key,
-            path,
-            reason,
-            hint,
-        });
-    }
-
-    /// Adds to a failure that the setting has no effect, which may be why.
-    pub(crate) fn explain(&self, failure: SessionError) -> SessionError {
-        failure.with_hint(format!("{}; {}", self.message(), self.hint))
-    }
-
-    fn message(&self) -> String {
-        format!("{} in {} is ignored: {}", self.key, self.path, self.reason)
-    }
 }
 
 /// A provider's configuration, with the layer of each setting.
@@ -99,8 +63,8 @@ impl<'a> ConfiguredProvider<'a> {
         Self { config, provider }
     }
 
-    /// Returns the merged settings of all layers, including the workspace's.
-    pub(crate) fn said(self) -> LlmProvider {
+    /// Returns the merged settings of all layers, including those of the workspace that don't apply.
+    pub(crate) fn all_settings(self) -> LlmProvider {
         self.config
             .config
             .providers
@@ -112,39 +76,39 @@ impl<'a> ConfiguredProvider<'a> {
 
     /// Returns the settings that apply, and the workspace's settings that don't.
     pub(crate) fn settings(self) -> ProviderSettings {
-        let (mut settings, mut ignored) = (self.said(), Vec::new());
+        let (mut settings, mut ignored) = (self.all_settings(), Vec::new());
         if let Some(url) = &settings.base_url
-            && let Some(path) = self.refused("base_url", Effect::Redirect(self.redirect(url)))
+            && let Some(path) =
+                self.workspace_file_if_refused("base_url", Effect::Redirect(self.redirect(url)))
         {
-            let reason = "a workspace can't redirect a provider that it does not define";
-            ignored.push(self.ignored("base_url", path, reason));
+            ignored.push(self.ignore("base_url", path, IgnoreReason::RedirectsProvider));
             settings.base_url = None;
         }
-        // The usual variable needs no setting, and a server of the user's own may want no key.
-        if self.by_workspace("api_key_env").is_some()
+        // The provider's usual variable needs no setting, and the user's own server may need no key.
+        if self.workspace_file("api_key_env").is_some()
             && self.is_known()
             && let Some(variable) = settings.api_key_env.take()
-            && let Some(path) = self.refused("api_key_env", self.choice_of_key(&variable))
+            && let Some(path) =
+                self.workspace_file_if_refused("api_key_env", self.choice_of_key(&variable))
         {
-            let reason = "a workspace can't choose the key of a provider that it does not define";
-            ignored.push(self.ignored("api_key_env", path, reason));
+            ignored.push(self.ignore("api_key_env", path, IgnoreReason::ChoosesKey));
         }
         ProviderSettings { settings, ignored }
     }
 
-    /// Returns the workspace's file that makes a setting, if no later layer overrides it.
-    pub(crate) fn by_workspace(self, field: &str) -> Option<String> {
+    /// Returns the workspace's file that sets a field, if no later layer overrides it.
+    pub(crate) fn workspace_file(self, field: &str) -> Option<String> {
         match self.layer(field) {
             Layer::Workspace { path } => Some(path.display().to_string()),
             _ => None,
         }
     }
 
-    /// Returns the workspace's file if it makes a setting whose effect is refused.
-    pub(crate) fn refused(self, field: &str, effect: Effect) -> Option<String> {
+    /// Returns the workspace's file that sets a field, if the effect of that is refused.
+    pub(crate) fn workspace_file_if_refused(self, field: &str, effect: Effect) -> Option<String> {
         let is_refused =
             decide_unapproved(Origin::from(self.layer(field)), effect) == Decision::Refused;
-        self.by_workspace(field).filter(|_| is_refused)
+        self.workspace_file(field).filter(|_| is_refused)
     }
 
     fn choice_of_key(self, variable: &str) -> Effect {
@@ -153,7 +117,7 @@ impl<'a> ConfiguredProvider<'a> {
         }
     }
 
-    /// Returns the key of a setting as people write it.
+    /// Returns the key of a field.
     pub(crate) fn key(self, field: &str) -> Key {
         ["providers", "llm", self.provider, field]
             .into_iter()
@@ -169,8 +133,8 @@ impl<'a> ConfiguredProvider<'a> {
         self.is_users() || self.namesake().is_some() || default_base_url(self.provider).is_some()
     }
 
-    /// Returns the provider of the user or of jp whose name differs from this one's only in case. People take the two
-    /// for one.
+    /// Returns the provider of the user or of jp whose name differs from this one's only in case: a
+    /// reader would confuse the two.
     pub(crate) fn namesake(self) -> Option<String> {
         let name = self.provider.to_lowercase();
         let is_built_in = name != self.provider && default_base_url(&name).is_some();
@@ -187,17 +151,15 @@ impl<'a> ConfiguredProvider<'a> {
         namesakes.find(|other| Self::new(self.config, other).is_users())
     }
 
-    /// Returns whether the user says where the provider is or which key it gets; what they say of its models
-    /// defines nothing.
+    /// Returns whether the user sets the address or the key of the provider. Settings of its models
+    /// don't define a provider.
     fn is_users(self) -> bool {
-        let is_users =
-            |field| !matches!(self.layer(field), Layer::Default | Layer::Workspace { .. });
         ["base_url", "api_key_env", "api_key_command"]
             .into_iter()
-            .any(is_users)
+            .any(|field| !matches!(self.layer(field), Layer::Default | Layer::Workspace { .. }))
     }
 
-    /// Returns what decides whether a workspace may set the base URL.
+    /// Returns the facts that decide whether a workspace may set the base URL.
     fn redirect(self, base_url: &str) -> Redirect {
         let name = self.provider.to_lowercase();
         Redirect {
@@ -211,7 +173,7 @@ impl<'a> ConfiguredProvider<'a> {
     }
 
     fn model_choice(self) -> ModelChoice {
-        match ChosenModel::of(self.config) {
+        match ChosenModel::find(self.config) {
             None => ModelChoice::NotChosen,
             Some(model) if model.is_workspaces && model.provider() == Some(self.provider) => {
                 ModelChoice::Workspace
@@ -220,22 +182,23 @@ impl<'a> ConfiguredProvider<'a> {
         }
     }
 
-    fn ignored(self, field: &str, path: String, reason: &str) -> IgnoredSetting {
-        let reason = match self.namesake() {
-            Some(other) => {
-                format!("its name differs from that of the provider `{other}` only in case")
-            }
-            None => reason.to_owned(),
-        };
+    fn ignore(self, field: &str, path: String, reason: IgnoreReason) -> IgnoredSetting {
         IgnoredSetting {
             key: self.key(field).to_string(),
             path,
-            reason,
-            hint: "to use it, set it in ~/.config/jp/config.toml.",
+            reason: match self.namesake() {
+                Some(provider) => IgnoreReason::ResemblesProvider { provider },
+                None => reason,
+            },
         }
     }
 
-    /// Returns why the workspace may not use the key in a variable; `None` if it may.
+    /// Makes the error for a setting of the workspace that jp refuses.
+    pub(crate) fn refuse(self, field: &str, path: &str, fault: &str) -> SessionError {
+        SessionError::new(format!("{} in {path} {fault}", self.key(field))).with_hint(OWN)
+    }
+
+    /// Returns the reason why the workspace may not use the key in a variable; `None` if it may.
     pub(crate) fn refuse_variable(self, variable: &str) -> Option<String> {
         let owner = self.owner(variable).filter(|owner| *owner != self.provider);
         let is_api_key = variable.ends_with("_API_KEY");
@@ -243,7 +206,7 @@ impl<'a> ConfiguredProvider<'a> {
             is_api_key,
             is_of_other: owner.is_some(),
         };
-        self.refused("api_key_env", effect)?;
+        self.workspace_file_if_refused("api_key_env", effect)?;
         Some(match owner.filter(|_| is_api_key) {
             Some(owner) => format!("a workspace may not send the key of {owner} elsewhere"),
             None => {
@@ -252,41 +215,46 @@ impl<'a> ConfiguredProvider<'a> {
         })
     }
 
-    /// Returns the provider whose key a variable holds, by its usual name or by the user's configuration.
+    /// Returns the provider whose key a variable holds, by its usual variable or by the user's
+    /// configuration.
     fn owner(self, variable: &str) -> Option<&'a str> {
         let usual = USUAL_KEY_VARIABLES
             .iter()
             .find(|(_, usual)| *usual == variable);
         usual.map(|(provider, _)| *provider).or_else(|| {
+            // A workspace can't claim a variable: only the user's settings count.
             let providers = self.config.config.providers.llm.iter();
             let mut named =
-                providers.filter(|(_, said)| said.api_key_env.as_deref() == Some(variable));
+                providers.filter(|(_, settings)| settings.api_key_env.as_deref() == Some(variable));
             named.find_map(|(name, _)| {
-                let of = ConfiguredProvider::new(self.config, name);
-                of.by_workspace("api_key_env").is_none().then_some(&**name)
+                let provider = ConfiguredProvider::new(self.config, name);
+                provider
+                    .workspace_file("api_key_env")
+                    .is_none()
+                    .then_some(&**name)
             })
         })
     }
 }
 
-/// The model that the configuration names.
+/// The configured model.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct ChosenModel<'a> {
-    /// `provider/name`, or a name that isn't an alias.
+    /// `provider/name`, or an unknown name.
     pub(crate) id: &'a str,
-    /// Whether the workspace alone chose it.
+    /// True if the workspace alone chose it.
     is_workspaces: bool,
 }
 
 impl<'a> ChosenModel<'a> {
-    pub(crate) fn of(config: &'a Resolved) -> Option<Self> {
+    /// Returns the configured model, with its alias resolved.
+    pub(crate) fn find(config: &'a Resolved) -> Option<Self> {
         let id = config.config.assistant.model.id.as_deref()?;
-        let is_workspaces = |layer: &Layer| matches!(layer, Layer::Workspace { .. });
-        let is_chosen_there = is_workspaces(config.origin("assistant.model.id"));
+        let is_chosen_there = is_workspace(config.origin("assistant.model.id"));
         Some(match alias(config, id) {
             Some((id, layer)) => Self {
                 id,
-                is_workspaces: is_chosen_there && is_workspaces(layer),
+                is_workspaces: is_chosen_there && is_workspace(layer),
             },
             None => Self {
                 id,
@@ -300,6 +268,10 @@ impl<'a> ChosenModel<'a> {
     }
 }
 
+fn is_workspace(layer: &Layer) -> bool {
+    matches!(layer, Layer::Workspace { .. })
+}
+
 /// Returns the model of an alias, and the layer that defines it. `PROVIDER/NAME` is never an alias.
 fn alias<'a>(config: &'a Resolved, name: &str) -> Option<(&'a str, &'a Layer)> {
     let model = config
@@ -307,7 +279,7 @@ fn alias<'a>(config: &'a Resolved, name: &str) -> Option<(&'a str, &'a Layer)> {
         .providers
         .aliases
         .get(name)
-        .filter(|_| may_name(config, name))?;
+        .filter(|_| can_be_alias(config, name))?;
     Some((model, config.origins.layer(&alias_key(name))))
 }
 
@@ -315,7 +287,8 @@ fn alias_key(name: &str) -> Key {
     ["providers", "aliases", name].into_iter().collect()
 }
 
-fn may_name(config: &Resolved, name: &str) -> bool {
+/// Returns whether an alias of this name has an effect.
+fn can_be_alias(config: &Resolved, name: &str) -> bool {
     let effect = Effect::NameModel {
         is_taken: false,
         has_slash: name.contains('/'),
@@ -325,26 +298,23 @@ fn may_name(config: &Resolved, name: &str) -> bool {
 }
 
 /// Returns the aliases that read as `PROVIDER/NAME`, which have no effect.
-pub(crate) fn ignored_aliases(config: &Resolved) -> Vec<IgnoredSetting> {
+pub(crate) fn find_ignored_aliases(config: &Resolved) -> Vec<IgnoredSetting> {
     let names = config
         .config
         .providers
         .aliases
         .keys()
-        .filter(|name| !may_name(config, name));
-    let ignored = names.map(|name| {
-        let key = alias_key(name);
-        let path = config.origins.layer(&key).to_string();
-        let reason = "an alias can't contain a `/`".to_owned();
-        let hint = "rename it: PROVIDER/NAME always means that provider.";
-        IgnoredSetting {
-            key: config.origins.as_written(&key).to_string(),
-            path,
-            reason,
-            hint,
-        }
-    });
-    ignored.collect()
+        .filter(|name| !can_be_alias(config, name));
+    names
+        .map(|name| {
+            let key = alias_key(name);
+            IgnoredSetting {
+                path: config.origins.layer(&key).to_string(),
+                key: config.origins.as_written(&key).to_string(),
+                reason: IgnoreReason::AliasWithSlash,
+            }
+        })
+        .collect()
 }
 
 #[cfg(test)]
@@ -356,8 +326,9 @@ mod tests {
     const HERE: &str = "http://127.0.0.1:9";
     const ELSEWHERE: &str = "https://llm.example";
 
-    /// Returns the base URL that counts for a provider which the workspace has at `url`, where the user names `model`.
-    fn followed(
+    /// Returns the base URL that applies to a provider that the workspace sets to `url`, if the user
+    /// chooses `model`.
+    fn applied_base_url(
         provider: &str,
         url: &str,
         workspace: &str,
@@ -393,16 +364,16 @@ mod tests {
         assert_eq!(
             settings.base_url.is_none(),
             !ignored.is_empty(),
-            "what does not count is told"
+            "an ignored setting is reported"
         );
         settings.base_url
     }
 
     #[test]
-    fn base_url_of_a_workspace_counts_where_it_redirects_nothing() {
+    fn base_url_of_a_workspace_applies_unless_it_redirects_a_provider() {
         let workspaces = |provider: &str| format!("assistant.model.id = '{provider}/m'");
         for (provider, url, workspace, user, model, counts) in [
-            // Its own provider, named by either.
+            // Its own provider, chosen by either.
             ("team", ELSEWHERE, String::new(), "", Some("team/m"), true),
             ("team", ELSEWHERE, workspaces("team"), "", None, true),
             (
@@ -413,7 +384,7 @@ mod tests {
                 Some("team/m"),
                 true,
             ),
-            // One that jp defines: only if the workspace chose the model as well.
+            // A provider of jp: only if the workspace also chose the model.
             (
                 "anthropic",
                 ELSEWHERE,
@@ -447,7 +418,7 @@ mod tests {
                 None,
                 false,
             ),
-            // By an alias: it is the workspace's choice only if the alias is the workspace's.
+            // By an alias: the workspace chose the model only if it also defines the alias.
             (
                 "anthropic",
                 HERE,
@@ -464,7 +435,7 @@ mod tests {
                 None,
                 false,
             ),
-            // One that is called like another, but for the case, redirects no more than that one.
+            // A name that differs only in case follows the rules of the known provider.
             (
                 "Anthropic",
                 ELSEWHERE,
@@ -528,7 +499,7 @@ mod tests {
             let expected = counts.then(|| url.to_owned());
             let case = format!("{provider} at {url}, {workspace:?}, {user:?}, {model:?}");
             assert_eq!(
-                followed(provider, url, &workspace, user, model),
+                applied_base_url(provider, url, &workspace, user, model),
                 expected,
                 "{case}"
             );

@@ -1,9 +1,9 @@
-//! What each notice is called in JSON, and how much it matters.
+//! The name of each notice in JSON, and its importance.
 
 use super::{Level, Notice};
 
 impl Notice {
-    /// Returns the stable word that names the notice in JSON.
+    /// Returns the stable name of the notice in JSON.
     #[must_use]
     pub fn kind(&self) -> &'static str {
         match self {
@@ -13,7 +13,7 @@ impl Notice {
             Self::ApprovalsNotSaved { .. } => "approvals_not_saved",
             Self::FileStatesNotSaved { .. } => "file_states_not_saved",
             Self::UnknownKey { .. } => "unknown_key",
-            Self::SettingIgnored { .. } => "setting_ignored",
+            Self::SettingIgnored(_) => "setting_ignored",
             Self::NoModel { .. } => "no_model",
             Self::SentByWorkspace { .. } => "sent_by_workspace",
             Self::FactsUnknown { .. } => "facts_unknown",
@@ -61,7 +61,7 @@ impl Notice {
         }
     }
 
-    /// Returns how much the person should care.
+    /// Returns the importance of the notice.
     #[must_use]
     pub fn level(&self) -> Level {
         match self {
@@ -85,7 +85,7 @@ impl Notice {
             | Self::CurrentNotSaved { .. }
             | Self::ApprovalsNotSaved { .. }
             | Self::UnknownKey { .. }
-            | Self::SettingIgnored { .. }
+            | Self::SettingIgnored(_)
             | Self::NoModel { .. }
             | Self::SentByWorkspace { .. }
             | Self::ModelChanged { .. }

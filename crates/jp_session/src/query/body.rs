@@ -1,4 +1,4 @@
-//! The bodies of a turn's requests.
+//! Builds the bodies of requests.
 
 use std::{borrow::Cow, collections::HashSet};
 
@@ -16,29 +16,30 @@ use crate::{
     session::Session,
 };
 
-/// How many parts of a request are named that the model is not shown.
+/// The number of hidden parts of a request that jp names: more lines would push the answer off the screen.
 const SHOWN_NOTES: usize = 10;
 
-/// A request as it is sent.
+/// A request that is ready to send.
 pub(crate) struct Written {
     pub(crate) body: Body,
-    /// What the model can't be shown.
+    /// The parts that the model is not shown.
     pub(crate) notes: Vec<Note>,
-    /// Whether anything in it stands for content that was sent before.
+    /// True if a reference or a diff replaces any content.
     is_shortened: bool,
 }
 
-/// Finds out what the model takes and writes the request.
+/// Finds the model's facts and writes the first request. Warns if it is longer than the model accepts.
 pub(crate) fn prepare(
     asked: &ReadyQuery<'_>,
     tools: &[Tool],
     runtime: &tokio::runtime::Runtime,
 ) -> Result<(Facts, Written), SessionError> {
     let (model, thread) = (asked.model(), &asked.thread(&asked.stream));
+    // The facts may need a request to the provider, which an interrupt must end.
     let facts = runtime.block_on(async {
         tokio::select! {
             () = asked.session.interrupt().wait() => Err(SessionError::interrupted()),
-            facts = facts::facts(model, asked.session, thread, tools) => Ok(facts),
+            facts = facts::find_facts(model, asked.session, thread, tools) => Ok(facts),
         }
     })?;
     let written = encode(asked, thread, tools, Some(model), facts)?;
@@ -47,7 +48,7 @@ pub(crate) fn prepare(
         written
             .notes
             .iter()
-            .for_each(|note| budget::mark(note, thread, &mut rows));
+            .for_each(|note| budget::mark_note(note, thread, &mut rows));
         asked.session.warn_of_length(budget::tokens(&rows), limit);
     }
     Ok((facts, written))
@@ -61,13 +62,14 @@ pub(crate) fn encode(
     model: Option<&Model>,
     facts: Facts,
 ) -> Result<Written, SessionError> {
+    // Providers send requests with the same key to the machine that has their cache.
     let cache_key = asked.id.map(|id| format!("jp-{id}"));
     let (format, request) = request(asked, thread, tools, model, facts);
     let request = Request {
         cache_key: cache_key.as_deref(),
         ..request
     };
-    let mut contents = contents::contents(thread, asked);
+    let mut contents = contents::read_ahead(thread, asked);
     let (body, notes) = format.body(&request, &mut contents)?;
     Ok(Written {
         body,
@@ -76,13 +78,14 @@ pub(crate) fn encode(
     })
 }
 
-/// Returns whether to warn the user about what the model doesn't see. Missing tools matter only if the user enabled
+/// Returns whether to warn the user about a hidden part. Missing tools matter only if the user enabled
 /// one, because some are on by default.
 pub(crate) fn is_worth_a_warning(note: &Note, asked: &ReadyQuery<'_>) -> bool {
     !note.is_about_tools() || asked.tools.has_explicit(&asked.config)
 }
 
-/// Puts together what is asked, in what format.
+/// Puts a request together, and chooses its format. An explained query without a model uses that of
+/// Chat Completions.
 pub(crate) fn request<'a>(
     asked: &'a ReadyQuery<'_>,
     thread: &'a view::Thread<'a>,
@@ -106,7 +109,7 @@ pub(crate) fn request<'a>(
 }
 
 impl Session {
-    /// Warns if a request is likely to be refused, or cut by the server.
+    /// Warns if a request is longer than the model accepts: the provider may refuse it or cut it.
     pub fn warn_of_length(&self, tokens: u64, limit: u64) {
         if tokens > limit {
             self.person.tell(Notice::RequestTooLong { tokens, limit });
@@ -114,8 +117,8 @@ impl Session {
     }
 }
 
-/// Returns how long the answer may be: as configured, else the provider decides. Anthropic wants a limit, and none
-/// beyond the model's own.
+/// Returns the largest answer, in tokens: the configured one, or `None`, and the provider decides.
+/// Anthropic requires a limit, and refuses one above the model's own.
 fn max_output(model: Option<&Model>, facts: Facts) -> Option<u64> {
     let Model {
         endpoint,
@@ -143,18 +146,18 @@ pub(crate) fn bytes(body: &Body) -> Result<Vec<u8>, jp_llm::Error> {
 pub(crate) struct RequestBuilder {
     facts: Facts,
     tools: Vec<Tool>,
-    /// How many of them are no servers': those come first.
+    /// The number of tools that don't come from servers. They come first.
     own_tools: usize,
     /// The first request, until it is sent.
     first: Option<Body>,
-    /// What the user knows that the model is not shown.
+    /// The hidden parts that jp has named, as it worded them.
     noted: HashSet<String>,
-    /// Whether delivery saved anything in the last request.
+    /// True if delivery saved anything in the last request.
     pub(crate) is_shortened: bool,
 }
 
 impl RequestBuilder {
-    /// Begins with the first request, which is ready.
+    /// Starts with the first request, which is written already.
     pub(crate) fn new(
         asked: &ReadyQuery<'_>,
         facts: Facts,
@@ -170,30 +173,32 @@ impl RequestBuilder {
             noted: HashSet::new(),
             is_shortened: false,
         };
-        builder.first = Some(builder.take_in(asked, first));
+        builder.first = Some(builder.accept(asked, first));
         builder
     }
 
-    /// Returns whether the first request was not sent yet.
+    /// Returns whether the first request is still to be sent.
     pub(crate) fn has_first(&self) -> bool {
         self.first.is_some()
     }
 
-    /// Offers other tools of servers from now on.
+    /// Replaces the tools of servers in later requests.
     pub(crate) fn offer_served(&mut self, served: &[jp_turn::Tool]) {
         self.tools.truncate(self.own_tools);
         let offered = served.iter().filter(|tool| tool.may_run());
         self.tools.extend(offered.map(jp_turn::Tool::offered));
     }
 
-    /// Builds the next request; `aside` are events that it has and the conversation hasn't.
+    /// Builds the next request. `aside` has events for this request only, which the conversation
+    /// does not keep.
     ///
-    /// The inner error says that it is beyond the budget.
+    /// The inner error says that the request is beyond the budget.
     pub(crate) fn build(
         &mut self,
         asked: &ReadyQuery<'_>,
         aside: &[EventKind],
     ) -> Result<Result<Body, SessionError>, SessionError> {
+        // The first request is ready, unless events for this request only must be added to it.
         if let Some(body) = self.first.take_if(|_| aside.is_empty()) {
             return Ok(Ok(body));
         }
@@ -203,9 +208,10 @@ impl RequestBuilder {
             .iter()
             .for_each(|kind| stream.to_mut().push(Event::new(now, kind.clone())));
         let thread = asked.thread(&stream);
-        let notes = || budget::notes(asked, &thread, &self.tools, self.facts);
-        let taken = budget::taken(&self.tools, self.facts);
-        if let Some(failure) = budget::over(asked, &thread, taken, notes)? {
+        let sent = budget::usable_tools(&self.tools, self.facts);
+        if let Some(failure) = budget::find_excess(asked, &thread, sent, || {
+            budget::find_notes(asked, &thread, &self.tools, self.facts)
+        })? {
             return Ok(Err(match asked.is_kept() {
                 true => failure.with_hint(
                     "the answer so far is kept: `jp query` with a larger --budget and without a message continues it.",
@@ -220,18 +226,18 @@ impl RequestBuilder {
             asked.model.as_ref(),
             self.facts,
         )?;
-        Ok(Ok(self.take_in(asked, written)))
+        Ok(Ok(self.accept(asked, written)))
     }
 
-    /// Takes in a request that is to be sent.
-    fn take_in(&mut self, asked: &ReadyQuery<'_>, written: Written) -> Body {
-        self.note(asked, &written.notes);
+    /// Returns the body of a request that is sent next, and tells of its hidden parts.
+    fn accept(&mut self, asked: &ReadyQuery<'_>, written: Written) -> Body {
+        self.tell_of_notes(asked, &written.notes);
         self.is_shortened = written.is_shortened;
         written.body
     }
 
-    /// Tells of what the model is not shown of the newest turn, once.
-    fn note(&mut self, asked: &ReadyQuery<'_>, notes: &[Note]) {
+    /// Tells of the hidden parts of the newest turn, each once.
+    fn tell_of_notes(&mut self, asked: &ReadyQuery<'_>, notes: &[Note]) {
         let newest = newest_request(&asked.stream).map_or(0, |(turn, _)| turn);
         let person = &asked.session.person;
         let notes = notes

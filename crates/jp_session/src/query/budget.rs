@@ -1,11 +1,10 @@
-//! About how many tokens a request has, and whether the person wants to send so many.
+//! Estimates the tokens of a request, and holds it against the budget of `--budget`.
 
-use crate::query::body;
-use crate::runtime::runtime;
 use crate::{
     error::{ErrorKind, SessionError},
     model::{Model, facts},
-    query::{ready_query::ReadyQuery, refusal},
+    query::{body, ready_query::ReadyQuery, refusal},
+    runtime::runtime,
     size,
     tools::toolbox,
 };
@@ -21,7 +20,7 @@ use jp_resource::{BlobRef, Encoding, ResourceContent, Snapshot};
 use jp_storage::Batch;
 use serde::Serialize;
 
-/// What it costs to offer a tool.
+/// The cost of offering a tool.
 #[derive(Debug, Serialize)]
 pub struct ToolRow {
     /// The name of the tool.
@@ -31,8 +30,8 @@ pub struct ToolRow {
 }
 
 impl ToolRow {
-    /// Says about how large the offer of a tool is; providers write it differently.
-    pub fn of(tool: &Tool) -> serde_json::Result<Self> {
+    /// Estimates the size of a tool's definition. It is approximate, because each provider writes it differently.
+    pub fn new(tool: &Tool) -> serde_json::Result<Self> {
         let offer = (&tool.name, &tool.description, &tool.parameters);
         let bytes = serde_json::to_vec(&offer)?.len() as u64;
         Ok(Self {
@@ -43,7 +42,7 @@ impl ToolRow {
     }
 }
 
-/// Returns about how many tokens the blocks of a request have.
+/// Returns the estimated tokens of the blocks of a request.
 pub fn tokens(turns: &[TurnRow]) -> u64 {
     view::sum(
         turns
@@ -53,7 +52,8 @@ pub fn tokens(turns: &[TurnRow]) -> u64 {
     )
 }
 
-/// Says what a request of the thread carries to a model; where none is known, all that the model said goes back.
+/// Lists the blocks that a request of the thread sends to a model. Without a model, all parts of its
+/// answers count.
 pub fn rows(thread: &Thread<'_>, model: Option<&Model>) -> Vec<TurnRow> {
     view::explain_for(thread, |part| {
         model.is_none_or(|model| model.takes_back(part))
@@ -61,14 +61,14 @@ pub fn rows(thread: &Thread<'_>, model: Option<&Model>) -> Vec<TurnRow> {
 }
 
 impl ReadyQuery<'_> {
-    /// Says what a request of the thread carries to the model that is asked.
+    /// Lists the blocks that a request of the thread sends to the query's model.
     pub(crate) fn rows(&self, thread: &Thread<'_>) -> Vec<TurnRow> {
         rows(thread, self.model.as_ref())
     }
 }
 
-/// Returns the tools that a model is told of.
-pub fn taken(offered: &[Tool], facts: Facts) -> &[Tool] {
+/// Returns the tools that a model receives: none if it accepts none.
+pub fn usable_tools(offered: &[Tool], facts: Facts) -> &[Tool] {
     if facts.capabilities().tools {
         offered
     } else {
@@ -76,37 +76,40 @@ pub fn taken(offered: &[Tool], facts: Facts) -> &[Tool] {
     }
 }
 
-/// Returns about how many tokens the offers of tools have.
+/// Returns the estimated tokens of the definitions of tools.
 pub(crate) fn tool_tokens(offered: &[ToolRow]) -> u64 {
     view::sum(offered.iter().map(|tool| tool.tokens))
 }
 
-/// Returns about how many tokens the system prompt has.
+/// Returns the estimated tokens of the system prompt.
 pub(crate) fn system_tokens(asked: &ReadyQuery<'_>) -> u64 {
     let system = asked.config.config.assistant.system_prompt.as_deref();
     view::tokens(system.map_or(0, str::len) as u64)
 }
 
-/// Returns about how many tokens fewer a request of the stream has than one with everything whole.
+/// Returns the estimated tokens that delivery saves in a request of the stream.
 pub(crate) fn saved_tokens(asked: &ReadyQuery<'_>, stream: &Stream) -> u64 {
     let plain = view::deliver(stream, &Policy::plain(), &mut NoTexts);
     tokens(&asked.rows(&plain)).saturating_sub(tokens(&asked.rows(&asked.thread(stream))))
 }
 
-/// Refuses the first request of a turn where it is beyond the budget, before anything of it is stored; its new content
-/// is in the batch.
+/// Refuses the first request of a turn if it is beyond the budget. Nothing of it is stored yet, and its
+/// new content is in the batch.
 pub(crate) fn check(asked: &ReadyQuery<'_>, batch: &Batch) -> Result<(), SessionError> {
     if asked.budget.is_none() {
         return Ok(());
     }
     let offered = toolbox::assemble(asked)?.offered();
-    let thread = asked.thread_beside(&asked.stream, batch);
+    let thread = asked.thread_with_batch(&asked.stream, batch);
     let facts = match &asked.model {
-        Some(model) => runtime()?.block_on(facts::facts(model, asked.session, &thread, &offered)),
+        Some(model) => {
+            runtime()?.block_on(facts::find_facts(model, asked.session, &thread, &offered))
+        }
         None => models::built_in(Format::Chat, ""),
     };
-    match over(asked, &thread, taken(&offered, facts), || {
-        notes(asked, &thread, &offered, facts)
+    let sent = usable_tools(&offered, facts);
+    match find_excess(asked, &thread, sent, || {
+        find_notes(asked, &thread, &offered, facts)
     })? {
         None => Ok(()),
         Some(failure) => Err(failure
@@ -117,35 +120,36 @@ pub(crate) fn check(asked: &ReadyQuery<'_>, batch: &Batch) -> Result<(), Session
     }
 }
 
-/// Returns why a request is not sent that is beyond the budget; `offered` are the tools that the model is told of, and
-/// `notes` says what it is not shown.
-pub(crate) fn over(
+/// Returns the refusal of a request that is beyond the budget; `None` if it is not.
+///
+/// `sent` are the tools that the model receives. `notes` finds the parts that it is not shown.
+pub(crate) fn find_excess(
     asked: &ReadyQuery<'_>,
     thread: &Thread<'_>,
-    offered: &[Tool],
+    sent: &[Tool],
     notes: impl FnOnce() -> Result<Vec<Note>, SessionError>,
 ) -> Result<Option<SessionError>, SessionError> {
     let Some(budget) = asked.budget else {
         return Ok(None);
     };
-    let offered = offered
+    let rows = sent
         .iter()
-        .map(ToolRow::of)
+        .map(ToolRow::new)
         .collect::<Result<Vec<_>, _>>()?;
-    let others = view::sum([tool_tokens(&offered), system_tokens(asked)]);
-    let total = |turns: &[TurnRow]| view::sum([tokens(turns), others]);
+    let others = view::sum([tool_tokens(&rows), system_tokens(asked)]);
     let mut turns = asked.rows(thread);
-    if total(&turns) <= budget {
+    let mut total = view::sum([tokens(&turns), others]);
+    if total > budget {
+        // Only now: finding the notes takes about as long as writing the request.
+        for note in notes()? {
+            mark_note(&note, thread, &mut turns);
+        }
+        total = view::sum([tokens(&turns), others]);
+    }
+    if total <= budget {
         return Ok(None);
     }
-    notes()?
-        .iter()
-        .for_each(|note| mark(note, thread, &mut turns));
-    let tokens = total(&turns);
-    if tokens <= budget {
-        return Ok(None);
-    }
-    let [tokens, budget] = [tokens, budget].map(size::thousands);
+    let [tokens, budget] = [total, budget].map(size::thousands);
     let largest = refusal::largest_lines(asked, &turns);
     let message =
         format!("the request has about {tokens} tokens, and the budget is {budget}{largest}");
@@ -163,17 +167,18 @@ pub(crate) fn over(
     }))
 }
 
-/// Says what of a request its model is not shown, which the types of what it has decide.
-pub(crate) fn notes(
+/// Returns the parts of a request that the model is not shown. Their types decide that, so no content
+/// is read.
+pub(crate) fn find_notes(
     asked: &ReadyQuery<'_>,
     thread: &Thread<'_>,
     tools: &[Tool],
     facts: Facts,
 ) -> Result<Vec<Note>, SessionError> {
-    /// Has nothing of any payload.
-    struct Nothing;
+    /// Contents that are all empty.
+    struct Empty;
 
-    impl Contents for Nothing {
+    impl Contents for Empty {
         fn load(&mut self, blob: &BlobRef) -> Loaded {
             Ok(match blob.encoding {
                 Encoding::Utf8 => ResourceContent::Text(String::new()),
@@ -183,20 +188,25 @@ pub(crate) fn notes(
     }
 
     let (format, request) = body::request(asked, thread, tools, asked.model.as_ref(), facts);
-    let (_, notes) = format.body(&request, &mut Nothing)?;
+    let (_, notes) = format.body(&request, &mut Empty)?;
     Ok(notes)
 }
 
-/// Says of a block that a note goes in its place.
-pub(crate) fn mark(note: &Note, thread: &Thread<'_>, turns: &mut [TurnRow]) {
-    let is_meant =
-        |snapshot: &&Snapshot| *snapshot.name.as_ref().unwrap_or(&snapshot.uri) == note.subject;
+fn is_subject(snapshot: &Snapshot, note: &Note) -> bool {
+    *snapshot.name.as_ref().unwrap_or(&snapshot.uri) == note.subject
+}
+
+/// Marks the block that a note replaces in the request.
+pub(crate) fn mark_note(note: &Note, thread: &Thread<'_>, turns: &mut [TurnRow]) {
     let messages = thread
         .messages
         .iter()
         .filter(|message| message.turn() == note.turn);
     let mut attached = messages.filter_map(|message| match message {
-        view::Message::User { request, .. } => request.resources.iter().find(is_meant),
+        view::Message::User { request, .. } => request
+            .resources
+            .iter()
+            .find(|snapshot| is_subject(snapshot, note)),
         _ => None,
     });
     let uri = attached
@@ -206,6 +216,7 @@ pub(crate) fn mark(note: &Note, thread: &Thread<'_>, turns: &mut [TurnRow]) {
         .iter_mut()
         .filter(|row| row.turn == note.turn)
         .flat_map(|row| &mut row.blocks);
+    // A note without a length is about something else than content, such as tools.
     for block in rows.filter(|block| note.bytes.is_some() && block.uri.as_ref() == Some(uri)) {
         block.tokens = view::tokens(note.to_string().len() as u64);
         (block.delivery, block.reason) = ("note", "the model does not take it".into());

@@ -1,4 +1,4 @@
-//! The person's words, and the schema that goes with them.
+//! The message of a query: its words and its schema.
 
 use crate::{
     error::SessionError,
@@ -7,7 +7,8 @@ use crate::{
 };
 use jp_conversation::{ChatRequest, Event, EventKind};
 
-/// Makes a request of the words and the schema; `None` where there are no words.
+/// Makes the message from the words and the schema. Returns `None` if there are no words: jp then
+/// sends the unanswered message again.
 pub(crate) fn compose(
     request: &QueryRequest,
     session: &Session,
@@ -15,17 +16,16 @@ pub(crate) fn compose(
     let schema = request
         .schema
         .as_deref()
-        .map(|argument| schema::given(argument, session))
+        .map(|argument| schema::read_argument(argument, session))
         .transpose()?;
-    let words = words(request);
-    Ok(words.map(|words| ChatRequest {
+    Ok(join_words(request).map(|words| ChatRequest {
         schema,
         ..ChatRequest::new(words)
     }))
 }
 
 /// Joins piped input and words, input first; `None` if there is neither.
-fn words(request: &QueryRequest) -> Option<String> {
+fn join_words(request: &QueryRequest) -> Option<String> {
     let (input, words) = (request.input.as_deref().unwrap_or_default(), &request.words);
     match (input.trim().is_empty(), words.trim().is_empty()) {
         (true, true) => None,
@@ -35,8 +35,9 @@ fn words(request: &QueryRequest) -> Option<String> {
     }
 }
 
-/// Returns the title of a conversation that starts with an event: its first words.
+/// Returns the title of a conversation that starts with an event: the first words of its first line.
 pub(crate) fn title(event: &Event) -> Option<String> {
+    /// Characters of a title: a list of conversations shows it in one line of a terminal.
     const MAX_CHARS: usize = 60;
     let EventKind::ChatRequest(request) = &event.kind else {
         return None;
@@ -54,6 +55,7 @@ pub(crate) fn title(event: &Event) -> Option<String> {
         if !title.is_empty() {
             title.push(' ');
         }
+        // A terminal shows the title, so it has no control characters.
         title.extend(word.chars().filter(|c| !c.is_control()).take(MAX_CHARS));
     }
     Some(title)

@@ -1,4 +1,4 @@
-//! Where a request takes stored content from.
+//! The stored content of a request.
 
 use std::{
     collections::{HashMap, VecDeque},
@@ -12,7 +12,7 @@ use jp_llm::{Contents, Later, Loaded, TextSource};
 use jp_resource::{BlobRef, Checksum, ResourceContent};
 use jp_storage::{BlobError, Blobs, ReadAhead};
 
-/// A store for the content of a query that keeps nothing; gone when the query is done.
+/// A temporary store for the content of a query that the conversation does not keep. It is removed when it is dropped.
 pub struct Scratch {
     _directory: tempfile::TempDir,
     blobs: Blobs,
@@ -43,7 +43,8 @@ impl Scratch {
     }
 }
 
-/// Reads content ahead, in the order in which a thread needs it, but what can be read when the request is sent.
+/// Reads content ahead, in the order in which a thread needs it. Content that can be read while the
+/// request is sent is left to [`Later`].
 pub(crate) struct Ahead {
     expected: VecDeque<BlobRef>,
     ahead: ReadAhead,
@@ -51,26 +52,26 @@ pub(crate) struct Ahead {
     later: Later,
 }
 
-/// Starts reading what a thread needs.
-pub(crate) fn contents(thread: &Thread<'_>, asked: &ReadyQuery<'_>) -> Ahead {
-    let (store, scratch) = (&asked.store, asked.scratch.as_ref());
-    let scratch = scratch.map(|scratch| scratch.blobs().clone());
-    // What only the scratch store has can't be read from the other, ahead or later.
-    let (mut expected, measures) = match scratch {
+/// Starts to read the content that a thread needs.
+pub(crate) fn read_ahead(thread: &Thread<'_>, asked: &ReadyQuery<'_>) -> Ahead {
+    // The scratch store has content that the other lacks, and both ways of reading ahead know one
+    // store only.
+    let (mut expected, measures) = match &asked.scratch {
         Some(_) => (Vec::new(), Arc::default()),
         None => (thread.blobs(), Arc::clone(&asked.measures)),
     };
     expected.retain(|blob| !measures.contains_key(&blob.checksum));
-    let stored = Stored {
-        blobs: store.blobs().clone(),
+    let stored = StoredContent {
+        blobs: asked.store.blobs().clone(),
         files: Arc::clone(&asked.files),
     };
     Ahead {
-        ahead: store
+        ahead: asked
+            .store
             .blobs()
             .read_ahead(expected.clone(), Arc::clone(&asked.files)),
         expected: expected.into(),
-        stores: scratch.into_iter().chain([store.blobs().clone()]).collect(),
+        stores: stores(asked),
         later: Later::new(measures, Arc::new(stored)),
     }
 }
@@ -79,6 +80,7 @@ impl Contents for Ahead {
     fn load(&mut self, blob: &BlobRef) -> Loaded {
         if self.expected.front() == Some(blob) {
             self.expected.pop_front();
+            // `None` means that its thread could not start: then the content is read here.
             if let Some(read) = self.ahead.next() {
                 return Ok(read?);
             }
@@ -91,29 +93,30 @@ impl Contents for Ahead {
     }
 }
 
-/// Where a request finds the texts that it has room for.
-struct Stored {
+/// Reads the texts that a request leaves room for, while it is sent.
+struct StoredContent {
     blobs: Blobs,
     files: Arc<HashMap<Checksum, PathBuf>>,
 }
 
-impl TextSource for Stored {
+impl TextSource for StoredContent {
     fn read(&self, blobs: Vec<BlobRef>) -> Box<dyn Iterator<Item = Loaded> + Send> {
         let ahead = self.blobs.read_ahead(blobs, Arc::clone(&self.files));
         Box::new(ahead.map(|read| Ok(read?)))
     }
 }
 
-/// Reads content that the conversation names.
+/// Reads content that an event of the conversation names.
 pub(crate) fn read(asked: &ReadyQuery<'_>, blob: &BlobRef) -> Result<ResourceContent, BlobError> {
-    let scratch = asked
-        .scratch
-        .as_ref()
-        .map(|scratch| scratch.blobs().clone());
-    read_from(
-        &Vec::from_iter(scratch.into_iter().chain([asked.store.blobs().clone()])),
-        blob,
-    )
+    read_from(&stores(asked), blob)
+}
+
+/// Returns the stores that may have content of a query: the scratch store, if there is one, and the
+/// conversation's.
+fn stores(asked: &ReadyQuery<'_>) -> Vec<Blobs> {
+    let scratch = asked.scratch.as_ref().map(Scratch::blobs);
+    let stores = scratch.into_iter().chain([asked.store.blobs()]);
+    stores.cloned().collect()
 }
 
 /// Reads from the first store that has the blob.

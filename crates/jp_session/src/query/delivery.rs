@@ -1,4 +1,4 @@
-//! The view of the conversation that the model gets, by what the configuration says of delivery.
+//! Delivery with the configured policy: the view of the conversation that the model receives.
 
 use std::{cell::RefCell, collections::HashMap, sync::Arc};
 
@@ -11,52 +11,53 @@ use jp_conversation::{
 use jp_resource::{BlobRef, Checksum, ResourceContent};
 use jp_storage::{Batch, Blobs};
 
-/// Texts that the view compared, by checksum: each request of a turn compares the same ones.
+/// Texts that delivery has compared, by checksum. Each request of a turn compares the same ones.
 ///
-/// That a text could not be read is not remembered: what is not stored yet is there the next time.
+/// A failed read is not remembered, because the content may be stored by the next time.
 #[derive(Debug, Default)]
 pub(crate) struct Compared(RefCell<HashMap<Checksum, Arc<str>>>);
 
-/// Reads what the view compares.
-struct Reader<'a> {
+/// Reads the texts that delivery compares.
+struct TextReader<'a> {
     asked: &'a ReadyQuery<'a>,
-    /// Holds content of the stream that is not stored yet.
+    /// Content of the stream that is not stored yet.
     batch: Option<&'a Batch>,
 }
 
 impl ReadyQuery<'_> {
-    /// Builds what the model gets of a stream of this conversation.
+    /// Builds the view of a stream of this conversation.
     pub(crate) fn thread<'s>(&self, stream: &'s Stream) -> Thread<'s> {
         view::deliver(stream, &policy(&self.config.config), &mut self.texts())
     }
 
-    /// Builds the same of a stream whose newest content is in a batch: what is decided by it holds once that is stored.
-    pub(crate) fn thread_beside<'s>(&self, stream: &'s Stream, batch: &Batch) -> Thread<'s> {
+    /// Builds the view of a stream whose newest content is in a batch. It stays the same once that is
+    /// stored.
+    pub(crate) fn thread_with_batch<'s>(&self, stream: &'s Stream, batch: &Batch) -> Thread<'s> {
         view::deliver(
             stream,
             &policy(&self.config.config),
-            &mut self.texts_beside(batch),
+            &mut self.texts_with_batch(batch),
         )
     }
 
-    /// Reads texts that the view compares.
+    /// Reads the texts that delivery compares.
     fn texts(&self) -> impl Texts {
-        Reader {
+        TextReader {
             asked: self,
             batch: None,
         }
     }
 
-    /// Reads texts of which some are in a batch.
-    pub(crate) fn texts_beside<'t>(&'t self, batch: &'t Batch) -> impl Texts + 't {
-        Reader {
+    /// Reads the texts that delivery compares, some of them from a batch.
+    pub(crate) fn texts_with_batch<'t>(&'t self, batch: &'t Batch) -> impl Texts + 't {
+        TextReader {
             asked: self,
             batch: Some(batch),
         }
     }
 }
 
-impl Texts for Reader<'_> {
+impl Texts for TextReader<'_> {
     fn text(&mut self, blob: &BlobRef) -> Option<Arc<str>> {
         let compared = &self.asked.compared.0;
         if let Some(text) = compared.borrow().get(&blob.checksum) {
@@ -75,15 +76,15 @@ impl Texts for Reader<'_> {
     }
 }
 
-/// Builds what a model gets of a conversation that is stored.
-pub fn stored<'s>(stream: &'s Stream, config: &Config, blobs: &Blobs) -> Thread<'s> {
-    view::deliver(stream, &policy(config), &mut Stored(blobs))
+/// Builds the view of a stored conversation, without a query.
+pub fn deliver_stored<'s>(stream: &'s Stream, config: &Config, blobs: &Blobs) -> Thread<'s> {
+    view::deliver(stream, &policy(config), &mut StoredTexts(blobs))
 }
 
-/// Reads what the view compares where there is no query.
-struct Stored<'a>(&'a Blobs);
+/// Reads the texts that delivery compares from a store.
+struct StoredTexts<'a>(&'a Blobs);
 
-impl Texts for Stored<'_> {
+impl Texts for StoredTexts<'_> {
     fn text(&mut self, blob: &BlobRef) -> Option<Arc<str>> {
         match self.0.read_content(blob) {
             Ok(ResourceContent::Text(text)) => Some(text.into()),
@@ -92,7 +93,7 @@ impl Texts for Stored<'_> {
     }
 }
 
-/// Reads the policy of delivery out of the configuration.
+/// Returns the configured policy of delivery.
 pub(crate) fn policy(config: &Config) -> Policy {
     let (deduplication, superseded) = (
         &config.conversation.deduplication,

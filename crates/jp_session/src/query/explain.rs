@@ -1,6 +1,5 @@
-//! `jp query --explain`: what would be sent, and nothing is.
+//! Explains the request of a query without sending it, for `jp query --explain`.
 
-use crate::runtime::runtime;
 use crate::{
     error::SessionError,
     model::facts,
@@ -11,6 +10,7 @@ use crate::{
         ready_query::ReadyQuery,
         supersede,
     },
+    runtime::runtime,
     tools::toolbox,
 };
 use jp_conversation::{
@@ -27,21 +27,21 @@ use serde_json::value::RawValue;
 pub struct Explanation {
     /// The parts of the request, by turn.
     pub turns: Vec<TurnRow>,
-    /// About how many tokens it has.
+    /// The estimated tokens of the blocks.
     pub tokens: u64,
-    /// What it would be with everything whole.
+    /// The estimated tokens of the blocks without delivery.
     pub plain_tokens: u64,
-    /// About how many tokens the system prompt has.
+    /// The estimated tokens of the system prompt.
     pub system_tokens: u64,
-    /// About how many tokens the last request carried already.
+    /// The estimated tokens that the last request had already, at the same place.
     pub cached_prefix_tokens: u64,
-    /// Whether the provider's cache of what was sent last is gone.
+    /// True if the provider's prompt cache has lost the last request.
     pub cache_is_cold: bool,
-    /// Where the request asks the provider to cache.
+    /// The places that the request asks the provider to cache.
     pub cache_marks: Vec<Mark>,
-    /// What the model is not shown.
+    /// The parts that the model is not shown.
     pub notes: Vec<Note>,
-    /// What the offered tools cost.
+    /// The cost of the offered tools.
     pub tools: Vec<ToolRow>,
     /// The body, byte for byte.
     pub request: Box<RawValue>,
@@ -50,36 +50,38 @@ pub struct Explanation {
 /// A cache mark of the request.
 #[derive(Debug, Serialize)]
 pub struct Mark {
-    /// The turn; 0 for what stands before all turns.
+    /// The turn; 0 is the head of the request, before all turns.
     pub turn: usize,
 }
 
-/// A query that would be sent.
+/// An explained query.
 #[derive(Debug)]
 pub struct Explained {
-    /// What the request is made of.
+    /// The parts of the request.
     pub explanation: Explanation,
     /// The length of its body, in bytes.
     pub bytes: u64,
-    /// How many tokens the model takes, if that is known.
+    /// The model's limit in tokens, if it is known.
     pub limit: Option<u64>,
-    /// Why it would not be sent, if it is beyond the budget.
+    /// The refusal that the query would get, if it is beyond the budget.
     pub over_budget: Option<SessionError>,
 }
 
-/// Builds the request of a query, and says what it is made of.
+/// Builds the request of a query, and lists its parts.
 pub(crate) fn explain(asked: &ReadyQuery<'_>) -> Result<Explained, SessionError> {
     let thread = asked.thread(&asked.stream);
     let offered = toolbox::assemble(asked)?.offered();
     let facts = match &asked.model {
-        Some(model) => runtime()?.block_on(facts::facts(model, asked.session, &thread, &offered)),
+        Some(model) => {
+            runtime()?.block_on(facts::find_facts(model, asked.session, &thread, &offered))
+        }
         None => models::built_in(Format::Chat, ""),
     };
     let model = asked.model.as_ref();
     let Written { body, notes, .. } = body::encode(asked, &thread, &offered, model, facts)?;
     let (format, request) = body::request(asked, &thread, &offered, model, facts);
-    let marks = marks(&format.cache_marks(&request), &thread);
-    let taken = budget::taken(&offered, facts);
+    let marks = list_marks(&format.cache_marks(&request), &thread);
+    let taken = budget::usable_tools(&offered, facts);
     let explanation = Explanation::new(asked, &thread, taken, notes, marks, &body)?;
     let warnings = explanation
         .notes
@@ -89,7 +91,8 @@ pub(crate) fn explain(asked: &ReadyQuery<'_>) -> Result<Explained, SessionError>
         let note = note.clone();
         asked.session.person.tell(Notice::NotShown { note });
     });
-    let over_budget = budget::over(asked, &thread, taken, || Ok(explanation.notes.clone()))?;
+    // Beyond the budget, too, the parts are shown: they tell the user what to leave out.
+    let over_budget = budget::find_excess(asked, &thread, taken, || Ok(explanation.notes.clone()))?;
     Ok(Explained {
         explanation,
         bytes: body.len(),
@@ -99,7 +102,7 @@ pub(crate) fn explain(asked: &ReadyQuery<'_>) -> Result<Explained, SessionError>
 }
 
 impl Explanation {
-    /// Returns about how many tokens the offers of tools have.
+    /// Returns the estimated tokens of the definitions of tools.
     pub fn tool_tokens(&self) -> u64 {
         budget::tool_tokens(&self.tools)
     }
@@ -115,15 +118,19 @@ impl Explanation {
         let mut turns = asked.rows(thread);
         notes
             .iter()
-            .for_each(|note| budget::mark(note, thread, &mut turns));
+            .for_each(|note| budget::mark_note(note, thread, &mut turns));
         let sent = last_sent(asked);
         let cached = sent.as_ref().map_or(0, |sent| {
+            // The parts of answers that the model does not receive again are not cached either.
             let (sent, thread) = (asked.thread(sent), thread.clone());
             match &asked.model {
-                Some(model) => view::shared_prefix(&model.taken(sent), &model.taken(thread)),
+                Some(model) => {
+                    view::shared_prefix(&model.filter_thread(sent), &model.filter_thread(thread))
+                }
                 None => view::shared_prefix(&sent, &thread),
             }
         });
+        // The prefix counts blocks that are sent; the rows also have others.
         let blocks = turns
             .iter()
             .flat_map(|turn| &turn.blocks)
@@ -131,15 +138,19 @@ impl Explanation {
         let cached = blocks.take(cached).map(|block| block.tokens);
         let cached_prefix_tokens = view::sum(cached);
         let tokens = budget::tokens(&turns);
-        let is_cold = |model| supersede::is_cold(&asked.stream, asked.session.now(), model);
+        let now = asked.session.now();
+        let is_cold = asked
+            .model
+            .as_ref()
+            .is_some_and(|model| supersede::is_cold(&asked.stream, now, model));
         Ok(Self {
             tokens,
             plain_tokens: tokens.saturating_add(budget::saved_tokens(asked, &asked.stream)),
             system_tokens: budget::system_tokens(asked),
             cached_prefix_tokens,
-            cache_is_cold: sent.is_some() && asked.model.as_ref().is_some_and(is_cold),
+            cache_is_cold: sent.is_some() && is_cold,
             cache_marks,
-            tools: offered.iter().map(ToolRow::of).collect::<Result<_, _>>()?,
+            tools: offered.iter().map(ToolRow::new).collect::<Result<_, _>>()?,
             request: serde_json::from_slice(&body::bytes(body)?)?,
             turns,
             notes,
@@ -147,7 +158,8 @@ impl Explanation {
     }
 }
 
-fn marks(marks: &CacheMarks, thread: &Thread<'_>) -> Vec<Mark> {
+/// Lists the cache marks by turn, the head first.
+fn list_marks(marks: &CacheMarks, thread: &Thread<'_>) -> Vec<Mark> {
     let head = marks.head.then_some(Mark { turn: 0 });
     let messages = marks
         .messages
@@ -160,9 +172,10 @@ fn marks(marks: &CacheMarks, thread: &Thread<'_>) -> Vec<Mark> {
         .collect()
 }
 
-/// Returns what the last request of this conversation was made of; `None` where there was none.
+/// Returns the events of the last request of this conversation; `None` if there was no request.
 ///
-/// A fork has answers that are older than itself: what those requests carried was not sent for it.
+/// The requests of answers that are older than a fork belong to its original. The provider caches
+/// them under another key.
 fn last_sent(asked: &ReadyQuery<'_>) -> Option<Stream> {
     let length = view::last_request(&asked.stream)?;
     let answer = asked.stream.events()[length..]

@@ -1,11 +1,11 @@
-//! What a query adds to its conversation.
+//! Prepares the events that a query adds to its conversation.
 
 use std::collections::HashSet;
 
 use crate::{
     attachments::{
         approval::{list_approvals, warn_of_outside_file},
-        declarations::{place, read_configured, resolve_context, warn_of_unreadable},
+        declarations::{self, read_configured, resolve_context, warn_of_unreadable},
         resolve::{Attachments, EarlierDeclarations, parse, resolve, stored_forms},
         source_changes::find_notifications,
         store::{BatchStore, KeptContent},
@@ -19,22 +19,33 @@ use crate::{
 use jp_attachment::Declared;
 use jp_conversation::{
     ChatRequest, ConfigDelta, Declaration, Event, EventKind, Notification, Stream,
-    resolution::{Change, plan},
+    resolution::{self, Change},
 };
 use jp_storage::{Batch, Stamps};
 use serde_json::json;
 
-/// Events to append, and the content they name.
+/// The events to append, and the content that they name.
 pub(crate) struct Prepared {
     pub(crate) kinds: Vec<EventKind>,
     pub(crate) batch: Batch,
-    /// What is known of that content.
+    /// The files and the measures of that content.
     pub(crate) kept: KeptContent,
     pub(crate) now: jiff::Timestamp,
 }
 
 impl Prepared {
-    /// Returns the conversation as it would be; its new content is in the batch's store.
+    /// Returns no events, for a message that is sent again.
+    fn empty(batch: Batch, now: jiff::Timestamp) -> Self {
+        Self {
+            kinds: Vec::new(),
+            batch,
+            kept: KeptContent::default(),
+            now,
+        }
+    }
+
+    /// Returns the conversation with these events, without recording them. Their content goes to the
+    /// store of the batch.
     pub(crate) fn into_stream(self, mut stream: Stream) -> Result<Stream, SessionError> {
         self.batch.commit()?;
         self.kinds
@@ -44,7 +55,7 @@ impl Prepared {
     }
 }
 
-/// Resolves what is to be attached and puts together the events of the request.
+/// Resolves the attachments and puts together the events of the request.
 pub(crate) fn prepare(
     request: &QueryRequest,
     setup: Setup<'_>,
@@ -57,41 +68,33 @@ pub(crate) fn prepare(
     let batch = scratch.map_or_else(|| target.store().batch(), |scratch| scratch.blobs().batch());
     let now = session.now();
     let Some(message) = message else {
-        repeat(request, target)?;
-        return Ok(Prepared {
-            kinds: Vec::new(),
-            batch,
-            kept: KeptContent::default(),
-            now,
-        });
+        check_repeat(request, target)?;
+        return Ok(Prepared::empty(batch, now));
     };
-    let place = place(setup)?;
+    let place = declarations::place(setup)?;
     let configured = read_configured(config, &place)?;
     let stamps = session.workspace.stamps();
     let keeper = BatchStore::new(&batch, &stamps);
     let resolving = resolve_context(setup, &place, &keeper, request.skip_unavailable)?;
     let explicit = parse(setup, &request.attach, &place, resolving.unavailable)?;
+    // Earlier declarations are compared with these, so they need the same form.
     let typed = stored_forms(&explicit);
     let approved = list_approvals(&explicit, &place);
-    let plan = plan(&target.stream(), &configured.declarations, &typed)
+    let plan = resolution::plan(&target.stream(), &configured.declarations, &typed)
         .resolve_found(|declaration| configured.sources.contains_key(declaration));
-    let earlier = plan
-        .declarations()
-        .filter(|declaration| !typed.contains(declaration));
-    let earlier: HashSet<Declaration> = earlier.cloned().collect();
+    let mut earlier: HashSet<Declaration> = plan.declarations().cloned().collect();
+    earlier.retain(|declaration| !typed.contains(declaration));
     warn_of_unreadable(session, &target.stream());
-    configured
-        .refused
-        .iter()
-        .for_each(|declaration| warn_of_outside_file(session, declaration));
-    let is_new = target.conversation().is_none();
-    let made = EarlierDeclarations {
+    for declaration in &configured.refused {
+        warn_of_outside_file(session, declaration);
+    }
+    let declared = EarlierDeclarations {
         plan,
         configured: &configured,
-        is_new,
-        named: request.named(),
+        is_new: target.conversation().is_none(),
+        named: request.conversation_id(),
     };
-    let attachments = attach(setup, made, explicit, &resolving, &stamps)?;
+    let attachments = attach(setup, declared, explicit, &resolving, &stamps)?;
     let stale = find_notifications(
         setup,
         &target.stream(),
@@ -100,23 +103,23 @@ pub(crate) fn prepare(
         &resolving,
         &stamps,
     )?;
+    // Only now: a query that failed, or that stores nothing, leaves no approvals behind.
     if scratch.is_none() {
-        session.remember_agreed(approved.iter().map(String::as_str));
-        save(session, &stamps);
+        session.remember_approvals(approved.iter().map(String::as_str));
+        save_file_states(session, &stamps);
     }
     let excludes = typed.into_iter().filter(Declaration::is_exclude);
-    let delta = delta(request, tools, &attachments, &earlier, excludes);
-    let kinds = turn(delta, stale, message, attachments);
+    let delta = build_delta(request, tools, &attachments, &earlier, excludes);
     let kept = keeper.into_kept_content();
     Ok(Prepared {
-        kinds,
+        kinds: build_turn(delta, stale, message, attachments),
         batch,
         kept,
         now,
     })
 }
 
-/// Resolves what is attached, while the cache of file states is read.
+/// Resolves the attachments, while another thread reads the cache of file states.
 fn attach(
     setup: Setup<'_>,
     earlier: EarlierDeclarations<'_>,
@@ -126,19 +129,19 @@ fn attach(
 ) -> Result<Attachments, SessionError> {
     let session = setup.session;
     let attaches = !explicit.is_empty() || !earlier.plan.resolve.is_empty();
-    // Whoever asks first waits for its thread to start: here, before another thread is in its way.
+    // The first call starts a thread and waits for it. That is fastest before other threads run.
     _ = session.interrupt();
     std::thread::scope(|scope| {
         if attaches {
-            // Where there is no thread for it, it is read when it is needed.
+            // If no thread can be started, the cache is read when it is needed.
             _ = std::thread::Builder::new().spawn_scoped(scope, || stamps.preload());
         }
         resolve(setup, earlier, explicit, resolving)
     })
 }
 
-/// Saves the cache of file states; without it files are read again.
-fn save(session: &Session, stamps: &Stamps) {
+/// Saves the cache of file states. If that fails, the next query reads the files again.
+fn save_file_states(session: &Session, stamps: &Stamps) {
     if let Err(error) = stamps.save() {
         session.person.tell(Notice::FileStatesNotSaved {
             error: error.to_string(),
@@ -146,8 +149,8 @@ fn save(session: &Session, stamps: &Stamps) {
     }
 }
 
-/// Returns the events that a turn begins with.
-fn turn(
+/// Returns the events that a turn begins with, in their order in the conversation.
+fn build_turn(
     delta: Option<ConfigDelta>,
     stale: Vec<Notification>,
     message: ChatRequest,
@@ -160,6 +163,7 @@ fn turn(
     } = attachments;
     let mut kinds = Vec::from_iter(delta.map(EventKind::ConfigDelta));
     kinds.push(EventKind::TurnStart);
+    // Before the message, so that the model reads first which sources have changed.
     kinds.extend(stale.into_iter().map(EventKind::Notification));
     kinds.push(EventKind::ChatRequest(ChatRequest {
         resources: snapshots,
@@ -169,30 +173,28 @@ fn turn(
     kinds
 }
 
-/// Checks that there is a request to send again.
-fn repeat(request: &QueryRequest, target: &Target) -> Result<(), SessionError> {
-    let usage = |message: &str| {
-        Err(SessionError::usage(message)
-            .with_hint("pass a message: `jp query \"your question\"`, or pipe it in."))
+/// Checks that a query without a message has an unanswered one to send again.
+fn check_repeat(request: &QueryRequest, target: &Target) -> Result<(), SessionError> {
+    let conversation = target.conversation();
+    let message = if !request.attach.is_empty() {
+        "there is no message to send with the attachments"
+    } else if request.schema.is_some() {
+        // A stored message is sent again byte for byte, so that a provider can serve it from its cache.
+        "there is no message to send with that schema; jp sends a stored message again with its own schema"
+    } else {
+        match conversation.map(|conversation| conversation.stream.unanswered_request()) {
+            Some(Some(_)) => return Ok(()),
+            Some(None) => "there is no message to send, and no unanswered message to send again",
+            None => "there is no message to send",
+        }
     };
-    if !request.attach.is_empty() {
-        return usage("there is no message to send with the attachments");
-    }
-    if request.schema.is_some() {
-        return usage(
-            "there is no message to send with that schema; jp sends a stored message again with its own schema",
-        );
-    }
-    match target.conversation() {
-        Some(conversation) if conversation.stream.unanswered_request().is_some() => Ok(()),
-        Some(_) => usage("there is no message to send, and no unanswered message to send again"),
-        None => usage("there is no message to send"),
-    }
+    Err(SessionError::usage(message)
+        .with_hint("pass a message: `jp query \"your question\"`, or pipe it in."))
 }
 
-/// Records what the person chose with this request, so that the conversation keeps to it; `earlier` are the
-/// declarations that were made before.
-fn delta(
+/// Returns the settings that the user chose with this request, so that later requests of the
+/// conversation use them too. `earlier` are the declarations of earlier requests.
+fn build_delta(
     request: &QueryRequest,
     tools: &Tools,
     attachments: &Attachments,
@@ -203,6 +205,7 @@ fn delta(
         .delivered
         .iter()
         .map(|delivered| &delivered.declaration);
+    // Earlier declarations are in the conversation or in the configuration already.
     let added = delivered
         .filter(|declaration| !earlier.contains(declaration))
         .cloned();

@@ -17,26 +17,26 @@ use crate::{
     tools::{Tools, call_outcome::EndedCall},
 };
 
-/// A conversation whose newest request is to be answered.
+/// A query that is ready to send: a conversation that ends with a request, and everything that sending it needs.
 pub(crate) struct ReadyQuery<'s> {
     pub(crate) session: &'s Session,
     pub(crate) config: Resolved,
     pub(crate) store: Store,
-    /// Where the content is of a query that stores nothing.
+    /// The store for the content of a query that the conversation does not keep.
     pub(crate) scratch: Option<Scratch>,
-    /// Files that hold content of the request as it is.
+    /// Files whose bytes are the content of the request, by checksum. They are faster to read than blobs.
     pub(crate) files: Arc<HashMap<Checksum, PathBuf>>,
-    /// The measures of texts that are from files.
+    /// The measures of texts that come from files.
     pub(crate) measures: Arc<HashMap<Checksum, Measure>>,
     pub(crate) tools: Tools,
     pub(crate) stream: Stream,
-    /// The model that is asked, where one is known.
+    /// The model. Only an explained query may have none.
     pub(crate) model: Option<Model>,
-    /// The conversation, where it has an id.
+    /// The id of the conversation, if it has one.
     pub(crate) id: Option<ConversationId>,
-    /// About how many tokens a request may have.
+    /// The largest request to send, in estimated tokens.
     pub(crate) budget: Option<u64>,
-    /// Texts that were read to be compared.
+    /// Texts that delivery has read to compare them.
     pub(crate) compared: Compared,
 }
 
@@ -46,13 +46,13 @@ impl ReadyQuery<'_> {
         Setup::new(self.session, &self.config)
     }
 
-    /// Returns the model of a query that is sent.
+    /// Returns the model of a query that is not only explained.
     pub(crate) fn model(&self) -> &Model {
         let model = self.model.as_ref();
         model.expect("without a model a query is only explained")
     }
 
-    /// Returns a call that ended, with what was decided about it.
+    /// Returns a call that ended, with the decision about it.
     pub(crate) fn end_call(
         &self,
         call: &ToolCallRequest,
@@ -65,13 +65,13 @@ impl ReadyQuery<'_> {
         EndedCall::new(verdict, edited, circumstances)
     }
 
-    /// Returns whether the message is in the conversation, to be sent again.
+    /// Returns whether the conversation keeps the message, so that it can be sent again.
     pub(crate) fn is_kept(&self) -> bool {
         self.scratch.is_none()
     }
 }
 
-/// Returns the request that is to be answered, with its turn.
+/// Returns the newest request and its turn, which counts from 1.
 pub(crate) fn newest_request(stream: &Stream) -> Option<(usize, &ChatRequest)> {
     stream.requests().last()
 }

@@ -1,4 +1,4 @@
-//! Writing the message, and then the turn, to the conversation.
+//! Writes the message, and then the turn, to the conversation.
 
 use std::{
     io::ErrorKind,
@@ -18,16 +18,16 @@ use crate::{
     session::Session,
 };
 
-/// A conversation that is being written to.
+/// A conversation that jp writes to.
 pub(crate) struct Recording {
     pub(crate) writer: Writer,
-    /// The message on its way to the disk.
+    /// The message, written but not synced.
     message: Option<Pending>,
-    /// That the conversation is used, on its way there, too.
+    /// The time of its last use, written but not synced.
     activation: Option<Pending>,
 }
 
-/// Stores what was prepared; returns the conversation with it.
+/// Stores the prepared events. Returns the conversation with them.
 pub(crate) fn record(
     session: &Session,
     target: Target,
@@ -47,6 +47,7 @@ pub(crate) fn record(
             is_local,
             title,
         } => {
+            // Without a title, lists show the first words of the message.
             let title = title.or_else(|| events.iter().find_map(compose::title));
             (
                 Stream::default(),
@@ -58,12 +59,14 @@ pub(crate) fn record(
             conversation,
             lock,
         } => {
+            // `Target::open` has locked it, because this query is recorded.
             let lock = lock.ok_or_else(|| SessionError::new("the conversation is not locked"))?;
             let mut writer = found.store.writer(&conversation, lock);
             activation = Some(writer.activate(now));
             (conversation.stream, writer)
         }
     };
+    // A message that is sent again is in the conversation already: there is nothing to write.
     let mut message = None;
     if !events.is_empty() {
         let (events, unsynced) = writer.write(events, batch)?;
@@ -81,9 +84,11 @@ pub(crate) fn record(
 }
 
 impl Recording {
-    /// Does some work while the disk takes what was written; nothing is sent before both are done. Once it is stored,
-    /// the conversation is the current one.
-    pub(crate) fn beside<T>(
+    /// Does some work while the disk syncs the message, and waits for both.
+    ///
+    /// The request is sent only after that, so a message that a provider answers is never lost. The
+    /// conversation then becomes the current one.
+    pub(crate) fn finish_during<T>(
         &mut self,
         session: &Session,
         work: impl FnOnce() -> T,
@@ -95,9 +100,10 @@ impl Recording {
             let done = work();
             (
                 done,
-                finishing.map(|finishing| finishing.map_or(Ok(()), finished)),
+                finishing.map(|finishing| finishing.map_or(Ok(()), wait_for)),
             )
         });
+        // The message is stored even if the time of its last use is not.
         message?;
         activation.map_err(|failure| kept_message(failure, true))?;
         if let Err(error) = session.sessions().set_current(self.writer.id()) {
@@ -109,15 +115,15 @@ impl Recording {
     }
 }
 
-/// Appends what happens in a turn to its conversation, and remembers what the turn came to.
+/// Appends the events of a turn to its conversation, and remembers its outcome.
 #[derive(Debug, Default)]
 pub(crate) struct Recorder {
-    /// `None` if nothing is stored, or once storing failed: what came after it would be an answer
-    /// with a hole in it.
+    /// `None` if the conversation does not keep the query, or after a write failed: later events
+    /// would leave a gap in the answer.
     writer: Option<Writer>,
-    /// What the model said in this turn, and what it cost.
+    /// The answers, calls and usage of this turn.
     pub(crate) kept: Vec<EventKind>,
-    /// About how many tokens delivery saved in the requests that were answered.
+    /// The estimated tokens that delivery saved in the answered requests.
     pub(crate) saved_tokens: u64,
 }
 
@@ -129,24 +135,25 @@ impl Recorder {
         }
     }
 
-    /// Appends events, which are on disk when this returns.
+    /// Appends events and syncs them.
     pub(crate) fn append(
         &mut self,
         asked: &mut ReadyQuery<'_>,
         kinds: Vec<EventKind>,
     ) -> Result<(), SessionError> {
-        let said = kinds.iter().filter(|kind| is_the_models(kind));
-        self.kept.extend(said.cloned());
+        let from_model = kinds.iter().filter(|kind| is_from_model(kind));
+        self.kept.extend(from_model.cloned());
         let now = asked.session.now();
         let events: Vec<_> = kinds
             .into_iter()
             .map(|kind| Event::new(now, kind))
             .collect();
+        // If the write fails, the writer stays away and later events are not written.
         let events = match self.writer.take() {
             None => store_payloads(asked, events)?,
             Some(mut writer) => {
                 let batch = writer.batch();
-                let events = writer.append(events, batch).map_err(unkept)?;
+                let events = writer.append(events, batch).map_err(describe_loss)?;
                 self.writer = Some(writer);
                 events
             }
@@ -158,8 +165,8 @@ impl Recorder {
     }
 }
 
-/// Returns whether an event is the model's own, not a tool's result.
-pub(crate) fn is_the_models(kind: &EventKind) -> bool {
+/// Returns whether an event comes from the model. Only the results of calls don't.
+pub(crate) fn is_from_model(kind: &EventKind) -> bool {
     !matches!(kind, EventKind::ToolCallResponse(_))
 }
 
@@ -179,8 +186,8 @@ fn store_payloads(
     Ok(events)
 }
 
-/// Says what is lost if the answer could not be stored, and what is not.
-fn unkept(error: WriteError) -> SessionError {
+/// Adds to a failed write which part of the answer is lost.
+fn describe_loss(error: WriteError) -> SessionError {
     let is_gone =
         matches!(&error, WriteError::Io { source, .. } if source.kind() == ErrorKind::NotFound);
     let failure = SessionError::from(error);
@@ -192,14 +199,17 @@ fn unkept(error: WriteError) -> SessionError {
     )
 }
 
-/// What writes the message: a thread, or, where the system had none for it, what came of it already.
+/// The thread that syncs the message. If the system could not start one, the result of syncing it
+/// here.
 type Finishing<'scope> =
     Result<ScopedJoinHandle<'scope, Result<(), WriteError>>, Result<(), WriteError>>;
 
+/// Syncs on another thread, or here if the system can't start one.
 fn start_finishing<'scope>(
     scope: &'scope Scope<'scope, '_>,
     pending: Pending,
 ) -> Finishing<'scope> {
+    // A failed start drops its closure, so `pending` must not be in there.
     let (sender, receiver) = mpsc::channel::<Pending>();
     let finish = move || receiver.recv().map_or(Ok(()), Pending::finish);
     match std::thread::Builder::new().spawn_scoped(scope, finish) {
@@ -211,9 +221,13 @@ fn start_finishing<'scope>(
     }
 }
 
-/// Waits for what a thread writes.
-fn finished(finishing: Finishing<'_>) -> Result<(), SessionError> {
-    let panicked = |_| SessionError::new("failed to store the message: its thread panicked");
-    let done = finishing.map_or_else(Ok, |thread| thread.join().map_err(panicked));
-    Ok(done??)
+/// Waits until a thread has synced.
+fn wait_for(finishing: Finishing<'_>) -> Result<(), SessionError> {
+    let synced = match finishing {
+        Ok(thread) => thread
+            .join()
+            .map_err(|_| SessionError::new("failed to store the message: its thread panicked"))?,
+        Err(synced) => synced,
+    };
+    Ok(synced?)
 }

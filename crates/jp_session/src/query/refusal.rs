@@ -1,4 +1,4 @@
-//! Why a request got no answer, and what to do about it.
+//! Words the failure of a request, with hints.
 
 use std::path::Path;
 
@@ -7,7 +7,7 @@ use crate::{
     model::{Model, key_source},
     query::ready_query::{ReadyQuery, newest_request},
     size,
-    text::quoted,
+    text::quote_word,
 };
 use jp_conversation::{
     ChatRequest,
@@ -16,8 +16,9 @@ use jp_conversation::{
 use jp_llm::{Error, Fault, Format, Refusal};
 use jp_resource::uri::{PathStyle, file_uri, percent_decode};
 
-/// Turns the error of a request into what a person reads.
-pub(crate) fn failure(error: &Error, asked: &ReadyQuery<'_>, model: &Model) -> SessionError {
+/// Words the error of a request.
+pub(crate) fn describe(error: &Error, asked: &ReadyQuery<'_>) -> SessionError {
+    let model = asked.model();
     match error.refusal() {
         Some(Refusal::Key) => wrong_key(error, asked, model),
         Some(Refusal::Model) => unknown_model(error, asked, model),
@@ -31,9 +32,10 @@ pub(crate) fn failure(error: &Error, asked: &ReadyQuery<'_>, model: &Model) -> S
     }
 }
 
+/// Words the refusal of a key, or of a request without one.
 fn wrong_key(error: &Error, asked: &ReadyQuery<'_>, model: &Model) -> SessionError {
     let provider = &model.endpoint.provider;
-    let (server, said) = (server(model), words(error));
+    let (server, said) = (describe_server(model), quote_answer(error));
     match key_source(&asked.config, provider) {
         Some(source) if model.endpoint.api_key.is_some() => SessionError::new(format!(
             "{server} rejects the API key from {source}: {said}"
@@ -48,18 +50,18 @@ fn wrong_key(error: &Error, asked: &ReadyQuery<'_>, model: &Model) -> SessionErr
     }
 }
 
-/// Returns the key of a setting that the person has for a model.
-fn setting(model: &Model, name: &str) -> String {
+/// Returns the configuration key of a setting of a model.
+fn setting_key(model: &Model, name: &str) -> String {
     let (provider, model) = (&model.endpoint.provider, &model.endpoint.model);
     format!("providers.llm.{provider}.models.\"{model}\".{name}")
 }
 
 fn no_images(error: &Error, model: &Model) -> SessionError {
-    let setting = setting(model, "images");
+    let setting = setting_key(model, "images");
     SessionError::new(format!(
         "{} does not accept images: {}",
         model.label,
-        words(error)
+        quote_answer(error)
     ))
     .with_hint(format!(
         "set {setting} = false, and jp sends it a note in place of each image."
@@ -68,11 +70,11 @@ fn no_images(error: &Error, model: &Model) -> SessionError {
 }
 
 fn no_tools(error: &Error, model: &Model) -> SessionError {
-    let setting = setting(model, "tools");
+    let setting = setting_key(model, "tools");
     SessionError::new(format!(
         "{} does not accept tools: {}",
         model.label,
-        words(error)
+        quote_answer(error)
     ))
     .with_hint("`jp query -T` disables all tools in this conversation.")
     .with_hint(format!(
@@ -81,11 +83,11 @@ fn no_tools(error: &Error, model: &Model) -> SessionError {
 }
 
 fn too_much_output(error: &Error, model: &Model) -> SessionError {
-    let setting = setting(model, "max_output_tokens");
+    let setting = setting_key(model, "max_output_tokens");
     SessionError::new(format!(
         "{} does not allow such a long answer: {}",
         model.label,
-        words(error)
+        quote_answer(error)
     ))
     .with_hint(format!("set {setting} to the model's limit."))
 }
@@ -94,15 +96,15 @@ fn unknown_model(error: &Error, asked: &ReadyQuery<'_>, model: &Model) -> Sessio
     let name = &model.endpoint.model;
     let failure = SessionError::new(format!(
         "{} has no model `{name}`: {}",
-        server(model),
-        words(error)
+        describe_server(model),
+        quote_answer(error)
     ));
     let failure = match model.endpoint.format {
         Format::Ollama => failure.with_hint(format!("`ollama pull {name}` downloads it.")),
         _ => failure,
     };
     let failure = failure.with_hint("`jp model ls` lists the available models.");
-    ask_another(
+    with_hint_if_kept(
         failure,
         asked,
         "`jp query --model PROVIDER/NAME` without a message asks another model.",
@@ -115,11 +117,12 @@ fn too_long(
     asked: &ReadyQuery<'_>,
     model: &Model,
 ) -> SessionError {
+    // Not every provider reports both figures.
     let figures = match (tokens.map(size::thousands), limit.map(size::thousands)) {
         (Some(tokens), Some(limit)) => format!("it has {tokens} tokens, and the limit is {limit}"),
         (Some(tokens), None) => format!("it has {tokens} tokens"),
         (None, Some(limit)) => format!("the limit is {limit} tokens"),
-        (None, None) => words(error),
+        (None, None) => quote_answer(error),
     };
     let parts = largest(asked, &asked.rows(&asked.thread(&asked.stream)));
     let message = format!(
@@ -134,15 +137,15 @@ fn too_long(
         .then(|| parts.first().map(|part| part.advice(newest)));
     failure.hints.extend(kept.flatten());
     failure.hints.extend(more_room(model).map(str::to_owned));
-    ask_another(
+    with_hint_if_kept(
         failure,
         asked,
         "`jp query --model PROVIDER/NAME` without a message asks a model that accepts more.",
     )
 }
 
-/// Adds a hint that holds where the message is kept.
-fn ask_another(failure: SessionError, asked: &ReadyQuery<'_>, hint: &str) -> SessionError {
+/// Adds a hint that applies only if the conversation keeps the message.
+fn with_hint_if_kept(failure: SessionError, asked: &ReadyQuery<'_>, hint: &str) -> SessionError {
     if asked.is_kept() {
         failure.with_hint(hint)
     } else {
@@ -150,14 +153,14 @@ fn ask_another(failure: SessionError, asked: &ReadyQuery<'_>, hint: &str) -> Ses
     }
 }
 
-/// A part of a request.
+/// A part of a request, for the list of its largest parts.
 struct Part<'a> {
     name: String,
     tokens: u64,
     turn: usize,
     /// The declaration that attached it, if that attached nothing else.
     declared: Option<&'a str>,
-    /// Its name, which a pattern can be made of; a title can't.
+    /// Its file name, from which the user can make a pattern. `name` may be a title.
     pattern: Option<&'a str>,
     is_attached: bool,
 }
@@ -167,20 +170,20 @@ pub(crate) fn largest_lines(asked: &ReadyQuery<'_>, turns: &[TurnRow]) -> String
     lines(&largest(asked, turns))
 }
 
+/// Writes a line for each part.
 fn lines(parts: &[Part<'_>]) -> String {
-    let line = |part: &Part<'_>| {
-        format!(
-            "\n  about {}: {}, turn {}",
-            size::count(part.tokens, "token"),
-            part.name,
-            part.turn
-        )
-    };
-    parts.iter().map(line).collect()
+    parts
+        .iter()
+        .map(|part| {
+            let tokens = size::count(part.tokens, "token");
+            format!("\n  about {tokens}: {}, turn {}", part.name, part.turn)
+        })
+        .collect()
 }
 
 /// Returns the three largest parts, the largest first.
 fn largest<'a>(asked: &'a ReadyQuery<'_>, turns: &[TurnRow]) -> Vec<Part<'a>> {
+    /// The number of parts to name: the user needs the largest ones only.
     const SHOWN: usize = 3;
     let rows = turns
         .iter()
@@ -189,17 +192,18 @@ fn largest<'a>(asked: &'a ReadyQuery<'_>, turns: &[TurnRow]) -> Vec<Part<'a>> {
     rows.sort_by_key(|(_, row)| std::cmp::Reverse(row.tokens));
     rows.into_iter()
         .take(SHOWN)
-        .map(|(turn, row)| Part::of(asked, turn, row))
+        .map(|(turn, row)| Part::new(asked, turn, row))
         .collect()
 }
 
 impl<'a> Part<'a> {
-    fn of(asked: &'a ReadyQuery<'_>, turn: usize, row: &BlockRow) -> Self {
+    fn new(asked: &'a ReadyQuery<'_>, turn: usize, row: &BlockRow) -> Self {
         let request = asked
             .stream
             .requests()
-            .find(|(of, _)| *of == turn)
+            .find(|(number, _)| *number == turn)
             .map(|(_, request)| request);
+        // Only a snapshot of a message comes from a declaration.
         let attached = request
             .filter(|_| row.kind == "resource")
             .and_then(|request| {
@@ -212,7 +216,7 @@ impl<'a> Part<'a> {
         let name = match (&row.uri, row.kind) {
             (_, "request") => "the message".to_owned(),
             (_, "message") => "the answer".to_owned(),
-            (Some(uri), _) => one_line(&place(uri, asked.session.workspace.root())),
+            (Some(uri), _) => escape_name(&display_uri(uri, asked.session.workspace.root())),
             (None, kind) => kind.replace('_', " "),
         };
         let declared = attached.and_then(|(request, index)| declared_alone(request, index));
@@ -228,19 +232,21 @@ impl<'a> Part<'a> {
         }
     }
 
-    /// Says how to ask without it; what was sent stays in its conversation.
+    /// Returns advice on sending a request without this part. A conversation keeps what it sent, so that takes a
+    /// new conversation or a fork. `newest` is the newest turn.
     fn advice(&self, newest: usize) -> String {
         let Self { name, turn, .. } = self;
         let keep_out = match self.declared {
-            Some(declared) => format!("`jp attachment rm {}`", quoted(&one_line(declared))),
+            Some(declared) => format!("`jp attachment rm {}`", quote_word(&escape_name(declared))),
             None => format!(
                 "`--attach {}`",
-                quoted(&one_line(&format!(
+                quote_word(&escape_name(&format!(
                     "!{}",
                     self.pattern.unwrap_or("PATTERN")
                 )))
             ),
         };
+        // A fork keeps the newest turns, so it can't leave out a part of the newest one.
         match (self.is_attached, newest - turn) {
             (true, 0) => format!(
                 "a conversation keeps what you sent. `jp query --new` starts one without {name}; `--attach '!PATTERN'` excludes files of a directory."
@@ -260,7 +266,7 @@ impl<'a> Part<'a> {
 }
 
 /// Returns the path of a file of the workspace, and the URI of anything else.
-pub fn place(uri: &str, root: &Path) -> String {
+pub fn display_uri(uri: &str, root: &Path) -> String {
     let workspace = root
         .to_str()
         .and_then(|root| file_uri(root, PathStyle::native()).ok());
@@ -269,8 +275,8 @@ pub fn place(uri: &str, root: &Path) -> String {
         .unwrap_or_else(|| uri.to_owned())
 }
 
-/// Returns a name as it is, or escaped where it could forge a line.
-pub fn one_line(name: &str) -> String {
+/// Returns a name, escaped if it contains control characters, which could forge a line.
+pub fn escape_name(name: &str) -> String {
     if name.contains(char::is_control) {
         name.escape_debug().to_string()
     } else {
@@ -278,7 +284,7 @@ pub fn one_line(name: &str) -> String {
     }
 }
 
-/// Returns the declaration that delivered a resource and no other.
+/// Returns the declaration that delivered a resource and nothing else.
 fn declared_alone(request: &ChatRequest, index: usize) -> Option<&str> {
     let delivered = request
         .delivered
@@ -287,7 +293,7 @@ fn declared_alone(request: &ChatRequest, index: usize) -> Option<&str> {
     Some(delivered.declaration.as_str())
 }
 
-/// Says how a server of one's own takes more.
+/// Returns advice on making a local server accept longer requests.
 fn more_room(model: &Model) -> Option<&'static str> {
     match (model.endpoint.format, model.endpoint.provider.as_str()) {
         (Format::Ollama, _) => Some(
@@ -298,6 +304,7 @@ fn more_room(model: &Model) -> Option<&'static str> {
     }
 }
 
+/// Words any other error, with hints for the network and the status.
 fn other(error: &Error) -> SessionError {
     let failure = SessionError::new(format!("failed to {}", chain(error)));
     match error {
@@ -307,9 +314,11 @@ fn other(error: &Error) -> SessionError {
         Error::Unreachable { .. } => failure.with_hint(
             "check the network, the host in the provider's base_url, and that the server is running.",
         ),
+        // A key may be valid and lack the permission for this model.
         Error::Status { status: 403, .. } => {
             failure.with_hint("check the API key from the provider's api_key_env or api_key_command.")
         }
+        // A wrong path in the base URL gives the same status as an unknown model.
         Error::Status { status: 404, .. } => {
             failure.with_hint("check the model's name and the provider's base_url.")
         }
@@ -317,12 +326,12 @@ fn other(error: &Error) -> SessionError {
     }
 }
 
-fn server(model: &Model) -> String {
+fn describe_server(model: &Model) -> String {
     format!("{} at {}", model.endpoint.provider, model.endpoint.base_url)
 }
 
-/// Returns what the server said.
-fn words(error: &Error) -> String {
+/// Returns the message of the server, if it sent one.
+fn quote_answer(error: &Error) -> String {
     match error {
         Error::Status { message, .. }
         | Error::Stream {

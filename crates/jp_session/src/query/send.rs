@@ -1,4 +1,4 @@
-//! Sending the requests of a turn, and taking in what comes back.
+//! Sends the requests of a turn, and handles its events.
 
 use std::{
     cell::Cell, convert::Infallible, error::Error, future::pending, rc::Rc, sync::Arc,
@@ -20,9 +20,9 @@ use crate::{
     query::{
         body::{RequestBuilder, Written, prepare},
         budget, contents,
-        finish::{FinishedTurn, Report, judge, kept_message},
+        finish::{Report, kept_message},
         ready_query::{ReadyQuery, newest_request},
-        record::{Recorder, Recording, is_the_models},
+        record::{Recorder, Recording, is_from_model},
         schema,
     },
     runtime::runtime,
@@ -30,7 +30,7 @@ use crate::{
     trust::{self, Approvals, Effect, Origin, decide},
 };
 
-/// How long a model may be silent before the user is told that jp still waits.
+/// The time without an answer after which jp says that it still waits. Most models begin to answer earlier.
 const SILENCE: Duration = Duration::from_secs(10);
 
 /// Runs the turn of a query that is ready to send.
@@ -40,19 +40,21 @@ pub(crate) fn run(
 ) -> Result<Report<'_>, SessionError> {
     let session = asked.session;
     let interrupt = session.interrupt();
-    let ready = match &mut recording {
-        Some(recording) => recording.beside(session, || ready(&asked))?,
-        None => ready(&asked),
+    // The disk syncs the message while jp writes the first request.
+    let prepared = match &mut recording {
+        Some(recording) => recording.finish_during(session, || prepare_turn(&asked))?,
+        None => prepare_turn(&asked),
     };
-    let ready = ready.and_then(|ready| interrupt.check().map(|()| ready));
-    let Ready {
+    // The last moment at which an interrupt costs nothing: nothing has been sent yet.
+    let prepared = prepared.and_then(|prepared| interrupt.check().map(|()| prepared));
+    let PreparedTurn {
         runtime,
         schema,
         toolbox,
         tools,
         facts,
         first,
-    } = ready.map_err(|failure| kept_message(failure, recording.is_some()))?;
+    } = prepared.map_err(|failure| kept_message(failure, recording.is_some()))?;
 
     let id = recording
         .as_ref()
@@ -71,27 +73,28 @@ pub(crate) fn run(
     let (is_kept, has_come) = (host.asked.is_kept(), Rc::clone(&host.has_come));
     let outcome = runtime.block_on(async {
         let client = Client::new(endpoint)?;
-        let fault = |answer: &str| schema.as_ref()?.check(answer).err();
         let turn = Turn {
             client: &client,
             toolbox: &toolbox,
             model: &label,
-            check: Some(&fault),
+            check: Some(&|answer: &str| schema.as_ref()?.check(answer).err()),
             max_rounds: Turn::MAX_ROUNDS,
         };
+        // Dropping the turn would lose its events, so only its own end ends the wait.
         Ok::<_, SessionError>(tokio::select! {
             outcome = jp_turn::run(turn, interrupt.wait(), &mut host) => outcome,
             never = tell_of_silence(&*session.person, &has_come, &label, is_kept) => match never {},
         })
     })?;
     session.person.show(Shown::End)?;
+    // A failure to show or store the answer matters more than the outcome of the turn.
     if let Some(failure) = host.failure.take() {
         return Err(failure);
     }
-    Ok(judge(host.into_turn(id), schema.as_ref(), outcome))
+    Ok(host.into_report(id).judge(schema.as_ref(), outcome))
 }
 
-/// Says that an answer is waited for, once it takes long to begin.
+/// Tells the user that jp still waits if no answer begins in time. Never returns.
 async fn tell_of_silence(
     person: &dyn Person,
     has_come: &Cell<bool>,
@@ -108,8 +111,8 @@ async fn tell_of_silence(
     pending().await
 }
 
-/// What a turn needs.
-struct Ready {
+/// Everything that a turn needs.
+struct PreparedTurn {
     runtime: tokio::runtime::Runtime,
     schema: Option<Schema>,
     toolbox: Arc<Toolbox>,
@@ -118,15 +121,15 @@ struct Ready {
     first: Written,
 }
 
-/// Prepares a turn and its first request.
-fn ready(asked: &ReadyQuery<'_>) -> Result<Ready, SessionError> {
+/// Puts the tools together and writes the first request.
+fn prepare_turn(asked: &ReadyQuery<'_>) -> Result<PreparedTurn, SessionError> {
     let runtime = runtime()?;
     let schema = newest_request(&asked.stream).and_then(|(_, request)| request.schema.as_ref());
-    let schema = schema.map(schema::of_message).transpose()?;
+    let schema = schema.map(schema::compile_stored).transpose()?;
     let toolbox = Arc::new(toolbox::assemble(asked)?);
     let tools = toolbox.offered();
     let (facts, first) = prepare(asked, &tools, &runtime)?;
-    Ok(Ready {
+    Ok(PreparedTurn {
         runtime,
         schema,
         toolbox,
@@ -136,31 +139,31 @@ fn ready(asked: &ReadyQuery<'_>) -> Result<Ready, SessionError> {
     })
 }
 
-/// What a turn talks to: it shows what arrives, records it and builds the next request.
+/// The host of a turn: it shows and records its events, and builds its requests.
 struct TurnHost<'s> {
     asked: ReadyQuery<'s>,
     builder: RequestBuilder,
     recorder: Recorder,
     /// The calls that ended in this turn, in the order of their results.
     calls: Vec<EndedCall>,
-    /// Whether a request has no answer yet.
+    /// `true` from a request until its first recorded event.
     is_asking: bool,
-    /// The first thing that went wrong here; the answer is received to its end all the same.
+    /// The first failure of this host. The turn still receives the answer to its end, so the user sees all of it.
     failure: Option<SessionError>,
-    /// Whether anything came of the turn.
+    /// True if the turn has sent any event.
     has_come: Rc<Cell<bool>>,
 }
 
 impl Host for TurnHost<'_> {
     fn take(&mut self, event: TurnEvent<'_>) {
         self.has_come.set(true);
-        if let Err(failure) = self.take_in(event) {
+        if let Err(failure) = self.handle(event) {
             self.failure.get_or_insert(failure);
         }
     }
 
     fn served(&mut self) -> Option<Vec<jp_turn::Tool>> {
-        // The first request is written already.
+        // The first request is written already, with the tools that the servers had then.
         if self.builder.has_first() {
             return None;
         }
@@ -171,7 +174,7 @@ impl Host for TurnHost<'_> {
 
     fn body(&mut self, aside: &[EventKind]) -> Result<Body, Box<dyn Error + Send + Sync>> {
         if let Some(failure) = &self.failure {
-            // What could not be stored is not built upon.
+            // A request must not build on events that could not be stored.
             return Err(failure.message.clone().into());
         }
         self.is_asking = true;
@@ -190,6 +193,7 @@ impl Host for TurnHost<'_> {
         &mut self,
         checksum: &Checksum,
     ) -> Result<Option<Vec<u8>>, Box<dyn Error + Send + Sync>> {
+        // A checksum alone gives no access to content of other conversations.
         let mut blobs = self.asked.stream.events().iter().flat_map(Event::blobs);
         let Some(blob) = blobs.find(|blob| blob.checksum == *checksum) else {
             return Ok(None);
@@ -199,7 +203,7 @@ impl Host for TurnHost<'_> {
 }
 
 impl<'s> TurnHost<'s> {
-    fn take_in(&mut self, event: TurnEvent<'_>) -> Result<(), SessionError> {
+    fn handle(&mut self, event: TurnEvent<'_>) -> Result<(), SessionError> {
         let person = &self.asked.session.person;
         match event {
             TurnEvent::Delta(Delta::Text(text)) => person.show(Shown::Text(text))?,
@@ -238,7 +242,7 @@ impl<'s> TurnHost<'s> {
         Ok(())
     }
 
-    /// Asks whether a call may run; approving what the workspace wants unattended is remembered.
+    /// Decides whether a call may run. After a failure no call runs, because its result could not be stored.
     fn permit(&self, request: &PermissionRequest, reply: oneshot::Sender<Decision>) {
         let decision = match self.failure {
             Some(_) => Some(Decision::Interrupted),
@@ -247,8 +251,13 @@ impl<'s> TurnHost<'s> {
         answer_with(reply, decision);
     }
 
+    /// Asks the user whether a call may run, unless `--yes` answers. Returns `None` if no one can be
+    /// asked.
+    ///
+    /// jp remembers an approval of what the workspace lets the tool do.
     fn ask_to_permit(&self, request: &PermissionRequest) -> Option<Decision> {
         let session = self.asked.session;
+        // `tools::permission` settled all other approvals before the turn.
         let yes = Approvals {
             is_yes: session.options.yes,
             ..Approvals::default()
@@ -263,7 +272,7 @@ impl<'s> TurnHost<'s> {
             approvable,
         })? {
             Answer::Trust => {
-                session.remember_agreed(approvable);
+                session.remember_approvals(approvable);
                 Some(Decision::AllowForTurn)
             }
             Answer::Decision(decision) => Some(decision),
@@ -272,10 +281,11 @@ impl<'s> TurnHost<'s> {
         }
     }
 
+    /// Records events. The first ones of an answer also count the tokens that its request saved.
     fn record(&mut self, kinds: Vec<EventKind>) -> Result<(), SessionError> {
-        if self.is_asking && kinds.iter().any(is_the_models) {
+        if self.is_asking && kinds.iter().any(is_from_model) {
             if self.builder.is_shortened {
-                // The conversation is still what was sent.
+                // Before the events are added, the stream is still that of the request.
                 let saved = budget::saved_tokens(&self.asked, &self.asked.stream);
                 self.recorder.saved_tokens = self.recorder.saved_tokens.saturating_add(saved);
             }
@@ -284,19 +294,21 @@ impl<'s> TurnHost<'s> {
         self.recorder.append(&mut self.asked, kinds)
     }
 
-    /// Returns what the turn came to; `id` names its conversation if that is kept.
-    fn into_turn(self, id: Option<String>) -> FinishedTurn<'s> {
-        FinishedTurn {
+    /// Returns the report of the turn, before its outcome is judged. `id` names the conversation if it
+    /// keeps the query.
+    fn into_report(self, id: Option<String>) -> Report<'s> {
+        Report {
             asked: self.asked,
             id,
             kept: self.recorder.kept,
             calls: self.calls,
             saved_tokens: self.recorder.saved_tokens,
+            answered: Ok(None),
         }
     }
 }
 
-/// Has the person answer a tool's question.
+/// Asks the user a tool's question. Returns `None` if no one can be asked.
 fn ask_for_tool(person: &dyn Person, question: &jp_turn::Question) -> Option<Reply> {
     match person.ask(Question::Tool(question))? {
         Answer::Reply(reply) => Some(reply),
@@ -304,10 +316,10 @@ fn ask_for_tool(person: &dyn Person, question: &jp_turn::Question) -> Option<Rep
     }
 }
 
-/// Sends an answer; where there is none the channel is dropped, which says that nobody is there.
+/// Sends an answer. Without one, drops the channel: that tells the turn that no one could be asked.
 fn answer_with<T>(reply: oneshot::Sender<T>, answer: Option<T>) {
     if let Some(answer) = answer {
-        // Fails where the call was given up meanwhile.
+        // Fails if the call has been cancelled, and then needs no answer.
         _ = reply.send(answer);
     }
 }

@@ -1,4 +1,4 @@
-//! Leaves out what newer versions replaced, at a moment when that costs nothing.
+//! Leaves out superseded snapshots once that costs no cached tokens.
 
 use crate::{
     model::Model,
@@ -10,8 +10,10 @@ use jp_conversation::{
     view::{self, SupersededPolicy},
 };
 
-/// Adds the decision to a request of a conversation whose prompt cache is lost anyway; it stands behind the message, as
-/// what is attached to that replaces what was attached before.
+/// Decides which snapshots to leave out from now on, if the provider's prompt cache of the
+/// conversation is lost anyway, and adds the decision to the prepared events.
+///
+/// It follows the message, because the attachments of that message supersede earlier ones.
 pub(crate) fn supersede(
     prepared: &mut Prepared,
     stream: &Stream,
@@ -23,6 +25,7 @@ pub(crate) fn supersede(
         .kinds
         .iter()
         .any(|kind| matches!(kind, EventKind::ChatRequest(_)));
+    // A message that is sent again keeps the decision of its first attempt, and thus its bytes.
     if !has_message
         || policy.superseded != SupersededPolicy::WhenCold
         || !is_cold(stream, prepared.now, model)
@@ -30,9 +33,9 @@ pub(crate) fn supersede(
         return;
     }
     let dropped = view::find_superseded(
-        &prepared.beside(stream),
+        &prepared.preview(stream),
         &policy,
-        &mut asked.texts_beside(&prepared.batch),
+        &mut asked.texts_with_batch(&prepared.batch),
     );
     if dropped.is_empty() {
         return;
@@ -45,15 +48,15 @@ pub(crate) fn supersede(
         .push(EventKind::Superseded(Superseded { dropped }));
 }
 
-/// Returns whether the model's provider has nothing left in its prompt cache of what was sent last.
+/// Returns whether the provider's prompt cache has lost the last request to this model.
 pub(crate) fn is_cold(stream: &Stream, now: jiff::Timestamp, model: &Model) -> bool {
     let lifetime = model.endpoint.format.cache_lifetime(&model.endpoint.model);
     view::is_cold(stream, now, &model.label, lifetime)
 }
 
 impl Prepared {
-    /// Returns the conversation with what is prepared, before that is stored.
-    pub(crate) fn beside(&self, stream: &Stream) -> Stream {
+    /// Returns the conversation with the prepared events, which are not stored yet.
+    pub(crate) fn preview(&self, stream: &Stream) -> Stream {
         let mut stream = stream.clone();
         self.kinds
             .iter()

@@ -13,12 +13,12 @@ use crate::{
     session::{Found, Session},
 };
 
-/// What a query is prepared for.
+/// The purpose that a query is prepared for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Purpose {
-    /// To be sent.
+    /// Sending it.
     Send,
-    /// To be looked at: nothing is stored, and a model isn't needed.
+    /// Explaining it: jp stores nothing and needs no model.
     Explain,
 }
 
@@ -31,13 +31,13 @@ impl Purpose {
 
 /// The conversation that a query goes to.
 pub(crate) enum Target {
-    /// A new one.
+    /// A new conversation.
     New {
         store: Store,
         is_local: bool,
         title: Option<String>,
     },
-    /// One that is there; locked unless nothing is stored.
+    /// An existing conversation, locked unless the query stores nothing.
     Existing {
         found: Found,
         conversation: Box<Conversation>,
@@ -46,24 +46,23 @@ pub(crate) enum Target {
 }
 
 impl Target {
+    /// Finds the conversation and locks it. Nothing is created before the message is recorded.
     pub(crate) fn open(
         request: &QueryRequest,
         purpose: Purpose,
         session: &Session,
     ) -> Result<Self, SessionError> {
-        let new = |is_local: bool, title: Option<String>| Self::New {
-            store: session.store(is_local),
-            is_local,
-            title,
-        };
         let found = match &request.to {
-            Recipient::New { is_local, title } => return Ok(new(*is_local, title.clone())),
-            Recipient::Existing(id) => session.selected(Some(id))?,
+            Recipient::New { is_local, title } => {
+                return Ok(Self::create(*is_local, title.clone(), session));
+            }
+            Recipient::Existing(id) => session.select(Some(id))?,
             Recipient::Current => match session.current()? {
                 Some(found) => found,
-                None => return Ok(new(false, None)),
+                None => return Ok(Self::create(false, None, session)),
             },
         };
+        // Locked before it is read: another process may append to it until then.
         let lock = match purpose.persists(session) {
             true => Some(lock::acquire(session, &found)?),
             false => None,
@@ -76,6 +75,15 @@ impl Target {
         })
     }
 
+    fn create(is_local: bool, title: Option<String>, session: &Session) -> Self {
+        Self::New {
+            store: session.store(is_local),
+            is_local,
+            title,
+        }
+    }
+
+    /// Returns the conversation, if it exists already.
     pub(crate) fn conversation(&self) -> Option<&Conversation> {
         match self {
             Self::New { .. } => None,
@@ -83,6 +91,7 @@ impl Target {
         }
     }
 
+    /// Resolves the configuration of the query.
     pub(crate) fn config(
         &self,
         request: &QueryRequest,
@@ -95,6 +104,7 @@ impl Target {
         session.config(self.conversation(), &Vec::from_iter(model))
     }
 
+    /// Returns the events so far.
     pub(crate) fn stream(&self) -> Cow<'_, Stream> {
         self.conversation()
             .map_or_else(Cow::default, |conversation| {
@@ -102,6 +112,7 @@ impl Target {
             })
     }
 
+    /// Returns the events so far.
     pub(crate) fn into_stream(self) -> Stream {
         match self {
             Self::New { .. } => Stream::default(),
@@ -109,6 +120,7 @@ impl Target {
         }
     }
 
+    /// Returns the store of the conversation.
     pub(crate) fn store(&self) -> &Store {
         match self {
             Self::New { store, .. } => store,

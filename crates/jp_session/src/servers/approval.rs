@@ -59,7 +59,7 @@ impl Servers {
         };
         let is_approved = ask_to_start(session, name, approval)?;
         if is_approved {
-            session.remember_agreed([approval.text.as_str()]);
+            session.remember_approvals([approval.text.as_str()]);
         }
         self.answers().insert(name.to_owned(), is_approved);
         Ok(is_approved)

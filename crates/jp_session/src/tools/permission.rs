@@ -8,7 +8,7 @@ use std::path::Path;
 use crate::{
     scripts::{CommandWords, Script, describe_content},
     session::Setup,
-    text::quoted,
+    text::quote_word,
     tools::settings::{ALL, Settings},
     trust::{Approvals, Decision, Effect, Origin, decide, decide_unapproved},
 };
@@ -179,7 +179,7 @@ fn approval_text(
         text += ", unattended";
     }
     if let Source::Local(command) = &tool.source {
-        let words: Vec<_> = command.words.iter().map(|word| quoted(word)).collect();
+        let words: Vec<_> = command.words.iter().map(|word| quote_word(word)).collect();
         text += &format!(": {}", words.join(" "));
     }
     if let Source::Server(of) = &tool.source {

@@ -89,15 +89,16 @@ pub(super) fn run(
     id: Option<&str>,
     turns: Option<&str>,
 ) -> Result<Code, SessionError> {
-    let found = context.session.selected(id)?;
+    let found = context.session.select(id)?;
     let conversation = context.session.read(&found)?;
     let all = conversation.stream.turns().len();
     // Turn 0 is content from before the first message.
     let wanted = turns.map_or(Ok(0..=all), |text| parse_range(text, all))?;
     let config = context.session.config(Some(&conversation), &[])?;
-    let mut thread = delivery::stored(&conversation.stream, &config.config, found.store.blobs());
+    let mut thread =
+        delivery::deliver_stored(&conversation.stream, &config.config, found.store.blobs());
     // Without a usable model in the configuration, the model of the last answer decides.
-    let model = model::configured(&config)
+    let model = model::find_configured(&config)
         .ok()
         .flatten()
         .or_else(|| find_last_model(&conversation.stream, &config));
@@ -148,7 +149,7 @@ fn find_last_model(stream: &Stream, config: &Resolved) -> Option<Model> {
             _ => None,
         })?;
     let (provider, name) = label.split_once('/')?;
-    model::of_provider(config, provider, name).ok()
+    model::resolve(config, provider, name).ok()
 }
 
 impl<'s> MessageEncoder<'s> {
@@ -158,7 +159,7 @@ impl<'s> MessageEncoder<'s> {
             Some(model) => (
                 model.label.clone(),
                 model.endpoint.format,
-                facts::known(model, &context.session),
+                facts::recall_facts(model, &context.session),
             ),
             None => (
                 String::new(),

@@ -44,7 +44,7 @@ struct Effect {
 }
 
 pub(super) fn run(context: &Context<'_>, options: &args::Compact) -> Result<Code, SessionError> {
-    let found = context.session.selected(options.conversation.id())?;
+    let found = context.session.select(options.conversation.id())?;
     // Locked before the conversation is read, so that no event is appended between reading and writing.
     let lock = if options.dry_run {
         None
@@ -168,17 +168,17 @@ impl CompactTarget<'_> {
     /// Estimates the tokens of the next request, without the text of its message.
     fn count_tokens(&self, stream: &Stream) -> u64 {
         let blobs = self.found.store.blobs();
-        let thread = delivery::stored(stream, &self.config.config, blobs);
+        let thread = delivery::deliver_stored(stream, &self.config.config, blobs);
         // Without a usable model jp estimates for the most common case.
-        let model = model::configured(&self.config).ok().flatten();
+        let model = model::find_configured(&self.config).ok().flatten();
         budget::tokens(&budget::rows(&thread, model.as_ref()))
     }
 
     /// Returns the messages that the configured model would receive, before references and diffs replace content.
     fn full_thread<'s>(&self, stream: &'s Stream) -> Thread<'s> {
         let thread = view::thread(stream);
-        match model::configured(&self.config).ok().flatten() {
-            Some(model) => model.taken(thread),
+        match model::find_configured(&self.config).ok().flatten() {
+            Some(model) => model.filter_thread(thread),
             None => thread,
         }
     }

@@ -21,7 +21,7 @@ pub(super) fn run(
     id: Option<&str>,
     turns: Option<&str>,
 ) -> Result<Code, SessionError> {
-    let found = context.session.selected(id)?;
+    let found = context.session.select(id)?;
     let conversation = context.session.read(&found)?;
     let all = conversation.stream.turns();
     let wanted = turns.map_or(Ok(1..=all.len()), |text| parse_range(text, all.len()))?;

@@ -174,7 +174,7 @@ fn add(total: &mut Option<u64>, tokens: Option<u64>) {
 
 /// Prints the paths of all files that a conversation needs, relative to the current directory if they are below it.
 pub(super) fn print_files(context: &Context<'_>, id: Option<&str>) -> Result<Code, SessionError> {
-    let found = context.session.selected(id)?;
+    let found = context.session.select(id)?;
     let mut paths = found.store.files_of(&found.located)?;
     let blobs = found.store.blobs_of(&found.located)?;
     // Several events may name the same blob.

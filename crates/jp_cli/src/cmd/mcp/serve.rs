@@ -78,7 +78,7 @@ fn read_settings(
     wanted: &McpServe,
 ) -> Result<Settings, SessionError> {
     let chosen = match &wanted.id {
-        Some(id) => Chosen::Named(context.session.selected(Some(id))?.located.id),
+        Some(id) => Chosen::Named(context.session.select(Some(id))?.located.id),
         None => Chosen::Current(context.session.sessions()),
     };
     // A local conversation is private to the user, so clients get it only if the user names it.

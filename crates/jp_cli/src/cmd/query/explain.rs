@@ -7,7 +7,7 @@ use jp_session::{
     query::{
         Explained, Explanation,
         explain::Mark,
-        refusal::{one_line, place},
+        refusal::{display_uri, escape_name},
     },
     size,
 };
@@ -138,7 +138,7 @@ fn align_right(rows: &mut [Vec<String>], column: usize) {
 /// Names a block by its resource, else by its tool.
 fn name_block(block: &BlockRow, root: &Path) -> String {
     match (&block.uri, &block.tool) {
-        (Some(uri), _) => one_line(&place(uri, root)),
+        (Some(uri), _) => escape_name(&display_uri(uri, root)),
         (None, Some(tool)) => tool.clone(),
         (None, None) => "-".to_owned(),
     }
