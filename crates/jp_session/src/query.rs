@@ -49,8 +49,8 @@ use crate::{
 /// If jp could not send the first request. A later failure is in the report.
 pub fn run(session: &Session, request: QueryRequest) -> Result<Report<'_>, SessionError> {
     let opened = OpenQuery::new(session, request, Purpose::Send)?;
-    let (asked, recording) = opened.prepare()?;
-    send::run(asked, recording)
+    let (query, recording) = opened.prepare()?;
+    send::run(query, recording)
 }
 
 /// Builds the request that [`run`] would send, and neither sends nor stores it.
@@ -60,8 +60,8 @@ pub fn run(session: &Session, request: QueryRequest) -> Result<Report<'_>, Sessi
 /// If there is no message to send, or the request can't be prepared.
 pub fn explain(session: &Session, request: QueryRequest) -> Result<Explained, SessionError> {
     let opened = OpenQuery::new(session, request, Purpose::Explain)?;
-    let (asked, _) = opened.prepare()?;
-    explain::explain(&asked)
+    let (query, _) = opened.prepare()?;
+    explain::explain(&query)
 }
 
 /// A query with its conversation, configuration, tools and model.
@@ -117,7 +117,7 @@ impl<'s> OpenQuery<'s> {
             scratch.as_ref(),
         )?;
         let KeptContent { files, measures } = std::mem::take(&mut prepared.kept);
-        let mut asked = ReadyQuery {
+        let mut query = ReadyQuery {
             session,
             config: self.config,
             store: target.store().clone(),
@@ -131,22 +131,22 @@ impl<'s> OpenQuery<'s> {
             budget: self.request.budget,
             compared: delivery::Compared::default(),
         };
-        if let Some(model) = &asked.model {
-            supersede::supersede(&mut prepared, &target.stream(), model, &asked);
+        if let Some(model) = &query.model {
+            supersede::supersede(&mut prepared, &target.stream(), model, &query);
         }
         // An explained query shows every part of a request that is beyond the budget.
-        if asked.budget.is_some() && self.purpose == Purpose::Send {
-            asked.stream = prepared.preview(&target.stream());
-            budget::check(&asked, &prepared.batch)?;
+        if query.budget.is_some() && self.purpose == Purpose::Send {
+            query.stream = prepared.preview(&target.stream());
+            budget::check(&query, &prepared.batch)?;
         }
-        if !asked.is_kept() {
-            asked.stream = prepared.into_stream(target.into_stream())?;
-            return Ok((asked, None));
+        if !query.is_kept() {
+            query.stream = prepared.into_stream(target.into_stream())?;
+            return Ok((query, None));
         }
         let (stream, recording) = record::record(session, target, prepared)?;
-        session.remember_tools(recording.writer.id(), asked.tools.chosen_on());
-        (asked.stream, asked.id) = (stream, Some(recording.writer.id()));
-        Ok((asked, Some(recording)))
+        session.remember_tools(recording.writer.id(), query.tools.chosen_on());
+        (query.stream, query.id) = (stream, Some(recording.writer.id()));
+        Ok((query, Some(recording)))
     }
 }
 

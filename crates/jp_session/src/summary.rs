@@ -59,7 +59,7 @@ pub fn ask(
     let request = ChatRequest::new(instruction(&stream, turns));
     stream.push(Event::new(session.now(), EventKind::ChatRequest(request)));
     let scratch = Scratch::new()?;
-    let asked = ReadyQuery {
+    let query = ReadyQuery {
         session,
         config: config.clone(),
         store: found.store.clone(),
@@ -75,17 +75,17 @@ pub fn ask(
     };
     let runtime = runtime()?;
     let interrupt = session.interrupt();
-    let offered = toolbox::assemble(&asked)?.offered();
-    let (_, Written { body, .. }) = body::prepare(&asked, &offered, &runtime)?;
+    let offered = toolbox::assemble(&query)?.offered();
+    let (_, Written { body, .. }) = body::prepare(&query, &offered, &runtime)?;
     interrupt.check()?;
-    let model = asked.model();
+    let model = query.model();
     session.person.tell(Notice::AskingForSummary {
         model: model.label.clone(),
     });
     let summary = runtime.block_on(async {
         tokio::select! {
             () = interrupt.wait() => Err(SessionError::interrupted()),
-            summary = receive(&body, &asked) => summary,
+            summary = receive(&body, &query) => summary,
         }
     })?;
     summary.check(model)
@@ -119,19 +119,19 @@ fn instruction(stream: &Stream, turns: usize) -> String {
 }
 
 /// Sends the request and receives the answer.
-async fn receive(body: &Body, asked: &ReadyQuery<'_>) -> Result<Summary, SessionError> {
-    let model = asked.model();
+async fn receive(body: &Body, query: &ReadyQuery<'_>) -> Result<Summary, SessionError> {
+    let model = query.model();
     let client = Client::new(model.endpoint.clone())?;
-    let mut on_retry = |notice: jp_llm::RetryNotice<'_>| asked.session.person.tell(notice.into());
+    let mut on_retry = |notice: jp_llm::RetryNotice<'_>| query.session.person.tell(notice.into());
     let mut response = client
         .send(body, &mut on_retry)
         .await
-        .map_err(|error| refusal::describe(&error, asked))?;
+        .map_err(|error| refusal::describe(&error, query))?;
     let mut summary = Summary::default();
     while let Some(event) = response
         .next()
         .await
-        .map_err(|error| refusal::describe(&error, asked))?
+        .map_err(|error| refusal::describe(&error, query))?
     {
         summary.take(event);
     }

@@ -30,46 +30,46 @@ pub(crate) struct Written {
 
 /// Finds the model's facts and writes the first request. Warns if it is longer than the model accepts.
 pub(crate) fn prepare(
-    asked: &ReadyQuery<'_>,
+    query: &ReadyQuery<'_>,
     tools: &[Tool],
     runtime: &tokio::runtime::Runtime,
 ) -> Result<(Facts, Written), SessionError> {
-    let (model, thread) = (asked.model(), &asked.thread(&asked.stream));
+    let (model, thread) = (query.model(), &query.thread(&query.stream));
     // The facts may need a request to the provider, which an interrupt must end.
     let facts = runtime.block_on(async {
         tokio::select! {
-            () = asked.session.interrupt().wait() => Err(SessionError::interrupted()),
-            facts = facts::find_facts(model, asked.session, thread, tools) => Ok(facts),
+            () = query.session.interrupt().wait() => Err(SessionError::interrupted()),
+            facts = facts::find_facts(model, query.session, thread, tools) => Ok(facts),
         }
     })?;
-    let written = encode(asked, thread, tools, Some(model), facts)?;
+    let written = encode(query, thread, tools, Some(model), facts)?;
     if let Some(limit) = facts.context_tokens {
-        let mut rows = asked.rows(thread);
+        let mut rows = query.rows(thread);
         written
             .notes
             .iter()
             .for_each(|note| budget::mark_note(note, thread, &mut rows));
-        asked.session.warn_of_length(budget::tokens(&rows), limit);
+        query.session.warn_of_length(budget::tokens(&rows), limit);
     }
     Ok((facts, written))
 }
 
 /// Writes the request's body.
 pub(crate) fn encode(
-    asked: &ReadyQuery<'_>,
+    query: &ReadyQuery<'_>,
     thread: &view::Thread<'_>,
     tools: &[Tool],
     model: Option<&Model>,
     facts: Facts,
 ) -> Result<Written, SessionError> {
     // Providers send requests with the same key to the machine that has their cache.
-    let cache_key = asked.id.map(|id| format!("jp-{id}"));
-    let (format, request) = request(asked, thread, tools, model, facts);
+    let cache_key = query.id.map(|id| format!("jp-{id}"));
+    let (format, request) = request(query, thread, tools, model, facts);
     let request = Request {
         cache_key: cache_key.as_deref(),
         ..request
     };
-    let mut contents = contents::read_ahead(thread, asked);
+    let mut contents = contents::read_ahead(thread, query);
     let (body, notes) = format.body(&request, &mut contents)?;
     Ok(Written {
         body,
@@ -80,14 +80,14 @@ pub(crate) fn encode(
 
 /// Returns whether to warn the user about a hidden part. Missing tools matter only if the user enabled
 /// one, because some are on by default.
-pub(crate) fn is_worth_a_warning(note: &Note, asked: &ReadyQuery<'_>) -> bool {
-    !note.is_about_tools() || asked.tools.has_explicit(&asked.config)
+pub(crate) fn is_worth_a_warning(note: &Note, query: &ReadyQuery<'_>) -> bool {
+    !note.is_about_tools() || query.tools.has_explicit(&query.config)
 }
 
 /// Puts a request together, and chooses its format. An explained query without a model uses that of
 /// Chat Completions.
 pub(crate) fn request<'a>(
-    asked: &'a ReadyQuery<'_>,
+    query: &'a ReadyQuery<'_>,
     thread: &'a view::Thread<'a>,
     tools: &'a [Tool],
     model: Option<&'a Model>,
@@ -98,7 +98,7 @@ pub(crate) fn request<'a>(
         None => ("(no model chosen)", Format::Chat),
     };
     let request = Request {
-        system: asked.config.config.assistant.system_prompt.as_deref(),
+        system: query.config.config.assistant.system_prompt.as_deref(),
         tools,
         max_output: max_output(model, facts),
         context: model.and_then(|model| model.configured.context_tokens),
@@ -159,12 +159,12 @@ pub(crate) struct RequestBuilder {
 impl RequestBuilder {
     /// Starts with the first request, which is written already.
     pub(crate) fn new(
-        asked: &ReadyQuery<'_>,
+        query: &ReadyQuery<'_>,
         facts: Facts,
         tools: Vec<Tool>,
         first: Written,
     ) -> Self {
-        let own_tools = tools.len() - asked.tools.count_server_tools();
+        let own_tools = tools.len() - query.tools.count_server_tools();
         let mut builder = Self {
             facts,
             tools,
@@ -173,7 +173,7 @@ impl RequestBuilder {
             noted: HashSet::new(),
             is_shortened: false,
         };
-        builder.first = Some(builder.accept(asked, first));
+        builder.first = Some(builder.accept(query, first));
         builder
     }
 
@@ -195,24 +195,24 @@ impl RequestBuilder {
     /// The inner error says that the request is beyond the budget.
     pub(crate) fn build(
         &mut self,
-        asked: &ReadyQuery<'_>,
+        query: &ReadyQuery<'_>,
         aside: &[EventKind],
     ) -> Result<Result<Body, SessionError>, SessionError> {
         // The first request is ready, unless events for this request only must be added to it.
         if let Some(body) = self.first.take_if(|_| aside.is_empty()) {
             return Ok(Ok(body));
         }
-        let mut stream = Cow::Borrowed(&asked.stream);
-        let now = asked.session.now();
+        let mut stream = Cow::Borrowed(&query.stream);
+        let now = query.session.now();
         aside
             .iter()
             .for_each(|kind| stream.to_mut().push(Event::new(now, kind.clone())));
-        let thread = asked.thread(&stream);
+        let thread = query.thread(&stream);
         let sent = budget::usable_tools(&self.tools, self.facts);
-        if let Some(failure) = budget::find_excess(asked, &thread, sent, || {
-            budget::find_notes(asked, &thread, &self.tools, self.facts)
+        if let Some(failure) = budget::find_excess(query, &thread, sent, || {
+            budget::find_notes(query, &thread, &self.tools, self.facts)
         })? {
-            return Ok(Err(match asked.is_kept() {
+            return Ok(Err(match query.is_kept() {
                 true => failure.with_hint(
                     "the answer so far is kept: `jp query` with a larger --budget and without a message continues it.",
                 ),
@@ -220,29 +220,29 @@ impl RequestBuilder {
             }));
         }
         let written = encode(
-            asked,
+            query,
             &thread,
             &self.tools,
-            asked.model.as_ref(),
+            query.model.as_ref(),
             self.facts,
         )?;
-        Ok(Ok(self.accept(asked, written)))
+        Ok(Ok(self.accept(query, written)))
     }
 
     /// Returns the body of a request that is sent next, and tells of its hidden parts.
-    fn accept(&mut self, asked: &ReadyQuery<'_>, written: Written) -> Body {
-        self.tell_of_notes(asked, &written.notes);
+    fn accept(&mut self, query: &ReadyQuery<'_>, written: Written) -> Body {
+        self.tell_of_notes(query, &written.notes);
         self.is_shortened = written.is_shortened;
         written.body
     }
 
     /// Tells of the hidden parts of the newest turn, each once.
-    fn tell_of_notes(&mut self, asked: &ReadyQuery<'_>, notes: &[Note]) {
-        let newest = newest_request(&asked.stream).map_or(0, |(turn, _)| turn);
-        let person = &asked.session.person;
+    fn tell_of_notes(&mut self, query: &ReadyQuery<'_>, notes: &[Note]) {
+        let newest = newest_request(&query.stream).map_or(0, |(turn, _)| turn);
+        let person = &query.session.person;
         let notes = notes
             .iter()
-            .filter(|note| note.turn == newest && is_worth_a_warning(note, asked));
+            .filter(|note| note.turn == newest && is_worth_a_warning(note, query));
         // The turn is not part of the words: the same note of another turn says nothing new.
         let new = notes.filter(|note| self.noted.insert(note.to_string()));
         let (content, other): (Vec<_>, Vec<_>) = new.partition(|note| note.bytes.is_some());

@@ -82,34 +82,34 @@ pub(crate) fn tool_tokens(offered: &[ToolRow]) -> u64 {
 }
 
 /// Returns the estimated tokens of the system prompt.
-pub(crate) fn system_tokens(asked: &ReadyQuery<'_>) -> u64 {
-    let system = asked.config.config.assistant.system_prompt.as_deref();
+pub(crate) fn system_tokens(query: &ReadyQuery<'_>) -> u64 {
+    let system = query.config.config.assistant.system_prompt.as_deref();
     view::tokens(system.map_or(0, str::len) as u64)
 }
 
 /// Returns the estimated tokens that delivery saves in a request of the stream.
-pub(crate) fn saved_tokens(asked: &ReadyQuery<'_>, stream: &Stream) -> u64 {
+pub(crate) fn saved_tokens(query: &ReadyQuery<'_>, stream: &Stream) -> u64 {
     let plain = view::deliver(stream, &Policy::plain(), &mut NoTexts);
-    tokens(&asked.rows(&plain)).saturating_sub(tokens(&asked.rows(&asked.thread(stream))))
+    tokens(&query.rows(&plain)).saturating_sub(tokens(&query.rows(&query.thread(stream))))
 }
 
 /// Refuses the first request of a turn if it is beyond the budget. Nothing of it is stored yet, and its
 /// new content is in the batch.
-pub(crate) fn check(asked: &ReadyQuery<'_>, batch: &Batch) -> Result<(), SessionError> {
-    if asked.budget.is_none() {
+pub(crate) fn check(query: &ReadyQuery<'_>, batch: &Batch) -> Result<(), SessionError> {
+    if query.budget.is_none() {
         return Ok(());
     }
-    let offered = toolbox::assemble(asked)?.offered();
-    let thread = asked.thread_with_batch(&asked.stream, batch);
-    let facts = match &asked.model {
+    let offered = toolbox::assemble(query)?.offered();
+    let thread = query.thread_with_batch(&query.stream, batch);
+    let facts = match &query.model {
         Some(model) => {
-            runtime()?.block_on(facts::find_facts(model, asked.session, &thread, &offered))
+            runtime()?.block_on(facts::find_facts(model, query.session, &thread, &offered))
         }
         None => models::built_in(Format::Chat, ""),
     };
     let sent = usable_tools(&offered, facts);
-    match find_excess(asked, &thread, sent, || {
-        find_notes(asked, &thread, &offered, facts)
+    match find_excess(query, &thread, sent, || {
+        find_notes(query, &thread, &offered, facts)
     })? {
         None => Ok(()),
         Some(failure) => Err(failure
@@ -124,20 +124,20 @@ pub(crate) fn check(asked: &ReadyQuery<'_>, batch: &Batch) -> Result<(), Session
 ///
 /// `sent` are the tools that the model receives. `notes` finds the parts that it is not shown.
 pub(crate) fn find_excess(
-    asked: &ReadyQuery<'_>,
+    query: &ReadyQuery<'_>,
     thread: &Thread<'_>,
     sent: &[Tool],
     notes: impl FnOnce() -> Result<Vec<Note>, SessionError>,
 ) -> Result<Option<SessionError>, SessionError> {
-    let Some(budget) = asked.budget else {
+    let Some(budget) = query.budget else {
         return Ok(None);
     };
     let rows = sent
         .iter()
         .map(ToolRow::new)
         .collect::<Result<Vec<_>, _>>()?;
-    let others = view::sum([tool_tokens(&rows), system_tokens(asked)]);
-    let mut turns = asked.rows(thread);
+    let others = view::sum([tool_tokens(&rows), system_tokens(query)]);
+    let mut turns = query.rows(thread);
     let mut total = view::sum([tokens(&turns), others]);
     if total > budget {
         // Only now: finding the notes takes about as long as writing the request.
@@ -150,7 +150,7 @@ pub(crate) fn find_excess(
         return Ok(None);
     }
     let [tokens, budget] = [total, budget].map(size::thousands);
-    let largest = refusal::largest_lines(asked, &turns);
+    let largest = refusal::largest_lines(query, &turns);
     let message =
         format!("the request has about {tokens} tokens, and the budget is {budget}{largest}");
     let failure = SessionError {
@@ -170,7 +170,7 @@ pub(crate) fn find_excess(
 /// Returns the parts of a request that the model is not shown. Their types decide that, so no content
 /// is read.
 pub(crate) fn find_notes(
-    asked: &ReadyQuery<'_>,
+    query: &ReadyQuery<'_>,
     thread: &Thread<'_>,
     tools: &[Tool],
     facts: Facts,
@@ -187,7 +187,7 @@ pub(crate) fn find_notes(
         }
     }
 
-    let (format, request) = body::request(asked, thread, tools, asked.model.as_ref(), facts);
+    let (format, request) = body::request(query, thread, tools, query.model.as_ref(), facts);
     let (_, notes) = format.body(&request, &mut Empty)?;
     Ok(notes)
 }

@@ -53,25 +53,25 @@ pub(crate) struct Ahead {
 }
 
 /// Starts to read the content that a thread needs.
-pub(crate) fn read_ahead(thread: &Thread<'_>, asked: &ReadyQuery<'_>) -> Ahead {
+pub(crate) fn read_ahead(thread: &Thread<'_>, query: &ReadyQuery<'_>) -> Ahead {
     // The scratch store has content that the other lacks, and both ways of reading ahead know one
     // store only.
-    let (mut expected, measures) = match &asked.scratch {
+    let (mut expected, measures) = match &query.scratch {
         Some(_) => (Vec::new(), Arc::default()),
-        None => (thread.blobs(), Arc::clone(&asked.measures)),
+        None => (thread.blobs(), Arc::clone(&query.measures)),
     };
     expected.retain(|blob| !measures.contains_key(&blob.checksum));
     let stored = StoredContent {
-        blobs: asked.store.blobs().clone(),
-        files: Arc::clone(&asked.files),
+        blobs: query.store.blobs().clone(),
+        files: Arc::clone(&query.files),
     };
     Ahead {
-        ahead: asked
+        ahead: query
             .store
             .blobs()
-            .read_ahead(expected.clone(), Arc::clone(&asked.files)),
+            .read_ahead(expected.clone(), Arc::clone(&query.files)),
         expected: expected.into(),
-        stores: stores(asked),
+        stores: stores(query),
         later: Later::new(measures, Arc::new(stored)),
     }
 }
@@ -107,15 +107,15 @@ impl TextSource for StoredContent {
 }
 
 /// Reads content that an event of the conversation names.
-pub(crate) fn read(asked: &ReadyQuery<'_>, blob: &BlobRef) -> Result<ResourceContent, BlobError> {
-    read_from(&stores(asked), blob)
+pub(crate) fn read(query: &ReadyQuery<'_>, blob: &BlobRef) -> Result<ResourceContent, BlobError> {
+    read_from(&stores(query), blob)
 }
 
 /// Returns the stores that may have content of a query: the scratch store, if there is one, and the
 /// conversation's.
-fn stores(asked: &ReadyQuery<'_>) -> Vec<Blobs> {
-    let scratch = asked.scratch.as_ref().map(Scratch::blobs);
-    let stores = scratch.into_iter().chain([asked.store.blobs()]);
+fn stores(query: &ReadyQuery<'_>) -> Vec<Blobs> {
+    let scratch = query.scratch.as_ref().map(Scratch::blobs);
+    let stores = scratch.into_iter().chain([query.store.blobs()]);
     stores.cloned().collect()
 }
 

@@ -19,7 +19,7 @@ pub(crate) struct Compared(RefCell<HashMap<Checksum, Arc<str>>>);
 
 /// Reads the texts that delivery compares.
 struct TextReader<'a> {
-    asked: &'a ReadyQuery<'a>,
+    query: &'a ReadyQuery<'a>,
     /// Content of the stream that is not stored yet.
     batch: Option<&'a Batch>,
 }
@@ -43,7 +43,7 @@ impl ReadyQuery<'_> {
     /// Reads the texts that delivery compares.
     fn texts(&self) -> impl Texts {
         TextReader {
-            asked: self,
+            query: self,
             batch: None,
         }
     }
@@ -51,7 +51,7 @@ impl ReadyQuery<'_> {
     /// Reads the texts that delivery compares, some of them from a batch.
     pub(crate) fn texts_with_batch<'t>(&'t self, batch: &'t Batch) -> impl Texts + 't {
         TextReader {
-            asked: self,
+            query: self,
             batch: Some(batch),
         }
     }
@@ -59,12 +59,12 @@ impl ReadyQuery<'_> {
 
 impl Texts for TextReader<'_> {
     fn text(&mut self, blob: &BlobRef) -> Option<Arc<str>> {
-        let compared = &self.asked.compared.0;
+        let compared = &self.query.compared.0;
         if let Some(text) = compared.borrow().get(&blob.checksum) {
             return Some(Arc::clone(text));
         }
         let staged = self.batch.and_then(|batch| batch.read_content(blob).ok());
-        let content = staged.or_else(|| contents::read(self.asked, blob).ok())?;
+        let content = staged.or_else(|| contents::read(self.query, blob).ok())?;
         let ResourceContent::Text(text) = content else {
             return None;
         };

@@ -68,31 +68,31 @@ pub struct Explained {
 }
 
 /// Builds the request of a query, and lists its parts.
-pub(crate) fn explain(asked: &ReadyQuery<'_>) -> Result<Explained, SessionError> {
-    let thread = asked.thread(&asked.stream);
-    let offered = toolbox::assemble(asked)?.offered();
-    let facts = match &asked.model {
+pub(crate) fn explain(query: &ReadyQuery<'_>) -> Result<Explained, SessionError> {
+    let thread = query.thread(&query.stream);
+    let offered = toolbox::assemble(query)?.offered();
+    let facts = match &query.model {
         Some(model) => {
-            runtime()?.block_on(facts::find_facts(model, asked.session, &thread, &offered))
+            runtime()?.block_on(facts::find_facts(model, query.session, &thread, &offered))
         }
         None => models::built_in(Format::Chat, ""),
     };
-    let model = asked.model.as_ref();
-    let Written { body, notes, .. } = body::encode(asked, &thread, &offered, model, facts)?;
-    let (format, request) = body::request(asked, &thread, &offered, model, facts);
+    let model = query.model.as_ref();
+    let Written { body, notes, .. } = body::encode(query, &thread, &offered, model, facts)?;
+    let (format, request) = body::request(query, &thread, &offered, model, facts);
     let marks = list_marks(&format.cache_marks(&request), &thread);
     let taken = budget::usable_tools(&offered, facts);
-    let explanation = Explanation::new(asked, &thread, taken, notes, marks, &body)?;
+    let explanation = Explanation::new(query, &thread, taken, notes, marks, &body)?;
     let warnings = explanation
         .notes
         .iter()
-        .filter(|note| body::is_worth_a_warning(note, asked));
+        .filter(|note| body::is_worth_a_warning(note, query));
     warnings.for_each(|note| {
         let note = note.clone();
-        asked.session.person.tell(Notice::NotShown { note });
+        query.session.person.tell(Notice::NotShown { note });
     });
     // Beyond the budget, too, the parts are shown: they tell the user what to leave out.
-    let over_budget = budget::find_excess(asked, &thread, taken, || Ok(explanation.notes.clone()))?;
+    let over_budget = budget::find_excess(query, &thread, taken, || Ok(explanation.notes.clone()))?;
     Ok(Explained {
         explanation,
         bytes: body.len(),
@@ -108,22 +108,22 @@ impl Explanation {
     }
 
     fn new(
-        asked: &ReadyQuery<'_>,
+        query: &ReadyQuery<'_>,
         thread: &Thread<'_>,
         offered: &[Tool],
         notes: Vec<Note>,
         cache_marks: Vec<Mark>,
         body: &Body,
     ) -> Result<Self, SessionError> {
-        let mut turns = asked.rows(thread);
+        let mut turns = query.rows(thread);
         notes
             .iter()
             .for_each(|note| budget::mark_note(note, thread, &mut turns));
-        let sent = last_sent(asked);
+        let sent = last_sent(query);
         let cached = sent.as_ref().map_or(0, |sent| {
             // The parts of answers that the model does not receive again are not cached either.
-            let (sent, thread) = (asked.thread(sent), thread.clone());
-            match &asked.model {
+            let (sent, thread) = (query.thread(sent), thread.clone());
+            match &query.model {
                 Some(model) => {
                     view::shared_prefix(&model.filter_thread(sent), &model.filter_thread(thread))
                 }
@@ -138,15 +138,15 @@ impl Explanation {
         let cached = blocks.take(cached).map(|block| block.tokens);
         let cached_prefix_tokens = view::sum(cached);
         let tokens = budget::tokens(&turns);
-        let now = asked.session.now();
-        let is_cold = asked
+        let now = query.session.now();
+        let is_cold = query
             .model
             .as_ref()
-            .is_some_and(|model| supersede::is_cold(&asked.stream, now, model));
+            .is_some_and(|model| supersede::is_cold(&query.stream, now, model));
         Ok(Self {
             tokens,
-            plain_tokens: tokens.saturating_add(budget::saved_tokens(asked, &asked.stream)),
-            system_tokens: budget::system_tokens(asked),
+            plain_tokens: tokens.saturating_add(budget::saved_tokens(query, &query.stream)),
+            system_tokens: budget::system_tokens(query),
             cached_prefix_tokens,
             cache_is_cold: sent.is_some() && is_cold,
             cache_marks,
@@ -176,14 +176,14 @@ fn list_marks(marks: &CacheMarks, thread: &Thread<'_>) -> Vec<Mark> {
 ///
 /// The requests of answers that are older than a fork belong to its original. The provider caches
 /// them under another key.
-fn last_sent(asked: &ReadyQuery<'_>) -> Option<Stream> {
-    let length = view::last_request(&asked.stream)?;
-    let answer = asked.stream.events()[length..]
+fn last_sent(query: &ReadyQuery<'_>) -> Option<Stream> {
+    let length = view::last_request(&query.stream)?;
+    let answer = query.stream.events()[length..]
         .iter()
         .find(|event| is_answer(event))?;
-    let made = asked.id.and_then(ConversationId::created_at);
+    let made = query.id.and_then(ConversationId::created_at);
     let is_own = made.is_none_or(|made| answer.timestamp >= made);
-    is_own.then(|| Stream::from_events(asked.stream.events()[..length].to_vec()))
+    is_own.then(|| Stream::from_events(query.stream.events()[..length].to_vec()))
 }
 
 fn is_answer(event: &Event) -> bool {

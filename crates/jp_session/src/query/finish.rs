@@ -16,7 +16,7 @@ use crate::{
 
 /// A turn that ended, with or without an answer.
 pub struct Report<'s> {
-    pub(crate) asked: ReadyQuery<'s>,
+    pub(crate) query: ReadyQuery<'s>,
     /// The conversation, if it keeps the query.
     pub(crate) id: Option<String>,
     /// The answers, calls and usage of this turn.
@@ -37,17 +37,17 @@ impl Report<'_> {
 
     /// Returns the number of the turn, from 1.
     pub fn turn(&self) -> usize {
-        newest_request(&self.asked.stream).map_or(0, |(turn, _)| turn)
+        newest_request(&self.query.stream).map_or(0, |(turn, _)| turn)
     }
 
     /// Returns the model that answered: `provider/name`.
     pub fn model(&self) -> &str {
-        &self.asked.model().label
+        &self.query.model().label
     }
 
     /// Returns the snapshots of the message.
     pub fn resources(&self) -> &[Snapshot] {
-        newest_request(&self.asked.stream).map_or(&[], |(_, request)| request.resources.as_slice())
+        newest_request(&self.query.stream).map_or(&[], |(_, request)| request.resources.as_slice())
     }
 
     /// Returns whether the model answered or called a tool.
@@ -93,7 +93,7 @@ impl Report<'_> {
         let count = calls
             .filter(|kind| matches!(kind, EventKind::ToolCallRequest(_)))
             .count();
-        list_calls(&self.asked.stream, count, &self.calls)
+        list_calls(&self.query.stream, count, &self.calls)
     }
 
     /// Returns the usage of all requests of the turn, if the provider reported any.
@@ -115,7 +115,7 @@ impl Report<'_> {
     ///
     /// If there is no answer.
     pub fn into_answered(self) -> Result<Option<Value>, SessionError> {
-        let ReadyQuery { stream, files, .. } = self.asked;
+        let ReadyQuery { stream, files, .. } = self.query;
         std::mem::forget((stream, files));
         self.answered
     }
@@ -143,7 +143,7 @@ impl Report<'_> {
                     .transpose();
             }
             Outcome::Interrupted => SessionError::interrupted(),
-            Outcome::Failed(error) => refusal::describe(&error, &self.asked),
+            Outcome::Failed(error) => refusal::describe(&error, &self.query),
             Outcome::Unprepared(error) => {
                 SessionError::new(format!("failed to build the next request: {error}"))
             }

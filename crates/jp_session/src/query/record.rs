@@ -138,19 +138,19 @@ impl Recorder {
     /// Appends events and syncs them.
     pub(crate) fn append(
         &mut self,
-        asked: &mut ReadyQuery<'_>,
+        query: &mut ReadyQuery<'_>,
         kinds: Vec<EventKind>,
     ) -> Result<(), SessionError> {
         let from_model = kinds.iter().filter(|kind| is_from_model(kind));
         self.kept.extend(from_model.cloned());
-        let now = asked.session.now();
+        let now = query.session.now();
         let events: Vec<_> = kinds
             .into_iter()
             .map(|kind| Event::new(now, kind))
             .collect();
         // If the write fails, the writer stays away and later events are not written.
         let events = match self.writer.take() {
-            None => store_payloads(asked, events)?,
+            None => store_payloads(query, events)?,
             Some(mut writer) => {
                 let batch = writer.batch();
                 let events = writer.append(events, batch).map_err(describe_loss)?;
@@ -160,7 +160,7 @@ impl Recorder {
         };
         events
             .into_iter()
-            .for_each(|event| asked.stream.push(event));
+            .for_each(|event| query.stream.push(event));
         Ok(())
     }
 }
@@ -172,10 +172,10 @@ pub(crate) fn is_from_model(kind: &EventKind) -> bool {
 
 /// Moves the payloads of events into the scratch store, if the query has one.
 fn store_payloads(
-    asked: &ReadyQuery<'_>,
+    query: &ReadyQuery<'_>,
     mut events: Vec<Event>,
 ) -> Result<Vec<Event>, SessionError> {
-    if let Some(scratch) = &asked.scratch {
+    if let Some(scratch) = &query.scratch {
         let batch = scratch.blobs().batch();
         let mut put = |bytes: &[u8], encoding| batch.put(bytes, encoding);
         events

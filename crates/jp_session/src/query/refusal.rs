@@ -17,26 +17,26 @@ use jp_llm::{Error, Fault, Format, Refusal};
 use jp_resource::uri::{PathStyle, file_uri, percent_decode};
 
 /// Words the error of a request.
-pub(crate) fn describe(error: &Error, asked: &ReadyQuery<'_>) -> SessionError {
-    let model = asked.model();
+pub(crate) fn describe(error: &Error, query: &ReadyQuery<'_>) -> SessionError {
+    let model = query.model();
     match error.refusal() {
-        Some(Refusal::Key) => wrong_key(error, asked, model),
-        Some(Refusal::Model) => unknown_model(error, asked, model),
+        Some(Refusal::Key) => wrong_key(error, query, model),
+        Some(Refusal::Model) => unknown_model(error, query, model),
         Some(Refusal::Images) => no_images(error, model),
         Some(Refusal::Tools) => no_tools(error, model),
         Some(Refusal::Output) => too_much_output(error, model),
         Some(Refusal::TooLong { tokens, limit }) => {
-            too_long(error, (*tokens, *limit), asked, model)
+            too_long(error, (*tokens, *limit), query, model)
         }
         None => other(error),
     }
 }
 
 /// Words the refusal of a key, or of a request without one.
-fn wrong_key(error: &Error, asked: &ReadyQuery<'_>, model: &Model) -> SessionError {
+fn wrong_key(error: &Error, query: &ReadyQuery<'_>, model: &Model) -> SessionError {
     let provider = &model.endpoint.provider;
     let (server, said) = (describe_server(model), quote_answer(error));
-    match key_source(&asked.config, provider) {
+    match key_source(&query.config, provider) {
         Some(source) if model.endpoint.api_key.is_some() => SessionError::new(format!(
             "{server} rejects the API key from {source}: {said}"
         ))
@@ -92,7 +92,7 @@ fn too_much_output(error: &Error, model: &Model) -> SessionError {
     .with_hint(format!("set {setting} to the model's limit."))
 }
 
-fn unknown_model(error: &Error, asked: &ReadyQuery<'_>, model: &Model) -> SessionError {
+fn unknown_model(error: &Error, query: &ReadyQuery<'_>, model: &Model) -> SessionError {
     let name = &model.endpoint.model;
     let failure = SessionError::new(format!(
         "{} has no model `{name}`: {}",
@@ -106,7 +106,7 @@ fn unknown_model(error: &Error, asked: &ReadyQuery<'_>, model: &Model) -> Sessio
     let failure = failure.with_hint("`jp model ls` lists the available models.");
     with_hint_if_kept(
         failure,
-        asked,
+        query,
         "`jp query --model PROVIDER/NAME` without a message asks another model.",
     )
 }
@@ -114,7 +114,7 @@ fn unknown_model(error: &Error, asked: &ReadyQuery<'_>, model: &Model) -> Sessio
 fn too_long(
     error: &Error,
     (tokens, limit): (Option<u64>, Option<u64>),
-    asked: &ReadyQuery<'_>,
+    query: &ReadyQuery<'_>,
     model: &Model,
 ) -> SessionError {
     // Not every provider reports both figures.
@@ -124,29 +124,29 @@ fn too_long(
         (None, Some(limit)) => format!("the limit is {limit} tokens"),
         (None, None) => quote_answer(error),
     };
-    let parts = largest(asked, &asked.rows(&asked.thread(&asked.stream)));
+    let parts = largest(query, &query.rows(&query.thread(&query.stream)));
     let message = format!(
         "the request is too long for {}: {figures}{}",
         model.label,
         lines(&parts)
     );
     let mut failure = SessionError::new(message);
-    let newest = newest_request(&asked.stream).map_or(0, |(turn, _)| turn);
-    let kept = asked
+    let newest = newest_request(&query.stream).map_or(0, |(turn, _)| turn);
+    let kept = query
         .is_kept()
         .then(|| parts.first().map(|part| part.advice(newest)));
     failure.hints.extend(kept.flatten());
     failure.hints.extend(more_room(model).map(str::to_owned));
     with_hint_if_kept(
         failure,
-        asked,
+        query,
         "`jp query --model PROVIDER/NAME` without a message asks a model that accepts more.",
     )
 }
 
 /// Adds a hint that applies only if the conversation keeps the message.
-fn with_hint_if_kept(failure: SessionError, asked: &ReadyQuery<'_>, hint: &str) -> SessionError {
-    if asked.is_kept() {
+fn with_hint_if_kept(failure: SessionError, query: &ReadyQuery<'_>, hint: &str) -> SessionError {
+    if query.is_kept() {
         failure.with_hint(hint)
     } else {
         failure
@@ -166,8 +166,8 @@ struct Part<'a> {
 }
 
 /// Returns a line for each of the three largest parts of a request.
-pub(crate) fn largest_lines(asked: &ReadyQuery<'_>, turns: &[TurnRow]) -> String {
-    lines(&largest(asked, turns))
+pub(crate) fn largest_lines(query: &ReadyQuery<'_>, turns: &[TurnRow]) -> String {
+    lines(&largest(query, turns))
 }
 
 /// Writes a line for each part.
@@ -182,7 +182,7 @@ fn lines(parts: &[Part<'_>]) -> String {
 }
 
 /// Returns the three largest parts, the largest first.
-fn largest<'a>(asked: &'a ReadyQuery<'_>, turns: &[TurnRow]) -> Vec<Part<'a>> {
+fn largest<'a>(query: &'a ReadyQuery<'_>, turns: &[TurnRow]) -> Vec<Part<'a>> {
     /// The number of parts to name: the user needs the largest ones only.
     const SHOWN: usize = 3;
     let rows = turns
@@ -192,13 +192,13 @@ fn largest<'a>(asked: &'a ReadyQuery<'_>, turns: &[TurnRow]) -> Vec<Part<'a>> {
     rows.sort_by_key(|(_, row)| std::cmp::Reverse(row.tokens));
     rows.into_iter()
         .take(SHOWN)
-        .map(|(turn, row)| Part::new(asked, turn, row))
+        .map(|(turn, row)| Part::new(query, turn, row))
         .collect()
 }
 
 impl<'a> Part<'a> {
-    fn new(asked: &'a ReadyQuery<'_>, turn: usize, row: &BlockRow) -> Self {
-        let request = asked
+    fn new(query: &'a ReadyQuery<'_>, turn: usize, row: &BlockRow) -> Self {
+        let request = query
             .stream
             .requests()
             .find(|(number, _)| *number == turn)
@@ -216,7 +216,7 @@ impl<'a> Part<'a> {
         let name = match (&row.uri, row.kind) {
             (_, "request") => "the message".to_owned(),
             (_, "message") => "the answer".to_owned(),
-            (Some(uri), _) => escape_name(&display_uri(uri, asked.session.workspace.root())),
+            (Some(uri), _) => escape_name(&display_uri(uri, query.session.workspace.root())),
             (None, kind) => kind.replace('_', " "),
         };
         let declared = attached.and_then(|(request, index)| declared_alone(request, index));

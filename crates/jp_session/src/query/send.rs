@@ -35,15 +35,15 @@ const SILENCE: Duration = Duration::from_secs(10);
 
 /// Runs the turn of a query that is ready to send.
 pub(crate) fn run(
-    asked: ReadyQuery<'_>,
+    query: ReadyQuery<'_>,
     mut recording: Option<Recording>,
 ) -> Result<Report<'_>, SessionError> {
-    let session = asked.session;
+    let session = query.session;
     let interrupt = session.interrupt();
     // The disk syncs the message while jp writes the first request.
     let prepared = match &mut recording {
-        Some(recording) => recording.finish_during(session, || prepare_turn(&asked))?,
-        None => prepare_turn(&asked),
+        Some(recording) => recording.finish_during(session, || prepare_turn(&query))?,
+        None => prepare_turn(&query),
     };
     // The last moment at which an interrupt costs nothing: nothing has been sent yet.
     let prepared = prepared.and_then(|prepared| interrupt.check().map(|()| prepared));
@@ -59,18 +59,18 @@ pub(crate) fn run(
     let id = recording
         .as_ref()
         .map(|recording| recording.writer.id().to_string());
-    let model = asked.model();
+    let model = query.model();
     let (label, endpoint) = (model.label.clone(), model.endpoint.clone());
     let mut host = TurnHost {
-        builder: RequestBuilder::new(&asked, facts, tools, first),
+        builder: RequestBuilder::new(&query, facts, tools, first),
         recorder: Recorder::new(recording.map(|recording| recording.writer)),
-        asked,
+        query,
         calls: Vec::new(),
         is_asking: false,
         failure: None,
         has_come: Rc::default(),
     };
-    let (is_kept, has_come) = (host.asked.is_kept(), Rc::clone(&host.has_come));
+    let (is_kept, has_come) = (host.query.is_kept(), Rc::clone(&host.has_come));
     let outcome = runtime.block_on(async {
         let client = Client::new(endpoint)?;
         let turn = Turn {
@@ -122,13 +122,13 @@ struct PreparedTurn {
 }
 
 /// Puts the tools together and writes the first request.
-fn prepare_turn(asked: &ReadyQuery<'_>) -> Result<PreparedTurn, SessionError> {
+fn prepare_turn(query: &ReadyQuery<'_>) -> Result<PreparedTurn, SessionError> {
     let runtime = runtime()?;
-    let schema = newest_request(&asked.stream).and_then(|(_, request)| request.schema.as_ref());
+    let schema = newest_request(&query.stream).and_then(|(_, request)| request.schema.as_ref());
     let schema = schema.map(schema::compile_stored).transpose()?;
-    let toolbox = Arc::new(toolbox::assemble(asked)?);
+    let toolbox = Arc::new(toolbox::assemble(query)?);
     let tools = toolbox.offered();
-    let (facts, first) = prepare(asked, &tools, &runtime)?;
+    let (facts, first) = prepare(query, &tools, &runtime)?;
     Ok(PreparedTurn {
         runtime,
         schema,
@@ -141,7 +141,7 @@ fn prepare_turn(asked: &ReadyQuery<'_>) -> Result<PreparedTurn, SessionError> {
 
 /// The host of a turn: it shows and records its events, and builds its requests.
 struct TurnHost<'s> {
-    asked: ReadyQuery<'s>,
+    query: ReadyQuery<'s>,
     builder: RequestBuilder,
     recorder: Recorder,
     /// The calls that ended in this turn, in the order of their results.
@@ -167,7 +167,7 @@ impl Host for TurnHost<'_> {
         if self.builder.has_first() {
             return None;
         }
-        let served = toolbox::list_again(&mut self.asked)?;
+        let served = toolbox::list_again(&mut self.query)?;
         self.builder.offer_served(&served);
         Some(served)
     }
@@ -178,7 +178,7 @@ impl Host for TurnHost<'_> {
             return Err(failure.message.clone().into());
         }
         self.is_asking = true;
-        match self.builder.build(&self.asked, aside) {
+        match self.builder.build(&self.query, aside) {
             Ok(Ok(body)) => Ok(body),
             Ok(Err(beyond_budget)) => {
                 let message = beyond_budget.message.clone();
@@ -194,17 +194,17 @@ impl Host for TurnHost<'_> {
         checksum: &Checksum,
     ) -> Result<Option<Vec<u8>>, Box<dyn Error + Send + Sync>> {
         // A checksum alone gives no access to content of other conversations.
-        let mut blobs = self.asked.stream.events().iter().flat_map(Event::blobs);
+        let mut blobs = self.query.stream.events().iter().flat_map(Event::blobs);
         let Some(blob) = blobs.find(|blob| blob.checksum == *checksum) else {
             return Ok(None);
         };
-        Ok(Some(contents::read(&self.asked, &blob)?.into_bytes()))
+        Ok(Some(contents::read(&self.query, &blob)?.into_bytes()))
     }
 }
 
 impl<'s> TurnHost<'s> {
     fn handle(&mut self, event: TurnEvent<'_>) -> Result<(), SessionError> {
-        let person = &self.asked.session.person;
+        let person = &self.query.session.person;
         match event {
             TurnEvent::Delta(Delta::Text(text)) => person.show(Shown::Text(text))?,
             TurnEvent::Delta(Delta::Reasoning(text)) => person.show(Shown::Reasoning(text))?,
@@ -231,7 +231,7 @@ impl<'s> TurnHost<'s> {
                 verdict,
                 edited,
             } => {
-                self.calls.push(self.asked.end_call(call, verdict, edited));
+                self.calls.push(self.query.end_call(call, verdict, edited));
                 person.show(Shown::Call {
                     request: call,
                     edited,
@@ -256,7 +256,7 @@ impl<'s> TurnHost<'s> {
     ///
     /// jp remembers an approval of what the workspace lets the tool do.
     fn ask_to_permit(&self, request: &PermissionRequest) -> Option<Decision> {
-        let session = self.asked.session;
+        let session = self.query.session;
         // `tools::permission` settled all other approvals before the turn.
         let yes = Approvals {
             is_yes: session.options.yes,
@@ -266,7 +266,7 @@ impl<'s> TurnHost<'s> {
         if decide(Origin::Model, call, yes) == trust::Decision::Allowed {
             return Some(Decision::Allow);
         }
-        let approvable = self.asked.tools.approvable(&request.tool);
+        let approvable = self.query.tools.approvable(&request.tool);
         match session.person.ask(Question::Permission {
             request,
             approvable,
@@ -286,19 +286,19 @@ impl<'s> TurnHost<'s> {
         if self.is_asking && kinds.iter().any(is_from_model) {
             if self.builder.is_shortened {
                 // Before the events are added, the stream is still that of the request.
-                let saved = budget::saved_tokens(&self.asked, &self.asked.stream);
+                let saved = budget::saved_tokens(&self.query, &self.query.stream);
                 self.recorder.saved_tokens = self.recorder.saved_tokens.saturating_add(saved);
             }
             self.is_asking = false;
         }
-        self.recorder.append(&mut self.asked, kinds)
+        self.recorder.append(&mut self.query, kinds)
     }
 
     /// Returns the report of the turn, before its outcome is judged. `id` names the conversation if it
     /// keeps the query.
     fn into_report(self, id: Option<String>) -> Report<'s> {
         Report {
-            asked: self.asked,
+            query: self.query,
             id,
             kept: self.recorder.kept,
             calls: self.calls,

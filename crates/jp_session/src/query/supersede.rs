@@ -18,9 +18,9 @@ pub(crate) fn supersede(
     prepared: &mut Prepared,
     stream: &Stream,
     model: &Model,
-    asked: &ReadyQuery<'_>,
+    query: &ReadyQuery<'_>,
 ) {
-    let policy = delivery::policy(&asked.config.config);
+    let policy = delivery::policy(&query.config.config);
     let has_message = prepared
         .kinds
         .iter()
@@ -35,12 +35,12 @@ pub(crate) fn supersede(
     let dropped = view::find_superseded(
         &prepared.preview(stream),
         &policy,
-        &mut asked.texts_with_batch(&prepared.batch),
+        &mut query.texts_with_batch(&prepared.batch),
     );
     if dropped.is_empty() {
         return;
     }
-    asked.session.person.tell(Notice::SupersededLeftOut {
+    query.session.person.tell(Notice::SupersededLeftOut {
         snapshots: dropped.len(),
     });
     prepared
