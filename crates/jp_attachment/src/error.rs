@@ -163,7 +163,7 @@ pub enum AttachError {
         directory: PathBuf,
     },
     /// There are excludes, but no files to exclude from.
-    #[error("exclude {0:?}: there is no attachment to exclude files from")]
+    #[error("attach {0:?}: there is no attachment to exclude files from")]
     OnlyExcludes(String),
     /// A file is larger than allowed.
     #[error(

@@ -145,7 +145,7 @@ fn walk_without_files_fails_with_the_reason() {
         ),
         (
             &["!src", "!*.rs"],
-            r#"exclude "!src": there is no attachment to exclude files from"#,
+            r#"attach "!src": there is no attachment to exclude files from"#,
         ),
     ];
     for (inputs, message) in table {
