@@ -6,7 +6,7 @@ use std::{
     error::Error as _,
     fs,
     io::{BufRead as _, BufReader, Write as _},
-    net::{TcpListener, TcpStream},
+    net::TcpStream,
     path::Path,
     process::{Child, Command, Stdio},
     thread,
@@ -18,6 +18,7 @@ use jp_attachment::{
 };
 use jp_resource::{BlobRef, Resource, ResourceContent};
 use tempfile::TempDir;
+use testing::{Background, free_port};
 
 /// A file of a server: its name, content and type, whether it is text, and what the model sees.
 type Served = (
@@ -69,15 +70,8 @@ const FILES: &[Served] = &[
 
 /// A server that ends with the test.
 struct Server {
-    process: Child,
+    _process: Background,
     port: u16,
-}
-
-impl Drop for Server {
-    fn drop(&mut self) {
-        _ = self.process.kill();
-        _ = self.process.wait();
-    }
 }
 
 fn get(url: &str) -> Result<(Resource<BlobRef>, ResourceContent), AttachError> {
@@ -171,7 +165,10 @@ fn python_serves_files() {
         .spawn()
         .unwrap();
     let port = announced_port(&mut process, "port ");
-    serves_files(&Server { process, port });
+    serves_files(&Server {
+        _process: Background { process },
+        port,
+    });
 }
 
 #[test]
@@ -192,7 +189,10 @@ fn nginx_serves_files() {
         .stderr(Stdio::null())
         .spawn()
         .unwrap();
-    let server = Server { process, port };
+    let server = Server {
+        _process: Background { process },
+        port,
+    };
     await_connection(port);
     serves_files(&server);
     let base = format!("http://127.0.0.1:{port}");
@@ -301,7 +301,10 @@ fn unsigned_certificate_is_refused() {
         .spawn()
         .unwrap();
     let port = announced_port(&mut process, "ACCEPT 127.0.0.1:");
-    let server = Server { process, port };
+    let server = Server {
+        _process: Background { process },
+        port,
+    };
     let error = get(&format!("https://127.0.0.1:{}/", server.port)).unwrap_err();
     let AttachError::Http { source, .. } = &error else {
         panic!("{error:?}")
@@ -321,18 +324,6 @@ fn announced_port(process: &mut Child, before: &str) -> u16 {
         .next()
         .unwrap()
         .parse()
-        .unwrap()
-}
-
-/// Finds a port that is free now, below those that the system gives to whoever asks for any.
-/// Another that looks for one may still take it first; each process begins its search elsewhere, so
-/// that is unlikely. `jp_cli/tests/mcp_peers.rs` has the same: no crate of ours is for the tests of
-/// both.
-fn free_port() -> u16 {
-    let ports = (0..).map(|attempt| 20_000 + (std::process::id() + attempt) % 10_000);
-    let mut ports = ports.map(|port| u16::try_from(port).unwrap());
-    ports
-        .find(|port| TcpListener::bind(("127.0.0.1", *port)).is_ok())
         .unwrap()
 }
 

@@ -1,24 +1,21 @@
 //! Questions of tools to the user: their order, their prompts, and questions without a terminal.
 
 #![cfg(unix)]
-#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
-use std::{fs, os::unix::fs::PermissionsExt as _};
+use std::fs;
 
 use serde_json::{Value, json};
 use testing::{
     Run, Sandbox, Server, Terminal, answer, assert_contains, assert_count, assert_lacks, calling,
-    playing, results,
+    items, results,
 };
 
-const USER: &str = "~/.config/jp/config.toml";
 const RUN: &str = "Run it? [y]es, [n]o, [a]lways this turn, [e]dit arguments, [w]hy not:";
 
 /// A model that makes these calls at once and then says `Done.`, and a workspace with these tools.
 fn calling_once(tools: &str, calls: &[(&str, Value)]) -> (Server, Sandbox) {
-    let server = playing(vec![calling(calls), answer("Done.")]);
-    let sandbox = Sandbox::new().with_server(&server);
-    sandbox.write(USER, tools);
+    let (sandbox, server) = Sandbox::with_replies(vec![calling(calls), answer("Done.")]);
+    sandbox.configure(tools);
     (server, sandbox)
 }
 
@@ -32,7 +29,7 @@ fn query(sandbox: &Sandbox, options: &[&str]) -> (Run, Value) {
 
 /// Returns the decision about each call in a document.
 fn decisions(document: &Value) -> Vec<[Value; 2]> {
-    let calls = document["calls"].as_array().unwrap().iter();
+    let calls = items(&document["calls"]).iter();
     calls
         .map(|call| [call["decision"].clone(), call["reason"].clone()])
         .collect()
@@ -43,25 +40,14 @@ const GREET: &str = "[conversation.tools.greet]\ncommand = 'printf hello'\n";
 #[test]
 fn call_without_permission_is_exit_code_3_after_a_normal_turn() {
     let (server, sandbox) = calling_once(GREET, &[("greet", json!({}))]);
-    let run = sandbox.fail(
-        "query Begin.",
-        3,
-        &[
-            "the call of `greet` was refused",
-            "`--yes`",
-            "`conversation.tools.greet.run = \"unattended\"`",
-        ],
-    );
+    let run = sandbox.fail("query Begin.", 3).says([
+        "the call of `greet` was refused",
+        "`--yes`",
+        "`conversation.tools.greet.run = \"unattended\"`",
+    ]);
     assert_eq!(run.stdout, "Done.\n");
     assert_contains(&results(&server)[0], "no terminal");
-    assert_eq!(
-        sandbox
-            .events()
-            .iter()
-            .filter(|event| event["type"] == "chat_response")
-            .count(),
-        1
-    );
+    assert_eq!(sandbox.events_of("chat_response").len(), 1);
 }
 
 #[test]
@@ -97,11 +83,7 @@ fn document_has_the_reason_of_each_decision() {
 fn call_that_a_workspace_lets_run_is_refused_as_untrusted() {
     let decided = |options: &[&str]| {
         let (_server, sandbox) = calling_once("", &[("greet", json!({}))]);
-        let config = fs::read_to_string(sandbox.path(".jp/config.toml")).unwrap();
-        sandbox.write(
-            ".jp/config.toml",
-            format!("{config}{GREET}run = 'unattended'\n"),
-        );
+        sandbox.append_config(format!("{GREET}run = 'unattended'\n"));
         let (run, document) = query(&sandbox, options);
         (run.code, decisions(&document))
     };
@@ -134,13 +116,12 @@ fn answer_of_the_person_is_no_refusal_for_want_of_one() {
 
 #[test]
 fn failure_after_a_refused_call_keeps_its_own_exit_code() {
-    let server = playing(vec![
+    let (sandbox, _) = Sandbox::with_replies(vec![
         calling(&[("greet", json!({}))]),
         testing::Reply::json(400, r#"{"error":"no"}"#),
     ]);
-    let sandbox = Sandbox::new().with_server(&server);
-    sandbox.write(USER, GREET);
-    sandbox.fail("query Begin.", 1, &["400"]);
+    sandbox.configure(GREET);
+    sandbox.fail("query Begin.", 1).says(["400"]);
 }
 
 /// Writes a tool that asks a question with this default, and prints the answer.
@@ -155,7 +136,7 @@ fn asks(sandbox: &Sandbox, settings: &str) {
         "[conversation.tools.wipe]\ncommand = 'sh {}'\nrun = 'unattended'\n",
         path.display()
     );
-    sandbox.write(USER, tool + settings);
+    sandbox.configure(tool + settings);
 }
 
 #[test]
@@ -167,19 +148,10 @@ fn question_without_a_terminal_is_declined_despite_its_default() {
     let setting = "conversation.tools.wipe.questions.sure.answer";
     for words in ["Delete it all?", "no terminal", setting] {
         assert_contains(&run.stderr, words);
-        assert!(
-            results(&server)[0].contains(words),
-            "{words:?} is not in {:?}",
-            results(&server)
-        );
+        assert_contains(&results(&server)[0], words);
     }
     assert_contains(&results(&server)[0], "default");
-    assert!(
-        !sandbox
-            .events()
-            .iter()
-            .any(|event| event["type"] == "inquiry_response")
-    );
+    assert!(!sandbox.has_event("inquiry_response"));
 
     let (server, sandbox) = calling_once("", &[("wipe", json!({}))]);
     asks(&sandbox, "questions.sure.answer = true\n");
@@ -209,22 +181,18 @@ esac
 fn all_blocks_around_questions_are_shown_in_their_order() {
     let (server, sandbox) = calling_once("", &[("survey", json!({}))]);
     let path = sandbox.write("~/survey.sh", SURVEY);
-    sandbox.write(
-        USER,
-        format!(
+    sandbox.configure(format!(
             "[conversation.tools.survey]\ncommand = 'sh {}'\nrun = 'unattended'\nquestions.fixed.answer = 'x'\n",
             path.display()
-        ),
-    );
-    let mut terminal = Terminal::run(sandbox.command("query Begin."));
+        ));
+    let mut terminal = sandbox.terminal("query Begin.");
     terminal.expect("│ At the beginning.");
     terminal.answer("First?", "a\n");
     terminal.expect("│ In between.");
     terminal.expect("│ In between, too.");
     terminal.answer("Second?", "b\n");
     terminal.expect("│ At the very end.");
-    terminal.expect("Done.");
-    assert_eq!(terminal.wait(), 0);
+    terminal.finish("Done.");
     assert_eq!(results(&server), ["thanks\n"]);
     assert_count(terminal.output(), "At the very end.", 1);
 }
@@ -233,19 +201,17 @@ fn all_blocks_around_questions_are_shown_in_their_order() {
 fn line_of_a_call_shows_the_arguments_that_ran() {
     let tools = "[conversation.tools.greet]\ncommand = ['echo', '{{tool.arguments.name}}']\nparameters.name.type = 'string'\n";
     let (server, sandbox) = calling_once(tools, &[("greet", json!({"name": "ada"}))]);
-    let editor = sandbox.write(
+    let editor = sandbox.write_program(
         "~/bin/edit",
         "#!/bin/sh\necho '{\"name\":\"eve\"}' > \"$1\"\n",
     );
-    fs::set_permissions(&editor, fs::Permissions::from_mode(0o755)).unwrap();
     let out = sandbox.path("out");
     let mut command = sandbox.command("query -F json Begin.");
     command.env("EDITOR", editor);
     let mut terminal = Terminal::writing_to(command, fs::File::create(&out).unwrap());
     terminal.answer(RUN, "e\n");
     terminal.answer(RUN, "y\n");
-    terminal.expect("Called greet eve:");
-    assert_eq!(terminal.wait(), 0);
+    terminal.finish("Called greet eve:");
     assert_lacks(terminal.output(), "Called greet ada");
     assert_contains(&results(&server)[0], "eve");
     let document: Value = serde_json::from_slice(&fs::read(out).unwrap()).unwrap();
@@ -269,7 +235,7 @@ fn prompts_of_parallel_calls_come_in_call_order() {
         .collect();
     for _ in 0..3 {
         let (_server, sandbox) = calling_once(&numbered(COUNT, ""), &calls);
-        let mut terminal = Terminal::run(sandbox.command("query Begin."));
+        let mut terminal = sandbox.terminal("query Begin.");
         for name in &names {
             terminal.expect("The model wants to run `");
             terminal.expect(&format!("{name}`:"));
@@ -297,7 +263,7 @@ fn calls_that_wait_for_others_ask_in_call_order_too() {
     calls.extend(names.iter().map(|name| (name.as_str(), json!({}))));
     calls.push(create("b"));
     let (_server, sandbox) = calling_once(&numbered(10, ""), &calls);
-    let mut terminal = Terminal::run(sandbox.command("query -t create_file Begin."));
+    let mut terminal = sandbox.terminal("query -t create_file Begin.");
     calls.iter().for_each(|_| terminal.answer(RUN, "y\n"));
     assert_eq!(terminal.wait(), 0);
     let expected: Vec<_> = calls.iter().map(|(name, _)| (*name).to_owned()).collect();
@@ -323,8 +289,8 @@ fn questions_of_parallel_calls_are_all_asked() {
             path.display()
         );
     }
-    sandbox.write(USER, tools);
-    let mut terminal = Terminal::run(sandbox.command("query Begin."));
+    sandbox.configure(tools);
+    let mut terminal = sandbox.terminal("query Begin.");
     // They come in call order where the first asks soon, which a test can't have it do: see the turnstile's own.
     for _ in 0..3 {
         terminal.answer("Question ", "x\n");

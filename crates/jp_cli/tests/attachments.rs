@@ -1,19 +1,15 @@
 //! Attachments: which are possible, and what the conversation stores of them.
 
-#![allow(
-    clippy::print_stderr,
-    clippy::unwrap_used,
-    reason = "a test fails by panicking, and says why it is skipped"
-)]
-
 use std::{fs, os::unix::ffi::OsStrExt as _, process::Stdio};
 
 use serde_json::{Value, json};
-use testing::{Sandbox, assert_contains, assert_count, assert_lacks, last_message};
+use testing::{
+    Sandbox, assert_contains, assert_count, assert_fields, assert_lacks, assert_starts, items,
+    last_message, texts,
+};
 
 fn names(rows: &Value) -> Vec<&str> {
-    rows.as_array()
-        .unwrap()
+    items(rows)
         .iter()
         .map(|row| row["name"].as_str().unwrap_or("-"))
         .collect()
@@ -69,12 +65,7 @@ fn strange_names_survive_attaching() {
     sandbox.run(&arguments);
     let rows = sandbox.json("resource ls");
     assert_eq!(names(&rows), strange);
-    let uris: Vec<_> = rows
-        .as_array()
-        .unwrap()
-        .iter()
-        .map(|row| row["uri"].as_str().unwrap())
-        .collect();
+    let uris = texts(items(&rows), "uri");
     assert!(
         uris.iter()
             .all(|uri| uri.is_ascii() && !uri.contains([' ', '"', '\n'])),
@@ -83,8 +74,7 @@ fn strange_names_survive_attaching() {
     for (name, uri) in strange.iter().zip(&uris) {
         assert_eq!(sandbox.run(&["resource", "show", uri]).stdout, *name);
     }
-    let declared = sandbox.json("attachment ls");
-    assert_eq!(declared.as_array().unwrap().len(), strange.len());
+    assert_eq!(items(&sandbox.json("attachment ls")).len(), strange.len());
     sandbox.run("q again?");
     assert_eq!(
         sandbox.json("resource ls"),
@@ -102,15 +92,8 @@ fn what_cannot_be_attached_stops_the_query_before_anything_is_stored() {
         .unwrap()
         .set_len(3 << 30)
         .unwrap();
-    let fifo = sandbox.path("fifo");
-    assert!(
-        std::process::Command::new("mkfifo")
-            .arg(&fifo)
-            .status()
-            .unwrap()
-            .success()
-    );
-    std::os::unix::fs::symlink("loop", sandbox.path("loop")).unwrap();
+    sandbox.make_fifo("fifo");
+    sandbox.link("loop", "loop");
     for (input, words) in [
         ("missing.rs", vec!["\"missing.rs\"", "does not exist"]),
         ("*.nothing", vec!["*.nothing", "matches"]),
@@ -160,7 +143,7 @@ fn what_cannot_be_attached_stops_the_query_before_anything_is_stored() {
             assert_contains(&run.stderr, "excluded");
             continue;
         }
-        run.failed(1, &words);
+        run.failed(1).says(words);
         assert!(!sandbox.path(".jp/conversations").exists(), "{input}");
         let blobs = sandbox.files(".jp/blobs");
         assert_eq!(blobs, Vec::<std::path::PathBuf>::new(), "{input}");
@@ -173,13 +156,14 @@ fn skipped_unavailable_is_reported() {
     sandbox.write("ok.txt", "fine");
     sandbox.write("big.txt", "x".repeat(2000));
     let limit = "conversation.attachment.max_bytes=1KB";
-    sandbox.fail(
-        &[
-            "q", "--new", "-c", limit, "-a", "ok.txt", "-a", "big.txt", "?",
-        ],
-        1,
-        &["--skip-unavailable"],
-    );
+    sandbox
+        .fail(
+            &[
+                "q", "--new", "-c", limit, "-a", "ok.txt", "-a", "big.txt", "?",
+            ],
+            1,
+        )
+        .says(["--skip-unavailable"]);
     let run = sandbox.run(&[
         "q",
         "--new",
@@ -203,7 +187,7 @@ fn name_that_is_not_utf8_is_named_in_the_error() {
     let (sandbox, _) = Sandbox::with_answer("Yes.");
     let name = std::ffi::OsStr::from_bytes(b"bad\xff.txt");
     fs::write(sandbox.root.join(name), "x").unwrap();
-    sandbox.fail("q --new -a . what?", 1, &["bad", "UTF-8"]);
+    sandbox.fail("q --new -a . what?", 1).says(["bad", "UTF-8"]);
     let mut arguments: Vec<&std::ffi::OsStr> = ["q", "--new", "what?", "-a"]
         .iter()
         .map(std::ffi::OsStr::new)
@@ -217,7 +201,7 @@ fn name_that_is_not_utf8_is_named_in_the_error() {
 fn directory_loop_is_reported() {
     let (sandbox, _) = Sandbox::with_answer("Yes.");
     sandbox.write("src/a.rs", "x");
-    std::os::unix::fs::symlink("../src", sandbox.path("src/again")).unwrap();
+    sandbox.link("../src", "src/again");
     let run = sandbox.run("q --new -a src what?");
     assert_contains(&run.stderr, "link to a directory");
     assert_eq!(names(&sandbox.json("resource ls")), ["src/a.rs"]);
@@ -227,7 +211,7 @@ fn directory_loop_is_reported() {
 fn workspace_under_a_symlink_is_the_same_workspace() {
     let (sandbox, _) = Sandbox::with_answer("Yes.");
     sandbox.write("a.txt", "abc");
-    std::os::unix::fs::symlink(&sandbox.root, sandbox.home.join("link")).unwrap();
+    sandbox.link(&sandbox.root, "~/link");
     let through_link = |arguments: &[&str]| {
         let mut command = sandbox.command(arguments);
         command.current_dir(sandbox.home.join("link"));
@@ -237,21 +221,19 @@ fn workspace_under_a_symlink_is_the_same_workspace() {
     sandbox.run("q -a a.txt again?");
     let rows = sandbox.json("resource ls");
     assert_eq!(rows[0]["uri"], rows[1]["uri"]);
-    assert_eq!(sandbox.json("attachment ls").as_array().unwrap().len(), 1);
+    assert_eq!(items(&sandbox.json("attachment ls")).len(), 1);
 }
 
 #[test]
 fn link_out_of_the_workspace_is_reported_as_external() {
     let (sandbox, _) = Sandbox::with_answer("Yes.");
     let outside = sandbox.write("~/outside/notes.md", "# Notes");
-    std::os::unix::fs::symlink(outside, sandbox.path("notes.md")).unwrap();
+    sandbox.link(outside, "notes.md");
     let run = sandbox.run("q --new -a notes.md what?");
     assert_contains(&run.stderr, "leads out of the workspace");
-    assert!(
-        sandbox.json("resource ls")[0]["uri"]
-            .as_str()
-            .unwrap()
-            .starts_with("external:")
+    assert_starts(
+        sandbox.json("resource ls")[0]["uri"].as_str().unwrap(),
+        "external:",
     );
 }
 
@@ -279,10 +261,7 @@ fn attachments_change_with_the_next_message() {
         rows[0],
         json!({"declaration": "file:a.txt", "kind": "workspace", "uri": null, "name": null, "size": null, "turn": null})
     );
-    assert_eq!(
-        (&rows[1]["kind"], &rows[1]["name"], &rows[1]["turn"]),
-        (&json!("external"), &json!("notes.md"), &Value::Null)
-    );
+    assert_fields!(rows[1], {"kind": "external", "name": "notes.md", "turn": null});
     sandbox.run("q look");
     assert_contains(last_message(&server), "abc");
     assert_contains(last_message(&server), "outside");
@@ -292,49 +271,32 @@ fn attachments_change_with_the_next_message() {
     sandbox.run("attachment rm a.txt notes.md");
     assert_eq!(sandbox.json("attachment ls"), json!([]));
     sandbox.run("q 'still there?'");
-    assert_eq!(sandbox.json("resource ls").as_array().unwrap().len(), 2);
-    sandbox.fail(
-        "attachment rm a.txt",
-        1,
-        &[
-            "a.txt is not attached",
-            "hint: the conversation has no attachments",
-        ],
-    );
+    assert_eq!(items(&sandbox.json("resource ls")).len(), 2);
+    sandbox.fail("attachment rm a.txt", 1).says([
+        "a.txt is not attached",
+        "hint: the conversation has no attachments",
+    ]);
 }
 
 #[test]
 fn vanished_file_of_the_configuration_names_the_way_out() {
     let (sandbox, _) = Sandbox::with_answer("Yes.");
     sandbox.run("q --new before");
-    let config = fs::read_to_string(sandbox.path(".jp/config.toml")).unwrap();
     let attachments = "[conversation]\nattachments = [\"file:gone.md\", \"cmd:no-such-program\"]\n";
-    sandbox.write(".jp/config.toml", format!("{config}{attachments}"));
-    sandbox.fail(
-        "q --new what?",
-        1,
-        &[
-            "gone.md",
-            "1 more",
-            "the configuration attaches file:gone.md cmd://no-such-program",
-        ],
-    );
-    sandbox.fail(
-        "q what?",
-        1,
-        &[
-            "gone.md",
-            "`jp attachment rm file:gone.md cmd://no-such-program`",
-        ],
-    );
+    sandbox.append_config(attachments);
+    sandbox.fail("q --new what?", 1).says([
+        "gone.md",
+        "1 more",
+        "the configuration attaches file:gone.md cmd://no-such-program",
+    ]);
+    sandbox.fail("q what?", 1).says([
+        "gone.md",
+        "`jp attachment rm file:gone.md cmd://no-such-program`",
+    ]);
     let id = sandbox.json("c ls")[0]["id"].as_str().unwrap().to_owned();
-    sandbox.fail(
-        &["q", "-i", &id, "what?"],
-        1,
-        &[&format!(
-            "`jp attachment rm file:gone.md cmd://no-such-program -i {id}`"
-        )],
-    );
+    sandbox.fail(&["q", "-i", &id, "what?"], 1).says([&format!(
+        "`jp attachment rm file:gone.md cmd://no-such-program -i {id}`"
+    )]);
     sandbox.run("attachment rm file:gone.md cmd:no-such-program");
     sandbox.run("q what?");
 }
@@ -343,29 +305,23 @@ fn vanished_file_of_the_configuration_names_the_way_out() {
 fn only_the_user_may_attach_files_outside() {
     let (sandbox, server) = Sandbox::with_answer("Yes.");
     sandbox.write("~/id_rsa", "PRIVATE");
-    std::os::unix::fs::symlink(sandbox.home.join("id_rsa"), sandbox.path("link")).unwrap();
-    let config = fs::read_to_string(sandbox.path(".jp/config.toml")).unwrap();
+    sandbox.link(sandbox.home.join("id_rsa"), "link");
     let attachments = "[conversation]\nattachments = ['~/id_rsa', 'link', '../../id_rsa']\n";
+    let config = sandbox.read(".jp/config.toml");
     sandbox.write(".jp/config.toml", format!("{config}{attachments}"));
     let run = sandbox.run("q --new -c conversation.attachments+=.jp/.id what?");
     assert_count(&run.stderr, "is left out", 3);
     sandbox.write(".jp/config.toml", config);
-    let path = sandbox.conversation().join("events.json");
-    let delta = r#"{"timestamp":"2026-11-21T12:00:00Z","type":"config_delta","delta":{"conversation":{"attachments":{"add":["file:../../id_rsa","file:link","file:///etc/hostname"]}}}}"#;
-    let text = fs::read_to_string(&path)
-        .unwrap()
-        .replacen("[\n", &format!("[\n{delta},\n"), 1);
-    fs::write(&path, text).unwrap();
+    let delta = json!({"conversation":{"attachments":{"add":["file:../../id_rsa","file:link","file:///etc/hostname"]}}});
+    sandbox.prepend_delta(&delta);
     let run = sandbox.run("q again?");
     assert_count(&run.stderr, "is left out", 3);
     for request in server.received() {
         assert_lacks(String::from_utf8_lossy(&request.body), "PRIVATE");
     }
+    // The user may attach any file.
     sandbox.run("q -a link mine");
-    assert!(
-        last_message(&server).contains("PRIVATE"),
-        "a person may attach what they like"
-    );
+    assert_contains(last_message(&server), "PRIVATE");
 }
 
 #[test]
@@ -373,9 +329,8 @@ fn directory_of_a_workspace_or_a_history_does_not_lead_out_by_its_links() {
     let (sandbox, server) = Sandbox::with_answer("Yes.");
     sandbox.write("~/history.txt", "PRIVATE");
     sandbox.write("docs/a.md", "public");
-    std::os::unix::fs::symlink(sandbox.home.join("history.txt"), sandbox.path("docs/link"))
-        .unwrap();
-    let config = fs::read_to_string(sandbox.path(".jp/config.toml")).unwrap();
+    sandbox.link(sandbox.home.join("history.txt"), "docs/link");
+    let config = sandbox.read(".jp/config.toml");
     for declared in ["docs", "docs/*", "file:docs/"] {
         sandbox.write(
             ".jp/config.toml",
@@ -394,10 +349,8 @@ fn directory_of_a_workspace_or_a_history_does_not_lead_out_by_its_links() {
     assert_contains(last_message(&server), "PRIVATE");
     sandbox.run("conversation fork --turns 0");
     sandbox.run("q again");
-    assert!(
-        !last_message(&server).contains("PRIVATE"),
-        "a history can be a stranger's"
-    );
+    // A history can be a stranger's.
+    assert_lacks(last_message(&server), "PRIVATE");
 }
 
 #[test]
@@ -405,12 +358,8 @@ fn declaration_of_a_history_that_cannot_be_read_is_said() {
     let (sandbox, _) = Sandbox::with_answer("Yes.");
     sandbox.write("a.txt", "a");
     sandbox.run("q --new start");
-    let path = sandbox.conversation().join("events.json");
-    let delta = r#"{"timestamp":"2026-11-21T12:00:00Z","type":"config_delta","delta":{"conversation":{"attachments":{"add":[{"type":"file"},"file:a.txt"]}}}}"#;
-    let text = fs::read_to_string(&path)
-        .unwrap()
-        .replacen("[\n", &format!("[\n{delta},\n"), 1);
-    fs::write(&path, text).unwrap();
+    let delta = json!({"conversation":{"attachments":{"add":[{"type":"file"},"file:a.txt"]}}});
+    sandbox.prepend_delta(&delta);
     for arguments in [["attachment", "ls"], ["q", "and now?"]] {
         let run = sandbox.run(&arguments);
         let warning =
@@ -423,14 +372,11 @@ fn declaration_of_a_history_that_cannot_be_read_is_said() {
 #[test]
 #[cfg(target_os = "linux")]
 fn clipboard_is_that_of_the_desktop_that_the_command_runs_on() {
-    use std::os::unix::fs::PermissionsExt as _;
-
     let (sandbox, server) = Sandbox::with_answer("Yes.");
-    let program = sandbox.write(
+    let program = sandbox.write_program(
         "~/bin/wl-paste",
         "#!/bin/sh\necho \"copied on $WAYLAND_DISPLAY\"\n",
     );
-    fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).unwrap();
     let query = |display: &str| {
         let mut command = sandbox.command("q --new -a clip: ?");
         let path = format!(
@@ -442,25 +388,20 @@ fn clipboard_is_that_of_the_desktop_that_the_command_runs_on() {
     };
     query("wayland-7").succeeded();
     assert_contains(last_message(&server), "copied on wayland-7");
-    query("").failed(1, &["neither WAYLAND_DISPLAY nor DISPLAY is set"]);
+    query("")
+        .failed(1)
+        .says(["neither WAYLAND_DISPLAY nor DISPLAY is set"]);
 }
 
 #[test]
 fn history_does_not_loosen_what_the_person_set() {
     let (sandbox, _) = Sandbox::with_answer("Yes.");
-    sandbox.write(
-        "~/.config/jp/config.toml",
-        "conversation.attachment.max_bytes = '10B'\n",
-    );
+    sandbox.configure("conversation.attachment.max_bytes = '10B'\n");
     sandbox.write("a.txt", "more than ten bytes");
     sandbox.run("q --new start");
-    let path = sandbox.conversation().join("events.json");
-    let delta = r#"{"timestamp":"2026-11-21T12:00:00Z","type":"config_delta","delta":{"conversation":{"attachment":{"max_bytes":"1GB","secrets":"off"}}}}"#;
-    let text = fs::read_to_string(&path)
-        .unwrap()
-        .replacen("[\n", &format!("[\n{delta},\n"), 1);
-    fs::write(&path, text).unwrap();
-    sandbox.fail("q -a a.txt x", 1, &["the 10 that"]);
+    let delta = json!({"conversation":{"attachment":{"max_bytes":"1GB","secrets":"off"}}});
+    sandbox.prepend_delta(&delta);
+    sandbox.fail("q -a a.txt x", 1).says(["the 10 that"]);
 }
 
 #[test]
@@ -498,15 +439,11 @@ fn part_of_a_directory_is_not_removed_but_it_is_said_how_to() {
         "~/out/*.txt",
         "one",
     ]);
-    sandbox.fail(
-        "attachment rm src/a.txt",
-        1,
-        &[
-            "src/a.txt is a part of the attachment file:src/",
-            "jp attachment rm 'file:src/'",
-            "jp attachment add '!src/a.txt'",
-        ],
-    );
+    sandbox.fail("attachment rm src/a.txt", 1).says([
+        "src/a.txt is a part of the attachment file:src/",
+        "jp attachment rm 'file:src/'",
+        "jp attachment add '!src/a.txt'",
+    ]);
     sandbox.run(&["attachment", "rm", "src", &long, "~/out/*.txt"]);
     assert_eq!(sandbox.json("attachment ls"), json!([]));
 }
@@ -525,8 +462,7 @@ fn removing_takes_exactly_what_adding_declared() {
     sandbox.run(&arguments);
     let declared = || -> Vec<String> {
         let rows = sandbox.json("attachment ls");
-        rows.as_array()
-            .unwrap()
+        items(&rows)
             .iter()
             .map(|row| row["declaration"].as_str().unwrap().to_owned())
             .collect()
@@ -534,20 +470,14 @@ fn removing_takes_exactly_what_adding_declared() {
     let before = declared();
     assert_eq!(before.len(), inputs.len());
     for name in [".", "./", "src/..", "src"] {
-        sandbox.fail(
-            &["attachment", "rm", name],
-            1,
-            &[
-                &format!("{name} is not attached to conversation"),
-                "'cmd://echo?arg=hi'",
-                "'file:a.txt'",
-            ],
-        );
-        sandbox.fail(
-            &["attachment", "rm", "a.txt", name],
-            1,
-            &["is not attached"],
-        );
+        sandbox.fail(&["attachment", "rm", name], 1).says([
+            &format!("{name} is not attached to conversation"),
+            "'cmd://echo?arg=hi'",
+            "'file:a.txt'",
+        ]);
+        sandbox
+            .fail(&["attachment", "rm", "a.txt", name], 1)
+            .says(["is not attached"]);
     }
     assert_eq!(declared(), before);
     sandbox.run("attachment add .");
@@ -562,7 +492,7 @@ fn walk_says_which_links_it_left_out() {
     sandbox.write("ignd/s.txt", "s");
     sandbox.write(".gitignore", "ignd/\n");
     for (target, name) in [("ignd/s.txt", "l.txt"), (".jp/config.toml", "j.txt")] {
-        std::os::unix::fs::symlink(target, sandbox.path(name)).unwrap();
+        sandbox.link(target, name);
     }
     let stderr = sandbox.run("q --new -a . what?").stderr;
     assert_contains(
@@ -621,10 +551,7 @@ fn configured_files_outside_the_workspace_are_attached_to_each_new_conversation_
     let (sandbox, _) = Sandbox::with_answer("Yes.");
     sandbox.write("~/guides/style.md", "tabs");
     sandbox.write("~/guides/more/naming.md", "nouns");
-    sandbox.write(
-        "~/.config/jp/config.toml",
-        "conversation.attachments = ['~/guides/style.md', '~/guides/more']\n",
-    );
+    sandbox.configure("conversation.attachments = ['~/guides/style.md', '~/guides/more']\n");
     for _ in 0..2 {
         sandbox.run("q --new one");
         assert_eq!(
@@ -664,11 +591,7 @@ fn fork_resolves_only_trimmed_snapshots_again() {
     assert_contains(&message, "outside");
     assert_lacks(&message, "first");
     assert_eq!(
-        sandbox
-            .json(&["resource", "ls", "-i", &original])
-            .as_array()
-            .unwrap()
-            .len(),
+        items(&sandbox.json(&["resource", "ls", "-i", &original])).len(),
         2,
         "the original is untouched"
     );

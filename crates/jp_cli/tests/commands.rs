@@ -1,11 +1,11 @@
 //! Output of commands as attachments, and the approvals that they need.
 
-#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
-
 use std::{fs, process::Command};
 
 use serde_json::json;
-use testing::{Sandbox, assert_contains, assert_count, last_message};
+use testing::{
+    Sandbox, assert_contains, assert_count, assert_fields, finish, git, items, last_message,
+};
 
 /// Returns the running processes of a group, without those that have ended and wait for their parent.
 #[cfg(target_os = "linux")]
@@ -23,20 +23,10 @@ fn running(group: i32) -> Vec<String> {
 
 /// Makes the workspace a git repository with one commit and a change.
 fn repository(sandbox: &Sandbox) {
-    let git = |arguments: &[&str]| {
-        let mut command = Command::new("git");
-        command
-            .args(["-c", "user.name=A", "-c", "user.email=a@example.com"])
-            .args(arguments);
-        command
-            .current_dir(&sandbox.root)
-            .env("HOME", &sandbox.home);
-        assert!(command.output().unwrap().status.success(), "{arguments:?}");
-    };
     sandbox.write("a.txt", "one\n");
-    git(&["init", "-q"]);
-    git(&["add", "a.txt"]);
-    git(&["commit", "-qm", "The first"]);
+    git(&sandbox.root, &["init", "-q"]);
+    git(&sandbox.root, &["add", "a.txt"]);
+    git(&sandbox.root, &["commit", "-qm", "The first"]);
     sandbox.write("a.txt", "two\n");
 }
 
@@ -47,22 +37,15 @@ fn output_of_a_command_is_a_snapshot_that_stays_as_it_was() {
     sandbox.run("q --new -a 'cmd:git diff' 'what changed?'");
     assert_contains(last_message(&server), "-one\n+two");
     let row = sandbox.json("attachment ls")[0].clone();
-    assert_eq!(
-        (&row["kind"], &row["name"], &row["uri"]),
-        (
-            &json!("command"),
-            &json!("git diff"),
-            &json!("cmd://git?arg=diff")
-        )
-    );
+    assert_fields!(row, {"kind": "command", "name": "git diff", "uri": "cmd://git?arg=diff"});
     sandbox.write("a.txt", "three\n");
     sandbox.run("q again?");
-    assert_eq!(sandbox.json("resource ls").as_array().unwrap().len(), 1);
+    assert_eq!(items(&sandbox.json("resource ls")).len(), 1);
     sandbox.run("q -a cmd://git?arg=diff 'and now?'");
     assert_contains(last_message(&server), "+three");
     let versions = sandbox.json("resource ls");
     assert_eq!(
-        (&versions[0]["uri"], versions.as_array().unwrap().len()),
+        (&versions[0]["uri"], items(&versions).len()),
         (&versions[1]["uri"], 2)
     );
     sandbox.write("a.txt", "four\n");
@@ -102,11 +85,9 @@ fn only_a_command_that_cannot_start_is_an_error() {
         ("cmd:git 'diff", "max_bytes=10MB", vec!["not closed"]),
     ] {
         let limit = format!("conversation.attachment.{limit}");
-        sandbox.fail(
-            &["q", "-c", &limit, "-a", "ok.txt", "-a", input, "x"],
-            1,
-            &words,
-        );
+        sandbox
+            .fail(&["q", "-c", &limit, "-a", "ok.txt", "-a", input, "x"], 1)
+            .says(words);
     }
     assert_eq!(sandbox.files(".jp/blobs").len(), blobs, "nothing is stored");
     assert_eq!(sandbox.json("conversation show")["turns"], 1);
@@ -117,28 +98,23 @@ fn only_a_command_that_cannot_start_is_an_error() {
 #[test]
 fn command_of_a_workspace_or_a_history_runs_only_with_the_persons_word() {
     let (sandbox, _) = Sandbox::with_answer("Yes.");
-    let config = fs::read_to_string(sandbox.path(".jp/config.toml")).unwrap();
     let attachments = r#"conversation.attachments = [{ type = "cmd", path = "touch", params = { arg = ["ran"] } }]"#;
-    sandbox.write(".jp/config.toml", format!("{attachments}\n{config}"));
+    sandbox.prepend_config(attachments);
     let ran = || fs::remove_file(sandbox.path("ran")).is_ok();
 
-    sandbox.fail(
-        "q --new x",
-        1,
-        &[
-            "touch ran",
-            "no terminal to ask",
-            "pass `--yes` to run it",
-            "--skip-unavailable",
-        ],
-    );
+    sandbox.fail("q --new x", 1).says([
+        "touch ran",
+        "no terminal to ask",
+        "pass `--yes` to run it",
+        "--skip-unavailable",
+    ]);
     let run = sandbox.run("q --new --skip-unavailable x");
     assert_contains(&run.stderr, "skipped");
     assert_contains(&run.stderr, "touch ran");
     assert!(!ran());
     sandbox.run("q --new --yes x");
     assert!(ran());
-    sandbox.fail("q --new x", 1, &["touch ran"]);
+    sandbox.fail("q --new x", 1).says(["touch ran"]);
     assert!(!ran(), "--yes is for one command");
     sandbox.run("q --new -a 'cmd:touch ran' x");
     assert!(ran());
@@ -156,13 +132,13 @@ fn command_of_a_workspace_or_a_history_runs_only_with_the_persons_word() {
     assert!(copied.success());
     let mut command = sandbox.command("q --new x");
     command.current_dir(&copy);
-    testing::run(command).failed(1, &["touch ran"]);
+    testing::run(command).failed(1).says(["touch ran"]);
     let mut command = sandbox.command("conversation fork --turns 0");
     command.current_dir(&copy);
     testing::run(command).succeeded();
     let mut command = sandbox.command("q x");
     command.current_dir(&copy);
-    testing::run(command).failed(1, &["touch ran"]);
+    testing::run(command).failed(1).says(["touch ran"]);
     assert!(!copy.join("ran").exists());
 }
 
@@ -196,15 +172,10 @@ fn command_that_a_person_attached_keeps_its_approval() {
     sandbox.run("conversation fork --turns 0");
     sandbox.run("q two");
     assert_contains(last_message(&server), "hello");
-    sandbox.write(
-        "~/.config/jp/config.toml",
-        "conversation.attachments = ['cmd:echo mine']\n",
-    );
+    sandbox.configure("conversation.attachments = ['cmd:echo mine']\n");
     sandbox.run("q --new three");
-    assert!(
-        last_message(&server).contains("mine"),
-        "one's own configuration is one's own word"
-    );
+    // The user's own configuration needs no approval.
+    assert_contains(last_message(&server), "mine");
 }
 
 #[test]
@@ -228,12 +199,9 @@ fn interrupt_ends_a_command_with_all_it_started() {
     let group: i32 = fs::read_to_string(&pid).unwrap().trim().parse().unwrap();
     let jp = rustix::process::Pid::from_child(&child);
     rustix::process::kill_process(jp, rustix::process::Signal::INT).unwrap();
-    let output = child.wait_with_output().unwrap();
-    assert_eq!(output.status.code(), Some(130));
-    assert_eq!(
-        String::from_utf8_lossy(&output.stderr),
-        "error: interrupted\n"
-    );
+    let run = finish(child);
+    assert_eq!(run.code, 130);
+    assert_eq!(&run.stderr, "error: interrupted\n");
     assert_eq!(
         running(group),
         Vec::<String>::new(),

@@ -1,13 +1,11 @@
 //! `jp conversation compact` and `jp conversation print --as-sent`.
 
-#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
-
 use std::{fs, io::Read as _, process::Stdio};
 
 use serde_json::{Value, json};
 use testing::{
-    Reply, Sandbox, Server, answer, assert_contains, assert_lacks, calling, chunk, last_request,
-    playing, results,
+    Reply, Sandbox, Server, answer, assert_contains, assert_fields, assert_lacks, assert_starts,
+    calling, chunk, column, finish, items, last_request, results, start,
 };
 
 const LONG: &str = "a line of the long result";
@@ -18,12 +16,8 @@ fn with_five_turns(after: Vec<Reply>) -> (Server, Sandbox) {
     let mut replies = vec![call(), answer("One."), call(), answer("Two.")];
     replies.extend([answer("Three."), answer("Four."), answer("Five.")]);
     replies.extend(after);
-    let server = playing(replies);
-    let sandbox = Sandbox::new().with_server(&server);
-    sandbox.write(
-        "~/.config/jp/config.toml",
-        format!("[conversation.tools.long]\ncommand = 'sh -c \"for i in $(seq 40); do echo $i {LONG}; done\"'\nrun = 'unattended'\n"),
-    );
+    let (sandbox, server) = Sandbox::with_replies(replies);
+    sandbox.configure(format!("[conversation.tools.long]\ncommand = 'sh -c \"for i in $(seq 40); do echo $i {LONG}; done\"'\nrun = 'unattended'\n"));
     sandbox.write("notes.txt", "Remember the milk.\n");
     sandbox.run("query --new -a notes.txt 'question 1'");
     for turn in 2..=5 {
@@ -33,16 +27,12 @@ fn with_five_turns(after: Vec<Reply>) -> (Server, Sandbox) {
 }
 
 fn history(sandbox: &Sandbox) -> String {
-    fs::read_to_string(sandbox.conversation().join("events.json")).unwrap()
+    fs::read_to_string(sandbox.events_path()).unwrap()
 }
 
 /// Returns the events that compactions are.
 fn compactions(sandbox: &Sandbox) -> Vec<Value> {
-    sandbox
-        .events()
-        .into_iter()
-        .filter(|event| event["type"] == "compaction")
-        .collect()
+    sandbox.events_of("compaction")
 }
 
 fn asked(server: &Server) -> usize {
@@ -60,10 +50,7 @@ fn compaction_leaves_out_older_results_but_keeps_history() {
     let before = history(&sandbox);
     let dry = sandbox.json("c compact --dry-run");
     assert_eq!(history(&sandbox), before);
-    assert_eq!(
-        (&dry["compacted"], &dry["turns"]),
-        (&json!(false), &json!(2))
-    );
+    assert_fields!(dry, {"compacted": false, "turns": 2});
     let done = sandbox.json("c compact");
     let expected = json!({
         "compacted": true, "reset": false, "turns": 2, "tokens_before": dry["tokens_before"],
@@ -72,10 +59,7 @@ fn compaction_leaves_out_older_results_but_keeps_history() {
     assert_eq!(done, expected);
     assert!(done["tokens_after"].as_u64() < done["tokens_before"].as_u64());
     let after = history(&sandbox);
-    assert!(
-        after.starts_with(before.trim_end().trim_end_matches(']').trim_end()),
-        "{after}"
-    );
+    assert_starts(&after, before.trim_end().trim_end_matches(']').trim_end());
     assert_eq!(compactions(&sandbox).len(), 1);
     sandbox.run("query 'question 6'");
     let results = results(&server);
@@ -111,22 +95,18 @@ fn compaction_can_be_undone() {
     let (_server, sandbox) = with_five_turns(vec![]);
     let dry = sandbox.run("c compact --dry-run --strip tools");
     let words = "Future requests send turns 1 to 2 without the results of tools.\nThe conversation takes about ";
-    assert!(dry.stdout.starts_with(words), "{}", dry.stdout);
+    assert_starts(&dry.stdout, words);
     assert_contains(&dry.stderr, "Nothing was stored.");
     let none = sandbox.run("c compact --reset");
     assert_contains(&none.stderr, "has no compaction to undo");
     let before = sandbox.run("c print --as-sent").stdout;
-    let done = sandbox.run("c compact --strip tools");
-    assert!(done.stderr.starts_with(words), "{}", done.stderr);
+    assert_starts(sandbox.run("c compact --strip tools").stderr, words);
     assert_eq!(compactions(&sandbox)[0]["strip"], json!(["tools"]));
     let again = sandbox.run("c compact --strip tools");
     assert_contains(&again.stderr, "Nothing to compact");
     assert_ne!(sandbox.run("c print --as-sent").stdout, before);
     let reset = sandbox.json("c compact --reset");
-    assert_eq!(
-        (&reset["reset"], &reset["compacted"]),
-        (&json!(true), &json!(false))
-    );
+    assert_fields!(reset, {"reset": true, "compacted": false});
     assert_eq!(sandbox.run("c print --as-sent").stdout, before);
     assert_eq!(compactions(&sandbox).len(), 2);
 }
@@ -160,7 +140,9 @@ fn conversation_that_is_in_use_is_left_alone() {
         .unwrap()
         .read_exact(&mut shown)
         .unwrap();
-    sandbox.fail("c compact --no-wait", 1, &["is in use by"]);
+    sandbox
+        .fail("c compact --no-wait", 1)
+        .says(["is in use by"]);
     sandbox.run("c compact --no-wait --dry-run");
     child.kill().unwrap();
     child.wait().unwrap();
@@ -179,7 +161,7 @@ fn wrong_use_exits_with_2() {
         &["--no-persist"],
     ] {
         let arguments: Vec<_> = ["c", "compact"].iter().chain(arguments).collect();
-        sandbox.fail(&arguments, 2, &[]);
+        sandbox.fail(&arguments, 2);
     }
 }
 
@@ -192,17 +174,11 @@ fn summary_by_the_model_stands_in_the_place_of_the_turns() {
     assert_contains(&dry.stdout, "The model would write a summary");
     let asked_before = asked(&server);
     let done = sandbox.json("c compact --summarize");
-    assert_eq!(
-        (&done["summary"], &done["turns"], &done["strip"]),
-        (&json!("The milk is remembered."), &json!(2), &json!([]))
-    );
+    assert_fields!(done, {"summary": "The milk is remembered.", "turns": 2, "strip": []});
     assert_eq!(asked(&server), asked_before + 1);
     let request = last_request(&server)["messages"].clone();
-    let messages = request.as_array().unwrap();
-    assert_eq!(
-        messages[..messages.len() - 2],
-        sent_before.as_array().unwrap()[..]
-    );
+    let messages = items(&request);
+    assert_eq!(messages[..messages.len() - 2], items(&sent_before)[..]);
     let instruction = messages.last().unwrap()["content"].to_string();
     assert_contains(&instruction, "begins with");
     assert_contains(&instruction, "question 3");
@@ -210,10 +186,7 @@ fn summary_by_the_model_stands_in_the_place_of_the_turns() {
     let [.., usage, compaction] = &events[..] else {
         panic!("{events:?}")
     };
-    assert_eq!(
-        (&usage["type"], &usage["input"], &usage["model"]),
-        (&json!("usage"), &json!(50), &json!("llamacpp/m"))
-    );
+    assert_fields!(usage, {"type": "usage", "input": 50, "model": "llamacpp/m"});
     assert_eq!(compaction["type"], "compaction");
     sandbox.run("query 'question 6'");
     let request = last_request(&server);
@@ -244,17 +217,13 @@ fn summary_that_fails_leaves_the_conversation_as_it_is() {
         calling(&[("long", json!({}))]),
     ]);
     let before = history(&sandbox);
-    sandbox.fail("c compact --summarize", 1, &["400"]);
-    sandbox.fail(
-        "c compact --summarize",
-        1,
-        &["wrote no summary: its answer is empty"],
-    );
-    sandbox.fail(
-        "c compact --summarize",
-        1,
-        &["wrote no summary: it called a tool"],
-    );
+    sandbox.fail("c compact --summarize", 1).says(["400"]);
+    sandbox
+        .fail("c compact --summarize", 1)
+        .says(["wrote no summary: its answer is empty"]);
+    sandbox
+        .fail("c compact --summarize", 1)
+        .says(["wrote no summary: it called a tool"]);
     assert_eq!(history(&sandbox), before);
 }
 
@@ -263,12 +232,7 @@ fn summary_that_fails_leaves_the_conversation_as_it_is() {
 fn interrupted_summary_stores_nothing() {
     let (server, sandbox) = with_five_turns(vec![Reply::stream(&chunk("So")).then_hang()]);
     let (before, asked_before) = (history(&sandbox), asked(&server));
-    let mut command = sandbox.command("c compact --summarize");
-    let child = command
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .unwrap();
+    let child = start(sandbox.command("c compact --summarize"));
     let until = std::time::Instant::now() + std::time::Duration::from_secs(20);
     while asked(&server) == asked_before {
         assert!(std::time::Instant::now() < until, "the model is not asked");
@@ -276,13 +240,8 @@ fn interrupted_summary_stores_nothing() {
     }
     let process = rustix::process::Pid::from_child(&child);
     rustix::process::kill_process(process, rustix::process::Signal::INT).unwrap();
-    let output = child.wait_with_output().unwrap();
-    assert_eq!(
-        output.status.code(),
-        Some(130),
-        "{}",
-        String::from_utf8_lossy(&output.stderr)
-    );
+    let run = finish(child);
+    assert_eq!(run.code, 130, "{}", &run.stderr);
     assert_eq!(history(&sandbox), before);
 }
 
@@ -327,82 +286,56 @@ fn what_would_be_sent_is_printed() {
         text
     );
     let document = sandbox.json("c print --as-sent");
-    let messages = document["messages"].as_array().unwrap();
+    let messages = items(&document["messages"]);
     let resource = &messages[0]["blocks"][1];
-    assert_eq!(
-        (&messages[0]["role"], &messages[0]["turn"]),
-        (&json!("user"), &json!(1))
-    );
-    assert_eq!(
-        (&resource["kind"], &resource["delivery"]),
-        (&json!("resource"), &json!("full"))
-    );
+    assert_fields!(messages[0], {"role": "user", "turn": 1});
+    assert_fields!(resource, {"kind": "resource", "delivery": "full"});
     assert!(resource["uri"].as_str().unwrap().ends_with("/notes.txt"));
     let result = &messages[2]["blocks"][0];
     assert_eq!(
         (&messages[2]["role"], &result["delivery"]),
         (&json!("tool"), &json!("compacted"))
     );
-    sandbox.fail("c print --as-sent --turn 9", 1, &["there is no turn 9"]);
+    sandbox
+        .fail("c print --as-sent --turn 9", 1)
+        .says(["there is no turn 9"]);
 }
 
 #[test]
 fn content_that_is_no_text_is_a_line() {
-    let server = playing(vec![answer("Yes.")]);
-    let sandbox = Sandbox::new().with_server(&server);
+    let (sandbox, _) = Sandbox::with_replies(vec![answer("Yes.")]);
     sandbox.write("a.png", b"\x89PNG\r\n\x1a\n\0\xff");
     sandbox.run("query --new -a a.png See.");
     let document = sandbox.json("c print --as-sent");
     let block = &document["messages"][0]["blocks"][1];
-    assert_eq!(
-        (&block["mimeType"], &block["bytes"]),
-        (&json!("image/png"), &json!(10))
-    );
-    let text = sandbox.run("c print --as-sent").stdout;
-    assert_contains(&text, "image/png, 10 B]");
+    assert_fields!(block, {"mimeType": "image/png", "bytes": 10});
+    assert_contains(sandbox.run("c print --as-sent").stdout, "image/png, 10 B]");
 }
 
 #[test]
 fn failed_call_is_printed_as_the_model_is_told_of_it() {
     let missing = calling(&[("read_file", json!({"path": "gone.txt"}))]);
-    let server = playing(vec![missing, answer("It is gone.")]);
-    let sandbox = Sandbox::new().with_server(&server);
+    let (sandbox, server) = Sandbox::with_replies(vec![missing, answer("It is gone.")]);
     sandbox.run("query --new 'What is in gone.txt?'");
     let [result] = &testing::results(&server)[..] else {
         panic!("one result is sent")
     };
-    assert!(
-        result.starts_with("The tool reported an error:\n"),
-        "{result}"
-    );
+    assert_starts(result, "The tool reported an error:\n");
     let text = sandbox.run("c print --as-sent").stdout;
     assert_contains(
         &text,
         format!("### result of read_file\n\n{}\n", result.trim_end()),
     );
     let document = sandbox.json("c print --as-sent");
-    let flags: Vec<_> = document["messages"]
-        .as_array()
-        .unwrap()
-        .iter()
-        .map(|sent| &sent["is_error"])
-        .collect();
-    assert_eq!(
-        flags,
-        [&json!(null), &json!(null), &json!(true), &json!(null)]
-    );
+    let flags = column(items(&document["messages"]), "is_error");
+    assert_eq!(flags, [json!(null), json!(null), json!(true), json!(null)]);
 }
 
 #[test]
 fn closed_pipe_is_quiet() {
     let (_server, sandbox) = with_five_turns(vec![]);
-    let mut command = sandbox.command("c print --as-sent");
-    let mut child = command
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .unwrap();
+    let mut child = start(sandbox.command("c print --as-sent"));
     drop(child.stdout.take());
-    let output = child.wait_with_output().unwrap();
-    assert_eq!((output.status.code(), &*output.stderr), (Some(0), &b""[..]));
+    let run = finish(child);
+    assert_eq!((run.code, &*run.stderr), (0, ""));
 }

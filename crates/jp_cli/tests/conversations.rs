@@ -1,11 +1,5 @@
 //! `jp conversation`, `resource`, `storage`, `config` and `init`.
 
-#![allow(
-    clippy::print_stderr,
-    clippy::unwrap_used,
-    reason = "a test fails by panicking, and says why it is skipped"
-)]
-
 use std::{
     fs,
     path::Path,
@@ -13,7 +7,9 @@ use std::{
 };
 
 use serde_json::{Value, json};
-use testing::{Sandbox, assert_contains, assert_lacks, run};
+use testing::{
+    Sandbox, assert_contains, assert_ends, assert_fields, assert_lacks, assert_starts, items, run,
+};
 
 fn with_two_conversations() -> (testing::Server, Sandbox, [String; 2]) {
     let (sandbox, server) = Sandbox::with_answer("Yes.");
@@ -26,14 +22,13 @@ fn with_two_conversations() -> (testing::Server, Sandbox, [String; 2]) {
 
 #[test]
 fn results_are_printed_with_their_calls() {
-    let server = testing::playing(vec![
+    let (sandbox, _) = Sandbox::with_replies(vec![
         testing::calling(&[
             ("read_file", json!({"path": "a.txt"})),
             ("read_file", json!({"path": "gone.txt"})),
         ]),
         testing::answer("Done."),
     ]);
-    let sandbox = Sandbox::new().with_server(&server);
     sandbox.write("a.txt", "content\n");
     sandbox.run("q --new look");
     let printed = sandbox.run("conversation print").stdout;
@@ -92,10 +87,7 @@ fn list_marks_the_current_one_among_the_newest_first() {
     sandbox.run(&["c", "use", &first]);
     sandbox.run("q 'goes on with the first'");
     let rows = sandbox.json("conversation ls");
-    assert_eq!(
-        (&rows[1]["turns"], &rows[1]["current"]),
-        (&json!(2), &json!(true))
-    );
+    assert_fields!(rows[1], {"turns": 2, "current": true});
     let text = sandbox.run("c ls").stdout;
     assert!(
         text.lines()
@@ -129,9 +121,7 @@ fn local_conversation_never_shares_an_id_with_one_of_the_workspace() {
         sandbox.run(flags);
     }
     let rows = sandbox.json("c ls");
-    let ids: std::collections::BTreeSet<_> = rows
-        .as_array()
-        .unwrap()
+    let ids: std::collections::BTreeSet<_> = items(&rows)
         .iter()
         .map(|row| row["id"].to_string())
         .collect();
@@ -144,11 +134,9 @@ fn name_of_two_resources_is_not_enough() {
     sandbox.write("~/a/config.yaml", "a");
     sandbox.write("~/b/config.yaml", "b");
     sandbox.run("q --new -a ~/a/config.yaml -a ~/b/config.yaml x");
-    sandbox.fail(
-        "r show config.yaml",
-        1,
-        &["the name of 2 resources", "external:"],
-    );
+    sandbox
+        .fail("r show config.yaml", 1)
+        .says(["the name of 2 resources", "external:"]);
 }
 
 #[test]
@@ -156,24 +144,17 @@ fn print_shows_turns_in_both_formats() {
     let (_server, sandbox, [first, _]) = with_two_conversations();
     sandbox.run(&["q", "-i", &first, "And then?"]);
     let text = sandbox.run(&["c", "print", &first]).stdout;
-    assert!(
-        text.starts_with(
-            "## Turn 1\n\nThe first question of all\n\n- attached: a.txt (3 B) <file:///"
-        ),
-        "{text}"
+    assert_starts(
+        &text,
+        "## Turn 1\n\nThe first question of all\n\n- attached: a.txt (3 B) <file:///",
     );
-    assert!(
-        text.ends_with("## Turn 2\n\nAnd then?\n\nYes.\n\n"),
-        "{text}"
-    );
+    assert_ends(&text, "## Turn 2\n\nAnd then?\n\nYes.\n\n");
     let document = sandbox.json(&["c", "print", &first, "--turn", "2"]);
-    assert_eq!(document["turns"].as_array().unwrap().len(), 1);
+    assert_eq!(items(&document["turns"]).len(), 1);
     assert_eq!(document["turns"][0]["events"][0]["content"], "And then?");
-    sandbox.fail(
-        &["c", "print", &first, "--turn", "3..x"],
-        2,
-        &["not a range of turns"],
-    );
+    sandbox
+        .fail(&["c", "print", &first, "--turn", "3..x"], 2)
+        .says(["not a range of turns"]);
 }
 
 #[test]
@@ -202,11 +183,10 @@ fn removal_touches_no_other_conversation() {
     let (_server, sandbox, [first, second]) = with_two_conversations();
     sandbox.run(&["c", "rm", &second]);
     let rows = sandbox.json("c ls");
-    assert_eq!(
-        (rows.as_array().unwrap().len(), &rows[0]["id"]),
-        (1, &json!(first))
-    );
-    sandbox.fail(&["c", "rm", &second], 1, &["there is no conversation"]);
+    assert_eq!((items(&rows).len(), &rows[0]["id"]), (1, &json!(first)));
+    sandbox
+        .fail(&["c", "rm", &second], 1)
+        .says(["there is no conversation"]);
 }
 
 #[test]
@@ -230,16 +210,12 @@ fn versions_of_a_resource_are_chosen_by_number_or_checksum() {
         ["changed", "abc", "abc"]
     );
     assert_eq!(sandbox.json("r show a.txt")["text"], "changed");
-    sandbox.fail(
-        "r show a.txt --version 3",
-        1,
-        &["has no version 3", "2 versions"],
-    );
-    sandbox.fail(
-        "r show b.txt",
-        1,
-        &["no resource b.txt", "hint: `jp resource ls`"],
-    );
+    sandbox
+        .fail("r show a.txt --version 3", 1)
+        .says(["has no version 3", "2 versions"]);
+    sandbox
+        .fail("r show b.txt", 1)
+        .says(["no resource b.txt", "hint: `jp resource ls`"]);
 }
 
 #[test]
@@ -251,11 +227,15 @@ fn check_names_the_conversation_of_a_damaged_blob() {
     let middle = bytes.len() / 2;
     bytes[middle] ^= 1;
     fs::write(&blob, bytes).unwrap();
-    let run = sandbox.fail("storage check", 1, &["1 problem"]);
+    let run = sandbox.fail("storage check", 1).says(["1 problem"]);
     assert_contains(&run.stdout, &first);
     assert_contains(&run.stdout, "is damaged");
-    sandbox.fail(&["r", "show", "a.txt", "-i", &first], 1, &["is damaged"]);
-    sandbox.fail(&["q", "-i", &first, "x"], 1, &["is damaged"]);
+    sandbox
+        .fail(&["r", "show", "a.txt", "-i", &first], 1)
+        .says(["is damaged"]);
+    sandbox
+        .fail(&["q", "-i", &first, "x"], 1)
+        .says(["is damaged"]);
 }
 
 #[test]
@@ -270,15 +250,17 @@ fn id_that_two_conversations_have_means_neither() {
         )
         .unwrap();
     }
-    assert_eq!(sandbox.json("conversation ls").as_array().unwrap().len(), 3);
+    assert_eq!(items(&sandbox.json("conversation ls")).len(), 3);
     let said = [
         "two conversations have the id",
         "-renamed",
         "-second",
         "hint: rename or remove one",
     ];
-    sandbox.fail("query more", 1, &said);
-    sandbox.fail(&["conversation", "print", &second], 1, &said);
+    sandbox.fail("query more", 1).says(said);
+    sandbox
+        .fail(&["conversation", "print", &second], 1)
+        .says(said);
     fs::remove_dir_all(directory).unwrap();
     sandbox.run("query more");
 }
@@ -321,9 +303,7 @@ fn check_tells_what_interrupted_writers_left() {
     let removed = "Removed 3 temporary files of an interrupted jp.";
     let left = "Kept 2 temporary files less than an hour old";
     assert_lacks(&sandbox.run("conversation show --files").stdout, ".tmp-");
-    let run = sandbox.run("storage check");
-    assert_contains(&run.stderr, removed);
-    assert_contains(&run.stderr, left);
+    sandbox.run("storage check").says([removed, left]);
     let is_there = leftovers.map(|path| sandbox.path(path).exists());
     assert_eq!(is_there, [false, false, false, true, true]);
     let run = sandbox.run("storage check");
@@ -351,9 +331,9 @@ fn file_that_git_could_not_merge_is_named_with_what_to_do() {
         )
         .unwrap();
         let marks = format!("{advice}it contains git's conflict markers");
-        sandbox.fail("c show", code, &[name, &marks]);
+        sandbox.fail("c show", code).says([name, &marks]);
         fs::write(&file, "{").unwrap();
-        let damaged = sandbox.fail("c show", code, &[name, "line 1"]);
+        let damaged = sandbox.fail("c show", code).says([name, "line 1"]);
         assert!(
             code == 0
                 || damaged
@@ -386,11 +366,11 @@ fn check_removes_nothing_through_a_link() {
         ".jp/conversations/17000000000-link",
         ".jp/blobs/0a",
     ] {
-        std::os::unix::fs::symlink(outside.path(), sandbox.path(link)).unwrap();
+        sandbox.link(outside.path(), link);
     }
     sandbox.jp("storage check");
     fs::rename(sandbox.path(".jp/blobs"), sandbox.path("blobs")).unwrap();
-    std::os::unix::fs::symlink(outside.path(), sandbox.path(".jp/blobs")).unwrap();
+    sandbox.link(outside.path(), ".jp/blobs");
     sandbox.jp("storage check");
     assert!(theirs.iter().all(|path| path.exists()));
 }
@@ -399,23 +379,17 @@ fn check_removes_nothing_through_a_link() {
 fn status_counts_what_is_there() {
     let (_server, sandbox, _) = with_two_conversations();
     let rows = sandbox.json("storage status");
-    assert_eq!(
-        (&rows[0]["conversations"], &rows[0]["blobs"]),
-        (&json!(2), &json!(1))
-    );
+    assert_fields!(rows[0], {"conversations": 2, "blobs": 1});
     assert_eq!(rows[1]["conversations"], 0);
 }
 
 #[test]
 fn config_shows_each_value_with_its_layer() {
     let (_server, sandbox, _) = with_two_conversations();
-    sandbox.write(
-        "~/.config/jp/config.toml",
-        "conversation.attachment.max_files = 7\n",
-    );
+    sandbox.configure("conversation.attachment.max_files = 7\n");
     let entries = sandbox.json("config show -c conversation.attachment.max_bytes=1MB");
     let layer = |key: &str| {
-        let entries = entries.as_array().unwrap();
+        let entries = items(&entries);
         entries.iter().find(|entry| entry["key"] == key).unwrap()["layer"]
             .as_str()
             .unwrap()
@@ -426,7 +400,9 @@ fn config_shows_each_value_with_its_layer() {
     assert!(layer("conversation.attachment.max_bytes").contains("-c"));
     assert_eq!(layer("conversation.deduplication.enabled"), "default");
     sandbox.write(".jp/config.toml", "[conversation\n");
-    sandbox.fail("config show", 1, &[".jp/config.toml", "line 1"]);
+    sandbox
+        .fail("config show", 1)
+        .says([".jp/config.toml", "line 1"]);
     let path = sandbox.path(".jp/config.toml");
     fs::remove_file(&path).unwrap();
     assert!(
@@ -436,21 +412,22 @@ fn config_shows_each_value_with_its_layer() {
             .unwrap()
             .success()
     );
-    sandbox.fail(
-        "config show",
-        1,
-        &[".jp/config.toml", "it is a named pipe, not a regular file"],
-    );
+    sandbox
+        .fail("config show", 1)
+        .says([".jp/config.toml", "it is a named pipe, not a regular file"]);
     fs::remove_file(&path).unwrap();
     sandbox.write(
         ".jp/config.toml",
         "conversation.attachment.max_bytes = 'lots'\n",
     );
-    sandbox.fail("config show", 1, &["max_bytes", "lots", ".jp/config.toml"]);
+    sandbox
+        .fail("config show", 1)
+        .says(["max_bytes", "lots", ".jp/config.toml"]);
     sandbox.write(".jp/config.toml", "assistent.model.id = 'a/b'\n");
-    let run = sandbox.run("config show");
-    assert_contains(&run.stderr, "unknown key `assistent`");
-    sandbox.fail("config show -c assistent=1", 2, &["assistent"]);
+    sandbox.run("config show").says(["unknown key `assistent`"]);
+    sandbox
+        .fail("config show -c assistent=1", 2)
+        .says(["assistent"]);
 }
 
 #[test]
@@ -464,8 +441,7 @@ fn second_init_overwrites_nothing() {
     fs::write(&config, "# mine\n").unwrap();
     let mut command = sandbox.command("init");
     command.current_dir(sandbox.home.join("fresh"));
-    let again = run(command).succeeded();
-    assert_contains(&again.stderr, "already");
+    assert_contains(run(command).succeeded().stderr, "already");
     assert_eq!(fs::read_to_string(config).unwrap(), "# mine\n");
 }
 
@@ -559,11 +535,9 @@ fn archived_conversations_are_read_only() {
         &["a", "add", "a.txt", "-i", &first],
     ] {
         let hint = format!("hint: `jp conversation fork {first}` continues a copy of it.");
-        sandbox.fail(
-            writing,
-            1,
-            &[&format!("conversation {first} is archived"), &hint],
-        );
+        sandbox
+            .fail(writing, 1)
+            .says([&format!("conversation {first} is archived"), &hint]);
     }
     assert_eq!(sandbox.json("storage check")["conversations"], 2);
     let fork = sandbox.json(&["c", "fork", &first])["id"]
@@ -588,7 +562,7 @@ fn unreadable_metadata_is_kept_with_its_conversation() {
         assert_contains(&printed.stdout, "The question");
         assert_contains(&printed.stderr, kept);
         assert_contains(
-            &sandbox.fail("storage check", 1, &[]).stdout,
+            &sandbox.fail("storage check", 1).stdout,
             "metadata.json can't be read",
         );
         assert_eq!(
@@ -629,8 +603,8 @@ fn older_conversations_can_be_used() {
         }
     }
     let rows = sandbox.json("c ls");
-    assert!(rows.as_array().unwrap().len() >= 5);
-    for row in rows.as_array().unwrap() {
+    assert!(items(&rows).len() >= 5);
+    for row in items(&rows) {
         let id = row["id"].as_str().unwrap();
         assert!(
             row["turns"].as_u64().unwrap() > 0 && row["title"].is_string(),
@@ -673,7 +647,9 @@ fn older_conversation_has_an_alias_to_itself() {
     sandbox.write(&format!("{directory}/base_config.json"), base.to_string());
     sandbox.run("q -i 17600000000 'go on'");
     assert_eq!(testing::last_request(&server)["model"], "of-alias");
-    sandbox.fail("q -i 17600000000 -m mine 'go on'", 2, &["the model `mine`"]);
+    sandbox
+        .fail("q -i 17600000000 -m mine 'go on'", 2)
+        .says(["the model `mine`"]);
     let user = sandbox.path("~/.config/jp/config.toml");
     let text = fs::read_to_string(&user).unwrap_or_default();
     fs::create_dir_all(user.parent().unwrap()).unwrap();
@@ -689,10 +665,10 @@ fn older_conversation_has_an_alias_to_itself() {
 #[test]
 fn fork_that_fails_leaves_no_conversation() {
     let (_server, sandbox, _) = with_two_conversations();
-    let config = fs::read_to_string(sandbox.path(".jp/config.toml")).unwrap();
+    let config = sandbox.read(".jp/config.toml");
     sandbox.write(".jp/config.toml", "assistant = 'x'\n");
     let before = sandbox.files(".jp/conversations");
-    sandbox.fail("c fork", 1, &["assistant"]);
+    sandbox.fail("c fork", 1).says(["assistant"]);
     assert_eq!(sandbox.files(".jp/conversations"), before);
     sandbox.write(".jp/config.toml", config);
     sandbox.run("c fork");

@@ -1,13 +1,12 @@
 //! Delivery of resources that a model has received before.
 
 #![cfg(unix)]
-#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use std::{
     fs,
     io::{BufRead as _, BufReader},
     path::Path,
-    process::{Child, Command, Stdio},
+    process::Child,
     sync::{
         Arc, Condvar, Mutex,
         atomic::{AtomicUsize, Ordering::Relaxed},
@@ -18,13 +17,11 @@ use std::{
 use jp_resource::Checksum;
 use serde_json::{Value, json};
 use testing::{
-    Reply, Sandbox, Server, Terminal, answer, assert_contains, assert_count, assert_lacks, calling,
-    playing, results,
+    Reply, Sandbox, Server, answer, assert_contains, assert_count, assert_ends, assert_fields,
+    assert_lacks, assert_starts, calling, copy_directory, finish, items, playing, requests,
+    requests_to, results, start,
     wire::{WIRES, Wire},
 };
-
-/// The user's own configuration.
-const USER: &str = "~/.config/jp/config.toml";
 
 /// Returns lines that are all different.
 fn lines(word: &str, count: usize) -> String {
@@ -40,26 +37,15 @@ fn reading(arguments: Value) -> Reply {
 
 /// Returns the messages of each request to the model.
 fn messages(server: &Server) -> Vec<Vec<Value>> {
-    let asks = |head: &str| head.starts_with("post /v1/chat/completions");
-    let received = server
-        .received()
-        .into_iter()
-        .filter(|request| asks(&request.head));
-    let body = received.map(|request| serde_json::from_slice::<Value>(&request.body).unwrap());
-    body.map(|mut body| body["messages"].take().as_array().unwrap().clone())
-        .collect()
+    let sent = requests(server);
+    let messages = sent.iter().map(|request| &request["messages"]);
+    messages.map(|messages| items(messages).to_vec()).collect()
 }
 
 /// Returns the rows that `--explain` has of resources.
 fn resources(explained: &Value) -> Vec<Value> {
-    let turns = explained["turns"].as_array().unwrap().iter();
-    let rows = turns.flat_map(|turn| {
-        turn["blocks"]
-            .as_array()
-            .unwrap()
-            .iter()
-            .map(move |row| (turn, row))
-    });
+    let turns = items(&explained["turns"]).iter();
+    let rows = turns.flat_map(|turn| items(&turn["blocks"]).iter().map(move |row| (turn, row)));
     let rows = rows.filter(|(_, row)| row["uri"].is_string());
     rows.map(|(turn, row)| json!({"turn": turn["turn"], "row": row}))
         .collect()
@@ -95,7 +81,7 @@ fn explained(sandbox: &Sandbox, settings: &[&str]) -> Value {
 /// A conversation in which a file is attached, read whole and by lines, read again, edited, read and attached again.
 fn of_one_file(config: &str) -> (Server, Sandbox) {
     let whole = || reading(json!({"path": "a.rs"}));
-    let server = playing(vec![
+    let (sandbox, server) = Sandbox::with_replies(vec![
         answer("One."),
         whole(),
         answer("Two."),
@@ -107,8 +93,7 @@ fn of_one_file(config: &str) -> (Server, Sandbox) {
         answer("Five."),
         answer("Six."),
     ]);
-    let sandbox = Sandbox::new().with_server(&server);
-    sandbox.write(USER, config);
+    sandbox.configure(config);
     sandbox.write("a.rs", lines("line", 60));
     sandbox.run("q --new -a a.rs one");
     for words in ["two", "three", "four"] {
@@ -187,7 +172,7 @@ fn known_content_is_not_sent_whole_again() {
     assert!(saved > 1000, "{saved}");
     let sent = messages(&server).pop().unwrap();
     assert_eq!(
-        explained["request"]["messages"].as_array().unwrap()[..sent.len()],
+        items(&explained["request"]["messages"])[..sent.len()],
         sent[..]
     );
 }
@@ -215,10 +200,7 @@ fn person_is_shown_how_each_part_of_a_request_is_delivered() {
     full       ä b%.txt    new in this turn; too small to be referred to
     ");
     assert_contains(&shown, "\n1     message          4        1  full       -");
-    assert!(
-        shown.ends_with(" tokens fewer than without references and diffs\n"),
-        "{shown}"
-    );
+    assert_ends(&shown, " tokens fewer than without references and diffs\n");
 }
 
 #[test]
@@ -344,8 +326,7 @@ fn with_local_tools(server: &Server) -> Sandbox {
         ("always", &blocks, "deduplicate = false"),
         ("text", &fenced, ""),
     ];
-    sandbox.write(
-        USER,
+    sandbox.configure(
         tools
             .map(|(name, file, more)| tool(name, file, more))
             .concat(),
@@ -365,7 +346,7 @@ fn only_resources_of_local_tools_are_deduplicated() {
         results[0].ends_with("stands in the attachments of turn 1."),
         "{results:?}"
     );
-    let fenced = fs::read_to_string(sandbox.path("~/fenced.txt")).unwrap();
+    let fenced = sandbox.read("~/fenced.txt");
     assert!(results[1].contains(&lines("line", 20)), "{results:?}");
     assert_eq!(results[2..], [fenced.clone(), fenced]);
     insta::assert_snapshot!(told(&explained(&sandbox, &[])), @r"
@@ -399,7 +380,7 @@ impl Person {
         });
         let sandbox = Sandbox::new();
         let (name, url) = (wire.provider, server.url());
-        sandbox.write(USER, format!("[assistant.model]\nid = '{name}/m'\n[providers.llm.{name}]\nbase_url = '{url}'\nmodels.m = {{ tools = true, images = true }}\n"));
+        sandbox.configure(format!("[assistant.model]\nid = '{name}/m'\n[providers.llm.{name}]\nbase_url = '{url}'\nmodels.m = {{ tools = true, images = true }}\n"));
         Self {
             wire,
             server,
@@ -415,20 +396,11 @@ impl Person {
 
     /// Returns the messages of each request, without the cache marks: those move.
     fn requests(&self) -> Vec<Vec<Value>> {
-        let start = format!("post {}", self.wire.path);
-        let received = self
-            .server
-            .received()
-            .into_iter()
-            .filter(|request| request.head.starts_with(&start));
-        let body = received.map(|request| serde_json::from_slice::<Value>(&request.body).unwrap());
-        body.map(|mut body| {
-            unmarked(body[self.wire.messages].take())
-                .as_array()
-                .unwrap()
-                .clone()
-        })
-        .collect()
+        let requests = requests_to(&self.server, self.wire.path).into_iter();
+        let messages = requests.map(|mut request| request[self.wire.messages].take());
+        messages
+            .map(|messages| items(&unmarked(messages)).to_vec())
+            .collect()
     }
 }
 
@@ -532,11 +504,7 @@ fn block_of_an_unknown_type_is_a_note_in_every_format() {
         {
             event["content"].as_array_mut().unwrap().push(block.clone());
         }
-        fs::write(
-            person.sandbox.conversation().join("events.json"),
-            json!(events).to_string(),
-        )
-        .unwrap();
+        fs::write(person.sandbox.events_path(), json!(events).to_string()).unwrap();
         person.query(&["two"]);
         let (last, name) = (json!(person.requests().last()).to_string(), wire.provider);
         let note = "is not shown: this version of jp does not know that type.";
@@ -611,8 +579,7 @@ fn print_as_sent_shows_what_the_provider_is_sent() {
 
 /// A conversation with two versions of a large file that have little in common, attached in two turns.
 fn of_two_versions() -> (Server, Sandbox) {
-    let server = playing(vec![answer("Seen.")]);
-    let sandbox = Sandbox::new().with_server(&server);
+    let (sandbox, server) = Sandbox::with_replies(vec![answer("Seen.")]);
     for (version, turn) in [("old", "one"), ("new", "two")] {
         sandbox.write("a.txt", lines(version, 200));
         sandbox.run(&["q", "-a", "a.txt", turn]);
@@ -620,25 +587,8 @@ fn of_two_versions() -> (Server, Sandbox) {
     (server, sandbox)
 }
 
-/// Makes all that happened in the conversation old.
-fn age(sandbox: &Sandbox) {
-    let mut events = sandbox.events();
-    events
-        .iter_mut()
-        .for_each(|event| event["timestamp"] = json!("2026-01-02T03:04:05Z"));
-    fs::write(
-        sandbox.conversation().join("events.json"),
-        json!(events).to_string(),
-    )
-    .unwrap();
-}
-
 fn superseded(sandbox: &Sandbox) -> Vec<Value> {
-    sandbox
-        .events()
-        .into_iter()
-        .filter(|event| event["type"] == "superseded")
-        .collect()
+    sandbox.events_of("superseded")
 }
 
 /// Returns whether a request has the older version, and whether it says that this is left out.
@@ -664,7 +614,7 @@ fn replaced_version_stays_out_once_the_cache_was_cold() {
         assert_eq!(has_old(messages(&server).last().unwrap()), (true, false));
         assert!(superseded(&sandbox).is_empty());
         if is_old {
-            age(&sandbox);
+            sandbox.age_events();
         }
         sandbox.run(&[&["q", "three"], model].concat());
         let [decision] = &superseded(&sandbox)[..] else {
@@ -689,9 +639,9 @@ fn replaced_version_stays_out_once_the_cache_was_cold() {
         assert_eq!(fourth[..], fifth[..fourth.len()]);
         let explained = explained(&sandbox, &[]);
         assert_eq!(resources(&explained)[0]["row"]["delivery"], "tombstone");
-        assert!(
-            told(&explained)
-                .starts_with("1 tombstone: a newer version is in the attachments of turn 2\n")
+        assert_starts(
+            told(&explained),
+            "1 tombstone: a newer version is in the attachments of turn 2\n",
         );
     }
 }
@@ -703,12 +653,11 @@ fn request_after_a_cold_cache_stays_what_it_was() {
         .iter()
         .flat_map(|name| [(name, &[][..]), (name, &["--budget=900000"])])
     {
-        let server = playing(vec![answer("Yes.")]);
-        let sandbox = Sandbox::new().with_server(&server);
+        let (sandbox, server) = Sandbox::with_replies(vec![answer("Yes.")]);
         let ask = |words: &[&str]| sandbox.run(&[&["q", "--yes"], words, budget].concat());
         sandbox.write("a.txt", lines("line", 200));
         ask(&["--new", "-a", attachment, "one"]);
-        age(&sandbox);
+        sandbox.age_events();
         sandbox.write("a.txt", lines("line", 200).replace("line 30 ", "LINE 30 "));
         ask(&["-a", attachment, "two"]);
         ask(&["three"]);
@@ -730,7 +679,7 @@ fn request_after_a_cold_cache_stays_what_it_was() {
 fn replaced_versions_are_kept_or_always_left_out_where_the_person_says_so() {
     for (policy, expected) in [("keep", (true, false)), ("always", (false, true))] {
         let (server, sandbox) = of_two_versions();
-        age(&sandbox);
+        sandbox.age_events();
         let setting = format!("conversation.superseded.policy={policy}");
         sandbox.run(&["q", "-c", &setting, "three"]);
         assert_eq!(
@@ -742,29 +691,13 @@ fn replaced_versions_are_kept_or_always_left_out_where_the_person_says_so() {
     }
 }
 
-/// Copies a directory with all that is in it.
-fn copy(from: &Path, to: &Path) {
-    fs::create_dir_all(to).unwrap();
-    for entry in fs::read_dir(from).unwrap() {
-        let (from, to) = (
-            entry.as_ref().unwrap().path(),
-            to.join(entry.unwrap().file_name()),
-        );
-        if from.is_dir() {
-            copy(&from, &to)
-        } else {
-            fs::write(to, fs::read(from).unwrap()).unwrap()
-        }
-    }
-}
-
 #[test]
 fn clone_at_another_path_continues_with_the_same_bytes() {
     let (_server, sandbox) = of_one_file("");
     sandbox.write("b.txt", lines("other", 30));
     sandbox.run("q -a b.txt seven");
     let clone = Sandbox::new();
-    copy(&sandbox.root, &clone.root);
+    copy_directory(&sandbox.root, &clone.root);
     let id = sandbox.json("c ls")[0]["id"].as_str().unwrap().to_owned();
     clone.jp(&["c", "use", &id]).succeeded();
     let [here, there] = [&sandbox, &clone].map(|sandbox| testing::shown(&sandbox.root));
@@ -785,10 +718,7 @@ fn clone_at_another_path_continues_with_the_same_bytes() {
     clone.write("b.txt", lines("other", 30).replace("other 7 ", "OTHER 7 "));
     clone.jp(&["q", "nine"]).succeeded();
     let refreshed = results(&server).pop().unwrap();
-    assert!(
-        refreshed.starts_with(&format!("{uri} has changed.")),
-        "{refreshed}"
-    );
+    assert_starts(&refreshed, format!("{uri} has changed."));
     assert_contains(&refreshed, "\n+OTHER 7 ");
     for path in clone.files(".jp") {
         let content = fs::read(&path).unwrap();
@@ -855,15 +785,6 @@ fn gated() -> (Arc<Gate>, Server) {
     (gate, server)
 }
 
-/// Starts a command whose output is kept.
-fn start(mut command: Command) -> Child {
-    command
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .unwrap()
-}
-
 /// Starts a query and returns when it says that it waits.
 fn waiting(sandbox: &Sandbox, words: &str) -> Child {
     let mut child = start(sandbox.command(&["q", words]));
@@ -871,19 +792,13 @@ fn waiting(sandbox: &Sandbox, words: &str) -> Child {
     BufReader::new(child.stderr.as_mut().unwrap())
         .read_line(&mut told)
         .unwrap();
-    assert!(told.starts_with("Waiting for "), "{told}");
+    assert_starts(&told, "Waiting for ");
     child
 }
 
 #[track_caller]
 fn ended(child: Child) -> String {
-    let output = child.wait_with_output().unwrap();
-    assert!(
-        output.status.success(),
-        "{}",
-        String::from_utf8_lossy(&output.stderr)
-    );
-    String::from_utf8(output.stdout).unwrap()
+    finish(child).succeeded().stdout
 }
 
 #[test]
@@ -896,7 +811,7 @@ fn writers_of_one_conversation_wait_for_each_other() {
     let first = start(sandbox.command("q -a a.txt two"));
     gate.wait_for(2);
     let second = waiting(&sandbox, "three");
-    sandbox.fail("q --no-wait never", 1, &["is in use by"]);
+    sandbox.fail("q --no-wait never", 1).says(["is in use by"]);
     gate.open(3);
     assert_eq!(
         [ended(first), ended(second)],
@@ -906,7 +821,7 @@ fn writers_of_one_conversation_wait_for_each_other() {
     let compaction = start(sandbox.command("c compact --summarize --keep-last 1"));
     gate.wait_for(4);
     let third = waiting(&sandbox, "four");
-    sandbox.fail("q --no-wait never", 1, &["is in use by"]);
+    sandbox.fail("q --no-wait never", 1).says(["is in use by"]);
     gate.open(5);
     ended(compaction);
     assert_eq!(ended(third), "Answer 5.\n");
@@ -928,13 +843,12 @@ fn writers_of_one_conversation_wait_for_each_other() {
 #[test]
 fn what_was_not_sent_again_is_told_after_the_answer() {
     let read = || reading(json!({"path": "a.rs"}));
-    let server = playing(vec![
+    let (sandbox, _) = Sandbox::with_replies(vec![
         answer("One."),
         read(),
         answer("Two."),
         answer("Three."),
     ]);
-    let sandbox = Sandbox::new().with_server(&server);
     sandbox.write("a.rs", lines("line", 60));
     assert_eq!(sandbox.json("q --new -a a.rs one")["saved_tokens"], 0);
     let document = sandbox.json("q two");
@@ -946,16 +860,12 @@ fn what_was_not_sent_again_is_told_after_the_answer() {
         saved
     );
 
-    let mut terminal = Terminal::run(sandbox.command("q three"));
-    terminal.expect(&format!(
+    let mut terminal = sandbox.terminal("q three");
+    terminal.finish(&format!(
         "Tokens: 50 input, 40 from cache, 7 output, about {saved} not sent again"
     ));
-    assert_eq!(terminal.wait(), 0, "{}", terminal.output());
     let shown = sandbox.json("c show");
-    assert_eq!(
-        (&shown["usage"]["input"], &shown["usage"]["requests"]),
-        (&json!(150), &json!(3))
-    );
+    assert_fields!(shown["usage"], {"input": 150, "requests": 3});
 }
 
 #[test]
@@ -965,17 +875,11 @@ fn explain_deduplicates_older_conversations() {
     if !source.is_dir() {
         return testing::skip(&format!("{} is not there", source.display()));
     }
-    let server = playing(vec![answer("Seen.")]);
-    let sandbox = Sandbox::new().with_server(&server);
-    copy(&source, &sandbox.path(".jp/conversations"));
+    let (sandbox, _) = Sandbox::with_replies(vec![answer("Seen.")]);
+    copy_directory(&source, &sandbox.path(".jp/conversations"));
     sandbox.write("a.txt", lines("line", 30));
     let rows = sandbox.json("c ls");
-    for id in rows
-        .as_array()
-        .unwrap()
-        .iter()
-        .map(|row| row["id"].as_str().unwrap())
-    {
+    for id in items(&rows).iter().map(|row| row["id"].as_str().unwrap()) {
         let asked = [
             "q",
             "-i",

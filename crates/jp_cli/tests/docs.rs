@@ -1,7 +1,5 @@
 //! Every `jp` command of the documentation runs.
 
-#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
-
 use std::{fs, path::Path, process::Command};
 use testing::{Reply, Sandbox, Server, run};
 
@@ -28,12 +26,11 @@ fn runs(page: &str, answer: &'static str) {
 }
 
 fn runs_with(page: &str, answer: &'static str, prepare: impl FnOnce(&Sandbox)) {
-    let server = Server::scripted(move |_, path| match path {
+    let (sandbox, _) = Sandbox::with_model(Server::scripted(move |_, path| match path {
         "/v1/models" => Reply::json(200, r#"{"data":[{"id":"m"}]}"#),
         "/props" => Reply::json(404, "{}"),
         _ => Reply::words(&[answer]),
-    });
-    let sandbox = Sandbox::new().with_server(&server);
+    }));
     sandbox.write("README.md", "# Read me\n");
     sandbox.write("src/main.rs", "fn main() {}\n");
     sandbox.write("src/generated/x.rs", "// made\n");
@@ -126,7 +123,7 @@ fn mcp_page_runs() {
             "[providers.mcp.docs]\ncommand = [\"python3\", \"{}\"]\n",
             program.display()
         );
-        sandbox.write("~/.config/jp/config.toml", settings);
+        sandbox.configure(settings);
     });
 }
 
@@ -166,12 +163,11 @@ fn collect_keys(value: &serde_json::Value, keys: &mut Vec<String>) {
 
 #[test]
 fn json_page_names_every_key_that_commands_print() {
-    let server = testing::answering("Yes.");
-    let sandbox = Sandbox::new().with_server(&server);
+    let (sandbox, _) = Sandbox::with_model(testing::answering("Yes."));
     sandbox.write("README.md", "# Read me\n");
     let program = sandbox.write("~/notes.py", testing::programs::NOTES);
     let settings = format!("providers.mcp.docs.command = [\"python3\", {program:?}]\n");
-    sandbox.write("~/.config/jp/config.toml", settings);
+    sandbox.configure(settings);
     let commands: &[(&str, &[&str])] = &[
         ("query", &["query", "--new", "-a", "README.md", "first"]),
         ("query --explain", &["query", "--explain", "second"]),

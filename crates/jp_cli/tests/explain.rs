@@ -1,11 +1,7 @@
 //! The cost of a request: `--explain`, `--budget`, and the figures after it.
 
-#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
-
 use serde_json::json;
 use testing::{Sandbox, answer, assert_contains, assert_count, assert_lacks, calling, playing};
-
-const USER: &str = "~/.config/jp/config.toml";
 
 /// Asks once with a long file attached.
 fn asked_once(sandbox: &Sandbox) {
@@ -61,8 +57,7 @@ fn explain_says_that_another_model_has_nothing_cached() {
 #[test]
 fn explain_shows_where_the_request_has_cache_marks() {
     let sandbox = Sandbox::new();
-    sandbox.write(
-        USER,
+    sandbox.configure(
         "[providers.llm.anthropic]\nbase_url = \"http://127.0.0.1:9\"\nmodels.m.tools = true\n",
     );
     sandbox.write("a.txt", "abc");
@@ -85,17 +80,15 @@ fn explain_shows_where_the_request_has_cache_marks() {
 fn request_beyond_the_budget_is_neither_sent_nor_stored() {
     let (sandbox, server) = Sandbox::with_answer("Yes.");
     sandbox.write("long.txt", "many words\n".repeat(400));
-    let run = sandbox.fail(
-        "q --new --budget 1000 -a long.txt one",
-        3,
-        &[
+    let run = sandbox
+        .fail("q --new --budget 1000 -a long.txt one", 3)
+        .says([
             "the request has about ",
             " tokens, and the budget is 1,000",
             "tokens: long.txt, turn 1",
             "hint: nothing was sent or stored. Run the same command with a larger --budget to send it.",
             "--explain",
-        ],
-    );
+        ]);
     assert!(
         run.stdout.is_empty() && !run.stderr.contains("compact"),
         "{run:?}"
@@ -103,18 +96,17 @@ fn request_beyond_the_budget_is_neither_sent_nor_stored() {
     assert!(server.received().is_empty() && sandbox.files(".jp/conversations").is_empty());
     let json = sandbox.jp("q --new --budget 1000 -a long.txt -F json one");
     assert!(
-        json.failed(3, &["error: the request has about"])
+        json.failed(3)
+            .says(["error: the request has about"])
             .stdout
             .is_empty()
     );
 
     sandbox.run("q --new --budget 20000 -a long.txt one");
     let (events, requests) = (sandbox.events(), server.received().len());
-    sandbox.fail(
-        "q --budget 1000 two",
-        3,
-        &["hint: `jp conversation compact` shortens older turns"],
-    );
+    sandbox
+        .fail("q --budget 1000 two", 3)
+        .says(["hint: `jp conversation compact` shortens older turns"]);
     assert_eq!(
         (sandbox.events(), server.received().len()),
         (events, requests)
@@ -141,11 +133,9 @@ fn budget_counts_new_content_as_it_is_sent_before_it_is_stored() {
         "{explained}"
     );
     let budget = |tokens: u64| format!("--budget={tokens}");
-    sandbox.fail(
-        &[&again[..], &[&budget(needed - 1)]].concat(),
-        3,
-        &["nothing was sent or stored"],
-    );
+    sandbox
+        .fail(&[&again[..], &[&budget(needed - 1)]].concat(), 3)
+        .says(["nothing was sent or stored"]);
     sandbox.run(&[&again[..], &[&budget(needed)]].concat());
 }
 
@@ -164,7 +154,9 @@ fn tools_that_a_model_is_not_told_of_count_for_nothing() {
     };
     assert_eq!(sandbox.json(&asked("--explain"))["tools"], json!([]));
     sandbox.run(&asked("--budget=100"));
-    sandbox.fail("q --new --budget=100 one", 3, &["the budget is 100"]);
+    sandbox
+        .fail("q --new --budget=100 one", 3)
+        .says(["the budget is 100"]);
 }
 
 #[test]
@@ -189,14 +181,18 @@ fn what_a_model_is_not_shown_counts_as_the_note_that_it_gets() {
         explained["cached_prefix_tokens"].as_u64().unwrap() < 100,
         "{explained}"
     );
-    let refused = sandbox.fail("q --budget=5 three", 3, &["the budget is 5"]);
+    let refused = sandbox
+        .fail("q --budget=5 three", 3)
+        .says(["the budget is 5"]);
     assert_lacks(&refused.stderr, "75,0");
 }
 
 #[test]
 fn explain_shows_a_request_that_the_budget_refuses() {
     let (sandbox, _) = Sandbox::with_answer("Yes.");
-    let run = sandbox.fail("q --new --explain --budget 1 one", 3, &["the budget is 1"]);
+    let run = sandbox
+        .fail("q --new --explain --budget 1 one", 3)
+        .says(["the budget is 1"]);
     assert_contains(&run.stdout, "new in this turn");
 }
 
@@ -204,37 +200,23 @@ fn explain_shows_a_request_that_the_budget_refuses() {
 fn budget_is_a_number_of_tokens() {
     let sandbox = Sandbox::new();
     for budget in ["0", "some", "-1", "1.5"] {
-        sandbox.fail(
-            &["q", &format!("--budget={budget}"), "one"],
-            2,
-            &["--budget <TOKENS>"],
-        );
+        sandbox
+            .fail(&["q", &format!("--budget={budget}"), "one"], 2)
+            .says(["--budget <TOKENS>"]);
     }
 }
 
 #[test]
 fn larger_budget_continues_a_turn_that_the_budget_ended() {
-    let server = playing(vec![
+    let (sandbox, _) = Sandbox::with_replies(vec![
         calling(&[("read_file", json!({"path": "long.txt"}))]),
         answer("Long."),
     ]);
-    let sandbox = Sandbox::new().with_server(&server);
     sandbox.write("long.txt", "many words\n".repeat(1000));
-    sandbox.fail("q --new --budget 2500 'What is in it?'", 
-        3,
-        &[
-            "and the budget is 2,500",
+    sandbox.fail("q --new --budget 2500 'What is in it?'", 3).says(["and the budget is 2,500",
             "tokens: ",
-            "hint: the answer so far is kept: `jp query` with a larger --budget and without a message continues it.",
-        ],
-    );
-    let kinds = |kind: &str| {
-        sandbox
-            .events()
-            .iter()
-            .filter(|event| event["type"] == kind)
-            .count()
-    };
+            "hint: the answer so far is kept: `jp query` with a larger --budget and without a message continues it."]);
+    let kinds = |kind: &str| sandbox.events_of(kind).len();
     assert_eq!(
         [kinds("tool_call_response"), kinds("chat_response")],
         [1, 0]
@@ -289,14 +271,13 @@ fn answer_says_how_many_tokens_delivery_saved() {
 #[test]
 fn saved_tokens_are_those_of_all_requests_of_a_turn() {
     let reading = |path: &str| calling(&[("read_file", json!({"path": path}))]);
-    let server = playing(vec![
+    let (sandbox, _) = Sandbox::with_replies(vec![
         answer("Yes."),
         reading("long.txt"),
         reading("b.txt"),
         answer("Both."),
         answer("Yes."),
     ]);
-    let sandbox = Sandbox::new().with_server(&server);
     sandbox.write("b.txt", "b\n");
     asked_once(&sandbox);
     let document = sandbox.json("q two");
@@ -335,8 +316,7 @@ fn thinking() -> testing::Server {
 
 #[test]
 fn reasoning_that_the_provider_does_not_take_back_is_not_counted() {
-    let server = thinking();
-    let sandbox = Sandbox::new().with_server(&server);
+    let (sandbox, _) = Sandbox::with_model(thinking());
     sandbox.run("q --new one");
     let explained = sandbox.json("q --explain -T two");
     let row = &explained["turns"][0]["blocks"][1];
@@ -368,7 +348,7 @@ fn reasoning_that_the_provider_does_not_take_back_is_not_counted() {
 fn nothing_of_a_fork_was_sent_before_its_first_answer() {
     let (sandbox, _) = Sandbox::with_answer("Yes.");
     asked_once(&sandbox);
-    let path = sandbox.conversation().join("events.json");
+    let path = sandbox.events_path();
     let mut events = sandbox.events();
     events
         .iter_mut()
@@ -397,17 +377,14 @@ fn nothing_of_a_fork_was_sent_before_its_first_answer() {
 
 #[test]
 fn file_is_named_by_its_path_in_every_block() {
-    let server = playing(vec![
+    let (sandbox, _) = Sandbox::with_replies(vec![
         calling(&[("read_file", json!({"path": "long.txt"}))]),
         answer("Long."),
     ]);
-    let sandbox = Sandbox::new().with_server(&server);
     sandbox.write("long.txt", "many words\n".repeat(1000));
-    sandbox.fail(
-        "q --new --budget 2500 'What is in it?'",
-        3,
-        &["tokens: long.txt, turn 1"],
-    );
+    sandbox
+        .fail("q --new --budget 2500 'What is in it?'", 3)
+        .says(["tokens: long.txt, turn 1"]);
     let shown = sandbox.run("q --explain -a long.txt again").stdout;
     assert_count(&shown, " long.txt ", 2);
     assert_lacks(&shown, "file://");

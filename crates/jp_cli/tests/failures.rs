@@ -1,10 +1,8 @@
 //! Refusals of providers: each gives one clear error, and the question stays.
 
-#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
-
 use std::process::Command;
 
-use serde_json::{Value, json};
+use serde_json::json;
 use testing::{Reply, Sandbox, Server, assert_contains, assert_count, assert_lacks};
 
 /// A provider, and how it refuses: status and body.
@@ -177,14 +175,14 @@ impl Provider {
             "[providers.llm.{name}]\nbase_url = \"{}\"\nmodels.m.tools = true\n",
             server.url()
         );
-        sandbox.write("~/.config/jp/config.toml", config);
+        sandbox.configure(config);
         sandbox.write("big.txt", "word ".repeat(400));
         let model = format!("{name}/m");
         let ask = self.command(
             &sandbox,
             &["q", "--new", "-m", &model, "-a", "big.txt", "What is it?"],
         );
-        let run = testing::run(ask).failed(1, words);
+        let run = testing::run(ask).failed(1).says(words);
         assert_eq!(run.stdout, "", "{name}");
         assert_eq!(
             run.stderr.matches("error: ").count(),
@@ -237,12 +235,10 @@ fn wrong_key_of_a_command_names_the_command() {
         "[providers.llm.anthropic]\nbase_url = \"{}\"\napi_key_command = \"echo sk-secret\"\n",
         server.url()
     );
-    sandbox.write("~/.config/jp/config.toml", config);
-    let run = sandbox.fail(
-        "q -m anthropic/m x",
-        1,
-        &["rejects the API key from the command in providers.llm.anthropic.api_key_command: "],
-    );
+    sandbox.configure(config);
+    let run = sandbox.fail("q -m anthropic/m x", 1).says([
+        "rejects the API key from the command in providers.llm.anthropic.api_key_command: ",
+    ]);
     assert_lacks(&run.stderr, "sk-secret");
 }
 
@@ -294,17 +290,12 @@ fn what_is_large_in_the_history_can_be_left_behind() {
         "[providers.llm.anthropic]\nbase_url = \"{}\"\n",
         server.url()
     );
-    sandbox.write("~/.config/jp/config.toml", config);
+    sandbox.configure(config);
     sandbox.write("big.txt", "word ".repeat(400));
     let jp = |arguments: &[&str]| testing::run(provider.command(&sandbox, arguments));
     jp(&["q", "--new", "-m", "anthropic/m", "-a", "big.txt", "one"]).succeeded();
-    jp(&["q", "two"]).failed(
-        1,
-        &[
-            "  about 529 tokens: big.txt, turn 1\n",
-            "`jp conversation fork --turns 1` continues without turn 1; `jp attachment rm file:big.txt` then leaves out big.txt.",
-        ],
-    );
+    jp(&["q", "two"]).failed(1).says(["  about 529 tokens: big.txt, turn 1\n",
+            "`jp conversation fork --turns 1` continues without turn 1; `jp attachment rm file:big.txt` then leaves out big.txt."]);
     jp(&["c", "fork", "--turns", "1"]).succeeded();
     jp(&["a", "rm", "file:big.txt"]).succeeded();
     assert_eq!(jp(&["q"]).succeeded().stdout, "Hello.\n");
@@ -322,21 +313,22 @@ fn missing_key_stores_nothing_at_all() {
         let sandbox = Sandbox::new();
         sandbox.write("a.txt", "abc");
         let before = sandbox.files(".jp");
-        sandbox.fail(
-            &[
-                "q",
-                "-m",
-                &format!("{}/m", provider.name),
-                "-a",
-                "a.txt",
-                "x",
-            ],
-            1,
-            &[&format!(
+        sandbox
+            .fail(
+                &[
+                    "q",
+                    "-m",
+                    &format!("{}/m", provider.name),
+                    "-a",
+                    "a.txt",
+                    "x",
+                ],
+                1,
+            )
+            .says([&format!(
                 "the API key of {} is missing: {variable} is not set",
                 provider.name
-            )],
-        );
+            )]);
         assert_eq!(sandbox.files(".jp"), before);
         assert!(!sandbox.path(".jp/conversations").exists());
     }
@@ -344,8 +336,7 @@ fn missing_key_stores_nothing_at_all() {
 
 #[test]
 fn of_many_things_that_a_model_is_not_shown_ten_are_named() {
-    let server = testing::answering("Yes.");
-    let sandbox = Sandbox::new().with_server(&server);
+    let (sandbox, _) = Sandbox::with_model(testing::answering("Yes."));
     for number in 0..15 {
         sandbox.write(&format!("raw/{number}.zip"), b"PK\x05\x06\0\0\0\0");
     }
@@ -361,16 +352,12 @@ fn what_is_not_utf_8_is_named() {
     let sandbox = Sandbox::new();
     let name = OsStr::from_bytes(b"bad\xff.txt");
     let arguments = [OsStr::new("q"), OsStr::new("-a"), name, OsStr::new("x")];
-    sandbox.fail(
-        &arguments,
-        2,
-        &[r#"the argument "bad\xFF.txt" is not UTF-8; rename a file of that name"#],
-    );
-    sandbox.fail(
-        &[OsStr::new("init"), name],
-        1,
-        &[r#"bad\xFF.txt" as a workspace: its path is not UTF-8"#],
-    );
+    sandbox
+        .fail(&arguments, 2)
+        .says([r#"the argument "bad\xFF.txt" is not UTF-8; rename a file of that name"#]);
+    sandbox
+        .fail(&[OsStr::new("init"), name], 1)
+        .says([r#"bad\xFF.txt" as a workspace: its path is not UTF-8"#]);
     assert!(!sandbox.path("").join(name).exists());
 }
 
@@ -386,7 +373,9 @@ fn base_url_that_is_none_says_where_it_was_set() {
         &format!("{setting}=localhost:1"),
         "x",
     ];
-    sandbox.fail(&asked, 1, &["it does not start with http://", setting]);
+    sandbox
+        .fail(&asked, 1)
+        .says(["it does not start with http://", setting]);
 }
 
 #[test]
@@ -405,25 +394,19 @@ fn image_that_a_model_cannot_take_is_reported_to_both_sides() {
         provider.name,
         server.url()
     );
-    sandbox.write("~/.config/jp/config.toml", config);
+    sandbox.configure(config);
     sandbox.write("logo.png", b"\x89PNG\r\n\x1a\n\0\0\0\0");
     let run = sandbox.jp("q -m ollama/m -a logo.png 'What is it?'");
-    let run = run.failed(
-        1,
-        &["logo.png is not shown: this model does not take image/png"],
-    );
+    let run = run
+        .failed(1)
+        .says(["logo.png is not shown: this model does not take image/png"]);
     let (note, error) = (run.stderr.find("is not shown"), run.stderr.find("error:"));
     assert!(
         note < error,
         "the note comes before anything is sent: {}",
         run.stderr
     );
-    let chat = server
-        .received()
-        .into_iter()
-        .find(|received| received.head.starts_with("post /api/chat"))
-        .unwrap();
-    let request: Value = serde_json::from_slice(&chat.body).unwrap();
+    let request = &testing::requests_to(&server, "/api/chat")[0];
     assert_eq!(request["messages"][0]["images"], json!(null));
     let content = request["messages"][0]["content"].as_str().unwrap();
     assert_contains(

@@ -1,11 +1,8 @@
 //! jp's own tools destroy no content that is nowhere else: neither in the conversation nor in git.
 
 #![cfg(unix)]
-#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use std::{
-    fs,
-    os::unix::fs::PermissionsExt as _,
     process::Command,
     thread,
     time::{Duration, Instant},
@@ -16,17 +13,11 @@ use rustix::{
     process::{Pid, Signal, kill_process, test_kill_process},
 };
 use serde_json::{Value, json};
-use testing::{Sandbox, Server, answer, assert_contains, calling, playing, results, skip};
+use testing::{Sandbox, Server, answer, assert_contains, git, playing, results, skip};
 
 /// A model that makes these calls, each in a separate answer.
 fn workspace(calls: &[(&str, Value)]) -> (Server, Sandbox) {
-    let mut replies: Vec<_> = calls
-        .iter()
-        .map(|call| calling(std::slice::from_ref(call)))
-        .collect();
-    replies.push(answer("Done."));
-    let server = playing(replies);
-    let sandbox = Sandbox::new().with_server(&server);
+    let (sandbox, server) = Sandbox::with_replies(testing::calling_in_turn(calls));
     (server, sandbox)
 }
 
@@ -48,23 +39,6 @@ fn delete(path: &str) -> (&'static str, Value) {
     ("delete_file", json!({"path": path}))
 }
 
-/// Runs git in the workspace.
-fn git(sandbox: &Sandbox, words: &[&str]) {
-    let mut command = Command::new("git");
-    command
-        .current_dir(&sandbox.root)
-        .env_clear()
-        .env("PATH", std::env::var_os("PATH").unwrap());
-    command.env("HOME", &sandbox.home).args([
-        "-c",
-        "user.name=Jean",
-        "-c",
-        "user.email=jean@example.org",
-    ]);
-    let output = command.args(words).output().unwrap();
-    assert!(output.status.success(), "{words:?}: {output:?}");
-}
-
 fn has_git() -> bool {
     let has = Command::new("git")
         .arg("--version")
@@ -81,16 +55,9 @@ fn file_that_was_never_read_is_not_deleted() {
     let (server, sandbox) = workspace(&[delete("notes.txt")]);
     sandbox.write("notes.txt", "a year of work\n");
     query(&sandbox, &[]);
-    assert_eq!(
-        fs::read_to_string(sandbox.path("notes.txt")).unwrap(),
-        "a year of work\n"
-    );
+    assert_eq!(sandbox.read("notes.txt"), "a year of work\n");
     for words in ["notes.txt", "`read_file`", "git"] {
-        assert!(
-            results(&server)[0].contains(words),
-            "{words:?} is not in {:?}",
-            results(&server)
-        );
+        assert_contains(&results(&server)[0], words);
     }
 }
 
@@ -158,14 +125,8 @@ fn file_that_was_read_in_part_or_has_changed_is_not_deleted() {
     sandbox.run(&["query", "-c", &url, "--attach", "changed.txt", "Look."]);
     sandbox.write("changed.txt", "after\n");
     query(&sandbox, &[]);
-    assert_eq!(
-        fs::read_to_string(sandbox.path("part.txt")).unwrap(),
-        "1\ntwo\n"
-    );
-    assert_eq!(
-        fs::read_to_string(sandbox.path("changed.txt")).unwrap(),
-        "after\n"
-    );
+    assert_eq!(sandbox.read("part.txt"), "1\ntwo\n");
+    assert_eq!(sandbox.read("changed.txt"), "after\n");
     for index in [1, 3, 4] {
         assert_contains(&results(&server)[index], "read");
     }
@@ -182,11 +143,11 @@ fn only_a_file_that_git_has_is_deleted() {
     for name in ["committed.txt", "changed.txt", "ignored.txt"] {
         sandbox.write(name, format!("This is {name}.\n"));
     }
-    git(&sandbox, &["init", "--quiet"]);
-    git(&sandbox, &["add", "."]);
-    git(&sandbox, &["commit", "--quiet", "-m", "x"]);
+    git(&sandbox.root, &["init", "--quiet"]);
+    git(&sandbox.root, &["add", "."]);
+    git(&sandbox.root, &["commit", "--quiet", "-m", "x"]);
     sandbox.write("staged.txt", "staged\n");
-    git(&sandbox, &["add", "staged.txt"]);
+    git(&sandbox.root, &["add", "staged.txt"]);
     sandbox.write("changed.txt", "not committed\n");
     query(&sandbox, &[]);
     for (name, is_there) in [
@@ -211,8 +172,8 @@ fn large_file_is_deleted_if_git_has_it() {
     }
     let (server, sandbox) = workspace(&[delete("known.bin"), delete("unknown.bin")]);
     sandbox.write("known.bin", vec![b'x'; 11_000_000]);
-    git(&sandbox, &["init", "--quiet"]);
-    git(&sandbox, &["add", "known.bin"]);
+    git(&sandbox.root, &["init", "--quiet"]);
+    git(&sandbox.root, &["add", "known.bin"]);
     sandbox.write("unknown.bin", vec![b'y'; 11_000_000]);
     query(&sandbox, &[]);
     assert!(
@@ -226,11 +187,10 @@ fn large_file_is_deleted_if_git_has_it() {
 fn ctrl_c_ends_git_before_the_call_is_allowed() {
     let (_server, sandbox) = workspace(&[delete("notes.txt")]);
     sandbox.write("notes.txt", "a year of work\n");
-    let git = sandbox.write(
+    let git = sandbox.write_program(
         "~/bin/git",
         "#!/bin/sh\necho $$ >\"$HOME/pid\"\ntouch \"$HOME/asked\"\nexec sleep 600\n",
     );
-    fs::set_permissions(&git, fs::Permissions::from_mode(0o755)).unwrap();
     let mut command = sandbox.command("query -t delete_file 'Tidy up.'");
     let path = std::env::var("PATH").unwrap();
     command.env(
@@ -250,20 +210,12 @@ fn ctrl_c_ends_git_before_the_call_is_allowed() {
         interrupted.elapsed() < Duration::from_secs(20),
         "git ran to its end"
     );
-    let git = fs::read_to_string(sandbox.path("~/pid"))
-        .unwrap()
-        .trim()
-        .parse()
-        .ok();
+    let git = sandbox.read("~/pid").trim().parse().ok();
     assert_eq!(
         test_kill_process(git.and_then(Pid::from_raw).unwrap()),
         Err(Errno::SRCH)
     );
-    let event = sandbox
-        .events()
-        .into_iter()
-        .find(|event| event["type"] == "tool_call_response")
-        .unwrap();
+    let event = sandbox.events_of("tool_call_response").remove(0);
     assert_eq!(event["content"][0]["text"], "The call was interrupted.");
 }
 
@@ -274,11 +226,10 @@ fn nothing_that_a_clone_configures_runs_where_git_is_asked() {
     }
     let (server, sandbox) = workspace(&[delete("a.txt"), delete("b.txt")]);
     sandbox.write("a.txt", "a\n");
-    git(&sandbox, &["init", "--quiet"]);
-    git(&sandbox, &["add", "a.txt"]);
+    git(&sandbox.root, &["init", "--quiet"]);
+    git(&sandbox.root, &["add", "a.txt"]);
     sandbox.write("b.txt", "b\n");
-    let evil = sandbox.write("evil.sh", "#!/bin/sh\ntouch \"$HOME/owned\"\ncat\n");
-    fs::set_permissions(&evil, fs::Permissions::from_mode(0o755)).unwrap();
+    let evil = sandbox.write_program("evil.sh", "#!/bin/sh\ntouch \"$HOME/owned\"\ncat\n");
     let program = evil.display().to_string();
     for key in [
         "core.fsmonitor",
@@ -292,16 +243,10 @@ fn nothing_that_a_clone_configures_runs_where_git_is_asked() {
         "core.editor",
         "credential.helper",
     ] {
-        git(&sandbox, &["config", key, &program]);
+        git(&sandbox.root, &["config", key, &program]);
     }
-    git(
-        &sandbox,
-        &[
-            "config",
-            "core.hooksPath",
-            &sandbox.root.display().to_string(),
-        ],
-    );
+    let root = sandbox.root.display().to_string();
+    git(&sandbox.root, &["config", "core.hooksPath", &root]);
     // A program would fetch the missing object.
     for (key, value) in [
         ("core.repositoryFormatVersion", "1"),
@@ -311,7 +256,7 @@ fn nothing_that_a_clone_configures_runs_where_git_is_asked() {
         ("protocol.ext.allow", "always"),
         ("remote.origin.uploadpack", &program),
     ] {
-        git(&sandbox, &["config", key, value]);
+        git(&sandbox.root, &["config", key, value]);
     }
     sandbox.write(".gitattributes", "* filter=x\n");
     query(&sandbox, &[]);

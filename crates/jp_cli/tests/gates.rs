@@ -1,8 +1,6 @@
 //! Figures that can't be noisy: system calls a blob, syncs a command, bytes an append, files opened by `ls` and by a
 //! question, and that words are shown as they arrive.
 
-#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
-
 use std::{
     collections::BTreeSet,
     fs,
@@ -140,7 +138,7 @@ fn attaching_again_opens_only_the_files() {
 fn append_writes_little_more_than_the_event() {
     let (sandbox, _) = Sandbox::with_answer("Yes.");
     sandbox.run(&["q", "--new", &"history ".repeat(10_000)]);
-    let path = sandbox.conversation().join("events.json");
+    let path = sandbox.events_path();
     let before = fs::metadata(&path).unwrap().len();
     let Some(calls) = traced(&sandbox, &["q", "short"]) else {
         return;
@@ -204,8 +202,7 @@ fn question_has_bounded_file_accesses() {
         "{blobs:?}"
     );
     // The question, the time of the last use, the answer, the usage.
-    let syncs = count(&calls, &["fsync", "fdatasync", "syncfs", "sync"]);
-    assert_eq!(syncs, 3);
+    assert_eq!(count(&calls, &["fsync", "fdatasync", "syncfs", "sync"]), 3);
 }
 
 #[test]

@@ -1,7 +1,5 @@
 //! `jp help`: commands, topics and unknown words.
 
-#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
-
 use testing::{Sandbox, assert_contains, assert_lacks};
 
 /// A place without a workspace, which help doesn't need.
@@ -68,30 +66,28 @@ fn help_of_a_command_is_that_of_its_flag() {
 
 #[test]
 fn unknown_topic_is_an_error_with_a_suggestion() {
-    elsewhere().jp(&["help", "setings"]).failed(
-        2,
-        &[
-            "there is no command or topic `setings`",
-            "did you mean `jp help settings`?",
-            "permissions, models, settings",
-        ],
-    );
+    elsewhere().jp(&["help", "setings"]).failed(2).says([
+        "there is no command or topic `setings`",
+        "did you mean `jp help settings`?",
+        "permissions, models, settings",
+    ]);
     let run = elsewhere()
         .jp(&["help", "zzzzzzz"])
-        .failed(2, &["exit-codes"]);
+        .failed(2)
+        .says(["exit-codes"]);
     assert_lacks(&run.stderr, "did you mean");
 }
 
 #[test]
 fn unknown_command_of_a_command_is_an_error() {
-    elsewhere().jp(&["help", "conversation", "frok"]).failed(
-        2,
-        &[
+    elsewhere()
+        .jp(&["help", "conversation", "frok"])
+        .failed(2)
+        .says([
             "there is no command `conversation frok`",
             "did you mean `jp help conversation fork`?",
             "`jp help conversation` lists its commands",
-        ],
-    );
+        ]);
 }
 
 /// Returns the words of every `` `jp help WORDS` `` in the sources of all crates.

@@ -1,5 +1,4 @@
 //! Checks the modes of the MCP server that the client's tests use.
-#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use std::{
     fs,
@@ -9,8 +8,11 @@ use std::{
 };
 
 use serde_json::{Value, json};
-use testing::assert_contains;
-use testing::hostile::program;
+use testing::{
+    assert_contains, assert_fields, assert_starts,
+    hostile::{self, program},
+    items, texts,
+};
 
 const MODERN: &str = "2026-07-28";
 
@@ -105,12 +107,8 @@ impl Peer {
         drop(stdin);
         let mut rest = String::new();
         stdout.read_to_string(&mut rest).unwrap();
-        let output = child.wait_with_output().unwrap();
-        (
-            output.status.code(),
-            rest,
-            String::from_utf8(output.stderr).unwrap(),
-        )
+        let run = testing::finish(child);
+        (Some(run.code), rest, run.stderr)
     }
 }
 
@@ -139,7 +137,7 @@ fn text(message: &Value) -> &str {
 }
 
 fn names(message: &Value) -> Vec<&str> {
-    let tools = message["result"]["tools"].as_array().unwrap();
+    let tools = items(&message["result"]["tools"]);
     tools
         .iter()
         .map(|tool| tool["name"].as_str().unwrap())
@@ -182,10 +180,7 @@ fn good_is_a_server_of_2025_11_25() {
         "completion/complete",
         &json!({"ref": {"type": "ref/resource", "uri": "note:{name}{?lang}"}, "argument": {"name": "name", "value": "b"}}),
     );
-    assert_eq!(
-        completed["result"]["completion"]["values"],
-        json!(["both", "blob"])
-    );
+    assert_fields!(completed["result"]["completion"], {"values": ["both", "blob"]});
     let (status, rest, stderr) = peer.finish();
     assert_eq!((status, &*rest, &*stderr), (Some(0), "", ""));
 }
@@ -196,10 +191,7 @@ fn good_repeats_the_answer_to_its_question() {
     let call = peer.request("tools/call", &json!({"name": "ask"}));
     let question = peer.message();
     assert_eq!(question["method"], "elicitation/create");
-    assert_eq!(
-        question["params"]["requestedSchema"]["required"],
-        json!(["name"])
-    );
+    assert_fields!(question["params"]["requestedSchema"], {"required": ["name"]});
     peer.send(&json!({"jsonrpc": "2.0", "id": question["id"], "result": {"action": "decline"}}));
     let answer = peer.message();
     assert_eq!(
@@ -251,10 +243,7 @@ fn good_sends_notifications() {
     assert_eq!(peer.message()["params"], json!({"uri": "note:one"}));
     peer.message();
     let read = peer.ask("resources/read", &json!({"uri": "note:one"}));
-    assert_eq!(
-        read["result"]["contents"][0]["text"],
-        "The first note, version 2."
-    );
+    assert_fields!(read["result"]["contents"][0], {"text": "The first note, version 2."});
 }
 
 #[test]
@@ -267,10 +256,7 @@ fn good_confirms_a_cancellation_without_an_answer() {
     let cancel = json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": call}});
     peer.send(&cancel);
     let heard: Value = serde_json::from_str(text(&peer.call("heard", &json!({})))).unwrap();
-    assert_eq!(
-        heard["requests"],
-        json!(["initialize", "tools/call slow", "tools/call heard"])
-    );
+    assert_fields!(heard, {"requests": ["initialize", "tools/call slow", "tools/call heard"]});
     assert_eq!(
         heard["notifications"],
         json!([{"method": "notifications/cancelled", "params": {"requestId": call}}])
@@ -295,14 +281,7 @@ fn modern_is_a_server_of_2026_07_28() {
     );
     let read = peer.ask("resources/read", &modern(json!({"uri": "note:one"})));
     let result = &read["result"];
-    assert_eq!(
-        (
-            &result["resultType"],
-            &result["ttlMs"],
-            &result["cacheScope"]
-        ),
-        (&json!("complete"), &json!(5000), &json!("private"))
-    );
+    assert_fields!(result, {"resultType": "complete", "ttlMs": 5000, "cacheScope": "private"});
     assert_eq!(
         peer.ask("initialize", &modern(initialize()))["error"]["code"],
         -32601
@@ -314,10 +293,7 @@ fn modern_takes_the_answer_with_a_second_call_once() {
     let mut peer = Peer::start("modern");
     let asked = peer.ask("tools/call", &modern(json!({"name": "ask"})));
     assert_eq!(asked["result"]["resultType"], "input_required");
-    assert_eq!(
-        asked["result"]["inputRequests"]["question"]["method"],
-        "elicitation/create"
-    );
+    assert_fields!(asked["result"]["inputRequests"]["question"], {"method": "elicitation/create"});
     let retry = modern(json!({
         "name": "ask",
         "requestState": asked["result"]["requestState"],
@@ -360,8 +336,8 @@ fn modern_tells_subscribers_of_updates() {
 
 #[test]
 fn only_listed_modes_are_accepted() {
-    let output = spawn(&["--list"]).wait_with_output().unwrap();
-    let list = String::from_utf8(output.stdout).unwrap();
+    let run = testing::finish(spawn(&["--list"]));
+    let list = run.stdout;
     assert_eq!(list.lines().count(), 33);
     assert!(
         list.lines()
@@ -382,9 +358,9 @@ fn only_listed_modes_are_accepted() {
             "the mode rubbish is for stdio: leave `--http` out\n",
         ),
     ] {
-        let output = spawn(arguments).wait_with_output().unwrap();
-        assert_eq!(String::from_utf8(output.stderr).unwrap(), message);
-        assert_eq!(output.status.code(), Some(2));
+        let run = testing::finish(spawn(arguments));
+        assert_eq!(run.stderr, message);
+        assert_eq!(run.code, 2);
     }
 }
 
@@ -486,10 +462,7 @@ fn large_answers_are_as_large_as_they_say() {
 
     let mut peer = Peer::initialized("many-blocks");
     assert_eq!(
-        peer.call("echo", &json!({}))["result"]["content"]
-            .as_array()
-            .unwrap()
-            .len(),
+        items(&peer.call("echo", &json!({}))["result"]["content"]).len(),
         100_000
     );
 }
@@ -526,21 +499,16 @@ fn blobs_are_no_base64_between_blocks_that_are_fine() {
 fn paths_that_escape_are_offered() {
     let mut peer = Peer::initialized("path-escape");
     let listed = peer.ask("resources/list", &json!({}));
-    let uris: Vec<&str> = listed["result"]["resources"]
-        .as_array()
-        .unwrap()
-        .iter()
-        .map(|each| each["uri"].as_str().unwrap())
-        .collect();
+    let uris: Vec<&str> = texts(items(&listed["result"]["resources"]), "uri");
     assert!(uris.starts_with(&[
         "note:one",
         "file:///../../etc/passwd",
         "file:///etc/passwd",
-        "../../secret"
+        "../../secret",
     ]));
     let links = peer.call("echo", &json!({}));
     assert_eq!(
-        links["result"]["content"].as_array().unwrap().len(),
+        items(&links["result"]["content"]).len(),
         2 * (uris.len() - 1)
     );
     for uri in &uris[1..] {
@@ -590,7 +558,7 @@ fn schemas_refer_to_the_network_or_are_none() {
 
     let tools =
         Peer::initialized("bad-schema").ask("tools/list", &json!({}))["result"]["tools"].clone();
-    let schemas: Vec<&Value> = tools.as_array().unwrap()[2..6]
+    let schemas: Vec<&Value> = items(&tools)[2..6]
         .iter()
         .map(|tool| &tool["inputSchema"])
         .collect();
@@ -620,7 +588,7 @@ fn links_have_no_end() {
 
     let mut peer = Peer::initialized("link-loop");
     let called = peer.call("echo", &json!({}));
-    let links = called["result"]["content"].as_array().unwrap();
+    let links = items(&called["result"]["content"]);
     assert!(links.len() == 1000 && links.iter().all(|link| link == &links[0]));
 }
 
@@ -651,27 +619,14 @@ fn questions_have_no_end_in_either_era() {
 // -- over HTTP -----------------------------------------------------------------------------------------------------
 
 /// A server over HTTP; it ends when its stdin, which the child holds, is closed.
-struct Listening {
-    child: Child,
-    port: u16,
-    directory: tempfile::TempDir,
-}
+struct Listening(hostile::Listening);
 
 impl Listening {
     fn start(mode: &str) -> Self {
-        let directory = tempfile::tempdir().unwrap();
-        let file = directory.path().join("port");
-        let mut child = spawn(&[mode, "--http", file.to_str().unwrap()]);
-        let mut line = String::new();
-        BufReader::new(child.stdout.as_mut().unwrap())
-            .read_line(&mut line)
-            .unwrap();
-        assert_eq!(fs::read_to_string(file).unwrap(), line.trim_end());
-        Self {
-            child,
-            port: line.trim_end().parse().unwrap(),
-            directory,
-        }
+        let server = hostile::Listening::start(mode);
+        let port = fs::read_to_string(server.directory.path().join("port")).unwrap();
+        assert_eq!(port, server.port.to_string());
+        Self(server)
     }
 
     /// Sends a request to `/mcp` and returns the whole response.
@@ -683,7 +638,7 @@ impl Listening {
     }
 
     fn connect(&self, method: &str, headers: &str, body: &str) -> TcpStream {
-        let mut stream = TcpStream::connect(("127.0.0.1", self.port)).unwrap();
+        let mut stream = TcpStream::connect(("127.0.0.1", self.0.port)).unwrap();
         let length = body.len();
         write!(
             stream,
@@ -696,13 +651,6 @@ impl Listening {
     fn post(&self, headers: &str, method: &str, params: &Value) -> String {
         let body = json!({"jsonrpc": "2.0", "id": 1, "method": method, "params": params});
         self.send("POST", headers, &body.to_string())
-    }
-}
-
-impl Drop for Listening {
-    fn drop(&mut self) {
-        drop(self.child.stdin.take());
-        self.child.wait().unwrap();
     }
 }
 
@@ -721,11 +669,7 @@ fn http_uses_json_for_answers_but_events_for_questions() {
         "hostile"
     );
     assert!(server.send("GET", "", "").starts_with("HTTP/1.1 405 "));
-    assert!(
-        server
-            .post("", "tools/list", &json!({}))
-            .starts_with("HTTP/1.1 400 ")
-    );
+    assert_starts(server.post("", "tools/list", &json!({})), "HTTP/1.1 400 ");
 
     let session = "mcp-session-id: hostile-1\r\n";
     let call =
@@ -741,10 +685,9 @@ fn http_uses_json_for_answers_but_events_for_questions() {
     };
     let question = event();
     let answer = json!({"jsonrpc": "2.0", "id": question["id"], "result": {"action": "cancel"}});
-    assert!(
-        server
-            .send("POST", session, &answer.to_string())
-            .starts_with("HTTP/1.1 202 ")
+    assert_starts(
+        server.send("POST", session, &answer.to_string()),
+        "HTTP/1.1 202 ",
     );
     assert_eq!(text(&event()), r#"The answer was: {"action":"cancel"}"#);
 }
@@ -788,12 +731,12 @@ fn http_failures_are_what_they_are_called() {
 fn hanging_server_ends_with_its_stdin() {
     let mut server = Listening::start("http-hang");
     let mut stream = server.connect("POST", "", "{}");
-    drop(server.child.stdin.take());
+    drop(server.0.child.stdin.take());
     let mut answer = Vec::new();
     // The connection breaks with the server; whether with an error is the system's choice.
     let _ = stream.read_to_end(&mut answer);
     assert_eq!(
-        (answer, server.child.wait().unwrap().code()),
+        (answer, server.0.child.wait().unwrap().code()),
         (Vec::new(), Some(0))
     );
 }
@@ -801,7 +744,7 @@ fn hanging_server_ends_with_its_stdin() {
 #[test]
 fn redirected_requests_are_written_down() {
     let server = Listening::start("http-redirect");
-    let record = server.directory.path().join("port.redirected");
+    let record = server.0.directory.path().join("port.redirected");
     let response = server.post("", "initialize", &initialize());
     assert_eq!(fs::read_to_string(&record).unwrap(), "");
     let to = response
@@ -827,11 +770,7 @@ fn new_session_replaces_a_lost_one() {
     let echo = json!({"name": "echo", "arguments": {"text": "hi"}});
     let first = "mcp-session-id: hostile-1\r\n";
     assert_eq!(text(&body(&server.post(first, "tools/call", &echo))), "hi");
-    assert!(
-        server
-            .post(first, "tools/call", &echo)
-            .starts_with("HTTP/1.1 404 ")
-    );
+    assert_starts(server.post(first, "tools/call", &echo), "HTTP/1.1 404 ");
     server.post("", "initialize", &initialize());
     for _ in 0..2 {
         let second = "mcp-session-id: hostile-2\r\n";

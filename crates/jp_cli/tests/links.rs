@@ -1,18 +1,19 @@
 //! A clone whose `.jp/` has links in it, or pipes where files belong: jp opens nothing through them, and never blocks.
 
 #![cfg(unix)]
-#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use std::{
     collections::BTreeMap,
     fs,
     os::unix::fs::{PermissionsExt, symlink},
     path::{Path, PathBuf},
-    process::Command,
     sync::mpsc,
     time::{Duration, SystemTime},
 };
-use testing::{Run, Sandbox, Server, answering, assert_count, assert_lacks, run, shown};
+use testing::{
+    Run, Sandbox, Server, answering, assert_count, assert_lacks, copy_directory, finish, git, run,
+    shown, start,
+};
 
 /// Content that only the other project has.
 const SECRET: &str = "the salary of each of us";
@@ -51,7 +52,7 @@ impl Scene {
 
         let server = answering("Thank you.");
         let [upstream, clone] = ["upstream", "work/clone"].map(|name| theirs.home.join(name));
-        copy(&theirs.root, &upstream);
+        copy_directory(&theirs.root, &upstream);
         fs::write(upstream.join(".jp/.id"), "clone\n").unwrap();
         let url = server.url();
         let config = format!(
@@ -105,38 +106,6 @@ impl Scene {
             .into_iter()
             .map(|command| (command.to_vec(), self.jp(command)))
             .collect()
-    }
-}
-
-fn git(directory: &Path, arguments: &[&str]) {
-    let mut command = Command::new("git");
-    command.args([
-        "-c",
-        "user.name=a",
-        "-c",
-        "user.email=a@example.org",
-        "-c",
-        "init.defaultBranch=main",
-    ]);
-    let output = command
-        .args(arguments)
-        .current_dir(directory)
-        .output()
-        .unwrap();
-    assert!(
-        output.status.success(),
-        "{}",
-        String::from_utf8_lossy(&output.stderr)
-    );
-}
-
-fn copy(from: &Path, to: &Path) {
-    fs::create_dir_all(to).unwrap();
-    for entry in fs::read_dir(from).unwrap().map(Result::unwrap) {
-        match entry.file_type().unwrap().is_dir() {
-            true => copy(&entry.path(), &to.join(entry.file_name())),
-            false => _ = fs::copy(entry.path(), to.join(entry.file_name())).unwrap(),
-        }
     }
 }
 
@@ -261,7 +230,8 @@ fn linked_conversations_are_neither_read_nor_sent_nor_changed() {
         check_refused(&runs, &refused, &scene.clone.join(".jp/conversations"));
         let new = scene
             .jp(&["query", "--new", "hello"])
-            .failed(1, &["hint: ", "rm "]);
+            .failed(1)
+            .says(["hint: ", "rm "]);
         check_names_link(&new, &scene.clone.join(".jp/conversations"));
         assert!(scene.server.received().is_empty());
         assert_eq!(states(&scene.theirs.root), before);
@@ -345,7 +315,7 @@ fn nothing_is_read_from_linked_blobs_or_written_there() {
             assert!(run.code == 1 && is_named, "{command:?}: {said}");
         }
         // The rest is checked all the same.
-        let checked = scene.jp(&["storage", "check", "-F", "json"]).failed(1, &[]);
+        let checked = scene.jp(&["storage", "check", "-F", "json"]).failed(1);
         let checked: serde_json::Value = serde_json::from_str(&checked.stdout).unwrap();
         let is_named = names_link(&checked["problems"].to_string(), &scene.clone.join(&at));
         assert!(checked["conversations"] == 1 && is_named, "{checked}");
@@ -371,7 +341,7 @@ fn linked_workspace_files_are_not_read() {
             &["init"],
             &["attachment", "ls"],
         ] {
-            let run = scene.jp(command).failed(1, &["hint: "]);
+            let run = scene.jp(command).failed(1).says(["hint: "]);
             check_names_link(&run, &at);
         }
         assert!(scene.server.received().is_empty());
@@ -429,8 +399,8 @@ fn harmless_links_are_followed() {
     let (sandbox, _) = Sandbox::with_answer("Yes.");
     fs::create_dir_all(sandbox.home.join("disk/data")).unwrap();
     fs::create_dir_all(sandbox.home.join(".local")).unwrap();
-    symlink(sandbox.home.join("disk"), sandbox.home.join(".local/share")).unwrap();
-    symlink("data", sandbox.home.join("disk/jp")).unwrap();
+    sandbox.link(sandbox.home.join("disk"), "~/.local/share");
+    sandbox.link("data", "~/disk/jp");
     sandbox.run("q --new --local x");
     assert!(
         sandbox
@@ -439,11 +409,7 @@ fn harmless_links_are_followed() {
             .is_dir()
     );
     sandbox.run("q --new y");
-    fs::hard_link(
-        sandbox.conversation().join("events.json"),
-        sandbox.home.join("backup.json"),
-    )
-    .unwrap();
+    fs::hard_link(sandbox.events_path(), sandbox.home.join("backup.json")).unwrap();
     sandbox.run("q z");
     assert_count(
         fs::read_to_string(sandbox.home.join("backup.json")).unwrap(),
@@ -480,12 +446,7 @@ fn local_conversation_can_be_read_by_its_user_alone() {
 /// Runs a command that must not wait.
 #[track_caller]
 fn at_once(sandbox: &Sandbox, arguments: &[&str]) -> Run {
-    let mut child = sandbox
-        .command(arguments)
-        .stdout(std::process::Stdio::piped())
-        .stderr(std::process::Stdio::piped())
-        .spawn()
-        .unwrap();
+    let mut child = start(sandbox.command(arguments));
     let process = rustix::process::Pid::from_child(&child);
     let (ended, is_ended) = mpsc::channel::<()>();
     let watch = std::thread::spawn(move || {
@@ -497,12 +458,8 @@ fn at_once(sandbox: &Sandbox, arguments: &[&str]) -> Run {
     let code = child.wait().unwrap().code().unwrap_or(-1);
     drop(ended);
     assert!(!watch.join().unwrap(), "{arguments:?} waited");
-    let output = child.wait_with_output().unwrap();
-    Run {
-        code,
-        stdout: String::from_utf8_lossy(&output.stdout).into_owned(),
-        stderr: String::from_utf8_lossy(&output.stderr).into_owned(),
-    }
+    let run = finish(child);
+    Run { code, ..run }
 }
 
 /// Puts something that is no file at a path.
@@ -584,18 +541,11 @@ fn what_is_no_file_is_an_error_at_once_in_the_place_of_any_file() {
                     fs::remove_dir_all(other.path()).unwrap();
                 }
             }
-            sandbox.run(&["conversation", "use", conversation_id(&conversation)]);
+            sandbox.run(&[
+                "conversation",
+                "use",
+                &testing::conversation_id(&conversation),
+            ]);
         }
     }
-}
-
-fn conversation_id(directory: &Path) -> &str {
-    directory
-        .file_name()
-        .unwrap()
-        .to_str()
-        .unwrap()
-        .split('-')
-        .next()
-        .unwrap()
 }

@@ -1,29 +1,20 @@
 //! Very long output of tools: all of it is stored, and output beyond the bound is an error.
 
 #![cfg(unix)]
-#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use jp_resource::Checksum;
 use serde_json::{Value, json};
-use testing::{Sandbox, Server, answer, assert_contains, assert_lacks, calling, playing, results};
-
-const USER: &str = "~/.config/jp/config.toml";
+use testing::{Sandbox, Server, assert_contains, assert_lacks, assert_starts, results};
 
 /// A model that makes these calls, each in a separate answer, and a workspace with the tool `t`, a shell script.
 fn calling_in_turn(script: &str, calls: &[(&str, Value)]) -> (Server, Sandbox) {
-    let mut replies: Vec<_> = calls
-        .iter()
-        .map(|call| calling(std::slice::from_ref(call)))
-        .collect();
-    replies.push(answer("Done."));
-    let server = playing(replies);
-    let sandbox = Sandbox::new().with_server(&server);
+    let (sandbox, server) = Sandbox::with_replies(testing::calling_in_turn(calls));
     let path = sandbox.write("~/t.sh", script);
     let tool = format!(
         "[conversation.tools.t]\ncommand = 'sh {}'\nrun = 'unattended'\n",
         path.display()
     );
-    sandbox.write(USER, tool);
+    sandbox.configure(tool);
     (server, sandbox)
 }
 
@@ -90,11 +81,7 @@ fn blocks_of_17_mb_are_kept_whole() {
     let run = sandbox.run("query Look.");
     assert!(results(&server)[0].contains("An image.") && !results(&server)[0].contains("AAAAAAAA"));
     assert_lacks(&run.stderr, "not kept");
-    let event = sandbox
-        .events()
-        .into_iter()
-        .find(|event| event["type"] == "tool_call_response")
-        .unwrap();
+    let event = sandbox.events_of("tool_call_response").remove(0);
     assert_eq!(
         event["content"][1]["resource"]["content"]["size"], 12_750_000,
         "{event}"
@@ -118,11 +105,7 @@ fn text_of_17_mb_can_be_read_on() {
     let (server, sandbox) = calling_in_turn(script, &calls);
     sandbox.run("query Look.");
     assert!(results(&server)[0].contains(&uri));
-    assert!(
-        results(&server)[1].starts_with("x\nmiddle\nyyy"),
-        "{}",
-        &results(&server)[1][..100]
-    );
+    assert_starts(&results(&server)[1], "x\nmiddle\nyyy");
 }
 
 #[test]
@@ -134,10 +117,6 @@ fn output_beyond_the_bound_is_an_error_that_says_how_much_it_was() {
         assert!(results(&server)[0].contains(words), "{words:?}");
         assert_contains(&run.stderr, words);
     }
-    let event = sandbox
-        .events()
-        .into_iter()
-        .find(|event| event["type"] == "tool_call_response")
-        .unwrap();
+    let event = sandbox.events_of("tool_call_response").remove(0);
     assert_eq!(event["is_error"], true);
 }

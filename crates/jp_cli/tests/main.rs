@@ -2,6 +2,12 @@
 //!
 //! They are one binary: linking it once takes a fraction of the time that a binary per file takes.
 
+#![allow(
+    clippy::print_stderr,
+    clippy::unwrap_used,
+    reason = "a test fails by panicking, and says why it is skipped"
+)]
+
 mod asking;
 mod attachments;
 mod commands;

@@ -1,19 +1,20 @@
 //! `jp mcp` with a real server, over stdio and HTTP.
 
 #![cfg(unix)]
-#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use std::{
     env, fs,
     io::{BufRead as _, BufReader, Read as _},
-    os::unix::fs::PermissionsExt as _,
     path::Path,
     process::{Child, ChildStdout, Command, Stdio},
 };
 
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::json;
-use testing::{Sandbox, Terminal, assert_contains, assert_lacks};
+use testing::{
+    Background, Sandbox, assert_contains, assert_ends, assert_fields, assert_lacks, assert_starts,
+    finish, items, start,
+};
 
 const NOTES: &str = testing::programs::NOTES;
 
@@ -29,10 +30,7 @@ fn configured(settings: &str) -> Sandbox {
     let sandbox = with_program();
     sandbox.write("~/notes.py", NOTES);
     let settings = settings.replace("notes.py", "../../notes.py");
-    sandbox.write(
-        "~/.config/jp/config.toml",
-        format!("[providers.mcp]\n{settings}"),
-    );
+    sandbox.configure(format!("[providers.mcp]\n{settings}"));
     sandbox
 }
 
@@ -48,33 +46,18 @@ fn good() -> Sandbox {
 
 /// The server over HTTP; it ends with the value, as its stdin does.
 struct Endpoint {
-    process: Child,
+    _server: Background,
     url: String,
 }
 
 impl Endpoint {
     fn new(sandbox: &Sandbox, mode: &str) -> Self {
         let mut command = Command::new("python3");
-        command
-            .args(["notes.py", mode, "--http"])
-            .current_dir(&sandbox.root);
-        let mut process = command
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .spawn()
-            .unwrap();
-        let port = line(&mut BufReader::new(process.stdout.take().unwrap()));
-        Self {
-            process,
-            url: format!("http://127.0.0.1:{}/mcp", port.trim()),
-        }
-    }
-}
-
-impl Drop for Endpoint {
-    fn drop(&mut self) {
-        _ = self.process.kill();
-        _ = self.process.wait();
+        command.args(["notes.py", mode, "--http"]);
+        command.current_dir(&sandbox.root).stdin(Stdio::piped());
+        let (_server, port) = Background::announce(&mut command);
+        let url = format!("http://127.0.0.1:{port}/mcp");
+        Self { _server, url }
     }
 }
 
@@ -142,16 +125,13 @@ fn servers_are_listed_as_a_document() {
 fn list_fails_where_no_server_can_be_had() {
     let sandbox = with(&[("dead", "sh -c 'exit 3'"), ("wrong", "no-such-program")]);
     let hint = "hint: `dead`: it wrote nothing to stderr; run its command in a shell to see more.";
-    sandbox.fail("mcp ls", 1, &[hint]);
-    let run = sandbox.fail("mcp resources", 1, &["warning: the MCP server `dead`"]);
+    sandbox.fail("mcp ls", 1).says([hint]);
+    let run = sandbox
+        .fail("mcp resources", 1)
+        .says(["warning: the MCP server `dead`"]);
     assert_eq!(run.stdout, "");
     let none = configured("").jp(&["mcp", "ls"]).succeeded();
-    assert!(
-        none.stderr
-            .starts_with("There are no configured MCP servers.\nhint: "),
-        "{}",
-        none.stderr
-    );
+    assert_starts(&none.stderr, "There are no configured MCP servers.\nhint: ");
     assert_eq!(configured("").json(&["mcp", "resources"]), json!([]));
 }
 
@@ -163,7 +143,7 @@ fn servers_start_at_once() {
         )
     };
     let sandbox = with(&[("a", &waits("a", "b")), ("b", &waits("b", "a"))]);
-    assert_eq!(sandbox.json("mcp templates").as_array().unwrap().len(), 2);
+    assert_eq!(items(&sandbox.json("mcp templates")).len(), 2);
 }
 
 #[test]
@@ -203,9 +183,10 @@ fn everything_a_server_offers_is_listed() {
     notes   picture   image/png   -     note:picture
     notes   file      -           -     note:file
     ");
-    assert!(run.stderr.starts_with(
-        "warning: the MCP server `dead`: it ended with exit status: 3; jp continues without it\n"
-    ));
+    assert_starts(
+        &run.stderr,
+        "warning: the MCP server `dead`: it ended with exit status: 3; jp continues without it\n",
+    );
     let templates = sandbox.run("mcp templates notes");
     insta::assert_snapshot!(templates.stdout, @"
     server  name  type  template            description
@@ -213,7 +194,7 @@ fn everything_a_server_offers_is_listed() {
     ");
     let resources = sandbox.json("mcp resources notes notes");
     assert_eq!(
-        (resources.as_array().unwrap().len(), &resources[0]),
+        (items(&resources).len(), &resources[0]),
         (
             4,
             &json!({"server": "notes", "uri": "note:one", "name": "one", "title": "Note one", "mimeType": "text/plain", "size": 15})
@@ -230,7 +211,7 @@ fn list_that_is_cut_is_shown_as_far_as_it_goes() {
         .succeeded();
     assert_eq!(run.stdout.lines().count(), 1 + 8);
     let warning = "warning: the MCP server `loop`: only the first 8 are shown because the pages of `resources/list` lead";
-    assert!(run.stderr.starts_with(warning), "{}", run.stderr);
+    assert_starts(&run.stderr, warning);
 }
 
 #[test]
@@ -266,7 +247,7 @@ fn content_as_a_document_has_what_the_list_says_of_it() {
 
 /// Returns the output of a command at a terminal.
 fn on_terminal(sandbox: &Sandbox, arguments: &[&str], code: i32) -> String {
-    let mut terminal = Terminal::run(sandbox.command(arguments));
+    let mut terminal = sandbox.terminal(arguments);
     assert_eq!(terminal.wait(), code, "{}", terminal.output());
     terminal.output()
 }
@@ -300,7 +281,9 @@ fn nothing_of_a_server_steers_a_terminal() {
     assert_contains(&content, "gone\r\nforged");
     assert_lacks(&content, "\u{1b}[2J");
     let refused = sandbox.jp("mcp read nasty note:none");
-    let refused = refused.failed(1, &[r"such thing\u{1b}[2Jall\u{202e}gone\nforged  row"]);
+    let refused = refused
+        .failed(1)
+        .says([r"such thing\u{1b}[2Jall\u{202e}gone\nforged  row"]);
     assert!(!refused.stderr.contains('\u{1b}'));
     let raw = sandbox.run("mcp read nasty note:one");
     assert_eq!(
@@ -312,12 +295,7 @@ fn nothing_of_a_server_steers_a_terminal() {
 #[test]
 fn what_a_server_logs_is_shown_with_v() {
     let sandbox = with(&[("notes", "python3 notes.py slow")]);
-    let mut command = sandbox.command("mcp read notes note:one -v");
-    let mut child = command
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .unwrap();
+    let mut child = start(sandbox.command("mcp read notes note:one -v"));
     let mut told = String::new();
     BufReader::new(child.stderr.take().unwrap())
         .read_line(&mut told)
@@ -338,8 +316,7 @@ fn failure_names_the_next_step() {
         ("dead", r#"sh -c 'printf "no\tdata\n" >&2; exit 3'"#),
         ("wrong", "no-such-program"),
     ]);
-    let failing =
-        |server: &str, uri: &str| sandbox.fail(&["mcp", "read", server, uri], 1, &[]).stderr;
+    let failing = |server: &str, uri: &str| sandbox.fail(&["mcp", "read", server, uri], 1).stderr;
     let told = [
         failing("nots", "note:one"),
         failing("elsewhere", "note:one"),
@@ -370,19 +347,12 @@ fn failure_names_the_next_step() {
 fn endpoint_is_reached_over_http() {
     let sandbox = with_program();
     let endpoint = Endpoint::new(&sandbox, "good");
-    sandbox.write(
-        "~/.config/jp/config.toml",
-        format!("[providers.mcp.notes]\nurl = \"{}\"\n", endpoint.url),
-    );
+    sandbox.configure(format!(
+        "[providers.mcp.notes]\nurl = \"{}\"\n",
+        endpoint.url
+    ));
     let listed = sandbox.json("mcp ls");
-    assert_eq!(
-        (&listed[0]["type"], &listed[0]["url"]),
-        (&json!("http"), &json!(endpoint.url))
-    );
-    assert_eq!(
-        (&listed[0]["resources"], &listed[0]["error"]),
-        (&json!(4), &json!(null))
-    );
+    assert_fields!(listed[0], {"type": "http", "url": endpoint.url, "resources": 4, "error": null});
     let read = sandbox.run("mcp read notes note:one");
     assert_eq!(read.stdout, "The first note.\n");
 }
@@ -402,18 +372,21 @@ fn endpoint_that_refuses_is_told_with_what_to_set() {
         ),
     ] {
         let endpoint = Endpoint::new(&sandbox, status);
-        sandbox.write(
-            "~/.config/jp/config.toml",
-            format!("[providers.mcp.notes]\nurl = \"{}\"\n", endpoint.url),
-        );
-        sandbox.fail("mcp read notes note:one", 1, &[status, hint]);
+        sandbox.configure(format!(
+            "[providers.mcp.notes]\nurl = \"{}\"\n",
+            endpoint.url
+        ));
+        sandbox
+            .fail("mcp read notes note:one", 1)
+            .says([status, hint]);
     }
-    sandbox.write(
-        "~/.config/jp/config.toml",
+    sandbox.configure(
         "[providers.mcp.notes]\nurl = 'http://127.0.0.1:9/mcp'\ntoken_env = 'NOTES_TOKEN'\n",
     );
     let hint = "hint: set NOTES_TOKEN, or name another variable in providers.mcp.notes.token_env.";
-    sandbox.fail("mcp read notes note:one", 1, &["`NOTES_TOKEN`", hint]);
+    sandbox
+        .fail("mcp read notes note:one", 1)
+        .says(["`NOTES_TOKEN`", hint]);
 }
 
 #[test]
@@ -427,28 +400,23 @@ fn server_of_the_workspace_starts_only_where_the_person_agrees() {
     let is_started = || fs::remove_file(sandbox.path("started")).is_ok();
     let read = ["mcp", "read", "notes", "note:one"];
 
-    sandbox.fail(
-        &read,
-        1,
-        &[
-            "there is no terminal to ask you on",
-            "hint: `--yes` starts it.",
-        ],
-    );
-    let listed = sandbox.fail("mcp ls", 1, &[]);
+    sandbox.fail(&read, 1).says([
+        "there is no terminal to ask you on",
+        "hint: `--yes` starts it.",
+    ]);
+    let listed = sandbox.fail("mcp ls", 1);
     assert_contains(&listed.stdout, "not started: the workspace configures it");
     assert!(!is_started());
     sandbox.run("--yes mcp read notes note:one");
     assert!(is_started());
 
-    let mut terminal = Terminal::run(sandbox.command(&read));
+    let mut terminal = sandbox.terminal(&read);
     terminal.answer("Start it? [y/N]", "n\n");
     assert_eq!(terminal.wait(), 1);
     assert!(!is_started());
-    let mut terminal = Terminal::run(sandbox.command(&read));
+    let mut terminal = sandbox.terminal(&read);
     terminal.answer("Start it? [y/N]", "y\n");
-    terminal.expect("The first note.");
-    assert_eq!(terminal.wait(), 0);
+    terminal.finish("The first note.");
     sandbox.run(&read);
     assert!(is_started(), "it is asked once");
 }
@@ -457,33 +425,29 @@ fn server_of_the_workspace_starts_only_where_the_person_agrees() {
 fn server_of_the_user_that_runs_a_file_of_the_workspace_starts_only_where_they_agree() {
     let sandbox = with_program();
     let settings = "[providers.mcp.notes]\ncommand = 'python3 notes.py'\n";
-    sandbox.write("~/.config/jp/config.toml", settings);
+    sandbox.configure(settings);
     let read = ["mcp", "read", "notes", "note:one"];
     let why = "needs your approval before it starts: it runs a file of the workspace";
-    sandbox.fail(
-        &read,
-        1,
-        &[
-            why,
-            "there is no terminal to ask you on",
-            "hint: `--yes` starts it.",
-        ],
-    );
+    sandbox.fail(&read, 1).says([
+        why,
+        "there is no terminal to ask you on",
+        "hint: `--yes` starts it.",
+    ]);
     assert_contains(
-        &sandbox.fail("mcp ls", 1, &[]).stdout,
+        &sandbox.fail("mcp ls", 1).stdout,
         "not started: it runs a file of the workspace",
     );
 
-    let mut terminal = Terminal::run(sandbox.command(&read));
+    let mut terminal = sandbox.terminal(&read);
     terminal.expect("Your MCP server `notes` runs a file of the workspace:");
     terminal.expect("notes.py is a file of the workspace; you approve its current content");
     terminal.answer("Start it? [y/N]", "y\n");
     assert_eq!(terminal.wait(), 0);
     sandbox.run(&read);
     sandbox.write("notes.py", format!("{NOTES}# changed\n"));
-    sandbox.fail(&read, 1, &[why]);
+    sandbox.fail(&read, 1).says([why]);
 
-    sandbox.write("~/.config/jp/config.toml", "");
+    sandbox.configure("");
     sandbox.run(
         &[
             &["-c", "providers.mcp.notes.command=python3 notes.py"],
@@ -498,14 +462,8 @@ fn server_of_the_user_that_their_own_path_finds_in_the_workspace_starts_unasked(
     let sandbox = with_program();
     let notes = sandbox.path("notes.py");
     let script = format!("#!/bin/sh\nexec python3 {}\n", notes.display());
-    sandbox.write(".venv/bin/notes-server", script);
-    let program = sandbox.path(".venv/bin/notes-server");
-    fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).unwrap();
-    sandbox.write(
-        "~/.config/jp/config.toml",
-        "[providers.mcp.notes]\ncommand = 'notes-server'
-",
-    );
+    let program = sandbox.write_program(".venv/bin/notes-server", script);
+    sandbox.configure("[providers.mcp.notes]\ncommand = 'notes-server'\n");
     let run_with = |directory: &Path| {
         let path = format!("{}:{}", directory.display(), env::var("PATH").unwrap());
         let mut command = sandbox.command("mcp read notes note:one");
@@ -514,10 +472,9 @@ fn server_of_the_user_that_their_own_path_finds_in_the_workspace_starts_unasked(
     };
     run_with(program.parent().unwrap()).succeeded();
     // Every workspace may have a directory of that name.
-    run_with(Path::new(".venv/bin")).failed(
-        1,
-        &["needs your approval before it starts: it runs a file of the workspace"],
-    );
+    run_with(Path::new(".venv/bin"))
+        .failed(1)
+        .says(["needs your approval before it starts: it runs a file of the workspace"]);
 }
 
 #[test]
@@ -526,13 +483,9 @@ fn server_of_the_user_starts_unasked_if_path_finds_their_program_before_a_file_o
     let notes = sandbox.path("notes.py");
     let script = format!("#!/bin/sh\nexec python3 {}\n", notes.display());
     for path in ["~/bin/notes-server", "notes-server"] {
-        let program = sandbox.write(path, &script);
-        fs::set_permissions(program, fs::Permissions::from_mode(0o755)).unwrap();
+        sandbox.write_program(path, &script);
     }
-    sandbox.write(
-        "~/.config/jp/config.toml",
-        "[providers.mcp.notes]\ncommand = 'notes-server'\n",
-    );
+    sandbox.configure("[providers.mcp.notes]\ncommand = 'notes-server'\n");
     let run_with = |first: &Path, second: &Path| {
         let path = format!(
             "{}:{}:{}",
@@ -546,17 +499,15 @@ fn server_of_the_user_starts_unasked_if_path_finds_their_program_before_a_file_o
     };
     let (own, current) = (sandbox.path("~/bin"), Path::new("."));
     run_with(&own, current).succeeded();
-    run_with(current, &own).failed(
-        1,
-        &["needs your approval before it starts: it runs a file of the workspace"],
-    );
+    run_with(current, &own)
+        .failed(1)
+        .says(["needs your approval before it starts: it runs a file of the workspace"]);
 }
 
 #[test]
 fn all_that_the_workspace_adds_is_shown_before_it_is_agreed_to() {
     let sandbox = with_program();
-    sandbox.write(
-        "~/.config/jp/config.toml",
+    sandbox.configure(
         "[providers.mcp.plain]\ncommand = 'python3 notes.py'\nenvironment.MINE = 'hush'\n\
          [providers.mcp.far]\nurl = 'http://jean:hush@127.0.0.1:9/mcp'\nheaders.X-Key = 'hush'\n",
     );
@@ -566,8 +517,7 @@ fn all_that_the_workspace_adds_is_shown_before_it_is_agreed_to() {
          [providers.mcp.far]\nheaders.X-Sent = \"first\\u001b[2J\\nlast\"\ntoken_env = 'B_TOKEN'\n",
     );
     let shown = |server: &str| {
-        let mut terminal =
-            Terminal::run(sandbox.command(&["--color", "never", "mcp", "read", server, "x"]));
+        let mut terminal = sandbox.terminal(&["--color", "never", "mcp", "read", server, "x"]);
         terminal.answer("Start it? [y/N]", "n\n");
         assert_eq!(terminal.wait(), 1);
         let output = terminal.output().replace("\r\n", "\n");
@@ -630,11 +580,8 @@ fn interrupt_ends_waiting_for_a_silent_server() {
     fs::read(&asked).unwrap();
     let before = std::time::Instant::now();
     interrupt(&child);
-    let output = child.wait_with_output().unwrap();
-    assert_eq!(
-        (output.status.code(), &*output.stderr),
-        (Some(130), &b"error: interrupted\n"[..])
-    );
+    let run = finish(child);
+    assert_eq!((run.code, &*run.stderr), (130, "error: interrupted\n"));
     // Far less than the server has for its answer.
     assert!(before.elapsed().as_secs() < 30, "{:?}", before.elapsed());
 }
@@ -643,10 +590,10 @@ fn interrupt_ends_waiting_for_a_silent_server() {
 fn login_asks_for_the_rights_that_the_server_misses() {
     let sandbox = with_program();
     let endpoint = Endpoint::new(&sandbox, "403");
-    sandbox.write(
-        "~/.config/jp/config.toml",
-        format!("[providers.mcp.notes]\nurl = \"{}\"\n", endpoint.url),
-    );
+    sandbox.configure(format!(
+        "[providers.mcp.notes]\nurl = \"{}\"\n",
+        endpoint.url
+    ));
     let mut command = sandbox.command("mcp login notes --client-id jp");
     let mut child = command.stderr(Stdio::piped()).spawn().unwrap();
     let mut told = BufReader::new(child.stderr.take().unwrap())
@@ -669,7 +616,7 @@ fn login_is_refused_where_a_variable_is_to_hold_the_token() {
         "hint: set NOTES_TOKEN, or",
         "hint: to log in instead, remove providers.mcp.notes.token_env.",
     ];
-    sandbox.fail("mcp login notes", 1, &hints);
+    sandbox.fail("mcp login notes", 1).says(hints);
 }
 
 #[test]
@@ -681,7 +628,7 @@ fn token_that_others_can_read_on_its_way_is_warned_of() {
     let told = |url: &str| {
         let settings =
             format!("[providers.mcp.notes]\nurl = \"{url}\"\ntoken_env = 'NOTES_TOKEN'\n");
-        sandbox.write("~/.config/jp/config.toml", settings);
+        sandbox.configure(settings);
         let mut command = sandbox.command("mcp read notes note:one");
         command.env("NOTES_TOKEN", "hush");
         testing::run(command).succeeded().stderr
@@ -697,15 +644,10 @@ fn token_that_others_can_read_on_its_way_is_warned_of() {
 fn closed_pipe_is_quiet() {
     let sandbox = good();
     for arguments in [&["mcp", "ls"][..], &["mcp", "read", "notes", "note:one"]] {
-        let mut command = sandbox.command(arguments);
-        let mut child = command
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
-            .spawn()
-            .unwrap();
+        let mut child = start(sandbox.command(arguments));
         drop(child.stdout.take());
-        let output = child.wait_with_output().unwrap();
-        assert_eq!((output.status.code(), &*output.stderr), (Some(0), &b""[..]));
+        let run = finish(child);
+        assert_eq!((run.code, &*run.stderr), (0, ""));
     }
 }
 
@@ -713,24 +655,16 @@ fn closed_pipe_is_quiet() {
 fn watched_resource_is_written_again_when_it_changes() {
     let sandbox = good();
     sandbox.write("note.txt", "one\n");
-    let mut command = sandbox.command("mcp read notes note:file --watch");
-    let mut child = command
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .unwrap();
+    let mut child = start(sandbox.command("mcp read notes note:file --watch"));
     let mut stdout = BufReader::new(child.stdout.take().unwrap());
     assert_eq!(line(&mut stdout), "one\n");
     sandbox.write("next", "two\n");
     fs::rename(sandbox.path("next"), sandbox.path("note.txt")).unwrap();
     assert_eq!(line(&mut stdout), "two\n");
     interrupt(&child);
-    let output = child.wait_with_output().unwrap();
-    assert_eq!(output.status.code(), Some(130));
-    assert_eq!(
-        String::from_utf8(output.stderr).unwrap(),
-        "note:file changed.\nerror: interrupted\n"
-    );
+    let run = finish(child);
+    assert_eq!(run.code, 130);
+    assert_eq!(run.stderr, "note:file changed.\nerror: interrupted\n");
 }
 
 #[test]
@@ -738,12 +672,7 @@ fn watching_ends_with_either_side() {
     let sandbox = good();
     sandbox.write("note.txt", "one\n");
     let arguments = ["mcp", "read", "notes", "note:file", "--watch"];
-    let mut command = sandbox.command(&arguments);
-    let mut child = command
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .unwrap();
+    let mut child = start(sandbox.command(&arguments));
     let mut stdout = BufReader::new(child.stdout.take().unwrap());
     assert_eq!(line(&mut stdout), "one\n");
     fs::remove_file(sandbox.path("note.txt")).unwrap();
@@ -755,47 +684,38 @@ fn watching_ends_with_either_side() {
         .read_to_string(&mut told)
         .unwrap();
     assert_eq!(child.wait().unwrap().code(), Some(1));
-    assert!(
-        told.ends_with(
-            "error: the MCP server `notes` has ended\nhint: run `jp mcp read` again to restart it.\n"
-        ),
-        "{told}"
+    assert_ends(
+        &told,
+        "error: the MCP server `notes` has ended\nhint: run `jp mcp read` again to restart it.\n",
     );
 
     sandbox.write("note.txt", "one\n");
-    let mut command = sandbox.command(&arguments);
-    let mut child = command
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .unwrap();
+    let mut child = start(sandbox.command(&arguments));
     drop(child.stdout.take());
     assert_eq!(child.wait().unwrap().code(), Some(0));
 
     let still = with(&[("notes", "python3 notes.py still")]).jp(&arguments);
-    still.failed(
-        1,
-        &[
-            "it has no subscriptions",
-            "hint: it does not report changes; leave out `--watch` to read it once.",
-        ],
-    );
+    still.failed(1).says([
+        "it has no subscriptions",
+        "hint: it does not report changes; leave out `--watch` to read it once.",
+    ]);
     let words = [
         "--watch writes the content repeatedly",
         "hint: remove one of the two options.",
     ];
-    sandbox.fail(&[&arguments[..], &["-F", "json"]].concat(), 2, &words);
+    sandbox
+        .fail(&[&arguments[..], &["-F", "json"]].concat(), 2)
+        .says(words);
 }
 
 #[test]
 fn person_sees_how_far_a_server_is() {
     let sandbox = with(&[("notes", "python3 notes.py slow")]);
-    let mut terminal = Terminal::run(sandbox.command("mcp read notes note:one -v"));
+    let mut terminal = sandbox.terminal("mcp read notes note:one -v");
     terminal.expect("notes: info (disk): a note is read");
     terminal.expect("digging …");
     sandbox.write("go", "");
-    terminal.expect("The first note.");
-    assert_eq!(terminal.wait(), 0);
+    terminal.finish("The first note.");
 }
 
 #[test]

@@ -1,14 +1,13 @@
 //! Resources of MCP servers as attachments: `mcp+SERVER+URI`, from a server in another process.
 
 #![cfg(unix)]
-#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use std::fs;
 
 use serde_json::{Value, json};
 use testing::{
-    Run, Sandbox, Server, Terminal, answer, answering, assert_contains, assert_count, assert_lacks,
-    calling, last_message, last_request, playing, results,
+    Run, Sandbox, Server, Terminal, answer, answering, assert_contains, assert_count,
+    assert_fields, assert_lacks, calling, items, last_message, playing, results,
 };
 
 const USER: &str = "~/.config/jp/config.toml";
@@ -38,7 +37,7 @@ fn notes() -> Value {
 fn with_servers(server: &Server, names: &[&str], state: &Value) -> Sandbox {
     let sandbox = Sandbox::new().with_server(server);
     let tables: String = names.iter().map(|name| table(&sandbox, name)).collect();
-    sandbox.write(USER, tables);
+    sandbox.configure(tables);
     names.iter().for_each(|name| has(&sandbox, name, state));
     sandbox
 }
@@ -64,11 +63,7 @@ fn reads(sandbox: &Sandbox, name: &str) -> Vec<String> {
 }
 
 fn request(sandbox: &Sandbox) -> Value {
-    sandbox
-        .events()
-        .into_iter()
-        .rfind(|event| event["type"] == "chat_request")
-        .unwrap()
+    sandbox.events_of("chat_request").pop().unwrap()
 }
 
 fn asked(sandbox: &Sandbox, arguments: &[&str]) -> Run {
@@ -85,11 +80,7 @@ fn resource_is_attached_with_what_the_server_says_of_it() {
     assert_contains(&message, "note:one");
     let request = request(&sandbox);
     let resource = &request["resources"][0];
-    assert_eq!(resource["uri"], "note:one");
-    assert_eq!(
-        (&resource["name"], &resource["title"]),
-        (&json!("one"), &json!("Note one"))
-    );
+    assert_fields!(resource, {"uri": "note:one", "name": "one", "title": "Note one"});
     assert_eq!(resource["mimeType"], "text/plain");
     assert_eq!(
         resource["annotations"],
@@ -100,17 +91,11 @@ fn resource_is_attached_with_what_the_server_says_of_it() {
         json!([{"declaration": "mcp+docs+note:one", "resources": [0]}])
     );
     let row = &sandbox.json("attachment ls")[0];
-    assert_eq!(
-        (&row["kind"], &row["declaration"]),
-        (&json!("mcp"), &json!("mcp+docs+note:one"))
-    );
+    assert_fields!(row, {"kind": "mcp", "declaration": "mcp+docs+note:one"});
 
     asked(&sandbox, &["-a", "mcp+docs+note:%7e/A?b#c", "and this?"]).succeeded();
     let resource = &self::request(&sandbox)["resources"][0];
-    assert_eq!(
-        (&resource["uri"], &resource["name"]),
-        (&json!("note:%7e/A?b#c"), &json!("note:%7e/A?b#c"))
-    );
+    assert_fields!(resource, {"uri": "note:%7e/A?b#c", "name": "note:%7e/A?b#c"});
     assert_eq!(reads(&sandbox, "docs"), ["note:one", "note:%7e/A?b#c"]);
 }
 
@@ -121,9 +106,7 @@ fn every_content_of_a_resource_is_attached_unchanged() {
     asked(&sandbox, &["--new", "-a", "mcp+docs+note:both", "what?"]).succeeded();
     assert_contains(last_message(&server), "Both of them.");
     let request = request(&sandbox);
-    let told: Vec<_> = request["resources"]
-        .as_array()
-        .unwrap()
+    let told: Vec<_> = items(&request["resources"])
         .iter()
         .map(|one| &one["content"]["encoding"])
         .collect();
@@ -204,24 +187,23 @@ fn template_takes_its_values_from_what_follows_it() {
     let gave = "mcp+docs+note:{name}{?lang}?name=one";
     sandbox.run(&["attachment", "rm", gave]);
     let declared = sandbox.json("attachment ls");
-    assert_eq!(declared.as_array().unwrap().len(), 1, "{declared}");
+    assert_eq!(items(&declared).len(), 1, "{declared}");
 
-    asked(&sandbox, &["-a", "mcp+docs+note:{name}{?lang}", "what?"]).failed(
-        1,
-        &[
+    asked(&sandbox, &["-a", "mcp+docs+note:{name}{?lang}", "what?"])
+        .failed(1)
+        .says([
             "the template has no values for name, lang (optional), and there is no terminal",
             "'mcp+docs+note:{name}{?lang}?name=…&lang=…'",
-        ],
-    );
+        ]);
     asked(
         &sandbox,
         &["-a", "mcp+docs+note:{name}{?lang}?lang=de&nmae=x", "what?"],
     )
-    .failed(
-        1,
-        &[r#"the template has no variable "nmae"; it has: name, lang"#],
-    );
-    asked(&sandbox, &["-a", "mcp+docs+note:{na", "what?"]).failed(1, &["failed to attach"]);
+    .failed(1)
+    .says([r#"the template has no variable "nmae"; it has: name, lang"#]);
+    asked(&sandbox, &["-a", "mcp+docs+note:{na", "what?"])
+        .failed(1)
+        .says(["failed to attach"]);
 }
 
 #[test]
@@ -246,8 +228,7 @@ fn template_asks_at_a_terminal_with_the_values_on_offer() {
     let command = sandbox.command("attachment add mcp+docs+note:{name}{?lang}?lang=en");
     let mut terminal = Terminal::run(command);
     terminal.answer("name (one, other, zero):", "zero\n");
-    terminal.expect("Attached mcp+docs+note:zero?lang=en, starting with the next message.");
-    assert_eq!(terminal.wait(), 0, "{}", terminal.output());
+    terminal.finish("Attached mcp+docs+note:zero?lang=en, starting with the next message.");
 }
 
 #[test]
@@ -260,39 +241,31 @@ fn what_a_server_has_not_is_said_with_the_way_to_see_what_it_has() {
             "docs",
             &json!({"refusal": {"code": code, "message": "no such note"}}),
         );
-        asked(&sandbox, &["--new", "-a", "mcp+docs+note:none", "what?"]).failed(
-            1,
-            &[
-                r#"failed to attach "mcp+docs+note:none" from the MCP server "docs": there is no such resource: no such note"#,
+        asked(&sandbox, &["--new", "-a", "mcp+docs+note:none", "what?"]).failed(1).says([r#"failed to attach "mcp+docs+note:none" from the MCP server "docs": there is no such resource: no such note"#,
                 "`jp mcp resources docs`",
-                "--skip-unavailable",
-            ],
-        );
+                "--skip-unavailable"]);
     }
     has(
         &sandbox,
         "docs",
         &json!({"refusal": {"code": -32603, "message": "the disk is full"}}),
     );
-    asked(&sandbox, &["--new", "-a", "mcp+docs+note:none", "what?"]).failed(
-        1,
-        &["it answered `resources/read` with the error -32603: the disk is full"],
-    );
-    asked(&sandbox, &["--new", "-a", "mcp+dosc+note:one", "what?"]).failed(
-        1,
-        &[
+    asked(&sandbox, &["--new", "-a", "mcp+docs+note:none", "what?"])
+        .failed(1)
+        .says(["it answered `resources/read` with the error -32603: the disk is full"]);
+    asked(&sandbox, &["--new", "-a", "mcp+dosc+note:one", "what?"])
+        .failed(1)
+        .says([
             r#"from the MCP server "dosc": it is not configured"#,
             "the configured servers are: docs.",
-        ],
-    );
+        ]);
     for input in ["mcp+docs", "mcp+docs+"] {
-        asked(&sandbox, &["--new", "-a", input, "what?"]).failed(
-            1,
-            &[
+        asked(&sandbox, &["--new", "-a", input, "what?"])
+            .failed(1)
+            .says([
                 "needs a URI to read from the server \"docs\"",
                 "`jp mcp resources docs` lists",
-            ],
-        );
+            ]);
     }
     assert!(!sandbox.path(".jp/conversations").exists());
     assert_eq!(server.received().len(), 0);
@@ -315,13 +288,10 @@ fn server_that_ends_can_be_skipped() {
         "mcp+dead+note:one",
         "what?",
     ];
-    asked(&sandbox, &both).failed(
-        1,
-        &[
-            r#"failed to attach "mcp+dead+note:one" from the MCP server "dead""#,
-            "  │ the database is locked",
-        ],
-    );
+    asked(&sandbox, &both).failed(1).says([
+        r#"failed to attach "mcp+dead+note:one" from the MCP server "dead""#,
+        "  │ the database is locked",
+    ]);
     assert_eq!(server.received().len(), 0);
     let run = asked(&sandbox, &[&both[..], &["--skip-unavailable"]].concat()).succeeded();
     assert_contains(
@@ -332,14 +302,14 @@ fn server_that_ends_can_be_skipped() {
     assert_contains(last_message(&server), "The first note.");
 
     let nothing = "[providers.mcp.dead]\ncommand = \"jp-no-such-program\"\n";
-    sandbox.write(USER, nothing);
+    sandbox.configure(nothing);
     asked(&sandbox, &["--new", "-a", "mcp+dead+note:one", "what?"])
-        .failed(1, &["jp-no-such-program"]);
-    sandbox.write(USER, "");
-    asked(&sandbox, &["--new", "-a", "mcp+dead+note:one", "what?"]).failed(
-        1,
-        &["no MCP servers are configured", "`jp help mcp-servers`"],
-    );
+        .failed(1)
+        .says(["jp-no-such-program"]);
+    sandbox.configure("");
+    asked(&sandbox, &["--new", "-a", "mcp+dead+note:one", "what?"])
+        .failed(1)
+        .says(["no MCP servers are configured", "`jp help mcp-servers`"]);
 }
 
 #[test]
@@ -351,12 +321,12 @@ fn waiting_for_a_server_can_be_interrupted() {
     state["waits_for"] = json!(testing::shown(&file));
     has(&sandbox, "docs", &state);
     let arguments = ["q", "--new", "-a", "mcp+docs+note:one", "what?"];
-    let mut terminal = Terminal::run(sandbox.command(&arguments));
+    let mut terminal = sandbox.terminal(&arguments);
     terminal.answer("0 of 1 resource", "\u{3}");
     assert_eq!(terminal.wait(), 130, "{}", terminal.output());
     assert_eq!(server.received().len(), 0);
 
-    let mut terminal = Terminal::run(sandbox.command(&arguments));
+    let mut terminal = sandbox.terminal(&arguments);
     terminal.expect("0 of 1 resource");
     fs::write(file, "").unwrap();
     assert_eq!(terminal.wait(), 0, "{}", terminal.output());
@@ -377,12 +347,11 @@ fn log_of_a_server_that_is_read_is_told_with_v_only() {
     );
     let run = asked(&sandbox, &[&arguments[..], &["-v"]].concat()).succeeded();
     assert_contains(&run.stderr, told);
-    let run = sandbox.run("resource refresh -v");
-    assert_contains(&run.stderr, told);
+    sandbox.run("resource refresh -v").says([told]);
 
     // The same holds for its messages during the completion of a template.
     let arguments = ["q", "--new", "-v", "-a", "mcp+docs+note:{name}", "what?"];
-    let mut terminal = Terminal::run(sandbox.command(&arguments));
+    let mut terminal = sandbox.terminal(&arguments);
     terminal.expect("a note was looked for");
     terminal.answer("name (", "one\n");
     assert_eq!(terminal.wait(), 0, "{}", terminal.output());
@@ -397,11 +366,10 @@ fn what_is_told_meanwhile_takes_the_place_of_how_far_it_is() {
     let file = sandbox.path("~/there");
     state["waits_for"] = json!(testing::shown(&file));
     has(&sandbox, "docs", &state);
-    let mut terminal = Terminal::run(sandbox.command("q --new -v -a mcp+docs+note:one what?"));
+    let mut terminal = sandbox.terminal("q --new -v -a mcp+docs+note:one what?");
     terminal.expect("0 of 1 resource");
     fs::write(file, "").unwrap();
-    terminal.expect("\r\u{1b}[Kdocs: info: a note was looked for\r\n");
-    assert_eq!(terminal.wait(), 0, "{}", terminal.output());
+    terminal.finish("\r\u{1b}[Kdocs: info: a note was looked for\r\n");
 }
 
 #[test]
@@ -413,10 +381,8 @@ fn what_is_too_large_is_named() {
         &sandbox,
         &["--new", "-c", limit, "-a", "mcp+docs+note:one", "what?"],
     )
-    .failed(
-        1,
-        &[r#"attach "mcp+docs+note:one": it is longer than the 10 bytes"#],
-    );
+    .failed(1)
+    .says([r#"attach "mcp+docs+note:one": it is longer than the 10 bytes"#]);
 }
 
 #[test]
@@ -437,7 +403,8 @@ fn secret_in_a_resource_is_found() {
         &sandbox,
         &["--new", "-c", refuse, "-a", "mcp+docs+note:one", "what?"],
     )
-    .failed(3, &["looks like"]);
+    .failed(3)
+    .says(["looks like"]);
 }
 
 #[test]
@@ -463,11 +430,7 @@ fn new_snapshots_are_read_from_the_server_again() {
     state["resources"]["note:one"][0]["text"] = json!("The third one.");
     has(&sandbox, "docs", &state);
     asked(&sandbox, &["read it again"]).succeeded();
-    assert!(
-        results(&server)[0].contains("third one"),
-        "{}",
-        last_request(&server)
-    );
+    assert_contains(&results(&server)[0], "third one");
     assert_eq!(reads(&sandbox, "docs").len(), 3);
 }
 
@@ -483,12 +446,11 @@ fn refresh_that_fails_says_why_without_a_place() {
     ]);
     let sandbox = with_servers(&server, &["docs"], &notes());
     asked(&sandbox, &["--new", "-a", "mcp+docs+note:one", "what?"]).succeeded();
-    let before = fs::read_to_string(sandbox.path(USER)).unwrap();
+    let before = sandbox.read(USER);
     let home = testing::shown(&sandbox.home);
-    sandbox.write(
-        USER,
-        format!("[providers.mcp.docs]\ncommand = ['{home}/no-such-program']\n"),
-    );
+    sandbox.configure(format!(
+        "[providers.mcp.docs]\ncommand = ['{home}/no-such-program']\n"
+    ));
     asked(&sandbox, &["read it again"]).succeeded();
     let result = &results(&server)[0];
     assert_contains(result, "the program of its MCP server can't be started");
@@ -500,7 +462,7 @@ fn refresh_that_fails_says_why_without_a_place() {
         );
     }
 
-    sandbox.write(USER, before);
+    sandbox.configure(before);
     has(&sandbox, "docs", &json!({}));
     asked(&sandbox, &["and again"]).succeeded();
     let result = results(&server).pop().unwrap();
@@ -511,14 +473,11 @@ fn refresh_that_fails_says_why_without_a_place() {
 fn watch(sandbox: &Sandbox, resources: &[&str]) {
     let table = |path: &&str| format!("{{ type = 'mcp', path = '{path}', refresh = 'notify' }}");
     let tables: Vec<_> = resources.iter().map(table).collect();
-    let before = fs::read_to_string(sandbox.path(USER)).unwrap();
-    sandbox.write(
-        USER,
-        format!(
-            "conversation.attachments = [{}]\n{before}",
-            tables.join(", ")
-        ),
-    );
+    let before = sandbox.read(USER);
+    sandbox.configure(format!(
+        "conversation.attachments = [{}]\n{before}",
+        tables.join(", ")
+    ));
 }
 
 #[test]
@@ -614,26 +573,22 @@ fn server_of_the_workspace_starts_with_the_persons_word() {
     let server = answering("Yes.");
     let sandbox = with_servers(&server, &["docs"], &notes());
     let table = sandbox.path(USER);
-    let before = fs::read_to_string(sandbox.path(".jp/config.toml")).unwrap();
+    let before = sandbox.read(".jp/config.toml");
     sandbox.write(
         ".jp/config.toml",
         before + &fs::read_to_string(&table).unwrap(),
     );
-    sandbox.write(USER, "");
+    sandbox.configure("");
     let arguments = ["q", "--new", "-a", "mcp+docs+note:one", "what?"];
-    sandbox.fail(
-        &arguments,
-        1,
-        &[
-            "it needs approval before it starts: the workspace configures it",
-            "`--yes` starts it.",
-        ],
-    );
+    sandbox.fail(&arguments, 1).says([
+        "it needs approval before it starts: the workspace configures it",
+        "`--yes` starts it.",
+    ]);
     assert!(
         !sandbox.path("~/docs.json.log").exists(),
         "the server was started"
     );
-    let mut terminal = Terminal::run(sandbox.command(&arguments));
+    let mut terminal = sandbox.terminal(&arguments);
     terminal.expect("The workspace configures the MCP server `docs`:");
     terminal.expect("│ command = \"python3\" (.jp/config.toml)");
     terminal.answer("Start it? [y/N]", "n\n");
@@ -645,7 +600,7 @@ fn server_of_the_workspace_starts_with_the_persons_word() {
     let run = sandbox.run(&[&arguments[..], &["--skip-unavailable"]].concat());
     assert_contains(&run.stderr, "skipped");
 
-    let mut terminal = Terminal::run(sandbox.command(&arguments));
+    let mut terminal = sandbox.terminal(&arguments);
     terminal.answer("Start it? [y/N]", "y\n");
     assert_eq!(terminal.wait(), 0, "{}", terminal.output());
     assert_contains(last_message(&server), "The first note.");
@@ -653,9 +608,11 @@ fn server_of_the_workspace_starts_with_the_persons_word() {
     sandbox.run(&arguments);
     sandbox.write(
         ".jp/config.toml",
-        fs::read_to_string(sandbox.path(".jp/config.toml")).unwrap() + "timeout_secs = 5\n",
+        sandbox.read(".jp/config.toml") + "timeout_secs = 5\n",
     );
-    sandbox.fail(&arguments, 1, &["it needs approval before it starts"]);
+    sandbox
+        .fail(&arguments, 1)
+        .says(["it needs approval before it starts"]);
     sandbox.run(&[&arguments[..], &["--yes"]].concat());
 }
 
@@ -663,20 +620,11 @@ fn server_of_the_workspace_starts_with_the_persons_word() {
 fn workspace_reads_from_a_server_of_the_persons_with_their_word() {
     let server = answering("Yes.");
     let sandbox = with_servers(&server, &["mail"], &notes());
-    let before = fs::read_to_string(sandbox.path(".jp/config.toml")).unwrap();
-    sandbox.write(
-        ".jp/config.toml",
-        format!("conversation.attachments = ['mcp+mail+note:one']\n{before}"),
-    );
-    asked(&sandbox, &["--new", "what?"]).failed(
-        1,
-        &[
-            "failed to attach `note:one` of your MCP server `mail`: the workspace or its history attaches it",
-            "pass `--yes` to read it.",
-        ],
-    );
+    sandbox.prepend_config("conversation.attachments = ['mcp+mail+note:one']");
+    asked(&sandbox, &["--new", "what?"]).failed(1).says(["failed to attach `note:one` of your MCP server `mail`: the workspace or its history attaches it",
+            "pass `--yes` to read it."]);
     assert!(reads(&sandbox, "mail").is_empty());
-    let mut terminal = Terminal::run(sandbox.command("q --new what?"));
+    let mut terminal = sandbox.terminal("q --new what?");
     terminal.answer(
         "attaches `note:one` of your MCP server `mail`. Read it? [y/N]",
         "y\n",

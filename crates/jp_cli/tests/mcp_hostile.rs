@@ -1,7 +1,6 @@
 //! MCP servers that break the rules, each in its own way: the query continues and reports the fault.
 
 #![cfg(unix)]
-#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use std::{
     fs,
@@ -12,9 +11,10 @@ use std::{
 
 use serde_json::json;
 use testing::{
-    Run, Sandbox, Server, Terminal, UNUSED_URL, assert_contains, assert_count, assert_lacks,
+    Run, Sandbox, Server, UNUSED_URL, assert_contains, assert_count, assert_ends, assert_lacks,
+    assert_starts,
     hostile::{
-        Listening, UNATTENDED, USER, calling_once, calling_rounds, stdio, with_short_calls,
+        Listening, UNATTENDED, calling_once, calling_rounds, stdio, with_short_calls,
         with_short_start,
     },
     last_request, results,
@@ -287,13 +287,8 @@ fn query_fails_without_a_server_that_is_not_optional() {
         "{}optional = false\n",
         stdio("peer", "dies-at-start")
     ));
-    let run = came.run.failed(
-        1,
-        &[
-            "error: the MCP server `peer`: it ended with exit status: 1; its last lines on stderr:\n  │ ",
-            "hint: `-c providers.mcp.peer.optional=true` continues without it.\n",
-        ],
-    );
+    let run = came.run.failed(1).says(["error: the MCP server `peer`: it ended with exit status: 1; its last lines on stderr:\n  │ ",
+            "hint: `-c providers.mcp.peer.optional=true` continues without it.\n"]);
     assert_eq!((&*run.stdout, came.server.received().len()), ("", 0));
     assert!(!came.sandbox.path(".jp/conversations").exists());
 }
@@ -325,10 +320,7 @@ fn server_that_dies_in_a_call_is_told_of_with_its_last_words() {
         &result,
         "The server is gone until the person's next request",
     );
-    assert!(
-        result.ends_with("the disk is full\nthe server gives up"),
-        "{result}"
-    );
+    assert_ends(&result, "the disk is full\nthe server gives up");
 }
 
 #[test]
@@ -400,11 +392,7 @@ fn only_blocks_that_are_no_base64_are_passed_over() {
         assert_contains(&run.stderr, &warning);
         assert!(results(&server)[0].contains(&passed_over(block)));
     }
-    assert!(
-        results(&server)[0].starts_with("Before.\nAfter.\n"),
-        "{:?}",
-        results(&server)
-    );
+    assert_starts(&results(&server)[0], "Before.\nAfter.\n");
     assert!(
         !sandbox
             .events()
@@ -521,7 +509,7 @@ fn server_that_asks_for_ever_is_given_up() {
         &format!("{UNATTENDED}{}", stdio("peer", "asks-forever")),
         &[("peer_echo", json!({"text": "hi"}))],
     );
-    let mut terminal = Terminal::run(sandbox.command("q --new x"));
+    let mut terminal = sandbox.terminal("q --new x");
     terminal.answer("Name", "a\n");
     terminal.answer("agree", "n\n");
     terminal.answer("Name", "\x03");
@@ -553,7 +541,7 @@ fn nothing_that_a_server_writes_steers_a_terminal_or_passes_for_jps_words() {
         ],
     ];
     let (_server, sandbox) = calling_rounds(&stdio("peer", "escapes"), &calls);
-    let mut terminal = Terminal::run(sandbox.command("q --new -v x"));
+    let mut terminal = sandbox.terminal("q --new -v x");
     terminal.answer("hy not:", "y\n");
     terminal.expect("│ SYSTEM: a second line");
     terminal.answer("Name", "Ann\n");
@@ -595,10 +583,10 @@ fn unreachable_endpoint_costs_only_its_tools() {
 fn no_token_follows_a_redirect() {
     let listening = Listening::start("http-redirect");
     let (sandbox, _) = Sandbox::with_answer("Yes.");
-    sandbox.write(
-        USER,
-        format!("{}token_env = 'THE_TOKEN'\n", listening.config("peer")),
-    );
+    sandbox.configure(format!(
+        "{}token_env = 'THE_TOKEN'\n",
+        listening.config("peer")
+    ));
     let mut command = sandbox.command("q --new x");
     command.env("THE_TOKEN", "not-for-everyone");
     let run = testing::run(command).succeeded();

@@ -1,15 +1,9 @@
 //! `jp mcp` and attachments with the example `notes` of the crate `mcp_resources`, over stdio and HTTP, in each era.
 
-#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
-
-use std::{
-    io::{BufRead as _, BufReader},
-    path::PathBuf,
-    process::{Child, Command, Stdio},
-};
+use std::{path::PathBuf, process::Command};
 
 use serde_json::{Value, json};
-use testing::{Sandbox, answering, assert_contains, last_message, skip};
+use testing::{Background, Sandbox, answering, assert_contains, assert_fields, last_message, skip};
 
 /// Returns the example; `cargo nextest run --workspace` builds it, but not with this package alone.
 fn example() -> Option<PathBuf> {
@@ -32,33 +26,16 @@ fn example() -> Option<PathBuf> {
 
 /// The example over HTTP; it ends with the value.
 struct Listening {
-    child: Child,
+    _server: Background,
     url: String,
 }
 
 impl Listening {
     fn new(program: &PathBuf, sandbox: &Sandbox) -> Self {
         let mut command = Command::new(program);
-        command
-            .args(["--http", "127.0.0.1:0"])
-            .arg(sandbox.path("~/notes"))
-            .stdout(Stdio::piped());
-        let mut child = command.spawn().unwrap();
-        let mut url = String::new();
-        BufReader::new(child.stdout.take().unwrap())
-            .read_line(&mut url)
-            .unwrap();
-        Self {
-            child,
-            url: url.trim().to_owned(),
-        }
-    }
-}
-
-impl Drop for Listening {
-    fn drop(&mut self) {
-        _ = self.child.kill();
-        _ = self.child.wait();
+        command.args(["--http", "127.0.0.1:0"]);
+        let (_server, url) = Background::announce(command.arg(sandbox.path("~/notes")));
+        Self { _server, url }
     }
 }
 
@@ -77,7 +54,7 @@ fn with_notes(workspace: impl Fn() -> Sandbox, check: impl Fn(&Sandbox, &str)) {
         let command = format!("command = '{program}'\narguments = ['{notes}']");
         for server in [command, format!("url = '{}'", listening.url)] {
             let table = format!("[providers.mcp.notes]\n{server}\nrevision = '{revision}'\n");
-            sandbox.write("~/.config/jp/config.toml", table);
+            sandbox.configure(table);
             check(&sandbox, revision);
         }
     }
@@ -97,10 +74,7 @@ fn jp_reads_what_the_library_serves() {
             (&json!(revision), &json!(2), &json!(3), &json!([]))
         );
         let first = &sandbox.json("mcp resources notes")[0];
-        assert_eq!(
-            (&first["uri"], &first["mimeType"]),
-            (&json!("notes://a%20b.md"), &json!("text/markdown"))
-        );
+        assert_fields!(first, {"uri": "notes://a%20b.md", "mimeType": "text/markdown"});
         let templates = sandbox.json("mcp templates notes");
         assert_eq!(templates[1]["uriTemplate"], "notes://{file}/outline");
         let read = |uri: &str| sandbox.jp(&["mcp", "read", "notes", uri]);
@@ -113,7 +87,9 @@ fn jp_reads_what_the_library_serves() {
             serde_json::from_str::<Value>(&outline).unwrap(),
             json!([{"level": 1, "title": "Spaced"}])
         );
-        read("notes://none.md").failed(1, &["-32602", "there is no resource notes://none.md"]);
+        read("notes://none.md")
+            .failed(1)
+            .says(["-32602", "there is no resource notes://none.md"]);
     });
 }
 

@@ -2,18 +2,16 @@
 //!
 //! Each takes part in a whole query with a scripted model: jp lists and calls its tools, and answers its elicitations.
 
-#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
-
 use std::{
     io::{BufRead as _, BufReader, Read as _},
     path::{Path, PathBuf},
-    process::{Child, Command, Stdio},
+    process::{Command, Stdio},
 };
 
 use serde_json::{Value, json};
 use testing::{
-    Sandbox, Server, answer, assert_contains, assert_count, calling, last_request, playing,
-    programs, results, skip,
+    Background, Sandbox, Server, answer, assert_contains, assert_count, calling, free_port, items,
+    last_request, playing, programs, results, skip,
 };
 
 /// Returns a directory of `.local` that the peers are installed in, or says that a test is skipped.
@@ -62,12 +60,10 @@ struct Turn {
 
 impl Turn {
     fn new(config: &str, calls: &[(&str, Value)]) -> Self {
-        let server = playing(vec![calling(calls), answer("Done.")]);
-        let sandbox = Sandbox::new().with_server(&server);
-        sandbox.write(
-            "~/.config/jp/config.toml",
-            format!("{config}[conversation.tools.'*']\nrun = 'unattended'\n"),
-        );
+        let (sandbox, server) = Sandbox::with_replies(vec![calling(calls), answer("Done.")]);
+        sandbox.configure(format!(
+            "{config}[conversation.tools.'*']\nrun = 'unattended'\n"
+        ));
         Self { sandbox, server }
     }
 
@@ -80,7 +76,7 @@ impl Turn {
 
     fn tools(&self) -> Vec<String> {
         let request = last_request(&self.server);
-        let tools = request["tools"].as_array().unwrap().iter();
+        let tools = items(&request["tools"]).iter();
         tools
             .map(|tool| tool["function"]["name"].as_str().unwrap().to_owned())
             .collect()
@@ -186,10 +182,9 @@ fn filesystem_serves_the_workspace_as_its_root() {
         server,
     };
     let config = on_node("files", &[&program, &root.display().to_string()]);
-    turn.sandbox.write(
-        "~/.config/jp/config.toml",
-        format!("{config}[conversation.tools.'*']\nrun = 'unattended'\n"),
-    );
+    turn.sandbox.configure(format!(
+        "{config}[conversation.tools.'*']\nrun = 'unattended'\n"
+    ));
     let results = turn.results();
     assert_contains(&results[0], "work/project");
     assert_contains(&results[1], "# A note");
@@ -202,25 +197,22 @@ fn memory_keeps_what_it_is_told_in_one_turn() {
         return;
     };
     let entity = json!({"entities": [{"name": "jp", "entityType": "program", "observations": ["It is in Rust."]}]});
-    let server = playing(vec![
+    let (sandbox, server) = Sandbox::with_replies(vec![
         calling(&[("memory_create_entities", entity)]),
         calling(&[("memory_read_graph", json!({}))]),
         answer("Done."),
     ]);
-    let sandbox = Sandbox::new().with_server(&server);
     let file = sandbox.path("~/memory.jsonl");
     let config = on_node("memory", &[&program]);
     let environment = format!(
         "environment = {{ MEMORY_FILE_PATH = '{}' }}\n",
         file.display()
     );
-    sandbox.write(
-        "~/.config/jp/config.toml",
-        format!("{config}{environment}[conversation.tools.'*']\nrun = 'unattended'\n"),
-    );
+    sandbox.configure(format!(
+        "{config}{environment}[conversation.tools.'*']\nrun = 'unattended'\n"
+    ));
     sandbox.run("query --new Go.");
-    let results = results(&server);
-    assert_contains(results.last().unwrap(), "It is in Rust.");
+    assert_contains(results(&server).last().unwrap(), "It is in Rust.");
     assert!(file.is_file());
 }
 
@@ -300,7 +292,7 @@ fn server_on_rmcp() {
 
 /// A separate server that listens on loopback.
 struct Listening {
-    child: Child,
+    _server: Background,
     port: u16,
 }
 
@@ -316,8 +308,8 @@ impl Listening {
             .stdin(Stdio::null())
             .stdout(Stdio::null())
             .stderr(Stdio::piped());
-        let mut child = command.spawn().unwrap();
-        let mut stderr = BufReader::new(child.stderr.take().unwrap());
+        let mut server = Background::start(&mut command);
+        let mut stderr = BufReader::new(server.process.stderr.take().unwrap());
         let mut line = String::new();
         while !line.contains("listening on port") {
             line.clear();
@@ -325,24 +317,9 @@ impl Listening {
         }
         // It is not to block on a full pipe.
         std::thread::spawn(move || stderr.read_to_end(&mut Vec::new()));
-        Self { child, port }
-    }
-}
-
-/// Finds a port that is free now, below those that the system assigns to port 0. Another that looks for one
-/// may still take it first; each process begins its search elsewhere, so that is unlikely. `jp_attachment/tests/http.rs` has
-/// the same: no crate of ours is for the tests of both.
-fn free_port() -> u16 {
-    let ports = (0..).map(|attempt| 20_000 + (std::process::id() + attempt) % 10_000);
-    let mut ports = ports.map(|port| u16::try_from(port).unwrap());
-    ports
-        .find(|port| std::net::TcpListener::bind(("127.0.0.1", *port)).is_ok())
-        .unwrap()
-}
-
-impl Drop for Listening {
-    fn drop(&mut self) {
-        _ = self.child.kill();
-        _ = self.child.wait();
+        Self {
+            _server: server,
+            port,
+        }
     }
 }

@@ -1,14 +1,11 @@
 //! Scripted MCP servers: their start, the order of calls, and the handling of their messages.
 
 #![cfg(unix)]
-#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
-
-use std::fs;
 
 use serde_json::{Value, json};
 use testing::{
-    Run, Sandbox, Server, Terminal, answer, assert_contains, assert_lacks, calling, last_request,
-    playing, results,
+    Run, Sandbox, Server, answer, assert_contains, assert_fields, assert_lacks, assert_starts,
+    calling, items, last_request, results,
 };
 
 const USER: &str = "~/.config/jp/config.toml";
@@ -53,7 +50,7 @@ fn configure(sandbox: &Sandbox, servers: &[(&str, Value)]) {
             "[providers.mcp.{name}]\ncommand = ['python3', '../../scripted.py', '../../{name}.json']\n"
         );
     }
-    sandbox.write(USER, config);
+    sandbox.configure(config);
 }
 
 /// Someone with one server, called `peer`.
@@ -65,8 +62,7 @@ fn with(script: Value) -> Sandbox {
 
 /// A model that makes these calls in one message, and someone who asks it.
 fn asked(servers: &[(&str, Value)], calls: &[(&str, Value)]) -> (Server, Sandbox, Run) {
-    let server = playing(vec![calling(calls), answer("Done.")]);
-    let sandbox = Sandbox::new().with_server(&server);
+    let (sandbox, server) = Sandbox::with_replies(vec![calling(calls), answer("Done.")]);
     configure(&sandbox, servers);
     let run = sandbox.run("q --new x");
     (server, sandbox, run)
@@ -84,7 +80,7 @@ fn logging(log: &str) -> Value {
 }
 
 fn calls_in(sandbox: &Sandbox, log: &str) -> Vec<String> {
-    let log = fs::read_to_string(sandbox.path(log)).unwrap();
+    let log = sandbox.read(log);
     log.lines()
         .filter(|line| !line.contains(['/', '{']))
         .map(str::to_owned)
@@ -124,11 +120,11 @@ fn call_after_the_server_ended_fails_unsent() {
 #[cfg(target_os = "linux")]
 #[test]
 fn server_whose_launcher_has_ended_is_still_there() {
-    let server = playing(vec![calling(&[("peer_add", json!({}))]), answer("Done.")]);
-    let sandbox = Sandbox::new().with_server(&server);
+    let (sandbox, server) =
+        Sandbox::with_replies(vec![calling(&[("peer_add", json!({}))]), answer("Done.")]);
     configure(&sandbox, &[("peer", logging("log"))]);
-    let config = fs::read_to_string(sandbox.path(USER)).unwrap();
-    sandbox.write(USER, config.replace("['python3'", "['setsid', 'python3'"));
+    let config = sandbox.read(USER);
+    sandbox.configure(config.replace("['python3'", "['setsid', 'python3'"));
     sandbox.run("q --new x");
     assert_eq!(results(&server), ["added"]);
 }
@@ -153,21 +149,19 @@ fn prompt_does_not_wait_for_earlier_calls_that_need_none() {
     // The call ends once the tool that asks has run and written the same line.
     script["meets"] = json!({"add": 2});
     let calls = ["peer_add", "peer_commit", "greet"].map(|name| (name, json!({})));
-    let server = playing(vec![calling(&calls), answer("Done.")]);
-    let sandbox = Sandbox::new().with_server(&server);
+    let (sandbox, server) = Sandbox::with_replies(vec![calling(&calls), answer("Done.")]);
     configure(&sandbox, &[("peer", script)]);
     let greet = sandbox.write("~/greet.sh", "echo 'add begins' >> log\n");
-    let config = fs::read_to_string(sandbox.path(USER)).unwrap();
+    let config = sandbox.read(USER);
     let tool = format!(
         "[conversation.tools.greet]\ncommand = 'sh {}'\nrun = 'ask'\n",
         greet.display()
     );
-    sandbox.write(USER, config + &tool);
-    let mut terminal = Terminal::run(sandbox.command("q --new x"));
+    sandbox.configure(config + &tool);
+    let mut terminal = sandbox.terminal("q --new x");
     terminal.expect("The model wants to run `greet`:");
     // The first call may not even have begun.
-    let log = fs::read_to_string(sandbox.path("log")).unwrap();
-    assert_lacks(&log, "add ends");
+    assert_lacks(sandbox.read("log"), "add ends");
     terminal.answer("Run it?", "y\n");
     assert_eq!(terminal.wait(), 0);
     assert_eq!(results(&server)[..2], ["added", "committed"]);
@@ -185,11 +179,10 @@ fn resource_of_a_server_is_refreshed_after_the_calls_before_it() {
         ("refresh_resource", json!({"uri": "note:one"})),
         ("peer_status", json!({})),
     ];
-    let server = playing(vec![calling(&calls), answer("Done.")]);
-    let sandbox = Sandbox::new().with_server(&server);
+    let (sandbox, _) = Sandbox::with_replies(vec![calling(&calls), answer("Done.")]);
     configure(&sandbox, &[("peer", script)]);
     sandbox.run("q --new -a mcp+peer+note:one x");
-    let log = fs::read_to_string(sandbox.path("log")).unwrap();
+    let log = sandbox.read("log");
     let at = |line: &str| log.lines().position(|other| other == line).unwrap();
     let refreshed = log
         .lines()
@@ -266,9 +259,7 @@ fn server_that_starts_slowly_is_spoken_to_in_the_revision_that_it_answers_first(
     let listed =
         sandbox.json(&[vec!["mcp".to_owned(), "ls".to_owned()], limits.collect()].concat());
     for (name, _, _, _, revision) in cases {
-        let row = listed
-            .as_array()
-            .unwrap()
+        let row = items(&listed)
             .iter()
             .find(|row| row["name"] == name)
             .unwrap();
@@ -345,9 +336,7 @@ fn schema_that_cannot_be_compiled_costs_only_the_check() {
     assert_eq!(results[0], "found");
     assert_contains(&results[1], "want integer");
     let tools = last_request(&server)["tools"].clone();
-    let find = tools
-        .as_array()
-        .unwrap()
+    let find = items(&tools)
         .iter()
         .find(|tool| tool["function"]["name"] == "peer_find")
         .unwrap();
@@ -368,7 +357,7 @@ fn default_of_what_is_required_is_filled_in() {
         ("peer_find", json!({"limit": 1})),
     ];
     let (server, sandbox, _) = asked(&[("peer", schema(&input))], &calls);
-    let log = fs::read_to_string(sandbox.path("log")).unwrap();
+    let log = sandbox.read("log");
     assert_contains(
         &log,
         r#"find gets {"limit": 10, "name": "a", "where": {"kind": "any"}}"#,
@@ -397,11 +386,10 @@ fn content_for_the_user_alone_is_shown_despite_quiet() {
         "server/discover": discovered(&json!({"tools": {}})), "tools/list": tools(&["find"]),
         "tools/call": {"find": {"resultType": "complete", "content": [block]}},
     });
-    let server = playing(vec![calling(&[("peer_find", json!({}))]), answer("Done.")]);
-    let sandbox = Sandbox::new().with_server(&server);
+    let (sandbox, _) =
+        Sandbox::with_replies(vec![calling(&[("peer_find", json!({}))]), answer("Done.")]);
     configure(&sandbox, &[("peer", script)]);
-    let run = sandbox.run("q --yes --quiet --new x");
-    assert_contains(&run.stderr, "row 199\n");
+    let run = sandbox.run("q --yes --quiet --new x").says(["row 199\n"]);
     assert_contains(
         &run.stderr,
         "… and 50 more lines; `jp conversation print` prints all of it",
@@ -428,11 +416,9 @@ fn content_for_the_user_alone_is_not_sent() {
     let as_sent = sandbox.run("conversation print --as-sent").stdout;
     assert_contains(&as_sent, "for both");
     assert_lacks(&as_sent, "secret");
-    let explained = sandbox.run("q --explain --format json y").stdout;
-    assert_lacks(&explained, "note:1");
+    assert_lacks(sandbox.run("q --explain --format json y").stdout, "note:1");
     sandbox.run("q y");
-    let request = last_request(&server).to_string();
-    assert_lacks(&request, "secret");
+    assert_lacks(last_request(&server).to_string(), "secret");
 }
 
 #[test]
@@ -456,21 +442,11 @@ fn link_is_kept_whole_though_the_model_gets_its_name() {
     });
     let (server, sandbox, _) = asked(&[("peer", script)], &[("peer_find", json!({}))]);
     let result = results(&server).remove(0);
-    assert!(
-        result.starts_with("```(report, note:1)\nOne.\n```\n"),
-        "{result}"
-    );
+    assert_starts(&result, "```(report, note:1)\nOne.\n```\n");
     assert_contains(&result, "A link to the resource report: note:gone.");
-    let events = sandbox.events();
-    let response = events
-        .iter()
-        .find(|event| event["type"] == "tool_call_response")
-        .unwrap();
+    let response = &sandbox.events_of("tool_call_response")[0];
     for (index, uri) in ["note:1", "note:gone"].into_iter().enumerate() {
         let kept = json!({"uri": uri, "name": "report", "icons": [{"src": "i"}]});
-        assert_eq!(
-            response["content"][index]["_meta"],
-            json!({"k": 1, "computer.jp/link": kept})
-        );
+        assert_fields!(response["content"][index], {"_meta": {"k": 1, "computer.jp/link": kept}});
     }
 }

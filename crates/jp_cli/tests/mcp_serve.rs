@@ -1,14 +1,12 @@
 //! `jp mcp serve`: the real binary as a server, with clients that write JSON lines, over HTTP, and `jp` itself.
 
 #![cfg(unix)]
-#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use std::{
     collections::BTreeMap,
     fs,
     io::{BufRead as _, BufReader, Read as _, Write as _},
     net::{TcpListener, TcpStream},
-    os::unix::fs::symlink,
     path::PathBuf,
     process::{Child, ChildStdin, Command, Stdio},
     sync::mpsc::{self, Receiver, Sender},
@@ -18,7 +16,10 @@ use std::{
 
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
-use testing::{Sandbox, Terminal, answering, assert_contains, assert_lacks};
+use testing::{
+    Background, Sandbox, answering, assert_contains, assert_fields, assert_lacks, assert_starts,
+    items,
+};
 
 /// How long an answer may take before a test fails.
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -210,7 +211,7 @@ impl Client {
     #[track_caller]
     fn read(&mut self, uri: &str) -> Value {
         let mut contents = self.result("resources/read", json!({"uri": uri}))["contents"].take();
-        assert_eq!(contents.as_array().unwrap().len(), 1, "{contents}");
+        assert_eq!(items(&contents).len(), 1, "{contents}");
         contents[0].take()
     }
 
@@ -220,10 +221,7 @@ impl Client {
     }
 
     fn list(&mut self) -> Vec<Value> {
-        self.result("resources/list", json!({}))["resources"]
-            .as_array()
-            .unwrap()
-            .clone()
+        items(&self.result("resources/list", json!({}))["resources"]).to_vec()
     }
 
     fn names(&mut self) -> Vec<String> {
@@ -235,9 +233,7 @@ impl Client {
 
     fn completed(&mut self, template: &str, name: &str, value: &str, others: Value) -> Vec<String> {
         let values = self.completion(template, name, value, others)["values"].take();
-        values
-            .as_array()
-            .unwrap()
+        items(&values)
             .iter()
             .map(|value| value.as_str().unwrap().to_owned())
             .collect()
@@ -327,16 +323,16 @@ fn receive(output: impl std::io::Read, sender: &Sender<Value>) {
 
 /// A server over HTTP.
 struct Endpoint {
-    process: Child,
+    server: Background,
     address: String,
     lines: Receiver<String>,
 }
 
 impl Endpoint {
     fn new(mut command: Command) -> Self {
-        let mut process = command.stderr(Stdio::piped()).spawn().unwrap();
+        let mut server = Background::start(command.stderr(Stdio::piped()));
         let mut line = String::new();
-        let mut stderr = BufReader::new(process.stderr.take().unwrap());
+        let mut stderr = BufReader::new(server.process.stderr.take().unwrap());
         stderr.read_line(&mut line).unwrap();
         let (sender, lines) = mpsc::channel();
         thread::spawn(move || {
@@ -353,7 +349,7 @@ impl Endpoint {
             .unwrap_or_else(|| panic!("no URL in {line:?}"))
             .to_owned();
         Self {
-            process,
+            server,
             address,
             lines,
         }
@@ -394,13 +390,6 @@ impl Endpoint {
     }
 }
 
-impl Drop for Endpoint {
-    fn drop(&mut self) {
-        _ = self.process.kill();
-        _ = self.process.wait();
-    }
-}
-
 /// A workspace with a conversation of one turn, to which README.md is attached.
 fn workspace() -> Sandbox {
     let (sandbox, _) = Sandbox::with_answer("Yes.");
@@ -419,26 +408,9 @@ fn configure(sandbox: &Sandbox, url: &str) {
     );
 }
 
-fn id(sandbox: &Sandbox) -> String {
-    sandbox
-        .conversation()
-        .file_name()
-        .unwrap()
-        .to_str()
-        .unwrap()
-        .split('-')
-        .next()
-        .unwrap()
-        .to_owned()
-}
-
-fn uri(sandbox: &Sandbox, path: &str) -> String {
-    format!("file://{}/{path}", sandbox.root.display())
-}
-
 /// The template of files, as clients receive it.
 fn files(sandbox: &Sandbox) -> String {
-    uri(sandbox, "{+path}")
+    sandbox.uri("{+path}")
 }
 
 #[test]
@@ -451,28 +423,18 @@ fn listed_resources_can_be_read_in_each_era() {
         let [file, snapshot] = &listed[..] else {
             panic!("{listed:?}")
         };
-        assert_eq!(file["uri"], uri(&sandbox, "README.md"), "{era:?}");
-        assert_eq!(
-            (&file["name"], &file["mimeType"]),
-            (&json!("README.md"), &json!("text/markdown"))
-        );
-        assert_eq!(file["size"], 16);
+        assert_eq!(file["uri"], sandbox.uri("README.md"), "{era:?}");
+        assert_fields!(file, {"name": "README.md", "mimeType": "text/markdown", "size": 16});
         assert!(file["annotations"]["lastModified"].is_string(), "{file}");
-        assert_eq!(
-            (&snapshot["name"], &snapshot["size"]),
-            (&json!("README.md (turn 1)"), &json!(10))
-        );
+        assert_fields!(snapshot, {"name": "README.md (turn 1)", "size": 10});
         assert_eq!(
             client.text(file["uri"].as_str().unwrap()),
             "# Read me again\n"
         );
         let kept = snapshot["uri"].as_str().unwrap();
-        assert!(kept.starts_with("jp://blob/"), "{kept}");
+        assert_starts(kept, "jp://blob/");
         let read = client.read(kept);
-        assert_eq!(
-            (&read["text"], &read["mimeType"]),
-            (&json!("# Read me\n"), &json!("text/markdown"))
-        );
+        assert_fields!(read, {"text": "# Read me\n", "mimeType": "text/markdown"});
         assert_eq!(client.end(), 0);
     }
 }
@@ -506,20 +468,14 @@ fn files_are_offered_below_the_root() {
     sandbox.write("a b/ü?.txt", "named strangely\n");
     sandbox.write("picture.png", b"\x89PNG\r\n\x1a\n\0\0\0\0");
     let mut client = Client::new(&sandbox, Era::Modern);
-    let main = client.read(&uri(&sandbox, "src/main.rs"));
+    let main = client.read(&sandbox.uri("src/main.rs"));
+    assert_fields!(main, {"text": "fn main() {}\n", "mimeType": "text/x-rust"});
     assert_eq!(
-        (&main["text"], &main["mimeType"]),
-        (&json!("fn main() {}\n"), &json!("text/x-rust"))
-    );
-    assert_eq!(
-        client.text(&uri(&sandbox, "a%20b/%C3%BC%3F.txt")),
+        client.text(&sandbox.uri("a%20b/%C3%BC%3F.txt")),
         "named strangely\n"
     );
-    let picture = client.read(&uri(&sandbox, "picture.png"));
-    assert_eq!(
-        (&picture["blob"], &picture["mimeType"]),
-        (&json!("iVBORw0KGgoAAAAA"), &json!("image/png"))
-    );
+    let picture = client.read(&sandbox.uri("picture.png"));
+    assert_fields!(picture, {"blob": "iVBORw0KGgoAAAAA", "mimeType": "image/png"});
     let template = files(&sandbox);
     assert_eq!(
         client.completed(&template, "path", "", json!({})),
@@ -533,7 +489,7 @@ fn files_are_offered_below_the_root() {
         client.completed(&template, "path", "../", json!({})),
         [""; 0]
     );
-    let (code, message) = client.refused(&uri(&sandbox, "src/none.rs"));
+    let (code, message) = client.refused(&sandbox.uri("src/none.rs"));
     assert_eq!(
         (code, message.as_str()),
         (
@@ -549,16 +505,13 @@ fn transcript_is_what_print_writes() {
     let again = answering("No.");
     configure(&sandbox, again.url());
     sandbox.run("q second");
-    let id = id(&sandbox);
+    let id = sandbox.id();
     let printed = sandbox.run("conversation print").stdout;
     let second = sandbox.run("conversation print --turn 2").stdout;
     for era in ERAS {
         let mut client = Client::new(&sandbox, era);
         let whole = client.read(&format!("jp://conversation/{id}"));
-        assert_eq!(
-            (&whole["text"], &whole["mimeType"]),
-            (&json!(printed), &json!("text/markdown"))
-        );
+        assert_fields!(whole, {"text": printed, "mimeType": "text/markdown"});
         assert_eq!(
             client.text(&format!("jp://conversation/{id}/turn/2")),
             second
@@ -588,7 +541,7 @@ fn transcript_is_what_print_writes() {
 #[test]
 fn damaged_conversation_keeps_nothing_else_from_being_read() {
     let sandbox = workspace();
-    let id = id(&sandbox);
+    let id = sandbox.id();
     sandbox.write(".jp/conversations/17-damaged/events.json", "{");
     let mut client = Client::new(&sandbox, Era::Modern);
     assert_eq!(client.names(), ["README.md", "README.md (turn 1)"]);
@@ -616,10 +569,7 @@ fn only_the_snapshot_of_a_command_is_read() {
     let mut client = Client::new(&sandbox, Era::Legacy);
     let listed = client.list();
     assert_eq!(listed.len(), 4, "{listed:?}");
-    assert!(
-        listed[0]["uri"].as_str().unwrap().starts_with("external:"),
-        "{listed:?}"
-    );
+    assert_starts(listed[0]["uri"].as_str().unwrap(), "external:");
     assert!(
         !json!(listed).to_string().contains("elsewhere"),
         "{listed:?}"
@@ -633,7 +583,7 @@ fn only_the_snapshot_of_a_command_is_read() {
         client.text(listed[2]["uri"].as_str().unwrap()),
         "The plan\n"
     );
-    assert_eq!(fs::read_to_string(sandbox.path("ran")).unwrap(), "ran\n");
+    assert_eq!(sandbox.read("ran"), "ran\n");
 }
 
 #[test]
@@ -653,11 +603,9 @@ fn blob_is_read_only_if_its_checksum_fits() {
     let (code, message) = client.refused(&format!("jp://blob/{}", "0".repeat(64)));
     assert_eq!(code, -32602);
     assert_contains(&message, "keeps no snapshot with the checksum 000");
-    assert!(
-        client
-            .refused("jp://blob/..%2Fid")
-            .1
-            .contains("64 hexadecimal digits")
+    assert_contains(
+        client.refused("jp://blob/..%2Fid").1,
+        "64 hexadecimal digits",
     );
     let file = sandbox
         .files(".jp/blobs")
@@ -698,8 +646,8 @@ fn no_path_leads_out_of_the_workspace() {
         sandbox.root.file_name().unwrap().to_str().unwrap()
     );
     sandbox.write(&sibling, "SECRET");
-    symlink("..", sandbox.path("link")).unwrap();
-    symlink("../../secret.md", sandbox.path("src/link.md")).unwrap();
+    sandbox.link("..", "link");
+    sandbox.link("../../secret.md", "src/link.md");
     let secret = secret.to_str().unwrap();
     let mut client = Client::new(&sandbox, Era::Legacy);
     let paths = [
@@ -730,11 +678,9 @@ fn no_path_leads_out_of_the_workspace() {
         "src//main.rs",
     ];
     for path in paths {
-        let (code, message) = client.refused(&uri(&sandbox, path));
+        let (code, message) = client.refused(&sandbox.uri(path));
         assert_eq!(code, -32602, "{path}: {message}");
-        let told = message
-            .replace(&uri(&sandbox, path), "")
-            .replace(secret, "");
+        let told = message.replace(&sandbox.uri(path), "").replace(secret, "");
         assert!(
             !told.contains(sandbox.home.to_str().unwrap()),
             "{path}: {message}"
@@ -770,11 +716,11 @@ fn what_a_walk_would_leave_out_is_refused() {
     ] {
         sandbox.write(path, "text\n");
     }
-    symlink("src", sandbox.path("to-src")).unwrap();
-    symlink(".env", sandbox.path("harmless")).unwrap();
+    sandbox.link("src", "to-src");
+    sandbox.link(".env", "harmless");
     sandbox.write(".git/HEAD", "ref\n");
-    symlink(".git/HEAD", sandbox.path("settings")).unwrap();
-    symlink("key", sandbox.path("to-key")).unwrap();
+    sandbox.link(".git/HEAD", "settings");
+    sandbox.link("key", "to-key");
     let mut client = Client::new(&sandbox, Era::Modern);
     let because = [
         ("target/a", ".gitignore ignores it by the rule `target/`"),
@@ -810,15 +756,12 @@ fn what_a_walk_would_leave_out_is_refused() {
         ("to-src/main.rs", "a directory on its path is a link"),
     ];
     for (path, why) in because {
-        let (code, message) = client.refused(&uri(&sandbox, path));
+        let (code, message) = client.refused(&sandbox.uri(path));
         assert_eq!(code, -32602, "{path}: {message}");
-        assert!(
-            message.starts_with(&format!("{path} is not offered: ")),
-            "{message}"
-        );
+        assert_starts(&message, format!("{path} is not offered: "));
         assert_contains(&message, why);
     }
-    assert_eq!(client.text(&uri(&sandbox, "kept.log")), "text\n");
+    assert_eq!(client.text(&sandbox.uri("kept.log")), "text\n");
     let offered = client.completed(&files(&sandbox), "path", "", json!({}));
     assert_eq!(
         offered,
@@ -850,7 +793,7 @@ fn what_a_walk_would_leave_out_is_refused() {
 fn reads_follow_the_limits_of_the_configuration() {
     let sandbox = workspace();
     let settings = "[conversation.attachment]\nmax_bytes = 100\nsecrets = \"refuse\"\n";
-    sandbox.write("~/.config/jp/config.toml", settings);
+    sandbox.configure(settings);
     sandbox.write("large", "x".repeat(101));
     sandbox.write(
         "notes.md",
@@ -860,12 +803,12 @@ fn reads_follow_the_limits_of_the_configuration() {
         ),
     );
     let mut client = Client::new(&sandbox, Era::Modern);
-    let (_, message) = client.refused(&uri(&sandbox, "large"));
+    let (_, message) = client.refused(&sandbox.uri("large"));
     assert_contains(
         &message,
         "more than the 100 bytes that conversation.attachment.max_bytes allows",
     );
-    let (_, message) = client.refused(&uri(&sandbox, "notes.md"));
+    let (_, message) = client.refused(&sandbox.uri("notes.md"));
     assert_contains(&message, "line 2 holds what looks like");
     assert_contains(&message, "refuses it");
     assert_lacks(&message, "ghp_");
@@ -882,11 +825,9 @@ fn secret_is_read_only_if_it_is_attached_outright() {
         client.names(),
         ["README.md", "conf/a.toml", "README.md (turn 1)"]
     );
-    assert!(
-        client
-            .refused(&uri(&sandbox, "conf/.env"))
-            .1
-            .contains("is not offered")
+    assert_contains(
+        client.refused(&sandbox.uri("conf/.env")).1,
+        "is not offered",
     );
     sandbox.run("attachment add conf/.env");
     let mut client = Client::new(&sandbox, Era::Modern);
@@ -899,7 +840,7 @@ fn secret_is_read_only_if_it_is_attached_outright() {
             "README.md (turn 1)"
         ]
     );
-    assert_eq!(client.text(&uri(&sandbox, "conf/.env")), "A=1\n");
+    assert_eq!(client.text(&sandbox.uri("conf/.env")), "A=1\n");
     fs::remove_file(sandbox.path("README.md")).unwrap();
     let mut client = Client::new(&sandbox, Era::Modern);
     assert_eq!(
@@ -910,11 +851,7 @@ fn secret_is_read_only_if_it_is_attached_outright() {
 
 /// Attaches files in the workspace's configuration, as a clone may have it.
 fn attach_in_workspace(sandbox: &Sandbox, files: &[&str]) {
-    let before = fs::read_to_string(sandbox.path(".jp/config.toml")).unwrap();
-    sandbox.write(
-        ".jp/config.toml",
-        format!("conversation.attachments = {files:?}\n{before}"),
-    );
+    sandbox.prepend_config(format!("conversation.attachments = {files:?}"));
 }
 
 /// Deletes the approvals of this checkout, as in a clone of it.
@@ -946,13 +883,7 @@ fn secret_that_a_clone_attaches_is_given_only_once_the_person_attaches_it() {
     let mut client = Client::new(&sandbox, Era::Legacy);
     assert_eq!(client.names(), ["key", "README.md", "README.md (turn 1)"]);
     for closed in [".env", "key", "made.log", "sub/.env"] {
-        assert!(
-            client
-                .refused(&uri(&sandbox, closed))
-                .1
-                .contains("is not offered"),
-            "{closed}"
-        );
+        assert_contains(client.refused(&sandbox.uri(closed)).1, "is not offered");
     }
     let told = sandbox.run("mcp serve").stderr;
     for path in [".env", "made.log", "sub/.env"] {
@@ -963,10 +894,10 @@ fn secret_that_a_clone_attaches_is_given_only_once_the_person_attaches_it() {
     }
     sandbox.run("attachment add .env key");
     client.until(&[".env", "key", "README.md", "README.md (turn 1)"]);
-    assert_eq!(client.text(&uri(&sandbox, ".env")), "A=1\n");
-    assert_eq!(client.text(&uri(&sandbox, "key")), KEY);
+    assert_eq!(client.text(&sandbox.uri(".env")), "A=1\n");
+    assert_eq!(client.text(&sandbox.uri("key")), KEY);
     fs::remove_file(sandbox.path(".env")).unwrap();
-    symlink("sub/.env", sandbox.path(".env")).unwrap();
+    sandbox.link("sub/.env", ".env");
     let mut client = Client::new(&sandbox, Era::Legacy);
     assert_eq!(
         client.names(),
@@ -979,17 +910,14 @@ fn secret_that_a_clone_attaches_is_given_only_once_the_person_attaches_it() {
 fn secret_that_the_persons_own_configuration_attaches_is_given() {
     let sandbox = workspace();
     sandbox.write("key", KEY);
-    sandbox.write(
-        "~/.config/jp/config.toml",
-        "conversation.attachments = [\"key\"]\n",
-    );
+    sandbox.configure("conversation.attachments = [\"key\"]\n");
     let mut client = Client::new(&sandbox, Era::Modern);
-    assert_eq!(client.text(&uri(&sandbox, "key")), KEY);
+    assert_eq!(client.text(&sandbox.uri("key")), KEY);
 }
 
 /// Changes the events of the conversation.
 fn rewrite(sandbox: &Sandbox, change: impl FnOnce(&mut Value)) {
-    let path = sandbox.conversation().join("events.json");
+    let path = sandbox.events_path();
     let mut events = serde_json::from_str(&fs::read_to_string(&path).unwrap()).unwrap();
     change(&mut events);
     fs::write(path, events.to_string()).unwrap();
@@ -1011,7 +939,7 @@ fn having<'v>(value: &'v mut Value, key: &str) -> Option<&'v mut Value> {
 fn what_is_too_large_is_refused_before_it_is_read() {
     let large = 20_000_000;
     let sandbox = workspace();
-    let conversation = format!("jp://conversation/{}", id(&sandbox));
+    let conversation = format!("jp://conversation/{}", sandbox.id());
     rewrite(&sandbox, |events| {
         having(events, "$blob").unwrap()["size"] = json!(large)
     });
@@ -1052,10 +980,7 @@ fn settle(sandbox: &Sandbox, paths: &[&str]) {
 fn directory_that_gives_nothing_or_too_much_is_looked_at_again() {
     let sandbox = workspace();
     sandbox.write("docs/deep/a.md", "a\n");
-    sandbox.write(
-        "~/.config/jp/config.toml",
-        "[conversation.attachment]\nmax_files = 1\n",
-    );
+    sandbox.configure("[conversation.attachment]\nmax_files = 1\n");
     sandbox.run("attachment add docs");
     settle(&sandbox, &["README.md", "docs", "docs/deep"]);
     let mut client = Client::new(&sandbox, Era::Legacy);
@@ -1085,7 +1010,7 @@ fn file_that_leads_out_for_a_while_comes_back() {
     let mut client = Client::new(&sandbox, Era::Legacy);
     client.until(&["README.md", "notes.txt", "README.md (turn 1)"]);
     fs::remove_file(sandbox.path("notes.txt")).unwrap();
-    std::os::unix::fs::symlink(sandbox.path("~/outside.txt"), sandbox.path("notes.txt")).unwrap();
+    sandbox.link(sandbox.path("~/outside.txt"), "notes.txt");
     client.until(&["README.md", "README.md (turn 1)"]);
     fs::remove_file(sandbox.path("notes.txt")).unwrap();
     sandbox.write("notes.txt", "mine again\n");
@@ -1116,15 +1041,15 @@ fn changes_are_announced_in_each_era() {
     for era in ERAS {
         let sandbox = workspace();
         let mut client = Client::new(&sandbox, era);
-        let main = uri(&sandbox, "src/main.rs");
+        let main = sandbox.uri("src/main.rs");
         client.subscribe(&main);
         sandbox.write("src/main.rs", "fn main() { changed() }\n");
         client.notice("notifications/resources/updated", Some(&main));
-        let readme = uri(&sandbox, "README.md");
+        let readme = sandbox.uri("README.md");
         client.subscribe(&readme);
         sandbox.write("README.md", "changed\n");
         client.notice("notifications/resources/updated", Some(&readme));
-        let conversation = format!("jp://conversation/{}", id(&sandbox));
+        let conversation = format!("jp://conversation/{}", sandbox.id());
         client.subscribe(&conversation);
         sandbox.run("attachment add src/main.rs");
         client.notice("notifications/resources/updated", Some(&conversation));
@@ -1179,13 +1104,11 @@ fn list_follows_the_directories_later_than_a_read() {
         "docs/deep/three.md",
         "docs/two.md",
     ]));
-    assert_eq!(client.text(&uri(&sandbox, "docs/two.md")), "text\n");
+    assert_eq!(client.text(&sandbox.uri("docs/two.md")), "text\n");
     sandbox.write(".gitignore", "two.md\n");
-    assert!(
-        client
-            .refused(&uri(&sandbox, "docs/two.md"))
-            .1
-            .contains(".gitignore ignores it by the rule `two.md`")
+    assert_contains(
+        client.refused(&sandbox.uri("docs/two.md")).1,
+        ".gitignore ignores it by the rule `two.md`",
     );
     client.until(&names(&["docs/deep/four.md", "docs/deep/three.md"]));
     sandbox.write(".gitignore", "\n");
@@ -1205,10 +1128,7 @@ fn list_follows_the_directories_later_than_a_read() {
 #[test]
 fn listed_directory_gives_no_secrets_even_through_links() {
     let sandbox = workspace();
-    sandbox.write(
-        "~/.config/jp/config.toml",
-        "[conversation.attachment]\nsecrets = \"refuse\"\n",
-    );
+    sandbox.configure("[conversation.attachment]\nsecrets = \"refuse\"\n");
     sandbox.write("docs/plain.md", "text\n");
     let mut client = Client::new(&sandbox, Era::Modern);
     sandbox.run("attachment add docs");
@@ -1224,12 +1144,12 @@ fn listed_directory_gives_no_secrets_even_through_links() {
         "elsewhere/key",
         "-----BEGIN PRIVATE KEY-----\ny\n-----END PRIVATE KEY-----\n",
     );
-    symlink("../elsewhere/key", sandbox.path("docs/link")).unwrap();
-    symlink("notes.md", sandbox.path("docs/link.md")).unwrap();
+    sandbox.link("../elsewhere/key", "docs/link");
+    sandbox.link("notes.md", "docs/link.md");
     let (key, linked, notes) = (
-        uri(&sandbox, "docs/key"),
-        uri(&sandbox, "elsewhere/key"),
-        uri(&sandbox, "docs/notes.md"),
+        sandbox.uri("docs/key"),
+        sandbox.uri("elsewhere/key"),
+        sandbox.uri("docs/notes.md"),
     );
     client.until(&[
         "README.md",
@@ -1239,19 +1159,13 @@ fn listed_directory_gives_no_secrets_even_through_links() {
         "docs/plain.md",
         "README.md (turn 1)",
     ]);
-    for uri in [&key, &linked, &self::uri(&sandbox, "docs/link")] {
-        assert!(
-            client.refused(uri).1.contains("it is a private key"),
-            "{uri}"
-        );
+    for uri in [&key, &linked, &sandbox.uri("docs/link")] {
+        assert_contains(client.refused(uri).1, "it is a private key");
     }
-    for uri in [&notes, &self::uri(&sandbox, "docs/link.md")] {
-        assert!(
-            client
-                .refused(uri)
-                .1
-                .contains("conversation.attachment.secrets refuses it"),
-            "{uri}"
+    for uri in [&notes, &sandbox.uri("docs/link.md")] {
+        assert_contains(
+            client.refused(uri).1,
+            "conversation.attachment.secrets refuses it",
         );
     }
 }
@@ -1261,8 +1175,8 @@ fn snapshot_takes_no_uri_of_ours_whatever_its_server_called_it() {
     let (sandbox, _) = Sandbox::with_answer("Yes.");
     sandbox.write("a/b", "the file\n");
     sandbox.run("q --new -a 'cmd:echo false' first");
-    let id = id(&sandbox);
-    let events = sandbox.conversation().join("events.json");
+    let id = sandbox.id();
+    let events = sandbox.events_path();
     let before = fs::read_to_string(&events).unwrap();
     let listed = Client::new(&sandbox, Era::Legacy).list()[0]["uri"]
         .as_str()
@@ -1274,9 +1188,9 @@ fn snapshot_takes_no_uri_of_ours_whatever_its_server_called_it() {
     for hostile in [
         conversation.clone(),
         conversation.replace("jp:", "JP:"),
-        uri(&sandbox, "a/b"),
-        uri(&sandbox, "a%2Fb"),
-        uri(&sandbox, "a%2fb").replace("file:", "FILE:"),
+        sandbox.uri("a/b"),
+        sandbox.uri("a%2Fb"),
+        sandbox.uri("a%2fb").replace("file:", "FILE:"),
     ] {
         fs::write(
             &events,
@@ -1294,12 +1208,9 @@ fn snapshot_takes_no_uri_of_ours_whatever_its_server_called_it() {
             "{hostile}: {uris:?}"
         );
         assert_eq!(client.text(&uris[0]), "false\n");
-        assert!(
-            client.text(&conversation).starts_with("## Turn 1"),
-            "{hostile}"
-        );
+        assert_starts(client.text(&conversation), "## Turn 1");
         assert_eq!(
-            client.text(&uri(&sandbox, "a%2Fb")),
+            client.text(&sandbox.uri("a%2Fb")),
             "the file\n",
             "{hostile}"
         );
@@ -1315,10 +1226,7 @@ fn what_is_not_listed_is_told_to_the_person() {
     sandbox.write("docs/a\\b.md", "text\n");
     let outside = sandbox.write("~/elsewhere/plan.md", "The plan\n");
     attach_in_workspace(&sandbox, &[outside.to_str().unwrap()]);
-    sandbox.write(
-        "~/.config/jp/config.toml",
-        "[conversation.attachment]\nmax_bytes = 100\n",
-    );
+    sandbox.configure("[conversation.attachment]\nmax_bytes = 100\n");
     let mut client = Client::new(&sandbox, Era::Modern);
     assert_eq!(
         client.names(),
@@ -1330,10 +1238,7 @@ fn what_is_not_listed_is_told_to_the_person() {
     assert_contains(&told, "large.md");
     assert_contains(&told, r#"the path "docs/a\\b.md" has a backslash"#);
     assert_contains(&told, "plan.md is outside the workspace and is left out");
-    sandbox.write(
-        "~/.config/jp/config.toml",
-        "[conversation.attachment]\nmax_files = 1\n",
-    );
+    sandbox.configure("[conversation.attachment]\nmax_files = 1\n");
     let told = sandbox.run("mcp serve").stderr;
     assert_contains(&told, "not all that is attached is in the list");
 }
@@ -1377,18 +1282,15 @@ fn completion_says_that_there_is_more_than_it_has() {
     (0..150).for_each(|number| _ = sandbox.write(&format!("many/{number}"), "x"));
     let mut client = Client::new(&sandbox, Era::Modern);
     let completion = client.completion(&files(&sandbox), "path", "many/", json!({}));
-    assert_eq!(
-        (&completion["total"], &completion["hasMore"]),
-        (&json!(150), &json!(true))
-    );
-    assert_eq!(completion["values"].as_array().unwrap().len(), 100);
+    assert_fields!(completion, {"total": 150, "hasMore": true});
+    assert_eq!(items(&completion["values"]).len(), 100);
 }
 
 #[test]
 fn file_that_comes_to_be_is_told_to_who_subscribed_to_it() {
     let sandbox = workspace();
     let mut client = Client::new(&sandbox, Era::Legacy);
-    let new = uri(&sandbox, "src/new.rs");
+    let new = sandbox.uri("src/new.rs");
     client.subscribe(&new);
     sandbox.write("src/new.rs", "new\n");
     client.notice("notifications/resources/updated", Some(&new));
@@ -1406,7 +1308,7 @@ fn http_clients_work_side_by_side() {
             Client::over_http(&endpoint, era),
             Client::over_http(&endpoint, era),
         ];
-        let (main, readme) = (uri(&sandbox, "src/main.rs"), uri(&sandbox, "README.md"));
+        let (main, readme) = (sandbox.uri("src/main.rs"), sandbox.uri("README.md"));
         for client in &mut clients {
             assert_eq!(
                 client.names(),
@@ -1415,14 +1317,13 @@ fn http_clients_work_side_by_side() {
             );
             assert_eq!(client.text(&readme), "# Read me\n");
             assert_eq!(client.text(&main), "fn main() {}\n");
-            assert!(
-                client
-                    .text(&format!("jp://conversation/{}", id(&sandbox)))
-                    .starts_with("## Turn 1")
+            assert_starts(
+                client.text(&format!("jp://conversation/{}", sandbox.id())),
+                "## Turn 1",
             );
             for closed in ["target/a", ".jp/config.toml", ".env", "../x"] {
                 assert_eq!(
-                    client.refused(&uri(&sandbox, closed)).0,
+                    client.refused(&sandbox.uri(closed)).0,
                     -32602,
                     "{era:?} {closed}"
                 );
@@ -1439,7 +1340,7 @@ fn http_clients_work_side_by_side() {
 #[test]
 fn list_is_that_of_the_conversation_that_becomes_the_current_one() {
     let sandbox = workspace();
-    let first = id(&sandbox);
+    let first = sandbox.id();
     let mut client = Client::new(&sandbox, Era::Legacy);
     let mut pinned = Client::with(
         sandbox.command(&["mcp", "serve", "--id", &first]),
@@ -1462,33 +1363,22 @@ fn local_conversation_is_offered_only_where_it_is_named() {
     configure(&sandbox, other.url());
     sandbox.run("q --new --local -a src/main.rs 'mine alone'");
     let all = sandbox.json("conversation ls");
-    let local = all
-        .as_array()
-        .unwrap()
-        .iter()
-        .find(|one| one["local"] == true)
-        .unwrap();
+    let local = items(&all).iter().find(|one| one["local"] == true).unwrap();
     let id = local["id"].as_str().unwrap();
     let mut client = Client::new(&sandbox, Era::Modern);
     assert_eq!(client.names(), [""; 0]);
     let template = "jp://conversation/{id}";
     assert_eq!(
         client.completed(template, "id", "", json!({})),
-        [self::id(&sandbox)]
+        [sandbox.id()]
     );
-    assert!(
-        client
-            .refused(&format!("jp://conversation/{id}"))
-            .1
-            .contains("has no conversation")
+    assert_contains(
+        client.refused(&format!("jp://conversation/{id}")).1,
+        "has no conversation",
     );
     let mut named = Client::with(sandbox.command(&["mcp", "serve", "--id", id]), Era::Modern);
     assert_eq!(named.names(), ["src/main.rs", "src/main.rs (turn 1)"]);
-    assert!(
-        named
-            .text(&format!("jp://conversation/{id}"))
-            .contains("mine alone")
-    );
+    assert_contains(named.text(&format!("jp://conversation/{id}")), "mine alone");
     let warned = sandbox.run("mcp serve").stderr;
     assert_contains(
         &warned,
@@ -1525,14 +1415,14 @@ fn tree(sandbox: &Sandbox) -> BTreeMap<PathBuf, (SystemTime, u64)> {
 fn serving_leaves_the_workspace_untouched() {
     let sandbox = workspace();
     let before = tree(&sandbox);
-    let id = id(&sandbox);
+    let id = sandbox.id();
     let mut client = Client::new(&sandbox, Era::Legacy);
     for resource in client.list() {
         client.read(resource["uri"].as_str().unwrap());
     }
-    client.subscribe(&uri(&sandbox, "README.md"));
+    client.subscribe(&sandbox.uri("README.md"));
     client.text(&format!("jp://conversation/{id}"));
-    client.text(&uri(&sandbox, "src/main.rs"));
+    client.text(&sandbox.uri("src/main.rs"));
     client.completed("jp://conversation/{id}", "id", "", json!({}));
     assert_eq!(tree(&sandbox), before);
     for _ in 0..200 {
@@ -1550,9 +1440,9 @@ fn http_serves_this_machine_only_with_the_token() {
     let sandbox = workspace();
     let mut command = sandbox.command("mcp serve --http 127.0.0.1:0");
     let open = Endpoint::new(command);
-    assert!(
-        open.hint()
-            .contains("hint: every user and program on this machine can read it")
+    assert_contains(
+        open.hint(),
+        "hint: every user and program on this machine can read it",
     );
     assert_eq!(open.post("").0, 200);
     assert_eq!(open.post("Host: elsewhere.example\r\n").0, 403);
@@ -1591,8 +1481,8 @@ fn http_serves_this_machine_only_with_the_token() {
 fn server_ends_quietly() {
     let sandbox = workspace();
     let mut http = Endpoint::new(sandbox.command("mcp serve --http 127.0.0.1:0"));
-    kill_process(Pid::from_child(&http.process), Signal::INT).unwrap();
-    assert_eq!(http.process.wait().unwrap().code(), Some(0));
+    kill_process(Pid::from_child(&http.server.process), Signal::INT).unwrap();
+    assert_eq!(http.server.process.wait().unwrap().code(), Some(0));
     let mut client = Client::new(&sandbox, Era::Legacy);
     let Link::Stdio { process, .. } = &mut client.link else {
         unreachable!()
@@ -1606,7 +1496,7 @@ fn server_ends_quietly() {
 #[test]
 fn person_at_a_terminal_is_told_that_a_client_is_waited_for() {
     let sandbox = workspace();
-    let mut terminal = Terminal::run(sandbox.command("mcp serve"));
+    let mut terminal = sandbox.terminal("mcp serve");
     terminal.expect("to an MCP client on stdin; press Ctrl-C to stop.");
     terminal.send("\u{3}");
     assert_eq!(terminal.wait(), 0);
@@ -1617,19 +1507,15 @@ fn what_can_not_be_served_says_why() {
     let sandbox = workspace();
     let taken = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = taken.local_addr().unwrap().to_string();
-    sandbox.fail(
-        &["mcp", "serve", "--http", &address],
-        1,
-        &[
+    sandbox
+        .fail(&["mcp", "serve", "--http", &address], 1)
+        .says([
             &format!("failed to listen on {address}: "),
             "hint: choose another port",
-        ],
-    );
-    sandbox.fail(
-        "mcp serve --http 0.0.0.0:0",
-        2,
-        &["other machines can reach 0.0.0.0", "hint: set JP_MCP_TOKEN"],
-    );
+        ]);
+    sandbox
+        .fail("mcp serve --http 0.0.0.0:0", 2)
+        .says(["other machines can reach 0.0.0.0", "hint: set JP_MCP_TOKEN"]);
     let proxied = [
         "mcp",
         "serve",
@@ -1638,19 +1524,13 @@ fn what_can_not_be_served_says_why() {
         "--allow-host",
         "box.example:8080",
     ];
-    sandbox.fail(
-        &proxied,
-        2,
-        &[
-            "--allow-host box.example:8080 lets other machines read the workspace",
-            "hint: set JP_MCP_TOKEN",
-        ],
-    );
-    sandbox.fail(
-        "mcp serve --http localhost",
-        2,
-        &["expected an address and a port"],
-    );
+    sandbox.fail(&proxied, 2).says([
+        "--allow-host box.example:8080 lets other machines read the workspace",
+        "hint: set JP_MCP_TOKEN",
+    ]);
+    sandbox
+        .fail("mcp serve --http localhost", 2)
+        .says(["expected an address and a port"]);
     for host in ["", "http://box/"] {
         let arguments = [
             "mcp",
@@ -1660,59 +1540,51 @@ fn what_can_not_be_served_says_why() {
             "--allow-host",
             host,
         ];
-        sandbox.fail(&arguments, 2, &["expected a name"]);
+        sandbox.fail(&arguments, 2).says(["expected a name"]);
     }
-    sandbox.fail(
-        "mcp serve --id 17",
-        1,
-        &["there is no conversation 17", "hint: "],
-    );
-    sandbox.fail("mcp serve --id x", 2, &["a conversation id is a number"]);
+    sandbox
+        .fail("mcp serve --id 17", 1)
+        .says(["there is no conversation 17", "hint: "]);
+    sandbox
+        .fail("mcp serve --id x", 2)
+        .says(["a conversation id is a number"]);
     let mut command = sandbox.command("mcp serve --http 127.0.0.1:0");
     command.env("JP_MCP_TOKEN", "two words");
-    testing::run(command).failed(2, &["the token in JP_MCP_TOKEN is invalid"]);
+    testing::run(command)
+        .failed(2)
+        .says(["the token in JP_MCP_TOKEN is invalid"]);
     let mut command = sandbox.command("mcp serve --http 127.0.0.1:0");
     command.env("JP_MCP_TOKEN", "");
-    testing::run(command).failed(
-        2,
-        &[
-            "the token in JP_MCP_TOKEN is invalid: it is empty",
-            "letters, digits and signs, or unset it",
-        ],
-    );
+    testing::run(command).failed(2).says([
+        "the token in JP_MCP_TOKEN is invalid: it is empty",
+        "letters, digits and signs, or unset it",
+    ]);
     let mut command = sandbox.command("mcp serve");
     command.current_dir(&sandbox.home);
-    testing::run(command).failed(1, &["no workspace at or above", "hint: `jp init`"]);
+    testing::run(command)
+        .failed(1)
+        .says(["no workspace at or above", "hint: `jp init`"]);
 }
 
 #[test]
 fn jp_itself_is_a_client_of_it() {
     let sandbox = workspace();
     let settings = json!([env!("CARGO_BIN_EXE_jp"), "mcp", "serve"]);
-    sandbox.write(
-        "~/.config/jp/config.toml",
-        format!("[providers.mcp.here]\ncommand = {settings}\n"),
-    );
-    let list = sandbox.run("mcp ls").stdout;
-    assert_contains(&list, "here");
-    let resources = sandbox.run("mcp resources").stdout;
-    assert_contains(&resources, "README.md (turn 1)");
+    sandbox.configure(format!("[providers.mcp.here]\ncommand = {settings}\n"));
+    assert_contains(sandbox.run("mcp ls").stdout, "here");
+    assert_contains(sandbox.run("mcp resources").stdout, "README.md (turn 1)");
     let templates = sandbox.run("mcp templates").stdout;
     assert_contains(&templates, "jp://conversation/{id}/turn/{n}");
-    let read = sandbox.run(&["mcp", "read", "here", &uri(&sandbox, "src/main.rs")]);
+    let read = sandbox.run(&["mcp", "read", "here", &sandbox.uri("src/main.rs")]);
     assert_eq!(read.stdout, "fn main() {}\n");
-    let turn = format!("jp://conversation/{}/turn/1", id(&sandbox));
-    assert!(
-        sandbox
-            .run(&["mcp", "read", "here", &turn])
-            .stdout
-            .starts_with("## Turn 1\n\nfirst\n")
+    let turn = format!("jp://conversation/{}/turn/1", sandbox.id());
+    assert_starts(
+        &sandbox.run(&["mcp", "read", "here", &turn]).stdout,
+        "## Turn 1\n\nfirst\n",
     );
-    sandbox.fail(
-        &["mcp", "read", "here", &uri(&sandbox, ".env")],
-        1,
-        &["the workspace has no file .env"],
-    );
+    sandbox
+        .fail(&["mcp", "read", "here", &sandbox.uri(".env")], 1)
+        .says(["the workspace has no file .env"]);
 }
 
 #[test]
@@ -1721,5 +1593,5 @@ fn workspace_without_a_conversation_has_files_alone() {
     sandbox.write("a.txt", "a\n");
     let mut client = Client::new(&sandbox, Era::Legacy);
     assert_eq!(client.names(), [""; 0]);
-    assert_eq!(client.text(&uri(&sandbox, "a.txt")), "a\n");
+    assert_eq!(client.text(&sandbox.uri("a.txt")), "a\n");
 }

@@ -1,16 +1,14 @@
 //! Tools of MCP servers in a query: offered, asked about, called, recorded, and ended with jp.
 
 #![cfg(unix)]
-#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
-
-use std::fs;
 
 use rustix::process::{Pid, test_kill_process};
 use serde_json::{Value, json};
 use testing::{
-    Run, Sandbox, Server, Terminal, answer, assert_contains, assert_count, assert_lacks,
-    hostile::{Listening, UNATTENDED, USER, calling_once, calling_rounds, stdio, with_short_calls},
-    last_request, playing, results,
+    Run, Sandbox, Server, answer, assert_contains, assert_count, assert_fields, assert_lacks,
+    column,
+    hostile::{Listening, UNATTENDED, calling_once, calling_rounds, stdio, with_short_calls},
+    items, last_request, results, texts,
 };
 
 const RUN: &str = "Run it? [y]es, [n]o, [a]lways this turn, [e]dit arguments, [w]hy not:";
@@ -55,11 +53,7 @@ fn names(server: &Server) -> Vec<String> {
 
 /// Returns the stored results of calls.
 fn responses(sandbox: &Sandbox) -> Vec<Value> {
-    sandbox
-        .events()
-        .into_iter()
-        .filter(|event| event["type"] == "tool_call_response")
-        .collect()
+    sandbox.events_of("tool_call_response")
 }
 
 /// Somebody whose model calls these tools of the server, an answer each.
@@ -77,9 +71,8 @@ fn tools_are_offered_in_order_with_what_the_server_says_of_them() {
         let listening = Listening::start(mode);
         for config in [stdio("peer", mode), listening.config("peer")] {
             let (sandbox, server) = Sandbox::with_answer("Yes.");
-            sandbox.write(USER, &config);
-            let run = sandbox.run("q --new x");
-            assert_lacks(&run.stderr, "warning");
+            sandbox.configure(&config);
+            assert_lacks(sandbox.run("q --new x").stderr, "warning");
             assert_eq!(names(&server), OFFERED, "{mode}");
             let echo = json!({
                 "name": "peer_echo", "description": "Gives back a text.",
@@ -102,7 +95,7 @@ fn entry_of_the_configuration_changes_a_tool() {
         &[("say", json!({"text": "hi"})), ("peer_fail", json!({}))],
     );
     // A tool without a setting asks, and there is no terminal.
-    let run = sandbox.fail("q --new x", 3, &[]);
+    let run = sandbox.fail("q --new x", 3);
     let mut expected: Vec<_> = OFFERED
         .into_iter()
         .filter(|name| *name != "peer_grow")
@@ -121,7 +114,7 @@ fn entry_of_the_configuration_changes_a_tool() {
 fn flags_choose_among_the_tools_of_servers() {
     let offered = |config: &str, flags: &[&str]| {
         let (sandbox, server) = Sandbox::with_answer("Yes.");
-        sandbox.write(USER, format!("{}{config}", stdio("peer", "good")));
+        sandbox.configure(format!("{}{config}", stdio("peer", "good")));
         sandbox.run(&[&["q", "--new"], flags, &["x"]].concat());
         names(&server)
     };
@@ -141,10 +134,7 @@ fn flags_choose_among_the_tools_of_servers() {
 fn server_whose_tools_are_off_is_not_started() {
     let (sandbox, _) = Sandbox::with_answer("Yes.");
     let command = ["sh", "-c", "touch started"];
-    sandbox.write(
-        USER,
-        format!("providers.mcp.peer.command = {}", json!(command)),
-    );
+    sandbox.configure(format!("providers.mcp.peer.command = {}", json!(command)));
     sandbox.run("q --new -T x");
     sandbox.run("q --new -c providers.mcp.peer.tools=false x");
     assert!(!sandbox.path("started").exists());
@@ -155,7 +145,7 @@ fn server_whose_tools_are_off_is_not_started() {
 #[test]
 fn server_of_the_workspace_is_started_once_the_person_agrees() {
     let (sandbox, server) = Sandbox::with_answer("Yes.");
-    let config = fs::read_to_string(sandbox.path(".jp/config.toml")).unwrap();
+    let config = sandbox.read(".jp/config.toml");
     sandbox.write(
         ".jp/config.toml",
         format!("{config}{}", stdio("peer", "good")),
@@ -167,11 +157,11 @@ fn server_of_the_workspace_is_started_once_the_person_agrees() {
     );
     assert_eq!(names(&server), [""; 0]);
 
-    let mut terminal = Terminal::run(sandbox.command("q --new x"));
+    let mut terminal = sandbox.terminal("q --new x");
     terminal.answer("Start it?", "n\n");
     assert_eq!(terminal.wait(), 0);
     assert_eq!(names(&server), [""; 0]);
-    let mut terminal = Terminal::run(sandbox.command("q --new x"));
+    let mut terminal = sandbox.terminal("q --new x");
     terminal.expect("The workspace configures the MCP server `peer`:");
     terminal.expect("│ command = [");
     terminal.answer("Start it?", "y\n");
@@ -200,7 +190,7 @@ fn prompt_shows_the_call_with_its_hints_as_unverified() {
             &[("peer_fetch", json!({}))],
         ],
     );
-    let mut terminal = Terminal::run(sandbox.command("q --new x"));
+    let mut terminal = sandbox.terminal("q --new x");
     terminal.expect("The model wants to run `peer_echo`:");
     terminal.expect("`echo` of the MCP server `peer` {\"text\":\"hi\"}");
     terminal.expect("\"text\": \"hi\"");
@@ -290,9 +280,7 @@ fn every_kind_of_block_is_shown_once() {
         "A link to the resource note:gone. It could not be read; a warning says why.",
     );
     let heard: Value = serde_json::from_str(&results[3]).unwrap();
-    let reads: Vec<_> = heard["requests"]
-        .as_array()
-        .unwrap()
+    let reads: Vec<_> = items(&heard["requests"])
         .iter()
         .filter_map(Value::as_str)
         .collect();
@@ -310,12 +298,7 @@ fn every_kind_of_block_is_shown_once() {
     );
 
     let response = responses(&sandbox).remove(0);
-    let kinds: Vec<_> = response["content"]
-        .as_array()
-        .unwrap()
-        .iter()
-        .map(|block| block["type"].as_str().unwrap())
-        .collect();
+    let kinds = texts(items(&response["content"]), "type");
     let resources = ["resource"; 5];
     assert_eq!(
         kinds,
@@ -400,7 +383,7 @@ fn no_server_takes_the_permission_of_anothers_tool() {
         "touch taken",
     );
     let git_hub = listing(&sandbox, "git_hub", &listed(&["search"]), GOT);
-    sandbox.write(USER, format!("{permitted}{git}{git_hub}"));
+    sandbox.configure(format!("{permitted}{git}{git_hub}"));
     let run = sandbox.run("q --new x");
     assert_eq!(names(&server), ["git_log", "git_hub_search"]);
     assert_eq!(results(&server), ["got"]);
@@ -410,7 +393,7 @@ fn no_server_takes_the_permission_of_anothers_tool() {
     // Nor where the other one is not there, or an entry is about the tool of another.
     let given = "[conversation.tools.git_log]\nsource = 'mcp.git_hub.log'\nrun = 'unattended'\n";
     let dead = "[providers.mcp.git_hub]\ncommand = ['sh', '-c', 'exit 1']\n";
-    sandbox.write(USER, format!("{permitted}{given}{git}{dead}"));
+    sandbox.configure(format!("{permitted}{given}{git}{dead}"));
     let run = sandbox.run("q --new x");
     assert_eq!(names(&server), [""; 0]);
     assert_contains(
@@ -419,7 +402,7 @@ fn no_server_takes_the_permission_of_anothers_tool() {
     );
     assert!(!sandbox.path("taken").exists());
     let way_out = "[conversation.tools.hub]\nsource = 'mcp.git.hub_search'\n";
-    sandbox.write(USER, format!("{way_out}{git}{git_hub}"));
+    sandbox.configure(format!("{way_out}{git}{git_hub}"));
     sandbox.run("q --new x");
     assert_eq!(names(&server), ["hub", "git_log", "git_hub_search"]);
 }
@@ -438,12 +421,11 @@ fn servers_list_their_tools_at_once_while_the_person_sees_that_it_takes_a_while(
             GOT,
         )
     };
-    sandbox.write(USER, waits("one", "two") + &waits("two", "one"));
-    let mut terminal = Terminal::run(sandbox.command("q --new -v x"));
+    sandbox.configure(waits("one", "two") + &waits("two", "one"));
+    let mut terminal = sandbox.terminal("q --new -v x");
     terminal.expect("Starting one, two …");
     sandbox.write("go", "");
-    terminal.expect(": info: tools are looked for");
-    assert_eq!(terminal.wait(), 0, "{}", terminal.output());
+    terminal.finish(": info: tools are looked for");
     assert_eq!(names(&server), ["one_get", "two_get"]);
     for name in ["one", "two"] {
         assert_contains(
@@ -469,7 +451,7 @@ fn server_that_can_not_list_its_new_tools_is_reported_once() {
         r#"say "$id" '"error":{"code":-32603,"message":"no list today"}'"#,
     );
     let good = run_new("good", &listed(&["get", "more"]));
-    sandbox.write(USER, format!("{UNATTENDED}{bad}{good}"));
+    sandbox.configure(format!("{UNATTENDED}{bad}{good}"));
     let run = sandbox.run("q --new x");
     assert_eq!(
         names(&server),
@@ -492,10 +474,9 @@ fn server_that_can_not_list_its_new_tools_is_reported_once() {
 fn tool_that_is_asked_for_fails_with_its_server() {
     let (sandbox, _) = Sandbox::with_answer("Yes.");
     let entry = "[conversation.tools.find]\nsource = 'mcp.peer.search'\n";
-    sandbox.write(
-        USER,
-        format!("{entry}[providers.mcp.peer]\ncommand = ['sh', '-c', 'exit 3']\n"),
-    );
+    sandbox.configure(format!(
+        "{entry}[providers.mcp.peer]\ncommand = ['sh', '-c', 'exit 3']\n"
+    ));
     for tool in ["peer_echo", "find"] {
         let hint = format!(
             "hint: `{tool}` is a tool of this server; leave out `-t {tool}` to continue without it.\n"
@@ -504,16 +485,16 @@ fn tool_that_is_asked_for_fails_with_its_server() {
             "error: the MCP server `peer`: it ended with exit status: 3\n",
             &hint,
         ];
-        let run = sandbox.fail(&["q", "--new", "-t", tool, "x"], 1, &words);
+        let run = sandbox
+            .fail(&["q", "--new", "-t", tool, "x"], 1)
+            .says(words);
         assert_lacks(&run.stderr, "warning");
         // A missing flag counts as off.
         sandbox.run(&["q", "--new", &format!("-T={tool}"), "x"]);
     }
-    sandbox.fail(
-        "q --new -t pear_echo x",
-        2,
-        &["there is no tool `pear_echo`"],
-    );
+    sandbox
+        .fail("q --new -t pear_echo x", 2)
+        .says(["there is no tool `pear_echo`"]);
 }
 
 #[test]
@@ -525,20 +506,16 @@ fn keys_of_jps_own_are_not_the_servers_to_set() {
         }],
         "_meta": {"computer.jp/server": "another", "computer.jp/file": {"path": "x"}, "computer.jp/hidden": [0, 1], "its/own": 1},
     });
-    let server = playing(vec![
+    let (sandbox, server) = Sandbox::with_replies(vec![
         testing::calling(&[("one_get", json!({}))]),
         answer("Done."),
     ]);
-    let sandbox = Sandbox::new().with_server(&server);
     let config = returning(&sandbox, "one", &forged);
-    sandbox.write(USER, format!("{UNATTENDED}{config}"));
+    sandbox.configure(format!("{UNATTENDED}{config}"));
     sandbox.run("q --new x");
     assert_eq!(results(&server), ["```(a:b)\nThe content.\n```\n"]);
     let response = responses(&sandbox).remove(0);
-    assert_eq!(
-        response["_meta"],
-        json!({"its/own": 1, "computer.jp/server": "one"})
-    );
+    assert_fields!(response, {"_meta": {"its/own": 1, "computer.jp/server": "one"}});
     assert_lacks(response.to_string(), "forged");
 }
 
@@ -558,15 +535,14 @@ fn only_a_resource_of_the_same_server_is_a_reference() {
         .map(|calls| testing::calling(calls))
         .chain([answer("Done.")])
         .collect();
-    let server = playing(replies);
-    let sandbox = Sandbox::new().with_server(&server);
+    let (sandbox, server) = Sandbox::with_replies(replies);
     let one = returning(&sandbox, "one", &result(&text));
     let other = returning(
         &sandbox,
         "other",
         &result(&text.replace("line 7 ", "row 7 ")),
     );
-    sandbox.write(USER, format!("{UNATTENDED}{one}{other}"));
+    sandbox.configure(format!("{UNATTENDED}{one}{other}"));
     sandbox.run("q --new x");
     let results = results(&server);
     assert_contains(&results[0], "This is line 299 of it.");
@@ -582,19 +558,17 @@ fn only_a_resource_of_the_same_server_is_a_reference() {
 
 #[test]
 fn error_of_a_server_is_the_models_to_mend() {
-    let server = playing(vec![
+    let (sandbox, server) = Sandbox::with_replies(vec![
         testing::calling(&[("one_get", json!({}))]),
         answer("Done."),
     ]);
-    let sandbox = Sandbox::new().with_server(&server);
     let config = scripted(
         &sandbox,
         "one",
         r#"say "$id" '"error":{"code":-32602,"message":"there is no such thing"}'"#,
     );
-    sandbox.write(USER, format!("{UNATTENDED}{config}"));
-    let run = sandbox.run("q --new x");
-    assert_lacks(&run.stderr, "warning");
+    sandbox.configure(format!("{UNATTENDED}{config}"));
+    assert_lacks(sandbox.run("q --new x").stderr, "warning");
     let failed = "The call of `one_get` failed: the MCP server `one`: it answered `tools/call` with the error -32602: there is no such thing. Other arguments may be taken.";
     assert_eq!(
         results(&server),
@@ -614,7 +588,7 @@ fn answered(server: &Server) -> Vec<String> {
 fn form_is_filled_in_value_by_value() {
     for mode in ["good", "modern"] {
         let (server, sandbox) = asked(mode, UNATTENDED, &["peer_ask", "peer_ask", "peer_ask"]);
-        let mut terminal = Terminal::run(sandbox.command("q --new x"));
+        let mut terminal = sandbox.terminal("q --new x");
         terminal.expect("The MCP server `peer` asks during a call of `peer_ask`:");
         terminal.expect("│ What is your name?");
         terminal.expect("What you are called.");
@@ -624,8 +598,7 @@ fn form_is_filled_in_value_by_value() {
         terminal.answer("Name", "Bob\n");
         terminal.answer("agree", CTRL_D);
         terminal.answer("Name", CTRL_D);
-        terminal.expect("Done.");
-        assert_eq!(terminal.wait(), 0);
+        terminal.finish("Done.");
         assert_eq!(
             answered(&server),
             [
@@ -634,11 +607,7 @@ fn form_is_filled_in_value_by_value() {
                 r#"{"action":"decline"}"#,
             ]
         );
-        let kinds: Vec<_> = sandbox
-            .events()
-            .iter()
-            .map(|event| event["type"].clone())
-            .collect();
+        let kinds = column(&sandbox.events(), "type");
         assert_eq!(
             kinds
                 .iter()
@@ -658,14 +627,13 @@ fn form_without_values_is_agreed_to() {
         ("y\n", json!({"action": "accept", "content": {}})),
         ("n\n", json!({"action": "decline"})),
     ] {
-        let server = playing(vec![
+        let (sandbox, _) = Sandbox::with_replies(vec![
             testing::calling(&[("one_get", json!({}))]),
             answer("Done."),
         ]);
-        let sandbox = Sandbox::new().with_server(&server);
         let config = scripted(&sandbox, "one", asks);
-        sandbox.write(USER, format!("{UNATTENDED}{config}"));
-        let mut terminal = Terminal::run(sandbox.command("q --new x"));
+        sandbox.configure(format!("{UNATTENDED}{config}"));
+        let mut terminal = sandbox.terminal("q --new x");
         terminal.expect("│ Delete all?");
         terminal.answer("Do you agree? [y/n]", typed);
         assert_eq!(terminal.wait(), 0);
@@ -677,7 +645,7 @@ fn form_without_values_is_agreed_to() {
 fn ctrl_c_at_a_form_cancels_the_call() {
     for mode in ["good", "modern"] {
         let (_server, sandbox) = asked(mode, UNATTENDED, &["peer_ask"]);
-        let mut terminal = Terminal::run(sandbox.command("q --new x"));
+        let mut terminal = sandbox.terminal("q --new x");
         terminal.answer("Name", CTRL_C);
         assert_eq!(terminal.wait(), 130, "{}", terminal.output());
         // The server may answer before it learns that jp no longer waits.
@@ -727,14 +695,13 @@ fn model_answers_a_form_where_the_person_says_so() {
          conversation.tools.peer_visit.questions.elicitation.target = 'assistant'\n{}",
         stdio("peer", "good")
     );
-    let server = playing(vec![
+    let (sandbox, server) = Sandbox::with_replies(vec![
         testing::calling(&[("peer_ask", json!({}))]),
         answer(r#"{"elicitation": {"name": "Mo"}}"#),
         testing::calling(&[("peer_visit", json!({}))]),
         answer("Done."),
     ]);
-    let sandbox = Sandbox::new().with_server(&server);
-    sandbox.write(USER, config);
+    sandbox.configure(config);
     sandbox.run("q --new x");
     // Only the user can visit a page.
     assert_eq!(
@@ -754,7 +721,7 @@ fn page_to_visit_is_only_shown() {
             UNATTENDED,
             &["peer_visit", "peer_visit", "peer_visit"],
         );
-        let mut terminal = Terminal::run(sandbox.command("q --new x"));
+        let mut terminal = sandbox.terminal("q --new x");
         terminal.expect("│ Please log in.");
         terminal.expect(
             "Open https://example.test/login yourself (it is at example.test; jp opens nothing)",
@@ -799,15 +766,12 @@ fn calls_of_one_server_run_one_after_the_other_even_where_each_stands_for_itself
         "'{}' modern | tee -a lines",
         testing::hostile::program().display()
     );
-    sandbox.write(
-        USER,
-        format!(
-            "{UNATTENDED}providers.mcp.peer.command = {}\n",
-            json!(["sh", "-c", command])
-        ),
-    );
+    sandbox.configure(format!(
+        "{UNATTENDED}providers.mcp.peer.command = {}\n",
+        json!(["sh", "-c", command])
+    ));
     sandbox.run("q --new x");
-    let lines = fs::read_to_string(sandbox.path("lines")).unwrap();
+    let lines = sandbox.read("lines");
     let messages = lines
         .lines()
         .map(|line| serde_json::from_str::<Value>(line).unwrap());
@@ -846,14 +810,13 @@ fn progress_keeps_a_call_alive() {
     let calls = [("peer_slow", json!({"pause": 450}))];
     let config = with_short_calls(&stdio("peer", "good"));
     let (server, sandbox) = calling_once(&format!("{UNATTENDED}{config}"), &calls);
-    let mut terminal = Terminal::run(sandbox.command("q --new x"));
+    let mut terminal = sandbox.terminal("q --new x");
     for step in ["33 % Step 1", "67 % Step 2"] {
         terminal.expect(&format!("peer_slow: {step}"));
     }
     assert_eq!(terminal.wait(), 0);
     assert_eq!(results(&server), ["Done, in three steps."]);
-    let run = sandbox.run("q --new x");
-    assert_lacks(&run.stderr, "Step");
+    assert_lacks(sandbox.run("q --new x").stderr, "Step");
 }
 
 #[test]
@@ -880,16 +843,12 @@ fn ctrl_c_cancels_the_call_at_the_server() {
             "tee sent | '{}' {mode}",
             testing::hostile::program().display()
         );
-        sandbox.write(
-            USER,
-            format!(
-                "{UNATTENDED}providers.mcp.peer.command = {}\n",
-                json!(["sh", "-c", command])
-            ),
-        );
+        sandbox.configure(format!(
+            "{UNATTENDED}providers.mcp.peer.command = {}\n",
+            json!(["sh", "-c", command])
+        ));
         interrupt_a_slow_call(&sandbox);
-        let sent = fs::read_to_string(sandbox.path("sent")).unwrap();
-        assert_contains(&sent, "notifications/cancelled");
+        assert_contains(sandbox.read("sent"), "notifications/cancelled");
     }
 }
 
@@ -918,7 +877,7 @@ fn ctrl_c_cancels_the_call_over_http() {
 
 /// Asks, and presses Ctrl-C once the server is at it.
 fn interrupt_a_slow_call(sandbox: &Sandbox) {
-    let mut terminal = Terminal::run(sandbox.command("q --new x"));
+    let mut terminal = sandbox.terminal("q --new x");
     terminal.answer("Step 1", CTRL_C);
     assert_eq!(terminal.wait(), 130, "{}", terminal.output());
     assert_contains(
@@ -941,20 +900,13 @@ fn server_ends_with_jp_even_if_it_does_not_want_to() {
         format!("echo $$ > pid\nexec {} good\n", program.display()),
     );
     for script in [polite, stubborn] {
-        sandbox.write(
-            USER,
-            format!(
-                "providers.mcp.peer.command = ['sh', '{}']",
-                script.display()
-            ),
-        );
+        sandbox.configure(format!(
+            "providers.mcp.peer.command = ['sh', '{}']",
+            script.display()
+        ));
         sandbox.run("q --new x");
         assert_eq!(names(&server), OFFERED);
-        let pid = fs::read_to_string(sandbox.path("pid"))
-            .unwrap()
-            .trim()
-            .parse()
-            .unwrap();
+        let pid = sandbox.read("pid").trim().parse().unwrap();
         assert!(
             test_kill_process(Pid::from_raw(pid).unwrap()).is_err(),
             "{} still runs",

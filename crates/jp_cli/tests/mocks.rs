@@ -4,8 +4,6 @@
 //! Of what providers send, aimock has no `thoughtSignature` of Gemini and no `reasoning_details` of OpenRouter, and it
 //! names Ollama's `thinking` otherwise. Recorded streams in `jp_llm` stand for those.
 
-#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
-
 use std::{
     thread,
     time::{Duration, Instant},
@@ -13,7 +11,7 @@ use std::{
 
 use serde_json::{Value, json};
 use testing::{
-    Run, Sandbox, assert_contains, assert_lacks,
+    Run, Sandbox, assert_contains, assert_fields, assert_lacks, items,
     mock::{Mock, Relay},
 };
 
@@ -98,7 +96,7 @@ impl<'a> Person<'a> {
              [conversation.tools.lookup]\ncommand = \"printf found\"\nrun = \"unattended\"\n\
              parameters.q.type = \"string\"\n"
         );
-        sandbox.write("~/.config/jp/config.toml", config);
+        sandbox.configure(config);
         Self {
             provider,
             sandbox,
@@ -116,11 +114,7 @@ impl<'a> Person<'a> {
 
     /// Returns the events of a type.
     fn events(&self, kind: &str) -> Vec<Value> {
-        self.sandbox
-            .events()
-            .into_iter()
-            .filter(|event| event["type"] == kind)
-            .collect()
+        self.sandbox.events_of(kind)
     }
 }
 
@@ -175,7 +169,7 @@ impl Trouble {
     fn verdict(&self, attempts: usize) -> Vec<String> {
         let verdict = self.ended(attempts);
         assert_eq!(verdict["attempts"], attempts, "{verdict}");
-        let findings = verdict["findings"].as_array().unwrap().iter();
+        let findings = items(&verdict["findings"]).iter();
         findings
             .map(|finding| finding["code"].as_str().unwrap().to_owned())
             .collect()
@@ -250,10 +244,10 @@ fn message_to_a_busy_server_is_kept_for_the_next_query() {
         return;
     };
     trouble.each(|person| {
-        let run = person.query(&["hi"]).failed(
-            1,
-            &["error: failed to get an answer", "the message is kept"],
-        );
+        let run = person
+            .query(&["hi"])
+            .failed(1)
+            .says(["error: failed to get an answer", "the message is kept"]);
         assert_eq!(run.stdout, "");
         let count = |words| run.stderr.matches(words).count();
         assert_eq!(
@@ -296,7 +290,7 @@ fn message_with_a_nonsense_answer_is_kept_for_the_next_query() {
             "it holds what is no part of an answer",
             "the message is kept",
         ];
-        assert_eq!(person.query(&["hi"]).failed(1, &words).stdout, "");
+        assert_eq!(person.query(&["hi"]).failed(1).says(words).stdout, "");
     });
     trouble.ended(5);
     trouble.each(|person| assert_eq!(person.query(&[]).succeeded().stdout, hello(person)));
@@ -311,7 +305,8 @@ fn break_off(kind: &str, reason: &str) -> Option<Trouble> {
         let timeout = format!("providers.llm.{}.idle_timeout_secs=1", person.provider.name);
         let run = person
             .query(&["-c", &timeout, "hi"])
-            .failed(1, &[reason, "the incomplete answer is kept"]);
+            .failed(1)
+            .says([reason, "the incomplete answer is kept"]);
         let arrived = run.stdout.strip_suffix('\n').unwrap();
         assert!(
             arrived.starts_with("Hello! This ") && hello(person).starts_with(arrived),
@@ -334,9 +329,7 @@ fn ask_again(trouble: &Trouble) {
         assert_eq!(person.query(&["Go on."]).succeeded().stdout, hello(person));
     });
     let requests = trouble.mock.get("/_llmock/requests");
-    let bodies: Vec<_> = requests["requests"]
-        .as_array()
-        .unwrap()
+    let bodies: Vec<_> = items(&requests["requests"])
         .iter()
         .map(|it| it["body"].to_string())
         .collect();
@@ -377,11 +370,7 @@ fn answer_with_nonsense_in_it_is_kept_as_incomplete() {
     let requests = trouble.mock.get("/_llmock/requests");
     let is_whole = |request: &Value| request["completed"] != false;
     assert!(
-        !requests["requests"]
-            .as_array()
-            .unwrap()
-            .iter()
-            .any(is_whole),
+        !items(&requests["requests"]).iter().any(is_whole),
         "{requests}"
     );
     ask_again(&trouble);
@@ -449,10 +438,7 @@ fn assert_usage(person: &Person<'_>) {
     } else {
         (12, 3)
     };
-    assert_eq!(
-        (&usage["model"], &usage["input"], &usage["output"]),
-        (&json!(label), &json!(input), &json!(output))
-    );
+    assert_fields!(usage, {"model": label, "input": input, "output": output});
 }
 
 #[test]
@@ -490,10 +476,7 @@ fn tool_calls_go_back_in_every_format() {
             person.events("tool_call_request"),
             person.events("tool_call_response"),
         );
-        assert_eq!(
-            (&call[0]["name"], &call[0]["arguments"]),
-            (&json!("lookup"), &json!({"q": "brest"}))
-        );
+        assert_fields!(call[0], {"name": "lookup", "arguments": {"q": "brest"}});
         assert_eq!(
             (&result[0]["id"], &result[0]["is_error"]),
             (&call[0]["id"], &json!(false))
@@ -532,9 +515,7 @@ fn tool_calls_go_back_in_every_format() {
     "#);
     // The second and the third request of each, as aimock parsed them.
     let journal = script.mock.get("/v1/_requests");
-    let understood = journal
-        .as_array()
-        .unwrap()
+    let understood = items(&journal)
         .iter()
         .map(|entry| entry["body"]["messages"].to_string());
     let is_answered =
@@ -588,9 +569,7 @@ fn reasoning_goes_back_only_to_the_model_that_made_it() {
         person.query(&["And now?"]).succeeded();
     });
     assert_eq!(
-        requests["anthropic"]["messages"][1]["content"]
-            .as_array()
-            .unwrap()[..2],
+        items(&requests["anthropic"]["messages"][1]["content"])[..2],
         [
             json!({"type": "redacted_thinking", "data": "b3BhcXVl"}),
             json!({"type": "thinking", "thinking": thought, "signature": "c2lnbmF0dXJl"}),
@@ -600,10 +579,7 @@ fn reasoning_goes_back_only_to_the_model_that_made_it() {
     let is_opaque = |field: &str| item[field].as_str().is_some_and(|text| !text.is_empty());
     assert!(is_opaque("id") && is_opaque("encrypted_content"), "{item}");
     assert_eq!(item["type"].take(), "reasoning");
-    assert_eq!(
-        item["summary"],
-        json!([{"type": "summary_text", "text": thought}])
-    );
+    assert_fields!(item, {"summary": [{"type": "summary_text", "text": thought}]});
     // Reasoning that no signature came with is not sent back.
     for provider in ["google", "openrouter", "llamacpp", "ollama"] {
         assert_lacks(requests[provider].to_string(), thought);

@@ -1,26 +1,16 @@
 //! A real model: llama.cpp with SmolLM2, on loopback.
 
-#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
-
 use std::{
-    io::{BufRead as _, BufReader},
     path::{Path, PathBuf},
-    process::{Child, Command, Stdio},
+    process::{Command, Stdio},
 };
 
 use serde_json::Value;
-use testing::Sandbox;
+use testing::{Background, Sandbox};
 
 struct Model {
-    process: Child,
+    _server: Background,
     url: String,
-}
-
-impl Drop for Model {
-    fn drop(&mut self) {
-        let _ = self.process.kill();
-        let _ = self.process.wait();
-    }
 }
 
 /// Starts the model that `scripts/get_model` installed, or says why it can't; its answers are cut off.
@@ -31,34 +21,17 @@ fn model(max_tokens: &str) -> Option<Model> {
         testing::skip("no local model; scripts/get_model installs it");
         return None;
     }
-    let mut process = Command::new("python3")
-        .arg(root.join("scripts/serve_model.py"))
-        .args([
-            "--port",
-            "0",
-            "--ctx",
-            "4096",
-            "--seconds",
-            "600",
-            "--max-tokens",
-            max_tokens,
-            "--temperature",
-            "0",
-        ])
-        .env("PYTHONPATH", packages)
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::null())
-        .spawn()
-        .unwrap();
-    let mut line = String::new();
-    BufReader::new(process.stdout.take().unwrap())
-        .read_line(&mut line)
-        .unwrap();
+    let mut command = Command::new("python3");
+    command.arg(root.join("scripts/serve_model.py"));
+    command.args(["--port", "0", "--ctx", "4096", "--seconds", "600"]);
+    command.args(["--max-tokens", max_tokens, "--temperature", "0"]);
+    command.env("PYTHONPATH", packages);
+    command.stdin(Stdio::piped()).stderr(Stdio::null());
+    let (_server, line) = Background::announce(&mut command);
     let ready: Value =
         serde_json::from_str(&line).unwrap_or_else(|error| panic!("{error}: {line:?}"));
     let url = ready["base_url"].as_str().unwrap().to_owned();
-    Some(Model { process, url })
+    Some(Model { _server, url })
 }
 
 #[test]

@@ -1,14 +1,15 @@
 //! Available models, their capabilities, and the sources of these.
 
-#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
-
 use std::sync::{
     Arc,
     atomic::{AtomicBool, Ordering::Relaxed},
 };
 
 use serde_json::{Value, json};
-use testing::{Reply, Sandbox, Server, UNUSED_URL, assert_contains, assert_lacks};
+use testing::{
+    Reply, Sandbox, Server, UNUSED_URL, assert_contains, assert_lacks, column, items, requests,
+    requests_to,
+};
 
 const ANSWER: &str = "data: {\"choices\":[{\"delta\":{\"content\":\"Hello.\"},\"finish_reason\":\"stop\"}]}\n\ndata: [DONE]\n\n";
 const PNG: &[u8] = b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR";
@@ -29,15 +30,6 @@ fn llamacpp(vision: bool) -> Server {
     ])
 }
 
-/// Returns the bodies of the conversation's requests.
-fn sent(server: &Server) -> Vec<Value> {
-    let received = server.received().into_iter();
-    let queries = received.filter(|request| request.head.starts_with("post /v1/chat/completions"));
-    queries
-        .map(|request| serde_json::from_slice(&request.body).unwrap())
-        .collect()
-}
-
 #[test]
 fn every_provider_that_is_set_up_is_listed_with_what_its_models_take() {
     let local = llamacpp(false);
@@ -56,7 +48,7 @@ fn every_provider_that_is_set_up_is_listed_with_what_its_models_take() {
         hosted.url(),
         UNUSED_URL,
     );
-    sandbox.write("~/.config/jp/config.toml", config);
+    sandbox.configure(config);
     let mut command = sandbox.command("model ls");
     command.env("ANTHROPIC_API_KEY", "sk-test");
     let run = testing::run(command).succeeded();
@@ -88,20 +80,21 @@ fn every_provider_that_is_set_up_is_listed_with_what_its_models_take() {
 #[test]
 fn provider_that_does_not_answer_is_an_error_if_it_is_asked_for() {
     let sandbox = Sandbox::new().with_url(UNUSED_URL);
-    sandbox.fail(
-        "model ls llamacpp",
-        1,
-        &["failed to reach llamacpp", "connection refused"],
-    );
-    sandbox.fail("model ls nobody", 1, &["unknown provider `nobody`"]);
-    let run = sandbox.fail("model ls anthropic", 1, &["ANTHROPIC_API_KEY is not set"]);
+    sandbox
+        .fail("model ls llamacpp", 1)
+        .says(["failed to reach llamacpp", "connection refused"]);
+    sandbox
+        .fail("model ls nobody", 1)
+        .says(["unknown provider `nobody`"]);
+    let run = sandbox
+        .fail("model ls anthropic", 1)
+        .says(["ANTHROPIC_API_KEY is not set"]);
     assert_eq!(run.stdout, "");
 }
 
 #[test]
 fn model_that_answers_is_listed_even_if_its_provider_does_not_list_it() {
-    let server = llamacpp(false);
-    let sandbox = Sandbox::new().with_server(&server);
+    let (sandbox, _) = Sandbox::with_model(llamacpp(false));
     let run = sandbox.run("model ls -c assistant.model.id=llamacpp/other");
     assert!(
         run.stdout
@@ -132,8 +125,7 @@ fn image_goes_to_a_model_that_takes_it_or_a_note_says_why_not() {
             false,
         ),
     ] {
-        let server = llamacpp(vision);
-        let sandbox = Sandbox::new().with_server(&server);
+        let (sandbox, server) = Sandbox::with_model(llamacpp(vision));
         sandbox.write("shot.png", PNG);
         let setting: Vec<_> = setting
             .into_iter()
@@ -149,30 +141,29 @@ fn image_goes_to_a_model_that_takes_it_or_a_note_says_why_not() {
             "{}",
             explained.stderr
         );
-        assert!(sent(&server).is_empty());
+        assert!(requests(&server).is_empty());
         let document = sandbox.json(&[&query[..], &["--explain"]].concat());
-        let noted = document["notes"].as_array().unwrap();
+        let noted = items(&document["notes"]);
         assert_eq!(noted.len(), usize::from(!is_sent), "{noted:?}");
         let delivery = &document["turns"][0]["blocks"][1]["delivery"];
         assert_eq!(delivery, if is_sent { "full" } else { "note" });
 
         let run = sandbox.run(&query);
         assert_eq!(run.stderr.contains(note), !is_sent, "{}", run.stderr);
-        let body = sent(&server).remove(0).to_string();
+        let body = requests(&server).remove(0).to_string();
         assert_eq!(body.contains("image_url"), is_sent, "{body}");
         assert_contains(&body, "image/png");
         let explained = document["request"].clone();
         assert_eq!(
             explained["messages"].to_string(),
-            sent(&server)[0]["messages"].to_string()
+            requests(&server)[0]["messages"].to_string()
         );
     }
 }
 
 #[test]
 fn model_without_tools_is_warned_of_only_if_a_tool_was_switched_on() {
-    let server = llamacpp(true);
-    let sandbox = Sandbox::new().with_server(&server);
+    let (sandbox, server) = Sandbox::with_model(llamacpp(true));
     let own = "conversation.tools.own={command='echo'}";
     for (flags, is_wanted) in [
         (&[][..], false),
@@ -195,7 +186,7 @@ fn model_without_tools_is_warned_of_only_if_a_tool_was_switched_on() {
                 run.stderr
             );
         }
-        assert!(sent(&server).pop().unwrap().get("tools").is_none());
+        assert!(requests(&server).pop().unwrap().get("tools").is_none());
     }
 }
 
@@ -203,13 +194,12 @@ fn model_without_tools_is_warned_of_only_if_a_tool_was_switched_on() {
 fn what_a_server_said_holds_while_it_does_not_say_it() {
     let is_busy = Arc::new(AtomicBool::new(false));
     let says = Arc::clone(&is_busy);
-    let server = Server::scripted(move |_, path| match path {
+    let (sandbox, server) = Sandbox::with_model(Server::scripted(move |_, path| match path {
         "/v1/chat/completions" => Reply::stream(ANSWER),
         _ if says.load(Relaxed) => Reply::hang(),
         "/props" => Reply::json(200, r#"{"modalities":{"vision":false}}"#),
         _ => Reply::json(404, "{}"),
-    });
-    let sandbox = Sandbox::new().with_server(&server);
+    }));
     sandbox.write("shot.png", PNG);
     sandbox.run("query --new -a shot.png See?");
     is_busy.store(true, Relaxed);
@@ -218,7 +208,7 @@ fn what_a_server_said_holds_while_it_does_not_say_it() {
         &run.stderr,
         "llamacpp did not report the model's capabilities",
     );
-    let messages: Vec<_> = sent(&server)
+    let messages: Vec<_> = requests(&server)
         .iter()
         .map(|body| body["messages"][0].clone())
         .collect();
@@ -240,29 +230,15 @@ fn requests_name_their_conversation_to_the_providers_cache() {
     for words in ["One.", "Two."] {
         sandbox.run(&["query", "-m", "openai/gpt-5", "-c", &url, words]);
     }
-    let bodies = server.received();
-    let keys: Vec<Value> = bodies
-        .iter()
-        .map(|request| {
-            serde_json::from_slice::<Value>(&request.body).unwrap()["prompt_cache_key"].clone()
-        })
-        .collect();
+    let keys = column(&requests_to(&server, ""), "prompt_cache_key");
     let directory = sandbox.conversation();
-    let id = directory
-        .file_name()
-        .unwrap()
-        .to_str()
-        .unwrap()
-        .split('-')
-        .next()
-        .unwrap();
+    let id = testing::conversation_id(&directory);
     assert_eq!(keys, [json!(format!("jp-{id}")), json!(format!("jp-{id}"))]);
 }
 
 #[test]
 fn request_that_is_longer_than_the_model_takes_is_told_of_before_it_is_sent() {
-    let server = llamacpp(false);
-    let sandbox = Sandbox::new().with_server(&server);
+    let (sandbox, _) = Sandbox::with_model(llamacpp(false));
     sandbox.write("long.txt", "word ".repeat(1000));
     let limit = "providers.llm.llamacpp.models.m.context_tokens=1000";
     for explain in [&["--explain"][..], &[]] {
@@ -287,13 +263,10 @@ fn anthropic_gets_no_larger_limit_than_its_model_has() {
         ("/v1/messages", Reply::stream(stream)),
     ]);
     let sandbox = Sandbox::new();
-    sandbox.write(
-        "~/.config/jp/config.toml",
-        format!(
-            "[providers.llm.anthropic]\nbase_url = \"{}\"\n",
-            server.url()
-        ),
-    );
+    sandbox.configure(format!(
+        "[providers.llm.anthropic]\nbase_url = \"{}\"\n",
+        server.url()
+    ));
     sandbox.write("shot.png", PNG);
     for flags in [&["-a", "shot.png"][..], &[]] {
         sandbox.jp(&[&["query", "-m", "anthropic/claude-x", "See?"], flags].concat());
@@ -315,7 +288,9 @@ fn key_that_no_header_takes_is_told_before_anything_is_stored() {
     let sandbox = Sandbox::new();
     let mut command = sandbox.command("query -m openai/m x");
     command.env("OPENAI_API_KEY", "sk-a\nb");
-    let run = testing::run(command).failed(1, &["invalid API key of openai in OPENAI_API_KEY"]);
+    let run = testing::run(command)
+        .failed(1)
+        .says(["invalid API key of openai in OPENAI_API_KEY"]);
     assert_lacks(&run.stderr, "sk-a");
     assert!(!sandbox.path(".jp/conversations").exists());
 }
@@ -327,15 +302,11 @@ fn workspace_names_no_secret_but_an_api_key() {
         ".jp/config.toml",
         "[providers.llm.openrouter]\napi_key_env = \"AWS_SECRET_ACCESS_KEY\"\n",
     );
-    sandbox.fail(
-        "query -m openrouter/a/b x",
-        1,
-        &["names AWS_SECRET_ACCESS_KEY"],
-    );
+    sandbox
+        .fail("query -m openrouter/a/b x", 1)
+        .says(["names AWS_SECRET_ACCESS_KEY"]);
     assert!(!sandbox.path(".jp/conversations").exists());
 }
-
-const USER: &str = "~/.config/jp/config.toml";
 
 /// The file that no other server than the user's may receive.
 const ATTACHED: &str = "what is attached";
@@ -355,10 +326,7 @@ fn ask(sandbox: &Sandbox, model: &[&str]) -> testing::Run {
 fn workspace_redirects_no_model_that_the_user_names() {
     let (own, other) = (testing::answering("Yes."), testing::answering("No."));
     let sandbox = Sandbox::new();
-    sandbox.write(
-        USER,
-        format!("[providers.llm.work]\nbase_url = '{}'\nmodels.m.tools = true\n[providers.aliases]\nfast = 'work/m'\n", own.url()),
-    );
+    sandbox.configure(format!("[providers.llm.work]\nbase_url = '{}'\nmodels.m.tools = true\n[providers.aliases]\nfast = 'work/m'\n", own.url()));
     sandbox.write(
         ".jp/config.toml",
         format!(
@@ -390,16 +358,13 @@ fn workspace_redirects_no_model_that_the_user_names() {
 fn alias_that_reads_as_a_model_is_ignored_with_a_warning() {
     let (own, other) = (testing::answering("Yes."), testing::answering("No."));
     let sandbox = Sandbox::new();
-    sandbox.write(
-        USER,
-        format!(
-            "[providers.llm.work]\nbase_url = '{}'\nmodels.m.tools = true\n\
+    sandbox.configure(format!(
+        "[providers.llm.work]\nbase_url = '{}'\nmodels.m.tools = true\n\
              [providers.llm.other]\nbase_url = '{}'\nmodels.m.tools = true\n\
              [providers.aliases]\n'work/m' = 'other/m'\n'old/x' = 'other/m'\n",
-            own.url(),
-            other.url()
-        ),
-    );
+        own.url(),
+        other.url()
+    ));
     let run = ask(&sandbox, &["--model", "work/m"]).succeeded();
     assert_eq!(run.stdout, "Yes.\n", "{}", run.stderr);
     for words in [
@@ -414,8 +379,7 @@ fn alias_that_reads_as_a_model_is_ignored_with_a_warning() {
 
 #[test]
 fn ignored_alias_is_named_by_the_key_that_the_user_wrote() {
-    let server = testing::answering("Yes.");
-    let sandbox = Sandbox::new().with_server(&server);
+    let (sandbox, _) = Sandbox::with_model(testing::answering("Yes."));
     let settings = [
         (
             "[providers.llm.aliases]\n'a/b' = 'llamacpp/m'\n",
@@ -427,7 +391,7 @@ fn ignored_alias_is_named_by_the_key_that_the_user_wrote() {
         ),
     ];
     for (config, key) in settings {
-        sandbox.write(USER, config);
+        sandbox.configure(config);
         let run = ask(&sandbox, &[]).succeeded();
         let warning = format!("warning: {key} in ~/.config/jp/config.toml is ignored");
         assert_contains(&run.stderr, &warning);
@@ -456,10 +420,12 @@ fn workspace_does_not_move_a_provider_that_jp_knows() {
         "hint: providers.llm.anthropic.base_url in .jp/config.toml is ignored",
         "~/.config/jp/config.toml",
     ];
-    sandbox.fail(&explicit, 1, &words);
-    sandbox.fail("model ls anthropic", 1, &words);
-    sandbox.write(USER, "assistant.model.id = 'anthropic/claude-x'\n");
-    sandbox.fail("q --new -a a.txt 'What is it?'", 1, &words);
+    sandbox.fail(&explicit, 1).says(words);
+    sandbox.fail("model ls anthropic", 1).says(words);
+    sandbox.configure("assistant.model.id = 'anthropic/claude-x'\n");
+    sandbox
+        .fail("q --new -a a.txt 'What is it?'", 1)
+        .says(words);
     assert_eq!(other.received().len(), 0);
 }
 
@@ -467,13 +433,10 @@ fn workspace_does_not_move_a_provider_that_jp_knows() {
 fn workspace_takes_no_name_that_differs_from_a_known_providers_only_in_case() {
     let (own, other) = (testing::answering("Yes."), testing::answering("No."));
     let sandbox = Sandbox::new();
-    sandbox.write(
-        USER,
-        format!(
-            "[providers.llm.work]\nbase_url = '{}'\nmodels.m.tools = true\n",
-            own.url()
-        ),
-    );
+    sandbox.configure(format!(
+        "[providers.llm.work]\nbase_url = '{}'\nmodels.m.tools = true\n",
+        own.url()
+    ));
     let provider = |name: &str, url: &str| {
         format!("[providers.llm.{name}]\nbase_url = '{url}'\nmodels.m.tools = true\n")
     };
@@ -485,7 +448,9 @@ fn workspace_takes_no_name_that_differs_from_a_known_providers_only_in_case() {
             &said,
             &format!("`{known}`"),
         ];
-        let refused = ask(&sandbox, &["--model", &format!("{name}/m")]).failed(1, &words);
+        let refused = ask(&sandbox, &["--model", &format!("{name}/m")])
+            .failed(1)
+            .says(words);
         assert_lacks(
             &refused.stderr,
             format!("set providers.llm.{name}.base_url"),
@@ -498,14 +463,13 @@ fn workspace_takes_no_name_that_differs_from_a_known_providers_only_in_case() {
         provider("WORK", other.url())
     );
     sandbox.write(".jp/config.toml", chosen);
-    ask(&sandbox, &[]).failed(
-        1,
-        &["providers.llm.WORK.base_url in .jp/config.toml is ignored"],
-    );
+    ask(&sandbox, &[])
+        .failed(1)
+        .says(["providers.llm.WORK.base_url in .jp/config.toml is ignored"]);
     assert_eq!(other.received().len(), 0);
     // The user may use any name.
     sandbox.write(".jp/config.toml", "");
-    sandbox.write(USER, provider("Anthropic", own.url()));
+    sandbox.configure(provider("Anthropic", own.url()));
     assert_eq!(
         ask(&sandbox, &["--model", "Anthropic/m"])
             .succeeded()
@@ -522,12 +486,9 @@ fn workspace_chooses_no_key_of_the_user_for_a_provider() {
         "assistant.model.id = 'work/m'\n[providers.llm.work]\nbase_url = '{}'\nmodels.m.tools = true\n",
         server.url()
     );
-    sandbox.write(
-        USER,
-        format!(
+    sandbox.configure(format!(
             "{work}[providers.llm.else]\nbase_url = 'http://127.0.0.1:9'\napi_key_env = 'OTHER_API_KEY'\n"
-        ),
-    );
+        ));
     for (variable, owner) in [
         ("ANTHROPIC_API_KEY", "anthropic"),
         ("GOOGLE_API_KEY", "google"),
@@ -538,14 +499,11 @@ fn workspace_chooses_no_key_of_the_user_for_a_provider() {
             format!("providers.llm.work.api_key_env = '{variable}'\n"),
         );
         let words = format!("providers.llm.work.api_key_env in .jp/config.toml names {variable}");
-        ask(&sandbox, &[]).failed(
-            1,
-            &[
-                &words,
-                &format!("the key of {owner}"),
-                "hint: set it in your own",
-            ],
-        );
+        ask(&sandbox, &[]).failed(1).says([
+            &words,
+            &format!("the key of {owner}"),
+            "hint: set it in your own",
+        ]);
     }
     assert_eq!(server.received().len(), 0);
 
@@ -572,18 +530,14 @@ fn dot_in_the_name_of_a_workspaces_provider_gets_it_no_key() {
         )
     };
     sandbox.write(".jp/config.toml", config("ANTHROPIC_API_KEY"));
-    ask(&sandbox, &[]).failed(
-        1,
-        &[
-            "providers.llm.'a.b'.api_key_env in .jp/config.toml",
-            "the key of anthropic",
-        ],
-    );
+    ask(&sandbox, &[]).failed(1).says([
+        "providers.llm.'a.b'.api_key_env in .jp/config.toml",
+        "the key of anthropic",
+    ]);
     sandbox.write(".jp/config.toml", config("WORK_API_KEY"));
-    ask(&sandbox, &[]).failed(
-        1,
-        &["providers.llm.'a.b'.base_url in .jp/config.toml gets no API key"],
-    );
+    ask(&sandbox, &[])
+        .failed(1)
+        .says(["providers.llm.'a.b'.base_url in .jp/config.toml gets no API key"]);
     assert_eq!(server.received().len(), 0);
 }
 
@@ -595,18 +549,14 @@ fn history_sets_nothing_of_a_provider() {
         "assistant.model.id = 'work/m'\n[providers.llm.work]\nbase_url = '{}'\nmodels.m.tools = true\n",
         own.url()
     );
-    sandbox.write(USER, work);
+    sandbox.configure(work);
     ask(&sandbox, &[]).succeeded();
-    let path = sandbox.conversation().join("events.json");
-    let events = std::fs::read_to_string(&path).unwrap();
     let server = json!({"base_url": other.url(), "api_key_env": "ANTHROPIC_API_KEY", "models": {"m": {"tools": false}}});
     let delta = json!({
         "assistant": {"model": {"id": "work/m"}},
         "providers": {"llm": {"work": server, "anthropic": server, "aliases": {"work/m": "anthropic/m"}}, "aliases": {"work/m": "anthropic/m"}},
     });
-    let event =
-        json!({"timestamp": "2026-11-21T12:00:00Z", "type": "config_delta", "delta": delta});
-    std::fs::write(&path, events.replacen("[\n", &format!("[\n{event},\n"), 1)).unwrap();
+    sandbox.prepend_delta(&delta);
     let mut command = sandbox.command("q -a a.txt 'And now?'");
     command.env("ANTHROPIC_API_KEY", "sk-test");
     assert_eq!(testing::run(command).succeeded().stdout, "Yes.\n");

@@ -1,20 +1,19 @@
 //! Pages from a real server: Python's `http.server`.
 
-#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
-
 use std::{
-    fs,
-    io::{BufRead as _, BufReader},
     path::Path,
-    process::{Child, Command, Stdio},
+    process::{Command, Stdio},
 };
 
 use serde_json::{Value, json};
-use testing::{Sandbox, assert_contains, assert_lacks, last_message, skip};
+use testing::{
+    Background, Sandbox, assert_contains, assert_fields, assert_lacks, assert_starts, column,
+    items, last_message, skip,
+};
 
 /// Serves a directory until it is dropped.
 struct Files {
-    server: Child,
+    _server: Background,
     url: String,
 }
 
@@ -26,31 +25,15 @@ impl Files {
             server = http.server.ThreadingHTTPServer(('127.0.0.1', 0), handler)\n\
             print(server.server_port, flush=True)\n\
             server.serve_forever()\n";
-        let mut command = Command::new("python3");
-        command
-            .args(["-c", script])
-            .arg(directory)
-            .stdout(Stdio::piped())
-            .stderr(Stdio::null());
-        let Ok(mut server) = command.spawn() else {
+        if Command::new("python3").arg("--version").output().is_err() {
             skip("python3 is not installed");
             return None;
-        };
-        let mut port = String::new();
-        BufReader::new(server.stdout.take().unwrap())
-            .read_line(&mut port)
-            .unwrap();
-        Some(Self {
-            server,
-            url: format!("http://127.0.0.1:{}", port.trim()),
-        })
-    }
-}
-
-impl Drop for Files {
-    fn drop(&mut self) {
-        _ = self.server.kill();
-        _ = self.server.wait();
+        }
+        let mut command = Command::new("python3");
+        command.args(["-c", script]).arg(directory);
+        let (_server, port) = Background::announce(command.stderr(Stdio::null()));
+        let url = format!("http://127.0.0.1:{port}");
+        Some(Self { _server, url })
     }
 }
 
@@ -73,21 +56,12 @@ fn page_is_shown_as_markdown_but_kept_as_it_is() {
     assert_lacks(&message, "evil");
     assert_contains(&message, "{\"a\": 1}");
     let rows = sandbox.json("resource ls");
-    let types: Vec<_> = rows
-        .as_array()
-        .unwrap()
-        .iter()
-        .map(|row| row["mimeType"].clone())
-        .collect();
+    let types = column(items(&rows), "mimeType");
     assert_eq!(types, ["text/html", "application/json", "application/pdf"]);
     assert_eq!(sandbox.run(&["resource", "show", &page]).stdout, html);
     let printed = sandbox.run(&["attachment", "print", &page]);
-    assert!(printed.stdout.starts_with("# Start"), "{}", printed.stdout);
-    let event = sandbox
-        .events()
-        .into_iter()
-        .find(|event| event["type"] == "chat_request")
-        .unwrap();
+    assert_starts(&printed.stdout, "# Start");
+    let event = sandbox.events_of("chat_request").remove(0);
     let resource = &event["resources"][0];
     assert_eq!(resource["title"], "Guide");
     assert!(
@@ -96,25 +70,23 @@ fn page_is_shown_as_markdown_but_kept_as_it_is() {
     );
 
     sandbox.write("~/site/data.json", "{\"a\": 2}");
-    let report = sandbox.json("resource refresh");
-    assert_eq!(report["refreshed"], json!([data]));
-    sandbox.fail(
-        &["q", "-a", &format!("{}/missing", files.url), "x"],
-        1,
-        &["404", "/missing"],
-    );
-    sandbox.fail(
-        &[
-            "q",
-            "-c",
-            "conversation.attachment.max_bytes=10B",
-            "-a",
-            &page,
-            "x",
-        ],
-        1,
-        &["10 bytes"],
-    );
+    assert_eq!(sandbox.json("resource refresh")["refreshed"], json!([data]));
+    sandbox
+        .fail(&["q", "-a", &format!("{}/missing", files.url), "x"], 1)
+        .says(["404", "/missing"]);
+    sandbox
+        .fail(
+            &[
+                "q",
+                "-c",
+                "conversation.attachment.max_bytes=10B",
+                "-a",
+                &page,
+                "x",
+            ],
+            1,
+        )
+        .says(["10 bytes"]);
     assert_eq!(sandbox.json("conversation show")["turns"], 1);
 }
 
@@ -126,40 +98,31 @@ fn private_address_is_reached_only_by_who_typed_it() {
         return;
     };
     let url = format!("{}/secret.txt", files.url);
-    let config = fs::read_to_string(sandbox.path(".jp/config.toml")).unwrap();
-    sandbox.write(
-        ".jp/config.toml",
-        format!("conversation.attachments = [\"{url}\"]\n{config}"),
-    );
-    sandbox.fail("q --new x", 1, &["127.0.0.1", "private"]);
+    sandbox.prepend_config(format!("conversation.attachments = [\"{url}\"]"));
+    sandbox.fail("q --new x", 1).says(["127.0.0.1", "private"]);
     sandbox.run(&["q", "--new", "-a", &url, "mine"]);
     assert_contains(last_message(&server), "internal");
-    let run = sandbox.fail(
-        "attachment add http://hans:hunter2@127.0.0.1:1/x",
-        1,
-        &["credentials", "jp query --attach"],
-    );
+    let run = sandbox
+        .fail("attachment add http://hans:hunter2@127.0.0.1:1/x", 1)
+        .says(["credentials", "jp query --attach"]);
     assert_lacks(&run.stderr, "hunter2");
-    let run = sandbox.fail(
-        "attachment rm http://hans:hunter2@127.0.0.1:1/x",
-        1,
-        &["not attached"],
-    );
+    let run = sandbox
+        .fail("attachment rm http://hans:hunter2@127.0.0.1:1/x", 1)
+        .says(["not attached"]);
     assert_lacks(&run.stderr, "hunter2");
     for input in [
         "!http://hans:hunter2@h/x",
         "mcp+s+http://hans:hunter2@h/x",
         "ftp://hans:hunter2@h/x",
     ] {
-        let run = sandbox.fail(&["q", "-a", input, "x"], 1, &["failed to attach"]);
+        let run = sandbox
+            .fail(&["q", "-a", input, "x"], 1)
+            .says(["failed to attach"]);
         assert_lacks(&run.stderr, "hunter2");
     }
     // Once the user has typed it in this checkout, it is their own.
     sandbox.run("q --new again");
     assert_contains(last_message(&server), "internal");
     let rows: Value = sandbox.json("attachment ls");
-    assert_eq!(
-        (&rows[0]["kind"], &rows[0]["uri"]),
-        (&json!("url"), &json!(url))
-    );
+    assert_fields!(rows[0], {"kind": "url", "uri": url});
 }

@@ -1,14 +1,13 @@
 //! Nothing that jp writes under `.jp/` names a place on this machine.
 
-#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
-
 use std::{
     fs,
     io::{Read as _, Write as _},
+    path::Path,
 };
 
 use serde_json::json;
-use testing::{Sandbox, answer, assert_lacks, calling, playing};
+use testing::{Sandbox, answer, assert_fields, assert_lacks, calling, items, playing, texts};
 
 /// Reads a file; decompresses a blob.
 fn content(path: &std::path::Path) -> Vec<u8> {
@@ -23,6 +22,17 @@ fn content(path: &std::path::Path) -> Vec<u8> {
         .unwrap();
     assert!(output.status.success());
     output.stdout
+}
+
+/// Checks that a file has none of these words.
+#[track_caller]
+fn check_private(path: &Path, bytes: &[u8], words: &[&str]) {
+    for private in words {
+        let mut windows = bytes.windows(private.len());
+        let text = String::from_utf8_lossy(bytes);
+        let found = windows.any(|window| window == private.as_bytes());
+        assert!(!found, "{private:?} is in {}: {text}", path.display());
+    }
 }
 
 #[test]
@@ -47,11 +57,7 @@ fn no_path_of_the_machine_is_stored() {
     sandbox.write("~/outside/more/a.txt", "a");
     sandbox.write("~/outside/more/b.txt", "b");
     sandbox.write("~/outside/glob/c.md", "c");
-    std::os::unix::fs::symlink(
-        sandbox.home.join("outside/notes.md"),
-        sandbox.path("link.md"),
-    )
-    .unwrap();
+    sandbox.link(sandbox.home.join("outside/notes.md"), "link.md");
     let root = testing::shown(&sandbox.root);
     let jp = |arguments: &[&str]| {
         let mut all = vec!["-c", &*config];
@@ -92,25 +98,11 @@ fn no_path_of_the_machine_is_stored() {
             == 2
             && files.len() > 8
     );
+    let home = testing::shown(&sandbox.home);
     for path in files {
         let mut bytes = Vec::new();
         content(&path).as_slice().read_to_end(&mut bytes).unwrap();
-        for private in [
-            testing::shown(&sandbox.home),
-            "jean".to_owned(),
-            "outside/".to_owned(),
-            "file:///".to_owned(),
-        ] {
-            let found = bytes
-                .windows(private.len())
-                .any(|window| window == private.as_bytes());
-            assert!(
-                !found,
-                "{private:?} is in {}: {}",
-                path.display(),
-                String::from_utf8_lossy(&bytes)
-            );
-        }
+        check_private(&path, &bytes, &[&home, "jean", "outside/", "file:///"]);
     }
 }
 
@@ -146,14 +138,11 @@ fn command_with_the_path_of_the_workspace_is_stored_without_it() {
     }
     let rows = sandbox.json("attachment ls");
     let path = root.replace('/', "%2F");
-    assert_eq!(
-        rows[0]["declaration"],
-        json!(format!("cmd://cat?arg={path}%2Fa%20b.txt"))
-    );
+    assert_fields!(rows[0], {"declaration": format!("cmd://cat?arg={path}%2Fa%20b.txt")});
     assert_eq!(rows[0]["name"], json!(format!("cat '{root}/a b.txt'")));
     sandbox.run("q again");
     assert_eq!(
-        sandbox.json("resource ls").as_array().unwrap().len(),
+        items(&sandbox.json("resource ls")).len(),
         2,
         "nothing is attached twice"
     );
@@ -210,8 +199,7 @@ fn no_result_of_a_tool_holds_where_the_workspace_is() {
         .into_iter()
         .chain(calls)
         .chain([answer("Done.")]);
-    let server = playing(replies.collect());
-    let sandbox = Sandbox::new().with_server(&server);
+    let (sandbox, _) = Sandbox::with_replies(replies.collect());
     let names = [
         "gone.txt",
         "linked.txt",
@@ -248,20 +236,12 @@ fn no_result_of_a_tool_holds_where_the_workspace_is() {
             resource.as_object_mut().unwrap().remove("name");
         }
     }
-    fs::write(
-        sandbox.conversation().join("events.json"),
-        json!(events).to_string(),
-    )
-    .unwrap();
+    sandbox.write_events(&events);
     ["gone.txt", "linked.txt", "nameless.txt", "directory"]
         .iter()
         .for_each(|name| fs::remove_file(sandbox.path(name)).unwrap());
     fs::create_dir(sandbox.path("directory")).unwrap();
-    std::os::unix::fs::symlink(
-        sandbox.write("~/secret.txt", "x"),
-        sandbox.path("linked.txt"),
-    )
-    .unwrap();
+    sandbox.link(sandbox.write("~/secret.txt", "x"), "linked.txt");
     sandbox.write("large.txt", "x".repeat(2000));
     let tools: String = [
         "create_file",
@@ -272,7 +252,7 @@ fn no_result_of_a_tool_holds_where_the_workspace_is() {
     ]
     .map(|tool| format!("conversation.tools.{tool}.enable = true\n"))
     .concat();
-    sandbox.write("~/.config/jp/config.toml", tools);
+    sandbox.configure(tools);
     sandbox.run("q --yes -c conversation.attachment.max_bytes=1000 go");
     let results = sandbox
         .events()
@@ -305,15 +285,8 @@ fn errors_of_jp_name_no_place_of_the_machine() {
     let sandbox = Sandbox::new();
     let [root, home] = [&sandbox.root, &sandbox.home].map(|path| testing::shown(path));
     sandbox.write("a b.txt", "content");
-    let programs = ["bin/run.sh", "~/tools/run.sh"].map(|name| {
-        let program = sandbox.write(name, "#!/bin/sh\necho \"$@\"\n");
-        fs::set_permissions(
-            &program,
-            std::os::unix::fs::PermissionsExt::from_mode(0o755),
-        )
-        .unwrap();
-        program
-    });
+    let programs = ["bin/run.sh", "~/tools/run.sh"]
+        .map(|name| sandbox.write_program(name, "#!/bin/sh\necho \"$@\"\n"));
     let uris = [
         format!("cmd://{root}/bin/run.sh?arg=one"),
         format!("cmd://{home}/tools/run.sh?arg=two"),
@@ -340,7 +313,7 @@ fn errors_of_jp_name_no_place_of_the_machine() {
          [conversation.tools.outside]\ncommand = ['{home}/tools/gone']\n\
          [conversation.tools.stays]\ncommand = ['{home}/tools/gone']\nstateful = true\n"
     );
-    sandbox.write("~/.config/jp/config.toml", tools);
+    sandbox.configure(tools);
     let attach = [
         format!("cmd:{root}/bin/run.sh one"),
         format!("cmd:{home}/tools/run.sh two"),
@@ -429,10 +402,10 @@ fn without_a_home_nothing_is_trusted_that_others_could_have_made() {
         "hint: set HOME",
     ];
     std::fs::set_permissions(&stand_in, std::fs::Permissions::from_mode(0o755)).unwrap();
-    list().failed(1, &refused);
+    list().failed(1).says(refused);
     std::fs::rename(&stand_in, temporary.join("elsewhere")).unwrap();
     symlink("elsewhere", &stand_in).unwrap();
-    list().failed(1, &refused);
+    list().failed(1).says(refused);
 }
 
 /// Answers every request with a small page, for as long as the test runs.
@@ -501,8 +474,7 @@ fn no_kind_of_attachment_stores_a_place_or_a_credential() {
     attach
         .iter()
         .for_each(|input| arguments.extend(["-a", input]));
-    let run = jp(&arguments);
-    assert_lacks(&run.stderr, "hunter2");
+    assert_lacks(jp(&arguments).stderr, "hunter2");
     let message = testing::last_message(&server);
     for part in [
         "fn main",
@@ -515,12 +487,7 @@ fn no_kind_of_attachment_stores_a_place_or_a_credential() {
         assert!(message.contains(part), "{part:?} is not in {message}");
     }
     let rows = sandbox.json(&["-c", &config, "attachment", "ls"]);
-    let kinds: Vec<_> = rows
-        .as_array()
-        .unwrap()
-        .iter()
-        .map(|row| row["kind"].as_str().unwrap())
-        .collect();
+    let kinds = texts(items(&rows), "kind");
     assert_eq!(
         kinds,
         ["workspace", "external", "url", "command", "data", "stdin"]
@@ -546,26 +513,10 @@ fn no_kind_of_attachment_stores_a_place_or_a_credential() {
             && files.len() > 8
     );
     let root = testing::shown(&sandbox.root);
+    let home = testing::shown(&sandbox.home);
     for path in files {
-        let bytes = content(&path);
-        for private in [
-            &*testing::shown(&sandbox.home),
-            &root,
-            "jean",
-            "outside/",
-            "hans",
-            "hunter2",
-        ] {
-            let found = bytes
-                .windows(private.len())
-                .any(|window| window == private.as_bytes());
-            assert!(
-                !found,
-                "{private:?} is in {}: {}",
-                path.display(),
-                String::from_utf8_lossy(&bytes)
-            );
-        }
+        let private = [&home, &root, "jean", "outside/", "hans", "hunter2"];
+        check_private(&path, &content(&path), &private);
     }
 }
 
@@ -610,23 +561,21 @@ fn key_outside_the_workspace_makes_external_uris_unguessable() {
         keyed
     );
     assert_eq!(uri("~/key"), keyed);
-    sandbox.fail(
-        "q --new -c conversation.attachment.external_key=.jp/key -a ~/outside/notes.md x",
-        1,
-        &["inside the workspace"],
-    );
+    sandbox
+        .fail(
+            "q --new -c conversation.attachment.external_key=.jp/key -a ~/outside/notes.md x",
+            1,
+        )
+        .says(["inside the workspace"]);
 }
 
 #[test]
 fn secrets_of_the_configuration_are_not_shown() {
     let sandbox = Sandbox::new();
-    sandbox.write(
-        "~/.config/jp/config.toml",
-        "[providers.mcp.docs]\nurl = 'http://127.0.0.1:9/mcp'\nheaders.Authorization = 'Bearer hush-1'\n\
+    sandbox.configure("[providers.mcp.docs]\nurl = 'http://127.0.0.1:9/mcp'\nheaders.Authorization = 'Bearer hush-1'\n\
          [providers.mcp.notes]\ncommand = 'notes'\nenvironment.NOTES = 'hush-2'\n\
          [providers.llm.work]\nbase_url = 'http://127.0.0.1:9'\napi_key_command = ['echo', 'hush-3']\n\
-         [providers.llm.other]\nbase_url = 'http://127.0.0.1:9'\napi_key_command = 'hush-4'\n",
-    );
+         [providers.llm.other]\nbase_url = 'http://127.0.0.1:9'\napi_key_command = 'hush-4'\n");
     let typed = [
         "providers.mcp.docs.headers.X-Key=hush-5",
         "providers.mcp.more={ command = 'x', environment = { A = 'hush-6' } }",
@@ -647,11 +596,9 @@ fn secrets_of_the_configuration_are_not_shown() {
     }
     let document = sandbox.json(&show).to_string();
     let mcp = sandbox.jp(&[&["mcp", "ls"][..], &flags].concat());
-    let key = sandbox.fail(
-        "q -m other/m x",
-        1,
-        &["providers.llm.other.api_key_command gave no API key"],
-    );
+    let key = sandbox
+        .fail("q -m other/m x", 1)
+        .says(["providers.llm.other.api_key_command gave no API key"]);
     let malformed = sandbox.jp(&[
         "config",
         "show",
@@ -684,15 +631,12 @@ fn secrets_of_servers_are_not_shown() {
     let sandbox = Sandbox::new();
     // Put together here, so that nothing finds one in this file.
     let token = ["ghp", "_", "16C7e42F292c6912E7710c838347Ae178B4a"].concat();
-    sandbox.write(
-        "~/.config/jp/config.toml",
-        format!(
+    sandbox.configure(format!(
             "[providers.mcp.notes]\ncommand = 'notes --token=hush-1 --quiet'\n\
              arguments = ['--api-key=hush-2', '--token', 'hush-3', '--header', 'Authorization: Bearer hush-4', '-v', '{token}']\n\
              [providers.mcp.words]\ncommand = ['words', '--password', 'hush-5']\narguments = ['plain', '--port=80']\n\
              [providers.mcp.docs]\nurl = 'https://me:hush-6@docs.example/mcp?key=hush-7&v=hush-8#x'\n"
-        ),
-    );
+        ));
     let typed = [
         "providers.mcp.a.arguments=[\"--token\", \"hush-9\"]",
         "providers.mcp.a.command=a --secret hush-10",

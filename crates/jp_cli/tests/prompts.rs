@@ -1,14 +1,13 @@
 //! Prompts at the terminal while tools run: the real binary in a pty.
 
 #![cfg(unix)]
-#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
-use std::{fs, os::unix::fs::PermissionsExt as _, process::Command};
+use std::{fs, process::Command};
 
 use serde_json::{Value, json};
 use testing::{
     Reply, Sandbox, Server, Terminal, answer, assert_contains, assert_count, assert_lacks,
-    last_request, mock::Mock, skip,
+    calling_as, content_text, items, last_request, mock::Mock, skip,
 };
 
 const RUN: &str = "Run it? [y]es, [n]o, [a]lways this turn, [e]dit arguments, [w]hy not:";
@@ -58,8 +57,7 @@ impl Desk {
         let path = self.sandbox.path("~/.config/jp/config.toml");
         let before = fs::read_to_string(&path).unwrap_or_default();
         let tool = format!("[conversation.tools.{name}]\nsource = \"local\"\n{settings}\n");
-        self.sandbox
-            .write("~/.config/jp/config.toml", before + &tool);
+        self.sandbox.configure(before + &tool);
     }
 
     /// Adds the tool `greet`: it says whom it greets, and keeps count.
@@ -90,8 +88,7 @@ impl Desk {
     fn ask_with_editor(&self, script: &str) -> Terminal {
         let path = self
             .sandbox
-            .write("~/bin/my editor", format!("#!/bin/sh\n{script}"));
-        fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
+            .write_program("~/bin/my editor", format!("#!/bin/sh\n{script}"));
         let mut command = self.command(&["Begin."]);
         command.env("EDITOR", format!("'{}' --wait", path.display()));
         Terminal::run(command)
@@ -100,44 +97,28 @@ impl Desk {
     /// Returns the results that the model received, in order.
     fn results(&self) -> Vec<String> {
         let request = last_request(&self.server);
-        let messages = request["messages"].as_array().unwrap().iter();
+        let messages = items(&request["messages"]).iter();
         messages
             .filter(|message| message["role"] == "tool")
-            .map(|message| text(&message["content"]))
+            .map(|message| content_text(&message["content"]))
             .collect()
     }
 
     /// Returns the answer that the tool was handed.
     fn answer(&self) -> Value {
-        let context = fs::read_to_string(self.sandbox.path("context")).unwrap();
+        let context = self.sandbox.read("context");
         serde_json::from_str::<Value>(&context).unwrap()["tool"]["answers"]["q"].clone()
     }
 }
 
-fn text(content: &Value) -> String {
-    let parts = content.as_array().into_iter().flatten();
-    let parts: Vec<_> = parts.filter_map(|part| part["text"].as_str()).collect();
-    content
-        .as_str()
-        .map_or_else(|| parts.join("\n"), str::to_owned)
-}
-
 /// A model's answer that calls tools: `[[NAME, ARGUMENTS], …]`.
 fn calling(calls: &Value) -> Reply {
-    let call = |(index, call): (usize, &Value)| {
-        let function = json!({"name": call[0], "arguments": call[1].to_string()});
-        json!({"index": index, "id": format!("call_{index}"), "type": "function", "function": function})
-    };
-    let calls: Vec<_> = calls
-        .as_array()
-        .unwrap()
+    let calls: Vec<_> = items(calls)
         .iter()
         .enumerate()
-        .map(call)
+        .map(|(index, call)| (format!("call_{index}"), call[0].as_str().unwrap(), &call[1]))
         .collect();
-    let delta = json!({"choices": [{"index": 0, "delta": {"content": "Let me see.", "tool_calls": calls}}]});
-    let end = json!({"choices": [{"delta": {}, "finish_reason": "tool_calls"}]});
-    Reply::stream(&format!("data: {delta}\n\ndata: {end}\n\ndata: [DONE]\n\n"))
+    calling_as("Let me see.", &calls)
 }
 
 fn greeting() -> Desk {
@@ -157,8 +138,7 @@ fn call_runs_once_the_person_agrees() {
     terminal.expect("\"name\": \"ada\"");
     assert_eq!(desk.runs(), 0);
     terminal.answer(RUN, "y\n");
-    terminal.expect("Done.");
-    assert_eq!(terminal.wait(), 0);
+    terminal.finish("Done.");
     assert_eq!(desk.runs(), 1);
     assert_eq!(desk.results(), ["Hello, ada!"]);
 }
@@ -169,8 +149,7 @@ fn model_receives_the_refusal_of_a_call() {
         let desk = greeting();
         let mut terminal = desk.ask();
         terminal.answer(RUN, no);
-        terminal.expect("Done.");
-        assert_eq!(terminal.wait(), 0);
+        terminal.finish("Done.");
         assert_eq!(desk.runs(), 0);
         assert_contains(
             &desk.results()[0],
@@ -185,8 +164,7 @@ fn model_is_told_why_not() {
     let mut terminal = desk.ask();
     terminal.answer(RUN, "w\n");
     terminal.answer("Why not?", "she is asleep\n");
-    terminal.expect("Done.");
-    assert_eq!(terminal.wait(), 0);
+    terminal.finish("Done.");
     assert_contains(&desk.results()[0], "and says: she is asleep");
 }
 
@@ -211,8 +189,7 @@ fn always_this_turn_holds_for_calls_that_wait_too() {
     desk.greeter();
     let mut terminal = desk.ask();
     terminal.answer(RUN, "a\n");
-    terminal.expect("Done.");
-    assert_eq!(terminal.wait(), 0);
+    terminal.finish("Done.");
     assert_eq!(desk.runs(), 4);
     assert_count(terminal.output(), RUN, 1);
 }
@@ -230,8 +207,7 @@ fn edited_arguments_are_shown_again_before_they_run() {
     terminal.expect("\"name\": \"eve\"");
     assert_eq!(desk.runs(), 0);
     terminal.answer(RUN, "y\n");
-    terminal.expect("Done.");
-    assert_eq!(terminal.wait(), 0);
+    terminal.finish("Done.");
     let results = desk.results();
     assert_contains(&results[0], "The user changed the arguments");
     assert_contains(&results[0], "Hello, eve!");
@@ -316,8 +292,7 @@ fn person_is_asked_on_the_terminal_where_stdin_is_piped() {
     let desk = greeting();
     let mut terminal = Terminal::piped(desk.command(&["Begin."]), "a diff\n");
     terminal.answer(RUN, "y\n");
-    terminal.expect("Done.");
-    assert_eq!(terminal.wait(), 0);
+    terminal.finish("Done.");
     assert_eq!(desk.runs(), 1);
     let request = last_request(&desk.server).to_string();
     assert_contains(&request, "a diff");
@@ -327,16 +302,13 @@ fn person_is_asked_on_the_terminal_where_stdin_is_piped() {
 #[test]
 fn only_the_persons_word_trusts_a_workspace_with_a_tool() {
     let desk = Desk::new(&[json!([["greet", {}]]), json!([["greet", {}]])]);
-    let config = fs::read_to_string(desk.sandbox.path(".jp/config.toml")).unwrap();
     let tool = "[conversation.tools.greet]\ncommand = \"printf hello\"\nrun = \"unattended\"\n";
-    desk.sandbox
-        .write(".jp/config.toml", format!("{config}{tool}"));
+    desk.sandbox.append_config(tool);
     let mut terminal = desk.ask();
     terminal.expect("tool greet, unattended: printf hello");
     terminal.answer("[t]rust it from now on", "y\n");
     terminal.answer("[t]rust it from now on", "t\n");
-    terminal.expect("Done.");
-    assert_eq!(terminal.wait(), 0);
+    terminal.finish("Done.");
     let desk = Desk {
         server: Server::new(vec![calling(&json!([["greet", {}]])), answer("Done.")]),
         ..desk
@@ -360,18 +332,14 @@ fn call_that_was_not_shown_whole_is_not_approved() {
     terminal.answer(RUN, "v\n");
     terminal.expect("+line 250");
     terminal.answer(RUN, "y\n");
-    terminal.expect("Done.");
-    assert_eq!(terminal.wait(), 0);
-    assert_eq!(
-        fs::read_to_string(desk.sandbox.path("a.txt")).unwrap(),
-        content
-    );
+    terminal.finish("Done.");
+    assert_eq!(desk.sandbox.read("a.txt"), content);
 }
 
 #[test]
 fn call_without_a_terminal_is_refused() {
     let desk = greeting();
-    let run = testing::run(desk.command(&["Begin."])).failed(3, &[]);
+    let run = testing::run(desk.command(&["Begin."])).failed(3);
     assert_contains(&run.stderr, "`--yes`");
     assert_lacks(&run.stderr, RUN);
     assert_eq!(desk.runs(), 0);
@@ -411,8 +379,7 @@ fn answered(schema: &Value, default: Option<Value>, dialogue: &[(&str, &str)]) -
     dialogue
         .iter()
         .for_each(|(shown, typed)| terminal.answer(shown, typed));
-    terminal.expect("Done.");
-    assert_eq!(terminal.wait(), 0);
+    terminal.finish("Done.");
     desk.answer()
 }
 
@@ -563,8 +530,7 @@ fn anything_else_is_written_in_the_editor_until_it_fits() {
     terminal.answer(prompt, "\n");
     terminal.expect("That answer does not fit: at /name");
     terminal.answer(prompt, "\n");
-    terminal.expect("Done.");
-    assert_eq!(terminal.wait(), 0);
+    terminal.finish("Done.");
     assert_eq!(desk.answer(), json!({"name": "ada"}));
 }
 
@@ -593,8 +559,7 @@ fn same_for_this_turn_is_not_asked_again() {
         let desk = Desk::asking(2, &[question(&schema, None)]);
         let mut terminal = desk.ask();
         terminal.answer("(? for help)", typed);
-        terminal.expect("Done.");
-        assert_eq!(terminal.wait(), 0);
+        terminal.finish("Done.");
         assert_count(terminal.output(), "(? for help)", 1);
         assert_eq!(desk.answer(), answer);
         assert_eq!(desk.results(), ["heard\n"; 2]);
@@ -615,8 +580,7 @@ fn question_without_an_answer_is_an_error_result() {
         terminal.expect("What now?");
         // The select and the editor ask on a line of their own.
         terminal.answer("\x1b[0m ", typed);
-        terminal.expect("Done.");
-        assert_eq!(terminal.wait(), 0);
+        terminal.finish("Done.");
         assert_contains(&desk.results()[0], "The person gave no answer");
     }
 }
@@ -656,7 +620,9 @@ fn ctrl_c_at_a_prompt_ends_the_turn() {
         let results = events
             .iter()
             .filter(|event| event["type"] == "tool_call_response");
-        let results: Vec<_> = results.map(|event| text(&event["content"])).collect();
+        let results: Vec<_> = results
+            .map(|event| content_text(&event["content"]))
+            .collect();
         let is_told = |result: &String| result.starts_with("The call was interrupted");
         assert!(
             results.len() == 2 && results.iter().all(is_told),
@@ -669,19 +635,15 @@ fn ctrl_c_at_a_prompt_ends_the_turn() {
 #[test]
 fn ctrl_c_where_an_attachment_is_asked_about_ends_the_query() {
     let desk = Desk::new(&[]);
-    let config = fs::read_to_string(desk.sandbox.path(".jp/config.toml")).unwrap();
-    desk.sandbox.write(
-        ".jp/config.toml",
-        format!("conversation.attachments = [\"cmd:echo hi\"]\n{config}"),
-    );
+    desk.sandbox
+        .prepend_config("conversation.attachments = [\"cmd:echo hi\"]");
     let prompt = "attaches the output of `echo hi`. Run it? [y/N]";
     let mut terminal = desk.ask();
     terminal.answer(prompt, CTRL_C);
     assert_eq!(terminal.wait(), 130);
     let mut terminal = Terminal::piped(desk.command(&["Begin."]), "a diff");
     terminal.answer(prompt, "y\n");
-    terminal.expect("Done.");
-    assert_eq!(terminal.wait(), 0);
+    terminal.finish("Done.");
     assert_contains(last_request(&desk.server).to_string(), "hi\\n");
 }
 
@@ -743,8 +705,7 @@ fn nothing_that_comes_from_elsewhere_steers_the_terminal() {
     let mut terminal = Terminal::run(desk.command(&["--color=never", "Begin."]));
     terminal.answer(RUN, "y\n");
     terminal.answer("Which one?", CTRL_D);
-    terminal.expect("Done.");
-    assert_eq!(terminal.wait(), 0);
+    terminal.finish("Done.");
     let output = terminal.output();
     let is_harmless = |character: char| match character {
         '\n' | '\r' => true,
@@ -838,8 +799,7 @@ fn tool_in_python_asks_two_questions_at_once() {
     terminal.answer("Which one? [main]", "2\n");
     terminal.expect("│ One more thing.");
     terminal.answer("Your name?", "ada\n");
-    terminal.expect("Done.");
-    assert_eq!(terminal.wait(), 0);
+    terminal.finish("Done.");
     let results = desk.results();
     assert_contains(&results[0], "A page");
     assert_contains(&results[0], "develop for ada");
@@ -977,12 +937,8 @@ fn turn_of_a_dozen_calls_is_answered_at_the_terminal() {
             .iter()
             .for_each(|(shown, typed)| terminal.answer(shown, typed));
     }
-    terminal.expect("All of that is done.");
-    assert_eq!(terminal.wait(), 0);
-    assert_eq!(
-        fs::read_to_string(desk.sandbox.path("notes/b.txt")).unwrap(),
-        "one more"
-    );
+    terminal.finish("All of that is done.");
+    assert_eq!(desk.sandbox.read("notes/b.txt"), "one more");
     check_stream(&desk.sandbox.events(), &scenes);
 }
 
@@ -1004,7 +960,7 @@ fn check_stream(events: &[Value], scenes: &[Vec<Scene>]) {
                 .find(|result| result["id"] == request["id"])
                 .unwrap();
             assert_eq!(result["type"], "tool_call_response");
-            let blocks = result["content"].as_array().unwrap().iter();
+            let blocks = items(&result["content"]).iter();
             let said: String = blocks
                 .clone()
                 .filter_map(|block| block["text"].as_str())

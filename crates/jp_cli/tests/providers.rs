@@ -1,7 +1,5 @@
 //! Each provider in its own format: the URL of requests, the key, and the answer.
 
-#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
-
 use serde_json::{Value, json};
 use testing::{Reply, Sandbox, Server};
 
@@ -109,7 +107,7 @@ fn every_provider_is_spoken_to_in_its_own_format() {
             "[providers.llm.{name}]\nbase_url = \"{}\"\nmodels.m.tools = true\n",
             server.url()
         );
-        sandbox.write("~/.config/jp/config.toml", config);
+        sandbox.configure(config);
         sandbox.write("a.txt", "attached text");
         let ask = |words: &str, flags: &[&str]| {
             let mut command =
@@ -152,17 +150,13 @@ fn every_provider_is_spoken_to_in_its_own_format() {
             "{name}: {explained}"
         );
         assert!(!explained.contains("sk-test"), "{name}: {explained}");
-        let events = sandbox.events();
-        let usage = events
-            .iter()
-            .find(|event| event["type"] == "usage")
-            .unwrap();
+        let usage = &sandbox.events_of("usage")[0];
         assert_eq!(
             (&usage["input"], &usage["output"]),
             (&json!(provider.usage.0), &json!(provider.usage.1)),
             "{name}"
         );
-        let stored = std::fs::read_to_string(sandbox.conversation().join("events.json")).unwrap();
+        let stored = std::fs::read_to_string(sandbox.events_path()).unwrap();
         assert!(!stored.contains("sk-test"));
     }
 }
@@ -176,11 +170,12 @@ fn missing_key_fails_before_anything_is_stored() {
         ("google", "GEMINI_API_KEY"),
         ("openrouter", "OPENROUTER_API_KEY"),
     ] {
-        sandbox.fail(
-            &["q", "-m", &format!("{provider}/m"), "-a", "missing", "x"],
-            1,
-            &[variable, "is not set"],
-        );
+        sandbox
+            .fail(
+                &["q", "-m", &format!("{provider}/m"), "-a", "missing", "x"],
+                1,
+            )
+            .says([variable, "is not set"]);
     }
     assert!(!sandbox.path(".jp/conversations").exists());
 }

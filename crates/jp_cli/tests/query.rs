@@ -1,11 +1,5 @@
 //! `jp query`, from the shell's side.
 
-#![allow(
-    clippy::print_stderr,
-    clippy::unwrap_used,
-    reason = "a test fails by panicking, and says why it is skipped"
-)]
-
 use std::{
     fs,
     io::{BufRead as _, BufReader, Write as _},
@@ -15,7 +9,8 @@ use std::{
 use serde_json::json;
 use testing::{
     Reply, Sandbox, Server, UNUSED_URL, answer, answering, assert_contains, assert_count,
-    assert_lacks, chunk, last_message, last_request, run,
+    assert_fields, assert_lacks, assert_starts, chunk, column, finish, items, last_message,
+    last_request, run, start,
 };
 
 #[test]
@@ -37,10 +32,7 @@ fn only_the_answer_goes_to_stdout() {
         assert_contains(&run.stderr, words);
     }
     let message = last_message(&server);
-    assert!(
-        message.starts_with("What now?\n<resource uri=\"file:///"),
-        "{message}"
-    );
+    assert_starts(&message, "What now?\n<resource uri=\"file:///");
     assert_contains(
         &message,
         "name=\"src/main.rs\" mimeType=\"text/x-rust\">\nfn main() {}\n</resource>",
@@ -72,13 +64,7 @@ fn attachments_stay_at_their_turn() {
     assert_lacks(String::from_utf8_lossy(&second), "second");
     sandbox.run("q -a a.txt three");
     assert_contains(last_message(&server), "second");
-    let turns: Vec<_> = sandbox
-        .json("resource ls")
-        .as_array()
-        .unwrap()
-        .iter()
-        .map(|row| row["turn"].clone())
-        .collect();
+    let turns = column(items(&sandbox.json("resource ls")), "turn");
     assert_eq!(turns, [json!(1), json!(3)]);
 }
 
@@ -106,12 +92,9 @@ fn json_is_one_document() {
     let (sandbox, _) = Sandbox::with_answer("Yes.");
     sandbox.write("a.txt", "abc");
     let document = sandbox.json("query --new -a a.txt 'is it?'");
-    assert_eq!(document["answer"], "Yes.");
-    assert_eq!(document["model"], "llamacpp/m");
-    assert_eq!(document["turn"], 1);
+    assert_fields!(document, {"answer": "Yes.", "model": "llamacpp/m", "turn": 1});
     assert_eq!(document["usage"]["cached_read"], 40);
-    assert_eq!(document["resources"][0]["name"], "a.txt");
-    assert_eq!(document["resources"][0]["size"], 3);
+    assert_fields!(document["resources"][0], {"name": "a.txt", "size": 3});
 }
 
 #[test]
@@ -146,11 +129,10 @@ fn explain_has_no_effects() {
     sandbox.run("query --new -a a.txt one");
     let (events, requests) = (sandbox.events(), server.received().len());
     let document = sandbox.json("query --explain -a a.txt two");
-    assert_eq!(document["turns"][1]["blocks"][1]["kind"], "resource");
-    assert_eq!(document["turns"][1]["blocks"][1]["bytes"], 3);
-    assert_eq!(document["turns"].as_array().unwrap().len(), 2);
+    assert_fields!(document["turns"][1]["blocks"][1], {"kind": "resource", "bytes": 3});
+    assert_eq!(items(&document["turns"]).len(), 2);
     assert!(document["cached_prefix_tokens"].as_u64() < document["tokens"].as_u64());
-    assert_eq!(document["request"]["messages"].as_array().unwrap().len(), 3);
+    assert_eq!(items(&document["request"]["messages"]).len(), 3);
     let run = sandbox.run("query --explain two");
     assert_contains(&run.stdout, "about");
     assert_contains(&run.stderr, "Nothing was sent");
@@ -164,60 +146,31 @@ fn explain_has_no_effects() {
 fn query_without_words_sends_a_failed_one_again() {
     let sandbox = Sandbox::new().with_url(UNUSED_URL);
     sandbox.write("a.txt", "abc");
-    sandbox.fail(
-        "query --new -a a.txt 'is it?'",
-        1,
-        &[
-            "connection refused",
-            "hint: start the server",
-            "`jp query` without a message sends it again",
-        ],
-    );
-    assert_eq!(
-        sandbox
-            .events()
-            .iter()
-            .filter(|event| event["type"] == "chat_request")
-            .count(),
-        1
-    );
+    sandbox.fail("query --new -a a.txt 'is it?'", 1).says([
+        "connection refused",
+        "hint: start the server",
+        "`jp query` without a message sends it again",
+    ]);
+    assert_eq!(sandbox.events_of("chat_request").len(), 1);
     let server = answering("Yes.");
     let sandbox = sandbox.with_server(&server);
     assert_eq!(sandbox.run("query").stdout, "Yes.\n");
     assert_contains(last_message(&server), "abc");
-    assert_eq!(
-        sandbox
-            .events()
-            .iter()
-            .filter(|event| event["type"] == "chat_request")
-            .count(),
-        1
-    );
-    sandbox.fail(
-        "query",
-        2,
-        &["there is no message to send, and no unanswered message"],
-    );
+    assert_eq!(sandbox.events_of("chat_request").len(), 1);
+    sandbox
+        .fail("query", 2)
+        .says(["there is no message to send, and no unanswered message"]);
 }
 
 #[test]
 fn half_an_answer_is_kept_with_a_mark() {
-    let server = Server::new(vec![Reply::stream(&chunk("It pri"))]);
-    let sandbox = Sandbox::new().with_server(&server);
-    let run = sandbox.fail(
-        "query --new what?",
-        1,
-        &[
-            "ended before it was complete",
-            "the incomplete answer is kept",
-        ],
-    );
+    let (sandbox, server) = Sandbox::with_model(Server::new(vec![Reply::stream(&chunk("It pri"))]));
+    let run = sandbox.fail("query --new what?", 1).says([
+        "ended before it was complete",
+        "the incomplete answer is kept",
+    ]);
     assert_eq!(run.stdout, "It pri\n");
-    let events = sandbox.events();
-    let answer = events
-        .iter()
-        .find(|event| event["type"] == "chat_response")
-        .unwrap();
+    let answer = &sandbox.events_of("chat_response")[0];
     assert_eq!(answer["message"], "It pri");
     assert_contains(answer["incomplete"].as_str().unwrap(), "connection");
     assert_eq!(
@@ -241,15 +194,11 @@ fn rubbish_is_an_error_that_shows_it() {
         ),
         (Reply::raw("\x00\x01\x02"), "reach"),
     ] {
-        let server = Server::new(vec![reply]);
-        let sandbox = Sandbox::new().with_server(&server);
-        sandbox.fail("query --new what?", 1, &[words, "sends it again"]);
-        assert!(
-            sandbox
-                .events()
-                .iter()
-                .any(|event| event["type"] == "chat_request")
-        );
+        let (sandbox, _) = Sandbox::with_model(Server::new(vec![reply]));
+        sandbox
+            .fail("query --new what?", 1)
+            .says([words, "sends it again"]);
+        assert!(sandbox.has_event("chat_request"));
     }
 }
 
@@ -260,8 +209,7 @@ fn retry_of_a_busy_server_is_reported() {
         "retry-after: 0\r\n",
         r#"{"error":{"message":"slow down"}}"#,
     );
-    let server = Server::new(vec![busy, answer("Yes.")]);
-    let sandbox = Sandbox::new().with_server(&server);
+    let (sandbox, server) = Sandbox::with_model(Server::new(vec![busy, answer("Yes.")]));
     let run = sandbox.run("query --new what?");
     assert_eq!(run.stdout, "Yes.\n");
     assert_contains(&run.stderr, "slow down");
@@ -270,25 +218,22 @@ fn retry_of_a_busy_server_is_reported() {
 
 #[test]
 fn silent_server_is_given_up_after_the_idle_timeout() {
-    let server = Server::new(vec![Reply::stream(&chunk("Well,")).then_hang()]);
-    let sandbox = Sandbox::new().with_server(&server);
-    let run = sandbox.fail(
-        "query --new -c providers.llm.llamacpp.idle_timeout_secs=1 what?",
-        1,
-        &["nothing came for 1 s"],
-    );
+    let (sandbox, _) = Sandbox::with_model(Server::new(vec![
+        Reply::stream(&chunk("Well,")).then_hang(),
+    ]));
+    let run = sandbox
+        .fail(
+            "query --new -c providers.llm.llamacpp.idle_timeout_secs=1 what?",
+            1,
+        )
+        .says(["nothing came for 1 s"]);
     assert_eq!(run.stdout, "Well,\n");
 }
 
 #[test]
 fn server_that_says_nothing_is_named_after_ten_seconds() {
-    let server = Server::new(vec![Reply::hang()]);
-    let sandbox = Sandbox::new().with_server(&server);
-    let mut child = sandbox
-        .command("query --new one")
-        .stderr(Stdio::piped())
-        .spawn()
-        .unwrap();
+    let (sandbox, _) = Sandbox::with_model(Server::new(vec![Reply::hang()]));
+    let mut child = start(sandbox.command("query --new one"));
     let mut lines = BufReader::new(child.stderr.take().unwrap()).lines();
     let line = lines.next().unwrap().unwrap();
     assert_eq!(
@@ -303,11 +248,10 @@ fn server_that_says_nothing_is_named_after_ten_seconds() {
 #[cfg(unix)]
 fn interrupt_keeps_what_arrived() {
     use std::io::Read as _;
-    let server = Server::new(vec![Reply::stream(&chunk("Once upon a time")).then_hang()]);
-    let sandbox = Sandbox::new().with_server(&server);
-    let mut command = sandbox.command("query --new tell");
-    command.stdout(Stdio::piped()).stderr(Stdio::piped());
-    let mut child = command.spawn().unwrap();
+    let (sandbox, _) = Sandbox::with_model(Server::new(vec![
+        Reply::stream(&chunk("Once upon a time")).then_hang(),
+    ]));
+    let mut child = start(sandbox.command("query --new tell"));
     let mut shown = [0; 16];
     child
         .stdout
@@ -317,48 +261,22 @@ fn interrupt_keeps_what_arrived() {
         .unwrap();
     let process = rustix::process::Pid::from_child(&child);
     rustix::process::kill_process(process, rustix::process::Signal::INT).unwrap();
-    let output = child.wait_with_output().unwrap();
-    assert_eq!(
-        output.status.code(),
-        Some(130),
-        "{}",
-        String::from_utf8_lossy(&output.stderr)
-    );
-    let events = sandbox.events();
-    let answer = events
-        .iter()
-        .find(|event| event["type"] == "chat_response")
-        .unwrap();
-    assert_eq!(
-        (&answer["message"], &answer["incomplete"]),
-        (&json!("Once upon a time"), &json!("interrupted"))
-    );
+    let run = finish(child);
+    assert_eq!(run.code, 130, "{}", &run.stderr);
+    let answer = &sandbox.events_of("chat_response")[0];
+    assert_fields!(answer, {"message": "Once upon a time", "incomplete": "interrupted"});
 }
 
 #[test]
 fn answer_is_kept_behind_a_closed_pipe() {
     let (sandbox, _) = Sandbox::with_answer("Yes, and a good deal more.");
-    let mut command = sandbox.command("query --new what?");
-    command.stdout(Stdio::piped()).stderr(Stdio::piped());
-    let mut child = command.spawn().unwrap();
+    let mut child = start(sandbox.command("query --new what?"));
     drop(child.stdout.take());
-    let output = child.wait_with_output().unwrap();
-    assert_eq!(
-        output.status.code(),
-        Some(0),
-        "{}",
-        String::from_utf8_lossy(&output.stderr)
-    );
-    assert_lacks(
-        String::from_utf8_lossy(&output.stderr).to_lowercase(),
-        "pipe",
-    );
-    assert!(
-        sandbox
-            .events()
-            .iter()
-            .any(|event| event["message"] == "Yes, and a good deal more.")
-    );
+    let run = finish(child);
+    assert_eq!(run.code, 0, "{}", &run.stderr);
+    assert_lacks(run.stderr.to_lowercase(), "pipe");
+    let answer = &sandbox.events_of("chat_response")[0];
+    assert_eq!(answer["message"], "Yes, and a good deal more.");
 }
 
 #[test]
@@ -374,18 +292,11 @@ fn answer_is_kept_if_stdout_is_full() {
                 .unwrap(),
         )
         .stderr(Stdio::piped());
-    let output = command.spawn().unwrap().wait_with_output().unwrap();
-    assert_eq!(output.status.code(), Some(1));
-    assert_contains(
-        String::from_utf8_lossy(&output.stderr),
-        "failed to write to stdout",
-    );
-    assert!(
-        sandbox
-            .events()
-            .iter()
-            .any(|event| event["message"] == "Yes, and a good deal more.")
-    );
+    let run = finish(command.spawn().unwrap());
+    assert_eq!(run.code, 1);
+    assert_contains(&run.stderr, "failed to write to stdout");
+    let answer = &sandbox.events_of("chat_response")[0];
+    assert_eq!(answer["message"], "Yes, and a good deal more.");
 }
 
 /// tokio wakes its thread by a write, which can fail like any other.
@@ -429,13 +340,10 @@ fn wake_up_that_fails_is_an_error() {
         );
         if run.stderr.contains("failed to wake the network thread") {
             failed_wake_ups += 1;
-            run.failed(
-                1,
-                &[
-                    "No space left on device",
-                    "hint: free some space on that disk",
-                ],
-            );
+            run.failed(1).says([
+                "No space left on device",
+                "hint: free some space on that disk",
+            ]);
         }
     }
     assert!(failed_wake_ups > 0, "no wake-up was made to fail");
@@ -445,49 +353,36 @@ fn wake_up_that_fails_is_an_error() {
 #[test]
 fn missing_key_fails_before_anything_is_resolved_or_stored() {
     let sandbox = Sandbox::new();
-    sandbox.write("~/.config/jp/config.toml", "assistant.model.id = 'work/m'\n[providers.llm.work]\nbase_url = 'http://127.0.0.1:1'\napi_key_env = 'WORK_KEY'\n");
-    sandbox.fail(
-        "query --new -a missing.txt what?",
-        1,
-        &["WORK_KEY is not set"],
-    );
+    sandbox.configure("assistant.model.id = 'work/m'\n[providers.llm.work]\nbase_url = 'http://127.0.0.1:1'\napi_key_env = 'WORK_KEY'\n");
+    sandbox
+        .fail("query --new -a missing.txt what?", 1)
+        .says(["WORK_KEY is not set"]);
     assert!(!sandbox.path(".jp/conversations").exists());
 }
 
 #[test]
 fn second_query_waits_for_the_first_or_fails_with_no_wait() {
-    let server = Server::new(vec![
+    let (sandbox, _) = Sandbox::with_model(Server::new(vec![
         Reply::stream(&chunk("Hm")).then_hang(),
         answer("Yes."),
-    ]);
-    let sandbox = Sandbox::new().with_server(&server);
-    let mut command = sandbox.command("query --new one");
-    command.stdout(Stdio::piped()).stderr(Stdio::piped());
-    let mut first = command.spawn().unwrap();
+    ]));
+    let mut first = start(sandbox.command("query --new one"));
     let mut shown = [0; 2];
     std::io::Read::read_exact(first.stdout.as_mut().unwrap(), &mut shown).unwrap();
 
     let process = first.id().to_string();
-    sandbox.fail(
-        "query --no-wait two",
-        1,
-        &["is in use by another jp", &process],
-    );
-    let mut command = sandbox.command("query two");
-    command.stdout(Stdio::piped()).stderr(Stdio::piped());
-    let mut second = command.spawn().unwrap();
+    sandbox
+        .fail("query --no-wait two", 1)
+        .says(["is in use by another jp", &process]);
+    let mut second = start(sandbox.command("query two"));
     let mut line = String::new();
     let mut stderr = std::io::BufReader::new(second.stderr.take().unwrap());
     std::io::BufRead::read_line(&mut stderr, &mut line).unwrap();
-    assert!(line.starts_with("Waiting for another jp"), "{line}");
+    assert_starts(&line, "Waiting for another jp");
     first.kill().unwrap();
     first.wait().unwrap();
     assert!(second.wait_with_output().unwrap().status.success());
-    let requests: Vec<_> = sandbox
-        .events()
-        .into_iter()
-        .filter(|event| event["type"] == "chat_request")
-        .collect();
+    let requests: Vec<_> = sandbox.events_of("chat_request");
     assert_eq!(
         requests
             .iter()
@@ -501,12 +396,14 @@ fn second_query_waits_for_the_first_or_fails_with_no_wait() {
 fn error_in_a_damaged_conversation_has_its_position() {
     let (sandbox, server) = Sandbox::with_answer("Yes.");
     sandbox.run("query --new one");
-    let path = sandbox.conversation().join("events.json");
+    let path = sandbox.events_path();
     let broken = fs::read_to_string(&path)
         .unwrap()
         .replacen("},\n", "}\n", 1);
     fs::write(&path, &broken).unwrap();
-    sandbox.fail("query two", 1, &["expected `,` or `]` at line 3, column 1"]);
+    sandbox
+        .fail("query two", 1)
+        .says(["expected `,` or `]` at line 3, column 1"]);
     assert_eq!(fs::read_to_string(&path).unwrap(), broken);
     assert_eq!(server.received().len(), 1);
 }
@@ -515,7 +412,7 @@ fn error_in_a_damaged_conversation_has_its_position() {
 fn torn_conversation_goes_on_with_one_warning() {
     let (sandbox, _) = Sandbox::with_answer("Yes.");
     sandbox.run("query --new one");
-    let path = sandbox.conversation().join("events.json");
+    let path = sandbox.events_path();
     let whole = fs::read_to_string(&path).unwrap();
     fs::write(&path, &whole[..whole.len() - 20]).unwrap();
     let run = sandbox.run("query two");
@@ -540,7 +437,8 @@ fn full_disk_leaves_nothing_half_written() {
     let run = sandbox.jp("query --new -a big.bin what?");
     let left = sandbox.files(".jp");
     drop(disk);
-    run.failed(1, &["No space left", "hint: free some space"]);
+    run.failed(1)
+        .says(["No space left", "hint: free some space"]);
     assert_eq!(server.received().len(), 0);
     assert!(
         !left.iter().any(
@@ -568,7 +466,7 @@ fn message_that_a_full_disk_still_took_is_reported() {
         "hint: free some space",
         "the message is kept: `jp query` without a message",
     ];
-    sandbox.fail("query two", 1, &said);
+    sandbox.fail("query two", 1).says(said);
     fs::remove_file(sandbox.path(".jp/fill")).unwrap();
     assert_eq!(sandbox.run("query").stdout, "Yes.\n");
     let messages = sandbox
@@ -604,7 +502,7 @@ fn answer_that_a_full_disk_did_not_take_can_be_repeated() {
         "the end of the answer is not stored",
         "`jp query` without a message",
     ];
-    let run = sandbox.fail("query two", 1, &said);
+    let run = sandbox.fail("query two", 1).says(said);
     assert!(run.stdout.starts_with("word word"), "{run:?}");
     fs::remove_file(sandbox.path(".jp/fill")).unwrap();
     sandbox.run("query");
@@ -664,22 +562,30 @@ fn read_only_workspace_is_an_error_that_names_it() {
     }
     let (sandbox, server) = Sandbox::with_answer("Yes.");
     fs::set_permissions(sandbox.path(".jp"), fs::Permissions::from_mode(0o555)).unwrap();
-    sandbox.fail(
-        "query --new what?",
-        1,
-        &[".jp", "hint: check the permissions"],
-    );
+    sandbox
+        .fail("query --new what?", 1)
+        .says([".jp", "hint: check the permissions"]);
     assert_eq!(server.received().len(), 0);
 }
 
 #[test]
 fn usage_errors_exit_with_2() {
     let (sandbox, server) = Sandbox::with_answer("Yes.");
-    sandbox.fail("query --new", 2, &["there is no message to send"]);
-    sandbox.fail("query --nwe x", 2, &["unexpected argument '--nwe'"]);
-    sandbox.fail("query --new --model nothing x", 2, &["PROVIDER/NAME"]);
-    sandbox.fail("query --id x y", 2, &["a conversation id is a number"]);
-    sandbox.fail("query --id 123 y", 1, &["there is no conversation 123"]);
+    sandbox
+        .fail("query --new", 2)
+        .says(["there is no message to send"]);
+    sandbox
+        .fail("query --nwe x", 2)
+        .says(["unexpected argument '--nwe'"]);
+    sandbox
+        .fail("query --new --model nothing x", 2)
+        .says(["PROVIDER/NAME"]);
+    sandbox
+        .fail("query --id x y", 2)
+        .says(["a conversation id is a number"]);
+    sandbox
+        .fail("query --id 123 y", 1)
+        .says(["there is no conversation 123"]);
     assert_eq!(server.received().len(), 0);
 }
 
@@ -688,7 +594,9 @@ fn command_works_only_in_a_workspace() {
     let sandbox = Sandbox::new();
     let mut command = sandbox.command("query x");
     command.current_dir(&sandbox.home);
-    run(command).failed(1, &["no workspace at or above", "hint: `jp init`"]);
+    run(command)
+        .failed(1)
+        .says(["no workspace at or above", "hint: `jp init`"]);
 }
 
 #[test]
@@ -698,8 +606,7 @@ fn flag_works_on_either_side_of_the_command() {
         ["--format", "json", "query", "--new", "x"],
         ["query", "--new", "x", "--format", "json"],
     ] {
-        let run = sandbox.run(&arguments);
-        assert!(run.stdout.starts_with('{'), "{}", run.stdout);
+        assert_starts(sandbox.run(&arguments).stdout, "{");
     }
 }
 
@@ -720,15 +627,10 @@ fn workspace_gets_no_key_for_its_own_server() {
         server.url()
     );
     sandbox.write(".jp/config.toml", &config);
-    sandbox.write(
-        "~/.config/jp/config.toml",
-        "providers.llm.work.api_key_command = 'echo sk-secret'\n",
-    );
-    sandbox.fail(
-        "query --new what?",
-        1,
-        &["gets no API key", "~/.config/jp/config.toml"],
-    );
+    sandbox.configure("providers.llm.work.api_key_command = 'echo sk-secret'\n");
+    sandbox
+        .fail("query --new what?", 1)
+        .says(["gets no API key", "~/.config/jp/config.toml"]);
     assert_eq!(server.received().len(), 0);
 }
 
@@ -736,8 +638,10 @@ fn workspace_gets_no_key_for_its_own_server() {
 fn answer_cut_off_by_the_limit_is_said() {
     let end =
         "data: {\"choices\":[{\"delta\":{},\"finish_reason\":\"length\"}]}\n\ndata: [DONE]\n\n";
-    let server = Server::new(vec![Reply::stream(&format!("{}{end}", chunk("It is")))]);
-    let sandbox = Sandbox::new().with_server(&server);
+    let (sandbox, _) = Sandbox::with_model(Server::new(vec![Reply::stream(&format!(
+        "{}{end}",
+        chunk("It is")
+    ))]));
     let run = sandbox.run("query --new what?");
     assert_contains(&run.stderr, "incomplete: length limit reached");
     assert_eq!(
@@ -748,30 +652,22 @@ fn answer_cut_off_by_the_limit_is_said() {
 
 #[test]
 fn empty_answer_is_an_error() {
-    let server = Server::new(vec![Reply::stream(
+    let (sandbox, _) = Sandbox::with_model(Server::new(vec![Reply::stream(
         "data: {\"choices\":[{\"delta\":{},\"finish_reason\":\"stop\"}]}\n\ndata: [DONE]\n\n",
-    )]);
-    let sandbox = Sandbox::new().with_server(&server);
-    sandbox.fail(
-        "query --new what?",
-        1,
-        &["answer is empty", "sends it again"],
-    );
+    )]));
+    sandbox
+        .fail("query --new what?", 1)
+        .says(["answer is empty", "sends it again"]);
 }
 
 #[test]
 fn question_after_an_unanswered_one_keeps_turns_alternating() {
-    let server = Server::new(vec![Reply::json(400, "{}"), answer("Yes.")]);
-    let sandbox = Sandbox::new().with_server(&server);
-    sandbox.fail("query --new one", 1, &[]);
+    let (sandbox, server) =
+        Sandbox::with_model(Server::new(vec![Reply::json(400, "{}"), answer("Yes.")]));
+    sandbox.fail("query --new one", 1);
     sandbox.run("query two");
     let request = last_request(&server);
-    let roles: Vec<_> = request["messages"]
-        .as_array()
-        .unwrap()
-        .iter()
-        .map(|message| &message["role"])
-        .collect();
+    let roles = column(items(&request["messages"]), "role");
     assert_eq!(roles, ["user", "assistant", "user"]);
 }
 
@@ -789,13 +685,11 @@ fn no_persist_is_refused_where_there_is_nothing_else_to_do() {
         vec!["a", "add", "."],
         vec!["init", "x"],
     ] {
-        sandbox.fail(
-            &[&["--no-persist"], &*arguments].concat(),
-            2,
-            &["--no-persist"],
-        );
+        sandbox
+            .fail(&[&["--no-persist"], &*arguments].concat(), 2)
+            .says(["--no-persist"]);
     }
-    assert_eq!(sandbox.json("c ls").as_array().unwrap().len(), 1);
+    assert_eq!(items(&sandbox.json("c ls")).len(), 1);
 }
 
 #[test]
@@ -807,17 +701,14 @@ fn key_command_of_a_workspace_is_not_run() {
         server.url()
     );
     sandbox.write(".jp/config.toml", &config);
-    sandbox.fail(
-        "query --new what?",
-        1,
-        &["api_key_command", "is not run", "~/.config/jp/config.toml"],
-    );
+    sandbox.fail("query --new what?", 1).says([
+        "api_key_command",
+        "is not run",
+        "~/.config/jp/config.toml",
+    ]);
     assert!(!sandbox.path("ran").exists());
     sandbox.write(".jp/config.toml", "");
-    sandbox.write(
-        "~/.config/jp/config.toml",
-        config.replace("['touch', 'ran']", "'echo sk-secret'"),
-    );
+    sandbox.configure(config.replace("['touch', 'ran']", "'echo sk-secret'"));
     sandbox.run("query --new what?");
     assert!(
         server
@@ -841,15 +732,7 @@ fn new_conversation_that_can_not_be_stored_has_no_effects() {
     sandbox.run("q --new first");
     let first = sandbox.conversation();
     sandbox.run("q --new second");
-    let id = first
-        .file_name()
-        .unwrap()
-        .to_str()
-        .unwrap()
-        .split('-')
-        .next()
-        .unwrap()
-        .to_owned();
+    let id = testing::conversation_id(&first);
     sandbox.run(&["conversation", "use", &id]);
 
     sandbox.write("a.txt", "text\n");
@@ -857,11 +740,9 @@ fn new_conversation_that_can_not_be_stored_has_no_effects() {
     let (shard, rest) = checksum.split_at(2);
     // In the way of the content's name.
     fs::create_dir_all(sandbox.path(&format!(".jp/blobs/{shard}/{rest}.blob.gz"))).unwrap();
-    sandbox.fail(
-        "q --new -a a.txt third",
-        1,
-        &["error: ", &format!("{rest}.blob.gz")],
-    );
+    sandbox
+        .fail("q --new -a a.txt third", 1)
+        .says(["error: ", &format!("{rest}.blob.gz")]);
     assert_eq!(server.received().len(), 2);
     assert_eq!(
         fs::read_dir(sandbox.path(".jp/conversations"))
@@ -913,15 +794,11 @@ fn text_of_an_unexpected_length_is_read_first_the_next_time() {
     let remembered = remembered.expect("the length of a text is remembered");
     sandbox.write_file_states(&remembered.replace(measure, " 1,9,0,1\n"));
     let sent = server.received().len();
-    sandbox.fail(
-        "q --new -a a.txt mine",
-        1,
-        &[
-            "load file:///",
-            "a.txt for the request: it is shorter than the room for it",
-            "the message is kept",
-        ],
-    );
+    sandbox.fail("q --new -a a.txt mine", 1).says([
+        "load file:///",
+        "a.txt for the request: it is shorter than the room for it",
+        "the message is kept",
+    ]);
     sandbox.run("q");
     assert_eq!(server.received().len(), sent + 1);
     assert_contains(last_message(&server), "mine\n");
@@ -945,15 +822,12 @@ fn lost_content_is_named_with_a_remedy() {
         }
         let name = blob.file_name().unwrap().to_str().unwrap();
         let run = sandbox.jp("q two");
-        run.failed(
-            1,
-            &[
-                "a.txt for the request",
-                name,
-                hint,
-                "hint: the message is kept",
-            ],
-        );
+        run.failed(1).says([
+            "a.txt for the request",
+            name,
+            hint,
+            "hint: the message is kept",
+        ]);
         assert_eq!(server.received().len(), 1);
     }
     // The hint says: delete it, and attach it again.

@@ -1,7 +1,6 @@
 //! `refresh_resource`: an attachment is read again when the model calls it.
 
 #![cfg(unix)]
-#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use std::{
     fs,
@@ -14,12 +13,9 @@ use std::{
 
 use serde_json::{Value, json};
 use testing::{
-    Reply, Sandbox, Server, Terminal, answer, answering, assert_contains, assert_count, calling,
-    last_request, playing, results,
+    Reply, Sandbox, Server, answer, answering, assert_contains, assert_count, assert_starts,
+    calling, items, last_request, playing, results,
 };
-
-/// The user's own configuration.
-const USER: &str = "~/.config/jp/config.toml";
 
 /// A model that answers, then refreshes each of these in a separate turn.
 fn refreshing(uris: &[&str]) -> Server {
@@ -63,7 +59,7 @@ fn responses(sandbox: &Sandbox) -> Vec<Value> {
 /// Returns the only resource of the last result.
 fn refreshed(sandbox: &Sandbox) -> Value {
     let response = responses(sandbox).pop().unwrap();
-    let [block] = &response["content"].as_array().unwrap()[..] else {
+    let [block] = items(&response["content"]) else {
         panic!("{response}")
     };
     block["resource"].clone()
@@ -86,11 +82,7 @@ fn offers(server: &Server) -> bool {
 
 /// Returns the attachments of the first request.
 fn attached(sandbox: &Sandbox) -> Value {
-    let events = sandbox.events();
-    let request = events
-        .iter()
-        .find(|event| event["type"] == "chat_request")
-        .unwrap();
+    let request = &sandbox.events_of("chat_request")[0];
     request["resources"][0].clone()
 }
 
@@ -184,7 +176,7 @@ fn link_that_leads_out_by_now_is_not_followed() {
     let (_server, sandbox) = with_attached("src", "src/a.rs", "old");
     let outside = sandbox.write("~/secret.txt", "the secret");
     fs::remove_file(sandbox.path("src/a.rs")).unwrap();
-    std::os::unix::fs::symlink(outside, sandbox.path("src/a.rs")).unwrap();
+    sandbox.link(outside, "src/a.rs");
     sandbox.run("q again");
     insta::assert_snapshot!(error(&sandbox), @"src/a.rs could not be refreshed: it is outside the workspace; ask the user to attach it. The conversation still has the earlier snapshot.");
 }
@@ -206,8 +198,7 @@ fn page() -> Server {
 fn page_that_is_gone_is_reported() {
     let page = page();
     let url = format!("{}/notes", page.url());
-    let server = refreshing(&[&url, &url]);
-    let sandbox = Sandbox::new().with_server(&server);
+    let (sandbox, server) = Sandbox::with_model(refreshing(&[&url, &url]));
     sandbox.run(&["q", "--new", "-a", &url, "look"]);
     sandbox.run("q again");
     assert_contains(&results(&server)[0], "version 1");
@@ -232,11 +223,10 @@ fn forget(sandbox: &Sandbox) {
 fn page_of_a_history_that_is_not_trusted_asks() {
     let page = page();
     let url = format!("{}/notes", page.url());
-    let server = refreshing(&[&url, &url]);
-    let sandbox = Sandbox::new().with_server(&server);
+    let (sandbox, _) = Sandbox::with_model(refreshing(&[&url, &url]));
     sandbox.run(&["q", "--new", "-a", &url, "look"]);
     forget(&sandbox);
-    sandbox.fail("q again", 3, &[]);
+    sandbox.fail("q again", 3);
     assert_contains(error(&sandbox), "there is no terminal");
     assert_eq!(page.received().len(), 1);
     // Who agrees to the page does not agree to a private address.
@@ -252,8 +242,7 @@ fn ctrl_c_ends_what_a_page_takes() {
         0 => Reply::with_headers(200, "content-type: text/plain\r\n", "one"),
         _ => Reply::hang(),
     });
-    let server = refreshing(&[page.url()]);
-    let sandbox = Sandbox::new().with_server(&server);
+    let (sandbox, _) = Sandbox::with_model(refreshing(&[page.url()]));
     sandbox.run(&["q", "--new", "-a", page.url(), "look"]);
     let uri = attached(&sandbox)["uri"].as_str().unwrap().to_owned();
     let server = playing(vec![
@@ -277,9 +266,7 @@ fn ctrl_c_ends_what_a_page_takes() {
 const COUNT: &str = "cmd:sh -c 'echo x >> runs; cat run? | wc -l'";
 
 fn with_command() -> (Server, Sandbox) {
-    let sandbox = Sandbox::new();
-    let asked = answering("Seen.");
-    let sandbox = sandbox.with_server(&asked);
+    let (sandbox, _) = Sandbox::with_model(answering("Seen."));
     sandbox.run(&["q", "--new", "-a", COUNT, "look"]);
     let uri = attached(&sandbox)["uri"].as_str().unwrap().to_owned();
     let server = playing(vec![
@@ -293,10 +280,10 @@ fn with_command() -> (Server, Sandbox) {
 #[test]
 fn command_is_refused_without_a_terminal() {
     let (server, sandbox) = with_command();
-    let run = sandbox.fail("q again", 3, &[]);
+    let run = sandbox.fail("q again", 3);
     assert_contains(&run.stderr, "`refresh_resource` was refused");
     assert_contains(&results(&server)[0], "there is no terminal");
-    assert_eq!(fs::read_to_string(sandbox.path("runs")).unwrap(), "x\n");
+    assert_eq!(sandbox.read("runs"), "x\n");
 }
 
 #[test]
@@ -306,14 +293,11 @@ fn approval_of_a_command_lasts_for_the_turn() {
     let call = calling(&[("refresh_resource", json!({"uri": uri}))]);
     let server = playing(vec![call.clone(), call, answer("Done.")]);
     let sandbox = sandbox.with_server(&server);
-    let mut terminal = Terminal::run(sandbox.command("q again"));
+    let mut terminal = sandbox.terminal("q again");
     terminal.expect("refresh the output of `sh -c");
     terminal.answer("[w]hy not:", "a\r");
     assert_eq!(terminal.wait(), 0, "{}", terminal.output());
-    assert_eq!(
-        fs::read_to_string(sandbox.path("runs")).unwrap(),
-        "x\nx\nx\n"
-    );
+    assert_eq!(sandbox.read("runs"), "x\nx\nx\n");
 }
 
 #[test]
@@ -327,31 +311,26 @@ fn command_runs_again_with_leave() {
     ];
     for (config, arguments) in leaves {
         let (_server, sandbox) = with_command();
-        sandbox.write(USER, config);
+        sandbox.configure(config);
         sandbox.run(arguments);
         assert_eq!(refreshed(&sandbox)["uri"], attached(&sandbox)["uri"]);
-        assert_eq!(fs::read_to_string(sandbox.path("runs")).unwrap(), "x\nx\n");
+        assert_eq!(sandbox.read("runs"), "x\nx\n");
     }
 }
 
 #[test]
 fn command_of_a_history_that_is_not_trusted_asks_whatever_runs_unattended() {
     let (_server, sandbox) = with_command();
-    sandbox.write(
-        USER,
-        "conversation.tools.refresh_resource.run = 'unattended'",
-    );
+    sandbox.configure("conversation.tools.refresh_resource.run = 'unattended'");
     forget(&sandbox);
-    sandbox.fail("q again", 3, &[]);
+    sandbox.fail("q again", 3);
     assert_contains(error(&sandbox), "there is no terminal");
-    assert_eq!(fs::read_to_string(sandbox.path("runs")).unwrap(), "x\n");
+    assert_eq!(sandbox.read("runs"), "x\n");
 }
 
 #[test]
 fn snapshot_of_a_file_outside_names_its_declaration() {
-    let sandbox = Sandbox::new();
-    let asked = answering("Seen.");
-    let sandbox = sandbox.with_server(&asked);
+    let (sandbox, _) = Sandbox::with_model(answering("Seen."));
     let outside = sandbox.write("~/notes.md", "x");
     sandbox.run(&["q", "--new", "-a", &testing::shown(&outside), "look"]);
     let uri = attached(&sandbox)["uri"].as_str().unwrap().to_owned();
@@ -383,12 +362,12 @@ fn what_is_not_attached_is_refused_though_a_tool_named_it() {
 #[test]
 fn scheme_decides_where_no_declaration_is_recorded() {
     let (_server, sandbox) = with_file("a.txt", "old");
-    let path = sandbox.conversation().join("events.json");
+    let path = sandbox.events_path();
     let mut events = sandbox.events();
     for event in &mut events {
         event.as_object_mut().unwrap().remove("delivered");
     }
-    fs::write(&path, json!(events).to_string()).unwrap();
+    sandbox.write_events(&events);
     sandbox.write("a.txt", "new");
     sandbox.run("q again");
     assert_ne!(
@@ -424,14 +403,13 @@ fn fragment_does_not_matter_where_none_was_attached() {
 
 #[test]
 fn attached_file_is_meant_by_its_path_or_by_a_name_that_no_other_has() {
-    let server = refreshing(&[
+    let (sandbox, _) = Sandbox::with_model(refreshing(&[
         "src/a.txt",
         "a#1.txt",
         "src/a.txt#L1-2",
         "notes.md",
         "mod.rs",
-    ]);
-    let sandbox = Sandbox::new().with_server(&server);
+    ]));
     for file in [
         "src/a.txt",
         "a#1.txt",
@@ -459,16 +437,12 @@ fn attached_file_is_meant_by_its_path_or_by_a_name_that_no_other_has() {
         assert_eq!(refreshed(&sandbox)["name"], name);
     }
     sandbox.run("q again");
-    assert!(
-        error(&sandbox).starts_with("notes.md can't be refreshed: "),
-        "{}",
-        error(&sandbox)
-    );
+    assert_starts(error(&sandbox), "notes.md can't be refreshed: ");
     sandbox.run("q again");
     let told = error(&sandbox);
-    assert!(
-        told.starts_with("Several attached resources have the name \"mod.rs\"."),
-        "{told}"
+    assert_starts(
+        &told,
+        "Several attached resources have the name \"mod.rs\".",
     );
     assert_count(&told, "external:", 2);
 }
@@ -487,7 +461,7 @@ fn file_with_secrets_asks_however_it_is_named() {
     sandbox.write(".env", "x");
     sandbox.run("q --new -a .env look");
     for name in names {
-        sandbox.fail("q again", 3, &[]);
+        sandbox.fail("q again", 3);
         assert!(
             error(&sandbox).contains("there is no terminal"),
             "{name}: {}",
@@ -510,7 +484,7 @@ fn what_is_declared_no_longer_is_refreshed_from_where_it_was_attached() {
         "a.txt is not attached to the conversation",
         "`jp attachment ls` lists the attachments",
     ];
-    sandbox.fail("resource refresh a.txt", 1, &words);
+    sandbox.fail("resource refresh a.txt", 1).says(words);
 }
 
 #[test]
@@ -520,7 +494,7 @@ fn what_nothing_here_reads_is_refused_with_what_to_do() {
         ("bear://get/1", "bear://get/1"),
     ] {
         let (_server, sandbox) = with_file("a.txt", "old");
-        let path = sandbox.conversation().join("events.json");
+        let path = sandbox.events_path();
         let text = json!(sandbox.events()).to_string();
         let text = text
             .replace("workspace:///a.txt", uri)
@@ -531,21 +505,16 @@ fn what_nothing_here_reads_is_refused_with_what_to_do() {
         let sandbox = sandbox.with_server(&server);
         sandbox.run("q --yes again");
         assert_contains(error(&sandbox), "; ask the");
-        sandbox.write(
-            USER,
-            format!("conversation.attachments = ['{declaration}']"),
-        );
+        sandbox.configure(format!("conversation.attachments = ['{declaration}']"));
         sandbox.run("q --yes again");
         let told = error(&sandbox);
         assert!(
             told.starts_with("a.txt could not be refreshed: ") && told.contains("ask the user to"),
             "{told}"
         );
-        sandbox.fail(
-            &["resource", "refresh", uri],
-            1,
-            &["pipe it in with `--attach -`"],
-        );
+        sandbox
+            .fail(&["resource", "refresh", uri], 1)
+            .says(["pipe it in with `--attach -`"]);
     }
 }
 
@@ -576,7 +545,7 @@ fn tool_is_offered_where_the_configuration_declares_or_chooses_it() {
     sandbox.run("q x");
     assert!(offers(&server));
     sandbox.write("a.txt", "x");
-    sandbox.write(USER, "conversation.attachments = ['file:a.txt']");
+    sandbox.configure("conversation.attachments = ['file:a.txt']");
     sandbox.run("q --new x");
     assert!(offers(&server));
     sandbox.run("q -T=refresh_resource x");
@@ -603,7 +572,7 @@ fn attached_file_is_found_however_it_is_spelled() {
     let sandbox = Sandbox::new().with_server(&answering("Seen."));
     sandbox.write("src/R&D plan.txt", "x");
     sandbox.write("src/other.txt", "y");
-    std::os::unix::fs::symlink("R&D plan.txt", sandbox.path("src/link")).unwrap();
+    sandbox.link("R&D plan.txt", "src/link");
     let server = answering("Seen.");
     let sandbox = sandbox.with_server(&server);
     sandbox.run("q --new -a 'src/R&D plan.txt' look");
@@ -642,9 +611,7 @@ fn attached_file_is_found_however_it_is_spelled() {
 
 #[test]
 fn what_is_not_held_is_refused_however_it_is_spelled() {
-    let sandbox = Sandbox::new();
-    let server = answering("Seen.");
-    let sandbox = sandbox.with_server(&server);
+    let (sandbox, _) = Sandbox::with_model(answering("Seen."));
     sandbox.write("known.txt", "x");
     sandbox.write("other&.txt", "y");
     let outside = sandbox.write("~/Notes.md", "z");
@@ -658,13 +625,9 @@ fn what_is_not_held_is_refused_however_it_is_spelled() {
         "look",
     ];
     sandbox.run(&attach);
-    let events = sandbox.events();
-    let request = events
-        .iter()
-        .find(|event| event["type"] == "chat_request")
-        .unwrap();
+    let request = &sandbox.events_of("chat_request")[0];
     let external = request["resources"][1]["uri"].as_str().unwrap();
-    assert!(external.starts_with("external:"), "{external}");
+    assert_starts(external, "external:");
     let uri = file_uri(&sandbox, "other&.txt");
     let spellings = [
         "other&amp;.txt".to_owned(),
@@ -691,9 +654,7 @@ fn what_is_not_held_is_refused_however_it_is_spelled() {
 fn sources_are_found_in_other_spellings() {
     let page = page();
     let url = format!("{}/notes?a=1&b=2", page.url());
-    let sandbox = Sandbox::new();
-    let server = answering("Seen.");
-    let sandbox = sandbox.with_server(&server);
+    let (sandbox, _) = Sandbox::with_model(answering("Seen."));
     sandbox.run(&["q", "--new", "-a", &url, "-a", "cmd:echo a b", "look"]);
     let spellings = [
         url.replace('&', "&amp;"),

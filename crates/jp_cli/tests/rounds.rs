@@ -1,12 +1,11 @@
 //! Turns of several rounds: the parts that are sent again and stored if one of them fails.
 
-#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
-
-use std::{fs, process::Stdio};
+use std::fs;
 
 use serde_json::{Value, json};
 use testing::{
-    Reply, Sandbox, Server, answer, assert_contains, assert_lacks, calling, playing, results,
+    Reply, Sandbox, Server, answer, assert_contains, assert_lacks, calling, finish, items, results,
+    start,
 };
 
 /// Returns the bodies of the requests to the model.
@@ -21,22 +20,17 @@ fn bodies(server: &Server) -> Vec<Vec<u8>> {
 }
 
 fn count(sandbox: &Sandbox, kind: &str) -> usize {
-    sandbox
-        .events()
-        .iter()
-        .filter(|event| event["type"] == kind)
-        .count()
+    sandbox.events_of(kind).len()
 }
 
 #[test]
 fn turn_goes_on_from_its_results_after_a_round_that_failed() {
-    let server = playing(vec![
+    let (sandbox, server) = Sandbox::with_replies(vec![
         calling(&[("look", json!({}))]),
         Reply::json(400, r#"{"error":"no"}"#),
         answer("Done."),
     ]);
-    let sandbox = Sandbox::new().with_server(&server);
-    sandbox.fail("query Look.", 1, &["400"]);
+    sandbox.fail("query Look.", 1).says(["400"]);
     assert_eq!(
         [
             count(&sandbox, "tool_call_request"),
@@ -63,14 +57,13 @@ fn server_that_refuses_tools_is_told_of_with_what_to_do() {
         400,
         r#"{"error":"registry.ollama.ai/library/m does not support tools"}"#,
     );
-    let server = playing(vec![refused]);
-    let sandbox = Sandbox::new().with_server(&server);
+    let (sandbox, _) = Sandbox::with_replies(vec![refused]);
     let hints = [
         "llamacpp/m does not accept tools",
         "`jp query -T`",
         "providers.llm.llamacpp.models.\"m\".tools = false",
     ];
-    sandbox.fail("query Look.", 1, &hints);
+    sandbox.fail("query Look.", 1).says(hints);
 }
 
 /// Returns the messages of each request to the model.
@@ -79,7 +72,7 @@ fn messages(server: &Server) -> Vec<Vec<Value>> {
         |body: Vec<u8>| serde_json::from_slice::<Value>(&body).unwrap()["messages"].take();
     bodies(server)
         .into_iter()
-        .map(|body| messages(body).as_array().unwrap().clone())
+        .map(|body| items(&messages(body)).to_vec())
         .collect()
 }
 
@@ -91,20 +84,15 @@ fn model_answers_the_question_of_a_tool_with_the_conversation_before_it() {
             {\"type\": \"question\", \"question\": {\"id\": \"sure\", \"text\": \"Apply?\", \"schema\": {\"type\": \"boolean\"}}}]}';;
         *'\"sure\":true'*) echo applied;;
         esac";
-    let server = playing(vec![
+    let (sandbox, server) = Sandbox::with_replies(vec![
         calling(&[("change", json!({})), ("other", json!({}))]),
         answer(r#"{"sure": true}"#),
         answer("Done."),
     ]);
-    let sandbox = Sandbox::new().with_server(&server);
     let script = sandbox.write("~/change.sh", asks);
-    sandbox.write(
-        "~/.config/jp/config.toml",
-        format!("[conversation.tools.change]\ncommand = 'sh {}'\nrun = 'unattended'\n\
-         questions.sure.target = 'assistant'\n[conversation.tools.other]\ncommand = 'printf other'\nrun = 'unattended'\n", script.display()),
-    );
-    let run = sandbox.run("query 'Change it.'");
-    assert_eq!(run.stdout, "Done.\n");
+    sandbox.configure(format!("[conversation.tools.change]\ncommand = 'sh {}'\nrun = 'unattended'\n\
+         questions.sure.target = 'assistant'\n[conversation.tools.other]\ncommand = 'printf other'\nrun = 'unattended'\n", script.display()));
+    assert_eq!(sandbox.run("query 'Change it.'").stdout, "Done.\n");
     let mut results = results(&server);
     results.sort();
     assert_eq!(results, ["applied\n", "other"]);
@@ -149,23 +137,14 @@ fn model_answers_the_question_of_a_tool_with_the_conversation_before_it() {
 #[test]
 fn turn_with_an_interrupted_tool_can_be_continued() {
     let calls = [("wait", json!({})), ("quick", json!({}))];
-    let server = playing(vec![calling(&calls), answer("Done.")]);
-    let sandbox = Sandbox::new().with_server(&server);
+    let (sandbox, server) = Sandbox::with_replies(vec![calling(&calls), answer("Done.")]);
     let script = sandbox.write("~/wait.sh", "sleep 1000 & echo $! > pid; echo begun; wait");
-    sandbox.write(
-        "~/.config/jp/config.toml",
-        format!(
-            "[conversation.tools.wait]\ncommand = 'sh {}'\nrun = 'unattended'\n\
+    sandbox.configure(format!(
+        "[conversation.tools.wait]\ncommand = 'sh {}'\nrun = 'unattended'\n\
          [conversation.tools.quick]\ncommand = 'printf quick'\nrun = 'unattended'\n",
-            script.display()
-        ),
-    );
-    let mut command = sandbox.command("query Wait.");
-    let child = command
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .unwrap();
+        script.display()
+    ));
+    let child = start(sandbox.command("query Wait."));
     let pid = wait_for(|| {
         fs::read_to_string(sandbox.path("pid"))
             .ok()?
@@ -174,18 +153,14 @@ fn turn_with_an_interrupted_tool_can_be_continued() {
             .ok()
     });
     // It is being written to, and need not be a whole document each time.
-    let written =
-        || fs::read_to_string(sandbox.conversation().join("events.json")).unwrap_or_default();
+    let written = || fs::read_to_string(sandbox.events_path()).unwrap_or_default();
     wait_for(|| (written().matches("\"tool_call_response\"").count() == 1).then_some(()));
     let process = rustix::process::Pid::from_child(&child);
     rustix::process::kill_process(process, rustix::process::Signal::INT).unwrap();
-    let output = child.wait_with_output().unwrap();
-    assert_eq!(output.status.code(), Some(130));
-    let said = String::from_utf8_lossy(&output.stderr);
-    assert_contains(
-        &said,
-        "`jp query` without a message lets the model continue",
-    );
+    let run = finish(child);
+    assert_eq!(run.code, 130);
+    let said = &run.stderr;
+    assert_contains(said, "`jp query` without a message lets the model continue");
     let sleeper = rustix::process::Pid::from_raw(pid).unwrap();
     wait_for(|| {
         rustix::process::test_kill_process(sleeper)
@@ -215,19 +190,12 @@ fn calls_that_wait_for_others_do_not_begin_after_ctrl_c() {
         ("leave", json!({})),
         ("create_file", json!({"path": "created", "content": "x"})),
     ]);
-    let server = playing(vec![calling(&calls), answer("Done.")]);
-    let sandbox = Sandbox::new().with_server(&server);
-    sandbox.write(
-        "~/.config/jp/config.toml",
+    let (sandbox, _) = Sandbox::with_replies(vec![calling(&calls), answer("Done.")]);
+    sandbox.configure(
         "[conversation.tools.wait]\ncommand = 'sh -c \"echo >> begun; sleep 1000\"'\n\
          [conversation.tools.leave]\ncommand = 'touch left'\n",
     );
-    let mut command = sandbox.command("query --yes -t create_file Wait.");
-    let mut child = command
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .unwrap();
+    let mut child = start(sandbox.command("query --yes -t create_file Wait."));
     wait_for(|| {
         let begun = fs::read_to_string(sandbox.path("begun")).unwrap_or_default();
         (begun.lines().count() == 8).then_some(())
@@ -243,14 +211,12 @@ fn calls_that_wait_for_others_do_not_begin_after_ctrl_c() {
 fn long_result_is_read_on_where_nothing_is_stored() {
     let checksum = jp_resource::Checksum::compute("word\n".repeat(200).as_bytes());
     let more = json!({"uri": format!("jp://blob/{checksum}"), "offset": 900});
-    let server = playing(vec![
+    let (sandbox, server) = Sandbox::with_replies(vec![
         calling(&[("long", json!({}))]),
         calling(&[("read_more", more)]),
         answer("Done."),
     ]);
-    let sandbox = Sandbox::new().with_server(&server);
-    sandbox.write(
-        "~/.config/jp/config.toml",
+    sandbox.configure(
         "[conversation.tools.long]\ncommand = 'sh -c \"for i in $(seq 200); do echo word; done\"'\n\
          run = 'unattended'\nmax_output_bytes = 500\n",
     );
@@ -265,9 +231,8 @@ fn long_result_is_read_on_where_nothing_is_stored() {
 fn reading_an_image(bytes: usize, tools: &str) -> (String, String, String, Sandbox) {
     let config = format!("providers.llm.llamacpp.models.m.images = true\n{tools}");
     let call = calling(&[("read_file", json!({"path": "a.png"}))]);
-    let server = playing(vec![call, answer("Done.")]);
-    let sandbox = Sandbox::new().with_server(&server);
-    sandbox.write("~/.config/jp/config.toml", config);
+    let (sandbox, server) = Sandbox::with_replies(vec![call, answer("Done.")]);
+    sandbox.configure(config);
     sandbox.write(
         "a.png",
         [b"\x89PNG\r\n\x1a\n".to_vec(), vec![0xff; bytes - 8]].concat(),
@@ -314,21 +279,16 @@ fn binary_that_is_too_large_for_a_result_is_kept_behind_a_note() {
         ] {
             assert!(result.contains(said), "{said:?} is not in {result}");
         }
-        let events = sandbox.events();
-        let response = events
-            .iter()
-            .find(|event| event["type"] == "tool_call_response")
-            .unwrap();
+        let response = &sandbox.events_of("tool_call_response")[0];
         assert_eq!(response["content"][0]["resource"]["content"]["size"], bytes);
     }
 }
 
 #[test]
 fn image_that_the_person_attached_is_shown_whatever_tools_may_show() {
-    let server = playing(vec![answer("Seen.")]);
-    let sandbox = Sandbox::new().with_server(&server);
+    let (sandbox, server) = Sandbox::with_replies(vec![answer("Seen.")]);
     let tools = "providers.llm.llamacpp.models.m.images = true\n[conversation.tools.'*']\nmax_output_bytes = '10KB'";
-    sandbox.write("~/.config/jp/config.toml", tools);
+    sandbox.configure(tools);
     sandbox.write(
         "a.png",
         [b"\x89PNG\r\n\x1a\n".to_vec(), vec![0xff; 20_000]].concat(),
@@ -355,7 +315,7 @@ fn wait_for<T>(look: impl Fn() -> Option<T>) -> T {
 #[test]
 fn state_is_kept_between_calls() {
     let spawn = |handle: &str| json!({"action": "spawn", "handle": handle});
-    let server = playing(vec![
+    let (sandbox, server) = Sandbox::with_replies(vec![
         calling(&[("counter", spawn("c")), ("shell", spawn("s"))]),
         calling(&[
             (
@@ -376,7 +336,6 @@ fn state_is_kept_between_calls() {
         ]),
         answer("Done."),
     ]);
-    let sandbox = Sandbox::new().with_server(&server);
     sandbox.write("docs/a.md", "");
     sandbox.write(
         "counter.sh",
@@ -384,9 +343,8 @@ fn state_is_kept_between_calls() {
          echo \"{\\\"content\\\":[{\\\"type\\\":\\\"text\\\",\\\"text\\\":\\\"$n\\\"}],\\\"_meta\\\":{\\\"computer.jp/status\\\":\\\"running\\\"}}\"\ndone\n",
     );
     let tool = "[conversation.tools.counter]\ncommand = 'sh counter.sh'\nstateful = true\n";
-    sandbox.write("~/.config/jp/config.toml", tool);
-    let run = sandbox.run("query --yes -t shell Count.");
-    assert_eq!(run.stdout, "Done.\n");
+    sandbox.configure(tool);
+    assert_eq!(sandbox.run("query --yes -t shell Count.").stdout, "Done.\n");
     let results = results(&server);
     let has = |index: usize, words: &[&str]| {
         words.iter().for_each(|words| {
@@ -405,8 +363,8 @@ fn state_is_kept_between_calls() {
 #[test]
 fn kept_tool_ends_with_its_conversation() {
     let spawn = json!({"action": "spawn", "handle": "c"});
-    let server = playing(vec![calling(&[("stay", spawn)]), answer("Done.")]);
-    let sandbox = Sandbox::new().with_server(&server);
+    let (sandbox, server) =
+        Sandbox::with_replies(vec![calling(&[("stay", spawn)]), answer("Done.")]);
     let line =
         r#"{"content":[{"type":"text","text":"up"}],"_meta":{"computer.jp/status":"running"}}"#;
     sandbox.write(
@@ -414,14 +372,10 @@ fn kept_tool_ends_with_its_conversation() {
         format!("echo $$ > pid\nwhile read -r line; do echo '{line}'; done\n"),
     );
     let tool = "[conversation.tools.stay]\ncommand = 'sh stay.sh'\nstateful = true\nkeep = true\n";
-    sandbox.write("~/.config/jp/config.toml", tool);
+    sandbox.configure(tool);
     sandbox.run("query --yes Stay.");
     assert_contains(&results(&server)[0], "running");
-    let pid = fs::read_to_string(sandbox.path("pid"))
-        .unwrap()
-        .trim()
-        .parse()
-        .unwrap();
+    let pid = sandbox.read("pid").trim().parse().unwrap();
     let process = rustix::process::Pid::from_raw(pid).unwrap();
     assert!(rustix::process::test_kill_process(process).is_ok());
     let id = sandbox.json("c ls")[0]["id"].as_str().unwrap().to_owned();

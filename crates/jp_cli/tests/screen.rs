@@ -1,7 +1,6 @@
 //! Output on the screen: colours, columns and suggestions.
 
 #![cfg(unix)]
-#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use testing::{Sandbox, Terminal, assert_contains, assert_lacks};
 
@@ -69,13 +68,11 @@ fn suggested_commands_are_names_of_visible_ones() {
             "  tip: a similar subcommand exists: 'ls'\n",
         ),
     ] {
-        let run = sandbox.fail(words, 2, &["unrecognized subcommand"]);
+        let run = sandbox.fail(words, 2).says(["unrecognized subcommand"]);
         assert_contains(&run.stderr, suggested);
     }
-    let run = sandbox.fail(
-        "shell-sesion",
-        2,
-        &["unrecognized subcommand 'shell-sesion'"],
-    );
+    let run = sandbox
+        .fail("shell-sesion", 2)
+        .says(["unrecognized subcommand 'shell-sesion'"]);
     assert_lacks(&run.stderr, "tip:");
 }

@@ -1,14 +1,11 @@
 //! Scripts of the workspace that an attached command runs: approved as they are, and asked about once they change.
 
 #![cfg(unix)]
-#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use std::{fs, process::Command};
 
 use serde_json::json;
-use testing::{Sandbox, Terminal, assert_contains, assert_lacks};
-
-const USER: &str = "~/.config/jp/config.toml";
+use testing::{Sandbox, assert_contains, assert_lacks};
 
 /// The ways in which a command reaches the script `x.sh` or `bin/x`, which do the same.
 const SCRIPTS: [&str; 6] = [
@@ -49,7 +46,7 @@ fn jp(sandbox: &Sandbox, arguments: &[&str]) -> testing::Run {
 #[test]
 fn script_that_has_changed_is_asked_about_before_its_command_runs_again() {
     let (sandbox, _) = Sandbox::with_answer("Yes.");
-    let config = fs::read_to_string(sandbox.path(".jp/config.toml")).unwrap();
+    let config = sandbox.read(".jp/config.toml");
     for line in SCRIPTS {
         let line = line.replace("ROOT", sandbox.root.to_str().unwrap());
         let attachment = format!("cmd:{line}");
@@ -75,12 +72,14 @@ fn script_that_has_changed_is_asked_about_before_its_command_runs_again() {
             "no terminal to ask",
             "pass `--yes` to run it",
         ];
-        jp(&sandbox, &["q", "--new", "x"]).failed(1, &words);
-        jp(&sandbox, &["resource", "refresh", &attachment]).failed(1, &words);
+        jp(&sandbox, &["q", "--new", "x"]).failed(1).says(words);
+        jp(&sandbox, &["resource", "refresh", &attachment])
+            .failed(1)
+            .says(words);
         assert_eq!(ran(&sandbox), "", "{line}");
         jp(&sandbox, &["q", "--new", "--yes", "x"]).succeeded();
         assert_eq!(ran(&sandbox), "two\n", "{line}");
-        jp(&sandbox, &["q", "--new", "x"]).failed(1, &words);
+        jp(&sandbox, &["q", "--new", "x"]).failed(1).says(words);
 
         write_script(&sandbox, "one");
         jp(&sandbox, &["q", "--new", "x"]).succeeded();
@@ -95,7 +94,7 @@ fn script_that_has_changed_is_asked_about_before_its_command_runs_again() {
 #[test]
 fn file_that_a_shell_runs_is_a_script_whatever_it_looks_like() {
     let (sandbox, _) = Sandbox::with_answer("Yes.");
-    let config = fs::read_to_string(sandbox.path(".jp/config.toml")).unwrap();
+    let config = sandbox.read(".jp/config.toml");
     let write = |word: &str| {
         for path in ["run", "tools/gen"] {
             sandbox.write(path, format!("echo {word} >>\"$ROOT/ran\"\necho {word}\n"));
@@ -124,7 +123,9 @@ fn file_that_a_shell_runs_is_a_script_whatever_it_looks_like() {
         jp(&["q", "--new", "x"]).succeeded();
         assert_eq!(ran(&sandbox), "one\none\n", "{line}");
         write("two");
-        jp(&["q", "--new", "x"]).failed(1, &["whose current content you have not approved"]);
+        jp(&["q", "--new", "x"])
+            .failed(1)
+            .says(["whose current content you have not approved"]);
         assert_eq!(ran(&sandbox), "", "{line}");
     }
 }
@@ -132,14 +133,13 @@ fn file_that_a_shell_runs_is_a_script_whatever_it_looks_like() {
 #[test]
 fn command_that_reads_data_is_not_asked_about_when_it_changes() {
     let (sandbox, _) = Sandbox::with_answer("Yes.");
-    let config = fs::read_to_string(sandbox.path(".jp/config.toml")).unwrap();
+    let config = sandbox.read(".jp/config.toml");
     sandbox.write("package.json", "1\n");
     sandbox.run("q --new -a 'cmd:sed -n 1,9p package.json' x");
     let watched = "conversation.attachments = [{ type = 'cmd', path = 'sed', params = { arg = ['-n', '1,9p', 'package.json'] }, refresh = 'notify' }]\n";
     sandbox.write(".jp/config.toml", format!("{watched}{config}"));
     sandbox.write("package.json", "2\n");
-    let run = sandbox.run("q y");
-    assert_contains(&run.stderr, "jp tells the model");
+    sandbox.run("q y").says(["jp tells the model"]);
     sandbox.run("q --new z");
 }
 
@@ -152,16 +152,14 @@ fn script_that_was_replaced_or_removed_is_asked_about() {
     ran(&sandbox);
     let outside = sandbox.write("~/evil.sh", "echo evil >>ran\n");
     fs::remove_file(sandbox.path("x.sh")).unwrap();
-    sandbox.fail("q x", 1, &["sh x.sh", "no terminal to ask"]);
-    std::os::unix::fs::symlink(outside, sandbox.path("x.sh")).unwrap();
-    sandbox.fail(
-        "q x",
-        1,
-        &[
-            "x.sh, whose current content you have not approved",
-            "no terminal to ask",
-        ],
-    );
+    sandbox
+        .fail("q x", 1)
+        .says(["sh x.sh", "no terminal to ask"]);
+    sandbox.link(outside, "x.sh");
+    sandbox.fail("q x", 1).says([
+        "x.sh, whose current content you have not approved",
+        "no terminal to ask",
+    ]);
     assert_eq!(ran(&sandbox), "");
 }
 
@@ -171,11 +169,9 @@ fn script_that_changes_while_it_runs_is_approved_as_it_was() {
     sandbox.write("x.sh", "echo ran >>ran\necho 'echo other >>ran' >x.sh\n");
     sandbox.run("q --new -a 'cmd:sh x.sh' x");
     sandbox.run("conversation fork --turns 0");
-    sandbox.fail(
-        "q x",
-        1,
-        &["x.sh, whose current content you have not approved"],
-    );
+    sandbox
+        .fail("q x", 1)
+        .says(["x.sh, whose current content you have not approved"]);
     assert_eq!(ran(&sandbox), "ran\n");
 }
 
@@ -183,23 +179,18 @@ fn script_that_changes_while_it_runs_is_approved_as_it_was() {
 fn script_of_a_workspace_that_the_users_own_file_names_is_asked_about_once() {
     let (sandbox, _) = Sandbox::with_answer("Yes.");
     write_script(&sandbox, "one");
-    sandbox.write(
-        USER,
-        "conversation.attachments = ['cmd:sh x.sh', 'cmd:cat x.sh']\n",
-    );
-    sandbox.fail(
-        "q --new x",
-        1,
-        &["`sh x.sh`", "whose current content you have not approved"],
-    );
+    sandbox.configure("conversation.attachments = ['cmd:sh x.sh', 'cmd:cat x.sh']\n");
+    sandbox
+        .fail("q --new x", 1)
+        .says(["`sh x.sh`", "whose current content you have not approved"]);
     assert_eq!(ran(&sandbox), "");
-    let mut terminal = Terminal::run(sandbox.command("q --new x"));
+    let mut terminal = sandbox.terminal("q --new x");
     let question = "Attaching the output of `sh x.sh` runs x.sh, whose current content you have not approved. Run it?";
     terminal.answer(question, "y\n");
     assert_eq!(terminal.wait(), 0, "{}", terminal.output());
     sandbox.run("q --new x");
     assert_eq!(ran(&sandbox), "one\none\n");
-    sandbox.write(USER, "");
+    sandbox.configure("");
     sandbox.run("q --new -c 'conversation.attachments+=cmd:sh x.sh' x");
 }
 
@@ -207,10 +198,9 @@ fn script_of_a_workspace_that_the_users_own_file_names_is_asked_about_once() {
 fn command_whose_script_has_changed_is_not_run_to_see_whether_its_output_has() {
     let (sandbox, _) = Sandbox::with_answer("Yes.");
     write_script(&sandbox, "one");
-    let config = fs::read_to_string(sandbox.path(".jp/config.toml")).unwrap();
     let watched = "conversation.attachments = [{ type = 'cmd', path = 'sh', params = { arg = ['x.sh'] }, refresh = 'notify' }]\n\
          conversation.tools.refresh_resource.run = 'unattended'\n";
-    sandbox.write(".jp/config.toml", format!("{watched}{config}"));
+    sandbox.prepend_config(watched);
     sandbox.run("q --new -a 'cmd:sh x.sh' x");
     sandbox.run("q y");
     assert_eq!(
@@ -219,14 +209,11 @@ fn command_whose_script_has_changed_is_not_run_to_see_whether_its_output_has() {
         "it is run again as the user approved it"
     );
     write_script(&sandbox, "two");
-    let run = sandbox.run("q z");
-    for words in [
+    sandbox.run("q z").says([
         "can't tell whether",
         "it runs x.sh, whose current content you have not approved",
         "hint: attach it once",
-    ] {
-        assert_contains(&run.stderr, words);
-    }
+    ]);
     assert_eq!(ran(&sandbox), "");
 }
 
@@ -243,13 +230,13 @@ fn refresh_that_skips_an_unapproved_script_fails_with_a_hint() {
         "skipped: failed to attach the output of `sh x.sh`",
         "hint: pass `--yes` to run it.",
     ];
-    let run = sandbox.fail("resource refresh", 1, &words);
+    let run = sandbox.fail("resource refresh", 1).says(words);
     assert!(
         run.stderr.contains("a.txt has a new snapshot"),
         "the rest is refreshed: {}",
         run.stderr
     );
-    let run = sandbox.fail("resource refresh -F json", 1, &words);
+    let run = sandbox.fail("resource refresh -F json", 1).says(words);
     assert_contains(&run.stdout, "\"unchanged\"");
     assert_eq!(ran(&sandbox), "");
     let run = sandbox.run("resource refresh --yes");
@@ -264,7 +251,7 @@ fn ctrl_c_at_the_question_of_a_refresh_is_no_skip() {
     sandbox.run("q --new -a 'cmd:sh x.sh' x");
     assert_eq!(ran(&sandbox), "one\n");
     write_script(&sandbox, "two");
-    let mut terminal = Terminal::run(sandbox.command("resource refresh"));
+    let mut terminal = sandbox.terminal("resource refresh");
     terminal.answer("Run it? [y/N]", "\u{3}");
     assert_eq!(terminal.wait(), 130, "{}", terminal.output());
     assert_lacks(terminal.output(), "skipped");
@@ -275,10 +262,7 @@ fn ctrl_c_at_the_question_of_a_refresh_is_no_skip() {
 fn model_does_not_refresh_a_command_whose_script_has_changed() {
     let (sandbox, _) = Sandbox::with_answer("Seen.");
     write_script(&sandbox, "one");
-    sandbox.write(
-        USER,
-        "conversation.tools.refresh_resource.run = 'unattended'",
-    );
+    sandbox.configure("conversation.tools.refresh_resource.run = 'unattended'");
     sandbox.run("q --new -a 'cmd:sh x.sh' look");
     let refreshing = |sandbox: Sandbox| {
         let call = testing::calling(&[("refresh_resource", json!({"uri": "cmd://sh?arg=x.sh"}))]);

@@ -1,9 +1,7 @@
 //! Text that looks like a secret.
 
-#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
-
 use serde_json::json;
-use testing::{Sandbox, assert_contains, assert_lacks, last_message};
+use testing::{Sandbox, assert_contains, assert_lacks, items, last_message};
 
 /// Assembles a text that looks like a token, so that scanners don't find one in this file.
 fn token() -> String {
@@ -26,8 +24,7 @@ fn walk_reports_the_secrets_it_leaves_out() {
     assert_contains(&run.stderr, "\"conf/.env\" looks like it holds secrets");
     assert_contains(&run.stderr, "\"conf/deploy\" looks like it holds secrets");
     let names = |rows: serde_json::Value| {
-        rows.as_array()
-            .unwrap()
+        items(&rows)
             .iter()
             .map(|row| row["name"].clone())
             .collect::<Vec<_>>()
@@ -40,10 +37,8 @@ fn walk_reports_the_secrets_it_leaves_out() {
     assert_contains(last_message(&server), "PASSWORD=1");
     assert_contains(last_message(&server), "b3Blb");
     sandbox.run("q --new -a conf again");
-    assert!(
-        !last_message(&server).contains("b3Blb"),
-        "a key that was attached once is no known file"
-    );
+    // A key that was attached once is no known file.
+    assert_lacks(last_message(&server), "b3Blb");
 }
 
 #[test]
@@ -57,20 +52,21 @@ fn scan_warns_or_refuses_before_anything_is_stored() {
         arguments.extend(more);
         sandbox.jp(&arguments)
     };
-    let refused = with("refuse", &["-a", "src"]).failed(
-        3,
-        &[
-            "src/a.py",
-            "line 2",
-            "password or token",
-            "conversation.attachment.secrets=warn",
-        ],
-    );
+    let refused = with("refuse", &["-a", "src"]).failed(3).says([
+        "src/a.py",
+        "line 2",
+        "password or token",
+        "conversation.attachment.secrets=warn",
+    ]);
     assert_lacks(&refused.stderr, token());
     assert!(!sandbox.path(".jp/conversations").exists());
     assert_eq!(sandbox.files(".jp/blobs").len(), 0);
-    with("refuse", &["-a", &format!("data:text/plain,{}", token())]).failed(3, &["data:"]);
-    with("refuse", &["-a", &format!("cmd:echo {}", token())]).failed(3, &["cmd:"]);
+    with("refuse", &["-a", &format!("data:text/plain,{}", token())])
+        .failed(3)
+        .says(["data:"]);
+    with("refuse", &["-a", &format!("cmd:echo {}", token())])
+        .failed(3)
+        .says(["cmd:"]);
 
     with("refuse", &["-a", "src", "--skip-unavailable"]).succeeded();
     assert!(!last_message(&server).contains(&token()) && last_message(&server).contains("fine"));
@@ -81,5 +77,5 @@ fn scan_warns_or_refuses_before_anything_is_stored() {
     );
     assert!(last_message(&server).contains(&token()));
     // Known files are looked at as well.
-    with("refuse", &["-a", "src"]).failed(3, &["src/a.py"]);
+    with("refuse", &["-a", "src"]).failed(3).says(["src/a.py"]);
 }

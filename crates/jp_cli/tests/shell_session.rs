@@ -1,7 +1,5 @@
 //! `jp shell-session`: the real binary, a real shell on a real terminal.
 #![cfg(target_os = "linux")]
-#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
-
 use std::{
     fs,
     io::{BufRead as _, BufReader, Write as _},
@@ -46,7 +44,7 @@ impl Session {
         let mut line = String::new();
         self.answers.read_line(&mut line).unwrap();
         let answer: Value = serde_json::from_str(&line).unwrap();
-        let blocks = answer["content"].as_array().unwrap();
+        let blocks = testing::items(&answer["content"]);
         blocks
             .iter()
             .map(|block| block["text"].as_str().unwrap().to_owned())

@@ -1,7 +1,5 @@
 //! Snapshots over a conversation's life: taken once, refreshed, printed, piped in.
 
-#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
-
 use std::{
     fs,
     io::{Read as _, Write as _},
@@ -9,7 +7,10 @@ use std::{
 };
 
 use serde_json::{Value, json};
-use testing::{Run, Sandbox, assert_contains, assert_lacks, last_message};
+use testing::{
+    Run, Sandbox, assert_contains, assert_fields, assert_lacks, assert_starts, finish, items,
+    last_message,
+};
 
 fn piped(sandbox: &Sandbox, arguments: &[&str], input: &[u8]) -> Run {
     let mut command = sandbox.command(arguments);
@@ -20,21 +21,11 @@ fn piped(sandbox: &Sandbox, arguments: &[&str], input: &[u8]) -> Run {
     let mut child = command.spawn().unwrap();
     // Fails where the command does not read it.
     _ = child.stdin.take().unwrap().write_all(input);
-    let output = child.wait_with_output().unwrap();
-    let text = |bytes: Vec<u8>| String::from_utf8_lossy(&bytes).into_owned();
-    Run {
-        code: output.status.code().unwrap_or(-1),
-        stdout: text(output.stdout),
-        stderr: text(output.stderr),
-    }
+    finish(child)
 }
 
 fn column(rows: &Value, key: &str) -> Vec<Value> {
-    rows.as_array()
-        .unwrap()
-        .iter()
-        .map(|row| row[key].clone())
-        .collect()
+    testing::column(items(rows), key)
 }
 
 #[test]
@@ -49,12 +40,9 @@ fn piped_stdin_is_a_resource_only_if_it_is_attached() {
     let message = last_message(&server);
     assert_contains(&message, "<resource uri=\"stdin:");
     assert_contains(&message, "from a pipe");
-    assert!(message.starts_with("what is this?\n<resource"), "{message}");
+    assert_starts(&message, "what is this?\n<resource");
     let row = sandbox.json("attachment ls")[0].clone();
-    assert_eq!(
-        (&row["kind"], &row["name"], &row["turn"]),
-        (&json!("stdin"), &json!("stdin"), &json!(1))
-    );
+    assert_fields!(row, {"kind": "stdin", "name": "stdin", "turn": 1});
     let checksum = sandbox.json("resource ls")[0]["checksum"]
         .as_str()
         .unwrap()
@@ -63,10 +51,11 @@ fn piped_stdin_is_a_resource_only_if_it_is_attached() {
 
     piped(&sandbox, &["q", "and this?"], b"more\n").succeeded();
     assert_eq!(last_message(&server), "more\n\nand this?");
-    assert_eq!(sandbox.json("resource ls").as_array().unwrap().len(), 1);
+    assert_eq!(items(&sandbox.json("resource ls")).len(), 1);
 
     piped(&sandbox, &["q", "-a", "-", "x"], b"")
-        .failed(1, &["stdin", "it is empty", "--skip-unavailable"]);
+        .failed(1)
+        .says(["stdin", "it is empty", "--skip-unavailable"]);
     piped(&sandbox, &["attachment", "add", "-"], b"kept for later").succeeded();
     sandbox.run("q now?");
     assert_contains(last_message(&server), "kept for later");
@@ -102,16 +91,12 @@ fn long_data_url_is_not_repeated() {
     );
     let rows = sandbox.json("attachment ls");
     assert_eq!(rows[0]["uri"], "data:text/markdown,%23%20Hi");
-    assert!(
-        rows[1]["uri"]
-            .as_str()
-            .unwrap()
-            .starts_with("data:text/plain;sha256="),
-        "{rows}"
-    );
-    let stored = fs::read_to_string(sandbox.conversation().join("events.json")).unwrap();
+    assert_starts(rows[1]["uri"].as_str().unwrap(), "data:text/plain;sha256=");
+    let stored = fs::read_to_string(sandbox.events_path()).unwrap();
     assert!(!stored.contains(&"y".repeat(100)));
-    sandbox.fail("q -a data:text/plain;base64,% x", 1, &["base64"]);
+    sandbox
+        .fail("q -a data:text/plain;base64,% x", 1)
+        .says(["base64"]);
 }
 
 #[test]
@@ -151,12 +136,12 @@ fn refresh_takes_a_snapshot_now_that_goes_with_the_next_message() {
     assert_contains(&run.stderr, "src/a.txt has a new snapshot");
     assert_contains(&run.stderr, "src/b.txt has a new snapshot");
     assert_contains(&run.stderr, "Skipped 1 snapshot that can't be read again");
-    sandbox.fail(
-        "resource refresh outside.txt",
-        1,
-        &["can't be read again", "attach the file"],
-    );
-    sandbox.fail("resource refresh nothing", 1, &["nothing is not attached"]);
+    sandbox
+        .fail("resource refresh outside.txt", 1)
+        .says(["can't be read again", "attach the file"]);
+    sandbox
+        .fail("resource refresh nothing", 1)
+        .says(["nothing is not attached"]);
 }
 
 #[test]
@@ -255,11 +240,7 @@ fn removal_survives_a_fork() {
     let (sandbox, server) = Sandbox::with_answer("Yes.");
     sandbox.write("a.txt", "abc");
     sandbox.write("b.txt", "def");
-    let config = fs::read_to_string(sandbox.path(".jp/config.toml")).unwrap();
-    sandbox.write(
-        ".jp/config.toml",
-        format!("conversation.attachments = [\"a.txt\", \"b.txt\"]\n{config}"),
-    );
+    sandbox.prepend_config("conversation.attachments = [\"a.txt\", \"b.txt\"]");
     sandbox.run("q --new one");
     sandbox.run("attachment rm a.txt");
     for turns in ["9", "1", "0"] {
@@ -298,11 +279,10 @@ fn print_reads_only_what_was_not_sent() {
     let mut binary = sandbox.command("attachment print data.bin");
     assert_eq!(binary.output().unwrap().stdout, [0, 159, 146, 150]);
     let rows = sandbox.json("attachment print data.bin");
-    assert_eq!(
-        (&rows[0]["blob"], &rows[0]["name"]),
-        (&json!("AJ+Slg=="), &json!("data.bin"))
-    );
-    sandbox.fail("attachment print c.txt", 1, &["c.txt is not attached"]);
+    assert_fields!(rows[0], {"blob": "AJ+Slg==", "name": "data.bin"});
+    sandbox
+        .fail("attachment print c.txt", 1)
+        .says(["c.txt is not attached"]);
     assert_eq!(sandbox.events(), events, "nothing is stored");
 }
 
@@ -318,11 +298,9 @@ fn files_of_one_name_are_told_apart_without_their_path() {
     let [first, second] = [0, 1].map(|row| rows[row]["uri"].as_str().unwrap().to_owned());
     assert_ne!(first, second);
     assert_eq!(sandbox.run(&["attachment", "print", &second]).stdout, "two");
-    let run = sandbox.fail(
-        "resource show config.yaml",
-        1,
-        &["name of 2 resources", &first],
-    );
+    let run = sandbox
+        .fail("resource show config.yaml", 1)
+        .says(["name of 2 resources", &first]);
     assert_lacks(&run.stderr, "/one/");
     sandbox.run(&["attachment", "rm", &first]);
     assert_eq!(

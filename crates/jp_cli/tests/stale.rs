@@ -1,7 +1,5 @@
 //! Notes to the model about attached sources that have changed (`refresh = "notify"`).
 
-#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
-
 use std::{
     fs,
     process::Command,
@@ -11,11 +9,9 @@ use std::{
 use jp_resource::Checksum;
 use serde_json::{Value, json};
 use testing::{
-    Reply, Run, Sandbox, Server, answer, answering, assert_contains, assert_count, assert_lacks,
-    calling, last_message, last_request, playing,
+    Reply, Run, Sandbox, Server, answer, answering, assert_contains, assert_count, assert_fields,
+    assert_lacks, calling, column, items, last_message, last_request, playing,
 };
-
-const USER: &str = "~/.config/jp/config.toml";
 
 /// Declares files in the workspace's configuration; jp tells the model when they change.
 fn watching(server: &Server, paths: &[&str]) -> Sandbox {
@@ -43,11 +39,7 @@ fn asked(sandbox: &Sandbox, words: &str) -> Run {
 }
 
 fn notifications(sandbox: &Sandbox) -> Vec<Value> {
-    sandbox
-        .events()
-        .into_iter()
-        .filter(|event| event["type"] == "notification")
-        .collect()
+    sandbox.events_of("notification")
 }
 
 /// Returns the URI that a model is shown of a file.
@@ -78,11 +70,7 @@ fn each_new_state_of_a_file_is_announced_once() {
             uri(&sandbox, "README.md")
         )
     );
-    let kinds: Vec<_> = sandbox
-        .events()
-        .iter()
-        .map(|event| event["type"].clone())
-        .collect();
+    let kinds = column(&sandbox.events(), "type");
     let place = kinds
         .iter()
         .position(|kind| kind == "notification")
@@ -92,8 +80,7 @@ fn each_new_state_of_a_file_is_announced_once() {
         (&json!("turn_start"), &json!("chat_request"))
     );
     let event = &notifications(&sandbox)[0];
-    assert_eq!(event["uri"], "workspace:///README.md");
-    assert_eq!(event["checksum"], json!(Checksum::compute(b"a")));
+    assert_fields!(event, {"uri": "workspace:///README.md", "checksum": Checksum::compute(b"a")});
     assert_eq!(event["now"], json!(Checksum::compute(b"b")));
 
     let run = asked(&sandbox, "four");
@@ -101,9 +88,7 @@ fn each_new_state_of_a_file_is_announced_once() {
     assert_lacks(&run.stderr, "jp tells the model");
     let history = last_request(&server)["messages"].clone();
     assert!(
-        history
-            .as_array()
-            .unwrap()
+        items(&history)
             .iter()
             .any(|message| message["content"] == json!(told)),
         "{history}"
@@ -237,15 +222,12 @@ fn what_the_model_changed_or_read_itself_it_is_not_told() {
         answer("Yes."),
     ]);
     let sandbox = watching(&server, &["a.txt", "b.txt"]);
-    sandbox.write(
-        USER,
-        "conversation.tools.edit_file = { enable = true, run = 'unattended' }",
-    );
+    sandbox.configure("conversation.tools.edit_file = { enable = true, run = 'unattended' }");
     sandbox.write("a.txt", "one\n");
     sandbox.write("b.txt", "one\n");
     asked(&sandbox, "one");
     asked(&sandbox, "edit it");
-    assert_eq!(fs::read_to_string(sandbox.path("a.txt")).unwrap(), "two\n");
+    assert_eq!(sandbox.read("a.txt"), "two\n");
     sandbox.write("b.txt", "two\n");
     asked(&sandbox, "three");
     let message = last_message(&server);
@@ -285,8 +267,7 @@ fn what_the_model_deleted_moved_or_created_itself_it_is_not_told() {
     let unattended = |tool: &str| {
         format!("conversation.tools.{tool} = {{ enable = true, run = 'unattended' }}\n")
     };
-    sandbox.write(
-        USER,
+    sandbox.configure(
         ["delete_file", "move_file", "create_file", "edit_file"]
             .map(unattended)
             .concat(),
@@ -297,11 +278,8 @@ fn what_the_model_deleted_moved_or_created_itself_it_is_not_told() {
     asked(&sandbox, "one");
     asked(&sandbox, "do it");
     assert!(sandbox.path("to.txt").exists() && !sandbox.path("gone.txt").exists());
-    assert_eq!(
-        fs::read_to_string(sandbox.path("anew.txt")).unwrap(),
-        "two\n"
-    );
-    assert_eq!(fs::read_to_string(sandbox.path("edited.txt")).unwrap(), "");
+    assert_eq!(sandbox.read("anew.txt"), "two\n");
+    assert_eq!(sandbox.read("edited.txt"), "");
     asked(&sandbox, "three");
     assert_eq!(last_message(&server), "three");
 
@@ -344,13 +322,14 @@ fn malformed_name_of_a_snapshot_is_refused() {
     ] {
         let sandbox = Sandbox::new().with_server(&server);
         sandbox.write("~/outside.txt", "x");
-        sandbox.write(
-            USER,
-            format!("conversation.attachments = ['file:a.txt', {table}]"),
-        );
+        sandbox.configure(format!(
+            "conversation.attachments = ['file:a.txt', {table}]"
+        ));
         sandbox.write("a.txt", "a");
         let hint = "remove `refresh` or set it to";
-        let run = sandbox.fail("q one", 1, &["refresh = \"notify\"", "config.toml", hint]);
+        let run = sandbox
+            .fail("q one", 1)
+            .says(["refresh = \"notify\"", "config.toml", hint]);
         let (scheme, name) = (
             table.split('\'').nth(1).unwrap(),
             table.split('\'').nth(3).unwrap(),
@@ -369,7 +348,7 @@ fn program_runs_again_only_with_approval() {
     // jp asks about a file that the line names, but not about one that a pattern finds.
     let table = r#"{ type = "cmd", path = "sh", params = { arg = ["-c", "echo >> runs; cat stat?"] }, refresh = "notify" }"#;
     declare(&sandbox, table);
-    let runs = || fs::read_to_string(sandbox.path("runs")).unwrap().len();
+    let runs = || sandbox.read("runs").len();
     sandbox.write("state", "a");
     sandbox.run("q --new --yes one");
     sandbox.write("state", "b");
@@ -387,13 +366,11 @@ fn program_runs_again_only_with_approval() {
 
     fs::remove_file(sandbox.path(".jp/config.toml")).unwrap();
     let sandbox = sandbox.with_server(&server);
-    sandbox.write(USER, format!("conversation.attachments = [{table}]"));
+    sandbox.configure(format!("conversation.attachments = [{table}]"));
     sandbox.write("state", "c");
     asked(&sandbox, "four");
-    assert!(
-        last_message(&server).contains("has changed since"),
-        "it is in the person's own file"
-    );
+    // It is in the user's own file.
+    assert_contains(last_message(&server), "has changed since");
 }
 
 #[test]
@@ -409,7 +386,7 @@ fn page_that_cannot_be_compared_is_a_warning() {
     let sandbox = Sandbox::new().with_server(&server);
     let host = site.url().strip_prefix("http://").unwrap();
     let table = format!("{{ type = 'http', path = '{host}/doc', refresh = 'notify' }}");
-    sandbox.write(USER, format!("conversation.attachments = [{table}]"));
+    sandbox.configure(format!("conversation.attachments = [{table}]"));
     let shows = |reply: Reply| *page.lock().unwrap() = reply;
     asked(&sandbox, "one");
     asked(&sandbox, "two");
@@ -451,7 +428,7 @@ fn clone_at_another_path_compares_only_files() {
     let program = "cmd:sh -c 'echo >> ../runs'";
     sandbox.run(&["q", "--new", "-a", &page, "-a", program, "one"]);
     // A history may say so as well.
-    let events = sandbox.conversation().join("events.json");
+    let events = sandbox.events_path();
     let url = page.strip_prefix("http://").unwrap();
     let text = fs::read_to_string(&events).unwrap();
     let table = json!({"type": "http", "path": url, "refresh": "notify"});

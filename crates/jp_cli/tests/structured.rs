@@ -1,12 +1,10 @@
 //! `jp query --schema`: answers that are JSON, and fit.
 
-#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
-
 use std::sync::Mutex;
 
-use serde_json::json;
 use testing::{
-    Reply, Sandbox, Server, answer, answering, assert_contains, chunk, last_message, last_request,
+    Reply, Sandbox, Server, answer, answering, assert_contains, assert_fields, chunk, last_message,
+    last_request,
 };
 
 const SCHEMA: &str = r#"{"type":"object","properties":{"title":{"type":"string"},"n":{"type":"integer"}},"required":["title"]}"#;
@@ -22,47 +20,35 @@ fn answering_each(replies: Vec<Reply>) -> Server {
 
 #[test]
 fn answer_that_fits_is_all_of_stdout() {
-    let server = answering(r#"{"title": "x"}"#);
-    let sandbox = Sandbox::new().with_server(&server);
+    let (sandbox, server) = Sandbox::with_model(answering(r#"{"title": "x"}"#));
     sandbox.write("schema.json", SCHEMA);
     let run = sandbox.run("q --new -s @schema.json what?");
     assert_eq!(run.stdout, "{\"title\": \"x\"}\n");
     let sent = &last_request(&server)["response_format"]["json_schema"]["schema"];
     assert_eq!(sent.to_string(), SCHEMA);
     let document = sandbox.json(&["q", "--schema", SCHEMA, "and?"]);
-    assert_eq!(document["structured"], json!({"title": "x"}));
-    assert_eq!(document["answer"], r#"{"title": "x"}"#);
+    assert_fields!(document, {"structured": {"title": "x"}, "answer": r#"{"title": "x"}"#});
     assert!(sandbox.json("q 'in words'").get("structured").is_none());
     assert!(last_request(&server).get("response_format").is_none());
 }
 
 #[test]
 fn answer_that_does_not_fit_is_an_error_with_its_place() {
-    let server = answering_each(vec![
+    let (sandbox, _) = Sandbox::with_model(answering_each(vec![
         answer(r#"{"title": "x", "n": "three"}"#),
         answer("Sure!"),
-    ]);
-    let sandbox = Sandbox::new().with_server(&server);
-    let run = sandbox.fail(
-        &["q", "--new", "-s", SCHEMA, "what?"],
-        1,
-        &[
+    ]));
+    let run = sandbox
+        .fail(&["q", "--new", "-s", SCHEMA, "what?"], 1)
+        .says([
             "the answer does not fit the schema: at /n: want integer, but got string",
             "is kept",
-        ],
-    );
+        ]);
     assert_contains(&run.stdout, "three");
-    assert!(
-        sandbox
-            .events()
-            .iter()
-            .any(|event| event["type"] == "chat_response")
-    );
-    let run = sandbox.fail(
-        &["q", "-F", "json", "-s", SCHEMA, "what?"],
-        1,
-        &["the answer is no JSON document: expected value at line 1 column 1"],
-    );
+    assert!(sandbox.has_event("chat_response"));
+    let run = sandbox
+        .fail(&["q", "-F", "json", "-s", SCHEMA, "what?"], 1)
+        .says(["the answer is no JSON document: expected value at line 1 column 1"]);
     assert_eq!(run.stdout, "");
 }
 
@@ -70,42 +56,34 @@ fn answer_that_does_not_fit_is_an_error_with_its_place() {
 fn answer_that_was_cut_off_says_so() {
     let end =
         "data: {\"choices\":[{\"delta\":{},\"finish_reason\":\"length\"}]}\n\ndata: [DONE]\n\n";
-    let server = answering_each(vec![Reply::stream(&format!(
+    let (sandbox, _) = Sandbox::with_model(answering_each(vec![Reply::stream(&format!(
         "{}{end}",
         chunk("{\"title\": \"x")
-    ))]);
-    let sandbox = Sandbox::new().with_server(&server);
-    sandbox.fail(
-        &["q", "--new", "-s", SCHEMA, "what?"],
-        1,
-        &["the answer was cut off, length limit reached: the answer is no JSON document"],
-    );
+    ))]));
+    sandbox
+        .fail(&["q", "--new", "-s", SCHEMA, "what?"], 1)
+        .says(["the answer was cut off, length limit reached: the answer is no JSON document"]);
 }
 
 #[test]
 fn message_that_is_sent_again_keeps_its_schema() {
-    let server = answering_each(vec![
+    let (sandbox, server) = Sandbox::with_model(answering_each(vec![
         Reply::json(400, "{}"),
         answer("[]"),
         answer(r#"{"title":"x"}"#),
+    ]));
+    sandbox
+        .fail(&["q", "--new", "-s", SCHEMA, "what?"], 1)
+        .says(["sends it again"]);
+    sandbox
+        .fail(&["q", "-s", SCHEMA], 2)
+        .says(["with its own schema"]);
+    sandbox.fail("q", 1).says([
+        "at its top: want object, but got array",
+        "without a message asks again",
     ]);
-    let sandbox = Sandbox::new().with_server(&server);
-    sandbox.fail(
-        &["q", "--new", "-s", SCHEMA, "what?"],
-        1,
-        &["sends it again"],
-    );
-    sandbox.fail(&["q", "-s", SCHEMA], 2, &["with its own schema"]);
-    sandbox.fail(
-        "q",
-        1,
-        &[
-            "at its top: want object, but got array",
-            "without a message asks again",
-        ],
-    );
     sandbox.run("q");
-    sandbox.fail("q", 2, &["no unanswered message"]);
+    sandbox.fail("q", 2).says(["no unanswered message"]);
     let received = server.received();
     let mut queries = received
         .iter()
@@ -140,7 +118,7 @@ fn schema_that_is_none_is_refused_before_anything_happens() {
         ),
     ] {
         let run = sandbox.jp(&["q", "--new", "-a", "missing", "-s", schema, "what?"]);
-        run.failed(2, &["invalid --schema: ", words, "hint: "]);
+        run.failed(2).says(["invalid --schema: ", words, "hint: "]);
     }
     assert_eq!(server.received().len(), 0);
     assert!(!sandbox.path(".jp/conversations").exists());
@@ -150,10 +128,7 @@ fn schema_that_is_none_is_refused_before_anything_happens() {
 fn explain_shows_the_schema() {
     let (sandbox, server) = Sandbox::with_answer("{}");
     let document = sandbox.json(&["q", "--new", "--explain", "-s", SCHEMA, "what?"]);
-    assert_eq!(
-        document["request"]["response_format"]["type"],
-        "json_schema"
-    );
+    assert_fields!(document["request"]["response_format"], {"type": "json_schema"});
     sandbox.run(&["q", "--new", "-s", r#"{"type":"object"}"#, "what?"]);
     assert_eq!(last_message(&server), "what?");
 }

@@ -1,14 +1,12 @@
 //! Tools: declared, chosen, allowed, run, and their results in the next request.
 
-#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
-
 use std::fs;
 
 use jp_resource::Checksum;
 use serde_json::{Value, json};
 use testing::{
-    Reply, Sandbox, Server, answer, assert_contains, assert_lacks, calling, last_request, playing,
-    results,
+    Reply, Sandbox, Server, answer, assert_contains, assert_fields, assert_lacks, assert_starts,
+    calling, column, items, last_request, results,
 };
 
 /// The user's own configuration.
@@ -16,9 +14,9 @@ const USER: &str = "~/.config/jp/config.toml";
 
 /// A user with these tools, and a model that calls one and then answers `Done.`
 fn calling_once(tools: &str, name: &str, arguments: Value) -> (Server, Sandbox) {
-    let server = playing(vec![calling(&[(name, arguments)]), answer("Done.")]);
-    let sandbox = Sandbox::new().with_server(&server);
-    sandbox.write(USER, tools);
+    let (sandbox, server) =
+        Sandbox::with_replies(vec![calling(&[(name, arguments)]), answer("Done.")]);
+    sandbox.configure(tools);
     (server, sandbox)
 }
 
@@ -51,17 +49,12 @@ fn output_of_a_program_reaches_the_model() {
         "greet",
         json!({"name": "Jean"}),
     );
-    let script = sandbox.write("~/scripts/greet", "#!/bin/sh\necho \"hello $2\"\n");
-    make_executable(&script);
+    sandbox.write_program("~/scripts/greet", "#!/bin/sh\necho \"hello $2\"\n");
     let run = sandbox.run("q --new greet");
     assert_eq!(run.stdout, "Done.\n");
-    assert!(
-        run.stderr.starts_with("Called greet Jean: 12 B\n"),
-        "{}",
-        run.stderr
-    );
+    assert_starts(&run.stderr, "Called greet Jean: 12 B\n");
     assert_eq!(results(&server), ["hello world\n"]);
-    let tools = last_request(&server)["tools"].as_array().unwrap().clone();
+    let tools = items(&last_request(&server)["tools"]).to_vec();
     let function = json!({
         "name": "greet", "description": "Greets.\n\nOnly once.",
         "parameters": {
@@ -70,11 +63,7 @@ fn output_of_a_program_reaches_the_model() {
         },
     });
     assert_eq!(tools.last().unwrap()["function"], function);
-    let kinds: Vec<_> = sandbox
-        .events()
-        .iter()
-        .map(|event| event["type"].clone())
-        .collect();
+    let kinds = column(&sandbox.events(), "type");
     for kind in ["tool_call_request", "tool_call_response"] {
         assert_eq!(
             kinds.iter().filter(|other| **other == kind).count(),
@@ -82,13 +71,7 @@ fn output_of_a_program_reaches_the_model() {
             "{kinds:?}"
         );
     }
-    let quiet = sandbox.run("q --new -q greet");
-    assert_eq!(quiet.stderr, "");
-}
-
-fn make_executable(path: &std::path::Path) {
-    use std::os::unix::fs::PermissionsExt as _;
-    fs::set_permissions(path, fs::Permissions::from_mode(0o755)).unwrap();
+    assert_eq!(sandbox.run("q --new -q greet").stderr, "");
 }
 
 #[test]
@@ -99,7 +82,7 @@ fn conversation_is_printed_with_its_calls() {
         json!({}),
     );
     sandbox.run("q --new greet");
-    let path = sandbox.conversation().join("events.json");
+    let path = sandbox.events_path();
     let inquiry = json!({"timestamp": "2026-11-21T12:00:00Z", "type": "inquiry_request", "id": "call_1.sure",
         "question": {"id": "sure", "text": "Sure?", "schema": {"type": "boolean"}}});
     let answer = json!({"timestamp": "2026-11-21T12:00:00Z", "type": "inquiry_response", "id": "call_1.sure", "answer": true});
@@ -136,12 +119,7 @@ fn conversation_is_printed_with_its_calls() {
     Done.
     "#);
     let document = sandbox.json("conversation print");
-    let kinds: Vec<_> = document["turns"][0]["events"]
-        .as_array()
-        .unwrap()
-        .iter()
-        .map(|event| &event["type"])
-        .collect();
+    let kinds = column(items(&document["turns"][0]["events"]), "type");
     assert_eq!(
         kinds,
         [
@@ -161,8 +139,7 @@ fn words_before_a_call_end_their_line() {
     let chunk = json!({"choices": [{"delta": {"content": "I look.", "tool_calls": [call]}}]});
     let end = json!({"choices": [{"delta": {}, "finish_reason": "tool_calls"}]});
     let call = Reply::stream(&format!("data: {chunk}\n\ndata: {end}\n\ndata: [DONE]\n\n"));
-    let server = playing(vec![call, answer("Done.")]);
-    let sandbox = Sandbox::new().with_server(&server);
+    let (sandbox, _) = Sandbox::with_replies(vec![call, answer("Done.")]);
     assert_eq!(sandbox.run("q --new x").stdout, "I look.\nDone.\n");
 }
 
@@ -187,7 +164,7 @@ fn context_in_a_command_stays_whole() {
             "say",
             json!({"a b": "'\"\n"}),
         );
-        sandbox.write(USER, format!("conversation.tools.say = {{ command = {command}, run = 'unattended', parameters = {{ 'a b' = {{}} }} }}"));
+        sandbox.configure(format!("conversation.tools.say = {{ command = {command}, run = 'unattended', parameters = {{ 'a b' = {{}} }} }}"));
         sandbox.run("q --new say");
         let context: Value = serde_json::from_str(&results(&server)[0]).unwrap();
         assert_eq!(context["tool"]["arguments"], json!({"a b": "'\"\n"}));
@@ -224,7 +201,7 @@ fn keys_are_kept_from_tools() {
 fn turn_continues_after_a_call_refused_without_a_terminal() {
     let tools = "conversation.tools.greet = { command = 'printf hello' }";
     let (server, sandbox) = calling_once(tools, "greet", json!({}));
-    let run = sandbox.fail("q --new greet", 3, &[]);
+    let run = sandbox.fail("q --new greet", 3);
     assert_eq!(run.stdout, "Done.\n");
     for words in [
         "warning: the call of `greet` was refused",
@@ -271,13 +248,12 @@ fn settings_of_all_tools_are_those_of_each_that_says_nothing() {
         [conversation.tools.two]
         command = 'printf two'
         run = 'ask'";
-    let server = playing(vec![
+    let (sandbox, server) = Sandbox::with_replies(vec![
         calling(&[("one", json!({})), ("two", json!({}))]),
         answer("Done."),
     ]);
-    let sandbox = Sandbox::new().with_server(&server);
-    sandbox.write(USER, tools);
-    sandbox.fail("q --new x", 3, &["`two` was refused"]);
+    sandbox.configure(tools);
+    sandbox.fail("q --new x", 3).says(["`two` was refused"]);
     let results = results(&server);
     assert!(
         results[0] == "one" && results[1].contains("refused"),
@@ -304,15 +280,11 @@ fn readers_run_unasked_whatever_is_said_of_all_tools() {
 
 #[test]
 fn model_is_told_of_tools_that_there_are_not_or_that_are_off() {
-    let server = playing(vec![
+    let (sandbox, server) = Sandbox::with_replies(vec![
         calling(&[("nothing", json!({})), ("greet", json!({}))]),
         answer("Done."),
     ]);
-    let sandbox = Sandbox::new().with_server(&server);
-    sandbox.write(
-        USER,
-        "conversation.tools.greet = { command = 'printf hello', enable = false }",
-    );
+    sandbox.configure("conversation.tools.greet = { command = 'printf hello', enable = false }");
     sandbox.run("q --new --yes x");
     let results = results(&server);
     assert_contains(&results[0], "There is no tool `nothing`");
@@ -340,10 +312,7 @@ fn only_what_reads_is_on_by_default() {
 #[test]
 fn tools_are_offered_in_one_order() {
     let (sandbox, server) = Sandbox::with_answer("Yes.");
-    sandbox.write(
-        USER,
-        "conversation.tools = { b = { command = 'b' }, a = { command = 'a' } }",
-    );
+    sandbox.configure("conversation.tools = { b = { command = 'b' }, a = { command = 'a' } }");
     sandbox.run("q --new x");
     let offered = offered(&server);
     assert_eq!(offered[offered.len() - 2..], ["a", "b"]);
@@ -352,8 +321,7 @@ fn tools_are_offered_in_one_order() {
 #[test]
 fn chosen_tools_stay_chosen_in_their_conversation() {
     let (sandbox, server) = Sandbox::with_answer("Yes.");
-    sandbox.write(
-        USER,
+    sandbox.configure(
         "conversation.tools = { a = { command = 'a' }, b = { command = 'b', enable = false } }",
     );
     let tools = |arguments: &[&str]| {
@@ -386,45 +354,34 @@ fn message_after_the_flag_is_no_name() {
 fn unknown_tool_is_a_mistake_of_usage_that_stores_nothing() {
     let (sandbox, server) = Sandbox::with_answer("Yes.");
     let run = sandbox.jp("q --new -t red_more x");
-    run.failed(
-        2,
-        &[
-            "there is no tool `red_more`",
-            "hint: did you mean `read_more`?",
-            "hint: the tools are: ",
-        ],
-    );
-    sandbox.fail(
-        "q --new -T=elsewhere x",
-        2,
-        &["there is no tool `elsewhere`"],
-    );
+    run.failed(2).says([
+        "there is no tool `red_more`",
+        "hint: did you mean `read_more`?",
+        "hint: the tools are: ",
+    ]);
+    sandbox
+        .fail("q --new -T=elsewhere x", 2)
+        .says(["there is no tool `elsewhere`"]);
     let both = sandbox.jp("q --new -T=read_more -t read_more x");
-    both.failed(2, &["--tool and --no-tool both name `read_more`"]);
+    both.failed(2)
+        .says(["--tool and --no-tool both name `read_more`"]);
     assert_eq!(server.received().len(), 0);
     assert!(!sandbox.path(".jp/conversations").exists());
 }
 
 #[test]
 fn parallel_calls_are_answered_in_their_order() {
-    let server = playing(vec![
+    let (sandbox, server) = Sandbox::with_replies(vec![
         calling(&[("first", json!({})), ("second", json!({}))]),
         answer("Done."),
     ]);
-    let sandbox = Sandbox::new().with_server(&server);
-    sandbox.write(
-        USER,
-        r#"[conversation.tools]
+    sandbox.configure(r#"[conversation.tools]
         first = { command = ["sh", "-c", "until [ -e made ]; do sleep 0.01; done; echo 1"], run = "unattended" }
-        second = { command = ["sh", "-c", "touch made; echo 2"], run = "unattended" }"#,
-    );
+        second = { command = ["sh", "-c", "touch made; echo 2"], run = "unattended" }"#);
     let document = sandbox.json("q --new both");
     assert_eq!(results(&server), ["1\n", "2\n"]);
     let call = |id: &str, tool: &str| json!({"id": id, "tool": tool, "arguments": {}, "is_error": false, "decision": "allowed", "reason": "run"});
-    assert_eq!(
-        document["calls"],
-        json!([call("call_1", "first"), call("call_2", "second")])
-    );
+    assert_fields!(document, {"calls": [call("call_1", "first"), call("call_2", "second")]});
     assert_eq!(document["answer"], "Done.");
 }
 
@@ -440,20 +397,16 @@ fn document_says_which_calls_failed() {
 #[test]
 fn calls_that_share_an_id_are_told_apart() {
     let ok = || calling(&[("ok", json!({}))]);
-    let server = playing(vec![
+    let (sandbox, _) = Sandbox::with_replies(vec![
         calling(&[("nothing", json!({}))]),
         ok(),
         answer("Done."),
         ok(),
         answer("Done."),
     ]);
-    let sandbox = Sandbox::new().with_server(&server);
-    sandbox.write(
-        USER,
-        "conversation.tools.ok = { command = 'true', run = 'unattended' }",
-    );
+    sandbox.configure("conversation.tools.ok = { command = 'true', run = 'unattended' }");
     let failed = |document: &Value| {
-        let calls = document["calls"].as_array().unwrap().iter();
+        let calls = items(&document["calls"]).iter();
         calls
             .map(|call| call["is_error"].as_bool().unwrap())
             .collect::<Vec<_>>()
@@ -465,29 +418,22 @@ fn calls_that_share_an_id_are_told_apart() {
 #[test]
 fn explain_lists_the_costs_of_tools() {
     let (sandbox, _) = Sandbox::with_answer("Yes.");
-    sandbox.write(
-        USER,
-        "conversation.tools.greet = { command = 'printf hello', summary = 'Greets.' }",
-    );
+    sandbox
+        .configure("conversation.tools.greet = { command = 'printf hello', summary = 'Greets.' }");
     let arguments = ["q", "--new", "--explain", "-T", "-t", "greet", "x"];
     let shown = sandbox.run(&arguments).stdout;
     assert_contains(&shown, "tools: greet, about 21 more tokens\n");
     let document = sandbox.json(&arguments);
-    assert_eq!(
-        document["tools"],
-        json!([{"name": "greet", "bytes": 82, "tokens": 21}])
-    );
+    assert_fields!(document, {"tools": [{"name": "greet", "bytes": 82, "tokens": 21}]});
     assert_eq!(document["request"]["tools"][0]["function"]["name"], "greet");
-    let without = sandbox.run("q --new --explain -T x").stdout;
-    assert_lacks(&without, "tools:");
+    assert_lacks(sandbox.run("q --new --explain -T x").stdout, "tools:");
 }
 
 /// A user in a workspace that declares tools.
 fn in_workspace(tools: &str, name: &str) -> (Server, Sandbox) {
-    let server = playing(vec![calling(&[(name, json!({}))]), answer("Done.")]);
-    let sandbox = Sandbox::new().with_server(&server);
-    let config = fs::read_to_string(sandbox.path(".jp/config.toml")).unwrap();
-    sandbox.write(".jp/config.toml", format!("{tools}{config}"));
+    let (sandbox, server) =
+        Sandbox::with_replies(vec![calling(&[(name, json!({}))]), answer("Done.")]);
+    sandbox.prepend_config(tools);
     (server, sandbox)
 }
 
@@ -505,7 +451,7 @@ fn agree(sandbox: &Sandbox, text: &str) {
 fn workspace_lets_no_tool_run_unattended_before_the_person_agrees() {
     let tools = "[conversation.tools.greet]\ncommand = 'printf hello'\nrun = 'unattended'\n";
     let (server, sandbox) = in_workspace(tools, "greet");
-    let run = sandbox.fail("q --new x", 3, &[]);
+    let run = sandbox.fail("q --new x", 3);
     assert_contains(&results(&server)[0], "refused");
     let words = [
         "warning: the tool `greet` needs your approval for each call because the workspace affects",
@@ -547,8 +493,8 @@ fn persons_word_on_a_tool_is_not_about_a_command_of_the_workspaces() {
         "conversation.tools.greet.command = 'printf hello'\n",
         "greet",
     );
-    sandbox.write(USER, "conversation.tools.greet.run = 'unattended'");
-    sandbox.fail("q --new x", 3, &[]);
+    sandbox.configure("conversation.tools.greet.run = 'unattended'");
+    sandbox.fail("q --new x", 3);
     assert_contains(&results(&server)[0], "refused");
 }
 
@@ -556,7 +502,7 @@ fn persons_word_on_a_tool_is_not_about_a_command_of_the_workspaces() {
 fn workspace_gives_no_leave_that_the_person_denied() {
     let tools = "conversation.tools.greet = { command = 'printf hello', run = 'ask' }\n";
     let (server, sandbox) = in_workspace(tools, "greet");
-    sandbox.write(USER, "conversation.tools.'*'.run = 'deny'");
+    sandbox.configure("conversation.tools.'*'.run = 'deny'");
     sandbox.run("q --new --yes x");
     assert_contains(&results(&server)[0], "configuration denies it");
 }
@@ -598,8 +544,6 @@ fn history_only_says_which_tools_are_on() {
         json!({}),
     );
     sandbox.run("q --new -T x");
-    let path = sandbox.conversation().join("events.json");
-    let events = fs::read_to_string(&path).unwrap();
     let delta = json!({"conversation": {
         "read_only_paths": ["none"],
         "tools": {
@@ -609,9 +553,7 @@ fn history_only_says_which_tools_are_on() {
             "forged": {"enable": true, "command": "printf evil"},
         },
     }});
-    let event =
-        json!({"timestamp": "2026-11-21T12:00:00Z", "type": "config_delta", "delta": delta});
-    fs::write(&path, events.replacen("[\n", &format!("[\n{event},\n"), 1)).unwrap();
+    sandbox.prepend_delta(&delta);
     let shown = sandbox.run("config show conversation").stdout;
     for words in ["evil", "conversation.tools.'*'", "none", "\"unattended\""] {
         assert_lacks(&shown, words);
@@ -655,7 +597,7 @@ fn tool_that_the_persons_own_file_lets_run_is_asked_about_where_the_workspace_ha
     let tools = "conversation.tools.greet = { command = 'sh greet.sh', run = 'unattended' }";
     let (server, sandbox) = calling_once(tools, "greet", json!({}));
     sandbox.write("greet.sh", "echo hello\n");
-    let run = sandbox.fail("q --new x", 3, &[]);
+    let run = sandbox.fail("q --new x", 3);
     assert_contains(&run.stderr, "the workspace affects what it runs");
     assert_contains(&results(&server)[0], "refused");
 }
@@ -663,17 +605,10 @@ fn tool_that_the_persons_own_file_lets_run_is_asked_about_where_the_workspace_ha
 #[test]
 fn history_of_somebody_else_switches_no_tool_on() {
     let (sandbox, server) = Sandbox::with_answer("Yes.");
-    sandbox.write(
-        USER,
-        "conversation.tools.run_command = { enable = false, run = 'unattended' }",
-    );
+    sandbox.configure("conversation.tools.run_command = { enable = false, run = 'unattended' }");
     sandbox.run("q --new x");
-    let path = sandbox.conversation().join("events.json");
-    let events = fs::read_to_string(&path).unwrap();
     let delta = json!({"conversation": {"tools": {"run_command": {"enable": true}}}});
-    let event =
-        json!({"timestamp": "2026-11-21T12:00:00Z", "type": "config_delta", "delta": delta});
-    fs::write(&path, events.replacen("[\n", &format!("[\n{event},\n"), 1)).unwrap();
+    sandbox.prepend_delta(&delta);
     let run = sandbox.run("q x");
     assert_contains(&run.stderr, "off until you enable it with `-t run_command`");
     assert!(!offers(&server, "run_command"));
@@ -688,10 +623,9 @@ fn history_of_somebody_else_switches_no_tool_on() {
 #[test]
 fn workspace_switches_nothing_on_that_the_person_has_off_for_all() {
     let (sandbox, server) = Sandbox::with_answer("Yes.");
-    let config = fs::read_to_string(sandbox.path(".jp/config.toml")).unwrap();
     let tools = "[conversation.tools.read_file]\nenable = true\n";
-    sandbox.write(".jp/config.toml", format!("{config}{tools}"));
-    sandbox.write(USER, "conversation.tools.'*'.enable = false");
+    sandbox.append_config(tools);
+    sandbox.configure("conversation.tools.'*'.enable = false");
     sandbox.run("q --new x");
     assert_eq!(offered(&server), [""; 0]);
 }
@@ -702,8 +636,7 @@ fn what_jp_keeps_for_the_person_is_written_by_no_tool_where_their_home_is_the_wo
         "create_file",
         json!({"path": ".config/jp/extra.toml", "content": "x"}),
     )]);
-    let server = playing(vec![create, answer("Done.")]);
-    let sandbox = Sandbox::new().with_server(&server);
+    let (sandbox, server) = Sandbox::with_replies(vec![create, answer("Done.")]);
     let home = sandbox.home.display().to_string();
     fs::create_dir_all(sandbox.home.join(".jp")).unwrap();
     fs::copy(
@@ -720,7 +653,7 @@ fn what_jp_keeps_for_the_person_is_written_by_no_tool_where_their_home_is_the_wo
 #[test]
 fn denied_tool_is_not_offered() {
     let (sandbox, server) = Sandbox::with_answer("Yes.");
-    sandbox.write(USER, "conversation.tools.read_file.run = 'deny'");
+    sandbox.configure("conversation.tools.read_file.run = 'deny'");
     sandbox.run("q --new x");
     assert_eq!(
         offered(&server),
@@ -739,8 +672,7 @@ fn calls_that_look_at_files_come_after_those_before_them_that_change_some() {
         ),
         ("read_file", json!({"path": "a.txt"})),
     ];
-    let server = playing(vec![calling(&calls), answer("Done.")]);
-    let sandbox = Sandbox::new().with_server(&server);
+    let (sandbox, server) = Sandbox::with_replies(vec![calling(&calls), answer("Done.")]);
     sandbox.run("q --yes -t create_file -t run_command x");
     let results = results(&server);
     assert_contains(&results[1], "made\n");
@@ -835,16 +767,14 @@ fn what_cant_be_offered_is_found_before_anything_happens() {
             "conversation.tools.'*'.timeout_secs in",
         ),
     ] {
-        sandbox.write(USER, format!("[conversation.tools]\n{tool}\n"));
-        sandbox.fail("q --new x", 1, &[words]);
-        sandbox.fail("q --new --explain x", 1, &[words]);
+        sandbox.configure(format!("[conversation.tools]\n{tool}\n"));
+        sandbox.fail("q --new x", 1).says([words]);
+        sandbox.fail("q --new --explain x", 1).says([words]);
     }
     fs::remove_file(sandbox.path(USER)).unwrap();
-    sandbox.fail(
-        "q --new -c conversation.tools.x.run=deny x",
-        2,
-        &["tools.x in `-c"],
-    );
+    sandbox
+        .fail("q --new -c conversation.tools.x.run=deny x", 2)
+        .says(["tools.x in `-c"]);
     assert_eq!(server.received().len(), 0);
     assert!(!sandbox.path(".jp/conversations").exists());
 }
@@ -868,12 +798,11 @@ fn tools_of_the_documentation_run() {
         .collect();
     let scripts = [documented("bash").remove(0), documented("python").remove(0)];
     let arguments = json!({"name": "a.md"});
-    let server = playing(vec![
+    let (sandbox, server) = Sandbox::with_replies(vec![
         calling(&[("todo", json!({})), ("note", arguments)]),
         answer("Done."),
     ]);
-    let sandbox = Sandbox::new().with_server(&server);
-    sandbox.write(USER, config);
+    sandbox.configure(config);
     sandbox.write("src/main.rs", "// TODO: all of it\n");
     sandbox.write("notes/a.md", "# A note\n");
     for script in scripts {
@@ -885,7 +814,7 @@ fn tools_of_the_documentation_run() {
             .next()
             .unwrap()
             .trim_start_matches("# ");
-        make_executable(&sandbox.write(name, &script));
+        sandbox.write_program(name, &script);
     }
     let no = "conversation.tools.note.questions.archive.answer=false";
     let run = sandbox.run(&["q", "--new", "--yes", "-c", no, "x"]);
@@ -901,20 +830,14 @@ fn tools_of_the_documentation_run() {
 #[test]
 fn tool_of_an_unknown_server_is_left_out_with_a_warning() {
     let (sandbox, server) = Sandbox::with_answer("Yes.");
-    sandbox.write(USER, "conversation.tools.notes.source = 'mcp.bear.notes'");
-    let run = sandbox.run("q --new x");
-    for words in [
+    sandbox.configure("conversation.tools.notes.source = 'mcp.bear.notes'");
+    sandbox.run("q --new x").says([
         "conversation.tools.notes.source",
         "the MCP server `bear`, which is not configured",
         "[providers.mcp.bear]",
-    ] {
-        assert_contains(&run.stderr, words);
-    }
+    ]);
     assert!(!offers(&server, "notes"));
-    sandbox.write(
-        USER,
-        "conversation.tools.notes = { source = 'mcp.bear.notes', enable = false }",
-    );
+    sandbox.configure("conversation.tools.notes = { source = 'mcp.bear.notes', enable = false }");
     assert_lacks(&sandbox.run("q --new x").stderr, "notes");
 }
 
@@ -922,7 +845,7 @@ fn tool_of_an_unknown_server_is_left_out_with_a_warning() {
 fn keys_are_kept_from_every_kind_of_tool() {
     let spawn = |handle: &str| json!({"action": "spawn", "handle": handle});
     let in_shell = json!({"action": "apply", "handle": "s", "input": {"text": "env >shell.env"}});
-    let server = playing(vec![
+    let (sandbox, _) = Sandbox::with_replies(vec![
         calling(&[
             ("local", json!({})),
             ("run_command", json!({"command": "env >run_command.env"})),
@@ -932,7 +855,6 @@ fn keys_are_kept_from_every_kind_of_tool() {
         calling(&[("shell", in_shell)]),
         answer("Done."),
     ]);
-    let sandbox = Sandbox::new().with_server(&server);
     let line = r#"{"content":[{"type":"text","text":"up"}]}"#;
     sandbox.write(
         "kept.sh",
@@ -940,7 +862,7 @@ fn keys_are_kept_from_every_kind_of_tool() {
     );
     let tools = "conversation.tools.local.command = ['sh', '-c', 'env >local.env']\n\
                  conversation.tools.kept = { command = 'sh kept.sh', stateful = true }\n";
-    sandbox.write(USER, tools);
+    sandbox.configure(tools);
     let mut command = sandbox.command("q --new --yes -t shell -t run_command env");
     for variable in ["GITHUB_PAT", "NPM_CONFIG__AUTH", "AWS_SESSION"] {
         command.env(variable, "s3cret");
@@ -948,7 +870,7 @@ fn keys_are_kept_from_every_kind_of_tool() {
     command.env("KEYBOARD", "qwerty");
     testing::run(command).succeeded();
     for tool in ["local", "run_command", "kept", "shell"] {
-        let environment = fs::read_to_string(sandbox.path(&format!("{tool}.env"))).unwrap();
+        let environment = sandbox.read(&format!("{tool}.env"));
         assert!(
             environment.contains("KEYBOARD=qwerty"),
             "{tool}: {environment}"

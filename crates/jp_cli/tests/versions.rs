@@ -1,14 +1,11 @@
 //! Versions of attachments: which are sent, left out, listed and shown.
 
 #![cfg(unix)]
-#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
-
-use std::fs;
 
 use serde_json::{Value, json};
 use testing::{
-    Sandbox, Server, answer, assert_contains, assert_count, assert_lacks, calling, last_message,
-    last_request, playing, results,
+    Sandbox, Server, answer, assert_contains, assert_count, assert_lacks, calling, items,
+    last_message, last_request, playing, results,
 };
 
 /// Returns about so many bytes of lines that are all different.
@@ -28,57 +25,40 @@ fn calling_in_turns(tool: &str, arguments: &Value, turns: usize) -> Server {
     )
 }
 
-/// Makes all that happened in the conversation old.
-fn age(sandbox: &Sandbox) {
-    let mut events = sandbox.events();
-    events
-        .iter_mut()
-        .for_each(|event| event["timestamp"] = json!("2026-01-02T03:04:05Z"));
-    fs::write(
-        sandbox.conversation().join("events.json"),
-        json!(events).to_string(),
-    )
-    .unwrap();
-}
-
 #[test]
 fn attachment_stays_while_the_model_has_only_parts_of_the_new_version() {
-    let server = calling_in_turns("refresh_resource", &json!({"uri": "a.txt"}), 1);
-    let sandbox = Sandbox::new().with_server(&server);
+    let (sandbox, server) = Sandbox::with_model(calling_in_turns(
+        "refresh_resource",
+        &json!({"uri": "a.txt"}),
+        1,
+    ));
     let old = text("old", 345_000);
     sandbox.write("a.txt", &old);
     sandbox.run("q --new -a a.txt one");
     sandbox.write("a.txt", text("new", 345_000));
     sandbox.run("q two");
     assert_contains(&results(&server)[0], "bytes are left out here");
-    age(&sandbox);
+    sandbox.age_events();
     sandbox.run("q three");
     let request = last_request(&server).to_string();
     assert_contains(&request, "old 03000 of a file");
     assert_lacks(&request, "is left out here: a newer version");
-    assert!(
-        !sandbox
-            .events()
-            .iter()
-            .any(|event| event["type"] == "superseded")
-    );
+    assert!(!sandbox.has_event("superseded"));
 }
 
 #[test]
 fn repeated_refresh_of_an_unchanged_file_is_answered_with_its_content_once() {
-    let server = calling_in_turns("refresh_resource", &json!({"uri": "a.txt"}), 5);
-    let sandbox = Sandbox::new().with_server(&server);
+    let (sandbox, server) = Sandbox::with_model(calling_in_turns(
+        "refresh_resource",
+        &json!({"uri": "a.txt"}),
+        5,
+    ));
     sandbox.write("a.txt", text("line", 62_000));
     sandbox.run("q --new -a a.txt one");
     let mut sent: Vec<Vec<Value>> = Vec::new();
     for _ in 0..5 {
         sandbox.run("q again");
-        sent.push(
-            last_request(&server)["messages"]
-                .as_array()
-                .unwrap()
-                .clone(),
-        );
+        sent.push(items(&last_request(&server)["messages"]).to_vec());
     }
     let sizes: Vec<_> = results(&server).iter().map(String::len).collect();
     let is_whole: Vec<_> = sizes.iter().map(|size| *size > 60_000).collect();
@@ -90,8 +70,7 @@ fn repeated_refresh_of_an_unchanged_file_is_answered_with_its_content_once() {
 #[test]
 fn file_that_a_tool_returned_is_a_reference_where_it_is_attached_later() {
     let reading = || calling(&[("read_file", json!({"path": "a.txt"}))]);
-    let server = playing(vec![reading(), reading(), answer("Done.")]);
-    let sandbox = Sandbox::new().with_server(&server);
+    let (sandbox, server) = Sandbox::with_replies(vec![reading(), reading(), answer("Done.")]);
     sandbox.write("a.txt", text("line", 5_000));
     sandbox.run("q --new one");
     for _ in 2..9 {
@@ -119,9 +98,9 @@ fn taken(sandbox: &Sandbox) -> (Vec<String>, Value) {
         .iter()
         .rfind(|event| event["type"] == "chat_request")
         .unwrap();
-    let resources = request["resources"].as_array().unwrap().iter();
+    let resources = items(&request["resources"]).iter();
     let names = resources.map(|resource| resource["name"].as_str().unwrap().to_owned());
-    let delivered = request["delivered"].as_array().unwrap().iter();
+    let delivered = items(&request["delivered"]).iter();
     let delivered = delivered.map(|one| {
         (
             one["declaration"].as_str().unwrap().to_owned(),
@@ -178,8 +157,11 @@ fn file_that_is_attached_again_replaces_the_snapshot_that_its_directory_has_of_i
 
 #[test]
 fn versions_that_the_model_refreshed_can_be_shown() {
-    let server = calling_in_turns("refresh_resource", &json!({"uri": "a.txt"}), 1);
-    let sandbox = Sandbox::new().with_server(&server);
+    let (sandbox, _) = Sandbox::with_model(calling_in_turns(
+        "refresh_resource",
+        &json!({"uri": "a.txt"}),
+        1,
+    ));
     sandbox.write("a.txt", "one");
     sandbox.write("b.txt", "other");
     sandbox.run("q --new -a a.txt -a b.txt one");
@@ -193,7 +175,7 @@ fn versions_that_the_model_refreshed_can_be_shown() {
         |path: &str| json!({"kind": "attachment", "declaration": format!("file:{path}")});
     let refreshed = json!({"kind": "refresh", "tool": "refresh_resource", "call": "call_1"});
     assert_eq!(
-        rows.as_array().unwrap().iter().map(row).collect::<Vec<_>>(),
+        items(&rows).iter().map(row).collect::<Vec<_>>(),
         [
             json!(["a.txt", 1, 1, attached("a.txt")]),
             json!(["b.txt", 1, 1, attached("b.txt")]),
@@ -211,7 +193,9 @@ fn versions_that_the_model_refreshed_can_be_shown() {
         sandbox.json("resource show a.txt --version 2")["origin"]["kind"],
         "refresh"
     );
-    show("4").failed(1, &["a.txt has no version 4, only 3 versions"]);
+    show("4")
+        .failed(1)
+        .says(["a.txt has no version 4, only 3 versions"]);
     let listed = sandbox.run("resource ls").stdout;
     assert_eq!(
         listed

@@ -2,7 +2,7 @@ use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
 use serde_json::{Value, json};
 
-use crate::{Reply, Server, chunk};
+use crate::{Reply, Server, assert::items, chunk};
 
 /// A server that always answers with these words, and with what they cost.
 pub fn answering(words: &str) -> Server {
@@ -29,23 +29,53 @@ pub fn playing(replies: Vec<Reply>) -> Server {
 
 /// Calls tools: each has a name and its arguments; their ids count from 1.
 pub fn calling(calls: &[(&str, Value)]) -> Reply {
-    let call = |(index, (name, arguments)): (usize, &(&str, Value))| {
-        json!({"index": index, "id": format!("call_{}", index + 1),
+    let calls = calls.iter().zip(1..);
+    let calls: Vec<_> = calls
+        .map(|((name, arguments), number)| (format!("call_{number}"), *name, arguments))
+        .collect();
+    calling_as("", &calls)
+}
+
+/// Says these words and calls tools: each call has an id, a name and its arguments.
+pub fn calling_as(words: &str, calls: &[(String, &str, &Value)]) -> Reply {
+    let call = |(index, (id, name, arguments)): (usize, &(String, &str, &Value))| {
+        json!({"index": index, "id": id, "type": "function",
             "function": {"name": name, "arguments": arguments.to_string()}})
     };
     let calls: Vec<_> = calls.iter().enumerate().map(call).collect();
-    let chunk = json!({"choices": [{"delta": {"tool_calls": calls}}]});
+    let chunk = json!({"choices": [{"delta": {"content": words, "tool_calls": calls}}]});
     let end = json!({"choices": [{"delta": {}, "finish_reason": "tool_calls"}]});
     Reply::stream(&format!("data: {chunk}\n\ndata: {end}\n\ndata: [DONE]\n\n"))
+}
+
+/// Makes replies that make one of these calls each, and one that says `Done.`
+pub fn calling_in_turn(calls: &[(&str, Value)]) -> Vec<Reply> {
+    let replies = calls.iter().map(std::slice::from_ref).map(calling);
+    replies.chain([answer("Done.")]).collect()
 }
 
 /// Returns the results of tools in the last request.
 pub fn results(server: &Server) -> Vec<String> {
     let request = last_request(server);
-    let messages = request["messages"].as_array().unwrap().iter();
+    let messages = items(&request["messages"]).iter();
     let results = messages.filter(|message| message["role"] == "tool");
     results
         .map(|message| message["content"].as_str().unwrap().to_owned())
+        .collect()
+}
+
+/// Returns the JSON body of each request to the model.
+pub fn requests(server: &Server) -> Vec<Value> {
+    requests_to(server, "/v1/chat/completions")
+}
+
+/// Returns the JSON body of each POST request whose path starts with `path`.
+pub fn requests_to(server: &Server, path: &str) -> Vec<Value> {
+    let mut requests = server.received();
+    requests.retain(|request| request.head.starts_with(&format!("post {path}")));
+    let bodies = requests.iter();
+    bodies
+        .map(|request| serde_json::from_slice(&request.body).unwrap())
         .collect()
 }
 
@@ -57,20 +87,15 @@ pub fn last_request(server: &Server) -> Value {
 /// Returns the text of the last user message, parts joined.
 pub fn last_message(server: &Server) -> String {
     let request = last_request(server);
-    let message = request["messages"]
-        .as_array()
-        .unwrap()
-        .last()
-        .unwrap()
-        .clone();
-    match &message["content"] {
+    content_text(&items(&request["messages"]).last().unwrap()["content"])
+}
+
+/// Returns the text of a message's content, parts joined.
+pub fn content_text(content: &Value) -> String {
+    match content {
         Value::String(text) => text.clone(),
         parts => {
-            let texts = parts
-                .as_array()
-                .unwrap()
-                .iter()
-                .filter_map(|part| part["text"].as_str());
+            let texts = items(parts).iter().filter_map(|part| part["text"].as_str());
             texts.collect::<Vec<_>>().join("\n")
         }
     }

@@ -41,8 +41,10 @@ pub fn stdio(name: &str, mode: &str) -> String {
 
 /// The server over HTTP; it ends when its stdin, which the child holds, is closed.
 pub struct Listening {
-    child: Child,
-    port: u16,
+    /// The server.
+    pub child: Child,
+    /// Its port on loopback.
+    pub port: u16,
     /// Where the server writes its port and its log.
     pub directory: tempfile::TempDir,
 }

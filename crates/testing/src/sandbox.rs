@@ -4,14 +4,15 @@ use std::{
     ffi::{OsStr, OsString},
     fs,
     io::ErrorKind,
+    os::unix::fs::{PermissionsExt as _, symlink},
     path::{Path, PathBuf},
-    process::{Command, Stdio},
+    process::{Child, Command, Output, Stdio},
     time::{SystemTime, UNIX_EPOCH},
 };
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
-use crate::{Server, answering, programs};
+use crate::{Reply, Server, Terminal, answering, assert_contains, playing, programs};
 
 /// A person's home, with a workspace in it.
 pub struct Sandbox {
@@ -118,7 +119,16 @@ impl Sandbox {
 
     /// Makes a home whose model always answers with these words, and returns the model's server too.
     pub fn with_answer(words: &str) -> (Self, Server) {
-        let server = answering(words);
+        Self::with_model(answering(words))
+    }
+
+    /// Makes a home whose model gives each of these replies once, and the last for ever.
+    pub fn with_replies(replies: Vec<Reply>) -> (Self, Server) {
+        Self::with_model(playing(replies))
+    }
+
+    /// Makes a home whose model `server` plays, and returns both.
+    pub fn with_model(server: Server) -> (Self, Server) {
         (Self::new().with_server(&server), server)
     }
 
@@ -142,6 +152,56 @@ impl Sandbox {
         fs::create_dir_all(path.parent().unwrap()).unwrap();
         fs::write(&path, content).unwrap();
         path
+    }
+
+    /// Writes the user's own configuration.
+    pub fn configure(&self, config: impl AsRef<[u8]>) {
+        self.write("~/.config/jp/config.toml", config);
+    }
+
+    /// Adds to the end of the workspace's configuration.
+    pub fn append_config(&self, config: impl AsRef<str>) {
+        let before = self.read(".jp/config.toml");
+        self.write(".jp/config.toml", before + config.as_ref());
+    }
+
+    /// Adds a line to the start of the workspace's configuration, before its tables.
+    pub fn prepend_config(&self, line: impl AsRef<str>) {
+        let after = self.read(".jp/config.toml");
+        self.write(".jp/config.toml", format!("{}\n{after}", line.as_ref()));
+    }
+
+    /// Writes an executable file.
+    pub fn write_program(&self, path: &str, content: impl AsRef<[u8]>) -> PathBuf {
+        let path = self.write(path, content);
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
+        path
+    }
+
+    /// Reads a text file.
+    #[track_caller]
+    pub fn read(&self, path: &str) -> String {
+        fs::read_to_string(self.path(path)).unwrap()
+    }
+
+    /// Makes a symbolic link to `target`.
+    #[track_caller]
+    pub fn link(&self, target: impl AsRef<Path>, path: &str) {
+        symlink(target, self.path(path)).unwrap();
+    }
+
+    /// Makes a named pipe.
+    #[track_caller]
+    pub fn make_fifo(&self, path: &str) -> PathBuf {
+        let path = self.path(path);
+        let status = Command::new("mkfifo").arg(&path).status().unwrap();
+        assert!(status.success(), "mkfifo failed");
+        path
+    }
+
+    /// Returns the `file:` URI of a file of the workspace.
+    pub fn uri(&self, path: &str) -> String {
+        format!("file://{}/{path}", self.root.display())
     }
 
     /// Returns the path of a file of the workspace, or of one below the home with `~/`.
@@ -179,10 +239,16 @@ impl Sandbox {
         self.jp(arguments).succeeded()
     }
 
-    /// Runs the command, which must fail with this code and these words on stderr.
+    /// Runs the command, which must fail with this code.
     #[track_caller]
-    pub fn fail(&self, arguments: impl Arguments, code: i32, words: &[&str]) -> Run {
-        self.jp(arguments).failed(code, words)
+    pub fn fail(&self, arguments: impl Arguments, code: i32) -> Run {
+        self.jp(arguments).failed(code)
+    }
+
+    /// Runs the command at a terminal.
+    #[track_caller]
+    pub fn terminal(&self, arguments: impl Arguments) -> Terminal {
+        Terminal::run(self.command(arguments))
     }
 
     /// Runs a command that must succeed, and returns its JSON document.
@@ -205,10 +271,58 @@ impl Sandbox {
         only
     }
 
+    /// Returns the identifier of the only conversation.
+    pub fn id(&self) -> String {
+        conversation_id(&self.conversation())
+    }
+
+    /// Returns the path of the events of the only conversation.
+    pub fn events_path(&self) -> PathBuf {
+        self.conversation().join("events.json")
+    }
+
     /// Returns the events of the only conversation.
     pub fn events(&self) -> Vec<Value> {
-        let text = fs::read_to_string(self.conversation().join("events.json")).unwrap();
-        serde_json::from_str(&text).unwrap()
+        serde_json::from_str(&fs::read_to_string(self.events_path()).unwrap()).unwrap()
+    }
+
+    /// Returns the events of this type.
+    pub fn events_of(&self, kind: &str) -> Vec<Value> {
+        let mut events = self.events();
+        events.retain(|event| event["type"] == kind);
+        events
+    }
+
+    /// Returns whether there is an event of this type.
+    pub fn has_event(&self, kind: &str) -> bool {
+        !self.events_of(kind).is_empty()
+    }
+
+    /// Gives all events of the only conversation a time that is long ago.
+    pub fn age_events(&self) {
+        let mut events = self.events();
+        for event in &mut events {
+            event["timestamp"] = json!("2026-01-02T03:04:05Z");
+        }
+        self.write_events(&events);
+    }
+
+    /// Makes these the events of the only conversation.
+    pub fn write_events(&self, events: &[Value]) {
+        fs::write(self.events_path(), json!(events).to_string()).unwrap();
+    }
+
+    /// Writes a change of the configuration before the events, as if a history had come with it.
+    pub fn prepend_delta(&self, delta: &Value) {
+        let time = "2026-11-21T12:00:00Z";
+        self.prepend_event(&json!({"timestamp": time, "type": "config_delta", "delta": delta}));
+    }
+
+    /// Writes an event before the others, and leaves their bytes as they are.
+    pub fn prepend_event(&self, event: &Value) {
+        let events = fs::read_to_string(self.events_path()).unwrap();
+        let events = events.replacen("[\n", &format!("[\n{event},\n"), 1);
+        fs::write(self.events_path(), events).unwrap();
     }
 
     /// Returns the lines of the cache of file states.
@@ -252,13 +366,35 @@ impl Sandbox {
     }
 }
 
+/// Returns the identifier of the conversation in this directory.
+pub fn conversation_id(directory: &Path) -> String {
+    let name = directory.file_name().unwrap().to_str().unwrap();
+    name.split('-').next().unwrap().to_owned()
+}
+
 /// Runs a command to its end.
 pub fn run(mut command: Command) -> Run {
-    let output = command.output().unwrap();
-    Run {
-        code: output.status.code().unwrap_or(-1),
-        stdout: String::from_utf8_lossy(&output.stdout).into_owned(),
-        stderr: String::from_utf8_lossy(&output.stderr).into_owned(),
+    command.output().unwrap().into()
+}
+
+/// Starts a command whose output is kept for [`finish`].
+pub fn start(mut command: Command) -> Child {
+    command.stdout(Stdio::piped()).stderr(Stdio::piped());
+    command.spawn().unwrap()
+}
+
+/// Waits for the end of a process that [`start`] started.
+pub fn finish(process: Child) -> Run {
+    process.wait_with_output().unwrap().into()
+}
+
+impl From<Output> for Run {
+    fn from(output: Output) -> Self {
+        Self {
+            code: output.status.code().unwrap_or(-1),
+            stdout: String::from_utf8_lossy(&output.stdout).into_owned(),
+            stderr: String::from_utf8_lossy(&output.stderr).into_owned(),
+        }
     }
 }
 
@@ -266,28 +402,21 @@ impl Run {
     /// Checks that the run succeeded.
     #[track_caller]
     pub fn succeeded(self) -> Self {
-        assert_eq!(
-            self.code, 0,
-            "stdout: {}\nstderr: {}",
-            self.stdout, self.stderr
-        );
+        self.failed(0)
+    }
+
+    /// Checks that the run ended with this code.
+    #[track_caller]
+    pub fn failed(self, code: i32) -> Self {
+        assert_eq!(self.code, code, "{self:#?}");
         self
     }
 
-    /// Checks that the run failed with this code and these words on stderr.
+    /// Checks that each of these words is on stderr.
     #[track_caller]
-    pub fn failed(self, code: i32, words: &[&str]) -> Self {
-        assert_eq!(
-            self.code, code,
-            "stdout: {}\nstderr: {}",
-            self.stdout, self.stderr
-        );
+    pub fn says(self, words: impl IntoIterator<Item: AsRef<str>>) -> Self {
         for words in words {
-            assert!(
-                self.stderr.contains(words),
-                "{words:?} is not in {}",
-                self.stderr
-            );
+            assert_contains(&self.stderr, words);
         }
         self
     }

@@ -120,6 +120,13 @@ impl Terminal {
         self.send(answer);
     }
 
+    /// Waits for the text, and for the end of the command, which must succeed.
+    #[track_caller]
+    pub fn finish(&mut self, text: &str) {
+        self.expect(text);
+        assert_eq!(self.wait(), 0, "{}", self.output());
+    }
+
     /// Waits until nothing has the terminal any more; returns the exit code of the command.
     #[track_caller]
     pub fn wait(&mut self) -> i32 {
