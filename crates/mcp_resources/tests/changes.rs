@@ -11,6 +11,7 @@ use mcp_resources::rmcp::model::{ErrorData, ServerConfig, SubscriptionFilter};
 use mcp_resources::rmcp::service::SubscriptionContext;
 use mcp_resources::{Bundle, Limits, Parameters, Registry, Resource, ResourceTemplate, Server};
 use serde_json::{Value, json};
+use testing::assert_fields;
 use testing::mcp::{Client, Era};
 
 const LATEST: Era = Era::Legacy("2025-11-25");
@@ -46,10 +47,7 @@ async fn listen(client: &mut Client, notifications: Value) -> (u64, Value) {
         )
         .await;
     let acknowledged = client.notice().await;
-    assert_eq!(
-        acknowledged["method"],
-        "notifications/subscriptions/acknowledged"
-    );
+    assert_fields!(acknowledged, {"method": "notifications/subscriptions/acknowledged"});
     (id, acknowledged["params"]["notifications"].clone())
 }
 
@@ -138,11 +136,9 @@ async fn listener_that_named_resources_twice_or_none_leaves_nothing_behind() {
         registry
             .register_resource(note(&format!("{number}.org")))
             .unwrap();
-        assert_eq!(
-            client.notice().await["method"],
-            "notifications/resources/list_changed",
-            "it listens"
-        );
+        client
+            .expect_notice("notifications/resources/list_changed")
+            .await;
         client
             .notify("notifications/cancelled", json!({ "requestId": id }))
             .await;
@@ -180,10 +176,9 @@ async fn changes_of_the_list_reach_the_clients_of_all_servers_that_share_it() {
     let bundle = Bundle::new().resources((0..50).map(|number| note(&format!("{number}.org"))));
     registry.register_server("more", bundle).unwrap();
     for client in &mut clients {
-        assert_eq!(
-            client.notice().await["method"],
-            "notifications/resources/list_changed"
-        );
+        client
+            .expect_notice("notifications/resources/list_changed")
+            .await;
         settle(client).await;
         assert_eq!(
             client.notices,
@@ -193,10 +188,9 @@ async fn changes_of_the_list_reach_the_clients_of_all_servers_that_share_it() {
     }
     registry.unregister_server("more");
     for client in &mut clients {
-        assert_eq!(
-            client.notice().await["method"],
-            "notifications/resources/list_changed"
-        );
+        client
+            .expect_notice("notifications/resources/list_changed")
+            .await;
     }
 }
 
@@ -323,15 +317,13 @@ async fn one_stream_carries_changes_of_handler_and_registry() {
     });
     let (id, accepted) = listen(&mut client, wanted.clone()).await;
     assert_eq!(accepted, wanted);
-    assert_eq!(
-        client.notice().await["method"],
-        "notifications/tools/list_changed"
-    );
+    client
+        .expect_notice("notifications/tools/list_changed")
+        .await;
     registry.notify_updated("org://a.org");
-    assert_eq!(
-        client.notice().await["method"],
-        "notifications/resources/updated"
-    );
+    client
+        .expect_notice("notifications/resources/updated")
+        .await;
     client
         .notify("notifications/cancelled", json!({ "requestId": id }))
         .await;

@@ -69,7 +69,7 @@ async fn outlives(registry: &Registry, hostile: [Resource; 2], errors: [(&str, &
     for era in ERAS {
         let mut client = support::serve(Server::new("test", "1", registry.clone()), era).await;
         for (uri, _) in errors {
-            client.send("resources/read", json!({ "uri": uri })).await;
+            client.send_read(uri).await;
         }
         let result = client.result("resources/list", json!({})).await;
         assert_eq!(
@@ -82,9 +82,7 @@ async fn outlives(registry: &Registry, hostile: [Resource; 2], errors: [(&str, &
             assert_eq!(code, -32603, "{era:?} {uri}");
             assert!(message.starts_with(expected), "{era:?} {uri}: {message}");
         }
-        let result = client
-            .result("resources/read", json!({ "uri": "h:works" }))
-            .await;
+        let result = client.read_uri("h:works").await;
         assert_eq!(result["contents"][0]["text"], "works", "{era:?}");
     }
 }
@@ -136,9 +134,7 @@ async fn cancelled_read_ends_its_handler() {
         .register_resource(Resource::new("x:wait", "wait", wait))
         .unwrap();
     let mut client = support::serve(Server::new("test", "1", registry), LATEST).await;
-    let id = client
-        .send("resources/read", json!({ "uri": "x:wait" }))
-        .await;
+    let id = client.send_read("x:wait").await;
     started.notified().await;
     client
         .notify("notifications/cancelled", json!({ "requestId": id }))
@@ -193,9 +189,7 @@ async fn tools_of_a_handler_pass_through_beside_the_resources() {
             .result("tools/call", json!({ "name": "greet", "arguments": {} }))
             .await;
         assert_eq!(called["content"][0]["text"], "called greet", "{era:?}");
-        let read = client
-            .result("resources/read", json!({ "uri": "x:a" }))
-            .await;
+        let read = client.read_uri("x:a").await;
         assert_eq!(read["contents"][0]["text"], "text", "{era:?}");
         let panicking = json!({ "name": "panic", "arguments": {} });
         assert_eq!(
@@ -370,9 +364,7 @@ async fn handler_that_never_returns_takes_no_thread_from_others_however_often_it
         .unwrap();
     let mut client = support::serve(Server::new("t", "1", registry), LATEST).await;
     for _ in 0..700 {
-        client
-            .send("resources/read", json!({ "uri": "x:blocks" }))
-            .await;
+        client.send_read("x:blocks").await;
     }
     client
         .result("resources/read", json!({ "uri": "x:other" }))

@@ -9,7 +9,8 @@ use std::process::Stdio;
 use mcp_resources::{Http, Registry, Resource, ServeError, Server};
 use serde_json::{Value, json};
 use support::example;
-use testing::mcp::{PATIENCE, initialize, meta};
+use testing::assert_fields;
+use testing::mcp::{PATIENCE, initialize, meta, within_patience};
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
 use tokio::net::TcpStream;
 use tokio::process::Command;
@@ -82,10 +83,7 @@ async fn exchange(address: SocketAddr, request: &str) -> Answer {
     let mut stream = TcpStream::connect(address).await.unwrap();
     stream.write_all(request.as_bytes()).await.unwrap();
     let mut bytes = Vec::new();
-    tokio::time::timeout(PATIENCE, stream.read_to_end(&mut bytes))
-        .await
-        .expect("no answer")
-        .unwrap();
+    within_patience(stream.read_to_end(&mut bytes)).await;
     let answer = String::from_utf8(bytes).unwrap();
     let (head, body) = answer.split_once("\r\n\r\n").unwrap();
     let status = head.split(' ').nth(1).unwrap().parse().unwrap();
@@ -115,6 +113,16 @@ fn joined(mut chunks: &str) -> String {
 
 fn call(method: &str, params: Value) -> Value {
     json!({ "jsonrpc": "2.0", "id": 1, "method": method, "params": params })
+}
+
+/// Posts a call in a session.
+async fn post_call(
+    address: SocketAddr,
+    headers: &[(&str, &str)],
+    method: &str,
+    params: Value,
+) -> Answer {
+    post(address, headers, &call(method, params)).await
 }
 
 /// A request of 2026-07-28, with the headers that it needs.
@@ -173,19 +181,9 @@ async fn client_with_a_session_is_served() {
             let listed = post(address, &headers, &call(method, json!({}))).await;
             assert_eq!(listed.message()["result"], empty, "{method}");
         }
-        let read = post(
-            address,
-            &headers,
-            &call("resources/read", json!({ "uri": "x:a" })),
-        )
-        .await;
+        let read = post_call(address, &headers, "resources/read", json!({ "uri": "x:a" })).await;
         assert_eq!(read.message()["result"]["contents"][0]["text"], "text");
-        let none = post(
-            address,
-            &headers,
-            &call("resources/read", json!({ "uri": "x:b" })),
-        )
-        .await;
+        let none = post_call(address, &headers, "resources/read", json!({ "uri": "x:b" })).await;
         assert_eq!(none.message()["error"]["code"], -32602);
         let closing: Vec<_> = headers
             .into_iter()
@@ -194,12 +192,8 @@ async fn client_with_a_session_is_served() {
         let ended = exchange(address, &request("DELETE", &closing, &Value::Null)).await;
         // Python's client warns of anything but 200 and 204.
         assert_eq!(ended.status, 204);
-        assert_eq!(
-            post(address, &headers, &call("resources/list", json!({})))
-                .await
-                .status,
-            404
-        );
+        let answer = post(address, &headers, &call("resources/list", json!({}))).await;
+        assert_eq!(answer.status, 404);
     }
 }
 
@@ -208,12 +202,8 @@ async fn session(address: SocketAddr, version: &str) -> String {
     let initialized = post(address, &[], &call("initialize", initialize(version))).await;
     let session = initialized.header("mcp-session-id").unwrap().to_owned();
     let notice = json!({ "jsonrpc": "2.0", "method": "notifications/initialized" });
-    assert_eq!(
-        post(address, &[("Mcp-Session-Id", session.as_str())], &notice)
-            .await
-            .status,
-        202
-    );
+    let answer = post(address, &[("Mcp-Session-Id", session.as_str())], &notice).await;
+    assert_eq!(answer.status, 202);
     session
 }
 
@@ -250,18 +240,10 @@ async fn batch_of_a_client_of_2025_03_26_is_answered_in_one_stream() {
             json!({ "jsonrpc": "2.0", "id": "b", "result": { "resources": [{ "uri": "x:a", "name": "a" }] } }),
         ]
     );
-    assert_eq!(
-        post(address, &headers, &json!([notice, notice]))
-            .await
-            .status,
-        202
-    );
-    assert_eq!(
-        post(address, &[("Mcp-Session-Id", "none")], &batch)
-            .await
-            .status,
-        404
-    );
+    let answer = post(address, &headers, &json!([notice, notice])).await;
+    assert_eq!(answer.status, 202);
+    let answer = post(address, &[("Mcp-Session-Id", "none")], &batch).await;
+    assert_eq!(answer.status, 404);
     let mixed = json!([request("a", "ping"), { "id": "b" }, 5, request("c", "ping")]);
     let answer = post(address, &headers, &mixed).await;
     for expected in [
@@ -315,10 +297,7 @@ async fn server_that_is_full_of_sessions_ends_the_one_that_was_not_used_for_the_
     let get = request("GET", &[("Mcp-Session-Id", &streaming)], &Value::Null);
     stream.get_mut().write_all(get.as_bytes()).await.unwrap();
     let mut status = String::new();
-    tokio::time::timeout(PATIENCE, stream.read_line(&mut status))
-        .await
-        .expect("no stream")
-        .unwrap();
+    within_patience(stream.read_line(&mut status)).await;
     assert!(status.contains("200"), "{status}");
     for _ in 3..1024 {
         begin().await;
@@ -486,13 +465,8 @@ async fn request_of_2026_07_28_is_refused_as_the_revision_says() {
     }
     for method in ["GET", "DELETE"] {
         let closing = [version, ("Connection", "close")];
-        assert_eq!(
-            exchange(address, &request(method, &closing, &Value::Null))
-                .await
-                .status,
-            405,
-            "{method}"
-        );
+        let answer = exchange(address, &request(method, &closing, &Value::Null)).await;
+        assert_eq!(answer.status, 405, "{method}");
     }
 }
 
@@ -557,10 +531,7 @@ async fn client_without_a_session_is_served() {
         json!({ "listChanged": true, "subscribe": true })
     );
     let listed = modern(address, "resources/list", json!({})).await.message();
-    assert_eq!(
-        listed["result"]["resources"],
-        json!([{ "uri": "x:a", "name": "a" }])
-    );
+    assert_fields!(listed["result"], {"resources": [{ "uri": "x:a", "name": "a" }]});
     assert_eq!(listed["result"]["resultType"], "complete");
     let read = modern(address, "resources/read", json!({ "uri": "x:a" })).await;
     assert_eq!((read.status, read.header("mcp-session-id")), (200, None));
@@ -617,10 +588,11 @@ async fn session_hears_of_changes_on_its_stream() {
         .write_all(request("GET", &headers, &Value::Null).as_bytes())
         .await
         .unwrap();
-    let subscribed = post(
+    let subscribed = post_call(
         address,
         &headers,
-        &call("resources/subscribe", json!({ "uri": "x:a" })),
+        "resources/subscribe",
+        json!({ "uri": "x:a" }),
     )
     .await;
     assert_eq!(subscribed.message()["result"], json!({}));
@@ -700,11 +672,8 @@ async fn requests_that_name_two_hosts_pages_tokens_or_sessions_are_refused() {
         pair("Authorization", "Bearer good", "Bearer bad"),
         pair("Mcp-Session-Id", "one", "another"),
     ] {
-        assert_eq!(
-            post(address, &headers, &body).await.status,
-            400,
-            "{headers:?}"
-        );
+        let answer = post(address, &headers, &body).await;
+        assert_eq!(answer.status, 400, "{headers:?}");
     }
     let close = ("Connection", "close");
     for (host, status) in [("evil.example", 400), ("LOCALHOST", 200)] {
@@ -727,13 +696,8 @@ async fn named_hosts_and_origins_take_the_place_of_the_loopback() {
         ("notes.example", "http://localhost:1", 403),
     ];
     for (host, origin, status) in table {
-        assert_eq!(
-            post(address, &[("Host", host), ("Origin", origin)], &body)
-                .await
-                .status,
-            status,
-            "{host} {origin}"
-        );
+        let answer = post(address, &[("Host", host), ("Origin", origin)], &body).await;
+        assert_eq!(answer.status, status, "{host} {origin}");
     }
 }
 
@@ -757,13 +721,8 @@ async fn token_is_needed_where_it_is_set() {
         ("s3cret", 401),
     ];
     for (value, status) in table {
-        assert_eq!(
-            post(address, &[("Authorization", value)], &body)
-                .await
-                .status,
-            status,
-            "{value}"
-        );
+        let answer = post(address, &[("Authorization", value)], &body).await;
+        assert_eq!(answer.status, status, "{value}");
     }
 }
 
@@ -843,10 +802,7 @@ async fn server_that_is_dropped_closes_its_connections() {
     stream.read_u8().await.unwrap();
     serving.abort();
     let mut rest = Vec::new();
-    tokio::time::timeout(PATIENCE, stream.read_to_end(&mut rest))
-        .await
-        .expect("closed")
-        .unwrap();
+    within_patience(stream.read_to_end(&mut rest)).await;
 }
 
 #[tokio::test]
@@ -892,10 +848,7 @@ async fn notes_with_a_token_that_is_set_to_nothing_serves_nobody() {
         .args(["--http", "127.0.0.1:0"])
         .arg(directory.path())
         .env("NOTES_TOKEN", "");
-    let output = tokio::time::timeout(PATIENCE, command.kill_on_drop(true).output())
-        .await
-        .unwrap()
-        .unwrap();
+    let output = within_patience(command.kill_on_drop(true).output()).await;
     assert_eq!(output.status.code(), Some(1));
     assert!(
         String::from_utf8(output.stderr)

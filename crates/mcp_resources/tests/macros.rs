@@ -45,9 +45,7 @@ async fn tools_of_the_macros_work_beside_resources() {
         let called = json!({ "name": "greet", "arguments": { "name": "Ada" } });
         let called = client.result("tools/call", called).await;
         assert_eq!(called["content"][0]["text"], "Hello, Ada!", "{era:?}");
-        let read = client
-            .result("resources/read", json!({ "uri": "x:a" }))
-            .await;
+        let read = client.read_uri("x:a").await;
         assert_eq!(read["contents"][0]["text"], "text", "{era:?}");
     }
 }

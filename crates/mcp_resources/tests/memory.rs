@@ -79,16 +79,14 @@ async fn many_subscriptions_to_the_same_files_take_little_memory() {
     let before = own_memory();
     let wanted = json!({ "notifications": { "resourceSubscriptions": uris } });
     client.send("subscriptions/listen", wanted).await;
-    assert_eq!(
-        client.notice().await["method"],
-        "notifications/subscriptions/acknowledged"
-    );
+    client
+        .expect_notice("notifications/subscriptions/acknowledged")
+        .await;
     std::fs::write(last, "1").unwrap();
     for _ in &uris {
-        assert_eq!(
-            client.notice().await["method"],
-            "notifications/resources/updated"
-        );
+        client
+            .expect_notice("notifications/resources/updated")
+            .await;
     }
     let grown = own_memory() - before;
     // Two paths for each file of each URI would be twice that.

@@ -13,6 +13,8 @@ use mcp_resources::{
     Registry, Resource, ResourceTemplate, Role, Server,
 };
 use serde_json::{Value, json};
+use testing::assert_fields;
+use testing::items;
 use testing::mcp::{Client, ERAS, Era};
 
 const LATEST: Era = Era::Legacy("2025-11-25");
@@ -184,9 +186,7 @@ async fn registered_resource_is_read() {
     registry.register_resource(note("a.org")).unwrap();
     for era in ERAS {
         let mut client = support::serve(server(&registry), era).await;
-        let result = client
-            .result("resources/read", json!({ "uri": "org://a.org" }))
-            .await;
+        let result = client.read_uri("org://a.org").await;
         let contents =
             json!([{ "uri": "org://a.org", "mimeType": "text/plain", "text": "text of a.org" }]);
         assert_eq!(result["contents"], contents, "{era:?}");
@@ -395,7 +395,7 @@ async fn read_passes_the_parameters_of_the_template() {
         .unwrap();
     let mut client = support::serve(server(&registry), LATEST).await;
     let uri = "org://a%20b.org/2/Tasks/Very%20Urgent";
-    let result = client.result("resources/read", json!({ "uri": uri })).await;
+    let result = client.read_uri(uri).await;
     let text = format!("a b.org Tasks/Very Urgent Tasks/Very%20Urgent 2 {uri}");
     assert_eq!(
         result,
@@ -595,18 +595,8 @@ async fn capabilities_say_resources_whatever_is_registered() {
     let discovered = client.result("server/discover", json!({})).await;
     assert_eq!(discovered["capabilities"], expected);
     assert_eq!(discovered["instructions"], "Read.");
-    assert!(
-        discovered["supportedVersions"]
-            .as_array()
-            .unwrap()
-            .contains(&json!("2025-11-25"))
-    );
-    assert!(
-        discovered["supportedVersions"]
-            .as_array()
-            .unwrap()
-            .contains(&json!("2026-07-28"))
-    );
+    assert!(items(&discovered["supportedVersions"]).contains(&json!("2025-11-25")));
+    assert!(items(&discovered["supportedVersions"]).contains(&json!("2026-07-28")));
     client.era = LATEST;
     let initialized = client
         .result("initialize", testing::mcp::initialize("2025-11-25"))
@@ -815,15 +805,11 @@ async fn contents_may_differ_from_the_resource() {
         .register_resource(Resource::new("d:1", "directory", several).mime_type("text/x-all"))
         .unwrap();
     let mut client = support::serve(server(&registry), LATEST).await;
-    let bytes = client
-        .result("resources/read", json!({ "uri": "b:1" }))
-        .await;
+    let bytes = client.read_uri("b:1").await;
     let expected =
         json!([{ "uri": "b:1", "mimeType": "application/octet-stream", "blob": "AP8=" }]);
     assert_eq!(bytes["contents"], expected);
-    let several = client
-        .result("resources/read", json!({ "uri": "d:1" }))
-        .await;
+    let several = client.read_uri("d:1").await;
     let expected = json!([
         { "uri": "d:1/a.md", "mimeType": "text/markdown", "text": "a" },
         { "uri": "d:1/b.bin", "mimeType": "image/png", "blob": "AQ==" },
@@ -850,7 +836,7 @@ async fn ttl_is_told_to_those_who_know_it() {
     )
     .await;
     for (uri, ttl, scope) in table {
-        let result = client.result("resources/read", json!({ "uri": uri })).await;
+        let result = client.read_uri(uri).await;
         assert_eq!(
             (&result["ttlMs"], &result["cacheScope"]),
             (&json!(ttl), &json!(scope)),
@@ -862,9 +848,7 @@ async fn ttl_is_told_to_those_who_know_it() {
         5000
     );
     let mut client = support::serve(server(&registry), LATEST).await;
-    let result = client
-        .result("resources/read", json!({ "uri": "org://kept.org" }))
-        .await;
+    let result = client.read_uri("org://kept.org").await;
     assert_eq!(
         (result.get("ttlMs"), result.get("cacheScope")),
         (None, None)
@@ -893,10 +877,7 @@ async fn values_of_template_variables_are_offered() {
         let values = [
             "24", "240", "241", "242", "243", "244", "245", "246", "247", "248", "249",
         ];
-        assert_eq!(
-            result["completion"],
-            json!({ "values": values, "total": 11, "hasMore": false })
-        );
+        assert_fields!(result, {"completion": { "values": values, "total": 11, "hasMore": false }});
         let mut many = params("org://{folder}/{file}", "file", "");
         many["context"] = json!({ "arguments": { "folder": "f" } });
         let result = client.result("completion/complete", many).await;
@@ -905,13 +886,7 @@ async fn values_of_template_variables_are_offered() {
             100
         );
         assert_eq!(result["completion"]["values"][0], "f0");
-        assert_eq!(
-            (
-                &result["completion"]["total"],
-                &result["completion"]["hasMore"]
-            ),
-            (&json!(250), &json!(true))
-        );
+        assert_fields!(result["completion"], {"total": 250, "hasMore": true});
         let none = client
             .result("completion/complete", params("x:{plain}", "plain", ""))
             .await;

@@ -10,7 +10,8 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use support::example;
 use tempfile::TempDir;
-use testing::mcp::{Client, ERAS, Era, PATIENCE};
+use testing::items;
+use testing::mcp::{Client, ERAS, Era, within_patience};
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt};
 use tokio::process::{Child, Command};
 
@@ -56,24 +57,26 @@ fn peak_memory(child: &Child) -> u64 {
 }
 
 async fn connect(child: &mut Child, era: Era) -> Client {
-    Client::connect(
-        child.stdout.take().unwrap(),
-        child.stdin.take().unwrap(),
-        era,
-    )
-    .await
+    let (output, input) = (child.stdout.take().unwrap(), child.stdin.take().unwrap());
+    Client::connect(output, input, era).await
+}
+
+/// Starts the server and a client of it.
+async fn open(directory: &Path, era: Era) -> (Child, Client) {
+    let mut child = start(directory);
+    let client = connect(&mut child, era).await;
+    (child, client)
 }
 
 async fn read(client: &mut Client, uri: &str) -> Value {
-    client.result("resources/read", json!({ "uri": uri })).await["contents"].take()
+    client.read_uri(uri).await["contents"].take()
 }
 
 #[tokio::test]
 async fn notes_are_served_in_each_era() {
     let (_outside, directory) = notes();
     for era in ERAS {
-        let mut child = start(&directory);
-        let mut client = connect(&mut child, era).await;
+        let (_child, mut client) = open(&directory, era).await;
         let listed = client.result("resources/list", json!({})).await;
         let expected = json!({
             "uri": "notes://a%20b.md", "name": "a b.md", "description": "A file of notes", "mimeType": "text/markdown",
@@ -104,30 +107,19 @@ async fn notes_are_served_in_each_era() {
                 json!({ "uri": "notes://todo.md/headline/Tasks/None" })
             )
         );
-        let reference = json!({ "type": "ref/resource", "uri": "notes://{file}/outline" });
-        let argument = json!({ "name": "file", "value": "t" });
         let completed = client
-            .result(
-                "completion/complete",
-                json!({ "ref": reference, "argument": argument }),
-            )
+            .complete("notes://{file}/outline", "file", "t", json!({}))
             .await;
-        assert_eq!(completed["completion"]["values"], json!(["todo.md"]));
+        assert_eq!(completed["values"], json!(["todo.md"]));
     }
 }
 
 #[tokio::test]
 async fn client_may_initialize_after_discovering() {
     let (_outside, directory) = notes();
-    let mut child = start(&directory);
-    let mut client = connect(&mut child, Era::Modern).await;
+    let (_child, mut client) = open(&directory, Era::Modern).await;
     let discovered = client.result("server/discover", json!({})).await;
-    assert!(
-        discovered["supportedVersions"]
-            .as_array()
-            .unwrap()
-            .contains(&json!("2025-11-25"))
-    );
+    assert!(items(&discovered["supportedVersions"]).contains(&json!("2025-11-25")));
     // Neither this nor what is refused for want of a revision starts anything that a notification could be about.
     client
         .notify("notifications/cancelled", json!({ "requestId": 1 }))
@@ -151,8 +143,7 @@ async fn client_may_initialize_after_discovering() {
 async fn changes_of_files_are_announced_in_each_era() {
     for era in [LATEST, Era::Modern] {
         let (_outside, directory) = notes();
-        let mut child = start(&directory);
-        let mut client = connect(&mut child, era).await;
+        let (_child, mut client) = open(&directory, era).await;
         match era {
             Era::Legacy(_) => {
                 _ = client
@@ -161,13 +152,7 @@ async fn changes_of_files_are_announced_in_each_era() {
             }
             Era::Modern => {
                 let wanted = json!({ "resourceSubscriptions": ["notes://todo.md"], "resourcesListChanged": true });
-                client
-                    .send("subscriptions/listen", json!({ "notifications": wanted }))
-                    .await;
-                assert_eq!(
-                    client.notice().await["method"],
-                    "notifications/subscriptions/acknowledged"
-                );
+                client.listen(wanted).await;
             }
         }
         let later = std::time::SystemTime::now() + std::time::Duration::from_secs(10);
@@ -183,18 +168,14 @@ async fn changes_of_files_are_announced_in_each_era() {
         );
         assert_eq!(notice["params"]["uri"], "notes://todo.md");
         std::fs::write(directory.join("new.md"), "new").unwrap();
-        assert_eq!(
-            client.notice().await["method"],
-            "notifications/resources/list_changed",
-            "{era:?}"
-        );
+        client
+            .expect_notice("notifications/resources/list_changed")
+            .await;
         assert_eq!(read(&mut client, "notes://new.md").await[0]["text"], "new");
         std::fs::remove_file(directory.join("new.md")).unwrap();
-        assert_eq!(
-            client.notice().await["method"],
-            "notifications/resources/list_changed",
-            "{era:?}"
-        );
+        client
+            .expect_notice("notifications/resources/list_changed")
+            .await;
         assert_eq!(client.refusal("notes://new.md").await.0, -32602);
     }
 }
@@ -211,8 +192,7 @@ async fn no_path_leads_out_of_the_directory() {
     }
     let secret = outside.path().join("secret.md");
     let secret = secret.to_str().unwrap();
-    let mut child = start(&directory);
-    let mut client = connect(&mut child, LATEST).await;
+    let (_child, mut client) = open(&directory, LATEST).await;
     let listed = client.result("resources/list", json!({})).await;
     assert_eq!(listed["resources"].as_array().unwrap().len(), 2, "{listed}");
     assert_eq!(client.refusal("notes://link.md").await.0, -32602);
@@ -261,8 +241,7 @@ async fn no_path_leads_out_of_the_directory() {
 #[tokio::test]
 async fn what_is_no_message_does_not_end_the_server() {
     let (_outside, directory) = notes();
-    let mut child = start(&directory);
-    let mut client = connect(&mut child, LATEST).await;
+    let (_child, mut client) = open(&directory, LATEST).await;
     for line in ["", "not JSON", "{", "\u{feff}", "null"] {
         client.write_line(line).await;
     }
@@ -306,15 +285,10 @@ async fn what_asks_nothing_before_the_first_request_is_left_out() {
 #[tokio::test]
 async fn many_requests_at_once_are_all_answered() {
     let (_outside, directory) = notes();
-    let mut child = start(&directory);
-    let mut client = connect(&mut child, LATEST).await;
+    let (_child, mut client) = open(&directory, LATEST).await;
     let mut open = std::collections::BTreeSet::new();
     for _ in 0..500 {
-        open.insert(
-            client
-                .send("resources/read", json!({ "uri": "notes://todo.md" }))
-                .await,
-        );
+        open.insert(client.send_read("notes://todo.md").await);
     }
     while !open.is_empty() {
         let answer = client.read().await;
@@ -332,23 +306,12 @@ async fn server_ends_with_its_client() {
     let mut child = start(&directory);
     drop(child.stdin.take());
     assert!(
-        tokio::time::timeout(PATIENCE, child.wait())
-            .await
-            .unwrap()
-            .unwrap()
-            .success(),
+        within_patience(child.wait()).await.success(),
         "without a word"
     );
-    let mut child = start(&directory);
-    let mut client = connect(&mut child, LATEST).await;
+    let (mut child, mut client) = open(&directory, LATEST).await;
     client.close().await;
-    assert!(
-        tokio::time::timeout(PATIENCE, child.wait())
-            .await
-            .unwrap()
-            .unwrap()
-            .success()
-    );
+    assert!(within_patience(child.wait()).await.success());
 }
 
 #[tokio::test]
@@ -375,10 +338,7 @@ async fn last_line_is_answered_without_its_end() {
         let mut stdin = child.stdin.take().unwrap();
         stdin.write_all(lines.join("\n").as_bytes()).await.unwrap();
         drop(stdin);
-        let output = tokio::time::timeout(PATIENCE, child.wait_with_output())
-            .await
-            .unwrap()
-            .unwrap();
+        let output = within_patience(child.wait_with_output()).await;
         let output = String::from_utf8(output.stdout).unwrap();
         let answers: Vec<Value> = output
             .lines()
@@ -397,24 +357,13 @@ async fn last_line_is_answered_without_its_end() {
 #[tokio::test]
 async fn server_does_not_outlive_a_client_that_listened() {
     let (_outside, directory) = notes();
-    let mut child = start(&directory);
-    let mut client = connect(&mut child, Era::Modern).await;
+    let (mut child, mut client) = open(&directory, Era::Modern).await;
     let notifications = json!({ "resourceSubscriptions": ["notes://a%20b.md"] });
-    client
-        .send(
-            "subscriptions/listen",
-            json!({ "notifications": notifications }),
-        )
-        .await;
-    assert_eq!(
-        client.notice().await["method"],
-        "notifications/subscriptions/acknowledged"
-    );
+    client.listen(notifications).await;
     std::fs::write(directory.join("a b.md"), "# Changed").unwrap();
-    assert_eq!(
-        client.notice().await["method"],
-        "notifications/resources/updated"
-    );
+    client
+        .expect_notice("notifications/resources/updated")
+        .await;
     client.close().await;
     let end = tokio::time::timeout(Duration::from_secs(4), child.wait()).await;
     assert!(end.expect("it waits for the listener").unwrap().success());
@@ -456,15 +405,10 @@ async fn slow_client_that_asks_no_more_gets_all_its_answers() {
     const READS: usize = 24;
     let (_outside, directory) = notes();
     std::fs::write(directory.join("large.md"), "x".repeat(1_000_000)).unwrap();
-    let mut child = start(&directory);
-    let mut client = connect(&mut child, LATEST).await;
+    let (mut child, mut client) = open(&directory, LATEST).await;
     let mut open = std::collections::BTreeSet::new();
     for _ in 0..READS {
-        open.insert(
-            client
-                .send("resources/read", json!({ "uri": "notes://large.md" }))
-                .await,
-        );
+        open.insert(client.send_read("notes://large.md").await);
     }
     client.close().await;
     while !open.is_empty() {
@@ -473,13 +417,7 @@ async fn slow_client_that_asks_no_more_gets_all_its_answers() {
         let answer = client.read().await;
         assert!(open.remove(&answer["id"].as_u64().unwrap()) && answer["result"].is_object());
     }
-    assert!(
-        tokio::time::timeout(PATIENCE, child.wait())
-            .await
-            .unwrap()
-            .unwrap()
-            .success()
-    );
+    assert!(within_patience(child.wait()).await.success());
 }
 
 #[tokio::test]
@@ -492,18 +430,10 @@ async fn handler_that_blocks_neither_stops_others_nor_the_end() {
         .kill_on_drop(true);
     let mut child = command.spawn().unwrap();
     let mut client = connect(&mut child, LATEST).await;
-    client
-        .send("resources/read", json!({ "uri": "bench://forever" }))
-        .await;
+    client.send_read("bench://forever").await;
     assert!(read(&mut client, "bench://small").await[0]["text"].is_string());
     client.close().await;
-    assert!(
-        tokio::time::timeout(PATIENCE, child.wait())
-            .await
-            .unwrap()
-            .unwrap()
-            .success()
-    );
+    assert!(within_patience(child.wait()).await.success());
 }
 
 #[tokio::test]
@@ -533,8 +463,7 @@ async fn notes_without_a_directory_says_what_is_wrong() {
 #[tokio::test]
 async fn batch_of_a_client_of_2025_03_26_is_answered_message_by_message() {
     let (_outside, directory) = notes();
-    let mut child = start(&directory);
-    let mut client = connect(&mut child, Era::Legacy("2025-03-26")).await;
+    let (_child, mut client) = open(&directory, Era::Legacy("2025-03-26")).await;
     let request = |id: &str, method: &str| json!({ "jsonrpc": "2.0", "id": id, "method": method });
     let notice = json!({ "jsonrpc": "2.0", "method": "notifications/roots/list_changed" });
     let batch = json!([
@@ -550,13 +479,7 @@ async fn batch_of_a_client_of_2025_03_26_is_answered_message_by_message() {
         answers.insert(answer["id"].to_string(), answer);
     }
     assert_eq!(answers["\"a\""]["result"], json!({}));
-    assert_eq!(
-        answers["\"b\""]["result"]["resources"]
-            .as_array()
-            .unwrap()
-            .len(),
-        2
-    );
+    assert_eq!(items(&answers["\"b\""]["result"]["resources"]).len(), 2);
     assert_eq!(answers["null"]["error"]["code"], -32600);
     assert_eq!(client.result("ping", json!({})).await, json!({}));
 }
@@ -596,8 +519,7 @@ async fn batch_is_what_the_client_that_was_accepted_may_send() {
 async fn batch_is_refused_where_the_revision_has_none() {
     let (_outside, directory) = notes();
     for era in [Era::Legacy("2025-06-18"), LATEST, Era::Modern] {
-        let mut child = start(&directory);
-        let mut client = connect(&mut child, era).await;
+        let (_child, mut client) = open(&directory, era).await;
         client.result("resources/list", json!({})).await;
         for batch in [
             json!([{ "jsonrpc": "2.0", "id": 1, "method": "ping" }]),
@@ -618,8 +540,7 @@ async fn batch_is_refused_where_the_revision_has_none() {
 #[tokio::test]
 async fn batch_has_a_hundred_messages_at_the_most_with_an_id_each() {
     let (_outside, directory) = notes();
-    let mut child = start(&directory);
-    let mut client = connect(&mut child, Era::Legacy("2025-03-26")).await;
+    let (_child, mut client) = open(&directory, Era::Legacy("2025-03-26")).await;
     let request = |id: u64| {
         json!({ "jsonrpc": "2.0", "id": id, "method": "resources/read",
         "params": { "uri": "notes://todo.md", "filler": "x".repeat(1000) } })
@@ -661,16 +582,10 @@ async fn batch_has_a_hundred_messages_at_the_most_with_an_id_each() {
 async fn server_ends_with_its_client_though_that_does_not_read() {
     let (_outside, directory) = notes();
     std::fs::write(directory.join("large.md"), "x".repeat(9_000_000)).unwrap();
-    let mut child = start(&directory);
-    let mut client = connect(&mut child, LATEST).await;
-    client
-        .send("resources/read", json!({ "uri": "notes://large.md" }))
-        .await;
+    let (mut child, mut client) = open(&directory, LATEST).await;
+    client.send_read("notes://large.md").await;
     client.close().await;
-    tokio::time::timeout(PATIENCE, child.wait())
-        .await
-        .expect("it goes on")
-        .unwrap();
+    within_patience(child.wait()).await;
 }
 
 #[tokio::test]
@@ -678,8 +593,7 @@ async fn what_cannot_be_read_is_answered_with_its_id_where_it_has_one() {
     let (_outside, directory) = notes();
     let deep = format!(r#"{{"a":{}{}}}"#, "[".repeat(5000), "]".repeat(5000));
     for era in [LATEST, Era::Modern] {
-        let mut child = start(&directory);
-        let mut client = connect(&mut child, era).await;
+        let (_child, mut client) = open(&directory, era).await;
         for (line, id, code) in [
             (
                 r#"{"jsonrpc":"2.0","id":7,"method":"ping","params":["a"]}"#,
@@ -730,35 +644,16 @@ async fn what_cannot_be_read_is_answered_with_its_id_where_it_has_one() {
 #[tokio::test]
 async fn client_that_waits_for_changes_on_many_streams_is_still_heard() {
     let (_outside, directory) = notes();
-    let mut child = start(&directory);
-    let mut client = connect(&mut child, Era::Modern).await;
+    let (mut child, mut client) = open(&directory, Era::Modern).await;
     for _ in 0..1100 {
-        client
-            .send(
-                "subscriptions/listen",
-                json!({ "notifications": { "resourcesListChanged": true } }),
-            )
-            .await;
-        assert_eq!(
-            client.notice().await["method"],
-            "notifications/subscriptions/acknowledged"
-        );
+        client.listen(json!({ "resourcesListChanged": true })).await;
     }
     assert_eq!(
-        client.result("resources/list", json!({})).await["resources"]
-            .as_array()
-            .unwrap()
-            .len(),
+        items(&client.result("resources/list", json!({})).await["resources"]).len(),
         2
     );
     client.close().await;
-    assert!(
-        tokio::time::timeout(PATIENCE, child.wait())
-            .await
-            .unwrap()
-            .unwrap()
-            .success()
-    );
+    assert!(within_patience(child.wait()).await.success());
 }
 
 #[tokio::test]
@@ -789,10 +684,7 @@ async fn server_ends_when_nobody_reads_its_answers_any_more() {
             line(1, "initialize", &params)
         };
         input.write_all(request.as_bytes()).await.unwrap();
-        let ended = tokio::time::timeout(PATIENCE, child.wait())
-            .await
-            .expect("it goes on")
-            .unwrap();
+        let ended = within_patience(child.wait()).await;
         assert!(ended.success(), "{ended}");
     }
 }
@@ -843,10 +735,7 @@ async fn client_that_does_not_read_is_not_read_from_whatever_it_asks() {
     let mut open: std::collections::BTreeSet<u64> = (1..=READS + OTHERS).collect();
     while !open.is_empty() {
         let mut line = String::new();
-        tokio::time::timeout(PATIENCE, output.read_line(&mut line))
-            .await
-            .expect("no answer")
-            .unwrap();
+        within_patience(output.read_line(&mut line)).await;
         let answer: Value = serde_json::from_str(&line).unwrap();
         assert!(
             open.remove(&answer["id"].as_u64().unwrap()),
@@ -861,8 +750,7 @@ async fn client_that_does_not_read_is_not_read_from_whatever_it_asks() {
 #[tokio::test]
 async fn line_of_many_values_costs_no_memory() {
     let (_outside, directory) = notes();
-    let mut child = start(&directory);
-    let mut client = connect(&mut child, LATEST).await;
+    let (child, mut client) = open(&directory, LATEST).await;
     let objects = vec![r#"{"":0}"#; 2_000_000].join(",");
     for (line, refused) in [
         (
@@ -906,8 +794,7 @@ async fn line_of_many_values_costs_no_memory() {
 #[tokio::test]
 async fn client_that_cancels_all_it_asks_costs_no_memory() {
     let (_outside, directory) = notes();
-    let mut child = start(&directory);
-    let mut client = connect(&mut child, LATEST).await;
+    let (child, mut client) = open(&directory, LATEST).await;
     for batch in 0..300_u64 {
         let pair = |id: u64| {
             let params = json!({ "uri": "notes://todo.md" });
@@ -934,12 +821,9 @@ async fn client_that_cancels_all_it_asks_costs_no_memory() {
 async fn client_that_reads_no_answers_costs_no_memory_for_all_of_them() {
     let (_outside, directory) = notes();
     std::fs::write(directory.join("large.md"), "x".repeat(9_000_000)).unwrap();
-    let mut child = start(&directory);
-    let mut client = connect(&mut child, LATEST).await;
+    let (child, mut client) = open(&directory, LATEST).await;
     for _ in 0..200 {
-        client
-            .send("resources/read", json!({ "uri": "notes://large.md" }))
-            .await;
+        client.send_read("notes://large.md").await;
     }
     // It has done what it does once it does no more.
     let mut before = 0;

@@ -13,6 +13,8 @@ use mcp_resources::{
     WatchError,
 };
 use serde_json::json;
+use tempfile::TempDir;
+use testing::assert_contains;
 use testing::mcp::{Client, Era};
 
 const ERAS: [Era; 2] = [Era::Legacy("2025-11-25"), Era::Modern];
@@ -32,6 +34,10 @@ fn registry(directory: &Path) -> Registry {
     let source = move |parameters: &Parameters| Some(files.join(parameters.optional("path")?));
     registry.register_template(template.source(source)).unwrap();
     registry
+}
+
+fn write(directory: &TempDir, name: &str, content: &str) {
+    fs::write(directory.path().join(name), content).unwrap();
 }
 
 /// Ends what `subscribe` began: with the session, and with the stream.
@@ -81,7 +87,7 @@ async fn subscriber_hears_of_every_change_of_a_file() {
         fs::write(&file, "2").unwrap();
         assert_eq!(client.updated().await, "org://a.org", "{era:?}");
         settle(&mut client, directory.path(), "written").await;
-        fs::write(directory.path().join("new"), "3").unwrap();
+        write(&directory, "new", "3");
         fs::rename(directory.path().join("new"), &file).unwrap();
         assert_eq!(client.updated().await, "org://a.org", "{era:?}");
         settle(&mut client, directory.path(), "replaced").await;
@@ -98,7 +104,7 @@ async fn subscriber_of_a_template_hears_only_of_its_own_file() {
     for era in ERAS {
         let directory = tempfile::tempdir().unwrap();
         for name in ["b c.org", "d.org"] {
-            fs::write(directory.path().join(name), "1").unwrap();
+            write(&directory, name, "1");
         }
         let registry = registry(directory.path());
         let _watch = watch(&registry);
@@ -108,9 +114,9 @@ async fn subscriber_of_a_template_hears_only_of_its_own_file() {
         client
             .result("resources/read", json!({ "uri": "file:///b%20c.org" }))
             .await;
-        fs::write(directory.path().join("d.org"), "2").unwrap();
+        write(&directory, "d.org", "2");
         assert_eq!(client.updated().await, "file:///d.org", "{era:?}");
-        fs::write(directory.path().join("b c.org"), "2").unwrap();
+        write(&directory, "b c.org", "2");
         let mut uri = client.updated().await;
         // Writing is two changes, which a busy machine may tell apart.
         while uri == "file:///d.org" {
@@ -138,17 +144,13 @@ async fn subscriber_hears_of_a_file_behind_a_link() {
     fs::write(&other, "3").unwrap();
     std::os::unix::fs::symlink(&other, directory.path().join("new")).unwrap();
     fs::rename(directory.path().join("new"), directory.path().join("a.org")).unwrap();
-    assert_eq!(
-        client.updated().await,
-        "org://a.org",
-        "the link leads elsewhere"
-    );
+    client
+        .expect_update("org://a.org", "the link leads elsewhere")
+        .await;
     fs::write(&other, "4").unwrap();
-    assert_eq!(
-        client.updated().await,
-        "org://a.org",
-        "what it leads to is watched"
-    );
+    client
+        .expect_update("org://a.org", "what it leads to is watched")
+        .await;
     settle(&mut client, directory.path(), "watched").await;
     for circle in ["a.org", "a.org/x"] {
         std::os::unix::fs::symlink(circle, directory.path().join("new")).unwrap();
@@ -184,32 +186,24 @@ async fn subscriber_hears_of_a_link_to_a_directory_that_is_turned_elsewhere() {
         client.subscribe(&["org://note"]).await;
         symlink("./v2", path("new")).unwrap();
         fs::rename(path("new"), path("data")).unwrap();
-        assert_eq!(
-            client.updated().await,
-            "org://note",
-            "{named}: the link leads elsewhere"
-        );
+        client
+            .expect_update("org://note", "{named}: the link leads elsewhere")
+            .await;
         settle(&mut client, directory.path(), "turned").await;
         fs::remove_file(path("data")).unwrap();
-        assert_eq!(
-            client.updated().await,
-            "org://note",
-            "{named}: the link is gone"
-        );
+        client
+            .expect_update("org://note", "{named}: the link is gone")
+            .await;
         settle(&mut client, directory.path(), "gone").await;
         symlink(path("v3"), path("data")).unwrap();
-        assert_eq!(
-            client.updated().await,
-            "org://note",
-            "{named}: the link is back"
-        );
+        client
+            .expect_update("org://note", "{named}: the link is back")
+            .await;
         settle(&mut client, directory.path(), "back").await;
         fs::write(path("v3/a.org"), "changed").unwrap();
-        assert_eq!(
-            client.updated().await,
-            "org://note",
-            "{named}: what it leads to is watched"
-        );
+        client
+            .expect_update("org://note", "{named}: what it leads to is watched")
+            .await;
     }
 }
 
@@ -225,17 +219,12 @@ async fn file_is_seen_once_its_missing_directory_comes() {
     let mut client = support::serve(Server::new("test", "1", registry), ERAS[0]).await;
     client.subscribe(&["file:///no/b.org"]).await;
     let report = reports.recv_timeout(testing::mcp::PATIENCE).unwrap();
-    assert!(
-        report.contains("no can't be watched, so for now nobody is told"),
-        "{report}"
-    );
+    assert_contains(&report, "no can't be watched, so for now nobody is told");
     fs::create_dir(directory.path().join("no")).unwrap();
-    assert_eq!(
-        client.updated().await,
-        "file:///no/b.org",
-        "the directory is there"
-    );
-    fs::write(directory.path().join("no/b.org"), "1").unwrap();
+    client
+        .expect_update("file:///no/b.org", "the directory is there")
+        .await;
+    write(&directory, "no/b.org", "1");
     assert_eq!(client.updated().await, "file:///no/b.org", "the file is");
 }
 
@@ -255,17 +244,13 @@ async fn subscriber_hears_of_a_file_in_a_directory_that_was_replaced() {
     fs::remove_dir_all(&folder).unwrap();
     assert_eq!(client.updated().await, "file:///folder/b.org", "it is gone");
     fs::create_dir(&folder).unwrap();
-    assert_eq!(
-        client.updated().await,
-        "file:///folder/b.org",
-        "the directory is back"
-    );
+    client
+        .expect_update("file:///folder/b.org", "the directory is back")
+        .await;
     fs::write(&file, "2").unwrap();
-    assert_eq!(
-        client.updated().await,
-        "file:///folder/b.org",
-        "the file is"
-    );
+    client
+        .expect_update("file:///folder/b.org", "the file is")
+        .await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -342,15 +327,8 @@ async fn watcher_that_takes_long_for_each_file_is_waited_for_once_for_all() {
         .map(|number| format!("org://id/{number}"))
         .collect();
     client
-        .send(
-            "subscriptions/listen",
-            json!({ "notifications": { "resourceSubscriptions": uris } }),
-        )
+        .listen(json!({ "resourceSubscriptions": uris }))
         .await;
-    assert_eq!(
-        client.notice().await["method"],
-        "notifications/subscriptions/acknowledged"
-    );
     let asked = asked.load(Ordering::Relaxed);
     assert!(asked < 100, "the client waited for all {asked}");
     client.result("resources/list", json!({})).await;
@@ -375,14 +353,7 @@ async fn watcher_that_does_not_answer_is_waited_for_once() {
         .map(|number| format!("org://id/{number}"))
         .collect();
     client
-        .send(
-            "subscriptions/listen",
-            json!({ "notifications": { "resourceSubscriptions": uris } }),
-        )
+        .listen(json!({ "resourceSubscriptions": uris }))
         .await;
-    assert_eq!(
-        client.notice().await["method"],
-        "notifications/subscriptions/acknowledged"
-    );
     drop(end);
 }

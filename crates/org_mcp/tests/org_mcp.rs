@@ -8,7 +8,8 @@ use std::process::{Output, Stdio};
 
 use serde_json::{Value, json};
 use tempfile::TempDir;
-use testing::mcp::{Client, ERAS, Era, PATIENCE};
+use testing::mcp::{Client, ERAS, Era, within_patience};
+use testing::{assert_contains, assert_fields, assert_starts};
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
 use tokio::net::TcpStream;
 use tokio::process::{Child, Command};
@@ -64,12 +65,8 @@ fn command(directory: &Path, arguments: &[&str]) -> Command {
 
 async fn start(directory: &Path, arguments: &[&str], era: Era) -> (Child, Client) {
     let mut child = command(directory, arguments).spawn().unwrap();
-    let client = Client::connect(
-        child.stdout.take().unwrap(),
-        child.stdin.take().unwrap(),
-        era,
-    )
-    .await;
+    let (output, input) = (child.stdout.take().unwrap(), child.stdin.take().unwrap());
+    let client = Client::connect(output, input, era).await;
     (child, client)
 }
 
@@ -77,35 +74,13 @@ async fn start(directory: &Path, arguments: &[&str], era: Era) -> (Child, Client
 async fn run(directory: &Path, arguments: &[&str]) -> (Option<i32>, String) {
     let mut command = command(directory, arguments);
     let ended = command.stdin(Stdio::null()).output();
-    let Output { status, stderr, .. } = tokio::time::timeout(PATIENCE, ended)
-        .await
-        .unwrap()
-        .unwrap();
+    let Output { status, stderr, .. } = within_patience(ended).await;
     (status.code(), String::from_utf8(stderr).unwrap())
 }
 
-async fn complete(
-    client: &mut Client,
-    template: &str,
-    name: &str,
-    value: &str,
-    others: Value,
-) -> Value {
-    completion(client, template, name, value, others).await["values"].take()
-}
-
-async fn completion(
-    client: &mut Client,
-    template: &str,
-    name: &str,
-    value: &str,
-    others: Value,
-) -> Value {
-    let reference = json!({ "type": "ref/resource", "uri": template });
-    let argument = json!({ "name": name, "value": value });
-    let params =
-        json!({ "ref": reference, "argument": argument, "context": { "arguments": others } });
-    client.result("completion/complete", params).await["completion"].take()
+/// Writes a file below a directory.
+fn write(directory: &TempDir, path: &str, content: impl AsRef<[u8]>) {
+    fs::write(directory.path().join(path), content).unwrap();
 }
 
 #[tokio::test]
@@ -178,7 +153,7 @@ async fn path_of_the_outline_reaches_its_headline_however_the_client_encodes_it(
     let directory = files();
     let titles = ["a/b", "c%2Fd", "100% c", "d #1?", "é ü", "x:y+z", "\"q\""];
     let text_of = |title: &str| format!("* {title}\n");
-    fs::write(directory.path().join("t.org"), titles.map(text_of).concat()).unwrap();
+    write(&directory, "t.org", titles.map(text_of).concat());
     let (_child, mut client) = start(directory.path(), &["t.org"], LATEST).await;
     let outline: Value = serde_json::from_str(&client.text("org://t.org/outline").await).unwrap();
     let template = "org://t.org/headline/{+path}"
@@ -237,10 +212,7 @@ async fn equal_names_are_told_apart_in_all_uris() {
         "org://home/notes.org/outline",
         "org://home%2Fnotes.org/outline",
     ] {
-        assert!(
-            client.text(uri).await.contains(r#""title":"Home""#),
-            "{uri}"
-        );
+        assert_contains(client.text(uri).await, r#""title":"Home""#);
     }
     assert_eq!(client.refusal("org://notes.org/outline").await.0, -32602);
 }
@@ -248,8 +220,8 @@ async fn equal_names_are_told_apart_in_all_uris() {
 #[tokio::test]
 async fn file_named_like_a_part_of_a_uri_is_not_confused_with_it() {
     let directory = files();
-    fs::write(directory.path().join("org/id"), "* The file\n").unwrap();
-    fs::write(directory.path().join("org/outline"), "* Outlined\n").unwrap();
+    write(&directory, "org/id", "* The file\n");
+    write(&directory, "org/outline", "* Outlined\n");
     let (_child, mut client) = start(
         directory.path(),
         &["org/id", "org/outline", "org/home/notes.org"],
@@ -262,18 +234,8 @@ async fn file_named_like_a_part_of_a_uri_is_not_confused_with_it() {
     );
     assert!(client.text("org://id/home").await.starts_with("* Home"));
     assert_eq!(client.text("org://org/id").await, "* The file\n");
-    assert!(
-        client
-            .text("org://org/id/outline")
-            .await
-            .contains("The file")
-    );
-    assert!(
-        client
-            .text("org://outline/outline")
-            .await
-            .contains("Outlined")
-    );
+    assert_contains(client.text("org://org/id/outline").await, "The file");
+    assert_contains(client.text("org://outline/outline").await, "Outlined");
 }
 
 #[tokio::test]
@@ -290,31 +252,31 @@ async fn names_paths_and_ids_are_completed() {
         "org://{filename}/headline/{+path}",
     );
     assert_eq!(
-        complete(&mut client, outline, "filename", "", json!({})).await,
+        client.complete(outline, "filename", "", json!({})).await["values"],
         json!(["tasks.org", "notes.org"])
     );
     assert_eq!(
-        complete(&mut client, headline, "filename", "n", json!({})).await,
+        client.complete(headline, "filename", "n", json!({})).await["values"],
         json!(["notes.org"])
     );
     let of_tasks = json!({ "filename": "tasks.org" });
-    let paths = complete(&mut client, headline, "path", "Tasks/", of_tasks).await;
+    let paths = client.complete(headline, "path", "Tasks/", of_tasks).await["values"].take();
     assert_eq!(paths, json!(["Tasks/Urgent %2F now", "Tasks/Later"]));
     assert_eq!(
-        complete(&mut client, headline, "path", "", json!({})).await,
+        client.complete(headline, "path", "", json!({})).await["values"],
         json!([])
     );
     let of_secret = json!({ "filename": "../secret.org" });
     assert_eq!(
-        complete(&mut client, headline, "path", "", of_secret).await,
+        client.complete(headline, "path", "", of_secret).await["values"],
         json!([])
     );
     assert_eq!(
-        complete(&mut client, "org://id/{id}", "id", "", json!({})).await,
+        client.complete("org://id/{id}", "id", "", json!({})).await["values"],
         json!(["7a-urgent", "home"])
     );
     assert_eq!(
-        complete(&mut client, "org://id/{id}", "id", "h", json!({})).await,
+        client.complete("org://id/{id}", "id", "h", json!({})).await["values"],
         json!(["home"])
     );
 }
@@ -323,41 +285,28 @@ async fn names_paths_and_ids_are_completed() {
 async fn completion_counts_all_that_there_is() {
     let directory = files();
     let text: String = (0..2_500).map(|number| format!("* H{number}\n")).collect();
-    fs::write(directory.path().join("many.org"), text).unwrap();
+    write(&directory, "many.org", text);
     let (_child, mut client) = start(directory.path(), &["many.org"], LATEST).await;
     let template = "org://{filename}/headline/{+path}";
-    let found = completion(
-        &mut client,
-        template,
-        "path",
-        "H",
-        json!({ "filename": "many.org" }),
-    )
-    .await;
+    let found = client
+        .complete(template, "path", "H", json!({ "filename": "many.org" }))
+        .await;
     assert_eq!(found["values"].as_array().unwrap().len(), 100);
-    assert_eq!(
-        (&found["total"], &found["hasMore"]),
-        (&json!(2_500), &json!(true))
-    );
+    assert_fields!(found, {"total": 2_500, "hasMore": true});
 }
 
 #[tokio::test]
 async fn id_whose_uri_is_that_of_an_outline_is_reached_by_path_alone() {
     let directory = files();
-    fs::write(
-        directory.path().join("a.org"),
+    write(
+        &directory,
+        "a.org",
         "* A\n:PROPERTIES:\n:ID: outline\n:END:\n",
-    )
-    .unwrap();
+    );
     let (_child, mut client) = start(directory.path(), &["a.org"], LATEST).await;
     let (_, message, _) = client.refusal("org://id/outline").await;
     assert!(message.contains("there is no file \"id\""), "{message}");
-    assert!(
-        client
-            .text("org://a.org/headline/A")
-            .await
-            .contains("outline")
-    );
+    assert_contains(client.text("org://a.org/headline/A").await, "outline");
 }
 
 #[cfg(unix)]
@@ -457,10 +406,7 @@ async fn file_that_became_a_link_to_another_is_refused() {
     ] {
         let (code, message, _) = client.refusal(uri).await;
         assert_eq!(code, -32603, "{uri}");
-        assert!(
-            message.contains("tasks.org is a link to another file now"),
-            "{message}"
-        );
+        assert_contains(&message, "tasks.org is a link to another file now");
     }
 }
 
@@ -476,11 +422,7 @@ async fn edits_are_announced_in_both_eras() {
         .await;
         let below = "org://tasks.org/headline/Tasks/Later";
         client.subscribe(&["org://tasks.org", below]).await;
-        fs::write(
-            directory.path().join("org/tasks.org"),
-            "* Tasks\n** Later\nMore.\n",
-        )
-        .unwrap();
+        write(&directory, "org/tasks.org", "* Tasks\n** Later\nMore.\n");
         let mut told = BTreeSet::new();
         while told.len() < 2 {
             told.insert(client.updated().await.as_str().unwrap().to_owned());
@@ -504,18 +446,18 @@ async fn subscriber_of_an_id_hears_of_it_when_it_moves_to_another_file() {
         )
         .await;
         client.subscribe(&["org://id/moved"]).await;
-        fs::write(
-            directory.path().join("org/home/notes.org"),
+        write(
+            &directory,
+            "org/home/notes.org",
             "* M\n:PROPERTIES:\n:ID: moved\n:END:\n",
-        )
-        .unwrap();
+        );
         assert_eq!(client.updated().await, "org://id/moved", "{era:?}");
         assert!(client.text("org://id/moved").await.starts_with("* M\n"));
-        fs::write(
-            directory.path().join("org/tasks.org"),
+        write(
+            &directory,
+            "org/tasks.org",
             "* N\n:PROPERTIES:\n:ID: moved\n:END:\n",
-        )
-        .unwrap();
+        );
         assert_eq!(client.updated().await, "org://id/moved", "{era:?}");
         assert!(client.text("org://id/moved").await.starts_with("* N\n"));
     }
@@ -538,7 +480,7 @@ async fn arguments_are_expanded_without_a_shell() {
             "org://tasks.org"
         ]
     );
-    fs::write(directory.path().join("a[1].org"), "* Bracket\n").unwrap();
+    write(&directory, "a[1].org", "* Bracket\n");
     let (_child, mut client) = start(directory.path(), &["a[1].org"], LATEST).await;
     assert_eq!(
         client.uris().await,
@@ -640,15 +582,12 @@ async fn rest_is_served_beside_names_that_are_not_utf_8() {
 
     let directory = files();
     let names = [&b"a\xff.org"[..], b"a\xfe.org"].map(std::ffi::OsStr::from_bytes);
-    names
-        .iter()
-        .for_each(|name| fs::write(directory.path().join(name), "* A\n").unwrap());
+    for name in names {
+        fs::write(directory.path().join(name), "* A\n").unwrap();
+    }
     let mut command = command(directory.path(), &["org/tasks.org"]);
     let ended = command.args(names).stdin(Stdio::null()).output();
-    let Output { status, stderr, .. } = tokio::time::timeout(PATIENCE, ended)
-        .await
-        .unwrap()
-        .unwrap();
+    let Output { status, stderr, .. } = within_patience(ended).await;
     let line = "warning: a\u{fffd}.org is left out: its name is not UTF-8, so no URI can say it; rename it\n";
     assert_eq!(
         (status.code(), String::from_utf8(stderr).unwrap()),
@@ -692,22 +631,15 @@ async fn files_are_served_without_being_watched_where_there_is_no_thread_for_it(
     // No thread has so much room for its stack.
     command.env("RUST_MIN_STACK", (1_u64 << 50).to_string());
     let mut child = command.spawn().unwrap();
-    let mut client = Client::connect(
-        child.stdout.take().unwrap(),
-        child.stdin.take().unwrap(),
-        LATEST,
-    )
-    .await;
+    let (output, input) = (child.stdout.take().unwrap(), child.stdin.take().unwrap());
+    let mut client = Client::connect(output, input, LATEST).await;
     assert_eq!(client.uris().await, ["org://tasks.org"]);
     client.close().await;
-    let output = tokio::time::timeout(PATIENCE, child.wait_with_output())
-        .await
-        .unwrap()
-        .unwrap();
+    let output = within_patience(child.wait_with_output()).await;
     let said = String::from_utf8(output.stderr).unwrap();
-    assert!(
-        said.starts_with("warning: files can't be watched, so nobody is told when they change: "),
-        "{said}"
+    assert_starts(
+        &said,
+        "warning: files can't be watched, so nobody is told when they change: ",
     );
 }
 
@@ -720,13 +652,7 @@ async fn program_ends_silently_with_its_client() {
     );
     let (mut child, mut client) = start(directory.path(), &["org/tasks.org"], LATEST).await;
     client.close().await;
-    assert!(
-        tokio::time::timeout(PATIENCE, child.wait())
-            .await
-            .unwrap()
-            .unwrap()
-            .success()
-    );
+    assert!(within_patience(child.wait()).await.success());
     let mut told = String::new();
     child
         .stderr
@@ -741,27 +667,27 @@ async fn program_ends_silently_with_its_client() {
 #[tokio::test]
 async fn file_that_is_no_text_hides_no_id() {
     let directory = files();
-    fs::write(
-        directory.path().join("latin.org"),
+    write(
+        &directory,
+        "latin.org",
         b"* \xe9\n:PROPERTIES:\n:ID: home\n:END:\n",
-    )
-    .unwrap();
+    );
     let (_child, mut client) = start(
         directory.path(),
         &["latin.org", "org/tasks.org", "org/home/notes.org"],
         LATEST,
     )
     .await;
-    fs::write(directory.path().join("org/tasks.org"), b"* \xff").unwrap();
+    write(&directory, "org/tasks.org", b"* \xff");
     for (uri, name) in [
         ("org://latin.org", "latin.org"),
         ("org://tasks.org/outline", "tasks.org"),
     ] {
         let (code, message, _) = client.refusal(uri).await;
         assert_eq!(code, -32603);
-        assert!(
-            message.contains(&format!("{name} is not UTF-8 text; save it as UTF-8")),
-            "{message}"
+        assert_contains(
+            &message,
+            format!("{name} is not UTF-8 text; save it as UTF-8"),
         );
     }
     assert!(client.text("org://id/home").await.starts_with("* Home"));
@@ -814,15 +740,12 @@ async fn token_that_cannot_be_sent_is_an_error() {
             status,
             stdout,
             stderr,
-        } = tokio::time::timeout(PATIENCE, ended)
-            .await
-            .unwrap()
-            .unwrap();
+        } = within_patience(ended).await;
         assert_eq!((status.code(), stdout), (Some(1), Vec::new()), "{token:?}");
         let told = String::from_utf8(stderr).unwrap();
-        assert!(
-            told.starts_with("error: ORG_MCP_TOKEN can't be used: the token is empty, has spaces"),
-            "{told}"
+        assert_starts(
+            &told,
+            "error: ORG_MCP_TOKEN can't be used: the token is empty, has spaces",
         );
     }
 }

@@ -83,9 +83,19 @@ impl Client {
         (code, message, answer["error"]["data"].take())
     }
 
+    /// Reads a resource.
+    pub async fn read_uri(&mut self, uri: &str) -> Value {
+        self.result("resources/read", json!({ "uri": uri })).await
+    }
+
+    /// Asks for a resource and does not wait; returns the id of the request.
+    pub async fn send_read(&mut self, uri: &str) -> u64 {
+        self.send("resources/read", json!({ "uri": uri })).await
+    }
+
     /// Reads a resource, and returns its first content.
     pub async fn read_resource(&mut self, uri: &str) -> Value {
-        self.result("resources/read", json!({ "uri": uri })).await["contents"][0].take()
+        self.read_uri(uri).await["contents"][0].take()
     }
 
     /// Reads a resource, and returns its text.
@@ -117,17 +127,47 @@ impl Client {
             }
             return;
         }
-        let wanted = json!({ "notifications": { "resourceSubscriptions": uris } });
-        self.send("subscriptions/listen", wanted).await;
-        let notice = self.notice().await;
-        assert_eq!(notice["method"], "notifications/subscriptions/acknowledged");
+        self.listen(json!({ "resourceSubscriptions": uris })).await;
+    }
+
+    /// Begins a stream of these notifications, and waits until it is acknowledged.
+    pub async fn listen(&mut self, notifications: Value) {
+        let params = json!({ "notifications": notifications });
+        self.send("subscriptions/listen", params).await;
+        self.expect_notice("notifications/subscriptions/acknowledged")
+            .await;
     }
 
     /// Waits for the news of a change, and returns the URI of the resource.
     pub async fn updated(&mut self) -> Value {
+        self.expect_notice("notifications/resources/updated").await["uri"].take()
+    }
+
+    /// Waits for the news of a change, which must be of this resource; `when` says of which change.
+    pub async fn expect_update(&mut self, uri: &str, when: &str) {
+        assert_eq!(self.updated().await, uri, "{when}");
+    }
+
+    /// Waits for a notification, which must be this one, and returns its parameters.
+    pub async fn expect_notice(&mut self, method: &str) -> Value {
         let mut notice = self.notice().await;
-        assert_eq!(notice["method"], "notifications/resources/updated");
-        notice["params"]["uri"].take()
+        assert_eq!(notice["method"], method, "{notice}");
+        notice["params"].take()
+    }
+
+    /// Completes a variable of a template; `others` are the variables that have a value.
+    pub async fn complete(
+        &mut self,
+        template: &str,
+        name: &str,
+        value: &str,
+        others: Value,
+    ) -> Value {
+        let reference = json!({ "type": "ref/resource", "uri": template });
+        let argument = json!({ "name": name, "value": value });
+        let params =
+            json!({ "ref": reference, "argument": argument, "context": { "arguments": others } });
+        self.result("completion/complete", params).await["completion"].take()
     }
 
     /// Sends a request and waits for the answer.
@@ -220,6 +260,12 @@ impl Client {
         self.output.shutdown().await.unwrap();
         self.output = Box::pin(tokio::io::sink());
     }
+}
+
+/// Waits for what a process ends with.
+pub async fn within_patience<T>(wait: impl Future<Output = std::io::Result<T>>) -> T {
+    let ended = tokio::time::timeout(PATIENCE, wait).await;
+    ended.expect("it goes on").unwrap()
 }
 
 /// Returns the parameters of `initialize`.
