@@ -7,14 +7,14 @@ use std::{
 
 use jp_conversation::{
     ChatRequest, ChatResponse, Event, EventKind, Stream, ToolCallRequest, ToolCallResponse,
-    view::Thread,
+    view::{Thread, thread},
 };
 use jp_resource::{BlobRef, Resource, ResourceContent, Snapshot};
-use jp_tool::{ContentBlock, StoredBlock};
+use jp_tool::{ContentBlock, Media, StoredBlock};
 use proptest::prelude::*;
 use serde_json::{Map, Value};
 
-use crate::{Capabilities, Contents, Decoder, Fault, Note, StreamEvent};
+use crate::{Capabilities, Contents, Decoder, Error, Fault, Note, StreamEvent, Tool};
 
 /// Payloads by reference, and the references in the order they were asked for.
 #[derive(Default)]
@@ -187,6 +187,53 @@ pub(crate) fn any_steps() -> impl Strategy<Value = Vec<Vec<EventKind>>> {
     )
 }
 
+/// Gives a part of an answer or a call what the provider wants back with it.
+pub(crate) fn with_metadata(kind: EventKind, metadata: Value) -> EventKind {
+    let metadata = object(metadata);
+    match kind {
+        EventKind::ChatResponse(response) => EventKind::ChatResponse(ChatResponse {
+            metadata,
+            ..response
+        }),
+        EventKind::ToolCallRequest(call) => {
+            EventKind::ToolCallRequest(ToolCallRequest { metadata, ..call })
+        }
+        other => panic!("{other:?} has no metadata"),
+    }
+}
+
+/// A request whose answer must fit a schema.
+pub(crate) fn question(words: &str, schema: Value) -> EventKind {
+    EventKind::ChatRequest(ChatRequest {
+        schema: Some(object(schema)),
+        ..ChatRequest::new(words)
+    })
+}
+
+pub(crate) fn tool(name: &str, description: &str, parameters: Value) -> Tool {
+    Tool {
+        name: name.to_owned(),
+        description: description.to_owned(),
+        parameters: object(parameters),
+    }
+}
+
+pub(crate) fn media(mime_type: &str, data: &[u8]) -> Media {
+    Media {
+        data: data.to_owned(),
+        mime_type: mime_type.to_owned(),
+        annotations: None,
+        meta: None,
+    }
+}
+
+pub(crate) fn object(value: Value) -> Map<String, Value> {
+    match value {
+        Value::Object(object) => object,
+        other => panic!("not an object: {other}"),
+    }
+}
+
 /// A model that takes everything.
 pub(crate) const EVERYTHING: Capabilities = Capabilities {
     images: true,
@@ -207,20 +254,68 @@ pub(crate) const TEXT_ONLY: Capabilities = Capabilities {
     ..EVERYTHING
 };
 
-/// Returns a request's body and what the encoder noted.
+/// Encodes a conversation, and returns the request's body and what the encoder noted.
 ///
 /// Checks that payloads were asked for in the thread's order.
-pub(crate) fn describe_request(
-    out: Vec<u8>,
-    notes: &[Note],
-    store: &Store,
-    thread: &Thread,
+pub(crate) fn encode_events(
+    kinds: Vec<EventKind>,
+    encode: impl FnOnce(&Thread<'_>, &mut Store, &mut Vec<u8>) -> Result<Vec<Note>, Error>,
 ) -> (String, Vec<String>) {
+    let mut store = Store::default();
+    let stream = stream(kinds, &mut store);
+    let thread = thread(&stream);
+    let mut out = Vec::new();
+    let notes = encode(&thread, &mut store, &mut out).unwrap();
     assert_eq!(store.asked, thread.blobs(), "in the thread's order");
     (
         String::from_utf8(out).unwrap(),
         notes.iter().map(Note::to_string).collect(),
     )
+}
+
+/// Returns the members of an array of a body, one a line, without the first `skipped`.
+pub(crate) fn rows(body: &str, array: &str, skipped: usize) -> String {
+    let body: Value = serde_json::from_str(body).unwrap();
+    let rows = body[array].as_array().unwrap().iter().skip(skipped);
+    rows.map(|row| format!("{row}\n")).collect()
+}
+
+/// Cuts a body down to what it says of the history: what is between `start` and `end`.
+pub(crate) fn cut_history<'b>(body: &'b str, start: &str, end: &str) -> &'b str {
+    let (_, history) = body.split_once(start).unwrap();
+    history.strip_suffix(end).unwrap()
+}
+
+/// Checks that encoding twice gives the same, and JSON.
+pub(crate) fn check_stable(
+    encode: impl Fn() -> (String, Vec<String>),
+) -> Result<(), TestCaseError> {
+    let (body, notes) = encode();
+    prop_assert!(serde_json::from_str::<Value>(&body).is_ok(), "{}", body);
+    prop_assert_eq!(encode(), (body, notes));
+    Ok(())
+}
+
+/// Checks that the history of each request after a step begins with that of the request before; returns the bodies.
+pub(crate) fn check_histories(
+    steps: &[Vec<EventKind>],
+    encode: impl Fn(Vec<EventKind>) -> String,
+    history: impl Fn(&str) -> String,
+) -> Result<Vec<String>, TestCaseError> {
+    // A model's response that called nothing ends its turn: only a request may follow.
+    let asks = |end: &usize| {
+        !matches!(
+            steps[end - 1].last(),
+            None | Some(EventKind::ChatResponse(_))
+        )
+    };
+    let ends = (1..=steps.len()).filter(asks);
+    let bodies: Vec<_> = ends.map(|end| encode(steps[..end].concat())).collect();
+    for pair in bodies.windows(2) {
+        let [before, after] = [&pair[0], &pair[1]].map(|body| history(body));
+        prop_assert!(after.starts_with(&before), "{}\n{}", pair[0], pair[1]);
+    }
+    Ok(bodies)
 }
 
 /// What a stream gave, and why it ended early if it did.

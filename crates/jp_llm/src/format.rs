@@ -190,50 +190,60 @@ fn with_key(request: RequestBuilder, name: &'static str, key: &Secret) -> Reques
 
 #[cfg(test)]
 mod tests {
-    use jp_conversation::{ChatRequest, EventKind, view};
+    use Format::{Anthropic, Chat, Gemini, Ollama, OpenAi, OpenRouter};
+    use jp_conversation::{EventKind, view};
     use proptest::prelude::*;
+    use serde_json::json;
 
     use super::*;
     use crate::{
-        Tool,
-        fixtures::{self, Store, any_request, any_round, said},
+        Capabilities, Tool,
+        fixtures::{self, Store, any_request, any_round, encode_events, said, tool},
     };
+
+    const ALL: [Format; 6] = [Anthropic, Chat, Gemini, Ollama, OpenAi, OpenRouter];
+
+    /// Encodes a conversation for a model with these tools; returns the body and the notes.
+    fn encode(
+        format: Format,
+        label: &str,
+        kinds: Vec<EventKind>,
+        capabilities: Capabilities,
+        tools: &[Tool],
+    ) -> (String, Vec<String>) {
+        encode_events(kinds, |thread, store, out| {
+            let request = Request {
+                capabilities,
+                tools,
+                ..Request::new(label, thread)
+            };
+            format.encode(&request, store, out)
+        })
+    }
+
+    /// Encodes a conversation for a model that takes text alone.
+    fn encode_text(format: Format, kinds: Vec<EventKind>) -> String {
+        encode(format, "p/m", kinds, Capabilities::default(), &[]).0
+    }
 
     /// What a model is told that takes no schemas: a message with one, then the next.
     fn told(format: Format, turns: usize) -> (String, Vec<String>) {
-        let schema = serde_json::json!({"type": "boolean"}).as_object().cloned();
-        let question = ChatRequest {
-            schema,
-            ..ChatRequest::new("Is it?")
-        };
-        let kinds = vec![
-            EventKind::ChatRequest(question),
+        let kinds = [
+            fixtures::question("Is it?", json!({"type": "boolean"})),
             said("true"),
             fixtures::request("And?", vec![]),
         ];
-        let mut store = Store::default();
-        let stream = fixtures::stream(kinds.into_iter().take(turns * 2 - 1).collect(), &mut store);
-        let thread = view::thread(&stream);
-        let capabilities = crate::Capabilities {
+        let capabilities = Capabilities {
             images: true,
             ..Default::default()
         };
-        let request = Request {
-            capabilities,
-            ..Request::new("p/m", &thread)
-        };
-        let mut out = Vec::new();
-        let notes = format.encode(&request, &mut store, &mut out).unwrap();
-        (
-            String::from_utf8(out).unwrap(),
-            notes.iter().map(ToString::to_string).collect(),
-        )
+        let kinds = kinds[..turns * 2 - 1].to_vec();
+        encode(format, "p/m", kinds, capabilities, &[])
     }
 
     #[test]
     fn model_without_schemas_is_told_in_words_that_stay() {
-        use Format::{Anthropic, Chat, Gemini, Ollama, OpenAi, OpenRouter};
-        for format in [Anthropic, Chat, Gemini, Ollama, OpenAi, OpenRouter] {
+        for format in ALL {
             let (first, notes) = told(format, 1);
             assert_eq!(
                 notes,
@@ -255,17 +265,15 @@ mod tests {
 
     #[test]
     fn reasoning_is_said_to_go_back_exactly_where_it_is_in_the_request() {
-        use Format::{Anthropic, Chat, Gemini, Ollama, OpenAi, OpenRouter};
-        let all = [Anthropic, Chat, Gemini, Ollama, OpenAi, OpenRouter];
-        let own = serde_json::json!({
+        let own = json!({
             "model": "p/m", "signature": "s", "thoughtSignature": "s", "encrypted_content": "e", "id": "r",
             "reasoning_details": [{"type": "reasoning.text", "text": "hm"}],
         });
         let mut of_another = own.clone();
         of_another["model"] = "p/n".into();
-        let bare = serde_json::json!({"model": "p/m"});
-        let redacted = serde_json::json!({"model": "p/m", "redacted_thinking": "x"});
-        let empty = serde_json::json!({"model": "p/m", "reasoning_details": []});
+        let bare = json!({"model": "p/m"});
+        let redacted = json!({"model": "p/m", "redacted_thinking": "x"});
+        let empty = json!({"model": "p/m", "reasoning_details": []});
         let rows: [(serde_json::Value, &[Format]); 5] = [
             (own, &[Anthropic, Gemini, Ollama, OpenAi, OpenRouter]),
             (of_another, &[]),
@@ -280,25 +288,12 @@ mod tests {
                 ..ChatResponse::reasoning("hm")
             };
             let part = AnswerPart::Response(&reasoning);
-            for format in all {
-                let body = |kinds: Vec<EventKind>| {
-                    let kinds = [
-                        vec![fixtures::request("Hi", vec![])],
-                        kinds,
-                        vec![said("Yes.")],
-                    ]
-                    .concat();
-                    let mut store = Store::default();
-                    let stream = fixtures::stream(kinds, &mut store);
-                    let thread = view::thread(&stream);
-                    let mut out = Vec::new();
-                    format
-                        .encode(&Request::new("p/m", &thread), &mut store, &mut out)
-                        .unwrap();
-                    out
+            for format in ALL {
+                let body = |kinds: &[EventKind]| {
+                    let hi = [fixtures::request("Hi", vec![])];
+                    encode_text(format, [&hi, kinds, &[said("Yes.")]].concat())
                 };
-                let is_sent =
-                    body(vec![EventKind::ChatResponse(reasoning.clone())]) != body(vec![]);
+                let is_sent = body(&[EventKind::ChatResponse(reasoning.clone())]) != body(&[]);
                 let expected = expected.contains(&format);
                 assert_eq!(
                     (is_sent, format.sends_back(&part, "p/m")),
@@ -311,9 +306,25 @@ mod tests {
             unreachable!("words were said")
         };
         assert!(
-            all.iter()
+            ALL.iter()
                 .all(|format| format.sends_back(&AnswerPart::Response(&words), "p/m"))
         );
+    }
+
+    #[test]
+    fn missing_payload_names_what_it_belongs_to() {
+        let attached = fixtures::request("See", vec![fixtures::text("file:///a", "x")]);
+        let stream = fixtures::stream(vec![attached], &mut Store::default());
+        let thread = view::thread(&stream);
+        for format in ALL {
+            let request = Request::new("p/m", &thread);
+            let error = format
+                .encode(&request, &mut Store::default(), &mut Vec::new())
+                .unwrap_err();
+            assert_eq!(error.to_string(), "load file:///a for the request");
+            let source = std::error::Error::source(&error).unwrap();
+            assert_eq!(source.to_string(), "no such blob", "{format:?}");
+        }
     }
 
     #[test]
@@ -327,7 +338,6 @@ mod tests {
             }
             _ => unreachable!("a call was made"),
         };
-        let mut store = Store::default();
         let long = "x".repeat(300);
         for (name, sent) in [
             ("functions.read file", Some("functions_read_file")),
@@ -339,9 +349,6 @@ mod tests {
                 call(name),
                 fixtures::result("1", true, vec![]),
             ];
-            let stream = fixtures::stream(kinds, &mut store);
-            let thread = view::thread(&stream);
-            use Format::{Anthropic, Chat, Gemini, OpenAi, OpenRouter};
             for (format, longest) in [
                 (Anthropic, 200),
                 (Chat, 64),
@@ -349,11 +356,7 @@ mod tests {
                 (OpenRouter, 64),
                 (Gemini, 64),
             ] {
-                let mut out = Vec::new();
-                format
-                    .encode(&Request::new("p/m", &thread), &mut store, &mut out)
-                    .unwrap();
-                let body = String::from_utf8(out).unwrap();
+                let body = encode_text(format, kinds.clone());
                 let sent = sent.unwrap_or(&long[..longest]);
                 assert!(
                     body.contains(&format!("\"name\":\"{sent}\"")),
@@ -365,38 +368,24 @@ mod tests {
 
     #[test]
     fn model_without_tools_is_sent_none() {
-        use Format::{Anthropic, Chat, Gemini, Ollama, OpenAi, OpenRouter};
-        let mut store = Store::default();
-        let stream = fixtures::stream(vec![fixtures::request("Hi", vec![])], &mut store);
-        let thread = view::thread(&stream);
-        let tool = Tool {
-            name: "read_file".to_owned(),
-            description: String::new(),
-            parameters: Default::default(),
-        };
-        for format in [Anthropic, Chat, Gemini, Ollama, OpenAi, OpenRouter] {
-            let mut encoded = |tools: &[Tool], takes_tools| {
-                let capabilities = crate::Capabilities {
+        let tools = [tool("read_file", "", json!({}))];
+        for format in ALL {
+            let encoded = |tools: &[Tool], takes_tools| {
+                let capabilities = Capabilities {
                     tools: takes_tools,
                     ..Default::default()
                 };
-                let request = Request {
-                    capabilities,
-                    tools,
-                    ..Request::new("p/m", &thread)
-                };
-                let mut out = Vec::new();
-                let notes = format.encode(&request, &mut store, &mut out).unwrap();
-                (
-                    String::from_utf8(out).unwrap(),
-                    notes.iter().map(ToString::to_string).collect::<Vec<_>>(),
-                )
+                let kinds = vec![fixtures::request("Hi", vec![])];
+                encode(format, "p/m", kinds, capabilities, tools)
             };
-            let tools = std::slice::from_ref(&tool);
             let (with_none, _) = encoded(&[], true);
             let note = "the list of tools is left out: this model takes none".to_owned();
-            assert_eq!(encoded(tools, false), (with_none, vec![note]), "{format:?}");
-            let (with_tools, notes) = encoded(tools, true);
+            assert_eq!(
+                encoded(&tools, false),
+                (with_none, vec![note]),
+                "{format:?}"
+            );
+            let (with_tools, notes) = encoded(&tools, true);
             assert!(
                 with_tools.contains("read_file") && notes.is_empty(),
                 "{format:?}: {with_tools}"
@@ -406,17 +395,13 @@ mod tests {
 
     #[test]
     fn providers_that_refuse_alternatives_at_the_root_of_a_schema_get_none() {
-        use Format::{Anthropic, Chat, Gemini, Ollama, OpenAi, OpenRouter};
-        let mut store = Store::default();
-        let stream = fixtures::stream(vec![fixtures::request("Hi", vec![])], &mut store);
-        let thread = view::thread(&stream);
-        let parameters = serde_json::json!({"type": "object", "anyOf": [{"required": ["a"]}, {"required": ["b"]}]});
-        let parameters = parameters.as_object().cloned().unwrap();
-        let tools = [Tool {
-            name: "find".to_owned(),
-            description: "Finds.".to_owned(),
-            parameters,
-        }];
+        let parameters =
+            json!({"type": "object", "anyOf": [{"required": ["a"]}, {"required": ["b"]}]});
+        let tools = [tool("find", "Finds.", parameters)];
+        let capabilities = Capabilities {
+            tools: true,
+            ..Default::default()
+        };
         for (format, takes_them) in [
             (Anthropic, false),
             (OpenAi, false),
@@ -425,18 +410,8 @@ mod tests {
             (Gemini, true),
             (Ollama, true),
         ] {
-            let capabilities = crate::Capabilities {
-                tools: true,
-                ..Default::default()
-            };
-            let request = Request {
-                capabilities,
-                tools: &tools,
-                ..Request::new("llamacpp/m", &thread)
-            };
-            let mut out = Vec::new();
-            format.encode(&request, &mut store, &mut out).unwrap();
-            let body = String::from_utf8(out).unwrap();
+            let kinds = vec![fixtures::request("Hi", vec![])];
+            let (body, _) = encode(format, "llamacpp/m", kinds, capabilities, &tools);
             assert_eq!(
                 body.contains(r#""anyOf":"#),
                 takes_them,
@@ -483,26 +458,15 @@ mod tests {
             start in any_request(),
             rounds in prop::collection::vec(any_round(), 1..5),
         ) {
-            let tool = |name: &str| Tool {
-                name: name.to_owned(),
-                description: "Reads.".to_owned(),
-                parameters: serde_json::json!({"type": "object"}).as_object().cloned().unwrap_or_default(),
-            };
-            let tools = ["list", "read"].map(tool);
-            let capabilities = crate::Capabilities { images: true, schema: true, tools: true, ..Default::default() };
+            let tools = ["list", "read"].map(|name| tool(name, "Reads.", json!({"type": "object"})));
+            let capabilities = Capabilities { images: true, schema: true, tools: true, ..Default::default() };
             // A round that called nothing ends the turn.
             let rounds: Vec<_> =
                 rounds.into_iter().filter(|round| matches!(round.last(), Some(EventKind::ToolCallResponse(_)))).collect();
-            for format in [Format::Anthropic, Format::Chat, Format::Gemini, Format::Ollama, Format::OpenAi, Format::OpenRouter] {
+            for format in ALL {
                 let body = |count: usize| {
-                    let mut store = Store::default();
                     let kinds = [&start[..], &rounds[..count].concat()].concat();
-                    let stream = fixtures::stream(kinds, &mut store);
-                    let thread = view::thread(&stream);
-                    let request = Request { capabilities, tools: &tools, ..Request::new("openrouter/anthropic/m", &thread) };
-                    let mut out = Vec::new();
-                    format.encode(&request, &mut store, &mut out).unwrap();
-                    String::from_utf8(out).unwrap()
+                    encode(format, "openrouter/anthropic/m", kinds, capabilities, &tools).0
                 };
                 let bodies: Vec<_> = (0..=rounds.len()).map(body).collect();
                 let is_offered = |body: &String| ["\"list\"", "\"read\""].iter().all(|name| body.contains(name));

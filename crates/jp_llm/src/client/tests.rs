@@ -13,7 +13,9 @@ use crate::{
     BaseUrl, Later, Loaded, Measure, Secret, TextSource, error::with_causes, json::GAP,
     later::TextForm, retry::Policy,
 };
-use testing::{Reply, UNUSED_URL, block_on, chunk};
+use testing::{
+    Reply, UNUSED_URL, assert_contains, assert_ends, assert_lacks, assert_starts, block_on, chunk,
+};
 
 fn endpoint(url: &str) -> Endpoint {
     let mut endpoint = Endpoint::new("llamacpp", BaseUrl::parse(url).unwrap(), "m");
@@ -108,11 +110,7 @@ fn request_has_the_headers_that_servers_need() {
             received.head
         );
     }
-    assert!(
-        !received.head.contains("transfer-encoding"),
-        "{}",
-        received.head
-    );
+    assert_lacks(&received.head, "transfer-encoding");
 }
 
 /// What is read for a body: `None` can't be.
@@ -152,11 +150,7 @@ fn text_that_there_is_room_for_is_sent_again_with_a_retry() {
     let expected = format!(",{},", r#"\"x\"\n"#.repeat(100_000));
     for received in server.received() {
         assert!(received.body == expected.as_bytes());
-        assert!(
-            received.head.contains("content-length: 700002"),
-            "{}",
-            received.head
-        );
+        assert_contains(&received.head, "content-length: 700002");
     }
     assert_eq!(server.received().len(), 2);
 }
@@ -550,11 +544,7 @@ fn key_that_a_server_repeats_is_not_in_the_error() {
         let (exchange, _) = play(vec![reply], |endpoint| {
             endpoint.api_key = Some(Secret::new("sk-1"))
         });
-        assert!(
-            exchange.error.ends_with("bad key [api key]"),
-            "{}",
-            exchange.error
-        );
+        assert_ends(&exchange.error, "bad key [api key]");
     }
 }
 
@@ -563,13 +553,7 @@ fn unusable_key_is_an_error_without_the_key() {
     let (exchange, _) = play(vec![], |endpoint| {
         endpoint.api_key = Some(Secret::new("sk-1\n"))
     });
-    assert!(
-        exchange
-            .error
-            .starts_with("set up the connection to llamacpp at URL"),
-        "{}",
-        exchange.error
-    );
+    assert_starts(&exchange.error, "set up the connection to llamacpp at URL");
     assert!(!exchange.error.contains("sk-1"), "{}", exchange.error);
 }
 
@@ -597,19 +581,8 @@ fn ollama_answers_in_lines() {
     let endpoint = || Endpoint::new("ollama", BaseUrl::parse(server.url()).unwrap(), "m");
     assert_eq!(exchange(endpoint()).words, "Hi");
     let received = &server.received()[0];
-    assert!(
-        received.head.starts_with("post /api/chat "),
-        "{}",
-        received.head
-    );
-    assert!(
-        received.head.contains("accept: application/x-ndjson"),
-        "{}",
-        received.head
-    );
+    assert_starts(&received.head, "post /api/chat ");
+    assert_contains(&received.head, "accept: application/x-ndjson");
     let error = exchange(endpoint()).error;
-    assert!(
-        error.contains("it is text/event-stream, not application/x-ndjson"),
-        "{error}"
-    );
+    assert_contains(&error, "it is text/event-stream, not application/x-ndjson");
 }

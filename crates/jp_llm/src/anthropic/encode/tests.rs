@@ -1,18 +1,18 @@
-use jp_conversation::{
-    ChatRequest, ChatResponse, EventKind, ResponseContent, ToolCallRequest, view::thread,
-};
+use jp_conversation::{ChatResponse, EventKind, ResponseContent, ToolCallRequest};
 use jp_resource::{Resource, ResourceContent};
 use jp_tool::{ContentBlock, InputRequest, Media};
 use proptest::prelude::*;
 use serde_json::json;
+
+use testing::assert_contains;
 
 use super::{
     super::{REDACTED_THINKING, SIGNATURE},
     *,
 };
 use crate::fixtures::{
-    EVERYTHING, Store, TEXT_ONLY, any_steps, binary, call, describe_request, request, result, said,
-    stream, text, thought,
+    self, EVERYTHING, TEXT_ONLY, any_steps, binary, call, check_histories, encode_events, media,
+    request, result, said, text, thought, with_metadata,
 };
 
 /// A cache mark at the end of a block.
@@ -29,18 +29,15 @@ fn encoded_with(
     capabilities: Capabilities,
     tools: &[Tool],
 ) -> (String, Vec<String>) {
-    let mut store = Store::default();
-    let stream = stream(kinds, &mut store);
-    let thread = thread(&stream);
-    let request = Request {
-        system: Some("You are jp."),
-        capabilities,
-        tools,
-        ..Request::new("anthropic/m", &thread)
-    };
-    let mut out = Vec::new();
-    let notes = encode(&request, &mut store, &mut out).unwrap();
-    describe_request(out, &notes, &store, &thread)
+    encode_events(kinds, |thread, store, out| {
+        let request = Request {
+            system: Some("You are jp."),
+            capabilities,
+            tools,
+            ..Request::new("anthropic/m", thread)
+        };
+        encode(&request, store, out)
+    })
 }
 
 fn encoded(kinds: Vec<EventKind>, capabilities: Capabilities) -> (String, Vec<String>) {
@@ -66,64 +63,42 @@ fn without_marks(json: &str) -> String {
 }
 
 /// A part of an answer with what the provider wants back.
-fn signed(mut response: ChatResponse, key: &str, value: &str, model: &str) -> EventKind {
-    response.metadata = [(key, value), ("model", model)]
-        .map(|(k, v)| (k.to_owned(), v.into()))
-        .into_iter()
-        .collect();
-    EventKind::ChatResponse(response)
+fn signed(response: ChatResponse, key: &str, value: &str, model: &str) -> EventKind {
+    let metadata = json!({key: value, "model": model});
+    with_metadata(EventKind::ChatResponse(response), metadata)
 }
 
 fn tool() -> Tool {
     let parameters =
         json!({"type": "object", "properties": {"path": {"type": "string"}}, "required": ["path"]});
-    let Value::Object(parameters) = parameters else {
-        unreachable!()
-    };
-    Tool {
-        name: "read".to_owned(),
-        description: "Reads a file.".to_owned(),
-        parameters,
-    }
+    fixtures::tool("read", "Reads a file.", parameters)
 }
 
 fn image() -> Media {
-    Media {
-        data: b"\x89PNG".to_vec(),
-        mime_type: "image/png".to_owned(),
-        annotations: None,
-        meta: None,
-    }
+    media("image/png", b"\x89PNG")
 }
 
 #[test]
 fn whole_request_has_fixed_order() {
-    let mut question = ChatRequest::new("Is it \"ok\"?");
-    question.schema = json!({"type": "object", "properties": {"ok": {"type": "boolean"}}})
-        .as_object()
-        .cloned();
-    let kinds = vec![
-        request("Hi", vec![]),
-        said("Ho"),
-        EventKind::ChatRequest(question),
-    ];
+    let schema = json!({"type": "object", "properties": {"ok": {"type": "boolean"}}});
+    let asked = fixtures::question("Is it \"ok\"?", schema);
+    let kinds = vec![request("Hi", vec![]), said("Ho"), asked];
     insta::assert_snapshot!(encoded_with(kinds, ALL, &[tool()]).0, @r#"{"model":"m","max_tokens":32000,"stream":true,"output_config":{"format":{"type":"json_schema","schema":{"type":"object","properties":{"ok":{"type":"boolean"}},"additionalProperties":false}}},"tools":[{"name":"read","description":"Reads a file.","input_schema":{"type":"object","properties":{"path":{"type":"string"}},"required":["path"]}}],"system":[{"type":"text","text":"You are jp.","cache_control":{"type":"ephemeral"}}],"messages":[{"role":"user","content":[{"type":"text","text":"Hi","cache_control":{"type":"ephemeral"}}]},{"role":"assistant","content":[{"type":"text","text":"Ho"}]},{"role":"user","content":[{"type":"text","text":"Is it \"ok\"?","cache_control":{"type":"ephemeral"}}]}]}"#);
 }
 
 #[test]
 fn tools_are_marked_where_there_is_no_system_prompt() {
-    let stream = stream(vec![request("Hi", vec![])], &mut Store::default());
-    let thread = thread(&stream);
     let tools = [tool(), tool()];
-    let request = Request {
-        system: Some(" "),
-        tools: &tools,
-        max_output: Some(99),
-        ..Request::new("anthropic/m", &thread)
-    };
-    let mut out = Vec::new();
-    encode(&request, &mut Store::default(), &mut out).unwrap();
-    insta::assert_snapshot!(String::from_utf8(out).unwrap(), @r#"{"model":"m","max_tokens":99,"stream":true,"tools":[{"name":"read","description":"Reads a file.","input_schema":{"type":"object","properties":{"path":{"type":"string"}},"required":["path"]}},{"name":"read","description":"Reads a file.","input_schema":{"type":"object","properties":{"path":{"type":"string"}},"required":["path"]},"cache_control":{"type":"ephemeral"}}],"messages":[{"role":"user","content":[{"type":"text","text":"Hi","cache_control":{"type":"ephemeral"}}]}]}"#);
+    let (json, _) = encode_events(vec![request("Hi", vec![])], |thread, store, out| {
+        let request = Request {
+            system: Some(" "),
+            tools: &tools,
+            max_output: Some(99),
+            ..Request::new("anthropic/m", thread)
+        };
+        encode(&request, store, out)
+    });
+    insta::assert_snapshot!(json, @r#"{"model":"m","max_tokens":99,"stream":true,"tools":[{"name":"read","description":"Reads a file.","input_schema":{"type":"object","properties":{"path":{"type":"string"}},"required":["path"]}},{"name":"read","description":"Reads a file.","input_schema":{"type":"object","properties":{"path":{"type":"string"}},"required":["path"]},"cache_control":{"type":"ephemeral"}}],"messages":[{"role":"user","content":[{"type":"text","text":"Hi","cache_control":{"type":"ephemeral"}}]}]}"#);
 }
 
 #[test]
@@ -216,17 +191,13 @@ fn binary_content_is_shown_to_models_that_take_it() {
 
 #[test]
 fn results_of_a_round_share_a_message_with_the_next_words() {
-    let media = Media {
-        mime_type: "audio/wav".to_owned(),
-        ..image()
-    };
     let blocks = vec![
         ContentBlock::text("Found:"),
         ContentBlock::text(" \n"),
         ContentBlock::resource(text("file:///a.rs#L1-2", "a\nb\n").with_mime_type("text/rust")),
         ContentBlock::resource(binary("a.png", "image/png", b"\x89PNG")),
         ContentBlock::Image(image()),
-        ContentBlock::Audio(media),
+        ContentBlock::Audio(media("audio/wav", b"\x89PNG")),
         ContentBlock::Question {
             question: question(),
         },
@@ -441,18 +412,6 @@ fn calls_get_names_that_the_api_takes() {
     "#);
 }
 
-#[test]
-fn missing_payload_names_what_it_belongs_to() {
-    let stream = stream(
-        vec![request("See", vec![text("file:///a", "x")])],
-        &mut Store::default(),
-    );
-    let thread = thread(&stream);
-    let request = Request::new("anthropic/m", &thread);
-    let error = encode(&request, &mut Store::default(), &mut Vec::new()).unwrap_err();
-    assert_eq!(error.to_string(), "load file:///a for the request");
-}
-
 /// Cuts the body down to what it says of the history: the end of the last message, where more may follow,
 /// and the marks are left out.
 fn history(json: &str) -> String {
@@ -538,13 +497,7 @@ proptest! {
 
     #[test]
     fn history_is_a_prefix_of_the_next_request(steps in any_signed_steps()) {
-        // A model's response that called nothing ends its turn: only a request may follow.
-        let asks = |index: &usize| !matches!(steps[*index].last(), None | Some(EventKind::ChatResponse(_)));
-        let ends = (0..steps.len()).filter(asks).map(|index| index + 1);
-        let bodies: Vec<String> = ends.map(|end| encoded(steps[..end].concat(), ALL).0).collect();
-        for pair in bodies.windows(2) {
-            prop_assert!(history(&pair[1]).starts_with(&history(&pair[0])), "{}\n{}", pair[0], pair[1]);
-        }
+        check_histories(&steps, |kinds| encoded(kinds, ALL).0, history)?;
     }
 }
 
@@ -562,11 +515,7 @@ fn calls_in_the_history_of_a_request_without_tools_have_one_that_can_not_be_call
         let json = encoded_with(kinds(), ALL, tools).0;
         json.split_once(r#","messages""#).unwrap().0.to_owned()
     };
-    assert!(
-        head(&[]).contains(r#""tools":[{"name":"none","#),
-        "{}",
-        head(&[])
-    );
+    assert_contains(head(&[]), r#""tools":[{"name":"none","#);
     assert!(head(&[]).contains(r#""tool_choice":{"type":"none"}"#));
     assert!(!head(&[tool()]).contains("tool_choice"));
     assert!(

@@ -1,13 +1,14 @@
 use jp_conversation::{ChatRequest, EventKind, view::thread};
 use jp_resource::{BlobRef, Encoding, Payload, Resource, ResourceContent};
-use jp_tool::{ContentBlock, Media};
+use jp_tool::ContentBlock;
 use proptest::prelude::*;
 use serde_json::json;
 
 use super::*;
 use crate::fixtures::{
-    EVERYTHING, Store, TEXT_ONLY, any_steps, binary, call, describe_request, request, result, said,
-    stream, text, thought,
+    EVERYTHING, Store, TEXT_ONLY, any_steps, binary, call, check_histories, check_stable,
+    cut_history, encode_events, media, question, request, result, rows, said, stream, text,
+    thought, tool, with_metadata,
 };
 
 const ALL: Capabilities = Capabilities {
@@ -26,17 +27,14 @@ fn encoded_for(
     kinds: Vec<EventKind>,
     capabilities: Capabilities,
 ) -> (String, Vec<String>) {
-    let mut store = Store::default();
-    let stream = stream(kinds, &mut store);
-    let thread = thread(&stream);
-    let request = Request {
-        system: Some("You are jp."),
-        capabilities,
-        ..Request::new(label, &thread)
-    };
-    let mut out = Vec::new();
-    let notes = encode(dialect, &request, &mut store, &mut out).unwrap();
-    describe_request(out, &notes, &store, &thread)
+    encode_events(kinds, |thread, store, out| {
+        let request = Request {
+            system: Some("You are jp."),
+            capabilities,
+            ..Request::new(label, thread)
+        };
+        encode(dialect, &request, store, out)
+    })
 }
 
 /// The messages, one a line.
@@ -45,29 +43,14 @@ fn messages(kinds: Vec<EventKind>, capabilities: Capabilities) -> String {
 }
 
 fn lines(json: &str) -> String {
-    let body: Value = serde_json::from_str(json).unwrap();
-    let messages = body["messages"].as_array().unwrap();
-    messages
-        .iter()
-        .skip(1)
-        .map(|message| format!("{message}\n"))
-        .collect()
+    rows(json, "messages", 1)
 }
 
 #[test]
 fn whole_request_has_fixed_order() {
-    let mut question = ChatRequest::new("Is it \"ok\"?");
-    question.schema =
-        serde_json::from_str(r#"{"type":"object","properties":{"ok":{"type":"boolean"}}}"#)
-            .unwrap();
-    let (json, _) = encoded(
-        vec![
-            request("Hi", vec![]),
-            said("Ho"),
-            EventKind::ChatRequest(question),
-        ],
-        ALL,
-    );
+    let schema = json!({"type": "object", "properties": {"ok": {"type": "boolean"}}});
+    let asked = question("Is it \"ok\"?", schema);
+    let (json, _) = encoded(vec![request("Hi", vec![]), said("Ho"), asked], ALL);
     insta::assert_snapshot!(json, @r#"{"model":"m","stream":true,"stream_options":{"include_usage":true},"response_format":{"type":"json_schema","json_schema":{"name":"answer","schema":{"type":"object","properties":{"ok":{"type":"boolean"}}}}},"messages":[{"role":"system","content":"You are jp."},{"role":"user","content":"Hi"},{"role":"assistant","content":"Ho"},{"role":"user","content":"Is it \"ok\"?"}]}"#);
 }
 
@@ -116,18 +99,12 @@ fn binary_content_is_shown_to_models_that_take_it() {
 
 #[test]
 fn tool_calls_and_results_are_text() {
-    let media = Media {
-        data: vec![1, 2],
-        mime_type: "audio/wav".to_owned(),
-        annotations: None,
-        meta: None,
-    };
     let blocks = vec![
         ContentBlock::text("Found:"),
         ContentBlock::resource(text("file:///a.rs#L1-2", "a\nb\n").with_mime_type("text/rust")),
         ContentBlock::text("x".repeat(300)),
         ContentBlock::resource(binary("a.png", "image/png", b"\x89PNG")),
-        ContentBlock::Audio(media),
+        ContentBlock::Audio(media("audio/wav", &[1, 2])),
     ];
     let kinds = vec![
         request("Go", vec![]),
@@ -205,15 +182,8 @@ const OPENROUTER: Capabilities = Capabilities {
 };
 
 fn details(model: &str, kind: EventKind, data: &str) -> EventKind {
-    let EventKind::ChatResponse(mut response) = kind else {
-        unreachable!()
-    };
-    response.metadata.insert("model".to_owned(), model.into());
-    response.metadata.insert(
-        REASONING_DETAILS.to_owned(),
-        json!([{"type": "reasoning.encrypted", "data": data}]),
-    );
-    EventKind::ChatResponse(response)
+    let details = json!([{"type": "reasoning.encrypted", "data": data}]);
+    with_metadata(kind, json!({"model": model, REASONING_DETAILS: details}))
 }
 
 fn shot(name: &str) -> ContentBlock {
@@ -315,47 +285,15 @@ fn openrouter_gets_no_marks_for_models_that_cache_by_themselves() {
 
 #[test]
 fn openrouter_has_fields_of_its_own() {
-    let stream = stream(vec![request("Hi", vec![])], &mut Store::default());
-    let thread = thread(&stream);
-    let mut out = Vec::new();
-    let request = Request {
-        max_output: Some(9),
-        cache_key: Some("key"),
-        ..Request::new("openrouter/google/m", &thread)
-    };
-    encode(
-        Dialect::OpenRouter,
-        &request,
-        &mut Store::default(),
-        &mut out,
-    )
-    .unwrap();
-    insta::assert_snapshot!(String::from_utf8(out).unwrap(), @r#"{"model":"google/m","stream":true,"stream_options":{"include_usage":true},"max_completion_tokens":9,"prompt_cache_key":"key","session_id":"key","messages":[{"role":"user","content":"Hi"}]}"#);
-}
-
-#[test]
-fn missing_payload_names_what_it_belongs_to() {
-    let stream = stream(
-        vec![request("See", vec![text("file:///a", "x")])],
-        &mut Store::default(),
-    );
-    let thread = thread(&stream);
-    let request = Request {
-        capabilities: ALL,
-        ..Request::new("p/m", &thread)
-    };
-    let error = encode(
-        Dialect::Generic,
-        &request,
-        &mut Store::default(),
-        &mut Vec::new(),
-    )
-    .unwrap_err();
-    assert_eq!(error.to_string(), "load file:///a for the request");
-    assert_eq!(
-        std::error::Error::source(&error).unwrap().to_string(),
-        "no such blob"
-    );
+    let (json, _) = encode_events(vec![request("Hi", vec![])], |thread, store, out| {
+        let request = Request {
+            max_output: Some(9),
+            cache_key: Some("key"),
+            ..Request::new("openrouter/google/m", thread)
+        };
+        encode(Dialect::OpenRouter, &request, store, out)
+    });
+    insta::assert_snapshot!(json, @r#"{"model":"google/m","stream":true,"stream_options":{"include_usage":true},"max_completion_tokens":9,"prompt_cache_key":"key","session_id":"key","messages":[{"role":"user","content":"Hi"}]}"#);
 }
 
 #[test]
@@ -381,13 +319,8 @@ fn payload_that_is_not_text_is_an_error() {
     ));
 }
 
-/// Cuts the body down to what it says of the history.
-fn history(json: &str) -> &str {
-    json.split_once(r#""messages":["#)
-        .unwrap()
-        .1
-        .strip_suffix("]}")
-        .unwrap()
+fn history(json: &str) -> String {
+    cut_history(json, r#""messages":["#, "]}").replace(MARK, "")
 }
 
 proptest! {
@@ -398,20 +331,12 @@ proptest! {
         pdf in any::<bool>(),
     ) {
         let capabilities = Capabilities { images, pdf, ..ALL };
-        let (json, notes) = encoded(steps.concat(), capabilities);
-        prop_assert!(serde_json::from_str::<Value>(&json).is_ok(), "{}", json);
-        prop_assert_eq!(encoded(steps.concat(), capabilities), (json, notes));
+        check_stable(|| encoded(steps.concat(), capabilities))?;
     }
 
     #[test]
     fn history_is_a_prefix_of_the_next_request(steps in any_steps()) {
-        // A model's response that called nothing ends its turn: only a request may follow.
-        let asks = |index: &usize| !matches!(steps[*index].last(), None | Some(EventKind::ChatResponse(_)));
-        let ends = (0..steps.len()).filter(asks).map(|index| index + 1);
-        let bodies: Vec<String> = ends.map(|end| encoded(steps[..end].concat(), ALL).0).collect();
-        for pair in bodies.windows(2) {
-            prop_assert!(history(&pair[1]).starts_with(history(&pair[0])), "{}\n{}", pair[0], pair[1]);
-        }
+        check_histories(&steps, |kinds| encoded(kinds, ALL).0, history)?;
     }
 
     #[test]
@@ -421,19 +346,10 @@ proptest! {
         label in prop::sample::select(vec!["openrouter/anthropic/m", "openrouter/google/m"]),
     ) {
         let capabilities = Capabilities { binary_results, ..ALL };
-        let encode = |end: usize| {
-            encoded_for(Dialect::OpenRouter, label, steps[..end].concat(), capabilities).0
-        };
-        let asks = |index: &usize| !matches!(steps[*index].last(), None | Some(EventKind::ChatResponse(_)));
-        let ends = (0..steps.len()).filter(asks).map(|index| index + 1);
-        let bodies: Vec<String> = ends.map(encode).collect();
-        for body in &bodies {
-            prop_assert!(serde_json::from_str::<Value>(body).is_ok(), "{}", body);
+        let encode = |kinds| encoded_for(Dialect::OpenRouter, label, kinds, capabilities).0;
+        for body in check_histories(&steps, encode, history)? {
+            prop_assert!(serde_json::from_str::<Value>(&body).is_ok(), "{}", body);
             prop_assert!(body.matches(MARK).count() <= 4, "{}", body);
-        }
-        let bodies: Vec<String> = bodies.iter().map(|body| body.replace(MARK, "")).collect();
-        for pair in bodies.windows(2) {
-            prop_assert!(history(&pair[1]).starts_with(history(&pair[0])), "{}\n{}", pair[0], pair[1]);
         }
     }
 
@@ -452,28 +368,22 @@ const MARK: &str = r#","cache_control":{"type":"ephemeral"}"#;
 /// Servers of other names may pass requests on to providers that refuse the whole request for one such schema.
 #[test]
 fn only_llamacpp_is_sent_alternatives_at_the_root_of_a_schema() {
-    let stream = stream(vec![request("Hi", vec![])], &mut Store::default());
-    let thread = thread(&stream);
     let parameters = json!({"type": "object", "anyOf": [{"properties": {"a": {}}}]});
-    let tool = crate::Tool {
-        name: "t".to_owned(),
-        description: String::new(),
-        parameters: parameters.as_object().unwrap().clone(),
-    };
+    let alternatives = tool("t", "", parameters);
     for (label, is_sent) in [
         ("llamacpp/m", true),
         ("gateway/m", false),
         ("llamacpp2/m", false),
     ] {
-        let tools = std::slice::from_ref(&tool);
-        let request = Request {
-            tools,
-            capabilities: ALL,
-            ..Request::new(label, &thread)
-        };
-        let mut out = Vec::new();
-        encode(Dialect::Generic, &request, &mut Store::default(), &mut out).unwrap();
-        let body: Value = serde_json::from_slice(&out).unwrap();
+        let (json, _) = encode_events(vec![request("Hi", vec![])], |thread, store, out| {
+            let request = Request {
+                tools: std::slice::from_ref(&alternatives),
+                capabilities: ALL,
+                ..Request::new(label, thread)
+            };
+            encode(Dialect::Generic, &request, store, out)
+        });
+        let body: Value = serde_json::from_str(&json).unwrap();
         let sent = &body["tools"][0]["function"]["parameters"];
         assert_eq!(sent.get("anyOf").is_some(), is_sent, "{label}");
         assert_eq!(sent.get("properties").is_some(), !is_sent, "{label}");

@@ -1,66 +1,45 @@
-use jp_conversation::{EventKind, view::thread};
+use jp_conversation::EventKind;
 use jp_tool::ContentBlock;
 use proptest::prelude::*;
 use serde_json::json;
 
 use super::*;
 use crate::fixtures::{
-    Store, any_steps, binary, call, describe_request, request, result, said, stream, text, thought,
+    any_steps, binary, call, check_histories, check_stable, cut_history, encode_events, question,
+    request, result, rows, said, text, thought, with_metadata,
 };
 
 fn encoded(kinds: Vec<EventKind>, images: bool) -> (String, Vec<String>) {
-    let mut store = Store::default();
-    let stream = stream(kinds, &mut store);
-    let thread = thread(&stream);
     let capabilities = Capabilities {
         images,
         schema: true,
         ..Capabilities::default()
     };
-    let request = Request {
-        system: Some("You are jp."),
-        max_output: Some(100),
-        context: Some(8192),
-        capabilities,
-        ..Request::new("ollama/m", &thread)
-    };
-    let mut out = Vec::new();
-    let notes = encode(&request, &mut store, &mut out).unwrap();
-    describe_request(out, &notes, &store, &thread)
+    encode_events(kinds, |thread, store, out| {
+        let request = Request {
+            system: Some("You are jp."),
+            max_output: Some(100),
+            context: Some(8192),
+            capabilities,
+            ..Request::new("ollama/m", thread)
+        };
+        encode(&request, store, out)
+    })
 }
 
 /// The messages, one a line.
 fn messages(kinds: Vec<EventKind>, images: bool) -> String {
-    let body: Value = serde_json::from_str(&encoded(kinds, images).0).unwrap();
-    body["messages"]
-        .as_array()
-        .unwrap()
-        .iter()
-        .skip(1)
-        .map(|message| format!("{message}\n"))
-        .collect()
+    rows(&encoded(kinds, images).0, "messages", 1)
 }
 
 fn thought_by(model: &str, text: &str) -> EventKind {
-    let mut kind = thought(text);
-    if let EventKind::ChatResponse(response) = &mut kind {
-        response.metadata.insert("model".to_owned(), model.into());
-    }
-    kind
+    with_metadata(thought(text), json!({"model": model}))
 }
 
 #[test]
 fn whole_request_has_fixed_order() {
-    let mut question = ChatRequest::new("Is it \"ok\"?");
-    question.schema = json!({"type": "object"}).as_object().cloned();
-    let (json, _) = encoded(
-        vec![
-            request("Hi", vec![]),
-            said("Ho"),
-            EventKind::ChatRequest(question),
-        ],
-        true,
-    );
+    let asked = question("Is it \"ok\"?", json!({"type": "object"}));
+    let (json, _) = encoded(vec![request("Hi", vec![]), said("Ho"), asked], true);
     insta::assert_snapshot!(json, @r#"{"model":"m","stream":true,"options":{"num_ctx":8192,"num_predict":100},"format":{"type":"object"},"messages":[{"role":"system","content":"You are jp."},{"role":"user","content":"Hi"},{"role":"assistant","content":"Ho"},{"role":"user","content":"Is it \"ok\"?"}]}"#);
 }
 
@@ -129,31 +108,18 @@ fn round_of_tools_has_the_shape_of_the_api() {
     insta::assert_snapshot!(encoded(kinds, true).1.join("\n"), @r#"a.png is not shown: results of tools are text, this is image/png (4 bytes)"#);
 }
 
-/// Cuts the body down to what it says of the history.
-fn history(json: &str) -> &str {
-    json.split_once(r#""messages":["#)
-        .unwrap()
-        .1
-        .strip_suffix("]}")
-        .unwrap()
+fn history(json: &str) -> String {
+    cut_history(json, r#""messages":["#, "]}").to_owned()
 }
 
 proptest! {
     #[test]
     fn any_thread_gives_stable_json(steps in any_steps(), images in any::<bool>()) {
-        let (json, notes) = encoded(steps.concat(), images);
-        prop_assert!(serde_json::from_str::<Value>(&json).is_ok(), "{}", json);
-        prop_assert_eq!(encoded(steps.concat(), images), (json, notes));
+        check_stable(|| encoded(steps.concat(), images))?;
     }
 
     #[test]
     fn history_is_a_prefix_of_the_next_request(steps in any_steps()) {
-        // A model's response that called nothing ends its turn: only a request may follow.
-        let asks = |index: &usize| !matches!(steps[*index].last(), None | Some(EventKind::ChatResponse(_)));
-        let ends = (0..steps.len()).filter(asks).map(|index| index + 1);
-        let bodies: Vec<String> = ends.map(|end| encoded(steps[..end].concat(), true).0).collect();
-        for pair in bodies.windows(2) {
-            prop_assert!(history(&pair[1]).starts_with(history(&pair[0])), "{}\n{}", pair[0], pair[1]);
-        }
+        check_histories(&steps, |kinds| encoded(kinds, true).0, history)?;
     }
 }

@@ -1,12 +1,16 @@
-use jp_conversation::{ChatRequest, ChatResponse, EventKind, view::thread};
+use jp_conversation::EventKind;
 use jp_resource::{Resource, ResourceContent};
-use jp_tool::{ContentBlock, Media};
+use jp_tool::ContentBlock;
 use proptest::prelude::*;
+use serde_json::json;
+
+use testing::assert_contains;
 
 use super::*;
 use crate::fixtures::{
-    EVERYTHING as ALL, Store, TEXT_ONLY, any_steps, binary, call, describe_request, request,
-    result, said, stream, text, thought,
+    EVERYTHING as ALL, TEXT_ONLY, any_steps, binary, call, check_histories, check_stable,
+    cut_history, encode_events, media, question, request, result, rows, said, text, thought, tool,
+    with_metadata,
 };
 
 /// A cache breakpoint at the end of a part.
@@ -18,17 +22,14 @@ fn encoded_for(
     kinds: Vec<EventKind>,
     capabilities: Capabilities,
 ) -> (String, Vec<String>) {
-    let mut store = Store::default();
-    let stream = stream(kinds, &mut store);
-    let thread = thread(&stream);
-    let request = Request {
-        system: Some("You are jp."),
-        capabilities,
-        ..Request::new(label, &thread)
-    };
-    let mut out = Vec::new();
-    let notes = encode(&request, &mut store, &mut out).unwrap();
-    describe_request(out, &notes, &store, &thread)
+    encode_events(kinds, |thread, store, out| {
+        let request = Request {
+            system: Some("You are jp."),
+            capabilities,
+            ..Request::new(label, thread)
+        };
+        encode(&request, store, out)
+    })
 }
 
 fn encoded(kinds: Vec<EventKind>, capabilities: Capabilities) -> (String, Vec<String>) {
@@ -37,13 +38,7 @@ fn encoded(kinds: Vec<EventKind>, capabilities: Capabilities) -> (String, Vec<St
 
 /// The items after the system prompt, one a line.
 fn items_of(json: &str) -> String {
-    let body: Value = serde_json::from_str(json).unwrap();
-    let items = body["input"].as_array().unwrap();
-    items
-        .iter()
-        .skip(1)
-        .map(|item| format!("{item}\n"))
-        .collect()
+    rows(json, "input", 1)
 }
 
 fn items(kinds: Vec<EventKind>, capabilities: Capabilities) -> String {
@@ -52,29 +47,14 @@ fn items(kinds: Vec<EventKind>, capabilities: Capabilities) -> String {
 
 /// Puts on a response what the API gave with it, and the model.
 fn from_model(kind: EventKind, model: &str, metadata: &str) -> EventKind {
-    let EventKind::ChatResponse(response) = kind else {
-        unreachable!("only responses have metadata")
-    };
-    let mut metadata: Map<String, Value> = serde_json::from_str(metadata).unwrap();
-    metadata.insert("model".to_owned(), model.into());
-    EventKind::ChatResponse(ChatResponse {
-        metadata,
-        ..response
-    })
+    let mut metadata: Value = serde_json::from_str(metadata).unwrap();
+    metadata["model"] = model.into();
+    with_metadata(kind, metadata)
 }
 
 fn sealed(model: &str) -> EventKind {
     let metadata = r#"{"id":"rs_1","summary":[{"type":"summary_text","text":"hm"}],"encrypted_content":"gAAA"}"#;
     from_model(thought("hm"), model, metadata)
-}
-
-fn media(mime_type: &str, data: &[u8]) -> Media {
-    Media {
-        data: data.to_owned(),
-        mime_type: mime_type.to_owned(),
-        annotations: None,
-        meta: None,
-    }
 }
 
 const PNG: &[u8] = b"\x89PNG\r\n\x1a\n";
@@ -126,37 +106,26 @@ fn everything() -> Vec<EventKind> {
 
 #[test]
 fn whole_request_has_fixed_order() {
-    let mut question = ChatRequest::new("Is it \"ok\"?");
-    question.schema =
-        serde_json::from_str(r#"{"type":"object","properties":{"ok":{"type":"boolean"}}}"#)
-            .unwrap();
-    let mut store = Store::default();
-    let stream = stream(
-        vec![
-            request("Hi", vec![]),
-            said("Ho"),
-            EventKind::ChatRequest(question),
-        ],
-        &mut store,
+    let schema = json!({"type": "object", "properties": {"ok": {"type": "boolean"}}});
+    let asked = question("Is it \"ok\"?", schema);
+    let reader = tool(
+        "read",
+        "Reads.",
+        json!({"type": "object", "properties": {}}),
     );
-    let thread = thread(&stream);
-    let parameters = serde_json::from_str(r#"{"type":"object","properties":{}}"#).unwrap();
-    let tool = Tool {
-        name: "read".to_owned(),
-        description: "Reads.".to_owned(),
-        parameters,
-    };
-    let request = Request {
-        system: Some("You are jp."),
-        tools: &[tool],
-        max_output: Some(100),
-        cache_key: Some("jp-1"),
-        capabilities: ALL,
-        ..Request::new("openai/gpt-5", &thread)
-    };
-    let mut out = Vec::new();
-    encode(&request, &mut store, &mut out).unwrap();
-    insta::assert_snapshot!(String::from_utf8(out).unwrap(), @r#"{"model":"gpt-5","stream":true,"store":false,"include":["reasoning.encrypted_content"],"prompt_cache_key":"jp-1","max_output_tokens":100,"tools":[{"type":"function","name":"read","description":"Reads.","parameters":{"type":"object","properties":{}},"strict":false}],"text":{"format":{"type":"json_schema","name":"answer","schema":{"type":"object","properties":{"ok":{"type":"boolean"}}},"strict":false}},"input":[{"type":"message","role":"developer","content":[{"type":"input_text","text":"You are jp."}]},{"type":"message","role":"user","content":[{"type":"input_text","text":"Hi"}]},{"type":"message","role":"assistant","content":"Ho"},{"type":"message","role":"user","content":[{"type":"input_text","text":"Is it \"ok\"?"}]}]}"#);
+    let kinds = vec![request("Hi", vec![]), said("Ho"), asked];
+    let (json, _) = encode_events(kinds, |thread, store, out| {
+        let request = Request {
+            system: Some("You are jp."),
+            tools: &[reader],
+            max_output: Some(100),
+            cache_key: Some("jp-1"),
+            capabilities: ALL,
+            ..Request::new("openai/gpt-5", thread)
+        };
+        encode(&request, store, out)
+    });
+    insta::assert_snapshot!(json, @r#"{"model":"gpt-5","stream":true,"store":false,"include":["reasoning.encrypted_content"],"prompt_cache_key":"jp-1","max_output_tokens":100,"tools":[{"type":"function","name":"read","description":"Reads.","parameters":{"type":"object","properties":{}},"strict":false}],"text":{"format":{"type":"json_schema","name":"answer","schema":{"type":"object","properties":{"ok":{"type":"boolean"}}},"strict":false}},"input":[{"type":"message","role":"developer","content":[{"type":"input_text","text":"You are jp."}]},{"type":"message","role":"user","content":[{"type":"input_text","text":"Hi"}]},{"type":"message","role":"assistant","content":"Ho"},{"type":"message","role":"user","content":[{"type":"input_text","text":"Is it \"ok\"?"}]}]}"#);
 }
 
 #[test]
@@ -171,17 +140,9 @@ fn models_that_do_not_reason_are_not_asked_for_reasoning() {
 
 #[test]
 fn closed_schema_is_enforced() {
-    let schema =
-        serde_json::from_str(r#"{"type":"object","properties":{},"additionalProperties":false}"#);
-    let question = ChatRequest {
-        schema: schema.unwrap(),
-        ..ChatRequest::new("?")
-    };
-    let (json, _) = encoded(vec![EventKind::ChatRequest(question)], ALL);
-    assert!(
-        json.contains(r#""additionalProperties":false},"strict":true}}"#),
-        "{json}"
-    );
+    let schema = json!({"type": "object", "properties": {}, "additionalProperties": false});
+    let (json, _) = encoded(vec![question("?", schema)], ALL);
+    assert_contains(&json, r#""additionalProperties":false},"strict":true}}"#);
 }
 
 #[test]
@@ -369,29 +330,8 @@ fn cache_marks_end_the_prefixes_that_last() {
     );
 }
 
-#[test]
-fn missing_payload_names_what_it_belongs_to() {
-    let stream = stream(
-        vec![request("See", vec![text("file:///a", "x")])],
-        &mut Store::default(),
-    );
-    let thread = thread(&stream);
-    let request = Request {
-        capabilities: ALL,
-        ..Request::new("p/m", &thread)
-    };
-    let error = encode(&request, &mut Store::default(), &mut Vec::new()).unwrap_err();
-    assert_eq!(error.to_string(), "load file:///a for the request");
-}
-
-/// Cuts the body down to what it says of the history, without the cache marks.
 fn history(json: &str) -> String {
-    json.split_once(r#""input":["#)
-        .unwrap()
-        .1
-        .strip_suffix("]}")
-        .unwrap()
-        .replace(MARK, "")
+    cut_history(json, r#""input":["#, "]}").replace(MARK, "")
 }
 
 proptest! {
@@ -403,26 +343,18 @@ proptest! {
         binary_results in any::<bool>(),
     ) {
         let capabilities = Capabilities { images, pdf, binary_results, ..ALL };
-        let (json, notes) = encoded_for(MODEL, steps.concat(), capabilities);
-        prop_assert!(serde_json::from_str::<Value>(&json).is_ok(), "{}", json);
-        prop_assert_eq!(encoded_for(MODEL, steps.concat(), capabilities), (json, notes));
+        check_stable(|| encoded_for(MODEL, steps.concat(), capabilities))?;
     }
 
     #[test]
-    fn history_is_a_prefix_of_the_next_request(steps in any_steps(), with_metadata in any::<bool>()) {
-        // A model's response that called nothing ends its turn: only a request may follow.
-        let asks = |index: &usize| !matches!(steps[*index].last(), None | Some(EventKind::ChatResponse(_)));
+    fn history_is_a_prefix_of_the_next_request(steps in any_steps(), is_from_model in any::<bool>()) {
         let own = |kind: EventKind| match &kind {
-            EventKind::ChatResponse(_) if with_metadata => {
+            EventKind::ChatResponse(_) if is_from_model => {
                 from_model(kind, MODEL, r#"{"id":"x","summary":[],"encrypted_content":"g"}"#)
             }
             _ => kind,
         };
-        let ends = (0..steps.len()).filter(asks).map(|index| index + 1);
-        let kinds = |end: usize| steps[..end].concat().into_iter().map(own).collect();
-        let bodies: Vec<String> = ends.map(|end| encoded_for(MODEL, kinds(end), ALL).0).collect();
-        for pair in bodies.windows(2) {
-            prop_assert!(history(&pair[1]).starts_with(&history(&pair[0])), "{}\n{}", pair[0], pair[1]);
-        }
+        let encode = |kinds: Vec<_>| encoded_for(MODEL, kinds.into_iter().map(own).collect(), ALL).0;
+        check_histories(&steps, encode, history)?;
     }
 }
