@@ -2,10 +2,12 @@
 
 use std::{collections::VecDeque, fmt};
 
+use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use crate::{
     Fault, StreamEvent,
+    error_text::excerpt,
     sse::{self, SseDecoder},
 };
 
@@ -195,6 +197,22 @@ pub(crate) fn non_empty(text: Option<String>) -> Option<String> {
 /// Returns whether an event is none of a format whose events have no names: a ping, say.
 pub(crate) fn is_foreign(event: &sse::Event) -> bool {
     !matches!(event.name.as_str(), "" | "message" | "error") || event.data.is_empty()
+}
+
+/// Reads an event of a format whose events have no names; `None` if the event is foreign.
+pub(crate) fn parse_event<T: DeserializeOwned>(event: &sse::Event) -> Result<Option<T>, Fault> {
+    match serde_json::from_str(&event.data) {
+        Ok(chunk) => Ok(Some(chunk)),
+        Err(_) if is_foreign(event) => Ok(None),
+        Err(_) => Err(malformed(event)),
+    }
+}
+
+/// Returns the fault of an event that is no part of an answer.
+pub(crate) fn malformed(event: &sse::Event) -> Fault {
+    Fault::Malformed {
+        excerpt: excerpt(&event.data),
+    }
 }
 
 /// Reads an error object.

@@ -7,7 +7,7 @@ use jp_resource::{BlobRef, Payload, ResourceContent, Snapshot};
 use jp_tool::{Media, StoredBlock};
 
 use crate::{
-    Contents, Error,
+    Contents, Error, Note,
     later::{Text, TextForm},
     parts::{essence, essence_of, result_of, subject},
 };
@@ -37,6 +37,48 @@ pub(crate) struct Binary<'a> {
     /// Its media type, without parameters.
     pub(crate) mime: String,
     pub(crate) bytes: Cow<'a, [u8]>,
+}
+
+impl Binary<'_> {
+    /// Returns why a model whose capabilities lack this is not shown it.
+    pub(crate) fn why_not_taken(&self) -> String {
+        format!("this model does not take {}", self.mime)
+    }
+
+    /// Returns why it is not shown in the results of a model that takes text there.
+    pub(crate) fn why_not_in_results(&self) -> String {
+        format!("results of tools are text, this is {}", self.mime)
+    }
+
+    /// Notes that the model is not shown this attachment, and returns the text that stands for it.
+    pub(crate) fn omit_attached(
+        &self,
+        turn: usize,
+        reason: String,
+        notes: &mut Vec<Note>,
+    ) -> String {
+        let text = format!("[not shown: {reason}; {} bytes]", self.bytes.len());
+        self.note(turn, reason, notes);
+        text
+    }
+
+    /// Notes that the model is not shown this part of a result, and returns the line that stands for it.
+    pub(crate) fn omit_from_result(
+        &self,
+        turn: usize,
+        reason: String,
+        notes: &mut Vec<Note>,
+    ) -> String {
+        let Self { label, bytes, .. } = self;
+        let line = format!("[{label} is not shown: {reason}; {} bytes]", bytes.len());
+        self.note(turn, reason, notes);
+        line
+    }
+
+    fn note(&self, turn: usize, reason: String, notes: &mut Vec<Note>) {
+        let (subject, size) = (self.subject.clone(), self.bytes.len());
+        notes.push(Note::not_shown(turn, subject, reason, size));
+    }
 }
 
 /// Loads a block of the result of `call`.

@@ -9,8 +9,7 @@ use crate::{
     Decoder, Fault, FinishReason, StreamEvent,
     calls::{CallCollector, CallPiece},
     chat::{Dialect, REASONING_DETAILS},
-    decode::{Flow, Protocol, Run, is_foreign, non_empty, provider_fault},
-    error_text::excerpt,
+    decode::{Flow, Protocol, Run, non_empty, parse_event, provider_fault},
     sse,
 };
 
@@ -113,14 +112,8 @@ impl Protocol for ChatStream {
         if message.data.trim() == "[DONE]" {
             return Ok(Flow::End);
         }
-        match serde_json::from_str(&message.data) {
-            Ok(chunk) => self.chunk(chunk, events)?,
-            Err(_) if is_foreign(message) => {}
-            Err(_) => {
-                return Err(Fault::Malformed {
-                    excerpt: excerpt(&message.data),
-                });
-            }
+        if let Some(chunk) = parse_event(message)? {
+            self.chunk(chunk, events)?;
         }
         Ok(Flow::Continue)
     }

@@ -212,8 +212,7 @@ impl ChatEncoder<'_> {
             parts.text(|out| xml::write_label(out, resource))?;
             return parts.binary(|json| write_binary_part(part, &binary, json));
         }
-        let reason = self.leave_out(turn, &binary);
-        let note = format!("[not shown: {reason}; {} bytes]", binary.bytes.len());
+        let note = binary.omit_attached(turn, binary.why_not_taken(), &mut self.notes);
         parts.text(|out| xml::write_note(out, resource, &note))
     }
 
@@ -335,25 +334,22 @@ impl ChatEncoder<'_> {
         call: &ToolCallRequest,
         binary: &Binary<'_>,
     ) -> Result<String, Error> {
-        let Binary {
-            label, mime, bytes, ..
-        } = binary;
-        let size = bytes.len();
         let Some(part) = self.part_for(binary) else {
-            let reason = self.leave_out(turn, binary);
-            return Ok(format!("[{label} is not shown: {reason}; {size} bytes]"));
+            return Ok(binary.omit_from_result(turn, binary.why_not_taken(), &mut self.notes));
         };
         let id = if call.id.is_empty() {
             String::new()
         } else {
             format!(" ({})", call.id)
         };
+        let Binary { label, mime, .. } = binary;
         let lead = format!("{label}, returned by the call of `{}`{id}:", call.name);
         let mut moved = self.moved.writer();
         write_text_part(&mut moved, |out| out.push(&lead))?;
         write_binary_part(part, binary, &mut moved)?;
         Ok(format!(
-            "[{label} is in the next message: {mime}; {size} bytes]"
+            "[{label} is in the next message: {mime}; {} bytes]",
+            binary.bytes.len()
         ))
     }
 
@@ -385,18 +381,6 @@ impl ChatEncoder<'_> {
     fn result_part_for(&self, binary: &Binary<'_>) -> Option<BinaryPart> {
         self.part_for(binary)
             .filter(|_| self.shows_binary_results())
-    }
-
-    /// Notes content that the model is not shown, and returns why.
-    fn leave_out(&mut self, turn: usize, binary: &Binary<'_>) -> String {
-        let reason = format!("this model does not take {}", binary.mime);
-        self.notes.push(Note::not_shown(
-            turn,
-            binary.subject.clone(),
-            reason.clone(),
-            binary.bytes.len(),
-        ));
-        reason
     }
 
     /// Joins the words, the calls and the reasoning that goes back; `None` if there are neither words nor calls.

@@ -8,8 +8,7 @@ use super::{ID, SIGNATURE, SIGNED_BYTES, THOUGHT};
 use crate::{
     Decoder, Fault, FinishReason, StreamEvent,
     calls::{Arguments, CallCollector},
-    decode::{Flow, Protocol, is_foreign, non_empty, provider_fault},
-    error_text::excerpt,
+    decode::{Flow, Protocol, non_empty, parse_event, provider_fault},
     sse,
 };
 
@@ -105,14 +104,8 @@ impl Protocol for GeminiStream {
         if message.data.trim() == "[DONE]" {
             return Ok(Flow::End);
         }
-        match serde_json::from_str(&message.data) {
-            Ok(chunk) => self.chunk(chunk, events)?,
-            Err(_) if is_foreign(message) => {}
-            Err(_) => {
-                return Err(Fault::Malformed {
-                    excerpt: excerpt(&message.data),
-                });
-            }
+        if let Some(chunk) = parse_event(message)? {
+            self.chunk(chunk, events)?;
         }
         Ok(Flow::Continue)
     }

@@ -15,8 +15,8 @@ use crate::{
     Capabilities, Contents, Error, Note, Request, Tool,
     json::{JsonText, JsonWriter},
     later::TextForm,
-    parts::{PDF, UNKNOWN, essence, sendable_name, subject},
-    shown::{self, Shown},
+    parts::{PDF, sendable_name},
+    shown::{self, Binary, Shown},
     xml,
 };
 
@@ -323,20 +323,17 @@ impl GeminiEncoder<'_> {
         resource: &Snapshot,
         json: &mut JsonWriter<'_>,
     ) -> Result<(), Error> {
-        let bytes = match shown::load_attached(resource, TextForm::Defused, self.contents)? {
+        let binary = match shown::load_attached(resource, TextForm::Defused, self.contents)? {
             Shown::Text(text) => {
                 return write_text_part(json, |out| xml::write_text(out, resource, &text));
             }
-            Shown::Binary(bytes) => bytes,
+            Shown::Binary(bytes) => Binary::from_resource(resource, bytes),
         };
-        let mime = essence(resource.mime_type.as_deref().unwrap_or(UNKNOWN));
-        if takes(self.request.capabilities, &mime) {
+        if takes(self.request.capabilities, &binary.mime) {
             write_text_part(json, |out| xml::write_label(out, resource))?;
-            return Ok(write_inline_data(&mime, &bytes, json)?);
+            return Ok(write_inline_data(&binary.mime, &binary.bytes, json)?);
         }
-        let reason = format!("this model does not take {mime}");
-        let note = format!("[not shown: {reason}; {} bytes]", bytes.len());
-        self.note(turn, subject(resource), reason, bytes.len());
+        let note = binary.omit_attached(turn, binary.why_not_taken(), &mut self.notes);
         write_text_part(json, |out| xml::write_note(out, resource, &note))
     }
 
@@ -436,11 +433,6 @@ impl GeminiEncoder<'_> {
         }
         json.end()?;
         Ok(json.end()?)
-    }
-
-    fn note(&mut self, turn: usize, subject: String, reason: String, size: usize) {
-        self.notes
-            .push(Note::not_shown(turn, subject, reason, size));
     }
 }
 

@@ -7,8 +7,8 @@ use serde_json::{Map, Value};
 use crate::{
     Decoder, Fault, FinishReason, StreamEvent,
     calls::{Arguments, CallCollector},
-    decode::{Flow, Protocol, non_empty},
-    error_text::{excerpt, unpack},
+    decode::{Flow, Protocol, malformed, non_empty},
+    error_text::unpack,
     sse,
 };
 
@@ -66,9 +66,7 @@ impl Protocol for OllamaStream {
         message: &sse::Event,
         events: &mut VecDeque<StreamEvent>,
     ) -> Result<Flow, Fault> {
-        let line = serde_json::from_str(&message.data).map_err(|_| Fault::Malformed {
-            excerpt: excerpt(&message.data),
-        })?;
+        let line = serde_json::from_str(&message.data).map_err(|_| malformed(message))?;
         self.line(line, events)
     }
 

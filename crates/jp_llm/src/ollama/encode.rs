@@ -210,12 +210,7 @@ impl OllamaEncoder<'_> {
             images.count += 1;
             format!("[image {} of this message]", images.count)
         } else {
-            let reason = self.leave_out(
-                turn,
-                &binary,
-                format!("this model does not take {}", binary.mime),
-            );
-            format!("[not shown: {reason}; {} bytes]", binary.bytes.len())
+            binary.omit_attached(turn, binary.why_not_taken(), &mut self.notes)
         };
         Ok(xml::write_note(out, resource, &note)?)
     }
@@ -257,35 +252,16 @@ impl OllamaEncoder<'_> {
         for block in &response.content {
             let text = match shown::load_block(call, block, self.contents)? {
                 ShownBlock::Text(text) => text,
-                ShownBlock::Binary(binary) => self.replace_with_line(turn, &binary).into(),
+                ShownBlock::Binary(binary) => {
+                    let reason = binary.why_not_in_results();
+                    binary
+                        .omit_from_result(turn, reason, &mut self.notes)
+                        .into()
+                }
             };
             line_break.push(&text, out)?;
         }
         Ok(())
-    }
-
-    /// Notes binary content of a result, and returns the line that stands for it.
-    fn replace_with_line(&mut self, turn: usize, binary: &Binary<'_>) -> String {
-        let Binary {
-            label, mime, bytes, ..
-        } = binary;
-        let reason = self.leave_out(
-            turn,
-            binary,
-            format!("results of tools are text, this is {mime}"),
-        );
-        format!("[{label} is not shown: {reason}; {} bytes]", bytes.len())
-    }
-
-    /// Notes content that the model is not shown, and returns why.
-    fn leave_out(&mut self, turn: usize, binary: &Binary<'_>, reason: String) -> String {
-        self.notes.push(Note::not_shown(
-            turn,
-            binary.subject.clone(),
-            reason.clone(),
-            binary.bytes.len(),
-        ));
-        reason
     }
 
     /// Joins the words, the calls and the reasoning that goes back; `None` if there are neither words nor calls.

@@ -6,8 +6,7 @@ use serde_json::{Map, Value};
 use crate::{
     Decoder, Fault, FinishReason, StreamEvent,
     calls::{Arguments, CallCollector},
-    decode::{Flow, Protocol, Run},
-    error_text::excerpt,
+    decode::{Flow, Protocol, Run, malformed},
     sse,
 };
 
@@ -39,9 +38,7 @@ impl Protocol for ResponsesStream {
         match serde_json::from_str::<Value>(&message.data) {
             Ok(event) if event.is_object() => self.event(&message.name, &event, events),
             _ if is_foreign(message) => Ok(Flow::Continue),
-            _ => Err(Fault::Malformed {
-                excerpt: excerpt(&message.data),
-            }),
+            _ => Err(malformed(message)),
         }
     }
 

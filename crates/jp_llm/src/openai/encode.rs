@@ -17,7 +17,7 @@ use crate::{
     json::{JsonText, JsonWriter},
     later::TextForm,
     parts::{IMAGES, PDF, UNKNOWN, essence, file_name, subject},
-    shown::{self, Shown},
+    shown::{self, Binary, Shown},
     xml,
 };
 
@@ -236,25 +236,23 @@ impl ResponsesEncoder<'_> {
         is_marked: bool,
         json: &mut JsonWriter<'_>,
     ) -> Result<(), Error> {
-        let bytes = match shown::load_attached(resource, TextForm::Defused, self.contents)? {
+        let binary = match shown::load_attached(resource, TextForm::Defused, self.contents)? {
             Shown::Text(text) => {
                 return write_text_part(is_marked, json, |out| {
                     xml::write_text(out, resource, &text)
                 });
             }
-            Shown::Binary(bytes) => bytes,
+            Shown::Binary(bytes) => Binary::from_resource(resource, bytes),
         };
-        let mime = mime_type(resource);
-        let Some(part) = self.part_for(&mime) else {
-            let reason = format!("this model does not take {mime}");
-            let note = format!("[not shown: {reason}; {} bytes]", bytes.len());
-            self.note(turn, subject(resource), reason, bytes.len());
+        let Some(part) = self.part_for(&binary.mime) else {
+            let note = binary.omit_attached(turn, binary.why_not_taken(), &mut self.notes);
             return write_text_part(is_marked, json, |out| xml::write_note(out, resource, &note));
         };
+        let (mime, bytes) = (&binary.mime, &binary.bytes);
         write_text_part(false, json, |out| xml::write_label(out, resource))?;
         match part {
-            InputPart::Image => write_image_part(&mime, &bytes, is_marked, json),
-            InputPart::File => write_file_part(resource, &mime, &bytes, is_marked, json),
+            InputPart::Image => write_image_part(mime, bytes, is_marked, json),
+            InputPart::File => write_file_part(resource, mime, bytes, is_marked, json),
         }
     }
 
@@ -267,11 +265,6 @@ impl ResponsesEncoder<'_> {
             json.value(&item)?;
         }
         Ok(())
-    }
-
-    fn note(&mut self, turn: usize, subject: String, reason: String, size: usize) {
-        self.notes
-            .push(Note::not_shown(turn, subject, reason, size));
     }
 
     /// Returns the part that bytes of a type are sent as; `None` if the model does not take them.

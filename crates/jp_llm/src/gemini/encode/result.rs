@@ -90,26 +90,19 @@ impl GeminiEncoder<'_> {
         binary: Binary<'_>,
         parts: Option<&mut ResultParts<'_, '_>>,
     ) -> Result<String, Error> {
-        let Binary {
-            subject,
-            label,
-            mime,
-            bytes,
-        } = binary;
-        let is_kind_for_results = IMAGES.contains(&&*mime) || mime == PDF;
+        let Binary { label, mime, .. } = &binary;
+        let is_kind_for_results = IMAGES.contains(&&**mime) || mime == PDF;
         if let Some(parts) =
-            parts.filter(|_| is_kind_for_results && takes(self.request.capabilities, &mime))
+            parts.filter(|_| is_kind_for_results && takes(self.request.capabilities, mime))
         {
-            let number = parts.push(&mime, &bytes)?;
+            let number = parts.push(mime, &binary.bytes)?;
             return Ok(format!("[{label} is part {number} of this result: {mime}]"));
         }
         let reason = match self.request.capabilities.binary_results {
-            true => format!("this model does not take {mime} in results of tools"),
-            false => format!("results of tools are text, this is {mime}"),
+            true => format!("{} in results of tools", binary.why_not_taken()),
+            false => binary.why_not_in_results(),
         };
-        let line = format!("[{label} is not shown: {reason}; {} bytes]", bytes.len());
-        self.note(turn, subject, reason, bytes.len());
-        Ok(line)
+        Ok(binary.omit_from_result(turn, reason, &mut self.notes))
     }
 }
 

@@ -152,19 +152,15 @@ impl ResponsesEncoder<'_> {
 
     /// Notes a binary part of a tool's result, and returns the line that stands for it.
     fn leave_out(&mut self, turn: usize, binary: &Binary<'_>) -> Piece<'static> {
-        let Binary {
-            subject,
-            label,
-            mime,
-            bytes,
-        } = binary;
         let reason = match self.capabilities.binary_results {
-            true => format!("this model does not take {mime}"),
-            false => format!("results of tools are text, this is {mime}"),
+            true => binary.why_not_taken(),
+            false => binary.why_not_in_results(),
         };
-        let line = format!("[{label} is not shown: {reason}; {} bytes]", bytes.len());
-        self.note(turn, subject.clone(), reason, bytes.len());
-        Piece::Text(line.into())
+        Piece::Text(
+            binary
+                .omit_from_result(turn, reason, &mut self.notes)
+                .into(),
+        )
     }
 
     fn result_part(&self, mime: &str) -> Option<InputPart> {
