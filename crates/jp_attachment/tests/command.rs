@@ -19,6 +19,7 @@ use jp_attachment::{
 };
 use jp_resource::BlobRef;
 use tempfile::TempDir;
+use testing::assert_starts;
 
 /// Long enough for a loaded machine. Only a test that fails waits so long.
 const LONG: Duration = Duration::from_secs(30);
@@ -320,10 +321,7 @@ fn binary_output_keeps_its_type() {
         (&image.mime_type, image.content)
     );
     let description = failed.description.as_deref().unwrap();
-    assert!(
-        description.starts_with("exit status: 1\nstderr: cat: "),
-        "{description}"
-    );
+    assert_starts(description, "exit status: 1\nstderr: cat: ");
     assert_eq!(latin.mime_type.as_deref(), Some("application/octet-stream"));
 }
 

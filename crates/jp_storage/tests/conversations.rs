@@ -15,6 +15,7 @@ use jiff::Timestamp;
 use jp_conversation::{ChatRequest, ChatResponse, Delivered, Event, EventKind, ToolCallRequest};
 use jp_resource::{Payload, Resource, ResourceContent};
 use jp_storage::{Conversation, Located, Store, Workspace, lock::TryLock};
+use testing::{assert_contains, assert_ends, assert_starts};
 
 struct Fixture {
     _directory: tempfile::TempDir,
@@ -119,24 +120,20 @@ fn writing_replaces_content_by_blobs() {
         !text.contains(fixture.root.to_str().unwrap()) && !text.contains("my%20project"),
         "{text}"
     );
-    assert!(
-        text.contains(r#""uri":"workspace:///src/a.rs","content":{"$blob":""#),
-        "{text}"
+    assert_contains(
+        &text,
+        r#""uri":"workspace:///src/a.rs","content":{"$blob":""#,
     );
-    assert!(
-        text.contains(r#""arguments":{"path":"workspace-path:///b","text":"x"}"#),
-        "{text}"
+    assert_contains(
+        &text,
+        r#""arguments":{"path":"workspace-path:///b","text":"x"}"#,
     );
 
     let conversation = store.read(&located).unwrap();
     let EventKind::ChatRequest(request) = &conversation.stream.events()[0].kind else {
         panic!("a request")
     };
-    assert!(
-        request.resources[0].uri.ends_with("/my%20project/src/a.rs"),
-        "{}",
-        request.resources[0].uri
-    );
+    assert_ends(&request.resources[0].uri, "/my%20project/src/a.rs");
     let blob = request.resources[0].blob_ref();
     assert_eq!(store.blobs().read(&blob).unwrap(), b"fn main() {}");
     let EventKind::ToolCallRequest(call) = &conversation.stream.events()[1].kind else {
@@ -346,11 +343,7 @@ fn older_event_among_newer_ones_changes_no_place() {
             let EventKind::ChatRequest(request) = &conversation.stream.events()[1].kind else {
                 panic!("it is")
             };
-            assert!(
-                request.resources[0].uri.starts_with("file:///"),
-                "{}",
-                request.resources[0].uri
-            );
+            assert_starts(&request.resources[0].uri, "file:///");
         }
         assert_eq!(places(&fs::read_to_string(&path).unwrap()), 2);
     }

@@ -12,6 +12,7 @@ use std::{
 use jp_conversation::{Event, EventKind};
 use jp_resource::Encoding;
 use jp_storage::{Located, Store, Workspace, lock::TryLock};
+use testing::assert_starts;
 
 /// Makes a workspace with one conversation in a directory.
 fn workspace(root: &Path) -> (Store, Located) {
@@ -60,10 +61,7 @@ fn conversation_that_becomes_a_link_is_neither_appended_to_nor_removed() {
         replace_with_link(&path, &target);
         let error = writer.append(vec![turn()], store.batch()).unwrap_err();
         let cause = std::error::Error::source(&error).unwrap().to_string();
-        assert!(
-            cause.starts_with(&format!("{} is a symbolic link", path.display())),
-            "{cause}"
-        );
+        assert_starts(&cause, format!("{} is a symbolic link", path.display()));
         if path != located.events() {
             assert!(
                 writer

@@ -12,7 +12,7 @@ use jp_turn::{
     TurnEvent, run,
 };
 use serde_json::{Value, json};
-use testing::{Reply, Server, block_on, chunk};
+use testing::{Reply, Server, block_on, calling_as};
 
 /// Agrees to everything and writes down what it was asked.
 #[derive(Default)]
@@ -67,26 +67,13 @@ impl Agreeing {
     }
 }
 
-/// An answer of a model that makes one call.
-fn calling(name: &str, arguments: &Value) -> Reply {
-    let call = json!({"index": 0, "id": "1", "function": {"name": name, "arguments": arguments.to_string()}});
-    let called = json!({"choices": [{"delta": {"tool_calls": [call]}}]});
-    Reply::stream(&format!("data: {called}\n\n{}", finish("tool_calls")))
-}
-
-fn finish(reason: &str) -> String {
-    format!(
-        "data: {{\"choices\":[{{\"delta\":{{}},\"finish_reason\":\"{reason}\"}}]}}\n\ndata: [DONE]\n\n"
-    )
-}
-
 /// Runs a turn in which the model makes these calls, one after the other; it knows what was said `before`.
 fn turn(root: &Path, before: &Stream, calls: &[(&str, Value)]) -> Agreeing {
     let mut replies: Vec<_> = calls
         .iter()
-        .map(|(name, arguments)| calling(name, arguments))
+        .map(|(name, arguments)| calling_as("", &[("1".to_owned(), name, arguments)]))
         .collect();
-    replies.push(Reply::stream(&(chunk("Done.") + &finish("stop"))));
+    replies.push(Reply::words(&["Done."]));
     let server = Server::new(replies);
     let client = Client::new(Endpoint::new(
         "llamacpp",

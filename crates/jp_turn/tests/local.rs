@@ -26,7 +26,7 @@ use jp_turn::{
 };
 use serde_json::{Map, Value, json};
 use tempfile::TempDir;
-use testing::{Reply as Answer, Server, block_on, chunk};
+use testing::{Reply as Answer, Server, assert_contains, assert_ends, block_on, calling_as};
 
 /// Long enough for a loaded machine, and no test waits for it unless it fails.
 const LONG: Duration = Duration::from_secs(30);
@@ -183,19 +183,11 @@ fn course(
     replies: Vec<Value>,
     is_cancelled: impl Fn() -> bool,
 ) -> Course {
-    let finish = |reason: &str| {
-        format!(
-            "data: {{\"choices\":[{{\"delta\":{{}},\"finish_reason\":\"{reason}\"}}]}}\n\ndata: [DONE]\n\n"
-        )
-    };
     let call = |(index, (name, arguments)): (usize, &(&str, Value))| {
-        let function = json!({"name": name, "arguments": arguments.to_string()});
-        let call = json!({"index": 0, "id": format!("c{index}"), "function": function});
-        let delta = json!({"choices": [{"delta": {"tool_calls": [call]}}]});
-        Answer::stream(&format!("data: {delta}\n\n{}", finish("tool_calls")))
+        calling_as("", &[(format!("c{index}"), name, arguments)])
     };
     let mut answers: Vec<_> = calls.iter().enumerate().map(call).collect();
-    answers.push(Answer::stream(&(chunk("Done.") + &finish("stop"))));
+    answers.push(Answer::words(&["Done."]));
     let server = Server::new(answers);
     let endpoint = Endpoint::new("llamacpp", BaseUrl::parse(server.url()).unwrap(), "m");
     let client = Client::new(endpoint).unwrap();
@@ -261,18 +253,10 @@ fn programs_that_know_nothing_of_jp_are_tools() {
         ])
     };
     let warned = world.call(check(), json!({}));
-    assert!(
-        warned.text().contains("function `unused` is never used"),
-        "{}",
-        warned.text()
-    );
+    assert_contains(warned.text(), "function `unused` is never used");
     fs::write(world.root.join("src/lib.rs"), "fn broken() -> u8 {}\n").unwrap();
     let failed = world.call(check(), json!({}));
-    assert!(
-        failed.error().contains("mismatched types"),
-        "{}",
-        failed.error()
-    );
+    assert_contains(failed.error(), "mismatched types");
     assert!(failed.error().ends_with("The tool exited with status 101."));
 
     // Debian calls it otherwise.
@@ -461,24 +445,17 @@ fn program_that_can_not_be_run_is_named_with_the_cause_and_where_it_is_configure
             error.starts_with("The tool `t` was not run: ") && error.contains(cause),
             "{error}"
         );
-        assert!(
-            error.ends_with(" The person configures it at `conversation.tools.t.command`."),
-            "{error}"
+        assert_ends(
+            &error,
+            " The person configures it at `conversation.tools.t.command`.",
         );
-        assert!(
-            notice.contains("`conversation.tools.t.command`"),
-            "{notice}"
-        );
+        assert_contains(notice, "`conversation.tools.t.command`");
     }
     let long = world.call(
         tool(&["echo", "{{context}}"]),
         json!({"text": "x".repeat(3_000_000)}),
     );
-    assert!(
-        long.error().contains("finds its arguments on stdin"),
-        "{}",
-        long.error()
-    );
+    assert_contains(long.error(), "finds its arguments on stdin");
 }
 
 #[test]
@@ -646,11 +623,7 @@ fn program_that_deletes_its_own_directory_does_no_harm() {
         panic!("a resource")
     };
     assert_eq!(resource.name.as_deref(), Some("a"));
-    assert!(
-        course.error().contains("is not there any more"),
-        "{}",
-        course.error()
-    );
+    assert_contains(course.error(), "is not there any more");
 }
 
 #[test]

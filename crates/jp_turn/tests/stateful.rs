@@ -22,7 +22,7 @@ use jp_turn::{
 };
 use serde_json::{Map, Value, json};
 use tempfile::TempDir;
-use testing::{Server, block_on, chunk};
+use testing::{Server, assert_contains, block_on, calling_as};
 
 /// What every script starts with: `say TEXT STATUS` answers, `ask ID` asks.
 const PRELUDE: &str = r#"
@@ -192,25 +192,15 @@ impl Course {
 
 /// Makes the model's answers: the calls of each round, and words in the end.
 fn answers(name: &str, rounds: &[Vec<Value>]) -> Vec<testing::Reply> {
-    let finish = |reason: &str| {
-        format!(
-            "data: {{\"choices\":[{{\"delta\":{{}},\"finish_reason\":\"{reason}\"}}]}}\n\ndata: [DONE]\n\n"
-        )
-    };
-    let round = |(round, calls): (usize, &Vec<Value>)| {
+    let answer = |(round, calls): (usize, &Vec<Value>)| {
+        let calls = calls.iter().enumerate();
         let calls: Vec<_> = calls
-            .iter()
-            .enumerate()
-            .map(|(index, arguments)| {
-                let function = json!({"name": name, "arguments": arguments.to_string()});
-                json!({"index": index, "id": format!("{round:03}-{index:03}"), "function": function})
-            })
+            .map(|(index, arguments)| (format!("{round:03}-{index:03}"), name, arguments))
             .collect();
-        let delta = json!({"choices": [{"delta": {"tool_calls": calls}}]});
-        testing::Reply::stream(&format!("data: {delta}\n\n{}", finish("tool_calls")))
+        calling_as("", &calls)
     };
-    let end = testing::Reply::stream(&(chunk("Done.") + &finish("stop")));
-    rounds.iter().enumerate().map(round).chain([end]).collect()
+    let answers = rounds.iter().enumerate().map(answer);
+    answers.chain([testing::Reply::words(&["Done."])]).collect()
 }
 
 /// Writes down results and plays the person.
@@ -1232,13 +1222,7 @@ fn long_line_of_a_kept_process_is_read_in_one_go() {
     let play = Play::new(kept(script));
     let started = Instant::now();
     let course = play.calls(vec![spawn("h")]);
-    assert!(
-        course
-            .text()
-            .contains("wrote a line that is no response: xxx"),
-        "{}",
-        course.text()
-    );
+    assert_contains(course.text(), "wrote a line that is no response: xxx");
     assert!(
         started.elapsed() < Duration::from_secs(20),
         "{:?}",
@@ -1261,13 +1245,7 @@ fn what_a_kept_process_writes_to_stderr_is_not_kept_without_end() {
     assert!(length <= 1_000_000, "{length}");
     let course = play.calls(vec![call("fetch", "h", json!({}))]);
     assert!(course.text().contains("xxx"), "{}", course.text());
-    assert!(
-        course
-            .text()
-            .contains("tired\nmore\nStatus of \"h\": stopped."),
-        "{}",
-        course.text()
-    );
+    assert_contains(course.text(), "tired\nmore\nStatus of \"h\": stopped.");
 }
 
 #[test]

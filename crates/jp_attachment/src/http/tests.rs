@@ -14,6 +14,8 @@ use std::{
 use jp_resource::{BlobRef, Resource, ResourceContent};
 
 use self::server::{Server, ok};
+use testing::assert_ends;
+
 use super::{
     client::{Lookup, Names},
     *,
@@ -257,9 +259,9 @@ fn redirects_have_an_end() {
     let endless =
         Server::start(|exchange| exchange.redirect(&format!("{}x", exchange.path.clone())));
     let message = anonymous(&world.typed_error(&endless.url("/")), &endless);
-    assert!(
-        message.ends_with("get http://SERVER/xxxxxxxxxxx: it redirects more than 10 times"),
-        "{message}"
+    assert_ends(
+        &message,
+        "get http://SERVER/xxxxxxxxxxx: it redirects more than 10 times",
     );
     assert_eq!(endless.requests().len(), 11);
 }
@@ -304,10 +306,7 @@ fn private_address_must_be_typed() {
         assert_eq!(world.text(&world.page(&url)), "page");
         let stored = world.typed(&url).declaration.unwrap();
         let message = world.error(parse_stored(&stored, &world.place).unwrap());
-        assert!(
-            message.ends_with("which only a URL that the user typed may reach"),
-            "{message}"
-        );
+        assert_ends(&message, "which only a URL that the user typed may reach");
     }
     assert_eq!(server.requests().len(), 4);
 }
@@ -403,9 +402,9 @@ fn stalled_server_times_out() {
     });
     for server in [silent, interrupted] {
         let message = anonymous(&world.typed_error(&server.url("/")), &server);
-        assert!(
-            message.ends_with("get http://SERVER/: it did not arrive within 0.2 s"),
-            "{message}"
+        assert_ends(
+            &message,
+            "get http://SERVER/: it did not arrive within 0.2 s",
         );
     }
 }

@@ -2,6 +2,8 @@ use std::{cell::RefCell, thread};
 
 use tokio::sync::mpsc::UnboundedReceiver;
 
+use testing::assert_starts;
+
 use super::*;
 use crate::{Command, Files, Source, Surroundings, line::Wish};
 
@@ -198,9 +200,9 @@ fn default_that_does_not_fit_is_told_of_and_ignored() {
         nobody,
         no_model,
     );
-    assert!(
-        result.starts_with("error: `merge` asks \"one?\", but there is no terminal"),
-        "{result}"
+    assert_starts(
+        &result,
+        "error: `merge` asks \"one?\", but there is no terminal",
     );
 }
 

@@ -3,6 +3,8 @@ use std::{error::Error, sync::atomic::AtomicBool, time::SystemTime};
 use rusqlite::params;
 use tempfile::TempDir;
 
+use testing::assert_ends;
+
 use super::*;
 use crate::{Notice, Place, Resolved, Unavailable, parse_input, resolve, store::Nowhere};
 
@@ -391,11 +393,7 @@ fn reader_waits_while_the_app_writes() {
         ..world.context()
     };
     let error = resolve(&declared, &context).unwrap_err();
-    assert!(
-        message(&error).ends_with("database is locked"),
-        "{}",
-        message(&error)
-    );
+    assert_ends(message(&error), "database is locked");
     let cancelled = AtomicBool::new(true);
     let error = resolve(
         &declared,

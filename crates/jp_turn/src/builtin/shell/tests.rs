@@ -10,6 +10,8 @@ use std::{
 
 use serde_json::{Value, json};
 
+use testing::assert_ends;
+
 use super::serve;
 
 /// A session that is served on a thread of its own.
@@ -178,10 +180,7 @@ fn end_of_the_shell_is_the_end_of_the_session() {
     let mut shell = Shell::spawn();
     let answer = shell.enter("echo bye; exit 3");
     assert!(answer.starts_with("bye\n"), "{answer}");
-    assert!(
-        answer.ends_with("The shell has ended (exit status: 3).\n= stopped"),
-        "{answer}"
-    );
+    assert_ends(&answer, "The shell has ended (exit status: 3).\n= stopped");
     shell.close();
 }
 

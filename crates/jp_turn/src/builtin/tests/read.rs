@@ -1,3 +1,5 @@
+use testing::assert_starts;
+
 use super::*;
 
 fn numbered(count: usize) -> String {
@@ -157,12 +159,7 @@ fn large_file_is_read_in_parts() {
         &json!({"path": "log", "first_line": 60_000, "last_line": 60_001}),
     );
     let part = part.unwrap();
-    assert!(
-        part.text()
-            .starts_with("[file://ROOT/log#L60000-60001 text/plain]\n"),
-        "{}",
-        part.text()
-    );
+    assert_starts(part.text(), "[file://ROOT/log#L60000-60001 text/plain]\n");
     assert_eq!(part.marks(), [] as [Value; 0]);
     insta::assert_snapshot!(workspace.told("read_file", &json!({"path": "log", "first_line": 1})), @"These lines of log have more than 10000000 bytes; read fewer at a time.");
     insta::assert_snapshot!(workspace.told("read_file", &json!({"path": "log", "first_line": 90_000})), @"log has 70000 lines, so there is no line 90000.");
@@ -196,10 +193,7 @@ fn file_that_holds_secrets_is_asked_about() {
         workspace.write(name, "secret");
         assert!(is_sensitive(name), "{name}");
         let told = workspace.told("search_files", &json!({"path": name, "pattern": "secret"}));
-        assert!(
-            told.starts_with("No line matches.\nFiles not searched"),
-            "{told}"
-        );
+        assert_starts(&told, "No line matches.\nFiles not searched");
     }
     assert!(!is_sensitive(".env.example"));
     #[cfg(unix)]
