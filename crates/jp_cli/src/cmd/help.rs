@@ -38,9 +38,9 @@ macro_rules! topic {
 #[rustfmt::skip]
 const TOPICS: [Topic; 12] = [
     topic!("attachments", "attachments.md", "Attach files, pages, commands and more"),
-    topic!("uris", "uris.md", "How jp writes URIs, and which match a template"),
+    topic!("uris", "uris.md", "How jp normalises URIs, and which match a template"),
     topic!("tools", "tools.md", "Choose and write tools that a model can call"),
-    topic!("permissions", "permissions.md", "What runs without a prompt, and whom jp trusts"),
+    topic!("permissions", "permissions.md", "What runs without a prompt, and what jp trusts"),
     topic!("models", "models.md", "Choose a model, configure a provider, get answers in JSON"),
     topic!("settings", "settings.md", "All configuration keys, with types and defaults"),
     topic!("delivery", "delivery.md", "What a request contains and what it costs"),
