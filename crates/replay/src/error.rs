@@ -5,7 +5,7 @@ use std::{
 
 use jp_storage::ReadError;
 
-/// A recording that can't be replayed.
+/// An error of finding or reading a recording. Messages finish the sentence "failed to …".
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// A file or directory can't be opened or read.
@@ -13,27 +13,27 @@ pub enum Error {
     Io {
         /// The file or directory.
         path: PathBuf,
-        /// Why not.
+        /// The error of the operating system.
         source: io::Error,
     },
-    /// An events file of jp's is damaged.
+    /// The `events.json` of a conversation is damaged.
     #[error("read the events of a jp conversation")]
     Events(#[from] ReadError),
-    /// A trajectory is no JSON, or not of SWE-agent's shape.
+    /// A trajectory isn't JSON, or doesn't have SWE-agent's shape.
     #[error("read {path} as a SWE-agent trajectory")]
     Trajectory {
         /// The file.
         path: PathBuf,
-        /// What is wrong, and where.
+        /// The parser's error, with line and column.
         source: serde_json::Error,
     },
-    /// The file has no form that is known.
+    /// The file has no known format.
     #[error("recognise {path} as a conversation")]
     Unknown {
         /// The file.
         path: PathBuf,
     },
-    /// There is nothing to replay in a directory.
+    /// The directory has no conversations.
     #[error("find a conversation in {path}")]
     Nothing {
         /// The directory.
@@ -42,7 +42,7 @@ pub enum Error {
 }
 
 impl Error {
-    /// Wraps what went wrong with `path`.
+    /// Adds `path` to an error of the operating system.
     pub(crate) fn io(path: &Path, source: io::Error) -> Self {
         Self::Io {
             path: path.to_owned(),
@@ -50,17 +50,17 @@ impl Error {
         }
     }
 
-    /// Returns what a person may do about it.
+    /// Returns a hint: one sentence that says what to do next.
     #[must_use]
     pub fn next_step(&self) -> &'static str {
         match self {
-            Self::Io { .. } => "check that the path exists and that you may read it",
-            Self::Events(_) => "mend the file at that place, or leave the conversation out",
-            Self::Trajectory { .. } => "mend the file at that place, or leave it out",
+            Self::Io { .. } => "check that the path exists and that you can read it",
+            Self::Events(_) => "fix the file at that place, or leave the conversation out",
+            Self::Trajectory { .. } => "fix the file at that place, or leave it out",
             Self::Unknown { .. } => {
-                "name a conversation directory of jp, an events.json, a SWE-agent .traj or a Claude Code .jsonl"
+                "pass a conversation directory of jp, an events.json, a SWE-agent .traj or a Claude Code .jsonl"
             }
-            Self::Nothing { .. } => "name a directory that has conversations in it",
+            Self::Nothing { .. } => "pass a directory that contains conversations",
         }
     }
 }

@@ -1,38 +1,42 @@
-//! Finds recorded conversations in the paths that a person names.
+//! Finds recorded conversations in files and directories.
 
 use std::{
     fs,
-    io::Read as _,
+    io::{self, Read as _},
     path::{Path, PathBuf},
 };
 
 use crate::{Error, read::Format};
 
-/// A file with a conversation in it.
+/// A file that contains a conversation.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Recording {
     /// The file.
     pub path: PathBuf,
-    /// What wrote it.
+    /// The program that wrote it.
     pub format: Format,
 }
 
-/// What a path leads to.
+/// The recordings at or below a path.
 #[derive(Debug, Default)]
 pub struct Found {
-    /// The conversations, by path.
+    /// The conversations, sorted by path.
     pub recordings: Vec<Recording>,
-    /// How many files of a directory are none.
+    /// The number of files below a directory that aren't conversations.
     pub skipped: u64,
-    /// Files and directories below a directory that can't be read.
+    /// The errors of files and directories that can't be read.
     pub errors: Vec<Error>,
 }
 
 const EVENTS: &str = "events.json";
-/// Content of conversations, not conversations.
+/// The directory for the content of conversations. A walk skips it.
 const BLOBS: &str = "blobs";
+/// The bytes of a file that are searched for its format. They are enough for the long first lines
+/// of a transcript.
+const START_BYTES: u64 = 64 * 1024;
 
-/// Finds the conversations at `path`: a file that is one, or all below a directory. Links are not followed there.
+/// Finds the conversations at `path`, which is one itself or a directory. A walk of a directory
+/// follows no links.
 pub fn conversations(path: &Path) -> Result<Found, Error> {
     let metadata = fs::metadata(path).map_err(|source| Error::io(path, source))?;
     let mut found = Found::default();
@@ -57,6 +61,7 @@ pub fn conversations(path: &Path) -> Result<Found, Error> {
 
 impl Found {
     fn walk(&mut self, directory: &Path) {
+        // A conversation directory of jp contains nothing else to replay.
         let events = directory.join(EVENTS);
         if events.is_file() {
             return self.recordings.push(Recording {
@@ -67,19 +72,19 @@ impl Found {
         match entries(directory) {
             Ok(entries) => entries
                 .into_iter()
-                .for_each(|(path, is_directory)| self.entry(path, is_directory)),
+                .for_each(|(path, is_directory)| self.visit(path, is_directory)),
             Err(error) => self.errors.push(error),
         }
     }
 
-    fn entry(&mut self, path: PathBuf, is_directory: bool) {
+    fn visit(&mut self, path: PathBuf, is_directory: bool) {
         if is_directory {
             if path.file_name().is_none_or(|name| name != BLOBS) {
                 self.walk(&path);
             }
             return;
         }
-        match Format::of_extension(&path).map(|_| format_of(&path)) {
+        match Format::from_extension(&path).map(|_| format_of(&path)) {
             Some(Ok(Some(format))) => self.recordings.push(Recording { path, format }),
             Some(Err(error)) => self.errors.push(error),
             Some(Ok(None)) | None => self.skipped += 1,
@@ -87,32 +92,29 @@ impl Found {
     }
 }
 
-/// Returns the files and directories in `directory`, by name.
+/// Returns the files and directories in `directory`, sorted by name; `true` marks a directory.
 fn entries(directory: &Path) -> Result<Vec<(PathBuf, bool)>, Error> {
-    let error = |source| Error::io(directory, source);
-    let mut entries = Vec::new();
-    for entry in fs::read_dir(directory).map_err(error)? {
-        let entry = entry.map_err(error)?;
-        let kind = entry.file_type().map_err(error)?;
-        entries.push((entry.path(), kind.is_dir()));
-    }
+    let read = || -> io::Result<Vec<_>> {
+        fs::read_dir(directory)?
+            .map(|entry| entry.and_then(|entry| Ok((entry.path(), entry.file_type()?.is_dir()))))
+            .collect()
+    };
+    let mut entries = read().map_err(|source| Error::io(directory, source))?;
     entries.sort();
     Ok(entries)
 }
 
-/// Finds out what wrote a file: the names that jp and SWE-agent give theirs say it, else its first bytes.
+/// Finds the format of a file by the names that jp and SWE-agent use, or by its first bytes.
 fn format_of(path: &Path) -> Result<Option<Format>, Error> {
-    let by_name = Format::of_extension(path);
+    let by_name = Format::from_extension(path);
     if by_name == Some(Format::SweAgent) || path.file_name().is_some_and(|name| name == EVENTS) {
         return Ok(by_name);
     }
-    const ENOUGH: u64 = 64 * 1024;
     let mut start = Vec::new();
-    let file = fs::File::open(path).map_err(|source| Error::io(path, source))?;
-    file.take(ENOUGH)
-        .read_to_end(&mut start)
+    fs::File::open(path)
+        .and_then(|file| file.take(START_BYTES).read_to_end(&mut start))
         .map_err(|source| Error::io(path, source))?;
-    Ok(Format::of_start(&String::from_utf8_lossy(&start)))
+    Ok(Format::from_start(&String::from_utf8_lossy(&start)))
 }
 
 #[cfg(test)]
@@ -127,7 +129,7 @@ mod tests {
     }
 
     #[test]
-    fn directory_gives_its_conversations_and_counts_what_is_none() {
+    fn walk_returns_conversations_while_counting_other_files() {
         let root = tempfile::tempdir().unwrap();
         let root = root.path();
         write(root, "b/1-x/events.json", "[]");
@@ -148,30 +150,24 @@ mod tests {
         write(root, "package.json", r#"{"name":"x"}"#);
         write(root, "readme.md", "");
         let found = conversations(root).unwrap();
-        let name = |recording: &Recording| {
-            let path = recording
-                .path
-                .strip_prefix(root)
-                .unwrap()
-                .to_str()
-                .unwrap()
-                .replace('\\', "/");
-            (path, recording.format)
-        };
+        let expected = [
+            ("a.traj", Format::SweAgent),
+            ("b/1-x/events.json", Format::Jp),
+            ("c.jsonl", Format::ClaudeCode),
+            ("d.json", Format::Jp),
+        ];
         assert_eq!(
-            found.recordings.iter().map(name).collect::<Vec<_>>(),
-            [
-                ("a.traj".to_owned(), Format::SweAgent),
-                ("b/1-x/events.json".to_owned(), Format::Jp),
-                ("c.jsonl".to_owned(), Format::ClaudeCode),
-                ("d.json".to_owned(), Format::Jp),
-            ]
+            found.recordings,
+            expected.map(|(path, format)| Recording {
+                path: root.join(path),
+                format
+            })
         );
         assert_eq!(found.skipped, 3);
     }
 
     #[test]
-    fn file_that_is_named_must_be_a_conversation() {
+    fn path_must_lead_to_a_conversation() {
         let root = tempfile::tempdir().unwrap();
         let path = write(root.path(), "notes.md", "words");
         assert!(matches!(conversations(&path), Err(Error::Unknown { .. })));

@@ -1,10 +1,12 @@
-//! Measures on recorded conversations what delivery saves.
+//! Measures how much delivery saves on recorded conversations.
 //!
-//! [`find::conversations`] finds them in the paths a person names, [`read::conversation`] makes a
-//! [`Stream`](jp_conversation::Stream) of each, in which tool output whose file and lines can be proved becomes
-//! resources ([`recover`]), [`measure::measure`] runs the views of `jp_conversation` on it and counts bytes, and
-//! [`report::Report`] adds it all up. Three recordings are read: jp's own conversations of any version, SWE-agent's
-//! trajectories and Claude Code's transcripts.
+//! [`find::conversations`] finds recordings in files and directories. [`read::conversation`] turns
+//! each into a [`Stream`](jp_conversation::Stream). If the file and lines of a tool's output can be
+//! proved, the output becomes resources ([`recover`]). [`measure::measure`] runs the views of
+//! `jp_conversation` and counts bytes, and [`report::Report`] adds them up.
+//!
+//! The crate reads jp's own conversations of any version, SWE-agent's trajectories and Claude
+//! Code's transcripts.
 //!
 //! ```
 //! use replay::recover::fenced;

@@ -43,30 +43,34 @@ fn main() -> ExitCode {
     }
 }
 
-/// Replays what can be replayed; one that fails keeps no other from it.
+/// Replays all conversations below `paths`. A failure doesn't stop the others; it is returned.
 fn replay_all(paths: &[PathBuf]) -> (Report, Vec<Error>) {
     let (mut report, mut errors) = (Report::default(), Vec::new());
     for path in paths {
-        match find::conversations(path) {
-            Ok(found) => {
-                report.skipped_files += found.skipped;
-                errors.extend(found.errors);
-                for recording in found.recordings {
-                    match replay(&recording) {
-                        Ok(row) => report.conversations.push(row),
-                        Err(error) => errors.push(error),
-                    }
-                }
+        let found = match find::conversations(path) {
+            Ok(found) => found,
+            Err(error) => {
+                errors.push(error);
+                continue;
             }
-            Err(error) => errors.push(error),
+        };
+        report.skipped_files += found.skipped;
+        errors.extend(found.errors);
+        for recording in found.recordings {
+            match replay(&recording) {
+                Ok(row) => report.conversations.push(row),
+                Err(error) => errors.push(error),
+            }
         }
     }
     (report, errors)
 }
 
+/// Prints the report, then the errors.
 fn write(report: &Report, format: Format, errors: &[Error]) -> io::Result<()> {
     let mut out = io::stdout().lock();
     match format {
+        // A table without rows would only repeat the errors below.
         Format::Text if report.conversations.is_empty() => {}
         Format::Text => write!(out, "{report}")?,
         Format::Json => writeln!(out, "{:#}", report.to_json())?,
@@ -75,11 +79,11 @@ fn write(report: &Report, format: Format, errors: &[Error]) -> io::Result<()> {
     let mut err = io::stderr().lock();
     errors
         .iter()
-        .try_for_each(|error| writeln!(err, "{}", told(error)))
+        .try_for_each(|error| writeln!(err, "{}", describe(error)))
 }
 
-/// Returns the error with its causes and what to do.
-fn told(error: &Error) -> String {
+/// Words the error with its causes and a hint.
+fn describe(error: &Error) -> String {
     let mut text = format!("error: failed to {error}");
     let mut source = error.source();
     while let Some(cause) = source {

@@ -1,15 +1,14 @@
-//! Counts what requests carry, plainly and through delivery.
+//! Counts the bytes of a conversation's requests, without delivery and with it.
 //!
-//! Bytes are those of the text a model is shown. A request was sent before each answer, with all that stands before the
-//! answer. What it has at its start that the request before it had too is read from the provider's prompt cache; the
-//! rest is written to it. Streams hold nothing that changes what was sent before it (`Superseded`, `Compaction`): those are
-//! decisions of the run, and readers leave them out. So views only grow at their end, and one pass over the last view
-//! gives all requests.
+//! The bytes are those of the text that the model receives. Before each answer, a request was sent
+//! with everything before the answer. The provider reads the part that the previous request also
+//! had from its prompt cache, and writes the rest to it.
+//!
+//! The streams contain no event that changes earlier messages (`Superseded`, `Compaction`), because
+//! the readers leave out such decisions of the recorded run. A view therefore only grows at its
+//! end, and one pass over the last view gives all requests.
 
-use std::{
-    borrow::Cow,
-    ops::{Add, AddAssign},
-};
+use std::{borrow::Cow, ops::AddAssign};
 
 use jp_conversation::{
     ResponseContent, Stream, ToolCallResponse,
@@ -21,59 +20,61 @@ use jp_conversation::{
 use jp_resource::{Payload, ResourceContent, Snapshot};
 use jp_tool::StoredBlock;
 
-/// What reading from the cache and writing to it cost, in hundredths of what a byte costs that is in none.
+/// The price of a byte read from the prompt cache, in hundredths of an uncached byte. The prices
+/// are those of Anthropic's API.
 const READ: u64 = 10;
+/// The price of a byte written to the prompt cache, in hundredths of an uncached byte.
 const WRITE: u64 = 125;
 
-/// A conversation, plainly and through delivery.
+/// The measurement of a conversation, without delivery and with it.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Measured {
-    /// Everything whole.
+    /// The cost if everything is sent whole.
     pub plain: Cost,
-    /// References to the same content alone.
+    /// The cost if only identical content is replaced with references.
     pub exact: Cost,
-    /// The default policy: references, lines and diffs.
+    /// The cost under the default policy: references, lines and diffs.
     pub delivered: Cost,
-    /// How the default policy delivers tool output.
+    /// The tool output by its delivery under the default policy.
     pub shares: Shares,
-    /// Requests of a person.
+    /// The number of messages of the user.
     pub turns: u64,
-    /// Requests to the model.
+    /// The number of requests to the model.
     pub requests: u64,
 }
 
-/// What the requests of a conversation cost.
+/// The cost of a conversation's requests.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Cost {
-    /// Bytes of tool output, each once.
+    /// The bytes of tool output, each output counted once.
     pub tool_bytes: u64,
-    /// Bytes of all requests in hundredths, by what the cache makes them cost.
+    /// The cost of all requests, in hundredths of an uncached byte.
     pub weighted: u64,
 }
 
-/// Tool output by how it is delivered.
+/// The tool output by its form of delivery.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Shares {
-    /// As a reference to the same content.
+    /// References to identical content.
     pub exact: Share,
-    /// As a reference to lines.
+    /// References to lines.
     pub range: Share,
-    /// As a diff.
+    /// Diffs.
     pub diff: Share,
-    /// Whole, though it is a resource.
+    /// Resources that are sent whole.
     pub full: Share,
-    /// Whole, as it is no resource.
+    /// Blocks that are sent whole because they aren't resources.
     pub text: Share,
-    /// As a line that tells of its absence.
+    /// Blocks that a short note replaces.
     pub left_out: Share,
 }
 
-/// Blocks of tool output.
+/// The size of some blocks of tool output.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Share {
-    /// How many.
+    /// The number of blocks.
     pub blocks: u64,
-    /// Their bytes, as they are sent plainly.
+    /// Their bytes without delivery.
     pub bytes: u64,
 }
 
@@ -83,18 +84,22 @@ pub fn measure(stream: &Stream) -> Measured {
     let plain = view::thread(stream);
     let exact = view::deliver(stream, &exact_policy(), &mut NoTexts);
     let delivered = view::deliver(stream, &Policy::default(), &mut NoTexts);
-    let is_request = |message: &&Message<'_>| matches!(message, Message::Assistant { .. });
+    // One request was sent before each answer.
+    let requests = plain
+        .messages
+        .iter()
+        .filter(|message| matches!(message, Message::Assistant { .. }));
     Measured {
-        plain: cost(&plain),
-        exact: cost(&exact),
-        delivered: cost(&delivered),
-        shares: shares(&plain, &delivered),
+        plain: add_up_cost(&plain),
+        exact: add_up_cost(&exact),
+        delivered: add_up_cost(&delivered),
+        shares: add_up_shares(&plain, &delivered),
         turns: stream.requests().count() as u64,
-        requests: plain.messages.iter().filter(is_request).count() as u64,
+        requests: requests.count() as u64,
     }
 }
 
-/// Returns the policy that delivers the same content, and nothing else, as a reference.
+/// Returns the policy that replaces only identical content.
 fn exact_policy() -> Policy {
     Policy {
         ranges: false,
@@ -104,10 +109,12 @@ fn exact_policy() -> Policy {
     }
 }
 
-fn cost(thread: &Thread<'_>) -> Cost {
+fn add_up_cost(thread: &Thread<'_>) -> Cost {
     let (mut cost, mut before, mut cached) = (Cost::default(), 0, 0);
     for message in &thread.messages {
         if let Message::Assistant { .. } = message {
+            // This answer's request carried all bytes before it. Those of the previous request are
+            // in the cache.
             cost.weighted += READ * cached + WRITE * (before - cached);
             cached = before;
         }
@@ -123,8 +130,9 @@ fn cost(thread: &Thread<'_>) -> Cost {
     cost
 }
 
-fn shares(plain: &Thread<'_>, delivered: &Thread<'_>) -> Shares {
+fn add_up_shares(plain: &Thread<'_>, delivered: &Thread<'_>) -> Shares {
     let mut shares = Shares::default();
+    // Delivery changes blocks but neither adds nor removes messages, so both views pair up.
     for (plain, delivered) in plain.messages.iter().zip(&delivered.messages) {
         if let (
             Message::Tool {
@@ -135,7 +143,7 @@ fn shares(plain: &Thread<'_>, delivered: &Thread<'_>) -> Shares {
         ) = (plain, delivered)
         {
             for (block, delivery) in response.content.iter().zip(deliveries) {
-                *shares.of(delivery) += Share {
+                *shares.share_mut(delivery) += Share {
                     blocks: 1,
                     bytes: block_bytes(block),
                 };
@@ -176,7 +184,9 @@ fn result_bytes(response: &ToolCallResponse) -> u64 {
     response.content.iter().map(block_bytes).sum()
 }
 
-/// Returns how long a block of a result is as a model is shown it; content that is not here counts as it is.
+/// Returns the length of a result's block in the form that the model receives.
+///
+/// Content that isn't loaded counts with its stored size.
 fn block_bytes(block: &StoredBlock) -> u64 {
     match block {
         StoredBlock::Text {
@@ -187,11 +197,11 @@ fn block_bytes(block: &StoredBlock) -> u64 {
             text: Payload::Stored(blob),
             ..
         } => blob.size,
-        StoredBlock::Resource { resource, .. } => match shown(resource) {
-            Shown::Text(text) => {
+        StoredBlock::Resource { resource, .. } => match shown_form(resource) {
+            ShownForm::Text(text) => {
                 resource_block(resource, &shown_text(block, Cow::Borrowed(text))).len() as u64
             }
-            Shown::Bytes(bytes) => bytes,
+            ShownForm::Bytes(bytes) => bytes,
         },
         StoredBlock::Image(media) | StoredBlock::Audio(media) => match &media.data {
             Payload::Inline(bytes) => bytes.len() as u64,
@@ -203,31 +213,36 @@ fn block_bytes(block: &StoredBlock) -> u64 {
 }
 
 fn snapshot_bytes(snapshot: &Snapshot) -> u64 {
-    match shown(snapshot) {
-        Shown::Text(text) => resource_block(snapshot, text).len() as u64,
-        Shown::Bytes(bytes) => bytes,
+    match shown_form(snapshot) {
+        ShownForm::Text(text) => resource_block(snapshot, text).len() as u64,
+        ShownForm::Bytes(bytes) => bytes,
     }
 }
 
-/// What a model is shown of a resource.
-enum Shown<'a> {
+/// The form of a resource that the model receives.
+enum ShownForm<'a> {
     Text(&'a str),
-    /// So many bytes that are no text, or not here.
+    /// The size of content that is binary or isn't loaded.
     Bytes(u64),
 }
 
-fn shown(snapshot: &Snapshot) -> Shown<'_> {
+fn shown_form(snapshot: &Snapshot) -> ShownForm<'_> {
     match (&snapshot.formatted, &snapshot.content) {
         (Some(Payload::Inline(text)), _) | (None, Payload::Inline(ResourceContent::Text(text))) => {
-            Shown::Text(text)
+            ShownForm::Text(text)
         }
-        (None, Payload::Inline(ResourceContent::Blob(bytes))) => Shown::Bytes(bytes.len() as u64),
-        (Some(Payload::Stored(blob)), _) | (None, Payload::Stored(blob)) => Shown::Bytes(blob.size),
+        (None, Payload::Inline(ResourceContent::Blob(bytes))) => {
+            ShownForm::Bytes(bytes.len() as u64)
+        }
+        (Some(Payload::Stored(blob)), _) | (None, Payload::Stored(blob)) => {
+            ShownForm::Bytes(blob.size)
+        }
     }
 }
 
 impl Shares {
-    fn of(&mut self, delivery: &Delivery) -> &mut Share {
+    /// Returns the share that a block with this delivery belongs to.
+    fn share_mut(&mut self, delivery: &Delivery) -> &mut Share {
         match delivery {
             Delivery::Reference { .. } => &mut self.exact,
             Delivery::Lines { .. } => &mut self.range,
@@ -238,9 +253,9 @@ impl Shares {
         }
     }
 
-    /// Returns the shares with their names.
+    /// Returns the shares with their names in the JSON report.
     #[must_use]
-    pub fn named(&self) -> [(&'static str, Share); 6] {
+    pub fn with_names(&self) -> [(&'static str, Share); 6] {
         [
             ("exact", self.exact),
             ("range", self.range),
@@ -283,18 +298,8 @@ impl AddAssign for Shares {
 
 impl AddAssign for Share {
     fn add_assign(&mut self, other: Self) {
-        *self = *self + other;
-    }
-}
-
-impl Add for Share {
-    type Output = Self;
-
-    fn add(self, other: Self) -> Self {
-        Self {
-            blocks: self.blocks + other.blocks,
-            bytes: self.bytes + other.bytes,
-        }
+        self.blocks += other.blocks;
+        self.bytes += other.bytes;
     }
 }
 
@@ -360,23 +365,26 @@ mod tests {
         kinds.into_iter().map(event).collect()
     }
 
-    /// Returns how many events there were before each answer.
-    fn lengths_before_answers(events: &[Event]) -> Vec<usize> {
-        let is_answer = |event: &Event| {
-            matches!(
-                event.kind,
-                EventKind::ChatResponse(_) | EventKind::ToolCallRequest(_)
-            )
-        };
-        let starts =
-            |at: &usize| is_answer(&events[*at]) && (*at == 0 || !is_answer(&events[at - 1]));
-        (0..events.len()).filter(starts).collect()
+    fn is_answer(event: &Event) -> bool {
+        matches!(
+            event.kind,
+            EventKind::ChatResponse(_) | EventKind::ToolCallRequest(_)
+        )
     }
 
-    /// Builds the view for each request of its own and compares it with the one before.
+    /// Returns the number of events before each answer.
+    fn lengths_before_answers(events: &[Event]) -> Vec<usize> {
+        (0..events.len())
+            .filter(|&at| is_answer(&events[at]) && (at == 0 || !is_answer(&events[at - 1])))
+            .collect()
+    }
+
+    fn bytes(messages: &[(u64, String)]) -> u64 {
+        messages.iter().map(|(bytes, _)| bytes).sum()
+    }
+
+    /// Builds a view for each request and compares it with the one before.
     fn cost_of_each_request(events: &[Event], view: impl Fn(&Stream) -> Vec<(u64, String)>) -> u64 {
-        let bytes =
-            |messages: &[(u64, String)]| messages.iter().map(|(bytes, _)| bytes).sum::<u64>();
         let (mut cost, mut last) = (0, Vec::new());
         for length in lengths_before_answers(events) {
             let request = view(&Stream::from_events(events[..length].to_vec()));
@@ -435,7 +443,7 @@ mod tests {
         );
         let total: u64 = measured
             .shares
-            .named()
+            .with_names()
             .iter()
             .map(|(_, share)| share.bytes)
             .sum();

@@ -15,7 +15,7 @@ use serde_json::{Map, Value};
 
 use crate::{Error, find::Recording, recover::Piece};
 
-/// What wrote a conversation.
+/// The program that wrote a conversation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Format {
     /// jp, any version.
@@ -26,27 +26,27 @@ pub enum Format {
     ClaudeCode,
 }
 
-/// A conversation as it was read.
+/// A recorded conversation as jp's events.
 #[derive(Debug, Default)]
 pub struct Conversation {
-    /// Its events; several streams where the recording starts anew with a summary.
+    /// Its events; several streams if summaries replaced earlier messages.
     pub streams: Vec<Stream>,
-    /// Bytes of tool output as they were recorded.
+    /// The bytes of tool output in the recording.
     pub recorded_bytes: u64,
-    /// Resources by the form they were recovered from.
+    /// The recovered resources by the form of the tool output.
     pub recovered: BTreeMap<&'static str, Recovered>,
-    /// What was left out, and how often.
+    /// The number of skipped items by kind.
     pub skipped: BTreeMap<String, u64>,
-    /// What was found amiss and read all the same.
+    /// Problems that didn't prevent reading.
     pub warnings: Vec<String>,
 }
 
-/// How much was recovered.
+/// The size of the recovered resources of one form.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Recovered {
-    /// Resources.
+    /// The number of resources.
     pub resources: u64,
-    /// Bytes of their content.
+    /// The bytes of their content.
     pub bytes: u64,
 }
 
@@ -60,7 +60,7 @@ pub fn conversation(recording: &Recording) -> Result<Conversation, Error> {
 }
 
 impl Format {
-    /// Returns its name.
+    /// Returns the name in reports.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -70,8 +70,8 @@ impl Format {
         }
     }
 
-    /// Returns the format that files of this extension have, if they are conversations.
-    pub(crate) fn of_extension(path: &Path) -> Option<Self> {
+    /// Returns the format of conversations in files with this extension.
+    pub(crate) fn from_extension(path: &Path) -> Option<Self> {
         match path.extension()?.to_str()? {
             "json" => Some(Self::Jp),
             "traj" => Some(Self::SweAgent),
@@ -80,9 +80,10 @@ impl Format {
         }
     }
 
-    /// Finds the format by how a file starts.
-    pub(crate) fn of_start(start: &str) -> Option<Self> {
+    /// Finds the format by the start of a file, which may end in the middle of a line.
+    pub(crate) fn from_start(start: &str) -> Option<Self> {
         let start = start.trim_start();
+        // Of the three, only jp's events are an array.
         if start.starts_with('[') {
             let has_events = start.contains("\"type\"") && start.contains("\"timestamp\"");
             return has_events.then_some(Self::Jp);
@@ -101,7 +102,8 @@ impl Format {
     }
 }
 
-/// A transcript may start with lines of other kinds.
+/// The number of lines that are searched for a message of a transcript. Transcripts often start
+/// with lines of other kinds, such as summaries.
 const SEARCHED_LINES: usize = 100;
 
 impl Conversation {
@@ -109,7 +111,7 @@ impl Conversation {
         *self.skipped.entry(what.into()).or_default() += 1;
     }
 
-    /// Makes the block of a resource that `form` gave, or a text block where its path has no URI.
+    /// Makes the block of a piece recovered from `form`: a resource, or text if its path has no URI.
     fn block(&mut self, form: &'static str, piece: Piece, directory: &str) -> StoredBlock {
         match piece {
             Piece::Text(text) => ContentBlock::text(text).into(),
@@ -132,7 +134,17 @@ impl Conversation {
     }
 }
 
-/// Collects a stream's events; when they happened does not matter to a view.
+/// Returns the string of a JSON object's field, or an empty one.
+fn string<'v>(value: &'v Value, name: &str) -> &'v str {
+    value.get(name).and_then(Value::as_str).unwrap_or_default()
+}
+
+/// Returns true if the field of a JSON object is `true`.
+fn is_set(value: &Value, name: &str) -> bool {
+    value.get(name).and_then(Value::as_bool).unwrap_or(false)
+}
+
+/// The events of a stream. They have no timestamps, because a view doesn't depend on them.
 #[derive(Default)]
 struct Events(Vec<Event>);
 
@@ -185,7 +197,7 @@ impl Events {
     }
 }
 
-/// Returns every result's blocks, one line a block, for tests.
+/// Describes the events and the blocks of results, one line each, for tests.
 #[cfg(test)]
 fn outline(stream: &Stream) -> Vec<String> {
     use jp_conversation::view::inline_text;

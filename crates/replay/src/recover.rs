@@ -1,9 +1,10 @@
 //! Finds out which file and lines a tool's output shows.
 //!
-//! Each format has a module that proves what it returns: every line's number follows the one before it, and what the
-//! output says of the file's length agrees. What can't be proved stays text. Two things no format tells are taken as
-//! they nearly always are: the last line of a file that a format shows without its end has one, and so has the last
-//! line of a range.
+//! Each format has a module that proves its result: line numbers are consecutive, and the length
+//! that the output states is correct. Output without a proof stays text.
+//!
+//! No format shows whether the last line of a range ends with a newline, and some don't show it for
+//! the last line of a file. These modules assume the newline, because nearly all files have it.
 
 pub mod cat_n;
 pub mod claude_edit;
@@ -20,13 +21,13 @@ use jp_resource::{
 };
 use jp_tool::{ContentBlock, StoredBlock};
 
-/// Where a path stands that says nothing of its root.
+/// The directory of relative paths if the recording doesn't say what they are relative to.
 pub const ROOT: &str = "/workspace";
 
 /// A part of a tool's output.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Piece {
-    /// Words that belong to no file.
+    /// Text that isn't a file's.
     Text(String),
     /// A file, or some of its lines.
     Excerpt(Excerpt),
@@ -35,16 +36,26 @@ pub enum Piece {
 /// A file, or some of its lines, as a tool showed it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Excerpt {
-    /// The path as the tool or the call has it.
+    /// The path in the call or the tool's output.
     pub path: String,
-    /// Which lines; `None` for the whole file.
+    /// The numbers of the lines, from 1; `None` for the whole file.
     pub lines: Option<RangeInclusive<usize>>,
     /// The lines, without numbers.
     pub text: String,
 }
 
 impl Excerpt {
-    /// Makes the block that a tool with resources would have returned; `directory` is what a relative path starts at.
+    fn whole_file(path: &str, text: impl Into<String>) -> Self {
+        Self {
+            path: path.to_owned(),
+            lines: None,
+            text: text.into(),
+        }
+    }
+
+    /// Makes the block that a tool with resources would have returned.
+    ///
+    /// A relative path is relative to `directory`.
     pub fn into_block(self, directory: &str) -> Result<StoredBlock, UriError> {
         let mut uri = uri(&self.path, directory)?;
         match self.lines.map(RangeInclusive::into_inner) {
@@ -59,7 +70,7 @@ impl Excerpt {
 }
 
 impl Piece {
-    /// Wraps words; there is no piece of none.
+    /// Wraps text; returns `None` if it is empty.
     fn text(text: &str) -> Option<Self> {
         (!text.is_empty()).then(|| Self::Text(text.to_owned()))
     }
@@ -77,16 +88,16 @@ fn uri(path: &str, directory: &str) -> Result<String, UriError> {
     file_uri(&format!("{directory}/{path}"), PathStyle::Unix)
 }
 
-/// Returns lines with their ends.
-fn with_ends(lines: &[&str]) -> String {
+/// Joins lines, each with a newline.
+fn with_newlines(lines: &[&str]) -> String {
     lines.iter().flat_map(|line| [line, "\n"]).collect()
 }
 
-/// Makes an excerpt of lines that may not be all of the file.
+/// Makes an excerpt of lines that may be a part of the file. Returns `None` if there are none.
 ///
-/// Splitting a text at its newlines gives an empty part after the last one, which some tools number like a line. At the
-/// end of a range nobody can tell it from an empty line, so it is left out.
-fn range(path: &str, first: usize, mut lines: &[&str]) -> Option<Excerpt> {
+/// A text that is split at its newlines has an empty part after the last one. Some tools number it
+/// like a line. At the end of a range it looks like an empty line, so it is left out.
+fn line_range(path: &str, first: usize, mut lines: &[&str]) -> Option<Excerpt> {
     if let [before @ .., ""] = lines {
         lines = before;
     }
@@ -94,7 +105,7 @@ fn range(path: &str, first: usize, mut lines: &[&str]) -> Option<Excerpt> {
     Some(Excerpt {
         path: path.to_owned(),
         lines: Some(first..=last),
-        text: with_ends(lines),
+        text: with_newlines(lines),
     })
 }
 
@@ -107,7 +118,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn no_output_panics_and_no_words_are_lost(
+        fn any_output_is_read_without_losing_text(
             parts in prop::collection::vec(
                 prop::sample::select(vec![
                     "[File: a (2 lines total)]", "(1 more lines above)", "(1 more lines below)", "1:a", "2:b", "\r", "\n",
@@ -150,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn paths_and_lines_become_canonical_uris() {
+    fn excerpts_have_canonical_uris() {
         assert_eq!(uri_of("src/a b.rs", None), "file:///workspace/src/a%20b.rs");
         assert_eq!(uri_of("./src/../x", Some(7..=7)), "file:///workspace/x#L7");
         assert_eq!(

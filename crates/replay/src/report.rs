@@ -1,4 +1,4 @@
-//! Adds up what was measured, as JSON or as a table.
+//! Adds up measurements and writes them as JSON or as a table.
 
 use std::{
     collections::BTreeMap,
@@ -14,31 +14,31 @@ use crate::{
     read::{self, Recovered},
 };
 
-/// All conversations that were replayed.
+/// The figures of all replayed conversations.
 #[derive(Debug, Default)]
 pub struct Report {
-    /// One by one.
+    /// The figures of each conversation.
     pub conversations: Vec<Row>,
-    /// How many files of directories are no conversations.
+    /// The number of files below directories that aren't conversations.
     pub skipped_files: u64,
 }
 
-/// A conversation that was replayed, or all of them.
+/// The figures of a conversation, or the sum of all.
 #[derive(Debug, Default)]
 pub struct Row {
-    /// Where it is.
+    /// The path of the recording, or `total`.
     pub path: String,
-    /// What wrote it.
+    /// The name of the program that wrote it.
     pub format: &'static str,
-    /// Bytes of tool output as they were recorded, numbers of lines and the like among them.
+    /// The bytes of tool output in the recording, with line numbers and other additions of tools.
     pub recorded_bytes: u64,
-    /// What it costs.
+    /// The cost of its requests.
     pub measured: Measured,
-    /// Resources by the form they were recovered from.
+    /// The recovered resources by the form of the tool output.
     pub recovered: BTreeMap<String, Recovered>,
-    /// What was left out, and how often.
+    /// The number of skipped items by kind.
     pub skipped: BTreeMap<String, u64>,
-    /// What was found amiss and read all the same.
+    /// Problems that didn't prevent reading.
     pub warnings: Vec<String>,
 }
 
@@ -54,12 +54,14 @@ pub fn replay(recording: &Recording) -> Result<Row, Error> {
         warnings: conversation.warnings,
         ..Row::default()
     };
-    let named = |(form, recovered)| (format!("{format} {form}"), recovered);
-    row.recovered = conversation.recovered.into_iter().map(named).collect();
-    conversation
-        .streams
-        .iter()
-        .for_each(|stream| row.measured += measure(stream));
+    row.recovered = conversation
+        .recovered
+        .into_iter()
+        .map(|(form, recovered)| (format!("{format} {form}"), recovered))
+        .collect();
+    for stream in &conversation.streams {
+        row.measured += measure(stream);
+    }
     Ok(row)
 }
 
@@ -89,23 +91,27 @@ impl Report {
     /// Returns the report as JSON: `{"conversations": […], "total": {…}}`.
     #[must_use]
     pub fn to_json(&self) -> Value {
-        let conversation = |row: &Row| {
-            let mut object = Map::new();
-            object.insert("path".to_owned(), json!(row.path));
-            object.insert("format".to_owned(), json!(row.format));
-            object.extend(figures(row));
-            object.insert("warnings".to_owned(), json!(row.warnings));
-            Value::Object(object)
-        };
         let mut total = Map::new();
         total.insert("conversations".to_owned(), json!(self.conversations.len()));
         total.extend(figures(&self.total()));
         total.insert("skipped_files".to_owned(), json!(self.skipped_files));
-        let conversations: Vec<Value> = self.conversations.iter().map(conversation).collect();
+        let conversations: Vec<_> = self.conversations.iter().map(Row::to_json).collect();
         json!({"conversations": conversations, "total": total})
     }
 }
 
+impl Row {
+    fn to_json(&self) -> Map<String, Value> {
+        let mut object = Map::new();
+        object.insert("path".to_owned(), json!(self.path));
+        object.insert("format".to_owned(), json!(self.format));
+        object.extend(figures(self));
+        object.insert("warnings".to_owned(), json!(self.warnings));
+        object
+    }
+}
+
+/// Returns the figures that conversations and the total have in common.
 fn figures(row: &Row) -> Map<String, Value> {
     let Row {
         recorded_bytes,
@@ -122,19 +128,15 @@ fn figures(row: &Row) -> Map<String, Value> {
         turns,
         requests,
     } = measured;
-    let share = |(name, share): (&str, Share)| {
+    let shares = shares.with_names().into_iter().map(|(name, share)| {
         let percent = one_decimal(percent(share.bytes, plain.tool_bytes));
-        (
-            name.to_owned(),
-            json!({"blocks": share.blocks, "bytes": share.bytes, "percent": percent}),
-        )
-    };
-    let form = |(form, recovered): (&String, &Recovered)| {
-        (
-            form.clone(),
-            json!({"resources": recovered.resources, "bytes": recovered.bytes}),
-        )
-    };
+        let share = json!({"blocks": share.blocks, "bytes": share.bytes, "percent": percent});
+        (name.to_owned(), share)
+    });
+    let recovered = recovered.iter().map(|(form, recovered)| {
+        let recovered = json!({"resources": recovered.resources, "bytes": recovered.bytes});
+        (form.clone(), recovered)
+    });
     let figures = json!({
         "turns": turns,
         "requests": requests,
@@ -144,21 +146,22 @@ fn figures(row: &Row) -> Map<String, Value> {
         "delivered_bytes": delivered.tool_bytes,
         "exact_saved_percent": one_decimal(saved_bytes(exact, plain)),
         "delivered_saved_percent": one_decimal(saved_bytes(delivered, plain)),
-        "plain_weighted": weighted(plain),
-        "exact_weighted": weighted(exact),
-        "delivered_weighted": weighted(delivered),
+        "plain_weighted": weighted_bytes(plain),
+        "exact_weighted": weighted_bytes(exact),
+        "delivered_weighted": weighted_bytes(delivered),
         "exact_weighted_saved_percent": one_decimal(saved_weighted(exact, plain)),
         "delivered_weighted_saved_percent": one_decimal(saved_weighted(delivered, plain)),
-        "shares": shares.named().into_iter().map(share).collect::<Map<_, _>>(),
-        "recovered": recovered.iter().map(form).collect::<Map<_, _>>(),
+        "shares": shares.collect::<Map<_, _>>(),
+        "recovered": recovered.collect::<Map<_, _>>(),
         "skipped": skipped,
     });
     match figures {
         Value::Object(figures) => figures,
-        _ => unreachable!("it is written as an object"),
+        _ => unreachable!("`json!` with braces makes an object"),
     }
 }
 
+/// Returns the percentage of tool output that isn't sent. Without any output it is 0.
 fn saved_bytes(cost: &Cost, plain: &Cost) -> f64 {
     percent(plain.tool_bytes, plain.tool_bytes) - percent(cost.tool_bytes, plain.tool_bytes)
 }
@@ -179,8 +182,8 @@ fn one_decimal(value: f64) -> f64 {
     (value * 10.0).round() / 10.0
 }
 
-/// Returns the weighted cost in bytes.
-fn weighted(cost: &Cost) -> f64 {
+/// Returns the weighted cost in uncached bytes.
+fn weighted_bytes(cost: &Cost) -> f64 {
     one_decimal(cost.weighted as f64 / 100.0)
 }
 
@@ -216,7 +219,7 @@ fn write_row(f: &mut fmt::Formatter<'_>, row: &Row) -> fmt::Result {
         delivered.tool_bytes,
         saved_bytes(exact, plain),
         saved_bytes(delivered, plain),
-        weighted(plain),
+        weighted_bytes(plain),
         saved_weighted(exact, plain),
         saved_weighted(delivered, plain),
         row.path
@@ -226,7 +229,7 @@ fn write_row(f: &mut fmt::Formatter<'_>, row: &Row) -> fmt::Result {
 fn write_shares(f: &mut fmt::Formatter<'_>, total: &Row) -> fmt::Result {
     let plain = total.measured.plain.tool_bytes;
     f.write_str("Tool output is delivered as:\n")?;
-    for (name, Share { blocks, bytes }) in total.measured.shares.named() {
+    for (name, Share { blocks, bytes }) in total.measured.shares.with_names() {
         if blocks > 0 {
             let (name, percent) = (name.replace('_', " "), percent(bytes, plain));
             writeln!(
@@ -242,7 +245,7 @@ fn write_notes(f: &mut fmt::Formatter<'_>, report: &Report, total: &Row) -> fmt:
     let recorded = total.recorded_bytes;
     writeln!(
         f,
-        "\nTool output as it was recorded: {recorded} bytes. Of it these became resources:"
+        "\nRecorded tool output: {recorded} bytes. Recovered as resources:"
     )?;
     for (form, Recovered { resources, bytes }) in &total.recovered {
         writeln!(f, "  {form}: {resources} resources, {bytes} bytes")?;
@@ -257,12 +260,12 @@ fn write_notes(f: &mut fmt::Formatter<'_>, report: &Report, total: &Row) -> fmt:
     if report.skipped_files > 0 {
         writeln!(
             skipped,
-            "  file that is no conversation: {}",
+            "  file that isn't a conversation: {}",
             report.skipped_files
         )?;
     }
     if !skipped.is_empty() {
-        write!(f, "Left out:\n{skipped}")?;
+        write!(f, "Skipped:\n{skipped}")?;
     }
     report
         .conversations

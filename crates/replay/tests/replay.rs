@@ -1,4 +1,4 @@
-//! The program, on a directory with a conversation of each format.
+//! Runs the program on a directory with a conversation of each format.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -11,19 +11,17 @@ use std::{
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-/// A file of some 400 bytes, so that reading it again is worth a reference.
+/// Returns the lines of a file of about 400 bytes: long enough to be replaced with a reference.
 fn lines() -> Vec<String> {
     (1..=20).map(|n| format!("line {n} of the file")).collect()
 }
 
-fn numbered(before: impl Fn(usize) -> String) -> String {
-    let line = |(index, line): (usize, &String)| format!("{}{line}", before(index + 1));
-    lines()
-        .iter()
-        .enumerate()
-        .map(line)
-        .collect::<Vec<_>>()
-        .join("\n")
+fn number_lines(prefix: impl Fn(usize) -> String) -> String {
+    let lines: Vec<_> = (1..)
+        .zip(lines())
+        .map(|(number, line)| prefix(number) + &line)
+        .collect();
+    lines.join("\n")
 }
 
 fn jp() -> String {
@@ -38,7 +36,7 @@ fn jp() -> String {
 fn trajectory() -> String {
     let window = format!(
         "[File: /r/a.py (20 lines total)]\n{}",
-        numbered(|n| format!("{n}:"))
+        number_lines(|n| format!("{n}:"))
     );
     let step = json!({"response": "Look.", "action": "open a.py", "observation": window});
     json!({"trajectory": [step, step], "history": [{"role": "user", "content": "Fix it."}]})
@@ -47,7 +45,7 @@ fn trajectory() -> String {
 
 fn transcript() -> String {
     let call = |id: &str| json!({"type": "assistant", "message": {"id": id, "content": [{"type": "tool_use", "id": id, "name": "Read", "input": {"file_path": "/p/a"}}]}});
-    let text = numbered(|n| format!("{n:6}→"));
+    let text = number_lines(|n| format!("{n:6}→"));
     let result = |id: &str| json!({"type": "user", "message": {"content": [{"type": "tool_result", "tool_use_id": id, "content": text}]}});
     let lines = [call("1"), result("1"), call("2"), result("2")];
     lines.map(|line| line.to_string() + "\n").concat()
@@ -78,7 +76,7 @@ fn run(arguments: &[&str], paths: &[&Path]) -> Output {
 }
 
 #[test]
-fn json_has_each_conversation_and_their_sum() {
+fn json_has_all_conversations_with_their_sum() {
     let root = recordings();
     let output = run(&["--format", "json"], &[root.path()]);
     assert!(output.status.success(), "{output:?}");
@@ -126,7 +124,7 @@ fn json_has_each_conversation_and_their_sum() {
 }
 
 #[test]
-fn text_has_a_row_for_each_and_names_what_was_recovered() {
+fn text_has_a_row_for_each_conversation() {
     let root = recordings();
     let output = run(&[], &[root.path()]);
     let text = String::from_utf8(output.stdout).unwrap();
@@ -145,13 +143,13 @@ fn text_has_a_row_for_each_and_names_what_was_recovered() {
         "{text}"
     );
     assert!(
-        text.contains("  file that is no conversation: 1\n"),
+        text.contains("  file that isn't a conversation: 1\n"),
         "{text}"
     );
 }
 
 #[test]
-fn file_that_fails_names_itself_and_keeps_no_other_from_being_replayed() {
+fn failed_file_does_not_stop_the_others() {
     let root = recordings();
     let broken = write(root.path(), "d.traj", "{\"trajectory\": [");
     let unknown = write(root.path(), "e.txt", "words");
@@ -162,8 +160,8 @@ fn file_that_fails_names_itself_and_keeps_no_other_from_being_replayed() {
     assert_eq!(report["total"]["conversations"], json!(3));
     let errors = String::from_utf8(output.stderr).unwrap();
     let error = |path: &Path, before: &str, after: &str| {
-        let told = format!("error: failed to {before}{}{after}", path.display());
-        assert!(errors.contains(&told), "{told}\n{errors}");
+        let expected = format!("error: failed to {before}{}{after}", path.display());
+        assert!(errors.contains(&expected), "{expected}\n{errors}");
     };
     error(
         &broken,
@@ -173,7 +171,7 @@ fn file_that_fails_names_itself_and_keeps_no_other_from_being_replayed() {
     error(
         &unknown,
         "recognise ",
-        " as a conversation\nhint: name a conversation directory of jp",
+        " as a conversation\nhint: pass a conversation directory of jp",
     );
     error(&missing, "read ", ": ");
 }

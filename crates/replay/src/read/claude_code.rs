@@ -1,9 +1,12 @@
-//! Claude Code's transcripts: a JSON object a line, a message or a part of one in each.
+//! Reads Claude Code's transcripts, which have a JSON object with a message or a part of one on each
+//! line.
 //!
-//! An answer's parts are on lines of their own with the message's id, the results of its calls among them: the results
-//! are put after the answer, where the model was sent them, and what the person said meanwhile after those. Lines of
-//! sub-agents belong to other conversations and are left out, but from a transcript that is a sub-agent's own. A summary
-//! that took the place of what was before it starts another stream.
+//! The parts of an answer have the same message id and a line each, and the results of its calls
+//! come between them. The model received the results after the whole answer, so they follow it
+//! here. Messages that the user sent meanwhile come after the results.
+//!
+//! Lines of sub-agents belong to other conversations and are skipped, unless all of the transcript
+//! is from one sub-agent. A summary that replaced the messages before it starts another stream.
 
 use std::{
     collections::{HashMap, HashSet},
@@ -13,9 +16,9 @@ use std::{
 
 use jp_resource::{Payload, Snapshot, decode_base64};
 use jp_tool::{ContentBlock, Media, StoredBlock};
-use serde_json::{Map, Value};
+use serde_json::Value;
 
-use super::{Conversation, Events};
+use super::{Conversation, Events, is_set, string};
 use crate::{
     Error,
     recover::{Piece, ROOT, claude_edit, claude_read},
@@ -26,12 +29,12 @@ const SNIPPET: &str = "edit snippet";
 const ATTACHED: &str = "attached file";
 /// The tool that reads files.
 const READ_TOOL: &str = "Read";
-/// Those that change files.
+/// The tools that change files.
 const EDIT_TOOLS: [&str; 2] = ["Edit", "Write"];
-/// Says of a line that it is a sub-agent's.
+/// The field that marks a line of a sub-agent.
 const SIDECHAIN: &str = "isSidechain";
 
-/// Returns whether a line holds a message of a conversation; the line may be cut.
+/// Returns true if a line has a message of a conversation. The line may be cut at its end.
 pub(super) fn is_message(line: &str) -> bool {
     let Ok(line) = serde_json::from_str::<Value>(line) else {
         let is_side = ["user", "assistant"]
@@ -48,12 +51,12 @@ pub(super) fn read(path: &Path) -> Result<Conversation, Error> {
     let bytes = fs::read(path).map_err(|source| Error::io(path, source))?;
     let text = String::from_utf8_lossy(&bytes);
     let mut reading = Reading {
-        is_of_agent: is_of_agent(&text),
+        is_of_sub_agent: is_of_sub_agent(&text),
         ..Reading::default()
     };
-    text.lines()
-        .filter(|line| !line.trim().is_empty())
-        .for_each(|line| reading.line(line));
+    for line in text.lines().filter(|line| !line.trim().is_empty()) {
+        reading.add_line(line);
+    }
     reading.end_stream();
     match reading.conversation.streams.is_empty() {
         true => Err(Error::Unknown {
@@ -63,8 +66,8 @@ pub(super) fn read(path: &Path) -> Result<Conversation, Error> {
     }
 }
 
-/// Returns whether all messages are those of one sub-agent.
-fn is_of_agent(text: &str) -> bool {
+/// Returns true if all messages are from one sub-agent.
+fn is_of_sub_agent(text: &str) -> bool {
     let lines = text
         .lines()
         .filter_map(|line| serde_json::from_str::<Value>(line).ok());
@@ -72,42 +75,35 @@ fn is_of_agent(text: &str) -> bool {
     let Some(first) = messages.next() else {
         return false;
     };
-    let is_same = |line: Value| {
-        is_set(&line, SIDECHAIN) && string(&line, "agentId") == string(&first, "agentId")
-    };
-    is_set(&first, SIDECHAIN) && messages.all(is_same)
+    is_set(&first, SIDECHAIN)
+        && messages.all(|line| {
+            is_set(&line, SIDECHAIN) && string(&line, "agentId") == string(&first, "agentId")
+        })
 }
 
-fn string<'v>(value: &'v Value, name: &str) -> &'v str {
-    value.get(name).and_then(Value::as_str).unwrap_or_default()
-}
-
-/// Returns what a relative path starts at.
+/// Returns the directory of relative paths.
 fn directory(line: &Value) -> &str {
     Some(string(line, "cwd"))
         .filter(|path| path.starts_with('/'))
         .unwrap_or(ROOT)
 }
 
-fn is_set(line: &Value, name: &str) -> bool {
-    line.get(name).and_then(Value::as_bool).unwrap_or(false)
-}
-
 #[derive(Default)]
 struct Reading {
     conversation: Conversation,
     events: Events,
-    /// Whether the transcript is a sub-agent's own.
-    is_of_agent: bool,
-    /// The answer whose lines are being read.
+    /// True if the transcript is a sub-agent's.
+    is_of_sub_agent: bool,
+    /// The message id of the answer that is being read.
     answer: String,
-    /// Its results, and what the person said, until its last line has come.
+    /// The results of its calls, held back until its last line: id, content, `is_error`.
     results: Vec<(String, Vec<StoredBlock>, bool)>,
+    /// The user's messages since the answer started.
     words: Vec<String>,
-    /// The files that they attached.
+    /// The files that the user attached to them.
     attached: Vec<Snapshot>,
     calls: HashMap<String, Call>,
-    /// A session that was resumed has lines of the one before it again.
+    /// The ids of lines. A resumed session repeats lines of the one before it.
     seen: HashSet<String>,
 }
 
@@ -117,56 +113,65 @@ struct Call {
     is_answered: bool,
 }
 
-/// Where a result comes from.
+/// The call that a result belongs to.
 struct Origin<'v> {
     tool: String,
-    /// What it was called with.
+    /// The input of the call.
     input: Value,
-    /// What the transcript says beside the result.
+    /// The transcript's object about the result.
     record: Option<&'v Value>,
-    /// What a relative path starts at.
+    /// The directory of relative paths.
     directory: &'v str,
 }
 
 impl Origin<'_> {
-    /// Returns what the transcript says of the file that was read.
-    fn file(&self) -> Option<&Value> {
-        self.record.and_then(|record| record.get("file"))
-    }
-
-    /// Returns what an edit showed of the file.
-    fn edit(&self, text: &str) -> Option<Vec<Piece>> {
-        self.record
-            .and_then(|record| claude_edit::pieces(text, record))
+    /// Splits a result's text into pieces if the tool's output can be proved. Also returns the name
+    /// of the output's form.
+    fn recover(&self, text: &str) -> Option<(&'static str, Vec<Piece>)> {
+        match &*self.tool {
+            READ_TOOL => {
+                let file = self.record.and_then(|record| record.get("file"));
+                Some((READ, claude_read::pieces(&self.input, text, file)?))
+            }
+            tool if EDIT_TOOLS.contains(&tool) => {
+                Some((SNIPPET, claude_edit::pieces(text, self.record?)?))
+            }
+            _ => None,
+        }
     }
 }
 
 impl Reading {
-    fn line(&mut self, text: &str) {
+    fn add_line(&mut self, text: &str) {
         let Ok(line) = serde_json::from_str::<Value>(text) else {
-            return self.conversation.count_skipped("line that is no JSON");
+            return self.conversation.count_skipped("line that isn't JSON");
         };
         let uuid = string(&line, "uuid");
         let kind = string(&line, "type");
-        if is_set(&line, SIDECHAIN) && !self.is_of_agent {
+        if is_set(&line, SIDECHAIN) && !self.is_of_sub_agent {
             self.conversation.count_skipped("line of a sub-agent");
         } else if is_set(&line, "isApiErrorMessage") {
             self.conversation.count_skipped("error of the provider");
         } else if !uuid.is_empty() && !self.seen.insert(uuid.to_owned()) {
             self.conversation.count_skipped("repeated line");
         } else if kind == "user" {
-            self.user(&line);
+            self.add_user_line(&line);
         } else if kind == "assistant" {
-            self.assistant(&line);
+            self.add_answer_line(&line);
         } else if kind == "attachment" {
-            self.attachment(&line);
+            self.add_attachment(&line);
         } else {
             self.conversation
                 .count_skipped(format!("line of the type {kind:?}"));
         }
     }
 
-    fn user(&mut self, line: &Value) {
+    fn count_skipped_block(&mut self, kind: &str) {
+        self.conversation
+            .count_skipped(format!("block of the type {kind:?}"));
+    }
+
+    fn add_user_line(&mut self, line: &Value) {
         if is_set(line, "isCompactSummary") {
             self.end_stream();
         }
@@ -175,18 +180,16 @@ impl Reading {
             Some(Value::Array(blocks)) => {
                 blocks.iter().for_each(|block| match string(block, "type") {
                     "text" => self.words.push(string(block, "text").to_owned()),
-                    "tool_result" => self.result(block, line),
-                    other => self
-                        .conversation
-                        .count_skipped(format!("block of the type {other:?}")),
+                    "tool_result" => self.add_result(block, line),
+                    other => self.count_skipped_block(other),
                 })
             }
             _ => self.conversation.count_skipped("message without content"),
         }
     }
 
-    /// Takes a file that the person attached.
-    fn attachment(&mut self, line: &Value) {
+    /// Adds a file that the user attached.
+    fn add_attachment(&mut self, line: &Value) {
         let kind = line
             .pointer("/attachment/type")
             .and_then(Value::as_str)
@@ -194,7 +197,7 @@ impl Reading {
         let file = line
             .pointer("/attachment/content/file")
             .filter(|_| kind == "file");
-        let Some(excerpt) = file.and_then(claude_read::attached) else {
+        let Some(excerpt) = file.and_then(claude_read::attached_file) else {
             return self
                 .conversation
                 .count_skipped(format!("attachment of the type {kind:?}"));
@@ -207,7 +210,7 @@ impl Reading {
         }
     }
 
-    fn assistant(&mut self, line: &Value) {
+    fn add_answer_line(&mut self, line: &Value) {
         let id = line
             .pointer("/message/id")
             .and_then(Value::as_str)
@@ -218,26 +221,24 @@ impl Reading {
         }
         match line.pointer("/message/content") {
             Some(Value::String(words)) => self.events.message(words),
-            Some(Value::Array(blocks)) => blocks.iter().for_each(|block| self.part(block)),
+            Some(Value::Array(blocks)) => blocks.iter().for_each(|block| self.add_part(block)),
             _ => self.conversation.count_skipped("message without content"),
         }
     }
 
-    fn part(&mut self, block: &Value) {
+    fn add_part(&mut self, block: &Value) {
         match string(block, "type") {
             "text" => self.events.message(string(block, "text")),
             "thinking" => self.events.reasoning(string(block, "thinking")),
-            "tool_use" => self.call(block),
-            other => self
-                .conversation
-                .count_skipped(format!("block of the type {other:?}")),
+            "tool_use" => self.add_call(block),
+            other => self.count_skipped_block(other),
         }
     }
 
-    fn call(&mut self, block: &Value) {
+    fn add_call(&mut self, block: &Value) {
         let (id, name) = (string(block, "id"), string(block, "name"));
         let input = block.get("input").cloned().unwrap_or_default();
-        let arguments = input.as_object().cloned().unwrap_or_else(Map::new);
+        let arguments = input.as_object().cloned().unwrap_or_default();
         let call = Call {
             name: name.to_owned(),
             input,
@@ -249,7 +250,7 @@ impl Reading {
         self.events.call(id, name, arguments);
     }
 
-    fn result(&mut self, block: &Value, line: &Value) {
+    fn add_result(&mut self, block: &Value, line: &Value) {
         let id = string(block, "tool_use_id");
         let Some(call) = self.calls.get_mut(id).filter(|call| !call.is_answered) else {
             return self.conversation.count_skipped("result without a call");
@@ -262,10 +263,10 @@ impl Reading {
             directory: directory(line),
         };
         let content = match block.get("content") {
-            Some(Value::String(text)) => self.text(text, &origin),
+            Some(Value::String(text)) => self.text_blocks(text, &origin),
             Some(Value::Array(blocks)) => blocks
                 .iter()
-                .flat_map(|block| self.block(block, &origin))
+                .flat_map(|block| self.result_blocks(block, &origin))
                 .collect(),
             _ => Vec::new(),
         };
@@ -273,29 +274,22 @@ impl Reading {
             .push((id.to_owned(), content, is_set(block, "is_error")));
     }
 
-    fn block(&mut self, block: &Value, origin: &Origin<'_>) -> Vec<StoredBlock> {
+    fn result_blocks(&mut self, block: &Value, origin: &Origin<'_>) -> Vec<StoredBlock> {
         match string(block, "type") {
-            "text" => self.text(string(block, "text"), origin),
+            "text" => self.text_blocks(string(block, "text"), origin),
             "image" => self.image(block).into_iter().collect(),
             other => {
-                self.conversation
-                    .count_skipped(format!("block of the type {other:?}"));
+                self.count_skipped_block(other);
                 Vec::new()
             }
         }
     }
 
-    fn text(&mut self, text: &str, origin: &Origin<'_>) -> Vec<StoredBlock> {
+    fn text_blocks(&mut self, text: &str, origin: &Origin<'_>) -> Vec<StoredBlock> {
         self.conversation.recorded_bytes += text.len() as u64;
-        let (form, pieces) = match &*origin.tool {
-            READ_TOOL => (
-                READ,
-                claude_read::pieces(&origin.input, text, origin.file()),
-            ),
-            tool if EDIT_TOOLS.contains(&tool) => (SNIPPET, origin.edit(text)),
-            _ => ("", None),
+        let Some((form, pieces)) = origin.recover(text) else {
+            return vec![ContentBlock::text(text).into()];
         };
-        let pieces = pieces.unwrap_or_else(|| vec![Piece::Text(text.to_owned())]);
         pieces
             .into_iter()
             .map(|piece| self.conversation.block(form, piece, origin.directory))
@@ -320,7 +314,7 @@ impl Reading {
         }))
     }
 
-    /// Adds what came back for the answer, and what the person said meanwhile.
+    /// Adds the results of the answer's calls, then the user's messages since it started.
     fn end_answer(&mut self) {
         for (id, content, is_error) in mem::take(&mut self.results) {
             self.events.result(&id, content, is_error);
@@ -376,7 +370,7 @@ mod tests {
     }
 
     #[test]
-    fn results_follow_the_whole_answer_and_words_follow_them() {
+    fn results_follow_the_whole_answer() {
         let conversation = read_lines(&[
             json!({"type": "summary", "summary": "x"}),
             user(json!("go")),
@@ -413,13 +407,13 @@ mod tests {
             skipped,
             [
                 ("line of the type \"summary\"".to_owned(), 1),
-                ("line that is no JSON".to_owned(), 1)
+                ("line that isn't JSON".to_owned(), 1)
             ]
         );
     }
 
     #[test]
-    fn files_that_were_attached_go_with_the_words() {
+    fn attached_files_belong_to_the_message() {
         let file = json!({"filePath": "/p/a", "content": "a\n", "startLine": 1, "numLines": 2, "totalLines": 2});
         let attachment = |kind: &str| {
             let content = json!({"type": "text", "file": file});
@@ -439,7 +433,7 @@ mod tests {
     }
 
     #[test]
-    fn edit_shows_lines_of_the_file_that_the_record_has() {
+    fn edit_shows_lines_of_the_recorded_file() {
         let edit =
             json!({"type": "tool_use", "id": "t1", "name": "Edit", "input": {"file_path": "/p/a"}});
         let words =
@@ -471,7 +465,7 @@ mod tests {
     }
 
     #[test]
-    fn sub_agents_and_repeated_lines_are_left_out() {
+    fn lines_of_other_conversations_are_skipped() {
         let mut of_agent = assistant("m1", json!({"type": "text", "text": "mine"}));
         of_agent["isSidechain"] = json!(true);
         let mut line = user(json!("go"));
@@ -483,13 +477,13 @@ mod tests {
 
     #[test]
     fn transcript_of_a_sub_agent_is_a_conversation() {
-        let of = |agent: &str, words: &str| {
+        let line = |agent: &str, words: &str| {
             let mut line = user(json!(words));
             line["isSidechain"] = json!(true);
             line["agentId"] = json!(agent);
             line
         };
-        let conversation = read_lines(&[of("a", "look"), of("a", "and again")]);
+        let conversation = read_lines(&[line("a", "look"), line("a", "and again")]);
         assert_eq!(
             outline(&conversation.streams[0]),
             [r#"user "look\n\nand again""#]
@@ -497,15 +491,16 @@ mod tests {
 
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("a.jsonl");
-        fs::write(&path, format!("{}\n{}\n", of("a", "look"), of("b", "look"))).unwrap();
+        let lines = format!("{}\n{}\n", line("a", "look"), line("b", "look"));
+        fs::write(&path, lines).unwrap();
         assert!(
             matches!(read(&path), Err(Error::Unknown { .. })),
-            "of several agents"
+            "two sub-agents"
         );
     }
 
     #[test]
-    fn summary_of_what_was_before_starts_another_stream() {
+    fn summary_starts_another_stream() {
         let mut summary = user(json!("what was before"));
         summary["isCompactSummary"] = json!(true);
         let conversation = read_lines(&[user(json!("go")), summary]);
@@ -514,7 +509,7 @@ mod tests {
     }
 
     #[test]
-    fn file_without_messages_names_itself() {
+    fn error_names_a_file_without_messages() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("a.jsonl");
         fs::write(&path, "{\"n\":1}\n").unwrap();

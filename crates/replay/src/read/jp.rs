@@ -1,4 +1,4 @@
-//! jp's conversations: what older versions wrote is converted as jp itself does it.
+//! Reads jp's conversations. Those of older versions are converted as in jp.
 
 use std::{
     collections::{HashMap, VecDeque},
@@ -17,19 +17,19 @@ use crate::{
     recover::{Piece, ROOT, fenced},
 };
 
-/// The older tool whose results hold a file or a part of one.
+/// The tool of older versions whose results contain a file or a part of one.
 const READ_FILE: &str = "fs_read_file";
 const FENCED: &str = "fenced read";
 const RESOURCE: &str = "resource";
-const SUPERSEDED: &str = "replacement that the run decided on";
-const COMPACTION: &str = "compaction of the run";
-const MISSING: &str = "content that is in no store beside the conversation, counted by its size";
+const SUPERSEDED: &str = "superseded event";
+const COMPACTION: &str = "compaction event";
+const MISSING: &str = "content missing from the store, counted by its size";
 
-/// Reads an events file, and its content from the store beside it.
+/// Reads an events file, with its content from the store next to it.
 pub(super) fn read(path: &Path) -> Result<Conversation, Error> {
     let (stream, warnings) = read_events(path, &Places::new(ROOT))?;
     let mut reading = Reading {
-        blobs: blobs_beside(path),
+        blobs: open_blobs(path),
         open: HashMap::new(),
         conversation: Conversation {
             warnings,
@@ -40,29 +40,30 @@ pub(super) fn read(path: &Path) -> Result<Conversation, Error> {
         .events()
         .iter()
         .cloned()
-        .filter_map(|event| reading.event(event))
+        .filter_map(|event| reading.convert(event))
         .collect();
     let mut conversation = reading.conversation;
     conversation.streams.push(Stream::from_events(events));
     Ok(conversation)
 }
 
-/// `STORE/conversations/ID/events.json` has its content in `STORE/blobs`.
-fn blobs_beside(path: &Path) -> Option<Blobs> {
+/// Opens `STORE/blobs`, which has the content of `STORE/conversations/ID/events.json`.
+fn open_blobs(path: &Path) -> Option<Blobs> {
     let directory = path.canonicalize().ok()?.ancestors().nth(3)?.join("blobs");
     directory.is_dir().then(|| Blobs::open(directory))
 }
 
 struct Reading {
     blobs: Option<Blobs>,
-    /// Calls without a result so far, by id; older conversations use an id several times.
+    /// Calls that still lack a result, by id. Older conversations use an id several times.
     open: HashMap<String, VecDeque<ToolCallRequest>>,
     conversation: Conversation,
 }
 
 impl Reading {
-    /// Reads an event; there is none for what the run decided about delivery, as that is what is measured.
-    fn event(&mut self, mut event: Event) -> Option<Event> {
+    /// Loads the content of an event. Returns `None` for the recorded run's decisions about
+    /// delivery, because the measurement makes its own.
+    fn convert(&mut self, mut event: Event) -> Option<Event> {
         match &mut event.kind {
             EventKind::Superseded(_) => {
                 self.conversation.count_skipped(SUPERSEDED);
@@ -73,11 +74,11 @@ impl Reading {
                 return None;
             }
             EventKind::ChatRequest(request) => {
+                // Calls of an interrupted turn never get a result. Later ids must not match them.
                 self.open.clear();
-                request
-                    .resources
-                    .iter_mut()
-                    .for_each(|resource| self.load_snapshot(resource));
+                for resource in &mut request.resources {
+                    self.load_snapshot(resource);
+                }
             }
             EventKind::ToolCallRequest(call) => {
                 self.open
@@ -106,16 +107,13 @@ impl Reading {
             StoredBlock::Text { text, .. } => {
                 self.load_text(text);
                 self.conversation.recorded_bytes += size(text, String::len);
-                let excerpt = call
-                    .filter(|call| call.name == READ_FILE)
-                    .zip(text.inline());
-                let excerpt = excerpt.and_then(|(call, text)| {
-                    fenced::excerpt(&Value::Object(call.arguments.clone()), text)
-                });
-                if let Some(excerpt) = excerpt {
-                    return self
-                        .conversation
-                        .block(FENCED, Piece::Excerpt(excerpt), ROOT);
+                if let Some(call) = call.filter(|call| call.name == READ_FILE)
+                    && let Some(text) = text.inline()
+                    && let Some(excerpt) =
+                        fenced::excerpt(&Value::Object(call.arguments.clone()), text)
+                {
+                    let piece = Piece::Excerpt(excerpt);
+                    return self.conversation.block(FENCED, piece, ROOT);
                 }
             }
             StoredBlock::Resource { resource, .. } => {
@@ -156,6 +154,7 @@ impl Reading {
         }
     }
 
+    /// Reads content from the store; counts it as skipped if it isn't there.
     fn load(&mut self, blob: &BlobRef) -> Option<jp_resource::ResourceContent> {
         let content = self
             .blobs
@@ -191,7 +190,7 @@ mod tests {
         read(&path).unwrap()
     }
 
-    /// Two whole reads and a part, in base64 as the older jp wrote them.
+    /// The results of two tools in base64, which older versions used.
     const OLDER: &str = r#"[
         {"timestamp": "2026-03-05 19:31:45.7", "type": "chat_request", "content": "go"},
         {"timestamp": "2026-03-05 19:31:46.7", "type": "tool_call_request", "id": "1", "name": "fs_read_file",
@@ -205,7 +204,7 @@ mod tests {
     ]"#;
 
     #[test]
-    fn older_reads_become_resources_and_other_tools_results_stay_text() {
+    fn only_older_reads_become_resources() {
         let conversation = read_text(OLDER);
         assert_eq!(
             outline(&conversation.streams[0]),
@@ -230,7 +229,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_run_decided_about_delivery_is_left_out_and_counted() {
+    fn delivery_decisions_of_the_run_are_skipped() {
         let with = |kind: &str, fields: serde_json::Value| {
             let mut event = serde_json::json!({"timestamp": "2026-11-21T12:00:00Z", "type": kind});
             event
@@ -279,7 +278,7 @@ mod tests {
     }
 
     #[test]
-    fn content_comes_from_the_store_beside_the_conversation_or_is_counted_by_size() {
+    fn stored_content_is_loaded_if_it_exists() {
         let store = tempfile::tempdir().unwrap();
         let directory = store.path().join("conversations/17727391057");
         fs::create_dir_all(&directory).unwrap();
@@ -314,7 +313,7 @@ mod tests {
     }
 
     #[test]
-    fn damaged_file_names_itself_and_the_place() {
+    fn error_names_the_damaged_file() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("events.json");
         fs::write(&path, "[\n{\"type\": 1}\n]").unwrap();
@@ -328,7 +327,7 @@ mod tests {
     }
 
     #[test]
-    fn real_conversations_are_read_and_every_file_read_is_recovered() {
+    fn every_file_read_of_real_conversations_is_recovered() {
         let data =
             Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/data/jp-conversations");
         let Ok(found) = crate::find::conversations(&data) else {
@@ -337,11 +336,10 @@ mod tests {
         let mut reads = 0;
         for recording in &found.recordings {
             let conversation = read(&recording.path).unwrap();
-            let of_reads = |event: &&Event| matches!(&event.kind, EventKind::ToolCallRequest(call) if call.name == READ_FILE);
             let wanted = conversation.streams[0]
                 .events()
                 .iter()
-                .filter(of_reads)
+                .filter(|event| matches!(&event.kind, EventKind::ToolCallRequest(call) if call.name == READ_FILE))
                 .count() as u64;
             let recovered = conversation
                 .recovered

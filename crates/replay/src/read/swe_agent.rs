@@ -1,14 +1,15 @@
-//! SWE-agent's trajectories, of old versions and new.
+//! Reads SWE-agent's trajectories, of old and new versions.
 //!
-//! `trajectory` has the steps: what the model said (`response`), the command it ran (`action`) and what came of it
-//! (`observation`). The instructions are in `history`. A file with nothing but `history` is read from there. All is one
-//! turn, as one request of a person started it.
+//! `trajectory` has the steps: the model's words (`response`), its command (`action`) and the output
+//! (`observation`). The instructions are in `history`. If a file has only `history`, the steps come
+//! from there. The conversation has one turn, because the user sent one message.
 
 use std::{borrow::Cow, fs, path::Path};
 
+use jp_tool::{ContentBlock, StoredBlock};
 use serde_json::{Map, Value, json};
 
-use super::{Conversation, Events};
+use super::{Conversation, Events, is_set, string};
 use crate::{
     Error,
     recover::{Piece, ROOT, cat_n, window},
@@ -20,11 +21,10 @@ const CAT_N: &str = "cat -n view";
 /// Reads a trajectory.
 pub(super) fn read(path: &Path) -> Result<Conversation, Error> {
     let text = fs::read(path).map_err(|source| Error::io(path, source))?;
-    let json = |source| Error::Trajectory {
+    let trajectory: Value = serde_json::from_slice(&text).map_err(|source| Error::Trajectory {
         path: path.to_owned(),
         source,
-    };
-    let trajectory: Value = serde_json::from_slice(&text).map_err(json)?;
+    })?;
     let (steps, history) = (
         list(&trajectory, "trajectory"),
         list(&trajectory, "history"),
@@ -36,20 +36,16 @@ pub(super) fn read(path: &Path) -> Result<Conversation, Error> {
     }
     let mut reading = Reading::default();
     reading.events.request(&instructions(history), Vec::new());
-    match steps {
-        [] => steps_of(history).iter().for_each(|step| reading.step(step)),
-        steps => steps
-            .iter()
-            .filter_map(Step::of)
-            .for_each(|step| reading.step(&step)),
+    let steps = match steps {
+        [] => steps_from_history(history),
+        steps => steps.iter().filter_map(Step::from_json).collect(),
+    };
+    for step in &steps {
+        reading.add_step(step);
     }
-    let Reading {
-        events,
-        mut conversation,
-        ..
-    } = reading;
-    conversation.streams.push(events.into_stream());
-    Ok(conversation)
+    let stream = reading.events.into_stream();
+    reading.conversation.streams.push(stream);
+    Ok(reading.conversation)
 }
 
 fn list<'v>(value: &'v Value, name: &str) -> &'v [Value] {
@@ -59,30 +55,25 @@ fn list<'v>(value: &'v Value, name: &str) -> &'v [Value] {
         .map_or(&[], Vec::as_slice)
 }
 
-fn string<'v>(value: &'v Value, name: &str) -> &'v str {
-    value.get(name).and_then(Value::as_str).unwrap_or_default()
+/// Returns the messages of a history without demonstrations, which show a solved example.
+fn messages(history: &[Value]) -> impl Iterator<Item = &Value> {
+    history.iter().filter(|item| !is_set(item, "is_demo"))
 }
 
-/// Returns the words before the first answer, those of demonstrations left out.
+fn is_answer(item: &Value) -> bool {
+    string(item, "role") == "assistant"
+}
+
+/// Returns the text of all messages before the first answer.
 fn instructions(history: &[Value]) -> String {
-    let is_answer = |item: &&Value| string(item, "role") == "assistant" && !is_demonstration(item);
-    let before = history
-        .iter()
+    let before: Vec<_> = messages(history)
         .take_while(|item| !is_answer(item))
-        .filter(|item| !is_demonstration(item));
-    before
-        .map(|item| words(item))
-        .collect::<Vec<_>>()
-        .join("\n\n")
+        .map(words)
+        .collect();
+    before.join("\n\n")
 }
 
-fn is_demonstration(item: &Value) -> bool {
-    item.get("is_demo")
-        .and_then(Value::as_bool)
-        .unwrap_or(false)
-}
-
-/// Returns the words of a message: a string, or blocks with texts.
+/// Returns the text of a message, which is a string or a list of blocks.
 fn words(item: &Value) -> Cow<'_, str> {
     match item.get("content") {
         Some(Value::String(words)) => words.into(),
@@ -91,24 +82,25 @@ fn words(item: &Value) -> Cow<'_, str> {
     }
 }
 
-/// What the model did once, and what came of it.
+/// An answer of the model with its command and the output.
 struct Step<'v> {
     response: Cow<'v, str>,
     action: &'v str,
     observation: Cow<'v, str>,
-    /// The directory that commands ran in, and the file that was open.
     state: State,
 }
 
-/// Where a step was run.
+/// The state of the shell and the viewer after a step.
 #[derive(Default)]
 struct State {
+    /// The working directory, an absolute path.
     directory: Option<String>,
+    /// The file in the viewer, an absolute path.
     open_file: Option<String>,
 }
 
 impl<'v> Step<'v> {
-    fn of(step: &'v Value) -> Option<Self> {
+    fn from_json(step: &'v Value) -> Option<Self> {
         let observation = match step.get("observation") {
             Some(Value::String(text)) => text.into(),
             None | Some(Value::Null) => "".into(),
@@ -118,7 +110,7 @@ impl<'v> Step<'v> {
             "" => string(step, "thought"),
             response => response,
         };
-        let (action, state) = (string(step, "action"), State::of(step.get("state")));
+        let (action, state) = (string(step, "action"), State::from_json(step.get("state")));
         step.is_object().then(|| Self {
             response: response.into(),
             action,
@@ -130,63 +122,68 @@ impl<'v> Step<'v> {
 
 impl State {
     /// Reads the state, which older versions wrote as JSON in a string.
-    fn of(state: Option<&Value>) -> Self {
+    fn from_json(state: Option<&Value>) -> Self {
         let parsed = match state {
             Some(Value::String(text)) => serde_json::from_str(text).unwrap_or_default(),
             Some(state) => state.clone(),
             None => Value::Null,
         };
-        let absolute = |name| Some(string(&parsed, name)).filter(|path| path.starts_with('/'));
         Self {
-            directory: absolute("working_dir").map(str::to_owned),
-            open_file: absolute("open_file").map(str::to_owned),
+            directory: absolute(string(&parsed, "working_dir")),
+            open_file: absolute(string(&parsed, "open_file")),
         }
     }
 
-    /// Reads the prompt that a history has after the output.
-    fn of_prompt(words: &str) -> Self {
-        let named = |name| {
-            let value = |line: &str| Some(line.strip_prefix(name)?.strip_suffix(')')?.to_owned());
-            words
-                .lines()
-                .rev()
-                .find_map(value)
-                .filter(|path| path.starts_with('/'))
-        };
+    /// Reads the prompt at the end of a message in a history.
+    fn from_prompt(words: &str) -> Self {
         Self {
-            directory: named("(Current directory: "),
-            open_file: named("(Open file: "),
+            directory: prompt_path(words, "(Current directory: "),
+            open_file: prompt_path(words, "(Open file: "),
         }
     }
 
-    /// Returns the directory that a path the viewer printed starts at: it may be relative to one that is not the
-    /// working directory.
+    /// Returns the directory of a relative path that the viewer printed.
+    ///
+    /// The viewer's paths need not be relative to the working directory, but the open file's path
+    /// ends with them.
     fn root_of(&self, path: &str) -> &str {
-        let of_open_file = || {
-            self.open_file
-                .as_ref()?
-                .strip_suffix(path)?
-                .strip_suffix('/')
-        };
-        of_open_file().or(self.directory.as_deref()).unwrap_or(ROOT)
+        self.open_file
+            .as_ref()
+            .and_then(|open| open.strip_suffix(path)?.strip_suffix('/'))
+            .or(self.directory.as_deref())
+            .unwrap_or(ROOT)
     }
 }
 
+/// Returns the path if it is absolute. An unknown one is empty or `n/a`.
+fn absolute(path: &str) -> Option<String> {
+    path.starts_with('/').then(|| path.to_owned())
+}
+
+/// Returns the path on the last line of the form `(NAME: PATH)`, of which `start` is the part before
+/// the path.
+fn prompt_path(words: &str, start: &str) -> Option<String> {
+    words
+        .lines()
+        .rev()
+        .find_map(|line| line.strip_prefix(start)?.strip_suffix(')'))
+        .and_then(absolute)
+}
+
 /// Pairs the answers of a history with the messages that follow them.
-fn steps_of(history: &[Value]) -> Vec<Step<'_>> {
+fn steps_from_history(history: &[Value]) -> Vec<Step<'_>> {
     let mut steps: Vec<Step<'_>> = Vec::new();
-    for item in history.iter().filter(|item| !is_demonstration(item)) {
-        if string(item, "role") == "assistant" {
-            let (response, action) = (words(item), string(item, "action"));
+    for item in messages(history) {
+        if is_answer(item) {
             steps.push(Step {
-                response,
-                action,
+                response: words(item),
+                action: string(item, "action"),
                 observation: "".into(),
                 state: State::default(),
             });
         } else if let Some(step) = steps.last_mut() {
             let words = words(item);
-            step.state = State::of_prompt(&words);
+            step.state = State::from_prompt(&words);
             step.observation.to_mut().push_str(&words);
         }
     }
@@ -201,7 +198,7 @@ struct Reading {
 }
 
 impl Reading {
-    fn step(&mut self, step: &Step<'_>) {
+    fn add_step(&mut self, step: &Step<'_>) {
         self.events.message(&step.response);
         if step.action.is_empty() && step.observation.is_empty() {
             return;
@@ -215,21 +212,26 @@ impl Reading {
         self.events.result(&id, content, false);
     }
 
-    fn blocks(&mut self, step: &Step<'_>) -> Vec<jp_tool::StoredBlock> {
+    fn blocks(&mut self, step: &Step<'_>) -> Vec<StoredBlock> {
         let output = &*step.observation;
         self.conversation.recorded_bytes += output.len() as u64;
-        let windows = || window::pieces(output).map(|pieces| (WINDOW, pieces));
-        let views = cat_n::pieces(step.action, output).map(|pieces| (CAT_N, pieces));
-        let as_text = || (WINDOW, vec![Piece::Text(output.to_owned())]);
-        let (form, pieces) = views.or_else(windows).unwrap_or_else(as_text);
-        let block = |piece: Piece| {
-            let directory = match &piece {
-                Piece::Excerpt(excerpt) => step.state.root_of(&excerpt.path),
-                Piece::Text(_) => ROOT,
-            };
-            self.conversation.block(form, piece, directory)
+        let (form, pieces) = if let Some(pieces) = cat_n::pieces(step.action, output) {
+            (CAT_N, pieces)
+        } else if let Some(pieces) = window::pieces(output) {
+            (WINDOW, pieces)
+        } else {
+            return vec![ContentBlock::text(output).into()];
         };
-        pieces.into_iter().map(block).collect()
+        pieces
+            .into_iter()
+            .map(|piece| {
+                let directory = match &piece {
+                    Piece::Excerpt(excerpt) => step.state.root_of(&excerpt.path),
+                    Piece::Text(_) => ROOT,
+                };
+                self.conversation.block(form, piece, directory)
+            })
+            .collect()
     }
 }
 
@@ -246,7 +248,7 @@ mod tests {
     }
 
     #[test]
-    fn steps_become_calls_and_windows_resources() {
+    fn steps_become_calls_with_resources() {
         let conversation = read_json(&json!({
             "trajectory": [
                 {"response": "Look.", "action": "open src/a.py", "state": {"working_dir": "/r", "open_file": "/r/src/a.py"},
@@ -329,7 +331,7 @@ mod tests {
     }
 
     #[test]
-    fn file_that_is_no_trajectory_names_itself() {
+    fn error_names_a_file_without_a_trajectory() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("a.traj");
         fs::write(&path, "{\"trajectory\": [").unwrap();

@@ -1,24 +1,26 @@
-//! `view` of the editor tool that SWE-agent has from Anthropic: a heading, then lines numbered as by `cat -n`.
+//! `view` of the editor tool that SWE-agent has from Anthropic: a heading, then lines numbered as by
+//! `cat -n`.
 //!
-//! It numbers what stands after the file's last newline too. A long file is cut in the middle of a line, which stays
-//! text with the note on it; those before it are whole. What `str_replace` and `insert` print of the edited file stays
-//! text: some versions number it one too low.
+//! The tool also numbers the empty text after the file's last newline. It cuts a long file in the
+//! middle of a line. That line stays text, with the note about the cut; the lines before it are
+//! complete. The snippets that `str_replace` and `insert` print stay text, because some versions
+//! number them one too low.
 
 use std::borrow::Cow;
 
 use super::{
-    Excerpt, Piece, numbered,
+    Excerpt, Piece, line_range, numbered,
     numbered::{Numbered, Style},
-    range, with_ends,
+    with_newlines,
 };
 
-/// What a history, in which observations stand as the model was told them, may have before the output.
+/// A prefix of the output in a history, which has observations in the form that the model received.
 const TEMPLATE: &str = "OBSERVATION:\n";
 const HEADING: &str = "Here's the result of running `cat -n` on ";
-/// Stands where a long file was cut.
+/// The mark at the cut of a long file.
 const CLIPPED: &str = "<response clipped>";
 
-/// Returns what the output of the editor tool shows, if it is a file; `command` is how it was called.
+/// Returns the pieces of the editor tool's output if it shows a file. `command` is the tool's call.
 #[must_use]
 pub fn pieces(command: &str, output: &str) -> Option<Vec<Piece>> {
     let (template, output) = output.split_at(if output.starts_with(TEMPLATE) {
@@ -27,35 +29,32 @@ pub fn pieces(command: &str, output: &str) -> Option<Vec<Piece>> {
         0
     });
     let (heading, numbered) = output.strip_prefix(HEADING)?.split_once('\n')?;
-    let unended = without_returns(heading, numbered)?;
+    let numbered = strip_returns(heading, numbered)?;
     let path = heading.trim_end_matches('\r').strip_suffix(':')?;
-    let (style, first) = Style::of_columns(&unended)?;
-    let read = numbered::read(&unended, style, first);
+    let (style, first) = Style::from_first_line(&numbered)?;
+    let read = numbered::read(&numbered, style, first);
+    // Snippets of edits may start with line 0.
     if !read.rest.trim().is_empty() || first == 0 {
         return None;
     }
-    let shown = match unended.contains(CLIPPED) {
-        true => clipped(path, style, &read)?,
-        false => vec![Piece::Excerpt(unclipped(path, command, &read)?)],
+    let shown = match numbered.contains(CLIPPED) {
+        true => read_clipped(path, style, &read)?,
+        false => vec![Piece::Excerpt(read_complete(path, command, &read)?)],
     };
     Some(Piece::text(template).into_iter().chain(shown).collect())
 }
 
-fn unclipped(path: &str, command: &str, read: &Numbered<'_>) -> Option<Excerpt> {
+fn read_complete(path: &str, command: &str, read: &Numbered<'_>) -> Option<Excerpt> {
     let is_view =
         command.split_whitespace().any(|word| word == "view") && !command.contains("view_range");
     if read.first == 1 && is_view {
-        return Some(Excerpt {
-            path: path.to_owned(),
-            lines: None,
-            text: read.lines.join("\n"),
-        });
+        return Some(Excerpt::whole_file(path, read.lines.join("\n")));
     }
-    range(path, read.first, &read.lines)
+    line_range(path, read.first, &read.lines)
 }
 
-/// Takes the lines before the one that was cut.
-fn clipped(path: &str, style: Style, read: &Numbered<'_>) -> Option<Vec<Piece>> {
+/// Makes an excerpt of the lines before the cut, and text of the line with the cut.
+fn read_clipped(path: &str, style: Style, read: &Numbered<'_>) -> Option<Vec<Piece>> {
     let (cut, whole) = read.lines.split_last()?;
     let is_cut_there = cut.contains(CLIPPED) && !whole.iter().any(|line| line.contains(CLIPPED));
     let next = read.first + whole.len();
@@ -63,7 +62,7 @@ fn clipped(path: &str, style: Style, read: &Numbered<'_>) -> Option<Vec<Piece>> 
     let excerpt = Excerpt {
         path: path.to_owned(),
         lines: Some(lines),
-        text: with_ends(whole),
+        text: with_newlines(whole),
     };
     Some(vec![
         Piece::Excerpt(excerpt),
@@ -71,18 +70,18 @@ fn clipped(path: &str, style: Style, read: &Numbered<'_>) -> Option<Vec<Piece>> 
     ])
 }
 
-/// Takes off the carriage return that a terminal puts before each newline, where the heading has one.
+/// Removes the carriage return that a terminal puts before each newline, if the heading has one.
 ///
-/// What stands after the first newline without one was added to the terminal's output, and has none at all.
-pub(super) fn without_returns<'t>(heading: &str, text: &'t str) -> Option<Cow<'t, str>> {
+/// Text after the first newline without a carriage return was added to the terminal's output. It
+/// must not have any carriage return; otherwise the result is `None`.
+pub(super) fn strip_returns<'t>(heading: &str, text: &'t str) -> Option<Cow<'t, str>> {
     if !heading.ends_with('\r') {
         return Some(text.into());
     }
-    let is_bare = |at: &usize| !text[..*at].ends_with('\r');
     let end = text
         .match_indices('\n')
         .map(|(at, _)| at)
-        .find(is_bare)
+        .find(|&at| !text[..at].ends_with('\r'))
         .unwrap_or(text.len());
     let (output, added) = text.split_at(end);
     (!added.contains('\r')).then(|| (output.replace("\r\n", "\n") + added).into())
@@ -95,10 +94,9 @@ mod tests {
     const VIEW: &str = "str_replace_editor view /testbed/a.py";
     const PART: &str = "str_replace_editor view /testbed/a.py --view_range 4 5";
 
-    fn excerpt(
-        command: &str,
-        numbered: &str,
-    ) -> Option<(Option<std::ops::RangeInclusive<usize>>, String)> {
+    type LinesAndText = (Option<std::ops::RangeInclusive<usize>>, String);
+
+    fn excerpt(command: &str, numbered: &str) -> Option<LinesAndText> {
         let output = format!("{HEADING}/testbed/a.py:\n{numbered}");
         match pieces(command, &output)?.as_slice() {
             [Piece::Excerpt(Excerpt { path, lines, text })] => {
@@ -110,7 +108,7 @@ mod tests {
     }
 
     #[test]
-    fn whole_file_ends_as_its_numbers_say() {
+    fn last_number_shows_if_the_file_ends_with_a_newline() {
         let whole = |text: &str| Some((None, text.to_owned()));
         assert_eq!(
             excerpt(VIEW, "     1\ta\n     2\tb\n     3\t\n\n"),
@@ -125,7 +123,7 @@ mod tests {
     }
 
     #[test]
-    fn part_has_the_lines_of_its_numbers() {
+    fn range_has_the_lines_of_its_numbers() {
         assert_eq!(
             excerpt(PART, "     4\ta\n     5\tb\n"),
             Some((Some(4..=5), "a\nb\n".to_owned()))
@@ -134,16 +132,15 @@ mod tests {
             excerpt(PART, "     4\ta\n     5\t\n"),
             Some((Some(4..=4), "a\n".to_owned()))
         );
-        let of_unknown = excerpt("", "     1\ta\n     2\tb\n");
         assert_eq!(
-            of_unknown,
+            excerpt("", "     1\ta\n     2\tb\n"),
             Some((Some(1..=2), "a\nb\n".to_owned())),
-            "no command says that it is all"
+            "without the command, it may be a part"
         );
     }
 
     #[test]
-    fn line_that_was_cut_stays_text_with_the_note_on_it() {
+    fn cut_line_stays_text() {
         let output = format!(
             "{HEADING}/a.py:\n     1\ta\n     2\t\n     3\thal<response clipped><NOTE>Cut.</NOTE>\n"
         );
@@ -160,40 +157,35 @@ mod tests {
     }
 
     #[test]
-    fn words_of_a_template_stay() {
+    fn template_stays_text() {
         let output = format!("{TEMPLATE}{HEADING}/a.py:\n     1\ta\n");
-        let whole = Excerpt {
-            path: "/a.py".to_owned(),
-            lines: None,
-            text: "a".to_owned(),
-        };
         assert_eq!(
             pieces(VIEW, &output),
             Some(vec![
                 Piece::Text(TEMPLATE.to_owned()),
-                Piece::Excerpt(whole)
+                Piece::Excerpt(Excerpt::whole_file("/a.py", "a"))
             ])
         );
     }
 
     #[test]
-    fn carriage_returns_of_a_terminal_are_no_content() {
+    fn carriage_returns_of_a_terminal_are_removed() {
         let output = format!("{HEADING}/a.py:\r\n     1\ta\r\n     2\tb\r\n");
-        let Some(Piece::Excerpt(excerpt)) =
+        let Some(Piece::Excerpt(stripped)) =
             pieces(VIEW, &output).and_then(|mut pieces| pieces.pop())
         else {
             panic!("{output:?}")
         };
-        assert_eq!((&*excerpt.path, &*excerpt.text), ("/a.py", "a\nb"));
-        assert_eq!(excerpt_of_crlf_file(), Some((None, "a\r\nb\r".to_owned())));
-    }
-
-    fn excerpt_of_crlf_file() -> Option<(Option<std::ops::RangeInclusive<usize>>, String)> {
-        excerpt(VIEW, "     1\ta\r\n     2\tb\r\n")
+        assert_eq!((&*stripped.path, &*stripped.text), ("/a.py", "a\nb"));
+        assert_eq!(
+            excerpt(VIEW, "     1\ta\r\n     2\tb\r\n"),
+            Some((None, "a\r\nb\r".to_owned())),
+            "those of the file stay"
+        );
     }
 
     #[test]
-    fn what_does_not_fit_stays_text() {
+    fn unproved_output_stays_text() {
         assert_eq!(excerpt(VIEW, "     1\ta\n     3\tb\n"), None, "a gap");
         assert_eq!(
             excerpt(VIEW, "     1\ta<response clipped><NOTE>and so on</NOTE>\n"),

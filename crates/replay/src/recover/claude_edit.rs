@@ -1,50 +1,46 @@
-//! What Claude Code's `Edit` and `Write` showed of the edited file in older versions: numbered lines around the change.
+//! `Edit` and `Write` of older versions of Claude Code: numbered lines around the change.
 //!
-//! The lines alone prove nothing, as nobody can see whether the numbers are right. The transcript has the edit and the
-//! file before it beside the result, or all that was written: the lines must be those of that text.
+//! The lines alone don't prove that their numbers are right. Next to the result, the transcript has
+//! the written text, or the edit with the file before it. The lines must be those of that text.
 
 use std::borrow::Cow;
 
 use serde_json::Value;
 
 use super::{
-    Excerpt, Piece, numbered,
+    Excerpt, Piece, line_range, numbered,
     numbered::{Numbered, Style},
-    range,
 };
 
 const HEADING: &str = "Here's the result of running `cat -n` on a snippet of the edited file:\n";
 
-/// Returns what the result `text` shows; `record` is what the transcript says of the edit.
+/// Returns the pieces of the result `text`. `record` is the transcript's object about the edit.
 #[must_use]
 pub fn pieces(text: &str, record: &Value) -> Option<Vec<Piece>> {
     let (words, snippet) = text.split_at(text.find(HEADING)? + HEADING.len());
-    let (style, first) = Style::of_columns(snippet)?;
+    let (style, first) = Style::from_first_line(snippet)?;
     let read = numbered::read(snippet, style, first);
-    let excerpt = excerpt(record.get("filePath")?.as_str()?, &read, &edited(record)?)?;
+    let path = record.get("filePath")?.as_str()?;
+    let excerpt = prove_excerpt(path, &read, &file_after_edit(record)?)?;
     let shown = [Piece::Text(words.to_owned()), Piece::Excerpt(excerpt)];
     Some(shown.into_iter().chain(Piece::text(read.rest)).collect())
 }
 
-/// Makes an excerpt of lines that are those of the edited file.
-fn excerpt(path: &str, read: &Numbered<'_>, edited: &str) -> Option<Excerpt> {
+/// Makes an excerpt if the lines are those of the edited file.
+fn prove_excerpt(path: &str, read: &Numbered<'_>, edited: &str) -> Option<Excerpt> {
     let mut of_file = edited.split('\n').skip(read.first.checked_sub(1)?);
     if !read.lines.iter().all(|line| of_file.next() == Some(line)) {
         return None;
     }
     let has_end = of_file.next().is_none();
     match read.first == 1 && has_end {
-        true => Some(Excerpt {
-            path: path.to_owned(),
-            lines: None,
-            text: edited.to_owned(),
-        }),
-        false => range(path, read.first, &read.lines),
+        true => Some(Excerpt::whole_file(path, edited)),
+        false => line_range(path, read.first, &read.lines),
     }
 }
 
-/// Returns the file after the edit.
-fn edited(record: &Value) -> Option<Cow<'_, str>> {
+/// Returns the content of the file after the edit.
+fn file_after_edit(record: &Value) -> Option<Cow<'_, str>> {
     let string = |name| record.get(name).and_then(Value::as_str);
     if let Some(content) = string("content") {
         return Some(content.into());
@@ -110,7 +106,7 @@ mod tests {
     }
 
     #[test]
-    fn file_that_was_written_and_is_shown_to_its_end_is_whole() {
+    fn written_file_is_whole_if_all_of_it_is_shown() {
         let record = json!({"content": "a\nb\n"});
         assert_eq!(
             outline("     1→a\n     2→b\n     3→", record.clone()).unwrap(),
@@ -123,14 +119,14 @@ mod tests {
     }
 
     #[test]
-    fn what_can_not_be_proved_stays_text() {
+    fn unproved_output_stays_text() {
         let record = || edit("one\ntwo\nthree\n", "two", "TWO");
         assert_eq!(
             outline("     1→TWO\n     2→three", record()),
             None,
             "numbers that are one too low"
         );
-        assert_eq!(outline("     2→two", record()), None, "as it was before");
+        assert_eq!(outline("     2→two", record()), None, "before the edit");
         assert_eq!(
             outline("     2→TWO", edit("one\n", "two", "TWO")),
             None,

@@ -1,51 +1,46 @@
-//! `Read` of Claude Code: numbered lines, maybe followed by a reminder to the model.
+//! `Read` of Claude Code: numbered lines, possibly followed by a reminder to the model.
 //!
-//! What stands after the file's last newline is numbered like a line. Without a limit at most 2000 lines come, and very
-//! long lines are cut; where the transcript has the file's content beside the result, that proves what was shown.
+//! The tool also numbers the empty text after the file's last newline. Without a limit it returns at
+//! most 2000 lines, and it cuts very long lines. If the transcript has the file's content next to
+//! the result, the content proves which lines the result shows.
 
 use serde_json::Value;
 
 use super::{
-    Excerpt, Piece, numbered,
+    Excerpt, Piece, line_range, numbered,
     numbered::{Numbered, Style},
-    range,
 };
 
+/// The tool's default limit of lines. A shorter result shows the whole file.
 const MOST_LINES: usize = 2000;
+/// The length from which the tool cuts a line.
 const CUT_LINE_CHARS: usize = 2000;
 const REMINDER: &str = "<system-reminder>";
 
-/// Returns what the result `text` of a call with this input shows; `record` is what the transcript says of the file.
+/// Returns the pieces of the result `text` of a call with this input.
+///
+/// `record` is the transcript's object about the file.
 #[must_use]
 pub fn pieces(input: &Value, text: &str, record: Option<&Value>) -> Option<Vec<Piece>> {
     let path = input.get("file_path")?.as_str()?;
-    let (style, first) = Style::of_columns(text)?;
+    let (style, first) = Style::from_first_line(text)?;
     let read = numbered::read(text, style, first);
-    let said_first = record.and_then(|record| number(record, "startLine"));
-    if first != said_first.unwrap_or_else(|| wanted_first(input)) || !is_reminder(read.rest) {
+    let expected_first = record
+        .and_then(|record| number(record, "startLine"))
+        // A call with the offset 0 returns the file from line 1.
+        .unwrap_or_else(|| number(input, "offset").unwrap_or(1).max(1));
+    if first != expected_first || !is_reminder(read.rest) {
         return None;
     }
-    let excerpt = match record
+    let content = record
         .and_then(|record| record.get("content"))
-        .and_then(Value::as_str)
-    {
-        Some(content) => proved(path, &read, content, record?),
-        None => unproved(path, &read, input),
+        .and_then(Value::as_str);
+    let excerpt = match content {
+        Some(content) => prove_by_record(path, &read, content, record?),
+        None => prove_by_call(path, &read, input),
     }?;
-    Some(
-        [Piece::Excerpt(excerpt)]
-            .into_iter()
-            .chain(Piece::text(read.rest))
-            .collect(),
-    )
-}
-
-fn wanted_first(input: &Value) -> usize {
-    let offset = input
-        .get("offset")
-        .and_then(Value::as_u64)
-        .and_then(|offset| usize::try_from(offset).ok());
-    offset.unwrap_or(1).max(1)
+    let pieces = [Piece::Excerpt(excerpt)].into_iter();
+    Some(pieces.chain(Piece::text(read.rest)).collect())
 }
 
 fn is_reminder(rest: &str) -> bool {
@@ -53,37 +48,34 @@ fn is_reminder(rest: &str) -> bool {
     rest.is_empty() || rest.starts_with(REMINDER)
 }
 
-/// Returns the file that a person attached; `record` is what the transcript says of it.
+/// Returns the file that the user attached. `record` is the transcript's object about it.
 #[must_use]
-pub fn attached(record: &Value) -> Option<Excerpt> {
+pub fn attached_file(record: &Value) -> Option<Excerpt> {
     let (path, content) = (
         record.get("filePath")?.as_str()?,
         record.get("content")?.as_str()?,
     );
     if is_whole(record) {
-        return Some(Excerpt {
-            path: path.to_owned(),
-            lines: None,
-            text: content.to_owned(),
-        });
+        return Some(Excerpt::whole_file(path, content));
     }
     let lines: Vec<&str> = content.split('\n').collect();
-    range(path, number(record, "startLine")?, &lines)
+    line_range(path, number(record, "startLine")?, &lines)
 }
 
-/// Makes an excerpt of lines that are those of the record.
-fn proved(path: &str, read: &Numbered<'_>, content: &str, record: &Value) -> Option<Excerpt> {
+/// Makes an excerpt if the lines are those of the record.
+fn prove_by_record(
+    path: &str,
+    read: &Numbered<'_>,
+    content: &str,
+    record: &Value,
+) -> Option<Excerpt> {
     let shown = read.lines.join("\n");
     if content != shown && content.strip_suffix('\n') != Some(&*shown) {
         return None;
     }
     match read.first == 1 && is_whole(record) {
-        true => Some(Excerpt {
-            path: path.to_owned(),
-            lines: None,
-            text: content.to_owned(),
-        }),
-        false => range(path, read.first, &read.lines),
+        true => Some(Excerpt::whole_file(path, content)),
+        false => line_range(path, read.first, &read.lines),
     }
 }
 
@@ -99,7 +91,9 @@ fn number(record: &Value, name: &str) -> Option<usize> {
         .and_then(|number| usize::try_from(number).ok())
 }
 
-fn unproved(path: &str, read: &Numbered<'_>, input: &Value) -> Option<Excerpt> {
+/// Makes an excerpt if no line was cut. It is the whole file if the tool returned fewer lines than
+/// the call allowed.
+fn prove_by_call(path: &str, read: &Numbered<'_>, input: &Value) -> Option<Excerpt> {
     if read
         .lines
         .iter()
@@ -107,18 +101,10 @@ fn unproved(path: &str, read: &Numbered<'_>, input: &Value) -> Option<Excerpt> {
     {
         return None;
     }
-    let limit = input
-        .get("limit")
-        .and_then(Value::as_u64)
-        .and_then(|limit| usize::try_from(limit).ok());
-    let is_whole = read.first == 1 && read.lines.len() < limit.unwrap_or(MOST_LINES);
-    match is_whole {
-        true => Some(Excerpt {
-            path: path.to_owned(),
-            lines: None,
-            text: read.lines.join("\n"),
-        }),
-        false => range(path, read.first, &read.lines),
+    let limit = number(input, "limit").unwrap_or(MOST_LINES);
+    match read.first == 1 && read.lines.len() < limit {
+        true => Some(Excerpt::whole_file(path, read.lines.join("\n"))),
+        false => line_range(path, read.first, &read.lines),
     }
 }
 
@@ -160,7 +146,7 @@ mod tests {
     }
 
     #[test]
-    fn part_has_the_lines_of_its_numbers() {
+    fn range_has_the_lines_of_its_numbers() {
         let part = outline(json!({"offset": 9, "limit": 2}), "     9→a\n    10→b", None);
         assert_eq!(part.unwrap(), ["Some(9..=10) \"a\\nb\\n\""]);
         assert_eq!(
@@ -184,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn record_of_the_file_proves_what_was_shown() {
+    fn record_proves_the_lines() {
         let record = |content: &str, start: usize, shown: usize, all: usize| {
             Some(
                 json!({"content": content, "startLine": start, "numLines": shown, "totalLines": all}),
@@ -209,7 +195,7 @@ mod tests {
         assert_eq!(
             part.unwrap(),
             ["Some(8..=8) \"a\\n\""],
-            "an offset that is no number"
+            "an offset that isn't a number"
         );
         let long = "x".repeat(3000);
         let text = format!("     1→{long}");
@@ -218,24 +204,24 @@ mod tests {
     }
 
     #[test]
-    fn attached_file_is_what_the_record_says() {
+    fn attached_file_has_the_lines_of_the_record() {
         let attached = |start: usize, shown: usize| {
             let file = json!({"filePath": "/p/a", "content": "a\nb", "startLine": start, "numLines": shown, "totalLines": 9});
-            let Excerpt { path, lines, text } = super::attached(&file).unwrap();
+            let Excerpt { path, lines, text } = attached_file(&file).unwrap();
             format!("{path} {lines:?} {text:?}")
         };
         assert_eq!(attached(1, 9), "/p/a None \"a\\nb\"");
         assert_eq!(attached(1, 2), "/p/a Some(1..=2) \"a\\nb\\n\"");
         assert_eq!(attached(4, 2), "/p/a Some(4..=5) \"a\\nb\\n\"");
         assert_eq!(
-            super::attached(&json!({"filePath": "/p/a", "content": "a"})),
+            attached_file(&json!({"filePath": "/p/a", "content": "a"})),
             None,
-            "of no known lines"
+            "unknown lines"
         );
     }
 
     #[test]
-    fn what_does_not_fit_stays_text() {
+    fn unproved_output_stays_text() {
         assert_eq!(
             outline(json!({}), "     1→a\n     3→b", None),
             None,
@@ -244,7 +230,7 @@ mod tests {
         assert_eq!(
             outline(json!({"offset": 2}), "     1→a", None),
             None,
-            "another line than was asked for"
+            "another first line than in the call"
         );
         assert_eq!(outline(json!({}), "     1→a\nand more", None), None);
         assert_eq!(outline(json!({}), "File does not exist.", None), None);

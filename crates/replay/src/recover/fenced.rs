@@ -1,19 +1,23 @@
-//! `fs_read_file` of the older jp: a code fence, with a line at its start and end where not all was asked for.
+//! `fs_read_file` of older versions of jp: a code fence. A range of lines has a line before and
+//! after it:
 //!
 //! ```text
 //! ... (starting from line #110) ...
 //! ... (truncated after line #135) ...
 //! ```
 //!
-//! The end is not where the last line says. The tool cut the text that it had so far, the line at its start with it,
-//! after `end_line` lines: lines 110 to 135 are 110 to 243. The last line is written even where the file ended before
-//! it. An older one yet left out all newlines of a range; such output has a single line, and stays text.
+//! The last line states a wrong end. The tool first removed the lines before `start_line`, then cut
+//! the rest, with the line at its start, after `end_line` lines. So "lines 110 to 135" are in fact
+//! lines 110 to 243. The tool wrote the last line even if the file ended before it.
+//!
+//! Still older versions left out all newlines of a range. Such output is a single line, and it
+//! stays text.
 
 use serde_json::Value;
 
-use super::{Excerpt, numbered::line_number, range};
+use super::{Excerpt, line_range, numbered::line_number};
 
-/// Returns what the result `text` of a call with these arguments shows.
+/// Returns the excerpt that the result `text` of a call with these arguments shows.
 #[must_use]
 pub fn excerpt(arguments: &Value, text: &str) -> Option<Excerpt> {
     let path = arguments.get("path")?.as_str()?;
@@ -23,16 +27,12 @@ pub fn excerpt(arguments: &Value, text: &str) -> Option<Excerpt> {
     );
     let body = body(text)?;
     if start.is_none() && end.is_none() {
-        return Some(Excerpt {
-            path: path.to_owned(),
-            lines: None,
-            text: body.to_owned(),
-        });
+        return Some(Excerpt::whole_file(path, body));
     }
-    part(path, body, start, end)
+    read_part(path, body, start, end)
 }
 
-/// Reads an argument that may be missing; `None` where it is no number of a line.
+/// Reads an argument that may be missing; returns `None` if it isn't a line number.
 #[expect(
     clippy::option_option,
     reason = "missing is one thing and unusable another"
@@ -46,7 +46,7 @@ fn number(arguments: &Value, name: &str) -> Option<Option<usize>> {
     }
 }
 
-/// Returns what stands in the fence.
+/// Returns the text in the fence.
 fn body(text: &str) -> Option<&str> {
     let (language, fenced) = text.strip_prefix("```")?.split_once('\n')?;
     let is_language = !language.contains(['`', ' ']);
@@ -54,7 +54,7 @@ fn body(text: &str) -> Option<&str> {
     fenced.strip_suffix("\n```\n").filter(|_| is_language)
 }
 
-fn part(path: &str, body: &str, start: Option<usize>, end: Option<usize>) -> Option<Excerpt> {
+fn read_part(path: &str, body: &str, start: Option<usize>, end: Option<usize>) -> Option<Excerpt> {
     let mut parts: Vec<&str> = body.split('\n').collect();
     if let Some(end) = end
         && parts.pop()? != format!("... (truncated after line #{end}) ...")
@@ -65,6 +65,7 @@ fn part(path: &str, body: &str, start: Option<usize>, end: Option<usize>) -> Opt
         let is_start = parts.first()? == &format!("... (starting from line #{start}) ...");
         is_start.then(|| parts.remove(0))?;
     }
+    // The tool counted the line at the start, too.
     let most = end.map(|end| end - usize::from(start.is_some()));
     let has_lost_its_newlines = parts.len() == 1 && most != Some(1);
     if most.is_some_and(|most| parts.len() > most) || has_lost_its_newlines {
@@ -72,13 +73,10 @@ fn part(path: &str, body: &str, start: Option<usize>, end: Option<usize>) -> Opt
     }
     let (first, ends_with_the_file) = (start.unwrap_or(1), most != Some(parts.len()));
     if first == 1 && ends_with_the_file {
-        return Some(Excerpt {
-            path: path.to_owned(),
-            lines: None,
-            text: parts.join("\n"),
-        });
+        return Some(Excerpt::whole_file(path, parts.join("\n")));
     }
-    let mut excerpt = range(path, first, &parts)?;
+    let mut excerpt = line_range(path, first, &parts)?;
+    // The file's last line has no newline if the split left no empty part after it.
     if ends_with_the_file && parts.last() != Some(&"") {
         excerpt.text.pop();
     }
@@ -106,7 +104,7 @@ mod tests {
     }
 
     #[test]
-    fn whole_file_is_all_that_stands_in_the_fence() {
+    fn whole_file_is_the_text_in_the_fence() {
         check(json!({}), "```rs\na\nb\n\n```\n", Some((None, "a\nb\n")));
         check(
             json!({"start_line": null}),
@@ -133,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn part_ends_where_the_tool_really_cut_it() {
+    fn range_ends_where_the_tool_cut_it() {
         let text = "```rs\n... (starting from line #3) ...\nc\nd\ne\n... (truncated after line #4) ...\n```\n";
         check(
             json!({"start_line": 3, "end_line": 4}),
@@ -147,13 +145,13 @@ mod tests {
     }
 
     #[test]
-    fn empty_line_at_a_cut_may_be_none_and_is_left_out() {
+    fn empty_line_at_a_cut_is_left_out() {
         let text = "```rs\na\n\n... (truncated after line #2) ...\n```\n";
         check(json!({"end_line": 2}), text, Some((Some(1..=1), "a\n")));
     }
 
     #[test]
-    fn part_that_reaches_the_end_ends_as_the_file_does() {
+    fn range_that_reaches_the_end_ends_like_the_file() {
         let text = "```rs\n... (starting from line #3) ...\nc\nd\n\n... (truncated after line #9) ...\n```\n";
         check(
             json!({"start_line": 3, "end_line": 9}),
@@ -175,7 +173,7 @@ mod tests {
     }
 
     #[test]
-    fn part_from_the_first_line_to_the_end_is_the_whole() {
+    fn range_of_all_lines_is_the_whole_file() {
         let text = "```rs\n... (starting from line #1) ...\na\nb\n\n... (truncated after line #9) ...\n```\n";
         check(
             json!({"start_line": 1, "end_line": 9}),
@@ -190,7 +188,7 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_fit_stays_text() {
+    fn unproved_output_stays_text() {
         let whole = "```rs\na\nb\n\n```\n";
         check(json!({"start_line": 2}), whole, None);
         check(json!({"end_line": 2}), whole, None);

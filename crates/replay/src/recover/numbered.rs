@@ -1,33 +1,33 @@
-//! Lines with their numbers in front.
+//! Reads lines with line numbers.
 
-/// How a number stands before its line.
+/// The form of the number before a line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Style {
     /// `12:line`.
     Colon,
-    /// As `cat -n`: in six columns or in as few as it needs, then a tab or an arrow.
+    /// As in `cat -n`: the number, padded to six columns or not, then a tab or an arrow.
     Columns {
-        /// Whether there are spaces before it.
+        /// True if spaces pad the number to six columns.
         is_padded: bool,
-        /// What stands after it.
+        /// The character after the number.
         separator: char,
     },
 }
 
-/// Lines whose numbers follow each other.
+/// Lines with consecutive numbers.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Numbered<'t> {
-    /// The number of the first.
+    /// The number of the first line.
     pub(super) first: usize,
-    /// The lines without numbers and ends.
+    /// The lines without numbers and newlines.
     pub(super) lines: Vec<&'t str>,
-    /// What stands after them.
+    /// The text after the lines.
     pub(super) rest: &'t str,
 }
 
 impl Style {
-    /// Finds out how `cat -n`'s numbers look from the first line; also returns its number.
-    pub(super) fn of_columns(text: &str) -> Option<(Self, usize)> {
+    /// Finds the style of `cat -n` in the first line; also returns the line's number.
+    pub(super) fn from_first_line(text: &str) -> Option<(Self, usize)> {
         let digits = text.trim_start_matches(' ');
         let end = digits.find(|c: char| !c.is_ascii_digit())?;
         let (number, separator) = (line_number(&digits[..end])?, digits[end..].chars().next()?);
@@ -44,7 +44,7 @@ impl Style {
         ))
     }
 
-    /// Returns what stands before the line of a number.
+    /// Returns the text before the line with this number.
     pub(super) fn prefix(self, number: usize) -> String {
         match self {
             Self::Colon => format!("{number}:"),
@@ -60,7 +60,7 @@ impl Style {
     }
 }
 
-/// Reads the number or the count of lines; files of more than four thousand million have none.
+/// Parses a line number or a count of lines. `u32` keeps sums of them from overflowing `usize`.
 pub(super) fn line_number(digits: &str) -> Option<usize> {
     digits
         .parse::<u32>()
@@ -68,9 +68,9 @@ pub(super) fn line_number(digits: &str) -> Option<usize> {
         .and_then(|number| usize::try_from(number).ok())
 }
 
-/// Reads lines from the number `first` on, as far as each has the next number.
+/// Reads lines from the number `first` on, while each has the next number.
 ///
-/// Where all of the output was trimmed, the separator of an empty last line is missing; that is an empty line too.
+/// If the whole output was trimmed, an empty last line has no separator. It counts as an empty line.
 pub(super) fn read(text: &str, style: Style, first: usize) -> Numbered<'_> {
     let (mut lines, mut rest) = (Vec::new(), text);
     loop {
@@ -96,13 +96,13 @@ mod tests {
     use super::*;
 
     fn columns(text: &str) -> (usize, Vec<&str>, &str) {
-        let (style, first) = Style::of_columns(text).unwrap();
+        let (style, first) = Style::from_first_line(text).unwrap();
         let Numbered { first, lines, rest } = read(text, style, first);
         (first, lines, rest)
     }
 
     #[test]
-    fn numbers_of_all_styles_are_taken_off() {
+    fn numbers_of_all_styles_are_removed() {
         assert_eq!(
             columns("     9\ta\n    10\t\tb\n    11\t"),
             (9, vec!["a", "\tb", ""], "")
@@ -118,7 +118,7 @@ mod tests {
     }
 
     #[test]
-    fn reading_ends_where_the_next_number_is_missing() {
+    fn reading_ends_before_a_missing_number() {
         assert_eq!(columns("     1\ta\n     3\tb"), (1, vec!["a"], "     3\tb"));
         assert_eq!(
             columns("     1\ta\n2\tb"),
@@ -134,7 +134,7 @@ mod tests {
     }
 
     #[test]
-    fn empty_last_line_may_have_lost_its_separator_to_trimming() {
+    fn trimmed_empty_last_line_counts() {
         assert_eq!(columns("     1\ta\n     2"), (1, vec!["a", ""], ""));
         assert_eq!(columns("     1\ta\n     2\n\n"), (1, vec!["a", ""], "\n"));
         assert_eq!(
@@ -163,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn what_has_no_number_in_front_has_no_style() {
+    fn line_without_a_number_has_no_style() {
         for text in [
             "",
             "words",
@@ -172,7 +172,7 @@ mod tests {
             "\t1\ta",
             "18446744073709551615\ta",
         ] {
-            assert_eq!(Style::of_columns(text), None, "{text:?}");
+            assert_eq!(Style::from_first_line(text), None, "{text:?}");
         }
     }
 }

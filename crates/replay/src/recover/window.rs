@@ -1,4 +1,4 @@
-//! SWE-agent's windowed viewer, which edits print again:
+//! SWE-agent's file viewer, which shows a window of the file. Edits print it again:
 //!
 //! ```text
 //! [File: /repo/a.py (250 lines total)]
@@ -8,32 +8,32 @@
 //! (148 more lines below)
 //! ```
 //!
-//! Some versions mark a selection with lines of its own between these. The marks follow the window as text.
+//! Some versions put marks of a selection between these lines. The marks follow the window as text.
 
 use std::borrow::Cow;
 
 use super::{
     Excerpt, Piece,
-    cat_n::without_returns,
+    cat_n::strip_returns,
     numbered,
     numbered::{Numbered, Style},
-    with_ends,
+    with_newlines,
 };
 
 const HEADING: &str = "[File: ";
-/// Stands before a window of what a refused edit would have made: that is in no file.
+/// The words before the window of a refused edit. It shows text that was never in the file.
 const NEVER_WRITTEN: &str = "would have looked";
-/// Stand on lines of their own before and after what is selected.
+/// The lines before and after a selection.
 const MARKS: [&str; 2] = ["<<<<< START CURSOR >>>>>\n", "<<<<< END CURSOR >>>>>\n"];
 
-/// Splits output at the windows in it; `None` where it has none that can be proved.
+/// Splits output at its windows; returns `None` if none can be proved.
 #[must_use]
 pub fn pieces(output: &str) -> Option<Vec<Piece>> {
-    let output = unended(output)?;
+    let output = strip_terminal_returns(output)?;
     let (mut pieces, mut text_start, mut at) = (Vec::new(), 0, 0);
     while let Some(start) = next_heading(&output, at) {
         let is_written = !output[at..start].contains(NEVER_WRITTEN);
-        match window(&output[start..]) {
+        match read_window(&output[start..]) {
             Some(Window {
                 excerpt,
                 marks,
@@ -55,32 +55,30 @@ pub fn pieces(output: &str) -> Option<Vec<Piece>> {
     has_any.then_some(pieces)
 }
 
-/// Takes off what a terminal adds to each line, where it did.
-fn unended(output: &str) -> Option<Cow<'_, str>> {
+/// Removes the carriage returns of a terminal if the first heading has one.
+fn strip_terminal_returns(output: &str) -> Option<Cow<'_, str>> {
     let start = next_heading(output, 0)?;
     let heading = output[start..].split('\n').next()?;
-    without_returns(heading, output)
+    strip_returns(heading, output)
 }
 
 fn next_heading(output: &str, from: usize) -> Option<usize> {
-    let found = output[from..]
+    output[from..]
         .match_indices(HEADING)
-        .map(|(at, _)| from + at);
-    found
-        .into_iter()
-        .find(|at| *at == 0 || output.as_bytes()[at - 1] == b'\n')
+        .map(|(at, _)| from + at)
+        .find(|&at| at == 0 || output.as_bytes()[at - 1] == b'\n')
 }
 
-/// A window that was read.
+/// A window and its place in the output.
 struct Window {
     excerpt: Excerpt,
     marks: Vec<&'static str>,
-    /// How much of the output it is.
+    /// Its length in the output, in bytes.
     length: usize,
 }
 
 /// Reads the window that `text` starts with.
-fn window(text: &str) -> Option<Window> {
+fn read_window(text: &str) -> Option<Window> {
     let (heading, after) = text.split_once('\n').unwrap_or((text, ""));
     let (path, total) = heading
         .strip_prefix(HEADING)?
@@ -88,7 +86,7 @@ fn window(text: &str) -> Option<Window> {
         .rsplit_once(" (")?;
     let total = numbered::line_number(total)?;
     let (above, after) = more_lines(after, "above");
-    let (Numbered { first, lines, rest }, marks) = marked(after, above + 1);
+    let (Numbered { first, lines, rest }, marks) = read_marked_lines(after, above + 1);
     let (below, rest) = more_lines(rest, "below");
     if above + lines.len() + below != total {
         return None;
@@ -99,7 +97,7 @@ fn window(text: &str) -> Option<Window> {
     let excerpt = Excerpt {
         path: path.to_owned(),
         lines: range,
-        text: with_ends(&lines),
+        text: with_newlines(&lines),
     };
     (is_whole || !lines.is_empty()).then_some(Window {
         excerpt,
@@ -108,33 +106,22 @@ fn window(text: &str) -> Option<Window> {
     })
 }
 
-/// Reads numbered lines, and the marks that stand between them.
-fn marked(text: &str, first: usize) -> (Numbered<'_>, Vec<&'static str>) {
-    let (mut all, mut marks) = (
-        Numbered {
-            first,
-            lines: Vec::new(),
-            rest: text,
-        },
-        Vec::new(),
-    );
+/// Reads numbered lines and the marks between them.
+fn read_marked_lines(text: &str, first: usize) -> (Numbered<'_>, Vec<&'static str>) {
+    let (mut lines, mut marks, mut rest) = (Vec::new(), Vec::new(), text);
     loop {
-        let numbered = numbered::read(all.rest, Style::Colon, first + all.lines.len());
-        all = Numbered {
-            first,
-            lines: [all.lines, numbered.lines].concat(),
-            rest: numbered.rest,
-        };
-        let mark = MARKS.into_iter().find(|mark| all.rest.starts_with(mark));
-        let Some(mark) = mark else {
-            return (all, marks);
+        let numbered = numbered::read(rest, Style::Colon, first + lines.len());
+        lines.extend(numbered.lines);
+        rest = numbered.rest;
+        let Some(mark) = MARKS.into_iter().find(|mark| rest.starts_with(mark)) else {
+            return (Numbered { first, lines, rest }, marks);
         };
         marks.push(mark);
-        all.rest = &all.rest[mark.len()..];
+        rest = &rest[mark.len()..];
     }
 }
 
-/// Reads `(12 more lines above)`, which is missing where there are none.
+/// Reads `(12 more lines above)`; the line is missing if the count is 0.
 fn more_lines<'t>(text: &'t str, place: &str) -> (usize, &'t str) {
     let (line, after) = text.split_once('\n').unwrap_or((text, ""));
     let suffix = format!(" more lines {place})");
@@ -159,7 +146,7 @@ mod tests {
     }
 
     #[test]
-    fn window_is_the_lines_of_its_numbers() {
+    fn window_has_the_lines_of_its_numbers() {
         let output = "[File: /r/a.py (6 lines total)]\n(2 more lines above)\n3:a\n4:b:c\n(2 more lines below)";
         assert_eq!(
             outline(output).unwrap(),
@@ -174,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn words_around_a_window_stay() {
+    fn words_around_a_window_stay_text() {
         let output =
             "File updated.\n[File: /r/a.py (1 lines total)]\n1:a\n(Open file: /r/a.py)\nbash-$";
         assert_eq!(
@@ -188,7 +175,7 @@ mod tests {
     }
 
     #[test]
-    fn carriage_returns_of_a_terminal_are_no_content() {
+    fn carriage_returns_of_a_terminal_are_removed() {
         let output = "Done.\r\n[File: a.py (3 lines total)]\r\n1:a\r\n2:b\r\n(1 more lines below)";
         assert_eq!(
             outline(output).unwrap(),
@@ -203,7 +190,7 @@ mod tests {
                 "a.py None \"a\\n\\n\"",
                 "text \"(Open file: a.py)\\nbash-$\""
             ],
-            "what is added to the terminal's output has none"
+            "text added to the terminal's output has none"
         );
         let of_the_file = "[File: a.py (2 lines total)]\n1:a\r\n2:b\r\n";
         assert_eq!(
@@ -233,7 +220,7 @@ mod tests {
     }
 
     #[test]
-    fn window_of_a_refused_edit_is_in_no_file() {
+    fn window_of_a_refused_edit_stays_text() {
         let output = "ERRORS:\n- E999\n\nThis is how your edit would have looked if applied\n---\n\
              [File: /r/a.py (1 lines total)]\n1:wrong\n---\n\n\
              This is the original code before your edit\n---\n\
@@ -248,7 +235,7 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_fit_stays_text() {
+    fn unproved_output_stays_text() {
         for output in [
             "[File: a (3 lines total)]\n1:a\n3:c\n",
             "[File: a (3 lines total)]\n1:a\n2:b\n",
