@@ -9,26 +9,26 @@ use crate::{Cause, Error, Key, key::find_equals};
 pub enum Assignment {
     /// `KEY=VALUE`: sets a value given as text.
     ///
-    /// The text is read as a TOML boolean, integer, array or inline table where it is one and the key
-    /// takes one, else as the string it is.
+    /// The text is read as a TOML boolean, integer, array or inline table if it is one and the key
+    /// takes one. Otherwise it is a string.
     Set {
-        /// What is set.
+        /// The key to set.
         key: Key,
-        /// The text as given.
+        /// The text of the argument.
         text: String,
     },
-    /// `KEY:=JSON`: sets a value given as JSON; `null` takes back what earlier layers set.
+    /// `KEY:=JSON`: sets a value given as JSON; `null` removes the values of earlier layers.
     SetJson {
-        /// What is set.
+        /// The key to set.
         key: Key,
         /// The parsed JSON.
         value: Value,
     },
-    /// `KEY+=VALUE`: appends to a list, one element, or all of a TOML array.
+    /// `KEY+=VALUE`: appends one element to a list, or all elements of a TOML array.
     Append {
         /// The list.
         key: Key,
-        /// The text as given, read as for [`Assignment::Set`].
+        /// The text of the argument, read as for [`Assignment::Set`].
         text: String,
     },
     /// A bare path: the caller reads the file and adds its text with [`Layers::add_toml`].
@@ -40,8 +40,8 @@ pub enum Assignment {
 impl Assignment {
     /// Parses an argument.
     ///
-    /// A text without `=` outside quotes is a path. Whether a path that holds one exists is for the
-    /// caller to look up first.
+    /// A text without `=` outside quotes is a path. The path of a file may contain `=`, so callers
+    /// look for a file first.
     ///
     /// # Errors
     ///
@@ -52,9 +52,13 @@ impl Assignment {
         };
         let (left, value) = (&text[..equals], &text[equals + 1..]);
         if let Some(key) = left.strip_suffix(':') {
+            let value = serde_json::from_str(value).map_err(|error| Error::Json {
+                text: text.to_owned(),
+                source: Cause(error.to_string()),
+            })?;
             return Ok(Self::SetJson {
                 key: key.parse()?,
-                value: parse_json(text, value)?,
+                value,
             });
         }
         if let Some(key) = left.strip_suffix('+') {
@@ -70,13 +74,6 @@ impl Assignment {
     }
 }
 
-fn parse_json(text: &str, value: &str) -> Result<Value, Error> {
-    serde_json::from_str(value).map_err(|error| Error::Json {
-        text: text.to_owned(),
-        source: Cause(error.to_string()),
-    })
-}
-
 #[cfg(test)]
 mod tests {
     use serde_json::json;
@@ -88,7 +85,7 @@ mod tests {
     }
 
     #[test]
-    fn each_operator_gives_its_variant() {
+    fn each_operator_has_its_variant() {
         assert_eq!(
             ["a.b=c=d", "a.b:=[1]", "a.b+=c", "dir/file.toml"]
                 .map(|text| Assignment::parse(text).unwrap()),
@@ -123,7 +120,7 @@ mod tests {
     }
 
     #[test]
-    fn malformed_key_and_json_are_named() {
+    fn malformed_argument_is_an_error() {
         let messages =
             ["=x", "a..b=1", "a:={"].map(|text| Assignment::parse(text).unwrap_err().to_string());
         assert_eq!(

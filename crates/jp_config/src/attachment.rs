@@ -5,7 +5,7 @@ use serde::de::value::{MapAccessDeserializer, SeqAccessDeserializer};
 use serde::de::{self, Deserializer, MapAccess, SeqAccess, Visitor};
 use serde::{Deserialize, Serialize};
 
-/// What a person asked to attach to every conversation: a text as on the command line, or a table.
+/// An attachment of every conversation: a string as on the command line, or a table.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(untagged)]
 pub enum AttachmentDeclaration {
@@ -22,36 +22,36 @@ pub struct AttachmentTable {
     /// The scheme: `file`, `cmd`, `http`, …
     #[serde(rename = "type")]
     pub kind: String,
-    /// What follows the scheme: a path, a program, the rest of a URL.
+    /// The rest of the URL after the scheme: a path, a program.
     pub path: String,
     /// Query parameters; a single value is a list of one.
     #[serde(
         default,
-        deserialize_with = "params",
+        deserialize_with = "deserialize_params",
         skip_serializing_if = "BTreeMap::is_empty"
     )]
     pub params: BTreeMap<String, Vec<String>>,
-    /// What happens when the content has changed since the newest snapshot.
+    /// The reaction to content that changed since the newest snapshot.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub refresh: Option<Refresh>,
-    /// What the attachment is, for the model.
+    /// A description for the model.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,
 }
 
-/// What happens when attached content has changed.
+/// The reaction to attached content that changed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Refresh {
-    /// Nothing until somebody asks.
+    /// jp does nothing until the user refreshes the attachment.
     #[default]
     Manual,
-    /// The model is told.
+    /// jp notifies the model.
     Notify,
 }
 
 impl AttachmentDeclaration {
-    /// Returns what happens when the content has changed; only a table can say so.
+    /// Returns the reaction to changed content. Only a table can set it.
     #[must_use]
     pub fn refresh(&self) -> Refresh {
         match self {
@@ -86,7 +86,7 @@ impl<'de> Visitor<'de> for DeclarationVisitor {
     }
 }
 
-fn params<'de, D: Deserializer<'de>>(
+fn deserialize_params<'de, D: Deserializer<'de>>(
     deserializer: D,
 ) -> Result<BTreeMap<String, Vec<String>>, D::Error> {
     let params = BTreeMap::<String, Texts>::deserialize(deserializer)?;
@@ -142,7 +142,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn texts_and_tables_may_be_mixed() {
+    fn list_mixes_strings_with_tables() {
         let declarations: Vec<AttachmentDeclaration> = serde_json::from_value(json!([
             "file:README.md",
             { "type": "cmd", "path": "git", "params": { "arg": ["diff", "--cached"], "depth": 2 }, "refresh": "notify" },
@@ -161,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn changes_are_told_only_where_a_table_says_so() {
+    fn only_a_table_reports_changes() {
         let refresh = |value| {
             serde_json::from_value::<AttachmentDeclaration>(value)
                 .unwrap()
@@ -178,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn mistake_in_a_table_is_named_not_the_table() {
+    fn error_names_the_mistake_in_a_table() {
         let errors = [
             json!({ "type": "cmd" }),
             json!({ "type": "cmd", "path": "git", "refresh": "always" }),

@@ -7,25 +7,25 @@ use serde::{Deserialize, Serialize};
 
 use crate::{AttachmentDeclaration, ByteSize, ToolSettings};
 
-/// The whole configuration, with the defaults where nobody set a value.
+/// The whole configuration. Values that no layer set are defaults.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default, expecting = "a table")]
 pub struct Config {
-    /// Whom the person talks to.
+    /// The model and its system prompt.
     pub assistant: Assistant,
-    /// Where models and tools are reached.
+    /// Model providers and MCP servers.
     pub providers: Providers,
-    /// How conversations work.
+    /// Attachments, tools and delivery.
     pub conversation: Conversation,
 }
 
-/// `assistant`: whom the person talks to.
+/// `assistant`: the model and its system prompt.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, expecting = "a table")]
 pub struct Assistant {
     /// The model that answers.
     pub model: Model,
-    /// What the model is told before the conversation.
+    /// Instructions that precede the conversation in every request.
     pub system_prompt: Option<String>,
 }
 
@@ -37,15 +37,15 @@ pub struct Model {
     pub id: Option<String>,
 }
 
-/// `providers`: where models and tools are reached.
+/// `providers`: model providers and MCP servers.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default, expecting = "a table")]
 pub struct Providers {
-    /// Servers of models, by provider: `anthropic`, `openai`, `ollama`, …
+    /// Model providers by name: `anthropic`, `openai`, `ollama`, …
     pub llm: BTreeMap<String, LlmProvider>,
     /// Short names of models, each for a `provider/name`.
     ///
-    /// Older configuration has them at `providers.llm.aliases`.
+    /// Configuration of older versions has them at `providers.llm.aliases`.
     pub aliases: BTreeMap<String, String>,
     /// MCP servers by name.
     pub mcp: BTreeMap<String, McpServer>,
@@ -55,100 +55,100 @@ pub struct Providers {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, expecting = "a table")]
 pub struct McpServer {
-    /// How it is reached; where nothing is said, by what is set of `command` and `url`.
+    /// The transport; by default `stdio` if `command` is set and `http` if `url` is set.
     #[serde(rename = "type", skip_serializing_if = "Option::is_none")]
     pub kind: Option<McpKind>,
     /// The program of a `stdio` server.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub command: Option<CommandSetting>,
-    /// What follows the command.
+    /// Arguments after those in `command`.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub arguments: Vec<String>,
-    /// Variables that the program gets.
+    /// Environment variables for the program.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub environment: BTreeMap<String, String>,
-    /// Names of variables that the program gets though they look like they hold keys.
+    /// Names of jp's environment variables that the program receives although they look like secrets.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub variables: Vec<String>,
     /// The endpoint of an `http` server.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub url: Option<String>,
-    /// Headers of each request.
+    /// HTTP headers of every request.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub headers: BTreeMap<String, String>,
-    /// The variable of the environment that holds the bearer token.
+    /// The environment variable that contains the bearer token.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub token_env: Option<String>,
-    /// The revision of MCP to speak; found out where nothing is said.
+    /// The MCP revision; negotiated by default.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub revision: Option<String>,
-    /// How long it may take until it is ready; 30 s where nothing is said.
+    /// The time limit for starting, in seconds; 30 by default.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub startup_timeout_secs: Option<u64>,
-    /// How long a request may go without a sign of life; 60 s where nothing is said.
+    /// The time limit for a request without progress, in seconds; 60 by default.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub timeout_secs: Option<u64>,
-    /// Whether models are offered its tools; they are where nothing is said.
+    /// Offers its tools to models; true by default.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tools: Option<bool>,
-    /// Whether a query goes on without it where it fails; it does where nothing is said.
+    /// Lets a query continue if the server fails; true by default.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub optional: Option<bool>,
 }
 
-/// How an MCP server is reached.
+/// The transport of an MCP server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum McpKind {
-    /// A program, on its stdin and stdout.
+    /// A program that jp starts; messages use its stdin and stdout.
     Stdio,
-    /// An endpoint of Streamable HTTP.
+    /// A Streamable HTTP endpoint.
     Http,
 }
 
-/// `providers.llm.NAME`: a server of models; what is not set is the provider's to choose.
+/// `providers.llm.NAME`: a model provider. Unset keys use the provider's defaults.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, expecting = "a table")]
 pub struct LlmProvider {
-    /// The server's root, such as `http://127.0.0.1:8080`.
+    /// The root URL of the server, such as `http://127.0.0.1:8080`.
     pub base_url: Option<String>,
-    /// The variable of the environment that holds the key.
+    /// The environment variable that contains the API key.
     pub api_key_env: Option<String>,
-    /// The command that prints the key.
+    /// The command that prints the API key.
     pub api_key_command: Option<CommandSetting>,
-    /// How long the server may be silent within an answer.
+    /// The longest pause within an answer, in seconds.
     pub idle_timeout_secs: Option<u64>,
-    /// How large one answer may be.
+    /// The largest answer.
     pub max_response_bytes: Option<ByteSize>,
-    /// What is known of its models, by name, where the provider doesn't say it or is wrong.
+    /// Capabilities of models, by name. They override those that the provider reports.
     pub models: BTreeMap<String, ModelSettings>,
 }
 
-/// `providers.llm.NAME.models.MODEL`: what a model takes; what is not set is found out.
+/// `providers.llm.NAME.models.MODEL`: the capabilities of a model. jp detects unset ones.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, expecting = "a table")]
 pub struct ModelSettings {
-    /// Whether it takes images.
+    /// Accepts images.
     pub images: Option<bool>,
-    /// Whether it takes PDF documents.
+    /// Accepts PDF documents.
     pub pdf: Option<bool>,
-    /// Whether it takes office documents and other files.
+    /// Accepts office documents and other files.
     pub files: Option<bool>,
-    /// Whether it takes audio.
+    /// Accepts audio.
     pub audio: Option<bool>,
-    /// Whether it takes images and documents in the results of tools.
+    /// Accepts images and documents in results of tools.
     pub binary_results: Option<bool>,
-    /// Whether its answers can be made to fit a JSON Schema.
+    /// Can match its answers to a JSON Schema.
     pub schema: Option<bool>,
-    /// Whether it calls tools.
+    /// Calls tools.
     pub tools: Option<bool>,
-    /// How many tokens a request may have.
+    /// The largest request, in tokens.
     pub context_tokens: Option<u64>,
-    /// How many tokens an answer may have.
+    /// The longest answer, in tokens.
     pub max_output_tokens: Option<u64>,
 }
 
-/// A command: a line, or a program and its arguments.
+/// A command, which runs without a shell.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(untagged)]
 pub enum CommandSetting {
@@ -158,97 +158,100 @@ pub enum CommandSetting {
     Words(Vec<String>),
 }
 
-/// `conversation`: how conversations work.
+/// `conversation`: attachments, tools and delivery.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default, expecting = "a table")]
 pub struct Conversation {
-    /// What every conversation has attached.
+    /// Attachments of every conversation.
     pub attachments: Vec<AttachmentDeclaration>,
-    /// Limits and safety of what is attached.
+    /// Limits of attachments and checks for secrets.
     pub attachment: AttachmentSettings,
-    /// How content that was already delivered is referred to.
+    /// The replacement of repeated content.
     pub deduplication: Deduplication,
-    /// What happens to older versions of a resource.
+    /// The treatment of older versions of a resource.
     pub superseded: Superseded,
-    /// Tools by name, with `*` for what holds for all of them.
+    /// Tools by name; `*` has the defaults of all tools.
     pub tools: BTreeMap<String, ToolSettings>,
-    /// Paths that tools may not write to, as lines of a `.gitignore`; `.jp/` and `.git/` are closed as it is.
+    /// Paths that tools can't write to, as patterns of a `.gitignore`. Tools can never write to
+    /// `.jp/` and `.git/`.
     pub read_only_paths: Vec<String>,
 }
 
-/// `conversation.attachment`: limits and safety of what is attached.
+/// `conversation.attachment`: limits of attachments and checks for secrets.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, expecting = "a table")]
 pub struct AttachmentSettings {
-    /// How large one resource may be.
+    /// The largest resource.
     pub max_bytes: ByteSize,
-    /// How large all resources of one command may be together.
+    /// The largest total of all resources of one command.
     pub max_total_bytes: ByteSize,
-    /// How many files one command may attach.
+    /// The largest number of files of one command.
     pub max_files: u64,
-    /// How long one page or command may take.
+    /// The time limit for a page or a command, in seconds.
     pub timeout_secs: u64,
-    /// What happens when content looks like it holds a secret.
+    /// The reaction to content that looks like a secret.
     pub secrets: Secrets,
-    /// The variable or the file outside the workspace that holds the key for `external:` hashes.
+    /// The environment variable, or the file outside the workspace, with the key for the hashes in
+    /// `external:` URIs.
     pub external_key: Option<String>,
 }
 
-/// What happens when attached content looks like it holds a secret.
+/// The reaction to attached content that looks like a secret.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Secrets {
-    /// Nobody looks.
+    /// jp doesn't check.
     #[default]
     Off,
-    /// A warning, and it is sent.
+    /// jp warns and sends it.
     Warn,
-    /// Nothing is sent.
+    /// jp stops and sends nothing.
     Refuse,
 }
 
-/// `conversation.deduplication`: how content that was already delivered is referred to.
+/// `conversation.deduplication`: the replacement of content that the request already has.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, expecting = "a table")]
 pub struct Deduplication {
-    /// Whether it is referred to at all.
+    /// Replaces repeated content.
     pub enabled: bool,
-    /// Below so many bytes content is sent again.
+    /// The smallest replaced content, in bytes.
     pub min_bytes: u64,
-    /// How many turns back a reference may point.
+    /// The largest distance of a reference, in turns.
     pub lookback_turns: u64,
-    /// Whether a range of lines inside delivered content becomes a reference.
+    /// Replaces a range of lines if the request already has them.
     pub ranges: bool,
-    /// Whether changed content is sent as a diff where that is smaller.
+    /// Sends changed content as a diff if that is smaller.
     pub diffs: bool,
 }
 
-/// `conversation.superseded`: what happens to older versions of a resource.
+/// `conversation.superseded`: the treatment of older versions of a resource.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, expecting = "a table")]
 pub struct Superseded {
-    /// When they are dropped from what is sent.
+    /// The time when jp leaves them out of requests.
     pub policy: SupersededPolicy,
-    /// How many tokens dropping must save.
+    /// The smallest saving for which jp leaves them out, in tokens.
     pub min_tokens: u64,
 }
 
-/// When superseded content is dropped from what is sent.
+/// The time when jp leaves superseded content out of requests.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum SupersededPolicy {
-    /// When the prompt cache has gone cold, so that it costs nothing.
+    /// When the prompt cache has expired, because the change then costs nothing.
     #[default]
     WhenCold,
     /// Never.
     Keep,
-    /// At once, at the cost of the prompt cache.
+    /// Immediately, at the cost of the prompt cache.
     Always,
 }
 
 impl Default for AttachmentSettings {
     fn default() -> Self {
         Self {
+            // Far more than any text that a model can read; larger files are usually a mistake.
             max_bytes: ByteSize::new(10_000_000),
             max_total_bytes: ByteSize::new(200_000_000),
             max_files: 20_000,

@@ -3,7 +3,7 @@ use std::str::FromStr;
 use crate::secret::argument_without_secrets;
 use crate::{Key, Layer, key};
 
-/// Why configuration could not be read; each message finishes "failed to …".
+/// An error of reading configuration. Messages finish the sentence "failed to …".
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Error {
     /// A file is not TOML.
@@ -11,20 +11,20 @@ pub enum Error {
     Syntax {
         /// The file.
         layer: Layer,
-        /// Where the mistake is, counted from 1.
+        /// The line of the mistake, from 1.
         line: usize,
-        /// Where in the line, in characters, counted from 1.
+        /// The column of the mistake in characters, from 1.
         column: usize,
-        /// What the parser expected.
+        /// The parser's message.
         source: Cause,
     },
-    /// A layer's document is no table of keys.
+    /// A layer's document isn't a table.
     #[error("read configuration: {layer} is not a table")]
     NotATable {
         /// The layer.
         layer: Layer,
     },
-    /// A value is not what its key takes.
+    /// A value has the wrong type for its key, or isn't allowed there.
     #[error("read configuration: {key} = {value} in {layer}")]
     Invalid {
         /// The key, as deep as the mistake could be located.
@@ -33,7 +33,7 @@ pub enum Error {
         value: String,
         /// The layer that set it.
         layer: Layer,
-        /// What was expected.
+        /// The expected type or values.
         source: Cause,
     },
     /// The command line or the environment sets a key that does not exist.
@@ -44,7 +44,7 @@ pub enum Error {
         /// The layer that set it.
         layer: Layer,
     },
-    /// `KEY+=VALUE` names something that is not a list.
+    /// `KEY+=VALUE` names a key that isn't a list.
     #[error("read configuration: {key} in {layer} is not a list to append to")]
     NotAList {
         /// The key.
@@ -55,15 +55,15 @@ pub enum Error {
     /// A key has an empty or badly quoted part.
     #[error("read configuration: `{text}` is not a key")]
     Key {
-        /// The key as given.
+        /// The text of the key.
         text: String,
     },
-    /// An argument `KEY:=JSON` holds no JSON.
+    /// An argument `KEY:=JSON` has malformed JSON.
     #[error("read configuration: `-c {}`", argument_without_secrets(text))]
     Json {
-        /// The argument as given.
+        /// The text of the argument.
         text: String,
-        /// What the parser expected.
+        /// The parser's message.
         source: Cause,
     },
     /// An argument names a file, which the caller reads and adds as text.

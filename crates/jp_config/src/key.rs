@@ -2,8 +2,8 @@ use std::fmt;
 
 /// The address of a value: `conversation.tools.'*'.run`.
 ///
-/// Parts are separated by dots and quoted as in TOML where they hold one, without escapes. An element
-/// of a list is addressed by its index from 0.
+/// Dots separate the parts. Quotes around a part work as in TOML, without escapes. The part of a
+/// list's element is its index from 0.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Key(Vec<String>);
 
@@ -41,7 +41,7 @@ impl<T: Into<String>> FromIterator<T> for Key {
     }
 }
 
-/// Returns the offset of the first `=` that no quoted part of a key holds.
+/// Returns the offset of the first `=` outside quotes.
 pub(crate) fn find_equals(text: &str) -> Option<usize> {
     let mut open = None;
     for (offset, character) in text.char_indices() {
@@ -108,7 +108,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn key_is_written_as_toml_would_quote_it() {
+    fn key_is_quoted_as_in_toml() {
         let key: Key = ["conversation", "tools", "*", "a.b", "it's"]
             .into_iter()
             .collect();
@@ -122,7 +122,7 @@ mod tests {
     }
 
     #[test]
-    fn empty_parts_and_open_quotes_are_refused() {
+    fn malformed_keys_are_refused() {
         for text in ["", ".", "a.", ".a", "a..b", "a.'b", "'a'b"] {
             let text = text.to_owned();
             assert_eq!(text.parse::<Key>(), Err(crate::Error::Key { text }));

@@ -3,12 +3,13 @@ use std::path::PathBuf;
 
 use crate::secret::{argument_without_secrets, argument_without_value};
 
-/// Where a value came from.
+/// The origin of a value.
 ///
-/// Shown as a person would look for it: the path of a file, the argument, the variable.
+/// It is displayed in the form that the user would look for: the path of a file, the argument, the
+/// variable.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Layer {
-    /// Nobody set it.
+    /// jp's default; no layer set the value.
     Default,
     /// The workspace's `.jp/config.toml`.
     Workspace {
@@ -20,9 +21,9 @@ pub enum Layer {
         /// The path as messages show it.
         path: PathBuf,
     },
-    /// What the conversation stored.
+    /// The conversation's history.
     Conversation,
-    /// A variable of the environment.
+    /// An environment variable.
     Environment {
         /// Its name, `JP_CFG_…`.
         variable: String,
@@ -37,7 +38,7 @@ pub enum Layer {
         /// The argument without the `-c`.
         text: String,
     },
-    /// A flag of its own, such as `--model`.
+    /// A flag that stands for a key, such as `--model`.
     Flag {
         /// The flag with its dashes.
         name: String,
@@ -45,7 +46,7 @@ pub enum Layer {
 }
 
 impl Layer {
-    /// Returns the layer as people are shown it where its key is unknown: without the value of an argument.
+    /// Returns the layer for a message about an unknown key: without the value of an argument.
     #[must_use]
     pub fn without_value(&self) -> String {
         match self {
@@ -54,9 +55,9 @@ impl Layer {
         }
     }
 
-    /// Returns whether an unknown key in this layer is a mistake made just now, so an error.
+    /// Returns true if an unknown key in this layer is an error.
     ///
-    /// Files and conversations may have been written by another version of jp.
+    /// In files and conversations it isn't, because another version of jp may have written them.
     pub(crate) fn refuses_unknown_keys(&self) -> bool {
         match self {
             Self::Environment { .. } | Self::Argument { .. } | Self::Flag { .. } => true,

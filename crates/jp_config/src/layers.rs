@@ -3,17 +3,17 @@ use serde_json::Value;
 use crate::tree::{Addition, Tree, nest};
 use crate::{Assignment, Error, Key, Layer, Resolved, older, read, text};
 
-/// The prefix of variables that hold configuration.
+/// The prefix of environment variables for configuration.
 const VARIABLE_PREFIX: &str = "JP_CFG_";
 
-/// Layers of configuration; what is added later wins.
+/// The layers of configuration. Later layers override earlier ones.
 #[derive(Debug, Clone, Default)]
 pub struct Layers {
     tree: Tree,
 }
 
 impl Layers {
-    /// Starts with the defaults alone.
+    /// Makes layers that have only the defaults.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
@@ -23,7 +23,7 @@ impl Layers {
     ///
     /// # Errors
     ///
-    /// Returns [`Error::Syntax`] where the text is not TOML.
+    /// Returns [`Error::Syntax`] if the text isn't TOML.
     pub fn add_toml(&mut self, layer: Layer, text: &str) -> Result<(), Error> {
         let value = text::parse_toml(&layer, text)?;
         self.merge(layer, value);
@@ -32,12 +32,12 @@ impl Layers {
 
     /// Adds a JSON object, such as a delta of a conversation.
     ///
-    /// Of [`Layer::Conversation`], changes to the attachments (`{"add": […], "remove": […]}`) are left
-    /// out: the conversation itself carries them out.
+    /// In [`Layer::Conversation`], changes of the attachments (`{"add": […], "remove": […]}`) are
+    /// ignored, because the conversation itself applies them.
     ///
     /// # Errors
     ///
-    /// Returns [`Error::NotATable`] where the value is no object.
+    /// Returns [`Error::NotATable`] if the value isn't an object.
     pub fn add_json(&mut self, layer: Layer, value: &Value) -> Result<(), Error> {
         if !value.is_object() {
             return Err(Error::NotATable { layer });
@@ -50,7 +50,7 @@ impl Layers {
         Ok(())
     }
 
-    /// Adds the variables of an environment whose names start with `JP_CFG_`, in order of their names.
+    /// Adds the environment variables that start with `JP_CFG_`, in order of their names.
     ///
     /// `JP_CFG_ASSISTANT__MODEL__ID` is `assistant.model.id`; the values are read as those of
     /// [`Assignment::Set`].
@@ -62,8 +62,11 @@ impl Layers {
         &mut self,
         variables: impl IntoIterator<Item = (String, String)>,
     ) -> Result<(), Error> {
-        let ours = |(name, _): &(String, String)| name.starts_with(VARIABLE_PREFIX);
-        let mut variables: Vec<_> = variables.into_iter().filter(ours).collect();
+        let mut variables: Vec<_> = variables
+            .into_iter()
+            .filter(|(name, _)| name.starts_with(VARIABLE_PREFIX))
+            .collect();
+        // The order of an environment is arbitrary, but the result must not be.
         variables.sort_unstable();
         for (variable, text) in variables {
             let key = variable_key(&variable)?;
@@ -88,7 +91,7 @@ impl Layers {
         Ok(())
     }
 
-    /// Returns whether the layers so far have a model by this name of the person's.
+    /// Returns true if an earlier layer has this alias of a model.
     #[must_use]
     pub fn has_alias(&self, name: &str) -> bool {
         self.tree
@@ -97,7 +100,7 @@ impl Layers {
             .is_some_and(|aliases| aliases.get(name).is_some())
     }
 
-    /// Types what the layers say together.
+    /// Merges the layers into typed configuration.
     ///
     /// # Errors
     ///
@@ -110,9 +113,10 @@ impl Layers {
 
     fn set(&mut self, layer: Layer, key: &Key, text: &str) {
         let value = text::guess(text);
-        let guessed = !value.is_string();
+        let is_guessed = !value.is_string();
         self.merge(layer, nest(key, value));
-        if guessed {
+        // The key may take a string after all, such as the model `123`.
+        if is_guessed {
             self.tree.texts.insert(key.clone(), text.to_owned());
         }
     }
@@ -138,9 +142,10 @@ impl Layers {
         let moved = older::modernise(&mut value, &self.tree.root);
         let index = self.tree.origins.add(layer);
         self.tree.merge(index, value);
-        moved
-            .into_iter()
-            .for_each(|moved| self.tree.origins.mark_older(moved.key, moved.older));
+        // After the merge, which marks all keys as written in today's form.
+        for moved in moved {
+            self.tree.origins.mark_older(moved.key, moved.older);
+        }
     }
 }
 
@@ -202,7 +207,7 @@ mod tests {
     }
 
     #[test]
-    fn refresh_survives_what_other_layers_add() {
+    fn refresh_survives_appended_attachments() {
         let notifying =
             "conversation.attachments = [{ type = 'file', path = 'a', refresh = 'notify' }]";
         let append = r#"conversation.attachments+=["file:b"]"#;
@@ -303,7 +308,7 @@ mod tests {
     }
 
     #[test]
-    fn tables_merge_deep_and_lists_replace() {
+    fn tables_merge_while_lists_replace() {
         let mut layers = Layers::new();
         let toml = "[conversation]\nattachments = ['a', 'b']\n[conversation.deduplication]\nmin_bytes = 1\ndiffs = false";
         layers.add_toml(workspace(), toml).unwrap();
@@ -329,7 +334,7 @@ mod tests {
     }
 
     #[test]
-    fn null_takes_back_what_earlier_layers_set() {
+    fn null_restores_the_default() {
         let toml = "conversation.deduplication.enabled = false\nassistant.model.id = 'a/b'";
         let arguments = [
             "conversation.deduplication:=null",
@@ -344,7 +349,7 @@ mod tests {
     }
 
     #[test]
-    fn appending_keeps_what_is_there_and_takes_text_as_it_is() {
+    fn appending_keeps_earlier_elements() {
         let arguments = [
             "conversation.attachments+=b c",
             "conversation.attachments+=2024",
@@ -361,7 +366,7 @@ mod tests {
     }
 
     #[test]
-    fn appending_makes_a_missing_list_and_refuses_anything_else() {
+    fn appending_needs_a_list_or_nothing() {
         let resolved = with_arguments("", &["conversation.attachments+=a"]).unwrap();
         assert_eq!(texts(&resolved), ["a"]);
 
@@ -372,7 +377,7 @@ mod tests {
     }
 
     #[test]
-    fn text_is_read_as_what_its_key_takes() {
+    fn text_is_read_as_the_type_of_its_key() {
         let arguments = [
             "conversation.deduplication.enabled=false",
             "conversation.attachment.max_files=7",
@@ -396,7 +401,7 @@ mod tests {
     }
 
     #[test]
-    fn variables_of_others_are_left_alone_and_values_coerced() {
+    fn only_prefixed_variables_are_read() {
         let variables = [
             (
                 "JP_CFG_PROVIDERS__LLM__OLLAMA__BASE_URL",
@@ -457,7 +462,7 @@ mod tests {
     }
 
     #[test]
-    fn attachment_changes_of_a_conversation_leave_those_of_the_file() {
+    fn attachment_changes_of_a_conversation_are_ignored() {
         let mut layers = Layers::new();
         layers
             .add_toml(workspace(), "conversation.attachments = ['a']")
@@ -468,7 +473,7 @@ mod tests {
     }
 
     #[test]
-    fn delta_that_is_no_table_and_file_that_is_not_loaded_are_refused() {
+    fn layers_without_a_table_are_refused() {
         let mut layers = Layers::new();
         let error = layers
             .add_json(Layer::Conversation, &json!([]))

@@ -1,17 +1,17 @@
-//! Reads layered configuration into typed values that know where they came from.
+//! Merges layers of configuration into typed values with their origins.
 //!
-//! Configuration comes in layers, and a later one wins: the workspace's file, the user's file, what a
-//! conversation stored, the environment, `-c` arguments, flags. Tables merge deep; lists and scalars
-//! replace. The result is a typed [`Config`], and for every key the [`Layer`] that set it, so that an
-//! error can name the file to edit and `jp config show` can explain each value.
+//! Later layers override earlier ones: the workspace's file, the user's file, the conversation's
+//! history, the environment, `-c` arguments, flags. Tables are merged; lists and scalars are replaced.
+//! The result is a typed [`Config`] and, for every key, the [`Layer`] that set it. So an error can name
+//! the file to edit, and `jp config show` can explain each value.
 //!
 //! In reading order: [`Layers`] collects the layers, [`Layer`] names one, [`Assignment`] is one `-c`
 //! argument, [`Resolved`] is the outcome with its [`Config`] and [`Origins`], [`Key`] addresses a value
-//! in it. [`AttachmentDeclaration`] and [`ByteSize`] are the two values with a syntax of their own.
+//! in it. [`AttachmentDeclaration`] and [`ByteSize`] are the two values with their own syntax.
 //!
-//! What older versions of jp wrote is read too; unknown keys of files and conversations are reported
-//! and ignored, those of the command line and the environment are errors. The crate reads no file, no
-//! environment and no clock: it takes text and values.
+//! The crate also reads the forms of older versions of jp. It reports and ignores unknown keys in files
+//! and conversations; on the command line and in the environment they are errors. It does no I/O: it
+//! takes text and values.
 //!
 //! ```
 //! use jp_config::{Assignment, Layer, Layers};

@@ -1,8 +1,8 @@
-//! Forms that older versions of jp wrote, rewritten to today's before a layer is merged.
+//! Rewrites the forms of older versions of jp to today's before a layer is merged.
 //!
 //! - `{"value": …, "strategy": …}` around the system prompt and the attachments is its value;
-//! - a model `{"provider": "google", "name": "x"}` is `"google/x"`, where one of the two may be left to
-//!   what earlier layers say;
+//! - a model `{"provider": "google", "name": "x"}` is `"google/x"`; a missing part comes from earlier
+//!   layers;
 //! - `providers.llm.aliases` is `providers.aliases`;
 //! - a tool's `enable = "explicit"` is `false`, `"always"` is `true`.
 
@@ -10,16 +10,16 @@ use serde_json::{Map, Value};
 
 use crate::Key;
 
-/// A value that has another key today.
+/// A value whose key has changed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Moved {
-    /// The key that it has today.
+    /// Today's key.
     pub(crate) key: Key,
-    /// The key that it was written under.
+    /// The key in the layer.
     pub(crate) older: Key,
 }
 
-/// Rewrites the older forms in `layer`, which is about to be merged over `earlier`; returns what has moved.
+/// Rewrites the older forms in `layer` before it is merged over `earlier`. Returns the moved values.
 pub(crate) fn modernise(layer: &mut Value, earlier: &Value) -> Vec<Moved> {
     unwrap_value(layer, "/assistant/system_prompt");
     unwrap_value(layer, "/conversation/attachments");
@@ -31,9 +31,9 @@ pub(crate) fn modernise(layer: &mut Value, earlier: &Value) -> Vec<Moved> {
     move_aliases(layer, earlier)
 }
 
-/// Removes a conversation's changes to its attachments, `{"add": […], "remove": […]}`.
+/// Removes a conversation's changes of its attachments, `{"add": […], "remove": […]}`.
 ///
-/// They are no configuration: the conversation itself carries them out.
+/// They aren't configuration; the conversation itself applies them.
 pub(crate) fn drop_attachment_changes(layer: &mut Value) {
     let Some(conversation) = layer.get_mut("conversation").and_then(Value::as_object_mut) else {
         return;
@@ -69,10 +69,9 @@ fn modernise_tools(tools: Option<&mut Value>) {
 }
 
 fn join_model(model: Option<&mut Value>, earlier: Option<&Value>) {
-    let Some(model) = model else { return };
-    if let Some(joined) = model
-        .as_object()
-        .and_then(|table| joined_model(table, earlier))
+    if let Some(model) = model
+        && let Some(table) = model.as_object()
+        && let Some(joined) = joined_model(table, earlier)
     {
         *model = Value::String(joined);
     }
@@ -98,13 +97,16 @@ fn move_aliases(layer: &mut Value, earlier: &Value) -> Vec<Moved> {
     let Some(Value::Object(mut aliases)) = older else {
         return Vec::new();
     };
+    // If a layer has an alias in both forms, today's wins.
     let today = providers.get("aliases");
-    let is_moved = |alias: &&String| today.is_none_or(|today| today.get(alias.as_str()).is_none());
-    let moved = |alias: &String| Moved {
-        key: ["providers", "aliases", alias].into_iter().collect(),
-        older: ["providers", "llm", "aliases", alias].into_iter().collect(),
-    };
-    let moved = aliases.keys().filter(is_moved).map(moved).collect();
+    let moved = aliases
+        .keys()
+        .filter(|alias| today.is_none_or(|today| today.get(alias.as_str()).is_none()))
+        .map(|alias| Moved {
+            key: ["providers", "aliases", alias].into_iter().collect(),
+            older: ["providers", "llm", "aliases", alias].into_iter().collect(),
+        })
+        .collect();
     for (alias, model) in &mut aliases {
         join_model(
             Some(model),
@@ -113,19 +115,17 @@ fn move_aliases(layer: &mut Value, earlier: &Value) -> Vec<Moved> {
                 .and_then(|aliases| aliases.get(alias)),
         );
     }
-    if let Some(today) = providers.insert("aliases".to_owned(), Value::Object(aliases)) {
-        overlay(providers.get_mut("aliases"), today);
-    }
+    let merged = match providers.get_mut("aliases").map(Value::take) {
+        Some(Value::Object(today)) => {
+            aliases.extend(today);
+            Value::Object(aliases)
+        }
+        // Not a table, which reading reports as an error.
+        Some(today) => today,
+        None => Value::Object(aliases),
+    };
+    providers.insert("aliases".to_owned(), merged);
     moved
-}
-
-/// Lets what a layer says in today's form win over the older one.
-fn overlay(older: Option<&mut Value>, today: Value) {
-    match (older, today) {
-        (Some(Value::Object(older)), Value::Object(today)) => older.extend(today),
-        (Some(older), today) => *older = today,
-        (None, _) => {}
-    }
 }
 
 #[cfg(test)]
@@ -174,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn attachment_changes_of_a_conversation_are_dropped_and_lists_kept() {
+    fn only_attachment_changes_are_dropped() {
         let mut changes =
             json!({ "conversation": { "attachments": { "add": ["a"] }, "tools": {} } });
         drop_attachment_changes(&mut changes);

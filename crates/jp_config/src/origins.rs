@@ -2,17 +2,17 @@ use std::collections::BTreeMap;
 
 use crate::{Key, Layer};
 
-/// Which layer set which key.
+/// The layer that set each key.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Origins {
     layers: Vec<Layer>,
     /// The layer that last wrote each node, tables included.
     nodes: BTreeMap<Key, LayerIndex>,
-    /// The older key of each node that was last written by that.
+    /// The older key of each node whose last layer used it.
     older: BTreeMap<Key, Key>,
 }
 
-/// A layer by its place in [`Origins::layers`].
+/// The index of a layer in [`Origins::layers`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct LayerIndex(usize);
 
@@ -25,20 +25,20 @@ impl Origins {
             .map_or(&Layer::Default, |index| self.at(*index))
     }
 
-    /// Returns the key under which `key` was last written: older versions had another name for some.
+    /// Returns the name of `key` in the layer that last wrote it, which may be that of an older version.
     #[must_use]
     pub fn as_written<'k>(&'k self, key: &'k Key) -> &'k Key {
         self.older.get(key).unwrap_or(key)
     }
 
-    /// Returns the layer that wrote `key`, or what it is part of.
-    pub(crate) fn covering(&self, key: &Key) -> &Layer {
+    /// Returns the layer that wrote `key` or its nearest written ancestor.
+    pub(crate) fn covering_layer(&self, key: &Key) -> &Layer {
         self.covering_index(key)
             .map_or(&Layer::Default, |index| self.at(index))
     }
 
-    /// Returns every layer that wrote `key` or something below it, in the order they were added.
-    pub(crate) fn writing(&self, key: &Key) -> Vec<&Layer> {
+    /// Returns every layer that wrote `key` or a key below it, in the order of the layers.
+    pub(crate) fn writers(&self, key: &Key) -> Vec<&Layer> {
         let mut indexes: Vec<_> = at_or_below(&self.nodes, key)
             .map(|(_, index)| *index)
             .collect();
@@ -47,16 +47,17 @@ impl Origins {
         indexes.into_iter().map(|index| self.at(index)).collect()
     }
 
-    /// Returns every layer that has a part in `key`, in the order they were added.
-    pub(crate) fn contributing(&self, key: &Key) -> Vec<&Layer> {
-        let mut layers = self.writing(key);
+    /// Returns the layers that wrote `key` or a key below it. If there are none, returns the layer of
+    /// its nearest written ancestor.
+    pub(crate) fn contributors(&self, key: &Key) -> Vec<&Layer> {
+        let mut layers = self.writers(key);
         if layers.is_empty() {
             layers.extend(self.covering_index(key).map(|index| self.at(index)));
         }
         layers
     }
 
-    /// Makes a layer known; one that is known already keeps its place.
+    /// Registers a layer; a registered one keeps its place.
     pub(crate) fn add(&mut self, layer: Layer) -> LayerIndex {
         let known = self.layers.iter().position(|known| *known == layer);
         LayerIndex(known.unwrap_or_else(|| {
@@ -79,8 +80,9 @@ impl Origins {
         remove_at_or_below(&mut self.nodes, key);
     }
 
-    /// Records for each of the first `length` elements of a list, where it has no origin of its own,
-    /// the list's.
+    /// Gives the first `length` elements of a list the list's origin if they have none.
+    ///
+    /// Otherwise an error about an earlier element would name the layer that appended later.
     pub(crate) fn pin_elements(&mut self, list: &Key, length: usize) {
         let Some(layer) = self.covering_index(list) else {
             return;
@@ -102,7 +104,7 @@ impl Origins {
     }
 }
 
-/// Returns what `map` holds for `key` and all below it, which its order keeps together.
+/// Returns the entries of `map` for `key` and all keys below it. They are neighbours in its order.
 fn at_or_below<'a, V>(
     map: &'a BTreeMap<Key, V>,
     key: &'a Key,
@@ -111,7 +113,7 @@ fn at_or_below<'a, V>(
         .take_while(|(node, _)| node.is_at_or_below(key))
 }
 
-/// Removes what `map` holds for `key` and all below it.
+/// Removes the entries of `map` for `key` and all keys below it.
 pub(crate) fn remove_at_or_below<V>(map: &mut BTreeMap<Key, V>, key: &Key) {
     let nodes: Vec<Key> = at_or_below(map, key)
         .map(|(node, _)| node.clone())

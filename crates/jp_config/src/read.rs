@@ -1,4 +1,4 @@
-//! Reading the merged layers into the typed [`Config`].
+//! Reads the merged layers into the typed [`Config`].
 
 use std::collections::BTreeMap;
 
@@ -12,14 +12,15 @@ use crate::{
     ToolSettings,
 };
 
-/// How much of a value an error shows.
+/// The length of a value in an error, in characters: one line of a terminal.
 const SHOWN_CHARACTERS: usize = 60;
 
-/// Types the merged layers; returns the configuration and the keys it does not know.
+/// Reads the merged layers; returns the configuration and the unknown keys.
 ///
-/// A value that was guessed from text and is of the wrong type is tried once more as that text.
+/// If a value was guessed from text and has the wrong type, the text is tried as a string.
 pub(crate) fn read(tree: &Tree) -> Result<(Config, Vec<Key>), Error> {
     let (mut root, mut texts) = (tree.root.clone(), tree.texts.clone());
+    // Each round removes a text, so the loop ends.
     loop {
         let rejected = match attempt(&root) {
             Ok(read) => return Ok(read),
@@ -55,10 +56,10 @@ fn attempt(root: &Value) -> Result<(Config, Vec<Key>), Rejected> {
     }
 }
 
-/// What an entry of a table is called in [`shape`] where people choose the names.
+/// The name of an entry in [`shape`] if users choose the names.
 const ANY_NAME: &str = "*";
 
-/// Returns a configuration with each table that there can be.
+/// Returns a configuration with every possible table.
 fn shape() -> Config {
     fn any<T>(table: T) -> BTreeMap<String, T> {
         BTreeMap::from([(ANY_NAME.to_owned(), table)])
@@ -85,7 +86,7 @@ fn shape() -> Config {
     }
 }
 
-/// Finds a list in the place of a table: serde would take its elements for the table's keys, in order.
+/// Finds a list in the place of a table. serde would use its elements as the table's values, in order.
 fn list_for_table(shape: &Value, value: &Value, key: &Key) -> Option<Key> {
     match (shape, value) {
         (Value::Object(_), Value::Array(_)) => Some(key.clone()),
@@ -99,25 +100,25 @@ fn list_for_table(shape: &Value, value: &Value, key: &Key) -> Option<Key> {
     }
 }
 
-/// A value that its key does not take.
+/// A value that its key doesn't accept.
 struct Rejected {
     key: Key,
     message: String,
 }
 
 impl Rejected {
-    /// Returns whether another type was wanted, not another value or a table of other keys.
+    /// Returns true if the value has the wrong type. A wrong value or a missing key don't count.
     fn is_of_wrong_type(&self) -> bool {
         self.message.starts_with("invalid type: ")
     }
 
     fn into_error(self, tree: &Tree, root: &Value) -> Error {
         Error::Invalid {
-            value: shortened(&without_secrets(
+            value: shorten(&without_secrets(
                 &self.key,
                 at(root, &self.key).unwrap_or(&Value::Null),
             )),
-            layer: tree.origins.covering(&self.key).clone(),
+            layer: tree.origins.covering_layer(&self.key).clone(),
             source: Cause(expectation(&self.message)),
             key: self.key,
         }
@@ -126,12 +127,13 @@ impl Rejected {
 
 fn rejected_key(path: &serde_path_to_error::Path) -> Key {
     use serde_path_to_error::Segment;
-    let part = |segment: &Segment| match segment {
-        Segment::Seq { index } => Some(index.to_string()),
-        Segment::Map { key } => Some(key.clone()),
-        Segment::Enum { .. } | Segment::Unknown => None,
-    };
-    path.iter().filter_map(part).collect()
+    path.iter()
+        .filter_map(|segment| match segment {
+            Segment::Seq { index } => Some(index.to_string()),
+            Segment::Map { key } => Some(key.clone()),
+            Segment::Enum { .. } | Segment::Unknown => None,
+        })
+        .collect()
 }
 
 fn ignored_key(path: &serde_ignored::Path<'_>) -> Key {
@@ -146,7 +148,7 @@ fn ignored_key(path: &serde_ignored::Path<'_>) -> Key {
     }
 }
 
-fn shortened(value: &Value) -> String {
+fn shorten(value: &Value) -> String {
     let text = value.to_string();
     match text.char_indices().nth(SHOWN_CHARACTERS) {
         Some((end, _)) => format!("{}…", &text[..end]),
@@ -154,9 +156,9 @@ fn shortened(value: &Value) -> String {
     }
 }
 
-/// Returns what serde's message says was expected, in the words of a person who writes TOML.
+/// Returns the expectation in serde's message, in TOML's terms.
 ///
-/// The message repeats the value first, which the error shows itself.
+/// The start of the message repeats the value, which the error already shows.
 fn expectation(message: &str) -> String {
     if let Some(field) = message.strip_prefix("missing field ") {
         return format!("expected a key {field}");
@@ -207,7 +209,7 @@ mod tests {
     }
 
     #[test]
-    fn error_names_key_value_layer_and_what_was_expected() {
+    fn error_names_the_key_with_its_value() {
         let errors = [
             "conversation.attachment.max_bytes = '10 parsecs'",
             "conversation.deduplication.min_bytes = -1",
@@ -242,7 +244,7 @@ mod tests {
     }
 
     #[test]
-    fn list_is_no_table_whatever_the_table_is_called() {
+    fn list_in_the_place_of_a_table_is_refused() {
         for key in [
             "providers.llm.y",
             "providers.llm.y.models.m",
@@ -284,7 +286,7 @@ mod tests {
     }
 
     #[test]
-    fn error_names_what_is_wrong_with_an_mcp_server() {
+    fn error_names_the_mistake_in_an_mcp_server() {
         let errors = [
             "providers.mcp.docs = 'my-server'",
             "providers.mcp.docs.type = 'sse'",
@@ -345,7 +347,7 @@ mod tests {
     }
 
     #[test]
-    fn element_of_a_list_is_blamed_on_the_layer_that_gave_it() {
+    fn error_names_the_layer_of_a_list_element() {
         let mut layers = Layers::new();
         layers
             .add_toml(
@@ -373,7 +375,7 @@ mod tests {
     }
 
     #[test]
-    fn value_that_a_later_layer_replaces_is_not_looked_at() {
+    fn replaced_value_is_not_checked() {
         let mut layers = Layers::new();
         let layer = Layer::User {
             path: "u.toml".into(),

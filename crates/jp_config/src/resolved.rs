@@ -3,14 +3,14 @@ use serde_json::Value;
 use crate::tree::at;
 use crate::{Config, Error, Key, Layer, Origins};
 
-/// Configuration together with where each value came from.
+/// Configuration with the origin of each value.
 #[derive(Debug, Clone)]
 pub struct Resolved {
     /// The typed values.
     pub config: Config,
-    /// Which layer set which key.
+    /// The layer that set each key.
     pub origins: Origins,
-    /// Keys that files or the conversation set and this version does not know, with the layer.
+    /// Unknown keys of files and the conversation, with the layer.
     pub unknown: Vec<(Key, Layer)>,
     /// `config` as JSON, for looking values up by key.
     values: Value,
@@ -40,7 +40,7 @@ impl Resolved {
         })
     }
 
-    /// Returns the effective value at `key`, a table as a whole; `None` where nothing is set.
+    /// Returns the effective value at `key`, which may be a table; `None` if nothing is set.
     ///
     /// The value is in today's form: a size as `"10MB"`, a model as `"provider/name"`.
     #[must_use]
@@ -55,12 +55,12 @@ impl Resolved {
             .map_or(&Layer::Default, |key| self.origins.layer(&key))
     }
 
-    /// Returns every layer that wrote `key` or something below it, in the order they were added; none
-    /// where the defaults stand.
+    /// Returns every layer that wrote `key` or a key below it, in the order of the layers. There are
+    /// none if only defaults apply.
     #[must_use]
     pub fn contributors(&self, key: &str) -> Vec<&Layer> {
         key.parse()
-            .map_or_else(|_| Vec::new(), |key| self.origins.writing(&key))
+            .map_or_else(|_| Vec::new(), |key| self.origins.writers(&key))
     }
 
     /// Returns every effective value, defaults included, in the order of the types' fields.
@@ -88,11 +88,11 @@ impl Resolved {
     }
 }
 
-/// Pairs each unknown key with the layers that set it; an error where one of them may not.
+/// Pairs each unknown key with the layers that set it. Returns an error if a layer refuses it.
 fn unknown_in_layers(unknown: &[Key], origins: &Origins) -> Result<Vec<(Key, Layer)>, Error> {
     let mut reported = Vec::new();
     for key in unknown {
-        for layer in origins.contributing(key) {
+        for layer in origins.contributors(key) {
             if layer.refuses_unknown_keys() {
                 return Err(Error::UnknownKey {
                     key: key.clone(),
@@ -151,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn entries_show_todays_form_and_the_layer() {
+    fn entries_have_todays_form() {
         let resolved = resolve(
             "conversation.attachment.max_bytes = 5_000_000
             conversation.tools.'*'.run = 'ask'
@@ -174,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn value_is_found_by_key_and_unset_is_none() {
+    fn value_is_found_by_key() {
         let resolved = resolve("assistant.model.id = 'a/b'\nconversation.tools.'*'.run = 'ask'");
         assert_eq!(
             resolved.get("assistant.model"),
@@ -194,7 +194,7 @@ mod tests {
     }
 
     #[test]
-    fn unknown_keys_of_files_and_conversations_are_reported_once_a_layer() {
+    fn unknown_keys_of_stored_layers_are_reported() {
         let mut layers = Layers::new();
         layers
             .add_toml(
@@ -259,7 +259,7 @@ mod tests {
     }
 
     #[test]
-    fn entries_of_an_mcp_server_show_what_is_set_and_where() {
+    fn entries_of_an_mcp_server_show_only_set_keys() {
         let mut layers = Layers::new();
         layers
             .add_toml(
@@ -294,7 +294,7 @@ mod tests {
     }
 
     #[test]
-    fn unknown_keys_of_the_command_line_and_the_environment_are_errors() {
+    fn unknown_keys_of_this_command_are_errors() {
         let text = "conversation.atachment.max_bytes=5";
         let mut layers = Layers::new();
         layers

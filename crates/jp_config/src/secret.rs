@@ -28,12 +28,10 @@ pub fn without_secrets(key: &Key, value: &Value) -> Value {
             .iter()
             .map(|value| without_secrets(key, value))
             .collect(),
-        Value::Object(table) => {
-            let entry = |(name, value): (&String, &Value)| {
-                (name.clone(), without_secrets(&key.child(name), value))
-            };
-            table.iter().map(entry).collect()
-        }
+        Value::Object(table) => table
+            .iter()
+            .map(|(name, value)| (name.clone(), without_secrets(&key.child(name), value)))
+            .collect(),
         _ if is_secret(key) => HIDDEN.into(),
         value => value.clone(),
     }
@@ -68,7 +66,7 @@ pub(crate) fn argument_without_value(text: &str) -> String {
     )
 }
 
-/// Returns whether the value at a key, or a part of it, may be a secret.
+/// Returns true if the value at a key, or a part of it, may be a secret.
 fn is_secret(key: &Key) -> bool {
     match &key.parts().collect::<Vec<_>>()[..] {
         ["providers", "mcp", _, field, ..] => matches!(*field, "headers" | "environment"),
@@ -77,8 +75,8 @@ fn is_secret(key: &Key) -> bool {
     }
 }
 
-/// Returns whether a key is in a table of an MCP server: headers or variables, also where that name
-/// is mistyped.
+/// Returns true if a key is in a table of an MCP server: headers or variables, even if that name is
+/// mistyped.
 fn is_in_server_table(key: &Key) -> bool {
     matches!(
         key.parts().collect::<Vec<_>>()[..],
@@ -86,7 +84,7 @@ fn is_in_server_table(key: &Key) -> bool {
     )
 }
 
-/// Returns whether the text of a table seems to name a field that may be a secret.
+/// Returns true if the text of a table seems to name a field that may be a secret.
 fn may_hold_secrets(table: &Key, text: &str) -> bool {
     let is_above = matches!(
         table.parts().collect::<Vec<_>>()[..],
@@ -98,7 +96,7 @@ fn may_hold_secrets(table: &Key, text: &str) -> bool {
             .any(|field| text.contains(field))
 }
 
-/// Returns whether the text of an MCP server, or of a field of one, may hold a secret in a command
+/// Returns true if the text of an MCP server, or of a field of one, may hold a secret in a command
 /// line or a URL.
 ///
 /// An appended argument may be a secret because its flag is in another layer.
@@ -123,7 +121,7 @@ fn server_field(key: &Key) -> Option<&str> {
 /// Returns a command line with the secrets in it hidden.
 fn line_without_secrets(line: &str) -> String {
     let shown = words_without_secrets(line.split(' ')).join(" ");
-    // A quoted or escaped word may hold spaces: where a secret in it ends is not known here.
+    // A quoted or escaped word may contain spaces, so the end of a secret is unknown.
     match shown.split_once(' ') {
         Some((program, _)) if shown != line && line.contains(['\'', '"', '\\']) => {
             format!("{program} {HIDDEN}")
@@ -151,7 +149,7 @@ fn words_without_secrets<'w>(words: impl Iterator<Item = &'w str>) -> Vec<String
     shown.collect()
 }
 
-/// Returns whether the word after this one is a secret: `--token`, or the scheme of an
+/// Returns true if the word after this one is a secret: `--token`, or the scheme of an
 /// `Authorization` header.
 fn announces_secret(word: &str) -> bool {
     let is_scheme = ["basic", "bearer"]
@@ -171,7 +169,7 @@ fn word_without_secrets(word: &str, previous: &str) -> String {
     format!("{}{HIDDEN}", &word[..start])
 }
 
-/// Returns where a secret begins in a word that follows another.
+/// Returns the offset of a secret in a word that follows another.
 fn find_secret(word: &str, previous: &str) -> Option<usize> {
     let is_separator = |character: char| character.is_whitespace() || "=:".contains(character);
     let (mut previous, mut rest) = (previous, word);
@@ -196,7 +194,7 @@ fn find_secret(word: &str, previous: &str) -> Option<usize> {
     None
 }
 
-/// Returns whether a text before `=` or `:` names a secret, also if it follows the letter of a
+/// Returns true if a text before `=` or `:` names a secret, also if it follows the letter of a
 /// flag: `-HAuthorization`.
 fn is_name_of_secret(name: &str) -> bool {
     let after_letter = name.strip_prefix('-').and_then(|letters| {
@@ -207,7 +205,7 @@ fn is_name_of_secret(name: &str) -> bool {
     !name.contains(['/', '?']) && (is_secret_name(name) || after_letter.is_some_and(is_secret_name))
 }
 
-/// Returns whether a text before `:` is the name in `NAME:PASSWORD`: curl's `--user=me:…`,
+/// Returns true if a text before `:` is the name in `NAME:PASSWORD`: curl's `--user=me:…`,
 /// `-u me:…` and `-ume:…`.
 fn follows_user_flag(name: &str, previous: &str) -> bool {
     const FLAGS: [&str; 4] = ["--proxy-user", "--user", "-U", "-u"];
@@ -229,15 +227,17 @@ fn url_without_query(text: &str) -> String {
     let end = text[start..]
         .find('#')
         .map_or(text.len(), |length| start + length);
-    let hide = |pair: &str| {
-        pair.split_once('=')
-            .map_or_else(|| HIDDEN.to_owned(), |(name, _)| format!("{name}={HIDDEN}"))
-    };
-    let shown: Vec<String> = text[start..end].split('&').map(hide).collect();
+    let shown: Vec<String> = text[start..end]
+        .split('&')
+        .map(|pair| match pair.split_once('=') {
+            Some((name, _)) => format!("{name}={HIDDEN}"),
+            None => HIDDEN.to_owned(),
+        })
+        .collect();
     format!("{}{}{}", &text[..start], shown.join("&"), &text[end..])
 }
 
-/// Returns whether the name of a variable, a flag or a header suggests a secret, by the words in
+/// Returns true if the name of a variable, a flag or a header suggests a secret, by the words in
 /// it.
 #[must_use]
 pub fn is_secret_name(name: &str) -> bool {
@@ -268,20 +268,21 @@ pub fn is_secret_name(name: &str) -> bool {
     /// Sessions that aren't secrets: the desktop's and jp's own.
     const SESSIONS: [&str; 2] = ["DESKTOP_SESSION", "JP_SESSION"];
     let name = name.to_uppercase();
-    let is_separator = |character: char| !character.is_alphanumeric();
     let words: Vec<&str> = name
-        .split(is_separator)
+        .split(|character: char| !character.is_alphanumeric())
         .filter(|word| !word.is_empty())
         .collect();
-    let is_secret_word =
-        |word: &&str| WORDS.contains(word) || ENDINGS.iter().any(|ending| word.ends_with(ending));
-    let is_secret_last = || match words[..] {
+    // `PWD` alone is the working directory; `DB_PWD` is a password.
+    let has_secret_end = match words[..] {
         [_, .., "PWD"] => true,
         [_, .., "SESSION"] => !SESSIONS.contains(&&*name),
         _ => false,
     };
     let is_place = words.last().is_some_and(|last| PLACES.contains(last));
-    NAMES.contains(&&*name) || (!is_place && words.iter().any(is_secret_word)) || is_secret_last()
+    let has_secret_word = words
+        .iter()
+        .any(|word| WORDS.contains(word) || ENDINGS.iter().any(|ending| word.ends_with(ending)));
+    NAMES.contains(&&*name) || (!is_place && has_secret_word) || has_secret_end
 }
 
 #[cfg(test)]
@@ -342,7 +343,7 @@ mod tests {
     }
 
     #[test]
-    fn secrets_in_words_and_urls_are_hidden() {
+    fn secrets_in_command_lines_are_hidden() {
         for (line, shown) in [
             ("notes --token=s --quiet", "notes --token=… --quiet"),
             ("notes --token s --quiet", "notes --token … --quiet"),

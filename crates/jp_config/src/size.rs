@@ -6,18 +6,19 @@ use serde::{Deserialize, Serialize, Serializer};
 
 /// A number of bytes, written `10MB` (decimal), `10MiB` (binary) or as a plain number.
 ///
-/// Units are read in either case, with or without a space; only whole numbers are taken.
+/// Units may have either case and a space before them. The number must be an integer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ByteSize(u64);
 
-/// A text is no size in bytes.
+/// The error of a text that isn't a size.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("expected {EXPECTED}")]
 pub struct ParseByteSizeError;
 
 const EXPECTED: &str = "a size such as \"10MB\"";
 
-/// From the largest, decimal first: the order in which a size is matched when it is written.
+/// The units with their bytes: decimal units first, the largest first. A size is written with the
+/// first unit that divides it.
 const UNITS: [(&str, u64); 8] = [
     ("TB", 1_000_000_000_000),
     ("GB", 1_000_000_000),
@@ -30,7 +31,7 @@ const UNITS: [(&str, u64); 8] = [
 ];
 
 impl ByteSize {
-    /// Makes a size of so many bytes.
+    /// Makes a size from a number of bytes.
     #[must_use]
     pub const fn new(bytes: u64) -> Self {
         Self(bytes)
@@ -128,7 +129,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn decimal_and_binary_units_are_told_apart() {
+    fn decimal_units_differ_from_binary_ones() {
         let sizes = ["10MB", "10MiB", "10 mb", "7", "7B", "256KB", "1KiB"];
         let bytes = sizes.map(|text| text.parse::<ByteSize>().unwrap().bytes());
         assert_eq!(
@@ -138,7 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_size_is_refused() {
+    fn malformed_size_is_refused() {
         for text in [
             "",
             "MB",

@@ -1,4 +1,4 @@
-//! Turning text into JSON values.
+//! Parses text into JSON values.
 
 use serde_json::Value;
 
@@ -7,7 +7,7 @@ use crate::{Cause, Error, Layer};
 /// Parses a TOML document; dates become strings.
 pub(crate) fn parse_toml(layer: &Layer, text: &str) -> Result<Value, Error> {
     match text.parse::<toml::Table>() {
-        Ok(table) => Ok(json_of(toml::Value::Table(table))),
+        Ok(table) => Ok(toml_to_json(toml::Value::Table(table))),
         Err(error) => Err(syntax_error(layer, text, &error)),
     }
 }
@@ -24,10 +24,10 @@ fn syntax_error(layer: &Layer, text: &str, error: &toml::de::Error) -> Error {
     }
 }
 
-/// Reads a text from the command line or the environment as the TOML value it may be.
+/// Guesses the TOML value in a text from the command line or the environment.
 ///
-/// Only booleans, integers, arrays and inline tables are taken so: `1.10` is more often a version than
-/// a number, and a string needs no quotes.
+/// Only booleans, integers, arrays and inline tables count. `1.10` is more often a version than a
+/// number, and a string needs no quotes.
 pub(crate) fn guess(text: &str) -> Value {
     match text.trim().parse::<toml::Value>() {
         Ok(
@@ -35,22 +35,22 @@ pub(crate) fn guess(text: &str) -> Value {
             | toml::Value::Integer(_)
             | toml::Value::Array(_)
             | toml::Value::Table(_)),
-        ) => json_of(value),
+        ) => toml_to_json(value),
         _ => Value::String(text.to_owned()),
     }
 }
 
-fn json_of(value: toml::Value) -> Value {
+fn toml_to_json(value: toml::Value) -> Value {
     match value {
         toml::Value::String(text) => Value::String(text),
         toml::Value::Integer(number) => Value::from(number),
         toml::Value::Float(number) => Value::from(number),
         toml::Value::Boolean(value) => Value::Bool(value),
         toml::Value::Datetime(datetime) => Value::String(datetime.to_string()),
-        toml::Value::Array(list) => list.into_iter().map(json_of).collect(),
+        toml::Value::Array(list) => list.into_iter().map(toml_to_json).collect(),
         toml::Value::Table(table) => table
             .into_iter()
-            .map(|(name, value)| (name, json_of(value)))
+            .map(|(name, value)| (name, toml_to_json(value)))
             .collect(),
     }
 }
@@ -62,7 +62,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_unmistakable_toml_is_taken_for_a_value() {
+    fn only_unmistakable_toml_is_a_value() {
         let texts = [
             "true",
             " 7 ",
@@ -82,7 +82,7 @@ mod tests {
     }
 
     #[test]
-    fn syntax_error_names_file_line_and_column() {
+    fn syntax_error_names_the_place() {
         let layer = Layer::Workspace {
             path: ".jp/config.toml".into(),
         };
@@ -94,7 +94,7 @@ mod tests {
     }
 
     #[test]
-    fn tables_keep_their_order_and_dates_become_strings() {
+    fn toml_becomes_json() {
         let value = parse_toml(&Layer::Default, "b = 1\na = 2026-01-01").unwrap();
         assert_eq!(value.to_string(), r#"{"b":1,"a":"2026-01-01"}"#);
     }

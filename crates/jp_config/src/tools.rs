@@ -5,99 +5,100 @@ use serde_json::{Map, Value};
 
 use crate::{ByteSize, CommandSetting};
 
-/// `conversation.tools.NAME`: a tool; what is not set is `conversation.tools.'*'`'s to say, then jp's.
+/// `conversation.tools.NAME`: a tool. Unset keys use those of `conversation.tools.'*'`, then jp's
+/// defaults.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default, expecting = "a table")]
 pub struct ToolSettings {
-    /// Whether models are offered it.
+    /// Offers the tool to models.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub enable: Option<bool>,
-    /// Whether it runs without being asked about.
+    /// The permission to run.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub run: Option<RunMode>,
-    /// Where it is from: `local`, `builtin` or `mcp.SERVER[.TOOL]`.
+    /// The origin: `local`, `builtin` or `mcp.SERVER[.TOOL]`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub source: Option<String>,
-    /// What a local tool runs.
+    /// The command of a local tool.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub command: Option<CommandSetting>,
-    /// What it does, in a sentence, for the model.
+    /// One sentence for the model about the tool's purpose.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub summary: Option<String>,
-    /// What else the model should know of it.
+    /// More instructions for the model.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,
-    /// Its parameters: each a JSON Schema, with `required` and `summary` beside.
+    /// The parameters: each is a JSON Schema with two more keys, `required` and `summary`.
     #[serde(skip_serializing_if = "Map::is_empty")]
     pub parameters: Map<String, Value>,
-    /// Who answers its questions, by their ids.
+    /// The recipients and answers of the tool's questions, by id.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub questions: BTreeMap<String, QuestionSettings>,
-    /// What it is handed as it is.
+    /// Values that the tool receives unchanged.
     #[serde(skip_serializing_if = "Map::is_empty")]
     pub options: Map<String, Value>,
-    /// How long one run may take.
+    /// The time limit for one run, in seconds.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub timeout_secs: Option<u64>,
-    /// How much of a result the model is shown.
+    /// The largest part of a result that the model receives.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_output_bytes: Option<ByteSize>,
-    /// Whether what it returns may become a reference to what was delivered before.
+    /// Replaces results if the request already has their content.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub deduplicate: Option<bool>,
-    /// Whether it stays alive between calls.
+    /// Keeps the program alive between calls.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub stateful: Option<bool>,
-    /// What can be done with a stateful tool; everything where nothing is said.
+    /// The supported actions of a stateful tool; all by default.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub actions: Option<Vec<Action>>,
-    /// Whether a stateful tool outlives the turn.
+    /// Keeps a stateful tool alive after the turn.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub keep: Option<bool>,
 }
 
-/// Whether a tool runs without being asked about.
+/// The permission of a tool to run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum RunMode {
-    /// The person is asked each time.
+    /// jp asks the user before each call.
     Ask,
-    /// It runs.
+    /// The tool runs without a prompt.
     Unattended,
-    /// It never runs.
+    /// The tool never runs.
     Deny,
 }
 
-/// What is done with a stateful tool.
+/// An action of a stateful tool.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Action {
-    /// Starting it.
+    /// Starts the program.
     Spawn,
-    /// Asking how far it is.
+    /// Returns its current output.
     Fetch,
-    /// Giving it more.
+    /// Sends it input.
     Apply,
-    /// Ending it.
+    /// Ends it.
     Abort,
 }
 
-/// `conversation.tools.NAME.questions.ID`: who answers a question.
+/// `conversation.tools.NAME.questions.ID`: the recipient or the answer of a question.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default, expecting = "a table")]
 pub struct QuestionSettings {
-    /// Who is asked.
+    /// The recipient of the question.
     pub target: QuestionTarget,
-    /// The answer; nobody is asked then.
+    /// A fixed answer. With it, jp asks no one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub answer: Option<Value>,
 }
 
-/// Who is asked.
+/// The recipient of a tool's question.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum QuestionTarget {
-    /// The person.
+    /// The user.
     #[default]
     User,
     /// The model.

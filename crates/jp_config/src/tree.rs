@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 use crate::origins::{LayerIndex, remove_at_or_below};
 use crate::{Key, Origins};
 
-/// All layers merged, with what is needed to explain and to reread each value.
+/// The merged layers, with the origins and original texts of their values.
 #[derive(Debug, Clone)]
 pub(crate) struct Tree {
     pub(crate) root: Value,
@@ -27,7 +27,7 @@ impl Default for Tree {
 }
 
 impl Tree {
-    /// Merges a layer over what is there: tables deep, the rest replaced, `null` removed.
+    /// Merges a layer into the tree. Tables are merged, other values replaced; `null` removes a value.
     pub(crate) fn merge(&mut self, layer: LayerIndex, value: Value) {
         let mut root = std::mem::take(&mut self.root);
         self.merge_at(&mut root, value, Key::root(), layer);
@@ -65,7 +65,7 @@ impl Tree {
         }
     }
 
-    /// Returns the table at `into`, made in place of anything else.
+    /// Returns the table at `into`; replaces any other value with an empty table.
     fn as_table<'a>(&mut self, into: &'a mut Value, key: &Key) -> &'a mut Map<String, Value> {
         if !into.is_object() {
             self.forget(into, key);
@@ -75,7 +75,7 @@ impl Tree {
             .expect("anything else was just replaced by a table")
     }
 
-    /// Forgets what is known about the value at `key`, which is about to go.
+    /// Removes the origins and texts of the value at `key`, which is about to be removed.
     fn forget(&mut self, value: &Value, key: &Key) {
         if !value.is_null() {
             self.origins.forget(key);
@@ -83,7 +83,8 @@ impl Tree {
         }
     }
 
-    /// Appends to the list at `key`, which is made if there is nothing; `None` if it is no list.
+    /// Appends to the list at `key`; makes it if there is no value. Returns `None` if the value isn't
+    /// a list.
     pub(crate) fn append(
         &mut self,
         layer: LayerIndex,
@@ -104,7 +105,7 @@ impl Tree {
     }
 }
 
-/// What is appended to a list.
+/// Values to append to a list.
 pub(crate) struct Addition {
     pub(crate) values: Vec<Value>,
     /// The original text of a single value that was guessed from one.
