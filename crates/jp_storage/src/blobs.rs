@@ -1,16 +1,14 @@
-//! Content-addressed storage for what conversations refer to.
+//! Content-addressed storage for the content of conversations.
 //!
 //! A blob is named by the SHA-256 of its raw bytes and kept gzip-compressed in
 //! `ab/<other 62 digits>.blob.gz`. Equal content gives equal files, so stores of two people merge
 //! without conflicts, and no text can be found in a store by searching it.
 //!
-//! In reading order: [`Blobs`] is a store; [`Blobs::batch`] gives a [`Batch`], which adds content to
-//! it and makes it durable with one sync, or two, however much it is; [`Blobs::read`] and
-//! [`Blobs::read_ahead`] give it back, always verified; [`Blobs::iter`] and [`Blobs::verify`] are for
-//! upkeep.
+//! In reading order: [`Blobs`] is a store. [`Blobs::batch`] returns a [`Batch`], which adds any amount of
+//! content and makes it durable with one or two syncs. [`Blobs::read`] and [`Blobs::read_ahead`] return
+//! verified content. [`Blobs::iter`] and [`Blobs::verify`] are for maintenance.
 //!
-//! A store needs no lock: a file under a final name is complete, and never changes but for its
-//! modification time.
+//! A store needs no lock. A file with its final name is complete, and only its modification time changes.
 
 mod check;
 mod gzip;
@@ -39,108 +37,108 @@ use crate::{
     tree::Tree,
 };
 
-/// A store of blobs in a directory; cheap to clone, and clones know of each other's batches.
+/// A store of blobs in a directory. It is cheap to clone, and clones share offered batches.
 #[derive(Debug, Clone)]
 pub struct Blobs {
     directory: Arc<Path>,
     tree: Tree,
-    /// For reading: a name is looked up from here, not from the root of the file system.
+    /// The store's directory for reading. A handle saves looking up its path for every blob.
     opened: Arc<OnceLock<Directory>>,
-    /// The ids of batches whose blobs are complete and on their way to their names.
+    /// The ids of batches whose blobs are complete but still have temporary names.
     offered: Arc<Mutex<Vec<u64>>>,
 }
 
-/// What went wrong with a blob.
+/// An error of reading or storing a blob. Messages finish the sentence "failed to …".
 #[derive(Debug, thiserror::Error)]
 pub enum BlobError {
-    /// No file is there.
+    /// The file doesn't exist.
     #[error("find blob {checksum}: {} does not exist", path.display())]
     Missing {
-        /// The blob asked for.
+        /// The requested blob.
         checksum: Checksum,
-        /// Where it would be.
+        /// The path of its file.
         path: PathBuf,
     },
-    /// The file is there but does not hold what its name says.
+    /// The file exists, but its content doesn't match its name.
     #[error("read blob {checksum}: {} is damaged: {damage}", path.display())]
     Corrupt {
-        /// The blob asked for.
+        /// The requested blob.
         checksum: Checksum,
         /// The damaged file.
         path: PathBuf,
-        /// In what way.
+        /// The kind of damage.
         damage: Damage,
     },
-    /// The blob says it is larger than the caller allows.
+    /// The file states a larger size than the caller allows.
     #[error("read blob {checksum}: {} holds {size} bytes, more than {cap}", path.display())]
     TooLarge {
-        /// The blob asked for.
+        /// The requested blob.
         checksum: Checksum,
         /// Its file.
         path: PathBuf,
-        /// Length of the content, as the file states it.
+        /// The length of the content that the file states.
         size: u64,
-        /// What the caller allows.
+        /// The limit of the caller.
         cap: u64,
     },
-    /// The blob is recorded as text and is not.
+    /// The blob is recorded as text but isn't UTF-8.
     #[error("read a blob as text")]
     NotText(#[from] ContentError),
-    /// An earlier [`Batch::put`] failed, so there is nothing whole to commit.
+    /// An earlier [`Batch::put`] failed, so the batch can't be committed.
     #[error("store blobs in {}: one of them could not be written", path.display())]
     Incomplete {
         /// The store.
         path: PathBuf,
     },
-    /// The file system refused.
+    /// A file operation failed.
     #[error("{action} {}", path.display())]
     Io {
-        /// What was tried, as a verb.
+        /// The operation, as a verb.
         action: &'static str,
-        /// On which file or directory.
+        /// The file or directory.
         path: PathBuf,
-        /// Why it failed.
+        /// The error of the operating system.
         source: io::Error,
     },
 }
 
-/// In what way a blob's file is damaged.
+/// The kind of damage of a blob's file.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Damage {
-    /// The file is shorter or longer than any file for content of this size.
+    /// The file is too short or too long for content of this size.
     #[error("a file of {length} bytes can't hold {size} bytes")]
     Length {
         /// Length of the file.
         length: u64,
-        /// Length of the content, as it is recorded.
+        /// The recorded length of the content.
         size: u64,
     },
-    /// The file's own record of the content's size is another one.
-    #[error("it states {found} bytes where {expected} are recorded")]
+    /// The size that the file states differs from the recorded one.
+    #[error("it states {found} bytes, but {expected} are recorded")]
     Size {
-        /// Length of the content modulo 2³², as the file states it.
+        /// The length of the content modulo 2³² that the file states.
         found: u32,
-        /// Length of the content, as it is recorded.
+        /// The recorded length of the content.
         expected: u64,
     },
-    /// The file is not gzip, or its content fails gzip's own check.
+    /// The file isn't gzip, or gzip's checksum doesn't match.
     #[error("it does not decompress")]
     Gzip,
-    /// The content is another one.
+    /// The checksum of the content doesn't match.
     #[error("its content has the checksum {0}")]
     Checksum(Checksum),
 }
 
 impl Blobs {
-    /// Names the store in `directory`, which need not exist. Does no I/O.
+    /// Makes the store in `directory`, which need not exist. Does no I/O.
     ///
-    /// Links may lead to it; below it none is followed.
+    /// The directory's path may contain links. Below it, links are refused.
     pub fn open(directory: impl Into<PathBuf>) -> Self {
         let directory = directory.into();
         Self::below(Tree::new(&directory, Access::Shared), &directory)
     }
 
-    /// Names the store in a directory of `tree`. Does no I/O.
+    /// Makes the store in a directory of `tree`. Does no I/O.
     pub(crate) fn below(tree: Tree, directory: &Path) -> Self {
         Self {
             directory: directory.into(),
@@ -168,20 +166,20 @@ impl Blobs {
         if !is_missing(&opened) {
             return opened;
         }
-        // A batch that is not committed yet keeps its content under temporary names.
+        // The blobs of a batch have temporary names before it is committed.
         let batches = self.lock_offered().clone();
         let mut offered = batches
             .into_iter()
             .map(|batch| directory.open_file(temporary_name(checksum, batch)));
-        // By now it may have got its name.
+        // The batch may have been committed meanwhile.
         let opened = offered
             .find(|opened| !is_missing(opened))
             .unwrap_or_else(|| directory.open_file(blob_name(checksum)));
         if !is_missing(&opened) {
             return opened;
         }
-        // The store may have been removed and made again since its handle was opened. Only here, so that a blob that is
-        // found costs no lookup of the store.
+        // The store may have been removed and made again since its handle was opened. Only a missing blob
+        // costs this lookup.
         self.tree
             .directory(&self.directory)?
             .open_file(blob_name(checksum))
@@ -191,7 +189,7 @@ impl Blobs {
         self.offered.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Returns the file of a blob, whether or not it exists.
+    /// Returns the path of a blob's file, which may not exist.
     #[must_use]
     pub fn path(&self, checksum: &Checksum) -> PathBuf {
         self.directory.join(blob_name(checksum))
@@ -213,14 +211,14 @@ impl BlobError {
     }
 }
 
-/// Name of the directory that a blob's file is in.
+/// Returns the name of the directory of a blob's file.
 fn shard_name(checksum: &Checksum) -> String {
     let mut name = checksum.to_string();
     name.truncate(2);
     name
 }
 
-/// Name of a blob's file, relative to the store.
+/// Returns the path of a blob's file, relative to the store.
 fn blob_name(checksum: &Checksum) -> String {
     let mut name = checksum.to_string();
     name.insert(2, '/');
@@ -228,7 +226,7 @@ fn blob_name(checksum: &Checksum) -> String {
     name
 }
 
-/// Name of a blob's file in a batch before it has its own, relative to the store.
+/// Returns the path of a blob's file in an uncommitted batch, relative to the store.
 fn temporary_name(checksum: &Checksum, batch: u64) -> String {
     let checksum = checksum.to_string();
     let (shard, rest) = checksum.split_at(2);

@@ -1,7 +1,7 @@
 //! Reads events while another process may be writing them.
 //!
-//! A writer appends in place, over the closing bracket. A reader may see an end that is neither the
-//! old one nor the new one. That is no damage: the events before it are whole.
+//! A writer appends in place and overwrites the closing bracket. A reader may see an end that is neither
+//! the old one nor the new one. That is no damage, because the events before it are complete.
 
 use std::{path::Path, thread, time::Duration};
 
@@ -12,24 +12,25 @@ use crate::{
     tree::Tree,
 };
 
-/// How a reader detects another process that writes to the file.
+/// The way in which a reader detects another process that writes the file.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Writers<'a> {
-    /// A process that does holds the lock at this path; the one that reads may hold it itself.
+    /// Writers hold the lock at this path. The reading process may hold it, too.
     Locking(&'a Path),
-    /// By changes of the file only.
+    /// The reader only detects changes of the file.
     Unknown,
 }
 
-/// How often a file is looked at before it counts as one that never rests, and the pause between two looks: a tenth of
-/// a second in all. A writer needs a few milliseconds to append and to sync.
+/// The number of attempts to read a file that keeps changing. With [`PAUSE`] they take a tenth of a
+/// second. A writer needs a few milliseconds to append and sync.
 const LOOKS: usize = 50;
+/// The pause between two attempts.
 const PAUSE: Duration = Duration::from_millis(2);
 
-/// Conclusion about a file with a torn or malformed end.
+/// The conclusion about a file with a torn or malformed end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Verdict {
-    /// None yet: read it again.
+    /// Nothing is certain: read it again.
     Again,
     /// It is damaged.
     Damaged,
@@ -37,10 +38,10 @@ enum Verdict {
     BeingWritten,
 }
 
-/// Decides after the first, second, … look at a file whose end is torn or malformed.
+/// Decides about a file with a torn or malformed end after the first, second, … attempt to read it.
 fn judge(looks: usize, is_written: bool) -> Verdict {
     match (looks, is_written) {
-        // A failed append is taken back: the file is as it was, and only a second look shows that it is whole.
+        // A failed append is undone. Only a second look shows that the file is whole again.
         (..=1, _) => Verdict::Again,
         (_, false) => Verdict::Damaged,
         (..LOOKS, true) => Verdict::Again,
@@ -48,9 +49,10 @@ fn judge(looks: usize, is_written: bool) -> Verdict {
     }
 }
 
-/// Reads an events file, again if its end is being written, and passes its bytes and its events on.
+/// Reads an events file and passes its bytes and events to `take`. Reads it again while another process
+/// writes its end.
 ///
-/// A torn end is passed on only if nobody is about to repair it.
+/// `take` sees a torn end only if no writer is about to repair it.
 pub(crate) fn read_events<T>(
     tree: &Tree,
     path: &Path,
@@ -67,7 +69,7 @@ pub(crate) fn read_events<T>(
             return take(&bytes, parsed);
         }
         looks += 1;
-        // The lock first: a writer that has let it go by then has changed the file by then.
+        // Check the lock first. A writer that has just released it has already changed the file.
         let is_held = writers.are_at_work();
         let has_changed = files::version(path).ok() != Some(version);
         let path = path.to_owned();
@@ -79,7 +81,7 @@ pub(crate) fn read_events<T>(
             }
             Verdict::BeingWritten => {
                 let parsed = parsed.map_err(|_| ReadError::BeingWritten { path })?;
-                // The process that writes will finish the end, or repair it.
+                // The writer will finish or repair the end.
                 let whole = Parsed {
                     torn: None,
                     ..parsed
@@ -105,7 +107,7 @@ mod tests {
     use crate::directory::Access;
 
     #[test]
-    fn file_is_damaged_only_if_it_rests_unlocked() {
+    fn unlocked_file_that_does_not_change_is_damaged() {
         assert_eq!([judge(1, false), judge(1, true)], [Verdict::Again; 2]);
         assert_eq!(
             [judge(2, false), judge(LOOKS, false)],
@@ -119,7 +121,7 @@ mod tests {
     }
 
     #[test]
-    fn file_that_another_process_holds_is_never_called_damaged() {
+    fn locked_file_is_never_damaged() {
         let directory = tempfile::tempdir().unwrap();
         let (events, held) = (
             directory.path().join("events.json"),

@@ -17,46 +17,47 @@ use crate::{
     tree::{Tree, split},
 };
 
-/// A conversation as it was read.
+/// A conversation from disk.
 #[derive(Debug)]
 pub struct Conversation {
     /// Its id.
     pub id: ConversationId,
-    /// Where it is.
+    /// Its directory.
     pub directory: PathBuf,
     /// Title and times.
     pub metadata: Metadata,
     /// The events.
     pub stream: Stream,
-    /// Configuration that an older version kept in a file of its own.
+    /// The configuration that an older version wrote to a separate file.
     pub base_config: Option<Value>,
-    /// What was found amiss and read all the same.
+    /// Problems that didn't prevent reading.
     pub warnings: Vec<String>,
     pub(crate) form: Form,
 }
 
-/// What the file needs before something can be appended to it.
+/// The form of an events file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Form {
-    /// Nothing.
+    /// Events can be appended.
     Current,
-    /// Its torn end set aside.
+    /// The torn end must be removed before the next append.
     Torn,
-    /// Rewriting in the current format.
+    /// The file must be rewritten in the current format before the next append.
     Older,
 }
 
-/// An event's JSON, with places as on disk.
+/// The JSON of an event, with places in their form on disk.
 pub(crate) struct Line {
     pub json: String,
-    /// Whether it was in an older format, so that its content has to go to the store.
+    /// True if it was in an older format. Its content must then go to the store.
     pub is_converted: bool,
-    /// Whether there may be markers of places in it: an older version wrote none, and what looks like one is text.
+    /// True if it may contain markers of places. Older versions wrote none, so in their events the same
+    /// characters are ordinary text.
     pub has_places: bool,
 }
 
 impl Line {
-    /// Returns an event as it stands in the file.
+    /// Makes the line of an event in the current format.
     fn unchanged(event: &str, has_places: bool) -> Self {
         Self {
             json: event.to_owned(),
@@ -66,11 +67,10 @@ impl Line {
     }
 }
 
-/// Events as text and as values, with what there is to say about them.
+/// The events of a file as lines in the current format.
 pub(crate) struct ReadEvents {
-    /// The events in the current format.
     pub lines: Vec<Line>,
-    /// What follows the last whole event and is lost, if the file is torn.
+    /// The bytes after the last whole event that a torn file loses.
     pub torn: Option<Vec<u8>>,
     pub warnings: Vec<String>,
     pub form: Form,
@@ -78,21 +78,14 @@ pub(crate) struct ReadEvents {
 
 pub(crate) const EVENTS: &str = "events.json";
 pub(crate) const METADATA: &str = "metadata.json";
-/// What a version before the first `events.json` kept: exchanges of a message and its reply.
+/// The file of versions before `events.json`, with exchanges of a message and its reply.
 const MESSAGES: &str = "messages.json";
+/// The configuration that an older version wrote to a separate file.
 pub(crate) const BASE_CONFIG: &str = "base_config.json";
 
-/// Reads the configuration of an older version, if there is any, for a fork.
-pub(crate) fn read_base_config(tree: &Tree, directory: &Path) -> io::Result<Option<Vec<u8>>> {
-    match tree.read(&directory.join(BASE_CONFIG)) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
-        read => read.map(Some),
-    }
-}
-
-/// Reads an events file of any format that this version knows, wherever it is.
+/// Reads an events file in any known format, at any path.
 ///
-/// Returns the events and what was found amiss and read all the same.
+/// Returns the events, and problems that didn't prevent reading.
 pub fn read_events(path: &Path, places: &Places) -> Result<(Stream, Vec<String>), ReadError> {
     let (parent, _) = split(path).map_err(ReadError::io(path))?;
     let tree = Tree::new(parent, Access::Shared);
@@ -141,7 +134,7 @@ fn read_files(
     })
 }
 
-/// Fails if the conversation is gone: what of it could not be read then is neither damaged nor missing.
+/// Fails if the conversation was removed. An error of reading it then is no sign of damage.
 pub(crate) fn fail_if_removed(directory: &Path) -> Result<(), ReadError> {
     match directory.symlink_metadata() {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Err(ReadError::Removed {
@@ -175,7 +168,7 @@ fn read_stream(
     })
 }
 
-/// Reads the events in `directory`, or what was in their place before there were any.
+/// Reads the events file in `directory`, or the file of older versions.
 pub(crate) fn read_either<T>(
     directory: &Path,
     read: impl Fn(&Path) -> Result<T, ReadError>,
@@ -185,7 +178,7 @@ pub(crate) fn read_either<T>(
         return events;
     }
     match read(&directory.join(MESSAGES)) {
-        // Neither is there: the error names the file of today.
+        // If both are missing, the error names today's file.
         Err(error) if error.is_not_found() => events,
         messages => messages,
     }
@@ -223,7 +216,10 @@ fn take_lines(path: &Path, bytes: &[u8], parsed: &Parsed<'_>) -> Result<ReadEven
     })
 }
 
-/// Converts what an older version wrote: all of it if that is most, as the time of an event may have been edited by hand.
+/// Converts the events of an older version.
+///
+/// If most events are older, all count as older, because the time of an event may have been edited by
+/// hand.
 fn convert(path: &Path, bytes: &[u8], parsed: &Parsed<'_>) -> Result<ReadEvents, ReadError> {
     let older: Vec<bool> = parsed
         .events
@@ -232,13 +228,12 @@ fn convert(path: &Path, bytes: &[u8], parsed: &Parsed<'_>) -> Result<ReadEvents,
         .collect();
     // Half is enough: of a file of two events, one may have had its time edited.
     let are_all = older.iter().filter(|is_older| **is_older).count() * 2 >= older.len();
-    // Of a mixture nobody knows what an older version wrote and what had its time edited.
+    // In a mixture, an event that looks older may have had its time edited, so it may have places.
     let has_places = older.contains(&false);
     let mut values = Vec::with_capacity(parsed.events.len());
     let mut time = time_before(path, parsed);
     for (event, is_older) in parsed.events.iter().zip(&older) {
-        let own = legacy::time_of(event);
-        time = own.unwrap_or(time);
+        time = legacy::time_of(event).unwrap_or(time);
         if are_all || *is_older {
             let mut value = serde_json::from_str(event)
                 .map_err(|error| event_error(path, bytes, event, &error.into()))?;
@@ -277,14 +272,15 @@ fn convert(path: &Path, bytes: &[u8], parsed: &Parsed<'_>) -> Result<ReadEvents,
     })
 }
 
-/// Returns the time of what comes before the first event: when the conversation was made, as its directory's name says.
+/// Returns the time for events before the first one with a time: that of the conversation's creation,
+/// from the directory's name.
 fn time_before(path: &Path, parsed: &Parsed<'_>) -> Timestamp {
     let name = path
         .parent()
         .and_then(Path::file_name)
         .and_then(|name| name.to_str());
     let made = name
-        .and_then(ConversationId::of_directory)
+        .and_then(ConversationId::from_directory_name)
         .and_then(ConversationId::created_at);
     made.or_else(|| first_time(parsed))
         .unwrap_or(Timestamp::UNIX_EPOCH)
@@ -296,7 +292,7 @@ fn first_time(parsed: &Parsed<'_>) -> Option<Timestamp> {
     events.find_map(|event| legacy::time_of(event))
 }
 
-/// Returns whether an older version wrote some of it: one may have been edited by hand since, or be a merge of two.
+/// Returns true if an older version wrote an event. After a merge, only some events may be older.
 fn has_older(parsed: &Parsed<'_>) -> bool {
     parsed.events.iter().any(|event| legacy::is_older(event))
 }
@@ -309,10 +305,10 @@ fn form_of(path: &Path, parsed: &Parsed<'_>) -> Form {
     }
 }
 
-/// Returns the bytes that a torn end loses: none if only the closing bracket is missing.
+/// Returns the range of bytes that a torn file loses; `None` if only the closing bracket is missing.
 fn lost_end(bytes: &[u8], parsed: &Parsed<'_>) -> Option<Range<usize>> {
     let torn = parsed.torn.clone()?;
-    // A file that was cut off right after its `[` has lost nothing either.
+    // A file that stops right after its `[` loses nothing either.
     (!matches!(bytes[torn.clone()].trim_ascii(), b"" | b"[")).then_some(torn)
 }
 
@@ -321,18 +317,17 @@ fn lost_end_of(bytes: &[u8], parsed: &Parsed<'_>) -> Option<Vec<u8>> {
 }
 
 fn torn_warning(path: &Path, bytes: &[u8], parsed: &Parsed<'_>) -> Vec<String> {
-    let warning = |torn: Range<usize>| {
-        let (path, events) = (path.display(), parsed.events.len());
-        let bytes = if torn.len() == 1 {
-            "1 byte".to_owned()
-        } else {
-            format!("{} bytes", torn.len())
-        };
-        format!(
-            "{path} was cut off after event {events}: what follows, {bytes}, is no event and is left out; the next write keeps it in {EVENTS}.torn-1, or a later number, beside it"
-        )
+    let Some(torn) = lost_end(bytes, parsed) else {
+        return Vec::new();
     };
-    lost_end(bytes, parsed).map(warning).into_iter().collect()
+    let (path, events) = (path.display(), parsed.events.len());
+    let bytes = match torn.len() {
+        1 => "1 byte".to_owned(),
+        length => format!("{length} bytes"),
+    };
+    vec![format!(
+        "{path} is cut off after event {events}: jp ignores the {bytes} after it, and the next write saves them next to it as {EVENTS}.torn-1 or with a higher number"
+    )]
 }
 
 fn stream_of_file(
@@ -351,7 +346,7 @@ fn stream_of_file(
     Ok(Stream::from_events(events))
 }
 
-/// Reads events of which some were converted from an older format.
+/// Parses events, some of which were converted from an older format.
 fn stream_of_lines(path: &Path, lines: &[Line], places: &Places) -> Result<Stream, ReadError> {
     let mut events = Vec::with_capacity(lines.len());
     for (index, line) in lines.iter().enumerate() {
@@ -367,7 +362,7 @@ fn stream_of_lines(path: &Path, lines: &[Line], places: &Places) -> Result<Strea
     Ok(Stream::from_events(events))
 }
 
-/// Names a mistake by the number of its event: after a conversion its position in the text says nothing.
+/// Locates a mistake by the number of its event. After a conversion, the position in the text is unknown.
 fn locate_by_index(index: usize, error: EventError) -> ParseError {
     match error {
         EventError::Json(error) => ParseError::in_event(index, &parse::without_position(&error)),
@@ -375,7 +370,7 @@ fn locate_by_index(index: usize, error: EventError) -> ParseError {
     }
 }
 
-/// Says where in the file a mistake inside one event is.
+/// Makes the error of an event, with its position in the file.
 fn event_error(path: &Path, bytes: &[u8], event: &str, error: &EventError) -> ReadError {
     let text = std::str::from_utf8(bytes).unwrap_or_default();
     let start = if text.is_empty() {
@@ -424,7 +419,7 @@ fn read_metadata(
             path,
             source: error,
         }),
-        // Missing, or never brought to disk before the power went.
+        // It is missing, or a loss of power left only zeroes.
         _ => {
             warnings.push(format!(
                 "{} is missing or empty: the conversation has no title",
@@ -445,24 +440,22 @@ fn describe_damage(bytes: &[u8], error: &serde_json::Error) -> String {
     }
 }
 
-/// Returns empty metadata for a file that can't be read. The events are whole, so the conversation opens without it.
+/// Returns empty metadata for a file that can't be read. The conversation works without it.
 fn replace_damaged(path: &Path, cause: &str, warnings: &mut Vec<String>) -> Metadata {
     let path = path.display();
     warnings.push(format!(
-        "{path} can't be read, so the conversation has no title: {cause}; the next message renames the file to {METADATA}.damaged-1, or a later number"
+        "{path} can't be read, so the conversation has no title: {cause}; the next message renames the file to {METADATA}.damaged-1 or a higher number"
     ));
     Metadata::unreadable()
 }
 
 fn read_json(tree: &Tree, path: &Path) -> Result<Option<Value>, ReadError> {
-    match tree.read(path) {
-        Ok(bytes) => serde_json::from_slice(&bytes)
-            .map(Some)
-            .map_err(|source| ReadError::Json {
-                path: path.to_owned(),
-                source,
-            }),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
-        Err(error) => Err(ReadError::io(path)(error)),
-    }
+    tree.read_if_present(path)
+        .map_err(ReadError::io(path))?
+        .map(|bytes| serde_json::from_slice(&bytes))
+        .transpose()
+        .map_err(|source| ReadError::Json {
+            path: path.to_owned(),
+            source,
+        })
 }

@@ -1,8 +1,8 @@
-//! Directories that names are looked up from, never through a symbolic link.
+//! Opens names in a directory without following symbolic links.
 //!
-//! What is below `.jp/` may have come with a clone. A link there could lead to another project's
-//! conversations, so every name is opened relative to a handle, and a link on the way is an error. That
-//! holds for a link that appears between two calls, too: there is no check that an open could outrun.
+//! The files below `.jp/` may come from a clone. A link there could lead to another project's
+//! conversations, so every name is opened relative to a handle, and a link in it is an error. There is no
+//! separate check, so a link that appears between two calls is refused, too.
 
 use std::{
     ffi::{OsStr, OsString},
@@ -16,7 +16,7 @@ use self::portable as system;
 #[cfg(unix)]
 use self::unix as system;
 
-/// A symbolic link in a place where jp follows none.
+/// The error of a symbolic link below `.jp/`.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{} is a symbolic link, which jp does not follow there", path.display())]
 pub struct RefusedLink {
@@ -24,26 +24,26 @@ pub struct RefusedLink {
     pub path: PathBuf,
 }
 
-/// A directory, a pipe, a socket or a device in the place of a file.
+/// The error of a directory, a pipe, a socket or a device in place of a file.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("it is {kind}, not a regular file")]
 pub struct NotRegular {
     kind: &'static str,
 }
 
-/// Who may read new files and directories.
+/// The access of other users to new files and directories.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Access {
-    /// Everyone that the user's umask allows.
+    /// The user's umask decides.
     Shared,
-    /// The user alone.
+    /// Other users have no access.
     Private,
 }
 
-/// An open directory that names are resolved against.
+/// An open directory.
 ///
-/// Names that are opened may have several parts. What is made, renamed or removed has one: the system would follow a
-/// link in the parts before the last.
+/// A name to open may have several parts. A name to create, rename or remove has one, because the system
+/// would follow a link in the parts before the last.
 #[derive(Debug)]
 pub(crate) struct Directory {
     handle: system::Handle,
@@ -51,7 +51,7 @@ pub(crate) struct Directory {
     access: Access,
 }
 
-/// How a file is opened.
+/// The purpose of opening a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Purpose {
     Read,
@@ -75,14 +75,14 @@ impl NotRegular {
 }
 
 impl Access {
-    fn of_files(self) -> u32 {
+    fn file_mode(self) -> u32 {
         match self {
             Self::Shared => 0o666,
             Self::Private => 0o600,
         }
     }
 
-    fn of_directories(self) -> u32 {
+    fn directory_mode(self) -> u32 {
         match self {
             Self::Shared => 0o777,
             Self::Private => 0o700,
@@ -91,7 +91,7 @@ impl Access {
 }
 
 impl Directory {
-    /// Opens the directory at `path`, which links may lead to: names below it are looked up from it.
+    /// Opens the directory at `path`, which may contain links.
     pub(crate) fn open(path: &Path, access: Access) -> io::Result<Self> {
         Ok(Self {
             handle: system::Handle::open(or_this(path))?,
@@ -100,7 +100,7 @@ impl Directory {
         })
     }
 
-    /// Returns the path that it was opened at.
+    /// Returns its path.
     pub(crate) fn path(&self) -> &Path {
         &self.path
     }
@@ -117,12 +117,13 @@ impl Directory {
         })
     }
 
-    /// Opens a regular file to read it and to freshen its modification time. Waits for no pipe.
+    /// Opens a regular file for reading and for updating its modification time. Fails for a pipe instead
+    /// of waiting.
     pub(crate) fn open_file(&self, name: impl AsRef<Path>) -> io::Result<(File, Metadata)> {
         self.open_regular(name.as_ref(), Purpose::Read)
     }
 
-    /// Opens a regular file that exists to read and write it. Waits for no pipe.
+    /// Opens an existing regular file for reading and writing. Fails for a pipe instead of waiting.
     pub(crate) fn open_for_update(&self, name: impl AsRef<Path>) -> io::Result<(File, Metadata)> {
         self.open_regular(name.as_ref(), Purpose::Update)
     }
@@ -143,13 +144,13 @@ impl Directory {
 
     /// Creates a file that must not exist.
     pub(crate) fn create_file(&self, name: impl AsRef<Path>) -> io::Result<File> {
-        let (name, mode) = (name.as_ref(), self.access.of_files());
+        let (name, mode) = (name.as_ref(), self.access.file_mode());
         self.handle
             .create_file(name, mode)
             .map_err(|error| self.explain(name, error))
     }
 
-    /// Creates a file that must not exist, and its directory if that is absent.
+    /// Creates a file that must not exist, and its directory if it is missing.
     pub(crate) fn create_file_below(&self, name: &str) -> io::Result<File> {
         match self.create_file(name) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
@@ -166,7 +167,7 @@ impl Directory {
     /// Makes a directory in this one.
     pub(crate) fn create_directory(&self, name: impl AsRef<Path>) -> io::Result<()> {
         self.handle
-            .create_directory(name.as_ref(), self.access.of_directories())
+            .create_directory(name.as_ref(), self.access.directory_mode())
     }
 
     /// Renames an entry of this directory.
@@ -174,17 +175,17 @@ impl Directory {
         self.handle.rename(from.as_ref(), to.as_ref())
     }
 
-    /// Removes a file, or a link and not what it leads to.
+    /// Removes a file. Of a link, removes the link.
     pub(crate) fn remove_file(&self, name: impl AsRef<Path>) -> io::Result<()> {
         self.handle.remove_file(name.as_ref())
     }
 
-    /// Removes a directory in this one with all that is in it; links are removed, not followed.
+    /// Removes a directory in this one and its content. Removes links without following them.
     pub(crate) fn remove_directory(&self, name: impl AsRef<Path>) -> io::Result<()> {
         let directory = self.open_directory(&name)?;
         for entry in directory.entries()? {
             match directory.remove_entry(&entry) {
-                // Another process removes what looks like a leftover.
+                // Another process took it for a leftover and removed it.
                 Err(error) if error.kind() == io::ErrorKind::NotFound => {}
                 removed => removed?,
             }
@@ -200,17 +201,17 @@ impl Directory {
         }
     }
 
-    /// Returns its names, in no particular order.
+    /// Returns the names of its entries, in no particular order.
     pub(crate) fn entries(&self) -> io::Result<Vec<OsString>> {
         self.handle.entries()
     }
 
-    /// Returns whether something in it is a directory and no link to one.
+    /// Returns true if an entry is a directory. A link to one doesn't count.
     pub(crate) fn is_directory(&self, name: impl AsRef<Path>) -> io::Result<bool> {
         Ok(self.look_at(name.as_ref())?.is_dir())
     }
 
-    /// Fails if something in it is a link.
+    /// Fails if an entry is a link.
     pub(crate) fn refuse_link(&self, name: impl AsRef<Path>) -> io::Result<()> {
         match self.look_at(name.as_ref())?.is_symlink() {
             true => Err(io::Error::other(RefusedLink {
@@ -220,9 +221,10 @@ impl Directory {
         }
     }
 
-    /// Returns the kind of an entry, without opening it.
+    /// Returns the metadata of an entry without opening it.
     ///
-    /// By its path: nothing is read or changed there, and what is done afterwards looks for links again.
+    /// The entry's path may contain a new link. That is safe, because nothing is read or changed there,
+    /// and later operations check for links again.
     pub(crate) fn look_at(&self, name: &Path) -> io::Result<Metadata> {
         fs::symlink_metadata(self.path.join(name))
     }
@@ -238,12 +240,12 @@ impl Directory {
         self.handle.sync_file_system()
     }
 
-    /// Returns whether the sync of any file also makes durable every name given before.
+    /// Returns true if syncing a file also makes all earlier names durable.
     pub(crate) fn orders_names(&self) -> bool {
         self.handle.orders_names()
     }
 
-    /// Names the link, or the kind of file, that is the reason for an error, if one is.
+    /// Replaces an error with one that names the link or special file, if that caused it.
     fn explain(&self, name: &Path, error: io::Error) -> io::Error {
         if error.kind() == io::ErrorKind::NotFound {
             return error;
@@ -251,12 +253,13 @@ impl Directory {
         if let Some(link) = self.find_link(name) {
             return io::Error::other(link);
         }
-        let is_special = |metadata: &Metadata| !metadata.is_file() && !metadata.is_dir();
-        match self.look_at(name).ok().filter(is_special) {
-            Some(metadata) => io::Error::other(NotRegular {
-                kind: kind(&metadata),
-            }),
-            None => error,
+        match self.look_at(name) {
+            Ok(metadata) if !metadata.is_file() && !metadata.is_dir() => {
+                io::Error::other(NotRegular {
+                    kind: kind(&metadata),
+                })
+            }
+            _ => error,
         }
     }
 
@@ -275,10 +278,11 @@ impl Directory {
     }
 }
 
-/// Reads an open file up to the length that it had when it was opened.
+/// Reads an open file up to its length at the time of opening.
 pub(crate) fn read_whole(file: File, metadata: &Metadata) -> io::Result<Vec<u8>> {
     let mut bytes = room_for(metadata.len())?;
-    // What is written behind it meanwhile belongs to what is written over its end.
+    // A writer first overwrites the closing bracket. Text after the old length makes no sense without
+    // that part.
     file.take(metadata.len()).read_to_end(&mut bytes)?;
     Ok(bytes)
 }
@@ -310,7 +314,7 @@ fn kind(metadata: &Metadata) -> &'static str {
     }
 }
 
-/// Returns a name that a handle can look up: the empty one stands for the directory itself.
+/// Returns the name for a handle. The empty name means the directory itself.
 fn or_this(name: &Path) -> &Path {
     if name.as_os_str().is_empty() {
         Path::new(".")
@@ -319,7 +323,7 @@ fn or_this(name: &Path) -> &Path {
     }
 }
 
-/// Returns the parts of a name that are looked up one after the other.
+/// Returns the parts of a name, without `.`.
 fn parts(name: &Path) -> impl Iterator<Item = Component<'_>> {
     name.components().filter(|part| *part != Component::CurDir)
 }
@@ -342,7 +346,7 @@ mod unix {
     #[derive(Debug)]
     pub(super) struct Handle(OwnedFd);
 
-    /// Opens a directory for its names alone, where the system can.
+    /// The flags for directories before the last part of a name. `PATH` needs no permission to list them.
     #[cfg(target_os = "linux")]
     const ON_THE_WAY: OFlags = OFlags::PATH.union(OFlags::DIRECTORY).union(OFlags::CLOEXEC);
     #[cfg(not(target_os = "linux"))]
@@ -367,7 +371,7 @@ mod unix {
                 Purpose::Read => OFlags::RDONLY,
                 Purpose::Update => OFlags::RDWR,
             };
-            // A pipe would keep an ordinary open waiting, and a terminal could become ours.
+            // Otherwise, opening a pipe would wait, and a terminal could become jp's.
             let flags = purpose | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
             Ok(open(self.0.as_fd(), name, flags, Mode::empty())?.into())
         }
@@ -394,13 +398,9 @@ mod unix {
         }
 
         pub(super) fn entries(&self) -> io::Result<Vec<OsString>> {
-            let name = |entry: rustix::io::Result<rustix::fs::DirEntry>| {
-                Ok(OsString::from_vec(entry?.file_name().to_bytes().to_vec()))
-            };
-            let is_entry = |name: &io::Result<OsString>| !matches!(name, Ok(name) if name == "." || name == "..");
             Dir::read_from(&self.0)?
-                .map(name)
-                .filter(is_entry)
+                .map(|entry| Ok(OsString::from_vec(entry?.file_name().to_bytes().to_vec())))
+                .filter(|name| !matches!(name, Ok(name) if name == "." || name == ".."))
                 .collect()
         }
 
@@ -413,7 +413,8 @@ mod unix {
             Ok(retry_on_intr(|| rustix::fs::syncfs(&self.0))?)
         }
 
-        /// So it is with the one journal of ext4 and XFS, and without a disk. Btrfs logs files one by one.
+        /// Returns true for ext4 and XFS, which have one journal, and for tmpfs, which has no disk. Btrfs
+        /// logs files one by one.
         #[cfg(target_os = "linux")]
         pub(super) fn orders_names(&self) -> bool {
             const EXT4: u32 = 0xef53;
@@ -423,7 +424,7 @@ mod unix {
             matches!(kind, Ok(EXT4 | XFS | TMPFS))
         }
 
-        /// Returns `false`: nothing of the kind is promised here.
+        /// Returns false, because other systems don't guarantee it.
         #[cfg(not(target_os = "linux"))]
         pub(super) fn orders_names(&self) -> bool {
             false
@@ -434,7 +435,7 @@ mod unix {
         Mode::from_bits_truncate(mode as rustix::fs::RawMode)
     }
 
-    /// Opens a name without following a link, at its end or on the way to it.
+    /// Opens a name without following a link in any of its parts.
     #[cfg(target_os = "linux")]
     fn open(
         from: BorrowedFd<'_>,
@@ -490,7 +491,7 @@ mod unix {
 mod portable {
     use super::*;
 
-    /// The path of a directory: here names can't be looked up from a handle.
+    /// The path of a directory. This system can't open names relative to a handle.
     #[derive(Debug)]
     pub(super) struct Handle(PathBuf);
 
@@ -540,12 +541,12 @@ mod portable {
                 .collect()
         }
 
-        /// Does nothing: a directory can't be synced here.
+        /// Does nothing, because this system can't sync a directory.
         pub(super) fn sync(&self) -> io::Result<()> {
             Ok(())
         }
 
-        /// Returns `true`: nothing is known to the contrary here.
+        /// Returns true, because names can't be synced in any case.
         pub(super) fn orders_names(&self) -> bool {
             true
         }
@@ -564,7 +565,7 @@ mod portable {
     }
 }
 
-/// Returns a directory that was opened; `None` if it is absent or a link, which is not for writers to report.
+/// Returns an opened directory; `None` if it is missing or a link. Readers report the link.
 pub(crate) fn skip_absent(opened: io::Result<Directory>) -> io::Result<Option<Directory>> {
     match opened {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
@@ -623,7 +624,7 @@ mod tests {
 
     #[cfg(unix)]
     #[test]
-    fn link_is_refused_by_name_wherever_it_is() {
+    fn error_names_the_refused_link() {
         let (root, directory) = with_links();
         for (name, link) in LINKS {
             let refused = RefusedLink {
@@ -653,7 +654,7 @@ mod tests {
 
     #[cfg(unix)]
     #[test]
-    fn system_without_openat2_follows_no_link_either() {
+    fn system_without_openat2_follows_no_link() {
         use std::os::fd::AsFd;
 
         use rustix::fs::{Mode, OFlags};

@@ -1,4 +1,4 @@
-//! Names of temporary files, and files of the user's own that links may lead to.
+//! Names of temporary files, and files in the user's directories, whose paths may contain links.
 
 use std::{
     ffi::OsStr,
@@ -8,15 +8,16 @@ use std::{
     time::SystemTime,
 };
 
-/// Start of the names of what is not complete yet.
+/// The start of the names of incomplete files and directories.
 pub(crate) const TEMPORARY: &str = ".tmp-";
 
-/// Returns whether a name is that of something that was not complete when its writer last saw it.
+/// Returns true if a name is that of an incomplete file or directory.
 pub(crate) fn is_temporary(name: &OsStr) -> bool {
     name.as_encoded_bytes().starts_with(TEMPORARY.as_bytes())
 }
 
-/// Replaces a file whose newest content may be lost in a crash; makes its directory where it lacks.
+/// Replaces a file without syncing it, so a crash may lose the new content. Makes its directory if it is
+/// missing.
 pub(crate) fn replace_cache(path: &Path, bytes: &[u8]) -> io::Result<()> {
     let directory = path
         .parent()
@@ -28,7 +29,7 @@ pub(crate) fn replace_cache(path: &Path, bytes: &[u8]) -> io::Result<()> {
     Ok(())
 }
 
-/// Opens a file for reading without waiting, should it be a pipe.
+/// Opens a file for reading. Doesn't wait if it is a pipe.
 pub(crate) fn open_unblocked(path: &Path) -> io::Result<fs::File> {
     let mut options = fs::OpenOptions::new();
     options.read(true);
@@ -41,10 +42,10 @@ pub(crate) fn open_unblocked(path: &Path) -> io::Result<fs::File> {
     options.open(path)
 }
 
-/// Identifies one state of a file.
+/// The identity of one state of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct FileVersion {
-    /// Device and inode: a file that was replaced is another one.
+    /// Device and inode. A replaced file has another inode.
     file: (u64, u64),
     length: u64,
     modified: Option<SystemTime>,
@@ -67,12 +68,12 @@ impl FileVersion {
     }
 }
 
-/// Returns the version of what is at `path`; links are not followed.
+/// Returns the version of the file at `path`. Doesn't follow links.
 pub(crate) fn version(path: &Path) -> io::Result<FileVersion> {
     Ok(FileVersion::new(&fs::symlink_metadata(path)?))
 }
 
-/// Makes temporary files that get the mode of ordinary ones: what the person's umask leaves of it.
+/// Makes temporary files with the mode of ordinary ones, which the user's umask limits.
 fn staging() -> tempfile::Builder<'static, 'static> {
     let mut builder = tempfile::Builder::new();
     builder.prefix(TEMPORARY);
@@ -84,13 +85,15 @@ fn staging() -> tempfile::Builder<'static, 'static> {
     builder
 }
 
-/// Returns whether two directories are on one file system; `false` where that is not known.
+/// Returns true if two directories are on one file system, and false if that is unknown.
 pub(crate) fn share_file_system(one: &Path, other: &Path) -> bool {
     #[cfg(target_os = "linux")]
     {
         use std::os::unix::fs::MetadataExt;
-        let device = |path: &Path| fs::metadata(path).ok().map(|metadata| metadata.dev());
-        device(one).is_some() && device(one) == device(other)
+        matches!(
+            (fs::metadata(one), fs::metadata(other)),
+            (Ok(one), Ok(other)) if one.dev() == other.dev()
+        )
     }
     #[cfg(not(target_os = "linux"))]
     {

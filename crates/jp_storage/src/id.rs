@@ -2,29 +2,29 @@ use std::{fmt, str::FromStr};
 
 use jiff::Timestamp;
 
-/// Names a conversation: when it was made, in tenths of a second since the Unix epoch.
+/// The id of a conversation: the time of its creation, in tenths of a second since the Unix epoch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ConversationId(u64);
 
-/// The text is not a conversation id.
+/// The error of a text that isn't a conversation id.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("a conversation id is a number such as 17648402467, not {0:?}")]
 pub struct ParseIdError(String);
 
 impl ConversationId {
-    /// Makes the id of a conversation made at `time`.
+    /// Makes the id of a conversation created at `time`.
     #[must_use]
     pub fn at(time: Timestamp) -> Self {
         Self(u64::try_from(time.as_millisecond() / 100).unwrap_or_default())
     }
 
-    /// Returns the id a tenth of a second later, for when this one is taken.
+    /// Returns the next id, to try if this one is taken.
     #[must_use]
     pub fn next(self) -> Self {
         Self(self.0 + 1)
     }
 
-    /// Returns when the conversation was made.
+    /// Returns the time of the conversation's creation.
     #[must_use]
     pub fn created_at(self) -> Option<Timestamp> {
         let milliseconds = self.0.checked_mul(100)?;
@@ -33,7 +33,7 @@ impl ConversationId {
 
     /// Reads the id at the start of a directory's name, `ID` or `ID-SLUG`.
     #[must_use]
-    pub fn of_directory(name: &str) -> Option<Self> {
+    pub fn from_directory_name(name: &str) -> Option<Self> {
         name.split('-').next()?.parse().ok()
     }
 
@@ -47,8 +47,9 @@ impl ConversationId {
     }
 }
 
-/// Returns the words of a title in a form that every file system takes.
+/// Returns the words of a title in a form that every file system accepts.
 fn slug(title: &str) -> String {
+    // Short enough for a path that tools print on one line.
     const MAX_BYTES: usize = 50;
     let lower = title.to_lowercase();
     let words = lower
@@ -110,14 +111,17 @@ mod tests {
         );
         assert_eq!(id.directory_name(Some("…")), "17648402467");
         assert_eq!(
-            ConversationId::of_directory("17648402467-why-does"),
+            ConversationId::from_directory_name("17648402467-why-does"),
             Some(id)
         );
-        assert_eq!(ConversationId::of_directory(".tmp-17648402467"), None);
+        assert_eq!(
+            ConversationId::from_directory_name(".tmp-17648402467"),
+            None
+        );
     }
 
     #[test]
-    fn what_is_no_number_is_no_id() {
+    fn malformed_id_is_refused() {
         for text in ["", "x", "1-a", "+1", "007", "99999999999999999999"] {
             assert!(text.parse::<ConversationId>().is_err(), "{text}");
         }

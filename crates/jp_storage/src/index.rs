@@ -18,18 +18,18 @@ use crate::{
     files, legacy,
 };
 
-/// What a list of conversations shows of one.
+/// A conversation in a list of conversations.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Summary {
     /// The title.
     pub title: Option<String>,
-    /// How many turns it has; `None` where its events can't be read.
+    /// The number of turns; `None` if its events can't be read.
     pub turns: Option<usize>,
-    /// When it was last used, as RFC 3339.
+    /// The time of its last use, in RFC 3339.
     pub last_activated_at: Option<String>,
 }
 
-/// Summaries by directory, each good for as long as the conversation's files are unchanged.
+/// Summaries by directory. Each is valid while the conversation's files don't change.
 #[derive(Debug)]
 pub struct Index {
     path: PathBuf,
@@ -43,14 +43,14 @@ struct CachedSummary {
     summary: Summary,
 }
 
-/// Length and time of change of both files, and the version of jp's reading.
+/// Length and modification time of both files, and the version of the summary format.
 type FileTimes = [u64; 5];
 
 /// Version of the summary format; bump it when older summaries would be wrong.
-const READING: u64 = 2;
+const SUMMARY_VERSION: u64 = 2;
 
 impl Index {
-    /// Reads the cache at `path`; one that is missing or damaged is empty.
+    /// Reads the cache at `path`. A missing or damaged one is empty.
     #[must_use]
     pub fn open(path: PathBuf) -> Self {
         let entries = fs::read(&path)
@@ -63,7 +63,7 @@ impl Index {
         }
     }
 
-    /// Returns what to show of a conversation of `store`; opens its files only if they have changed.
+    /// Returns the summary of a conversation in `store`. Opens its files only if they have changed.
     pub fn summary(&mut self, store: &Store, located: &Located) -> Summary {
         let key = key(&located.directory, located.id);
         let state = state(&located.directory);
@@ -84,7 +84,7 @@ impl Index {
         }
     }
 
-    /// Forgets conversations other than these, and writes the cache if anything changed.
+    /// Removes all conversations but these, and writes the cache if it has changed.
     pub fn save(mut self, known: &[Located]) -> io::Result<()> {
         if self.entries.len() > known.len() {
             let keys: std::collections::HashSet<_> = known
@@ -101,7 +101,7 @@ impl Index {
     }
 }
 
-/// Tells conversations of both stores apart without holding a path.
+/// Returns a key that differs between stores and contains no path.
 fn key(directory: &Path, id: ConversationId) -> String {
     let place = jp_resource::Checksum::compute(directory.as_os_str().as_encoded_bytes());
     format!("{id}-{}", place.short())
@@ -115,16 +115,16 @@ fn state(directory: &Path) -> FileTimes {
         modified_ns(events.as_ref()),
         file_length(metadata.as_ref()),
         modified_ns(metadata.as_ref()),
-        READING,
+        SUMMARY_VERSION,
     ]
 }
 
-/// Returns a file's length; of a missing one, a length that no file has.
+/// Returns a file's length; for a missing file, a length that no file has.
 fn file_length(file: Option<&FileMetadata>) -> u64 {
     file.map_or(u64::MAX, FileMetadata::len)
 }
 
-/// Returns when a file last changed, in nanoseconds since 1970; 0 if that is unknown.
+/// Returns a file's modification time in nanoseconds since 1970; 0 if it is unknown.
 fn modified_ns(file: Option<&FileMetadata>) -> u64 {
     let modified = file.and_then(|file| file.modified().ok());
     let since = modified.and_then(|modified| modified.duration_since(UNIX_EPOCH).ok());
@@ -146,12 +146,12 @@ fn summarise(store: &Store, located: &Located) -> Summary {
 }
 
 fn count_turns(store: &Store, located: &Located) -> Option<usize> {
-    let read = |path: &Path| {
+    conversation::read_either(&located.directory, |path| {
         concurrent_read::read_events(store.tree(), path, Writers::Unknown, |_, parsed| {
             Ok(count_requests(parsed))
         })
-    };
-    conversation::read_either(&located.directory, read).ok()
+    })
+    .ok()
 }
 
 /// Each turn begins with one request.

@@ -1,8 +1,8 @@
-//! Reading the formats of older versions (design 03 and 08, "Old data").
+//! Converts the formats of older versions.
 //!
-//! Conversion is a function from JSON to JSON, so that fields nobody knows any more survive it: flat
-//! configuration deltas are wrapped, base64 is decoded, times become RFC 3339, a question's
-//! `answer_type` becomes a schema.
+//! Conversion is a function from JSON to JSON, so that unknown fields survive it. It wraps flat
+//! configuration deltas, decodes base64, turns times into RFC 3339, and turns the `answer_type` of a
+//! question into a schema.
 
 use jiff::Timestamp;
 use jp_conversation::parse_timestamp;
@@ -13,9 +13,9 @@ use serde_json::{Map, Value, json};
 /// Events in the current format.
 #[derive(Debug, PartialEq)]
 pub(crate) struct Converted {
-    /// The JSON objects that each event became: one, or several where an older version wrote them as one.
+    /// The JSON objects of each older event: one, or several if it held a whole message.
     pub events: Vec<Vec<Value>>,
-    /// What could not be converted and was kept as it is.
+    /// The parts that could not be converted and are unchanged.
     pub warnings: Vec<String>,
 }
 
@@ -26,13 +26,13 @@ struct Head<'a> {
     timestamp: Option<std::borrow::Cow<'a, str>>,
     #[serde(borrow, default, rename = "type")]
     kind: std::borrow::Cow<'a, str>,
-    /// What the model answered, in an exchange of `messages.json`.
+    /// The model's answer, in an exchange of `messages.json`.
     #[serde(default)]
     reply: Option<serde::de::IgnoredAny>,
 }
 
 impl Head<'_> {
-    /// Returns whether it holds whole messages, with calls of tools or their results.
+    /// Returns true if it holds whole messages, with calls of tools or their results.
     fn is_message(&self) -> bool {
         match &*self.kind {
             "" => self.reply.is_some(),
@@ -41,7 +41,7 @@ impl Head<'_> {
     }
 }
 
-/// Returns whether an event is as an older version wrote it; cheap, on its text.
+/// Returns true if an older version wrote the event. Doesn't parse most events of this version.
 #[must_use]
 pub(crate) fn is_older(event: &str) -> bool {
     if current_kind(event).is_some_and(|kind| !is_message(kind)) {
@@ -54,14 +54,14 @@ pub(crate) fn is_older(event: &str) -> bool {
     })
 }
 
-/// Returns the kind of an event as this version writes it: the time first, with its `T`, and then the kind.
+/// Returns the kind of an event in this version's form: the time with a `T` comes first, then the kind.
 fn current_kind(event: &str) -> Option<&str> {
     let (time, rest) = event.strip_prefix(r#"{"timestamp":""#)?.split_once('"')?;
     let (kind, _) = rest.strip_prefix(r#","type":""#)?.split_once('"')?;
     (time.as_bytes().get(10) == Some(&b'T')).then_some(kind)
 }
 
-/// Returns whether events of this kind hold a whole message, with its calls of tools or their results.
+/// Returns true if events of this kind hold a whole message, with its tool calls or their results.
 fn is_message(kind: &str) -> bool {
     matches!(kind, USER_MESSAGE | ASSISTANT_MESSAGE)
 }
@@ -69,13 +69,13 @@ fn is_message(kind: &str) -> bool {
 const USER_MESSAGE: &str = "user_message";
 const ASSISTANT_MESSAGE: &str = "assistant_message";
 
-/// Returns when an event happened, if it says so.
+/// Returns the time of an event, if it has one.
 #[must_use]
 pub(crate) fn time_of(event: &str) -> Option<Timestamp> {
     parse_timestamp(&serde_json::from_str::<Head<'_>>(event).ok()?.timestamp?).ok()
 }
 
-/// Gives an event a time if it has none: an older version wrote none into a `config_delta`.
+/// Gives an event a time if it has none. An older version wrote `config_delta` without one.
 pub(crate) fn add_time(event: &mut Value, time: Timestamp) {
     if let Some(event) = event.as_object_mut()
         && event.get("timestamp").is_none_or(Value::is_null)
@@ -84,17 +84,19 @@ pub(crate) fn add_time(event: &mut Value, time: Timestamp) {
     }
 }
 
-/// Returns whether a message of the user begins a turn, and does not hold results of tools.
+/// Returns true if an event starts a turn: it is the user's message and doesn't hold results of tools.
 pub(crate) fn is_request(event: &str) -> bool {
     serde_json::from_str::<Head<'_>>(event).is_ok_and(|head| match &*head.kind {
         "chat_request" => true,
         USER_MESSAGE | "" if head.is_message() => serde_json::from_str::<Map<String, Value>>(event)
-            .is_ok_and(|event| message_of(&event).is_some_and(|(_, message)| message.is_string())),
+            .is_ok_and(|event| user_content(&event).is_some_and(Value::is_string)),
         _ => false,
     })
 }
 
-/// Converts events: a whole conversation, or those of one that an older version wrote.
+/// Converts events of an older version.
+///
+/// `are_all` is true for a whole conversation. Only then can base64 be detected.
 #[must_use]
 pub(crate) fn convert(mut events: Vec<Value>, are_all: bool) -> Converted {
     let mut warnings = Vec::new();
@@ -104,7 +106,10 @@ pub(crate) fn convert(mut events: Vec<Value>, are_all: bool) -> Converted {
             position += 1;
             match decode_text(text) {
                 Some(decoded) => *text = decoded,
-                None => warnings.push(format!("event {}: damaged base64 kept as it is", index + 1)),
+                None => warnings.push(format!(
+                    "event {}: damaged base64 is kept unchanged",
+                    index + 1
+                )),
             }
         });
     }
@@ -116,21 +121,23 @@ pub(crate) fn convert(mut events: Vec<Value>, are_all: bool) -> Converted {
             _ => {}
         }
     }
-    let split = |(index, event): (usize, Value)| {
-        split_message(event).unwrap_or_else(|event| {
-            warnings.push(format!(
-                "event {}: this message has an unknown form and is kept unchanged",
-                index + 1
-            ));
-            vec![event]
+    let events = events
+        .into_iter()
+        .zip(1..)
+        .map(|(event, number)| {
+            split_message(event).unwrap_or_else(|event| {
+                warnings.push(format!(
+                    "event {number}: this message has an unknown form and is kept unchanged"
+                ));
+                vec![event]
+            })
         })
-    };
-    let events = events.into_iter().enumerate().map(split).collect();
+        .collect();
     Converted { events, warnings }
 }
 
-/// Makes several events of one that holds a whole message; any other stays as it is. Fails on a message without
-/// anything that is known, and returns it.
+/// Splits an event that holds a whole message; others stay unchanged. Returns a message without any
+/// known part as the error.
 fn split_message(event: Value) -> Result<Vec<Value>, Value> {
     let parts = match (event.get("type").and_then(Value::as_str), event.as_object()) {
         (Some(USER_MESSAGE), Some(message)) => split_user_message(message),
@@ -141,7 +148,7 @@ fn split_message(event: Value) -> Result<Vec<Value>, Value> {
     let Some(mut parts) = parts.filter(|parts| !parts.is_empty()) else {
         return Err(event);
     };
-    // Each part happened then; what nobody knows stays with the first.
+    // All parts have the message's time. Unknown fields stay with the first.
     let time = event.get("timestamp").cloned();
     for part in &mut parts {
         let kind = part.shift_remove_entry("type");
@@ -156,7 +163,7 @@ fn split_message(event: Value) -> Result<Vec<Value>, Value> {
     Ok(parts.into_iter().map(Value::Object).collect())
 }
 
-/// Fields of a message that its parts have under names of their own.
+/// The fields of a message that its parts contain. All other fields are unknown and are kept.
 const MESSAGE_FIELDS: [&str; 10] = [
     "timestamp",
     "type",
@@ -174,7 +181,7 @@ fn is_message_field(key: &str) -> bool {
     MESSAGE_FIELDS.contains(&key)
 }
 
-/// Splits what `messages.json` has an element for: a message of the user and the reply of the model.
+/// Splits an element of `messages.json`: the user's message and the model's reply.
 fn split_exchange(exchange: &Map<String, Value>) -> Option<Vec<Map<String, Value>>> {
     let mut parts = split_user_message(exchange)?;
     let reply = exchange.get("reply")?.as_object()?;
@@ -187,15 +194,16 @@ fn split_exchange(exchange: &Map<String, Value>) -> Option<Vec<Map<String, Value
     Some(parts)
 }
 
-/// Finds what the user said, or what tools returned to the model.
-fn message_of(message: &Map<String, Value>) -> Option<(&str, &Value)> {
-    let keys = ["message", "query", "content", "results"].into_iter();
-    keys.filter_map(|key| Some((key, message.get(key)?)))
-        .find(|(_, value)| value.is_string() || value.is_array())
+/// Returns the text of the user's message, or the results of tools that it holds.
+fn user_content(message: &Map<String, Value>) -> Option<&Value> {
+    ["message", "query", "content", "results"]
+        .into_iter()
+        .filter_map(|key| message.get(key))
+        .find(|value| value.is_string() || value.is_array())
 }
 
 fn split_user_message(message: &Map<String, Value>) -> Option<Vec<Map<String, Value>>> {
-    match message_of(message)?.1 {
+    match user_content(message)? {
         Value::Array(results) => results.iter().map(convert_result).collect(),
         content => Some(vec![fields(
             json!({"type": "chat_request", "content": content}),
@@ -203,7 +211,7 @@ fn split_user_message(message: &Map<String, Value>) -> Option<Vec<Map<String, Va
     }
 }
 
-/// Converts a result of a tool; its error flag was called `error`.
+/// Converts a result of a tool. The older name of its error flag is `error`.
 fn convert_result(result: &Value) -> Option<Map<String, Value>> {
     let mut result = result.as_object()?.clone();
     let is_error = result
@@ -230,7 +238,7 @@ fn split_assistant_message(message: &Map<String, Value>) -> Option<Vec<Map<Strin
     let calls: Vec<_> = calls.map(convert_call).collect::<Option<_>>()?;
     let said = reasoning.into_iter().chain(words).map(fields);
     let mut parts: Vec<_> = said.chain(calls).collect();
-    // What the provider wants back belongs to what it said first.
+    // Providers expect their metadata with the first part of an answer.
     if let (Some(first), Some(Value::Object(metadata))) =
         (parts.first_mut(), message.get("metadata"))
     {
@@ -239,7 +247,7 @@ fn split_assistant_message(message: &Map<String, Value>) -> Option<Vec<Map<Strin
     Some(parts)
 }
 
-/// Returns a text that is not empty.
+/// Returns a text field that isn't empty.
 fn text_at<'a>(message: &'a Map<String, Value>, key: &str) -> Option<&'a Value> {
     let text = message.get(key)?;
     text.as_str()
@@ -263,9 +271,9 @@ fn fields(value: Value) -> Map<String, Value> {
     }
 }
 
-/// Decides for the conversation as a whole whether tool arguments and results are base64.
+/// Returns true if the tool arguments and results of a whole conversation are base64.
 ///
-/// A single string can be valid base64 by chance, and a single one can be damaged.
+/// A single string is no proof: it can be valid base64 by chance, and it can be damaged.
 fn is_base64(events: &[Value]) -> bool {
     let (mut decoded, mut all) = (0, 0);
     for_each_encoded(&mut events.to_vec(), &mut |_, text| {
@@ -274,7 +282,7 @@ fn is_base64(events: &[Value]) -> bool {
             decoded += usize::from(decode_text(text).is_some());
         }
     });
-    // Nine in ten: one in ten may be damaged, and among plain texts far fewer decode by chance.
+    // One in ten may be damaged. Among plain texts, far fewer than nine in ten decode by chance.
     all > 0 && decoded * 10 >= all * 9
 }
 
@@ -282,7 +290,7 @@ fn decode_text(text: &str) -> Option<String> {
     String::from_utf8(decode_base64(text).ok()?).ok()
 }
 
-/// Visits the strings that the older format wrote as base64, with the index of their event.
+/// Visits the strings that are base64 in the older format, with the index of their event.
 fn for_each_encoded(events: &mut [Value], visit: &mut dyn FnMut(usize, &mut String)) {
     for (index, event) in events.iter_mut().enumerate() {
         let kind = event.get("type").and_then(Value::as_str);
@@ -393,19 +401,19 @@ mod tests {
         assert_eq!(converted.events[11], [response("damaged!")]);
         assert_eq!(
             converted.warnings,
-            ["event 12: damaged base64 kept as it is"]
+            ["event 12: damaged base64 is kept unchanged"]
         );
     }
 
     #[test]
-    fn plain_text_that_could_be_base64_is_left_alone() {
+    fn plain_text_like_base64_stays() {
         let call = |path: &str| json!({"type": "tool_call_request", "arguments": {"path": path}});
         let events = vec![call("abcd"), call("src/lib.rs"), call("two words")];
         assert_eq!(convert_each(events.clone(), true), events);
     }
 
     #[test]
-    fn strings_of_a_part_of_a_conversation_are_no_base64() {
+    fn part_of_a_conversation_is_not_decoded() {
         let call = |time: &str, path: &str| json!({"timestamp": time, "type": "tool_call_request", "arguments": {"path": path}});
         let older = vec![call("2026-11-21 12:00:00.5", "YWJjZA==")];
         let time = "2026-11-21T12:00:00.5Z";
@@ -425,7 +433,7 @@ mod tests {
     }
 
     #[test]
-    fn messages_become_the_events_that_they_hold() {
+    fn message_becomes_its_events() {
         let time = "2025-07-30 10:00:00.5";
         let events = vec![
             json!({"timestamp": time, "type": "user_message", "message": "go", "mood": "good"}),
@@ -484,7 +492,7 @@ mod tests {
     }
 
     #[test]
-    fn older_events_are_known_by_their_time_or_their_kind() {
+    fn older_events_are_recognised() {
         let time = "2026-11-21T12:00:00Z";
         for (event, is_old) in [
             (

@@ -1,4 +1,5 @@
-//! One writer a conversation: an OS lock on a file, which ends with the process that holds it.
+//! Allows one writer for each conversation with a lock of the operating system on a file. The lock ends
+//! with its process.
 
 use std::{
     fs::{self, File, OpenOptions, TryLockError},
@@ -8,16 +9,16 @@ use std::{
     time::{Duration, Instant},
 };
 
-/// The right to write, held until it is dropped.
+/// The right to write a conversation, until it is dropped.
 #[derive(Debug)]
 pub struct Lock {
     _file: File,
 }
 
-/// What trying to lock gave.
+/// The result of trying to lock.
 #[derive(Debug)]
 pub enum TryLock {
-    /// The lock is ours.
+    /// This process has the lock.
     Acquired(Lock),
     /// Another process has it.
     Held(Held),
@@ -29,14 +30,14 @@ pub struct Held {
     path: PathBuf,
 }
 
-/// Tries to take the lock at `path`; makes the file and its directory where they lack.
+/// Tries to take the lock at `path`. Makes the file and its directory if they are missing.
 ///
-/// Doesn't wait for a writer, but for up to a quarter of a second for a reader, or for a holder that can't be seen.
+/// It doesn't wait for a writer, but up to a quarter of a second for a reader or an unknown holder.
 pub fn try_lock(path: &Path) -> io::Result<TryLock> {
     try_lock_for(path, patience)
 }
 
-/// Tries to take the lock for as long as `patience` allows; it is told whether the holder is a writer.
+/// Tries to take the lock while `patience` allows. Its argument is true if the holder is a writer.
 fn try_lock_for(path: &Path, patience: fn(bool) -> Duration) -> io::Result<TryLock> {
     if let Some(directory) = path.parent() {
         fs::create_dir_all(directory)?;
@@ -53,7 +54,7 @@ fn try_lock_for(path: &Path, patience: fn(bool) -> Duration) -> io::Result<TryLo
     let started = Instant::now();
     loop {
         match file.try_lock() {
-            Ok(()) => return own(file).map(TryLock::Acquired),
+            Ok(()) => return write_owner(file).map(TryLock::Acquired),
             Err(TryLockError::WouldBlock) if started.elapsed() >= patience(held.is_a_writers()) => {
                 return Ok(TryLock::Held(held));
             }
@@ -63,44 +64,42 @@ fn try_lock_for(path: &Path, patience: fn(bool) -> Duration) -> io::Result<TryLo
     }
 }
 
-/// How long to wait before a lock is tried again.
+/// The pause between two attempts. A reader holds the lock for less.
 const PAUSE: Duration = Duration::from_millis(1);
 
-/// Returns for how long a lock is tried: a reader may have it ([`is_held_by_another`]), who is gone soon.
+/// Returns how long to try. A reader may hold the lock for a moment ([`is_held_by_another`]).
 ///
-/// If no writer can be seen, the holder is a reader, who gets more time because the system may not let them go on, or
-/// a writer in another container, whose process number means nothing here.
+/// If no writer is visible, the holder is a reader or a writer in another container, whose process id
+/// means nothing here. A reader gets more time, because the system may suspend it.
 fn patience(is_a_writers: bool) -> Duration {
     Duration::from_millis(if is_a_writers { 50 } else { 250 })
 }
 
-/// Returns whether another process holds the lock at `path`; makes nothing.
+/// Returns true if another process holds the lock at `path`. Doesn't make the file.
 ///
-/// Nothing but taking a lock shows whether somebody has it, so a reader has it for a moment, beside other readers.
+/// The only way to find out is to take the lock. So a reader shares it with other readers for a moment.
 #[must_use]
 pub fn is_held_by_another(path: &Path) -> bool {
     let Ok(file) = File::open(path) else {
         return false;
     };
-    let is_held = matches!(file.try_lock_shared(), Err(TryLockError::WouldBlock));
-    is_held
-        && Held {
-            path: path.to_owned(),
-        }
-        .holder()
-            != Some(std::process::id())
+    let held = Held {
+        path: path.to_owned(),
+    };
+    matches!(file.try_lock_shared(), Err(TryLockError::WouldBlock))
+        && held.holder() != Some(std::process::id())
 }
 
 impl Held {
-    /// Returns the process that has the lock, if it said.
+    /// Returns the id of the process that holds the lock, if it is in the file.
     #[must_use]
     pub fn holder(&self) -> Option<u32> {
         fs::read_to_string(&self.path).ok()?.trim().parse().ok()
     }
 
-    /// Returns whether the process that wrote itself down is there, so may have the lock still.
+    /// Returns true if the process in the file is alive, so that it may still hold the lock.
     ///
-    /// A lock on Windows keeps others from reading the file, so an unreadable one is a writer's there.
+    /// On Windows, a lock prevents others from reading the file. An unreadable file has a writer there.
     fn is_a_writers(&self) -> bool {
         self.holder().map_or(cfg!(not(unix)), is_alive)
     }
@@ -116,17 +115,17 @@ fn is_alive(process: u32) -> bool {
     id.is_some_and(|id| test_kill_process(id) != Err(Errno::SRCH))
 }
 
-/// Nobody can say here.
+/// Returns true, because this system can't check it.
 #[cfg(not(unix))]
 fn is_alive(_process: u32) -> bool {
     true
 }
 
-/// Says in the file whose the lock is, for the message of those who wait.
+/// Writes this process's id into the file, for the message of processes that wait.
 ///
-/// Over what it said before, and as long: on ext4, a file that is emptied and written anew goes to the disk when it is
-/// closed.
-fn own(mut file: File) -> io::Result<Lock> {
+/// It overwrites an id of the same length. ext4 would flush a truncated and rewritten file to the disk
+/// when it is closed.
+fn write_owner(mut file: File) -> io::Result<Lock> {
     file.write_all(format!("{:10}\n", std::process::id()).as_bytes())?;
     Ok(Lock { _file: file })
 }
@@ -156,7 +155,7 @@ mod tests {
     }
 
     #[test]
-    fn writer_waits_for_a_reader_that_looks_whether_the_lock_is_held() {
+    fn writer_waits_for_a_reader() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("1.lock");
         // No process has this number.
@@ -175,13 +174,13 @@ mod tests {
     }
 
     #[test]
-    fn lock_of_a_process_that_is_there_is_given_up_soon() {
+    fn writer_does_not_wait_long_for_a_writer() {
         assert!(is_alive(std::process::id()));
         assert_eq!(patience(true), Duration::from_millis(50));
     }
 
     #[test]
-    fn lock_whose_holder_can_not_be_seen_is_given_up_soon() {
+    fn writer_waits_longer_for_an_unknown_holder() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("1.lock");
         // As of a process in another container: no process here has this number.

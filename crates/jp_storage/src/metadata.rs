@@ -2,13 +2,13 @@ use jiff::Timestamp;
 use jp_conversation::parse_timestamp;
 use serde_json::{Map, Value};
 
-/// `metadata.json`: what is said of a conversation beside its events.
+/// `metadata.json`: the title of a conversation and the time of its last use.
 ///
-/// Fields of other versions are kept.
+/// Unknown fields are kept.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Metadata {
     fields: Map<String, Value>,
-    /// Whether there is a file that can't be read, which must not be replaced without a trace.
+    /// True if the file can't be read. It must then be renamed, not overwritten.
     pub(crate) is_damaged: bool,
 }
 
@@ -24,7 +24,7 @@ impl Metadata {
         metadata
     }
 
-    /// Stands for the metadata in a file that can't be read.
+    /// Makes empty metadata in place of a file that can't be read.
     pub(crate) fn unreadable() -> Self {
         Self {
             is_damaged: true,
@@ -55,7 +55,7 @@ impl Metadata {
         self.fields.get("title").and_then(Value::as_str)
     }
 
-    /// Returns when the conversation was last used.
+    /// Returns the time of the last use.
     #[must_use]
     pub fn last_activated_at(&self) -> Option<Timestamp> {
         let text = self
@@ -65,7 +65,7 @@ impl Metadata {
         parse_timestamp(text).ok()
     }
 
-    /// Records that the conversation is used now.
+    /// Sets the time of the last use to `now`.
     pub fn activate(&mut self, now: Timestamp) {
         self.fields
             .insert("last_activated_at".to_owned(), now.to_string().into());

@@ -1,63 +1,64 @@
-//! How the workspace's path is written on disk (decision 5).
+//! Replaces the workspace's path with a marker on disk.
 //!
-//! In memory and to models, URIs and paths are absolute; under `.jp/` they start with a marker, so
-//! that history neither names the person's home nor breaks on another machine:
+//! In memory and for models, URIs and paths are absolute. Below `.jp/` they start with a marker. So the
+//! history doesn't contain the user's home, and it works on another machine:
 //!
 //! | in memory | on disk |
 //! |---|---|
-//! | `file:///home/me/project/src` (the root's URI, then `/`, or not) | `workspace:///src` |
+//! | `file:///home/me/project/src` (the root's URI, and what is below it) | `workspace:///src` |
 //! | `file://localhost/home/me/project/src` | `workspace-localhost:///src` |
 //! | `/home/me/project/src` (the root's path) | `workspace-path:///src` |
-//! | `workspace://` or another marker itself, with any number of `~` before the slashes | one `~` more |
+//! | a marker itself, with any number of `~` before the slashes | one more `~` |
 //!
-//! Each at the boundary of a path segment or word. The last row makes the writing reversible for every
-//! text, and leaves alone what no marker is: `workspace::Type`, `jp_workspace://`.
+//! Only text at the boundary of a path segment or word counts. The last row makes the conversion
+//! reversible for every text. Other text such as `workspace::Type` and `jp_workspace://` stays as it
+//! was.
 //!
-//! The program and the arguments of a `cmd://` URL are looked at decoded: `cmd://cat?arg=%2Fhome%2Fme%2Fproject%2Fa` is
-//! `cmd://cat?arg=workspace-path:%2F%2F%2Fa`. One that a person encoded otherwise than jp does is looked at as it stands,
-//! as the way back must give their spelling.
+//! The program and the arguments of a `cmd://` URL are decoded first:
+//! `cmd://cat?arg=%2Fhome%2Fme%2Fproject%2Fa` becomes `cmd://cat?arg=workspace-path:%2F%2F%2Fa`. If the
+//! user encoded them differently from jp, they are not decoded, because reading must restore the user's
+//! spelling.
 
 use std::borrow::Cow;
 
 use jp_resource::uri::{PathStyle, encode_argument, encode_program, file_uri, percent_decode};
 
-/// Writes and reads places relative to one workspace.
+/// Converts paths and URIs below one workspace.
 #[derive(Debug, Clone)]
 pub struct Places {
     /// The root's URI without its trailing slash.
     uri: String,
-    /// The same with `localhost` for its host.
+    /// The root's URI with the host `localhost`.
     localhost: String,
-    /// The root's path without a trailing slash; empty where the root is the file system's.
+    /// The root's path without a trailing slash; empty for the root of the file system.
     path: String,
 }
 
 impl Places {
-    /// Makes the pair of rewritings for a workspace; `root` is its canonical path.
+    /// Makes the conversion for the workspace with this canonical path.
     #[must_use]
     pub fn new(root: &str) -> Self {
         let uri = file_uri(root, PathStyle::native()).unwrap_or_else(|_| format!("file://{root}"));
-        let trim = |text: &str| text.trim_end_matches(['/', '\\']).to_owned();
-        let uri = if uri == "file:///" {
-            "file://".to_owned()
-        } else {
-            trim(&uri)
+        let uri = match uri.as_str() {
+            // Trimming would take the slashes of the scheme, too.
+            "file:///" => "file://".to_owned(),
+            uri => trim_separators(uri),
         };
         let localhost = format!("file://localhost{}", uri.trim_start_matches("file://"));
         Self {
             uri,
             localhost,
-            path: trim(root),
+            path: trim_separators(root),
         }
     }
 
-    /// Returns `text` as it is written on disk.
+    /// Converts `text` to its form on disk.
     #[must_use]
     pub fn to_disk(&self, text: &str) -> String {
         self.plain_to_disk(&rewrite_command(text, |part| self.plain_to_disk(part)))
     }
 
-    /// Returns `text` as it is in memory.
+    /// Converts `text` to its form in memory.
     #[must_use]
     pub fn from_disk(&self, text: &str) -> String {
         rewrite_command(&self.plain_from_disk(text), |part| {
@@ -76,40 +77,45 @@ impl Places {
         })
     }
 
-    /// Finds the root at the beginning of `rest`: the marker for it, and how many bytes name it.
+    /// Finds the root at the beginning of `rest`. Returns its marker and its length in bytes.
     fn root_at(&self, rest: &str, previous: Option<char>) -> Option<(&'static str, usize)> {
-        let ends_segment = |length: usize| !rest[length..].chars().next().is_some_and(is_segment);
         for (marker, uri) in [
             ("workspace://", &self.uri),
             ("workspace-localhost://", &self.localhost),
         ] {
-            if rest.starts_with(uri) && ends_segment(uri.len()) {
+            if starts_with_segments(rest, uri) {
                 return Some((marker, uri.len()));
             }
         }
-        let is_path =
-            !self.path.is_empty() && previous != Some('/') && rest.starts_with(&self.path);
-        (is_path && ends_segment(self.path.len())).then_some(("workspace-path://", self.path.len()))
+        // After a slash, an equal path is a part of another one, as in `/mnt//home/me/project`.
+        let is_path = !self.path.is_empty()
+            && previous != Some('/')
+            && starts_with_segments(rest, &self.path);
+        is_path.then_some(("workspace-path://", self.path.len()))
     }
 
-    /// Returns `text` with `stand_in` instead of the root, for messages: `.` before a path is left out.
+    /// Replaces the root with `stand_in`, for messages. A `.` before a path is left out.
     ///
-    /// This can't be undone, so don't use it for text that is read again.
+    /// The result can't be converted back, so don't store it.
     #[must_use]
     pub fn shorten(&self, text: &str, stand_in: &str) -> String {
-        let shorten = |text: &str| {
-            rewrite(text, |rest, previous| {
-                let (_, length) = self.root_at(rest, previous)?;
-                let below = rest[length..]
-                    .strip_prefix('/')
-                    .and_then(|below| below.chars().next());
-                match below.is_some_and(is_segment) && stand_in == "." {
-                    true => Some((String::new(), length + 1)),
-                    false => Some((stand_in.to_owned(), length)),
-                }
-            })
-        };
-        shorten(&rewrite_command(text, shorten))
+        self.plain_shorten(
+            &rewrite_command(text, |part| self.plain_shorten(part, stand_in)),
+            stand_in,
+        )
+    }
+
+    fn plain_shorten(&self, text: &str, stand_in: &str) -> String {
+        rewrite(text, |rest, previous| {
+            let (_, length) = self.root_at(rest, previous)?;
+            let below = rest[length..]
+                .strip_prefix('/')
+                .and_then(|below| below.chars().next());
+            match below.is_some_and(is_segment) && stand_in == "." {
+                true => Some((String::new(), length + 1)),
+                false => Some((stand_in.to_owned(), length)),
+            }
+        })
     }
 
     fn plain_from_disk(&self, text: &str) -> String {
@@ -125,7 +131,7 @@ impl Places {
         })
     }
 
-    /// Rewrites in place for the disk, where there is anything to rewrite.
+    /// Converts `text` in place to its form on disk. Skips work if nothing can change.
     pub fn write(&self, text: &mut String) {
         if let Some(below) = self.below(text) {
             *text = format!("workspace://{below}");
@@ -134,7 +140,7 @@ impl Places {
         }
     }
 
-    /// Returns what follows the root in a plain URI of the workspace: most of what is written is one.
+    /// Returns the part after the root in a plain URI of the workspace, the most common text.
     fn below<'t>(&self, text: &'t str) -> Option<&'t str> {
         let below = text
             .strip_prefix(&self.uri)
@@ -142,14 +148,14 @@ impl Places {
         (!self.may_change(below) && !self.path.is_empty()).then_some(below)
     }
 
-    /// Returns whether there may be anything to rewrite in a text that is no command.
+    /// Returns true if conversion may change a text that isn't a command.
     fn may_change(&self, text: &str) -> bool {
         [&self.path, &self.uri, &self.localhost, "workspace"]
             .iter()
             .any(|part| text.contains(part))
     }
 
-    /// Rewrites in place from the disk, where there is anything to rewrite.
+    /// Converts `text` in place to its form in memory. Skips work if nothing can change.
     pub fn read(&self, text: &mut String) {
         if text.contains("workspace") {
             *text = self.from_disk(text);
@@ -157,7 +163,8 @@ impl Places {
     }
 }
 
-/// `workspace://`, `workspace-localhost://` or `workspace-path://`, with tildes before the slashes where it was escaped.
+/// `workspace://`, `workspace-localhost://` or `workspace-path://`, with tildes before the slashes if it
+/// was escaped.
 struct Marker {
     name: &'static str,
     tildes: usize,
@@ -166,6 +173,7 @@ struct Marker {
 
 impl Marker {
     fn at(text: &str) -> Option<Self> {
+        // `workspace` is last, because the others start with it.
         let names = ["workspace-path", "workspace-localhost", "workspace"];
         let name = names.into_iter().find(|name| text.starts_with(name))?;
         let rest = text[name.len()..].strip_prefix(':')?;
@@ -190,7 +198,7 @@ fn is_command(text: &str) -> bool {
         .is_some_and(|scheme| scheme.eq_ignore_ascii_case(COMMAND))
 }
 
-/// Rewrites the program and the arguments of a `cmd://` URL, decoded; any other text stays as it is.
+/// Rewrites the decoded program and arguments of a `cmd://` URL. Other text stays unchanged.
 fn rewrite_command(text: &str, rewrite: impl Fn(&str) -> String) -> Cow<'_, str> {
     if !is_command(text) {
         return text.into();
@@ -216,7 +224,7 @@ fn rewrite_command(text: &str, rewrite: impl Fn(&str) -> String) -> Cow<'_, str>
     out.into()
 }
 
-/// Rewrites what `encode` made; what it would have made otherwise stays as it is.
+/// Rewrites a text that `encode` made. A text with another encoding stays unchanged.
 fn rewrite_decoded<'t>(
     encoded: &'t str,
     encode: fn(&str) -> String,
@@ -228,7 +236,8 @@ fn rewrite_decoded<'t>(
     }
 }
 
-/// Replaces what `replace` finds at the starts of words; it is given the rest and the character before.
+/// Replaces text at the starts of words. `replace` receives the rest of the text and the character
+/// before it. It returns the replacement and the number of bytes to replace.
 fn rewrite(text: &str, replace: impl Fn(&str, Option<char>) -> Option<(String, usize)>) -> String {
     let mut out = String::with_capacity(text.len());
     let mut rest = text;
@@ -251,7 +260,17 @@ fn rewrite(text: &str, replace: impl Fn(&str, Option<char>) -> Option<(String, u
     out
 }
 
-/// Returns whether a character belongs to a path segment's name.
+/// Returns true if `text` starts with `prefix` and the last path segment ends there.
+fn starts_with_segments(text: &str, prefix: &str) -> bool {
+    text.strip_prefix(prefix)
+        .is_some_and(|rest| !rest.starts_with(is_segment))
+}
+
+fn trim_separators(path: &str) -> String {
+    path.trim_end_matches(['/', '\\']).to_owned()
+}
+
+/// Returns true if a character can be in the name of a path segment.
 fn is_segment(character: char) -> bool {
     character.is_alphanumeric() || matches!(character, '_' | '-' | '.' | '~' | '%')
 }
@@ -265,7 +284,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn root_is_replaced_at_segment_boundaries_only() {
+    fn root_is_replaced_only_at_segment_boundaries() {
         let places = Places::new("/home/me/my project");
         let mut written = "see file://localhost/home/me/my%20project/a".to_owned();
         places.write(&mut written);
@@ -350,7 +369,7 @@ mod tests {
     }
 
     #[test]
-    fn message_names_what_is_in_the_root_without_where_that_is() {
+    fn message_does_not_contain_the_root() {
         let places = Places::new("/home/me/my project");
         for (text, shortened) in [
             ("file:///home/me/my%20project/src/a.rs", "src/a.rs"),
@@ -374,7 +393,7 @@ mod tests {
     }
 
     #[test]
-    fn command_of_a_table_names_the_place_as_one_that_was_typed() {
+    fn command_in_a_table_equals_a_typed_one() {
         let root = "/home/me/p (x)!$'*,;:@=+&#";
         let table = json!({"type": "cmd", "path": format!("{root}/run.sh"), "params": {"arg": format!("-f={root}")}});
         let places = Places::new(root);

@@ -5,7 +5,7 @@ use std::{
 
 use crate::events::parse::ParseError;
 
-/// A conversation that can't be read.
+/// An error of reading a conversation. Messages finish the sentence "failed to …".
 #[derive(Debug, thiserror::Error)]
 pub enum ReadError {
     /// A file can't be opened or read.
@@ -13,15 +13,15 @@ pub enum ReadError {
     Io {
         /// The file.
         path: PathBuf,
-        /// Why not.
+        /// The error of the operating system.
         source: io::Error,
     },
-    /// The events file is no array of events.
+    /// The events file isn't an array of events.
     #[error("read the events in {path}")]
     Events {
         /// The file.
         path: PathBuf,
-        /// What is wrong, and where.
+        /// The mistake and its place.
         source: ParseError,
     },
     /// Another process was still writing the events file at the last attempt.
@@ -33,7 +33,7 @@ pub enum ReadError {
     /// The conversation was removed while it was read.
     #[error("read {directory}: another program removed the conversation")]
     Removed {
-        /// Where it was.
+        /// Its directory.
         directory: PathBuf,
     },
     /// Another JSON file of the conversation is damaged.
@@ -41,13 +41,13 @@ pub enum ReadError {
     Json {
         /// The file.
         path: PathBuf,
-        /// What is wrong, and where.
+        /// The mistake and its place.
         source: serde_json::Error,
     },
 }
 
 impl ReadError {
-    /// Returns what turns an I/O error at `path` into this one.
+    /// Returns a function that adds `path` to an I/O error.
     pub(crate) fn io(path: &Path) -> impl Fn(io::Error) -> Self + '_ {
         |source| Self::Io {
             path: path.to_owned(),
@@ -55,7 +55,7 @@ impl ReadError {
         }
     }
 
-    /// Returns whether a file was not found.
+    /// Returns true if a file was not found.
     pub(crate) fn is_not_found(&self) -> bool {
         matches!(self, Self::Io { source, .. } if source.kind() == io::ErrorKind::NotFound)
     }

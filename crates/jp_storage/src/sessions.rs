@@ -2,8 +2,8 @@ use std::{fs, io, path::PathBuf};
 
 use crate::{ConversationId, files};
 
-/// Remembers the current conversation: the one last used in this workspace by this user, in this
-/// terminal session where there is one.
+/// Stores the current conversation: the one that the user last used in this workspace, and in this
+/// terminal session if there is one.
 #[derive(Debug, Clone)]
 pub struct Sessions {
     directory: PathBuf,
@@ -13,7 +13,7 @@ pub struct Sessions {
 const LAST: &str = "last";
 
 impl Sessions {
-    /// Names the directory that remembers, and the terminal session, where there is one.
+    /// Makes the store in `directory` for a terminal session, if there is one.
     #[must_use]
     pub fn new(directory: PathBuf, session: Option<&str>) -> Self {
         Self {
@@ -22,7 +22,7 @@ impl Sessions {
         }
     }
 
-    /// Returns the current conversation, if one was ever used.
+    /// Returns the current conversation. A new session continues with the last one of any session.
     #[must_use]
     pub fn current(&self) -> Option<ConversationId> {
         let names = self.session.as_deref().into_iter().chain([LAST]);
@@ -47,11 +47,12 @@ impl Sessions {
     }
 }
 
-/// Replaces what a file's name may not have; a terminal names its session as it likes.
+/// Replaces characters that a file's name can't have. A session's name may contain anything.
 fn file_name(session: &str) -> String {
-    let is_safe = |c: &char| c.is_ascii_alphanumeric() || "-_.".contains(*c);
-    let chars = session.chars();
-    chars.map(|c| if is_safe(&c) { c } else { '_' }).collect()
+    session.replace(
+        |c: char| !c.is_ascii_alphanumeric() && !"-_.".contains(c),
+        "_",
+    )
 }
 
 #[cfg(test)]

@@ -1,7 +1,8 @@
-//! Which file states have which content, so that an unchanged file is not read again.
+//! Caches the content's checksum for each state of a file, so that jp doesn't read an unchanged file
+//! again.
 //!
-//! A cache in the user's cache directory: it holds no path, only what the file system says of a file
-//! (device, inode, size, times) and the content's checksum, and it may be deleted at any time.
+//! The cache is in the user's cache directory and can be deleted at any time. It contains no path, only
+//! the file system's data about a file (device, inode, size, times) and the checksum.
 
 use std::{
     collections::HashMap,
@@ -13,33 +14,33 @@ use std::{
 
 use jp_resource::{BlobRef, Checksum, Encoding};
 
-/// What identifies one state of one file.
+/// The identity of one state of one file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct FileState {
     /// The file system.
     pub device: u64,
     /// The file on it.
     pub inode: u64,
-    /// A hash of its name: the MIME type depends on that too, and one file may have several.
+    /// A hash of its name. The MIME type depends on the name, and a file may have several.
     pub name: u64,
     /// Length in bytes.
     pub size: u64,
-    /// Last change of content, in nanoseconds since the Unix epoch.
+    /// The last change of its content, in nanoseconds since the Unix epoch.
     pub modified: i128,
-    /// Last change of anything, in nanoseconds since the Unix epoch.
+    /// The last change of its content or metadata, in nanoseconds since the Unix epoch.
     pub changed: i128,
 }
 
-/// What a file in that state holds.
+/// The content of a file in a known state.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct KnownContent {
     /// The content.
     pub blob: BlobRef,
     /// Its MIME type.
     pub mime_type: Option<String>,
-    /// Length of the blob's file in a store, if it was written to one.
+    /// The length of the blob's file in a store, if it was written to one.
     pub file_length: Option<u64>,
-    /// What whoever remembers it wants to know of the content, without spaces.
+    /// A measurement of the content by the caller, without spaces.
     pub measure: Option<String>,
 }
 
@@ -47,7 +48,7 @@ pub struct KnownContent {
 #[derive(Debug)]
 pub struct Stamps {
     path: PathBuf,
-    /// Read when it is first asked.
+    /// Loaded at the first use.
     known: OnceLock<RwLock<Known>>,
 }
 
@@ -57,11 +58,12 @@ struct Known {
     is_changed: bool,
 }
 
-/// More entries than this are not worth reading: the cache starts anew.
+/// The largest number of entries, about 35 MB. Reading more takes longer than it saves, so a larger
+/// cache is cleared.
 const MAX_ENTRIES: usize = 200_000;
 
 impl Stamps {
-    /// Names the cache at `path`; one that is missing or damaged is empty. Does no I/O.
+    /// Makes the cache at `path`. A missing or damaged one is empty. Does no I/O.
     #[must_use]
     pub fn open(path: PathBuf) -> Self {
         Self {
@@ -70,26 +72,26 @@ impl Stamps {
         }
     }
 
-    /// Returns what a file in this state holds, if it was read before.
+    /// Returns the content of a file in this state, if it is known.
     #[must_use]
     pub fn find(&self, state: &FileState) -> Option<KnownContent> {
         let known = self.read().read().unwrap_or_else(PoisonError::into_inner);
         known.contents.get(state).cloned()
     }
 
-    /// Reads the cache, if it was not read before: for a thread that has nothing else to do yet.
+    /// Loads the cache if it isn't loaded, so that a later [`find`](Self::find) doesn't wait.
     pub fn preload(&self) {
         self.read();
     }
 
-    /// Remembers what a file in this state holds.
+    /// Stores the content of a file in this state.
     pub fn remember(&self, state: FileState, content: KnownContent) {
         let mut known = self.lock();
         known.contents.insert(state, content);
         known.is_changed = true;
     }
 
-    /// Writes the cache if anything was remembered.
+    /// Writes the cache if it has changed.
     pub fn save(&self) -> io::Result<()> {
         if self.known.get().is_none() {
             return Ok(());
@@ -98,6 +100,7 @@ impl Stamps {
         if !known.is_changed {
             return Ok(());
         }
+        // A line has about 170 bytes.
         let mut lines = String::with_capacity(known.contents.len() * 170);
         if known.contents.len() <= MAX_ENTRIES {
             known
@@ -110,15 +113,13 @@ impl Stamps {
     }
 
     fn read(&self) -> &RwLock<Known> {
-        let read = || {
+        self.known.get_or_init(|| {
             let text = fs::read_to_string(&self.path).unwrap_or_default();
-            let contents = whole(&text).lines().filter_map(parse_line).collect();
             RwLock::new(Known {
-                contents,
+                contents: verified_lines(&text).filter_map(parse_line).collect(),
                 is_changed: false,
             })
-        };
-        self.known.get_or_init(read)
+        })
     }
 
     fn lock(&self) -> RwLockWriteGuard<'_, Known> {
@@ -126,13 +127,12 @@ impl Stamps {
     }
 }
 
-/// Returns the lines after the first, which is their checksum; none where they are not those that were written.
-fn whole(text: &str) -> &str {
+/// Returns the lines after the first, which has their checksum. A damaged text has none.
+fn verified_lines(text: &str) -> std::str::Lines<'_> {
     let (checksum, lines) = text.split_once('\n').unwrap_or_default();
-    if checksum == Checksum::compute(lines.as_bytes()).to_string() {
-        lines
-    } else {
-        ""
+    match checksum == Checksum::compute(lines.as_bytes()).to_string() {
+        true => lines.lines(),
+        false => "".lines(),
     }
 }
 
@@ -151,7 +151,7 @@ fn write_line(text: &mut String, state: &FileState, content: &KnownContent) {
     };
     let mime_type = content.mime_type.as_deref().unwrap_or("-");
     let checksum = content.blob.checksum;
-    // No file is empty.
+    // 0 stands for an unknown length, because no blob's file is empty.
     let file_length = content.file_length.unwrap_or_default();
     let measure = content.measure.as_deref().unwrap_or("-");
     writeln!(
@@ -163,6 +163,7 @@ fn write_line(text: &mut String, state: &FileState, content: &KnownContent) {
 
 fn parse_line(line: &str) -> Option<(FileState, KnownContent)> {
     let mut fields = line.split(' ');
+    // The order of `write_line`.
     let mut next = || fields.next();
     let state = FileState {
         device: next()?.parse().ok()?,
@@ -178,9 +179,9 @@ fn parse_line(line: &str) -> Option<(FileState, KnownContent)> {
         "binary" => Encoding::Binary,
         _ => return None,
     };
-    let mime_type = word(next()?);
+    let mime_type = optional_word(next()?);
     let file_length = Some(next()?.parse().ok()?).filter(|length| *length > 0);
-    let measure = word(next()?);
+    let measure = optional_word(next()?);
     let blob = BlobRef {
         checksum,
         size: state.size,
@@ -197,7 +198,7 @@ fn parse_line(line: &str) -> Option<(FileState, KnownContent)> {
     ))
 }
 
-fn word(field: &str) -> Option<String> {
+fn optional_word(field: &str) -> Option<String> {
     (field != "-").then(|| field.to_owned())
 }
 
@@ -205,42 +206,39 @@ fn word(field: &str) -> Option<String> {
 mod tests {
     use super::*;
 
+    const STATE: FileState = FileState {
+        device: 1,
+        inode: 2,
+        name: 9,
+        size: 3,
+        modified: -4,
+        changed: 5,
+    };
+
+    fn content(mime_type: Option<&str>, file_length: Option<u64>) -> KnownContent {
+        KnownContent {
+            blob: BlobRef::for_content(b"abc", Encoding::Utf8),
+            mime_type: mime_type.map(str::to_owned),
+            file_length,
+            measure: Some("23,0,0".to_owned()),
+        }
+    }
+
     #[test]
     fn saved_states_are_known_again() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("cache/checksums");
-        let state = FileState {
-            device: 1,
-            inode: 2,
-            name: 9,
-            size: 3,
-            modified: -4,
-            changed: 5,
-        };
-        let blob = BlobRef {
-            checksum: Checksum::compute(b"abc"),
-            size: 3,
-            encoding: Encoding::Utf8,
-        };
-        let (mime_type, measure) = (Some("text/plain".to_owned()), Some("3,0,0".to_owned()));
-        let content = KnownContent {
-            blob,
-            mime_type,
-            file_length: Some(23),
-            measure,
-        };
+        let content = content(Some("text/plain"), Some(23));
         let stamps = Stamps::open(path.clone());
-        stamps.remember(state, content.clone());
+        stamps.remember(STATE, content.clone());
         stamps.save().unwrap();
         let stamps = Stamps::open(path);
-        assert_eq!(stamps.find(&state), Some(content));
-        assert_eq!(
-            stamps.find(&FileState {
-                changed: 6,
-                ..state
-            }),
-            None
-        );
+        assert_eq!(stamps.find(&STATE), Some(content));
+        let changed = FileState {
+            changed: 6,
+            ..STATE
+        };
+        assert_eq!(stamps.find(&changed), None);
     }
 
     #[test]
@@ -250,35 +248,13 @@ mod tests {
         fs::write(&path, "1 2 3\nrubbish\n").unwrap();
         assert!(Stamps::open(path.clone()).lock().contents.is_empty());
 
-        let state = FileState {
-            device: 1,
-            inode: 2,
-            name: 9,
-            size: 3,
-            modified: -4,
-            changed: 5,
-        };
-        let blob = BlobRef {
-            checksum: Checksum::compute(b"abc"),
-            size: 3,
-            encoding: Encoding::Utf8,
-        };
-        let measure = Some("23,0,0".to_owned());
         let stamps = Stamps::open(path.clone());
-        stamps.remember(
-            state,
-            KnownContent {
-                blob,
-                mime_type: None,
-                file_length: None,
-                measure,
-            },
-        );
+        stamps.remember(STATE, content(None, None));
         stamps.save().unwrap();
         let saved = fs::read_to_string(&path).unwrap();
         fs::write(&path, saved.replace("23,0,0", "24,0,0")).unwrap();
-        assert_eq!(Stamps::open(path.clone()).find(&state), None);
+        assert_eq!(Stamps::open(path.clone()).find(&STATE), None);
         fs::write(&path, saved).unwrap();
-        assert!(Stamps::open(path).find(&state).is_some());
+        assert!(Stamps::open(path).find(&STATE).is_some());
     }
 }

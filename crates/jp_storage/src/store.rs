@@ -32,7 +32,7 @@ pub struct Store {
     blobs: Blobs,
 }
 
-/// Where a conversation is.
+/// The place of a conversation.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Located {
     /// Its id.
@@ -41,7 +41,7 @@ pub struct Located {
     pub directory: PathBuf,
 }
 
-/// Directory below the conversations where an older jp moves archived ones.
+/// The directory for archived conversations of an older version of jp.
 const ARCHIVE: &str = ".archive";
 
 /// The entries of a directory of conversations.
@@ -55,12 +55,12 @@ impl Located {
     /// Reads the id in the name of an entry; `None` if it isn't a conversation's.
     fn in_directory(directory: &Path, name: &OsStr) -> Option<Self> {
         Some(Self {
-            id: ConversationId::of_directory(name.to_str()?)?,
+            id: ConversationId::from_directory_name(name.to_str()?)?,
             directory: directory.join(name),
         })
     }
 
-    /// Returns whether it is archived, so that jp reads it and does not write to it.
+    /// Returns true if it is archived. jp only reads archived conversations.
     #[must_use]
     pub fn is_archived(&self) -> bool {
         self.directory
@@ -68,20 +68,20 @@ impl Located {
             .is_some_and(|parent| parent.ends_with(ARCHIVE))
     }
 
-    /// Returns the file that its events are in.
+    /// Returns the path of its events.
     #[must_use]
     pub fn events(&self) -> PathBuf {
         self.directory.join(EVENTS)
     }
 
-    /// Returns whether it is still there.
+    /// Returns true if it still exists.
     #[must_use]
     pub fn exists(&self) -> bool {
         fail_if_removed(&self.directory).is_ok()
     }
 }
 
-/// The conversations can't be listed, found or removed.
+/// An error of listing, finding or removing conversations. Messages finish the sentence "failed to …".
 #[derive(Debug, thiserror::Error)]
 pub enum StoreError {
     /// A directory can't be read, or a file removed.
@@ -89,19 +89,19 @@ pub enum StoreError {
     Io {
         /// The directory or file.
         path: PathBuf,
-        /// Why not.
+        /// The error of the operating system.
         source: io::Error,
     },
     /// There is no conversation of that id.
     #[error("find conversation {0}")]
     NotFound(ConversationId),
-    /// The content store can't be read, or a file of it not removed.
+    /// The content store can't be read, or one of its files can't be removed.
     #[error(transparent)]
     Blobs(#[from] BlobError),
 }
 
 impl StoreError {
-    /// Returns what turns an I/O error at `path` into this one.
+    /// Returns a function that adds `path` to an I/O error.
     fn io(path: &Path) -> impl Fn(io::Error) -> Self + '_ {
         |source| Self::Io {
             path: path.to_owned(),
@@ -111,9 +111,9 @@ impl StoreError {
 }
 
 impl Store {
-    /// Names a store in a directory of `tree`; nothing is read or made.
+    /// Makes a store in a directory of `tree`. Does no I/O.
     ///
-    /// `locks` is a directory of the user's own, `places` of the workspace the conversations are about.
+    /// `locks` is a directory of the user. `places` belongs to the workspace of the conversations.
     pub(crate) fn new(tree: Tree, directory: PathBuf, locks: PathBuf, places: Places) -> Self {
         let blobs = Blobs::below(tree.clone(), &directory.join("blobs"));
         Self {
@@ -137,12 +137,12 @@ impl Store {
         &self.directory
     }
 
-    /// Returns all conversations but those that are archived, newest first; opens no file of theirs.
+    /// Returns all conversations except archived ones, newest first. Opens none of their files.
     pub fn list(&self) -> Result<Vec<Located>, StoreError> {
         Ok(self.list_in(self.conversations())?.located)
     }
 
-    /// Returns the conversations that an older jp archived, newest first; opens no file of theirs.
+    /// Returns the archived conversations, newest first. Opens none of their files.
     pub fn list_archived(&self) -> Result<Vec<Located>, StoreError> {
         Ok(self.list_in(self.conversations().join(ARCHIVE))?.located)
     }
@@ -162,7 +162,7 @@ impl Store {
         let mut found: Vec<Located> = entries
             .filter_map(|name| Located::in_directory(&path, &name))
             .collect();
-        // Two directories may have the same id after a merge: their names decide, so that the order stays.
+        // Two directories may have the same id after a merge. Then their names decide, for a stable order.
         found.sort_by(|a, b| b.id.cmp(&a.id).then_with(|| a.directory.cmp(&b.directory)));
         Ok(Listed {
             located: found,
@@ -170,7 +170,7 @@ impl Store {
         })
     }
 
-    /// Finds a conversation by its id, among those that are archived too.
+    /// Finds a conversation by its id, including archived ones.
     pub fn find(&self, id: ConversationId) -> Result<Option<Located>, StoreError> {
         let Listed {
             located,
@@ -190,7 +190,7 @@ impl Store {
         self.find(id).map(|found| found.is_some())
     }
 
-    /// Reads a conversation; needs no lock, and waits a moment for a process that is writing its end.
+    /// Reads a conversation. It needs no lock, and waits a moment if another process writes the end.
     pub fn read(&self, located: &Located) -> Result<Conversation, ReadError> {
         let writers = &self.lock_path(located.id);
         conversation::read(
@@ -223,9 +223,9 @@ impl Store {
         }
     }
 
-    /// Starts a conversation with the first free id from `now` on; it comes to disk with its first events.
+    /// Starts a conversation with the first free id from `now` on. It is written with its first events.
     ///
-    /// `others` are stores whose ids must not be used again either: people name conversations by id alone.
+    /// The id must be free in `others`, too, because users name conversations only by id.
     pub fn start(
         &self,
         title: Option<&str>,
@@ -234,7 +234,7 @@ impl Store {
     ) -> Result<Writer, StoreError> {
         let mut id = ConversationId::at(now);
         let lock = loop {
-            // Whoever holds the lock of an id may be about to make it: look only when it is ours.
+            // The process with the lock may be about to create this id, so check only under the lock.
             if let TryLock::Acquired(lock) = self.try_lock(id)?
                 && !self.has(id)?
                 && !others
@@ -259,10 +259,10 @@ impl Store {
         })
     }
 
-    /// Copies the events with these indexes, and after them `added`, into a conversation just started: all or none, but
-    /// for what [`Pending::finish`](crate::Pending::finish) says of a new conversation.
+    /// Copies the events with these indexes into a new conversation, followed by `added`.
     ///
-    /// They are copied as they stand in the file, with fields that this version does not know.
+    /// Unknown fields are copied, too. If it fails, there is no new conversation, with the exception
+    /// that [`Pending::finish`](crate::Pending::finish) describes.
     pub fn copy_events(
         &self,
         from: &Located,
@@ -277,13 +277,16 @@ impl Store {
             lines.push(to.modernise(line, &batch)?);
         }
         lines.extend(to.lines(&mut added, &batch)?);
-        let base_config = conversation::read_base_config(&self.tree, &from.directory)
-            .map_err(ReadError::io(&from.directory.join(BASE_CONFIG)))?;
+        let base_config_path = from.directory.join(BASE_CONFIG);
+        let base_config = self
+            .tree
+            .read_if_present(&base_config_path)
+            .map_err(ReadError::io(&base_config_path))?;
         let mut unpublished = to.create(&lines, batch)?;
         if let Some(base_config) = base_config {
             unpublished.add_file(BASE_CONFIG, base_config);
         }
-        // Its configuration may be missing because it was removed meanwhile.
+        // The base configuration may be missing because another process removed the conversation.
         fail_if_removed(&from.directory)?;
         unpublished.publish(&to.directory)?;
         to.target = Target::File(Form::Current);
@@ -296,13 +299,13 @@ impl Store {
         self.blobs.batch()
     }
 
-    /// Removes a conversation; its content stays until it is collected.
+    /// Removes a conversation. Its content stays until garbage collection.
     pub fn remove(&self, located: &Located, _lock: Lock) -> Result<(), StoreError> {
         self.remove_directory(located)
             .map_err(StoreError::io(&located.directory))
     }
 
-    /// Renames the directory first: from then on no process finds the conversation, whole or in part.
+    /// Renames the directory first, so that no process finds a partial conversation.
     fn remove_directory(&self, located: &Located) -> io::Result<()> {
         let (conversations, name) = split(&located.directory)?;
         let conversations = self.tree.directory(conversations)?;
@@ -310,13 +313,13 @@ impl Store {
         let removed = format!("{}removed-{}", files::TEMPORARY, located.id);
         conversations.rename(name, &removed)?;
         match conversations.remove_directory(&removed) {
-            // Another process removes what looks like a leftover.
+            // Another process took it for a leftover and removed it.
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
             result => result,
         }
     }
 
-    /// Removes what writers left that were interrupted, if it has not changed for `age`.
+    /// Removes leftovers of interrupted writers that haven't changed for `age`.
     pub fn remove_leftovers(&self, age: Duration) -> Result<Leftovers, StoreError> {
         let path = self.conversations();
         let mut leftovers = self.blobs.clean_stale_temporaries(age)?;
@@ -328,7 +331,7 @@ impl Store {
             if files::is_temporary(&name) {
                 remove_leftover(&conversations, &name, age, &mut leftovers)?;
             } else if let Ok(conversation) = conversations.open_directory(&name) {
-                // What replaces a file of a conversation stands beside it.
+                // A replacement for a file of a conversation is written next to it.
                 for name in temporaries(&conversation).unwrap_or_default() {
                     remove_leftover(&conversation, &name, age, &mut leftovers)?;
                 }
@@ -337,11 +340,12 @@ impl Store {
         Ok(leftovers)
     }
 
-    /// Returns the content that a conversation names anywhere, in fields that nobody knows too.
+    /// Returns all content that a conversation names, including in unknown fields.
     ///
     /// # Errors
     ///
-    /// Fails, too, where an event that may name some can't be read: what is not known to be needed may be removed.
+    /// Also fails if an event that may name content can't be parsed, because callers may remove content
+    /// that isn't named.
     pub fn blobs_of(&self, located: &Located) -> Result<Vec<BlobRef>, ReadError> {
         let lines = self.read_lines(located)?.lines;
         let mut blobs = Vec::new();
@@ -359,13 +363,13 @@ impl Store {
         Ok(blobs)
     }
 
-    /// Returns the directory that has one for each conversation; it may not be there yet.
+    /// Returns the directory of the conversations' directories. It may not exist.
     #[must_use]
     pub fn conversations(&self) -> PathBuf {
         self.directory.join("conversations")
     }
 
-    /// Returns the files that a conversation consists of, but for its content, in order.
+    /// Returns the files of a conversation, sorted, without its content.
     ///
     /// # Errors
     ///
@@ -388,7 +392,7 @@ impl Store {
         Ok(paths)
     }
 
-    /// Returns the length of the file that a conversation's events are in; 0 if there is none.
+    /// Returns the length of a conversation's events file; 0 if there is none.
     ///
     /// # Errors
     ///
@@ -406,7 +410,7 @@ impl Store {
         Ok(directory.look_at(Path::new(EVENTS))?.len())
     }
 
-    /// Returns the tree that the store's paths are opened in.
+    /// Returns the tree of the store's files.
     pub(crate) fn tree(&self) -> &Tree {
         &self.tree
     }

@@ -13,10 +13,10 @@ use crate::{
     files::{FileVersion, TEMPORARY, is_temporary},
 };
 
-/// What is below a directory: it is reached by its path, without following a symbolic link.
+/// The files below a base directory, which are opened by path without following a symbolic link.
 ///
-/// Links may lead to the directory itself, its base. That is opened once; clones share it. For `.jp/`
-/// the base is the directory that holds it, so that `.jp` can be no link either.
+/// The path of the base may contain links. It is opened once, and clones share it. For `.jp/`, the base
+/// is the directory that contains it, so that `.jp` can't be a link either.
 #[derive(Debug, Clone)]
 pub(crate) struct Tree {
     base: Arc<Path>,
@@ -25,7 +25,7 @@ pub(crate) struct Tree {
 }
 
 impl Tree {
-    /// Names what is below `base`, which need not exist. Does no I/O.
+    /// Makes the tree below `base`, which need not exist. Does no I/O.
     pub(crate) fn new(base: &Path, access: Access) -> Self {
         Self {
             base: base.into(),
@@ -39,7 +39,7 @@ impl Tree {
         self.base()?.open_directory(self.below(path)?)
     }
 
-    /// Opens the directory at `path`, made if it is absent, with those above it.
+    /// Opens the directory at `path`. Makes it and those above it if they are missing.
     pub(crate) fn make_directory(&self, path: &Path) -> io::Result<Directory> {
         match self.directory(path) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => {}
@@ -57,43 +57,53 @@ impl Tree {
         }
     }
 
-    /// Keeps others from what is below the base, if that is for the user alone: an older version of jp let them in.
+    /// Makes a private base inaccessible to other users. An older version of jp made it accessible.
     pub(crate) fn close_to_others(&self) {
         #[cfg(unix)]
         if self.access == Access::Private {
             use std::os::unix::fs::PermissionsExt;
-            let is_open = |metadata: fs::Metadata| metadata.permissions().mode() & 0o077 != 0;
-            if fs::metadata(&self.base).is_ok_and(is_open) {
-                // Some file systems have no modes. What is made from now on is private in any case.
+            let is_open = fs::metadata(&self.base)
+                .is_ok_and(|metadata| metadata.permissions().mode() & 0o077 != 0);
+            if is_open {
+                // Some file systems have no modes. New files are private in any case.
                 _ = fs::set_permissions(&self.base, fs::Permissions::from_mode(0o700));
             }
         }
     }
 
-    /// Reads the regular file at `path` whole. Waits for no pipe.
+    /// Reads the regular file at `path` whole. Fails for a pipe instead of waiting.
     pub(crate) fn read(&self, path: &Path) -> io::Result<Vec<u8>> {
         Ok(self.read_version(path)?.0)
     }
 
-    /// Reads a file like [`read`](Self::read), and returns its version when it was opened.
+    /// Reads a file like [`read`](Self::read); returns `None` if it doesn't exist.
+    pub(crate) fn read_if_present(&self, path: &Path) -> io::Result<Option<Vec<u8>>> {
+        match self.read(path) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+            read => read.map(Some),
+        }
+    }
+
+    /// Reads a file like [`read`](Self::read). Also returns its version at the time of opening.
     pub(crate) fn read_version(&self, path: &Path) -> io::Result<(Vec<u8>, FileVersion)> {
         let (file, metadata) = self.base()?.open_file(self.below(path)?)?;
         Ok((read_whole(file, &metadata)?, FileVersion::new(&metadata)))
     }
 
-    /// Opens the regular file at `path`, to read and write it.
+    /// Opens the regular file at `path` for reading and writing.
     pub(crate) fn open_for_update(&self, path: &Path) -> io::Result<File> {
         self.base()?
             .open_for_update(self.below(path)?)
             .map(|(file, _)| file)
     }
 
-    /// Replaces the file at `path`, durably: content, name and all are on disk on return.
+    /// Replaces the file at `path`. Its content and name are durable on return.
     pub(crate) fn replace(&self, path: &Path, bytes: &[u8]) -> io::Result<()> {
         self.replace_soon(path, bytes)?.sync()
     }
 
-    /// Replaces the file at `path`; a crash soon after may leave the old one, whole. Returns its directory.
+    /// Replaces the file at `path`, but doesn't sync its name: a crash may leave the old file, whole.
+    /// Returns its directory.
     pub(crate) fn replace_soon(&self, path: &Path, bytes: &[u8]) -> io::Result<Directory> {
         let (parent, name) = split(path)?;
         let directory = self.directory(parent)?;
@@ -165,7 +175,9 @@ pub(crate) fn temporaries(directory: &Directory) -> io::Result<Vec<OsString>> {
     Ok(names)
 }
 
-/// Removes a file or a directory that has not changed for `age`; returns whether it did, `None` if it is gone already.
+/// Removes a file or a directory that hasn't changed for `age`.
+///
+/// Returns true if it was removed, false if it is younger, and `None` if another process removed it.
 pub(crate) fn remove_stale(
     directory: &Directory,
     name: &OsStr,
@@ -190,13 +202,14 @@ pub(crate) fn remove_stale(
     }
 }
 
-/// Reads the regular file at `path`, to which links may lead, though it is none itself. Waits for no pipe.
+/// Reads the regular file at `path`. The directories in the path may be links, the file may not. Fails
+/// for a pipe instead of waiting.
 pub fn read_regular(path: &Path) -> io::Result<Vec<u8>> {
     let (parent, _) = split(path)?;
     Tree::new(parent, Access::Shared).read(path)
 }
 
-/// A directory with a temporary name that goes away unless it is given its own.
+/// A directory with a temporary name. Drop removes it unless it was published.
 #[derive(Debug)]
 pub(crate) struct StagedDirectory {
     parent: Directory,
@@ -205,7 +218,7 @@ pub(crate) struct StagedDirectory {
 }
 
 impl StagedDirectory {
-    /// Makes one in the directory at `parent`, which is made too if it is absent.
+    /// Makes one in the directory at `parent`, which is made if it is missing.
     pub(crate) fn create(tree: &Tree, parent: &Path) -> io::Result<Self> {
         let parent = tree.make_directory(parent)?;
         let name = temporary_name();
@@ -218,7 +231,7 @@ impl StagedDirectory {
         })
     }
 
-    /// Writes a file of it.
+    /// Writes a file in it.
     pub(crate) fn write(&self, name: &str, bytes: &[u8]) -> io::Result<File> {
         let mut file = self.directory.create_file(name)?;
         file.write_all(bytes)?;

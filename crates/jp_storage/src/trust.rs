@@ -7,10 +7,10 @@ use std::{
 
 use jp_resource::Checksum;
 
-/// Remembers which declarations this person made or agreed to in this checkout.
+/// Stores the declarations that the user made or approved in this checkout.
 ///
-/// A history and a workspace's configuration can be a stranger's; this is kept outside of both. Holds
-/// checksums, as a command line may hold what nobody else should read.
+/// It is outside the history and the workspace's configuration, because both can come from a stranger.
+/// It contains only checksums, because a command line may contain secrets.
 #[derive(Debug, Clone)]
 pub struct Trust {
     path: PathBuf,
@@ -21,13 +21,14 @@ impl Trust {
         Self { path }
     }
 
-    /// Returns the file that remembers, which need not be there: it changes when something is added.
+    /// Returns the path of the file, which may not exist. The file changes when a declaration is added.
     #[must_use]
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Returns whether a declaration is this person's; what can't be read is not.
+    /// Returns true if the user made or approved a declaration. If the file can't be read, nothing
+    /// counts as approved.
     #[must_use]
     pub fn contains(&self, declaration: &str) -> bool {
         let checksum = Checksum::compute(declaration.as_bytes()).to_string();
@@ -35,11 +36,11 @@ impl Trust {
             .is_ok_and(|text| text.lines().any(|known| known == checksum))
     }
 
-    /// Remembers declarations, beside those that others remember at the same time.
+    /// Adds declarations. Other processes may add some at the same time.
     ///
     /// # Errors
     ///
-    /// Fails where the file can't be read or written.
+    /// Fails if the file can't be read or written.
     pub fn add<'d>(&self, declarations: impl IntoIterator<Item = &'d str>) -> io::Result<()> {
         let mut checksums = declarations
             .into_iter()
@@ -57,7 +58,8 @@ impl Trust {
         if new.is_empty() {
             return Ok(());
         }
-        // What was cut off before it ended is not to take this with it.
+        // A crash may have cut off the last line. Without a newline, the first new line would be lost
+        // with it.
         let is_cut = !text.is_empty() && !text.ends_with('\n');
         let new = if is_cut { format!("\n{new}") } else { new };
         if let Some(directory) = self.path.parent() {

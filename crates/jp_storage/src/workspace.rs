@@ -12,7 +12,7 @@ use crate::{
     tree::Tree,
 };
 
-/// The directory that holds `.jp/`, and where what belongs to it is kept.
+/// The directory that contains `.jp/`, with the user's directories for its data and cache.
 #[derive(Debug, Clone)]
 pub struct Workspace {
     root: PathBuf,
@@ -34,7 +34,7 @@ pub enum InitError {
     Io {
         /// The file or directory.
         path: PathBuf,
-        /// Why not.
+        /// The error of the operating system.
         source: io::Error,
     },
     /// The path is not UTF-8.
@@ -46,22 +46,24 @@ pub enum InitError {
 }
 
 impl Workspace {
-    /// Finds the nearest directory at or above `start` that holds `.jp/`, or a link of that name, which
+    /// Finds the nearest directory at or above `start` that contains `.jp`. It may be a link, which
     /// [`open`](Self::open) refuses.
     #[must_use]
     pub fn find(start: &Path) -> Option<PathBuf> {
-        let has_jp = |directory: &&Path| {
-            let found = fs::symlink_metadata(directory.join(DIRECTORY));
-            found.is_ok_and(|found| found.is_dir() || found.is_symlink())
-        };
-        start.ancestors().find(has_jp).map(Path::to_owned)
+        start
+            .ancestors()
+            .find(|directory| {
+                fs::symlink_metadata(directory.join(DIRECTORY))
+                    .is_ok_and(|found| found.is_dir() || found.is_symlink())
+            })
+            .map(Path::to_owned)
     }
 
-    /// Makes `directory` a workspace with these files in `.jp/`; what is there already is left as it is.
+    /// Makes `directory` a workspace with these files in `.jp/`. Existing files stay unchanged.
     ///
-    /// Returns whether it was none before.
+    /// Returns true if it wasn't a workspace before.
     pub fn init(directory: &Path, contents: &[(&str, &str)]) -> Result<bool, InitError> {
-        // Where it leads through links is looked at when it is opened.
+        // `open` checks the canonical path, which may differ.
         if directory.to_str().is_none() {
             return Err(InitError::NotUtf8 {
                 path: directory.to_owned(),
@@ -89,7 +91,7 @@ impl Workspace {
         Ok(made)
     }
 
-    /// Opens the workspace at `root`; `data` and `cache` are the user's own directories.
+    /// Opens the workspace at `root`. `data` and `cache` are directories of the user.
     pub fn open(root: &Path, data: &Path, cache: &Path) -> Result<Self, InitError> {
         let root = fs::canonicalize(root).map_err(|source| InitError::Io {
             path: root.to_owned(),
@@ -109,10 +111,7 @@ impl Workspace {
                 .and_then(parse_id)
                 .unwrap_or_else(|| id_of_path(&root)),
         };
-        let (data, cache) = (
-            data.join("workspaces").join(&id),
-            cache.join("workspaces").join(&id),
-        );
+        let [data, cache] = [data, cache].map(|directory| directory.join("workspaces").join(&id));
         let local = Tree::new(&data, Access::Private);
         Ok(Self {
             root,
@@ -128,12 +127,10 @@ impl Workspace {
     ///
     /// # Errors
     ///
-    /// Fails if it can't be read, is reached through a link, or is no regular file.
+    /// Fails if it can't be read, if it isn't a regular file, or if its path contains a link below the
+    /// workspace.
     pub fn read_config(&self) -> io::Result<Option<Vec<u8>>> {
-        match self.shared.read(&self.config()) {
-            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
-            read => read.map(Some),
-        }
+        self.shared.read_if_present(&self.config())
     }
 
     /// Returns the path of the workspace's configuration.
@@ -154,7 +151,7 @@ impl Workspace {
         &self.id
     }
 
-    /// Returns the conversations kept in the workspace, to be shared.
+    /// Returns the store of shared conversations, in the workspace.
     #[must_use]
     pub fn store(&self) -> Store {
         Store::new(
@@ -165,7 +162,7 @@ impl Workspace {
         )
     }
 
-    /// Returns the conversations kept for this user alone.
+    /// Returns the store of the user's local conversations.
     #[must_use]
     pub fn local_store(&self) -> Store {
         Store::new(
@@ -176,7 +173,7 @@ impl Workspace {
         )
     }
 
-    /// Returns the memory of the current conversation.
+    /// Returns the store of the current conversation.
     #[must_use]
     pub fn sessions(&self, session: Option<&str>) -> Sessions {
         Sessions::new(self.data.join("sessions").join(self.place()), session)
@@ -191,7 +188,7 @@ impl Workspace {
             .join(conversation.to_string())
     }
 
-    /// Returns the memory of what the person agreed to.
+    /// Returns the store of the user's approvals.
     #[must_use]
     pub fn trust(&self) -> Trust {
         Trust::new(self.data.join("trusted").join(self.place()))
@@ -209,7 +206,7 @@ impl Workspace {
         Index::open(self.cache.join("index.json"))
     }
 
-    /// Returns how the workspace's path is written on disk.
+    /// Returns the conversion of the workspace's paths.
     #[must_use]
     pub fn places(&self) -> Places {
         Places::new(
@@ -219,9 +216,9 @@ impl Workspace {
         )
     }
 
-    /// Names this checkout: another one has the same id, and its own current conversation.
+    /// Returns a name for this checkout. Other checkouts have the same workspace id, but their own state.
     fn place(&self) -> String {
-        Checksum::compute(self.root.as_os_str().as_encoded_bytes()).short()
+        short_checksum(&self.root)
     }
 
     fn locks(&self) -> PathBuf {
@@ -229,18 +226,22 @@ impl Workspace {
     }
 }
 
-/// Reads the id; one that could not be a directory's name counts as missing.
+/// Parses the id. One that isn't a safe directory name counts as missing.
 fn parse_id(bytes: Vec<u8>) -> Option<String> {
     let text = String::from_utf8(bytes).ok()?;
     let id = text.lines().next()?.trim();
-    let is_name = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_');
-    (!id.is_empty() && id.len() <= 64 && id.chars().all(is_name)).then(|| id.to_owned())
+    let is_name = id
+        .chars()
+        .all(|c| c.is_ascii_alphanumeric() || matches!(c, '-' | '_'));
+    // An id becomes a part of paths, so its length is limited.
+    (is_name && (1..=64).contains(&id.len())).then(|| id.to_owned())
 }
 
-/// Names a workspace that was never given an id by where it is.
+/// Returns the id of a workspace without an `.id`.
 fn id_of_path(root: &Path) -> String {
-    format!(
-        "path-{}",
-        Checksum::compute(root.as_os_str().as_encoded_bytes()).short()
-    )
+    format!("path-{}", short_checksum(root))
+}
+
+fn short_checksum(path: &Path) -> String {
+    Checksum::compute(path.as_os_str().as_encoded_bytes()).short()
 }

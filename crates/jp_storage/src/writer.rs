@@ -17,7 +17,7 @@ use crate::{
     tree::{StagedDirectory, Tree, split},
 };
 
-/// Appends to one conversation; the lock it holds makes it the only one that does.
+/// Appends to a conversation. Its lock excludes other writers.
 #[derive(Debug)]
 pub struct Writer {
     pub(crate) id: ConversationId,
@@ -30,16 +30,16 @@ pub struct Writer {
     pub(crate) _lock: Lock,
 }
 
-/// What the next write finds.
+/// The state on disk before the next write.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Target {
-    /// No directory yet: a new conversation comes to disk with its first events.
+    /// There is no directory. A new conversation is written with its first events.
     New,
-    /// A file in this form.
+    /// There is a file in this form.
     File(Form),
 }
 
-/// Events that could not be written.
+/// An error of writing events. Messages finish the sentence "failed to …".
 #[derive(Debug, thiserror::Error)]
 pub enum WriteError {
     /// A file or directory could not be written.
@@ -47,13 +47,13 @@ pub enum WriteError {
     Io {
         /// The file or directory.
         path: PathBuf,
-        /// Why not.
+        /// The error of the operating system.
         source: io::Error,
     },
     /// The content of the events could not be stored.
     #[error(transparent)]
     Blob(#[from] BlobError),
-    /// What is there already could not be read.
+    /// The existing events could not be read.
     #[error(transparent)]
     Read(#[from] ReadError),
     /// An event could not be turned into JSON.
@@ -61,8 +61,8 @@ pub enum WriteError {
     Json(#[from] serde_json::Error),
 }
 
-/// What is not durable yet; without [`finish`](Self::finish) it may be lost. A new conversation is not even written, and
-/// is lost.
+/// A write that isn't durable yet. Without [`finish`](Self::finish) it may be lost; a new conversation is
+/// always lost, because only `finish` writes it.
 #[derive(Debug)]
 #[must_use]
 pub struct Pending {
@@ -70,33 +70,33 @@ pub struct Pending {
     work: Work,
 }
 
-/// What makes written events durable.
+/// The work that makes written events durable.
 #[derive(Debug)]
 pub(crate) enum Work {
-    /// Nothing.
+    /// The events are durable.
     None,
-    /// Syncing the file.
+    /// Syncs the file.
     Sync(append::Appended),
-    /// Replacing the metadata.
+    /// Replaces the metadata.
     Metadata(Tree, Vec<u8>),
-    /// Setting aside a file of metadata that can't be read, and writing one in its place.
+    /// Renames metadata that can't be read, and writes new metadata.
     DamagedMetadata(Tree, Vec<u8>),
-    /// Writing a new conversation, and giving it its name once its content and its files are on disk.
+    /// Writes a new conversation. It gets its name after its content and files are on disk.
     Publish(Box<Unpublished>),
 }
 
-/// A new conversation in a directory of its own that nobody finds yet.
+/// A new conversation in a directory with a temporary name, which no reader finds.
 #[derive(Debug)]
 pub(crate) struct Unpublished {
     staged: StagedDirectory,
     files: Vec<(&'static str, Vec<u8>)>,
     batch: Batch,
-    /// Whether syncing the content's file system syncs the conversation too.
+    /// True if syncing the content's file system also syncs the conversation.
     is_one_file_system: bool,
 }
 
 impl WriteError {
-    /// Returns what turns an I/O error at `path` into this one.
+    /// Returns a function that adds `path` to an I/O error.
     fn io(path: &Path) -> impl Fn(io::Error) -> Self + '_ {
         |source| Self::Io {
             path: path.to_owned(),
@@ -113,8 +113,10 @@ impl Pending {
         }
     }
 
-    /// Returns when events are durable. Where it fails, none of them is in the file; but a new conversation whose name
-    /// could not be made durable is there, whole, and may be gone after a loss of power.
+    /// Waits until the events are durable.
+    ///
+    /// If it fails, none of them is in the file. The exception is a new conversation whose name can't be
+    /// made durable: it exists, whole, but a loss of power may remove it.
     pub fn finish(self) -> Result<(), WriteError> {
         let done = match self.work {
             Work::None => Ok(()),
@@ -150,8 +152,8 @@ impl Unpublished {
         } = self;
         let written = files.iter().map(|(name, bytes)| staged.write(name, bytes));
         let written: Vec<_> = written.collect::<io::Result<_>>().map_err(&failed)?;
-        // The content goes first: an event that is on disk must not name content that isn't. Its sync is one of the
-        // whole file system, so it takes the new files along if they are on the same one.
+        // The content goes first: an event on disk must not name content that isn't. Committing it syncs
+        // the whole file system, with the new files if they are on the same one.
         let is_synced = batch.commit()?.written > 0 && is_one_file_system;
         if !is_synced {
             written
@@ -179,19 +181,19 @@ impl Writer {
         self.blobs.batch()
     }
 
-    /// Appends events, and returns them with their content replaced by references.
+    /// Appends events. Returns them with references instead of content.
     ///
-    /// `batch` holds content that was stored for them already; the rest is added to it. All content is
-    /// durable before the events are, and those are on return. Where it fails, none of the events is in
-    /// the file, but for what [`Pending::finish`] says of a new conversation.
+    /// `batch` has the content that is already stored; the rest is added to it. All content is durable
+    /// before the events, and the events are durable on return. If it fails, none of them is in the
+    /// file, with the exception that [`Pending::finish`] describes.
     pub fn append(&mut self, events: Vec<Event>, batch: Batch) -> Result<Vec<Event>, WriteError> {
         let (events, pending) = self.write(events, batch)?;
         pending.finish()?;
         Ok(events)
     }
 
-    /// Appends events like [`append`](Self::append), but leaves waiting for the disk to
-    /// [`Pending::finish`], which may go on beside other work.
+    /// Appends events like [`append`](Self::append), but doesn't wait for the disk. The caller can do
+    /// other work before [`Pending::finish`].
     pub fn write(
         &mut self,
         mut events: Vec<Event>,
@@ -201,14 +203,11 @@ impl Writer {
         let lines = self.lines(&mut events, &batch)?;
         let work = match self.target {
             Target::New => Work::Publish(Box::new(self.create(&lines, batch)?)),
-            Target::File(Form::Older) => {
+            Target::File(Form::Older | Form::Torn) => {
                 self.rewrite(lines, batch)?;
                 Work::None
             }
-            Target::File(form) => {
-                if form == Form::Torn {
-                    self.repair_torn_end()?;
-                }
+            Target::File(Form::Current) => {
                 batch.commit()?;
                 let path = self.directory.join(EVENTS);
                 let appended = self
@@ -222,7 +221,7 @@ impl Writer {
         Ok((events, Pending::new(&self.directory, work)))
     }
 
-    /// Records that the conversation was used now, once the returned work is finished.
+    /// Records `now` as the time of the conversation's last use, when the returned work is finished.
     pub fn activate(&mut self, now: Timestamp) -> Pending {
         self.metadata.activate(now);
         let work = match std::mem::take(&mut self.metadata.is_damaged) {
@@ -235,7 +234,7 @@ impl Writer {
         )
     }
 
-    /// Moves the events' content to the batch, and returns what is written of them.
+    /// Moves the events' content to the batch. Returns their lines for the file.
     pub(crate) fn lines(
         &self,
         events: &mut [Event],
@@ -256,8 +255,10 @@ impl Writer {
         event.to_json()
     }
 
-    /// Makes a directory with a temporary name for a new conversation; [`Pending::finish`] writes it and gives it its
-    /// own, after its content. Until then the content is found through the store that the batch is of, and its clones.
+    /// Makes a directory with a temporary name for a new conversation. [`Pending::finish`] writes the
+    /// content, then the files, and gives it its name.
+    ///
+    /// Until then, the store of the batch and its clones can read the content.
     pub(crate) fn create(&self, lines: &[String], batch: Batch) -> Result<Unpublished, WriteError> {
         let error = WriteError::io(&self.directory);
         let parent = self
@@ -277,7 +278,8 @@ impl Writer {
         })
     }
 
-    /// Rewrites a conversation of an older format, with the new events, in one step.
+    /// Rewrites a conversation in an older format or with a torn end, with the new events, in one step.
+    /// The lost part of a torn end goes to another file.
     fn rewrite(&self, new: Vec<String>, batch: Batch) -> Result<(), WriteError> {
         let read = read_lines(&self.tree, &self.directory, Writers::Unknown)?;
         if let Some(torn) = &read.torn {
@@ -295,25 +297,20 @@ impl Writer {
             .map_err(WriteError::io(&path))
     }
 
-    /// Moves an older event's content to the blob store, keeping the fields that nobody knows; another one stays as it is.
+    /// Moves an older event's content to the blob store and keeps its unknown fields. Events of the
+    /// current format stay unchanged.
     pub(crate) fn modernise(&self, line: &Line, batch: &Batch) -> Result<String, WriteError> {
         if !line.is_converted {
             return Ok(line.json.clone());
         }
-        let Line {
-            json: line,
-            has_places,
-            ..
-        } = line;
-        let json =
-            |error: jp_conversation::EventError| serde_json::Error::io(io::Error::other(error));
-        let mut event = Event::from_json(line).map_err(json)?;
-        if *has_places {
+        let mut event = Event::from_json(&line.json)
+            .map_err(|error| serde_json::Error::io(io::Error::other(error)))?;
+        if line.has_places {
             event.rewrite_places(|place| self.places.read(place));
         }
         event.store_payloads(|bytes, encoding| batch.put(bytes, encoding))?;
         let mut written: Value = serde_json::from_str(&self.line(&event)?)?;
-        let original: Value = serde_json::from_str(line)?;
+        let original: Value = serde_json::from_str(&line.json)?;
         if let (Some(written), Value::Object(original)) = (written.as_object_mut(), original) {
             for (key, value) in original {
                 written.entry(key).or_insert(value);
@@ -322,20 +319,7 @@ impl Writer {
         Ok(written.to_string())
     }
 
-    /// Rewrites a torn file with its whole events, and keeps what is lost in a file beside it.
-    fn repair_torn_end(&self) -> Result<(), WriteError> {
-        let read = read_lines(&self.tree, &self.directory, Writers::Unknown)?;
-        if let Some(torn) = &read.torn {
-            self.write_aside(torn)?;
-        }
-        let path = self.directory.join(EVENTS);
-        let lines: Vec<String> = read.lines.into_iter().map(|line| line.json).collect();
-        self.tree
-            .replace(&path, append::whole_file(&lines).as_bytes())
-            .map_err(WriteError::io(&path))
-    }
-
-    /// Copies a torn end into a file of its own, beside the events.
+    /// Writes a torn end to a new file next to the events.
     fn write_aside(&self, tail: &[u8]) -> Result<(), WriteError> {
         let path = free_name(&self.directory, &format!("{EVENTS}.torn"));
         self.tree
@@ -344,14 +328,14 @@ impl Writer {
     }
 }
 
-/// Replaces metadata that can't be read. It is renamed, not copied: what can't be read can't be copied either.
+/// Replaces metadata that can't be read. Renames the file, because it can't be copied either.
 fn replace_damaged_metadata(tree: &Tree, directory: &Path, json: &[u8]) -> io::Result<()> {
     let path = directory.join(METADATA);
     tree.rename(&path, &free_name(directory, &format!("{METADATA}.damaged")))?;
     tree.replace_soon(&path, json).map(drop)
 }
 
-/// Returns the first path `START-1`, `START-2` and so on that no file and no link has.
+/// Returns the first of the paths `START-1`, `START-2` and so on that is free.
 fn free_name(directory: &Path, start: &str) -> PathBuf {
     let mut names = (1..).map(|number| directory.join(format!("{start}-{number}")));
     names

@@ -167,7 +167,7 @@ fn next_writer_sets_only_a_torn_end_aside() {
 }
 
 #[test]
-fn end_that_lacks_only_its_bracket_is_repaired_silently() {
+fn missing_bracket_is_repaired_silently() {
     let fixture = fixture();
     let store = fixture.workspace.store();
     let answer = || event(EventKind::ChatResponse(ChatResponse::message("hi")));
@@ -195,7 +195,7 @@ fn end_that_lacks_only_its_bracket_is_repaired_silently() {
 }
 
 #[test]
-fn delta_without_a_time_has_that_of_the_event_before_it_or_of_the_conversation() {
+fn delta_without_a_time_has_the_previous_one() {
     let fixture = fixture();
     let store = fixture.workspace.store();
     let located = started(&store, vec![event(EventKind::TurnStart)]);
@@ -350,7 +350,7 @@ fn older_event_among_newer_ones_changes_no_place() {
 }
 
 #[test]
-fn what_looks_like_a_place_in_an_older_conversation_is_text() {
+fn marker_in_an_older_conversation_is_text() {
     let fixture = fixture();
     let store = fixture.workspace.store();
     let located = started(&store, vec![event(EventKind::TurnStart)]);
@@ -380,7 +380,7 @@ fn unreadable_names_of_content_are_an_error() {
 
 #[cfg(unix)]
 #[test]
-fn events_that_are_no_file_are_an_error_at_once() {
+fn events_that_are_a_pipe_are_an_error() {
     let fixture = fixture();
     let store = fixture.workspace.store();
     let located = started(&store, vec![event(EventKind::TurnStart)]);
@@ -399,7 +399,7 @@ fn events_that_are_no_file_are_an_error_at_once() {
 
 #[cfg(unix)]
 #[test]
-fn opening_a_workspace_waits_for_no_pipe() {
+fn workspace_with_a_pipe_opens_without_waiting() {
     let fixture = fixture();
     let store = fixture.workspace.store();
     let located = started(&store, vec![event(EventKind::TurnStart)]);
@@ -444,7 +444,7 @@ fn unknown_parts_survive_an_append() {
 }
 
 #[test]
-fn text_that_no_marker_is_stays_as_it_was_written() {
+fn text_without_a_marker_stays_unchanged() {
     let fixture = fixture();
     let store = fixture.workspace.store();
     let located = started(&store, vec![event(EventKind::TurnStart)]);
@@ -456,7 +456,7 @@ fn text_that_no_marker_is_stays_as_it_was_written() {
 }
 
 #[test]
-fn two_conversations_at_once_get_ids_of_their_own() {
+fn concurrent_conversations_have_different_ids() {
     let fixture = fixture();
     let store = fixture.workspace.store();
     let first = store.start(None, now(), &[]).unwrap();
@@ -465,7 +465,7 @@ fn two_conversations_at_once_get_ids_of_their_own() {
 }
 
 #[test]
-fn failed_append_leaves_the_file_as_it_was() {
+fn failed_append_leaves_the_file_unchanged() {
     let fixture = fixture();
     let store = fixture.workspace.store();
     let located = started(&store, vec![event(EventKind::TurnStart)]);
@@ -631,7 +631,7 @@ fn archived_conversation_is_found_by_its_id() {
 }
 
 #[test]
-fn list_of_an_earlier_jp_that_read_less_is_made_again() {
+fn index_of_an_older_version_is_rebuilt() {
     let fixture = fixture();
     let store = fixture.workspace.store();
     let located = started(

@@ -42,7 +42,7 @@ fn replace_with_link(path: &Path, target: &Path) {
 }
 
 #[test]
-fn conversation_that_becomes_a_link_is_neither_appended_to_nor_removed() {
+fn conversation_that_becomes_a_link_is_refused() {
     let directory = tempfile::tempdir().unwrap();
     let root = directory.path().canonicalize().unwrap();
     let [ours, theirs] = ["ours", "theirs"].map(|name| workspace(&root.join(name)));
@@ -80,7 +80,7 @@ fn conversation_that_becomes_a_link_is_neither_appended_to_nor_removed() {
 }
 
 #[test]
-fn directory_of_blobs_that_becomes_a_link_gets_none() {
+fn blob_directory_that_becomes_a_link_is_refused() {
     let directory = tempfile::tempdir().unwrap();
     let (store, _) = workspace(&directory.path().join("ours"));
     let outside = directory.path().join("outside");

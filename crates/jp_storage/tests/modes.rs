@@ -16,7 +16,7 @@ use jp_resource::{Payload, Resource, ResourceContent};
 use jp_storage::{Workspace, lock::TryLock};
 
 #[test]
-fn files_have_the_modes_that_the_umask_leaves_them() {
+fn umask_limits_the_modes_of_files() {
     // None of those that people have otherwise.
     rustix::process::umask(rustix::fs::Mode::from_raw_mode(0o027));
     let directory = tempfile::tempdir().unwrap();

@@ -19,40 +19,40 @@ use crate::{
 pub struct BlobFile {
     /// The blob's name.
     pub checksum: Checksum,
-    /// Where it is.
+    /// Its path.
     pub path: PathBuf,
-    /// Length of the compressed file.
+    /// The length of the compressed file.
     pub length: u64,
-    /// When it was written or last named by a new event.
+    /// The time when it was written or last named by a new event.
     pub modified: SystemTime,
 }
 
-/// How much a store holds.
+/// The size of a store.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct BlobStatus {
-    /// Number of blobs.
+    /// The number of blobs.
     pub count: u64,
-    /// Length of their compressed files.
+    /// The length of their compressed files.
     pub bytes: u64,
 }
 
-/// Temporary files, of writers that crashed or that are at work.
+/// The counts of temporary files, which crashed or active writers left.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Leftovers {
-    /// How many were removed.
+    /// The number of removed files.
     pub removed: usize,
-    /// How many were left, as they changed of late.
+    /// The number of files that stay because they changed recently.
     pub kept: usize,
 }
 
 /// All blobs of a store, ordered by checksum. Made by [`Blobs::iter`].
 #[derive(Debug)]
 pub struct BlobFiles {
-    /// The store; `None` if there is none.
+    /// The store; `None` if it doesn't exist.
     store: Option<Directory>,
-    /// Two digits each.
+    /// The names of its directories, two digits each.
     shards: vec::IntoIter<OsString>,
-    /// Of the shard that is being listed.
+    /// The files of the current directory.
     files: vec::IntoIter<PathBuf>,
 }
 
@@ -83,7 +83,7 @@ impl Blobs {
             })
     }
 
-    /// Removes temporary files that have not changed for `age`: what writers left that crashed.
+    /// Removes temporary files that haven't changed for `age`, which crashed writers left.
     pub fn clean_stale_temporaries(&self, age: Duration) -> Result<Leftovers, BlobError> {
         let mut leftovers = Leftovers::default();
         let failed = BlobError::io("list", &*self.directory);
@@ -111,7 +111,7 @@ impl Blobs {
 }
 
 impl Leftovers {
-    /// Removes a file or a directory if it has not changed for `age`, and counts it.
+    /// Removes a file or a directory if it hasn't changed for `age`, and counts it.
     pub(crate) fn remove(
         &mut self,
         directory: &Directory,
@@ -145,7 +145,7 @@ impl Iterator for BlobFiles {
     }
 }
 
-/// Lists the directories that have blobs, ordered.
+/// Lists the directories of blobs, sorted.
 fn shards(store: &Directory) -> Result<Vec<OsString>, BlobError> {
     let mut names = store
         .entries()
@@ -158,7 +158,7 @@ fn shards(store: &Directory) -> Result<Vec<OsString>, BlobError> {
     Ok(names)
 }
 
-/// Lists the paths in a shard, ordered; one that was removed meanwhile is empty.
+/// Lists the paths in a shard, sorted. A shard that was removed meanwhile is empty.
 fn list(store: &Directory, shard: &OsStr) -> Result<Vec<PathBuf>, BlobError> {
     let path = store.path().join(shard);
     let names = match store
@@ -173,12 +173,12 @@ fn list(store: &Directory, shard: &OsStr) -> Result<Vec<PathBuf>, BlobError> {
     Ok(paths)
 }
 
-/// Describes a blob's file; `None` where it is something else, or was removed meanwhile.
+/// Describes a blob's file; `None` if it isn't one or was removed meanwhile.
 fn blob_file(path: PathBuf) -> Result<Option<BlobFile>, BlobError> {
     let Some(checksum) = checksum(&path) else {
         return Ok(None);
     };
-    // A link stands for itself; opening it is an error that says so.
+    // A link counts, too. Opening it later is an error that names it.
     let metadata = match path.symlink_metadata() {
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
         metadata => metadata.map_err(BlobError::io("examine", &path))?,
@@ -194,7 +194,7 @@ fn blob_file(path: PathBuf) -> Result<Option<BlobFile>, BlobError> {
     }))
 }
 
-/// Reads the checksum off a blob's path.
+/// Parses the checksum in a blob's path.
 fn checksum(path: &Path) -> Option<Checksum> {
     let rest = file_name(path)?.strip_suffix(SUFFIX)?;
     let shard = file_name(path.parent()?)?;
@@ -258,7 +258,7 @@ mod tests {
     }
 
     #[test]
-    fn other_files_are_passed_over() {
+    fn other_files_are_skipped() {
         let (directory, blobs) = store(&[b"a"]);
         let shard = blobs
             .path(&Checksum::compute(b"a"))

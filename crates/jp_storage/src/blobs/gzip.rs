@@ -1,7 +1,7 @@
 //! The bytes of a blob's file: one gzip member (RFC 1952) that depends on the content alone.
 //!
-//! The encoder and its level are part of the storage format. Another version of libdeflate that
-//! writes other bytes is a change of that format; a test pins them.
+//! The encoder and its level are part of the storage format. A version of libdeflate that writes other
+//! bytes changes the format; a test pins them.
 
 use std::cell::RefCell;
 
@@ -20,7 +20,7 @@ pub(super) fn with_compressed<T>(content: &[u8], write: impl FnOnce(&[u8]) -> T)
     })
 }
 
-/// Decompresses a file into `content`, which it has to fill exactly. Reuses the thread's decoder.
+/// Decompresses a file into `content`, which it must fill exactly. Reuses the thread's decoder.
 pub(super) fn decompress(file: &[u8], content: &mut [u8]) -> Result<(), NotGzip> {
     let length = DECODER.with_borrow_mut(|decoder| decoder.gzip_decompress(file, content));
     match length {
@@ -29,7 +29,7 @@ pub(super) fn decompress(file: &[u8], content: &mut [u8]) -> Result<(), NotGzip>
     }
 }
 
-/// The bytes are not gzip, fail its check, or hold another number of bytes.
+/// The error of bytes that aren't gzip, don't match its checksum, or have another length.
 pub(super) struct NotGzip;
 
 /// Length of the shortest file: header, one empty block, trailer.
@@ -40,24 +40,23 @@ pub(super) fn stated_size(last: [u8; 4]) -> u32 {
     u32::from_le_bytes(last)
 }
 
-/// Returns whether a file of `length` bytes can hold content of `size` bytes.
+/// Returns true if a file of `length` bytes can hold content of `size` bytes.
 ///
-/// Deflate makes 1032 bytes of one at most, and this encoder or any other sensible one never more
-/// than nine bits of eight.
+/// Deflate expands a byte to at most 1032, and no sensible encoder uses more than nine bits for eight.
 pub(super) fn is_plausible(length: u64, size: u64) -> bool {
     let longest = size.saturating_add(size / 8).saturating_add(4096);
     (SHORTEST..=longest).contains(&length) && size / 1032 <= length
 }
 
-/// No flags, no time, the fastest method, an unknown system (RFC 1952 §2.3).
+/// The header: no flags, no time, the fastest method, an unknown system (RFC 1952 §2.3).
 const HEADER: [u8; 10] = [0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 4, 255];
-/// Length of checksum and size at the end.
+/// The length of checksum and size at the end, in bytes.
 const TRAILER: usize = 8;
-/// Of the settings with this ratio the fastest: 272 MB/s a core at 4.25.
+/// The fastest level with a good ratio: 4.25 at 272 MB/s per core.
 const LEVEL: i32 = 1;
-/// Content up to this length libdeflate stores as it is, at this level.
+/// The longest content in bytes that libdeflate stores uncompressed at this level.
 const PASSED_THROUGH: usize = 51;
-/// Buffers up to this size stay with their thread.
+/// The largest buffer in bytes that a thread keeps. It fits nearly all content.
 pub(super) const KEPT: usize = 256 << 10;
 
 thread_local! {
@@ -79,13 +78,12 @@ impl Encoder {
         }
     }
 
-    /// Makes the file, so that no text of eight bytes or more can be read in it.
+    /// Makes the file so that no text of eight bytes or more is readable in it.
     ///
-    /// Libdeflate stores a block as it is where that is shortest. For more than 51 bytes of ASCII it
-    /// never is: the fixed code takes 8 bits a byte and 10 for the block, a stored block 40. In
-    /// other text it can be, and mostly so for a short rest at the end. Then a beginning is coded as
-    /// literals, which moves the bounds of all blocks after it, and longer beginnings are tried
-    /// until no block is stored.
+    /// libdeflate stores a block uncompressed if that is shortest. For more than 51 bytes of ASCII it
+    /// never is: the fixed code takes 8 bits a byte and 10 for the block, a stored block 40. In other
+    /// text it can be, mostly for a short rest at the end. Then the start of the content is coded as
+    /// literals, which moves the bounds of all later blocks. The start grows until no block is stored.
     fn encode(&mut self, content: &[u8]) -> &[u8] {
         let mut literals = if content.len() <= PASSED_THROUGH {
             content.len()
@@ -117,8 +115,8 @@ impl Encoder {
             .extend_from_slice(&(content.len() as u32).to_le_bytes());
     }
 
-    /// Compresses to half the length where that is much memory, and only then asks for what any
-    /// content fits in. The bytes are the same.
+    /// Compresses large content into a buffer of half its length first. Only if it doesn't fit, uses one
+    /// that fits any content. The result is the same.
     fn deflate(&mut self, content: &[u8]) {
         let bound = self.compressor.deflate_compress_bound(content.len());
         let likely = bound.min(KEPT.max(content.len() / 2));
@@ -130,7 +128,7 @@ impl Encoder {
         }
     }
 
-    /// Appends `content` compressed, if that takes no more than `room` bytes.
+    /// Appends compressed `content` if it fits into `room` bytes.
     fn try_deflate(&mut self, content: &[u8], room: usize) -> bool {
         let start = self.file.len();
         self.make_room(start + room);
@@ -142,8 +140,8 @@ impl Encoder {
         length.is_ok()
     }
 
-    /// Lengthens the file. What is long comes zeroed from the system, so that only what libdeflate
-    /// then writes takes memory.
+    /// Lengthens the file. The system provides a large buffer as zero pages, so only the part that
+    /// libdeflate writes takes memory.
     fn make_room(&mut self, length: usize) {
         if length <= self.file.capacity() {
             self.file.resize(length, 0);
@@ -160,8 +158,8 @@ fn is_readable(content: &[u8], stream: &[u8]) -> bool {
     shows_digits(stream) || shows_text(content, stream)
 }
 
-/// Returns whether digits stand in a first block of the fixed code, whose literals are moved by three
-/// bits: so moved, the codes of these four digits are these four digits.
+/// Returns true if digits are readable in a first block of the fixed code. Its literals are moved by three
+/// bits, which turns the codes of these four digits into the digits themselves.
 fn shows_digits(stream: &[u8]) -> bool {
     const FIXED: u8 = 0b010;
     stream[0] & 0b110 == FIXED
@@ -170,15 +168,15 @@ fn shows_digits(stream: &[u8]) -> bool {
             .any(|window| window.iter().all(|byte| b"0257".contains(byte)))
 }
 
-/// Returns whether `stream` holds a stored block of the text `content`; `false` where that is no text.
+/// Returns true if `content` is text and `stream` has a stored block of it.
 fn shows_text(content: &[u8], stream: &[u8]) -> bool {
     !content.is_ascii() && std::str::from_utf8(content).is_ok() && has_stored_text(stream)
 }
 
-/// Finds stored blocks by their length and its complement (RFC 1951 §3.2.4), and text behind them.
+/// Finds stored blocks with text by their length and its complement (RFC 1951 §3.2.4).
 ///
-/// One in 65536 positions of any stream looks like such a length. What follows there is text by
-/// chance so rarely that the few bytes more for that file don't matter.
+/// In any stream, one in 65536 positions looks like such a length. Text follows there by chance so rarely
+/// that the few extra bytes don't matter.
 fn has_stored_text(stream: &[u8]) -> bool {
     stream.windows(4).enumerate().any(|(position, window)| {
         let length = u16::from_le_bytes([window[0], window[1]]);
@@ -191,7 +189,7 @@ fn has_stored_text(stream: &[u8]) -> bool {
     })
 }
 
-/// Returns whether `bytes` is UTF-8 but for characters cut off at both ends.
+/// Returns true if `bytes` is UTF-8, except for characters that are cut off at both ends.
 fn is_part_of_text(bytes: &[u8]) -> bool {
     let cut = bytes
         .iter()
@@ -356,7 +354,7 @@ mod tests {
     }
 
     #[test]
-    fn file_depends_on_nothing_but_the_content() {
+    fn file_depends_only_on_the_content() {
         let content = characters('a', 26).take(5000).collect::<String>();
         let expected = compress(content.as_bytes());
         compress(&[1; 300_000]);
@@ -369,7 +367,7 @@ mod tests {
 
     /// A failure means that the storage format has changed: equal content no longer gives equal files.
     #[test]
-    fn files_are_the_same_bytes_for_ever() {
+    fn bytes_of_files_never_change() {
         let prose = "The quick brown fox jumps over the lazy dog.\n";
         let cases: [(&str, Vec<u8>); 8] = [
             ("empty", Vec::new()),

@@ -1,6 +1,6 @@
 //! Deflate blocks of literals in the fixed Huffman code (RFC 1951 §3.2.6).
 //!
-//! They compress nothing. They are for texts that libdeflate would store as they are.
+//! They don't compress. They are for texts that libdeflate would store uncompressed.
 
 /// Appends `content` to a deflate stream that is at a byte boundary, as its last block.
 pub(super) fn write_last(content: &[u8], stream: &mut Vec<u8>) {
@@ -11,7 +11,7 @@ pub(super) fn write_last(content: &[u8], stream: &mut Vec<u8>) {
 
 /// Appends `content` to a deflate stream that is at a byte boundary, and leaves it at one.
 ///
-/// What aligns it is an empty stored block (RFC 1951 §3.2.4), as in a flush of zlib's.
+/// An empty stored block aligns it (RFC 1951 §3.2.4), as in zlib's flush.
 pub(super) fn write_first(content: &[u8], stream: &mut Vec<u8>) {
     let mut writer = BitWriter::new(stream);
     writer.literals(content, NOT_LAST);
@@ -44,9 +44,9 @@ impl<'a> BitWriter<'a> {
 
     /// Writes a block of literals, after an empty one.
     ///
-    /// A block's header moves the codes by three bits, and with those three bits the codes of `0`,
-    /// `2`, `5` and `7` are the digits themselves: a text of zeros would come out as it went in. The
-    /// empty block moves them by ten more, where no byte is its own code.
+    /// A block's header moves the codes by three bits, which turns the codes of `0`, `2`, `5` and `7` into
+    /// the digits themselves. A text of zeros would stay readable. The empty block moves them by ten more
+    /// bits, where no byte is its own code.
     fn literals(&mut self, content: &[u8], last: u64) {
         self.begin(NOT_LAST);
         self.end();

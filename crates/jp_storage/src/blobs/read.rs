@@ -13,12 +13,12 @@ use crate::files;
 impl Blobs {
     /// Reads and verifies a blob.
     ///
-    /// Never allocates more than the recorded size, and not that if the file can't hold it.
+    /// Allocates at most the recorded size, and only if the file can hold it.
     pub fn read(&self, blob: &BlobRef) -> Result<Vec<u8>, BlobError> {
         self.read_opened(self.open_blob(&blob.checksum), blob)
     }
 
-    /// Reads and verifies a blob in a file that need not have its name yet.
+    /// Reads and verifies a blob in an open file, which may still have its temporary name.
     pub(super) fn read_opened(
         &self,
         file: io::Result<(File, Metadata)>,
@@ -35,14 +35,14 @@ impl Blobs {
         })
     }
 
-    /// Reads and verifies a blob, as the text or the bytes that it is recorded to be.
+    /// Reads and verifies a blob as text or bytes, depending on its recorded encoding.
     pub fn read_content(&self, blob: &BlobRef) -> Result<ResourceContent, BlobError> {
         Ok(ResourceContent::from_blob(blob, self.read(blob)?)?)
     }
 
-    /// Verifies a blob of which nothing but the checksum is known; returns the size of its content.
+    /// Verifies a blob whose size is unknown. Returns the size of its content.
     ///
-    /// Content of more than `cap` bytes is refused unread.
+    /// Refuses content of more than `cap` bytes without reading it.
     pub fn verify(&self, checksum: &Checksum, cap: u64) -> Result<u64, BlobError> {
         Reading::new(self, *checksum).with_file(
             self.open_blob(checksum),
@@ -66,10 +66,11 @@ impl Blobs {
 }
 
 thread_local! {
+    /// The compressed file that is being read.
     static FILE: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
 }
 
-/// One blob being read.
+/// The reading of one blob.
 struct Reading<'b> {
     blobs: &'b Blobs,
     checksum: Checksum,
@@ -84,7 +85,8 @@ impl<'b> Reading<'b> {
         self.blobs.path(&self.checksum)
     }
 
-    /// Reads the compressed file and passes it on with the size it states. Reuses the thread's buffer.
+    /// Reads the compressed file and passes it to `read` with the size that it states. Reuses the thread's
+    /// buffer.
     fn with_file<T>(
         &self,
         file: io::Result<(File, Metadata)>,
@@ -141,7 +143,7 @@ impl<'b> Reading<'b> {
     }
 }
 
-/// Reads a blob's content from a file of the person's that held it a moment ago; `None` where it no longer does.
+/// Reads a blob's content from a file of the user that recently had it; `None` if it has changed.
 pub(super) fn read_copy(blob: &BlobRef, path: &Path) -> Option<Vec<u8>> {
     let mut file = files::open_unblocked(path).ok()?;
     let metadata = file.metadata().ok()?;
@@ -153,7 +155,7 @@ pub(super) fn read_copy(blob: &BlobRef, path: &Path) -> Option<Vec<u8>> {
     (Checksum::compute(&content) == blob.checksum).then_some(content)
 }
 
-/// Replaces `buffer` with a file that is not being written to: a length, then one read of as much.
+/// Replaces `buffer` with the content of a file, which no process changes.
 fn read_file((mut file, metadata): (File, Metadata), buffer: &mut Vec<u8>) -> io::Result<()> {
     let length = usize::try_from(metadata.len()).map_err(|_| io::ErrorKind::FileTooLarge)?;
     buffer.clear();
@@ -187,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn content_is_what_its_reference_says() {
+    fn content_has_its_recorded_encoding() {
         let (_directory, blobs, text) = store("Текст".as_bytes());
         let binary = BlobRef {
             encoding: Encoding::Binary,
@@ -227,7 +229,7 @@ mod tests {
     }
 
     #[test]
-    fn wrong_size_is_refused_before_anything_is_allocated() {
+    fn wrong_size_is_refused_before_allocation() {
         let (_directory, blobs, blob) = store(b"content");
         for size in [0, 6, 8, 1 << 60] {
             let blob = BlobRef { size, ..blob };

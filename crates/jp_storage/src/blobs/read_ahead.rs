@@ -10,22 +10,22 @@ use jp_resource::{BlobRef, Checksum, ResourceContent};
 
 use super::{BlobError, Blobs, read::read_copy};
 
-/// Blobs in the order asked for, read ahead by two threads.
+/// Blobs in the requested order, read ahead by two threads. Made by [`Blobs::read_ahead`].
 ///
-/// Holds about 4 MB, and one blob however large. Dropping it stops the threads after the run of
-/// small blobs that each is at. Made by [`Blobs::read_ahead`].
+/// It holds about 4 MB and one blob of any size. Drop stops the threads after their current run of small
+/// blobs.
 #[derive(Debug)]
 pub struct ReadAhead {
     shared: Arc<Shared>,
-    /// Index of the blob to return next.
+    /// The index of the next blob to return.
     position: usize,
     workers: Vec<JoinHandle<()>>,
 }
 
 impl Blobs {
-    /// Reads and verifies many blobs, in order, without holding all of them.
+    /// Reads and verifies many blobs in order without holding all of them.
     ///
-    /// What `copies` has a file for is taken from there, as long as the file holds just that: it needs no
+    /// If a file in `copies` still has a blob's content, it is read instead, because it needs no
     /// decompression.
     pub fn read_ahead(
         &self,
@@ -40,6 +40,7 @@ impl Blobs {
             room: Condvar::new(),
             arrival: Condvar::new(),
         });
+        // The consumer can read the first blob, so one blob needs no worker.
         let count = WORKERS.min(shared.blobs.len().saturating_sub(1));
         let workers = (0..count).filter_map(|_| spawn(&shared)).collect();
         ReadAhead {
@@ -81,11 +82,14 @@ impl Drop for ReadAhead {
     }
 }
 
+/// The number of threads. Two decompress faster than a connection sends.
 const WORKERS: usize = 2;
-/// Nobody reads ahead while this many bytes wait to be taken.
+/// The number of waiting bytes at which workers stop reading ahead.
 const FULL: u64 = 4 << 20;
-/// A worker takes small blobs in runs, as handing over each costs more than reading it.
+/// The most blobs in a run. A worker reads small blobs in runs, because handing over each one would cost
+/// more than reading it.
 const RUN_BLOBS: usize = 64;
+/// The number of bytes at which a run ends.
 const RUN_BYTES: u64 = 256 << 10;
 
 #[derive(Debug)]
@@ -94,33 +98,33 @@ struct Shared {
     copies: Arc<HashMap<Checksum, PathBuf>>,
     blobs: Vec<BlobRef>,
     state: Mutex<ReadAheadState>,
-    /// Workers wait here while enough is read.
+    /// Workers wait here while the buffer is full.
     room: Condvar,
-    /// The consumer waits here for the blob that is next.
+    /// The consumer waits here for the next blob.
     arrival: Condvar,
 }
 
 #[derive(Debug, Default)]
 struct ReadAheadState {
-    /// Blobs below this index were given to a worker or to the consumer.
+    /// Blobs below this index are claimed by a worker or the consumer.
     claimed: usize,
-    /// What was read and not taken, by index.
+    /// The results that the consumer hasn't taken, by index.
     read: BTreeMap<usize, Result<ResourceContent, BlobError>>,
-    /// Weight of all that workers claimed and the consumer has not taken.
+    /// The weight of the blobs that workers claimed and the consumer hasn't taken.
     ahead: u64,
-    /// Index the consumer waits for; spares a system call where it doesn't.
+    /// The index that the consumer waits for. If there is none, workers save a system call.
     awaited: Option<usize>,
     waiting_workers: usize,
 }
 
-/// What [`Shared::take`] found.
+/// The result of [`Shared::take`].
 enum Taken {
     Read(Result<ResourceContent, BlobError>),
-    /// No worker has come that far; the consumer has claimed it.
+    /// No worker has claimed the blob. The consumer has, and must read it.
     Unclaimed,
 }
 
-/// Starts a worker. Where the system refuses, the consumer reads by itself.
+/// Starts a worker. If the system refuses, the consumer reads all blobs.
 fn spawn(shared: &Arc<Shared>) -> Option<JoinHandle<()>> {
     let shared = Arc::clone(shared);
     let work = move || {
@@ -138,8 +142,8 @@ fn spawn(shared: &Arc<Shared>) -> Option<JoinHandle<()>> {
         .ok()
 }
 
-/// Counts the blobs that a worker takes at once, and what they weigh.
-fn run(blobs: &[BlobRef]) -> (usize, u64) {
+/// Returns the number of blobs in a worker's next run, and their weight.
+fn measure_run(blobs: &[BlobRef]) -> (usize, u64) {
     let mut size = 0;
     for (count, blob) in blobs.iter().enumerate() {
         if count == RUN_BLOBS || size >= RUN_BYTES {
@@ -150,7 +154,8 @@ fn run(blobs: &[BlobRef]) -> (usize, u64) {
     (blobs.len(), size)
 }
 
-/// What a blob counts for while it waits. A recorded size can be anything until the blob is read.
+/// Returns the weight of a waiting blob. It is limited, because a recorded size may be wrong until the
+/// blob is read.
 fn weight(blob: &BlobRef) -> u64 {
     blob.size.min(FULL)
 }
@@ -165,7 +170,7 @@ impl Shared {
         Ok(ResourceContent::from_blob(blob, bytes)?)
     }
 
-    /// Gives a worker its next blobs, as soon as there is room; `None` when all are given out.
+    /// Waits for room and claims the next run for a worker; `None` if all blobs are claimed.
     fn claim(&self) -> Option<Range<usize>> {
         let mut state = self.state();
         while state.ahead >= FULL && state.claimed < self.blobs.len() {
@@ -176,7 +181,7 @@ impl Shared {
                 .unwrap_or_else(PoisonError::into_inner);
             state.waiting_workers -= 1;
         }
-        let (count, size) = run(&self.blobs[state.claimed..]);
+        let (count, size) = measure_run(&self.blobs[state.claimed..]);
         let start = state.claimed;
         state.claimed += count;
         state.ahead += size;
@@ -211,7 +216,8 @@ impl Shared {
         }
     }
 
-    /// Accounts for a blob that was taken. Workers sleep on until there is room for more than a few.
+    /// Frees the room of a taken blob. Wakes workers only if half of the buffer is free, because each
+    /// wake-up costs a system call.
     fn free(&self, state: &mut ReadAheadState, size: u64) {
         state.ahead -= size;
         if state.waiting_workers > 0 && state.ahead < FULL / 2 {
@@ -245,7 +251,7 @@ mod tests {
     }
 
     #[test]
-    fn blobs_come_in_the_order_asked_for() {
+    fn blobs_come_in_the_requested_order() {
         let (_directory, blobs, mut refs) =
             store((0..500).map(|number| vec![number as u8; number * 40]));
         refs.reverse();
@@ -263,7 +269,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_read_ahead_is_bounded() {
+    fn reading_ahead_is_bounded() {
         let (_directory, blobs, refs) = store((0..12).map(|number| vec![number; 3 << 20]));
         let mut reading = blobs.read_ahead(refs, Arc::default());
         let mut count = 0;
@@ -277,7 +283,7 @@ mod tests {
     }
 
     #[test]
-    fn copy_is_read_as_long_as_it_is_one() {
+    fn copy_is_read_while_it_is_unchanged() {
         let (directory, blobs, refs) = store((0..20).map(|number| vec![number; 100]));
         let path = |index: usize| directory.path().join(format!("copy {index}"));
         let copies = |changed: &[u8]| {
@@ -347,7 +353,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_asked_for_is_nothing() {
+    fn empty_request_returns_nothing() {
         assert!(
             Blobs::open("/nonexistent")
                 .read_ahead([], Arc::default())

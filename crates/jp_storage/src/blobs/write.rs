@@ -1,5 +1,5 @@
 use std::{
-    collections::{HashMap, HashSet},
+    collections::{HashMap, HashSet, hash_map::Entry},
     fs::{self, File, Metadata},
     hash::{BuildHasher, RandomState},
     io::{self, Write},
@@ -14,12 +14,12 @@ use jp_resource::{BlobRef, Checksum, Encoding, ResourceContent};
 use super::{BlobError, Blobs, blob_name, gzip, shard_name, temporary_name};
 use crate::directory::Directory;
 
-/// Content on its way into a store.
+/// New content for a store.
 ///
-/// [`put`](Self::put) writes under temporary names and may be called from several threads;
-/// [`commit`](Self::commit) makes all of it durable and gives it its names. Dropped without a
-/// commit, it removes what it wrote. Memory: about 100 bytes a blob, and a file's compressed bytes
-/// while it is written.
+/// [`put`](Self::put) writes files with temporary names; several threads may call it.
+/// [`commit`](Self::commit) makes them durable and gives them their names. Drop without a commit removes
+/// them. A batch needs about 100 bytes for each blob, and the compressed bytes of the file that is being
+/// written.
 #[derive(Debug)]
 pub struct Batch {
     blobs: Blobs,
@@ -29,28 +29,29 @@ pub struct Batch {
     state: Mutex<BatchState>,
 }
 
-/// What a [`Batch`] did.
+/// The result of committing a [`Batch`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct CommitReport {
-    /// Blobs that were new.
+    /// The number of new blobs.
     pub written: usize,
-    /// Blobs that the store had.
+    /// The number of blobs that the store had.
     pub reused: usize,
-    /// Length of the new files.
+    /// The length of the new files.
     pub bytes: u64,
 }
 
-/// So many names are worth a second thread.
+/// The number of blobs from which a second thread renames half of them. For fewer, starting it costs more
+/// than it saves.
 const MANY: usize = 512;
 
-/// What a batch has seen of a blob.
+/// The state of a blob in a batch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum BlobStage {
-    /// Being written.
+    /// It is being written.
     Begun,
-    /// Complete under its temporary name, in a file of this length.
+    /// It is complete and has its temporary name. `length` is that of the file.
     Staged { length: u64 },
-    /// In the store already, or committed.
+    /// It is in the store.
     Settled { length: u64 },
 }
 
@@ -58,9 +59,9 @@ enum BlobStage {
 struct BatchState {
     entries: HashMap<Checksum, BlobStage>,
     failed: bool,
-    /// Directories that are no links, of two digits.
+    /// The checked directories of the store, which aren't links.
     own_shards: HashSet<String>,
-    /// Whether a reused blob got its name so recently that the name may not be on disk.
+    /// True if the name of a reused blob is so new that it may not be on disk.
     recent: bool,
     report: CommitReport,
 }
@@ -79,10 +80,10 @@ impl Blobs {
 }
 
 impl Batch {
-    /// Adds `content`, and names it.
+    /// Adds `content` and returns its reference.
     ///
-    /// Content that the batch has, or that the store has whole, is not written; its file's
-    /// modification time is brought up to date so that garbage collection spares it.
+    /// Content in the batch or the store isn't written again. Its file's modification time is updated,
+    /// so that garbage collection spares it.
     pub fn put(&self, content: &[u8], encoding: Encoding) -> Result<BlobRef, BlobError> {
         let blob = BlobRef::for_content(content, encoding);
         if self.begin(&blob) {
@@ -92,7 +93,7 @@ impl Batch {
         Ok(blob)
     }
 
-    /// Returns the length of a blob's file, once the batch has it.
+    /// Returns the length of a blob's file if the batch has it.
     pub fn file_length(&self, blob: &BlobRef) -> Option<u64> {
         self.state()
             .entries
@@ -100,15 +101,15 @@ impl Batch {
             .and_then(|entry| entry.length())
     }
 
-    /// Adds resource content, and names it.
+    /// Adds resource content and returns its reference.
     pub fn put_content(&self, content: &ResourceContent) -> Result<BlobRef, BlobError> {
         self.put(content.as_bytes(), content.encoding())
     }
 
-    /// Returns whether the batch or the store has `blob`, and keeps it from garbage collection.
+    /// Returns true if the batch or the store has `blob`, and protects it from garbage collection.
     ///
-    /// For content that is known unread. Where the answer is no, the caller has to
-    /// [`put`](Self::put) it. A fresh file of the length that it was written with is not opened.
+    /// Use it if the checksum is known without reading the content. If it returns false, the caller must
+    /// [`put`](Self::put) the content. If the file is new and has `file_length`, it isn't opened.
     pub fn reuse(&self, blob: &BlobRef, file_length: Option<u64>) -> Result<bool, BlobError> {
         if self.state().entries.contains_key(&blob.checksum) {
             return Ok(true);
@@ -123,7 +124,7 @@ impl Batch {
         Ok(true)
     }
 
-    /// Reads and verifies content that the batch was given or that its store has, before it is committed.
+    /// Reads and verifies content of the batch or its store.
     pub fn read_content(&self, blob: &BlobRef) -> Result<ResourceContent, BlobError> {
         let entry = self.state().entries.get(&blob.checksum).copied();
         let Some(BlobStage::Staged { .. }) = entry else {
@@ -138,18 +139,18 @@ impl Batch {
         )?)
     }
 
-    /// Lets the value that the batch was made of, and clones of that, read what the batch has, until it is dropped or
-    /// committed.
+    /// Lets the store of this batch and its clones read the batch's content until it is committed or
+    /// dropped.
     pub(crate) fn offer(&self) {
         self.blobs.lock_offered().push(self.id);
     }
 
-    /// Makes everything durable and gives it its names, for an event to name it.
+    /// Makes all content durable and gives it its names, so that events can name it.
     ///
-    /// One sync of the file system brings the content to disk before it has a name. The names are durable
-    /// no later than what is written and synced after this returns: by the journal's order on ext4 and XFS,
-    /// by a second sync elsewhere. Nothing is synced where nothing was written. Where it fails, blobs that
-    /// have their name by then keep it; they are whole.
+    /// One sync of the file system writes the content to disk before it has a name. The names are durable
+    /// before anything that is written and synced later. ext4 and XFS ensure that by the order of their
+    /// journal; other file systems need a second sync. If nothing was written, nothing is synced. If it
+    /// fails, some blobs may already have their names; they are complete.
     pub fn commit(self) -> Result<CommitReport, BlobError> {
         let mut state = self.state();
         if state.failed {
@@ -167,18 +168,19 @@ impl Batch {
         Ok(state.report)
     }
 
-    /// Registers `blob`; returns whether the caller is the one to store it.
+    /// Registers `blob`. Returns true if the caller must store it.
     fn begin(&self, blob: &BlobRef) -> bool {
-        let mut state = self.state();
-        let new = !state.entries.contains_key(&blob.checksum);
-        if new {
-            state.entries.insert(blob.checksum, BlobStage::Begun);
+        match self.state().entries.entry(blob.checksum) {
+            Entry::Occupied(_) => false,
+            Entry::Vacant(entry) => {
+                entry.insert(BlobStage::Begun);
+                true
+            }
         }
-        new
     }
 
     fn store(&self, blob: &BlobRef, content: &[u8]) -> Result<(), BlobError> {
-        // What is damaged is written again: the content is at hand.
+        // A damaged file is written again, because the content is available here.
         if let Some(kept) = self.keep(blob, None)?
             && self.blobs.read(blob).is_ok()
         {
@@ -192,9 +194,9 @@ impl Batch {
         Ok(())
     }
 
-    /// Returns what is known of `blob`'s file if the store has it whole, and brings its modification time up to date.
+    /// Returns the metadata of `blob`'s file if the store has it whole, and updates its modification time.
     ///
-    /// A file that this user may not touch counts as absent: writing it again makes it ours.
+    /// A file that this user can't update counts as missing. Writing it again makes the user its owner.
     fn keep(&self, blob: &BlobRef, length: Option<u64>) -> Result<Option<Metadata>, BlobError> {
         let path = || self.blobs.path(&blob.checksum);
         if let Some(length) = length
@@ -210,7 +212,7 @@ impl Batch {
         }
     }
 
-    /// Returns whether a blob's directory is there and no link; asks the system once for each.
+    /// Returns true if a blob's directory exists and isn't a link. Asks the system once for each.
     fn is_own_shard(&self, checksum: &Checksum) -> Result<bool, BlobError> {
         let shard = shard_name(checksum);
         if self.state().own_shards.contains(&shard) {
@@ -226,7 +228,7 @@ impl Batch {
         Ok(is_own)
     }
 
-    /// Writes a blob's file under its temporary name.
+    /// Writes a blob's file with its temporary name.
     fn write(&self, checksum: &Checksum, bytes: &[u8]) -> Result<(), BlobError> {
         let directory = self.directory()?;
         let name = temporary_name(checksum, self.id);
@@ -242,10 +244,10 @@ impl Batch {
         Ok(())
     }
 
-    /// Gives all that is staged its names; where it is much, a second thread takes a half.
+    /// Renames all staged blobs. If there are many, a second thread renames half of them.
     fn rename_all(&self, state: &mut BatchState) -> Result<(), BlobError> {
         let mut entries: Vec<_> = state.entries.iter_mut().collect();
-        // Each directory is looked at once, and the two threads are in different ones.
+        // In this order, each directory is checked once, and the two threads use different ones.
         entries.sort_unstable_by_key(|(checksum, _)| **checksum);
         if entries.len() >= MANY {
             let half = entries.len() / 2;
@@ -253,7 +255,7 @@ impl Batch {
             thread::scope(|scope| {
                 let other = thread::Builder::new().spawn_scoped(scope, || self.rename(there));
                 self.rename(here)?;
-                // Where the system has no thread for it, it is done below.
+                // If the system refuses the thread, the call below does its work.
                 let Ok(other) = other else { return Ok(()) };
                 other
                     .join()
@@ -263,10 +265,10 @@ impl Batch {
         self.rename(&mut entries)
     }
 
-    /// Gives what is staged of these, which are in order, its names.
+    /// Renames the staged blobs of these entries, which are sorted.
     ///
-    /// Looks for a link once for each directory; to open it would take three calls. A link that appears after that
-    /// leads to no file with the random name of this batch, so nothing is renamed behind it.
+    /// Checks each directory for a link once, because opening it would take three calls. Behind a link that
+    /// appears later, there is no file with the batch's random name, so nothing is renamed there.
     fn rename(&self, entries: &mut [(&Checksum, &mut BlobStage)]) -> Result<(), BlobError> {
         let directory = self.directory()?;
         let mut own_shard = String::new();
@@ -308,7 +310,7 @@ impl Batch {
             .map_err(BlobError::io("sync", self.blobs.directory()))
     }
 
-    /// Has nothing left to do: each file was synced when it was written.
+    /// Does nothing, because each file was synced when it was written.
     #[cfg(not(target_os = "linux"))]
     fn sync_content(&self) -> Result<(), BlobError> {
         Ok(())
@@ -332,7 +334,7 @@ impl Batch {
         Ok(())
     }
 
-    /// Opens the store's directory once, making it where it is absent.
+    /// Opens the store's directory once. Makes it if it is missing.
     fn directory(&self) -> Result<&Directory, BlobError> {
         if self.directory.get().is_none() {
             let path = self.blobs.directory();
@@ -390,7 +392,7 @@ impl BlobStage {
     }
 }
 
-/// Removes a blob's file under its temporary name.
+/// Removes a blob's file with its temporary name.
 fn remove_temporary(store: &Directory, checksum: &Checksum, batch: u64) -> io::Result<()> {
     let name = temporary_name(checksum, batch);
     let file = Path::new(&name).file_name().unwrap_or_default();
@@ -399,14 +401,16 @@ fn remove_temporary(store: &Directory, checksum: &Checksum, batch: u64) -> io::R
         .remove_file(file)
 }
 
-/// Younger modification times are left alone: garbage collection spares files for an hour.
+/// The age below which modification times aren't updated. Garbage collection spares files for an hour, so
+/// much less is enough.
 const FRESH: Duration = Duration::from_secs(10 * 60);
 
-/// A writer needs less time from naming a blob to having the name on disk.
+/// The time after which a name is surely on disk. Writers sync soon after renaming.
 const NAMING: Duration = Duration::from_secs(60);
 
-/// Returns what is known of a file of this length, which it was written with, that need not be freshened. One that is
-/// damaged and has its length passes for whole, but no longer than it is [`FRESH`].
+/// Returns the metadata of a file if it is new and has the length that it was written with.
+///
+/// A damaged file of the right length counts as whole, but only while it is [`FRESH`].
 fn stat_fresh(path: &Path, length: u64) -> Option<Metadata> {
     let metadata = fs::symlink_metadata(path).ok().filter(Metadata::is_file)?;
     let is_fresh = metadata
@@ -415,14 +419,15 @@ fn stat_fresh(path: &Path, length: u64) -> Option<Metadata> {
     (metadata.len() == length && is_fresh).then_some(metadata)
 }
 
-/// Brings a file's modification time up to date if it looks whole, and returns what is known of it.
+/// Updates a file's modification time if it looks whole, and returns its metadata.
 ///
-/// What a crash leaves of a file, of git's if not of ours, is cut short or zero at the end: the size stated there is
-/// enough.
+/// A crash of jp or git leaves a file that is short or has zeroes at its end. The size at the end is
+/// therefore a sufficient check.
 fn keep_file(file: &File, metadata: Metadata, size: u64) -> io::Result<Option<Metadata>> {
     let length = metadata.len();
-    let whole = gzip::is_plausible(length, size) && read_stated_size(file, length)? == size as u32;
-    if !whole {
+    let is_whole =
+        gzip::is_plausible(length, size) && read_stated_size(file, length)? == size as u32;
+    if !is_whole {
         return Ok(None);
     }
     if !is_within(metadata.modified()?, FRESH) {
@@ -431,7 +436,7 @@ fn keep_file(file: &File, metadata: Metadata, size: u64) -> io::Result<Option<Me
     Ok(Some(metadata))
 }
 
-/// Returns whether a file got its name so recently that the name may not be on disk.
+/// Returns true if a file's name is so new that it may not be on disk.
 fn is_recent(metadata: &Metadata) -> bool {
     naming_time(metadata).is_ok_and(|time| is_within(time, NAMING))
 }
@@ -440,7 +445,7 @@ fn is_within(time: SystemTime, age: Duration) -> bool {
     time.elapsed().is_ok_and(|elapsed| elapsed < age)
 }
 
-/// Returns when a file got its name, or later: when anything but its content last changed.
+/// Returns an upper bound for the time when a file got its name: the last change of its metadata.
 #[cfg(unix)]
 fn naming_time(metadata: &Metadata) -> io::Result<SystemTime> {
     let seconds = std::os::unix::fs::MetadataExt::ctime(metadata).unsigned_abs();
@@ -787,7 +792,7 @@ mod tests {
     }
 
     #[test]
-    fn damaged_blob_is_written_again_where_its_content_is_at_hand() {
+    fn damaged_blob_is_written_again() {
         let store = Store::new();
         let content: Vec<u8> = (0..9_000_u32)
             .flat_map(|number| (number * 7919).to_le_bytes())
@@ -808,7 +813,7 @@ mod tests {
     }
 
     #[test]
-    fn blobs_that_can_not_have_their_names_leave_nothing() {
+    fn failed_rename_leaves_nothing() {
         for blocked in [None, Some(3), Some(MANY)] {
             let store = Store::new();
             let batch = store.blobs.batch();

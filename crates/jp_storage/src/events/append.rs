@@ -1,4 +1,4 @@
-//! Writing after the last event.
+//! Appends events to a file.
 
 use std::{
     fs::File,
@@ -8,15 +8,13 @@ use std::{
 /// Returns the text of a new file with these events.
 #[must_use]
 pub fn whole_file(events: &[String]) -> String {
-    let mut text =
-        String::with_capacity(events.iter().map(|event| event.len() + 2).sum::<usize>() + 8);
-    text.push_str("[\n");
-    text.push_str(&events.join(",\n"));
-    text.push_str(if events.is_empty() { "]\n" } else { "\n]\n" });
-    text
+    match events {
+        [] => "[\n]\n".to_owned(),
+        events => ["[\n", &events.join(",\n"), "\n]\n"].concat(),
+    }
 }
 
-/// Events that were appended and are not durable yet.
+/// Appended events that aren't durable yet.
 #[derive(Debug)]
 pub struct Appended {
     file: File,
@@ -25,15 +23,12 @@ pub struct Appended {
 
 /// Appends events to a file that is open for reading and writing.
 ///
-/// Costs the size of the events, not of the file. The file must end in `]`; where writing fails the
-/// old end is put back.
+/// The cost depends on the size of the events, not of the file. The file must end in `]`. If writing
+/// fails, the old end is restored.
 pub fn append(mut file: File, events: &[String]) -> io::Result<Appended> {
     let end = find_end(&mut file)?;
-    let mut text =
-        String::with_capacity(events.iter().map(|event| event.len() + 2).sum::<usize>() + 8);
-    text.push_str(if end.is_empty_array { "\n" } else { ",\n" });
-    text.push_str(&events.join(",\n"));
-    text.push_str("\n]\n");
+    let separator = if end.is_empty_array { "\n" } else { ",\n" };
+    let text = [separator, &events.join(",\n"), "\n]\n"].concat();
     let written = write_at(&mut file, end.offset, text.as_bytes());
     let mut appended = Appended { file, end };
     written.or_else(|error| appended.take_back(error))?;
@@ -41,7 +36,7 @@ pub fn append(mut file: File, events: &[String]) -> io::Result<Appended> {
 }
 
 impl Appended {
-    /// Makes the events durable; where that fails they are taken back.
+    /// Makes the events durable. If that fails, they are removed.
     pub fn sync(mut self) -> io::Result<()> {
         self.file.sync_data().or_else(|error| self.take_back(error))
     }
@@ -54,16 +49,17 @@ impl Appended {
 
 #[derive(Debug)]
 struct End {
-    /// Where the next event goes: behind the last one, or behind the opening bracket.
+    /// The offset for the next event: after the last one, or after the opening bracket.
     offset: u64,
     is_empty_array: bool,
 }
 
 /// Finds the end of the last event from the file's last bytes.
 fn find_end(file: &mut File) -> io::Result<End> {
-    const ENOUGH_FOR_OUR_OWN: u64 = 64;
+    // Enough for every file that jp wrote: the end is `\n]\n`.
+    const WINDOW: u64 = 64;
     let length = file.seek(SeekFrom::End(0))?;
-    let mut window = ENOUGH_FOR_OUR_OWN.min(length);
+    let mut window = WINDOW.min(length);
     loop {
         let start = length - window;
         let mut bytes = vec![0; usize::try_from(window).map_err(io::Error::other)?];
@@ -74,7 +70,7 @@ fn find_end(file: &mut File) -> io::Result<End> {
             .strip_suffix(b"]")
             .unwrap_or(trimmed)
             .trim_ascii_end();
-        // Nothing but spaces so far: somebody formatted the file by hand.
+        // Only whitespace so far, as after formatting by hand.
         if before.is_empty() && window < length {
             window = (window * 8).min(length);
         } else if trimmed.ends_with(b"]") && !before.is_empty() {
@@ -95,7 +91,7 @@ fn find_end(file: &mut File) -> io::Result<End> {
 fn write_at(file: &mut File, offset: u64, bytes: &[u8]) -> io::Result<()> {
     file.seek(SeekFrom::Start(offset))?;
     file.write_all(bytes)?;
-    // Where the old end was longer than ours.
+    // The old end was longer if another program formatted the file.
     let end = offset + bytes.len() as u64;
     if file.metadata()?.len() > end {
         file.set_len(end)
@@ -130,7 +126,7 @@ mod tests {
     }
 
     #[test]
-    fn event_goes_behind_the_last_one() {
+    fn event_follows_the_last_one() {
         let file = whole_file(&["{\"a\":1}".to_owned()]);
         assert_eq!(
             appended(&file, &["{\"b\":2}", "{\"c\":3}"]),
@@ -150,7 +146,7 @@ mod tests {
     }
 
     #[test]
-    fn file_without_its_end_is_refused_untouched() {
+    fn file_without_its_end_is_refused() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("events.json");
         std::fs::write(&path, "[\n{\"a\":").unwrap();

@@ -1,33 +1,33 @@
-//! Reading an events file.
+//! Parses an events file.
 
 use std::{fmt, ops::Range};
 
 use serde::{Deserializer, de};
 use serde_json::value::RawValue;
 
-/// The events of a file as text, each with its place.
+/// The events of a file as slices of its text.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Parsed<'a> {
     /// The JSON of each event.
     pub events: Vec<&'a str>,
-    /// What follows the last whole event where the file's end is torn.
+    /// The range after the last whole event, if the file's end is torn.
     pub torn: Option<Range<usize>>,
 }
 
-/// A file that is no array of events.
+/// The error of a file that isn't an array of events.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{reason} at line {line}, column {column}")]
 pub struct ParseError {
-    /// What is wrong.
+    /// The mistake.
     pub reason: String,
-    /// Counted from 1.
+    /// The line, from 1.
     pub line: usize,
-    /// Counted from 1, in bytes.
+    /// The column in bytes, from 1.
     pub column: usize,
 }
 
 impl ParseError {
-    /// Says what is wrong in an event; its line is that of a file with one a line.
+    /// Makes the error of an event. Its line is that of a file with one event per line.
     pub(crate) fn in_event(index: usize, reason: &dyn fmt::Display) -> Self {
         Self {
             reason: format!("event {}: {reason}", index + 1),
@@ -37,11 +37,11 @@ impl ParseError {
     }
 }
 
-/// Reads the text of an events file.
+/// Parses an events file.
 ///
-/// An array whose end is missing or was never written (it stops early, or holds NUL bytes, as after a
-/// crash or a loss of power) is read up to its last whole event. Anything else is an error, a file that
-/// never was an array above all, and one whose end is there: what is wrong in it was written by hand.
+/// After a crash or a loss of power, an array may stop early or contain NUL bytes. Such a torn file is
+/// read up to its last whole event. Any other mistake is an error: the file was never an array, or its
+/// end is there and someone edited it.
 pub fn parse(bytes: &[u8]) -> Result<Parsed<'_>, ParseError> {
     if bytes.starts_with(b"\xef\xbb\xbf") {
         let reason = "a byte order mark, which JSON does not allow,".to_owned();
@@ -80,13 +80,13 @@ pub fn parse(bytes: &[u8]) -> Result<Parsed<'_>, ParseError> {
     }
 }
 
-/// Returns where in `text` the part `element` of it stands.
+/// Returns the offset of `element` in `text`, of which it is a slice.
 #[must_use]
 pub fn offset(text: &str, element: &str) -> usize {
     element.as_ptr().addr() - text.as_ptr().addr()
 }
 
-/// Returns the line and column of a byte offset, as an error still without its reason.
+/// Returns the line and column of a byte offset, as an error without a reason.
 #[must_use]
 pub fn position(bytes: &[u8], offset: usize) -> ParseError {
     let before = &bytes[..offset];
@@ -104,7 +104,7 @@ pub fn position(bytes: &[u8], offset: usize) -> ParseError {
     }
 }
 
-/// Returns serde's message without its own position, which it counts within one event.
+/// Returns serde's message without its position, which is relative to one event.
 #[must_use]
 pub fn without_position(error: &serde_json::Error) -> String {
     let message = error.to_string();
@@ -122,29 +122,32 @@ fn valid_prefix(bytes: &[u8]) -> &str {
     }
 }
 
-/// `valid` is the length of the text that was read, `end` where its last whole event ends.
+/// Returns true if a crash may have torn the end of a file.
+///
+/// `valid` is the length of its valid UTF-8, and `end` the end of its last whole event.
 fn is_torn(bytes: &[u8], valid: usize, end: usize, error: &serde_json::Error) -> bool {
+    // The most bytes of a UTF-8 character that a cut can leave.
     const CUT_CHARACTER: usize = 3;
-    let is_array = bytes.trim_ascii_start().starts_with(b"[");
-    // What the disk never wrote is zeroes, up to the end, for whole sectors, or from the old end to that of its sector.
+    // The smallest unit that a disk writes.
     const SECTOR: usize = 512;
+    let is_array = bytes.trim_ascii_start().starts_with(b"[");
     let has_end = bytes.trim_ascii_end().ends_with(b"\n]");
     let stops = error.is_eof() && bytes.len() - valid <= CUT_CHARACTER;
     let rest = &bytes[end..];
-    let is_hole = |zeroes: &[u8]| {
-        let after = zeroes.as_ptr_range().end.addr() - bytes.as_ptr().addr();
-        zeroes.len() >= SECTOR || (!zeroes.is_empty() && after.is_multiple_of(SECTOR))
+    // Parts that the disk never wrote are zeroes: to the end of the file, for whole sectors, or from the
+    // old end to the end of its sector.
+    let is_damaged = if has_end {
+        rest.split(|byte| *byte != 0).any(|zeroes| {
+            let after = zeroes.as_ptr_range().end.addr() - bytes.as_ptr().addr();
+            zeroes.len() >= SECTOR || (!zeroes.is_empty() && after.is_multiple_of(SECTOR))
+        })
+    } else {
+        stops || rest.contains(&0)
     };
-    let has_hole = || rest.split(|byte| *byte != 0).any(is_hole);
-    is_array
-        && if has_end {
-            has_hole()
-        } else {
-            stops || rest.contains(&0)
-        }
+    is_array && is_damaged
 }
 
-/// Collects elements until the first mistake, keeping those before it.
+/// Collects elements up to the first mistake.
 struct Elements<'v, 'de>(&'v mut Vec<&'de RawValue>);
 
 impl<'de> de::Visitor<'de> for Elements<'_, 'de> {
@@ -223,7 +226,7 @@ mod tests {
     }
 
     #[test]
-    fn page_with_the_old_end_that_was_never_written_again_is_a_torn_end() {
+    fn unwritten_page_with_the_old_end_is_a_torn_end() {
         let old = "[\n{\"a\":1}\n]\n";
         let with_hole =
             |end: usize| format!("{old}{}{{\"b\":2}}\n]\n", "\0".repeat(end - old.len()));
@@ -257,7 +260,7 @@ mod tests {
     }
 
     #[test]
-    fn what_never_was_an_array_is_no_empty_conversation() {
+    fn other_files_are_not_empty_conversations() {
         let pointer = "version https://git-lfs.github.com/spec/v1\n";
         for text in [
             "",
