@@ -93,8 +93,8 @@ fn servers_are_listed_with_what_they_offer() {
     insta::assert_snapshot!(run.stderr, @r#"
     warning: `dead` wrote to stderr:
       │ No \u{1b}[2Jdata
-    warning: the MCP server `loop`: the pages of `tools/list` lead in a circle: the cursor "again" came twice
-    warning: the MCP server `loop`: the pages of `resources/list` lead in a circle: the cursor "again" came twice
+    warning: the MCP server `loop`: it returned the cursor "again" of `tools/list` twice
+    warning: the MCP server `loop`: it returned the cursor "again" of `resources/list` twice
     hint: `wrong`: check providers.mcp.wrong.command; a program outside PATH needs its full path.
     "#);
 }
@@ -154,7 +154,7 @@ fn tools_of_a_server_are_listed() {
         run.stdout,
         "count_notes  notes_count_notes  Counts the notes.\nadd_note     notes_add_note     Add a note\n"
     );
-    assert_contains(&run.stderr, "was passed over: missing field `name`");
+    assert_contains(&run.stderr, "was skipped: missing field `name`");
     let tools = sandbox.json("mcp ls notes");
     assert_eq!(tools[0]["annotations"], json!({"readOnlyHint": true}));
     let schema = json!({"type": "object", "properties": {"text": {"type": "string"}}});

@@ -162,15 +162,15 @@ const MODES: &[(&str, Configured, Outcome)] = &[
     ("good", Program, Answers),
     ("modern", Program, Answers),
     ("rubbish", Program, Answers),
-    ("only-rubbish", Program, LosesTools("it printed more than 1000 lines to stdout that are no messages, such as \"Lorem ipsum, says the server, and nothing else.\"")),
+    ("only-rubbish", Program, LosesTools("it printed more than 1000 lines to stdout that are not messages, such as \"Lorem ipsum, says the server, and nothing else.\"")),
     ("dies", Program, FailsCall("it ended with exit status: 3")),
     ("dies-at-start", Program, LosesTools("it ended with exit status: 1")),
-    ("silent", ProgramShortStart, LosesTools("it did not get ready within 1 s")),
+    ("silent", ProgramShortStart, LosesTools("it was not ready within 1 s")),
     ("silent-call", ProgramShortCalls, FailsCall("it did not answer `tools/call` within 1 s")),
     ("wrong-id", ProgramShortCalls, FailsCall("it did not answer `tools/call` within 1 s")),
     ("many-tools", Program, LosesTools("it sent more than 1000 tools")),
     ("many-pages", Program, LosesTools("it sent more than 1000 tools")),
-    ("cursor-loop", Program, LosesTools("the pages of `tools/list` lead in a circle: the cursor \"again\" came twice")),
+    ("cursor-loop", Program, LosesTools("it returned the cursor \"again\" of `tools/list` twice")),
     ("huge-blob", Program, FailsCall("it sent a message of more than 64000000 bytes")),
     ("huge-line", Program, FailsCall("it sent a message of more than 64000000 bytes")),
     ("many-blocks", Program, FailsCall("it sent more than 1000 blocks in one result")),
@@ -181,8 +181,8 @@ const MODES: &[(&str, Configured, Outcome)] = &[
     ("escapes", Program, Answers),
     ("ref-network", Program, Answers),
     ("bad-schema", Program, Answers),
-    ("asks-forever", Program, FailsCall("it asked back 20 times without an answer")),
-    ("rounds-forever", Program, FailsCall("it asked back 20 times without an answer")),
+    ("asks-forever", Program, FailsCall("it asked 20 questions without answering")),
+    ("rounds-forever", Program, FailsCall("it asked 20 questions without answering")),
     ("http-401", Http, LosesTools("it answered with the status 401 Unauthorized")),
     ("http-403", Http, LosesTools("it answered with the status 403 Forbidden")),
     ("http-404", Http, LosesTools("it answered with the status 404 Not Found")),
@@ -190,7 +190,7 @@ const MODES: &[(&str, Configured, Outcome)] = &[
     ("http-redirect", Http, LosesTools("it answered with the status 302 Found, a redirect to http://127.0.0.1:")),
     ("http-html", Http, LosesTools("it answered with \"text/html\", which is neither JSON nor a stream of events")),
     ("http-half", Http, LosesTools("it can't be reached: ")),
-    ("http-hang", HttpShortStart, LosesTools("it did not get ready within 1 s")),
+    ("http-hang", HttpShortStart, LosesTools("it was not ready within 1 s")),
     ("http-session-lost", Http, Answers),
 ];
 
@@ -259,7 +259,7 @@ fn rubbish_between_messages_is_reported_only_with_v() {
     let run = sandbox.run("q --new --yes -v x");
     assert_contains(
         &run.stderr,
-        "peer: warning: it printed a line to stdout that is no message: ",
+        "peer: warning: it printed a line to stdout that is not a message: ",
     );
 }
 
@@ -376,21 +376,21 @@ fn peak_of(process: u32) -> Option<usize> {
 }
 
 #[test]
-fn only_blocks_that_are_no_base64_are_passed_over() {
+fn only_blocks_that_are_no_base64_are_skipped() {
     let Came {
         server,
         sandbox,
         run,
         ..
     } = Came::over_stdio("bad-base64");
-    let passed_over = |block: usize| format!("content block {block} was passed over: ");
+    let skipped = |block: usize| format!("content block {block} was skipped: ");
     for block in [2, 3] {
         let warning = format!(
             "warning: `peer_echo` of the MCP server `peer`: {}",
-            passed_over(block)
+            skipped(block)
         );
         assert_contains(&run.stderr, &warning);
-        assert!(results(&server)[0].contains(&passed_over(block)));
+        assert!(results(&server)[0].contains(&skipped(block)));
     }
     assert_starts(&results(&server)[0], "Before.\nAfter.\n");
     assert!(
@@ -411,7 +411,7 @@ fn links_are_followed_once_whatever_they_lead_to() {
         ]
     );
     let Came { server, run, .. } = Came::over_stdio("link-loop");
-    let warning = "999 of its links were passed over: each is there before";
+    let warning = "999 of its links were skipped because they repeat earlier ones";
     assert_eq!(
         results(&server),
         [format!(
@@ -480,7 +480,7 @@ fn only_tools_that_cant_be_offered_are_left_out() {
     let Came { server, run, .. } = Came::over_stdio("bad-schema");
     for tool in ["string_schema", "true_schema", "null_schema"] {
         let warning = format!(
-            "warning: the MCP server `peer`: one of its tools, \"{tool}\", was passed over: its `inputSchema` is no object\n"
+            "warning: the MCP server `peer`: one of its tools, \"{tool}\", was skipped: its `inputSchema` is not an object\n"
         );
         assert_contains(&run.stderr, &warning);
     }
@@ -501,7 +501,7 @@ fn only_tools_that_cant_be_offered_are_left_out() {
 fn server_that_asks_for_ever_is_given_up() {
     for mode in ["asks-forever", "rounds-forever"] {
         let came =
-            Came::over_stdio(mode).failed_its_call("it asked back 20 times without an answer");
+            Came::over_stdio(mode).failed_its_call("it asked 20 questions without answering");
         assert_count(&came.run.stderr, "there is no terminal to ask you on", 1);
     }
     // The user can end it at the prompt.

@@ -277,7 +277,7 @@ fn revision_that_jp_does_not_speak_is_refused_by_its_name() {
     script["initialize"]["protocolVersion"] = "1999-01-01".into();
     let refused = with(script.clone()).jp(&["mcp", "ls"]);
     assert_eq!(refused.code, 1, "{refused:?}");
-    let said = r#"it speaks no revision of MCP that jp does: it says "1999-01-01", and jp speaks 2024-11-05, 2025-03-26, 2025-06-18, 2025-11-25, 2026-07-28"#;
+    let said = r#"it supports no MCP revision that jp supports: it named "1999-01-01"; jp supports 2024-11-05, 2025-03-26, 2025-06-18, 2025-11-25, 2026-07-28"#;
     assert_contains(&refused.stdout, said);
     script["initialize"]["protocolVersion"] = "2024-11-05".into();
     let listed = with(script).json(&["mcp", "ls"]);

@@ -242,7 +242,7 @@ fn every_kind_of_block_is_shown_once() {
         ],
     );
     let run = sandbox.run("q --new x");
-    let unknown = "content block 7 was passed over: unknown block type `hologram`";
+    let unknown = "content block 7 was skipped: unknown block type `hologram`";
     assert_contains(
         &run.stderr,
         format!("`peer_many_blocks` of the MCP server `peer`: {unknown}"),
@@ -269,7 +269,7 @@ fn every_kind_of_block_is_shown_once() {
     [note:both is not shown: this model does not take application/octet-stream; 6 bytes]
     {"count":8}
     There are warnings about this result:
-    - content block 7 was passed over: unknown block type `hologram`
+    - content block 7 was skipped: unknown block type `hologram`
     "#);
     assert_eq!(
         results[1],

@@ -160,7 +160,7 @@ fn value(schema: &Value) -> Value {
 struct Person;
 
 impl Caller for Person {
-    fn asked(&self, elicitation: &Elicitation) -> Elicited {
+    fn answer(&self, elicitation: &Elicitation) -> Elicited {
         let schema = match elicitation {
             Elicitation::Form { schema, .. } => schema,
             Elicitation::Url { url, .. } => {

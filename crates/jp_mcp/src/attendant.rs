@@ -1,4 +1,4 @@
-//! Answers what a server asks by itself, and passes on what it tells.
+//! Answers the requests of a server, and passes on its notifications.
 
 use std::{
     path::PathBuf,
@@ -25,27 +25,27 @@ use url::Url;
 
 use crate::{Client, Elicitation, Elicited, Progress, Revision, raw::Raw};
 
-/// How many changes of a server are kept for whoever asks for them.
+/// The most changes of a server that are kept until the client takes them. Further ones are dropped.
 const MAX_CHANGES: usize = 1_000;
 
-/// What comes up while a request runs, for whoever waits for it.
+/// An event of a running request, for the thread that waits for it.
 pub(crate) enum Event {
-    Asked(Elicitation, oneshot::Sender<Elicited>),
-    Done(Result<Value, crate::Fault>),
+    Question(Elicitation, oneshot::Sender<Elicited>),
+    Answer(Result<Value, crate::Fault>),
 }
 
-/// What changes how long a request may take.
+/// A sign that changes the deadline of a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Sign {
-    /// The server is at it.
+    /// The server is working on it.
     Alive,
-    /// A person is asked, who has all the time they need.
+    /// The user is asked. Their time doesn't count.
     Asking,
-    /// They have answered.
+    /// The user has answered.
     Answered,
 }
 
-/// A request that runs.
+/// A running request.
 #[derive(Clone)]
 pub(crate) struct Running {
     key: u64,
@@ -53,13 +53,13 @@ pub(crate) struct Running {
     token: Option<String>,
     events: Sender<Event>,
     signs: UnboundedSender<Sign>,
-    /// How far it is, until whoever waits has seen it.
+    /// The newest progress that the waiting thread hasn't taken.
     progress: Arc<Mutex<Option<Progress>>>,
-    /// How often something was asked for it.
-    asked: Arc<AtomicUsize>,
+    /// The number of questions of the server.
+    questions: Arc<AtomicUsize>,
 }
 
-/// Something that a server says has changed.
+/// A change that a server reports.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Change {
     /// The list of its tools.
@@ -72,7 +72,7 @@ pub enum Change {
     Resource(String),
 }
 
-/// What a connection shares with what rmcp runs for it.
+/// The state that a connection shares with its [`Attendant`].
 #[derive(Debug)]
 pub(crate) struct Shared {
     pub(crate) raw: Arc<Raw>,
@@ -80,17 +80,17 @@ pub(crate) struct Shared {
     running: Mutex<Vec<Running>>,
     changes: Mutex<Vec<Change>>,
     keys: AtomicU64,
-    /// How often one request may ask.
+    /// The most questions for one request.
     rounds: usize,
-    /// Whether a stream of changes ended and could not be opened again.
+    /// True if a stream of changes ended and could not be reopened.
     pub(crate) is_deaf: AtomicBool,
 }
 
-/// What rmcp runs for a connection.
+/// The service that rmcp runs for a connection.
 #[derive(Debug, Clone)]
 pub(crate) struct Attendant {
     shared: Arc<Shared>,
-    /// What is asked for with `initialize`.
+    /// The revision to request with `initialize`.
     version: ProtocolVersion,
 }
 
@@ -124,7 +124,7 @@ impl Shared {
         self.client.wants_logs
     }
 
-    /// Adds a request; it is taken away with [`Self::end`].
+    /// Adds a running request and returns its key for [`Self::identify`] and [`Self::end`].
     pub(crate) fn begin(
         &self,
         events: Sender<Event>,
@@ -132,20 +132,19 @@ impl Shared {
         progress: Arc<Mutex<Option<Progress>>>,
     ) -> u64 {
         let key = self.keys.fetch_add(1, Relaxed);
-        let (id, token, asked) = (None, None, Arc::default());
         self.running().push(Running {
             key,
-            id,
-            token,
+            id: None,
+            token: None,
             events,
             signs,
             progress,
-            asked,
+            questions: Arc::default(),
         });
         key
     }
 
-    /// Says what the protocol knows a request by.
+    /// Sets the protocol's id and progress token of a request.
     pub(crate) fn identify(&self, key: u64, id: &RequestId, token: &Value) {
         if let Some(running) = self.running().iter_mut().find(|running| running.key == key) {
             (running.id, running.token) = (Some(id.clone()), Some(token.to_string()));
@@ -156,8 +155,8 @@ impl Shared {
         self.running().retain(|running| running.key != key);
     }
 
-    /// Returns what changed since the last time, as far as it is wanted.
-    pub(crate) fn changes(&self, is_wanted: impl Fn(&Change) -> bool) -> Vec<Change> {
+    /// Takes the wanted changes since the last call.
+    pub(crate) fn take_changes(&self, is_wanted: impl Fn(&Change) -> bool) -> Vec<Change> {
         let mut changes = self.changes.lock().unwrap_or_else(PoisonError::into_inner);
         changes.extract_if(.., |change| is_wanted(change)).collect()
     }
@@ -169,8 +168,8 @@ impl Shared {
         }
     }
 
-    /// Takes a notification.
-    pub(crate) fn take_notification(&self, notification: ServerNotification) {
+    /// Handles a notification.
+    pub(crate) fn handle_notification(&self, notification: ServerNotification) {
         match notification {
             ServerNotification::ToolListChangedNotification(_) => self.note_change(Change::Tools),
             ServerNotification::ResourceListChangedNotification(_) => {
@@ -197,7 +196,7 @@ impl Shared {
             .find(|running| running.token.as_ref() == Some(&token))
             .cloned();
         if let (Some(running), Some(progress)) = (running, Progress::read(params)) {
-            // Nobody waits for it any more where this fails.
+            // Fails if the request has just ended.
             _ = running.signs.send(Sign::Alive);
             *running
                 .progress
@@ -206,34 +205,27 @@ impl Shared {
         }
     }
 
-    /// Has a person asked by whoever waits for the request that led to it.
+    /// Asks the caller of the request that a question belongs to.
     ///
-    /// Where nothing says which one that is, it is the one that runs; of several nobody is asked in another's place.
-    pub(crate) async fn ask(&self, elicitation: Elicitation, of: Option<&RequestId>) -> Elicited {
-        let running = {
-            let running = self.running();
-            match (of, running.as_slice()) {
-                (Some(id), all) => all
-                    .iter()
-                    .find(|running| running.id.as_ref() == Some(id))
-                    .cloned(),
-                (None, [one]) => Some(one.clone()),
-                (None, _) => None,
-            }
-        };
-        let Some(running) = running else {
+    /// If the request is unknown, the question belongs to the only running one. If several run, it is
+    /// declined, because the user must not answer for the wrong one.
+    pub(crate) async fn ask(
+        &self,
+        elicitation: Elicitation,
+        request: Option<&RequestId>,
+    ) -> Elicited {
+        let Some(running) = self.find_running(request) else {
             self.raw.remark(
-                "it asked something, and nothing says for which request: it was declined"
-                    .to_owned(),
+                "it asked a question that belongs to no known request; jp declined it".to_owned(),
             );
             return Elicited::Decline;
         };
-        if running.asked.fetch_add(1, Relaxed) > self.rounds {
+        if running.questions.fetch_add(1, Relaxed) > self.rounds {
             return Elicited::Decline;
         }
         let (reply, answer) = oneshot::channel();
         _ = running.signs.send(Sign::Asking);
-        let answer = match running.events.send(Event::Asked(elicitation, reply)) {
+        let answer = match running.events.send(Event::Question(elicitation, reply)) {
             Ok(()) => answer.await.unwrap_or(Elicited::Cancel),
             Err(_) => Elicited::Cancel,
         };
@@ -241,7 +233,19 @@ impl Shared {
         answer
     }
 
-    /// Answers `roots/list`: the workspace is the one root.
+    fn find_running(&self, request: Option<&RequestId>) -> Option<Running> {
+        let running = self.running();
+        match (request, running.as_slice()) {
+            (Some(id), all) => all
+                .iter()
+                .find(|running| running.id.as_ref() == Some(id))
+                .cloned(),
+            (None, [one]) => Some(one.clone()),
+            (None, _) => None,
+        }
+    }
+
+    /// Returns the result of `roots/list`. The workspace is the only root.
     pub(crate) fn roots(&self) -> Value {
         let root: &PathBuf = &self.client.root;
         let uri = Url::from_file_path(root)
@@ -275,10 +279,10 @@ impl Service<RoleClient> for Attendant {
         request: ServerRequest,
         context: RequestContext<RoleClient>,
     ) -> Result<ClientResult, ErrorData> {
-        let params = self.shared.raw.question(&context.id);
+        let params = self.shared.raw.take_question(&context.id);
         let (method, origin) = match &request {
             ServerRequest::PingRequest(_) => return Ok(ClientResult::empty(())),
-            ServerRequest::ListRootsRequest(_) => return Ok(custom(self.shared.roots())),
+            ServerRequest::ListRootsRequest(_) => return Ok(custom_result(self.shared.roots())),
             ServerRequest::CreateMessageRequest(_) => ("sampling/createMessage", None),
             ServerRequest::ElicitRequest(request) => ("elicitation/create", origin(request)),
             ServerRequest::CustomRequest(request) => (request.method.as_str(), origin(request)),
@@ -288,9 +292,8 @@ impl Service<RoleClient> for Attendant {
             "elicitation/create" => {
                 let elicitation = Elicitation::read(&params)
                     .map_err(|reason| ErrorData::invalid_params(reason, None))?;
-                Ok(custom(
-                    self.shared.ask(elicitation, origin).await.into_result(),
-                ))
+                let answer = self.shared.ask(elicitation, origin).await;
+                Ok(custom_result(answer.into_result()))
             }
             method => Err(ErrorData::new(
                 rmcp::model::ErrorCode::METHOD_NOT_FOUND,
@@ -305,7 +308,7 @@ impl Service<RoleClient> for Attendant {
         notification: ServerNotification,
         _: NotificationContext<RoleClient>,
     ) -> Result<(), ErrorData> {
-        self.shared.take_notification(notification);
+        self.shared.handle_notification(notification);
         Ok(())
     }
 
@@ -325,11 +328,11 @@ impl Service<RoleClient> for Attendant {
     }
 }
 
-fn custom(result: Value) -> ClientResult {
+fn custom_result(result: Value) -> ClientResult {
     ClientResult::CustomResult(CustomResult::new(result))
 }
 
-/// Returns the request whose stream another came on, where the transport can tell.
+/// Returns the request whose stream carried a server's request, if the transport knows it.
 fn origin(request: &impl GetExtensions) -> Option<&RequestId> {
     match request.extensions().get::<InboundStreamOrigin>() {
         Some(InboundStreamOrigin::OutboundRequest(id)) => Some(id),

@@ -1,9 +1,11 @@
-//! Proves to servers who asks (MCP 2025-11-25 and 2026-07-28, "Authorization").
+//! Authorizes requests to servers (MCP 2025-11-25 and 2026-07-28, "Authorization").
 //!
-//! A person logs in once ([`log_in`]): jp finds out where, makes itself known there, shows the page on which the person agrees,
-//! and trades what comes back for tokens. Each request then carries one, and a token that runs out is renewed without the
-//! person ([`Access`]). rmcp has the protocol's rules (RFC 6749, 7636, 8414, 8707, 9207, 9728); here is what it leaves to
-//! whoever uses it: where tokens are kept, which page is shown, what comes back from it.
+//! The user logs in once ([`log_in`]). jp finds the authorization server, registers there, shows the page on
+//! which the user approves, and exchanges the page's code for tokens. Each request then carries a token, and
+//! an expired token is renewed automatically ([`Access`]).
+//!
+//! rmcp implements the protocol (RFC 6749, 7636, 8414, 8707, 9207, 9728). This module stores the tokens, shows
+//! the page and receives its redirect.
 
 mod access;
 mod flow;
@@ -27,7 +29,7 @@ use crate::{Caller, Elicitation, Elicited, Endpoint, Fault, config::is_safe};
 
 /// Logs the user in at a server, and stores the tokens.
 ///
-/// The caller is asked to visit the page, as for [`Elicitation::Url`]; this then waits until the page leads back.
+/// It asks the caller to visit the page ([`Elicitation::Url`]), then waits for the page's redirect.
 pub(crate) fn log_in(
     runtime: &Runtime,
     endpoint: &Endpoint,
@@ -36,44 +38,41 @@ pub(crate) fn log_in(
     caller: &dyn Caller,
 ) -> Result<(), Fault> {
     if !is_safe(&endpoint.url) {
-        return Err(Fault::Login(format!(
-            "{} is not reached by https",
-            endpoint.url
-        )));
+        return Err(Fault::Login(format!("{} does not use https", endpoint.url)));
     }
     if access::is_configured(endpoint) {
         return Err(Fault::Login(
-            "the configuration says already what proves who asks".to_owned(),
+            "the configuration already has a token or an Authorization header".to_owned(),
         ));
     }
     let redirect = Redirect::listen(login.port).map_err(|error| {
         Fault::Login(format!(
-            "the port for the way back can't be listened on: {error}"
+            "jp can't listen on the port for the redirect: {error}"
         ))
     })?;
-    // Of a file that is damaged nothing is left to build on.
+    // A damaged file counts as missing. The login replaces it.
     let before = tokens.load(&endpoint.url).ok().flatten();
-    let begun = PendingLogin::new(&endpoint.url, login, before.as_ref(), redirect.uri());
-    let begun = runtime.block_on(while_wanted(begun, caller))?;
+    let pending = PendingLogin::new(&endpoint.url, login, before.as_ref(), redirect.uri());
+    let pending = runtime.block_on(until_cancelled(pending, caller))?;
     let page = Elicitation::Url {
-        message: "Log in, so that jp can ask this server in your name.".to_owned(),
-        url: begun.page().to_string(),
+        message: "Log in, so that jp can use this server in your name.".to_owned(),
+        url: pending.page().to_string(),
     };
-    if !matches!(caller.asked(&page), Elicited::Accept(_)) {
-        return Err(Fault::Login("its page was not visited".to_owned()));
+    if !matches!(caller.answer(&page), Elicited::Accept(_)) {
+        return Err(Fault::Login("you declined to visit its page".to_owned()));
     }
-    let back = redirect.wait(&begun.state()?, login.timeout, caller)?;
-    let kept = runtime.block_on(while_wanted(begun.finish(&back), caller))?;
+    let target = redirect.wait(&pending.state()?, login.timeout, caller)?;
+    let stored = runtime.block_on(until_cancelled(pending.finish(&target), caller))?;
     let _lock = tokens.lock(&endpoint.url).map_err(storage_fault)?;
-    tokens.save(&kept).map_err(storage_fault)
+    tokens.save(&stored).map_err(storage_fault)
 }
 
 fn storage_fault(error: io::Error) -> Fault {
-    Fault::Login(format!("its tokens can't be kept: {error}"))
+    Fault::Login(format!("its tokens can't be stored: {error}"))
 }
 
-/// Waits for something until the caller cancels.
-async fn while_wanted<T>(
+/// Waits for a result until the caller cancels.
+async fn until_cancelled<T>(
     wanted: impl Future<Output = Result<T, Fault>>,
     caller: &dyn Caller,
 ) -> Result<T, Fault> {

@@ -19,18 +19,18 @@ pub trait Caller {
     }
 
     /// Answers a question of the server.
-    fn asked(&self, _: &Elicitation) -> Elicited {
+    fn answer(&self, _: &Elicitation) -> Elicited {
         Elicited::Decline
     }
 
     /// Receives the server's progress.
-    fn progressed(&self, _: &Progress) {}
+    fn report_progress(&self, _: &Progress) {}
 
     /// Receives a log message of the server.
-    fn logged(&self, _: &LogMessage) {}
+    fn report_log(&self, _: &LogMessage) {}
 }
 
-/// Declines every question and drops all else.
+/// Declines every question and ignores progress and log messages.
 impl Caller for () {}
 
 /// A server's question to the user (MCP 2025-11-25 and 2026-07-28, "Elicitation").
@@ -45,7 +45,7 @@ pub enum Elicitation {
         /// JSON Schema of an object, flat by the protocol.
         schema: Map<String, Value>,
     },
-    /// A page to visit, whose content jp never sees.
+    /// A page to visit. jp never sees its content.
     Url {
         /// The text of the question.
         message: String,
@@ -57,7 +57,7 @@ pub enum Elicitation {
 /// The answer to an [`Elicitation`].
 #[derive(Debug, Clone, PartialEq)]
 pub enum Elicited {
-    /// The values of a form; `None` for a page that the user agreed to visit.
+    /// The values of a form; `None` for a page that the user is willing to visit.
     Accept(Option<Map<String, Value>>),
     /// The user refuses.
     Decline,

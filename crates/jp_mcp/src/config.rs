@@ -11,9 +11,9 @@ pub struct ServerConfig {
     pub transport: Transport,
     /// The revision of MCP to speak; `None` negotiates it.
     pub revision: Option<Revision>,
-    /// Time from the start of the program or connection to the end of the handshake.
+    /// The time limit from the start of the program or connection to the end of the handshake.
     pub startup_timeout: Duration,
-    /// Time that one request may take without a sign of life; ten times that is the most in all.
+    /// The time limit for a request without a sign of life. The total limit is ten times as long.
     pub timeout: Duration,
 }
 
@@ -27,20 +27,20 @@ pub enum Revision {
     V2025_06_18,
     /// 2025-11-25.
     V2025_11_25,
-    /// 2026-07-28, in which each request stands for itself.
+    /// 2026-07-28, which is stateless.
     V2026_07_28,
 }
 
 impl Revision {
-    /// Every one, the oldest first.
+    /// All revisions, the oldest first.
     pub const ALL: [Self; 4] = [
         Self::V2025_03_26,
         Self::V2025_06_18,
         Self::V2025_11_25,
         Self::V2026_07_28,
     ];
-    /// Revisions that a server may answer with. jp never requests the oldest one.
-    pub(crate) const SPOKEN: [&str; 5] = [
+    /// The revisions that a server may answer with. jp never requests the oldest one.
+    pub(crate) const SUPPORTED: [&str; 5] = [
         "2024-11-05",
         "2025-03-26",
         "2025-06-18",
@@ -95,7 +95,7 @@ pub struct Endpoint {
     pub token: Option<String>,
 }
 
-/// Leaves out whatever may be a key.
+/// Leaves out fields that may contain keys.
 impl fmt::Debug for Program {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let variables: Vec<_> = self.environment.keys().collect();
@@ -107,7 +107,7 @@ impl fmt::Debug for Program {
     }
 }
 
-/// Leaves out whatever may be a key.
+/// Leaves out fields that may contain keys.
 impl fmt::Debug for Endpoint {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let headers: Vec<_> = self.headers.keys().collect();
@@ -118,7 +118,7 @@ impl fmt::Debug for Endpoint {
     }
 }
 
-/// Returns whether a URL leads to this machine.
+/// Returns true if a URL leads to this machine.
 pub(crate) fn is_loopback(url: &Url) -> bool {
     match url.host() {
         Some(url::Host::Ipv4(address)) => address.is_loopback(),
@@ -128,7 +128,7 @@ pub(crate) fn is_loopback(url: &Url) -> bool {
     }
 }
 
-/// Returns whether nobody on the way can read what is sent to a URL.
+/// Returns true if requests to a URL are encrypted or stay on this machine.
 pub(crate) fn is_safe(url: &Url) -> bool {
     url.scheme() == "https" || url.scheme() == "http" && is_loopback(url)
 }

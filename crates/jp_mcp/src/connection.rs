@@ -1,4 +1,4 @@
-//! The connection to a server.
+//! The connection to a server: its requests and its changes.
 
 use std::{
     cell::Cell,
@@ -14,33 +14,25 @@ use std::{
 
 use rmcp::{
     Peer, RoleClient, ServiceError,
-    model::{
-        ClientRequest, CustomRequest, ErrorCode, ProtocolVersion, ServerPeerInfo,
-        SubscriptionFilter,
-    },
-    service::{
-        ClientInitializeError, ClientLifecycleMode, RunningService, serve_client_with_lifecycle,
-    },
+    model::{ProtocolVersion, ServerPeerInfo, SubscriptionFilter},
+    service::RunningService,
 };
 use serde_json::{Map, Value, json};
 use tokio::{runtime::Handle, sync::oneshot};
 
 use crate::{
-    Caller, Change, Client, Elicitation, Elicited, Endpoint, Fault, Limits, ResourceInfo, Revision,
-    ServerConfig, ServerError, Tokens, Transport,
+    Caller, Change, Elicitation, Elicited, Fault, Limits, Progress, ResourceInfo, ServerError,
     attendant::{Attendant, Event, Shared},
-    http::{self, Http},
-    probe::Probing,
-    raw::Raw,
-    request::{CLOSE_TIMEOUT, MOST_TIMEOUTS, Request, fault, refusal},
-    stdio::{self, Process},
+    request::{CLOSE_TIMEOUT, MOST_TIMEOUTS, Request, fault},
+    stdio::Process,
 };
 
-/// How often a wait looks whether the caller cancelled: faster than a person notices.
+/// The interval at which a wait checks if the caller cancelled. A person doesn't notice it.
 const TICK: Duration = Duration::from_millis(50);
-/// How often a stream of changes that ended is opened again, and the pause before. Both bound the
-/// requests to a server that ends each stream at once.
+/// The most times that a stream of changes is opened. It bounds the requests to a server that ends each
+/// stream at once.
 const MOST_STREAMS: usize = 1_000;
+/// The pause before an ended stream is reopened.
 const STREAM_PAUSE: Duration = Duration::from_secs(1);
 
 /// The connection to a server.
@@ -48,17 +40,17 @@ const STREAM_PAUSE: Duration = Duration::from_secs(1);
 /// Each request blocks its caller's thread; several threads may make requests at once.
 pub struct Connection {
     pub(crate) name: String,
-    runtime: Handle,
-    peer: Peer<RoleClient>,
-    service: Mutex<Option<RunningService<RoleClient, Attendant>>>,
+    pub(crate) runtime: Handle,
+    pub(crate) peer: Peer<RoleClient>,
+    pub(crate) service: Mutex<Option<RunningService<RoleClient, Attendant>>>,
     pub(crate) process: Option<Arc<Process>>,
     pub(crate) shared: Arc<Shared>,
-    about: About,
-    timeout: Duration,
+    pub(crate) about: About,
+    pub(crate) timeout: Duration,
     pub(crate) limits: Limits,
-    /// Held by the running call if the protocol doesn't say which call a question belongs to.
-    calling: Mutex<()>,
-    /// URIs that links of results led to.
+    /// Held by the running call if questions of the server don't name their call.
+    pub(crate) calling: Mutex<()>,
+    /// The URIs of followed links in results.
     pub(crate) followed: Mutex<HashSet<String>>,
     /// The list of resources at the first read.
     pub(crate) listed: OnceLock<Vec<ResourceInfo>>,
@@ -96,210 +88,6 @@ impl std::fmt::Debug for Connection {
     }
 }
 
-/// Starts a server and negotiates the revision.
-pub(crate) async fn connect(
-    config: &ServerConfig,
-    client: &Client,
-    tokens: Option<&Tokens>,
-    limits: Limits,
-) -> Result<Connection, ServerError> {
-    let raw = Arc::new(Raw::default());
-    let shared = Arc::new(Shared::new(Arc::clone(&raw), client.clone(), limits.rounds));
-    let failure = |fault| ServerError::new(&config.name, fault);
-    let attendant = Attendant::new(Arc::clone(&shared), config.revision);
-    let (process, served) = match &config.transport {
-        Transport::Stdio(program) => {
-            let (process, lines) =
-                stdio::start(program, Arc::clone(&raw), limits).map_err(failure)?;
-            let lines = Probing::new(lines, config.startup_timeout);
-            let served = serve_client_with_lifecycle(attendant, lines, lifecycle(config.revision));
-            let served = async { Ok(served.await?) };
-            (Some(process), ready(config, served).await)
-        }
-        Transport::Http(endpoint) => {
-            let http = Http::new(endpoint, tokens, Arc::clone(&raw), limits).map_err(failure)?;
-            (
-                None,
-                ready(
-                    config,
-                    serve_http(config.revision, endpoint, &http, limits, attendant),
-                )
-                .await,
-            )
-        }
-    };
-    let service = match served {
-        Ok(service) => service,
-        Err(failure) => return Err(not_ready(config, failure, process, &raw).await),
-    };
-    let peer = service.peer().clone();
-    let info = peer.peer_info();
-    let about = info.as_deref().map(About::read).unwrap_or_default();
-    let logs = info
-        .as_deref()
-        .is_some_and(|info| info.capabilities.logging.is_some());
-    if client.wants_logs && logs && !about.is_stateless() {
-        tokio::spawn(ask_for_logs(peer.clone()));
-    }
-    Ok(Connection {
-        name: config.name.clone(),
-        runtime: Handle::current(),
-        peer,
-        service: Mutex::new(Some(service)),
-        process: process.map(Arc::new),
-        shared,
-        about,
-        timeout: config.timeout,
-        limits,
-        calling: Mutex::default(),
-        followed: Mutex::default(),
-        listed: OnceLock::new(),
-    })
-}
-
-/// Asks a server to log. It need not.
-async fn ask_for_logs(peer: Peer<RoleClient>) {
-    let request = CustomRequest::new("logging/setLevel", Some(json!({"level": "info"})));
-    _ = peer
-        .send_request(ClientRequest::CustomRequest(request))
-        .await;
-}
-
-/// Probes for the newest revision and falls back to `initialize`, unless one of them is asked for.
-fn lifecycle(revision: Option<Revision>) -> ClientLifecycleMode {
-    let newest = vec![ProtocolVersion::V_2026_07_28];
-    match revision {
-        None => ClientLifecycleMode::Auto {
-            preferred_versions: newest,
-            legacy_version: Some(ProtocolVersion::V_2025_11_25),
-        },
-        Some(Revision::V2026_07_28) => ClientLifecycleMode::Discover {
-            preferred_versions: newest,
-        },
-        Some(_) => ClientLifecycleMode::Initialize,
-    }
-}
-
-type Served = Result<RunningService<RoleClient, Attendant>, NotReady>;
-
-/// Reason why a session did not start.
-enum NotReady {
-    /// The server took too long.
-    Late,
-    /// A failure with a cause that jp knows.
-    Known(Fault),
-    /// rmcp could not start the session.
-    Failed(Box<ClientInitializeError>),
-}
-
-impl From<ClientInitializeError> for NotReady {
-    fn from(error: ClientInitializeError) -> Self {
-        Self::Failed(Box::new(error))
-    }
-}
-
-/// Starts a session over HTTP.
-///
-/// Unlike on stdio, each request has its own answer there, so jp waits for the one to the probe, however long that takes;
-/// rmcp would give it up and take it for the next one. A session of an older revision begins on a transport of its own.
-async fn serve_http(
-    revision: Option<Revision>,
-    endpoint: &Endpoint,
-    http: &Http,
-    limits: Limits,
-    attendant: Attendant,
-) -> Served {
-    let serve = async |lifecycle| {
-        let transport = http::transport(http.clone(), endpoint, limits).map_err(NotReady::Known)?;
-        Ok(serve_client_with_lifecycle(attendant.clone(), transport, lifecycle).await?)
-    };
-    match serve(lifecycle(Some(revision.unwrap_or(Revision::V2026_07_28)))).await {
-        Err(NotReady::Failed(error)) if revision.is_none() && is_of_older_server(&error) => {
-            serve(ClientLifecycleMode::Initialize).await
-        }
-        served => served,
-    }
-}
-
-/// Returns whether a server that does not know `server/discover` may have answered it with this error.
-fn is_of_older_server(error: &ClientInitializeError) -> bool {
-    let ClientInitializeError::JsonRpcError(error) = error else {
-        return false;
-    };
-    !matches!(
-        error.code,
-        ErrorCode::MISSING_REQUIRED_CLIENT_CAPABILITY | ErrorCode::HEADER_MISMATCH
-    )
-}
-
-async fn ready(config: &ServerConfig, served: impl Future<Output = Served>) -> Served {
-    let served = tokio::time::timeout(config.startup_timeout, served).await;
-    let mut service = served.map_err(|_| NotReady::Late)??;
-    let version = service
-        .peer()
-        .peer_info()
-        .map(|info| info.protocol_version.to_string());
-    match version.filter(|version| !Revision::SPOKEN.contains(&&**version)) {
-        None => Ok(service),
-        Some(version) => {
-            _ = service.close_with_timeout(CLOSE_TIMEOUT).await;
-            Err(NotReady::Known(Fault::NoCommonRevision(version)))
-        }
-    }
-}
-
-/// Ends a server that did not get ready, and returns the error.
-async fn not_ready(
-    config: &ServerConfig,
-    failure: NotReady,
-    process: Option<Process>,
-    raw: &Raw,
-) -> ServerError {
-    let fault = match (&failure, raw.start_fault()) {
-        (NotReady::Known(fault), _) => fault.clone(),
-        (NotReady::Late, None | Some(Fault::Status(_))) => {
-            Fault::StartTimeout(config.startup_timeout)
-        }
-        (_, Some(fault)) => fault,
-        (NotReady::Failed(error), None) => match (start_fault(error), &process) {
-            (Some(fault), _) => fault,
-            (None, Some(process)) => Fault::Ended(process.describe_end().await),
-            (None, None) => Fault::Ended(format!("the connection failed: {error}")),
-        },
-    };
-    let mut stderr = Vec::new();
-    if let Some(process) = process {
-        process.stop().await;
-        stderr = process.take_stderr();
-    }
-    ServerError {
-        stderr,
-        ..ServerError::new(&config.name, fault)
-    }
-}
-
-/// Returns the fault of a server that answered the handshake with something else; `None` if it
-/// did not answer.
-fn start_fault(error: &ClientInitializeError) -> Option<Fault> {
-    match error {
-        ClientInitializeError::JsonRpcError(error) => Some(refusal("initialize", error)),
-        ClientInitializeError::NoCompatibleProtocolVersion {
-            server_supported, ..
-        } => {
-            let all: Vec<_> = server_supported.iter().map(ToString::to_string).collect();
-            Some(Fault::NoCommonRevision(all.join(", ")))
-        }
-        ClientInitializeError::LegacyFallbackFailed { fallback, .. } => start_fault(fallback),
-        ClientInitializeError::ExpectedInitResponse(Some(_))
-        | ClientInitializeError::ExpectedInitResult(Some(_))
-        | ClientInitializeError::ConflictInitResponseId(..)
-        | ClientInitializeError::UncorrelatedErrorResponse { .. } => Some(Fault::Malformed(
-            "it answered `initialize` with something else".to_owned(),
-        )),
-        _ => None,
-    }
-}
-
 impl Default for About {
     fn default() -> Self {
         Self::read(&ServerPeerInfo::new(
@@ -310,7 +98,7 @@ impl Default for About {
 }
 
 impl About {
-    fn read(info: &ServerPeerInfo) -> Self {
+    pub(crate) fn read(info: &ServerPeerInfo) -> Self {
         let capabilities = &info.capabilities;
         let server = info.server_info.as_ref();
         Self {
@@ -328,15 +116,15 @@ impl About {
             tells_of_tools: capabilities
                 .tools
                 .as_ref()
-                .is_some_and(|of| of.list_changed == Some(true)),
+                .is_some_and(|tools| tools.list_changed == Some(true)),
             has_subscriptions: capabilities
                 .resources
                 .as_ref()
-                .is_some_and(|of| of.subscribe == Some(true)),
+                .is_some_and(|resources| resources.subscribe == Some(true)),
         }
     }
 
-    /// Returns whether each request stands for itself (MCP from 2026-07-28 on).
+    /// Returns true if there are no sessions (MCP from 2026-07-28 on).
     #[must_use]
     pub fn is_stateless(&self) -> bool {
         self.revision.as_str() >= "2026"
@@ -356,28 +144,28 @@ impl Connection {
         &self.about
     }
 
-    /// Returns whether the server is gone, or sends no notifications any more.
+    /// Returns true if the connection is closed, or if the server's notifications no longer arrive.
     #[must_use]
     pub fn is_closed(&self) -> bool {
         self.peer.is_transport_closed() || self.shared.is_deaf.load(Relaxed)
     }
 
-    /// Returns the changes of resources and their lists since the last call.
+    /// Takes the changes of resources and lists, except those of tools, since the last call.
     #[must_use]
     pub fn changes(&self) -> Vec<Change> {
-        self.shared.changes(|change| *change != Change::Tools)
+        self.shared.take_changes(|change| *change != Change::Tools)
     }
 
-    /// Returns whether the server's list of tools has changed since the last call.
+    /// Returns true if the server's list of tools has changed since the last call.
     #[must_use]
     pub fn has_other_tools(&self) -> bool {
         !self
             .shared
-            .changes(|change| *change == Change::Tools)
+            .take_changes(|change| *change == Change::Tools)
             .is_empty()
     }
 
-    /// Subscribes to changes of the server's lists, if that needs a request; does not wait.
+    /// Subscribes to changes of the server's lists if that needs a request. Doesn't wait.
     pub fn watch_lists(&self) {
         if self.about.is_stateless() && self.about.tells_of_tools {
             drop(self.listen(&[]));
@@ -386,7 +174,7 @@ impl Connection {
 
     /// Subscribes to changes of these resources, which [`Self::changes`] returns.
     ///
-    /// With a stateless revision this is one stream, which carries changes of lists too.
+    /// With a stateless revision, one stream carries these and the changes of lists.
     pub fn subscribe(&self, uris: &[&str], caller: &dyn Caller) -> Result<(), ServerError> {
         if !self.about.is_stateless() {
             if !self.about.has_subscriptions {
@@ -408,11 +196,12 @@ impl Connection {
         }
     }
 
-    /// Opens a stream of changes; the receiver gets a message once it is open.
+    /// Opens a stream of changes. The receiver gets a message when it is open.
     fn listen(&self, uris: &[&str]) -> mpsc::Receiver<Result<(), ServiceError>> {
         let mut filter = SubscriptionFilter::builder()
             .tools_list_changed()
             .resources_list_changed();
+        // An empty list would still be in the request.
         if !uris.is_empty() {
             filter = filter.resource_subscriptions(uris.iter().copied());
         }
@@ -426,7 +215,7 @@ impl Connection {
                 let mut stream = match peer.listen(filter.clone()).await {
                     Ok(stream) => stream,
                     Err(error) => {
-                        // Fails if the caller doesn't wait for it.
+                        // Fails if the caller doesn't wait.
                         _ = acknowledge.map(|acknowledge| acknowledge.send(Err(error)));
                         break;
                     }
@@ -435,13 +224,13 @@ impl Connection {
                     .take()
                     .map(|acknowledge| acknowledge.send(Ok(())));
                 if attempt > 0 {
-                    // Changes in between were not sent, so anything may have changed.
+                    // No stream was open meanwhile, so anything may have changed.
                     uris.iter()
                         .for_each(|uri| shared.note_change(Change::Resource(uri.clone())));
                     shared.note_change(Change::Tools);
                 }
                 while let Ok(Some(notification)) = stream.next().await {
-                    shared.take_notification(notification);
+                    shared.handle_notification(notification);
                 }
                 tokio::time::sleep(STREAM_PAUSE).await;
             }
@@ -450,11 +239,11 @@ impl Connection {
         acknowledged
     }
 
-    /// Waits for its turn to call a tool.
+    /// Waits until no other call of a tool runs. The guard excludes other calls.
     ///
-    /// Before 2026-07-28 a question of the server doesn't name the call that it belongs to. jp makes
-    /// one call at a time to such a server, so that the user never answers for the wrong tool.
-    pub(crate) fn turn(
+    /// Before 2026-07-28, a question of the server doesn't name its call. jp makes one call at a time to
+    /// such a server, so that the user never answers for the wrong tool.
+    pub(crate) fn wait_for_turn(
         &self,
         caller: &dyn Caller,
     ) -> Result<Option<MutexGuard<'_, ()>>, ServerError> {
@@ -473,7 +262,7 @@ impl Connection {
         }
     }
 
-    /// Makes a request and waits for its answer; the caller answers the questions in between.
+    /// Makes a request and waits for its answer. The caller answers the server's questions.
     pub(crate) fn request(
         &self,
         method: &str,
@@ -485,15 +274,15 @@ impl Connection {
             caller,
             count: Cell::new(0),
         };
-        let mut asked = params.clone();
+        let mut next_params = params.clone();
         for _ in 0..=self.limits.rounds {
-            let answer = match self.request_once(method, asked, &asking) {
+            let answer = match self.request_once(method, next_params, &asking) {
                 Err(ServerError {
                     fault: Fault::UrlRequired(pages),
                     ..
                 }) => {
                     self.ask_to_visit(&pages, &asking)?;
-                    asked = params.clone();
+                    next_params = params.clone();
                     continue;
                 }
                 answer => answer?,
@@ -501,17 +290,17 @@ impl Connection {
             if answer.get("resultType").and_then(Value::as_str) != Some("input_required") {
                 return Ok(answer);
             }
-            asked = params.clone();
+            next_params = params.clone();
             let responses = self.responses(&answer, &asking)?;
-            asked["inputResponses"] = responses.into();
+            next_params["inputResponses"] = responses.into();
             if let Some(state) = answer.get("requestState") {
-                asked["requestState"] = state.clone();
+                next_params["requestState"] = state.clone();
             }
         }
         Err(self.error(Fault::TooManyRounds(self.limits.rounds)))
     }
 
-    /// Answers the questions that a server puts before its result (MCP 2026-07-28, "Multi Round-Trip Requests").
+    /// Answers the questions in a server's answer (MCP 2026-07-28, "Multi Round-Trip Requests").
     fn responses(
         &self,
         answer: &Value,
@@ -535,7 +324,8 @@ impl Connection {
                 }
                 "roots/list" => self.shared.roots(),
                 method => {
-                    let reason = format!("it asks back for {method:?}, which jp does not offer");
+                    let reason =
+                        format!("it sent the request {method:?}, which jp does not support");
                     return Err(self.error(Fault::Malformed(reason)));
                 }
             };
@@ -544,13 +334,13 @@ impl Connection {
         Ok(responses)
     }
 
-    /// Asks the caller to visit the pages that the server wants visited first.
+    /// Asks the caller to visit the pages that the server requires.
     fn ask_to_visit(&self, pages: &[Value], asking: &Asking<'_>) -> Result<(), ServerError> {
         for page in pages {
             let text = |key: &str| page.get(key).and_then(Value::as_str).map(str::to_owned);
             let (Some(message), Some(url)) = (text("message"), text("url")) else {
                 return Err(self.error(Fault::Malformed(
-                    "it wants a page visited and does not say which".into(),
+                    "it wants you to visit a page but does not name it".into(),
                 )));
             };
             if !matches!(
@@ -586,28 +376,14 @@ impl Connection {
         self.runtime
             .spawn(request.run(events, Arc::clone(&progress), cancelled));
         let mut cancel = Some(cancel);
-        let tell = || {
-            self.shared
-                .raw
-                .remarks()
-                .iter()
-                .for_each(|remark| caller.logged(remark));
-            let newest = progress
-                .lock()
-                .unwrap_or_else(PoisonError::into_inner)
-                .take();
-            newest
-                .iter()
-                .for_each(|progress| caller.progressed(progress));
-        };
         let result = loop {
-            tell();
+            self.report(&progress, caller);
             match arrived.recv_timeout(TICK) {
-                Ok(Event::Done(result)) => break result,
-                Ok(Event::Asked(elicitation, reply)) => match asking.answer(&elicitation) {
+                Ok(Event::Answer(result)) => break result,
+                Ok(Event::Question(elicitation, reply)) => match asking.answer(&elicitation) {
                     // Fails if the request is gone.
                     Ok(answer) => _ = reply.send(answer),
-                    // Dropping `cancel` gives the request up.
+                    // Dropping `cancel` cancels the request.
                     Err(error) => break Err(error.fault),
                 },
                 Err(RecvTimeoutError::Timeout) => {}
@@ -621,11 +397,26 @@ impl Connection {
                 _ = cancel.send(());
             }
         };
-        tell();
+        // Log messages of the server come before its answer.
+        self.report(&progress, caller);
         result.map_err(|fault| self.error_with_stderr(fault))
     }
 
-    /// Makes an error of a fault; if the server may be gone, with its last lines of stderr.
+    /// Passes log messages and the newest progress to the caller.
+    fn report(&self, progress: &Mutex<Option<Progress>>, caller: &dyn Caller) {
+        for remark in &self.shared.raw.take_remarks() {
+            caller.report_log(remark);
+        }
+        let newest = progress
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .take();
+        if let Some(progress) = &newest {
+            caller.report_progress(progress);
+        }
+    }
+
+    /// Makes an error from a fault. If the server may be gone, the error has its last lines of stderr.
     fn error_with_stderr(&self, fault: Fault) -> ServerError {
         let is_gone = matches!(
             fault,
@@ -644,7 +435,7 @@ impl Connection {
         }
     }
 
-    /// Returns the most that one operation may take, however many signs of life there are.
+    /// Returns the time limit for an operation with several requests, regardless of progress.
     pub(crate) fn longest(&self) -> Duration {
         self.timeout * MOST_TIMEOUTS
     }
@@ -653,7 +444,7 @@ impl Connection {
         ServerError::new(&self.name, fault)
     }
 
-    /// Ends the session, and the program.
+    /// Ends the session and the program.
     pub(crate) async fn close(&self) {
         let service = self
             .service
@@ -683,7 +474,7 @@ impl Asking<'_> {
         if self.count.replace(self.count.get() + 1) >= limit {
             return Err(self.connection.error(Fault::TooManyRounds(limit)));
         }
-        let answer = self.caller.asked(elicitation);
+        let answer = self.caller.answer(elicitation);
         match self.caller.is_cancelled() {
             true => Err(self.connection.error(Fault::Interrupted)),
             false => Ok(answer),

@@ -1,4 +1,4 @@
-//! What a server sends as content, read from the JSON that came, block by block.
+//! Reads the content in a server's answers, block by block, from the original JSON.
 
 use std::time::Duration;
 
@@ -9,12 +9,12 @@ use serde_json::{Map, Value, json};
 
 use crate::{Fault, Limits, raw::quote};
 
-/// The prefix of jp's own keys in `_meta`. jp drops a server's, but for [`ERROR`] of a result.
+/// The prefix of jp's keys in `_meta`. jp drops such keys of a server, except [`ERROR`] of a result.
 const OWN: &str = "computer.jp/";
 const ERROR: &str = "computer.jp/error";
-/// Key for the fields of the link that led to a block's content, apart from its URI.
+/// The key for the fields of the link that led to a block's content, without its URI.
 const LINK: &str = "computer.jp/link";
-/// Key for fields from a server that this version of jp doesn't know.
+/// The key for a server's fields that this version of jp doesn't know.
 const UNKNOWN: &str = "computer.jp/unknown";
 /// Fields that jp reads of a result; the others belong to the protocol (MCP 2026-07-28, "Results").
 const RESULT_KEYS: [&str; 7] = [
@@ -48,15 +48,15 @@ const CONTENTS_KEYS: [&str; 8] = [
     "annotations",
 ];
 
-/// What a tool returned.
+/// The result of a tool.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub(crate) struct Returned {
     pub(crate) response: ToolResponse,
-    /// What stands for a resource without its content, with where in [`ToolResponse::content`] it belongs, in order.
+    /// The links to resources, with their indexes in [`ToolResponse::content`], in order.
     pub(crate) links: Vec<(usize, ResourceLink)>,
-    /// How many links were the same as one before them.
+    /// The number of links that repeat an earlier one.
     repeated: usize,
-    /// What was passed over, and why.
+    /// The skipped parts, with reasons.
     pub(crate) warnings: Vec<String>,
 }
 
@@ -73,30 +73,30 @@ pub(crate) struct ResourceLink {
     pub(crate) annotations: Option<Annotations>,
     #[serde(rename = "_meta")]
     pub(crate) meta: Option<Map<String, Value>>,
-    /// The link as it came.
+    /// The original fields of the link.
     #[serde(skip)]
     whole: Map<String, Value>,
 }
 
-/// What a resource holds.
+/// The contents of a resource.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Read {
     /// Its contents, in the server's order, with the server's URIs byte for byte.
     pub contents: Vec<Resource>,
-    /// How long it may be taken for current, as the server says (MCP 2026-07-28, `ttlMs`).
+    /// The time for which the server considers it current (MCP 2026-07-28, `ttlMs`).
     pub ttl: Option<Duration>,
-    /// What was passed over, and why.
+    /// The skipped parts, with reasons.
     pub warnings: Vec<String>,
 }
 
 /// Reads the result of `tools/call`.
 pub(crate) fn result(answer: Value, limits: &Limits) -> Result<Returned, Fault> {
     let Value::Object(mut object) = answer else {
-        return Err(Fault::Malformed("its result is no object".to_owned()));
+        return Err(Fault::Malformed("its result is not an object".to_owned()));
     };
     let blocks = match object.insert("content".to_owned(), Value::Array(Vec::new())) {
         Some(Value::Array(blocks)) => blocks,
-        // Some servers leave it out where there is structured content.
+        // Some servers leave it out if there is structured content.
         None | Some(Value::Null) if object.contains_key("structuredContent") => Vec::new(),
         _ => return Err(Fault::Malformed("its result has no `content`".to_owned())),
     };
@@ -119,16 +119,15 @@ pub(crate) fn result(answer: Value, limits: &Limits) -> Result<Returned, Fault> 
     };
     for (index, block) in blocks.into_iter().enumerate() {
         returned.take(block, limits).unwrap_or_else(|reason| {
-            returned.warnings.push(format!(
-                "content block {} was passed over: {reason}",
-                index + 1
-            ));
+            returned
+                .warnings
+                .push(format!("content block {} was skipped: {reason}", index + 1));
         });
     }
     if returned.repeated > 0 {
         let count = returned.repeated;
         returned.warnings.push(format!(
-            "{count} of its links were passed over: each is there before"
+            "{count} of its links were skipped because they repeat earlier ones"
         ));
     }
     returned.add_structured(limits);
@@ -148,7 +147,7 @@ impl Returned {
                 }
                 return Ok(());
             }
-            // Only local tools ask in their results.
+            // Only local tools can ask questions in their results.
             Some("question") => return Err("unknown block type `question`".to_owned()),
             _ => {}
         }
@@ -161,13 +160,13 @@ impl Returned {
         let mut block = ContentBlock::from_json(block).map_err(|error| error.to_string())?;
         check_length(&block, limits)?;
         if let ContentBlock::Resource { resource, .. } = &mut block {
-            as_text(resource);
+            convert_to_text(resource);
         }
         self.response.content.push(block);
         Ok(())
     }
 
-    /// Adds structured content as text, unless the text says the same. What is too long is passed over.
+    /// Adds structured content as text, unless the text repeats it. Drops content that is too long.
     fn add_structured(&mut self, limits: &Limits) {
         let Some(structured) = &self.response.structured_content else {
             return;
@@ -176,12 +175,12 @@ impl Returned {
         if length > limits.text {
             let limit = limits.text;
             self.warnings.push(format!(
-                "its structured content was passed over: it has {length} bytes, and {limit} are the most"
+                "its structured content was skipped: it has {length} bytes, more than {limit}"
             ));
             self.response.structured_content = None;
             return;
         }
-        // Alone it is shown in any case.
+        // If there is nothing else, models receive it anyway.
         if self.response.content.is_empty() && self.links.is_empty() {
             return;
         }
@@ -193,36 +192,43 @@ impl Returned {
     }
 }
 
-/// Returns whether texts say what structured content says, as MCP asks servers to.
+/// Returns true if text blocks repeat the structured content, as MCP recommends.
 fn repeats(content: &[ContentBlock], structured: &Value) -> bool {
-    let text = |block: &ContentBlock| match block {
-        ContentBlock::Text { text, .. } => Some(text.clone()),
-        _ => None,
-    };
-    // What is for the user alone does not say it to the model.
-    let for_model = content.iter().filter(|block| !block.is_for_user());
-    let texts: Vec<String> = for_model.filter_map(text).collect();
-    let says = |text: &String, value: &Value| {
-        value.as_str() == Some(text)
-            || serde_json::from_str::<Value>(text).is_ok_and(|read| read == *value)
-    };
-    // Common servers wrap what is no object, under whatever name, and lists may have a block an item.
-    let only = structured.as_object().filter(|object| object.len() == 1);
-    let inner = only.and_then(|object| object.values().next());
-    let each = |items: &Vec<Value>| {
-        items.len() == texts.len()
-            && items
-                .iter()
-                .zip(&texts)
-                .all(|(item, text)| says(text, item))
-    };
-    texts
+    let texts: Vec<&str> = content
         .iter()
-        .any(|text| says(text, structured) || inner.is_some_and(|inner| says(text, inner)))
-        || inner.and_then(Value::as_array).is_some_and(each)
+        // The model doesn't receive blocks for the user.
+        .filter(|block| !block.is_for_user())
+        .filter_map(|block| match block {
+            ContentBlock::Text { text, .. } => Some(&**text),
+            _ => None,
+        })
+        .collect();
+    // Common servers wrap a value in an object with one key of any name. A list may have one block for each
+    // item.
+    let inner = structured
+        .as_object()
+        .filter(|object| object.len() == 1)
+        .and_then(|object| object.values().next());
+    let is_repeated = texts.iter().any(|text| {
+        is_text_of(text, structured) || inner.is_some_and(|inner| is_text_of(text, inner))
+    });
+    is_repeated
+        || inner.and_then(Value::as_array).is_some_and(|items| {
+            items.len() == texts.len()
+                && items
+                    .iter()
+                    .zip(&texts)
+                    .all(|(item, text)| is_text_of(text, item))
+        })
 }
 
-/// Moves what jp does not know into `_meta`, where the event keeps it.
+/// Returns true if a text is the string `value`, or JSON of `value`.
+fn is_text_of(text: &str, value: &Value) -> bool {
+    value.as_str() == Some(text)
+        || serde_json::from_str::<Value>(text).is_ok_and(|parsed| parsed == *value)
+}
+
+/// Moves unknown fields into `_meta`, which events keep.
 fn keep_unknown(object: &mut Map<String, Value>, known: &[&str]) {
     let is_known = |key: &String| known.contains(&key.as_str());
     if object.keys().all(is_known) {
@@ -238,7 +244,7 @@ fn keep_unknown(object: &mut Map<String, Value>, known: &[&str]) {
     if meta.is_null() {
         *meta = json!({});
     }
-    // Where it is no object, the whole is refused for that.
+    // If it isn't an object, the parser refuses the block later.
     if let Value::Object(meta) = meta {
         meta.insert(UNKNOWN.to_owned(), Value::Object(unknown));
     }
@@ -258,9 +264,11 @@ fn remove_own_fields(block: &mut Value) {
     }
 }
 
-/// Takes a blob for the text that its type says it is, where it can be: its bytes, and so its checksum, stay what they are.
-/// Without a type, what can be text and has no byte of zero is some.
-fn as_text(resource: &mut Resource) {
+/// Converts a blob to text if its MIME type is one of text and it is UTF-8. Its bytes and checksum stay the
+/// same.
+///
+/// Without a type, UTF-8 without zero bytes counts as text.
+fn convert_to_text(resource: &mut Resource) {
     let ResourceContent::Blob(bytes) = &resource.content else {
         return;
     };
@@ -284,7 +292,7 @@ fn check_length(block: &ContentBlock, limits: &Limits) -> Result<(), String> {
         ContentBlock::Unknown(never) => match *never {},
     };
     if length > limit {
-        Err(format!("it has {length} bytes, and {limit} are the most"))
+        Err(format!("it has {length} bytes, more than {limit}"))
     } else {
         Ok(())
     }
@@ -329,7 +337,7 @@ pub(crate) fn contents(answer: &Value, limits: &Limits) -> Result<Read, Fault> {
         match Resource::deserialize(&block["resource"]) {
             Ok(mut resource) => {
                 check_resource(&resource, limits)?;
-                as_text(&mut resource);
+                convert_to_text(&mut resource);
                 read.contents.push(resource);
             }
             Err(error) => {
@@ -413,7 +421,7 @@ impl ResourceLink {
     /// Makes a block of the linked content, with the fields of the link that the content lacks.
     pub(crate) fn block(&self, mut resource: Resource) -> ContentBlock {
         fill(&mut resource.mime_type, &self.mime_type);
-        // Models are shown the URI, which references name, so a name that it ends with says nothing more.
+        // Models receive the URI, so a name that it ends with would be redundant.
         fill(
             &mut resource.name,
             &self
@@ -423,15 +431,15 @@ impl ResourceLink {
         );
         fill(&mut resource.title, &self.title);
         fill(&mut resource.description, &self.description);
-        if let Some(said) = &self.annotations {
+        if let Some(hints) = &self.annotations {
             let annotations = resource.annotations.get_or_insert_default();
             if annotations.audience.is_none() {
-                annotations.audience.clone_from(&said.audience);
+                annotations.audience.clone_from(&hints.audience);
             }
-            annotations.priority = annotations.priority.or(said.priority);
-            fill(&mut annotations.last_modified, &said.last_modified);
+            annotations.priority = annotations.priority.or(hints.priority);
+            fill(&mut annotations.last_modified, &hints.last_modified);
         }
-        as_text(&mut resource);
+        convert_to_text(&mut resource);
         ContentBlock::Resource {
             resource,
             meta: Some(self.block_meta()),
@@ -454,7 +462,7 @@ pub(crate) fn complete(resource: &mut Resource, listed: &crate::ResourceInfo) {
     if resource.annotations.is_none() {
         resource.annotations.clone_from(&listed.annotations);
     }
-    as_text(resource);
+    convert_to_text(resource);
 }
 
 #[cfg(test)]
@@ -490,7 +498,7 @@ mod tests {
     }
 
     #[test]
-    fn annotations_inside_the_resource_are_kept_as_well() {
+    fn annotations_inside_the_resource_are_kept() {
         let inside = json!({"uri": "a:b", "text": "x", "annotations": {"priority": 0.7}});
         let returned = read(json!({"content": [{"type": "resource", "resource": inside}]}));
         let ContentBlock::Resource { resource, .. } = &returned.response.content[0] else {
@@ -500,7 +508,7 @@ mod tests {
     }
 
     #[test]
-    fn block_that_can_not_be_read_costs_itself() {
+    fn malformed_block_is_skipped() {
         let returned = read(json!({"content": [
             {"type": "hologram"}, {"type": "text", "text": "a"}, {"type": "resource_link"}, 1,
             {"type": "question", "question": {"id": "q", "text": "?", "schema": {}}},
@@ -522,7 +530,7 @@ mod tests {
     }
 
     #[test]
-    fn what_jp_alone_says_is_dropped() {
+    fn fields_of_jp_are_dropped() {
         let meta = json!({"a": 1, "computer.jp/server": "other", "computer.jp/error": {"transient": true, "trace": []}});
         let block = json!({"type": "resource", "formatted": "f", "resource": {"uri": "a:b", "text": "x", "formatted": "g"}});
         let Returned { response, .. } =
@@ -538,7 +546,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_server_says_in_the_name_of_jp_is_dropped_wherever_it_is() {
+    fn keys_of_jp_are_dropped_everywhere() {
         let meta =
             json!({"k": 1, UNKNOWN: {"tone": "low"}, ERROR: {}, "computer.jp/reachesEnd": true});
         let resource = json!({"uri": "a:b", "text": "x", "_meta": meta, "icons": [1]});
@@ -563,7 +571,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_unknown_is_kept_beside_what_is_known() {
+    fn unknown_fields_are_kept() {
         let contents = json!({"uri": "a:b", "text": "x", "icons": [1], "_meta": {"k": 1}});
         let answer = json!({
             "content": [{"type": "text", "text": "t", "tone": "low"}, {"type": "resource", "resource": contents}],
@@ -584,7 +592,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_that_a_link_says_is_lost() {
+    fn all_fields_of_a_link_are_kept() {
         let link = json!({
             "type": "resource_link", "uri": "note:1", "name": "report", "title": "The report", "icons": [{"src": "a"}],
             "annotations": {"audience": ["user"], "priority": 0.5}, "_meta": {"k": 1},
@@ -628,7 +636,7 @@ mod tests {
     }
 
     #[test]
-    fn structured_content_that_only_the_user_is_shown_as_text_is_told_the_model() {
+    fn text_for_the_user_does_not_replace_structured_content() {
         let text =
             json!({"type": "text", "text": "{\"n\": 1}", "annotations": {"audience": ["user"]}});
         let returned = read(json!({"structuredContent": {"n": 1}, "content": [text]}));
@@ -639,7 +647,7 @@ mod tests {
     }
 
     #[test]
-    fn structured_content_alone_needs_no_blocks() {
+    fn structured_content_needs_no_blocks() {
         let returned = read(json!({"structuredContent": {"n": 1}}));
         assert_eq!(returned.response.structured_content, Some(json!({"n": 1})));
         assert!(
@@ -708,9 +716,9 @@ mod tests {
         }
 
         #[test]
-        fn values_are_counted_whatever_the_text_is(text in "\\PC{0,40}") {
+        fn values_are_counted_in_any_text(text in "\\PC{0,40}") {
             let json = json!([text, {"a": text}]).to_string();
-            prop_assert_eq!(raw::values(json.as_bytes()), 3);
+            prop_assert_eq!(raw::count_values(json.as_bytes()), 3);
         }
     }
 }

@@ -2,7 +2,7 @@ use std::{fmt, io, sync::Arc, time::Duration};
 
 use crate::Revision;
 
-/// A request that failed, with the server's name.
+/// The fault of a request or a start, with the server's name.
 #[derive(Debug, Clone)]
 pub struct ServerError {
     /// The server's name in the configuration.
@@ -28,7 +28,7 @@ pub enum Fault {
         reason: String,
     },
     /// It did not finish the handshake in time.
-    #[error("it did not get ready within {} s", .0.as_secs_f64())]
+    #[error("it was not ready within {} s", .0.as_secs_f64())]
     StartTimeout(Duration),
     /// It did not answer in time.
     #[error("it did not answer `{method}` within {} s", timeout.as_secs_f64())]
@@ -54,13 +54,13 @@ pub enum Fault {
         /// The server's message.
         message: String,
     },
-    /// It wants a page to be visited first, and the user refused.
-    #[error("it wants a page to be visited first, and it was not")]
+    /// It requires the visit of a page, and the user declined.
+    #[error("it wants you to visit a page first, and you declined")]
     Declined,
-    /// It wants these pages to be visited before it answers.
-    #[error("it wants {} pages to be visited first", .0.len())]
+    /// It requires visits of these pages.
+    #[error("it wants you to visit {} pages first", .0.len())]
     UrlRequired(Vec<serde_json::Value>),
-    /// It answered with a status of HTTP other than success.
+    /// It answered with an HTTP error or a redirect.
     #[error("{0}")]
     Status(Box<HttpStatus>),
     /// It could not be reached.
@@ -88,22 +88,22 @@ pub enum Fault {
         /// The bound.
         limit: usize,
     },
-    /// Its pages lead back to one that was read.
-    #[error("the pages of `{method}` lead in a circle: the cursor {cursor:?} came twice")]
+    /// It returned a cursor twice, so its pages would never end.
+    #[error("it returned the cursor {cursor:?} of `{method}` twice")]
     CursorLoop {
         /// The method of the list.
         method: String,
-        /// The cursor that came twice.
+        /// The cursor.
         cursor: String,
     },
-    /// It asked back again and again.
-    #[error("it asked back {0} times without an answer")]
+    /// It asked too many questions.
+    #[error("it asked {0} questions without answering")]
     TooManyRounds(usize),
     /// The login failed.
     #[error("the login failed: {0}")]
     Login(String),
     /// The server supports none of jp's revisions, only these.
-    #[error("it speaks no revision of MCP that jp does: it says {0:?}, and jp speaks {spoken}", spoken = Revision::SPOKEN.join(", "))]
+    #[error("it supports no MCP revision that jp supports: it named {0:?}; jp supports {supported}", supported = Revision::SUPPORTED.join(", "))]
     NoCommonRevision(String),
     /// It does not offer this capability.
     #[error("it has no {0}")]
@@ -159,7 +159,7 @@ impl fmt::Display for HttpStatus {
     }
 }
 
-/// An error of HTTP on its way through rmcp.
+/// A fault of HTTP, in the form for rmcp.
 #[derive(Debug, Clone, thiserror::Error)]
 #[error("{0}")]
 pub(crate) struct HttpError(pub(crate) Arc<Fault>);
@@ -170,7 +170,7 @@ impl HttpError {
     }
 }
 
-/// Why a line could not be read or written.
+/// The error of a message that could not be read or written.
 #[derive(Debug, thiserror::Error)]
 #[error("the server's stdin is closed")]
 pub(crate) struct PipeError(#[from] pub(crate) io::Error);

@@ -1,7 +1,7 @@
-//! Servers that are reached by Streamable HTTP (MCP, "Transports", "Streamable HTTP").
+//! Sends and receives over Streamable HTTP (MCP, "Transports", "Streamable HTTP").
 //!
-//! rmcp keeps the sessions and takes streams up again; here is what it sends and receives with: no redirects, every body
-//! bounded, each answer handed through [`Raw`].
+//! rmcp keeps the sessions and resumes streams. This module makes its requests: without redirects, with a
+//! bound on every body, and with each answer passed through [`Raw`].
 
 use std::{collections::HashMap, error::Error as _, sync::Arc, time::Duration};
 
@@ -31,14 +31,14 @@ use crate::{
     raw::{self, Raw, quote},
 };
 
-/// How long making a connection may take.
+/// The time limit for opening a connection.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(15);
-/// How long requests wait for the server to open the session's stream.
+/// The longest wait for the server to open the session's stream.
 ///
-/// A server that sends its headers at once costs one round trip, which may take a second on a busy
-/// machine. A server that sends them with the first event costs this much, once for each session.
+/// If the server sends its headers at once, the wait is one round trip, which can take a second on a busy
+/// machine. If it sends them with the first event, each session waits this long once.
 const STREAM_TIMEOUT: Duration = Duration::from_secs(3);
-/// How much of the body of an error is read.
+/// The largest part of an error's body that is read, in bytes. It is enough for an error of JSON-RPC.
 const MAX_ERROR_BYTES: usize = 64_000;
 const SESSION_ID: &str = "mcp-session-id";
 const LAST_EVENT_ID: &str = "last-event-id";
@@ -49,15 +49,15 @@ const ACCEPTED: &str = "application/json, text/event-stream";
 type Failure = StreamableHttpError<HttpError>;
 type Events = BoxStream<'static, Result<Sse, SseError>>;
 
-/// Sends and receives for rmcp.
+/// The HTTP client of rmcp.
 #[derive(Debug, Clone)]
 pub(crate) struct Http {
     client: reqwest::Client,
-    /// What logins gave, where the configuration does not say what proves who asks.
+    /// The tokens of logins, unless the configuration has a token.
     access: Option<Arc<Access>>,
     raw: Arc<Raw>,
     limits: Limits,
-    /// Whether a session has begun whose stream isn't open yet.
+    /// True if a session has started and its stream isn't open yet.
     awaits_stream: Arc<watch::Sender<bool>>,
 }
 
@@ -75,17 +75,22 @@ pub(crate) fn transport(
 }
 
 fn headers(endpoint: &Endpoint) -> Result<HashMap<HeaderName, HeaderValue>, Fault> {
-    let header = |(name, value): (&String, &String)| {
-        let read = HeaderName::try_from(name)
-            .ok()
-            .zip(HeaderValue::try_from(value).ok());
-        // The value may be a key.
-        let (name, mut value) =
-            read.ok_or_else(|| Fault::Malformed(format!("the header {name:?} is none of HTTP")))?;
-        value.set_sensitive(true);
-        Ok((name, value))
-    };
-    endpoint.headers.iter().map(header).collect()
+    endpoint
+        .headers
+        .iter()
+        .map(|(name, value)| parse_header(name, value))
+        .collect()
+}
+
+fn parse_header(name: &str, value: &str) -> Result<(HeaderName, HeaderValue), Fault> {
+    let parsed = HeaderName::try_from(name)
+        .ok()
+        .zip(HeaderValue::try_from(value).ok());
+    // The message doesn't contain the value, which may be a key.
+    let (name, mut value) = parsed
+        .ok_or_else(|| Fault::Malformed(format!("the header {name:?} is not valid in HTTP")))?;
+    value.set_sensitive(true);
+    Ok((name, value))
 }
 
 impl Http {
@@ -103,7 +108,7 @@ impl Http {
             builder = builder.no_proxy();
         }
         if endpoint.url.scheme() == "http" {
-            // No certificate is looked at: reading the system's would be most of the cost.
+            // Without TLS, no certificates are needed. Loading the system's would be most of the cost.
             builder = builder.tls_certs_only([]);
         }
         let client = builder
@@ -139,9 +144,9 @@ impl Http {
         })
     }
 
-    /// Sends a request with the token that is configured, or else with that of a login; once more where that is refused and
-    /// there is another.
-    async fn send_proved(
+    /// Sends a request with the configured token or that of a login. If the server refuses a login's token
+    /// and there is a newer one, sends the request again.
+    async fn send_with_token(
         &self,
         request: impl Fn(Option<String>) -> RequestBuilder,
         configured: Option<String>,
@@ -162,12 +167,10 @@ impl Http {
         }
     }
 
-    /// Waits until the server has answered the request for the session's stream, but no longer than
-    /// [`STREAM_TIMEOUT`].
+    /// Waits until the server has opened the session's stream, but at most [`STREAM_TIMEOUT`].
     ///
-    /// A server asks its questions on this stream if they belong to no request of ours. Official
-    /// SDKs drop such a question while the stream isn't open, and the call that asks it then never
-    /// ends.
+    /// This stream carries the server's questions that belong to no request. While it isn't open, official
+    /// SDKs drop such a question, and the call that asks it never ends.
     async fn wait_for_stream(&self) {
         let mut awaits_stream = self.awaits_stream.subscribe();
         let opened = awaits_stream.wait_for(|awaits| !awaits);
@@ -176,7 +179,7 @@ impl Http {
         }
     }
 
-    /// Sends a request; the fault of one that fails is kept for whoever waits for `id`.
+    /// Sends a request. If it fails, stores the fault for the request `id`.
     async fn send(
         &self,
         request: RequestBuilder,
@@ -195,9 +198,9 @@ impl Http {
         StreamableHttpError::Client(HttpError::new(fault))
     }
 
-    /// Makes a failure of an answer that is none of success.
+    /// Makes the failure of an answer with an error status.
     async fn refusal(&self, response: Response, id: Option<&RequestId>) -> Failure {
-        let refusal = refusal(response).await;
+        let refusal = shorten(read_refusal(response).await);
         let (status, challenge) = (refusal.status, refusal.challenge.clone());
         let failure = self.failure(id, Fault::Status(Box::new(refusal)));
         match (status, challenge) {
@@ -214,14 +217,14 @@ impl Http {
         }
     }
 
-    /// Reads the events of a response, each handed through [`Raw`].
+    /// Reads the events of a response and passes each through [`Raw`].
     fn events(&self, response: Response) -> Events {
         let limit = self.limits.message;
         let mut event = EventLength::default();
         let bytes = response.bytes_stream().map(move |chunk| {
             let chunk =
                 chunk.map_err(|error| HttpError::new(Fault::Unreachable(causes(&error))))?;
-            if event.after(&chunk) > limit {
+            if event.add(&chunk) > limit {
                 Err(HttpError::new(Fault::MessageTooLong(limit)))
             } else {
                 Ok(chunk)
@@ -231,9 +234,9 @@ impl Http {
         let events = SseStream::from_bytes_stream(bytes);
         let events = events.filter_map(move |event| {
             let event = match event {
-                Ok(event) => hand_through_event(event, &raw, &limits).map(Ok),
+                Ok(event) => hand_event_through(event, &raw, &limits).map(Ok),
                 Err(error) => {
-                    note(&raw, &error);
+                    note_broken_stream(&raw, &error);
                     Some(Err(error))
                 }
             };
@@ -242,27 +245,27 @@ impl Http {
         events.boxed()
     }
 
-    /// Reads an answer that is one message.
-    async fn message(
+    /// Reads an answer that consists of one message.
+    async fn read_message(
         &self,
         response: Response,
         id: Option<&RequestId>,
     ) -> Result<Option<ServerJsonRpcMessage>, Failure> {
-        let body = self.body(response, id).await?;
+        let body = self.read_body(response, id).await?;
         match raw::read(&body, &self.limits) {
             Ok(Some(message)) => Ok(self.raw.hand_through(message)),
             Ok(None) => {
                 let quoted = quote(&String::from_utf8_lossy(&body));
                 Err(self.failure(
                     id,
-                    Fault::Malformed(format!("its answer is no JSON: {quoted}")),
+                    Fault::Malformed(format!("its answer is not JSON: {quoted}")),
                 ))
             }
             Err(fault) => Err(self.failure(id, fault)),
         }
     }
 
-    async fn body(
+    async fn read_body(
         &self,
         mut response: Response,
         id: Option<&RequestId>,
@@ -281,17 +284,17 @@ impl Http {
     }
 }
 
-/// How long the event is that a stream is in.
+/// The length of a stream's current event.
 #[derive(Default)]
 struct EventLength {
     bytes: usize,
-    /// Whether a line has just ended: another end is an empty line, which ends the event.
+    /// True after the end of a line. Another line end then makes an empty line, which ends the event.
     is_at_line: bool,
 }
 
 impl EventLength {
-    /// Returns the greatest length that an event has within more of the stream.
-    fn after(&mut self, chunk: &[u8]) -> usize {
+    /// Adds a chunk of the stream. Returns the length of the longest event so far in it.
+    fn add(&mut self, chunk: &[u8]) -> usize {
         let mut greatest = 0;
         for byte in chunk {
             self.bytes += 1;
@@ -307,8 +310,8 @@ impl EventLength {
     }
 }
 
-/// Hands the message of an event through; nothing is left of what rmcp need not see.
-fn hand_through_event(mut event: Sse, raw: &Raw, limits: &Limits) -> Option<Sse> {
+/// Passes the message of an event through [`Raw`]. The result has only the data that rmcp needs.
+fn hand_event_through(mut event: Sse, raw: &Raw, limits: &Limits) -> Option<Sse> {
     let data = event.data.as_deref().unwrap_or_default();
     if data.trim().is_empty() {
         return Some(event);
@@ -317,7 +320,7 @@ fn hand_through_event(mut event: Sse, raw: &Raw, limits: &Limits) -> Option<Sse>
         Ok(Some(message)) => raw.hand_through(message),
         Ok(None) => {
             raw.remark(format!(
-                "it sent an event that is no message: {}",
+                "it sent an event that is not a message: {}",
                 quote(data)
             ));
             None
@@ -327,16 +330,16 @@ fn hand_through_event(mut event: Sse, raw: &Raw, limits: &Limits) -> Option<Sse>
             None
         }
     };
-    // An event without data still counts for where a stream is taken up again.
+    // Keep an event without data. Its id says where to resume the stream.
     event.data = message.and_then(|message| serde_json::to_string(&message).ok());
     Some(event)
 }
 
-/// Keeps what a stream broke with, which rmcp takes for an end.
-fn note(raw: &Raw, error: &SseError) {
+/// Stores the fault of a stream that broke. rmcp treats it like an ordinary end.
+fn note_broken_stream(raw: &Raw, error: &SseError) {
     let mut cause: Option<&dyn std::error::Error> = Some(error);
     while let Some(error) = cause {
-        // A stream that only broke off is taken up again.
+        // rmcp resumes a stream after all other errors.
         if let Some(HttpError(fault)) = error.downcast_ref()
             && matches!(**fault, Fault::MessageTooLong(_))
         {
@@ -378,7 +381,7 @@ impl StreamableHttpClient for Http {
                 custom_headers.clone(),
             )
         };
-        let response = self.send_proved(request, auth_header, id).await?;
+        let response = self.send_with_token(request, auth_header, id).await?;
         let status = response.status();
         if status == StatusCode::NOT_FOUND && session_id.is_some() {
             return Err(StreamableHttpError::SessionExpired);
@@ -387,7 +390,7 @@ impl StreamableHttpClient for Http {
             return self.answer_refusal(response, &message).await;
         }
         if session_id.is_some() && is_initialized(&message) {
-            // rmcp asks for the stream next.
+            // Next, rmcp requests the stream.
             self.awaits_stream.send_replace(true);
         }
         let session = response
@@ -396,7 +399,7 @@ impl StreamableHttpClient for Http {
             .and_then(|id| id.to_str().ok())
             .map(str::to_owned);
         let kind = content_type(&response);
-        // Nothing is answered to what is no request, whatever the body says.
+        // Only requests have answers, regardless of the body.
         if id.is_none() || matches!(status, StatusCode::ACCEPTED | StatusCode::NO_CONTENT) {
             return Ok(StreamableHttpPostResponse::Accepted);
         }
@@ -412,11 +415,11 @@ impl StreamableHttpClient for Http {
             ));
             return Err(self.failure(id, fault));
         }
-        match self.message(response, id).await? {
+        match self.read_message(response, id).await? {
             Some(message) => Ok(StreamableHttpPostResponse::Json(message, session)),
             None => Err(self.failure(
                 id,
-                Fault::Malformed("its answer is not to what it was asked".to_owned()),
+                Fault::Malformed("its answer belongs to another request".to_owned()),
             )),
         }
     }
@@ -436,8 +439,10 @@ impl StreamableHttpClient for Http {
                 custom_headers.clone(),
             )
         };
-        // Whether the server takes sessions back is its own affair.
-        self.send_proved(request, auth_header, None).await.map(drop)
+        // A server may refuse to end sessions, so the status doesn't matter.
+        self.send_with_token(request, auth_header, None)
+            .await
+            .map(drop)
     }
 
     async fn get_stream(
@@ -460,7 +465,7 @@ impl StreamableHttpClient for Http {
                 custom_headers.clone(),
             )
         };
-        let response = self.send_proved(request, auth_header, None).await;
+        let response = self.send_with_token(request, auth_header, None).await;
         self.awaits_stream.send_replace(false);
         let response = response?;
         match response.status() {
@@ -475,7 +480,7 @@ impl StreamableHttpClient for Http {
 }
 
 impl Http {
-    /// Reads an answer that is none of success; the protocol's own errors are answers.
+    /// Reads an answer with an error status. An error of the protocol in its body is an ordinary answer.
     async fn answer_refusal(
         &self,
         response: Response,
@@ -493,15 +498,15 @@ impl Http {
             return Err(self.refusal(response, id).await);
         }
         let is_clients = response.status().is_client_error();
-        let refusal = refusal_whole(response).await;
+        let refusal = read_refusal(response).await;
         let error = serde_json::from_str::<Value>(&refusal.body)
             .ok()
             .filter(|body| body.get("error").is_some());
         let is_probe = matches!(request.request, ClientRequest::DiscoverRequest(_));
         let error = match error {
-            // Who refuses before the request is looked at does not know its id.
+            // A server that refuses a request before it parses it doesn't know the id, so ignore that.
             Some(error) => serde_json::from_value(error["error"].clone()).ok(),
-            // An older server, or what stands before it, knows nothing of the probe.
+            // An older server or its proxy doesn't know the probe.
             None if is_probe && is_clients => {
                 Some(rmcp::ErrorData::invalid_request(refusal.to_string(), None))
             }
@@ -509,7 +514,7 @@ impl Http {
         };
         match error {
             Some(error) => {
-                // Where what follows the probe fails, this says more than that.
+                // If the request after the probe fails, too, this is the more useful error.
                 self.raw
                     .fail(&request.id, Fault::Status(Box::new(shorten(refusal))));
                 let message = ServerJsonRpcMessage::error(error, Some(request.id.clone()));
@@ -530,10 +535,6 @@ fn is_initialized(message: &ClientJsonRpcMessage) -> bool {
     )
 }
 
-async fn refusal(response: Response) -> HttpStatus {
-    shorten(refusal_whole(response).await)
-}
-
 fn shorten(refusal: HttpStatus) -> HttpStatus {
     let body = if refusal.body.is_empty() {
         String::new()
@@ -543,7 +544,8 @@ fn shorten(refusal: HttpStatus) -> HttpStatus {
     HttpStatus { body, ..refusal }
 }
 
-async fn refusal_whole(mut response: Response) -> HttpStatus {
+/// Reads an answer with an error status, up to [`MAX_ERROR_BYTES`].
+async fn read_refusal(mut response: Response) -> HttpStatus {
     let header = |name| {
         response
             .headers()
@@ -570,7 +572,7 @@ async fn refusal_whole(mut response: Response) -> HttpStatus {
     }
 }
 
-/// Returns what a server says of who may ask: where it says several things, that which is about tokens (RFC 6750 §3).
+/// Returns the challenge of a server; of several, the one about bearer tokens (RFC 6750 §3).
 fn challenge(response: &Response) -> Option<String> {
     let all = response.headers().get_all(header::WWW_AUTHENTICATE);
     let mut all: Vec<_> = all.iter().filter_map(|value| value.to_str().ok()).collect();
@@ -597,7 +599,7 @@ fn scope(challenge: &str) -> Option<String> {
     Some(rest.split_once('"')?.0.to_owned())
 }
 
-/// Says why a request could not be made, with its causes.
+/// Describes why a request could not be made, with all causes.
 fn causes(error: &reqwest::Error) -> String {
     let mut text = "it can't be reached".to_owned();
     let mut cause = error.source();

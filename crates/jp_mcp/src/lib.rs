@@ -1,20 +1,20 @@
-//! A client of MCP servers that keeps everything the servers say.
+//! A client of MCP servers that loses nothing of their answers.
 //!
 //! Main types, in reading order:
 //!
-//! - [`ServerConfig`]: how a server is reached, by a [`Program`] over stdio or an [`Endpoint`] of
-//!   Streamable HTTP, and which [`Revision`] of MCP to speak. jp negotiates it by default.
-//! - [`Servers`]: the configured servers. [`Servers::connect`] starts one if it is needed for the first
-//!   time; dropping `Servers` ends them all. [`Servers::log_in`] logs the user in, and [`Tokens`] keeps
-//!   the tokens.
+//! - [`ServerConfig`]: a server's transport, which is a [`Program`] (stdio) or an [`Endpoint`]
+//!   (Streamable HTTP), and its [`Revision`] of MCP. jp negotiates the revision by default.
+//! - [`Servers`]: the configured servers. [`Servers::connect`] starts a server at its first use; drop ends
+//!   them all. [`Servers::log_in`] logs the user in, and [`Tokens`] stores the tokens.
 //! - [`Connection`]: lists ([`Connection::tools`]), reads ([`Connection::resource`]), calls
 //!   ([`Connection::call`]) and completes. Each blocks the thread of the caller.
-//! - [`Caller`]: is asked and told what comes up meanwhile, on that same thread, and can cancel.
-//! - [`Limits`]: the bounds on what a server sends. Each has a [`Fault`] of its own.
+//! - [`Caller`]: answers the server's questions, receives its progress and log messages on the same thread,
+//!   and can cancel.
+//! - [`Limits`]: the bounds on a server's messages. Each has its own [`Fault`].
 //!
 //! rmcp implements the protocol's lifecycles, sessions and streams, and is not part of this API. `raw`
-//! keeps the answers as they came, `content` and `listing` read them, `attendant` answers the requests
-//! of servers.
+//! keeps the original answers, `content` and `listing` read them, `attendant` answers the requests of
+//! servers.
 //!
 //! ```no_run
 //! use std::{collections::BTreeMap, time::Duration};
@@ -59,6 +59,7 @@ mod attendant;
 mod auth;
 mod caller;
 mod config;
+mod connect;
 mod connection;
 mod content;
 mod cryptography;

@@ -6,18 +6,28 @@ use serde_json::{Map, Value};
 
 use crate::ServerError;
 
-/// A list, as much of it as could be read.
+/// The readable part of a list.
 #[derive(Debug, Clone)]
 pub struct Listed<T> {
     /// The items, in the server's order.
     pub items: Vec<T>,
-    /// Items that were skipped, and why.
+    /// The skipped items, with reasons.
     pub warnings: Vec<String>,
-    /// Why the rest is missing, if it is.
+    /// The reason why the rest is missing, if it is.
     pub cut: Option<ServerError>,
 }
 
-/// A tool that a server offers (MCP, "Tools"). The server may say anything.
+impl<T> Default for Listed<T> {
+    fn default() -> Self {
+        Self {
+            items: Vec::new(),
+            warnings: Vec::new(),
+            cut: None,
+        }
+    }
+}
+
+/// A tool that a server offers (MCP, "Tools"). Nothing in it can be trusted.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ToolInfo {
@@ -30,7 +40,7 @@ pub struct ToolInfo {
     /// JSON Schema of its arguments, an object.
     #[serde(deserialize_with = "schema")]
     pub input_schema: Map<String, Value>,
-    /// JSON Schema of its structured content; none where it is no object.
+    /// JSON Schema of its structured content; `None` if the server's isn't an object.
     #[serde(default, deserialize_with = "schema_if_any")]
     pub output_schema: Option<Map<String, Value>>,
     /// Hints about its behaviour, which need not be true.
@@ -83,13 +93,13 @@ pub struct TemplateInfo {
     pub title: Option<String>,
     /// Its description.
     pub description: Option<String>,
-    /// MIME type of what it leads to.
+    /// MIME type of its resources.
     pub mime_type: Option<String>,
 }
 
 fn schema<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Map<String, Value>, D::Error> {
     let schema = schema_if_any(deserializer)?;
-    schema.ok_or_else(|| D::Error::custom("its `inputSchema` is no object"))
+    schema.ok_or_else(|| D::Error::custom("its `inputSchema` is not an object"))
 }
 
 fn schema_if_any<'de, D: Deserializer<'de>>(

@@ -23,7 +23,7 @@ struct Kind {
 }
 
 impl Connection {
-    /// Lists the tools; over HTTP without those whose parameters can't be made headers as the server wants it.
+    /// Lists the tools. Over HTTP, skips tools with parameters that must become headers but can't.
     pub fn tools(&self, caller: &dyn Caller) -> Result<Listed<ToolInfo>, ServerError> {
         let kind = Kind {
             method: "tools/list",
@@ -50,33 +50,28 @@ impl Connection {
 
     /// Lists the resources.
     pub fn resources(&self, caller: &dyn Caller) -> Result<Listed<ResourceInfo>, ServerError> {
-        let limit = self.limits.resources;
         let kind = Kind {
             method: "resources/list",
             key: "resources",
             what: "resources",
-            limit,
+            limit: self.limits.resources,
         };
         none_if_unknown(self.list(kind, self.about().has_resources, caller))
     }
 
     /// Lists the templates of resources.
     pub fn templates(&self, caller: &dyn Caller) -> Result<Listed<TemplateInfo>, ServerError> {
-        let (method, key, limit) = (
-            "resources/templates/list",
-            "resourceTemplates",
-            self.limits.resources,
-        );
         let kind = Kind {
-            method,
-            key,
+            method: "resources/templates/list",
+            key: "resourceTemplates",
             what: "templates",
-            limit,
+            limit: self.limits.resources,
         };
         none_if_unknown(self.list(kind, self.about().has_resources, caller))
     }
 
-    /// Has the server complete the value of a template's variable (MCP, "Completion"); `values` holds the others.
+    /// Asks the server to complete the value of a template's variable (MCP, "Completion"). `values` has those
+    /// of other variables.
     pub fn complete(
         &self,
         template: &str,
@@ -97,28 +92,24 @@ impl Connection {
         let offered = answer
             .pointer("/completion/values")
             .and_then(Value::as_array);
-        let text = |value: &Value| value.as_str().map(str::to_owned);
-        // The protocol allows 100.
+        // The protocol allows 100 values.
         Ok(offered
             .into_iter()
             .flatten()
-            .filter_map(text)
+            .filter_map(Value::as_str)
+            .map(str::to_owned)
             .take(100)
             .collect())
     }
 
-    /// Reads all pages, as far as the bounds allow; what was read before a page failed counts.
+    /// Reads all pages within the bounds. If a page fails, returns the items before it.
     fn list<T: DeserializeOwned>(
         &self,
         kind: Kind,
         is_offered: bool,
         caller: &dyn Caller,
     ) -> Result<Listed<T>, ServerError> {
-        let mut listed = Listed {
-            items: Vec::new(),
-            warnings: Vec::new(),
-            cut: None,
-        };
+        let mut listed = Listed::default();
         if !is_offered {
             return Ok(listed);
         }
@@ -134,7 +125,7 @@ impl Connection {
                 Err(error) if page == 0 => return Err(error),
                 Err(error) => return Ok(listed.cut_by(error)),
             };
-            if let Some(fault) = listed.take(&answer, kind) {
+            if let Some(fault) = listed.add_page(&answer, kind) {
                 return Ok(listed.cut_by(self.error(fault)));
             }
             cursor = answer
@@ -154,7 +145,7 @@ impl Connection {
                 };
                 return Ok(listed.cut_by(self.error(fault)));
             }
-            // A server whose cursors go round would be asked until the bound on pages.
+            // Otherwise, a server that repeats its cursors would be asked up to the bound on pages.
             if !seen.insert(cursor.clone()) {
                 let (method, cursor) = (kind.method.to_owned(), cursor.clone());
                 return Ok(listed.cut_by(self.error(Fault::CursorLoop { method, cursor })));
@@ -164,8 +155,8 @@ impl Connection {
     }
 }
 
-/// Takes a method that the server does not know for an empty list: whoever has resources need have no templates, and the
-/// other way round.
+/// Replaces the error of an unknown method with an empty list. A server with resources may have no
+/// templates, and the other way round.
 fn none_if_unknown<T>(listed: Result<Listed<T>, ServerError>) -> Result<Listed<T>, ServerError> {
     match listed {
         Err(ServerError {
@@ -175,18 +166,14 @@ fn none_if_unknown<T>(listed: Result<Listed<T>, ServerError>) -> Result<Listed<T
                     ..
                 },
             ..
-        }) => Ok(Listed {
-            items: Vec::new(),
-            warnings: Vec::new(),
-            cut: None,
-        }),
+        }) => Ok(Listed::default()),
         listed => listed,
     }
 }
 
 impl<T: DeserializeOwned> Listed<T> {
-    /// Takes a page; returns why no more can be taken, where that is so.
-    fn take(&mut self, page: &Value, kind: Kind) -> Option<Fault> {
+    /// Adds a page. Returns a fault if no more pages can be added.
+    fn add_page(&mut self, page: &Value, kind: Kind) -> Option<Fault> {
         let Some(items) = page.get(kind.key).and_then(Value::as_array) else {
             return Some(Fault::Malformed(format!(
                 "its answer to `{}` has no `{}`",
@@ -216,7 +203,7 @@ impl<T: DeserializeOwned> Listed<T> {
     }
 }
 
-/// Returns what an item is best known by.
+/// Returns the name of an item, or its URI.
 fn name(item: &Value) -> &Value {
     item.get("name").or(item.get("uri")).unwrap_or(&Value::Null)
 }
@@ -226,5 +213,5 @@ fn describe_skipped(name: &Value, kind: Kind, error: &dyn fmt::Display) -> Strin
         .as_str()
         .map(|name| format!(", {},", quote(name)))
         .unwrap_or_default();
-    format!("one of its {}{name} was passed over: {error}", kind.what)
+    format!("one of its {}{name} was skipped: {error}", kind.what)
 }

@@ -1,10 +1,9 @@
 //! Lets a slow server answer `server/discover` late.
 //!
-//! jp asks a server for that first (`server/discover`, MCP 2026-07-28). Older servers don't know the question, and some of
-//! them never answer it, so after a while jp sends `initialize` as well. From then on nobody knows whether the server is old
-//! or only slow to start: a slow one answers both, in any order. rmcp takes the late answer to one request for the answer
-//! to the other, and fails. So the answers go through [`Probe`]: the first one that settles the revision counts, the
-//! other one is dropped.
+//! The first request to a server is `server/discover` (MCP 2026-07-28). Older servers don't know it, and some
+//! never answer. So after a while, jp also sends `initialize`. A slow server answers both, in any order.
+//! rmcp would take the late answer to one request for the answer to the other, and fail. So the answers pass
+//! through [`Probe`]: the first one that settles the revision counts, and the other one is dropped.
 
 use std::time::Duration;
 
@@ -21,21 +20,22 @@ use tokio::time::Instant;
 
 use crate::request::until;
 
-/// The most that jp waits for an answer to `server/discover` before it sends `initialize`. rmcp itself would wait 10 s.
+/// The longest wait for an answer to `server/discover` before `initialize` is sent. rmcp would wait 10 s.
 const LONGEST: Duration = Duration::from_secs(9);
 
 /// A transport whose server may answer `server/discover` late.
 pub(crate) struct Probing<T> {
     transport: T,
     probe: Probe,
-    /// How long jp waits for one answer.
+    /// The longest wait for one answer.
     limit: Duration,
-    /// When jp waits no longer.
+    /// The end of the current wait.
     deadline: Option<Instant>,
 }
 
 impl<T> Probing<T> {
-    /// Waits for a part of the time that the server has to start, so that there is time left for `initialize`.
+    /// Makes the transport. It waits for a third of the startup timeout, so that there is time left for
+    /// `initialize`.
     pub(crate) fn new(transport: T, startup_timeout: Duration) -> Self {
         let limit = (startup_timeout / 3).min(LONGEST);
         Self {
@@ -67,19 +67,19 @@ impl<T: Transport<RoleClient>> Transport<RoleClient> for Probing<T> {
         }
     }
 
-    /// May be dropped and called again if that holds for the transport.
+    /// Can be cancelled and called again if the inner transport can.
     async fn receive(&mut self) -> Option<ServerJsonRpcMessage> {
         loop {
             let seen = tokio::select! {
                 biased;
                 message = self.transport.receive() => match message {
                     Some(message) => self.probe.take_received(message),
-                    // The error says more than that the server ended.
+                    // The error is more useful than the end of the connection.
                     None => return self.probe.take_refusal(),
                 },
                 () = until(self.deadline) => {
                     self.deadline = None;
-                    self.probe.expires()
+                    self.probe.expire()
                 }
             };
             if self.deadline.is_none()
@@ -107,35 +107,35 @@ impl<T: Transport<RoleClient>> Transport<RoleClient> for Probing<T> {
 /// State of the negotiation of a server's revision.
 #[derive(Debug, Default)]
 enum Probe {
-    /// Nothing was asked, or all was answered.
+    /// No request is open.
     #[default]
     Idle,
     /// `server/discover` was sent.
     Asked(RequestId),
-    /// It was not answered in time, and rmcp was told so.
+    /// `server/discover` was not answered in time, and rmcp received an error.
     Overdue(RequestId),
     /// `initialize` was sent as well.
     Both {
         discover: RequestId,
         initialize: RequestId,
-        /// The error that `initialize` was answered with: it counts only if `server/discover` is not answered better.
+        /// The error that answers `initialize`. It counts only if `server/discover` doesn't succeed.
         refusal: Option<Box<ServerJsonRpcMessage>>,
     },
-    /// The revision is known, and an answer that nobody needs may still come.
+    /// The revision is known. The answer to the other request may still arrive.
     Settled {
         late: RequestId,
-        /// Whether it is one without `initialize`.
+        /// True if the revision has no `initialize`.
         is_stateless: bool,
     },
 }
 
 impl Probe {
-    /// Records a message to the server; returns whether to send it.
+    /// Records a message to the server. Returns true if it must be sent.
     fn note_sent(&mut self, message: &ClientJsonRpcMessage) -> bool {
         match message {
             ClientJsonRpcMessage::Request(request) => match &request.request {
                 ClientRequest::DiscoverRequest(_) => *self = Self::Asked(request.id.clone()),
-                ClientRequest::InitializeRequest(_) => self.initializes(&request.id),
+                ClientRequest::InitializeRequest(_) => self.note_initialize(&request.id),
                 _ => {}
             },
             ClientJsonRpcMessage::Notification(notification) => {
@@ -157,7 +157,7 @@ impl Probe {
         true
     }
 
-    fn initializes(&mut self, id: &RequestId) {
+    fn note_initialize(&mut self, id: &RequestId) {
         if let Self::Asked(discover) | Self::Overdue(discover) = self {
             *self = Self::Both {
                 discover: discover.clone(),
@@ -167,7 +167,7 @@ impl Probe {
         }
     }
 
-    /// Handles a message from the server; returns what to pass to rmcp.
+    /// Handles a message from the server. Returns the message for rmcp.
     fn take_received(&mut self, message: ServerJsonRpcMessage) -> Option<ServerJsonRpcMessage> {
         let Some(id) = request_of_answer(&message) else {
             return Some(message);
@@ -176,7 +176,7 @@ impl Probe {
         let id = id.as_ref();
         match self {
             Self::Asked(discover) => {
-                // An error without an id is about the one request that was made.
+                // An error without an id belongs to the only request.
                 if id.is_none_or(|id| *id == *discover) {
                     *self = Self::Idle;
                 }
@@ -189,7 +189,7 @@ impl Probe {
             } => {
                 let (discover, initialize) = (discover.clone(), initialize.clone());
                 if id == Some(&initialize) {
-                    if refuses(&message) {
+                    if is_error(&message) {
                         *refusal = Some(Box::new(message));
                         return None;
                     }
@@ -203,7 +203,7 @@ impl Probe {
                     return Some(message);
                 }
                 let refusal = refusal.take();
-                match stateless(message) {
+                match convert_discovered(message) {
                     Some(about) => {
                         *self = match refusal {
                             Some(_) => Self::Idle,
@@ -231,8 +231,8 @@ impl Probe {
         }
     }
 
-    /// Returns the message for rmcp when the wait is over.
-    fn expires(&mut self) -> Option<ServerJsonRpcMessage> {
+    /// Returns the message for rmcp at the end of a wait.
+    fn expire(&mut self) -> Option<ServerJsonRpcMessage> {
         match self {
             Self::Asked(discover) => {
                 let discover = discover.clone();
@@ -245,7 +245,7 @@ impl Probe {
         }
     }
 
-    /// Returns the error that `initialize` was answered with, if it was held back.
+    /// Takes the error that answers `initialize`, if it was held back.
     fn take_refusal(&mut self) -> Option<ServerJsonRpcMessage> {
         let Self::Both { refusal, .. } = self else {
             return None;
@@ -256,7 +256,8 @@ impl Probe {
     }
 }
 
-/// Returns the id of the request that a message answers, which only errors can lack; `None` if it answers none.
+/// Returns the id of the request that a message answers. Errors can lack the id. `None` if the message isn't
+/// an answer.
 fn request_of_answer(message: &ServerJsonRpcMessage) -> Option<Option<&RequestId>> {
     match message {
         ServerJsonRpcMessage::Response(response) => Some(Some(&response.id)),
@@ -265,15 +266,15 @@ fn request_of_answer(message: &ServerJsonRpcMessage) -> Option<Option<&RequestId
     }
 }
 
-fn refuses(message: &ServerJsonRpcMessage) -> bool {
+fn is_error(message: &ServerJsonRpcMessage) -> bool {
     matches!(message, ServerJsonRpcMessage::Error(_))
 }
 
-/// Reads the answer to `server/discover` of a server that speaks 2026-07-28.
+/// Converts the answer to `server/discover` of a server that supports 2026-07-28.
 ///
-/// The result is in the words of `initialize`, because rmcp waits for that by now. Its version has no `initialize`, so
-/// rmcp makes every later request stand for itself.
-fn stateless(message: ServerJsonRpcMessage) -> Option<InitializeResult> {
+/// The result has the form of an answer to `initialize`, because rmcp waits for that. Because of its version,
+/// rmcp makes all later requests stateless.
+fn convert_discovered(message: ServerJsonRpcMessage) -> Option<InitializeResult> {
     let ServerJsonRpcMessage::Response(response) = message else {
         return None;
     };
@@ -327,7 +328,7 @@ mod tests {
             ClientRequest::DiscoverRequest(DiscoverRequest::default()),
             DISCOVER
         )));
-        let told = json!(probe.expires().unwrap());
+        let told = json!(probe.expire().unwrap());
         assert_eq!(
             (&told["id"], told["error"].is_object()),
             (&json!(DISCOVER), true)
@@ -388,7 +389,7 @@ mod tests {
                 DISCOVER,
             ));
             assert_eq!(json!(probe.take_received(answer.clone())), json!(answer));
-            assert!(probe.expires().is_none());
+            assert!(probe.expire().is_none());
             let initialize = ClientRequest::InitializeRequest(InitializeRequest::default());
             probe.note_sent(&request(initialize, INITIALIZE));
             assert_eq!(seen(&mut probe, [refused(INITIALIZE)]), ["1 -32601"]);
@@ -443,7 +444,7 @@ mod tests {
         );
         let mut probe = asked_both();
         assert_eq!(seen(&mut probe, [refused(INITIALIZE)]), [""; 0]);
-        assert_eq!(json!(probe.expires())["id"], INITIALIZE);
+        assert_eq!(json!(probe.expire())["id"], INITIALIZE);
     }
 
     #[test]

@@ -1,9 +1,10 @@
-//! The servers' answers as they came.
+//! Keeps the servers' original answers.
 //!
-//! rmcp reads results into types of its own and loses what those don't have: annotations inside a resource, unknown fields,
-//! a whole result for one unknown block. So the transports hand every message through here first. The answer to a request
-//! that was announced ([`Raw::note_request`]) is kept as it is, and rmcp sees a stand-in; what rmcp itself has a use for
-//! (the lifecycle, subscriptions, and the tools whose parameters become headers) it sees whole.
+//! rmcp parses results into its own types, which lose information: annotations inside a resource, unknown
+//! fields, a whole result because of one unknown block. So the transports first pass every message through
+//! [`Raw`]. It keeps the answer to a noted request ([`Raw::note_request`]), and rmcp sees a placeholder.
+//! rmcp only sees the whole answer if it needs it: for the lifecycle, subscriptions, and the list of tools,
+//! whose parameters can become headers.
 
 use std::{
     collections::{HashMap, VecDeque},
@@ -18,21 +19,21 @@ use serde_json::{Value, json};
 
 use crate::{Fault, Limits, LogMessage};
 
-/// Remarks that are kept until a caller takes them: a server may log without end.
+/// The most remarks that are kept until a caller takes them. A server may log without end.
 const MAX_REMARKS: usize = 100;
-/// Length of a remark in characters.
+/// The longest remark, in characters.
 const MAX_REMARK: usize = 2_000;
-/// Requests of the server that are kept for their parameters. rmcp answers some itself, so these
-/// are never taken.
+/// The most requests of the server whose parameters are kept. rmcp answers some itself, so nothing takes
+/// their parameters.
 const MAX_QUESTIONS: usize = 100;
-/// Characters of a line that is no message, in a remark about it.
+/// The longest quotation in a message, in characters.
 const MAX_QUOTED: usize = 200;
 
-/// What passes between the transport and whoever waits.
+/// The state between the transport and the requests.
 #[derive(Default)]
 pub(crate) struct Raw(Mutex<Inner>);
 
-/// Shows nothing: answers may hold secrets.
+/// Shows nothing, because answers may contain secrets.
 impl fmt::Debug for Raw {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Raw").finish_non_exhaustive()
@@ -41,31 +42,31 @@ impl fmt::Debug for Raw {
 
 #[derive(Default)]
 struct Inner {
-    /// Requests without an answer yet, and what rmcp sees of the answer.
+    /// The open requests, with the form of the answer for rmcp.
     open: HashMap<i64, Seen>,
     answers: HashMap<i64, Value>,
-    /// Parameters of the server's own requests, by their ids as JSON.
+    /// The parameters of the server's requests, by their ids as JSON.
     questions: HashMap<String, Value>,
     faults: HashMap<i64, Fault>,
-    /// Why there will be no more answers.
+    /// The reason why there will be no more answers.
     end: Option<Fault>,
     remarks: VecDeque<LogMessage>,
 }
 
-/// What rmcp sees of an answer.
+/// The form of an answer that rmcp sees.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Seen {
-    /// All of it.
+    /// The whole answer.
     Whole,
-    /// That there is one.
+    /// A placeholder.
     StandIn,
-    /// All of it, where it says which revisions the server speaks. Servers of older revisions that answer whatever they don't
-    /// know with an empty result know nothing of that: rmcp sees an error, and begins anew with `initialize`.
+    /// The whole answer if it names the server's revisions, otherwise an error. Some servers of older
+    /// revisions answer an unknown method with an empty result. After the error, rmcp sends `initialize`.
     Probe,
 }
 
 impl Raw {
-    /// Notes a request on its way to the server, so that its answer is kept.
+    /// Registers a request before it is sent, so that its answer is kept.
     pub(crate) fn note_request(&self, message: &ClientJsonRpcMessage) {
         let ClientJsonRpcMessage::Request(request) = message else {
             return;
@@ -85,7 +86,7 @@ impl Raw {
     pub(crate) fn hand_through(&self, mut message: Value) -> Option<ServerJsonRpcMessage> {
         let id = message.get("id").and_then(id_number);
         let is_answer = message.get("method").is_none();
-        if is_answer && !self.keep(id, &mut message) {
+        if is_answer && !self.keep_answer(id, &mut message) {
             let id = message.get("id").unwrap_or(&Value::Null);
             self.remark(format!("it answered a request that was not made: id {id}"));
             return None;
@@ -94,8 +95,8 @@ impl Raw {
             .get("method")
             .is_some_and(|method| method == "notifications/message")
         {
-            // rmcp would hand it on after the answer that it came before.
-            self.remark_logged(LogMessage::read(
+            // rmcp would deliver it after the answer that follows it.
+            self.keep_log(LogMessage::read(
                 message.get("params").unwrap_or(&Value::Null),
             ));
             return None;
@@ -107,12 +108,12 @@ impl Raw {
         };
         match serde_json::from_value(message) {
             Ok(ServerJsonRpcMessage::Request(request)) => {
-                self.wonder(&request.id, params.unwrap_or_default());
+                self.keep_question(&request.id, params.unwrap_or_default());
                 Some(ServerJsonRpcMessage::Request(request))
             }
             Ok(message) => Some(message),
             Err(error) if is_answer => {
-                let fault = format!("its answer is no message of JSON-RPC: {error}");
+                let fault = format!("its answer is not a JSON-RPC message: {error}");
                 let id = id?;
                 self.fail(&RequestId::Number(id), Fault::Malformed(fault.clone()));
                 let error = rmcp::ErrorData::parse_error(fault, None);
@@ -122,17 +123,17 @@ impl Raw {
                 ))
             }
             Err(error) => {
-                self.remark(format!("it sent what is no message of JSON-RPC: {error}"));
+                self.remark(format!("it sent an invalid JSON-RPC message: {error}"));
                 None
             }
         }
     }
 
-    /// Keeps an answer, if it is one to an open request.
-    fn keep(&self, id: Option<i64>, message: &mut Value) -> bool {
+    /// Keeps an answer to an open request. Returns false if there is no such request.
+    fn keep_answer(&self, id: Option<i64>, message: &mut Value) -> bool {
         let mut inner = self.inner();
         let Some((id, seen)) = id.and_then(|id| inner.open.remove_entry(&id)) else {
-            // An error without an id is about no request in particular.
+            // An error without an id belongs to no particular request.
             return message.get("error").is_some() && message.get("id").is_none_or(Value::is_null);
         };
         message["id"] = id.into();
@@ -157,15 +158,15 @@ impl Raw {
         true
     }
 
-    /// Returns the answer to a request.
-    pub(crate) fn take(&self, id: &RequestId) -> Option<Value> {
+    /// Takes the answer to a request.
+    pub(crate) fn take_answer(&self, id: &RequestId) -> Option<Value> {
         self.inner().answers.remove(&number(id)?)
     }
 
-    /// Keeps the parameters of a request that the server made, until it is answered.
-    fn wonder(&self, id: &RequestId, params: Value) {
+    /// Keeps the parameters of a server's request until it is answered.
+    fn keep_question(&self, id: &RequestId, params: Value) {
         let mut inner = self.inner();
-        // Those that rmcp answers itself are never asked for.
+        // Only requests that rmcp answers itself can pile up, and nothing takes their parameters.
         if inner.questions.len() >= MAX_QUESTIONS {
             inner.questions.clear();
         }
@@ -174,28 +175,29 @@ impl Raw {
             .insert(id.clone().into_json_value().to_string(), params);
     }
 
-    /// Returns the parameters of a request that the server made.
-    pub(crate) fn question(&self, id: &RequestId) -> Value {
+    /// Takes the parameters of a server's request.
+    pub(crate) fn take_question(&self, id: &RequestId) -> Value {
         let id = id.clone().into_json_value().to_string();
         self.inner().questions.remove(&id).unwrap_or_default()
     }
 
-    /// Says why a request has no answer.
+    /// Stores the reason why a request has no answer.
     pub(crate) fn fail(&self, id: &RequestId, fault: Fault) {
         if let Some(id) = number(id) {
             self.inner().faults.insert(id, fault);
         }
     }
 
-    /// Returns why a request has no answer; without one, why there will be no more.
-    pub(crate) fn fault(&self, id: Option<&RequestId>) -> Option<Fault> {
+    /// Takes the reason why a request has no answer. If there is none, returns the reason why there will be
+    /// no more answers.
+    pub(crate) fn take_fault(&self, id: Option<&RequestId>) -> Option<Fault> {
         let mut inner = self.inner();
         let own = id.and_then(number).and_then(|id| inner.faults.remove(&id));
         own.or_else(|| inner.end.clone())
     }
 
-    /// Returns why a server did not get ready: of the requests that are made for that the last counts.
-    pub(crate) fn start_fault(&self) -> Option<Fault> {
+    /// Takes the reason why a server did not start: the fault of the last request of the handshake.
+    pub(crate) fn take_start_fault(&self) -> Option<Fault> {
         let mut inner = self.inner();
         let last = inner
             .faults
@@ -205,7 +207,7 @@ impl Raw {
         last.or_else(|| inner.end.clone())
     }
 
-    /// Gives a request up.
+    /// Removes everything about a request.
     pub(crate) fn forget(&self, id: &RequestId) {
         let Some(id) = number(id) else { return };
         let mut inner = self.inner();
@@ -214,22 +216,22 @@ impl Raw {
         inner.faults.remove(&id);
     }
 
-    /// Says why there will be no more answers; the first reason counts.
+    /// Stores the reason why there will be no more answers. Only the first one counts.
     pub(crate) fn end(&self, fault: Fault) {
         self.inner().end.get_or_insert(fault);
     }
 
-    /// Notes something about the server that the person may want to know.
+    /// Adds a warning about the server for the user.
     pub(crate) fn remark(&self, text: String) {
-        self.remark_logged(LogMessage {
+        self.keep_log(LogMessage {
             level: "warning".to_owned(),
             logger: None,
             text,
         });
     }
 
-    /// Keeps what the server logs while nobody waits for it.
-    pub(crate) fn remark_logged(&self, mut message: LogMessage) {
+    /// Keeps a log message until a caller takes it.
+    pub(crate) fn keep_log(&self, mut message: LogMessage) {
         for text in std::iter::once(&mut message.text)
             .chain(&mut message.logger)
             .chain([&mut message.level])
@@ -240,7 +242,7 @@ impl Raw {
         match inner.remarks.len() {
             0..MAX_REMARKS => inner.remarks.push_back(message),
             MAX_REMARKS => {
-                let text = "what else it logged meanwhile is left out".to_owned();
+                let text = "further log messages were left out".to_owned();
                 inner.remarks.push_back(LogMessage {
                     level: "warning".to_owned(),
                     logger: None,
@@ -251,8 +253,8 @@ impl Raw {
         }
     }
 
-    /// Returns what was noted since the last time.
-    pub(crate) fn remarks(&self) -> VecDeque<LogMessage> {
+    /// Takes the warnings and log messages since the last call.
+    pub(crate) fn take_remarks(&self) -> VecDeque<LogMessage> {
         std::mem::take(&mut self.inner().remarks)
     }
 
@@ -261,7 +263,7 @@ impl Raw {
     }
 }
 
-/// Cuts a text after some characters.
+/// Shortens a text to a number of characters.
 fn shorten(text: &mut String, characters: usize) {
     if let Some((end, _)) = text.char_indices().nth(characters) {
         text.truncate(end);
@@ -269,17 +271,18 @@ fn shorten(text: &mut String, characters: usize) {
     }
 }
 
-/// Returns the beginning of a text.
+/// Returns the start of a text.
 pub(crate) fn excerpt(text: &str) -> String {
     let mut text = text.to_owned();
     shorten(&mut text, MAX_QUOTED);
     text
 }
 
-/// Counts the values of a JSON document, about: what is between commas and brackets, strings apart.
+/// Estimates the number of values in a JSON document by counting commas and opening brackets outside
+/// strings.
 ///
-/// Each takes far more memory once it is read than the two bytes that it can be written with.
-pub(crate) fn values(json: &[u8]) -> usize {
+/// A parsed value takes far more memory than the two bytes that it can have in JSON.
+pub(crate) fn count_values(json: &[u8]) -> usize {
     let (mut count, mut is_string, mut is_escaped) = (0, false, false);
     for byte in json {
         match byte {
@@ -293,9 +296,9 @@ pub(crate) fn values(json: &[u8]) -> usize {
     count
 }
 
-/// Reads a message, unless it holds too many values.
+/// Parses a message. Returns `None` if it isn't JSON, and a fault if it has too many values.
 pub(crate) fn read(json: &[u8], limits: &Limits) -> Result<Option<Value>, Fault> {
-    if values(json) > limits.values {
+    if count_values(json) > limits.values {
         return Err(Fault::TooMany {
             what: "values in one message",
             limit: limits.values,
@@ -304,14 +307,12 @@ pub(crate) fn read(json: &[u8], limits: &Limits) -> Result<Option<Value>, Fault>
     Ok(serde_json::from_slice(json).ok())
 }
 
-/// Returns the beginning of a text, to be quoted.
+/// Quotes the start of a text.
 pub(crate) fn quote(text: &str) -> String {
-    let end = text
-        .char_indices()
-        .nth(MAX_QUOTED)
-        .map_or(text.len(), |(end, _)| end);
-    let more = if end < text.len() { "…" } else { "" };
-    format!("{:?}{more}", &text[..end])
+    match text.char_indices().nth(MAX_QUOTED) {
+        Some((end, _)) => format!("{:?}…", &text[..end]),
+        None => format!("{text:?}"),
+    }
 }
 
 fn number(id: &RequestId) -> Option<i64> {
@@ -321,7 +322,7 @@ fn number(id: &RequestId) -> Option<i64> {
     }
 }
 
-/// Returns the id of an answer; some servers write the number as a string.
+/// Returns the id of an answer. Some servers write the number as a string.
 fn id_number(id: &Value) -> Option<i64> {
     id.as_i64().or_else(|| id.as_str()?.parse().ok())
 }
@@ -345,7 +346,7 @@ mod tests {
     }
 
     #[test]
-    fn answer_is_kept_as_it_came_and_rmcp_sees_one() {
+    fn original_answer_is_kept() {
         let raw = Raw::default();
         raw.note_request(&request(7, "tools/call"));
         let result = json!({"content": [{"type": "hologram"}], "x": 1});
@@ -353,12 +354,12 @@ mod tests {
         assert!(
             matches!(seen, Some(ServerJsonRpcMessage::Response(response)) if response.id == RequestId::Number(7))
         );
-        assert_eq!(raw.take(&RequestId::Number(7)), Some(result));
-        assert_eq!(raw.take(&RequestId::Number(7)), None);
+        assert_eq!(raw.take_answer(&RequestId::Number(7)), Some(result));
+        assert_eq!(raw.take_answer(&RequestId::Number(7)), None);
     }
 
     #[test]
-    fn tools_are_seen_by_rmcp_too() {
+    fn rmcp_sees_the_list_of_tools() {
         let raw = Raw::default();
         raw.note_request(&request(1, "tools/list"));
         let tools = json!({"tools": [{"name": "a", "inputSchema": {"type": "object"}, "x": 1}]});
@@ -371,7 +372,7 @@ mod tests {
             seen.result,
             rmcp::model::ServerResult::ListToolsResult(_)
         ));
-        assert_eq!(raw.take(&RequestId::Number(1)), Some(tools));
+        assert_eq!(raw.take_answer(&RequestId::Number(1)), Some(tools));
     }
 
     #[test]
@@ -389,24 +390,24 @@ mod tests {
     }
 
     #[test]
-    fn answer_to_nothing_is_remarked() {
+    fn answer_without_a_request_is_reported() {
         let raw = Raw::default();
         raw.note_request(&request(1, "tools/call"));
         assert!(raw.hand_through(answer(99.into(), json!({}))).is_none());
         assert_eq!(
-            raw.remarks()[0].text,
+            raw.take_remarks()[0].text,
             "it answered a request that was not made: id 99"
         );
     }
 
     #[test]
-    fn answer_that_is_no_message_fails_its_request() {
+    fn malformed_answer_fails_its_request() {
         let raw = Raw::default();
         raw.note_request(&request(1, "tools/call"));
         let seen = raw.hand_through(json!({"jsonrpc": "2.0", "id": 1, "error": "no"}));
         assert!(matches!(seen, Some(ServerJsonRpcMessage::Error(_))));
         assert!(matches!(
-            raw.fault(Some(&RequestId::Number(1))),
+            raw.take_fault(Some(&RequestId::Number(1))),
             Some(Fault::Malformed(_))
         ));
     }

@@ -1,4 +1,4 @@
-//! A request on its way: until it is answered, wanted no more, or has taken too long.
+//! Follows a request until it is answered, cancelled or too late.
 
 use std::{
     sync::{Arc, Mutex, mpsc},
@@ -26,16 +26,17 @@ use crate::{
     stdio::Process,
 };
 
-/// A page must be visited before a request can be answered (MCP 2025-11-25, "URL Elicitation Required Error").
+/// The error code of a server that requires the visit of a page (MCP 2025-11-25, "URL Elicitation Required
+/// Error").
 const URL_REQUIRED: i32 = -32042;
 
-/// How many times its timeout a request may take in all, however many signs of life there are: a
-/// server that reports progress for ever would hold the turn for ever.
+/// The most time that a request may take, as a multiple of its timeout. Otherwise, a server that reports
+/// progress for ever would block the turn for ever.
 pub(crate) const MOST_TIMEOUTS: u32 = 10;
-/// How long the end of a session, or the news that a request is given up, may take to get through.
+/// The time limit for ending a session or cancelling a request at the server.
 pub(crate) const CLOSE_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// A request on its way.
+/// A request to a server.
 pub(crate) struct Request {
     pub(crate) method: String,
     pub(crate) params: Value,
@@ -55,8 +56,8 @@ impl Request {
     ) {
         let (signs, signals) = channel::unbounded_channel();
         let key = self.shared.begin(events.clone(), signs, progress);
-        // The program may have ended and left a server behind, as `setsid` does: only a closed
-        // connection says that the server is gone.
+        // The program may end and leave the server running, as `setsid` does. Only a closed connection
+        // shows that the server is gone.
         let gone = self
             .process
             .as_ref()
@@ -72,11 +73,12 @@ impl Request {
             }
             (result, _) => result,
         };
-        // Nobody waits any more where this fails.
-        _ = events.send(Event::Done(result));
+        // Fails if the caller no longer waits.
+        _ = events.send(Event::Answer(result));
     }
 
-    /// Asks for what the server logs meanwhile, which it does for one request at a time where each stands for itself.
+    /// Asks for the server's log messages about this request. A stateless server logs only for requests that
+    /// ask for it.
     fn options(&self) -> PeerRequestOptions {
         let options = PeerRequestOptions::no_options();
         if !self.wants_logs {
@@ -112,11 +114,11 @@ impl Request {
                 response = &mut handle.rx => {
                     let response = response.unwrap_or(Err(ServiceError::TransportClosed));
                     let answer = response.map_err(|error| fault(&self.method, error, Some(&id), raw));
-                    let answer = answer.map(|_| raw.take(&id).unwrap_or_default());
+                    let answer = answer.map(|_| raw.take_answer(&id).unwrap_or_default());
                     raw.forget(&id);
                     return answer;
                 }
-                Some(sign) = signals.recv() => clock.take(sign),
+                Some(sign) = signals.recv() => clock.apply(sign),
                 () = until(clock.deadline()) => {
                     break Fault::Timeout { method: self.method.clone(), timeout: clock.time_given() };
                 }
@@ -124,15 +126,15 @@ impl Request {
             }
         };
         raw.forget(&id);
-        self.withdraw(id, &given_up).await;
+        self.cancel(id, &given_up).await;
         Err(given_up)
     }
 
-    /// Tells the server that nobody waits any more.
-    async fn withdraw(&self, id: RequestId, reason: &Fault) {
+    /// Cancels the request at the server.
+    async fn cancel(&self, id: RequestId, reason: &Fault) {
         let params = CancelledNotificationParam::new(Some(id), Some(reason.to_string()));
         let notification = CancelledNotification::new(params);
-        // It may be gone.
+        // Fails if the server is gone.
         _ = tokio::time::timeout(
             CLOSE_TIMEOUT,
             self.peer.send_notification(notification.into()),
@@ -141,14 +143,18 @@ impl Request {
     }
 }
 
-/// Says how long a request may still take: so long since the last sign of life, and some times that in all. The time that
-/// a person takes to answer is theirs.
+/// The deadline of a request.
+///
+/// Each sign of life extends it by the timeout, up to [`MOST_TIMEOUTS`] times the timeout in total. The
+/// user's time for answers doesn't count.
 struct Clock {
     timeout: Duration,
     deadline: Instant,
+    /// The latest deadline that signs of life can reach.
     most: Instant,
-    /// How many questions are open, and since when there are any.
+    /// The number of open questions.
     open: usize,
+    /// The time since when there are any.
     since: Instant,
 }
 
@@ -164,7 +170,7 @@ impl Clock {
         }
     }
 
-    fn take(&mut self, sign: Sign) {
+    fn apply(&mut self, sign: Sign) {
         let now = Instant::now();
         match sign {
             Sign::Alive => {}
@@ -184,7 +190,7 @@ impl Clock {
         self.deadline = (now + self.timeout).min(self.most);
     }
 
-    /// Returns how long the request had, once its time is over.
+    /// Returns the time limit that was exceeded.
     fn time_given(&self) -> Duration {
         if self.deadline < self.most {
             self.timeout
@@ -193,13 +199,13 @@ impl Clock {
         }
     }
 
-    /// Returns when the request is given up; never while a person is asked.
+    /// Returns the deadline; `None` while the user is asked.
     fn deadline(&self) -> Option<Instant> {
         (self.open == 0).then_some(self.deadline)
     }
 }
 
-/// Waits until a moment; for ever where there is none.
+/// Waits until a moment, or for ever if there is none.
 pub(crate) async fn until(moment: Option<Instant>) {
     match moment {
         Some(moment) => tokio::time::sleep_until(moment).await,
@@ -207,9 +213,10 @@ pub(crate) async fn until(moment: Option<Instant>) {
     }
 }
 
-/// Says what went wrong with a request.
+/// Returns the fault of a failed request. A fault that the transport stored is more precise than rmcp's
+/// error.
 pub(crate) fn fault(method: &str, error: ServiceError, id: Option<&RequestId>, raw: &Raw) -> Fault {
-    let known = raw.fault(id);
+    let known = raw.take_fault(id);
     match error {
         ServiceError::McpError(error) if error.code.0 == URL_REQUIRED => {
             let elicitations = error
@@ -228,7 +235,7 @@ pub(crate) fn fault(method: &str, error: ServiceError, id: Option<&RequestId>, r
     }
 }
 
-/// Says what a server answered instead of a result.
+/// Returns the fault of a request that the server answered with an error.
 pub(crate) fn refusal(method: &str, error: &ErrorData) -> Fault {
     let data = error.data.as_ref().filter(|data| !data.is_null());
     let data = data

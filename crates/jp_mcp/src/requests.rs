@@ -1,4 +1,4 @@
-//! What is asked of a server beside its lists: calls of tools, and resources.
+//! Calls tools and reads resources.
 
 use jp_tool::{ContentBlock, ToolResponse};
 use serde_json::{Map, Value, json};
@@ -12,24 +12,26 @@ use crate::{
     content::{self, ResourceLink, Returned},
 };
 
-/// What a call of a tool came to.
+/// The outcome of a tool call.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Called {
-    /// What it returned, with the content of what it linked to.
+    /// The result, with the content of linked resources.
     pub response: ToolResponse,
-    /// What was passed over, and why.
+    /// The skipped parts, with reasons.
     pub warnings: Vec<String>,
 }
 
 impl Connection {
-    /// Calls a tool, and reads what its result links to: each URI once as long as the connection is there, which is a turn.
+    /// Calls a tool and reads the resources that its result links to.
+    ///
+    /// Each URI is read once per connection, which lasts one turn.
     pub fn call(
         &self,
         tool: &str,
         arguments: &Map<String, Value>,
         caller: &dyn Caller,
     ) -> Result<Called, ServerError> {
-        let _turn = self.turn(caller)?;
+        let _turn = self.wait_for_turn(caller)?;
         let answer = self.request(
             "tools/call",
             json!({"name": tool, "arguments": arguments}),
@@ -45,10 +47,10 @@ impl Connection {
         if links.len() > self.limits.links {
             let (count, limit) = (links.len(), self.limits.links);
             warnings.push(format!(
-                "it links to {count} resources, and the first {limit} were followed"
+                "it links to {count} resources; jp read the first {limit}"
             ));
         }
-        // From the last to the first, so that places stay right; read in their order.
+        // Read them in order, but insert the last one first, so that earlier places stay valid.
         let blocks: Vec<_> = links
             .into_iter()
             .enumerate()
@@ -60,7 +62,7 @@ impl Connection {
         Ok(Called { response, warnings })
     }
 
-    /// Returns the content of what a link leads to; where it can't be had, words that stand for it.
+    /// Returns the content of a linked resource, or text about the link if there is none.
     fn follow(
         &self,
         link: &ResourceLink,
@@ -68,15 +70,18 @@ impl Connection {
         warnings: &mut Vec<String>,
         caller: &dyn Caller,
     ) -> Vec<ContentBlock> {
-        let told = |reason: &str| vec![link.description_block(reason)];
         if index >= self.limits.links {
-            return told("It was not read, as the result has too many links.");
+            return vec![
+                link.description_block("It was not read because the result has too many links."),
+            ];
         }
         if self.followed_links().contains(&link.uri) {
-            return told("It was read earlier in this turn.");
+            return vec![link.description_block("It was read earlier in this turn.")];
         }
         match self.read(&link.uri, caller) {
-            Ok(read) if read.contents.is_empty() => told("The server has no content for it."),
+            Ok(read) if read.contents.is_empty() => {
+                vec![link.description_block("The server has no content for it.")]
+            }
             Ok(read) => {
                 self.followed_links().insert(link.uri.clone());
                 warnings.extend(read.warnings);
@@ -88,10 +93,10 @@ impl Connection {
             Err(error) => {
                 let uri = crate::raw::quote(&link.uri);
                 warnings.push(format!(
-                    "the link to {uri} was not followed: {}",
+                    "the linked resource {uri} was not read: {}",
                     error.fault
                 ));
-                told("It could not be read; a warning says why.")
+                vec![link.description_block("It could not be read; a warning says why.")]
             }
         }
     }
@@ -100,7 +105,7 @@ impl Connection {
         self.followed.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Reads a resource (MCP, `resources/read`), as the server gives it.
+    /// Reads a resource (MCP, `resources/read`) without additions from the server's list.
     pub fn read(&self, uri: &str, caller: &dyn Caller) -> Result<Read, ServerError> {
         if !self.about().has_resources {
             return Err(self.error(Fault::Unsupported("resources")));
@@ -109,18 +114,18 @@ impl Connection {
         content::contents(&answer, &self.limits).map_err(|fault| self.error(fault))
     }
 
-    /// Reads a resource, with what the server lists of it where its contents don't say: names, types, hints.
+    /// Reads a resource. Names, types and hints that its contents lack come from the server's list.
     pub fn resource(&self, uri: &str, caller: &dyn Caller) -> Result<Read, ServerError> {
         let mut read = self.read(uri, caller)?;
-        let is_complete = |resource: &jp_resource::Resource| {
+        let is_complete = read.contents.iter().all(|resource| {
             resource.name.is_some()
                 && resource.mime_type.is_some()
                 && resource.annotations.is_some()
-        };
-        if read.contents.iter().all(is_complete) {
+        });
+        if is_complete {
             return Ok(read);
         }
-        // Without a list there is less to say of it, that is all.
+        // If the server has no list, the contents stay as they are.
         let listed = self.listed.get_or_init(|| {
             self.resources(caller)
                 .map(|list| list.items)

@@ -1,4 +1,4 @@
-//! The servers of a configuration, each started when something needs it.
+//! The servers of a configuration. Each is started at its first use.
 
 use std::{
     collections::BTreeMap,
@@ -18,18 +18,18 @@ use tokio::{
 
 use crate::{
     Caller, Client, Connection, Fault, Limits, Login, ServerConfig, ServerError, Tokens, Transport,
-    auth, connection,
+    auth, connect,
 };
 
-/// How often whoever waits is asked whether they still want to.
+/// The interval at which a wait checks if the caller cancelled. A person doesn't notice it.
 const TICK: Duration = Duration::from_millis(50);
 
 /// The servers of a configuration.
 ///
-/// A server is started once, by whoever needs it first; those that run end with this.
+/// A server is started once, at its first use. Drop ends all that run.
 #[derive(Debug)]
 pub struct Servers {
-    /// Taken by whoever ends it.
+    /// `None` only while it is dropped.
     runtime: Option<Runtime>,
     client: Arc<Client>,
     tokens: Option<Arc<Tokens>>,
@@ -40,30 +40,29 @@ pub struct Servers {
 struct Entry {
     config: Arc<ServerConfig>,
     connection: Arc<OnceCell<Result<Arc<Connection>, ServerError>>>,
-    /// Whether it was told what the server wrote before it failed.
-    is_told: AtomicBool,
+    /// True if the stderr of a failed start was already reported.
+    is_stderr_reported: AtomicBool,
 }
 
 impl Servers {
-    /// Puts servers together; none is started. Fails where the system has no thread left.
+    /// Makes the set of servers and starts none. Fails if the system can't create threads.
     pub fn new(configs: Vec<ServerConfig>, client: Client) -> io::Result<Self> {
         let runtime = Builder::new_multi_thread()
             .worker_threads(2)
             .thread_name("mcp")
             .enable_all()
             .build()?;
-        let entry = |config: ServerConfig| {
-            let name = config.name.clone();
-            (
-                name,
-                Entry {
+        let entries = configs
+            .into_iter()
+            .map(|config| {
+                let entry = Entry {
                     config: Arc::new(config),
                     connection: Arc::default(),
-                    is_told: AtomicBool::new(false),
-                },
-            )
-        };
-        let entries = configs.into_iter().map(entry).collect();
+                    is_stderr_reported: AtomicBool::new(false),
+                };
+                (entry.config.name.clone(), entry)
+            })
+            .collect();
         Ok(Self {
             runtime: Some(runtime),
             client: Arc::new(client),
@@ -72,18 +71,18 @@ impl Servers {
         })
     }
 
-    /// Has requests carry what logins gave, and keeps there what logins give.
+    /// Sends the tokens of logins with requests, and stores new ones there.
     #[must_use]
     pub fn with_tokens(mut self, tokens: Tokens) -> Self {
         self.tokens = Some(Arc::new(tokens));
         self
     }
 
-    /// Has someone log in at a server that is reached by HTTP, which is not started for that.
+    /// Logs the user in at an HTTP server without connecting to it.
     ///
-    /// The caller is asked to visit a page, as [`crate::Elicitation::Url`]; whoever accepts has gone there, or will. This then
-    /// waits until the page leads back to this machine, and keeps what that gives ([`Self::with_tokens`]). Servers that are
-    /// connected to later use it by themselves.
+    /// It asks the caller to visit a page ([`crate::Elicitation::Url`]). If the caller accepts, it waits until
+    /// the page redirects to this machine, and stores the tokens ([`Self::with_tokens`]). Later connections
+    /// use them.
     pub fn log_in(
         &self,
         name: &str,
@@ -97,12 +96,12 @@ impl Servers {
             (Transport::Http(endpoint), Some(tokens)) => {
                 auth::log_in(self.runtime(), endpoint, tokens, login, caller)
             }
-            (Transport::Http(_), None) => Err(Fault::Login(
-                "there is no place to keep its tokens".to_owned(),
-            )),
-            (Transport::Stdio(_), _) => Err(Fault::Login(
-                "only servers that are reached by HTTP have one".to_owned(),
-            )),
+            (Transport::Http(_), None) => {
+                Err(Fault::Login("there is no store for its tokens".to_owned()))
+            }
+            (Transport::Stdio(_), _) => {
+                Err(Fault::Login("only HTTP servers support a login".to_owned()))
+            }
         };
         result.map_err(|fault| ServerError::new(name, fault))
     }
@@ -112,20 +111,20 @@ impl Servers {
         self.entries.keys().map(String::as_str)
     }
 
-    /// Returns how a server is configured.
+    /// Returns the configuration of a server.
     #[must_use]
     pub fn config(&self, name: &str) -> Option<&ServerConfig> {
         self.entries.get(name).map(|entry| &*entry.config)
     }
 
-    /// Has a server started, and does not wait for it.
+    /// Starts a server without waiting for it.
     pub fn start(&self, name: &str) {
         if let Some(entry) = self.entries.get(name) {
             drop(self.start_connecting(entry));
         }
     }
 
-    /// Returns the connection to a server, which is started if nobody has; waits until it is ready.
+    /// Returns the connection to a server. Starts the server if necessary, and waits until it is ready.
     pub fn connect(&self, name: &str, caller: &dyn Caller) -> Result<Arc<Connection>, ServerError> {
         let failure = |fault| ServerError::new(name, fault);
         let entry = self
@@ -135,7 +134,7 @@ impl Servers {
         let ready = self.start_connecting(entry);
         loop {
             match ready.recv_timeout(TICK) {
-                Ok(Err(error)) if entry.is_told.swap(true, Relaxed) => {
+                Ok(Err(error)) if entry.is_stderr_reported.swap(true, Relaxed) => {
                     return Err(ServerError {
                         stderr: Vec::new(),
                         ..error
@@ -156,7 +155,7 @@ impl Servers {
     fn runtime(&self) -> &Runtime {
         self.runtime
             .as_ref()
-            .unwrap_or_else(|| unreachable!("it is there until this is dropped"))
+            .unwrap_or_else(|| unreachable!("only drop takes it"))
     }
 
     fn start_connecting(
@@ -171,20 +170,22 @@ impl Servers {
         );
         let tokens = self.tokens.clone();
         self.runtime().spawn(async move {
-            let connect = || async {
-                connection::connect(&config, &client, tokens.as_deref(), Limits::USUAL)
-                    .await
-                    .map(Arc::new)
-            };
-            let connection = cell.get_or_init(connect).await.clone();
-            // Whoever only has it started does not wait.
+            let connection = cell
+                .get_or_init(|| async {
+                    connect::connect(&config, &client, tokens.as_deref(), Limits::USUAL)
+                        .await
+                        .map(Arc::new)
+                })
+                .await
+                .clone();
+            // Fails after `start`, which doesn't wait.
             _ = sender.send(connection);
         });
         ready
     }
 }
 
-/// Ends the servers that run, all at once, politely first.
+/// Ends all running servers at once: first closes their connections, then kills their programs.
 impl Drop for Servers {
     fn drop(&mut self) {
         let connections: Vec<_> = self
@@ -203,9 +204,9 @@ impl Drop for Servers {
             }
             _ = sender.send(());
         });
-        // Each has its own bounds; this only holds where one of them fails to.
+        // Each connection has its own time limits. This one only matters if they fail.
         _ = ended.recv_timeout(Duration::from_secs(10));
-        // A thread that waits for what another process has is not waited for.
+        // Don't wait for a thread that waits for another process.
         self.runtime
             .take()
             .into_iter()

@@ -1,4 +1,5 @@
-//! Servers that are programs: started in a group of their own, spoken to line by line (MCP, "Transports", "stdio").
+//! Runs servers that are programs, and exchanges messages with them, one per line (MCP, "Transports",
+//! "stdio"). Each has its own process group.
 
 use std::{
     collections::VecDeque,
@@ -27,14 +28,16 @@ use crate::{
     raw::{self, Raw, quote},
 };
 
-/// Lines of stderr that are kept, and bytes of each: the first often have the cause, the last the
-/// effect.
+/// The number of first lines of stderr that are kept. They often have the cause.
 const MAX_FIRST_LINES: usize = 8;
+/// The number of last lines of stderr that are kept. They often have the effect.
 const MAX_LAST_LINES: usize = 12;
+/// The length in bytes at which a line of stderr is split.
 const MAX_STDERR_LINE: usize = 500;
-/// Time for the task that reads stderr to take what a program wrote just before its end.
+/// The time for reading the stderr that a program wrote just before its end.
 const STDERR_PAUSE: Duration = Duration::from_millis(20);
-/// The process of a server. Dropping it kills the program, which then was not ready yet.
+
+/// The process of a server. Drop kills the program if it was never ready.
 #[derive(Debug)]
 pub(crate) struct Process {
     program: Mutex<Supervisor>,
@@ -48,14 +51,15 @@ pub(crate) struct Messages {
     stdout: BufReader<ChildStdout>,
     raw: Arc<Raw>,
     limits: Limits,
-    /// The beginning of a line.
+    /// The start of an incomplete line.
     partial: Vec<u8>,
-    /// Messages that came together.
+    /// The messages of a batch that rmcp hasn't received.
     batch: VecDeque<Value>,
+    /// The number of lines that weren't messages.
     rubbish: usize,
 }
 
-/// Starts a program; needs a runtime around it.
+/// Starts a program. Must be called in a tokio runtime.
 pub(crate) fn start(
     program: &Program,
     raw: Arc<Raw>,
@@ -131,7 +135,7 @@ async fn keep_stderr(stderr: ChildStderr, kept: Arc<Mutex<Lines>>) {
     let mut stderr = BufReader::new(stderr);
     loop {
         let mut line = Vec::new();
-        // What is longer is a line of its own.
+        // The rest of a longer line becomes the next line.
         match (&mut stderr)
             .take(MAX_STDERR_LINE as u64)
             .read_until(b'\n', &mut line)
@@ -167,7 +171,7 @@ impl Lines {
         self.last.push_back(line);
     }
 
-    /// Returns the lines, and forgets them.
+    /// Takes the lines.
     fn take(&mut self) -> Vec<String> {
         let Self {
             first,
@@ -180,7 +184,7 @@ impl Lines {
 }
 
 impl Process {
-    /// Returns the first and the last lines that it wrote to stderr since this was asked before.
+    /// Takes the first and the last lines of stderr since the last call.
     pub(crate) fn take_stderr(&self) -> Vec<String> {
         self.stderr
             .lock()
@@ -197,7 +201,7 @@ impl Process {
             }
             sleep(grace::TICK).await;
         }
-        // The last lines of stderr are on their way.
+        // Wait for the last lines of stderr.
         sleep(STDERR_PAUSE).await;
         match self.program().kill() {
             Some(status) => format!("it ended with {status}"),
@@ -205,10 +209,10 @@ impl Process {
         }
     }
 
-    /// Ends the program: closes its stdin, then the stages of [`Supervisor`] follow.
+    /// Ends the program: closes its stdin and continues with the stages of [`Supervisor`].
     pub(crate) async fn stop(&self) {
         self.program().begin_end();
-        // A write to a program that reads nothing never ends, and holds the lock.
+        // A write to a program that doesn't read its stdin holds the lock for ever.
         if let Ok(mut stdin) = timeout(grace::AFTER_INPUT, self.stdin.lock()).await {
             *stdin = None;
         }
@@ -223,8 +227,8 @@ impl Process {
 }
 
 impl Messages {
-    /// Reads a line; nothing once there are no more. May be dropped and called again.
-    async fn line(&mut self) -> Result<Option<Vec<u8>>, Fault> {
+    /// Reads a line; `None` at the end of the output. Can be cancelled and called again.
+    async fn read_line(&mut self) -> Result<Option<Vec<u8>>, Fault> {
         loop {
             let chunk = self.stdout.fill_buf().await.unwrap_or_default();
             if chunk.is_empty() {
@@ -244,8 +248,8 @@ impl Messages {
         }
     }
 
-    /// Passes over a line that is no message; fails where there are too many.
-    fn pass_over(&mut self, line: &[u8]) -> Result<(), Fault> {
+    /// Reports a line that isn't a message. Fails if there are too many.
+    fn report_rubbish(&mut self, line: &[u8]) -> Result<(), Fault> {
         let line = String::from_utf8_lossy(line);
         if line.trim().is_empty() {
             return Ok(());
@@ -255,11 +259,11 @@ impl Messages {
         if self.rubbish > self.limits.rubbish {
             let count = self.limits.rubbish;
             return Err(Fault::Malformed(format!(
-                "it printed more than {count} lines to stdout that are no messages, such as {quoted}"
+                "it printed more than {count} lines to stdout that are not messages, such as {quoted}"
             )));
         }
         self.raw.remark(format!(
-            "it printed a line to stdout that is no message: {quoted}"
+            "it printed a line to stdout that is not a message: {quoted}"
         ));
         Ok(())
     }
@@ -286,7 +290,7 @@ impl Transport<RoleClient> for Messages {
         }
     }
 
-    /// May be dropped and called again: what was read stays in the buffers.
+    /// Can be cancelled and called again, because the buffers keep the data.
     async fn receive(&mut self) -> Option<ServerJsonRpcMessage> {
         loop {
             if let Some(message) = self.batch.pop_front() {
@@ -295,7 +299,7 @@ impl Transport<RoleClient> for Messages {
                     None => continue,
                 }
             }
-            let line = match self.line().await {
+            let line = match self.read_line().await {
                 Ok(Some(line)) => line,
                 Ok(None) => return None,
                 Err(fault) => {
@@ -312,7 +316,7 @@ impl Transport<RoleClient> for Messages {
                     self.batch.push_back(message);
                     Ok(())
                 }
-                Ok(_) => self.pass_over(&line),
+                Ok(_) => self.report_rubbish(&line),
                 Err(fault) => Err(fault),
             };
             if let Err(fault) = taken {

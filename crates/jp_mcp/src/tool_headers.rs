@@ -1,14 +1,15 @@
-//! Parameters of tools that become headers of HTTP (MCP 2026-07-28, "Custom Headers from Tool Parameters").
+//! Checks parameters of tools that become HTTP headers (MCP 2026-07-28, "Custom Headers from Tool
+//! Parameters").
 //!
-//! rmcp makes the headers. A tool whose schema asks for one that can't be made must not be called at all.
+//! rmcp makes the headers. If a tool's schema asks for an impossible one, the tool must not be called.
 
 use std::collections::HashSet;
 
 use serde_json::{Map, Value};
 
-/// What names the header of a parameter in its schema.
+/// The keyword with the header's name in the schema of a parameter.
 const ANNOTATION: &str = "x-mcp-header";
-/// Keywords whose values are no schemas.
+/// Keywords whose values aren't schemas.
 const DATA: [&str; 4] = ["default", "const", "enum", "examples"];
 /// Keywords whose values are schemas by name.
 const BY_NAME: [&str; 4] = [
@@ -18,16 +19,16 @@ const BY_NAME: [&str; 4] = [
     "patternProperties",
 ];
 
-/// Where in the schema of a tool's arguments another schema is.
+/// The place of a schema in the schema of a tool's arguments.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Place {
     Root,
-    /// Reached from the root by the names of properties alone.
+    /// Below the root and reached only by names of properties.
     Parameter,
     Elsewhere,
 }
 
-/// Checks the headers that a tool's arguments ask for; says what is wrong with the first that can't be made.
+/// Checks the headers in the schema of a tool's arguments. Describes the first mistake.
 pub(crate) fn check(schema: &Map<String, Value>) -> Result<(), String> {
     check_schema(schema, Place::Root, &mut HashSet::new())
 }
@@ -89,7 +90,9 @@ fn check_annotation(
 ) -> Result<(), String> {
     let name = header.as_str().unwrap_or_default();
     if name.is_empty() || !name.bytes().all(is_token) {
-        return Err(format!("`{ANNOTATION}` is {header}, which names no header"));
+        return Err(format!(
+            "`{ANNOTATION}` is {header}, which is not a header name"
+        ));
     }
     if place != Place::Parameter {
         return Err(format!("`{ANNOTATION}` {header} is not on a parameter"));
@@ -99,7 +102,7 @@ fn check_annotation(
         Some("string" | "integer" | "boolean")
     ) {
         return Err(format!(
-            "`{ANNOTATION}` {header} is on a parameter that is no string, integer or boolean"
+            "`{ANNOTATION}` {header} is on a parameter that is not a string, an integer or a boolean"
         ));
     }
     if !seen.insert(name.to_ascii_lowercase()) {
@@ -108,7 +111,7 @@ fn check_annotation(
     Ok(())
 }
 
-/// Returns whether names of headers may hold a byte (RFC 9110 §5.6.2).
+/// Returns true if a byte is valid in the name of a header (RFC 9110 §5.6.2).
 fn is_token(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte)
 }
@@ -127,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn headers_of_plain_parameters_are_fine() {
+    fn headers_of_plain_parameters_are_accepted() {
         assert_eq!(
             checked(
                 json!({"a": {"type": "string", "x-mcp-header": "Region"}, "b": {"type": "number"}})
@@ -139,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn parameter_of_that_name_is_no_annotation() {
+    fn parameter_named_like_the_keyword_is_accepted() {
         assert_eq!(
             checked(
                 json!({"x-mcp-header": {"type": "array"}, "a": {"default": {"x-mcp-header": 1}}})
@@ -149,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn header_that_cannot_be_made_is_refused() {
+    fn impossible_header_is_refused() {
         for header in [
             json!(""),
             json!(1),
@@ -158,7 +161,7 @@ mod tests {
             json!("é"),
             json!("a\r\nb"),
         ] {
-            let fault = format!("`x-mcp-header` is {header}, which names no header");
+            let fault = format!("`x-mcp-header` is {header}, which is not a header name");
             assert_eq!(
                 checked(json!({"a": {"type": "string", "x-mcp-header": header}})),
                 Err(fault)
@@ -172,7 +175,7 @@ mod tests {
             json!(["string", "null"]),
         ] {
             let fault =
-                "`x-mcp-header` \"A\" is on a parameter that is no string, integer or boolean"
+                "`x-mcp-header` \"A\" is on a parameter that is not a string, an integer or a boolean"
                     .to_owned();
             assert_eq!(
                 checked(json!({"a": {"type": kind, "x-mcp-header": "A"}})),
@@ -191,7 +194,7 @@ mod tests {
     }
 
     #[test]
-    fn header_of_what_is_no_parameter_is_refused() {
+    fn header_outside_parameters_is_refused() {
         let item =
             json!({"a": {"type": "array", "items": {"type": "string", "x-mcp-header": "A"}}});
         assert_eq!(

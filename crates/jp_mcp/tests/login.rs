@@ -168,7 +168,7 @@ fn proof(request: &Request) -> &str {
 struct Willing;
 
 impl Caller for Willing {
-    fn asked(&self, elicitation: &Elicitation) -> Elicited {
+    fn answer(&self, elicitation: &Elicitation) -> Elicited {
         let Elicitation::Url { url, .. } = elicitation else {
             panic!("{elicitation:?}")
         };
@@ -400,7 +400,7 @@ fn page_that_is_not_visited_is_the_end_of_a_login() {
         .unwrap_err();
     assert_eq!(
         error.to_string(),
-        "the MCP server `notes`: the login failed: its page was not visited"
+        "the MCP server `notes`: the login failed: you declined to visit its page"
     );
 }
 
@@ -417,7 +417,7 @@ fn some_servers_have_no_login() {
     let plain = Url::parse("http://notes.example/mcp").unwrap();
     assert_eq!(
         refused(at(&plain)),
-        "the login failed: http://notes.example/mcp is not reached by https"
+        "the login failed: http://notes.example/mcp does not use https"
     );
     let headers = BTreeMap::from([("Authorization".to_owned(), "Bearer hush".to_owned())]);
     let url = Url::parse("https://notes.example/mcp").unwrap();
@@ -428,7 +428,7 @@ fn some_servers_have_no_login() {
     });
     assert_eq!(
         refused(proved),
-        "the login failed: the configuration says already what proves who asks"
+        "the login failed: the configuration already has a token or an Authorization header"
     );
     let program = Program {
         program: "notes".to_owned(),
@@ -439,7 +439,7 @@ fn some_servers_have_no_login() {
     };
     assert_eq!(
         refused(Transport::Stdio(program)),
-        "the login failed: only servers that are reached by HTTP have one"
+        "the login failed: only HTTP servers support a login"
     );
 }
 

@@ -137,6 +137,6 @@ fn tool_whose_headers_cannot_be_made_is_not_offered_over_http() {
             .collect::<Vec<_>>(),
         ["good"]
     );
-    let warning = r#"one of its tools, "bad", was passed over: `x-mcp-header` is "a b", which names no header"#;
+    let warning = r#"one of its tools, "bad", was skipped: `x-mcp-header` is "a b", which is not a header name"#;
     assert_eq!(tools.warnings, [warning]);
 }

@@ -85,7 +85,7 @@ struct Answering {
 }
 
 impl Caller for Answering {
-    fn asked(&self, _: &Elicitation) -> Elicited {
+    fn answer(&self, _: &Elicitation) -> Elicited {
         self.asked.set(self.asked.get() + 1);
         thread::sleep(self.after);
         Elicited::Accept(Some(Map::new()))
@@ -206,7 +206,7 @@ struct Named<'a> {
 }
 
 impl Caller for Named<'_> {
-    fn asked(&self, _: &Elicitation) -> Elicited {
+    fn answer(&self, _: &Elicitation) -> Elicited {
         self.asked.borrow_mut().push(self.name.to_owned());
         Elicited::Decline
     }
@@ -351,7 +351,7 @@ for request in requests():
         (1, None)
     );
     assert!(
-        long.warnings[0].contains("structured content was passed over"),
+        long.warnings[0].contains("structured content was skipped"),
         "{:?}",
         long.warnings
     );

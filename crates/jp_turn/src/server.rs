@@ -391,7 +391,7 @@ impl Caller for Asked<'_> {
         self.line.is_cancelled() || self.is_interrupted.get()
     }
 
-    fn asked(&self, elicitation: &Elicitation) -> Elicited {
+    fn answer(&self, elicitation: &Elicitation) -> Elicited {
         let _asking = self.line.asking(PromptKind::Question);
         match elicitation {
             Elicitation::Form { message, schema } => self.form(message, schema),
@@ -399,12 +399,12 @@ impl Caller for Asked<'_> {
         }
     }
 
-    fn progressed(&self, progress: &Progress) {
+    fn report_progress(&self, progress: &Progress) {
         self.line
             .progress(format!("{}: {progress}", self.tool.name));
     }
 
-    fn logged(&self, message: &LogMessage) {
+    fn report_log(&self, message: &LogMessage) {
         self.line
             .detail(format!("{}: {message}", self.server_tool.server));
     }

@@ -1,4 +1,4 @@
-//! The tokens that requests carry.
+//! Provides the tokens for requests.
 
 use std::{fmt, sync::Arc};
 
@@ -11,10 +11,11 @@ use super::{
 };
 use crate::{Endpoint, raw::Raw};
 
-/// How many seconds before it runs out a token is renewed.
+/// The time before its expiry at which a token is renewed, in seconds. It covers a slow request and a
+/// clock that is slightly wrong.
 const EARLY: u64 = 30;
 
-/// What proves to one endpoint who asks.
+/// The tokens for one endpoint.
 pub(crate) struct Access {
     url: Url,
     tokens: Tokens,
@@ -31,18 +32,17 @@ impl fmt::Debug for Access {
 }
 
 impl Access {
-    /// Returns what proves who asks; nothing where the configuration says that.
+    /// Makes the access to an endpoint; `None` if the configuration has a token.
     pub(crate) fn new(endpoint: &Endpoint, tokens: &Tokens, raw: Arc<Raw>) -> Option<Self> {
-        let (url, tokens) = (endpoint.url.clone(), tokens.clone());
         (!is_configured(endpoint)).then(|| Self {
-            url,
-            tokens,
+            url: endpoint.url.clone(),
+            tokens: tokens.clone(),
             kept: Mutex::default(),
             raw,
         })
     }
 
-    /// Returns the token for the next request, where someone has logged in.
+    /// Returns the token for the next request if the user has logged in. Renews it if it expires soon.
     pub(crate) async fn token(&self) -> Option<String> {
         let mut kept = self.kept.lock().await;
         if kept.is_none() {
@@ -57,7 +57,7 @@ impl Access {
         kept.as_ref().map(|kept| kept.access_token.clone())
     }
 
-    /// Returns another token than one that was refused, where there is one.
+    /// Returns a newer token than the refused one, if there is one.
     pub(crate) async fn token_after(&self, refused: &str) -> Option<String> {
         let mut kept = self.kept.lock().await;
         if kept
@@ -71,24 +71,24 @@ impl Access {
             .filter(|token| token != refused)
     }
 
-    /// Takes a newer token, from another process that has one or from the authorization server.
+    /// Gets a newer token from another process or from the authorization server.
     ///
-    /// One process at a time: a refresh token may serve only once.
+    /// Only one process does this at a time, because a refresh token may work only once.
     async fn renew(&self, kept: &mut Option<StoredTokens>) {
         let (tokens, url) = (self.tokens.clone(), self.url.clone());
         let lock = tokio::task::spawn_blocking(move || tokens.lock(&url)).await;
         let Ok(Ok(_lock)) = lock else {
             return self
                 .raw
-                .remark("its tokens can't be renewed, as they can't be locked".to_owned());
+                .remark("its tokens can't be renewed because they can't be locked".to_owned());
         };
-        let newest = self.load();
-        let is_newer = |newest: &StoredTokens| {
-            kept.as_ref()
+        // Another process may have renewed them while this one waited for the lock.
+        if let Some(newest) = self.load()
+            && kept
+                .as_ref()
                 .is_none_or(|kept| kept.access_token != newest.access_token)
-        };
-        if newest.as_ref().is_some_and(is_newer) {
-            *kept = newest;
+        {
+            *kept = Some(newest);
             return;
         }
         let Some(old) = kept.as_ref().filter(|kept| kept.refresh_token.is_some()) else {
@@ -98,7 +98,7 @@ impl Access {
             Ok(new) => {
                 if let Err(error) = self.tokens.save(&new) {
                     self.raw
-                        .remark(format!("its new tokens can't be kept: {error}"));
+                        .remark(format!("its new tokens can't be stored: {error}"));
                 }
                 *kept = Some(new);
             }
@@ -117,7 +117,7 @@ impl Access {
     }
 }
 
-/// Returns whether the configuration says what proves who asks.
+/// Returns true if the configuration has a token or an `Authorization` header.
 pub(super) fn is_configured(endpoint: &Endpoint) -> bool {
     endpoint.token.is_some()
         || endpoint

@@ -1,4 +1,4 @@
-//! What passes between jp and an authorization server, by rmcp's rules.
+//! Talks to authorization servers through rmcp.
 
 use std::{
     error::Error as _,
@@ -25,10 +25,10 @@ use crate::{
     raw::quote,
 };
 
-/// How much is told of what an authorization server says.
+/// The longest message of an authorization server in an error, in characters.
 const MAX_REASON: usize = 500;
 
-/// A login whose page is to be visited.
+/// A login before the visit of its page.
 pub(super) struct PendingLogin {
     url: Url,
     manager: AuthorizationManager,
@@ -61,7 +61,7 @@ impl PendingLogin {
             .await
             .map_err(login_fault)?;
         let page = Url::parse(&page)
-            .map_err(|error| Fault::Login(format!("its page is no URL: {error}")))?;
+            .map_err(|error| Fault::Login(format!("its page has an invalid URL: {error}")))?;
         Ok(Self {
             url: url.clone(),
             manager,
@@ -76,7 +76,7 @@ impl PendingLogin {
         &self.page
     }
 
-    /// Returns what the page must hand back.
+    /// Returns the state that the page's redirect must contain.
     pub(super) fn state(&self) -> Result<String, Fault> {
         let state = self.page.query_pairs().find(|(name, _)| name == "state");
         state
@@ -84,10 +84,10 @@ impl PendingLogin {
             .ok_or_else(|| Fault::Login("its page has no state".to_owned()))
     }
 
-    /// Trades what the page handed back for tokens.
-    pub(super) async fn finish(self, back: &Url) -> Result<StoredTokens, Fault> {
+    /// Exchanges the code in the page's redirect for tokens.
+    pub(super) async fn finish(self, target: &Url) -> Result<StoredTokens, Fault> {
         let callback =
-            AuthorizationCallback::from_redirect_url(back.as_str()).map_err(login_fault)?;
+            AuthorizationCallback::from_redirect_url(target.as_str()).map_err(login_fault)?;
         let (code, state, issuer) = (
             &callback.code,
             &callback.csrf_token,
@@ -101,24 +101,25 @@ impl PendingLogin {
     }
 }
 
-/// Where to log in at an endpoint.
+/// The authorization server of an endpoint.
 struct LoginPlace {
     url: Url,
     manager: AuthorizationManager,
-    /// What the manager writes to.
+    /// The store that the manager writes to.
     credentials: InMemoryCredentialStore,
     metadata: AuthorizationMetadata,
 }
 
 impl LoginPlace {
-    /// Finds out where; without a challenge the endpoint is asked for one.
+    /// Finds the authorization server. Without a challenge, asks the endpoint for one.
     async fn discover(url: &Url, challenge: Option<&str>) -> Result<Self, Fault> {
         cryptography::install();
         let manager = if is_loopback(url) {
             let client = Arc::new(near::client().map_err(login_fault)?);
             AuthorizationManager::new_with_oauth_http_client(url.clone(), client).await
         } else {
-            // Where a server of the network leads to, nothing on this machine or near it is.
+            // A server on the network must not lead jp to this machine or its local network, so rmcp's own
+            // client refuses such addresses.
             AuthorizationManager::new(url.clone()).await
         };
         let mut manager = manager.map_err(login_fault)?;
@@ -137,7 +138,7 @@ impl LoginPlace {
         {
             let endpoint = quote(endpoint);
             return Err(Fault::Login(format!(
-                "its authorization server is not reached by https: {endpoint}"
+                "its authorization server does not use https: {endpoint}"
             )));
         }
         manager.set_metadata(metadata.clone());
@@ -149,7 +150,8 @@ impl LoginPlace {
         })
     }
 
-    /// Returns what is asked for: what the server wants now and, where that is more than was granted, what was granted too.
+    /// Returns the scopes to request: those that the server and the configuration want. If the server wants
+    /// more than was granted, the granted ones are added.
     async fn scopes(&self, login: &Login, before: Option<&StoredTokens>) -> Vec<String> {
         let challenge = login
             .challenge
@@ -169,7 +171,7 @@ impl LoginPlace {
         scopes
     }
 
-    /// Returns what the authorization server knows jp by: what was agreed on, jp's own document, or what a registration gives.
+    /// Returns jp's client: the configured one, jp's own document, or a newly registered one.
     async fn client(
         &mut self,
         login: &Login,
@@ -204,7 +206,7 @@ fn client(id: &str, secret: Option<&str>, redirect: &str) -> OAuthClientConfig {
     }
 }
 
-/// Renews tokens; none where their issuer is no longer who speaks for the server.
+/// Renews tokens. Fails if the server has changed its authorization server.
 pub(super) async fn renew(old: &StoredTokens) -> Result<StoredTokens, Fault> {
     let LoginPlace {
         mut manager,
@@ -214,10 +216,10 @@ pub(super) async fn renew(old: &StoredTokens) -> Result<StoredTokens, Fault> {
     } = LoginPlace::discover(&old.url, None).await?;
     if metadata.issuer != old.issuer {
         return Err(Fault::Login(
-            "the server has another authorization server now".to_owned(),
+            "the server has changed its authorization server".to_owned(),
         ));
     }
-    // No redirect is made.
+    // Renewal doesn't use the redirect.
     let client = client(
         &old.client_id,
         old.client_secret.as_deref(),
@@ -228,7 +230,7 @@ pub(super) async fn renew(old: &StoredTokens) -> Result<StoredTokens, Fault> {
         .map_err(login_fault)?;
     let response = json!({"access_token": old.access_token, "token_type": "bearer", "refresh_token": old.refresh_token});
     let response = serde_json::from_value(response)
-        .map_err(|_| Fault::Login("what is kept of it is damaged".to_owned()))?;
+        .map_err(|_| Fault::Login("its stored tokens are damaged".to_owned()))?;
     let stored = StoredCredentials::new(
         old.client_id.clone(),
         Some(response),
@@ -240,7 +242,7 @@ pub(super) async fn renew(old: &StoredTokens) -> Result<StoredTokens, Fault> {
     read_tokens(old.url.clone(), &credentials, client).await
 }
 
-/// Returns what is kept of what an authorization server gave.
+/// Returns the tokens to store.
 async fn read_tokens(
     url: Url,
     credentials: &InMemoryCredentialStore,
@@ -251,7 +253,7 @@ async fn read_tokens(
         .await
         .map_err(login_fault)?
         .ok_or_else(missing_token)?;
-    // Its getters come from a crate that jp does not know.
+    // Its getters are in a trait of a crate that jp doesn't depend on.
     let response = json!(stored.token_response);
     let text = |key: &str| response[key].as_str().map(str::to_owned);
     Ok(StoredTokens {
@@ -269,7 +271,7 @@ async fn read_tokens(
 }
 
 fn missing_token() -> Fault {
-    Fault::Login("its authorization server gave no token".to_owned())
+    Fault::Login("its authorization server sent no token".to_owned())
 }
 
 fn is_unsafe(endpoint: &str) -> bool {
@@ -284,7 +286,7 @@ pub(super) fn now() -> u64 {
         .as_secs()
 }
 
-/// Says why a login failed.
+/// Makes the fault of a failed login.
 fn login_fault(error: AuthError) -> Fault {
     let mut reason = error.to_string();
     let mut cause = error.source();

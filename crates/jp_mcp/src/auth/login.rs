@@ -4,25 +4,25 @@ use std::{fmt, time::Duration};
 
 use url::Url;
 
-/// How often a wait for the user looks whether the caller cancelled: faster than a person notices.
+/// The interval at which a wait checks if the caller cancelled. A person doesn't notice it.
 pub(super) const TICK: Duration = Duration::from_millis(50);
 
 /// The terms of a login.
 #[derive(Clone)]
 pub struct Login {
-    /// The client that the authorization server knows jp as, if that was agreed beforehand.
+    /// The client that the user registered for jp, if any.
     pub client: Option<KnownClient>,
-    /// Where jp describes itself to authorization servers that read such a document (`https`). They know jp by this URL.
-    /// If neither this nor [`Self::client`] serves, jp registers itself.
+    /// The `https` URL of jp's client metadata document, which is also its client id. If the authorization
+    /// server doesn't support such documents and there is no [`Self::client`], jp registers itself.
     pub metadata_url: Option<Url>,
     /// The challenge of the server to a refused request (`WWW-Authenticate`); without it, the server
     /// is asked for one.
     pub challenge: Option<String>,
-    /// Rights to ask for beside what the server wants.
+    /// Scopes to request in addition to the server's.
     pub scopes: Vec<String>,
-    /// The port on this machine that the page leads back to; 0 for one that is free.
+    /// The port on this machine for the page's redirect; 0 for any free port.
     pub port: u16,
-    /// Time that the user has.
+    /// The time limit for the user.
     pub timeout: Duration,
 }
 

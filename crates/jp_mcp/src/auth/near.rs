@@ -1,4 +1,4 @@
-//! Requests of a login to this machine, which are no business of a proxy.
+//! Sends requests of a login to this machine, which must not use a proxy.
 
 use std::time::Duration;
 
@@ -11,17 +11,18 @@ use url::Url;
 
 use crate::config::is_loopback;
 
+/// The time limit for a request.
 const TIMEOUT: Duration = Duration::from_secs(30);
-/// How much of an answer is taken.
+/// The largest answer, in bytes.
 const MAX_BYTES: usize = 1_000_000;
 
-/// Sends what is for this machine by itself, and leaves the rest to rmcp.
+/// Sends requests to this machine. Passes all others to rmcp's client.
 struct Near<Other> {
     client: reqwest::Client,
     other: Other,
 }
 
-/// Returns what sends the requests of a login at a server on this machine.
+/// Returns the HTTP client for a login at a server on this machine.
 pub(super) fn client() -> Result<impl OAuthHttpClient, AuthError> {
     let builder = reqwest::Client::builder()
         .no_proxy()

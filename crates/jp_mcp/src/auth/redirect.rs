@@ -1,4 +1,4 @@
-//! Where the page of a login leads back to: a port of this machine that only this machine reaches (RFC 8252 §7.3).
+//! Receives the redirect of a login's page on a local port (RFC 8252 §7.3).
 
 use std::{
     io::{self, Read as _, Write as _},
@@ -12,24 +12,24 @@ use url::Url;
 use super::login::TICK;
 use crate::{Caller, Fault, raw::quote};
 
-/// How long a browser may take to say what it wants; some open connections that they don't use.
+/// The time limit for reading a request. Some browsers open connections that they don't use.
 const READ_TIMEOUT: Duration = Duration::from_secs(1);
-/// How long a request may be.
+/// The longest request, in bytes.
 const MAX_REQUEST: usize = 16_000;
 const PATH: &str = "/callback";
 
-const WELL: &str = "jp has what it needs. You can close this page and go back to the terminal.";
-const REFUSED: &str = "You are not logged in. The terminal says more.";
+const WELL: &str = "You are logged in. Close this page and return to the terminal.";
+const REFUSED: &str = "You are not logged in. The terminal shows the reason.";
 const ELSEWHERE: &str = "There is nothing here.";
 
-/// The end of the way back.
+/// The local port for the redirect.
 pub(super) struct Redirect {
     listener: TcpListener,
     uri: String,
 }
 
 impl Redirect {
-    /// Listens on a port; 0 for one that is free.
+    /// Listens on a port; 0 means any free port.
     pub(super) fn listen(port: u16) -> io::Result<Self> {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, port))?;
         listener.set_nonblocking(true)?;
@@ -41,7 +41,7 @@ impl Redirect {
         &self.uri
     }
 
-    /// Waits until the page of the login that `state` stands for leads back; returns what it leads to.
+    /// Waits for the redirect of the login with this `state`. Returns its target.
     pub(super) fn wait(
         &self,
         state: &str,
@@ -54,7 +54,7 @@ impl Redirect {
                 return Err(Fault::Interrupted);
             }
             match self.listener.accept() {
-                // A connection that breaks may be followed by one that doesn't.
+                // Another connection may follow a broken one.
                 Ok((connection, _)) => {
                     if let Ok(Some(answer)) = self.answer(connection, state) {
                         return answer;
@@ -64,12 +64,12 @@ impl Redirect {
             }
         }
         Err(Fault::Login(format!(
-            "nobody agreed on its page within {} s",
+            "you did not finish it in the browser within {} s",
             timeout.as_secs()
         )))
     }
 
-    /// Answers a browser; returns what comes of it, if it is the one that is waited for.
+    /// Answers a browser. Returns the outcome of the login if the request is its redirect.
     fn answer(
         &self,
         mut connection: TcpStream,
@@ -79,24 +79,24 @@ impl Redirect {
         connection.set_read_timeout(Some(READ_TIMEOUT))?;
         connection.set_write_timeout(Some(READ_TIMEOUT))?;
         let request = read(&mut connection)?;
-        let back = self
+        let target = self
             .target(&request)
-            .filter(|back| parameter(back, "state").as_deref() == Some(state));
-        let Some(back) = back else {
+            .filter(|target| parameter(target, "state").as_deref() == Some(state));
+        let Some(target) = target else {
             respond(&mut connection, "404 Not Found", ELSEWHERE)?;
             return Ok(None);
         };
-        let outcome = match parameter(&back, "error") {
+        let outcome = match parameter(&target, "error") {
             Some(error) => {
-                let description = parameter(&back, "error_description").unwrap_or_default();
+                let description = parameter(&target, "error_description").unwrap_or_default();
                 Err(Fault::Login(format!(
-                    "its authorization server says {}",
+                    "its authorization server answered {}",
                     quote(format!("{error} {description}").trim())
                 )))
             }
-            None => Ok(back),
+            None => Ok(target),
         };
-        // What the browser shows changes nothing.
+        // The login doesn't depend on the page in the browser.
         _ = respond(
             &mut connection,
             "200 OK",
@@ -105,7 +105,7 @@ impl Redirect {
         Ok(Some(outcome))
     }
 
-    /// Returns what a request asks for, if it is the page that logins lead back to.
+    /// Returns the target of a request if it is a redirect.
     fn target(&self, request: &str) -> Option<Url> {
         let target = request.strip_prefix("GET ")?.split(' ').next()?;
         let target = target
@@ -145,7 +145,7 @@ fn parameter(url: &Url, name: &str) -> Option<String> {
         .query_pairs()
         .filter(|(key, _)| key == name)
         .map(|(_, value)| value.into_owned());
-    // One that is there twice says nothing.
+    // A repeated parameter is ambiguous, so it counts as missing.
     values.next().filter(|_| values.next().is_none())
 }
 
@@ -172,7 +172,7 @@ mod tests {
     const LONG: Duration = Duration::from_secs(10);
 
     #[test]
-    fn only_the_login_that_is_waited_for_comes_back() {
+    fn redirect_of_another_login_is_ignored() {
         let redirect = Redirect::listen(0).unwrap();
         let targets = [
             "/favicon.ico",
@@ -191,7 +191,7 @@ mod tests {
     }
 
     #[test]
-    fn refusal_is_told_in_the_servers_words() {
+    fn refusal_has_the_servers_message() {
         let redirect = Redirect::listen(0).unwrap();
         let visits = visit(
             &redirect,
@@ -200,13 +200,13 @@ mod tests {
         let fault = redirect.wait("s", LONG, &()).unwrap_err();
         assert_eq!(
             fault.to_string(),
-            r#"the login failed: its authorization server says "access_denied not\u{1b}[me""#
+            r#"the login failed: its authorization server answered "access_denied not\u{1b}[me""#
         );
         assert_eq!(visits.join().unwrap(), ["HTTP/1.1 200 OK"]);
     }
 
     #[test]
-    fn connection_that_says_nothing_is_passed_over() {
+    fn silent_connection_is_ignored() {
         let redirect = Redirect::listen(0).unwrap();
         let _silent = TcpStream::connect(redirect.listener.local_addr().unwrap()).unwrap();
         let _visits = visit(&redirect, &["/callback?code=c&state=s"]);
@@ -214,7 +214,7 @@ mod tests {
     }
 
     #[test]
-    fn nobody_waits_for_ever() {
+    fn wait_ends() {
         struct Leaving;
         impl Caller for Leaving {
             fn is_cancelled(&self) -> bool {
@@ -229,7 +229,7 @@ mod tests {
         let fault = redirect.wait("s", Duration::ZERO, &()).unwrap_err();
         assert_eq!(
             fault.to_string(),
-            "the login failed: nobody agreed on its page within 0 s"
+            "the login failed: you did not finish it in the browser within 0 s"
         );
     }
 }

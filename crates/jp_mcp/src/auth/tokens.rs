@@ -1,4 +1,4 @@
-//! What logins gave, in files that only the person can read.
+//! Stores the tokens of logins in files that only the user can read.
 
 use std::{
     fmt,
@@ -13,32 +13,34 @@ use jp_resource::Checksum;
 use serde::{Deserialize, Serialize};
 use url::Url;
 
-/// How long another process may have the tokens, and how often it is looked whether it has.
+/// The longest wait for another process to release the tokens.
 const PATIENCE: Duration = Duration::from_secs(5);
+/// The pause between two attempts to lock them.
 const TICK: Duration = Duration::from_millis(20);
 
-/// What logins gave, in a directory: a file for each endpoint.
+/// The store of tokens: a directory with a file for each endpoint.
 ///
-/// A file belongs to the URL of an endpoint, whatever configurations call it: a token never goes anywhere else.
+/// A file belongs to the URL of an endpoint, not to its name in a configuration. So a token is never sent
+/// anywhere else.
 #[derive(Debug, Clone)]
 pub struct Tokens {
     directory: PathBuf,
 }
 
-/// What one login gave.
+/// The tokens of one login.
 #[derive(Clone, Serialize, Deserialize)]
 pub(super) struct StoredTokens {
     /// The endpoint.
     pub(super) url: Url,
-    /// Who gave it.
+    /// The authorization server that issued them.
     pub(super) issuer: Option<String>,
     pub(super) client_id: String,
     pub(super) client_secret: Option<String>,
     pub(super) access_token: String,
     pub(super) refresh_token: Option<String>,
-    /// When the access token runs out, in seconds since 1970.
+    /// The expiry of the access token, in seconds since 1970.
     pub(super) expires_at: Option<u64>,
-    /// What was granted.
+    /// The granted scopes.
     pub(super) scopes: Vec<String>,
 }
 
@@ -51,13 +53,13 @@ impl fmt::Debug for StoredTokens {
 }
 
 impl Tokens {
-    /// Keeps tokens in a directory, which is made once there is something to keep. It belongs outside of every workspace.
+    /// Makes the store in a directory, which is created when needed. It must be outside of workspaces.
     #[must_use]
     pub fn new(directory: PathBuf) -> Self {
         Self { directory }
     }
 
-    /// Forgets what is kept for an endpoint; returns whether there was something.
+    /// Removes the tokens of an endpoint. Returns true if there were any.
     pub fn forget(&self, url: &Url) -> io::Result<bool> {
         match fs::remove_file(self.path(url, "json")) {
             Ok(()) => Ok(true),
@@ -72,7 +74,7 @@ impl Tokens {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
             Err(error) => return Err(error),
         };
-        // What the parser quotes may be a token.
+        // The parser's message may quote a token.
         let kept: StoredTokens = serde_json::from_slice(&text).map_err(|_| {
             io::Error::new(
                 io::ErrorKind::InvalidData,
@@ -82,10 +84,10 @@ impl Tokens {
         Ok((kept.url == *url).then_some(kept))
     }
 
-    /// Keeps other processes from renewing what is kept for an endpoint, until the file is closed.
+    /// Prevents other processes from renewing the tokens of an endpoint until the file is closed.
     pub(super) fn lock(&self, url: &Url) -> io::Result<File> {
-        directory().create(&self.directory)?;
-        let file = private()
+        directory_builder().create(&self.directory)?;
+        let file = private_options()
             .create(true)
             .truncate(false)
             .open(self.path(url, "lock"))?;
@@ -105,17 +107,17 @@ impl Tokens {
         Ok(file)
     }
 
-    /// Keeps what a login gave; whoever calls this holds the lock.
+    /// Stores tokens. The caller must hold the lock.
     pub(super) fn save(&self, kept: &StoredTokens) -> io::Result<()> {
-        directory().create(&self.directory)?;
+        directory_builder().create(&self.directory)?;
         let new = self.path(&kept.url, "new");
-        // Left over where a process was ended.
+        // A process that was killed may have left it.
         if let Err(error) = fs::remove_file(&new)
             && error.kind() != io::ErrorKind::NotFound
         {
             return Err(error);
         }
-        let mut file = private().create_new(true).open(&new)?;
+        let mut file = private_options().create_new(true).open(&new)?;
         file.write_all(&serde_json::to_vec(kept)?)?;
         file.sync_all()?;
         fs::rename(&new, self.path(&kept.url, "json"))
@@ -129,7 +131,7 @@ impl Tokens {
     }
 }
 
-fn directory() -> DirBuilder {
+fn directory_builder() -> DirBuilder {
     let mut builder = DirBuilder::new();
     builder.recursive(true);
     #[cfg(unix)]
@@ -137,7 +139,7 @@ fn directory() -> DirBuilder {
     builder
 }
 
-fn private() -> OpenOptions {
+fn private_options() -> OpenOptions {
     let mut options = OpenOptions::new();
     options.write(true);
     #[cfg(unix)]
@@ -163,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn tokens_are_kept_by_endpoint_until_they_are_forgotten() {
+    fn tokens_are_stored_by_endpoint() {
         let directory = tempfile::tempdir().unwrap();
         let tokens = Tokens::new(directory.path().join("a/b"));
         let (one, other) = (
@@ -184,7 +186,7 @@ mod tests {
 
     #[cfg(unix)]
     #[test]
-    fn nobody_else_reads_the_files() {
+    fn only_the_user_reads_the_files() {
         use std::os::unix::fs::PermissionsExt;
         let directory = tempfile::tempdir().unwrap();
         let tokens = Tokens::new(directory.path().join("a"));
@@ -201,7 +203,7 @@ mod tests {
     }
 
     #[test]
-    fn damaged_file_is_an_error_without_what_is_in_it() {
+    fn error_of_a_damaged_file_does_not_quote_it() {
         let directory = tempfile::tempdir().unwrap();
         let tokens = Tokens::new(directory.path().to_owned());
         let url = Url::parse("https://example.com/mcp").unwrap();

@@ -271,7 +271,7 @@ mod tests {
         insta::assert_snapshot!(messages.join("\n"), @r#"
         the MCP server `notes`: "no-such" can't be started: there is no such program in PATH
         hint: check providers.mcp.notes.command; a program outside PATH needs its full path.
-        the MCP server `notes`: it did not get ready within 30 s
+        the MCP server `notes`: it was not ready within 30 s
         hint: `-c providers.mcp.notes.startup_timeout_secs=120` gives it more time, for example to install itself at its first start.
         the MCP server `notes`: it did not answer `tools/list` within 60 s
         hint: `-c providers.mcp.notes.timeout_secs=240` gives it more time.
@@ -289,7 +289,7 @@ mod tests {
         hint: if you trust that address, set providers.mcp.notes.url = "https://…@other.example/mcp".
         the MCP server `notes`: it sent more than 1000 tools
         hint: jp has this limit for every server; the server must send less at once.
-        the MCP server `notes`: the pages of `tools/list` lead in a circle: the cursor "again" came twice
+        the MCP server `notes`: it returned the cursor "again" of `tools/list` twice
         hint: this is a bug in the server; report it to its maintainers.
         "#);
     }

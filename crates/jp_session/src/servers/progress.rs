@@ -33,7 +33,7 @@ impl Caller for ProgressCaller<'_> {
     }
 
     /// Declines, because no prompt can interrupt the status line.
-    fn asked(&self, elicitation: &Elicitation) -> Elicited {
+    fn answer(&self, elicitation: &Elicitation) -> Elicited {
         let (Elicitation::Form { message, .. } | Elicitation::Url { message, .. }) = elicitation;
         self.line.session.person.tell(Notice::ServerAsks {
             server: self.server.to_owned(),
@@ -42,12 +42,12 @@ impl Caller for ProgressCaller<'_> {
         Elicited::Decline
     }
 
-    fn progressed(&self, progress: &Progress) {
+    fn report_progress(&self, progress: &Progress) {
         // `render` cuts the line again, but the server's text shouldn't be kept whole until then.
         *self.line.text() = format!("{}: {}", self.server, one_line(&progress.to_string(), 200));
     }
 
-    fn logged(&self, message: &LogMessage) {
+    fn report_log(&self, message: &LogMessage) {
         tell_log(&*self.line.session.person, self.server, message);
     }
 }

@@ -251,7 +251,7 @@ impl Caller for AttachmentCaller<'_> {
         (self.is_cancelled)()
     }
 
-    fn asked(&self, elicitation: &Elicitation) -> Elicited {
+    fn answer(&self, elicitation: &Elicitation) -> Elicited {
         let (Elicitation::Form { message, .. } | Elicitation::Url { message, .. }) = elicitation;
         let warning = format!(
             "the server asked a question, which jp declined: {}",
@@ -261,7 +261,7 @@ impl Caller for AttachmentCaller<'_> {
         Elicited::Decline
     }
 
-    fn logged(&self, message: &LogMessage) {
+    fn report_log(&self, message: &LogMessage) {
         tell_log(self.person, self.server, message);
     }
 }

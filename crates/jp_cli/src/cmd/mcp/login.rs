@@ -29,7 +29,7 @@ impl Caller for LoginCaller<'_> {
         self.cancelled.load(Ordering::Relaxed)
     }
 
-    fn asked(&self, elicitation: &Elicitation) -> Elicited {
+    fn answer(&self, elicitation: &Elicitation) -> Elicited {
         // A login asks only for visits; a form would be something else.
         let Elicitation::Url { url, .. } = elicitation else {
             return Elicited::Decline;
