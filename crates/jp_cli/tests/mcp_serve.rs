@@ -494,7 +494,7 @@ fn files_are_offered_below_the_root() {
         (code, message.as_str()),
         (
             -32602,
-            "the workspace has no file src/none.rs; completion of the template offers what there is"
+            "the workspace has no file src/none.rs; completion of the template offers the files"
         )
     );
 }
@@ -529,7 +529,7 @@ fn transcript_is_what_print_writes() {
         assert_eq!(code, -32602);
         assert_contains(
             &message,
-            "has no turn 3, it has 2; turns are counted from 1",
+            "has 2 turns and no turn 3; turns are numbered from 1",
         );
         let (_, message) = client.refused("jp://conversation/17");
         assert_contains(&message, "no conversation 17; completion of");
@@ -741,18 +741,9 @@ fn what_a_walk_would_leave_out_is_refused() {
         ("harmless", "its name is that of a file that holds secrets"),
         ("key", "it is a private key"),
         ("to-key", "it is a private key"),
-        (
-            ".git/config",
-            "what belongs to version control and to jp is closed",
-        ),
-        (
-            ".jp/config.toml",
-            "what belongs to version control and to jp is closed",
-        ),
-        (
-            "settings",
-            "what belongs to version control and to jp is closed",
-        ),
+        (".git/config", "it belongs to version control or to jp"),
+        (".jp/config.toml", "it belongs to version control or to jp"),
+        ("settings", "it belongs to version control or to jp"),
         ("to-src/main.rs", "a directory on its path is a link"),
     ];
     for (path, why) in because {
@@ -809,7 +800,7 @@ fn reads_follow_the_limits_of_the_configuration() {
         "more than the 100 bytes that conversation.attachment.max_bytes allows",
     );
     let (_, message) = client.refused(&sandbox.uri("notes.md"));
-    assert_contains(&message, "line 2 holds what looks like");
+    assert_contains(&message, "line 2 looks like");
     assert_contains(&message, "refuses it");
     assert_lacks(&message, "ghp_");
 }
@@ -947,7 +938,7 @@ fn what_is_too_large_is_refused_before_it_is_read() {
     let snapshot = client.list()[1]["uri"].as_str().unwrap().to_owned();
     let (code, message) = client.refused(&snapshot);
     assert_eq!(code, -32602, "{message}");
-    assert_contains(&message, "has 20000000 bytes, and no more than");
+    assert_contains(&message, "has 20000000 bytes, more than the limit of");
 
     rewrite(&sandbox, |events| {
         let content = having(events, "$blob").unwrap().clone();
@@ -959,10 +950,10 @@ fn what_is_too_large_is_refused_before_it_is_read() {
     });
     let (code, message) = client.refused(&conversation);
     assert_eq!(code, -32602, "{message}");
-    assert_contains(&message, "are given at once; read one turn of it");
+    assert_contains(&message, "the limit of one read; read one turn of it");
     let (code, message) = client.refused(&format!("{conversation}/turn/1"));
     assert_eq!(code, -32602, "{message}");
-    assert_contains(&message, "are given at once; read another turn");
+    assert_contains(&message, "the limit of one read; read another turn");
 }
 
 /// Has files and directories be as if nothing had happened to them for long.
@@ -1234,13 +1225,16 @@ fn what_is_not_listed_is_told_to_the_person() {
         "nothing of .jp, nothing large"
     );
     let told = sandbox.run("mcp serve").stderr;
-    assert_contains(&told, "not all that is attached is in the list");
+    assert_contains(&told, "the list lacks an attachment");
     assert_contains(&told, "large.md");
-    assert_contains(&told, r#"the path "docs/a\\b.md" has a backslash"#);
+    assert_contains(
+        &told,
+        r#"the list lacks "docs/a\\b.md": clients can't request a path with a backslash"#,
+    );
     assert_contains(&told, "plan.md is outside the workspace and is left out");
     sandbox.configure("[conversation.attachment]\nmax_files = 1\n");
     let told = sandbox.run("mcp serve").stderr;
-    assert_contains(&told, "not all that is attached is in the list");
+    assert_contains(&told, "the list lacks an attachment");
 }
 
 #[cfg(target_os = "linux")]
@@ -1272,7 +1266,7 @@ fn list_is_offered_as_it_is_where_there_is_no_thread_to_follow_it() {
     );
     assert_contains(
         &told,
-        "the list stays as it is now: no thread could be started",
+        "the list won't show changes: the thread that follows the conversation could not be started",
     );
 }
 

@@ -1,4 +1,4 @@
-//! Snapshots that conversations keep, by the checksum of their content.
+//! Offers the snapshots of conversations by the checksum of their content.
 
 use std::sync::Arc;
 
@@ -13,15 +13,16 @@ use crate::{
     conversations::{Conversations, FoundConversation},
 };
 
-/// How many conversations, the newest first, are searched for a snapshot with the content, which has its
-/// MIME type. Without one the content itself says enough; reading every conversation would take long.
+/// The number of conversations, from the newest, that are searched for the content's MIME type. Without it,
+/// jp guesses the type from the content, because reading every conversation would take long.
 const MAX_SEARCHED: usize = 100;
 
-/// What to do if there is no such content.
-const LISTED: &str =
-    "the list has the snapshots of the conversation, and 64 hexadecimal digits name one";
+/// The advice if there is no such content.
+const SEE_LIST: &str =
+    "the list has the conversation's snapshots; a checksum has 64 hexadecimal digits";
 
-/// Makes the template of the snapshots that the workspace's conversations keep. Larger content is refused.
+/// Makes the template of the snapshots that the workspace's conversations keep. Refuses larger content than
+/// `max_bytes`.
 pub(crate) fn template(conversations: &Arc<Conversations>, max_bytes: u64) -> ResourceTemplate {
     let conversations = Arc::clone(conversations);
     ResourceTemplate::new(
@@ -30,17 +31,18 @@ pub(crate) fn template(conversations: &Arc<Conversations>, max_bytes: u64) -> Re
         move |parameters: Parameters| {
             let checksum = parameters
                 .parse("sha256")
-                .map_err(|error| refusal(error, LISTED))?;
+                .map_err(|error| refusal(error, SEE_LIST))?;
             read(&conversations, checksum, max_bytes)
         },
     )
     .title("A snapshot")
     .description(
-        "What a conversation keeps of something attached to it, by the SHA-256 of its content.",
+        "A snapshot of an attachment that a conversation keeps, by the SHA-256 of its content.",
     )
 }
 
-/// Reads the content of a snapshot and verifies it. Larger content is not read.
+/// Reads and verifies the content of a snapshot. Refuses larger content than `max_bytes` without reading
+/// it.
 pub(crate) fn read_payload(
     store: &Store,
     payload: &Payload<ResourceContent>,
@@ -63,7 +65,7 @@ pub(crate) fn read_payload(
     Ok(to_content(content))
 }
 
-/// Reads content that the workspace keeps, also if no conversation names it any more.
+/// Reads content in the workspace's store, even if no conversation names it.
 fn read(
     conversations: &Conversations,
     checksum: Checksum,
@@ -76,7 +78,7 @@ fn read(
     let store = local
         .as_ref()
         .map_or(conversations.shared_store(), |found| &found.store);
-    // Searching conversations for content that isn't there would be for nothing.
+    // Don't search conversations for missing content.
     let path = store.blobs().path(&checksum);
     if !path.exists() {
         return Err(failure(checksum, &BlobError::Missing { checksum, path }));
@@ -99,8 +101,8 @@ fn read(
     }
 }
 
-/// Reads content of which only the checksum is known: of a conversation that is not searched or was removed,
-/// or of a tool's result.
+/// Reads content that no searched conversation names: that of an older or removed conversation, or of a
+/// tool's result.
 fn read_unnamed(store: &Store, checksum: Checksum, max_bytes: u64) -> Result<Content, ReadError> {
     let bytes =
         read_verified(store, checksum, max_bytes).map_err(|error| failure(checksum, &error))?;
@@ -134,29 +136,29 @@ fn is_stored_as(snapshot: &Snapshot, checksum: Checksum) -> bool {
     matches!(&snapshot.content, Payload::Stored(blob) if blob.checksum == checksum)
 }
 
-/// Returns whether a conversation names this content.
+/// Returns true if a conversation names this content.
 fn keeps(found: &FoundConversation, checksum: Checksum) -> bool {
     let blobs = found.store.blobs_of(&found.located);
     blobs.is_ok_and(|blobs| blobs.iter().any(|blob| blob.checksum == checksum))
 }
 
-/// Words an error without the path of the file, which is none of the client's business.
+/// Words an error without the file's path, which clients must not learn.
 fn failure(checksum: Checksum, error: &BlobError) -> ReadError {
     match error {
         BlobError::Missing { .. } => refusal(
             format!("the workspace keeps no snapshot with the checksum {checksum}"),
-            LISTED,
+            SEE_LIST,
         ),
         BlobError::TooLarge { size, cap, .. } => too_large(checksum, *size, *cap),
         _ => ReadError::failed(format!(
-            "the snapshot {checksum} is damaged or can't be opened; `jp storage check` tells a person what is wrong with it"
+            "the snapshot {checksum} is damaged or can't be opened; the user can run `jp storage check`"
         )),
     }
 }
 
 fn too_large(checksum: Checksum, size: u64, cap: u64) -> ReadError {
     refusal(
-        format!("the snapshot {checksum} has {size} bytes, and no more than {cap} are given"),
+        format!("the snapshot {checksum} has {size} bytes, more than the limit of {cap}"),
         "read a smaller one",
     )
 }

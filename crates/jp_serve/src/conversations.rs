@@ -9,8 +9,8 @@ use mcp_resources::{Parameters, Partial, ReadError, ResourceTemplate};
 
 use crate::{answer::refusal, settings::Chosen, stamps::Stamps};
 
-/// What to do if there is no such conversation.
-const IDS: &str = "completion of jp://conversation/{id} offers the ids there are, the newest first";
+/// The advice if there is no such conversation.
+const SEE_IDS: &str = "completion of jp://conversation/{id} offers the ids, the newest first";
 
 /// The conversations that clients may read: those of the workspace, and a local one if the user names it.
 #[derive(Debug)]
@@ -18,7 +18,7 @@ pub(crate) struct Conversations {
     shared: Store,
     local: Store,
     chosen: Chosen,
-    /// How many bytes a text may have.
+    /// The longest text, in bytes.
     max_bytes: u64,
 }
 
@@ -29,12 +29,12 @@ pub(crate) struct FoundConversation {
     pub(crate) located: Located,
 }
 
-/// The conversation whose attachments are listed, as of the last look.
+/// The conversation whose attachments are listed.
 #[derive(Debug)]
 pub(crate) struct Choice {
     pub(crate) found: Option<FoundConversation>,
     wanted: Option<ConversationId>,
-    /// Of the directories with conversations.
+    /// The states of the directories with conversations.
     stamps: Stamps,
 }
 
@@ -52,7 +52,7 @@ fn conversation_template(conversations: &Arc<Conversations>) -> ResourceTemplate
         reading.read_conversation(&parameters)
     })
     .title("A conversation")
-    .description("All turns of a conversation: what the person asked, what was attached, what the model did and answered.")
+    .description("All turns of a conversation: the user's messages and attachments, the model's tool calls and answers.")
     .mime_type("text/markdown")
     .complete("id", move |partial| completing.complete_id(&partial))
     .source(move |parameters| watched.source(parameters))
@@ -66,7 +66,7 @@ fn turn_template(conversations: &Arc<Conversations>) -> ResourceTemplate {
         move |parameters| reading.read_turn(&parameters),
     )
     .title("One turn of a conversation")
-    .description("Turns are counted from 1.")
+    .description("Turns are numbered from 1.")
     .mime_type("text/markdown")
     .complete("id", move |partial| ids.complete_id(&partial))
     .complete("n", move |partial| numbers.complete_turn(&partial))
@@ -89,8 +89,8 @@ impl Conversations {
         &self.shared
     }
 
-    /// Returns the conversation whose attachments are listed. `before` is the choice of the last look, which
-    /// holds while no conversation comes or goes.
+    /// Returns the conversation whose attachments are listed. `before` is the previous choice. It stays valid
+    /// until a conversation is added or removed.
     pub(crate) fn choice(&self, before: Option<Choice>) -> Choice {
         let wanted = match &self.chosen {
             Chosen::Named(id) => Some(*id),
@@ -102,13 +102,13 @@ impl Conversations {
         {
             return before;
         }
-        let begun = SystemTime::now();
+        let start = SystemTime::now();
         let found = self.choose(wanted);
         let directories = [&self.shared, &self.local].map(Store::conversations);
         Choice {
             wanted,
             found,
-            stamps: Stamps::after_looking(directories, begun),
+            stamps: Stamps::after_looking(directories, start),
         }
     }
 
@@ -213,9 +213,9 @@ impl Conversations {
     fn find_named(&self, parameters: &Parameters) -> Result<FoundConversation, ReadError> {
         let id = parameters
             .parse("id")
-            .map_err(|error| refusal(error, IDS))?;
+            .map_err(|error| refusal(error, SEE_IDS))?;
         self.find(id)
-            .ok_or_else(|| refusal(format!("the workspace has no conversation {id}"), IDS))
+            .ok_or_else(|| refusal(format!("the workspace has no conversation {id}"), SEE_IDS))
     }
 
     fn read_conversation(&self, parameters: &Parameters) -> Result<String, ReadError> {
@@ -227,7 +227,7 @@ impl Conversations {
 
     fn read_turn(&self, parameters: &Parameters) -> Result<String, ReadError> {
         let found = self.find_named(parameters)?;
-        let instead = "turns are counted from 1; completion of the template offers their numbers";
+        let instead = "turns are numbered from 1; completion of the template offers the numbers";
         let number = parameters
             .parse::<usize>("n")
             .map_err(|error| refusal(error, instead))?;
@@ -236,13 +236,13 @@ impl Conversations {
         match turns.iter().position(|turn| turn.number == number) {
             Some(index) => {
                 let instead =
-                    "read another turn, or have a person run `jp conversation print` with --turn";
+                    "read another turn, or ask the user to run `jp conversation print` with --turn";
                 found.write_turns(&stream, &turns[index..=index], self.max_bytes, instead)
             }
             None => {
                 let (id, count) = (found.located.id, turns.len());
                 Err(refusal(
-                    format!("conversation {id} has no turn {number}, it has {count}"),
+                    format!("conversation {id} has {count} turns and no turn {number}"),
                     instead,
                 ))
             }
@@ -261,7 +261,7 @@ impl FoundConversation {
         let id = self.located.id;
         match error {
             jp_storage::ReadError::Removed { .. } => {
-                refusal(format!("the workspace has no conversation {id}"), IDS)
+                refusal(format!("the workspace has no conversation {id}"), SEE_IDS)
             }
             jp_storage::ReadError::BeingWritten { .. } => {
                 ReadError::failed(format!("conversation {id} is being written; read it again"))
@@ -273,13 +273,11 @@ impl FoundConversation {
     fn unreadable(&self) -> ReadError {
         let id = self.located.id;
         let what = format!("conversation {id} is damaged or can't be opened");
-        ReadError::failed(format!(
-            "{what}; `jp storage check` tells a person what is wrong with it"
-        ))
+        ReadError::failed(format!("{what}; the user can run `jp storage check`"))
     }
 
-    /// Writes turns as `jp conversation print` does. Text that would be too long is refused as early as
-    /// possible, before the blob that makes it so is read; `instead` says what to read then.
+    /// Writes turns like `jp conversation print`. Refuses text that is too long, before it reads the blob that
+    /// makes it so. `instead` is the advice in the refusal.
     fn write_turns(
         &self,
         stream: &Stream,
@@ -287,7 +285,7 @@ impl FoundConversation {
         max_bytes: u64,
         instead: &str,
     ) -> Result<String, ReadError> {
-        // A blob counts before it is read, and then as text. So the room is computed anew after each event.
+        // A blob counts before it is read, and later as text. So the room is computed again after each event.
         let room = Cell::new(max_bytes);
         let read = |blob: &BlobRef| {
             room.set(
@@ -311,7 +309,7 @@ impl FoundConversation {
     fn too_long(&self, max_bytes: u64, instead: &str) -> ReadError {
         let id = self.located.id;
         refusal(
-            format!("no more than {max_bytes} bytes of conversation {id} are given at once"),
+            format!("conversation {id} is longer than {max_bytes} bytes, the limit of one read"),
             instead,
         )
     }

@@ -16,7 +16,7 @@ pub enum OpenError {
         source: io::Error,
     },
     /// The root has no URI.
-    #[error("offer the workspace at {path:?}: its path is no part of a URI")]
+    #[error("offer the workspace at {path:?}: its path can't be part of a URI")]
     Uri {
         /// The root.
         path: PathBuf,
@@ -26,39 +26,38 @@ pub enum OpenError {
     Register(#[from] RegisterError),
 }
 
-/// A function that receives what clients don't see.
+/// A function that receives the warnings.
 pub(crate) type Report = Arc<dyn Fn(Warning) + Send + Sync>;
 
-/// Something that clients don't see, or of whose changes they don't hear.
+/// A problem that clients don't see: a missing resource, or missing notifications.
 #[derive(Debug, thiserror::Error)]
 pub enum Warning {
     /// Changes of files are not seen.
     #[error(transparent)]
     Watch(#[from] WatchError),
     /// A file or a declaration is not in the list.
-    #[error("not all that is attached is in the list: failed to {0}")]
+    #[error("the list lacks an attachment: failed to {0}")]
     Attachment(#[source] AttachError),
-    /// The conversation can't be read. It is tried again.
-    #[error("for now nothing new of conversation {id} is in the list: failed to {source}")]
+    /// The conversation can't be read. jp tries again later.
+    #[error("the list doesn't show changes of conversation {id} yet: failed to {source}")]
     Conversation {
         /// The conversation.
         id: ConversationId,
         /// The cause.
         source: ReadError,
     },
-    /// The workspace or its history attaches a file that a walk would leave out.
+    /// The workspace or its history attaches a file that a walk would exclude.
     #[error(
-        "not all that is attached is in the list: {path} is attached by the workspace or its history, and a walk would leave it out; \
-         `jp attachment add` with that path has it offered all the same"
+        "the list lacks {path}: the workspace or its history attaches it, but ignore rules exclude it; \
+         run `jp attachment add` with this path to offer it"
     )]
     NotWalked {
         /// Its path from the root.
         path: String,
     },
-    /// No client can ask for a file of this name.
+    /// No client can request a file with this name.
     #[error(
-        "not all that is attached is in the list: the path {path:?} has a backslash or what looks like a drive letter, \
-         so no client can name it; rename the file"
+        "the list lacks {path:?}: clients can't request a path with a backslash or a drive letter; rename the file"
     )]
     Name {
         /// Its path from the root.
@@ -66,15 +65,15 @@ pub enum Warning {
     },
     /// The list doesn't follow the conversation and its attachments.
     #[error(
-        "the list stays as it is now: no thread could be started that follows the conversation: {0}"
+        "the list won't show changes: the thread that follows the conversation could not be started: {0}"
     )]
     NotFollowed(#[source] io::Error),
-    /// A look for changes panicked. The next one is tried.
+    /// The search for changes panicked. jp tries again later.
     #[error(
-        "for now nothing new is in the list: looking for it met a defect of jp; it is tried again"
+        "the list doesn't show changes yet: jp has a bug in the search for them; it tries again"
     )]
     Defect,
-    /// An attachment's URI is not one, as with some servers. Its snapshot is listed all the same.
-    #[error("not all that is attached is in the list under its own URI: {0}")]
+    /// An attachment has an invalid URI from a server. Its snapshot is still listed.
+    #[error("the list has an attachment only as a snapshot, without its own URI: {0}")]
     Uri(#[source] RegisterError),
 }

@@ -1,7 +1,7 @@
-//! Offers the workspace's files, as a walk would attach them.
+//! Offers the files of the workspace that a walk would attach.
 //!
-//! The walk itself checks a path ([`Walked`]) and returns the canonical path of the file. That is opened
-//! from the root on without following links, so what was checked is what is read.
+//! The walk itself checks a path ([`Walked`]) and returns the canonical path of the file. That path is
+//! opened from the root without following links, so the file that was checked is the one that is read.
 
 use std::{
     io,
@@ -23,15 +23,14 @@ use crate::{
     error::OpenError,
 };
 
-/// How many names complete a path. It is more than the hundred that a client gets at once, so the client
-/// learns that there are more.
+/// The most names that complete a path. A client receives a hundred of them and learns that there are more.
 const MAX_OFFERED: usize = 1000;
 
-/// What to do about a path that can't be read.
-const SAY_A_PATH: &str = "give a path from the workspace's root, such as src/main.rs";
+/// The advice for a malformed path.
+const GIVE_PATH: &str = "give a path from the workspace's root, such as src/main.rs";
 
-/// What to do if there is no such file.
-const OFFERS: &str = "completion of the template offers what there is";
+/// The advice if there is no such file.
+const SEE_COMPLETION: &str = "completion of the template offers the files";
 
 /// The files below the workspace's root.
 #[derive(Debug)]
@@ -45,7 +44,7 @@ pub(crate) struct Files {
     whole: Walked,
 }
 
-/// How a file came into the list, which decides whether it may be read.
+/// The reason why a file is in the list. It decides if the file may be read.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Listed {
     /// A walk found it at this path.
@@ -53,16 +52,17 @@ pub(crate) enum Listed {
         walked: Arc<Walked>,
         found_at: PathBuf,
     },
-    /// The workspace or its history attaches this very file. It is given if a walk from the root finds it.
+    /// The workspace or its history attaches this file by its path. It may be read if a walk from the root
+    /// finds it.
     Named,
-    /// The user attached this very file.
+    /// The user attached this file by its path.
     ByUser,
 }
 
-/// Who lets a file be read.
+/// The reason why a file may be read.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Grant {
-    /// The user attached this very file, so a private key may be read, too.
+    /// The user attached this file by its path, so it may be a private key.
     User,
     /// A walk found it.
     Walk,
@@ -75,13 +75,11 @@ pub(crate) fn template(files: &Arc<Files>) -> ResourceTemplate {
     ResourceTemplate::new(uri_template, "File", move |parameters: Parameters| {
         let path = parameters
             .path("path")
-            .map_err(|error| refusal(error, SAY_A_PATH))?;
+            .map_err(|error| refusal(error, GIVE_PATH))?;
         reading.read(&path)
     })
     .title("A file of the workspace")
-    .description(
-        "The path is relative to the workspace's root. What the workspace ignores is not offered.",
-    )
+    .description("The path is relative to the workspace's root. Ignored files are not offered.")
     .complete("path", move |partial: Partial| {
         completing.complete_path(&partial.value)
     })
@@ -128,7 +126,7 @@ impl Files {
         &self.place
     }
 
-    /// Returns the path of a URI, if it is that of a file of the workspace that is not closed.
+    /// Returns the path of a URI if it is that of a file of the workspace and isn't closed.
     ///
     /// # Errors
     ///
@@ -151,8 +149,8 @@ impl Files {
         Some(names?.join("/"))
     }
 
-    /// Returns whether this server reads the URI itself, or a client could think so. Such a URI of someone
-    /// else's resource must not be listed.
+    /// Returns true if this server reads the URI itself, or a client could think so. Such a URI must not be
+    /// listed for the resource of another server.
     pub(crate) fn is_own(&self, uri: &str) -> bool {
         let (scheme, rest) = uri.split_once(':').unwrap_or(("", uri));
         match scheme.to_ascii_lowercase().as_str() {
@@ -173,7 +171,7 @@ impl Files {
         self.place.root.join(path)
     }
 
-    /// Reads a file by its path, if a walk from the root finds it.
+    /// Reads a file by its path if a walk from the root finds it.
     pub(crate) fn read(&self, path: &PathParam) -> Result<Content, ReadError> {
         Self::check_open(path, Path::new(path.as_str()))?;
         let real = self
@@ -187,7 +185,7 @@ impl Files {
         self.whole.find(&self.absolute(path), &self.place)
     }
 
-    /// Reads a file of the list. One that a walk found is given if the same walk still finds it.
+    /// Reads a file of the list. If a walk found it, the same walk must still find it.
     pub(crate) fn read_listed(
         &self,
         path: &PathParam,
@@ -205,8 +203,8 @@ impl Files {
         match real == absolute {
             true => self.read_real(path, &real, Grant::Walk),
             false => Err(refusal(
-                format!("the link that gave {path} leads elsewhere now"),
-                "list again",
+                format!("the link to {path} has changed its target"),
+                "list the resources again",
             )),
         }
     }
@@ -217,7 +215,7 @@ impl Files {
             return Err(Self::explain(path, LeftOut::LeadsOut));
         };
         Self::check_open(path, relative)?;
-        // No link is followed: what was checked is what is read.
+        // Without following links, this reads the file that was checked.
         let bytes = self
             .root
             .read_unlinked(relative)
@@ -230,7 +228,7 @@ impl Files {
             (self.secrets, content.as_text().and_then(find_secret))
         {
             let why = format!(
-                "line {} holds what looks like {}, and conversation.attachment.secrets refuses it",
+                "line {} looks like {}, and conversation.attachment.secrets refuses it",
                 found.line, found.kind
             );
             return Err(refuse(path, &why));
@@ -245,7 +243,7 @@ impl Files {
         }
     }
 
-    /// Returns the path to watch for a subscriber, also that of a file that doesn't exist yet.
+    /// Returns the path to watch for a subscriber. The file may not exist yet.
     fn source(&self, path: &PathParam) -> Option<PathBuf> {
         let named = Path::new(path.as_str());
         if has_closed(named) || has_secret_name(named) {
@@ -259,23 +257,24 @@ impl Files {
             Err(LeftOut::Missing) => self
                 .root
                 .source(path)
-                .filter(|path| self.would_be_given(path)),
+                .filter(|path| self.would_be_offered(path)),
             Err(_) => None,
         }
     }
 
-    /// Returns whether a walk would find a file if it existed.
-    fn would_be_given(&self, path: &Path) -> bool {
+    /// Returns true if a walk would find a file if it existed.
+    fn would_be_offered(&self, path: &Path) -> bool {
         !has_secret_name(path) && IgnoreRules::rule_for_file(path, &self.place).is_none()
     }
 
-    /// Completes a path by one name. Directories end in a slash, and a file that can't be read by its path
-    /// is left out.
+    /// Completes a path by one name. Directories end in a slash. Files that can't be read by their path are
+    /// left out.
     ///
-    /// A `%` is written `%25`, because `{+path}` leaves alone what looks percent-encoded (RFC 6570 §3.2.3).
-    fn complete_path(&self, begun: &str) -> Vec<String> {
-        let begun = begun.replace("%25", "%");
-        let (directory, begun) = begun.rsplit_once('/').unwrap_or(("", &begun));
+    /// A `%` becomes `%25`, because `{+path}` doesn't encode text that looks percent-encoded (RFC 6570
+    /// §3.2.3).
+    fn complete_path(&self, partial: &str) -> Vec<String> {
+        let partial = partial.replace("%25", "%");
+        let (directory, start) = partial.rsplit_once('/').unwrap_or(("", &partial));
         let absolute = match (directory, PathParam::new(directory)) {
             ("", _) => self.place.root.clone(),
             (_, Ok(directory)) => self.absolute(&directory),
@@ -295,7 +294,7 @@ impl Files {
             let is_nameable = PathParam::new(entry.name.as_str()).is_ok();
             if is_open
                 && is_nameable
-                && entry.name.starts_with(begun)
+                && entry.name.starts_with(start)
                 && offered.len() < MAX_OFFERED
             {
                 let slash = if entry.is_directory { "/" } else { "" };
@@ -305,32 +304,32 @@ impl Files {
         offered
     }
 
-    /// Says why a walk leaves a file out, and what to do instead.
+    /// Refuses a file that a walk excludes, and says what to do instead.
     fn explain(path: &PathParam, why: LeftOut) -> ReadError {
         match why {
-            LeftOut::Missing => refusal(format!("the workspace has no file {path}"), OFFERS),
-            LeftOut::NotAFile => refusal(format!("{path} is no file"), OFFERS),
-            LeftOut::NeverEntered => {
-                refuse(path, "what belongs to version control and to jp is closed")
+            LeftOut::Missing => {
+                refusal(format!("the workspace has no file {path}"), SEE_COMPLETION)
             }
+            LeftOut::NotAFile => refusal(format!("{path} is not a file"), SEE_COMPLETION),
+            LeftOut::NeverEntered => refuse(path, "it belongs to version control or to jp"),
             LeftOut::DirectoryLink => refuse(path, "a directory on its path is a link"),
             LeftOut::LeadsOut => refuse(path, "a link leads out of the workspace"),
             LeftOut::Ignored(rule) => refuse(path, &describe_rule(&rule)),
-            LeftOut::Secret => refuse_secret(path, "its name is that of a file that holds secrets"),
-            LeftOut::NotSelected => refuse(path, "it is excluded from what is attached"),
+            LeftOut::Secret => refuse_secret(path, "files of this name contain secrets"),
+            LeftOut::NotSelected => refuse(path, "it is excluded from the attachments"),
         }
     }
 }
 
-/// Returns whether a path has a name that no walk enters, such as `.git`. Case is ignored, because on some file
-/// systems `.GIT` is the same directory.
+/// Returns true if a path has a name that no walk enters, such as `.git`. Case is ignored, because on some
+/// file systems `.GIT` is the same directory.
 fn has_closed(path: &Path) -> bool {
     path.iter()
         .any(|name| is_never_entered(&name.to_ascii_lowercase()))
 }
 
 fn describe_rule(rule: &IgnoreRule) -> String {
-    // An ignore file may stand above the root. Clients don't learn where.
+    // An ignore file may be above the root. Clients must not learn its directory.
     let file = match rule.file.is_absolute() {
         true => rule.file.file_name().map(Path::new).unwrap_or(&rule.file),
         false => &rule.file,
@@ -349,7 +348,7 @@ fn refuse(path: &PathParam, why: &str) -> ReadError {
 fn refuse_secret(path: &PathParam, why: &str) -> ReadError {
     refusal(
         format!("{path} is not offered: {why}"),
-        "a person who wants it read can attach it: `jp attachment add` with this path",
+        "the user can attach it with `jp attachment add` and this path",
     )
 }
 

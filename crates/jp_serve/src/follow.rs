@@ -19,12 +19,12 @@ use crate::{
     stamps::Stamps,
 };
 
-/// How often to look for changes: of the current conversation, its file, and the attached files and
-/// directories. A look costs a system call for each of these and for each ignore file. A watch would cost
-/// less, but would have to follow directories that come and go.
+/// The interval of the search for changes: of the current conversation, its file, and the attached files and
+/// directories. A search costs a system call for each of these and for each ignore file. A watch would cost
+/// less, but would have to follow directories that are made and removed.
 const INTERVAL: Duration = Duration::from_secs(1);
 
-/// The name under which the list is registered.
+/// The name of the list in the registry.
 const NAME: &str = "conversation";
 
 /// Keeps the list up to date until it is dropped.
@@ -44,7 +44,7 @@ struct List {
     reports: Reports,
 }
 
-/// The conversation as of the last time that it was read.
+/// The conversation when it was last read.
 struct Conversation {
     found: FoundConversation,
     stream: Stream,
@@ -60,14 +60,14 @@ enum Topic {
     Defect,
 }
 
-/// Reports each warning once for as long as it holds.
+/// Reports each warning once while it applies.
 struct Reports {
     report: Report,
-    told: HashMap<Topic, HashSet<String>>,
+    reported: HashMap<Topic, HashSet<String>>,
 }
 
 impl Following {
-    /// Makes the list, and starts the thread that keeps it up to date. Reports if there is no thread.
+    /// Makes the list and starts the thread that keeps it up to date. Reports if the thread can't start.
     pub(crate) fn start(
         registry: Registry,
         conversations: Arc<Conversations>,
@@ -77,23 +77,22 @@ impl Following {
         let alive = Arc::new(());
         let reports = Reports {
             report: Arc::clone(&report),
-            told: HashMap::new(),
+            reported: HashMap::new(),
         };
-        let (choice, conversation, attached, entries) = (None, None, None, Vec::new());
         let mut list = List {
             registry,
             conversations,
             lister,
-            choice,
-            conversation,
-            attached,
-            entries,
+            choice: None,
+            conversation: None,
+            attached: None,
+            entries: Vec::new(),
             reports,
         };
-        list.look();
+        list.update();
         let weak = Arc::downgrade(&alive);
         let thread = thread::Builder::new().spawn(move || {
-            repeat(&weak, INTERVAL, &mut list, List::look, List::tell_defect);
+            repeat(&weak, INTERVAL, &mut list, List::update, List::report_bug);
         });
         if let Err(error) = thread {
             report(Warning::NotFollowed(error));
@@ -102,37 +101,36 @@ impl Following {
     }
 }
 
-/// Looks once per interval for as long as `alive` is. A look that panics is reported, and the next one is
-/// tried.
+/// Updates the list once per interval while `alive` exists. After a panic, reports it and continues.
 fn repeat<T>(
     alive: &Weak<()>,
     interval: Duration,
     list: &mut T,
-    look: impl Fn(&mut T),
-    defect: impl Fn(&mut T),
+    update: impl Fn(&mut T),
+    report_bug: impl Fn(&mut T),
 ) {
     loop {
         thread::sleep(interval);
         if alive.strong_count() == 0 {
             return;
         }
-        if catch_unwind(AssertUnwindSafe(|| look(list))).is_err() {
-            // The report may panic too.
-            _ = catch_unwind(AssertUnwindSafe(|| defect(list)));
+        if catch_unwind(AssertUnwindSafe(|| update(list))).is_err() {
+            // The report may panic, too.
+            _ = catch_unwind(AssertUnwindSafe(|| report_bug(list)));
         }
     }
 }
 
 impl List {
-    fn tell_defect(&mut self) {
-        self.reports.tell(Topic::Defect, vec![Warning::Defect]);
+    fn report_bug(&mut self) {
+        self.reports.replace(Topic::Defect, vec![Warning::Defect]);
     }
 
-    /// Brings the list up to date: first the conversation, then its attachments, then the resources.
-    fn look(&mut self) {
-        let is_new = self.read_conversation();
-        let is_other = self.survey();
-        if !is_new && !is_other {
+    /// Updates the list: first the conversation, then its attachments, then the resources.
+    fn update(&mut self) {
+        let is_conversation_new = self.read_conversation();
+        let are_files_new = self.survey();
+        if !is_conversation_new && !are_files_new {
             return;
         }
         let entries = match (&self.conversation, &self.attached) {
@@ -146,8 +144,9 @@ impl List {
         }
     }
 
-    /// Reads the conversation if it is another one or has changed. Returns whether the list may change. A
-    /// conversation that can't be read leaves the list as it is, and is tried again.
+    /// Reads the conversation if it is another one or has changed. Returns true if the list may change.
+    ///
+    /// If the conversation can't be read, the list doesn't change, and the next update tries again.
     fn read_conversation(&mut self) -> bool {
         let choice = self.conversations.choice(self.choice.take());
         let found = choice.found.clone();
@@ -171,7 +170,7 @@ impl List {
         );
         match found.store.read(&found.located) {
             Ok(read) => {
-                self.reports.tell(Topic::Conversation, Vec::new());
+                self.reports.replace(Topic::Conversation, Vec::new());
                 self.conversation = Some(Conversation {
                     found,
                     stream: read.stream,
@@ -179,10 +178,10 @@ impl List {
                 });
                 true
             }
-            // `jp conversation rm` runs at the same time. The next look finds another one, or none.
+            // `jp conversation rm` runs at the same time. The next update finds another one, or none.
             Err(ReadError::Removed { .. }) => had && self.conversation.is_none(),
             Err(source) => {
-                self.reports.tell(
+                self.reports.replace(
                     Topic::Conversation,
                     vec![Warning::Conversation { id, source }],
                 );
@@ -191,7 +190,7 @@ impl List {
         }
     }
 
-    /// Looks for the attached files again if they may have changed. Returns whether it did.
+    /// Surveys the attached files again if they may have changed. Returns true if it did.
     fn survey(&mut self) -> bool {
         let Some(conversation) = &self.conversation else {
             self.attached = None;
@@ -206,7 +205,7 @@ impl List {
             return false;
         }
         let (attached, warnings) = self.lister.survey(declared);
-        self.reports.tell(Topic::Files, warnings);
+        self.reports.replace(Topic::Files, warnings);
         self.attached = Some(attached);
         true
     }
@@ -218,7 +217,7 @@ impl List {
             .registry
             .replace_server(NAME, Bundle::new().resources(resources))
         {
-            self.reports.tell(Topic::Uris, vec![Warning::Uri(error)]);
+            self.reports.replace(Topic::Uris, vec![Warning::Uri(error)]);
         }
         let before: HashMap<String, Entry> = self
             .entries
@@ -236,8 +235,8 @@ impl List {
         self.entries = entries;
     }
 
-    /// Makes the resources. One whose URI is not valid, as with some servers, is listed only as its snapshot.
-    /// Of two whose URIs are the same apart from spelling, the first is listed.
+    /// Makes the resources. Some servers use invalid URIs; such a resource is listed only as a snapshot. Of two
+    /// resources whose URIs differ only in spelling, the first is listed.
     fn resources(&mut self, entries: &[Entry]) -> Vec<Resource> {
         let Some(Conversation { found, .. }) = &self.conversation else {
             return Vec::new();
@@ -251,19 +250,19 @@ impl List {
                 Err(error) => warnings.push(Warning::Uri(error)),
             }
         }
-        self.reports.tell(Topic::Uris, warnings);
+        self.reports.replace(Topic::Uris, warnings);
         resources
     }
 }
 
 impl Reports {
-    /// Reports those of the warnings that did not hold before.
-    fn tell(&mut self, topic: Topic, warnings: Vec<Warning>) {
-        let told = self.told.remove(&topic).unwrap_or_default();
-        let now = self.told.entry(topic).or_default();
+    /// Reports the warnings of a topic that did not apply before.
+    fn replace(&mut self, topic: Topic, warnings: Vec<Warning>) {
+        let before = self.reported.remove(&topic).unwrap_or_default();
+        let now = self.reported.entry(topic).or_default();
         for warning in warnings {
             let text = warning.to_string();
-            if now.insert(text.clone()) && !told.contains(&text) {
+            if now.insert(text.clone()) && !before.contains(&text) {
                 (self.report)(warning);
             }
         }
@@ -277,7 +276,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn look_that_panics_does_not_end_the_thread() {
+    fn panic_does_not_end_the_thread() {
         let strong = Arc::new(());
         let (weak, alive) = (Arc::downgrade(&strong), RefCell::new(Some(strong)));
         let look = |seen: &mut Vec<&str>| match seen.len() {

@@ -1,7 +1,7 @@
-//! Offers a workspace to MCP clients for reading: `jp mcp serve`.
+//! Lets MCP clients read a workspace: `jp mcp serve`.
 //!
-//! [`Offer::open`] takes [`Settings`], which the command line and the configuration fill in, and returns an
-//! [`Offer`]. Its [`server`](Offer::server) speaks MCP.
+//! [`Offer::open`] takes [`Settings`] from the command line and the configuration. It returns an [`Offer`],
+//! whose [`server`](Offer::server) is an MCP server.
 //!
 //! ```
 //! use std::collections::HashSet;
@@ -33,7 +33,7 @@
 //!     },
 //!     |warning| eprintln!("{warning}"),
 //! )?;
-//! let server = offer.server(); // `server.run_stdio()` serves a client until it goes.
+//! let server = offer.server(); // `server.run_stdio()` serves a client until it disconnects.
 //!
 //! let uri = format!("file://{}/notes.md", root.display());
 //! assert!(server.registry().contains(&uri));
@@ -45,20 +45,20 @@
 //! | URI | content | module |
 //! |---|---|---|
 //! | those in the list | attachments of the chosen conversation, and its snapshots | `listing`, kept up to date by `follow` |
-//! | `file:///…/{+path}` | the workspace's files, as a walk would attach them | `files` |
-//! | `jp://conversation/{id}`, `jp://conversation/{id}/turn/{n}` | Markdown, as `jp conversation print` writes it | `conversations` |
+//! | `file:///…/{+path}` | the workspace's files that a walk would attach | `files` |
+//! | `jp://conversation/{id}`, `jp://conversation/{id}/turn/{n}` | Markdown, like that of `jp conversation print` | `conversations` |
 //! | `jp://blob/{sha256}` | content that a conversation keeps | `blobs` |
 //!
 //! # What it doesn't do
 //!
 //! It writes nothing, takes no lock, fetches nothing and runs no program.
 //!
-//! Lists and errors hold no path of the machine, apart from the workspace's root. Attachments keep their
-//! names, and a command line (`cmd:`) may have a path in its arguments. Content is given unchanged, and a
-//! conversation has command lines and the output of tools.
+//! Lists and errors contain no path of the machine except the workspace's root. Attachments keep their names,
+//! and a command line (`cmd:`) may have a path in its arguments. Content is unchanged, and a conversation
+//! contains command lines and the output of tools.
 //!
-//! The workspace's configuration and history are not trusted. A file that they attach is given only if a
-//! walk would find it. A file that the user attached is given in any case, with its secrets.
+//! The workspace's configuration and history are not trusted. Clients can read a file that they attach only
+//! if a walk would find it. Clients can always read a file that the user attached, even if it has secrets.
 
 mod answer;
 mod blobs;

@@ -35,30 +35,30 @@ pub(crate) struct Lister {
     pub(crate) configured: Vec<Declaration>,
     pub(crate) by_user: UserAttachments,
     pub(crate) limits: Limits,
-    /// How many bytes a read may give.
-    pub(crate) max_given: u64,
+    /// The largest content of one read, in bytes.
+    pub(crate) max_read_bytes: u64,
 }
 
 /// The attachments that the user made. Neither the workspace's configuration nor a history can add to them.
 #[derive(Debug)]
 pub(crate) struct UserAttachments {
-    /// The declarations of the user's own configuration.
+    /// The declarations in the user's configuration.
     pub(crate) configured: HashSet<Declaration>,
-    /// The declarations that the user attached by commands.
+    /// The declarations that the user attached with commands.
     pub(crate) trust: Trust,
 }
 
-/// The workspace's files that are attached.
+/// The attached files of the workspace.
 #[derive(Debug)]
 pub(crate) struct Attached {
     declared: Vec<Declaration>,
     by_declaration: HashMap<Declaration, Vec<Entry>>,
-    /// Of the files and directories that a new survey depends on. `None` if they aren't all known, because a
-    /// survey stopped at a limit.
+    /// The states of all files and directories that the survey depends on. `None` if some are unknown,
+    /// because the survey stopped at a limit.
     stamps: Option<Stamps>,
 }
 
-/// An entry of the list. Two that are equal have the same content.
+/// An entry of the list. Equal entries have the same content.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Entry {
     pub(crate) uri: String,
@@ -70,17 +70,17 @@ pub(crate) struct Entry {
     content: EntryContent,
 }
 
-/// What is read for an entry.
+/// The source of an entry's content.
 #[derive(Debug, Clone, PartialEq)]
 enum EntryContent {
-    /// The file as it is at the time.
+    /// The current content of a file.
     File { path: PathParam, listed: Listed },
     /// A snapshot that the conversation keeps.
     Snapshot(Payload<ResourceContent>),
 }
 
 impl Attached {
-    /// Returns whether a survey would find what this one found.
+    /// Returns true if a new survey would have the same result.
     pub(crate) fn is_current(&self, declared: &[Declaration]) -> bool {
         self.declared == declared && self.stamps.as_ref().is_some_and(Stamps::are_current)
     }
@@ -92,9 +92,9 @@ impl Lister {
         effective(stream, &self.configured)
     }
 
-    /// Finds the workspace's files that declarations stand for, without opening them.
+    /// Finds the workspace's files of declarations without opening them.
     pub(crate) fn survey(&self, declared: Vec<Declaration>) -> (Attached, Vec<Warning>) {
-        let begun = SystemTime::now();
+        let start = SystemTime::now();
         let mut surveying = Surveying::new(self);
         let (excludes, includes): (Vec<_>, Vec<_>) =
             declared.iter().partition(|one| one.is_exclude());
@@ -123,7 +123,7 @@ impl Lister {
             is_whole,
             ..
         } = surveying;
-        let stamps = is_whole.then(|| Stamps::after_looking(depends_on, begun));
+        let stamps = is_whole.then(|| Stamps::after_looking(depends_on, start));
         (
             Attached {
                 declared,
@@ -138,8 +138,7 @@ impl Lister {
     pub(crate) fn entries(&self, stream: &Stream, attached: &Attached) -> Vec<Entry> {
         let mut entries = self.list_attached(stream, attached);
         for (turn, snapshots, _) in deliveries(stream) {
-            // A snapshot within the conversation's events is in no store, where it could be read by its
-            // checksum.
+            // A snapshot inside the events isn't in the store, so clients can't read it by its checksum.
             let stored = snapshots
                 .iter()
                 .filter(|snapshot| matches!(snapshot.content, Payload::Stored(_)));
@@ -157,7 +156,7 @@ impl Lister {
             store.clone(),
             entry.content.clone(),
         );
-        let max_bytes = self.max_given;
+        let max_bytes = self.max_read_bytes;
         let read = move || match &content {
             EntryContent::File { path, listed } => files.read_listed(path, listed),
             EntryContent::Snapshot(payload) => read_payload(&store, payload, max_bytes),
@@ -194,7 +193,7 @@ impl Lister {
             if snapshots.is_empty() {
                 snapshots.extend(by_uri.get(declaration.as_str()));
             }
-            // A server or a tool chose the URI of its snapshot. It must not stand in for a file or a
+            // Servers and tools choose the URIs of their snapshots. Such a URI must not replace a file or a
             // conversation of the workspace.
             snapshots.retain(|snapshot| !self.files.is_own(&snapshot.uri));
             entries.extend(snapshots.into_iter().map(attachment_entry));
@@ -207,7 +206,7 @@ impl Lister {
         is_path && declared.source.reach(self.files.place()) == Reach::Workspace
     }
 
-    /// Returns the URI of the file that a declaration names, if the user made the declaration.
+    /// Returns the URI of a declaration's file if the user made the declaration.
     fn find_user_file(&self, declaration: &Declaration, declared: &Declared) -> Option<String> {
         let place = self.files.place();
         match &declared.source {
@@ -223,8 +222,8 @@ impl Lister {
 }
 
 impl UserAttachments {
-    /// Returns whether the user attached the file that a declaration names now. If someone has replaced it
-    /// with a link, the declaration names another file, which the user did not attach.
+    /// Returns true if the user attached the file that a declaration names now. If a link has replaced it, the
+    /// declaration names another file, which the user did not attach.
     fn contains(&self, declaration: &Declaration, place: &Place) -> bool {
         let named = parse_configured(declaration.as_str(), place)
             .ok()
@@ -240,7 +239,7 @@ struct Surveying<'a> {
     lister: &'a Lister,
     warnings: Vec<Warning>,
     depends_on: BTreeSet<PathBuf>,
-    /// Whether `depends_on` has everything that the survey depends on.
+    /// True if `depends_on` is complete.
     is_whole: bool,
 }
 
@@ -257,10 +256,10 @@ impl<'a> Surveying<'a> {
 }
 
 impl Surveying<'_> {
-    /// Parses a declaration. `None` for one that names a snapshot, or can't be read.
+    /// Parses a declaration. `None` if it names a snapshot or is malformed.
     fn parse(&mut self, declaration: &Declaration) -> Option<Declared> {
         let place = self.lister.files.place();
-        // The file that it names may come, go, or be replaced with a link.
+        // Its file may be made, removed, or replaced with a link.
         let path = declaration
             .as_str()
             .strip_prefix("file:")
@@ -322,7 +321,7 @@ impl Surveying<'_> {
     }
 }
 
-/// A declaration that was walked.
+/// A declaration whose files were found by a walk.
 struct SurveyedWalk<'a> {
     /// The path that the declaration names.
     base: Option<PathBuf>,
@@ -332,7 +331,7 @@ struct SurveyedWalk<'a> {
 }
 
 impl SurveyedWalk<'_> {
-    /// Lists a file; `None` for one that is closed.
+    /// Lists a file; `None` if it is closed.
     fn entry(&self, file: Surveyed, files: &Files) -> Result<Option<Entry>, Warning> {
         let path = match files.path_of(&file.uri) {
             Ok(Some(path)) => path,
@@ -355,7 +354,7 @@ impl SurveyedWalk<'_> {
         }
         Ok(Some(Entry {
             name: path.as_str().to_owned(),
-            description: "A file that is attached to the conversation, as it is now",
+            description: "The current content of a file that is attached to the conversation",
             mime_type: guess_type(path.as_str()),
             size: file.size,
             last_modified: file.last_modified,
@@ -365,7 +364,7 @@ impl SurveyedWalk<'_> {
     }
 }
 
-/// Guesses the MIME type from a file's name. Reading the file may give another one.
+/// Guesses the MIME type from a file's name. Its content may have another one.
 fn guess_type(path: &str) -> Option<String> {
     let name = Path::new(path).file_name()?.to_str()?;
     let binary = Some(binary_type(&[], name)).filter(|kind| *kind != "application/octet-stream");
@@ -375,7 +374,7 @@ fn guess_type(path: &str) -> Option<String> {
 /// Lists an attachment that is not a file of the workspace by its newest snapshot.
 fn attachment_entry(snapshot: &Snapshot) -> Entry {
     let name = snapshot.label().to_owned();
-    let description = "What is attached to the conversation, as it was when it was read last";
+    let description = "The newest snapshot of an attachment of the conversation";
     entry(snapshot, snapshot.uri.clone(), name, description)
 }
 
@@ -392,7 +391,7 @@ fn snapshot_entry(turn: usize, snapshot: &Snapshot) -> Entry {
         snapshot,
         uri,
         name,
-        "A snapshot: what a model was shown, or will be",
+        "A snapshot: content that a model received or will receive",
     )
 }
 
@@ -409,8 +408,8 @@ fn entry(snapshot: &Snapshot, uri: String, name: String, description: &'static s
     }
 }
 
-/// Returns whether to notify subscribers of an entry that was `before`.
+/// Returns true if subscribers of a changed entry must be notified.
 pub(crate) fn is_updated(before: &Entry, now: &Entry) -> bool {
-    // Files are watched for their subscribers.
+    // The file watch notifies subscribers of files.
     matches!(now.content, EntryContent::Snapshot(_)) && before.content != now.content
 }

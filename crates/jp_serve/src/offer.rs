@@ -12,7 +12,7 @@ use crate::{
     settings::Settings,
 };
 
-/// A workspace that is offered until this is dropped.
+/// An offered workspace. Drop ends the offer.
 #[derive(Debug)]
 pub struct Offer {
     registry: Registry,
@@ -22,10 +22,9 @@ pub struct Offer {
 }
 
 impl Offer {
-    /// Opens the workspace. Reads the conversation whose attachments are listed, and no other.
+    /// Opens the workspace. Reads only the conversation whose attachments are listed.
     ///
-    /// `report` receives what clients don't see, for as long as the offer lives. It is called from
-    /// other threads.
+    /// `report` receives warnings while the offer exists. Other threads call it.
     ///
     /// # Errors
     ///
@@ -46,13 +45,13 @@ impl Offer {
         let report: Report = Arc::new(report);
         let files = Arc::new(Files::open(place, attachable.max_bytes, secrets)?);
         let limits = read_limits(attachable.max_bytes);
-        let max_given = limits.bytes as u64;
-        let conversations = Arc::new(Conversations::new(&workspace, chosen, max_given));
+        let max_read_bytes = limits.bytes as u64;
+        let conversations = Arc::new(Conversations::new(&workspace, chosen, max_read_bytes));
         let registry = Registry::with_limits(limits);
         let templates = Bundle::new()
             .template(files::template(&files))
             .templates(conversations::templates(&conversations))
-            .template(blobs::template(&conversations, max_given));
+            .template(blobs::template(&conversations, max_read_bytes));
         registry.register_server("workspace", templates)?;
         let root_uri = files.root_uri().to_owned();
         let watch = watch(&registry, &report);
@@ -64,7 +63,7 @@ impl Offer {
                 trust: workspace.trust(),
             },
             limits: attachable,
-            max_given,
+            max_read_bytes,
         };
         let following = Following::start(registry.clone(), conversations, lister, report);
         Ok(Self {
@@ -75,7 +74,7 @@ impl Offer {
         })
     }
 
-    /// Makes the server. It serves as long as the offer lives.
+    /// Makes the server, which works while the offer exists.
     #[must_use]
     pub fn server(&self) -> Server {
         Server::new("jp", env!("CARGO_PKG_VERSION"), self.registry.clone())
@@ -83,21 +82,21 @@ impl Offer {
             .instructions(self.instructions())
     }
 
-    /// Returns what models are told about the server.
+    /// Returns the server's instructions for models.
     fn instructions(&self) -> String {
         format!(
-            "This server offers a workspace, to read. The list has what is attached to the person's conversation, and \
-             the snapshots of it that a model was shown. Read {root}PATH for a file of the workspace, with PATH relative \
-             to its root. Files that the workspace ignores, and files that look like they hold secrets, are not offered. \
-             Read jp://conversation/ID for a conversation that took place here, and jp://conversation/ID/turn/N for one \
-             turn of it; completion of the templates offers the values that there are.",
+            "This server lets you read a workspace. The list has the attachments of the user's conversation and their \
+             snapshots. To read a file of the workspace, read {root}PATH, with PATH relative to the workspace's root. \
+             Ignored files and files that look like secrets are not offered. To read a conversation, read \
+             jp://conversation/ID; to read one turn of it, read jp://conversation/ID/turn/N. Completion of the \
+             templates offers the values.",
             root = self.root_uri
         )
     }
 }
 
-/// Returns the limits of a read. What can be attached can be read, and conversations of the default size in
-/// any case.
+/// Returns the limits of a read. The limit is at least the default, so that conversations can be read, and at
+/// least the largest attachment.
 fn read_limits(max_bytes: u64) -> Limits {
     let mut limits = Limits::default();
     let attachable = usize::try_from(max_bytes).unwrap_or(usize::MAX);
@@ -105,7 +104,7 @@ fn read_limits(max_bytes: u64) -> Limits {
     limits
 }
 
-/// Starts to watch files. Without it clients can read, and don't hear of changes.
+/// Starts to watch files. If that fails, clients can still read, but receive no notifications.
 fn watch(registry: &Registry, report: &Report) -> Option<FileWatch> {
     let report_later = Arc::clone(report);
     FileWatch::start(registry, move |error| report_later(error.into()))

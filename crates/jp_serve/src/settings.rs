@@ -4,30 +4,30 @@ use jp_attachment::{Place, Secrets};
 use jp_conversation::Declaration;
 use jp_storage::{ConversationId, Sessions, Workspace};
 
-/// What to offer, from the command line and the configuration.
+/// The settings of an offer, from the command line and the configuration.
 #[derive(Debug)]
 pub struct Settings {
     /// The workspace.
     pub workspace: Workspace,
-    /// The workspace's root, and how paths are read.
+    /// The workspace's root, and the base of relative paths.
     pub place: Place,
     /// The attachments that configuration files declare, in stored form.
     pub configured: Vec<Declaration>,
-    /// Those of them that the user's own configuration declares. A file that one of them names is given
-    /// with its secrets. So is one that the user attached by a command ([`jp_storage::Trust`]).
+    /// The declarations in the user's configuration. Clients can read their files even if they have secrets,
+    /// like files that the user attached with a command ([`jp_storage::Trust`]).
     pub own: HashSet<Declaration>,
-    /// How large a file may be, and how much a declaration may give.
+    /// The limits of files and declarations.
     pub limits: jp_attachment::Limits,
-    /// What happens to files that seem to hold a secret.
+    /// The reaction to files that look like secrets.
     pub secrets: Secrets,
     /// The conversation whose attachments are listed.
     pub chosen: Chosen,
 }
 
-/// Chooses the conversation whose attachments are listed.
+/// The choice of the conversation whose attachments are listed.
 #[derive(Debug)]
 pub enum Chosen {
-    /// The conversation that is current at the time. A local one, outside the workspace, is not offered.
+    /// The current conversation. A local one is not offered.
     Current(Sessions),
     /// This conversation, even if it is local.
     Named(ConversationId),

@@ -1,4 +1,4 @@
-//! Tells whether files and directories have changed.
+//! Detects changes of files and directories.
 
 use std::{
     fs,
@@ -6,15 +6,15 @@ use std::{
     time::{Duration, SystemTime},
 };
 
-/// How long after a change another one may have the same time. FAT counts in steps of two seconds, the
-/// coarsest of the file systems in use.
+/// The time after a change in which another one may have the same timestamp. FAT is the coarsest file system
+/// in use, with steps of two seconds.
 const TICK: Duration = Duration::from_secs(2);
 
-/// The states of some paths, which may not exist. Comparing them costs a system call for each.
+/// The states of some paths, which may not exist. A comparison costs a system call for each.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Stamps {
     taken: Vec<(PathBuf, Option<FileState>)>,
-    /// Whether a later change would show in all of them.
+    /// True if a later change of any path would be visible.
     is_settled: bool,
 }
 
@@ -37,14 +37,14 @@ impl Stamps {
         }
     }
 
-    /// Takes the states of files that have been looked at since `begun`. A change at about that time counts
-    /// as one that came later, because a later one might have the same time.
+    /// Takes the states of files that were examined since `start`. If one changed at about that time, the
+    /// states count as outdated, because a later change might have the same timestamp.
     pub(crate) fn after_looking(
         paths: impl IntoIterator<Item = PathBuf>,
-        begun: SystemTime,
+        start: SystemTime,
     ) -> Self {
         let stamps = Self::before_reading(paths);
-        let (from, now) = (begun.checked_sub(TICK).unwrap_or(begun), SystemTime::now());
+        let (from, now) = (start.checked_sub(TICK).unwrap_or(start), SystemTime::now());
         let is_settled = !stamps
             .taken
             .iter()
@@ -56,7 +56,7 @@ impl Stamps {
         }
     }
 
-    /// Returns whether nothing has changed.
+    /// Returns true if nothing has changed.
     pub(crate) fn are_current(&self) -> bool {
         self.is_settled
             && self
@@ -82,7 +82,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn directory_that_changed_while_it_was_looked_at_is_looked_at_again() {
+    fn recently_changed_directory_is_examined_again() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().to_owned();
         let changed = fs::metadata(&path).unwrap().modified().unwrap();
