@@ -1,4 +1,4 @@
-//! What the server side of the official MCP conformance suite asks for: `conformance --http ADDRESS` serves it at
+//! The server for the official MCP conformance suite: `conformance --http ADDRESS` serves it at
 //! `http://ADDRESS/mcp` and prints that URL. Port 0 takes one that is free.
 //!
 //! Resources, templates and subscriptions are the registry's; tools, prompts, questions to the client, logs and progress
@@ -342,7 +342,8 @@ impl Conformance {
     }
 }
 
-/// Whether the client speaks a revision without `initialize`: it is asked by results instead of requests.
+/// Returns true if the client uses a revision without `initialize`. Such a client receives questions in
+/// results instead of requests.
 fn is_modern(context: &RequestContext<RoleServer>) -> bool {
     context
         .protocol_version()
@@ -459,7 +460,7 @@ async fn elicit(
     ))
 }
 
-/// What is asked before a tool of 2026-07-28 goes on, and the state that comes back with the answers.
+/// The questions before a tool of 2026-07-28 continues, and the state that comes back with the answers.
 struct Round {
     state: Option<&'static str>,
     requests: Vec<(&'static str, Value)>,
@@ -495,7 +496,7 @@ impl Round {
     }
 }
 
-/// What to ask now; nothing once all rounds are answered. A state that was never given is refused.
+/// Returns the next questions; `None` after all rounds. Refuses an unknown state.
 fn next(
     rounds: Vec<Round>,
     responses: Option<&InputResponses>,
@@ -656,7 +657,7 @@ fn embedded(uri: &str, text: &str) -> Value {
     json!({ "type": "resource", "resource": { "uri": uri, "mimeType": "text/plain", "text": text } })
 }
 
-/// What the tools return that always return the same.
+/// Returns the results of tools that always return the same.
 fn contents(tool: &str) -> Option<Value> {
     Some(match tool {
         "test_simple_text" => json!([text("This is a simple text response for testing.")]),

@@ -29,7 +29,7 @@ use mcp_resources::{
     Resource, ResourceTemplate, Role, Root, Server,
 };
 
-/// How often the directory is looked at for files that came and went.
+/// The interval of the check for new and removed files.
 const INTERVAL: Duration = Duration::from_millis(200);
 
 fn main() -> ExitCode {

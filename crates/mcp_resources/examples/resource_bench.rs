@@ -1,4 +1,4 @@
-//! What `benches/bench.py resources` runs:
+//! The program for `benches/bench.py resources`:
 //!
 //! ```text
 //! $ resource_bench match                                # how long finding the template of a URI takes

@@ -57,7 +57,7 @@ fn print(line: &str) -> io::Result<()> {
     }
 }
 
-/// What a message repeats of an argument.
+/// Returns the part of an argument for a message.
 fn shown(argument: &str) -> String {
     match argument.char_indices().nth(200) {
         Some((end, _)) => format!("{:?} and so on", &argument[..end]),

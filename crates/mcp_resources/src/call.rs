@@ -11,15 +11,15 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 type Boxed<O> = Pin<Box<dyn Future<Output = O> + Send>>;
 
-/// How many calls of one function may block at once. A call that never returns keeps its thread, and the
-/// other functions need some.
+/// The most calls of one function that may block at a time. A call that never returns keeps its thread, and
+/// other functions need some, too.
 const MAX_BLOCKED: usize = 32;
 
-/// How many calls of all functions of a registry may block at once. It is half of the threads that tokio
-/// has for blocking work, so the program's own work has the rest.
+/// The most calls of all functions of a registry that may block at a time. It is half of tokio's threads for
+/// blocking work, so the program's own work has the rest.
 const MAX_ALL_BLOCKED: usize = 256;
 
-/// Places for calls that block. Clones are the same places.
+/// The places for calls that block. Clones share the places.
 #[derive(Debug, Clone)]
 pub struct Room(Arc<Semaphore>);
 
@@ -31,7 +31,7 @@ pub enum Call<I, O> {
     Async(Arc<dyn Fn(I) -> Boxed<O> + Send + Sync>),
 }
 
-/// Why a call has no result.
+/// The reason why a call has no result.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Interruption {
     Panic,

@@ -90,7 +90,7 @@ pub enum ReadError {
     TooLarge {
         /// All bytes of the contents.
         size: usize,
-        /// How many are allowed.
+        /// The limit.
         limit: usize,
     },
 }

@@ -1,6 +1,6 @@
 use std::time::Duration;
 
-/// What a handler may take.
+/// The limits of a handler's calls.
 ///
 /// ```
 /// # use std::time::Duration;
@@ -10,9 +10,9 @@ use std::time::Duration;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Limits {
-    /// How long one call may run. The default is 30 seconds.
+    /// The time limit of a call. The default is 30 seconds.
     pub time: Duration,
-    /// How many bytes one call may return, in all contents or completed values together. The default is
+    /// The most bytes that a call may return, in all contents or completed values together. The default is
     /// 10 MiB.
     pub bytes: usize,
 }

@@ -276,7 +276,7 @@ pub fn read_file(path: impl AsRef<Path>, limit: u64) -> Result<Vec<u8>, PathErro
 
 /// Reads a whole file of at most `limit` bytes by a path without any symbolic link, as `canonicalize` returns it.
 ///
-/// What you checked of the path holds for the file that is read, whatever is put there in the meantime.
+/// The file that is read is the one at the checked path, even if the path gets a link meanwhile.
 ///
 /// # Errors
 ///

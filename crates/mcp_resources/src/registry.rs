@@ -36,12 +36,12 @@ pub use observe::Observing;
 pub(crate) use protocol::CompleteError;
 use table::{Removal, Table};
 
-/// How many changes a server may be behind before it tells its clients that everything changed. A client
-/// may subscribe to as many URIs.
+/// The most changes that a server may lag behind. After more, it notifies its clients that everything
+/// changed. A client may subscribe to as many URIs.
 const EVENTS: usize = 1024;
 
-/// How many overlaps a registration names. Comparing a thousand templates with each other takes long, and
-/// a list of thousands of pairs has no reader.
+/// The most overlaps that a registration names. Comparing a thousand templates with each other takes long,
+/// and no one reads a list of thousands of pairs.
 const MAX_OVERLAPS: usize = 100;
 
 /// Keeps resources and templates with their handlers.
@@ -76,7 +76,7 @@ pub struct Registered {
     pub known: Vec<String>,
     /// The first 100 pairs of a new template and another one that may match the same URI.
     pub overlaps: Vec<Overlap>,
-    /// Whether there are more such pairs.
+    /// True if there are more such pairs.
     pub has_more_overlaps: bool,
 }
 
@@ -99,13 +99,13 @@ pub struct Reading {
     /// The contents, each with its URI. One of a template has a MIME type only if the handler or the
     /// registration names one.
     pub contents: Contents,
-    /// How long a client may cache it.
+    /// The time for which a client may cache it.
     pub ttl: Option<Duration>,
-    /// Who may cache it.
+    /// The caches that may keep it.
     pub cache_scope: CacheScope,
 }
 
-/// A change that all servers tell their clients of.
+/// A change that all servers report to their clients.
 #[derive(Debug, Clone)]
 pub(crate) enum Event {
     ListChanged,
@@ -119,9 +119,9 @@ pub(crate) enum Event {
 #[derive(Debug)]
 struct Shared {
     limits: Limits,
-    /// Where handlers block.
+    /// The places for handlers that block.
     room: Room,
-    /// Where observers of subscriptions block. Handlers that hang don't take their places.
+    /// The places for observers of subscriptions that block. Handlers that hang don't take them.
     #[cfg(feature = "server")]
     observer_room: Room,
     state: RwLock<Registrations>,
@@ -133,12 +133,12 @@ struct Shared {
 struct Registrations {
     resources: Table<Resource>,
     templates: Table<CheckedTemplate>,
-    /// What each call of [`Registry::register_server`] registered, by name, the latest last.
+    /// The keys of each call of [`Registry::register_server`], by name, the latest last.
     servers: HashMap<String, Vec<Keys>>,
     /// Computed on first use, because many registrations may come in a row.
     index: OnceLock<Arc<SearchIndex>>,
-    /// Whether a template completes a variable; computed on first use. Over HTTP without sessions each
-    /// request asks for it.
+    /// True if a template completes a variable. It is computed on first use, because each request over HTTP
+    /// without sessions needs it.
     #[cfg(feature = "server")]
     completes_variables: OnceLock<bool>,
 }
@@ -150,7 +150,7 @@ struct SearchIndex {
     templates: Vec<Arc<CheckedTemplate>>,
 }
 
-/// What reads a URI.
+/// The resource or template that reads a URI.
 enum Reader {
     Resource(Arc<Resource>),
     Template(Arc<CheckedTemplate>, Match),

@@ -107,7 +107,7 @@ pub struct Icon {
     pub sizes: Vec<String>,
 }
 
-/// Who may cache what was read, for as long as [`ttl`](Resource::ttl) says.
+/// The caches that may keep contents for the time of [`ttl`](Resource::ttl).
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum CacheScope {

@@ -32,7 +32,8 @@ pub use http::{BoundHttp, Http};
 pub use metrics::{MethodMetrics, Metrics};
 pub use session::Session;
 
-/// How many entries a page of a list has by default. Some clients only read the first page, so it is large.
+/// The default number of entries on a page of a list. It is large because some clients only read the first
+/// page.
 const PAGE_SIZE: usize = 1000;
 
 /// Serves a [`Registry`] to MCP clients of the revisions 2024-11-05, 2025-03-26, 2025-06-18, 2025-11-25 and

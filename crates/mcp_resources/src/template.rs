@@ -37,8 +37,8 @@ pub use set::{MAX_COMPARED, TemplateSet};
 /// The longest template in bytes. Templates are written by hand; this is far more than any needs.
 pub const MAX_TEMPLATE_LENGTH: usize = 8 * 1024;
 
-/// How many variables a template may mention, each mention counted. Checking whether two templates
-/// overlap takes time for each variable of both.
+/// The most variables in a template; repetitions count. The check if two templates overlap takes time for
+/// each variable of both.
 pub const MAX_VARIABLES: usize = 64;
 
 /// A parsed URI template.

@@ -15,17 +15,17 @@ use notify::{Event, EventKind, RecommendedWatcher, RecursiveMode, Watcher as _};
 
 use crate::{Interest, Observing, Registry};
 
-/// How long to wait for more changes after one, because writing a file causes several.
+/// The time to wait for more changes after one, because writing a file causes several.
 const SETTLE: Duration = Duration::from_millis(50);
 
-/// How long a client that subscribes waits until the files are watched. A server may answer nothing meanwhile. So
-/// once a client has waited this long, no other one waits until the watcher is done with that.
+/// The longest time that a subscribing client waits until the files are watched. A server may answer nothing
+/// meanwhile. If a client has waited this long, others don't wait until the watcher has finished.
 const PATIENCE: Duration = Duration::from_secs(1);
 
-/// How many symbolic links are followed on the way to a file. It is the number of Linux.
+/// The most symbolic links in the path of a file. It is the limit of Linux.
 const MAX_LINKS: usize = 40;
 
-/// How long to wait before a directory that could not be watched is tried again.
+/// The time after which a directory that could not be watched is tried again.
 const RETRY: Duration = Duration::from_secs(1);
 
 /// Notifies subscribers when the file of a resource changes (feature `watch`).
@@ -99,14 +99,14 @@ struct Watcher {
     files: HashMap<Arc<Path>, WatchedFile>,
     directories: HashMap<PathBuf, Directory>,
     changed: Changed,
-    /// When to look at changes, or at directories that could not be watched.
+    /// The time of the next check of changes, or of directories that could not be watched.
     wake: Option<Instant>,
 }
 
 /// A file of subscribed URIs. A URI may have thousands of files, and many URIs the same ones.
 struct WatchedFile {
     path: Arc<Path>,
-    /// How many URIs name it.
+    /// The number of URIs that name it.
     mentions: usize,
     watchee: Watchee,
 }
@@ -121,7 +121,7 @@ struct Watchee {
 
 #[derive(Debug, Default)]
 struct Directory {
-    /// How many files in it are watched.
+    /// The number of watched files in it.
     files: usize,
     is_watched: bool,
 }

@@ -1,4 +1,4 @@
-//! What clients are told without asking, in each era. The servers run in this process.
+//! Notifications to clients in each era. The servers run in this process.
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod support;

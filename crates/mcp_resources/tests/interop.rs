@@ -21,7 +21,7 @@ const TODO: &str = "# Tasks\nCall\n";
 /// More files than a page of a list has.
 const FILES: usize = 1002;
 
-/// How long a client may take for all it does; some start slowly.
+/// The time limit for a client. Some start slowly.
 const PATIENCE: Duration = Duration::from_secs(120);
 
 /// A directory of notes.
@@ -35,7 +35,7 @@ fn notes() -> TempDir {
     directory
 }
 
-/// How a client says what it speaks.
+/// The way in which a client chooses the revision.
 #[derive(Clone, Copy)]
 enum Era {
     /// With `initialize`.
@@ -59,7 +59,7 @@ impl Era {
     }
 }
 
-/// What a client reaches the example by: its address while it listens, or its command line.
+/// The way to reach the example: its address while it listens, or its command line.
 struct Notes {
     target: Vec<String>,
     listening: Option<Child>,
@@ -139,7 +139,7 @@ fn output(mut client: Command) -> Output {
     output.unwrap_or_else(|error| panic!("{client:?}: {error}"))
 }
 
-/// What every client prints; `pages` of those that turn them by hand.
+/// The expected output of every client; `pages` are those of clients that page explicitly.
 fn expected(era: Era, pages: Option<usize>) -> Value {
     json!({
         "revision": match era { Era::Legacy => "2025-11-25", Era::Modern => "2026-07-28" },

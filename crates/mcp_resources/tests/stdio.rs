@@ -45,7 +45,7 @@ fn start(directory: &Path) -> Child {
     command.spawn().unwrap()
 }
 
-/// What a process had in memory at the most, in kB.
+/// Returns the peak memory of a process, in kB.
 #[cfg(target_os = "linux")]
 fn peak_memory(child: &Child) -> u64 {
     let status = std::fs::read_to_string(format!("/proc/{}/status", child.id().unwrap())).unwrap();
@@ -369,7 +369,7 @@ async fn server_does_not_outlive_a_client_that_listened() {
     assert!(end.expect("it waits for the listener").unwrap().success());
 }
 
-/// What a shell pipes into a server, one request, and its end.
+/// A shell pipes one request into a server and closes its input.
 #[tokio::test]
 async fn stream_on_the_last_line_is_acknowledged() {
     let (_outside, directory) = notes();
@@ -789,7 +789,7 @@ async fn line_of_many_values_costs_no_memory() {
     assert!(memory < 200_000, "{memory} kB");
 }
 
-/// What is done for a request counts until it is done, also where nobody wants it any more.
+/// The work for a request counts until it ends, even if the client has cancelled it.
 #[cfg(target_os = "linux")]
 #[tokio::test]
 async fn client_that_cancels_all_it_asks_costs_no_memory() {

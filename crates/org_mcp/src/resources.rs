@@ -11,7 +11,8 @@ use percent_encoding::percent_decode_str;
 use crate::files::{File, Files};
 use crate::org::{Outline, segment};
 
-/// How many bytes of values complete a variable. Real files have fewer; it bounds what a hostile one costs.
+/// The most bytes of values that complete a variable. Real files have fewer. It bounds the cost of a hostile
+/// file.
 const MAX_OFFERED: usize = 10 * 1024 * 1024;
 
 /// Makes the resources of the files, and the templates for their outlines and headlines.

@@ -26,7 +26,7 @@ use std::{path::Path, process::exit, thread, time::Duration};
 
 use modes::{Entry, MODES, Mode, Over};
 
-/// How long it lives at most.
+/// The time after which it ends in any case.
 const LIFE: Duration = Duration::from_secs(60);
 const USAGE: &str = "usage: hostile_mcp MODE [--http PORT-FILE] | --list";
 

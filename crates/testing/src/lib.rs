@@ -1,4 +1,4 @@
-//! What the tests of several crates share.
+//! Support for the tests of several crates.
 //!
 //! - [`Sandbox`] is a home with a workspace in it, in which tests run the `jp` binary; [`Terminal`] runs it at a
 //!   terminal. [`mcp::Client`] is a client of MCP servers.

@@ -6,10 +6,10 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use tokio::io::{AsyncBufRead, AsyncBufReadExt, AsyncRead, AsyncWrite, AsyncWriteExt, BufReader};
 
-/// How long an answer may take before a test fails.
+/// The time limit for an answer in a test.
 pub const PATIENCE: Duration = Duration::from_secs(20);
 
-/// How a client opens a session.
+/// The way in which a client opens a session.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Era {
     /// With `initialize`.
@@ -29,10 +29,10 @@ pub const ERAS: [Era; 5] = [
 
 /// A client of one session.
 pub struct Client {
-    /// How it opened the session.
+    /// The way in which it opened the session.
     pub era: Era,
     next: u64,
-    /// What came without being asked for.
+    /// The messages that aren't answers.
     pub notices: Vec<Value>,
     output: Pin<Box<dyn AsyncWrite + Send>>,
     input: Pin<Box<dyn AsyncBufRead + Send>>,

@@ -21,7 +21,7 @@ pub struct Mock {
     pub url: String,
 }
 
-/// How long a mock may run, where a test could not end it, in seconds.
+/// The time after which a mock ends if a test could not end it, in seconds.
 const LIFETIME: &str = "120";
 const START: Duration = Duration::from_secs(60);
 const ANSWER: Duration = Duration::from_secs(20);

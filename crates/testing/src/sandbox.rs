@@ -24,14 +24,14 @@ pub struct Sandbox {
     pub root: PathBuf,
 }
 
-/// What a run of the command gave.
+/// The outcome of a run of the command.
 #[derive(Debug)]
 pub struct Run {
     /// The exit code; -1 if a signal ended it.
     pub code: i32,
-    /// What it wrote to stdout.
+    /// Its stdout.
     pub stdout: String,
-    /// What it wrote to stderr.
+    /// Its stderr.
     pub stderr: String,
 }
 

@@ -15,11 +15,11 @@ pub struct Terminal {
     process: Child,
     keyboard: File,
     screen: Arc<Screen>,
-    /// How much of what was shown has been expected.
+    /// The length of the output that was already expected.
     seen: usize,
 }
 
-/// What the terminal shows.
+/// The output of the terminal.
 #[derive(Default)]
 struct Screen {
     shown: Mutex<Shown>,
@@ -29,11 +29,11 @@ struct Screen {
 #[derive(Default)]
 struct Shown {
     bytes: Vec<u8>,
-    /// Whether nothing has the terminal open any more.
+    /// True if no process has the terminal open.
     is_over: bool,
 }
 
-/// How long to wait for what must come.
+/// The time limit for expected output.
 const PATIENCE: Duration = Duration::from_secs(20);
 
 impl Drop for Terminal {

@@ -35,7 +35,7 @@ pub(super) struct Interests<C> {
 }
 
 struct Subscribers<C> {
-    /// How many clients subscribed, by URI.
+    /// The number of subscribed clients, by URI.
     counts: HashMap<String, usize>,
     /// In the order in which they came.
     observers: BTreeMap<u64, Observer<C>>,

@@ -1,4 +1,4 @@
-//! What the server asks a registry for, apart from reading.
+//! The server's queries to a registry, apart from reads.
 
 use tokio::sync::broadcast;
 

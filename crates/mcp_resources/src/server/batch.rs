@@ -3,7 +3,7 @@
 use rmcp::model::ProtocolVersion;
 use serde_json::value::RawValue;
 
-/// How many messages a batch may have. Each is answered on its own, so a long batch saves nothing.
+/// The most messages in a batch. Each is answered separately, so a long batch saves nothing.
 const MAX_MESSAGES: usize = 100;
 
 /// Splits a batch into its messages, which may be any JSON and any number.

@@ -1,9 +1,9 @@
-//! What one client may make the server hold: all bounds, and the ledger that is compared with them.
+//! Bounds the memory that one client can make the server use.
 //!
-//! Each session has one [`Budget`]. A [`Charge`] enters something into its ledger until it is dropped.
-//! The transport asks the budget before it reads a line and before it accepts a request; handlers ask
-//! it before they begin an answer. A transport that charges nothing, such as rmcp's over HTTP, always
-//! has room.
+//! Each session has one [`Budget`], with a ledger of what is open. A [`Charge`] is an entry in the ledger
+//! until it is dropped. The transport asks the budget before it reads a line and before it accepts a
+//! request. Handlers ask it before they begin an answer. A transport that charges nothing, such as
+//! rmcp's over HTTP, always has room.
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
@@ -21,25 +21,25 @@ const MIB: usize = 1024 * 1024;
 /// The longest line in bytes. It has room for a tool call with 10 MiB as base64.
 pub(super) const MAX_LINE: usize = 16 * MIB;
 
-/// From so many open messages on, or so many bytes of them, the client is read from slowly. Open are
-/// messages that are being worked on and lines that the client has not read. Programs that send all
-/// their requests at once send hundreds. The bytes matter because a URI or an id may fill a line:
-/// without them, 400 pings with ids of 1 MiB would stay in memory.
+/// The open messages, or their bytes, from which the server reads slowly. Open are messages that are
+/// being worked on and lines that the client has not read. Programs that send all their requests at once
+/// send hundreds. The bytes matter because a URI or an id may fill a line: without them, 400 pings with
+/// ids of 1 MiB would stay in memory.
 const SLOW_FROM: Amount = Amount {
     count: 1024,
     bytes: 64 * MIB,
 };
 
-/// From so much on that the client has not read, it is not read from at all, and from so many bytes
-/// of open messages on its requests are refused. It is twice [`SLOW_FROM`], so that a client which
-/// reads late, as some do when they have written everything, has time to begin.
+/// The unread lines, or their bytes, from which the server stops reading. From as many bytes of open
+/// messages, it refuses requests. It is twice [`SLOW_FROM`], because some clients only read when they
+/// have written everything.
 const STOP_FROM: Amount = Amount {
     count: 2 * SLOW_FROM.count,
     bytes: 2 * SLOW_FROM.bytes,
 };
 
-/// How long nothing is read when the client is read from slowly. It is never forever while something
-/// is being worked on: the next line may cancel that, or answer what it waits for.
+/// The pause between two lines when the server reads slowly. It must read on while something is being
+/// worked on, because the next line may cancel that or answer its question.
 pub(super) const PAUSE: Duration = Duration::from_secs(1);
 
 /// The most `subscriptions/listen` that may be open, and the most bytes of them: 4 KiB each if all are.
@@ -51,7 +51,7 @@ const STREAMS: Amount = Amount {
 };
 
 /// The most `subscriptions/listen` that are prepared and not started. Only those that the client
-/// cancels before they start stay, so the oldest can go.
+/// cancelled before they started stay there, so the oldest can be dropped.
 pub(super) const MAX_PENDING_STREAMS: usize = 1024;
 
 /// The most URIs that a client may subscribe to, or that one of its streams may be about, and the
@@ -65,26 +65,27 @@ pub(super) const STREAM_URIS: Amount = Amount {
 /// included: 16 full streams. Without it, 4,096 streams of 1 MiB would take 4 GiB.
 pub(super) const MAX_URI_BYTES: usize = 16 * STREAM_URIS.bytes;
 
-/// What a subscribed URI takes in memory beside its own bytes, about: keys and nodes of two maps.
+/// The approximate memory of a subscribed URI in addition to its bytes: keys and nodes of two maps.
 pub(super) const URI_OVERHEAD: usize = 256;
 
-/// How many answers may be unread before no further ones are begun, and how many are begun at once. A
-/// short request may have a long answer: 32 reads of 10 MiB, the default limit of a read, are 320 MiB.
+/// The most unread answers before the server begins no further ones, and the most that it begins at
+/// once. A short request may have a long answer: 32 reads of 10 MiB, the default limit of a read, are
+/// 320 MiB.
 const MAX_ANSWERS: usize = 32;
 
-/// How long an answer that is being made keeps others from beginning. Only answers that are made count
-/// as unread, so those that are nearly made have to count here. One that takes longer, such as that of
-/// a tool which waits for something, must not hold up the rest.
+/// The time for which an answer in progress keeps others from beginning. Only finished answers count as
+/// unread, so those that are nearly finished have to count here. One that takes longer, such as that of
+/// a tool that waits for something, must not delay the rest.
 const BEGINNING: Duration = Duration::from_millis(250);
 
-/// How long after the end of input the server waits while nothing that is open comes to its end.
+/// The time after the end of input for which the server waits for the next open message to end.
 pub(super) const PATIENCE: Duration = Duration::from_secs(2);
 
-/// How long the server waits at the end for a line that is being written. A client that reads no more
-/// would otherwise keep the process alive.
+/// The time for which the server waits at its end for a line that is being written. Otherwise, a client
+/// that no longer reads would keep the process alive.
 pub(super) const LAST_WORDS: Duration = Duration::from_secs(1);
 
-/// What one client has open, and what it may. Clones are the same budget.
+/// The open messages of one client and their bounds. Clones share the budget.
 #[derive(Debug, Clone)]
 pub(super) struct Budget {
     ledger: watch::Sender<Ledger>,
@@ -96,11 +97,11 @@ pub(super) struct Budget {
 struct Ledger {
     /// The requests that the transport has no answer to.
     requests: HashMap<RequestId, Stage>,
-    /// How many of them are [`Stage::Made`].
+    /// The number of them that are [`Stage::Made`].
     made: usize,
     /// Open `subscriptions/listen`.
     streams: Amount,
-    /// Other messages that are being worked on, also after they were cancelled.
+    /// Other messages that are being worked on, even if they were cancelled.
     working: Amount,
     /// Lines that are being written.
     sending: Amount,
@@ -108,7 +109,7 @@ struct Ledger {
     uris: Amount,
 }
 
-/// How far the answer to a request is.
+/// The stage of the answer to a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Stage {
     Open,
@@ -123,7 +124,7 @@ pub(super) struct Amount {
     pub(super) bytes: usize,
 }
 
-/// What a charge is for.
+/// The kind of a charge.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Account {
     /// A `subscriptions/listen`, which lasts until the client cancels it.
@@ -136,7 +137,7 @@ pub(super) enum Account {
     Uri,
 }
 
-/// How the client is read from.
+/// The pace at which the server reads from the client.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Intake {
     Free,

@@ -28,10 +28,10 @@ struct Subscribed {
     uris: Mutex<BTreeMap<String, Spellings>>,
 }
 
-/// What a client wrote for one URI, and the charge for each.
+/// The client's spellings of one URI, with a charge for each.
 type Spellings = BTreeMap<String, Charge>;
 
-/// What changed since the client was told last.
+/// The changes since the last notification.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Changes {
     list: bool,

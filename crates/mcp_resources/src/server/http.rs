@@ -38,14 +38,13 @@ use sessions::Sessions;
 /// The path that clients send requests to.
 const PATH: &str = "/mcp";
 
-/// How many connections may be open at once. Further ones wait. It is the usual
-/// limit of file descriptors on Linux.
+/// The most open connections. Further ones wait. It is the usual limit of file descriptors on Linux.
 const MAX_CONNECTIONS: usize = 1024;
 
-/// How long a client may take to send the head of a request.
+/// The time limit for the head of a request.
 const HEAD_TIME: Duration = Duration::from_secs(30);
 
-/// How long a client may take to send the body of a request.
+/// The time limit for the body of a request.
 const BODY_TIME: Duration = Duration::from_secs(30);
 
 /// The header that names a session.

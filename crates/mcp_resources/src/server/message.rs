@@ -1,7 +1,7 @@
 //! Bounds the number of values in a message.
 
-/// How many values a message may have. Long texts are cheap, but a message of small numbers takes a hundred times
-/// its bytes when it is parsed: 14 MB of them took 2.4 GB.
+/// The most values in a message. Long texts are cheap, but a parsed message of small numbers takes a hundred
+/// times its bytes: 14 MB of them took 2.4 GB.
 const MAX_VALUES: usize = 100_000;
 
 /// The error for a message with more values.

@@ -28,9 +28,9 @@ pub struct Metrics {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct MethodMetrics {
-    /// How many calls have ended.
+    /// The number of ended calls.
     pub calls: u64,
-    /// How many of them ended with an error.
+    /// The number of them that ended with an error.
     pub errors: u64,
     /// The time of all of them together.
     pub time: Duration,

@@ -45,7 +45,7 @@ pub struct Session<H = NoHandler> {
     events: Mutex<Option<Receiver<Event>>>,
     /// The `subscriptions/listen` that are prepared and not started.
     listeners: Mutex<Vec<Listener>>,
-    /// Whether the client will send no more, if its transport tells.
+    /// The end of the client's input, if its transport detects it.
     client_ended: watch::Sender<bool>,
     budget: Budget,
 }

@@ -2,7 +2,7 @@
 
 use super::{MAX_TEMPLATE_LENGTH, MAX_VARIABLES};
 
-/// How many characters of a template an error shows: enough to find the place, on one line.
+/// The most characters of a template in an error: enough to find the place, on one line.
 const EXCERPT: usize = 24;
 
 /// A template that can't be used, and the place of the problem.
@@ -14,7 +14,7 @@ pub struct TemplateError {
     excerpt: String,
 }
 
-/// What is wrong with a template (RFC 6570 §2 and §3), or with matching by it.
+/// A mistake in a template (RFC 6570 §2 and §3), or a reason why it can't be matched.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Problem {

@@ -24,7 +24,7 @@ use plan::{Fragment, Plan, Region};
 /// The longest URI in bytes, in its encoded form. A longer one matches nothing.
 pub const MAX_URI_LENGTH: usize = 128 * 1024;
 
-/// How many values a URI may have, the items of a list counted one by one. A URI with more matches nothing.
+/// The most values in a URI; each item of a list counts. A URI with more matches nothing.
 pub const MAX_ITEMS: usize = 1024;
 
 /// Finds the values that a URI was made with. It is the inverse of [`UriTemplate::expand`].
@@ -317,8 +317,8 @@ impl Matcher {
     }
 }
 
-/// What is known of a template's query. It starts at the byte `byte` after `before` others like it, unless a
-/// `#` stands before.
+/// The query of a template. It starts at the byte `byte` after `before` others like it, unless a `#` comes
+/// first.
 #[derive(Debug, Clone)]
 pub(super) struct QueryNames<'p> {
     pub(super) byte: u8,
@@ -327,7 +327,8 @@ pub(super) struct QueryNames<'p> {
     pub(super) without: WithoutQuery<'p>,
 }
 
-/// What a URI without a query has to match. It is equal for templates that differ only in the names of the query.
+/// The requirements for a URI without a query. They are equal for templates that differ only in the names of
+/// the query.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) struct WithoutQuery<'p> {
     byte: u8,

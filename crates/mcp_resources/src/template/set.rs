@@ -65,10 +65,10 @@ pub struct TemplateSet {
     pieces: Vec<Vec<Piece>>,
 }
 
-/// How many bytes of a URI a set compares with templates, the URI's length counted once for each
+/// The most bytes that a set compares with templates for one URI. The URI's length counts once for each
 /// template.
 ///
-/// After that no further template is tried, and the URI matches nothing. Up to four candidates are always
+/// Beyond that, no further template is tried, and the URI matches nothing. Up to four candidates are always
 /// tried. A URI of usual length needs thousands of candidates to reach this bound, one of 64 KiB needs
 /// four.
 pub const MAX_COMPARED: usize = 256 * 1024;

@@ -24,12 +24,12 @@ const HEADER_MISMATCH: i64 = -32020;
 const LARGEST_BODY: u64 = 1_000_000;
 const HTML: &str = "<!doctype html><title>Welcome</title><p>This is a web page, no MCP server.";
 
-/// What all connections share.
+/// The state of all connections.
 struct Front {
     mode: Mode,
     server: Mutex<Server>,
     sessions: Mutex<Sessions>,
-    /// Where `http-redirect` sends everyone.
+    /// The target of `http-redirect`.
     elsewhere: Option<u16>,
 }
 

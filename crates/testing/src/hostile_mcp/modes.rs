@@ -1,6 +1,6 @@
-//! Which modes there are.
+//! The modes of the hostile server.
 
-/// What the server gets wrong, if anything.
+/// The mistake that the server makes, if any.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Mode {
     Good,
@@ -39,12 +39,12 @@ pub(crate) enum Mode {
 }
 
 impl Mode {
-    /// Whether it speaks 2026-07-28, and nothing else; all others speak 2025-11-25.
+    /// True if it only supports 2026-07-28. All others only support 2025-11-25.
     pub(crate) fn is_modern(self) -> bool {
         matches!(self, Self::Modern | Self::RoundsForever)
     }
 
-    /// Whether it offers all its tools, not only the two that every mode has.
+    /// True if it offers all tools, not only the two that every mode has.
     pub(crate) fn offers_everything(self) -> bool {
         matches!(self, Self::Good | Self::Modern | Self::HttpSessionLost)
     }
@@ -73,7 +73,7 @@ pub(crate) struct Entry {
     pub(crate) name: &'static str,
     pub(crate) mode: Mode,
     pub(crate) over: Over,
-    /// What it does, in a sentence.
+    /// One sentence about it.
     pub(crate) what: &'static str,
 }
 

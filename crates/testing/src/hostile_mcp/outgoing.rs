@@ -1,4 +1,4 @@
-//! What the server sends, and the little of it that is too large to hold.
+//! The messages of the server, some of which are too large to keep in memory.
 
 use std::{
     io::{self, Write},
@@ -8,7 +8,7 @@ use std::{
 
 use serde_json::Value;
 
-/// Where answers go: to stdout, or to the HTTP response of the request in hand.
+/// The output for answers: stdout, or the HTTP response of the current request.
 pub(crate) type Outbox = mpsc::Sender<Outgoing>;
 
 /// Stands for the filling of an [`Outgoing::Filled`] in its message.
@@ -27,7 +27,7 @@ pub(crate) enum Outgoing {
 }
 
 impl Outgoing {
-    /// Whether it is the answer to a request, so the last thing that one is sent.
+    /// True if it is the answer to a request, and so the last message of a response.
     pub(crate) fn is_answer(&self) -> bool {
         match self {
             Self::Message(message) => message.get("method").is_none(),
@@ -35,7 +35,7 @@ impl Outgoing {
         }
     }
 
-    /// How many bytes [`Outgoing::write`] writes.
+    /// The number of bytes that [`Outgoing::write`] writes.
     pub(crate) fn len(&self) -> usize {
         match self {
             Self::Message(message) => message.to_string().len(),

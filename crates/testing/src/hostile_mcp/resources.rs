@@ -1,4 +1,4 @@
-//! What there is to read.
+//! The resources of the hostile server.
 
 use serde_json::{Map, Value, json};
 
@@ -9,13 +9,13 @@ use super::{
     tools::{BAD_BASE64, NASTY},
 };
 
-/// What `note:blob` holds: the bytes 0 to 5, in base64.
+/// The content of `note:blob`: the bytes 0 to 5, in base64.
 pub(crate) const BLOB: &str = "AAECAwQF";
 /// The code of 2025-11-25 for a resource that is not there.
 const NOT_FOUND: i64 = -32002;
 const NAMES: &[&str] = &["one", "both", "blob"];
 const LANGUAGES: &[&str] = &["de", "en", "fr"];
-/// How large the image and the blob of `huge-blob` are, in base64.
+/// The length of the image and the blob of `huge-blob`, in base64.
 pub(crate) const HUGE: usize = 100_000_000;
 /// URIs and names that lead elsewhere when they are taken for paths.
 pub(crate) const PATHS: &[&str] = &[

@@ -23,7 +23,7 @@ const PROTOCOL_VERSION: &str = "io.modelcontextprotocol/protocolVersion";
 const CLIENT_CAPABILITIES: &str = "io.modelcontextprotocol/clientCapabilities";
 const SERVER_INFO: &str = "io.modelcontextprotocol/serverInfo";
 const SUBSCRIPTION_ID: &str = "io.modelcontextprotocol/subscriptionId";
-/// How many questions `asks-forever` and `rounds-forever` have for one call.
+/// The number of questions of `asks-forever` and `rounds-forever` for one call.
 const FOREVER: u32 = 1000;
 /// The methods whose results say how long they hold, in 2026-07-28.
 const CACHEABLE: &[&str] = &[
@@ -34,7 +34,7 @@ const CACHEABLE: &[&str] = &[
     "resources/read",
 ];
 
-/// What a request comes to.
+/// The outcome of a request.
 pub(crate) enum Reply {
     Result(Value),
     /// A result with a hole in it for so many bytes.
@@ -44,7 +44,7 @@ pub(crate) enum Reply {
         message: String,
         data: Value,
     },
-    /// What the client is to be asked before there is a result.
+    /// The questions to the client before there is a result.
     Ask(Question),
     /// Sent from elsewhere, or never.
     Elsewhere,
@@ -132,11 +132,11 @@ impl Cancelled {
 pub(crate) struct Server {
     pub(crate) mode: Mode,
     pub(crate) cancelled: Cancelled,
-    /// Whether `grow` was called.
+    /// True if `grow` was called.
     pub(crate) grown: bool,
-    /// How often `touch` was called.
+    /// The number of calls of `touch`.
     pub(crate) touched: u32,
-    /// What the client has said of itself, its notifications and its requests: the tool `heard` tells them.
+    /// The client's description of itself, its notifications and its requests, which the tool `heard` returns.
     pub(crate) client: Value,
     pub(crate) notifications: Vec<Value>,
     pub(crate) requests: Vec<String>,
@@ -326,7 +326,7 @@ impl Server {
         }
     }
 
-    /// Whether the client has said that it can be asked for input. Of the rest it is no harm to ask and be refused.
+    /// True if the client declared that it answers questions. A refusal of other requests does no harm.
     fn can_be_asked(&self, call: &Call<'_>, question: &Question) -> bool {
         let capabilities = if self.mode.is_modern() {
             &call.params["_meta"][CLIENT_CAPABILITIES]
@@ -457,7 +457,7 @@ impl Subscription {
     }
 }
 
-/// Why a request is refused in 2026-07-28, if it is: each says its version and what its client can do.
+/// Returns the error of a request of 2026-07-28 that doesn't name its version and its client's capabilities.
 fn refusal(params: &Value) -> Option<Reply> {
     let meta = &params["_meta"];
     match meta[PROTOCOL_VERSION].as_str() {

@@ -1,4 +1,4 @@
-//! What there is to call.
+//! The tools of the hostile server.
 
 use std::{thread, time::Duration};
 
@@ -11,7 +11,7 @@ use super::{
     server::{Call, Question, Reply, Server, answered, notification},
 };
 
-/// What a terminal, a bidi-aware one too, must not be given.
+/// Text that a terminal must not receive, with escape and bidi characters.
 pub(crate) const NASTY: &str = "\u{1b}[31mred\u{1b}[0m \u{1b}]0;title\u{7}\u{9b}2J \u{202e}sdrawkcab\u{202c}\r\nSYSTEM: a second line\u{8}\u{200b}";
 pub(crate) const BAD_BASE64: &str = "!!! this is not base64 !!!";
 const PNG: &str = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==";
@@ -148,7 +148,7 @@ pub(crate) fn call(server: &mut Server, call: &Call<'_>) -> Reply {
     misbehave(server.mode, name, call).unwrap_or_else(|| behave(server, name, call))
 }
 
-/// What the mode does in place of the tool's work, if it is about that.
+/// Returns the mode's action in place of the tool's work, if it has one.
 fn misbehave(mode: Mode, name: &str, call: &Call<'_>) -> Option<Reply> {
     match (mode, name) {
         (Mode::Dies, _) => {
@@ -174,7 +174,7 @@ fn misbehave(mode: Mode, name: &str, call: &Call<'_>) -> Option<Reply> {
     }
 }
 
-/// What the mode gives for `echo`, if not the text.
+/// Returns the mode's result of `echo`, if it isn't the text.
 fn hostile_blocks(mode: Mode) -> Option<Vec<Value>> {
     Some(match mode {
         Mode::ManyBlocks => (0..100_000)

@@ -3,7 +3,7 @@ use proptest::prelude::*;
 use super::*;
 
 impl Budget {
-    /// How much is open, and how much of each account.
+    /// The open amount, and the amount of each account.
     fn amounts(&self) -> (usize, [Amount; 4]) {
         let ledger = self.ledger.borrow();
         let made = ledger

@@ -7,10 +7,10 @@ use std::time::{Duration, Instant};
 use rmcp::transport::streamable_http_server::session::SessionManager;
 use rmcp::transport::streamable_http_server::session::local::LocalSessionManager;
 
-/// How many sessions may exist at once. Each keeps a task and its subscriptions.
+/// The most sessions at a time. Each keeps a task and its subscriptions.
 const MAX_SESSIONS: usize = 1024;
 
-/// How long an idle session lasts. Users leave their clients open over a break.
+/// The time after which an idle session ends. Users leave their clients open over a break.
 const SILENCE: Duration = Duration::from_secs(4 * 60 * 60);
 
 /// The sessions and the times of their last use.
@@ -24,7 +24,7 @@ pub(super) struct Sessions {
 /// The use of a session.
 struct Use {
     last: Instant,
-    /// How many of its requests and streams are open.
+    /// The number of its open requests and streams.
     open: usize,
 }
 

@@ -33,7 +33,7 @@ impl Refusal {
     }
 }
 
-/// Whether the client may send batches, which only clients of 2025-03-26 may.
+/// The state of the permission to send batches, which only clients of 2025-03-26 have.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Batches {
     Accepted,

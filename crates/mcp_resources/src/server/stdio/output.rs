@@ -9,12 +9,12 @@ use tokio::io::{AsyncWrite, AsyncWriteExt};
 use tokio::sync::{Mutex, Notify};
 use tokio::task::yield_now;
 
-/// How many bytes are written at once, unless one line has more. A pipe on Linux holds as many, so more
+/// The most bytes of one write, unless one line has more. A pipe on Linux has room for as many, so more
 /// would block in any case.
 const AT_ONCE: usize = 64 * 1024;
 
-/// Where lines are written until that fails. Short lines that are ready together are written together,
-/// so that a client with many requests wakes up once.
+/// The output for lines, until a write fails. Short lines that are ready together are written together, so
+/// that a client with many requests wakes up once.
 pub(super) struct Output<W> {
     /// The lines that are not being written yet.
     lines: std::sync::Mutex<VecDeque<Vec<u8>>>,

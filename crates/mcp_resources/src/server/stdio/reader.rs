@@ -7,8 +7,8 @@ use tokio::task::yield_now;
 
 use crate::server::budget::MAX_LINE;
 
-/// How long the thread looks for more input before it sleeps. Waking up takes longer than most
-/// programs need from an answer to their next request: one read after the other is twice as fast so.
+/// The time for which the thread polls for input before it sleeps. Most programs send their next request
+/// sooner after an answer than a thread wakes up. This makes successive reads twice as fast.
 const AWAKE: Duration = Duration::from_micros(60);
 
 /// The lines of a client.
@@ -16,7 +16,7 @@ pub(super) struct LineReader<R> {
     input: BufReader<R>,
     /// The part of a line that has come.
     line: Vec<u8>,
-    /// Whether the line is longer than [`MAX_LINE`]. The rest of it is skipped.
+    /// True if the line is longer than [`MAX_LINE`]. The rest of it is skipped.
     is_too_long: bool,
 }
 

@@ -43,7 +43,7 @@ pub(super) struct LineTransport<R, W> {
     pause_ends: Option<Instant>,
     /// For [`Budget::settle`].
     settling: Option<(usize, Instant)>,
-    /// Whether rmcp's tasks had their turn since the last message.
+    /// True if rmcp's tasks had their turn since the last message.
     has_yielded: bool,
     /// Set at the end of input. Streams of changes then end, and rmcp waits for requests.
     ended: watch::Sender<bool>,

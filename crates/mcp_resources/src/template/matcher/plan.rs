@@ -61,11 +61,11 @@ pub(super) struct Capture {
     pub(super) variable: usize,
     pub(super) modifier: Modifier,
     pub(super) class: Class,
-    /// Whether it is the only variable of a `{v}` or `{+v}`. There a list without items leaves no text.
+    /// True if it is the only variable of a `{v}` or `{+v}`. There, an empty list leaves no text.
     pub(super) is_alone: bool,
 }
 
-/// The characters that a value may hold. Encoded, it may hold any.
+/// The characters that a value may contain. In encoded form, it may contain any.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) enum Class {
     /// No reserved character.
@@ -92,16 +92,16 @@ pub(super) struct Query {
     pub(super) pairs: Pairs,
     /// The byte that it starts with: `?`, or `&` for a `{&…}` without a `{?…}`.
     pub(super) byte: u8,
-    /// How many of these bytes the template's own text before it has.
+    /// The number of these bytes in the template's literal text before it.
     pub(super) before: usize,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(super) struct Fragment {
     pub(super) region: Region,
-    /// How many `#` the template's own text before it has.
+    /// The number of `#` in the template's literal text before it.
     pub(super) number_signs: usize,
-    /// Whether a URI without a fragment fits, because the fragment is only a `{#…}`.
+    /// True if a URI without a fragment matches, because the fragment is only a `{#…}`.
     pub(super) optional: bool,
 }
 

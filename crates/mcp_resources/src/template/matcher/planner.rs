@@ -50,7 +50,7 @@ struct Planner<'t> {
 #[derive(Clone, Copy)]
 struct LastVariable<'t> {
     name: &'t str,
-    /// Whether it is wide, or one before it is with no literal between them.
+    /// True if it is wide, or if one before it is, with no literal between them.
     wide: bool,
 }
 

@@ -10,7 +10,7 @@ use crate::template::{Modifier, Value};
 
 pub(super) struct Slots {
     found: Vec<Option<FoundValue>>,
-    /// How many values were put, those of lists counted one by one.
+    /// The number of values; each item of a list counts.
     count: usize,
 }
 

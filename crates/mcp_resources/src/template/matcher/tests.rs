@@ -250,7 +250,7 @@ const REPEATED: &[&str] = &[
     "ab{v#*}",
 ];
 
-/// What stands around them.
+/// The text around them.
 const FRAMES: &[(&str, &str)] = &[
     ("x:", ""),
     ("x:{+w}", ""),
@@ -259,13 +259,13 @@ const FRAMES: &[(&str, &str)] = &[
     ("x:{+w}x", "{?q,r}{#f}"),
 ];
 
-/// What hostile URIs repeat.
+/// The repeated parts of hostile URIs.
 const UNITS: &[&str] = &[
     "a", "/", ".", "/a", ".a", ";a", "/en", "/aa", ";v1=1", ";v1=1.a", ";v1", "/.;", "é", "a:",
     "/aab", "a-",
 ];
 
-/// What they have at one end.
+/// The text at one of their ends.
 const STARTS: &[&str] = &["", "/a", ".a", ";v1=1", "-", "/aab"];
 
 /// The template, with `#` numbered, of as many of the pieces as there may be.

@@ -11,10 +11,10 @@ use crate::template::{MAX_ITEMS, Matcher};
 /// So few candidates are all matched, however long the URI is, and without a look for their pieces.
 pub(super) const FEW: usize = 4;
 
-/// How many pieces of a template are kept, the rarest ones. A URI that has those is worth matching.
+/// The number of pieces that are kept of a template, the rarest ones. A URI that has them is worth matching.
 const PIECES: usize = 16;
 
-/// What all URIs of a template have, at whatever place.
+/// The parts that all URIs of a template have, at any place.
 #[derive(Debug, Clone)]
 pub(super) struct Features<'t> {
     /// Pieces of text that all of them have, the rarest first.

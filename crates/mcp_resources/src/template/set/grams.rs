@@ -8,16 +8,16 @@ use crate::template::matcher::steps::count;
 const SHORT: usize = 2;
 const LONG: usize = 4;
 
-/// How many bits the number of a piece has. A table with a bit for each is 512 KiB, the most that is made
-/// for one URI.
+/// The bits in the number of a piece. A table with a bit for each number is 512 KiB, the largest one for a
+/// URI.
 const BITS: u32 = 22;
 
-/// How many bits of the number are its group. A table of groups is 2 KiB, few enough to compare with all
+/// The bits of the number that are its group. A table of groups is 2 KiB, small enough to compare with all
 /// groups of the templates at once.
 const GROUP_BITS: u32 = 14;
 
-/// How many bits a table has for each byte of a text. With 32, of which each byte sets two, about one in
-/// sixteen pieces that the text lacks seems to be in it.
+/// The bits of a table for each byte of a text. With 32, of which each byte sets two, about one in sixteen
+/// pieces that the text lacks seems to be in it.
 const ROOM: usize = 32;
 
 /// The number of a piece. Different pieces may have the same one, so a text may seem to have a piece that
