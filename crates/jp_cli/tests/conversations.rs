@@ -558,7 +558,7 @@ fn unreadable_metadata_is_kept_with_its_conversation() {
         fs::write(&metadata, damage).unwrap();
         let printed = sandbox.run("c print");
         let kept =
-            "the next message renames the file to metadata.json.damaged-1, or a later number";
+            "the next message renames the file to metadata.json.damaged-1 or a higher number";
         assert_contains(&printed.stdout, "The question");
         assert_contains(&printed.stderr, kept);
         assert_contains(

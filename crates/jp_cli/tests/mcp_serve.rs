@@ -553,7 +553,7 @@ fn damaged_conversation_keeps_nothing_else_from_being_read() {
     assert_eq!(code, -32603);
     assert_contains(
         &message,
-        "conversation 17 is damaged or can't be opened; `jp storage check`",
+        "conversation 17 is damaged or can't be opened; the user can run `jp storage check`",
     );
     assert_lacks(&message, sandbox.home.to_str().unwrap());
 }
@@ -617,7 +617,7 @@ fn blob_is_read_only_if_its_checksum_fits() {
     assert_eq!(code, -32603);
     assert_contains(
         &message,
-        "is damaged or can't be opened; `jp storage check`",
+        "is damaged or can't be opened; the user can run `jp storage check`",
     );
     assert_lacks(&message, sandbox.home.to_str().unwrap());
 }
@@ -732,7 +732,7 @@ fn what_a_walk_would_leave_out_is_refused() {
         ),
         (
             ".env",
-            "its name is that of a file that holds secrets; a person who wants it read can attach it",
+            "files of this name contain secrets; the user can attach it with `jp attachment add`",
         ),
         (
             "sub/.aws/credentials",
@@ -880,7 +880,7 @@ fn secret_that_a_clone_attaches_is_given_only_once_the_person_attaches_it() {
     for path in [".env", "made.log", "sub/.env"] {
         assert_contains(
             &told,
-            format!("{path} is attached by the workspace or its history"),
+            format!("the list lacks {path}: the workspace or its history attaches it"),
         );
     }
     sandbox.run("attachment add .env key");
