@@ -66,7 +66,7 @@ fn each_new_state_of_a_file_is_announced_once() {
     assert_eq!(
         told,
         format!(
-            "three\n\nNote by jp: README.md ({}) has changed since it was attached in turn 1. What stands of it above is out of date.",
+            "three\n\nNote by jp: README.md ({}) has changed since it was attached in turn 1. The content above is out of date.",
             uri(&sandbox, "README.md")
         )
     );

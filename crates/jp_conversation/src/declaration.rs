@@ -24,7 +24,7 @@ impl Declaration {
         &self.0
     }
 
-    /// Returns whether the declaration excludes what others would attach (`file:target/**?exclude`).
+    /// Returns true if the declaration excludes files from other declarations (`file:target/**?exclude`).
     #[must_use]
     pub fn is_exclude(&self) -> bool {
         let query = self
@@ -34,7 +34,7 @@ impl Declaration {
         query.is_some_and(|(_, query)| query.split('&').any(|parameter| parameter == "exclude"))
     }
 
-    /// Returns the MCP server of a resource of one (`mcp+SERVER+URI`).
+    /// Returns the MCP server of an MCP resource (`mcp+SERVER+URI`).
     #[must_use]
     pub fn server(&self) -> Option<&str> {
         split_mcp(&self.0)
@@ -42,8 +42,8 @@ impl Declaration {
             .map(|(server, _)| server)
     }
 
-    /// Returns whether the declaration names a snapshot, of which nothing says where it is from: a file
-    /// outside the workspace, what was piped in, a clipboard, a long `data:` URL.
+    /// Returns true if the declaration only names a snapshot, whose source can't be found again: a file
+    /// outside the workspace, piped input, the clipboard, a long `data:` URL.
     #[must_use]
     pub fn names_snapshot(&self) -> bool {
         let is_hashed_data = self.0.starts_with("data:")
@@ -59,9 +59,8 @@ impl Declaration {
 
     /// Reads a declaration of a configuration: a URL, or a table `{type, path, params}`.
     ///
-    /// A table becomes `TYPE://PATH?PARAMS`; both `arg` and `args` of the older tables are read as `arg`.
-    /// One of files becomes `file:PATH`, or `file:PATH?exclude`, the only parameter they take. Fails with a
-    /// fragment that says what is missing or wrong.
+    /// A table becomes `TYPE://PATH?PARAMS`. `args` of older tables counts as `arg`. A table of files becomes
+    /// `file:PATH` or `file:PATH?exclude`; files have no other parameter. The error describes the mistake.
     pub fn from_json(value: &Value) -> Result<Self, String> {
         match value {
             Value::String(text) => Ok(Self::new(text)),
@@ -100,7 +99,7 @@ fn table_url(table: &Map<String, Value>) -> Result<String, String> {
     }
     let mut url = match scheme {
         "cmd" => format!("cmd://{}", encode_program(path)),
-        // SERVER+URI: a server's URI is as it is.
+        // The path is SERVER+URI, and a server's URI must not be encoded again.
         "mcp" => format!("mcp+{path}"),
         scheme => {
             let names: Vec<_> = path.split('/').map(encode_argument).collect();
@@ -131,7 +130,8 @@ fn parameters(table: &Map<String, Value>) -> Result<Option<&Map<String, Value>>,
     }
 }
 
-/// Returns whether the parameters of a table for files say that it is an exclude; empty is true, as in `?exclude=`.
+/// Returns true if the parameters of a table of files make it an exclude. An empty value is true, as in
+/// `?exclude=`.
 fn is_excluded(parameters: Option<&Map<String, Value>>) -> Result<bool, String> {
     let mut is_excluded = false;
     for (key, value) in parameters.into_iter().flatten() {
@@ -178,7 +178,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn excludes_are_told_by_their_query() {
+    fn excludes_are_recognised_by_their_query() {
         assert!(Declaration::new("file:target/**?exclude").is_exclude());
         assert!(!Declaration::new("file:a%3Fexclude").is_exclude());
         assert!(!Declaration::new("https://example.com/?exclude").is_exclude());
@@ -237,7 +237,7 @@ mod tests {
     }
 
     #[test]
-    fn scheme_of_a_server_has_no_case() {
+    fn scheme_of_a_server_ignores_case() {
         for (text, server) in [
             ("mcp+docs+note:x", Some("docs")),
             ("MCP+docs+note:x", Some("docs")),
@@ -250,7 +250,7 @@ mod tests {
     }
 
     #[test]
-    fn mistakes_in_a_table_are_named() {
+    fn errors_name_the_mistake_in_a_table() {
         let file = |params| json!({"type": "file", "path": "a", "params": params});
         for (value, reason) in [
             (

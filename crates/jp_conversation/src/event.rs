@@ -1,4 +1,4 @@
-//! Events and their stored JSON: `{"timestamp", "type", …}`, one object an event.
+//! Events and their stored JSON: `{"timestamp", "type", …}`, one object for each event.
 
 use jiff::{Timestamp, civil::DateTime, tz::TimeZone};
 use jp_resource::{Checksum, Payload, Snapshot};
@@ -22,7 +22,7 @@ pub struct Event {
 pub enum EventKind {
     /// A turn begins.
     TurnStart,
-    /// The person's message with what was attached to it.
+    /// The user's message with its attachments.
     ChatRequest(ChatRequest),
     /// A part of the model's answer.
     ChatResponse(ChatResponse),
@@ -30,7 +30,7 @@ pub enum EventKind {
     ToolCallRequest(ToolCallRequest),
     /// The response of a tool.
     ToolCallResponse(ToolCallResponse),
-    /// A question on its way to a person or a model.
+    /// A question to the user or a model.
     InquiryRequest(InquiryRequest),
     /// Its answer.
     InquiryResponse(InquiryResponse),
@@ -38,17 +38,17 @@ pub enum EventKind {
     ConfigDelta(ConfigDelta),
     /// The cost of one provider response.
     Usage(Usage),
-    /// Snapshots that newer ones replaced are not sent any more.
+    /// Requests leave out snapshots that newer ones replaced.
     Superseded(Superseded),
-    /// The model is told that the source of something attached has changed.
+    /// The model learns that the source of an attachment has changed.
     Notification(Notification),
     /// Older turns are sent shortened.
     Compaction(Compaction),
-    /// A kind this version does not know, kept as it is.
+    /// A kind that this version doesn't know, kept unchanged.
     Unknown(Box<RawValue>),
 }
 
-/// The person's message.
+/// The user's message.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct ChatRequest {
     /// The words.
@@ -84,7 +84,7 @@ pub struct ChatResponse {
     pub content: ResponseContent,
     /// Metadata that the provider wants back verbatim, such as signatures.
     pub metadata: Map<String, Value>,
-    /// Why the answer ends here, where it was cut off.
+    /// The reason why the answer ends here, if it was cut off.
     pub incomplete: Option<String>,
 }
 
@@ -100,7 +100,7 @@ pub enum ResponseContent {
 /// A call of a tool by the model.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ToolCallRequest {
-    /// Names the call; its response has the same.
+    /// The id of the call. Its response has the same.
     pub id: String,
     /// The tool.
     pub name: String,
@@ -136,10 +136,10 @@ pub struct ToolCallResponse {
     pub meta: Map<String, Value>,
 }
 
-/// A question that was put to a person or a model.
+/// A question to the user or a model.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct InquiryRequest {
-    /// Names the inquiry; its response has the same.
+    /// The id of the inquiry. Its response has the same.
     pub id: String,
     /// The tool that asks.
     #[serde(default, skip_serializing_if = "Value::is_null")]
@@ -193,14 +193,15 @@ pub struct Usage {
     pub reasoning: Option<u64>,
 }
 
-/// A recorded decision: snapshots before this event that are not sent any more, so that later requests are the same bytes.
+/// A recorded decision to leave out snapshots before this event. Because it is recorded, later requests have
+/// the same bytes.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Superseded {
     /// The versions that are left out.
     pub dropped: Vec<Version>,
 }
 
-/// Content under a URI: all that was delivered of it before the event that names it.
+/// A version of a resource: all its deliveries before the event that names it.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Version {
     /// The canonical URI, fragment included.
@@ -212,12 +213,12 @@ pub struct Version {
     pub server: Option<String>,
 }
 
-/// The source of something attached is not what the conversation has; it rides on the request after it.
+/// The source of an attachment differs from the conversation's snapshot. The next request notifies the model.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Notification {
     /// The canonical URI.
     pub uri: String,
-    /// The SHA-256 of what the conversation has.
+    /// The SHA-256 of the snapshot's content.
     pub checksum: Checksum,
     /// The resource's name for people.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -226,19 +227,19 @@ pub struct Notification {
     pub now: Option<Checksum>,
 }
 
-/// Older turns are sent shortened from here on; the events stay as they are.
+/// Requests after this event shorten older turns. The events don't change.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Compaction {
-    /// Nothing of the compactions before this one holds any more.
+    /// Cancels all compactions before this one.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub reset: bool,
-    /// Number of turns before this event that stay unchanged; those before them are shortened.
+    /// The number of turns before this event that stay whole. Earlier ones are shortened.
     #[serde(default)]
     pub keep_last: usize,
-    /// The kinds of content that they lose.
+    /// The kinds of content that the shortened turns lose.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub strip: Vec<Strip>,
-    /// A summary that replaces them, in the words of a model.
+    /// A summary by a model that replaces the shortened turns.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub summary: Option<String>,
 }
@@ -253,7 +254,7 @@ pub enum Strip {
     Tools,
 }
 
-/// JSON that is no event.
+/// The error of JSON that isn't an event.
 #[derive(Debug, thiserror::Error)]
 pub enum EventError {
     /// A field is missing or of the wrong type.
@@ -262,9 +263,9 @@ pub enum EventError {
     /// The time can't be read.
     #[error("timestamp {text:?} is neither RFC 3339 nor `YYYY-MM-DD hh:mm:ss.f`")]
     Timestamp {
-        /// The value there.
+        /// The text of the timestamp.
         text: String,
-        /// Why it can't be read.
+        /// The parser's error.
         source: jiff::Error,
     },
 }
@@ -278,8 +279,8 @@ impl Event {
 
     /// Reads an event's JSON object.
     ///
-    /// Fields that a known kind does not have are passed over: they stay in the file, which is never
-    /// rewritten from events.
+    /// Unknown fields of known kinds are ignored. They stay in the file, which is never rewritten from
+    /// events.
     pub fn from_json(json: &str) -> Result<Self, EventError> {
         #[derive(Deserialize)]
         #[serde(expecting = "an event, an object with `timestamp` and `type`")]
@@ -309,8 +310,8 @@ impl Event {
         Ok(Self { timestamp, kind })
     }
 
-    /// Writes the event as one line of JSON, without the line's end. One that could not be read again, as it is nested too
-    /// deep, is an error.
+    /// Writes the event as one line of JSON without a newline. Fails if it is nested so deeply that it could not
+    /// be read again.
     pub fn to_json(&self) -> serde_json::Result<String> {
         let (kind, fields) = match &self.kind {
             EventKind::TurnStart => ("turn_start", "{}".to_owned()),
@@ -344,21 +345,21 @@ impl Event {
 
 /// Reads RFC 3339, or the older `YYYY-MM-DD hh:mm:ss.f` as UTC.
 pub fn parse_timestamp(text: &str) -> Result<Timestamp, EventError> {
-    let older = || {
-        text.parse::<DateTime>()
-            .and_then(|time| time.to_zoned(TimeZone::UTC))
-            .map(|time| time.timestamp())
-    };
     text.parse::<Timestamp>()
-        .or_else(|_| older())
+        .or_else(|_| parse_older_timestamp(text))
         .map_err(|source| EventError::Timestamp {
             text: text.to_owned(),
             source,
         })
 }
 
+fn parse_older_timestamp(text: &str) -> Result<Timestamp, jiff::Error> {
+    let time = text.parse::<DateTime>()?.to_zoned(TimeZone::UTC)?;
+    Ok(time.timestamp())
+}
+
 impl ChatRequest {
-    /// Makes a request of nothing but words.
+    /// Makes a request that only has words.
     pub fn new(content: impl Into<String>) -> Self {
         Self {
             content: content.into(),
@@ -433,7 +434,7 @@ impl<'de> Deserialize<'de> for ChatResponse {
     }
 }
 
-/// Reads a field that is there, `null` included.
+/// Reads a present field, even if it is `null`.
 fn present<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Value>, D::Error> {
     Value::deserialize(deserializer).map(Some)
 }
@@ -519,7 +520,7 @@ mod tests {
     }
 
     #[test]
-    fn malformed_event_says_what_is_missing() {
+    fn error_names_the_missing_field() {
         let error =
             Event::from_json(r#"{"timestamp":"2026-11-21T12:00:00Z","type":"chat_request"}"#)
                 .unwrap_err();

@@ -1,7 +1,7 @@
-//! What a conversation holds of resources, and what the model knows of their sources.
+//! Finds the newest versions of resources in a conversation, and the model's knowledge of their sources.
 //!
-//! [`held_resources`] follows the events in order: an attachment is held from its message on, a
-//! result of jp's own tools replaces it, and a notification changes what the model knows.
+//! [`held_resources`] follows the events in order. An attachment is held from its message on, a result of jp's
+//! own tools replaces it, and a notification updates the model's knowledge.
 
 use std::{
     collections::{HashMap, HashSet},
@@ -21,15 +21,15 @@ use crate::{ChatRequest, EventKind, Notification, Stream};
 /// A URI with its MCP server: two servers, or a server and a file, may use the same URI.
 pub type Key<'a> = (Option<&'a str>, &'a str);
 
-/// What other crates know of a stream: the marks that they put into snapshots and results.
+/// The marks that other crates put into snapshots and results.
 pub trait Marks {
-    /// Returns how long a server takes a snapshot for current.
+    /// Returns the time for which a server considers a snapshot current.
     fn ttl(&self, snapshot: &Snapshot) -> Option<Duration>;
 
-    /// Returns whether a tool of jp's own only reads; `None` if it isn't jp's own.
+    /// Returns true if one of jp's own tools only reads; `None` if the tool isn't jp's own.
     fn own_tool_reads(&self, name: &str) -> Option<bool>;
 
-    /// Returns the files of the workspace that a result says were written, moved or deleted.
+    /// Returns the files of the workspace that were written, moved or deleted according to a result.
     fn written_files(&self, block: &StoredBlock) -> Vec<WrittenFile>;
 }
 
@@ -38,23 +38,23 @@ pub trait Marks {
 pub struct WrittenFile {
     /// Its path below the root of the workspace.
     pub path: String,
-    /// What it holds now; `None` if it is gone.
+    /// The checksum of its content; `None` if it was deleted.
     pub checksum: Option<Checksum>,
 }
 
-/// What the conversation holds of a resource, and what the model knows.
+/// The newest version of a resource in the conversation, and the model's knowledge of its source.
 #[derive(Debug)]
 pub struct HeldResource<'a> {
-    /// The newest version that it holds.
+    /// The checksum of that version.
     checksum: Checksum,
     /// The size of that version, in bytes.
     pub size: u64,
     name: Option<&'a str>,
-    /// The turn that it came with.
+    /// The turn of its delivery.
     turn: usize,
-    /// What the model knows its source to have; `None` if it is gone.
+    /// The content of the source as far as the model knows; `None` if it was deleted.
     known: Option<Checksum>,
-    /// Until when the server that gave it takes it for current.
+    /// The time until which its server considers it current.
     current_until: Option<Timestamp>,
 }
 
@@ -72,7 +72,7 @@ impl<'a> HeldResource<'a> {
         }
     }
 
-    /// Returns whether the server that gave it takes it for current.
+    /// Returns true if its server still considers it current.
     pub fn is_current(&self, now: Timestamp) -> bool {
         self.current_until.is_some_and(|until| now < until)
     }
@@ -85,12 +85,12 @@ impl<'a> HeldResource<'a> {
         self.name.unwrap_or(uri)
     }
 
-    /// Returns the turn that it came with.
+    /// Returns the turn of its delivery.
     pub fn turn(&self) -> usize {
         self.turn
     }
 
-    /// Returns what to tell the model if its source has `now`, unless the model knows that.
+    /// Returns the notification for a source with the content `now`; `None` if the model already knows it.
     pub fn change(&self, uri: &str, now: Option<Checksum>) -> Option<Notification> {
         (now != self.known).then(|| Notification {
             uri: uri.to_owned(),
@@ -101,10 +101,11 @@ impl<'a> HeldResource<'a> {
     }
 }
 
-/// Finds what the conversation holds of resources: what was attached, and what jp's own tools returned whole.
+/// Finds the held versions of these URIs: attachments, and resources that jp's own tools returned whole.
 ///
-/// Other tools may return a part of a file, or change it, so their results don't count. The model knows
-/// a file that it wrote, moved or deleted, though it wasn't shown all of it. `root` is the workspace.
+/// Other tools may return a part of a file or change it, so their results don't count. The model knows the
+/// content of a file that it wrote, moved or deleted, even if it never received all of it. `root` is the
+/// workspace.
 pub fn held_resources<'a>(
     stream: &'a Stream,
     uris: impl Iterator<Item = &'a str>,
@@ -116,7 +117,7 @@ pub fn held_resources<'a>(
         return HashMap::new();
     }
     let mut held: HashMap<Key<'_>, HeldResource<'_>> = HashMap::new();
-    // When snapshots were read that a message took later.
+    // The times of reading snapshots that a later message delivered.
     let mut read = HashMap::new();
     let mut calls = HashMap::new();
     let mut turn = 0;
@@ -146,24 +147,22 @@ pub fn held_resources<'a>(
             }
             EventKind::ToolCallResponse(response) => {
                 let tool = calls.get(response.id.as_str()).copied();
-                if let Some(only_reads) = tool.and_then(|tool| marks.own_tool_reads(tool)) {
-                    let taken = Taken {
-                        turn,
-                        read: event.timestamp,
-                    };
-                    for block in &response.content {
-                        take_in_shown(&mut held, block, taken, marks);
-                        if !only_reads {
-                            take_in_written(&mut held, marks.written_files(block), root);
-                        }
+                let Some(only_reads) = tool.and_then(|tool| marks.own_tool_reads(tool)) else {
+                    continue;
+                };
+                for block in &response.content {
+                    update_shown(&mut held, block, (turn, event.timestamp), marks);
+                    if !only_reads {
+                        update_written(&mut held, marks.written_files(block), root);
                     }
                 }
             }
             EventKind::Notification(notification) => {
-                let its = held.iter_mut().filter(|((_, uri), held)| {
-                    *uri == notification.uri && held.checksum == notification.checksum
-                });
-                its.for_each(|(_, held)| held.known = notification.now);
+                for ((_, uri), held) in &mut held {
+                    if *uri == notification.uri && held.checksum == notification.checksum {
+                        held.known = notification.now;
+                    }
+                }
             }
             _ => {}
         }
@@ -171,27 +170,20 @@ pub fn held_resources<'a>(
     held
 }
 
-/// Returns the MCP server that a resource of a request is of.
+/// Returns the MCP server of a request's resource.
 fn server_of(request: &ChatRequest, index: usize) -> Option<&str> {
-    let gave = request
+    let delivered = request
         .delivered
         .iter()
         .find(|delivered| delivered.resources.contains(&index))?;
-    gave.declaration.server()
+    delivered.declaration.server()
 }
 
-/// When something was read.
-#[derive(Debug, Clone, Copy)]
-struct Taken {
-    turn: usize,
-    read: Timestamp,
-}
-
-/// Takes in what the model was shown whole.
-fn take_in_shown<'a>(
+/// Updates the version of a resource that a result contains whole, with the turn and the time of the result.
+fn update_shown<'a>(
     held: &mut HashMap<Key<'a>, HeldResource<'a>>,
     block: &'a StoredBlock,
-    taken: Taken,
+    (turn, read): (usize, Timestamp),
     marks: &dyn Marks,
 ) {
     let StoredBlock::Resource { resource, .. } = block else {
@@ -200,22 +192,22 @@ fn take_in_shown<'a>(
     let (uri, None) = split_fragment(&resource.uri) else {
         return;
     };
-    let mut its: Vec<_> = held
+    let mut known: Vec<_> = held
         .iter_mut()
         .filter(|((_, known), _)| *known == uri)
         .map(|(_, held)| held)
         .collect();
-    // If two servers use the URI, it may be either's.
-    if let [held] = &mut its[..] {
+    // If two servers use the URI, the result may be from either.
+    if let [held] = &mut known[..] {
         **held = HeldResource {
             name: held.name,
-            ..HeldResource::new(resource, taken.turn, taken.read, marks)
+            ..HeldResource::new(resource, turn, read, marks)
         };
     }
 }
 
-/// Takes in what the model did to files of the workspace.
-fn take_in_written(
+/// Updates the model's knowledge of the workspace's files that it changed.
+fn update_written(
     held: &mut HashMap<Key<'_>, HeldResource<'_>>,
     files: Vec<WrittenFile>,
     root: &Path,
@@ -226,10 +218,11 @@ fn take_in_written(
             .to_str()
             .and_then(|path| file_uri(path, PathStyle::native()).ok());
         let Some(written) = uri else { continue };
-        let its = held
-            .iter_mut()
-            .filter(|((server, uri), _)| server.is_none() && *uri == written);
-        its.for_each(|(_, held)| held.known = file.checksum);
+        for ((server, uri), held) in held.iter_mut() {
+            if server.is_none() && *uri == written {
+                held.known = file.checksum;
+            }
+        }
     }
 }
 
@@ -320,7 +313,7 @@ mod tests {
     }
 
     #[test]
-    fn model_is_told_of_what_it_does_not_know() {
+    fn model_is_notified_of_unknown_changes() {
         let events = || vec![attached(1, "file:///w/a", "one")];
         assert_eq!(change(events(), "file:///w/a", Some("one")), None);
         let told = change(events(), "file:///w/a", Some("two")).unwrap();
@@ -329,7 +322,7 @@ mod tests {
     }
 
     #[test]
-    fn file_that_the_model_wrote_is_known_to_it() {
+    fn model_knows_the_file_that_it_wrote() {
         for (tool, is_told) in [("write", false), ("read", true), ("other", true)] {
             let mut events = vec![attached(1, "file:///w/a", "one")];
             events.extend(called(
@@ -352,7 +345,7 @@ mod tests {
     }
 
     #[test]
-    fn server_decides_how_long_a_resource_is_current() {
+    fn ttl_of_the_server_decides_if_a_resource_is_current() {
         let stream = Stream::from_events(vec![attached(100, "note:a", "one")]);
         let held = held_resources(&stream, ["note:a"].into_iter(), Path::new("/w"), &TestMarks);
         let held = &held[&(None, "note:a")];

@@ -1,4 +1,4 @@
-//! JSON that can be read again.
+//! Writes JSON that can be read again.
 
 use std::io::{self, Write};
 
@@ -8,13 +8,13 @@ use serde_json::{
     ser::{CompactFormatter, Formatter},
 };
 
-/// Most levels of an event: serde_json reads 127.
+/// The most levels of an event. serde_json reads 127.
 const MAX_DEPTH: usize = 120;
 
-/// Most levels of a part of an event that comes from elsewhere.
+/// The most levels of a part from outside, which the event adds some levels to.
 const MAX_PART_DEPTH: usize = 100;
 
-/// Returns whether a value is nested no deeper than 100 levels, so that an event can hold it.
+/// Returns true if a value has at most 100 levels, so that an event can contain it.
 #[must_use]
 pub fn is_shallow(value: &Value) -> bool {
     fn has_at_most(levels: usize, value: &Value) -> bool {
@@ -31,7 +31,7 @@ pub fn is_shallow(value: &Value) -> bool {
     has_at_most(MAX_PART_DEPTH, value)
 }
 
-/// Writes a value on one line. One that is nested deeper than it could be read again is an error.
+/// Writes a value on one line. Fails if it is nested so deeply that it could not be read again.
 pub(crate) fn to_string<T: Serialize>(value: &T) -> serde_json::Result<String> {
     let mut json = Vec::with_capacity(128);
     value.serialize(&mut Serializer::with_formatter(
@@ -41,7 +41,7 @@ pub(crate) fn to_string<T: Serialize>(value: &T) -> serde_json::Result<String> {
     Ok(String::from_utf8(json).expect("serde_json writes UTF-8"))
 }
 
-/// Counts levels.
+/// Limits the number of levels.
 struct Shallow {
     depth: usize,
 }
@@ -92,7 +92,7 @@ mod tests {
     }
 
     #[test]
-    fn what_could_not_be_read_again_is_not_written() {
+    fn too_deep_value_is_not_written() {
         let json = to_string(&nested(MAX_DEPTH)).unwrap();
         assert_eq!(
             serde_json::from_str::<Value>(&json).unwrap(),

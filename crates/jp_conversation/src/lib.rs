@@ -20,6 +20,8 @@ pub mod attachments;
 mod declaration;
 
 mod event;
+#[cfg(test)]
+mod fixtures;
 pub mod held_resources;
 mod json;
 mod payload;

@@ -1,4 +1,4 @@
-//! Moves an event's content to the blob store; small content stays inline.
+//! Moves an event's content to the blob store. Small texts stay inline.
 
 use jp_resource::{BlobRef, Encoding, Payload, ResourceContent, Snapshot};
 use jp_tool::{Media, StoredBlock};
@@ -6,14 +6,15 @@ use serde_json::Value;
 
 use crate::{Event, EventKind};
 
-/// Tool text shorter than this, and formatted text up to it, stays inline.
+/// Tool text below this length, and formatted text up to it, stays inline. Smaller blobs would cost more than
+/// they save.
 pub const INLINE_BYTES: usize = 256;
 
 impl Event {
-    /// Moves inline content to a blob store, by `put`, leaving references.
+    /// Moves inline content to a blob store with `put` and leaves references.
     ///
-    /// Resource content and media always move; text blocks from [`INLINE_BYTES`] on; formatted text
-    /// above it.
+    /// Resource content and media always move. Text blocks move from [`INLINE_BYTES`] on, formatted text above
+    /// it.
     pub fn store_payloads<E>(
         &mut self,
         mut put: impl FnMut(&[u8], Encoding) -> Result<BlobRef, E>,
@@ -30,7 +31,7 @@ impl Event {
         }
     }
 
-    /// Returns the stored payloads of the event: all that is kept of it, whether a model is shown it or not.
+    /// Returns all stored payloads of the event, including those that models don't receive.
     #[must_use]
     pub fn blobs(&self) -> Vec<BlobRef> {
         match &self.kind {
@@ -85,7 +86,7 @@ pub fn blobs_in(value: &Value, blobs: &mut Vec<BlobRef>) {
                 .and_then(Value::as_str)
                 .and_then(|hex| hex.parse().ok());
             let size = object.get("size").and_then(Value::as_u64);
-            // The encoding is not known here, and does not matter: only the bytes are looked for.
+            // The encoding is unknown here. It doesn't matter, because blobs are found by checksum.
             blobs.extend(checksum.zip(size).map(|(checksum, size)| BlobRef {
                 checksum,
                 size,
@@ -106,7 +107,7 @@ fn store_snapshots<E>(snapshots: &mut [Snapshot], put: Put<'_, E>) -> Result<(),
 }
 
 fn store_snapshot<E>(snapshot: &mut Snapshot, put: Put<'_, E>) -> Result<(), E> {
-    // Content of any size: a snapshot is compared by its blob.
+    // Content of any size moves, because snapshots are compared by their blobs.
     if let Payload::Inline(content) = &snapshot.content {
         snapshot.content =
             Payload::<ResourceContent>::Stored(put(content.as_bytes(), content.encoding())?);
@@ -185,7 +186,7 @@ mod tests {
     }
 
     #[test]
-    fn stored_payloads_of_an_event_are_those_of_its_content_alone() {
+    fn stored_payloads_are_those_of_the_content() {
         let json = r#"{"timestamp":"2026-11-21T12:00:00Z","type":"tool_call_response","id":"1","content":[{"type":"resource","resource":{"uri":"a:b","content":{"text":"x"},"formatted":"F"}},{"type":"text","text":"T"}]}"#;
         let [formatted, text] = ["f", "t"].map(|letter| letter.repeat(300));
         let json = json

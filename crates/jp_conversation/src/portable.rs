@@ -1,4 +1,4 @@
-//! Finds the strings of an event that name places, which are stored relative to the workspace.
+//! Finds the strings of an event that may contain paths, which are stored relative to the workspace.
 
 use jp_resource::Snapshot;
 use jp_tool::StoredBlock;
@@ -7,10 +7,10 @@ use serde_json::{Map, Value};
 use crate::{Declaration, Delivered, Event, EventKind};
 
 impl Event {
-    /// Calls `rewrite` on every string that may hold the workspace's path and that jp writes itself.
+    /// Calls `rewrite` on every string that may contain the workspace's path.
     ///
-    /// Those are URIs, names of resources, declarations, deltas, metadata and the string values of tool arguments. What
-    /// people and models wrote, reasoning, tool text and formatted text are not touched.
+    /// These are URIs, names of resources, declarations, deltas, metadata and the string values of tool
+    /// arguments. Messages, answers, reasoning, tool text and formatted text don't change.
     pub fn rewrite_places(&mut self, mut rewrite: impl FnMut(&mut String)) {
         let rewrite: Rewrite<'_> = &mut rewrite;
         match &mut self.kind {
@@ -77,7 +77,7 @@ fn delivered_places(delivered: &mut Delivered, rewrite: Rewrite<'_>) {
 
 fn snapshot_places(snapshot: &mut Snapshot, rewrite: Rewrite<'_>) {
     rewrite(&mut snapshot.uri);
-    // That of a command is its words, and an MCP server's may be a URI.
+    // The name of a command is its command line, and that of an MCP resource may be a URI.
     snapshot.name.iter_mut().for_each(&mut *rewrite);
     if let Some(meta) = &mut snapshot.meta {
         map_places(meta, rewrite);

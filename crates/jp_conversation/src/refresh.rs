@@ -10,24 +10,25 @@ use crate::{
     resolution::{self, Change},
 };
 
-/// Declarations to refresh, each with the URIs that are wanted of it; `None` means all of them.
+/// Declarations to refresh, each with its wanted URIs; `None` means all of them.
 pub type RefreshTargets = BTreeMap<Declaration, Option<BTreeSet<String>>>;
 
-/// Result of comparing refreshed snapshots with those of the conversation.
+/// The result of comparing refreshed snapshots with those of the conversation.
 #[derive(Debug, Default)]
 pub struct Refresh {
-    /// Labels of snapshots that changed or are new.
+    /// The labels of changed and new snapshots.
     pub changed: Vec<String>,
-    /// Labels of snapshots that are as before.
+    /// The labels of unchanged snapshots.
     pub unchanged: Vec<String>,
-    /// Event to record, if anything changed.
+    /// The event to record, if anything changed.
     pub delta: Option<ConfigDelta>,
 }
 
-/// Compares snapshots with the newest ones that each declaration gave, and keeps those that differ.
+/// Compares snapshots with the newest ones of their declarations, and keeps those that differ.
 ///
-/// `delivered` names the declaration of each index of `snapshots`; `configured` are the declarations of the configuration.
-/// A declaration that the next message resolves anyway is kept whole, because nothing of it was sent.
+/// `delivered` has the declarations with their indexes in `snapshots`; `configured` are the declarations of
+/// the configuration. If the next message would resolve a declaration, all its snapshots are kept, because
+/// none of them was sent.
 #[must_use]
 pub fn compare(
     stream: &Stream,
@@ -43,15 +44,15 @@ pub fn compare(
         .collect();
     let mut refresh = Refresh::default();
     let mut delta = ConfigDelta::default();
-    // Indexes in the delta by indexes in `snapshots`: two declarations may give one snapshot.
+    // Indexes in the delta by indexes in `snapshots`. Two declarations may have the same snapshot.
     let mut kept = HashMap::new();
     for Delivered {
         declaration,
         resources,
     } in delivered
     {
-        // The next message resolves it anyway, and the snapshots are taken in its place: all of
-        // them, known or not.
+        // The next message delivers these snapshots instead of resolving it, so it needs all of them,
+        // known or not.
         let is_pending = pending.contains(&declaration);
         let known = newest
             .get(&declaration)
@@ -77,7 +78,7 @@ pub fn compare(
                 continue;
             }
             changed.push(*kept.entry(index).or_insert_with(|| {
-                // Nothing says which contents of a resized resource differ, so its label is listed once.
+                // It is unknown which contents of a resized resource differ, so its label is listed once.
                 if !known.has(snapshot) || stale.take_resized(uri) {
                     refresh.changed.push(snapshot.label().to_owned());
                 }
@@ -109,7 +110,7 @@ pub fn compare(
     refresh
 }
 
-/// Contents that a declaration gave before.
+/// The earlier contents of a declaration.
 struct Known<'s> {
     versions: HashSet<(&'s str, BlobRef)>,
     counts: HashMap<&'s str, usize>,
@@ -132,14 +133,14 @@ impl<'s> Known<'s> {
     }
 }
 
-/// URIs of a declaration whose contents changed.
+/// The URIs of a declaration with changed contents.
 ///
-/// Contents of one resource of an MCP server may share a URI. They are kept or left out together, because only their order
-/// and their number tell them apart.
+/// Contents of one MCP resource may share a URI. They are kept or left out together, because only their order
+/// and number distinguish them.
 struct Stale<'s> {
-    /// URIs with a version that the conversation doesn't have.
+    /// The URIs with a version that the conversation doesn't have.
     new: HashSet<&'s str>,
-    /// URIs whose versions are known, but not this number of them; true until the label is listed.
+    /// The URIs with known versions, but another number of them; true until the label is listed.
     resized: HashMap<&'s str, bool>,
 }
 
@@ -165,13 +166,13 @@ impl<'s> Stale<'s> {
         self.new.contains(uri) || self.resized.contains_key(uri)
     }
 
-    /// Returns whether a resized URI has yet to be listed, and notes that it is.
+    /// Returns true if a resized URI isn't listed yet, and marks it as listed.
     fn take_resized(&mut self, uri: &str) -> bool {
         self.resized.get_mut(uri).is_some_and(std::mem::take)
     }
 }
 
-/// Returns how many contents each URI has.
+/// Returns the number of contents of each URI.
 fn count_contents<'s>(snapshots: &[&'s Snapshot]) -> HashMap<&'s str, usize> {
     let mut counts = HashMap::new();
     snapshots
@@ -221,7 +222,7 @@ mod tests {
     }
 
     #[test]
-    fn contents_that_share_a_uri_are_kept_together_if_one_has_changed() {
+    fn contents_that_share_a_uri_are_kept_together() {
         let refreshed = refresh(
             &[&[("x://y", "one"), ("x://y", "two"), ("x://z", "z")]],
             &[("x://y", "one"), ("x://y", "2"), ("x://z", "z")],

@@ -1,7 +1,7 @@
-//! Decides which declarations a query resolves (seed RFD 065, "Resolution logic"; decisions 7 and 8).
+//! Decides which declarations a query resolves.
 //!
-//! One rule: what was attached explicitly now, and each declaration that the stream does not record
-//! as delivered since it was last added.
+//! It resolves the attachments of the query itself, and each declaration that no request has delivered since
+//! it was last added.
 
 use std::{
     collections::{HashMap, HashSet},
@@ -11,24 +11,24 @@ use std::{
 use jp_resource::Snapshot;
 use serde_json::{Map, Value};
 
-use crate::{ConfigDelta, Declaration, EventKind, Stream};
+use crate::{ConfigDelta, Declaration, EventKind, Stream, attachments::NewestContents};
 
-/// The work that a query has with its declarations, in declared order.
+/// The plan for a query's declarations, in declared order.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Plan {
     /// Declarations to resolve now.
     pub resolve: Vec<Declaration>,
-    /// Patterns that what is resolved must not match.
+    /// Patterns that resolved files must not match.
     pub excludes: Vec<Declaration>,
-    /// Snapshots to deliver without resolving: the newest of sources that can't be found again, and those that were taken
-    /// by hand.
+    /// Snapshots to deliver without resolving: the newest ones of sources that can't be found again, and those
+    /// that the user refreshed.
     pub copies: Vec<(Declaration, Vec<Snapshot>)>,
-    /// Declarations whose source can't be found again, and that have no snapshot left. The user has to attach them again.
+    /// Declarations without a snapshot whose source can't be found again. The user must attach them again.
     pub lost: Vec<Declaration>,
 }
 
 impl Plan {
-    /// Resolves files outside the workspace that can be found after all: the configuration names them.
+    /// Resolves files outside the workspace that can be found because the configuration names them.
     #[must_use]
     pub fn resolve_found(mut self, is_found: impl Fn(&Declaration) -> bool) -> Self {
         let is_found =
@@ -55,8 +55,8 @@ impl Plan {
 
 /// Decides what to resolve for the next request.
 ///
-/// `configured` are the declarations of configuration files, `explicit` what was attached with the
-/// query, in stored form.
+/// `configured` are the declarations of configuration files, and `explicit` those of the query, in stored
+/// form.
 #[must_use]
 pub fn plan(stream: &Stream, configured: &[Declaration], explicit: &[Declaration]) -> Plan {
     let mut plan = Plan::default();
@@ -72,18 +72,18 @@ pub fn plan(stream: &Stream, configured: &[Declaration], explicit: &[Declaration
         declaration, taken, ..
     } in pending
     {
-        // What the user just typed is resolved below, in the order of the command line.
+        // Declarations of the query are resolved below, in the order of the command line.
         if typed.contains(&declaration) || declaration.is_exclude() {
             continue;
         }
-        // Snapshots that a message delivered already are not delivered again.
+        // Delivered snapshots are not delivered again.
         let since = delivered.get(&declaration).copied();
         let taken = taken.into_iter().filter(|event| Some(*event) > since);
         let taken = taken_by_hand(
             taken.map(|event| (event, &stream.events()[event].kind)),
             &declaration,
         );
-        // A snapshot that the user took counts for more than the source now.
+        // The user refreshed this snapshot, so it takes precedence over the current source.
         if !taken.is_empty() {
             copies.push((declaration, taken));
         } else if !declaration.names_snapshot() {
@@ -100,7 +100,7 @@ pub fn plan(stream: &Stream, configured: &[Declaration], explicit: &[Declaration
             plan.lost.push(declaration);
         }
     }
-    // Only now are all copies known, and one message must not hold two versions of a URI.
+    // One message must not have two versions of a URI.
     share_newest(&mut copies);
     for (declaration, taken) in copies {
         let snapshots = taken.into_iter().map(|taken| taken.snapshot).collect();
@@ -119,59 +119,41 @@ pub fn plan(stream: &Stream, configured: &[Declaration], explicit: &[Declaration
     plan
 }
 
-/// A snapshot that the user refreshed, and the event that holds it.
+/// A snapshot that the user refreshed, with the index of its event.
 #[derive(Debug, Clone)]
 struct TakenByHand {
     event: usize,
     snapshot: Snapshot,
 }
 
-/// Returns the newest of the snapshots that were taken of a declaration by hand.
+/// Returns the newest snapshots of a declaration that the user refreshed.
 fn taken_by_hand<'e>(
     events: impl Iterator<Item = (usize, &'e EventKind)>,
     declaration: &Declaration,
 ) -> Vec<TakenByHand> {
-    let mut taken: Vec<Option<TakenByHand>> = Vec::new();
-    let mut places = HashMap::new();
+    let mut newest = NewestContents::default();
     for (event, kind) in events {
-        let EventKind::ConfigDelta(delta) = kind else {
-            continue;
-        };
-        let mut counts: HashMap<&str, usize> = HashMap::new();
-        for snapshot in delta.taken_of(declaration) {
-            // Contents of one resource of an MCP server may share a URI; their order tells them apart.
-            let count = counts
-                .entry(&snapshot.uri)
-                .and_modify(|count| *count += 1)
-                .or_default();
-            let place = *places
-                .entry((snapshot.uri.as_str(), *count))
-                .or_insert(taken.len());
-            let snapshot = TakenByHand {
-                event,
-                snapshot: snapshot.clone(),
-            };
-            match taken.get_mut(place) {
-                Some(known) => *known = Some(snapshot),
-                None => taken.push(Some(snapshot)),
-            }
-        }
-        // Where there are fewer contents than there were, the last are gone.
-        for (uri, last) in counts {
-            let places = (last + 1..).map_while(|count| places.get(&(uri, count)));
-            places.for_each(|place| taken[*place] = None);
+        if let EventKind::ConfigDelta(delta) = kind {
+            newest.update(event, delta.taken_of(declaration));
         }
     }
-    taken.into_iter().flatten().collect()
+    newest
+        .into_contents()
+        .map(|(event, snapshot)| TakenByHand {
+            event,
+            snapshot: snapshot.clone(),
+        })
+        .collect()
 }
 
-/// Gives each declaration the newest snapshot of what several of them hold: one message has one version of it.
+/// Gives each declaration the newest snapshot of a resource that several have, because one message must have
+/// one version of it.
 ///
-/// Contents that share a URI stay as they were taken, together.
+/// Contents of a declaration that share a URI stay together, unchanged.
 fn share_newest(copies: &mut [(Declaration, Vec<TakenByHand>)]) {
     let mut newest: HashMap<(Option<String>, String), TakenByHand> = HashMap::new();
     for (declaration, taken) in copies.iter() {
-        for one in alone(taken).map(|index| &taken[index]) {
+        for one in unique_uris(taken).map(|index| &taken[index]) {
             let server = declaration.server().map(str::to_owned);
             let known = newest
                 .entry((server, one.snapshot.uri.clone()))
@@ -182,7 +164,7 @@ fn share_newest(copies: &mut [(Declaration, Vec<TakenByHand>)]) {
         }
     }
     for (declaration, taken) in copies {
-        for index in alone(taken).collect::<Vec<_>>() {
+        for index in unique_uris(taken).collect::<Vec<_>>() {
             let server = declaration.server().map(str::to_owned);
             if let Some(newest) = newest.get(&(server, taken[index].snapshot.uri.clone())) {
                 taken[index].clone_from(newest);
@@ -191,8 +173,8 @@ fn share_newest(copies: &mut [(Declaration, Vec<TakenByHand>)]) {
     }
 }
 
-/// Returns the indexes of the snapshots whose URI no other one has.
-fn alone(taken: &[TakenByHand]) -> impl Iterator<Item = usize> {
+/// Returns the indexes of the snapshots with a unique URI.
+fn unique_uris(taken: &[TakenByHand]) -> impl Iterator<Item = usize> {
     let mut counts: HashMap<&str, usize> = HashMap::new();
     taken
         .iter()
@@ -205,7 +187,7 @@ fn alone(taken: &[TakenByHand]) -> impl Iterator<Item = usize> {
 }
 
 impl ConfigDelta {
-    /// Returns the snapshots that were taken of a declaration by hand.
+    /// Returns the snapshots of a declaration that the user refreshed.
     pub fn taken_of(&self, declaration: &Declaration) -> impl Iterator<Item = &Snapshot> {
         let delivered = self
             .delivered
@@ -219,7 +201,7 @@ impl ConfigDelta {
         })
     }
 
-    /// Returns whether snapshots were taken of a declaration by hand.
+    /// Returns true if the user refreshed snapshots of a declaration.
     fn has_taken(&self, declaration: &Declaration) -> bool {
         self.delivered
             .iter()
@@ -227,7 +209,8 @@ impl ConfigDelta {
     }
 }
 
-/// Returns the declarations in force: configured ones and what the conversation added, less what it removed.
+/// Returns the declarations in effect: configured ones and those that the conversation added, without those
+/// that it removed.
 #[must_use]
 pub fn effective(stream: &Stream, configured: &[Declaration]) -> Vec<Declaration> {
     collect_declared(stream, configured)
@@ -236,18 +219,20 @@ pub fn effective(stream: &Stream, configured: &[Declaration]) -> Vec<Declaration
         .collect()
 }
 
-/// Returns the declarations in force whose changes a model is told of: those of `configured` that say so, and those of
-/// the conversation's own tables; a table with another `refresh` takes it back.
+/// Returns the declarations in effect whose changes jp reports to the model.
+///
+/// `refresh = "notify"` in the conversation's tables or in the configuration (`notifying`) selects them. The
+/// conversation's value takes precedence.
 #[must_use]
 pub fn declarations_to_watch(
     stream: &Stream,
     configured: &[Declaration],
-    say_so: &HashSet<Declaration>,
+    notifying: &HashSet<Declaration>,
 ) -> Vec<Declaration> {
-    let mut said: HashMap<Declaration, bool> = HashMap::new();
+    let mut settings: HashMap<Declaration, bool> = HashMap::new();
     for event in stream.events() {
         if let EventKind::ConfigDelta(delta) = &event.kind {
-            said.extend(Change::added_values(delta).iter().filter_map(|value| {
+            settings.extend(Change::added_values(delta).iter().filter_map(|value| {
                 let refresh = value.get("refresh")?;
                 Some((Declaration::from_json(value).ok()?, refresh == "notify"))
             }));
@@ -255,14 +240,15 @@ pub fn declarations_to_watch(
     }
     let mut declared = effective(stream, configured);
     declared.retain(|one| {
-        said.get(one)
+        settings
+            .get(one)
             .copied()
-            .unwrap_or_else(|| say_so.contains(one))
+            .unwrap_or_else(|| notifying.contains(one))
     });
     declared
 }
 
-/// Returns what the conversation declares or takes back and that can't be read, as it is written there, and why.
+/// Returns the conversation's declarations that can't be parsed, in their stored form, with the reasons.
 #[must_use]
 pub fn unreadable_declarations(stream: &Stream) -> Vec<(&Value, String)> {
     let deltas = stream
@@ -282,7 +268,7 @@ pub fn unreadable_declarations(stream: &Stream) -> Vec<(&Value, String)> {
         .collect()
 }
 
-/// Returns whether anything was ever attached, or was to be; it stays so whatever is detached since.
+/// Returns true if the conversation ever had an attachment or a declaration of one, even if it was removed.
 #[must_use]
 pub fn has_attached(stream: &Stream) -> bool {
     stream.events().iter().any(|event| match &event.kind {
@@ -351,8 +337,8 @@ impl Change {
         }
     }
 
-    /// Reads the change out of a delta; older ones list all declarations, which counts as adding them. What can't be
-    /// read is left out ([`unreadable_declarations`]).
+    /// Reads the change in a delta. Older deltas list all declarations, which counts as adding them. Leaves out
+    /// declarations that can't be parsed ([`unreadable_declarations`]).
     fn from_delta(delta: &ConfigDelta) -> Self {
         Self {
             add: read_declarations(Self::added_values(delta)),
@@ -360,7 +346,7 @@ impl Change {
         }
     }
 
-    /// Returns what a delta adds, as it is written there.
+    /// Returns the added declarations of a delta in their stored form.
     fn added_values(delta: &ConfigDelta) -> &[Value] {
         list_entries(match delta.attachments() {
             Some(Value::Object(change)) => change.get("value").or_else(|| change.get("add")),
@@ -368,7 +354,7 @@ impl Change {
         })
     }
 
-    /// Returns what a delta removes, as it is written there.
+    /// Returns the removed declarations of a delta in their stored form.
     fn removed_values(delta: &ConfigDelta) -> &[Value] {
         list_entries(delta.attachments().and_then(|change| change.get("remove")))
     }
@@ -380,7 +366,7 @@ fn read_declarations(list: &[Value]) -> Vec<Declaration> {
         .collect()
 }
 
-/// Returns the entries of a list; a value that is no list counts as its only entry.
+/// Returns the entries of a list. Any other value counts as the only entry.
 fn list_entries(value: Option<&Value>) -> &[Value] {
     match value {
         None | Some(Value::Null) => &[],
@@ -399,9 +385,9 @@ impl ConfigDelta {
 
 struct Declared {
     declaration: Declaration,
-    /// The event that added it last; configured ones were there before all events.
+    /// The last event that added it; `None` if it is configured.
     added: Option<usize>,
-    /// The events since it was last attached that hold snapshots taken by hand.
+    /// The events since it was last attached that have snapshots which the user refreshed.
     taken: Vec<usize>,
 }
 
@@ -413,7 +399,7 @@ impl Declared {
     }
 }
 
-/// Returns the event that delivered each declaration last.
+/// Returns the last event that delivered each declaration.
 fn last_deliveries(stream: &Stream) -> HashMap<&Declaration, usize> {
     let mut last = HashMap::new();
     for (index, event) in stream.events().iter().enumerate() {
@@ -450,7 +436,7 @@ fn collect_declared(stream: &Stream, configured: &[Declaration]) -> Vec<Declared
     list.entries
 }
 
-/// Declarations in the order they were first made, and where each is.
+/// Declarations in the order of their first addition, with the index of each.
 #[derive(Default)]
 struct DeclaredList {
     entries: Vec<Declared>,
@@ -464,7 +450,7 @@ impl DeclaredList {
         entry.taken.clear();
     }
 
-    /// Adds a declaration with snapshots that were taken of it.
+    /// Adds a declaration with snapshots that the user refreshed.
     fn take(&mut self, declaration: Declaration, event: usize) {
         let entry = self.entry(declaration);
         entry.added = Some(event);
@@ -473,7 +459,7 @@ impl DeclaredList {
 
     fn entry(&mut self, declaration: Declaration) -> &mut Declared {
         let next = self.entries.len();
-        // Adding again keeps the place: the order is that of the first time.
+        // A declaration that is added again keeps its place.
         let place = *self.places.entry(declaration.clone()).or_insert(next);
         if place == next {
             self.entries.push(Declared {
@@ -489,7 +475,7 @@ impl DeclaredList {
         if removed.is_empty() {
             return;
         }
-        // Removal moves the entries after it, so the places are counted again.
+        // Removal moves later entries, so their places change.
         let removed: HashSet<_> = removed.iter().collect();
         self.entries
             .retain(|entry| !removed.contains(&entry.declaration));
@@ -567,7 +553,7 @@ mod tests {
     }
 
     #[test]
-    fn attach_on_a_follow_up_resolves_that_one() {
+    fn attachment_of_a_follow_up_is_resolved() {
         let history = [delivered(&["file:a"])];
         assert_eq!(resolved(&history, &["file:a"], &["file:b"]), ["file:b"]);
     }
@@ -590,7 +576,7 @@ mod tests {
     }
 
     #[test]
-    fn fork_resolves_what_it_has_no_snapshot_of() {
+    fn fork_resolves_missing_snapshots() {
         let history = [change(&["file:a"], &[]), delivered(&["file:a"])];
         assert_eq!(resolved(&history, &[], &[]), Vec::<String>::new());
         assert_eq!(resolved(&history[..1], &[], &[]), ["file:a"]);
@@ -621,7 +607,7 @@ mod tests {
     }
 
     #[test]
-    fn table_of_the_configuration_or_the_conversation_says_whether_changes_are_told() {
+    fn tables_decide_which_changes_are_reported() {
         let delta = |value: Value| {
             let delta = json!({"conversation": {"attachments": {"add": [value]}}});
             let delta = delta.as_object().cloned().unwrap();
@@ -650,7 +636,7 @@ mod tests {
     }
 
     #[test]
-    fn declarations_that_can_not_be_read_are_passed_over() {
+    fn malformed_declarations_are_skipped() {
         let delta = |attachments: Value| {
             let delta = json!({"conversation": {"attachments": attachments}});
             let delta = delta.as_object().cloned().unwrap();
@@ -721,7 +707,7 @@ mod tests {
     }
 
     #[test]
-    fn external_file_is_never_resolved_but_its_newest_snapshot_is_copied() {
+    fn newest_snapshot_of_an_external_file_is_copied() {
         let external = "external:00/notes.md";
         let mut change = Change {
             add: names(&[external]),
@@ -751,7 +737,7 @@ mod tests {
     }
 
     #[test]
-    fn excludes_of_all_layers_meet() {
+    fn excludes_of_all_layers_apply() {
         let history = Stream::from_events(vec![change(&["file:b?exclude"], &[])]);
         let plan = plan(
             &history,
@@ -851,7 +837,7 @@ mod tests {
     }
 
     #[test]
-    fn snapshots_taken_one_after_the_other_go_together_the_newest_of_each() {
+    fn newest_refreshed_snapshots_are_delivered_together() {
         let history = [
             change(&["file:d/"], &[]),
             refreshed(&[("file:///d/old", "sent")]),
@@ -866,7 +852,7 @@ mod tests {
     }
 
     #[test]
-    fn snapshots_taken_together_that_share_a_uri_are_each_kept() {
+    fn refreshed_snapshots_that_share_a_uri_are_all_kept() {
         let history = [
             refreshed(&[("x://y", "one"), ("x://y", "two")]),
             refreshed(&[("x://y", "1"), ("x://z", "z"), ("x://y", "2")]),
@@ -882,7 +868,7 @@ mod tests {
     }
 
     #[test]
-    fn declarations_that_hold_one_file_share_its_newest_snapshot() {
+    fn declarations_of_one_file_share_its_newest_snapshot() {
         let snapshot = |text: &str| {
             Resource::new(
                 "file:///d/a",
@@ -923,7 +909,7 @@ mod tests {
     }
 
     #[test]
-    fn contents_that_are_gone_since_are_not_delivered() {
+    fn removed_contents_are_not_delivered() {
         let history = [
             refreshed(&[("x://y", "one"), ("x://y", "two"), ("x://z", "z")]),
             refreshed(&[("x://y", "1")]),

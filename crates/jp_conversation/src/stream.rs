@@ -2,16 +2,16 @@ use std::ops::Range;
 
 use crate::{ChatRequest, Event, EventKind};
 
-/// A conversation's events, in order; it only ever grows.
+/// A conversation's events, in order. It only grows.
 #[derive(Debug, Clone, Default)]
 pub struct Stream {
     events: Vec<Event>,
 }
 
-/// One turn: from the person's request to the end of the answer.
+/// One turn: from the user's message to the end of the answer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Turn {
-    /// Counted from 1.
+    /// Its number, from 1.
     pub number: usize,
     /// The indexes of its events in the stream.
     pub events: Range<usize>,
@@ -20,7 +20,7 @@ pub struct Turn {
 }
 
 impl Stream {
-    /// Wraps events that were read.
+    /// Wraps stored events.
     #[must_use]
     pub fn from_events(events: Vec<Event>) -> Self {
         Self { events }
@@ -37,7 +37,7 @@ impl Stream {
         &self.events
     }
 
-    /// Returns the turns, each with its place in the stream.
+    /// Returns the turns.
     ///
     /// A turn starts with `turn_start`, or with its request in conversations that lack those.
     #[must_use]
@@ -76,17 +76,17 @@ impl Stream {
             .map(|(index, request)| (index + 1, request))
     }
 
-    /// Returns the last request, if the model has not come to the end of its answer: it said nothing, was cut off, or
-    /// called tools and has not gone on from there.
+    /// Returns the last request if its answer isn't complete: there is none, it was cut off, or the model hasn't
+    /// answered the results of tools.
     #[must_use]
     pub fn unanswered_request(&self) -> Option<&ChatRequest> {
         let (_, request) = self.requests().last()?;
         awaits_answer(&self.events).then_some(request)
     }
 
-    /// Returns which events a fork that keeps the last `turns` turns has.
+    /// Returns the indexes of the events of a fork with the last `turns` turns.
     ///
-    /// Changes of configuration stay whatever turn they are from: they hold the declarations.
+    /// Changes of configuration of all turns stay, because they have the declarations.
     #[must_use]
     pub fn kept_by_fork(&self, turns: usize) -> Vec<usize> {
         let all = self.turns();
@@ -99,24 +99,23 @@ impl Stream {
             None if turns == 0 => self.events.len(),
             None => 0,
         };
-        let kept = |(index, event): &(usize, &Event)| {
-            *index >= start || matches!(event.kind, EventKind::ConfigDelta(_))
-        };
         self.events
             .iter()
             .enumerate()
-            .filter(kept)
+            .filter(|(index, event)| {
+                *index >= start || matches!(event.kind, EventKind::ConfigDelta(_))
+            })
             .map(|(index, _)| index)
             .collect()
     }
 }
 
-/// Returns whether a request waits for its answer after these events.
+/// Returns true if a request waits for its answer after these events.
 pub(crate) fn awaits_answer(events: &[Event]) -> bool {
     events.iter().rev().find_map(awaits_after).unwrap_or(false)
 }
 
-/// Returns whether a request waits for its answer after an event; `None` if that is as it was before.
+/// Returns true if a request waits for its answer after an event; `None` if the event doesn't change that.
 pub(crate) fn awaits_after(event: &Event) -> Option<bool> {
     match &event.kind {
         EventKind::ChatRequest(_)
@@ -132,12 +131,7 @@ mod tests {
     use super::*;
     use serde_json::Map;
 
-    use crate::{ChatResponse, ConfigDelta, ToolCallRequest};
-
-    fn stream(kinds: Vec<EventKind>) -> Stream {
-        let event = |kind| Event::new("2026-11-21T12:00:00Z".parse().unwrap(), kind);
-        Stream::from_events(kinds.into_iter().map(event).collect())
-    }
+    use crate::{ChatResponse, ConfigDelta, ToolCallRequest, fixtures::stream};
 
     fn request(text: &str) -> EventKind {
         EventKind::ChatRequest(ChatRequest::new(text))
@@ -152,7 +146,7 @@ mod tests {
     }
 
     #[test]
-    fn turns_start_with_their_announcement_or_their_request() {
+    fn turns_start_with_turn_start_or_their_request() {
         let stream = stream(vec![
             delta(),
             request("a"),
@@ -178,7 +172,7 @@ mod tests {
     }
 
     #[test]
-    fn request_is_unanswered_until_the_model_says_something() {
+    fn request_is_unanswered_before_the_answer() {
         let unanswered = |kinds| {
             stream(kinds)
                 .unanswered_request()

@@ -1,4 +1,4 @@
-//! A conversation as Markdown, for people and for whoever else reads it.
+//! Writes a conversation as Markdown.
 
 use jp_resource::{BlobRef, Payload, Snapshot};
 use jp_tool::StoredBlock;
@@ -37,7 +37,7 @@ pub fn order(events: &[Event]) -> Vec<&Event> {
     ordered
 }
 
-/// Returns whether an event is the result of the call with this id, one of its questions or an answer.
+/// Returns true if an event is the result of the call with this id, one of its questions or an answer.
 fn belongs_to(kind: &EventKind, id: &str) -> bool {
     let is_question = |inquiry: &str| {
         inquiry
@@ -52,11 +52,11 @@ fn belongs_to(kind: &EventKind, id: &str) -> bool {
     }
 }
 
-/// Writes an event of the turn with this number; nothing for what is not said by anyone.
+/// Writes an event of the turn with this number. Returns an empty text for events without words.
 ///
 /// # Errors
 ///
-/// Those of reading what a tool returned.
+/// Those of reading the result of a tool.
 pub fn event<E>(turn: usize, event: &Event, read: Read<'_, E>) -> Result<String, E> {
     Ok(match &event.kind {
         EventKind::ChatRequest(request) => {
@@ -85,7 +85,7 @@ pub fn event<E>(turn: usize, event: &Event, read: Read<'_, E>) -> Result<String,
         }
         EventKind::ToolCallRequest(call) => {
             let arguments =
-                serde_json::to_string_pretty(&call.arguments).expect("its keys are texts");
+                serde_json::to_string_pretty(&call.arguments).expect("its keys are strings");
             format!(
                 "### Tool call: {}\n\n```json\n{arguments}\n```\n\n",
                 call.name
@@ -119,7 +119,7 @@ fn attachment_line(snapshot: &Snapshot) -> String {
     )
 }
 
-/// Writes a tool's result as a model is shown it.
+/// Writes a tool's result in the form that a model receives.
 ///
 /// # Errors
 ///
@@ -155,7 +155,7 @@ fn block<E>(block: &StoredBlock, read: Read<'_, E>) -> Result<String, E> {
     })
 }
 
-/// Reads a text, wherever it is.
+/// Reads an inline or stored text.
 ///
 /// # Errors
 ///
@@ -188,7 +188,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn result_follows_its_call_with_what_it_asked() {
+    fn questions_of_a_call_follow_it() {
         let names = |kinds: &[(&str, &str)]| {
             let event = |(kind, id): &(&str, &str)| {
                 let json = match *kind {
@@ -245,7 +245,7 @@ mod tests {
     }
 
     #[test]
-    fn size_reads_as_people_write_it() {
+    fn size_has_a_unit() {
         assert_eq!(
             [0, 999, 1000, 1_500_000, 999_999].map(size),
             ["0 B", "999 B", "1.0 KB", "1.5 MB", "1.0 MB"]

@@ -1,7 +1,7 @@
-//! The view of a conversation that a model gets.
+//! Builds the view of a conversation for a model.
 //!
-//! [`deliver`] is a pure function of the events and a [`Policy`]: equal events give equal threads, and a stream that
-//! grew gives a thread that starts with the old one. [`thread`] is the same with everything switched off.
+//! [`deliver`] is a pure function of the events and a [`Policy`]. Equal events give equal threads, and the thread
+//! of a longer stream starts with that of the shorter one. [`thread`] is the same with everything switched off.
 
 mod candidate;
 mod cold;
@@ -53,8 +53,8 @@ use crate::{ChatRequest, ChatResponse, Event, EventKind, Stream, ToolCallRespons
 
 /// Builds the thread of a stream, with references and diffs instead of content that the model already has.
 ///
-/// Each block is delivered by what stands before it in the same request, and by nothing else. `texts` is asked only for
-/// content that is compared: a file that was delivered before and is another now.
+/// The delivery of a block depends only on earlier parts of the same request. `texts` is read only to compare
+/// content: that of a file that was delivered before and has changed.
 #[must_use]
 pub fn deliver<'a>(stream: &'a Stream, policy: &Policy, texts: &mut dyn Texts) -> Thread<'a> {
     let always = match policy.superseded {
@@ -69,11 +69,11 @@ pub fn deliver<'a>(stream: &'a Stream, policy: &Policy, texts: &mut dyn Texts) -
     thread
 }
 
-/// Returns the versions that newer ones have replaced, if leaving them out saves as much as the policy wants.
+/// Returns the versions that newer ones have replaced, if leaving them out saves as much as the policy requires.
 ///
-/// A newer version replaces an older one if all of it is visible. A version that a remaining one builds on stays; those
-/// that only outdated ones build on go together with them. If you record them in a `superseded` event, requests leave them
-/// out from there on.
+/// A newer version replaces an older one if all of it is visible. A version stays if a remaining one builds on
+/// it. If only outdated versions build on it, it goes together with them. If you record the versions in a
+/// `superseded` event, later requests leave them out.
 #[must_use]
 pub fn find_superseded(stream: &Stream, policy: &Policy, texts: &mut dyn Texts) -> Vec<Version> {
     if policy.superseded == SupersededPolicy::Keep {
@@ -86,10 +86,10 @@ pub fn find_superseded(stream: &Stream, policy: &Policy, texts: &mut dyn Texts) 
     superseded::outdated_versions(&deliver(stream, &recorded, texts).messages, policy)
 }
 
-/// Builds the thread of a stream, with everything whole except for what its compactions leave out.
+/// Builds the thread of a stream with all content whole, except for parts that its compactions leave out.
 ///
-/// An answer that was cut off is part of it once the person has gone on from there. Until then the request can be sent
-/// again as it was; the answer that comes of that takes its place.
+/// An answer that was cut off belongs to the thread if a request of the user follows it. Until then, the same
+/// request can be sent again, and the new answer replaces the old one.
 #[must_use]
 pub fn thread(stream: &Stream) -> Thread<'_> {
     let (messages, events) = messages(stream);
@@ -98,7 +98,7 @@ pub fn thread(stream: &Stream) -> Thread<'_> {
     thread
 }
 
-/// Builds the messages without their notes, and returns the index of the event that each is from.
+/// Builds the messages without notes. Also returns the index of each message's event.
 fn messages(stream: &Stream) -> (Vec<Message<'_>>, Vec<usize>) {
     let mut responses = pair_calls(stream.events());
     let mut builder = Builder::default();
@@ -123,8 +123,8 @@ fn messages(stream: &Stream) -> (Vec<Message<'_>>, Vec<usize>) {
 
 /// Finds the response of each call, by the events' indexes.
 ///
-/// Older conversations use an id several times, so the oldest open call of an id gets the response. A
-/// new request closes what is open: a turn that was sent without a result stays without one.
+/// Older conversations use an id several times, so the oldest open call with an id gets the response. A new
+/// request closes all calls: a turn that was sent without a result stays without one.
 fn pair_calls(events: &[Event]) -> HashMap<usize, (usize, &ToolCallResponse)> {
     let mut open: HashMap<&str, VecDeque<usize>> = HashMap::new();
     let mut responses = HashMap::new();
@@ -146,21 +146,21 @@ fn pair_calls(events: &[Event]) -> HashMap<usize, (usize, &ToolCallResponse)> {
 #[derive(Default)]
 struct Builder<'a> {
     messages: Vec<Message<'a>>,
-    /// The index of the event that each message is from; an answer's is that of the event that ends it.
+    /// The index of each message's event; for an answer, of the event that ends it.
     events: Vec<usize>,
-    /// The index of the event that is looked at.
+    /// The index of the current event.
     event: usize,
     turn: usize,
-    /// Number of calls in the turn so far.
+    /// The number of calls in the turn so far.
     calls: usize,
-    /// The answer that is being collected, each call with its response and the index of that.
+    /// The parts of the current answer. Each call has its response and the index of the response's event.
     parts: Vec<(AnswerPart<'a>, Option<(usize, &'a ToolCallResponse)>)>,
 }
 
 impl<'a> Builder<'a> {
     fn request(&mut self, request: &'a ChatRequest) {
         self.end_answer();
-        // A request that got no answer, because it was interrupted.
+        // The request was interrupted before its answer.
         if let Some(Message::User { turn, .. }) = self.messages.last() {
             let turn = *turn;
             self.push(Message::NoAnswer { turn }, self.event);
@@ -186,7 +186,8 @@ impl<'a> Builder<'a> {
         self.parts.push((part, response));
     }
 
-    /// Drops an answer that was cut off. Nothing of the same answer follows it, so this is called before anything is added.
+    /// Drops an answer that was cut off. No part of the same answer can follow it, so this is called before a part
+    /// is added.
     fn drop_cut_off(&mut self) {
         if let Some((
             AnswerPart::Response(ChatResponse {
@@ -237,22 +238,7 @@ mod tests {
     use serde_json::Map;
 
     use super::*;
-    use crate::ToolCallRequest;
-
-    fn stream(kinds: Vec<EventKind>) -> Stream {
-        let event = |kind| Event::new("2026-11-21T12:00:00Z".parse().unwrap(), kind);
-        Stream::from_events(kinds.into_iter().map(event).collect())
-    }
-
-    fn call(id: &str) -> EventKind {
-        let (id, name) = (id.to_owned(), "read".to_owned());
-        EventKind::ToolCallRequest(ToolCallRequest {
-            id,
-            name,
-            arguments: Map::new(),
-            metadata: Map::new(),
-        })
-    }
+    use crate::fixtures::{call, stream};
 
     fn result(id: &str, structured: i32) -> EventKind {
         EventKind::ToolCallResponse(ToolCallResponse {
@@ -326,14 +312,14 @@ mod tests {
     }
 
     #[test]
-    fn request_without_an_answer_is_closed_before_the_next() {
+    fn unanswered_request_is_closed_before_the_next() {
         let request = || EventKind::ChatRequest(ChatRequest::new("go"));
         let stream = stream(vec![request(), request()]);
         assert_eq!(outline(&stream), ["1 user go", "1 no answer", "2 user go"]);
     }
 
     #[test]
-    fn answer_that_was_cut_off_gives_way_to_another_or_stays_where_the_person_goes_on() {
+    fn cut_off_answer_stays_only_before_a_request() {
         let request = || EventKind::ChatRequest(ChatRequest::new("go"));
         let half = || {
             let incomplete = Some("connection lost".to_owned());

@@ -679,7 +679,7 @@ mod tests {
         assert_eq!(event.content.len(), 20_001);
         let shown = shown(&event);
         let line = shown.iter().position(|text| text.starts_with('…')).unwrap();
-        insta::assert_snapshot!(shown[line], @"… 19959 blocks are left out here, as the result is too long; a call that asks for less can show what is missing …");
+        insta::assert_snapshot!(shown[line], @"… 19959 blocks are left out here because the result is too long; a call that requests less can show them …");
         assert_eq!((line, shown.len()), (21, 43));
         assert!(
             shown[0].starts_with("```(file:///0, no newline at the end)\nxxx")

@@ -1,4 +1,4 @@
-//! A resource on its way into a request, with all that decides its delivery.
+//! Describes a resource before its delivery, with the facts that decide it.
 
 use std::collections::HashMap;
 
@@ -7,15 +7,15 @@ use serde_json::Value;
 
 use super::{Call, Message, Place, Policy, Shown};
 
-/// The field of a result's `_meta` that names the MCP server it is from. Only jp writes it.
+/// The field of a result's `_meta` with the name of its MCP server. Only jp writes it.
 pub const SERVER_MARK: &str = "computer.jp/server";
 
-/// A resource on its way into the request.
+/// A resource whose delivery is to be decided.
 pub(super) struct Candidate<'m> {
     pub(super) snapshot: &'m Snapshot,
     /// Its place in the request.
     pub(super) place: Place,
-    /// The MCP server it is from.
+    /// Its MCP server.
     pub(super) server: Option<String>,
     /// The amount of it that is shown, if not all.
     pub(super) shown: Option<Shown>,
@@ -23,7 +23,8 @@ pub(super) struct Candidate<'m> {
     pub(super) is_covered: bool,
 }
 
-/// Describes a resource of a message; `None` for a block that is none. `servers` are those of its attachments.
+/// Describes a resource of a message; `None` if the block isn't a resource. `servers` are those of the
+/// message's attachments.
 pub(super) fn find_candidate<'m>(
     messages: &'m [Message<'_>],
     message: usize,
@@ -31,7 +32,7 @@ pub(super) fn find_candidate<'m>(
     servers: &HashMap<usize, String>,
     policy: &Policy,
 ) -> Option<Candidate<'m>> {
-    // A resource for the user alone is not sent, so nothing may refer to it.
+    // A resource that is only for the user is not sent, so nothing may refer to it.
     let snapshot = messages[message]
         .resource(block)
         .filter(|snapshot| !is_for_user(snapshot))?;
@@ -83,7 +84,7 @@ impl Place {
     }
 }
 
-/// Returns the MCP servers that attachments of a message are from: their declarations are `mcp+SERVER+URI`.
+/// Returns the MCP servers of a message's attachments, from declarations of the form `mcp+SERVER+URI`.
 pub(super) fn servers_of_attachments(message: &Message<'_>) -> HashMap<usize, String> {
     let Message::User { request, .. } = message else {
         return HashMap::new();

@@ -1,4 +1,4 @@
-//! Guesses from the events whether a provider's prompt cache still holds the last request.
+//! Guesses from the events if a provider's prompt cache still has the last request.
 
 use std::time::Duration;
 
@@ -6,11 +6,12 @@ use jiff::{SignedDuration, Timestamp};
 
 use crate::{Event, EventKind, Stream};
 
-/// Returns whether nothing is lost by sending another prefix: the cache of the last request is of no use at `now`.
+/// Returns true if the cache of the last request is useless at `now`, so that a request with another prefix costs
+/// nothing more.
 ///
-/// That is so when no answer came within `lifetime` before `now`, when the last figures are of another model than
-/// `model` (`provider/name`), and when a compaction stands after the last answer. Where nothing was answered yet there
-/// is no cache that could have gone cold.
+/// That is the case if no answer came within `lifetime` before `now`, if the last usage is of another model than
+/// `model` (`provider/name`), or if a compaction follows the last answer. Without an answer there is no cache that
+/// could have expired.
 #[must_use]
 pub fn is_cold(stream: &Stream, now: Timestamp, model: &str, lifetime: Duration) -> bool {
     let events = stream.events();
@@ -19,17 +20,17 @@ pub fn is_cold(stream: &Stream, now: Timestamp, model: &str, lifetime: Duration)
     };
     let since = &events[last + 1..];
     let age = now.duration_since(events[last].timestamp);
-    // A lifetime too long for jiff never ends.
+    // A lifetime that is too long for jiff never ends.
     let is_over = SignedDuration::try_from(lifetime).is_ok_and(|lifetime| age >= lifetime);
     is_over
-        || asked_last(stream).is_some_and(|asked| asked != model)
+        || last_model(stream).is_some_and(|last| last != model)
         || since
             .iter()
             .any(|event| matches!(event.kind, EventKind::Compaction(_)))
 }
 
-/// Returns the model that the newest figures are of.
-fn asked_last(stream: &Stream) -> Option<&str> {
+/// Returns the model of the newest usage.
+fn last_model(stream: &Stream) -> Option<&str> {
     stream
         .events()
         .iter()
@@ -63,7 +64,7 @@ mod tests {
     }
 
     #[test]
-    fn cache_is_cold_after_its_lifetime_a_change_of_model_or_a_compaction() {
+    fn cache_becomes_cold() {
         let request = || EventKind::ChatRequest(ChatRequest::new("go"));
         let answer = || EventKind::ChatResponse(ChatResponse::message("yes"));
         let usage = |model: &str| {
@@ -143,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn clock_that_was_set_back_makes_nothing_cold() {
+    fn cache_stays_warm_if_the_clock_is_set_back() {
         let usage = EventKind::Usage(Usage {
             model: "a/b".to_owned(),
             ..Usage::default()

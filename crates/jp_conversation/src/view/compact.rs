@@ -1,7 +1,7 @@
-//! Older turns shortened, as the conversation's `compaction` events say; the events stay as they are.
+//! Shortens older turns according to the conversation's `compaction` events. The events don't change.
 //!
-//! An event covers turns by its place in the stream alone. So a conversation that grows keeps its bytes, and a fork that
-//! lost turns covers those that are left.
+//! The turns that an event covers depend only on its place in the stream. So a conversation that grows keeps its
+//! bytes, and in a fork with fewer turns, the event covers the remaining ones.
 
 use std::{borrow::Cow, collections::HashMap, fmt::Write as _};
 
@@ -14,26 +14,26 @@ use crate::{
     stream::{awaits_after, awaits_answer},
 };
 
-/// Text up to this stays: a line in its place would save nothing worth the loss.
+/// The length in bytes below which text stays, because a line in its place would save too little.
 const SMALL: u64 = 200;
-/// Most resources that are named below a summary: the list must not outgrow the summary.
+/// The most resources in the list below a summary. The list must not become longer than the summary.
 const MOST_NAMED: usize = 50;
 
-/// The turns that are shortened: each number counts turns, from the first on.
+/// The shortened turns. Each number counts turns from the first on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Compacted<'a> {
-    /// Number of turns without their reasoning.
+    /// The number of turns without their reasoning.
     pub reasoning: usize,
-    /// Number of turns without the results of tools.
+    /// The number of turns without the results of tools.
     pub tools: usize,
-    /// Number of turns that a summary replaces.
+    /// The number of turns that a summary replaces.
     pub summarised: usize,
     /// The summary.
     pub summary: &'a str,
 }
 
 impl<'a> Compacted<'a> {
-    /// Adds up the compactions of a conversation; a reset voids those before it.
+    /// Adds up the compactions of a conversation. A reset cancels those before it.
     #[must_use]
     pub fn from_events(events: &'a [Event]) -> Self {
         let mut compacted = Self::default();
@@ -65,7 +65,7 @@ impl<'a> Compacted<'a> {
             };
             *turns = covered.max(*turns);
         }
-        // A later summary of fewer turns would bring back turns that an earlier one left out.
+        // A later summary of fewer turns would bring back turns that an earlier one replaced.
         if let Some(summary) = compaction.summary.as_deref().filter(|_| covered > 0)
             && covered >= self.summarised
         {
@@ -73,15 +73,15 @@ impl<'a> Compacted<'a> {
         }
     }
 
-    /// Returns whether nothing is shortened.
+    /// Returns true if nothing is shortened.
     #[must_use]
     pub fn is_nothing(&self) -> bool {
         *self == Self::default()
     }
 }
 
-/// Returns how many turns a compaction at the end of these events covers: all but the last `keep_last`, and never one
-/// that waits for its answer.
+/// Returns the number of turns that a compaction at the end of these events covers: all but the last `keep_last`,
+/// and never one that waits for its answer.
 #[must_use]
 pub fn covered_turns(events: &[Event], keep_last: usize) -> usize {
     let turns = events
@@ -100,14 +100,13 @@ fn count_covered(turns: usize, keep_last: usize, awaits: bool) -> usize {
     turns.saturating_sub(kept)
 }
 
-/// Shortens the messages of the turns that the compactions among the events cover; `origins` says which event each is
-/// from.
+/// Shortens the messages of the turns that the compactions cover. `origins` has the index of each message's event.
 pub(super) fn apply(events: &[Event], messages: &mut Vec<Message<'_>>, origins: &mut Vec<usize>) {
     let compacted = Compacted::from_events(events);
     if compacted.is_nothing() {
         return;
     }
-    // First, because it removes messages that the others would shorten for nothing.
+    // First, because it removes messages that need no shortening then.
     summarise(compacted, messages, origins);
     strip_reasoning(compacted.reasoning, messages);
     let covered = messages
@@ -116,8 +115,8 @@ pub(super) fn apply(events: &[Event], messages: &mut Vec<Message<'_>>, origins: 
     covered.for_each(strip_results);
 }
 
-/// Leaves out the reasoning of the first turns. An answer that was nothing else leaves its place behind: many models
-/// take turns only.
+/// Leaves out the reasoning of the first turns. A placeholder replaces an answer that only had reasoning, because
+/// many models require alternating messages.
 fn strip_reasoning(turns: usize, messages: &mut Vec<Message<'_>>) {
     for message in messages.iter_mut() {
         let Message::Assistant { turn, parts } = message else {
@@ -126,7 +125,7 @@ fn strip_reasoning(turns: usize, messages: &mut Vec<Message<'_>>) {
         if !(1..=turns).contains(turn) {
             continue;
         }
-        // Calls stay: their results follow and must have them.
+        // Calls stay, because their results follow.
         parts.retain(|part| !is_reasoning(part));
         if parts.is_empty() {
             *message = Message::NoAnswer { turn: *turn };
@@ -138,7 +137,7 @@ fn is_reasoning(part: &AnswerPart<'_>) -> bool {
     matches!(part, AnswerPart::Response(response) if matches!(response.content, ResponseContent::Reasoning(_)))
 }
 
-/// Puts a line in the place of each block of a result, if that is shorter.
+/// Replaces each block of a result with a line, if that is shorter.
 fn strip_results(message: &mut Message<'_>) {
     let Message::Tool {
         response: Some(response),
@@ -149,7 +148,7 @@ fn strip_results(message: &mut Message<'_>) {
         return;
     };
     for index in 0..response.content.len() {
-        if let Some(line) = line(&response.content[index]) {
+        if let Some(line) = left_out_line(&response.content[index]) {
             response.to_mut().content[index] = ContentBlock::text(line).into();
             if let Some(delivery) = deliveries.get_mut(index) {
                 *delivery = Delivery::Compacted;
@@ -158,13 +157,13 @@ fn strip_results(message: &mut Message<'_>) {
     }
 }
 
-/// Returns what stands for a block of a result; `None` if the block is no longer than that.
-fn line(block: &StoredBlock) -> Option<String> {
+/// Returns the line that replaces a block of a result; `None` if the block isn't longer.
+fn left_out_line(block: &StoredBlock) -> Option<String> {
     let bytes = shown_bytes(block);
-    let said = match block {
+    let description = match block {
         StoredBlock::Text { text, .. } if bytes >= SMALL => {
             let blob = text.blob().map(|blob| (blob.checksum, blob.size));
-            let (checksum, size) = blob.unwrap_or_else(|| inline(text));
+            let (checksum, size) = blob.unwrap_or_else(|| inline_blob(text));
             format!(
                 "text, {size} bytes; `read_more` with uri \"jp://blob/{checksum}\" shows it again"
             )
@@ -185,16 +184,16 @@ fn line(block: &StoredBlock) -> Option<String> {
             return None;
         }
     };
-    let line = format!("[Left out to shorten this conversation: {said}.]\n");
+    let line = format!("[Left out to shorten this conversation: {description}.]\n");
     ((line.len() as u64) < bytes).then_some(line)
 }
 
-fn inline(text: &Payload<String>) -> (Checksum, u64) {
+fn inline_blob(text: &Payload<String>) -> (Checksum, u64) {
     let text = text.inline().map_or("", String::as_str);
     (Checksum::compute(text.as_bytes()), text.len() as u64)
 }
 
-/// Names a resource so that it can be told from others and from its other versions.
+/// Describes a resource, including its checksum, so that it differs from its other versions.
 fn describe(resource: &Snapshot) -> String {
     let blob = resource.blob_ref();
     let mut text = one_line(&resource.uri).into_owned();
@@ -210,8 +209,8 @@ fn describe(resource: &Snapshot) -> String {
     text
 }
 
-/// Puts the summary in the place of the turns that it stands for: before the words of the request after them, or, where
-/// there is none yet, as a message of its own.
+/// Replaces turns with their summary. It comes before the words of the next request, or is a separate message if
+/// there is no next request.
 fn summarise(compacted: Compacted<'_>, messages: &mut Vec<Message<'_>>, origins: &mut Vec<usize>) {
     let turns = compacted.summarised;
     if turns == 0 {
@@ -239,19 +238,18 @@ fn summarise(compacted: Compacted<'_>, messages: &mut Vec<Message<'_>>, origins:
                     deliveries: Vec::new(),
                 },
             );
-            // The summary is no event; the first is as good as any, because nothing was delivered
-            // before it.
+            // The summary has no event. Any index will do, because nothing was delivered before it.
             origins.insert(0, 0);
         }
     }
 }
 
 fn summary_text(compacted: Compacted<'_>, covered: &[Message<'_>]) -> String {
-    // Turns keep their numbers: references go by them. In a fork they are counted again, whatever the summary tells of.
+    // Turns keep their numbers, because references use them. In a fork they are counted again.
     let turn = compacted.summarised;
-    let said =
+    let heading =
         format!("Summary of this conversation up to turn {turn}, which is not repeated here:");
-    let mut text = format!("{said}\n\n{}\n", compacted.summary.trim());
+    let mut text = format!("{heading}\n\n{}\n", compacted.summary.trim());
     let resources = newest_versions(covered);
     if resources.is_empty() {
         return text;
@@ -270,7 +268,7 @@ fn summary_text(compacted: Compacted<'_>, covered: &[Message<'_>]) -> String {
     text
 }
 
-/// Returns what was attached and returned, of each URI the newest version, the newest resource first.
+/// Returns the newest version of each attached or returned resource, the newest resource first.
 fn newest_versions<'m>(messages: &'m [Message<'_>]) -> Vec<&'m Snapshot> {
     let mut seen = HashMap::new();
     let resources = messages.iter().flat_map(resources);
@@ -310,24 +308,10 @@ mod tests {
 
     use super::*;
     use crate::{
-        ChatResponse, Stream, ToolCallRequest, ToolCallResponse,
+        ChatResponse, Stream, ToolCallResponse,
+        fixtures::{call, stream},
         view::{Shown, Thread, inline_text, thread},
     };
-
-    fn stream(kinds: Vec<EventKind>) -> Stream {
-        let event = |kind| Event::new("2026-11-21T12:00:00Z".parse().unwrap(), kind);
-        Stream::from_events(kinds.into_iter().map(event).collect())
-    }
-
-    fn call(id: &str) -> EventKind {
-        let (id, name) = (id.to_owned(), "read".to_owned());
-        EventKind::ToolCallRequest(ToolCallRequest {
-            id,
-            name,
-            arguments: Map::new(),
-            metadata: Map::new(),
-        })
-    }
 
     fn result(id: &str, content: Vec<StoredBlock>) -> EventKind {
         let (id, is_error, structured_content) = (id.to_owned(), true, None);
@@ -430,7 +414,7 @@ mod tests {
     }
 
     #[test]
-    fn turns_before_the_last_ones_lack_what_each_compaction_names() {
+    fn covered_turns_lack_the_stripped_content() {
         use Strip::{Reasoning, Tools};
         let mut kinds = turns(1..=3);
         kinds.push(compaction(2, &[Reasoning]));
@@ -449,7 +433,7 @@ mod tests {
     }
 
     #[test]
-    fn fork_covers_what_is_left_of_the_turns() {
+    fn fork_covers_the_remaining_turns() {
         let mut kinds = turns(1..=4);
         kinds.push(compaction(2, &[Strip::Reasoning]));
         let whole = stream(kinds);
@@ -476,7 +460,7 @@ mod tests {
     }
 
     #[test]
-    fn answer_of_nothing_but_reasoning_leaves_its_place() {
+    fn answer_of_only_reasoning_becomes_a_placeholder() {
         let thought = EventKind::ChatResponse(ChatResponse::reasoning("hm"));
         let stream = stream(vec![
             request("a"),
@@ -496,7 +480,7 @@ mod tests {
     }
 
     #[test]
-    fn result_that_is_left_out_is_named_in_a_line_with_the_way_back() {
+    fn line_says_how_to_read_a_left_out_result() {
         let long = "line\n".repeat(200);
         let mut cut = text(&long);
         Shown::mark(Shown::within(&long, 600), &mut cut);
@@ -564,7 +548,7 @@ mod tests {
     }
 
     #[test]
-    fn summary_stands_before_the_words_of_the_first_request_that_is_kept() {
+    fn summary_precedes_the_words_of_the_first_kept_request() {
         let attached = |content: &str| {
             EventKind::ChatRequest(ChatRequest {
                 resources: vec![
@@ -634,7 +618,7 @@ mod tests {
     }
 
     #[test]
-    fn summary_of_more_turns_takes_the_place_of_one_of_fewer() {
+    fn summary_of_more_turns_replaces_one_of_fewer() {
         let mut kinds = turns(1..=2);
         kinds.push(summary(1, "first"));
         kinds.extend(turns(3..=4));

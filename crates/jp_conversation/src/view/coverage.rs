@@ -21,26 +21,27 @@ use super::{
     words::{self, Stands},
 };
 
-/// Most visible pieces of one file that are compared, the newest first. Each costs a table of lines.
+/// The most visible pieces of one file that are compared, the newest first. Each costs a table of lines.
 const MOST_PIECES: usize = 16;
-/// Fewest bytes of lines that become a reference: the words of one are about as long.
+/// The fewest bytes of lines that become a reference. The reference is about as long.
 const LEAST_KNOWN: usize = 200;
-/// A diff or a list of new lines is sent only if it is shorter than this share of the whole. A longer one saves little and
-/// is harder to read than the whole.
+/// The largest share of the whole that a diff or a list of new lines may have. A longer one saves little and is
+/// harder to read than the whole.
 const WORTHWHILE: f64 = 0.6;
-/// A model that repeats a call within this many turns didn't find the content that the reference names.
+/// The most turns between a call and its repetition. Within them, the model repeats it because it didn't find the
+/// referenced content.
 const REPEATED_WITHIN: usize = 2;
 
 /// The content of resources that is visible so far.
 #[derive(Default)]
 pub(super) struct Coverage {
-    /// Number of the model's answers so far.
+    /// The number of the model's answers so far.
     round: usize,
     /// The number of each URI, which takes less room than the URI.
     uris: HashMap<String, UriNumber>,
     /// The visible pieces of each file, oldest first, by its URI without a fragment.
     files: HashMap<UriNumber, VecDeque<Piece>>,
-    /// By whole URI.
+    /// The versions by whole URI.
     versions: HashMap<(UriNumber, Checksum), VisibleVersion>,
     /// The newest version from a server, by whole URI.
     newest: HashMap<(UriNumber, Option<String>), Checksum>,
@@ -50,15 +51,15 @@ pub(super) struct Coverage {
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 struct UriNumber(usize);
 
-/// Lines that are visible as they are.
+/// Lines that are visible unchanged.
 struct Piece {
     place: Place,
     server: Option<String>,
     /// The number of the first visible line.
     first: usize,
-    /// The bytes of the content that are visible; all of them where that is not said.
+    /// The visible bytes of the content; `None` means all.
     part: Option<Range<usize>>,
-    /// Its lines, once they were compared; nothing where they can't be read.
+    /// Its lines, computed at the first comparison; `None` if they can't be read.
     table: OnceCell<Option<LineTable>>,
 }
 
@@ -71,15 +72,15 @@ struct VisibleVersion {
     referred: Vec<ReferredCall>,
 }
 
-/// A call that was answered with a reference, together with its repetitions since.
+/// A call whose result was a reference, with its later repetitions.
 ///
-/// The repetitions count as one row while no more than [`REPEATED_WITHIN`] turns are between two of them. A row is sent
-/// the content once: a model that continues asking waits for a change, and "has not changed" is its answer.
+/// Repetitions with at most [`REPEATED_WITHIN`] turns between them belong together. They receive the content once:
+/// a model that asks again after that waits for a change, so "has not changed" is the right answer.
 struct ReferredCall {
     /// The message of the last repetition.
     message: usize,
     turn: usize,
-    /// In which round the reference was given.
+    /// The round of the reference.
     round: usize,
     /// True if the content was sent because the call was repeated.
     is_sent: bool,
@@ -87,35 +88,35 @@ struct ReferredCall {
 
 struct Seen {
     place: Place,
-    /// The turn of the oldest content that it takes to know it.
+    /// The turn of the oldest content that it builds on.
     oldest: usize,
     shown: Option<Shown>,
     stands: Stands,
 }
 
-/// The request so far, to be read.
+/// The readable request so far.
 pub(super) struct Visible<'m, 'a, 't> {
     pub(super) messages: &'m [Message<'a>],
     pub(super) texts: &'t mut dyn Texts,
 }
 
-/// A text that is in a message or was read.
+/// A text in a message or from the store.
 enum Text<'m> {
     Borrowed(&'m str),
     Shared(Arc<str>),
 }
 
-/// A delivery that is shorter than the whole: how, and what stands there.
+/// A delivery that is shorter than the whole, with the text that replaces the content.
 type Shorter = (Delivery, String);
 
 impl Coverage {
-    /// Notes that the model has answered. From here on it asks with knowledge of everything before.
+    /// Notes an answer of the model. The model's later calls know everything before it.
     pub(super) fn end_round(&mut self) {
         self.round += 1;
     }
 
-    /// Decides how a resource is delivered, and takes it into what is visible. Returns the text that stands in its
-    /// place, where that is not its content.
+    /// Decides the delivery of a resource and adds it to the visible content. Also returns the text that replaces
+    /// its content, if any.
     pub(super) fn take(
         &mut self,
         candidate: &Candidate<'_>,
@@ -125,7 +126,7 @@ impl Coverage {
         if !policy.is_enabled {
             return (Delivery::Full(WhyFull::SwitchedOff), None);
         }
-        // The decision comes first: a resource must not refer to itself.
+        // Decide first, because a resource must not refer to itself.
         let (delivery, text) = match self.shorter(candidate, policy, visible) {
             Ok((delivery, text)) => (delivery, Some(text)),
             Err(why) => (Delivery::Full(why), None),
@@ -178,14 +179,14 @@ impl Coverage {
             .referred
             .iter()
             .find(|call| call.is_repeated_by(candidate, messages));
-        // The model got a reference and asks again: it did not find the content.
+        // After a reference, the model asks again because it did not find the content.
         if repeated.is_some_and(|call| call.round < self.round && !call.is_sent) {
             return Err(WhyFull::AskedAgain);
         }
         let Some(seen) = &version.seen else {
             return Ok(None);
         };
-        // A cut text is no substitute for one that would be shown whole, or cut elsewhere.
+        // A cut text can't replace one that would be whole or cut at another place.
         if seen.shown.is_some() && seen.shown != candidate.shown {
             return Ok(None);
         }
@@ -204,7 +205,7 @@ impl Coverage {
         )))
     }
 
-    /// Refers to visible lines, or says what changed.
+    /// Refers to visible lines, or describes the changes.
     fn compare(
         &self,
         candidate: &Candidate<'_>,
@@ -213,7 +214,7 @@ impl Coverage {
     ) -> Result<Shorter, WhyFull> {
         let near = self.near(candidate, policy)?;
         let (_, fragment) = uri::split_fragment(&candidate.snapshot.uri);
-        let first = match fragment.map(Span::of_fragment) {
+        let first = match fragment.map(Span::from_fragment) {
             None => 1,
             Some(Some(span)) => span.first,
             Some(None) => return Err(WhyFull::New),
@@ -221,7 +222,7 @@ impl Coverage {
         let Some(content) = candidate.lines(visible) else {
             return Err(WhyFull::New);
         };
-        let (table, ours) = (self.hasher.table(&content), Span::of_text(&content, first));
+        let (table, ours) = (self.hasher.table(&content), Span::from_text(&content, first));
         let compared = Compared {
             candidate,
             content: &content,
@@ -231,19 +232,20 @@ impl Coverage {
             policy,
         };
         if fragment.is_some() {
-            // Not as a diff: lines move in and out of a range, and are no less there for that.
-            return self.parts(&compared, visible);
+            // Without a diff, because lines that left the range still exist in the file.
+            return self.refer_to_parts(&compared, visible);
         }
         match self.diff(&compared, visible) {
-            // A file that changed so much since it stood whole is better read as it is now.
+            // After so many changes since the whole version, the new content is easier to read.
             Err(why) if why != WhyFull::ChangedMuch => self
-                .parts(&compared, visible)
+                .refer_to_parts(&compared, visible)
                 .map_err(|few| if why == WhyFull::New { few } else { why }),
             changed => changed,
         }
     }
 
-    /// Returns the visible lines of the same file that are not too far back, the newest first; never none.
+    /// Returns the visible lines of the same file that are not too far back, the newest first. Fails if there are
+    /// none.
     fn near(&self, candidate: &Candidate<'_>, policy: &Policy) -> Result<Vec<&Piece>, WhyFull> {
         let (file, _) = uri::split_fragment(&candidate.snapshot.uri);
         let pieces = self.uris.get(file).and_then(|file| self.files.get(file));
@@ -263,7 +265,7 @@ impl Coverage {
         if near.is_empty() { Err(why) } else { Ok(near) }
     }
 
-    /// Describes the changes since the newest visible version, if that is visible whole.
+    /// Describes the changes since the newest visible version, if all of it is visible.
     fn diff(
         &self,
         compared: &Compared<'_, '_>,
@@ -271,7 +273,7 @@ impl Coverage {
     ) -> Result<Shorter, WhyFull> {
         let candidate = compared.candidate;
         let newest = self.newest(&candidate.snapshot.uri, &candidate.server);
-        // Contents of one resource of an MCP server may share a URI: none is a newer version of another.
+        // Contents of one MCP resource may share a URI. They aren't versions of each other.
         let newest = newest.filter(|newest| newest.place.message != candidate.place.message);
         let newest = newest.ok_or(WhyFull::New)?;
         let can_build = compared.policy.diffs && matches!(newest.stands, Stands::Lines);
@@ -283,7 +285,7 @@ impl Coverage {
         let most = (compared.content.len() as f64 * WORTHWHILE) as usize;
         let table = self.table(piece, visible).ok_or(WhyFull::Changed)?;
         // A lower bound of the diff's length that needs no diff.
-        if compared.table.alone(table) > most {
+        if compared.table.different_bytes(table) > most {
             return Err(WhyFull::ChangedMuch);
         }
         let base = visible.piece(piece).ok_or(WhyFull::Changed)?;
@@ -301,8 +303,8 @@ impl Coverage {
         ))
     }
 
-    /// Refers to visible lines among these, where few others are left.
-    fn parts(
+    /// Refers to the visible lines among these, if there are few others.
+    fn refer_to_parts(
         &self,
         compared: &Compared<'_, '_>,
         visible: &mut Visible<'_, '_, '_>,
@@ -321,7 +323,7 @@ impl Coverage {
                         .into_iter()
                         .map(|(first, part)| {
                             words::Part::New(
-                                Span::of_text(&content[part.clone()], first),
+                                Span::from_text(&content[part.clone()], first),
                                 &content[part],
                             )
                         });
@@ -382,7 +384,7 @@ impl Coverage {
             .as_ref()
     }
 
-    /// Returns the newest version of a URI from a server, where its content is visible.
+    /// Returns the newest version of a URI from a server, if its content is visible.
     fn newest(&self, uri: &str, server: &Option<String>) -> Option<&Seen> {
         let uri = *self.uris.get(uri)?;
         let newest = *self.newest.get(&(uri, server.clone()))?;
@@ -400,7 +402,7 @@ impl Coverage {
         let has_new = !new.is_empty();
         let file = self.number(file);
         for (first, part) in new {
-            // Most files stand once.
+            // Most files occur once.
             let pieces = self
                 .files
                 .entry(file)
@@ -413,7 +415,7 @@ impl Coverage {
                 part,
                 table: OnceCell::new(),
             });
-            // The oldest goes: it is the first to be too many turns back.
+            // The oldest is dropped, because it is the first to be too far back.
             if pieces.len() > MOST_PIECES {
                 pieces.pop_front();
             }
@@ -444,12 +446,12 @@ impl Coverage {
                     shown: candidate.shown,
                     stands,
                 };
-                // The content is here again, so calls before it start from nothing.
+                // The content is visible here again, so earlier calls no longer matter.
                 *version = VisibleVersion {
                     seen: Some(seen),
                     referred: Vec::new(),
                 };
-                // Remembered as sent, so that a third repetition gets a reference.
+                // Mark the call as sent, so that a third repetition gets a reference.
                 if *delivery == Delivery::Full(WhyFull::AskedAgain) {
                     version
                         .referred
@@ -462,7 +464,7 @@ impl Coverage {
             .insert((uri, candidate.server.clone()), candidate.place.checksum);
     }
 
-    /// Returns the number of a URI, a new one where it has none yet.
+    /// Returns the number of a URI. A new URI gets the next number.
     fn number(&mut self, uri: &str) -> UriNumber {
         let next = UriNumber(self.uris.len());
         *self.uris.entry_ref(uri).or_insert(next)
@@ -470,7 +472,7 @@ impl Coverage {
 }
 
 impl VisibleVersion {
-    /// Remembers that a call was answered with a reference; an attachment is no call.
+    /// Records a call whose result is a reference. Attachments have no call.
     fn refer(&mut self, candidate: &Candidate<'_>, round: usize, messages: &[Message<'_>]) {
         if candidate.place.call.is_none() {
             return;
@@ -505,7 +507,7 @@ impl ReferredCall {
         candidate.place.turn.saturating_sub(self.turn) <= REPEATED_WITHIN
     }
 
-    /// Returns whether a candidate is the result of the same call: the same tool with the same arguments.
+    /// Returns true if a candidate is the result of the same call: the same tool with the same arguments.
     fn is_repeated_by(&self, candidate: &Candidate<'_>, messages: &[Message<'_>]) -> bool {
         let asked = tool_and_arguments(&messages[candidate.place.message]);
         self.is_recent(candidate)
@@ -523,7 +525,8 @@ fn tool_and_arguments<'m>(
     }
 }
 
-/// Returns the lines beginning at `first` that are not among `known`: the first of each part, and its bytes.
+/// Returns the parts of a content that are not among `known`: the number of the first line of each, and its bytes.
+/// `first` is the number of the content's first line.
 fn rest(content: &str, first: usize, known: &[KnownLines]) -> Vec<(usize, Range<usize>)> {
     let starts = lines::starts(content);
     let last = starts.len() - 1;
@@ -547,7 +550,7 @@ fn is_near(turn: usize, candidate: &Candidate<'_>, policy: &Policy) -> bool {
     candidate.place.turn - turn <= policy.lookback_turns
 }
 
-/// Content that is compared with what is visible.
+/// Content that is compared with the visible lines.
 struct Compared<'c, 'm> {
     candidate: &'c Candidate<'m>,
     content: &'c str,
@@ -559,7 +562,7 @@ struct Compared<'c, 'm> {
 }
 
 impl Compared<'_, '_> {
-    /// Names the lines of a run. Equal hashes are most likely equal lines, and are compared before it is said.
+    /// Describes the lines of a run. Equal hashes are most likely equal lines, but a reference needs certainty.
     fn verify(
         &self,
         run: Run,
@@ -572,15 +575,15 @@ impl Compared<'_, '_> {
         let is_same =
             text.get(table.bytes(&theirs)) == self.content.get(self.table.bytes(&run.ours));
         is_same.then(|| KnownLines {
-            ours: Span::of_indexes(self.ours.first, &run.ours),
+            ours: Span::from_indexes(self.ours.first, &run.ours),
             at: piece.place.clone(),
-            theirs: Span::of_indexes(piece.first, &theirs),
+            theirs: Span::from_indexes(piece.first, &theirs),
         })
     }
 }
 
 impl<'m> Candidate<'m> {
-    /// Returns how long it is as it would be shown.
+    /// Returns its length in the form that the model would receive.
     fn shown_bytes(&self) -> u64 {
         let whole = resource_bytes(self.snapshot);
         self.shown.map_or(whole, |shown| {
@@ -588,19 +591,19 @@ impl<'m> Candidate<'m> {
         })
     }
 
-    /// Returns whether its content is shown as lines, as it is.
+    /// Returns true if its content is shown as unchanged lines.
     fn has_lines(&self) -> bool {
         self.shown.is_none() && self.snapshot.formatted.is_none() && is_text(self.snapshot)
     }
 
-    /// Returns the lines that it makes visible: the number of the first of each part, and its bytes where it is not all.
+    /// Returns the parts that it makes visible: the number of the first line of each, and its bytes if it isn't all.
     fn new_lines(
         &self,
         delivery: &Delivery,
         visible: &mut Visible<'_, '_, '_>,
     ) -> Vec<(usize, Option<Range<usize>>)> {
         let (_, fragment) = uri::split_fragment(&self.snapshot.uri);
-        let span = fragment.map(Span::of_fragment);
+        let span = fragment.map(Span::from_fragment);
         let first = span.flatten().map_or(1, |span| span.first);
         match delivery {
             Delivery::Full(_) if self.has_lines() && span != Some(None) => vec![(first, None)],
@@ -617,7 +620,7 @@ impl<'m> Candidate<'m> {
         }
     }
 
-    /// Returns its content, where that is shown as it is.
+    /// Returns its content if it is shown unchanged.
     fn lines(&self, visible: &mut Visible<'_, '_, '_>) -> Option<Text<'m>> {
         if self.has_lines() {
             visible.content(self.snapshot)

@@ -1,7 +1,7 @@
-//! Shows a model the beginning and the end of a long result.
+//! Shows models the start and the end of a long result.
 //!
-//! The event holds the whole; a mark in a block's `_meta` says how much of its beginning and of its end is shown. So
-//! the view stays a pure function of the events, and what was left out can be read on.
+//! The event has the whole text. A mark in a block's `_meta` has the length of the shown start and end. So the view
+//! stays a pure function of the events, and the rest can be read later.
 
 use std::borrow::Cow;
 
@@ -12,27 +12,27 @@ use serde_json::{Map, Value, json};
 use super::{render::resource_label, size::whole_bytes};
 use crate::INLINE_BYTES;
 
-/// The field of `_meta` that holds the mark.
+/// The field of `_meta` with the mark.
 const MARK: &str = "computer.jp/shown";
-/// Fewest bytes that are left out of a text: the line that replaces them is nearly as long, and shorter text is in no blob
-/// that `read_more` could read.
+/// The fewest bytes to leave out of a text. The line that replaces them is nearly as long, and `read_more` needs a
+/// blob, which shorter text doesn't have.
 const LEAST: usize = INLINE_BYTES;
 
 /// The amount of a text that a model sees, in bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Shown {
-    /// Bytes of its beginning.
+    /// The bytes at its start.
     pub head: usize,
-    /// Bytes of its end.
+    /// The bytes at its end.
     pub tail: usize,
 }
 
 impl Shown {
-    /// Chooses what of `text` is shown: at most `bytes`, half of it at the beginning and half at the end, whole lines
-    /// where that costs no more than half of either. `None` if all of it is.
+    /// Chooses the shown part of `text`: at most `bytes`, half at the start and half at the end. Both are whole lines
+    /// if that costs at most half of their length. `None` if all of it is shown.
     #[must_use]
     pub fn within(text: &str, bytes: usize) -> Option<Self> {
-        // Cutting less would not pay for the line in between.
+        // Otherwise, the line in between would cost more than the cut saves.
         if text.len() <= bytes.saturating_add(LEAST) {
             return None;
         }
@@ -42,9 +42,9 @@ impl Shown {
         let line_end = text[..head]
             .rfind('\n')
             .map(|at| at + 1)
-            // A very long line is cut inside: whole lines would show next to nothing.
+            // A very long line is cut inside, because whole lines would show almost nothing.
             .filter(|end| *end >= most / 2);
-        // A line that starts just there is whole.
+        // A line that starts exactly there is whole.
         let newline = text.as_bytes()[tail.saturating_sub(1)..]
             .iter()
             .position(|byte| *byte == b'\n');
@@ -59,7 +59,7 @@ impl Shown {
         })
     }
 
-    /// The amount shown of content that is left out: none.
+    /// Nothing of the content is shown.
     pub const NOTHING: Self = Self { head: 0, tail: 0 };
 
     /// Reads the mark of a block.
@@ -79,9 +79,9 @@ impl Shown {
         })
     }
 
-    /// Marks a block, or takes its mark away. One that has no content stays as it is.
+    /// Marks a block, or removes its mark. A block without content stays unchanged.
     ///
-    /// Binary content is shown whole, or [not at all](Self::NOTHING).
+    /// Binary content is shown whole or [not at all](Self::NOTHING).
     pub fn mark(shown: Option<Self>, block: &mut StoredBlock) {
         let (ContentBlock::Text { meta, .. }
         | ContentBlock::Resource { meta, .. }
@@ -113,8 +113,8 @@ pub(super) fn number(mark: &Value, name: &str) -> Option<usize> {
     usize::try_from(mark.get(name)?.as_u64()?).ok()
 }
 
-/// Returns what a model is shown of the text of a result's block: all of it, or as much as the block's mark says, with
-/// a line in between that says how to read on.
+/// Returns the text of a result's block that a model receives: all of it, or the start and end of the block's mark,
+/// with a line in between that says how to read the rest.
 #[must_use]
 pub fn shown_text<'t>(block: &StoredBlock, text: Cow<'t, str>) -> Cow<'t, str> {
     let Some(Shown { head, tail }) = Shown::read_mark(block) else {
@@ -124,7 +124,7 @@ pub fn shown_text<'t>(block: &StoredBlock, text: Cow<'t, str>) -> Cow<'t, str> {
         floor(&text, head),
         ceil(&text, text.len().saturating_sub(tail)),
     );
-    // The mark is of another text, or damaged: show all rather than some of it twice.
+    // The mark belongs to another text or is damaged. Show all instead of repeating a part.
     if head >= tail {
         return text;
     }
@@ -135,7 +135,7 @@ pub fn shown_text<'t>(block: &StoredBlock, text: Cow<'t, str>) -> Cow<'t, str> {
     } else {
         "\n"
     };
-    let line = line(tail - head, checksum, head);
+    let line = cut_line(tail - head, checksum, head);
     Cow::Owned(format!("{}{newline}{line}{}", &text[..head], &text[tail..]))
 }
 
@@ -174,7 +174,7 @@ pub(super) fn note_for_left_out(block: &StoredBlock) -> Option<StoredBlock> {
     )).into())
 }
 
-/// Returns about how many bytes a model is shown of a block.
+/// Returns the approximate number of bytes of a block that a model receives.
 pub(super) fn shown_bytes(block: &StoredBlock) -> u64 {
     let whole = whole_bytes(block);
     let Some(Shown { head, tail }) = Shown::read_mark(block) else {
@@ -183,17 +183,19 @@ pub(super) fn shown_bytes(block: &StoredBlock) -> u64 {
     let shown = (head as u64).saturating_add(tail as u64);
     match usize::try_from(whole.saturating_sub(shown)) {
         Ok(0) | Err(_) => whole,
-        Ok(left_out) => shown + line(left_out, Checksum::from_bytes([0; 32]), head).len() as u64,
+        Ok(left_out) => {
+            shown + cut_line(left_out, Checksum::from_bytes([0; 32]), head).len() as u64
+        }
     }
 }
 
-fn line(left_out: usize, checksum: Checksum, offset: usize) -> String {
+fn cut_line(left_out: usize, checksum: Checksum, offset: usize) -> String {
     format!(
         "… {left_out} bytes are left out here; `read_more` with uri \"jp://blob/{checksum}\" and offset {offset} reads on …\n"
     )
 }
 
-/// Returns where the text of a block is stored, if it is.
+/// Returns the blob of a block's text, if it is stored.
 fn stored_text(block: &StoredBlock) -> Option<BlobRef> {
     match block {
         ContentBlock::Text { text, .. } => text.blob(),
@@ -261,7 +263,7 @@ mod tests {
     }
 
     #[test]
-    fn block_without_a_mark_is_shown_as_it_is() {
+    fn block_without_a_mark_is_shown_whole() {
         let text = "x".repeat(10_000);
         assert_eq!(shown_text(&text_block(&text), Cow::Borrowed(&*text)), text);
         assert_eq!(shown_bytes(&text_block(&text)), 10_000);
@@ -285,7 +287,7 @@ mod tests {
     }
 
     #[test]
-    fn payloads_are_shown_alike_wherever_they_are() {
+    fn inline_text_is_shown_like_stored_text() {
         let text = "é".repeat(1000);
         let inline = marked(&text, 301, 11);
         let mut stored = inline.clone();
@@ -303,7 +305,7 @@ mod tests {
     }
 
     #[test]
-    fn formatted_text_is_what_is_cut_of_a_resource() {
+    fn formatted_text_of_a_resource_is_cut() {
         let mut resource = Resource::new("a:b", ResourceContent::Text("raw".to_owned()));
         resource.formatted = Some("f".repeat(1000));
         let mut block: StoredBlock = ContentBlock::resource(resource).into();
@@ -318,14 +320,14 @@ mod tests {
     }
 
     #[test]
-    fn mark_that_is_taken_away_leaves_the_rest() {
+    fn removed_mark_leaves_other_metadata() {
         let mut block = marked("x", 0, 0);
         Shown::mark(None, &mut block);
         assert_eq!(block, text_block("x"));
     }
 
     #[test]
-    fn content_that_is_left_out_is_described() {
+    fn left_out_content_is_described() {
         let content = ResourceContent::Blob(vec![0xff; 5]);
         let resource = Resource::new("file:///w/a.png", content)
             .with_name("a.png")
@@ -374,7 +376,7 @@ mod tests {
         }
 
         #[test]
-        fn any_mark_is_endured(text in "[aé€\n]{0,40}", head in any::<u64>(), tail in 0u64..80) {
+        fn any_mark_is_accepted(text in "[aé€\n]{0,40}", head in any::<u64>(), tail in 0u64..80) {
             for (head, tail) in [(head, tail), (tail, head), (head % 50, tail)] {
                 let block = marked(&text, head as usize, tail as usize);
                 let shown = shown_text(&block, Cow::Borrowed(&*text));

@@ -11,7 +11,7 @@ use super::{
     words,
 };
 
-/// Delivers each resource of a thread, oldest first; `events` says which event each message is from.
+/// Delivers each resource of a thread, oldest first. `events` has the index of each message's event.
 pub(super) fn deliver_resources(
     messages: &mut [Message<'_>],
     events: &[usize],
@@ -31,7 +31,7 @@ pub(super) fn deliver_resources(
                 continue;
             };
             if let Some(newer) = dropped.newer(&candidate, events[message]) {
-                // Written below, when it is known which newer version is visible whole.
+                // Written below, when the delivery of the newer versions is known.
                 tombstones.push(((message, block), newer));
                 continue;
             }
@@ -70,7 +70,7 @@ fn find_replacement(
     newer: &[(usize, usize)],
     older: &Form,
 ) -> Option<Place> {
-    // If equal content is there in another form only, the snapshot was itself a reference to that form.
+    // If equal content only exists in another form, the snapshot itself was a reference to that form.
     let mut in_other_form = None;
     for (message, block) in newer {
         match whole(messages, *message, *block) {
@@ -107,7 +107,7 @@ fn delivery_at<'m>(messages: &'m [Message<'_>], place: &Place) -> &'m Delivery {
     &messages[place.message].deliveries()[place.block]
 }
 
-/// Puts a text, if there is one, in the place of a resource's content.
+/// Sets the delivery of a resource, and replaces its content with a text if there is one.
 fn place(message: &mut Message<'_>, block: usize, delivery: Delivery, text: Option<String>) {
     let formatted = text.map(|text| Some(Payload::Inline(text)));
     match message {

@@ -16,14 +16,14 @@ pub enum Delivery {
         /// The place of that content.
         at: Place,
     },
-    /// References to lines of other content; the lines that are not among them stand between.
+    /// References to lines of other content, with the remaining lines between them.
     Lines {
-        /// The lines that are referred to, in order; never empty.
+        /// The referenced lines, in order; never empty.
         known: Vec<KnownLines>,
     },
     /// The changes since another version.
     Diff {
-        /// The place where that version is whole.
+        /// The place of that version, which is whole there.
         base: Place,
     },
     /// One line: it is outdated.
@@ -38,12 +38,12 @@ pub enum Delivery {
 /// The reason why a block is delivered whole.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum WhyFull {
-    /// It is no resource, so it has no identity.
+    /// It isn't a resource, so it has no identity.
     #[default]
     NoResource,
     /// References are switched off, for all or for the tool.
     SwitchedOff,
-    /// It is smaller than what is referred to.
+    /// It is too small for a reference.
     Small,
     /// Nothing of it is visible.
     New,
@@ -51,9 +51,9 @@ pub enum WhyFull {
     TooFarBack,
     /// The model repeated a call whose result was a reference.
     AskedAgain,
-    /// It changed, and what is visible of it can't be the base of a diff.
+    /// It changed, and its visible content can't be the base of a diff.
     Changed,
-    /// It changed so much that a diff would be hardly shorter.
+    /// It changed so much that a diff would hardly be shorter.
     ChangedMuch,
     /// Other lines of it are visible, but too few of these.
     FewLines,
@@ -64,9 +64,9 @@ pub enum WhyFull {
 /// The place of content in a request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Place {
-    /// Index of the message in the thread.
+    /// The index of the message in the thread.
     pub message: usize,
-    /// Index of the resource or block in the message.
+    /// The index of the resource or block in the message.
     pub block: usize,
     /// The turn, from 1.
     pub turn: usize,
@@ -76,21 +76,21 @@ pub struct Place {
     pub checksum: Checksum,
 }
 
-/// Lines of a resource that stand in other content.
+/// Lines of a resource that are also in other content.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct KnownLines {
-    /// The lines, as the resource counts them.
+    /// Their line numbers in the resource.
     pub ours: Span,
     /// The place of that content.
     pub at: Place,
-    /// The same lines as it counts them.
+    /// Their line numbers in that content.
     pub theirs: Span,
 }
 
-/// Names a call of a tool.
+/// A call of a tool.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Call {
-    /// The call's id. Not every provider is sent it, and older conversations use one several times.
+    /// The call's id. Some providers don't receive it, and older conversations use an id several times.
     pub id: String,
     /// The number of the call in its turn, from 1.
     pub number: usize,
@@ -99,7 +99,7 @@ pub struct Call {
 }
 
 impl Delivery {
-    /// Returns the word for it.
+    /// Returns its name in reports.
     #[must_use]
     pub fn name(&self) -> &'static str {
         match self {
@@ -112,7 +112,7 @@ impl Delivery {
         }
     }
 
-    /// Returns where the content stands that this one builds on or points at.
+    /// Returns the places of the content that this delivery builds on or refers to.
     pub fn places(&self) -> impl Iterator<Item = &Place> {
         let (place, known): (_, &[KnownLines]) = match self {
             Self::Reference { at: place } | Self::Diff { base: place } => (Some(place), &[]),

@@ -7,16 +7,15 @@ use memchr::{memchr_iter, memrchr_iter};
 
 use super::lines;
 
-/// Unchanged lines around a change.
+/// The number of unchanged lines around a change.
 const CONTEXT: u32 = 3;
-/// Most lines between the common beginning and the common end of two texts that are compared: more take too long.
+/// The most lines between the common start and the common end of two texts. A comparison of more takes too long.
 const MOST_LINES: usize = 10_000;
 
-/// Returns what changed from `old` to `new` as hunks of a unified diff; `None` if it would be longer than `most`
-/// bytes, or would take long to find.
+/// Returns the changes from `old` to `new` as hunks of a unified diff; `None` if it would be longer than `most`
+/// bytes or take long to find.
 pub(super) fn unified_diff(old: &str, new: &str, most: usize) -> Option<String> {
-    // Most changes are small, so the common ends are cut off before the costly comparison; context
-    // stays.
+    // Most changes are small, so cut off the common ends before the costly comparison. The context stays.
     let head = before_context(old, lines::common_head(old, new));
     let tail = after_context(&old[head..], lines::common_tail(&old[head..], &new[head..]));
     let skipped = lines::count(&old[..head]);
@@ -26,12 +25,12 @@ pub(super) fn unified_diff(old: &str, new: &str, most: usize) -> Option<String> 
     }
     let input = InternedInput::new(old, new);
     let mut diff = Diff::compute(Algorithm::Histogram, &input);
-    // Slides changes to where a person would put them, such as before a function.
+    // Moves changes to natural boundaries, such as the start of a function.
     diff.postprocess_lines(&input);
     let mut text = String::new();
     for group in groups(diff.hunks(), input.before.len()) {
         write_group(&group, &input, 1 + skipped, &mut text);
-        // Checked after each group: a long diff is not written to its end.
+        // After each group, so that a long diff is not written to its end.
         if text.len() > most {
             return None;
         }
@@ -39,26 +38,26 @@ pub(super) fn unified_diff(old: &str, new: &str, most: usize) -> Option<String> 
     Some(text)
 }
 
-/// Returns how long a head is without the lines that are shown as context.
+/// Returns the length of a common start without the lines of the context.
 fn before_context(text: &str, head: usize) -> usize {
     let mut breaks = memrchr_iter(b'\n', &text.as_bytes()[..head]).skip(CONTEXT as usize);
     breaks.next().map_or(0, |at| at + 1)
 }
 
-/// Returns how long a tail is without the lines that are shown as context.
+/// Returns the length of a common end without the lines of the context.
 fn after_context(text: &str, tail: usize) -> usize {
     let mut breaks =
         memchr_iter(b'\n', &text.as_bytes()[text.len() - tail..]).skip(CONTEXT as usize - 1);
     breaks.next().map_or(0, |at| tail - at - 1)
 }
 
-/// Changes that are shown together, and the lines of the old text around them.
+/// Changes in one hunk of the diff, with their lines in the old text including context.
 struct Group {
     hunks: Vec<Hunk>,
     before: Range<u32>,
 }
 
-/// Puts changes together whose context touches.
+/// Groups changes whose contexts touch.
 fn groups(hunks: impl Iterator<Item = Hunk>, lines: usize) -> Vec<Group> {
     let lines = u32::try_from(lines).unwrap_or(u32::MAX);
     let mut groups: Vec<Group> = Vec::new();
@@ -106,7 +105,7 @@ fn write_group(group: &Group, input: &InternedInput<&str>, first: usize, text: &
     write_lines(' ', &input.before[range(at..group.before.end)], input, text);
 }
 
-/// Writes `-3,4`: the line where it starts, and how many there are. An empty span names the line before it.
+/// Writes `-3,4`: the first line and the number of lines. An empty span has the number of the line before it.
 fn span(sign: char, first: usize, lines: &Range<u32>) -> String {
     let start = first + lines.start as usize - usize::from(lines.is_empty());
     match lines.len() {
@@ -233,7 +232,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_differs_counts_against_the_bound() {
+    fn only_different_lines_count_against_the_bound() {
         let lines = |changed: usize| -> String {
             (0..50_000)
                 .map(|n| format!("{}\n", if n == 30_000 { changed } else { n }))
@@ -246,7 +245,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn applied_to_the_old_text_it_gives_the_new(
+        fn applied_diff_gives_the_new_text(
             old in "([abc]{0,2}\n){0,40}[ab]?",
             new in "([abc]{0,2}\n){0,40}[ab]?",
         ) {

@@ -19,7 +19,7 @@ use crate::ResponseContent;
 pub struct TurnRow {
     /// The turn, from 1.
     pub turn: usize,
-    /// Its blocks, in the order they are sent.
+    /// Its blocks, in the order of the request.
     pub blocks: Vec<BlockRow>,
 }
 
@@ -34,27 +34,27 @@ pub struct BlockRow {
     pub tool: Option<String>,
     /// The kind of block: `request`, `resource`, `message`, `reasoning`, `tool_call`, `tool_result`.
     pub kind: &'static str,
-    /// Bytes of its content.
+    /// The bytes of its content.
     pub bytes: u64,
-    /// About how many tokens those are.
+    /// The approximate number of tokens.
     pub tokens: u64,
     /// The name of its delivery.
     pub delivery: &'static str,
-    /// Why it is delivered so.
+    /// The reason for its delivery.
     pub reason: Cow<'static, str>,
 }
 
-/// About what providers charge for an image, however many bytes it has.
+/// The approximate tokens that providers charge for an image of any size.
 const IMAGE_TOKENS: u64 = 1500;
 
-/// Explains each turn of a request, to a model that takes all of its answers back.
+/// Explains each turn of a request to a model that accepts all its earlier answers.
 #[must_use]
 pub fn explain(thread: &Thread<'_>) -> Vec<TurnRow> {
     explain_for(thread, |_| true)
 }
 
-/// Explains each turn of a request, to a model that takes back only the parts of its answers for which `takes_back` is
-/// true.
+/// Explains each turn of a request to a model that only accepts the parts of its earlier answers for which
+/// `takes_back` is true.
 #[must_use]
 pub fn explain_for(
     thread: &Thread<'_>,
@@ -83,7 +83,7 @@ pub fn explain_for(
     turns
 }
 
-/// Returns the reason of a block of the newest turn.
+/// Adds to the reason that a block belongs to the newest turn.
 fn mark_new(row: &mut BlockRow) {
     const NEW: &str = "new in this turn";
     row.reason = match &*row.reason {
@@ -163,7 +163,7 @@ fn add_delivery(row: BlockRow, delivery: Option<&Delivery>) -> BlockRow {
 }
 
 impl BlockRow {
-    /// Returns whether it is part of the request at all.
+    /// Returns true if it is part of the request.
     #[must_use]
     pub fn is_sent(&self) -> bool {
         self.delivery != LEFT_OUT
@@ -181,7 +181,7 @@ impl Delivery {
                 let lines: Vec<_> = known.iter().map(describe_lines).collect();
                 lines.join("; ").into()
             }
-            Self::Diff { base } => format!("what changed since the version {base}").into(),
+            Self::Diff { base } => format!("the changes since the version {base}").into(),
             Self::Tombstone { newer: Some(newer) } => format!("a newer version is {newer}").into(),
             Self::Tombstone { newer: None } => "it is outdated".into(),
             Self::Compacted => "a compaction left it out".into(),
@@ -197,13 +197,13 @@ fn why_full(why: WhyFull) -> &'static str {
     match why {
         WhyFull::NoResource => IN_HISTORY,
         WhyFull::SwitchedOff => "references are switched off for it",
-        WhyFull::Small => "too small to be referred to",
+        WhyFull::Small => "too small for a reference",
         WhyFull::New => "no other version of it is in this request",
-        WhyFull::TooFarBack => "it stands too many turns back",
+        WhyFull::TooFarBack => "it is too many turns back",
         WhyFull::AskedAgain => "asked for again after a reference",
-        WhyFull::Changed => "it changed, and no whole version is there to compare with",
+        WhyFull::Changed => "it changed, and no whole version is in this request",
         WhyFull::ChangedMuch => "it changed too much for a diff",
-        WhyFull::FewLines => "other lines of it are in this request, and too few of these",
+        WhyFull::FewLines => "too few of its lines are in this request",
         WhyFull::NotShorter => "a reference would not be shorter",
     }
 }
@@ -225,9 +225,9 @@ fn answer_row(part: &AnswerPart<'_>) -> BlockRow {
     }
 }
 
-/// Returns the row of a part of an answer that is not sent.
+/// Returns the row of a part of an answer that the request leaves out.
 fn left_out(row: BlockRow) -> BlockRow {
-    let reason = "the provider does not take it back".into();
+    let reason = "the provider does not accept it".into();
     BlockRow {
         bytes: 0,
         tokens: 0,
@@ -256,7 +256,7 @@ fn result_row(block: &StoredBlock, delivery: Option<&Delivery>) -> BlockRow {
 }
 
 fn resource_row(kind: &'static str, snapshot: &Snapshot, bytes: u64) -> BlockRow {
-    // What names the resource is sent with it.
+    // The request has the resource's names, too, in tags of about this length.
     const TAGS: usize = 50;
     let names = [
         Some(&snapshot.uri),
@@ -314,7 +314,7 @@ mod tests {
     };
 
     #[test]
-    fn result_that_is_cut_counts_what_is_shown_of_it() {
+    fn cut_result_counts_its_shown_part() {
         let mut block: StoredBlock = ContentBlock::text("line\n".repeat(1000)).into();
         let text = inline_text(&block).unwrap().to_owned();
         Shown::mark(Shown::within(&text, 100), &mut block);
@@ -351,7 +351,7 @@ mod tests {
     }
 
     #[test]
-    fn part_that_is_not_taken_back_costs_nothing() {
+    fn left_out_part_costs_nothing() {
         let [thought, words] = [
             crate::ChatResponse::reasoning("hm"),
             crate::ChatResponse::message("Yes."),
@@ -387,7 +387,7 @@ mod tests {
     }
 
     #[test]
-    fn sums_of_sizes_that_can_not_be_end_at_the_largest_number() {
+    fn sums_of_impossible_sizes_do_not_overflow() {
         let blob = jp_resource::BlobRef {
             size: u64::MAX,
             ..jp_resource::BlobRef::for_content(b"", Encoding::Utf8)
@@ -425,7 +425,7 @@ mod tests {
     }
 
     #[test]
-    fn image_that_is_referred_to_costs_what_the_reference_does() {
+    fn referenced_image_costs_as_much_as_the_reference() {
         let image = |formatted: Option<&str>| {
             let content = jp_resource::Payload::Stored(jp_resource::BlobRef::for_content(
                 &[0; 9],
@@ -444,7 +444,7 @@ mod tests {
     }
 
     #[test]
-    fn each_row_says_why_it_is_delivered_so() {
+    fn each_row_has_the_reason_of_its_delivery() {
         let why = [
             WhyFull::NoResource,
             WhyFull::SwitchedOff,

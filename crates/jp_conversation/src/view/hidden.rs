@@ -1,8 +1,8 @@
-//! Hides blocks of a result from the model: those for the user alone, those that don't fit, and binaries that are too
-//! large.
+//! Hides blocks of a result from the model: those that are only for the user, those that don't fit, and binaries that
+//! are too large.
 //!
-//! As with text that is cut, the event holds the whole. A mark says which blocks are too many; which are for the user,
-//! their annotations say.
+//! As with cut text, the event has everything. A mark has the range of the blocks that don't fit. Annotations mark
+//! those for the user.
 
 use std::{borrow::Cow, ops::Range};
 
@@ -12,10 +12,10 @@ use serde_json::json;
 use super::cut::{note_for_left_out, number};
 use crate::ToolCallResponse;
 
-/// The field of a response's `_meta` that holds the mark.
+/// The field of a response's `_meta` with the mark.
 const MARK: &str = "computer.jp/hidden";
 
-/// Blocks of a result, one after the other, that a model is not shown.
+/// Successive blocks of a result that models don't receive.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Hidden(pub Range<usize>);
 
@@ -27,7 +27,7 @@ impl Hidden {
         Some(Self(number(mark, "start")?..number(mark, "end")?))
     }
 
-    /// Marks a response, or takes its mark away.
+    /// Marks a response, or removes its mark.
     pub fn mark(hidden: Option<Self>, response: &mut ToolCallResponse) {
         match hidden {
             Some(Self(Range { start, end })) => {
@@ -40,12 +40,12 @@ impl Hidden {
     }
 }
 
-/// Note that replaces a result that is only for the user.
+/// The note that replaces a result that is only for the user.
 const SHOWN_TO_USER: &str =
     "[jp showed this tool output to the user. It is only for the user, so you don't receive it.]";
 
-/// Returns a response without the blocks for the user alone, with one line instead of the hidden blocks, and with a note
-/// instead of each binary that is left out.
+/// Returns a response in the form that models receive: without the blocks for the user, with one line in place of the
+/// hidden blocks, and with a note in place of each binary that is left out.
 pub(super) fn shown_response(response: &ToolCallResponse) -> Cow<'_, ToolCallResponse> {
     let blocks = &response.content;
     let range = Hidden::read_mark(response).map(|Hidden(range)| range);
@@ -55,7 +55,7 @@ pub(super) fn shown_response(response: &ToolCallResponse) -> Cow<'_, ToolCallRes
     }
     let range = range.unwrap_or(blocks.len()..blocks.len());
     let mut content = shown_blocks(&blocks[..range.start]);
-    content.extend((!range.is_empty()).then(|| line(range.len())));
+    content.extend((!range.is_empty()).then(|| hidden_line(range.len())));
     content.extend(shown_blocks(&blocks[range.end..]));
     if content.is_empty() {
         content.push(ContentBlock::text(SHOWN_TO_USER).into());
@@ -81,10 +81,10 @@ fn shown_blocks(blocks: &[StoredBlock]) -> Vec<StoredBlock> {
         .collect()
 }
 
-fn line(count: usize) -> StoredBlock {
+fn hidden_line(count: usize) -> StoredBlock {
     let subject = if count == 1 { "block is" } else { "blocks are" };
     let text = format!(
-        "… {count} {subject} left out here, as the result is too long; a call that asks for less can show what is missing …\n"
+        "… {count} {subject} left out here because the result is too long; a call that requests less can show them …\n"
     );
     ContentBlock::text(text).into()
 }
@@ -115,7 +115,7 @@ mod tests {
     }
 
     #[test]
-    fn hidden_blocks_are_one_line_in_the_thread() {
+    fn hidden_blocks_become_one_line() {
         let (id, name) = ("1".to_owned(), "read".to_owned());
         let call = ToolCallRequest {
             id,
@@ -140,7 +140,7 @@ mod tests {
         };
         let texts: Vec<_> = shown.content.iter().filter_map(inline_text).collect();
         insta::assert_snapshot!(texts.join("|"), @r"
-        a|… 2 blocks are left out here, as the result is too long; a call that asks for less can show what is missing …
+        a|… 2 blocks are left out here because the result is too long; a call that requests less can show them …
         |d
         ");
         assert!(shown.is_error && shown.structured_content.is_some());
@@ -163,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn blocks_for_the_user_alone_are_not_shown_to_a_model() {
+    fn blocks_for_the_user_are_hidden_from_models() {
         let shown = |content: Vec<StoredBlock>, hidden| {
             let response = ToolCallResponse {
                 content,
@@ -192,7 +192,7 @@ mod tests {
     }
 
     #[test]
-    fn any_mark_is_endured() {
+    fn any_mark_is_accepted() {
         for range in [
             Range { start: 2, end: 1 },
             1..1,

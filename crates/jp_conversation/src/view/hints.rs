@@ -4,23 +4,24 @@ use super::{
     size::{resource_bytes, sum},
 };
 
-/// The end of what was sent between two answers: a place where a provider's prompt cache is worth an entry.
+/// The last message before an answer, where an entry in a provider's prompt cache is useful.
 ///
-/// A request reads what an earlier one wrote, so the newest two are worth most: the end of this request, for the next,
-/// and that of the one before. Formats map them to marks of their own, beside those on the system prompt and the tools.
+/// A request reads the entries of earlier ones, so the newest two are the most useful: the end of this request, for
+/// the next one, and that of the one before. Formats map them to their own marks, in addition to those on the system
+/// prompt and the tools.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct CacheHint {
-    /// Index of the message.
+    /// The index of the message.
     pub message: usize,
-    /// Bytes of resources and results that were sent since the answer before.
+    /// The bytes of resources and results since the previous answer.
     pub bytes: u64,
 }
 
 impl CacheHint {
-    /// From how many bytes on it is large: about the shortest prefix that every model caches.
+    /// The number of bytes from which a hint is large: about the shortest prefix that every model caches.
     pub const LARGE: u64 = 16 << 10;
 
-    /// Returns whether so much was sent that it is worth an entry however far back it is.
+    /// Returns true if so much was sent that an entry is useful even far back in the thread.
     #[must_use]
     pub fn is_large(&self) -> bool {
         self.bytes >= Self::LARGE
@@ -28,7 +29,7 @@ impl CacheHint {
 }
 
 impl Thread<'_> {
-    /// Returns where a prompt cache is worth an entry, the newest first.
+    /// Returns the hints of the thread, the newest first.
     #[must_use]
     pub fn cache_hints(&self) -> Vec<CacheHint> {
         let mut hints: Vec<CacheHint> = Vec::new();
@@ -57,7 +58,7 @@ impl Thread<'_> {
     }
 }
 
-/// Returns how many bytes of resources and results a message carries; `None` for one of the model.
+/// Returns the bytes of resources and results in a message; `None` for an answer of the model.
 fn sent_bytes(message: &Message<'_>) -> Option<u64> {
     match message {
         Message::User { request, .. } => Some(sum(request.resources.iter().map(resource_bytes))),
@@ -80,7 +81,7 @@ mod tests {
     use crate::{ChatRequest, ChatResponse, ToolCallRequest, view::AnswerPart};
 
     #[test]
-    fn hints_are_at_the_ends_of_what_was_sent_between_answers() {
+    fn hints_are_on_the_last_messages_before_answers() {
         let large = Resource::new(
             "a:b",
             ResourceContent::Text("x".repeat(CacheHint::LARGE as usize)),

@@ -1,4 +1,4 @@
-//! Lines of texts, and of files that texts are parts of.
+//! Counts and compares lines of texts.
 
 use std::{fmt, ops::Range};
 
@@ -14,8 +14,8 @@ pub struct Span {
 }
 
 impl Span {
-    /// Reads a fragment: `L10-200`, `L10-L200` or `L7`; numbers beyond 32 bits are none of a file's lines.
-    pub(super) fn of_fragment(fragment: &str) -> Option<Self> {
+    /// Parses a fragment: `L10-200`, `L10-L200` or `L7`. Numbers beyond 32 bits aren't line numbers.
+    pub(super) fn from_fragment(fragment: &str) -> Option<Self> {
         let lines = fragment.strip_prefix('L')?;
         let (first, last) = lines.split_once('-').unwrap_or((lines, lines));
         let first = line_number(first)?;
@@ -24,7 +24,7 @@ impl Span {
     }
 
     /// Returns the lines with these indexes, of a text whose first line is `first`.
-    pub(super) fn of_indexes(first: usize, indexes: &Range<usize>) -> Self {
+    pub(super) fn from_indexes(first: usize, indexes: &Range<usize>) -> Self {
         Self {
             first: first + indexes.start,
             // A span includes its last line, a range excludes it.
@@ -33,7 +33,7 @@ impl Span {
     }
 
     /// Returns the lines of a text whose first one is `first`.
-    pub(super) fn of_text(text: &str, first: usize) -> Self {
+    pub(super) fn from_text(text: &str, first: usize) -> Self {
         Self {
             first,
             last: first + count(text).max(1) - 1,
@@ -42,7 +42,7 @@ impl Span {
 }
 
 fn line_number(text: &str) -> Option<usize> {
-    // `parse` alone would take a sign.
+    // `parse` alone would accept a sign.
     let is_number = text.bytes().all(|byte| byte.is_ascii_digit());
     let number: u32 = text.parse().ok().filter(|_| is_number)?;
     number.try_into().ok()
@@ -59,13 +59,13 @@ impl fmt::Display for Span {
     }
 }
 
-/// Counts lines; the last one need not be ended.
+/// Counts lines. The last one may lack a newline.
 pub(super) fn count(text: &str) -> usize {
     memchr_iter(b'\n', text.as_bytes()).count()
         + usize::from(!text.is_empty() && !text.ends_with('\n'))
 }
 
-/// Returns where each line starts, and where the text ends.
+/// Returns the offset of each line's start, and the length of the text.
 pub(super) fn starts(text: &str) -> Vec<usize> {
     let mut starts = Vec::with_capacity(text.len() / 32 + 2);
     starts.push(0);
@@ -76,7 +76,7 @@ pub(super) fn starts(text: &str) -> Vec<usize> {
     starts
 }
 
-/// Returns how long the whole lines are with which both texts begin.
+/// Returns the length of the common whole lines at the start of two texts.
 pub(super) fn common_head(left: &str, right: &str) -> usize {
     let same = left
         .bytes()
@@ -89,7 +89,7 @@ pub(super) fn common_head(left: &str, right: &str) -> usize {
         .map_or(0, |at| at + 1)
 }
 
-/// Returns how long the whole lines are with which both texts end.
+/// Returns the length of the common whole lines at the end of two texts.
 pub(super) fn common_tail(left: &str, right: &str) -> usize {
     let same = left
         .bytes()
@@ -128,12 +128,12 @@ mod tests {
             ("L99999999999999999999999", None),
             ("L1-4294967296", None),
         ] {
-            assert_eq!(Span::of_fragment(fragment), expected, "{fragment}");
+            assert_eq!(Span::from_fragment(fragment), expected, "{fragment}");
         }
     }
 
     #[test]
-    fn lines_are_counted_whether_the_last_is_ended_or_not() {
+    fn last_line_counts_without_a_newline() {
         assert_eq!(
             (count(""), count("a"), count("a\n"), count("a\nb")),
             (0, 1, 1, 2)

@@ -1,4 +1,4 @@
-//! Notes on what has changed at its source: they follow the words of the request after them.
+//! Adds notes about changed sources. They follow the words of the next request.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
@@ -8,10 +8,10 @@ use jp_tool::StoredBlock;
 use super::{Delivery, Message, Thread, render::one_line};
 use crate::{EventKind, Notification, Stream};
 
-/// Adds the notes to the requests that carry them; `origins` are the indexes of the messages' events.
+/// Adds the notes to their requests. `origins` has the index of each message's event.
 ///
-/// A note names the last turn before it that shows the version which the conversation has, and no turn where this
-/// thread shows it nowhere. So it is the same for as long as what is before it is. Where no request is left, as below a
+/// A note names the last turn before it that shows the conversation's version. If the thread doesn't show it, the note
+/// names no turn. So a note only depends on the messages before it. If its request is missing, as below a
 /// compaction's summary, there is no note.
 pub(super) fn add(thread: &mut Thread<'_>, origins: &[usize], stream: &Stream) {
     let notes = notes(stream);
@@ -26,11 +26,11 @@ pub(super) fn add(thread: &mut Thread<'_>, origins: &[usize], stream: &Stream) {
             let text = text(notes, request.content.is_empty(), &shown);
             request.to_mut().content.push_str(&text);
         }
-        shown.take_in(message);
+        shown.add_message(message);
     }
 }
 
-/// Returns the notifications by the event of the request that is after them.
+/// Returns the notifications by the index of the next request's event.
 fn notes(stream: &Stream) -> BTreeMap<usize, Vec<&Notification>> {
     let (mut notes, mut waiting) = (BTreeMap::new(), Vec::new());
     for (index, event) in stream.events().iter().enumerate() {
@@ -45,7 +45,7 @@ fn notes(stream: &Stream) -> BTreeMap<usize, Vec<&Notification>> {
     notes
 }
 
-/// Writes a line for each notification, apart from words before them.
+/// Writes a line for each notification. If words precede them, an empty line comes first.
 fn text(notifications: &[&Notification], is_alone: bool, shown: &NotedPlaces<'_>) -> String {
     let sentences = notifications
         .iter()
@@ -75,7 +75,7 @@ fn sentence(notification: &Notification, shown: &NotedPlaces<'_>) -> String {
         (_, Some(same)) => format!("{name} is again as it was when it {same}."),
         (_, None) if now == checksum => format!("{name} is again as it was before."),
         (Some(place), None) => {
-            format!("{name} has changed since it {place}. What stands of it above is out of date.")
+            format!("{name} has changed since it {place}. The content above is out of date.")
         }
         (None, None) => format!("{name} has changed at its source."),
     }
@@ -99,7 +99,7 @@ impl std::fmt::Display for ShownPlace {
     }
 }
 
-/// The places where the versions that notes are about were shown last.
+/// The last places of the versions that notes are about.
 struct NotedPlaces<'a> {
     uris: HashSet<&'a str>,
     places: HashMap<(&'a str, Checksum), ShownPlace>,
@@ -120,7 +120,7 @@ impl<'a> NotedPlaces<'a> {
         self.places.get(&(uri, checksum)).copied()
     }
 
-    fn take_in(&mut self, message: &Message<'_>) {
+    fn add_message(&mut self, message: &Message<'_>) {
         match message {
             Message::User {
                 turn,
@@ -128,7 +128,7 @@ impl<'a> NotedPlaces<'a> {
                 deliveries,
             } => {
                 for (resource, delivery) in request.resources.iter().zip(deliveries) {
-                    self.take_in_resource(resource, delivery, ShownPlace::Attached { turn: *turn });
+                    self.add_resource(resource, delivery, ShownPlace::Attached { turn: *turn });
                 }
             }
             Message::Tool {
@@ -139,11 +139,7 @@ impl<'a> NotedPlaces<'a> {
             } => {
                 for (block, delivery) in response.content.iter().zip(deliveries) {
                     if let StoredBlock::Resource { resource, .. } = block {
-                        self.take_in_resource(
-                            resource,
-                            delivery,
-                            ShownPlace::Returned { turn: *turn },
-                        );
+                        self.add_resource(resource, delivery, ShownPlace::Returned { turn: *turn });
                     }
                 }
             }
@@ -153,8 +149,8 @@ impl<'a> NotedPlaces<'a> {
         }
     }
 
-    /// Returns whether the thread shows content that is delivered this way.
-    fn take_in_resource(&mut self, resource: &Snapshot, delivery: &Delivery, place: ShownPlace) {
+    /// Adds the place of a resource, unless its delivery doesn't show it.
+    fn add_resource(&mut self, resource: &Snapshot, delivery: &Delivery, place: ShownPlace) {
         if matches!(delivery, Delivery::Tombstone { .. } | Delivery::Compacted) {
             return;
         }
@@ -168,17 +164,15 @@ impl<'a> NotedPlaces<'a> {
 #[cfg(test)]
 mod tests {
     use jp_resource::{Payload, ResourceContent};
-    use serde_json::Map;
 
     use super::*;
-    use crate::{ChatRequest, ChatResponse, Event, ToolCallRequest, ToolCallResponse, view};
+    use crate::{
+        ChatRequest, ChatResponse,
+        fixtures::{call, result, stream},
+        view,
+    };
 
     const URI: &str = "file:///w/README.md";
-
-    fn stream(kinds: Vec<EventKind>) -> Stream {
-        let event = |kind| Event::new("2026-11-21T12:00:00Z".parse().unwrap(), kind);
-        Stream::from_events(kinds.into_iter().map(event).collect())
-    }
 
     fn snapshot(text: &str) -> Snapshot {
         Snapshot::new(URI, Payload::Inline(ResourceContent::Text(text.to_owned())))
@@ -197,28 +191,11 @@ mod tests {
     }
 
     fn read(text: &str) -> [EventKind; 2] {
-        let (id, name) = ("1".to_owned(), "read_file".to_owned());
-        let call = ToolCallRequest {
-            id,
-            name,
-            arguments: Map::new(),
-            metadata: Map::new(),
-        };
-        let content = vec![StoredBlock::Resource {
+        let block = StoredBlock::Resource {
             resource: snapshot(text),
             meta: None,
-        }];
-        let response = ToolCallResponse {
-            id: "1".to_owned(),
-            content,
-            is_error: false,
-            structured_content: None,
-            meta: Map::new(),
         };
-        [
-            EventKind::ToolCallRequest(call),
-            EventKind::ToolCallResponse(response),
-        ]
+        [call("1"), result("1", vec![block])]
     }
 
     fn changed(from: &str, to: Option<&str>) -> EventKind {
@@ -240,8 +217,23 @@ mod tests {
         words.collect()
     }
 
+    /// Returns the words of a conversation that attaches "a", reads `from`, and learns of the change to `to`.
+    fn words_after_a_read(from: &str, to: &str) -> Vec<String> {
+        let [call, result] = read(from);
+        words(&[
+            asked("one", vec![snapshot("a")]),
+            said(),
+            asked("two", vec![]),
+            call,
+            result,
+            said(),
+            changed(from, Some(to)),
+            asked("three", vec![]),
+        ])
+    }
+
     #[test]
-    fn note_on_the_next_request_names_the_turn_of_the_version() {
+    fn note_names_the_turn_of_the_version() {
         let kinds = [
             asked("one", vec![snapshot("a")]),
             said(),
@@ -259,7 +251,7 @@ mod tests {
         ---
         two
 
-        Note by jp: README.md (file:///w/README.md) has changed since it was attached in turn 1. What stands of it above is out of date.
+        Note by jp: README.md (file:///w/README.md) has changed since it was attached in turn 1. The content above is out of date.
         ---
         three
 
@@ -270,39 +262,17 @@ mod tests {
     }
 
     #[test]
-    fn version_that_a_tool_showed_later_is_named_by_that_turn() {
-        let [call, result] = read("a");
-        let kinds = [
-            asked("one", vec![snapshot("a")]),
-            said(),
-            asked("two", vec![]),
-            call,
-            result,
-            said(),
-            changed("a", Some("b")),
-            asked("three", vec![]),
-        ];
+    fn note_names_the_turn_of_a_later_result() {
+        let words = words_after_a_read("a", "b");
         assert!(
-            words(&kinds)[2].contains("has changed since it was read in turn 2."),
-            "{:?}",
-            words(&kinds)
+            words[2].contains("has changed since it was read in turn 2."),
+            "{words:?}"
         );
     }
 
     #[test]
-    fn version_that_is_back_is_named_wherever_it_stands() {
-        let [call, result] = read("b");
-        let kinds = [
-            asked("one", vec![snapshot("a")]),
-            said(),
-            asked("two", vec![]),
-            call,
-            result,
-            said(),
-            changed("b", Some("a")),
-            asked("three", vec![]),
-        ];
-        let words = words(&kinds);
+    fn note_names_the_turn_of_a_restored_version() {
+        let words = words_after_a_read("b", "a");
         assert!(
             words[2].ends_with("is again as it was when it was attached in turn 1."),
             "{words:?}"
@@ -310,7 +280,7 @@ mod tests {
     }
 
     #[test]
-    fn note_about_a_version_that_the_thread_does_not_show_names_no_turn() {
+    fn note_about_an_invisible_version_names_no_turn() {
         let kinds = [
             changed("a", Some("b")),
             asked("one", vec![]),
@@ -329,7 +299,7 @@ mod tests {
     }
 
     #[test]
-    fn name_that_would_end_the_line_is_escaped() {
+    fn newline_in_a_name_is_escaped() {
         let EventKind::Notification(notification) = changed("a", Some("b")) else {
             panic!("a notification")
         };
@@ -347,7 +317,7 @@ mod tests {
     }
 
     #[test]
-    fn growing_stream_keeps_what_its_notes_say() {
+    fn growing_stream_keeps_its_notes() {
         let [call, result] = read("b");
         let kinds = [
             asked("one", vec![snapshot("a")]),

@@ -2,34 +2,34 @@ use std::{collections::BTreeMap, sync::Arc};
 
 use jp_resource::BlobRef;
 
-/// The rules of delivering content that a model already has: the part of the configuration that the view depends on.
+/// The rules for content that a model already has: the part of the configuration that the view depends on.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Policy {
     /// True if there are any references.
     pub is_enabled: bool,
-    /// Below so many bytes content is sent again.
+    /// The length in bytes below which content is sent again.
     pub min_bytes: u64,
-    /// Most turns back that a reference may point.
+    /// The largest distance of a reference, in turns.
     pub lookback_turns: usize,
     /// True if lines inside visible content become a reference.
     pub ranges: bool,
     /// True if changed content is sent as a diff if that is smaller.
     pub diffs: bool,
-    /// True for tools whose results may be references, by name; `*` stands for the others.
+    /// True for tools whose results may be references, by name; `*` applies to all others.
     pub results: BTreeMap<String, bool>,
     /// The treatment of snapshots that newer ones replaced.
     pub superseded: SupersededPolicy,
-    /// Fewest tokens that leaving a snapshot out must save.
+    /// The fewest tokens that leaving a snapshot out must save.
     pub superseded_min_tokens: u64,
 }
 
 /// The condition under which snapshots that newer ones replaced are left out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum SupersededPolicy {
-    /// If a recorded event says so; such events are made when the prompt cache has gone cold.
+    /// If an event records it. jp records such events when the prompt cache has expired.
     #[default]
     WhenCold,
-    /// Never, whatever was recorded.
+    /// Never, even if an event records it.
     Keep,
     /// As soon as they are replaced.
     Always,
@@ -61,7 +61,7 @@ impl Policy {
         }
     }
 
-    /// Returns whether results of a tool may be references.
+    /// Returns true if results of a tool may be references.
     pub(super) fn covers(&self, tool: &str) -> bool {
         self.is_enabled
             && *self
@@ -76,11 +76,11 @@ impl Policy {
 ///
 /// Content is found by its checksum, so the view stays a function of the events.
 pub trait Texts {
-    /// Returns a stored text; `None` if it can't be read, which makes the view send what it can't compare whole.
+    /// Returns a stored text; `None` if it can't be read. Content that can't be compared is sent whole.
     fn text(&mut self, blob: &BlobRef) -> Option<Arc<str>>;
 }
 
-/// Knows no stored text: only content that is inline in the events is compared.
+/// A source without stored texts. The view then only compares inline content of the events.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct NoTexts;
 

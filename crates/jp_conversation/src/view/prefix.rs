@@ -1,11 +1,11 @@
-//! The part of a request that the one before it already carried.
+//! Compares the start of a request with the one before it.
 
 use super::{Message, Thread};
 use crate::{EventKind, Stream};
 
 /// Returns the number of events in the last request that the model answered; `None` if it answered none.
 ///
-/// A turn with calls of tools is several requests, each with the results of those before.
+/// A turn with tool calls has several requests, each with the results of earlier calls.
 #[must_use]
 pub fn last_request(stream: &Stream) -> Option<usize> {
     let events = stream.events();
@@ -15,7 +15,7 @@ pub fn last_request(stream: &Stream) -> Option<usize> {
             EventKind::ChatResponse(_) | EventKind::ToolCallRequest(_) | EventKind::Usage(_)
         )
     })?;
-    // A request is sent after words of the person, or after the results of calls.
+    // A request is sent after a message of the user, or after the results of calls.
     events[..last]
         .iter()
         .rposition(|event| {
@@ -27,9 +27,11 @@ pub fn last_request(stream: &Stream) -> Option<usize> {
         .map(|index| index + 1)
 }
 
-/// Returns the number of equal blocks with which two threads begin, counted as the rows of [`explain`](super::explain()).
+/// Returns the number of equal blocks at the start of two threads, counted like the rows of
+/// [`explain`](super::explain()).
 ///
-/// Blocks are compared as they are sent: one that is a reference in the one and whole in the other ends the prefix.
+/// Blocks are compared in their delivered form. A block that is a reference in one thread and whole in the other ends
+/// the prefix.
 #[must_use]
 pub fn shared_prefix(old: &Thread<'_>, new: &Thread<'_>) -> usize {
     let mut blocks = 0;
@@ -43,11 +45,11 @@ pub fn shared_prefix(old: &Thread<'_>, new: &Thread<'_>) -> usize {
     blocks
 }
 
-/// The common beginning of two messages.
+/// The common start of two messages.
 struct Shared {
-    /// Number of equal blocks with which they begin.
+    /// The number of equal blocks at their start.
     equal: usize,
-    /// True if that is all of both.
+    /// True if those are all blocks of both.
     is_whole: bool,
 }
 
@@ -69,7 +71,7 @@ impl Shared {
         }
     }
 
-    /// Counts a block that is the same and stands before these.
+    /// Adds an equal block before these.
     fn after_one(self) -> Self {
         Self {
             equal: self.equal + 1,
@@ -81,7 +83,7 @@ impl Shared {
 fn shared_blocks(old: &Message<'_>, new: &Message<'_>) -> Shared {
     match (old, new) {
         (Message::User { request: old, .. }, Message::User { request: new, .. }) => {
-            // A schema is told in words to some models, so it counts as part of them.
+            // Some models receive the schema as words, so it counts as part of them.
             if old.content != new.content || old.schema != new.schema {
                 return Shared::NOTHING;
             }
@@ -128,19 +130,10 @@ mod tests {
 
     use super::*;
     use crate::{
-        ChatRequest, ChatResponse, Event, ToolCallRequest, ToolCallResponse, Usage,
+        ChatRequest, ChatResponse, ToolCallResponse, Usage,
+        fixtures::{call, stream},
         view::{explain, thread},
     };
-
-    fn stream(kinds: &[EventKind]) -> Stream {
-        let now = "2026-11-21T12:00:00Z".parse().unwrap();
-        Stream::from_events(
-            kinds
-                .iter()
-                .map(|kind| Event::new(now, kind.clone()))
-                .collect(),
-        )
-    }
 
     fn attached(words: &str, texts: &[&str]) -> EventKind {
         let resource = |text: &&str| -> Snapshot {
@@ -155,16 +148,6 @@ mod tests {
 
     fn answer(words: &str) -> EventKind {
         EventKind::ChatResponse(ChatResponse::message(words))
-    }
-
-    fn call(id: &str) -> EventKind {
-        let (id, name) = (id.to_owned(), "read".to_owned());
-        EventKind::ToolCallRequest(ToolCallRequest {
-            id,
-            name,
-            arguments: Map::new(),
-            metadata: Map::new(),
-        })
     }
 
     fn result(id: &str, texts: &[&str]) -> EventKind {
@@ -210,7 +193,7 @@ mod tests {
     }
 
     #[test]
-    fn growing_thread_shares_all_of_the_shorter_one() {
+    fn growing_thread_shares_the_whole_shorter_one() {
         let kinds = [
             attached("go", &["x", "y"]),
             answer("let me see"),
@@ -235,7 +218,7 @@ mod tests {
     }
 
     #[test]
-    fn prefix_ends_where_a_block_is_another() {
+    fn prefix_ends_before_a_different_block() {
         let shared = |old: &[EventKind], new: &[EventKind]| {
             shared_prefix(&thread(&stream(old)), &thread(&stream(new)))
         };
@@ -265,7 +248,7 @@ mod tests {
     }
 
     #[test]
-    fn snapshot_that_is_replaced_by_a_line_ends_the_prefix() {
+    fn replaced_snapshot_ends_the_prefix() {
         let kinds = [
             attached("go", &["x", "y"]),
             answer("b"),

@@ -5,14 +5,13 @@ use serde_json::Value;
 
 use super::lines::Span;
 
-/// Field of a resource's `_meta`: `true` if these lines of a file reach the end of the file.
+/// The field of a resource's `_meta` that is `true` if these lines of a file reach the end of the file.
 pub const END_MARK: &str = "computer.jp/reachesEnd";
 
 /// Renders a resource of a tool's result: its content in a code fence that nothing in it can close.
 ///
 /// The info line has the language, the name (the URI if there is no name) and the lines, and says if
-/// the last line has no newline ([`lacks_newline`]). Formatted text replaces the whole block (seed
-/// RFD 058, "JP-controlled resource formatting").
+/// the last line has no newline ([`lacks_newline`]). Formatted text replaces the whole block.
 #[must_use]
 pub fn resource_block<C, T>(resource: &Resource<C, T>, content: &str) -> String {
     if resource.formatted.is_some() {
@@ -37,12 +36,12 @@ pub fn resource_block<C, T>(resource: &Resource<C, T>, content: &str) -> String 
     format!("{fence}{language}{separator}({label}{end})\n{content}{newline}{fence}\n")
 }
 
-/// Returns whether a frame must say that the file has no newline at its end.
+/// Returns true if a frame must say that the file has no newline at its end.
 ///
 /// A frame ends the last line itself, so the content doesn't show it. Only files are written back, so
 /// other resources never say it. A part of a file says it only if it is marked to reach the end
 /// ([`END_MARK`]). Formatted text is not the content, so it says nothing either. `ends_line` is
-/// whether the content ends with a newline or is empty.
+/// true if the content ends with a newline or is empty.
 #[must_use]
 pub fn lacks_newline<C, T>(resource: &Resource<C, T>, ends_line: bool) -> bool {
     let (place, fragment) = uri::split_fragment(&resource.uri);
@@ -66,13 +65,13 @@ pub fn resource_label<C, T>(resource: &Resource<C, T>) -> String {
     }
 }
 
-/// Returns what stands for the result of a call that was interrupted.
+/// Returns the text in place of the result of an interrupted call.
 #[must_use]
 pub fn text_of_missing_result() -> &'static str {
     "No result: the call was interrupted before the tool answered."
 }
 
-/// Returns what stands for the answer of a request that got none.
+/// Returns the text in place of a missing answer.
 #[must_use]
 pub fn text_of_missing_answer() -> &'static str {
     "No answer: the request was interrupted."
@@ -82,9 +81,9 @@ fn label<C, T>(resource: &Resource<C, T>) -> String {
     let (place, fragment) = uri::split_fragment(&resource.uri);
     let name = resource.name.as_ref();
     match (name, fragment.and_then(line_range)) {
-        // References name the URI, so a name alone must be one that tells it.
-        (Some(name), Some(lines)) if !says(place, name) => format!("{name}, {place}, {lines}"),
-        (Some(name), None) if !says(place, name) => format!("{name}, {}", resource.uri),
+        // References use the URI, so the label must contain it or imply it.
+        (Some(name), Some(lines)) if !implies_uri(place, name) => format!("{name}, {place}, {lines}"),
+        (Some(name), None) if !implies_uri(place, name) => format!("{name}, {}", resource.uri),
         (Some(name), Some(lines)) => format!("{name}, {lines}"),
         (Some(name), None) => name.clone(),
         (None, Some(lines)) => format!("{place}, {lines}"),
@@ -92,8 +91,8 @@ fn label<C, T>(resource: &Resource<C, T>) -> String {
     }
 }
 
-/// Returns whether a URI ends with a name, or is of a scheme of jp's own, where the name is made of the URI.
-fn says(uri: &str, name: &str) -> bool {
+/// Returns true if a name implies its URI: the URI ends with it, or jp made the name from the URI.
+fn implies_uri(uri: &str, name: &str) -> bool {
     const OWN: [&str; 6] = ["cmd", "stdin", "clip", "data", "bear", "external"];
     let is_own = uri
         .split_once(':')
@@ -103,10 +102,10 @@ fn says(uri: &str, name: &str) -> bool {
 
 /// Reads `L10-200` as "lines 10-200", `L7` as "line 7".
 fn line_range(fragment: &str) -> Option<String> {
-    Span::of_fragment(fragment).map(|span| span.to_string())
+    Span::from_fragment(fragment).map(|span| span.to_string())
 }
 
-/// Shows what would end the line, or is not seen, as its escape: what names and URIs say is no text of jp's.
+/// Escapes characters that end a line or are invisible, because names and URIs come from outside.
 pub(super) fn one_line(text: &str) -> Cow<'_, str> {
     if !text.contains(is_hidden) {
         return text.into();
@@ -123,7 +122,7 @@ pub(super) fn one_line(text: &str) -> Cow<'_, str> {
 }
 
 fn is_hidden(character: char) -> bool {
-    // The separators of lines and paragraphs end a line too, for Unicode.
+    // In Unicode, the separators of lines and paragraphs end a line, too.
     character.is_control() || matches!(character, '\u{2028}' | '\u{2029}')
 }
 

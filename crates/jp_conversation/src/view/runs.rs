@@ -1,4 +1,4 @@
-//! Finds the lines of a text that stand in other texts.
+//! Finds the lines of a text that other texts contain.
 
 use std::{hash::BuildHasher, ops::Range};
 
@@ -6,13 +6,13 @@ use hashbrown::{DefaultHashBuilder, HashMap};
 
 use super::lines;
 
-/// Most lines of a text that is searched, and most lines that are searched in: with [`MOST_PLACES`] they bound the work of
-/// one comparison.
+/// The most lines of a searched text, and the most lines of all texts to search in. With [`MOST_PLACES`] they bound
+/// the work of one comparison.
 const MOST_LINES: usize = 10_000;
-/// Most places of equal lines that are tried for each line: a brace or an empty line stands everywhere.
+/// The most places that are tried for each line. A brace or an empty line occurs everywhere.
 const MOST_PLACES: usize = 4;
 
-/// The lines of a text, as hashes: what they find is compared before it is believed.
+/// The lines of a text as hashes. Callers verify the lines that they find.
 #[derive(Debug)]
 pub(super) struct LineTable {
     hashes: Vec<u64>,
@@ -24,14 +24,14 @@ pub(super) struct LineTable {
 #[derive(Debug, Default)]
 pub(super) struct Hasher(DefaultHashBuilder);
 
-/// Lines of a text that stand in another one, one after the other.
+/// Successive lines of a text that another text contains.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Run {
     /// The lines, as indexes from 0.
     pub(super) ours: Range<usize>,
-    /// The index of the text that they stand in.
+    /// The index of the other text.
     pub(super) text: usize,
-    /// The index of the first one there.
+    /// The index of the first line there.
     pub(super) theirs: usize,
 }
 
@@ -47,12 +47,12 @@ impl Hasher {
 }
 
 impl LineTable {
-    /// Returns where lines are in the text.
+    /// Returns the byte range of lines in the text.
     pub(super) fn bytes(&self, lines: &Range<usize>) -> Range<usize> {
         self.starts[lines.start]..self.starts[lines.end]
     }
 
-    /// Finds all of the lines of another table; returns the index of the first of them.
+    /// Finds all lines of another table in a row. Returns the index of the first.
     pub(super) fn find_all(&self, lines: &Self) -> Option<usize> {
         let first = lines.hashes.first()?;
         let starts = self
@@ -65,7 +65,7 @@ impl LineTable {
             .find(|start| self.hashes[*start..].starts_with(&lines.hashes))
     }
 
-    /// Returns how many lines there are.
+    /// Returns the number of lines.
     pub(super) fn len(&self) -> usize {
         self.hashes.len()
     }
@@ -79,7 +79,7 @@ impl LineTable {
     }
 
     /// Returns the bytes of lines that only one of two tables has. A diff is at least as long.
-    pub(super) fn alone(&self, other: &Self) -> usize {
+    pub(super) fn different_bytes(&self, other: &Self) -> usize {
         let mut sides: HashMap<u64, [bool; 2]> =
             HashMap::with_capacity(self.hashes.len() + other.hashes.len());
         self.hashes
@@ -93,9 +93,10 @@ impl LineTable {
     }
 }
 
-/// Finds runs of lines of `ours` that stand in one of the texts, in order; each has `least` bytes or more.
+/// Finds runs of lines of `ours` that one of the texts contains, in order. Each has at least `least` bytes.
 ///
-/// The longest run through a line is taken, of equal ones that in the earliest text. Equal hashes count as equal lines.
+/// It takes the longest run through a line; of equally long ones, that in the earliest text. Equal hashes count as
+/// equal lines.
 pub(super) fn find(ours: &LineTable, texts: &[&LineTable], least: usize) -> Vec<Run> {
     let mut runs: Vec<Run> = Vec::new();
     // Such a text is sent whole or as a diff.
@@ -145,7 +146,7 @@ impl Places {
 impl<'t> LinePlaces<'t> {
     fn new(ours: &'t LineTable, texts: &'t [&'t LineTable]) -> Self {
         let mut places: HashMap<u64, Places> = HashMap::with_capacity(ours.hashes.len());
-        // Only places of our own lines are kept, so a large text costs no memory.
+        // Only places of lines in `ours` are kept, so a large text costs no memory.
         places.extend(ours.hashes.iter().map(|hash| (*hash, Places::default())));
         let lines = texts.iter().enumerate().flat_map(|(text, table)| {
             table
@@ -166,7 +167,7 @@ impl<'t> LinePlaces<'t> {
         }
     }
 
-    /// Returns the longest run through line `at`; it reaches back to `end` at most, where the one before ends.
+    /// Returns the longest run through line `at`. It starts at `end` at the earliest, the end of the previous run.
     fn longest(&self, at: usize, end: usize) -> Option<Run> {
         let ours = &self.ours.hashes;
         let Places { count, places } = self.places.get(&ours[at])?;
@@ -190,7 +191,7 @@ impl<'t> LinePlaces<'t> {
                 theirs: index - before,
             }
         });
-        // Of equal ones `max_by_key` takes the last, which here is the first.
+        // `max_by_key` takes the last of equal ones, so reverse them to take the first.
         runs.rev().max_by_key(|run| run.ours.len())
     }
 }
@@ -215,7 +216,7 @@ mod tests {
     }
 
     #[test]
-    fn longest_runs_are_found_wherever_they_stand() {
+    fn longest_runs_are_found_anywhere() {
         let runs = found(
             "new\na\nb\nc\nnew\nd\ne\n",
             &["x\na\nb\n", "d\ne\na\nb\nc\n"],
@@ -258,7 +259,7 @@ mod tests {
     }
 
     #[test]
-    fn lines_that_stand_on_one_side_are_counted() {
+    fn lines_of_only_one_table_are_counted() {
         let hasher = Hasher::default();
         let alone = |old, new| hasher.table(old).alone(&hasher.table(new));
         assert_eq!(alone("a\nbb\nc\n", "a\nc\nddd\n"), 3 + 4);

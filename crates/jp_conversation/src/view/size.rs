@@ -3,13 +3,13 @@
 use jp_resource::{Payload, ResourceContent, Snapshot};
 use jp_tool::StoredBlock;
 
-/// Returns about how many tokens `bytes` of text are; providers count differently.
+/// Returns the approximate number of tokens in `bytes` of text. Providers count differently.
 #[must_use]
 pub fn tokens(bytes: u64) -> u64 {
     bytes.div_ceil(4)
 }
 
-/// Returns a sum that ends at the largest number: sizes may be a stranger's.
+/// Returns a saturating sum, because stored sizes may be wrong.
 #[must_use]
 pub fn sum(values: impl IntoIterator<Item = u64>) -> u64 {
     values.into_iter().fold(0, u64::saturating_add)
@@ -22,14 +22,14 @@ pub(super) fn resource_bytes(resource: &Snapshot) -> u64 {
     }
 }
 
-/// Returns the length of the raw content, formatted text aside.
+/// Returns the length of the raw content, ignoring formatted text.
 pub(super) fn content_bytes(resource: &Snapshot) -> u64 {
     payload_bytes(&resource.content, |content: &ResourceContent| {
         content.as_bytes().len()
     })
 }
 
-/// Returns the length of a block, what is cut of it included.
+/// Returns the length of a block, including parts that are cut.
 pub(super) fn whole_bytes(block: &StoredBlock) -> u64 {
     match block {
         StoredBlock::Text { text, .. } => payload_bytes(text, String::len),

@@ -1,4 +1,4 @@
-//! Finds the snapshots that are left out because newer ones are in the same request.
+//! Finds the snapshots that a request leaves out because it has newer ones.
 
 use std::collections::{HashMap, HashSet};
 
@@ -11,7 +11,7 @@ use super::{
 };
 use crate::{Event, EventKind, Version};
 
-/// A URI and the MCP server that it is from: another server's content may have the same URI.
+/// A URI with its MCP server. Another server's content may have the same URI.
 type Identity = (String, Option<String>);
 
 /// The snapshots that a thread leaves out.
@@ -23,11 +23,11 @@ pub(super) struct Dropped {
 /// The versions of one resource that are left out.
 #[derive(Default)]
 struct Outdated {
-    /// Before which event each version is left out.
+    /// The index of the event before which each version is left out.
     ends: HashMap<Checksum, usize>,
     /// The last of these events.
     end: usize,
-    /// The blocks that were in the thread when the last decision was made and are not left out, oldest first.
+    /// The remaining blocks that were in the thread at the last decision, oldest first.
     standing: Vec<StandingBlock>,
 }
 
@@ -67,16 +67,16 @@ impl Form {
     /// Returns the form of a resource that is delivered, but not as a reference.
     pub(super) fn from_delivery(snapshot: &Snapshot, delivery: &Delivery) -> Self {
         match delivery {
-            // Only text is compared; what stands there now is written by jp.
+            // Only text is compared, and jp wrote the text in its place.
             Delivery::Diff { .. } | Delivery::Lines { .. } => Self::Text,
             _ => Self::from_snapshot(snapshot),
         }
     }
 
-    /// Returns whether a newer version in this form replaces an older one in another.
+    /// Returns true if a newer version in this form replaces an older one in another.
     ///
-    /// Text shows all of a version. Another form shows as much as it did of the older version, and no more: not every
-    /// model takes every type, and a formatted text says what it likes of the content.
+    /// Text shows all of a version. Any other form only replaces the same form, because not every model accepts
+    /// every type, and a formatted text may omit content.
     pub(super) fn replaces(&self, older: &Self) -> bool {
         *self == Self::Text || self == older
     }
@@ -93,7 +93,7 @@ pub(super) fn outdated_versions(messages: &[Message<'_>], policy: &Policy) -> Ve
             continue;
         }
         let is_large = tokens(resource_bytes(block.snapshot)) >= policy.superseded_min_tokens;
-        // Blocks come oldest first, so the bases of a block are decided before it.
+        // Blocks are sorted from the oldest, so the bases of a block are decided before it.
         let is_gone = match standing.delivery(block) {
             Delivery::Full(_) => is_large,
             delivery => standing.bases(delivery).any(|base| gone.contains(&base)),
@@ -120,7 +120,7 @@ pub(super) fn outdated_versions(messages: &[Message<'_>], policy: &Policy) -> Ve
     .collect()
 }
 
-/// The resources of a thread that are not left out yet, oldest first.
+/// The remaining resources of a thread, oldest first.
 struct Standing<'m, 'a> {
     messages: &'m [Message<'a>],
     blocks: Vec<Candidate<'m>>,
@@ -178,7 +178,7 @@ impl<'m, 'a> Standing<'m, 'a> {
         )
     }
 
-    /// Returns the block that a reference stands for, else the block itself.
+    /// Returns the target of a reference, or the block itself.
     fn shown_block<'s>(&'s self, block: &'s Candidate<'m>) -> &'s Candidate<'m> {
         match self.delivery(block) {
             reference @ Delivery::Reference { .. } => self
@@ -189,7 +189,7 @@ impl<'m, 'a> Standing<'m, 'a> {
         }
     }
 
-    /// Returns whether all of a block's version is visible, be it in other places.
+    /// Returns true if all of a block's version is visible, here or in other places.
     fn is_whole(&self, block: &Candidate<'m>) -> bool {
         self.shown_block(block).shown.is_none()
     }
@@ -199,21 +199,21 @@ impl<'m, 'a> Standing<'m, 'a> {
         Form::from_delivery(shown.snapshot, self.delivery(shown))
     }
 
-    /// Returns whether a newer version is visible whole. Contents of one message may share a URI: none is a newer
-    /// version of another.
+    /// Returns true if a newer version is visible whole. Contents of one message may share a URI; they aren't
+    /// versions of each other.
     fn is_outdated(&self, block: &Candidate<'m>) -> bool {
-        // Text replaces every form; another form only its own.
+        // Text replaces every form. Other forms only replace themselves.
         self.is_whole_after(block, Form::Text) || self.is_whole_after(block, self.form(block))
     }
 
-    /// Returns whether all of a version in this form is visible in a message after the block's.
+    /// Returns true if a later message shows all of a version in this form.
     fn is_whole_after(&self, block: &Candidate<'m>, form: Form) -> bool {
         self.wholes
             .get(&self.key(block, form))
             .is_some_and(|message| *message > block.place.message)
     }
 
-    /// Returns the resources that one builds on.
+    /// Returns the indexes of the resources that a delivery builds on.
     fn bases(&self, delivery: &'m Delivery) -> impl Iterator<Item = usize> {
         let builds = matches!(
             delivery,
@@ -223,13 +223,12 @@ impl<'m, 'a> Standing<'m, 'a> {
         places.filter_map(|place| self.indexes.get(&(place.message, place.block)).copied())
     }
 
-    /// Returns the versions that no newer one replaces, and those that it takes to know them: what builds on another
-    /// stands after it.
+    /// Returns the versions that no newer one replaces, and those that they build on.
     fn versions_to_keep(&self) -> HashSet<VersionOf<'_>> {
         let remaining = self.blocks.iter().filter(|block| !self.is_outdated(block));
         let mut kept: HashSet<VersionOf<'_>> = remaining.map(|block| self.version(block)).collect();
         let mut needed: HashSet<usize> = HashSet::new();
-        // From the newest back: a base comes before what builds on it.
+        // From the newest back, because a base precedes the block that builds on it.
         for (index, block) in self.blocks.iter().enumerate().rev() {
             if kept.contains(&self.version(block)) || needed.contains(&index) {
                 needed.extend(self.bases(self.delivery(block)));
@@ -260,8 +259,8 @@ fn resources<'m>(
 }
 
 impl Dropped {
-    /// Finds out what is left out of messages: what was recorded, and what `always` adds. `origins` says which event each
-    /// message is from.
+    /// Finds the versions to leave out: recorded ones and those in `always`. `origins` has the index of each message's
+    /// event.
     pub(super) fn new(
         events: &[Event],
         always: Vec<Version>,
@@ -296,7 +295,7 @@ impl Dropped {
         outdated.end = outdated.end.max(event);
     }
 
-    /// Finds what stood there when the last decision on a resource was made: later versions change nothing.
+    /// Finds the blocks that existed at the last decision about each resource. Later versions change nothing.
     fn find_standing(&mut self, messages: &[Message<'_>], origins: &[usize], policy: &Policy) {
         for candidate in resources(messages, policy) {
             let (message, block, checksum) = (
@@ -325,11 +324,11 @@ impl Dropped {
         }
     }
 
-    /// Returns where the newer versions of what is left out stand, the newest first: its messages and blocks. `None` for
-    /// what is not left out.
+    /// Returns the messages and blocks of the versions that replace a resource, the newest first. `None` if the resource
+    /// is not left out.
     ///
-    /// What a decision names is not left out if no more than parts of newer versions stand there: earlier versions of jp
-    /// decided so. After a compaction there may be nothing newer at all.
+    /// If only parts of newer versions are visible, the resource stays, although a decision names it; earlier versions of
+    /// jp made such decisions. After a compaction there may be no newer version.
     pub(super) fn newer(
         &self,
         candidate: &Candidate<'_>,
@@ -367,13 +366,13 @@ impl Dropped {
 }
 
 impl Outdated {
-    /// Returns whether a decision names a version.
+    /// Returns true if a decision names a version.
     fn is_named(&self, checksum: Checksum, event: usize) -> bool {
         self.ends.get(&checksum).is_some_and(|end| event < *end)
     }
 
-    /// Returns a block in which all of a block's version is visible: itself, else the one before it that a reference in
-    /// its place stands for.
+    /// Returns a block that shows all of a block's version: the block itself, or an earlier one that a reference would
+    /// name.
     fn whole<'s>(&'s self, block: &'s StandingBlock) -> Option<&'s StandingBlock> {
         if !block.is_cut {
             return Some(block);

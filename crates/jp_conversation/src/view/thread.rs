@@ -1,4 +1,4 @@
-//! A conversation as messages.
+//! A conversation as messages for a model.
 
 use std::borrow::Cow;
 
@@ -8,7 +8,7 @@ use jp_tool::StoredBlock;
 use super::Delivery;
 use crate::{ChatRequest, ChatResponse, ToolCallRequest, ToolCallResponse};
 
-/// A conversation as a model sees it.
+/// A conversation in the form that a model receives.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Thread<'a> {
     /// The messages, oldest first.
@@ -18,28 +18,28 @@ pub struct Thread<'a> {
 /// One message of a thread.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Message<'a> {
-    /// From the person: the words first, then the attached resources in order.
+    /// A message of the user: the words first, then the attached resources in order.
     User {
         /// The turn, from 1.
         turn: usize,
-        /// The words and the resources, as the model is shown them.
+        /// The words and the resources in the form that the model receives.
         request: Cow<'a, ChatRequest>,
         /// The delivery of each resource.
         deliveries: Vec<Delivery>,
     },
-    /// From the model.
+    /// An answer of the model.
     Assistant {
         /// The turn, from 1.
         turn: usize,
         /// Words, reasoning and tool calls, in order; never empty.
         parts: Vec<AnswerPart<'a>>,
     },
-    /// Takes the place of an answer between two requests: many models only take turns.
+    /// A placeholder for a missing answer between two requests, because many models require alternating messages.
     NoAnswer {
         /// The turn, from 1.
         turn: usize,
     },
-    /// A tool's result; results follow the message with their calls, in call order.
+    /// A tool's result. Results follow the message with their calls, in call order.
     Tool {
         /// The turn, from 1.
         turn: usize,
@@ -47,7 +47,7 @@ pub enum Message<'a> {
         number: usize,
         /// The call.
         call: &'a ToolCallRequest,
-        /// The response as the model sees it; `None` if the turn was interrupted before there was any.
+        /// The response in the form that the model receives; `None` if the turn was interrupted before.
         response: Option<Cow<'a, ToolCallResponse>>,
         /// The delivery of each of its blocks.
         deliveries: Vec<Delivery>,
@@ -75,7 +75,7 @@ impl Message<'_> {
         }
     }
 
-    /// Returns how its resources or blocks are delivered.
+    /// Returns the deliveries of its resources or blocks.
     #[must_use]
     pub fn deliveries(&self) -> &[Delivery] {
         match self {
@@ -101,7 +101,7 @@ impl Message<'_> {
 }
 
 impl Thread<'_> {
-    /// Returns whether content that is no text is attached anywhere, or a tool returned any.
+    /// Returns true if any attachment or result is binary.
     #[must_use]
     pub fn has_binaries(&self) -> bool {
         self.messages.iter().any(|message| match message {
@@ -116,7 +116,7 @@ impl Thread<'_> {
         })
     }
 
-    /// Returns whether anything is delivered otherwise than whole.
+    /// Returns true if anything isn't delivered whole.
     #[must_use]
     pub fn is_shortened(&self) -> bool {
         let deliveries = self.messages.iter().flat_map(Message::deliveries);
@@ -125,7 +125,7 @@ impl Thread<'_> {
             .any(|delivery| !matches!(delivery, Delivery::Full(_)))
     }
 
-    /// Returns whether an answer has to fit a schema anywhere.
+    /// Returns true if any answer must match a schema.
     #[must_use]
     pub fn has_schema(&self) -> bool {
         self.messages.iter().any(|message| match message {
@@ -134,7 +134,7 @@ impl Thread<'_> {
         })
     }
 
-    /// Returns the stored payloads that a request of this thread needs, in the order it needs them.
+    /// Returns the stored payloads that a request of this thread needs, in the order of the request.
     #[must_use]
     pub fn blobs(&self) -> Vec<BlobRef> {
         let mut blobs = Vec::new();
@@ -158,7 +158,7 @@ impl Thread<'_> {
     }
 }
 
-/// Returns the payload a model is shown of a resource: formatted text in place of content.
+/// Returns the payload of a resource that a model receives: formatted text, or else the content.
 fn shown_blob(snapshot: &Snapshot) -> Option<BlobRef> {
     match &snapshot.formatted {
         Some(formatted) => formatted.blob(),

@@ -1,4 +1,4 @@
-//! The words that stand in the place of content: neutral, and the same for equal inputs.
+//! Writes the text that replaces content. It is neutral, and equal inputs give equal text.
 
 use jp_resource::{Checksum, Snapshot, mime};
 
@@ -15,9 +15,9 @@ pub(super) enum Stands {
     Lines,
     /// Whole, as something else.
     Otherwise,
-    /// As what changed from the version that stands there.
+    /// As changes since the version at this place.
     Diff(Box<Place>),
-    /// As references to lines, and the others.
+    /// As references to lines, with the other lines.
     Parts,
 }
 
@@ -40,14 +40,14 @@ pub(super) fn reference(snapshot: &Snapshot, at: &Place, stands: &Stands, is_bac
     format!("{uri} {relation}. Its content, sha256 {checksum}, {said}.")
 }
 
-/// Refers to the visible lines that a resource consists of.
+/// Refers to visible lines that are all of a resource.
 pub(super) fn lines(snapshot: &Snapshot, KnownLines { ours, at, theirs }: &KnownLines) -> String {
     let (uri, checksum) = (one_line(&snapshot.uri), at.checksum.short());
     let are = if ours.first == ours.last { "is" } else { "are" };
     format!("{uri}: {ours} {are} {theirs} of what stands {at}, sha256 {checksum}.")
 }
 
-/// Names the visible lines among others, which stand between.
+/// Refers to the visible lines of a resource, with the other lines between them.
 pub(super) fn parts(snapshot: &Snapshot, parts: &[Part<'_>]) -> String {
     let mut text = format!("{}, in parts:\n", one_line(&snapshot.uri));
     let language = snapshot.mime_type.as_deref().and_then(mime::fence_language);
@@ -79,7 +79,7 @@ pub(super) fn parts(snapshot: &Snapshot, parts: &[Part<'_>]) -> String {
 pub(super) enum Part<'c> {
     /// Lines that are visible.
     Known(&'c KnownLines),
-    /// Others.
+    /// Lines that aren't visible yet.
     New(Span, &'c str),
 }
 
@@ -105,7 +105,7 @@ pub(super) fn diff(snapshot: &Snapshot, checksum: Checksum, base: &Place, diff: 
     )
 }
 
-/// Replaces outdated content, and names the place of the newer one, if there is one.
+/// Replaces outdated content and names the place of the newer one, if there is one.
 pub(super) fn tombstone(snapshot: &Snapshot, newer: Option<&Place>) -> String {
     let (uri, old) = (
         one_line(&snapshot.uri),
@@ -125,7 +125,7 @@ pub(super) fn tombstone(snapshot: &Snapshot, newer: Option<&Place>) -> String {
     }
 }
 
-/// Begins a sentence on lines.
+/// Begins a sentence about lines.
 fn are(lines: Span) -> String {
     if lines.first == lines.last {
         format!("Line {} is", lines.first)
